@@ -1,0 +1,38 @@
+# The CUDA compiler, where there is one: on the machine, or fetched by tools/setup --cuda. Sets HYDRASCOPE_HAS_CUDA.
+option(HYDRASCOPE_CUDA "Build the CUDA plug-in where a CUDA compiler is found" ON)
+set(HYDRASCOPE_HAS_CUDA FALSE)
+if(NOT HYDRASCOPE_CUDA)
+  return()
+endif()
+if(NOT TARGET torchw::cuda)
+  message(STATUS "CUDA plug-in: not built, this LibTorch has no CUDA half")
+  return()
+endif()
+
+# Through the environment rather than CMAKE_CUDA_COMPILER, so that check_language tries the compiler before it is used.
+set(_fetched "${HYDRASCOPE_DEPS}/cuda/nvidia/cu13")
+if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+  find_program(HYDRASCOPE_NVCC nvcc HINTS /usr/local/cuda/bin "${_fetched}/bin")
+  if(HYDRASCOPE_NVCC)
+    set(ENV{CUDACXX} "${HYDRASCOPE_NVCC}")
+    if(HYDRASCOPE_NVCC STREQUAL "${_fetched}/bin/nvcc")
+      set(ENV{CUDAFLAGS} "-L${_fetched}/lib $ENV{CUDAFLAGS}") # its libraries lie in lib, where nvcc looks in lib64
+    endif()
+  endif()
+endif()
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "GPU architectures of the CUDA plug-in")
+endif()
+set(CMAKE_CUDA_STANDARD 17) # CMake 3.25 knows no CUDA20
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_RUNTIME_LIBRARY Shared) # the one that LibTorch loads
+
+include(CheckLanguage)
+check_language(CUDA)
+if(CMAKE_CUDA_COMPILER)
+  enable_language(CUDA)
+  set(HYDRASCOPE_HAS_CUDA TRUE)
+  message(STATUS "CUDA plug-in: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
+else()
+  message(STATUS "CUDA plug-in: not built, no CUDA compiler found (tools/setup --cuda fetches one)")
+endif()
