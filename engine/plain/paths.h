@@ -1,0 +1,33 @@
+// Where the program finds what came with it.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace hydrascope {
+
+// The folder that holds assets/, shaders/ and .deps/: HYDRASCOPE_HOME, or the executable's folder or one of
+// its parents that has assets/. Throws Error if there is none.
+std::filesystem::path resource_root();
+std::filesystem::path assets_folder();   // …/assets
+std::filesystem::path shaders_folder();  // …/shaders
+std::filesystem::path examples_folder(); // set-up's pictures: HYDRASCOPE_DEPS or …/.deps, then examples/
+std::filesystem::path models_folder();   // set-up's models: HYDRASCOPE_DEPS or …/.deps, then models/
+std::filesystem::path cache_folder();    // $XDG_CACHE_HOME/hydrascope or ~/.cache/hydrascope (not created)
+std::filesystem::path config_folder();   // $XDG_CONFIG_HOME/hydrascope or ~/.config/hydrascope (not created)
+
+// SHA-256 in lower-case hexadecimal. Throws Error if the file cannot be read.
+std::string sha256_of_file(const std::filesystem::path& file);
+std::string sha256_of_text(std::string_view text);
+
+// The whole file as text. Throws Error.
+std::string read_text_file(const std::filesystem::path& file);
+// Writes beside the file, flushes, and renames over it, so that a reader sees the old or the new, never half.
+// Throws Error (disk full, no permission).
+void write_file_atomically(const std::filesystem::path& file, std::string_view bytes);
+// The same for several pieces written one after another.
+void write_file_atomically(const std::filesystem::path& file, std::span<const std::string_view> pieces);
+
+} // namespace hydrascope

@@ -1,0 +1,79 @@
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "engine/plain/error.h"
+#include "engine/plain/paths.h"
+
+namespace hydrascope {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Sets an environment variable for one test.
+class Variable {
+public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old, had_ = true;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Variable() {
+    if (had_)
+      ::setenv(name_, old_.c_str(), 1);
+    else
+      ::unsetenv(name_);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+private:
+  const char* name_;
+  std::string old_;
+  bool had_ = false;
+};
+
+TEST(Paths, HomeVariableNamesTheCheckout) {
+  const Variable home("HYDRASCOPE_HOME", HYDRASCOPE_SOURCE_DIR);
+  EXPECT_EQ(resource_root(), fs::path(HYDRASCOPE_SOURCE_DIR));
+  EXPECT_EQ(assets_folder(), fs::path(HYDRASCOPE_SOURCE_DIR) / "assets");
+  const Variable deps("HYDRASCOPE_DEPS", "/somewhere");
+  EXPECT_EQ(models_folder(), fs::path("/somewhere/models"));
+}
+
+TEST(Paths, AWrongHomeIsSaid) {
+  const Variable home("HYDRASCOPE_HOME", "/proc");
+  EXPECT_THROW(resource_root(), Error);
+}
+
+TEST(Paths, UserFoldersFollowTheBaseDirectories) {
+  const Variable cache("XDG_CACHE_HOME", "/x/cache");
+  const Variable home("HOME", "/x/home");
+  const Variable config("XDG_CONFIG_HOME", "");
+  EXPECT_EQ(cache_folder(), fs::path("/x/cache/hydrascope"));
+  EXPECT_EQ(config_folder(), fs::path("/x/home/.config/hydrascope"));
+}
+
+TEST(Hash, IsSha256) {
+  EXPECT_EQ(sha256_of_text("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256_of_text(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+TEST(Files, AreReplacedAtomically) {
+  std::string name = (fs::temp_directory_path() / "hydrascope-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(name.data()), nullptr);
+  const fs::path file = fs::path(name) / "file.txt";
+  write_file_atomically(file, "one");
+  write_file_atomically(file, "second");
+  EXPECT_EQ(read_text_file(file), "second");
+  EXPECT_EQ(sha256_of_file(file), sha256_of_text("second"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(name), fs::directory_iterator()), 1);
+  EXPECT_THROW(read_text_file(fs::path(name) / "absent"), Error);
+  EXPECT_THROW(read_text_file(name), Error);
+  EXPECT_THROW(sha256_of_file(fs::path(name) / "absent"), Error);
+  fs::remove_all(name);
+}
+
+} // namespace
+} // namespace hydrascope

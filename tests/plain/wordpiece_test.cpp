@@ -1,0 +1,265 @@
+// The tokenizer against Hugging Face's: 10,000 generated lines, explicit cases, every code point.
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/plain/error.h"
+#include "engine/plain/paths.h"
+#include "engine/plain/wordpiece.h"
+
+namespace hydrascope {
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path golden = fs::path(HYDRASCOPE_SOURCE_DIR) / "tests" / "golden" / "wordpiece";
+
+std::uint32_t fnv32(std::string_view bytes) {
+  std::uint32_t value = 2166136261U;
+  for (const char c : bytes) value = (value ^ static_cast<unsigned char>(c)) * 16777619U;
+  return value;
+}
+std::uint64_t fnv64(std::string_view bytes) {
+  std::uint64_t value = 14695981039346656037U;
+  for (const char c : bytes) value = (value ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  return value;
+}
+
+// The lines of tools/golden/lines.py: the same tables, the same congruential generator.
+class LineGenerator {
+public:
+  explicit LineGenerator(const fs::path& file) : tables_(nlohmann::json::parse(read_text_file(file))) {
+    state_ = tables_.at("seed").get<std::uint64_t>();
+  }
+  std::vector<std::string> lines() {
+    std::vector<std::string> result;
+    const auto count = tables_.at("lines").get<std::size_t>();
+    while (result.size() < count) {
+      std::string text = this->text();
+      if (draw(25) == 0) text += "\t" + this->text();
+      result.push_back(std::move(text));
+    }
+    return result;
+  }
+
+private:
+  std::uint64_t draw(std::uint64_t count) {
+    state_ = state_ * 6364136223846793005U + 1442695040888963407U;
+    return (state_ >> 33) % count;
+  }
+  std::string characters(const nlohmann::json& segment) {
+    if (segment.contains("choices")) return segment["choices"][draw(segment["choices"].size())];
+    std::uint64_t total = 0;
+    for (const auto& range : segment["ranges"])
+      total += range[1].get<std::uint64_t>() - range[0].get<std::uint64_t>() + 1;
+    const auto shortest = segment["min"].get<std::uint64_t>();
+    const std::uint64_t length = shortest + draw(segment["max"].get<std::uint64_t>() - shortest + 1);
+    std::string result;
+    for (std::uint64_t i = 0; i < length; ++i) {
+      std::uint64_t index = draw(total);
+      for (const auto& range : segment["ranges"]) {
+        const std::uint64_t size = range[1].get<std::uint64_t>() - range[0].get<std::uint64_t>() + 1;
+        if (index < size) {
+          append_code_point(result, static_cast<char32_t>(range[0].get<std::uint64_t>() + index));
+          break;
+        }
+        index -= size;
+      }
+    }
+    return result;
+  }
+  std::string segment() {
+    std::uint64_t total = 0;
+    for (const auto& segment : tables_["segments"]) total += segment["weight"].get<std::uint64_t>();
+    std::uint64_t index = draw(total);
+    for (const auto& segment : tables_["segments"]) {
+      const auto weight = segment["weight"].get<std::uint64_t>();
+      if (index < weight) return characters(segment);
+      index -= weight;
+    }
+    return {};
+  }
+  std::string text() {
+    const std::uint64_t count = draw(9);
+    std::string result;
+    if (draw(12) == 0) result.assign(1 + draw(3), ' ');
+    for (std::uint64_t i = 0; i < count; ++i) {
+      result += segment();
+      result += tables_["separators"][draw(tables_["separators"].size())].get<std::string>();
+    }
+    return result;
+  }
+
+  nlohmann::json tables_;
+  std::uint64_t state_ = 0;
+};
+
+const std::vector<std::string>& generated_lines() {
+  static const std::vector<std::string> lines = LineGenerator(golden / "generator.json").lines();
+  return lines;
+}
+
+std::vector<std::int32_t> encode(const WordPiece& tokenizer, std::string_view line) {
+  const std::size_t tab = line.find('\t');
+  return tab == std::string_view::npos ? tokenizer.encode(line)
+                                       : tokenizer.encode(line.substr(0, tab), line.substr(tab + 1));
+}
+
+// The hashes of all lines' ids, each as little-endian uint32.
+std::string hashes(const WordPiece& tokenizer) {
+  std::string result;
+  for (const std::string& line : generated_lines()) {
+    const auto ids = encode(tokenizer, line);
+    const std::uint32_t hash = fnv32({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids[0]});
+    result.append(reinterpret_cast<const char*>(&hash), sizeof hash);
+  }
+  return result;
+}
+
+void expect_same_hashes(const WordPiece& tokenizer, const fs::path& expected_file) {
+  const std::string expected = read_text_file(expected_file);
+  const std::string actual = hashes(tokenizer);
+  ASSERT_EQ(actual.size(), expected.size());
+  int differing = 0;
+  for (std::size_t i = 0; i < expected.size(); i += 4)
+    if (expected.compare(i, 4, actual, i, 4) != 0 && ++differing <= 3)
+      ADD_FAILURE() << "line " << i / 4 << ": " << generated_lines()[i / 4];
+  EXPECT_EQ(differing, 0);
+}
+
+TEST(WordPieceGolden, TheGeneratorMakesTheSameLines) {
+  std::string whole;
+  for (const std::string& line : generated_lines()) whole += (whole.empty() ? "" : "\n") + line;
+  const auto summary = nlohmann::json::parse(read_text_file(golden / "summary.json"));
+  // The first line could be empty, which the joining above would swallow.
+  ASSERT_FALSE(generated_lines().front().empty());
+  EXPECT_EQ(whole.size(), summary["bytes"].get<std::size_t>());
+  EXPECT_EQ(fnv64(whole), std::stoull(summary["fnv64"].get<std::string>(), nullptr, 16));
+}
+
+TEST(WordPieceGolden, TenThousandLinesUncased) {
+  expect_same_hashes(load_wordpiece(golden / "uncased"), golden / "uncased" / "expected.fnv");
+}
+
+TEST(WordPieceGolden, TenThousandLinesCased) {
+  expect_same_hashes(load_wordpiece(golden / "cased"), golden / "cased" / "expected.fnv");
+}
+
+TEST(WordPieceGolden, TenThousandLinesWithTheBundledModel) {
+  const fs::path folder = fs::path(HYDRASCOPE_DEPS_DIR) / "models" / "minilm";
+  if (!fs::exists(folder / "tokenizer.json")) GTEST_SKIP() << "set-up has not fetched " << folder;
+  expect_same_hashes(load_wordpiece(folder), golden / "minilm" / "expected.fnv");
+}
+
+TEST(WordPieceGolden, Options) {
+  const auto summary = nlohmann::json::parse(read_text_file(golden / "summary.json"));
+  for (const char* name : {"uncased", "cased"}) {
+    for (const auto& variant : summary["variants"][name]) {
+      WordPieceSettings settings = read_wordpiece_settings(golden / name);
+      if (variant.contains("strip_accents")) settings.normalizer.strip_accents = variant["strip_accents"];
+      if (variant.contains("tokenize_chinese_chars"))
+        settings.normalizer.handle_chinese_chars = variant["tokenize_chinese_chars"];
+      EXPECT_EQ(fnv64(hashes(WordPiece(std::move(settings), name))),
+                std::stoull(variant["fnv64"].get<std::string>(), nullptr, 16))
+          << name << " " << variant;
+    }
+  }
+}
+
+TEST(WordPieceGolden, ExplicitCases) {
+  const auto cases = nlohmann::json::parse(read_text_file(golden / "explicit.json"));
+  for (const char* name : {"uncased", "cased"}) {
+    const WordPiece tokenizer = load_wordpiece(golden / name);
+    for (const auto& one : cases) {
+      const std::string text = one["text"];
+      const auto ids = one.contains("pair") ? tokenizer.encode(text, one["pair"].get<std::string>())
+                                            : tokenizer.encode(text);
+      EXPECT_EQ(ids, one[name].get<std::vector<std::int32_t>>()) << name << " " << one.dump();
+    }
+  }
+}
+
+TEST(WordPieceGolden, EveryCodePointIsClassedAsTheReferenceDoes) {
+  const std::string expected = read_text_file(golden / "codepoints.fnv");
+  ASSERT_EQ(expected.size(), 4U * 0x1100);
+  for (std::uint32_t block = 0; block < 0x1100; ++block) {
+    std::string data;
+    for (std::uint32_t point = 256 * block; point < 256 * (block + 1); ++point) {
+      if (point >= 0xD800 && point < 0xE000) continue;
+      std::string text = "a";
+      append_code_point(text, point);
+      const std::string normal = normalize_text(text + "b", NormalizerOptions{});
+      for (const std::string_view word : split_words(normal)) data.append(word).append(1, '\x01');
+      data += '\x02';
+    }
+    std::uint32_t hash = 0;
+    std::memcpy(&hash, expected.data() + 4 * block, 4);
+    EXPECT_EQ(fnv32(data), hash) << "block " << std::hex << block;
+  }
+}
+
+TEST(WordPiece, CountsWords) {
+  const WordPiece tokenizer = load_wordpiece(golden / "uncased");
+  const auto pieces = tokenizer.pieces("the the[SEP]the!");
+  ASSERT_EQ(pieces.size(), 5U);
+  const std::array<int, 5> words{0, 1, -1, 2, 3};
+  for (std::size_t i = 0; i < words.size(); ++i) EXPECT_EQ(pieces[i].word, words[i]);
+  EXPECT_EQ(tokenizer.pieces("the", 7).front().word, 7);
+}
+
+TEST(WordPiece, InvalidBytesAndLongWordsAreTaken) {
+  const WordPiece tokenizer = load_wordpiece(golden / "uncased");
+  EXPECT_EQ(tokenizer.encode("the\xff\xfe the"), tokenizer.encode("the the"));
+  EXPECT_EQ(tokenizer.encode("\xe2\x82"), tokenizer.encode(""));
+  EXPECT_EQ(tokenizer.encode(std::string(101, 'a')).size(), 3U);
+  EXPECT_GT(tokenizer.encode(std::string(100, 'a')).size(), 3U);
+}
+
+TEST(WordPiece, SpecialTokensHaveTheirOptions) {
+  WordPieceSettings settings;
+  settings.vocabulary = {"[UNK]", "[CLS]", "[SEP]", "<m>", "a", "##b", "b", "!"};
+  SpecialToken token;
+  token.text = "<m>";
+  token.id = 3;
+  token.strip_left = true;
+  token.single_word = true;
+  settings.special = {token};
+  const WordPiece tokenizer(settings, "test");
+  EXPECT_EQ(tokenizer.encode("a  <m> b"), (std::vector<std::int32_t>{1, 4, 3, 6, 2}));
+  EXPECT_EQ(tokenizer.encode("ab"), (std::vector<std::int32_t>{1, 4, 5, 2}));
+  // Not a word of its own: no special token, but characters that the vocabulary lacks.
+  EXPECT_EQ(tokenizer.encode("a<m>").back(), 2);
+  for (const auto& piece : tokenizer.pieces("a<m>")) EXPECT_NE(piece.id, 3);
+}
+
+TEST(WordPieceFiles, ErrorsNameTheFile) {
+  std::string name = (fs::temp_directory_path() / "hydrascope-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(name.data()), nullptr);
+  const fs::path folder = name;
+  const auto write = [&](const char* file, const std::string& text) { std::ofstream(folder / file) << text; };
+  EXPECT_THROW(load_wordpiece(folder), Error);
+  write("vocab.txt", "[UNK]\n[CLS]\na\n");
+  EXPECT_THROW(load_wordpiece(folder), BrokenFile); // no [SEP]
+  write("tokenizer.json", "{");
+  EXPECT_THROW(load_wordpiece(folder), BrokenFile);
+  write("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {}}})");
+  EXPECT_THROW(load_wordpiece(folder), ForeignFile);
+  const std::string head =
+      R"({"pre_tokenizer": {"type": "BertPreTokenizer"}, "normalizer": {"type": "BertNormalizer",
+    "lowercase": false}, "added_tokens": [{"id": 2, "content": "[SEP]"}], "model": {"type": "WordPiece", "vocab": )";
+  write("tokenizer.json", head + R"({"[UNK]": 0, "[CLS]": -1}}})");
+  EXPECT_THROW(load_wordpiece(folder), BrokenFile);
+  write("tokenizer.json", head + R"({"[UNK]": 0, "[CLS]": 1, "A": 3}}, "truncation": {"max_length": 1}})");
+  EXPECT_EQ(load_wordpiece(folder).encode("A a A"), (std::vector<std::int32_t>{1, 3, 0, 3, 2}));
+  fs::remove_all(folder);
+}
+
+} // namespace
+} // namespace hydrascope
