@@ -1,0 +1,64 @@
+#include "engine/attention/feature_maps/projection.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/attention/cost.h"
+#include "engine/attention/spec_values.h"
+#include "engine/plain/error.h"
+
+namespace hydrascope {
+namespace {
+
+std::string prefix(Side side, const ProjectionForm& form) {
+  return side == Side::query || form.shared ? "query_map" : "key_map";
+}
+
+const at::Tensor* find(const KernelParameters& parameters, const std::string& name, at::IntArrayRef shape) {
+  const auto found = parameters.find(name);
+  if (found == parameters.end() || !found->second.defined()) return nullptr;
+  if (found->second.sizes() != shape)
+    throw UsageError(name, fmt::format("its shape is ({})", fmt::join(found->second.sizes().vec(), ",")),
+                     fmt::format("for this input it is ({})", fmt::join(shape.vec(), ",")));
+  return &found->second;
+}
+
+} // namespace
+
+ProjectionForm projection_form(const KernelSpec& spec) {
+  return {.shared = flag_parameter(spec, "shared", false), .bias = flag_parameter(spec, "bias", true)};
+}
+
+at::Tensor project(const at::Tensor& x, Side side, const ProjectionForm& form,
+                   const KernelParameters& parameters) {
+  const std::int64_t heads = x.size(1), width = x.size(3);
+  const std::string name = prefix(side, form);
+  at::Tensor y = x;
+  if (const at::Tensor* weight = find(parameters, name + ".weight", {heads, width, width}))
+    y = at::matmul(y, weight->to(x.options()));
+  if (!form.bias) return y;
+  if (const at::Tensor* bias = find(parameters, name + ".bias", {heads, width}))
+    y = y + bias->to(x.options()).unsqueeze(1);
+  return y;
+}
+
+KernelParameters identity_projections(const ProjectionForm& form, std::int64_t heads,
+                                      std::int64_t head_width) {
+  KernelParameters parameters;
+  for (const Side side : {Side::query, Side::key}) {
+    const std::string name = prefix(side, form);
+    parameters[name + ".weight"] = at::eye(head_width).repeat({heads, 1, 1});
+    if (form.bias) parameters[name + ".bias"] = at::zeros({heads, head_width});
+  }
+  return parameters;
+}
+
+double projection_cost(const AttentionShape& shape) {
+  return 2.0 * static_cast<double>(shape.tokens) * model_width(shape) * static_cast<double>(shape.head_width);
+}
+
+} // namespace hydrascope

@@ -1,0 +1,28 @@
+// The trainable part of learned feature maps: y = x·W + b per head, one pair (W, b) for queries and one for
+// keys.
+#pragma once
+
+#include "engine/attention/feature_maps/feature_map.h"
+
+namespace hydrascope {
+
+struct ProjectionForm {
+  bool shared = false; // query_map serves both sides
+  bool bias = true;
+};
+// Reads `shared=` and `bias=`. Throws UsageError.
+ProjectionForm projection_form(const KernelSpec& spec);
+
+// y = x·W + b for x (B,H,R,d), W = SIDE_map.weight (H,d,d), b = SIDE_map.bias (H,d). A parameter that is not
+// given has its starting value, W = I and b = 0. Throws UsageError for a wrong shape.
+at::Tensor project(const at::Tensor& x, Side side, const ProjectionForm& form,
+                   const KernelParameters& parameters);
+
+// W = I, b = 0 under the names of the form.
+KernelParameters identity_projections(const ProjectionForm& form, std::int64_t heads,
+                                      std::int64_t head_width);
+
+// Multiply-accumulates of both projections: 2·N·D·d.
+double projection_cost(const AttentionShape& shape);
+
+} // namespace hydrascope

@@ -1,0 +1,26 @@
+// φ(x) = ReLU(x).
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/relu.h>
+
+#include "engine/attention/feature_maps/feature_map.h"
+
+namespace hydrascope {
+namespace {
+
+class Relu final : public FeatureMap {
+public:
+  at::Tensor features(const at::Tensor& x, Side, const FeatureContext&) const override { return at::relu(x); }
+};
+
+} // namespace
+
+RegistryEntry relu_kernel() {
+  KernelInfo info;
+  info.name = "relu";
+  info.definition = "φ(x) = ReLU(x)";
+  info.feature_width = "d";
+  info.source = "Zhang et al. (2024), table 2";
+  return normalised_linear(info, [](const KernelSpec&) { return std::make_unique<Relu>(); });
+}
+
+} // namespace hydrascope

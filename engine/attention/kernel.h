@@ -1,0 +1,129 @@
+// The interface of an attention kernel. A kernel is one class, one line in registry.cpp and one row in the
+// parity test's table.
+//
+// Shapes: B batch, H heads, N tokens, d head width, D = H·d model width.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "engine/attention/kernel_info.h"
+
+namespace hydrascope {
+
+// How the tokens lie: `prefix` tokens (class, distillation), then rows × columns patches. Text: rows =
+// columns = 0.
+struct TokenLayout {
+  std::int64_t prefix = 0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+
+// The value a kernel takes.
+struct AttentionInput {
+  at::Tensor q, k, v; // (B,H,N,d), after their projections
+  at::Tensor
+      layer_input; // (B,N,D), the attention module's own input; only poly-nl needs it; may be undefined
+  at::Tensor mask; // (B,N) bool, true = real token; undefined = all real
+  bool causal = false;
+  TokenLayout layout = {};
+};
+
+// The same value without data: what `supports` and the cost model look at.
+struct AttentionShape {
+  std::int64_t batch = 1, heads = 1, tokens = 1, head_width = 1;
+  at::ScalarType dtype = at::kFloat;
+  at::DeviceType device = at::kCPU;
+  bool has_layer_input = false;
+  bool has_mask = false;
+  bool causal = false;
+  TokenLayout layout = {};
+};
+AttentionShape shape_of(const AttentionInput& input);
+
+struct Support {
+  bool ok = true;
+  std::string reason; // why not, one sentence for the user
+};
+
+// The outcome of one decision: can it run, and by which path ("composed", "fused cpu", "fused cuda", "oneDNN
+// sdpa").
+struct Plan {
+  Support support;
+  std::string path;
+};
+
+// Trained or initial parameters by the names of the command line's `attend`:
+// query_map.weight (H,d,d) with y = x·W, query_map.bias (H,d), key_map.*, norm.weight, norm.bias (D), omega
+// (m,d).
+using KernelParameters = std::map<std::string, at::Tensor>;
+
+struct AttentionOutput {
+  at::Tensor out;                     // (B,H,N,d); rows of masked queries are 0
+  std::string path;                   // which path really ran
+  std::int64_t zero_denominators = 0; // rows set to zero because their normaliser was 0
+};
+
+struct Cost {
+  double multiply_accumulates = 0; // the papers' "FLOPs", for the attention operation alone
+  double bytes = 0;                // q, k, v read once and the output written once
+};
+
+class Kernel {
+public:
+  virtual ~Kernel() = default;
+
+  const KernelInfo& info() const; // the registry's entry of spec().name
+  const KernelSpec& spec() const { return spec_; }
+
+  // The one decision that supports() and run() share.
+  virtual Plan plan(const AttentionShape& shape) const = 0;
+  Support supports(const AttentionShape& shape) const { return plan(shape).support; }
+
+  // h, the number of heads of weights(): the kernel's own (`heads=`), by default the model's.
+  virtual std::int64_t weight_heads(const AttentionShape& shape) const;
+
+  // Starting values of the trainable parameters (empty if it has none). float32, CPU.
+  virtual KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width) const;
+
+  // The output by the fast path, in the kernel's stated complexity. Differentiable in q, k, v and parameters
+  // when gradients are enabled. Throws UsageError with the plan's reason if unsupported.
+  virtual AttentionOutput run(const AttentionInput& input, const KernelParameters& parameters) const = 0;
+
+  // Explicit weights (B,h,R,N) of the query rows asked for, computed on demand in float32; h is the kernel's
+  // own number of heads (float64 where q is). Masked keys and masked queries have weight 0. For Hydra:
+  // derived and signed, Σ over the features of each original head of φ(Q)_f φ(K)_f. `rows` undefined = all
+  // rows (int64 tensor otherwise). Differentiable like run().
+  virtual at::Tensor weights(const AttentionInput& input, const KernelParameters& parameters,
+                             const at::Tensor& rows = {}) const = 0;
+
+  // Focus map contributions (Hydra paper Eq. 15–17): of token t to out_c·g_c, (B,N), summed over heads (and,
+  // for `query` = nullopt, over all queries c). g: (B,H,d) for one query, (B,H,N,d) for all. They sum to
+  // out_c·g_c. No gradients flow. The default computes (w_ct v_t)·g from the weights, in tiles of rows.
+  virtual at::Tensor contributions(const AttentionInput& input, const KernelParameters& parameters,
+                                   std::optional<std::int64_t> query, const at::Tensor& g) const;
+
+  // |weights × V − out| for the rows asked for: the largest absolute difference. The default forms both;
+  // kernels whose weights are "derived" (Hydra) check their rank-one matrices instead.
+  virtual double weights_check(const AttentionInput& input, const KernelParameters& parameters,
+                               const at::Tensor& rows) const;
+
+  virtual Cost cost(const AttentionShape& shape) const = 0;
+
+protected:
+  explicit Kernel(KernelSpec spec) : spec_(std::move(spec)) {}
+
+private:
+  KernelSpec spec_;
+};
+
+// Makes a kernel by its spec. Throws UsageError (unknown name or parameter, bad value).
+std::unique_ptr<Kernel> make_kernel(const KernelSpec& spec);
+
+} // namespace hydrascope

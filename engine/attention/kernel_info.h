@@ -1,0 +1,53 @@
+// What is known of a kernel without running it, and how one is named with its parameters. Plain types.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hydrascope {
+
+// One line of the registry as people see it (the table of `hydrascope kernels`).
+struct KernelInfo {
+  std::string name;
+  std::string family;                  // "softmax", "unnormalised linear", "hydra", "normalised linear"
+  std::string definition;              // one line of mathematics
+  std::string complexity;              // "O(N² D)", "O(N D)", …
+  std::string feature_width;           // d′ as text ("2d"), "—" where there is no feature map
+  std::string source;                  // paper and equation
+  std::string published;               // top-1 or KL as printed in the papers, "" if none
+  bool normalised = false;             // rows of the weights sum to 1
+  bool weights_positive = false;       // false: entropy and KL are undefined
+  bool trainable = false;              // has parameters of its own
+  bool exact_softmax = false;          // computes softmax attention itself (softmax, sdpa): never "untrained"
+  bool map_bounded = false;            // φ is bounded
+  bool map_signed = false;             // φ takes negative values
+  bool map_linear = false;             // φ is linear in x
+  std::vector<std::string> parameters; // names accepted after the colon ("heads", "seed", …)
+  std::vector<std::string> devices;    // "cpu", "cuda"
+};
+
+// A kernel with its parameters, as written on the command line: `performer:features=128,seed=7`.
+struct KernelSpec {
+  std::string name = "softmax";
+  std::map<std::string, std::string> parameters = {};
+
+  auto operator<=>(const KernelSpec&) const = default;
+  std::string text() const; // the canonical written form
+};
+
+// The registry's entries in their fixed order.
+const std::vector<KernelInfo>& kernel_infos();
+// Throws UsageError naming the nearest known name and listing all.
+const KernelInfo& kernel_info(std::string_view name);
+
+// Parses `name` or `name:key=value,key=value` and checks names (aliases are resolved) and parameter keys
+// against the registry. Throws UsageError; `option` is named in the message.
+KernelSpec parse_kernel_spec(std::string_view text, std::string_view option = "--kernel");
+
+// As above for a comma list of kernels; an item of the form key=value continues the item before it.
+std::vector<KernelSpec> parse_kernel_list(std::string_view text, std::string_view option = "--kernels");
+
+} // namespace hydrascope

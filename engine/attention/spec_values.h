@@ -1,0 +1,25 @@
+// Small readers for the written forms of kernels and schedules.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "engine/attention/kernel_info.h"
+
+namespace hydrascope {
+
+// Without the blanks at both ends.
+std::string_view trimmed(std::string_view text);
+// The parts between separators, empty ones included: n separators give n + 1 parts.
+std::vector<std::string_view> split(std::string_view text, char separator);
+// The whole text as a decimal number without sign that fits an int; nothing else is accepted.
+std::optional<int> whole_number(std::string_view text);
+
+// A kernel's parameter as a number of at least 1; nullopt if not given. Throws UsageError.
+std::optional<std::int64_t> positive_parameter(const KernelSpec& spec, std::string_view key);
+// A kernel's parameter 0 or 1. Throws UsageError.
+bool flag_parameter(const KernelSpec& spec, std::string_view key, bool otherwise);
+
+} // namespace hydrascope

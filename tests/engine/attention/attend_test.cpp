@@ -1,0 +1,162 @@
+#include "engine/attention/attend.h"
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <span>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
+
+#include "engine/attention/kernel.h"
+#include "engine/plain/error.h"
+#include "engine/plain/safetensors.h"
+#include "tests/engine/attention/inputs.h"
+#include "tests/engine/attention/reference.h"
+
+namespace hydrascope {
+namespace {
+
+using testing::AllOf, testing::HasSubstr;
+using testing_inputs::make_input, testing_inputs::relative_error;
+
+class Attend : public testing::Test {
+protected:
+  Attend() {
+    folder_ = std::filesystem::temp_directory_path() / ("hydrascope-attend-" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+    request.kernel = {"softmax", {}};
+    request.input = folder_ / "input.safetensors";
+    request.output = folder_ / "output.safetensors";
+  }
+  ~Attend() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  void write(const std::map<std::string, at::Tensor>& tensors) const {
+    std::map<std::string, TensorView> views;
+    std::vector<at::Tensor> alive;
+    for (const auto& [name, tensor] : tensors) {
+      const at::Tensor& dense = alive.emplace_back(tensor.contiguous());
+      const ElementType type = dense.scalar_type() == at::kByte     ? ElementType::u8
+                               : dense.scalar_type() == at::kDouble ? ElementType::f64
+                                                                    : ElementType::f32;
+      views[name] = {
+          type, dense.sizes().vec(), {static_cast<const std::byte*>(dense.data_ptr()), dense.nbytes()}};
+    }
+    write_safetensors(request.input, views);
+  }
+
+  at::Tensor result(const std::string& name) const {
+    const SafetensorsFile file = SafetensorsFile::open(request.output);
+    const TensorView& view = file.tensors().at(name);
+    EXPECT_EQ(view.type, ElementType::f32);
+    at::Tensor tensor = at::empty(view.shape);
+    std::ranges::copy(view.bytes, static_cast<std::byte*>(tensor.data_ptr()));
+    return tensor;
+  }
+
+  std::string message() const {
+    try {
+      attend_file(request);
+    } catch (const Error& error) {
+      EXPECT_FALSE(std::filesystem::exists(request.output)) << "something half-written was left";
+      return error.what();
+    }
+    return "nothing was thrown";
+  }
+
+  AttendRequest request;
+
+private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(Attend, EveryKernelFromFileToFile) {
+  for (const reference::Row& row : reference::rows()) {
+    SCOPED_TRACE(row.spec);
+    const testing_inputs::Case shape{2, 2, 13, 6, true, true};
+    const AttentionInput input = make_input(shape, 3);
+    request.kernel = parse_kernel_spec(row.spec);
+    const auto parameters = testing_inputs::moved_parameters(*make_kernel(request.kernel), shape, 4);
+    std::map<std::string, at::Tensor> tensors{{"q", input.q},
+                                              {"k", input.k},
+                                              {"v", input.v},
+                                              {"mask", input.mask.to(at::kByte)},
+                                              {"unused", input.mask.to(at::kDouble)}};
+    tensors.insert(parameters.begin(), parameters.end());
+    write(tensors);
+    request.causal = true;
+    request.weights = true;
+    request.rows = {5, 0};
+    attend_file(request);
+    const reference::Result expected = row.compute(input, parameters, input.v);
+    EXPECT_LT(relative_error(result("output"), expected.out), 2e-5);
+    EXPECT_LT(relative_error(result("weights"), expected.weights.index_select(2, at::tensor(request.rows))),
+              2e-5);
+  }
+}
+
+TEST_F(Attend, WithoutWeightsOnlyTheOutputIsWritten) {
+  const AttentionInput input = make_input({1, 2, 5, 4}, 3);
+  write({{"q", input.q}, {"k", input.k}, {"v", input.v}});
+  attend_file(request);
+  EXPECT_EQ(SafetensorsFile::open(request.output).tensors().size(), 1U);
+  EXPECT_TRUE(at::equal(result("output"), make_kernel(request.kernel)->run(input, {}).out));
+}
+
+TEST_F(Attend, BadInputIsNamed) {
+  const AttentionInput input = make_input({1, 2, 5, 4}, 3);
+  EXPECT_THAT(message(), HasSubstr("input.safetensors"));
+  write({{"q", input.q}, {"k", input.k}});
+  EXPECT_THAT(message(), HasSubstr("no tensor \"v\""));
+  write({{"q", input.q}, {"k", input.k}, {"v", input.v.slice(2, 0, 3)}});
+  EXPECT_THAT(message(), HasSubstr("(1,2,3,4)"));
+  write({{"q", input.q}, {"k", input.k}, {"v", input.v.to(at::kDouble)}});
+  EXPECT_THAT(message(), AllOf(HasSubstr("F64"), HasSubstr("F32")));
+  write({{"q", input.q[0]}, {"k", input.k[0]}, {"v", input.v[0]}});
+  EXPECT_THAT(message(), HasSubstr("(2,5,4)"));
+  write({{"q", input.q},
+         {"k", input.k},
+         {"v", input.v},
+         {"mask", at::tensor({1, 0, 1}).to(at::kByte).unsqueeze(0)}});
+  EXPECT_THAT(message(), HasSubstr("mask"));
+}
+
+TEST_F(Attend, ParametersOfTheWrongShapeRowsAndGridsThatDoNotFit) {
+  const AttentionInput input = make_input({1, 2, 5, 4}, 3);
+  write({{"q", input.q}, {"k", input.k}, {"v", input.v}, {"query_map.weight", input.q[0]}});
+  request.kernel = {"hedgehog", {}};
+  EXPECT_THAT(message(), AllOf(HasSubstr("query_map.weight"), HasSubstr("(2,4,4)")));
+  request.kernel = {"softmax", {{"heads", "3"}}};
+  EXPECT_THAT(message(), HasSubstr("heads=3"));
+  request.kernel = {"softmax", {}};
+  request.weights = true;
+  request.rows = {0, 5};
+  EXPECT_THAT(message(), AllOf(HasSubstr("--rows"), HasSubstr("row 5")));
+  request.rows = {};
+  request.grid_rows = 3;
+  request.grid_columns = 2;
+  EXPECT_THAT(message(), HasSubstr("--grid"));
+}
+
+TEST_F(Attend, WeightsAboveFourGibibytesAreRefusedWithAnEstimate) {
+  const at::Tensor x = testing_inputs::normal({1, 12, 10000, 1}, 3);
+  write({{"q", x}, {"k", x}, {"v", x}});
+  request.kernel = {"hydra-cosine", {}};
+  request.weights = true;
+  EXPECT_THAT(message(), AllOf(HasSubstr("4.5 GiB"), HasSubstr("--rows")));
+  request.rows = {9999};
+  attend_file(request);
+  EXPECT_EQ(result("weights").sizes(), (std::vector<std::int64_t>{1, 12, 1, 10000}));
+}
+
+} // namespace
+} // namespace hydrascope

@@ -1,0 +1,66 @@
+// The fused CUDA kernels against the composed ones on the CPU. Without a GPU these tests say so and are
+// skipped.
+#include <gtest/gtest.h>
+
+#include <ATen/TensorOperators.h>
+
+#include "engine/attention/cuda_plugin.h"
+#include "engine/attention/kernel.h"
+#include "tests/engine/attention/inputs.h"
+
+namespace hydrascope {
+namespace {
+
+using testing_inputs::Case, testing_inputs::describe, testing_inputs::make_input,
+    testing_inputs::relative_error;
+
+TEST(Cuda, StatusHasAReasonWhereItIsNotAvailable) {
+  const CudaStatus& status = cuda_status();
+  EXPECT_EQ(status.available, status.reason.empty());
+  EXPECT_EQ(status.fused_kernels, status.fused_kernels_reason.empty());
+  EXPECT_EQ(status.fused_kernels, cuda_plugin() != nullptr);
+}
+
+TEST(Cuda, FusedHydraCosineIsTheComposedOne) {
+  if (!cuda_status().available) GTEST_SKIP() << "no CUDA: " << cuda_status().reason;
+  if (!cuda_status().fused_kernels)
+    GTEST_SKIP() << "no fused kernels: " << cuda_status().fused_kernels_reason;
+  const auto kernel = make_kernel({"hydra-cosine", {}});
+  for (const Case& shape : {Case{1, 1, 1, 1}, Case{1, 2, 63, 8, true}, Case{2, 3, 197, 64},
+                            Case{3, 12, 577, 64, true}, Case{1, 5, 1025, 7}, Case{70, 1, 3, 1, true}}) {
+    for (const auto& [type, tolerance] :
+         {std::pair{at::kFloat, 1e-5}, std::pair{at::kBFloat16, 1.5e-2}, std::pair{at::kHalf, 2e-3}}) {
+      SCOPED_TRACE(describe(shape) + " " + toString(type));
+      AttentionInput host = make_input(shape, 3), device = host;
+      for (at::Tensor* x : {&host.q, &host.k, &host.v}) *x = x->to(type);
+      device.q = host.q.to(at::kCUDA);
+      device.k = host.k.to(at::kCUDA);
+      device.v = host.v.to(at::kCUDA);
+      if (host.mask.defined()) device.mask = host.mask.to(at::kCUDA);
+      const AttentionOutput fused = kernel->run(device, {});
+      EXPECT_EQ(fused.path, "fused cuda");
+      EXPECT_LT(relative_error(fused.out.cpu(), kernel->run(host, {}).out), tolerance);
+    }
+  }
+}
+
+TEST(Cuda, EveryKernelRunsOnTheGpu) {
+  if (!cuda_status().available) GTEST_SKIP() << "no CUDA: " << cuda_status().reason;
+  for (const KernelInfo& info : kernel_infos()) {
+    const auto kernel = make_kernel({info.name, {}});
+    for (const Case& shape : {Case{2, 2, 65, 32, true}, Case{1, 2, 65, 32, false, true}}) {
+      SCOPED_TRACE(info.name + " " + describe(shape));
+      const AttentionInput host = make_input(shape, 3);
+      AttentionInput device = host;
+      device.q = host.q.to(at::kCUDA);
+      device.k = host.k.to(at::kCUDA);
+      device.v = host.v.to(at::kCUDA);
+      if (host.mask.defined()) device.mask = host.mask.to(at::kCUDA);
+      EXPECT_LT(relative_error(kernel->run(device, {}).out.cpu(), kernel->run(host, {}).out), 1e-4);
+      EXPECT_LT(relative_error(kernel->weights(device, {}).cpu(), kernel->weights(host, {})), 1e-4);
+    }
+  }
+}
+
+} // namespace
+} // namespace hydrascope

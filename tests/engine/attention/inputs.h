@@ -1,0 +1,29 @@
+// Inputs of the kernel tests: random, reproducible, of any shape.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/attention/kernel.h"
+
+namespace hydrascope::testing_inputs {
+
+struct Case {
+  std::int64_t batch, heads, tokens, width;
+  bool masked = false;
+  bool causal = false;
+};
+std::string describe(const Case& shape);
+
+at::Tensor normal(at::IntArrayRef shape, std::uint64_t seed);
+
+// q, k, v normal, times `scale`; `masked` leaves out about a third of the tokens, the first of the first
+// sequence among them, and all of the last sequence where there is more than one.
+AttentionInput make_input(const Case& shape, std::uint64_t seed, double scale = 1);
+
+// Starting values moved by noise, so that no part of them is 0 or 1.
+KernelParameters moved_parameters(const Kernel& kernel, const Case& shape, std::uint64_t seed);
+
+// Largest |a − b| over the largest |b|.
+double relative_error(const at::Tensor& a, const at::Tensor& b);
+
+} // namespace hydrascope::testing_inputs
