@@ -1,0 +1,83 @@
+// What the vision transformer and BERT share: parameters by name, blocks that are built from them, adapters'
+// kernels.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/models/checkpoint.h"
+#include "engine/models/config.h"
+#include "engine/models/encoder_layer.h"
+#include "engine/models/model.h"
+
+namespace hydrascope {
+
+// A parameter that the configuration calls for.
+struct ExpectedParameter {
+  std::vector<std::int64_t> shape; // −1: any extent
+  bool required = true;
+};
+using ExpectedParameters = std::map<std::string, ExpectedParameter>;
+
+class Encoder : public Model {
+public:
+  const ModelInfo& info() const override { return info_; }
+  at::Tensor block(int layer, const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
+                   const KernelParameters& kernel_parameters, AttentionTap* tap) const override;
+  KernelParameters kernel_parameters(int layer, const KernelSpec& kernel) const override;
+  std::vector<std::string> parameter_names() const override;
+  at::Tensor parameter(const std::string& name) const override;
+  std::shared_ptr<const Model> with_parameters(const std::map<std::string, at::Tensor>& replacements,
+                                               const std::vector<std::string>& labels,
+                                               int image_size) const override;
+  const std::string& hash() const override;
+
+protected:
+  // Takes a checkpoint's tensors, checks them against `expected` and builds the blocks. Tensors are widened
+  // to float32; those that are already stay mapped. Throws BrokenFile naming missing tensors and wrong
+  // shapes.
+  Encoder(ModelConfig config, const std::filesystem::path& folder, const Checkpoint& checkpoint,
+          const ExpectedParameters& expected);
+  Encoder(const Encoder&) = default;
+
+  // A copy that shares all parameters and blocks.
+  virtual std::shared_ptr<Encoder> copy() const = 0;
+  // Rebuilds what lies outside the blocks from parameters(); called after they have changed.
+  virtual void rebuild_ends() = 0;
+  virtual TokenLayout layout_of(const ModelInput& input) const = 0;
+
+  const ModelConfig& config() const { return config_; }
+  bool has(const std::string& name) const { return parameters_.contains(name); }
+  // An undefined tensor if the model has none of that name.
+  at::Tensor find(const std::string& name) const;
+  Linear::Part part(const std::string& name) const { return {find(name + ".weight"), find(name + ".bias")}; }
+  Norm norm(const std::string& name) const {
+    return {find(name + ".weight"), find(name + ".bias"), config_.layer_norm_epsilon};
+  }
+  // The names of the classifier's labels for `classes` outputs: the configuration's, else `class n`.
+  void set_classes(std::int64_t classes);
+  void set_default_size(int image_size) { info_.image_size = image_size; }
+
+private:
+  struct Origin; // the files, and their hash once it has been asked for
+  void adopt_classifier(const std::string& name, const at::Tensor& value);
+
+  ModelConfig config_;
+  ModelInfo info_;
+  TensorMap parameters_;
+  std::vector<std::shared_ptr<const EncoderLayer>> layers_;
+  std::map<int, std::map<std::string, KernelParameters>> kernels_; // layer → kernel as named by the adapter
+  std::shared_ptr<Origin> origin_;
+};
+
+// `encoder.layer.0 …` of every block and the shapes that the configuration gives them.
+void expect_layers(const ModelConfig& config, ExpectedParameters& expected);
+
+std::shared_ptr<const Model> make_vision_transformer(ModelConfig config, const std::filesystem::path& folder,
+                                                     const Checkpoint& checkpoint);
+std::shared_ptr<const Model> make_bert(ModelConfig config, const std::filesystem::path& folder,
+                                       const Checkpoint& checkpoint);
+
+} // namespace hydrascope

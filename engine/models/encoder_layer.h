@@ -1,0 +1,76 @@
+// One block of a transformer encoder: attention through a kernel, then the MLP. Vision models normalise
+// before each part and may scale what it adds (LayerScale); BERT normalises after.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+#include "engine/models/checkpoint.h"
+#include "engine/models/config.h"
+#include "engine/models/linear.h"
+#include "engine/models/model.h"
+
+namespace hydrascope {
+
+struct Norm {
+  at::Tensor weight, bias; // (D)
+  double epsilon = 1e-12;
+
+  at::Tensor operator()(const at::Tensor& x) const;
+};
+
+// The family's names of a block's parameters, without `encoder.layer.N.`.
+struct LayerNames {
+  const char* query;
+  const char* key;
+  const char* value;
+  const char* attention_output;
+  const char* norm1; // before the attention, or after it
+  const char* norm2; // before the MLP, or after it
+  const char* mlp_in;
+  const char* mlp_out;
+  const char* mlp_gate; // SwiGLU's gate, or null
+  const char* scale1;   // LayerScale, or null
+  const char* scale2;
+  bool norm_first;
+};
+LayerNames layer_names(const ModelConfig& config);
+
+// `encoder.layer.N.` or `embeddings.…`: where a parameter belongs; −1 outside the blocks.
+int layer_of_parameter(const std::string& name);
+
+// What a block needs besides the hidden state.
+struct BlockContext {
+  const at::Tensor& mask; // (B,N) bool or undefined
+  const TokenLayout& layout;
+  const Kernel& kernel;
+  const KernelParameters& kernel_parameters;
+};
+
+class EncoderLayer {
+public:
+  // Takes the parameters `encoder.layer.LAYER.…`, which must be there in the right shapes.
+  EncoderLayer(const TensorMap& parameters, const ModelConfig& config, int layer);
+
+  // (B,N,D) → (B,N,D); fills `tap` if there is one.
+  at::Tensor operator()(const at::Tensor& hidden, const BlockContext& context, AttentionTap* tap) const;
+
+private:
+  struct LayerParameters;
+  EncoderLayer(const LayerParameters& from, const ModelConfig& config, const LayerNames& names);
+  at::Tensor attention(const at::Tensor& x, const BlockContext& context, AttentionTap* tap) const;
+  at::Tensor mlp(const at::Tensor& x) const;
+
+  std::int64_t heads_;
+  Activation activation_;
+  bool norm_first_;
+  Norm norm1_, norm2_;
+  Linear qkv_, output_, mlp_in_, mlp_out_;
+  at::Tensor scale1_, scale2_; // (D) or undefined
+  bool gated_ = false;         // mlp_in_ holds gate and up projection
+};
+
+} // namespace hydrascope

@@ -1,0 +1,40 @@
+#include "engine/models/model.h"
+
+#include <c10/util/Exception.h>
+
+#include "engine/models/checkpoint.h"
+#include "engine/models/config.h"
+#include "engine/models/encoder.h"
+#include "engine/models/image_processor.h"
+#include "engine/plain/error.h"
+
+namespace hydrascope {
+
+ModelInput Model::prepare_image(const Image&, std::optional<int>) const {
+  throw UsageError(info().name, "takes text, not pictures", "choose an image model with --model");
+}
+
+ModelInput Model::prepare_text(const std::string&, const std::optional<std::string>&) const {
+  throw UsageError(info().name, "takes pictures, not text", "choose a text model with --model");
+}
+
+ModelInfo read_model_info(const std::filesystem::path& folder) {
+  const ModelConfig config = read_config(folder);
+  ModelInfo info = info_of(config, folder);
+  if (info.input == InputKind::image)
+    if (const int size = read_image_processor(folder, config).output_size(); size > 0) info.image_size = size;
+  return info;
+}
+
+std::shared_ptr<const Model> load_model(const std::filesystem::path& folder) {
+  const ModelConfig config = read_config(folder);
+  try {
+    const Checkpoint checkpoint = read_checkpoint(folder);
+    return config.family == "bert" ? make_bert(config, folder, checkpoint)
+                                   : make_vision_transformer(config, folder, checkpoint);
+  } catch (const c10::Error& error) {
+    throw BrokenFile(folder.string(), error.what_without_backtrace(), "fetch the model's files again");
+  }
+}
+
+} // namespace hydrascope

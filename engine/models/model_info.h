@@ -1,0 +1,97 @@
+// What is known of a model and its adapters without running it. Plain types.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/attention/schedule.h"
+
+namespace hydrascope {
+
+enum class InputKind { image, text };
+
+struct ModelInfo {
+  std::string name;             // catalogue name or folder name
+  std::filesystem::path folder; // Hugging Face folder
+  std::string family;           // "vit", "deit", "deit-distilled", "dinov2", "bert"
+  InputKind input = InputKind::image;
+  int layers = 0;
+  int heads = 0;
+  int width = 0;      // D
+  int patch_size = 0; // images
+  int image_size =
+      0; // images: the size that pre-processing gives by default (an adapter's, if one is applied)
+  int prefix_tokens = 0; // images: 1 (class) or 2 (class, distillation)
+  int max_tokens = 0;    // text: the position table's length
+  bool has_classifier = false;
+  std::vector<std::string> labels; // of the classifier
+  std::vector<std::string>
+      notes; // what loading has to tell, e.g. tensors of the file that the model does not use
+};
+
+// A model of the catalogue: bundled by set-up, or a folder the user opened.
+struct CatalogueEntry {
+  std::string name;
+  std::string description;
+  std::filesystem::path folder;
+  InputKind input = InputKind::image;
+};
+
+// The bundled models that set-up has put in place, in fixed order: vit-small (images' default), minilm
+// (text's).
+std::vector<CatalogueEntry> model_catalogue();
+
+// A catalogue name, a Hugging Face folder, or a repository name in the Hugging Face cache → its folder.
+// Throws Error naming what was looked for and where.
+std::filesystem::path resolve_model(std::string_view name_or_folder);
+
+// Reads config.json alone. Throws Error, ForeignFile (no known model_type or architecture), BrokenFile.
+ModelInfo read_model_info(const std::filesystem::path& folder);
+
+// An adapter: the parameters that differ from a base (a model or another adapter), with what they were
+// trained for.
+struct AdapterInfo {
+  struct Layer {
+    int layer = 0;
+    KernelSpec kernel;
+  };
+  struct Class {
+    std::string id, label;
+  };
+  std::filesystem::path path;
+  std::string name;
+  std::string hash; // sha256 of the file
+  std::string base; // sha256 of the base's model.safetensors or of the base adapter's file
+  std::string role; // "tail" (a classifier and last layers on a bare backbone), "schedule" (layers trained
+                    // through replaced kernels), "maps" (trained feature maps, layer by layer)
+  std::vector<Layer> layers; // layers trained, and the kernel each was trained through
+  int image_size = 0;        // trained at; 0 for text
+  int tokens = 0;            // trained at
+  std::vector<Class> classes;
+  std::string summary; // data, steps, final loss or accuracy: one line for people
+};
+
+// Reads an adapter file's metadata. Throws Error, ForeignFile, BrokenFile.
+AdapterInfo read_adapter_info(const std::filesystem::path& file);
+
+// Every *.safetensors of assets/adapters/, sorted by name.
+std::vector<AdapterInfo> bundled_adapters();
+
+struct AdapterChoice {
+  bool automatic = true;                    // bundled ones apply by themselves
+  std::vector<std::filesystem::path> files; // explicit ones, in order; they replace the automatic choice
+
+  bool operator==(const AdapterChoice&) const = default;
+};
+
+// Which adapters apply to a model (given by the hash of its weights) under a schedule: first the model's own
+// tail, then an adapter whose replaced layers and kernels are exactly the schedule's; for maps trained layer
+// by layer each layer takes its own part. In order of application.
+std::vector<AdapterInfo> select_adapters(const std::string& model_hash, const Schedule& schedule,
+                                         const std::vector<AdapterInfo>& available);
+
+} // namespace hydrascope

@@ -1,0 +1,62 @@
+// Golden files made with transformers (tests/golden): reading them, and comparing with them.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+#include <gtest/gtest.h>
+
+#include "engine/models/model.h"
+
+namespace hydrascope::test {
+
+inline std::filesystem::path golden_folder() {
+  return std::filesystem::path(HYDRASCOPE_SOURCE_DIR) / "tests" / "golden";
+}
+
+std::map<std::string, at::Tensor> read_tensors(const std::filesystem::path& file);
+
+// Within 1e-4 of the largest expected magnitude, and finite.
+testing::AssertionResult close_to(const at::Tensor& actual, const at::Tensor& expected,
+                                  double tolerance = 1e-4);
+
+// Runs all blocks with softmax and compares hidden states, attention and logits with the golden file's, over
+// the rows of real tokens only.
+void compare_run(const Model& model, const ModelInput& input,
+                 const std::map<std::string, at::Tensor>& expected);
+
+// A folder of its own for one test, removed again.
+class ScratchFolder {
+public:
+  ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  void write(const std::string& name, const std::string& text) const;
+
+private:
+  std::filesystem::path path_;
+};
+
+// A copy of a golden model folder.
+void copy_model(const std::string& golden_model, const std::filesystem::path& to);
+
+// The message of the exception of type E that `call` throws.
+template <typename E, typename F>
+std::string message_of(F&& call) {
+  try {
+    call();
+  } catch (const E& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "another kind of exception: " << error.what();
+    return {};
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+} // namespace hydrascope::test

@@ -1,0 +1,220 @@
+// What a model folder can get wrong, and what published checkpoints look like.
+#include <cstring>
+#include <fstream>
+#include <functional>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/models/checkpoint.h"
+#include "engine/models/model.h"
+#include "engine/plain/error.h"
+#include "engine/plain/paths.h"
+#include "tests/engine/models/golden.h"
+
+namespace hydrascope::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LoadingModels : public testing::Test {
+protected:
+  explicit LoadingModels(const char* model = "bert") : folder_(scratch_.path() / "model") {
+    copy_model(model, folder_);
+  }
+
+  void set(const std::string& key, const nlohmann::json& value) const {
+    auto config = nlohmann::json::parse(read_text_file(folder_ / "config.json"));
+    if (value.is_discarded())
+      config.erase(key);
+    else
+      config[key] = value;
+    write_file_atomically(folder_ / "config.json", config.dump());
+  }
+  template <typename E>
+  std::string refusal() const {
+    return message_of<E>([&] { load_model(folder_); });
+  }
+  void expect_refused(const std::string& key, const nlohmann::json& value) const {
+    const std::string before = read_text_file(folder_ / "config.json");
+    set(key, value);
+    const std::string message = refusal<Error>();
+    EXPECT_NE(message.find(key), std::string::npos) << message;
+    EXPECT_NE(message.find("config.json"), std::string::npos) << message;
+    write_file_atomically(folder_ / "config.json", before);
+  }
+  // The checkpoint once more, with a change.
+  void rewrite(const std::function<void(std::map<std::string, TensorView>&)>& change) const {
+    const fs::path file = folder_ / "model.safetensors";
+    const SafetensorsFile opened = SafetensorsFile::open(file);
+    auto tensors = opened.tensors();
+    change(tensors);
+    write_safetensors(file, tensors);
+  }
+
+  ScratchFolder scratch_;
+  fs::path folder_;
+};
+
+TEST_F(LoadingModels, AbsurdConfigurationsAreRefused) {
+  for (const char* key : {"num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size",
+                          "vocab_size", "max_position_embeddings"})
+    for (const nlohmann::json& value : {nlohmann::json(0), nlohmann::json(-1), nlohmann::json(1'000'000'000),
+                                        nlohmann::json(1e300), nlohmann::json("many"), nlohmann::json(2.5)})
+      expect_refused(key, value);
+  expect_refused("num_attention_heads", 5); // does not divide 24
+  expect_refused("layer_norm_eps", -1);
+  expect_refused("hidden_act", "tanhshrink");
+  expect_refused("position_embedding_type", "relative_key");
+  expect_refused("is_decoder", true);
+  expect_refused("id2label", {{"0", "a"}, {"7", "b"}});
+}
+
+TEST_F(LoadingModels, ForeignAndBrokenConfigurationsAreToldApart) {
+  set("model_type", "llama");
+  EXPECT_NE(refusal<ForeignFile>().find("llama"), std::string::npos);
+  set("model_type", nlohmann::json(nlohmann::json::value_t::discarded));
+  EXPECT_NE(refusal<ForeignFile>().find("model_type"), std::string::npos);
+  write_file_atomically(folder_ / "config.json", "{\"model_type\":");
+  refusal<BrokenFile>();
+  write_file_atomically(folder_ / "config.json", "[]");
+  refusal<BrokenFile>();
+  fs::remove(folder_ / "config.json");
+  EXPECT_NE(refusal<Error>().find("config.json"), std::string::npos);
+}
+
+TEST_F(LoadingModels, ConfigurationsThatDoNotFitTheWeightsNameTensorsAndShapes) {
+  set("hidden_size", 48);
+  const std::string wrong = refusal<BrokenFile>();
+  EXPECT_NE(wrong.find("instead of"), std::string::npos) << wrong;
+  set("hidden_size", 24);
+  set("num_hidden_layers", 3);
+  const std::string missing = refusal<BrokenFile>();
+  EXPECT_NE(missing.find("encoder.layer.2."), std::string::npos) << missing;
+  set("num_hidden_layers", 1);
+  const auto model = load_model(folder_); // fewer layers: runs, and says what it left
+  ASSERT_EQ(model->info().notes.size(), 1U);
+  EXPECT_NE(model->info().notes[0].find("encoder.layer.1."), std::string::npos);
+}
+
+TEST_F(LoadingModels, MissingTensorsAreNamed) {
+  rewrite([](auto& tensors) { tensors.erase("bert.encoder.layer.1.output.dense.weight"); });
+  const std::string message = refusal<BrokenFile>();
+  EXPECT_NE(message.find("encoder.layer.1.output.dense.weight"), std::string::npos) << message;
+  EXPECT_NE(message.find("lacks 1 tensor "), std::string::npos) << message;
+}
+
+TEST_F(LoadingModels, IntegersAreNoWeights) {
+  const std::vector<std::int64_t> zeros(24, 0);
+  rewrite([&](auto& tensors) {
+    tensors["bert.embeddings.LayerNorm.weight"] = {ElementType::i64, {24}, std::as_bytes(std::span(zeros))};
+  });
+  EXPECT_NE(refusal<BrokenFile>().find("floating-point"), std::string::npos);
+}
+
+TEST_F(LoadingModels, TruncatedForeignAndMissingWeights) {
+  const fs::path file = folder_ / "model.safetensors";
+  const std::string whole = read_text_file(file);
+  write_file_atomically(file, std::string_view(whole).substr(0, whole.size() / 2));
+  EXPECT_NE(refusal<BrokenFile>().find("model.safetensors"), std::string::npos);
+  write_file_atomically(file, "PK\x03\x04 this is an archive of another program");
+  refusal<ForeignFile>();
+  fs::remove(file);
+  EXPECT_NE(refusal<Error>().find("model.safetensors"), std::string::npos);
+  write_file_atomically(folder_ / "pytorch_model.bin", "x");
+  EXPECT_NE(refusal<Error>().find("pytorch_model.bin"), std::string::npos);
+}
+
+TEST_F(LoadingModels, ShardsAreReadThroughTheirIndex) {
+  const fs::path file = folder_ / "model.safetensors";
+  nlohmann::json map;
+  {
+    const SafetensorsFile opened = SafetensorsFile::open(file);
+    std::map<std::string, TensorView> first;
+    std::map<std::string, TensorView> second;
+    for (const auto& [name, view] : opened.tensors()) {
+      const bool early = name.find("layer.0") != std::string::npos;
+      (early ? first : second)[name] = view;
+      map[name] = early ? "a.safetensors" : "b.safetensors";
+    }
+    write_safetensors(folder_ / "a.safetensors", first);
+    write_safetensors(folder_ / "b.safetensors", second);
+  }
+  fs::remove(file);
+  const fs::path index = folder_ / "model.safetensors.index.json";
+  write_file_atomically(index, nlohmann::json{{"weight_map", map}}.dump());
+  const auto model = load_model(folder_);
+  EXPECT_EQ(model->hash().size(), 64U);
+  const auto expected = read_tensors(golden_folder() / "models" / "bert" / "expected.safetensors");
+  ModelInput input;
+  input.token_ids = expected.at("input_ids");
+  input.token_types = expected.at("token_type_ids");
+  compare_run(*model, input, expected);
+
+  auto wrong = map;
+  wrong["bert.absent"] = "a.safetensors";
+  write_file_atomically(index, nlohmann::json{{"weight_map", wrong}}.dump());
+  EXPECT_NE(refusal<BrokenFile>().find("bert.absent"), std::string::npos);
+  wrong["bert.absent"] = "../a.safetensors";
+  write_file_atomically(index, nlohmann::json{{"weight_map", wrong}}.dump());
+  EXPECT_NE(refusal<BrokenFile>().find("not a file name"), std::string::npos);
+  write_file_atomically(index, nlohmann::json{{"weight_map", map}}.dump());
+  fs::remove(folder_ / "b.safetensors");
+  EXPECT_NE(refusal<Error>().find("b.safetensors"), std::string::npos);
+}
+
+TEST_F(LoadingModels, WhatPublishedCheckpointsLeaveOutMayBeMissing) {
+  set("architectures", nlohmann::json::array({"BertModel"}));
+  rewrite([](auto& tensors) {
+    for (const char* name :
+         {"classifier.weight", "classifier.bias", "bert.pooler.dense.weight", "bert.pooler.dense.bias"})
+      tensors.erase(name);
+  });
+  const auto model = load_model(folder_);
+  EXPECT_FALSE(model->info().has_classifier);
+  EXPECT_TRUE(model->info().notes.empty());
+}
+
+TEST_F(LoadingModels, HashIsThatOfTheFile) {
+  EXPECT_EQ(load_model(folder_)->hash(), sha256_of_file(folder_ / "model.safetensors"));
+}
+
+TEST_F(LoadingModels, LabelsAreNumberedWithoutNames) {
+  set("id2label", nlohmann::json(nlohmann::json::value_t::discarded));
+  EXPECT_EQ(load_model(folder_)->info().labels, (std::vector<std::string>{"class 0", "class 1", "class 2"}));
+}
+
+TEST_F(LoadingModels, AVocabularyThatDoesNotFitIsRefusedWithTheText) {
+  const std::string vocabulary = read_text_file(folder_ / "vocab.txt");
+  write_file_atomically(folder_ / "vocab.txt", vocabulary + "extra\n");
+  const auto model = load_model(folder_);
+  EXPECT_THROW(model->prepare_text("cat"), BrokenFile);
+  fs::remove(folder_ / "vocab.txt");
+  EXPECT_THROW(load_model(folder_)->prepare_text("cat"), Error);
+}
+
+TEST(CanonicalNames, PrefixesAndOldNames) {
+  EXPECT_EQ(canonical_name("bert.embeddings.LayerNorm.gamma"), "embeddings.LayerNorm.weight");
+  EXPECT_EQ(canonical_name("encoder.layer.0.output.LayerNorm.beta"), "encoder.layer.0.output.LayerNorm.bias");
+  EXPECT_EQ(canonical_name("dinov2.layernorm.weight"), "layernorm.weight");
+  EXPECT_EQ(canonical_name("classifier.weight"), "classifier.weight");
+}
+
+TEST(TensorOf, CopiesWhatIsNotAligned) {
+  const ScratchFolder scratch;
+  // One byte before the float moves it off its boundary.
+  const std::string header =
+      R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})";
+  std::string bytes(8, '\0');
+  const std::uint64_t length = header.size();
+  std::memcpy(bytes.data(), &length, 8);
+  const float value = 1.5F;
+  bytes += header + std::string(1, '\x07') + std::string(reinterpret_cast<const char*>(&value), 4);
+  scratch.write("odd.safetensors", bytes);
+  const auto tensors = read_tensors(scratch.path() / "odd.safetensors");
+  EXPECT_EQ(tensors.at("b").item<float>(), 1.5F);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensors.at("b").const_data_ptr()) % 4, 0U);
+}
+
+} // namespace
+} // namespace hydrascope::test
