@@ -1,0 +1,13 @@
+// What the operating system says of memory.
+#pragma once
+
+#include <cstdint>
+
+namespace hydrascope {
+
+// The process's largest resident set so far, in bytes; 0 where the system does not say.
+std::int64_t peak_resident_bytes();
+// Memory that can be had without swapping, in bytes; 0 where the system does not say.
+std::int64_t available_bytes();
+
+} // namespace hydrascope

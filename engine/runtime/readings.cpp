@@ -1,0 +1,104 @@
+#include "engine/runtime/readings.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/tensor.h>
+
+#include "engine/inspect/inspect.h"
+#include "engine/runtime/tensor_array.h"
+
+namespace hydrascope {
+namespace {
+
+constexpr std::int64_t kTileBytes = std::int64_t{32} << 20;
+
+WeightsResult read_weights(const WeightsAsk& ask, const LayerKernel& kernel, const AttentionInput& input) {
+  const KernelInfo& info = kernel.kernel->info();
+  WeightsResult result;
+  result.layer = ask.layer;
+  result.kernel = kernel.kernel->spec();
+  result.teacher_forced = ask.teacher_forced;
+  result.derived_signed = !has_distributions(info);
+  result.untrained = info.trainable && !kernel.own_parameters;
+  result.rows = ask.rows;
+  if (result.rows.empty())
+    for (std::int64_t row = 0; row < input.q.size(2); ++row) result.rows.push_back(row);
+  const at::Tensor rows = at::tensor(result.rows, at::TensorOptions().dtype(at::kLong));
+  result.weights = to_array(kernel.kernel->weights(input, kernel.parameters, rows).select(0, 0));
+  result.check = kernel.kernel->weights_check(input, kernel.parameters, rows);
+  return result;
+}
+
+void read_rollout(RolloutReading& rollout, const LayerKernel& kernel, const AttentionInput& input) {
+  const std::int64_t tokens = input.q.size(2);
+  const auto row_bytes = input.q.size(1) * tokens * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t tile = std::clamp<std::int64_t>(kTileBytes / row_bytes, 1, tokens);
+  std::vector<at::Tensor> tiles;
+  for (std::int64_t first = 0; first < tokens; first += tile) {
+    const at::Tensor rows =
+        at::arange(first, std::min(tokens, first + tile), at::TensorOptions().dtype(at::kLong));
+    at::Tensor weights = kernel.kernel->weights(input, kernel.parameters, rows);
+    if (rollout.head)
+      weights = weights.narrow(1, std::min<std::int64_t>(*rollout.head, weights.size(1) - 1), 1);
+    tiles.push_back(rollout_factor(weights, first, rollout.fusion, rollout.discard));
+  }
+  const at::Tensor factor = at::cat(tiles, 1);
+  rollout.product = rollout.product.defined() ? factor.matmul(rollout.product) : factor;
+}
+
+} // namespace
+
+AttentionInput constant_input(const AttentionInput& input) {
+  AttentionInput constant = input;
+  constant.q = input.q.detach();
+  constant.k = input.k.detach();
+  constant.v = input.v.detach();
+  if (input.layer_input.defined()) constant.layer_input = input.layer_input.detach();
+  return constant;
+}
+
+std::vector<bool> Readings::tapped(std::size_t layers, const FactCache& cache) const {
+  std::vector<bool> taps(layers, rollout.has_value());
+  for (const WeightsReading& reading : weights) taps[static_cast<std::size_t>(reading.ask.layer)] = true;
+  for (const int layer : focus_layers) taps[static_cast<std::size_t>(layer)] = true;
+  for (const FactReading& reading : facts)
+    for (std::size_t layer = 0; layer < layers; ++layer)
+      if (!cache.find(reading.keys[layer], reading.kinds)) taps[layer] = true;
+  return taps;
+}
+
+void take_known_facts(Readings& readings, const FactCache& cache) {
+  for (FactReading& reading : readings.facts) {
+    reading.facts.resize(reading.keys.size());
+    for (std::size_t layer = 0; layer < reading.keys.size(); ++layer)
+      if (const LayerFacts* known = cache.find(reading.keys[layer], reading.kinds))
+        reading.facts[layer] = *known;
+  }
+}
+
+void read_layer(Readings& readings, FactCache& cache, const Pass& pass, int layer, const AttentionTap& tap) {
+  const auto position = static_cast<std::size_t>(layer);
+  const AttentionInput input = constant_input(tap.input);
+  for (const WeightsReading& reading : readings.weights) {
+    if (reading.ask.layer != layer) continue;
+    for (const LayerKernel& kernel : reading.kernels)
+      readings.delivered[reading.position].push_back(read_weights(reading.ask, kernel, input));
+  }
+  for (FactReading& reading : readings.facts) {
+    const LayerFacts* known = cache.find(reading.keys[position], reading.kinds);
+    reading.facts[position] =
+        known ? *known
+              : cache.insert(reading.keys[position],
+                             layer_facts(reading.kinds, input, reading.kernels[position]));
+  }
+  if (readings.rollout) read_rollout(*readings.rollout, pass.layers[position], input);
+  if (std::find(readings.focus_layers.begin(), readings.focus_layers.end(), layer) !=
+      readings.focus_layers.end())
+    readings.focus_taps.emplace(layer, tap);
+}
+
+} // namespace hydrascope

@@ -1,0 +1,178 @@
+// A request for one forward pass and what came of it. Plain values: they cross threads.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "engine/attention/schedule.h"
+#include "engine/inspect/head_fusion.h"
+#include "engine/models/model_info.h"
+#include "engine/plain/array.h"
+#include "engine/plain/image.h"
+
+namespace hydrascope {
+
+struct ImageInput {
+  std::shared_ptr<const Image> image;
+  std::string name;           // file name, for titles
+  std::filesystem::path path; // empty if pasted
+};
+struct TextInput {
+  std::string text;
+  std::optional<std::string> pair; // joined to one input: [CLS] text [SEP] pair [SEP]
+};
+using RunInput = std::variant<ImageInput, TextInput>;
+
+// What the gradient of a focus map is taken of.
+struct Target {
+  enum class Kind { predicted, class_index, class_name, similarity, norm };
+  Kind kind = Kind::predicted; // without a classifier: norm
+  int index = 0;               // class_index
+  std::string text;            // class_name, similarity's second sentence
+
+  bool operator==(const Target&) const = default;
+};
+// `class:NAME|index`, `similarity:TEXT`, `norm`. Throws UsageError.
+Target parse_target(std::string_view text);
+
+// Explicit weights of one layer under one or more kernels, all on the same q, k.
+struct WeightsAsk {
+  int layer = 0;
+  std::vector<KernelSpec> kernels; // empty: the schedule's own kernel of that layer
+  std::vector<std::int64_t> rows;  // query rows; empty: all
+  bool teacher_forced = false;     // q, k of the run with softmax in every layer, instead of this run's own
+
+  bool operator==(const WeightsAsk&) const = default;
+};
+
+// A run computes only this.
+struct Asks {
+  bool pixels = false;
+  bool token_logits = false; // a masked-LM head's (1,N,V); a classifier's logits are always there
+  bool hidden = false;
+  std::vector<WeightsAsk> weights;
+  std::vector<int> focus_layers;
+  bool rollout = false;
+  bool entropy = false; // of the schedule's own kernels, in place
+  bool kl = false;      // softmax ‖ the schedule's own kernels, in place
+  bool change = false;
+  // Teacher-forced KL, entropy and output change of these kernels in every layer (q, k, v of the softmax
+  // run).
+  std::vector<KernelSpec> teacher_forced_kernels;
+};
+
+struct ExecutionOptions {
+  std::string device = "auto"; // auto | cpu | cuda | cuda:i
+  std::string dtype = "float32";
+  int threads = 0; // 0: LibTorch's default
+  std::optional<int> image_size;
+  std::uint64_t seed = 0;
+
+  bool operator==(const ExecutionOptions&) const = default;
+};
+
+struct RunRequest {
+  std::uint64_t generation = 0;
+  std::filesystem::path model_folder; // as resolve_model gives it
+  AdapterChoice adapters;
+  RunInput input;
+  ScheduleText schedule;
+  Target target;
+  bool default_query = true; // all queries where the target does not read the class token alone, else token 0
+  std::optional<std::int64_t> query;         // where default_query is false: a token, nullopt = all
+  HeadFusion head_fusion = HeadFusion::mean; // rollout
+  std::optional<int> rollout_head;           // rollout of this head alone, instead of a fusion of all
+  double discard = 0;                        // rollout
+  Asks asks;
+  ExecutionOptions execution;
+};
+
+struct Prediction {
+  int index = 0;
+  std::string label;
+  double probability = 0;
+  double logit = 0;
+};
+
+struct TokenInfo {
+  std::string text; // word piece; patches: "row 3, column 4"; "[class]"
+  int word = -1;
+  bool special = false;
+};
+
+struct LayerRun {
+  KernelSpec kernel;
+  std::string path;   // which path really ran
+  double seconds = 0; // 0 and cached = true where the prefix cache supplied it
+  bool cached = false;
+  bool untrained = false;        // replaced kernel without an adapter that fits
+  bool other_resolution = false; // a trained layer run at another token count than it was trained at
+  std::int64_t zero_denominators = 0;
+};
+
+struct WeightsResult {
+  int layer = 0;
+  KernelSpec kernel;
+  bool teacher_forced = false;
+  bool derived_signed = false; // Hydra and other kernels without positive, normalised weights
+  bool untrained = false;
+  std::vector<std::int64_t> rows; // query rows of `weights`
+  Array weights;                  // (h,R,N)
+  double check = 0;               // largest |weights × V − output| over these rows
+};
+
+struct FocusResult {
+  int layer = 0;
+  Array contributions; // (N), signed, not normalised
+  double total = 0;    // out_c·g_c (all: Σ_c), which the contributions sum to
+  double share = 1;    // of Σ_c out_c·g_c that the shown query carries; NaN where that sum is 0
+  bool zero_gradient = false;
+};
+
+struct HeadTable {   // layers × heads; NaN where undefined (signed kernels)
+  std::string name;  // "entropy", "kl"; teacher-forced also "change"
+  KernelSpec kernel; // of the whole table; ignored when `in_place`
+  bool in_place = true;
+  bool untrained = false;   // teacher-forced: a trainable kernel at its initial parameters in some layer
+  double clamped_share = 0; // "kl": share of weights below the floor of 1e-12, mean over layers
+  Array values;             // (L,H); "change" (L,H,3): ratio of norms, cosine, relative error
+};
+
+struct RunResult {
+  std::uint64_t generation = 0;
+  ModelInfo model;
+  std::string model_hash;
+  std::vector<AdapterInfo> adapters; // applied
+  std::vector<std::string> notes;    // "text cut at 512 tokens", …
+  Schedule schedule;
+  std::string device, dtype;
+  int threads = 0;
+
+  std::vector<TokenInfo> tokens;
+  int prefix_tokens = 0, rows = 0, columns = 0;                   // images
+  double crop_x = 0, crop_y = 0, crop_width = 0, crop_height = 0; // in the original's pixels
+  std::vector<Prediction> predictions; // all classes, best first; empty without a classifier
+  std::string target;                  // what g was taken of, in words; empty if no focus was asked for
+  double target_value = 0;
+  std::optional<std::int64_t> query; // nullopt = all
+  std::vector<LayerRun> layers;
+  double seconds = 0;
+  std::int64_t peak_bytes = 0; // resident set of the process
+
+  Array pixels;                       // (1,3,H,W)
+  Array logits;                       // (1,C) or (1,N,V)
+  std::vector<Array> hidden;          // 0…L, (1,N,D)
+  std::vector<WeightsResult> weights; // in the order asked: ask by ask, kernel by kernel
+  std::vector<FocusResult> focus;
+  Array rollout; // (1,N,N)
+  Array change;  // (L,H,3)
+  std::vector<HeadTable> tables;
+};
+
+} // namespace hydrascope

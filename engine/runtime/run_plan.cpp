@@ -1,0 +1,165 @@
+#include "engine/runtime/run_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "engine/plain/error.h"
+#include "engine/runtime/process_memory.h"
+
+namespace hydrascope {
+namespace {
+
+// --seed reaches kernels that draw numbers and were not given a seed of their own.
+KernelSpec seeded(KernelSpec spec, std::uint64_t seed) {
+  const std::vector<std::string>& known = kernel_info(spec.name).parameters;
+  if (seed != 0 && std::find(known.begin(), known.end(), "seed") != known.end())
+    spec.parameters.try_emplace("seed", std::to_string(seed));
+  return spec;
+}
+
+void check_below(const char* subject, std::int64_t value, std::int64_t limit, const char* what) {
+  if (value >= 0 && value < limit) return;
+  throw UsageError(fmt::format("{} {}", subject, value), fmt::format("there are {} {}", limit, what),
+                   fmt::format("use 0 to {}", limit - 1));
+}
+
+void check_asks(const RunRequest& request, const ModelInfo& info, std::int64_t tokens) {
+  for (const WeightsAsk& ask : request.asks.weights) {
+    check_below("layer", ask.layer, info.layers, "layers");
+    for (const std::int64_t row : ask.rows) check_below("row", row, tokens, "tokens");
+  }
+  for (const int layer : request.asks.focus_layers) check_below("--layer", layer, info.layers, "layers");
+  if (!request.default_query && request.query) check_below("--query", *request.query, tokens, "tokens");
+  if (request.rollout_head) check_below("--head", *request.rollout_head, info.heads, "heads");
+  if (!(request.discard >= 0 && request.discard < 1))
+    throw UsageError(fmt::format("--discard {}", request.discard), "not a share of each row",
+                     "use 0 ≤ r < 1");
+}
+
+Pass make_pass(const AppliedModel& model, const PreparedInput& input,
+               const std::vector<KernelSpec>& kernels) {
+  Pass pass;
+  pass.model = model;
+  pass.input = input;
+  for (std::size_t layer = 0; layer < kernels.size(); ++layer)
+    pass.layers.push_back(layer_kernel(*model.model, static_cast<int>(layer), kernels[layer]));
+  pass.tapped.assign(kernels.size(), false);
+  pass.first_gradient_layer = static_cast<int>(kernels.size());
+  return pass;
+}
+
+WeightsReading weights_reading(std::size_t position, const WeightsAsk& ask, const Pass& pass,
+                               std::uint64_t seed) {
+  WeightsReading reading{position, ask, {}};
+  for (const KernelSpec& spec : ask.kernels)
+    reading.kernels.push_back(layer_kernel(*pass.model.model, ask.layer, seeded(spec, seed)));
+  if (ask.kernels.empty()) reading.kernels.push_back(pass.layers[static_cast<std::size_t>(ask.layer)]);
+  return reading;
+}
+
+PlannedPass plan_own(const RunRequest& request, Pass pass, const FactCache& facts) {
+  PlannedPass planned{std::move(pass), {}};
+  const Asks& asks = request.asks;
+  Readings& readings = planned.readings;
+  readings.focus_layers = asks.focus_layers;
+  for (const int layer : asks.focus_layers)
+    planned.pass.first_gradient_layer = std::min(planned.pass.first_gradient_layer, layer);
+  planned.pass.keep_hidden = asks.hidden;
+  for (std::size_t i = 0; i < asks.weights.size(); ++i)
+    if (!asks.weights[i].teacher_forced)
+      readings.weights.push_back(weights_reading(i, asks.weights[i], planned.pass, request.execution.seed));
+  if (asks.entropy || asks.kl || asks.change) {
+    FactReading reading{{asks.entropy, asks.kl, asks.change}, planned.pass.layers, {}, {}};
+    const std::vector<std::string> keys = planned.pass.keys();
+    for (std::size_t layer = 0; layer < planned.pass.layers.size(); ++layer)
+      reading.keys.push_back(keys[layer + 1] + "|own");
+    readings.facts.push_back(std::move(reading));
+  }
+  if (asks.rollout)
+    readings.rollout = RolloutReading{request.head_fusion, request.rollout_head, request.discard, {}};
+  planned.pass.tapped = readings.tapped(planned.pass.layers.size(), facts);
+  return planned;
+}
+
+PlannedPass plan_teacher(const RunRequest& request, Pass pass, const FactCache& facts) {
+  PlannedPass planned{std::move(pass), {}};
+  Readings& readings = planned.readings;
+  planned.pass.need_output = false;
+  for (std::size_t i = 0; i < request.asks.weights.size(); ++i)
+    if (request.asks.weights[i].teacher_forced)
+      readings.weights.push_back(
+          weights_reading(i, request.asks.weights[i], planned.pass, request.execution.seed));
+  const std::vector<std::string> keys = planned.pass.keys();
+  for (const KernelSpec& asked : request.asks.teacher_forced_kernels) {
+    const KernelSpec spec = seeded(asked, request.execution.seed);
+    FactReading reading{{true, true, true}, {}, {}, {}};
+    for (std::size_t i = 0; i < planned.pass.layers.size(); ++i) {
+      const int layer = static_cast<int>(i);
+      reading.kernels.push_back(layer_kernel(*planned.pass.model.model, layer, spec));
+      reading.keys.push_back(keys[i + 1] + "|teacher|" + planned.pass.model.layer_key(layer, spec));
+    }
+    readings.facts.push_back(std::move(reading));
+  }
+  planned.pass.tapped = readings.tapped(planned.pass.layers.size(), facts);
+  return planned;
+}
+
+// An upper bound of what the large results and the explicit score matrices need, refused before they are
+// made.
+void check_memory(const RunRequest& request, const ModelInfo& info, std::int64_t tokens) {
+  const double n = static_cast<double>(tokens);
+  const double matrix = n * n * sizeof(float);
+  double bytes = 3.0 * info.heads * matrix; // scores, weights and a temporary of one layer
+  if (request.asks.rollout) bytes += 4.0 * matrix;
+  if (request.asks.hidden) bytes += 2.0 * (info.layers + 1) * n * info.width * sizeof(float);
+  for (const WeightsAsk& ask : request.asks.weights) {
+    const double rows = ask.rows.empty() ? n : static_cast<double>(ask.rows.size());
+    const double kernels = ask.kernels.empty() ? 1.0 : static_cast<double>(ask.kernels.size());
+    bytes += 2.0 * kernels * info.heads * rows * n * sizeof(float);
+  }
+  const auto available = static_cast<double>(available_bytes());
+  if (available > 0 && bytes > 0.9 * available)
+    throw Error("run",
+                fmt::format("{} tokens and what is asked for need about {:.1f} GiB, {:.1f} GiB are free",
+                            tokens, bytes / (1 << 30), available / (1 << 30)),
+                "use a smaller --image-size or ask for fewer tensors, layers or rows");
+}
+
+} // namespace
+
+RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPreparer& inputs,
+                      const FactCache& facts) {
+  const ModelInfo base = store.base(request.model_folder)->info();
+  RunPlan plan;
+  plan.schedule = parse_schedule(request.schedule, base.layers);
+  for (KernelSpec& spec : plan.schedule.layers) spec = seeded(spec, request.execution.seed);
+
+  const std::string& dtype = request.execution.dtype;
+  const AppliedModel model = store.apply(request.model_folder, request.adapters, plan.schedule, dtype);
+  const ModelInfo& info = model.model->info();
+  std::vector<AdapterInfo> adapters;
+  for (const AppliedAdapter& adapter : model.adapters) adapters.push_back(adapter.info);
+  plan.target = check_target(request.target, info, adapters);
+
+  const PreparedInput input = inputs.prepare(model, request.input, request.execution.image_size);
+  check_asks(request, info, input.tokens);
+  check_memory(request, info, input.tokens);
+  plan.own = plan_own(request, make_pass(model, input, plan.schedule.layers), facts);
+
+  const auto& weights = request.asks.weights;
+  if (!request.asks.teacher_forced_kernels.empty() ||
+      std::any_of(weights.begin(), weights.end(), [](const WeightsAsk& ask) { return ask.teacher_forced; })) {
+    const Schedule softmax{std::vector<KernelSpec>(plan.schedule.layers.size())};
+    const AppliedModel teacher = store.apply(request.model_folder, request.adapters, softmax, dtype);
+    plan.teacher = plan_teacher(request, make_pass(teacher, input, softmax.layers), facts);
+  }
+  if (!request.asks.focus_layers.empty() && plan.target.kind == Target::Kind::similarity) {
+    const TextInput sentence{plan.target.text, std::nullopt};
+    plan.other = make_pass(model, inputs.prepare(model, sentence, {}), plan.schedule.layers);
+  }
+  return plan;
+}
+
+} // namespace hydrascope

@@ -1,0 +1,38 @@
+// A request made concrete: which model, which kernels, which passes, and whether it fits into memory.
+#pragma once
+
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/model_store.h"
+#include "engine/runtime/pass.h"
+#include "engine/runtime/prefix_cache.h"
+#include "engine/runtime/readings.h"
+#include "engine/runtime/run.h"
+#include "engine/runtime/target.h"
+
+namespace hydrascope {
+
+// One pass and what is read off it.
+struct PlannedPass {
+  Pass pass;
+  Readings readings;
+};
+
+struct RunPlan {
+  Schedule schedule;
+  CheckedTarget target;
+  PlannedPass own; // the schedule's kernels
+  std::optional<PlannedPass>
+      teacher;               // softmax in every layer; only where something teacher-forced is asked for
+  std::optional<Pass> other; // a similarity's second sentence
+};
+
+// Throws UsageError for layers, rows, queries, heads, classes and kernels that do not exist; Error for a run
+// that needs more memory than there is.
+RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPreparer& inputs,
+                      const FactCache& facts);
+
+} // namespace hydrascope

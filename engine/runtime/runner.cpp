@@ -1,0 +1,228 @@
+#include "engine/runtime/runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <utility>
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
+
+#include "engine/attention/cuda_plugin.h"
+#include "engine/inspect/focus.h"
+#include "engine/plain/error.h"
+#include "engine/runtime/facts.h"
+#include "engine/runtime/process_memory.h"
+#include "engine/runtime/run_plan.h"
+#include "engine/runtime/run_result.h"
+#include "engine/runtime/tensor_array.h"
+
+namespace hydrascope {
+
+struct Runner::State {
+  State(std::size_t cache_bytes, ModelSource source) : store(std::move(source)), cache(cache_bytes) {}
+  ModelStore store;
+  InputPreparer inputs;
+  PrefixCache cache;
+  FactCache facts;
+  int default_threads = at::get_num_threads();
+};
+
+namespace {
+
+void check_device(const std::string& device) {
+  if (device == "auto" || device == "cpu") return;
+  if (device == "cuda" || device.starts_with("cuda:")) {
+    const CudaStatus& cuda = cuda_status();
+    throw Error("--device " + device, cuda.available ? "models do not run on a GPU yet" : cuda.reason,
+                "use --device cpu");
+  }
+  throw UsageError("--device " + device, "unknown device", "use auto, cpu, cuda or cuda:0");
+}
+
+// One request on its way through its passes.
+class Job {
+public:
+  Job(const RunRequest& request, RunPlan plan, PrefixCache& cache, FactCache& facts, std::stop_token stop,
+      const RunProgress& progress)
+      : request_(request),
+        plan_(std::move(plan)),
+        cache_(cache),
+        facts_(facts),
+        stop_(std::move(stop)),
+        progress_(progress) {
+    count(plan_.own.pass);
+    if (plan_.teacher) count(plan_.teacher->pass);
+    if (plan_.other) count(*plan_.other);
+  }
+
+  void run(RunResult& result) {
+    describe(result);
+    const PassOutcome outcome = pass_through(plan_.own);
+    finish_own(outcome, result);
+    if (plan_.teacher) {
+      pass_through(*plan_.teacher);
+      result.tables = teacher_forced_tables(*plan_.teacher);
+    }
+    std::vector<HeadTable> tables = in_place_tables(plan_, request_.asks);
+    result.tables.insert(result.tables.begin(), std::make_move_iterator(tables.begin()),
+                         std::make_move_iterator(tables.end()));
+    if (request_.asks.change) result.change = in_place_change(plan_);
+    if (plan_.own.readings.rollout) result.rollout = to_array(plan_.own.readings.rollout->product);
+    result.weights = weights_in_order(plan_);
+    for (WeightsResult& weights : result.weights) {
+      const auto layer = static_cast<std::size_t>(weights.layer);
+      if (!weights.teacher_forced && weights.kernel == result.layers[layer].kernel)
+        weights.untrained = result.layers[layer].untrained;
+    }
+  }
+
+private:
+  void count(const Pass& pass) {
+    const std::vector<bool> run = blocks_to_run(pass, cache_);
+    total_ += static_cast<int>(std::count(run.begin(), run.end(), true));
+  }
+
+  void block_done() {
+    ++done_;
+    if (progress_) progress_(std::min(done_, total_), total_);
+  }
+
+  PassOutcome pass_through(PlannedPass& planned) {
+    take_known_facts(planned.readings, facts_);
+    return run_pass(
+        planned.pass, cache_, stop_,
+        [&](int layer, const AttentionTap& tap) {
+          read_layer(planned.readings, facts_, planned.pass, layer, tap);
+        },
+        [this] { block_done(); });
+  }
+
+  void describe(RunResult& result) const {
+    const Pass& pass = plan_.own.pass;
+    const ModelInput& input = pass.input.input;
+    result.generation = request_.generation;
+    result.model = pass.model.model->info();
+    result.model_hash = pass.model.model->hash();
+    result.adapters = adapters_used(plan_);
+    result.notes = result.model.notes;
+    if (!input.note.empty()) result.notes.push_back(input.note);
+    result.schedule = plan_.schedule;
+    result.device = "cpu";
+    result.dtype = pass.model.dtype;
+    result.threads = at::get_num_threads();
+    result.tokens = token_infos(result.model, input);
+    if (result.model.input == InputKind::image) {
+      result.prefix_tokens = static_cast<int>(input.layout.prefix);
+      result.rows = static_cast<int>(input.layout.rows);
+      result.columns = static_cast<int>(input.layout.columns);
+      result.crop_x = input.crop.x;
+      result.crop_y = input.crop.y;
+      result.crop_width = input.crop.width;
+      result.crop_height = input.crop.height;
+      if (request_.asks.pixels) result.pixels = to_array(input.pixels);
+    }
+  }
+
+  void finish_own(const PassOutcome& outcome, RunResult& result) {
+    const Pass& pass = plan_.own.pass;
+    result.layers = layer_runs(pass, outcome.blocks);
+    for (const at::Tensor& hidden : outcome.hidden) result.hidden.push_back(to_array(hidden));
+
+    const bool focus = !request_.asks.focus_layers.empty();
+    at::Tensor logits;
+    if (result.model.has_classifier || request_.asks.token_logits) {
+      const at::AutoGradMode mode(focus);
+      logits = pass.model.model->logits(outcome.output, pass.input.input);
+    }
+    if (logits.defined()) {
+      result.logits = to_array(logits);
+      if (result.model.has_classifier) result.predictions = predictions_of(logits, result.model);
+    }
+    if (focus) read_focus(outcome.output, logits, result);
+  }
+
+  at::Tensor other_embedding() {
+    const PassOutcome outcome = run_pass(*plan_.other, cache_, stop_, {}, [this] { block_done(); });
+    return mean_pooled(plan_.other->model.model->final_hidden(outcome.output), plan_.other->input.input.mask);
+  }
+
+  void read_focus(const at::Tensor& output, const at::Tensor& logits, RunResult& result) {
+    const Pass& pass = plan_.own.pass;
+    at::Tensor other;
+    if (plan_.other) {
+      const at::NoGradGuard no_grad;
+      other = other_embedding();
+    }
+    TargetValue target;
+    {
+      const at::AutoGradMode gradients(true);
+      target = target_value(plan_.target, result.model, logits, pass.model.model->final_hidden(output),
+                            pass.input.input.mask, other);
+    }
+    result.target = target.words;
+    result.target_value = target.value.item<double>();
+
+    auto& taps = plan_.own.readings.focus_taps;
+    std::vector<at::Tensor> points = {output};
+    for (const auto& [layer, tap] : taps) points.push_back(tap.out);
+    const std::vector<at::Tensor> gradients = gradients_at(target.value, points);
+
+    result.query = request_.query;
+    if (request_.default_query)
+      result.query = reads_first_token_alone(gradients[0]) ? std::optional<std::int64_t>(0) : std::nullopt;
+    std::map<int, at::Tensor> gradient_of;
+    std::size_t position = 1;
+    for (const auto& [layer, tap] : taps) gradient_of[layer] = gradients[position++];
+    for (const int layer : request_.asks.focus_layers) {
+      if (stop_.stop_requested()) throw Cancelled();
+      const AttentionTap& tap = taps.at(layer);
+      const LayerKernel& kernel = pass.layers[static_cast<std::size_t>(layer)];
+      const FocusMap map = focus_map(*kernel.kernel, constant_input(tap.input), kernel.parameters, tap.out,
+                                     gradient_of.at(layer), result.query);
+      result.focus.push_back({layer, to_array(map.contributions), map.total, map.share, map.zero_gradient});
+    }
+  }
+
+  const RunRequest& request_;
+  RunPlan plan_;
+  PrefixCache& cache_;
+  FactCache& facts_;
+  std::stop_token stop_;
+  const RunProgress& progress_;
+  int done_ = 0, total_ = 0;
+};
+
+} // namespace
+
+ModelSource installed_models() { return {load_model, bundled_adapters}; }
+
+Runner::Runner(std::size_t cache_bytes, ModelSource source)
+    : state_(std::make_unique<State>(cache_bytes, std::move(source))) {}
+Runner::~Runner() = default;
+
+std::shared_ptr<const RunResult> Runner::run(const RunRequest& request, std::stop_token stop,
+                                             const RunProgress& progress) {
+  const auto start = std::chrono::steady_clock::now();
+  check_device(request.execution.device);
+  const int threads = request.execution.threads > 0 ? request.execution.threads : state_->default_threads;
+  if (threads != at::get_num_threads()) at::set_num_threads(threads);
+  try {
+    const at::NoGradGuard no_grad;
+    auto result = std::make_shared<RunResult>();
+    Job job(request, make_run_plan(request, state_->store, state_->inputs, state_->facts), state_->cache,
+            state_->facts, std::move(stop), progress);
+    job.run(*result);
+    result->peak_bytes = peak_resident_bytes();
+    result->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return result;
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    throw Error("run", text.substr(0, text.find('\n')), "try a smaller input or another kernel");
+  } catch (const std::bad_alloc&) {
+    throw Error("run", "out of memory", "use a smaller --image-size or ask for fewer tensors");
+  }
+}
+
+} // namespace hydrascope

@@ -1,0 +1,47 @@
+// Runs requests one after another on the calling thread; owns the loaded models and the prefix cache. Plain
+// header.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/run.h"
+
+namespace hydrascope {
+
+class Model;
+
+// Where a runner gets its models from; tests put their own in.
+struct ModelSource {
+  std::function<std::shared_ptr<const Model>(const std::filesystem::path& folder)> load;
+  std::function<std::vector<AdapterInfo>()> bundled; // adapters that may apply by themselves
+};
+ModelSource installed_models(); // load_model, bundled_adapters
+
+// Progress of a run: blocks done of blocks to do.
+using RunProgress = std::function<void(int done, int total)>;
+
+class Runner {
+public:
+  // `cache_bytes`: memory for hidden states kept before each layer (least recently used goes first).
+  explicit Runner(std::size_t cache_bytes = std::size_t{256} << 20, ModelSource source = installed_models());
+  ~Runner();
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  // One forward pass (and the gradient where a focus map is asked for). Starts at the first layer whose input
+  // is not in the prefix cache. Throws Error and its kinds, Cancelled when `stop` is requested (polled
+  // between blocks).
+  std::shared_ptr<const RunResult> run(const RunRequest& request, std::stop_token stop = {},
+                                       const RunProgress& progress = {});
+
+private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+} // namespace hydrascope

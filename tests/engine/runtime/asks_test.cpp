@@ -1,0 +1,147 @@
+// What a run reads off its layers: weights, tables, rollout, hidden states.
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/plain/error.h"
+#include "engine/runtime/runner.h"
+#include "tests/engine/runtime/fake_model.h"
+
+namespace hydrascope {
+namespace {
+
+const char* const kText = "the cat sat on the warm mat";
+constexpr std::int64_t kTokens = 8;
+
+class AsksTest : public testing::Test {
+protected:
+  std::shared_ptr<const RunResult> run(const RunRequest& request) { return runner_.run(request); }
+  std::shared_ptr<const FakeModel> model_ = std::make_shared<const FakeModel>(FakeOptions{});
+  Runner runner_{std::size_t{1} << 20, fake_source(model_)};
+};
+
+const HeadTable& table(const RunResult& result, const std::string& name, bool in_place) {
+  for (const HeadTable& candidate : result.tables)
+    if (candidate.name == name && candidate.in_place == in_place) return candidate;
+  throw std::runtime_error("no table " + name);
+}
+
+TEST_F(AsksTest, WeightsOfTheOwnKernelAndOfComparedOnes) {
+  RunRequest request = fake_request(kText, "2=hydra-cosine");
+  request.asks.weights = {{2, {}, {}, false},
+                          {1, {KernelSpec{"softmax", {}}, KernelSpec{"hedgehog", {}}}, {0, 5}, false}};
+  const auto result = run(request);
+  ASSERT_EQ(result->weights.size(), 3U);
+  const WeightsResult& own = result->weights[0];
+  EXPECT_EQ(own.kernel.name, "hydra-cosine");
+  EXPECT_TRUE(own.derived_signed);
+  EXPECT_TRUE(own.untrained);
+  EXPECT_THAT(own.weights.shape, testing::ElementsAre(FakeModel::kHeads, kTokens, kTokens));
+  for (std::size_t i = 1; i < 3; ++i) {
+    const WeightsResult& weights = result->weights[i];
+    EXPECT_THAT(weights.rows, testing::ElementsAre(0, 5));
+    EXPECT_THAT(weights.weights.shape, testing::ElementsAre(FakeModel::kHeads, 2, kTokens));
+    EXPECT_FALSE(weights.derived_signed);
+    EXPECT_LT(weights.check, 1e-5);
+    for (std::int64_t row = 0; row < 2 * FakeModel::kHeads; ++row) {
+      double sum = 0;
+      for (std::int64_t key = 0; key < kTokens; ++key)
+        sum += static_cast<double>(weights.weights.values[static_cast<std::size_t>(row * kTokens + key)]);
+      EXPECT_NEAR(sum, 1.0, 1e-5);
+    }
+  }
+  EXPECT_FALSE(result->weights[1].untrained);
+  EXPECT_TRUE(result->weights[2].untrained);
+}
+
+TEST_F(AsksTest, TeacherForcedWeightsAreThoseOfTheSoftmaxRun) {
+  RunRequest softmax = fake_request(kText);
+  softmax.asks.weights = {{3, {KernelSpec{"softmax", {}}}, {}, false}};
+  const auto reference = run(softmax);
+
+  RunRequest request = fake_request(kText, "0,1=hydra-cosine");
+  request.asks.weights = {{3, {KernelSpec{"softmax", {}}}, {}, true},
+                          {3, {KernelSpec{"softmax", {}}}, {}, false}};
+  const auto result = run(request);
+  ASSERT_EQ(result->weights.size(), 2U);
+  EXPECT_TRUE(result->weights[0].teacher_forced);
+  EXPECT_EQ(result->weights[0].weights.values, reference->weights[0].weights.values);
+  EXPECT_NE(result->weights[1].weights.values, reference->weights[0].weights.values);
+}
+
+TEST_F(AsksTest, TablesInPlace) {
+  RunRequest request = fake_request(kText, "1=sdpa;2=hydra-cosine;3=elu");
+  request.asks.entropy = request.asks.kl = request.asks.change = true;
+  const auto result = run(request);
+  const HeadTable& entropy = table(*result, "entropy", true);
+  const HeadTable& kl = table(*result, "kl", true);
+  EXPECT_THAT(entropy.values.shape, testing::ElementsAre(4, FakeModel::kHeads));
+  EXPECT_THAT(result->change.shape, testing::ElementsAre(4, FakeModel::kHeads, 3));
+  for (std::size_t head = 0; head < FakeModel::kHeads; ++head) {
+    EXPECT_GT(entropy.values.slice(0)[head], 0.0F);
+    EXPECT_LT(entropy.values.slice(0)[head], std::log(static_cast<float>(kTokens)) + 1e-5F);
+    EXPECT_EQ(kl.values.slice(0)[head], 0.0F);
+    EXPECT_NEAR(kl.values.slice(1)[head], 0.0F, 1e-5F);
+    EXPECT_TRUE(std::isnan(entropy.values.slice(2)[head])); // signed: undefined
+    EXPECT_TRUE(std::isnan(kl.values.slice(2)[head]));
+    EXPECT_GT(kl.values.slice(3)[head], 0.0F);
+    EXPECT_NEAR(result->change.slice(0)[3 * head], 1.0F, 1e-6F);
+    EXPECT_NEAR(result->change.slice(1)[3 * head + 2], 0.0F, 1e-4F);
+    EXPECT_GT(result->change.slice(2)[3 * head + 2], 0.0F);
+  }
+}
+
+TEST_F(AsksTest, KnownTablesRunNoBlockAgainAndStayTheSame) {
+  RunRequest request = fake_request(kText, "3=elu");
+  request.asks.entropy = request.asks.kl = true;
+  const auto first = run(request);
+  const auto second = run(request);
+  EXPECT_THAT(model_->runs(), testing::Each(1));
+  EXPECT_EQ(table(*first, "kl", true).values.values, table(*second, "kl", true).values.values);
+  run(fake_request(kText, "3=hydra-cosine"));
+  EXPECT_THAT(model_->runs(), testing::ElementsAre(1, 1, 1, 2));
+}
+
+TEST_F(AsksTest, TeacherForcedTables) {
+  RunRequest request = fake_request(kText, "0-3=hydra-cosine");
+  request.asks.teacher_forced_kernels = {KernelSpec{"softmax", {}}, KernelSpec{"hedgehog", {}}};
+  const auto result = run(request);
+  ASSERT_EQ(result->tables.size(), 6U);
+  EXPECT_EQ(result->tables[1].name, "kl");
+  EXPECT_EQ(result->tables[1].kernel.name, "softmax");
+  for (const float value : result->tables[1].values.values) EXPECT_EQ(value, 0.0F);
+  EXPECT_EQ(result->tables[4].name, "kl");
+  EXPECT_EQ(result->tables[4].kernel.name, "hedgehog");
+  EXPECT_TRUE(result->tables[4].untrained);
+  for (const float value : result->tables[4].values.values) EXPECT_GT(value, 0.0F);
+  EXPECT_THAT(result->tables[5].values.shape, testing::ElementsAre(4, FakeModel::kHeads, 3));
+  EXPECT_EQ(result->predictions.size(), 3U);
+}
+
+TEST_F(AsksTest, RolloutRowsSumToOneAndHiddenStatesAreAllThere) {
+  RunRequest request = fake_request(kText, "2=hydra-cosine");
+  request.asks.rollout = true;
+  request.asks.hidden = true;
+  request.discard = 0.2;
+  const auto result = run(request);
+  EXPECT_THAT(result->rollout.shape, testing::ElementsAre(1, kTokens, kTokens));
+  for (std::int64_t row = 0; row < kTokens; ++row) {
+    double sum = 0;
+    for (std::int64_t key = 0; key < kTokens; ++key)
+      sum += static_cast<double>(result->rollout.values[static_cast<std::size_t>(row * kTokens + key)]);
+    EXPECT_NEAR(sum, 1.0, 1e-5);
+  }
+  ASSERT_EQ(result->hidden.size(), 5U);
+  for (const Array& hidden : result->hidden)
+    EXPECT_THAT(hidden.shape, testing::ElementsAre(1, kTokens, FakeModel::kWidth));
+  request.rollout_head = 1;
+  EXPECT_NE(run(request)->rollout.values, result->rollout.values);
+  request.discard = 1.5;
+  EXPECT_THROW(run(request), UsageError);
+}
+
+} // namespace
+} // namespace hydrascope
