@@ -1,0 +1,257 @@
+#include "engine/figures/cairo_canvas.h"
+
+#include <cairo-pdf.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "engine/figures/cairo_handles.h"
+#include "engine/figures/text.h"
+#include "engine/plain/error.h"
+
+namespace hydrascope {
+namespace {
+
+void check(cairo_status_t status) {
+  if (status != CAIRO_STATUS_SUCCESS) {
+    throw Error("figure", cairo_status_to_string(status), "draw it smaller or with a lower --dpi");
+  }
+}
+
+cairo_status_t append(void* text, const unsigned char* bytes, unsigned int length) {
+  static_cast<std::string*>(text)->append(reinterpret_cast<const char*>(bytes), length);
+  return CAIRO_STATUS_SUCCESS;
+}
+
+CairoSurface surface_of(const Pixels& pixels) {
+  CairoSurface surface(cairo_image_surface_create(CAIRO_FORMAT_ARGB32, pixels.width, pixels.height));
+  check(cairo_surface_status(surface.get()));
+  cairo_surface_flush(surface.get());
+  unsigned char* const data = cairo_image_surface_get_data(surface.get());
+  const auto stride = static_cast<std::size_t>(cairo_image_surface_get_stride(surface.get()));
+  const auto width = static_cast<std::size_t>(pixels.width);
+  for (std::size_t row = 0; row < static_cast<std::size_t>(pixels.height); ++row) {
+    for (std::size_t column = 0; column < width; ++column) {
+      const std::uint8_t* const source = pixels.rgba.data() + (row * width + column) * 4;
+      const std::uint32_t alpha = source[3];
+      const auto premultiplied = [alpha](std::uint32_t value) { return (value * alpha + 127) / 255; };
+      const std::uint32_t packed = alpha << 24 | premultiplied(source[0]) << 16 |
+                                   premultiplied(source[1]) << 8 | premultiplied(source[2]);
+      std::memcpy(data + row * stride + column * 4, &packed, 4);
+    }
+  }
+  cairo_surface_mark_dirty(surface.get());
+  return surface;
+}
+
+class CairoCanvas final : public Canvas {
+public:
+  CairoCanvas(cairo_t* context, double device_scale) : context_(context), device_scale_(device_scale) {
+    cairo_set_font_options(context_, font_options().get());
+    cairo_set_line_join(context_, CAIRO_LINE_JOIN_ROUND);
+  }
+
+  void fill(const Box& box, const Colour& colour, double radius) override {
+    rectangle(box, radius);
+    paint(colour);
+  }
+
+  void outline(const Box& box, const Colour& colour, double line_width, double radius) override {
+    rectangle(box, radius);
+    stroke(colour, line_width);
+  }
+
+  void line(std::span<const Point> points, const Colour& colour, double line_width) override {
+    path(points);
+    stroke(colour, line_width);
+  }
+
+  void polygon(std::span<const Point> points, const Colour& colour) override {
+    path(points);
+    cairo_close_path(context_);
+    paint(colour);
+  }
+
+  void circle(Point centre, double radius, const Colour& colour, double line_width) override {
+    cairo_new_sub_path(context_);
+    cairo_arc(context_, centre.x, centre.y, radius, 0, 2 * std::numbers::pi);
+    stroke(colour, line_width);
+  }
+
+  void image(const Pixels& pixels, const Box& box, bool smooth) override {
+    if (pixels.width == 0 || pixels.height == 0) {
+      return;
+    }
+    const auto surface = surface_of(pixels);
+    // More picture than device pixels: averaging is right where hard edges would skip cells.
+    const bool shrinking =
+        pixels.width > box.width * device_scale_ || pixels.height > box.height * device_scale_;
+    cairo_save(context_);
+    cairo_rectangle(context_, box.x, box.y, box.width, box.height);
+    cairo_clip(context_);
+    cairo_translate(context_, box.x, box.y);
+    cairo_scale(context_, box.width / pixels.width, box.height / pixels.height);
+    cairo_set_source_surface(context_, surface.get(), 0, 0);
+    cairo_pattern_t* const pattern = cairo_get_source(context_);
+    cairo_pattern_set_filter(pattern, shrinking ? CAIRO_FILTER_GOOD
+                                      : smooth  ? CAIRO_FILTER_BILINEAR
+                                                : CAIRO_FILTER_NEAREST);
+    cairo_pattern_set_extend(pattern, CAIRO_EXTEND_PAD);
+    cairo_rectangle(context_, 0, 0, pixels.width, pixels.height);
+    cairo_fill(context_);
+    cairo_restore(context_);
+  }
+
+  void text(std::string_view text, Point baseline, const TextStyle& style, double angle) override {
+    cairo_save(context_);
+    cairo_translate(context_, baseline.x, baseline.y);
+    cairo_rotate(context_, -angle * std::numbers::pi / 180);
+    cairo_move_to(context_, 0, 0);
+    set_colour(style.colour);
+    for (const auto& run : text_runs(text, style)) {
+      cairo_set_font_face(context_, font_face(run.family, style.bold).get());
+      cairo_set_font_size(context_, style.size);
+      cairo_show_text(context_, run.text.c_str());
+    }
+    cairo_restore(context_);
+  }
+
+private:
+  void rectangle(const Box& box, double radius) {
+    if (radius <= 0) {
+      cairo_rectangle(context_, box.x, box.y, box.width, box.height);
+      return;
+    }
+    const double quarter = std::numbers::pi / 2;
+    cairo_new_sub_path(context_);
+    cairo_arc(context_, box.right() - radius, box.y + radius, radius, -quarter, 0);
+    cairo_arc(context_, box.right() - radius, box.bottom() - radius, radius, 0, quarter);
+    cairo_arc(context_, box.x + radius, box.bottom() - radius, radius, quarter, 2 * quarter);
+    cairo_arc(context_, box.x + radius, box.y + radius, radius, 2 * quarter, 3 * quarter);
+    cairo_close_path(context_);
+  }
+
+  void path(std::span<const Point> points) {
+    for (std::size_t index = 0; index < points.size(); ++index) {
+      (index == 0 ? cairo_move_to : cairo_line_to)(context_, points[index].x, points[index].y);
+    }
+  }
+
+  void set_colour(const Colour& colour) {
+    const auto value = [](float channel) { return static_cast<double>(channel); };
+    cairo_set_source_rgba(context_, value(colour.red), value(colour.green), value(colour.blue),
+                          value(colour.alpha));
+  }
+
+  void paint(const Colour& colour) {
+    set_colour(colour);
+    cairo_fill(context_);
+  }
+
+  void stroke(const Colour& colour, double line_width) {
+    set_colour(colour);
+    cairo_set_line_width(context_, line_width);
+    cairo_stroke(context_);
+  }
+
+  cairo_t* context_;
+  double device_scale_; // device pixels in a point
+};
+
+void draw_page(cairo_surface_t* surface, double scale, double device_scale, bool transparent,
+               const DrawOn& draw) {
+  check(cairo_surface_status(surface));
+  const CairoContext context(cairo_create(surface));
+  check(cairo_status(context.get()));
+  if (!transparent) {
+    cairo_set_source_rgb(context.get(), 1, 1, 1);
+    cairo_paint(context.get());
+  }
+  cairo_scale(context.get(), scale, scale);
+  CairoCanvas canvas(context.get(), device_scale);
+  draw(canvas);
+  check(cairo_status(context.get()));
+}
+
+} // namespace
+
+std::string pdf_bytes(const PageSize& page, bool transparent, const std::string& title,
+                      const std::string& keywords, const DrawOn& draw) {
+  std::string bytes;
+  {
+    const CairoSurface surface(cairo_pdf_surface_create_for_stream(&append, &bytes, page.width, page.height));
+    check(cairo_surface_status(surface.get()));
+    cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_TITLE, title.c_str());
+    cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_CREATOR, "Hydrascope");
+    cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_KEYWORDS, keywords.c_str());
+    // PDF pictures are scaled by the viewer, so no number of device pixels says that one must be averaged.
+    draw_page(surface.get(), 1, 1e9, transparent, draw);
+    cairo_surface_finish(surface.get());
+    check(cairo_surface_status(surface.get()));
+  }
+  // cairo always stores the time of day. Spaces in its place keep every offset of the file valid.
+  const auto start = bytes.rfind("/CreationDate (");
+  if (start != std::string::npos) {
+    const auto end = bytes.find(')', start);
+    std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(start),
+              bytes.begin() + static_cast<std::ptrdiff_t>(end) + 1, ' ');
+  }
+  return bytes;
+}
+
+std::string png_bytes(const PageSize& page, double dpi, bool transparent, const DrawOn& draw) {
+  const double scale = dpi / 72;
+  const double width = std::ceil(page.width * scale - 1e-6);
+  const double height = std::ceil(page.height * scale - 1e-6);
+  if (width < 1 || height < 1 || width > 30000 || height > 30000 || width * height > 4e8) {
+    throw UsageError("--dpi", "the picture would have too many or too few pixels",
+                     "choose another --dpi or --width-mm");
+  }
+  const CairoSurface surface(
+      cairo_image_surface_create(transparent ? CAIRO_FORMAT_ARGB32 : CAIRO_FORMAT_RGB24,
+                                 static_cast<int>(width), static_cast<int>(height)));
+  draw_page(surface.get(), scale, scale, transparent, draw);
+  std::string bytes;
+  check(cairo_surface_write_to_png_stream(surface.get(), &append, &bytes));
+  return bytes;
+}
+
+std::string png_bytes(const Pixels& pixels) {
+  std::string bytes;
+  check(cairo_surface_write_to_png_stream(surface_of(pixels).get(), &append, &bytes));
+  return bytes;
+}
+
+Pixels shrink(const Pixels& pixels, int width, int height) {
+  const CairoSurface surface(cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height));
+  check(cairo_surface_status(surface.get()));
+  {
+    const CairoContext context(cairo_create(surface.get()));
+    const auto source = surface_of(pixels);
+    cairo_scale(context.get(), static_cast<double>(width) / pixels.width,
+                static_cast<double>(height) / pixels.height);
+    cairo_set_source_surface(context.get(), source.get(), 0, 0);
+    cairo_pattern_set_filter(cairo_get_source(context.get()), CAIRO_FILTER_BEST);
+    cairo_pattern_set_extend(cairo_get_source(context.get()), CAIRO_EXTEND_PAD);
+    cairo_paint(context.get());
+  }
+  cairo_surface_flush(surface.get());
+  const auto stride = static_cast<std::size_t>(cairo_image_surface_get_stride(surface.get()));
+  const unsigned char* const data = cairo_image_surface_get_data(surface.get());
+  Pixels result{width, height, {}};
+  result.rgba.reserve(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 4);
+  for (std::size_t row = 0; row < static_cast<std::size_t>(height); ++row) {
+    for (std::size_t column = 0; column < static_cast<std::size_t>(width); ++column) {
+      std::uint32_t packed = 0;
+      std::memcpy(&packed, data + row * stride + column * 4, 4);
+      result.rgba.insert(result.rgba.end(), {static_cast<std::uint8_t>(packed >> 16 & 0xff),
+                                             static_cast<std::uint8_t>(packed >> 8 & 0xff),
+                                             static_cast<std::uint8_t>(packed & 0xff), 255});
+    }
+  }
+  return result;
+}
+
+} // namespace hydrascope

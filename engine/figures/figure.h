@@ -1,0 +1,106 @@
+// A figure is data, labels, scales and a layout; the window and the export draw the same value. Plain header.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/figures/colour_map.h"
+#include "engine/plain/array.h"
+#include "engine/plain/image.h"
+
+namespace hydrascope {
+
+struct Scale {
+  ColourMap map = ColourMap::viridis;
+  double low = 0, high = 1; // data values at the ends of the colour bar; signed maps: low = −high
+  bool logarithmic = false;
+  bool shared = false; // the same scale for all panels of the figure
+  std::string label;   // quantity and unit, "attention weight"
+};
+
+// Cells of a matrix, or of a grid over a picture.
+struct HeatMapPanel {
+  std::string title;
+  Array values; // (rows, columns); NaN = masked (hatched)
+  Scale scale;
+  std::string x_label, y_label;
+  std::vector<std::string> x_ticks, y_ticks; // one per column/row where shown (tokens), or empty: numbers
+  std::vector<int> marks;                    // rows to mark (the query token)
+  std::string note;                          // small print below the map
+};
+
+// A picture with a map over its crop.
+struct OverlayPanel {
+  std::string title;
+  std::shared_ptr<const Image> image;
+  double crop_x = 0, crop_y = 0, crop_width = 0, crop_height = 0; // in the picture's pixels
+  Array values; // (rows, columns) over the crop; empty: the picture alone with its crop outlined
+  Scale scale;
+  float opacity = 0.6f;
+  bool smooth = false; // bilinear instead of crisp cells
+  std::optional<int> query_row, query_column;
+  std::string note; // small print below the picture
+};
+
+// Words shaded by a value each.
+struct TokensPanel {
+  std::string title;
+  std::vector<std::string> tokens;
+  std::vector<double> values; // NaN: not shaded
+  Scale scale;
+  std::optional<int> query; // the token to ring
+  std::string note;         // small print below the words
+};
+
+// Bars with a label each (predictions, timing).
+struct BarsPanel {
+  std::string title, x_label;
+  std::vector<std::string> labels;
+  std::vector<double> values;
+  std::vector<Colour> colours; // one per bar or empty
+};
+
+// Lines over x.
+struct LinesPanel {
+  struct Line {
+    std::string name;
+    std::vector<double> x, y;
+    Colour colour;
+  };
+  std::string title, x_label, y_label;
+  std::vector<Line> lines;
+  bool log_x = false, log_y = false;
+};
+
+using FigurePanel = std::variant<HeatMapPanel, OverlayPanel, TokensPanel, BarsPanel, LinesPanel>;
+
+struct Figure {
+  std::string title;    // model, layer, head, kernel
+  std::string subtitle; // notes: "untrained", "derived, signed"
+  int columns = 0;      // panels per row; 0 = all in one row
+  std::vector<FigurePanel> panels;
+  std::string provenance; // JSON text, goes into the file's own metadata
+};
+
+struct FigureStyle {
+  double width_mm = 170; // 85 single column, 170 double column
+  double font_points = 8;
+  double dpi = 300; // PNG
+  bool transparent = false;
+};
+
+// Draws to .svg, .pdf or .png by the ending, or writes exactly what is drawn as .csv, .json or .npy. Written
+// beside, then renamed. The same figure gives byte-identical files. Throws UsageError (unknown ending), Error
+// (cannot write). NPY: FILE.npy.json, written beside it, holds labels and provenance.
+void write_figure(const Figure& figure, const std::filesystem::path& file, const FigureStyle& style = {});
+
+// The endings that write_figure knows, and its check of a name before any work is done. Throws UsageError.
+const std::vector<std::string>& figure_endings();
+void check_figure_ending(const std::filesystem::path& file);
+
+} // namespace hydrascope

@@ -1,0 +1,195 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "engine/figures/panel_drawing.h"
+#include "engine/figures/raster.h"
+
+namespace hydrascope {
+namespace {
+
+constexpr double tick_length = 2, gap = 2;
+constexpr std::size_t most_named = 48; // more rows or columns than this are numbered instead
+
+enum class Labels { none, numbers, upright, turned };
+
+struct AxisLabels {
+  Labels kind = Labels::numbers;
+  TextStyle style;
+  double room = 0; // across the axis, ticks included
+};
+
+double widest(const std::vector<std::string>& labels, const TextStyle& style) {
+  double width = 0;
+  for (const auto& label : labels) {
+    width = std::max(width, text_width(label, style));
+  }
+  return width;
+}
+
+// Names along an axis as large as the cells allow; where that would be too small to read, numbers.
+AxisLabels axis_labels(const std::vector<std::string>& names, std::int64_t count, double cell, bool rows,
+                       const Ink& ink) {
+  AxisLabels labels;
+  labels.style = ink.tick();
+  const bool one_each = names.size() == static_cast<std::size_t>(count) && names.size() <= most_named;
+  const double readable = 0.5 * ink.size;
+  if (one_each && cell * 0.92 >= readable) {
+    labels.style = ink.token();
+    labels.style.size = std::min(labels.style.size, cell * 0.92);
+    const double width = widest(names, labels.style);
+    labels.kind = rows || width <= cell * 0.96 ? Labels::upright : Labels::turned;
+    labels.room = tick_length + gap + (rows || labels.kind == Labels::turned ? width : labels.style.size);
+    return labels;
+  }
+  const auto last = std::to_string(std::max<std::int64_t>(count - 1, 0));
+  labels.room = tick_length + gap + (rows ? text_width(last, labels.style) : labels.style.size);
+  return labels;
+}
+
+std::vector<Tick> index_ticks(std::int64_t count, double length, const Ink& ink) {
+  const int most = std::max(2, static_cast<int>(length / (3.2 * ink.size)));
+  if (count <= 1) {
+    return {{0.5, "0"}};
+  }
+  auto marks = ticks(0, static_cast<double>(count - 1), false, most);
+  std::erase_if(marks, [](const Tick& mark) { return mark.text.find('.') != std::string::npos; });
+  for (auto& mark : marks) { // from the first and last cell's centres to the axis' ends
+    mark.position = (mark.position * static_cast<double>(count - 1) + 0.5) / static_cast<double>(count);
+  }
+  return marks;
+}
+
+std::vector<Tick> axis_ticks(const AxisLabels& labels, const std::vector<std::string>& names,
+                             std::int64_t count, double length, const Ink& ink) {
+  if (labels.kind == Labels::numbers) {
+    return index_ticks(count, length, ink);
+  }
+  std::vector<Tick> marks;
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    marks.push_back({(static_cast<double>(index) + 0.5) / static_cast<double>(count), names[index]});
+  }
+  return marks;
+}
+
+AxisLabels row_labels(const HeatMapPanel& panel, const Ink& ink, double width) {
+  const double cell = body_height(panel, ink, width) / static_cast<double>(panel.values.extent(0));
+  return axis_labels(panel.y_ticks, panel.values.extent(0), cell, true, ink);
+}
+
+AxisLabels column_labels(const HeatMapPanel& panel, const Ink& ink, double width) {
+  const double cell = width / static_cast<double>(panel.values.extent(1));
+  return axis_labels(panel.x_ticks, panel.values.extent(1), cell, false, ink);
+}
+
+void draw_rows_axis(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Box& body) {
+  const auto labels = row_labels(panel, ink, body.width);
+  for (const auto& mark : axis_ticks(labels, panel.y_ticks, panel.values.extent(0), body.height, ink)) {
+    const double y = body.y + mark.position * body.height;
+    const std::array<Point, 2> tick{{{body.x - tick_length, y}, {body.x, y}}};
+    canvas.line(tick, ink.rule, 0.4);
+    draw_aligned(canvas, mark.text, {body.x - tick_length - gap, y + 0.36 * labels.style.size}, labels.style,
+                 Align::right);
+  }
+  if (!panel.y_label.empty()) {
+    const double x = body.x - labels.room - 0.45 * ink.tick().size;
+    canvas.text(panel.y_label, {x, body.y + body.height / 2 + text_width(panel.y_label, ink.tick()) / 2},
+                ink.tick(), 90);
+  }
+}
+
+void draw_columns_axis(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Box& body) {
+  const auto labels = column_labels(panel, ink, body.width);
+  for (const auto& mark : axis_ticks(labels, panel.x_ticks, panel.values.extent(1), body.width, ink)) {
+    const double x = body.x + mark.position * body.width;
+    const std::array<Point, 2> tick{{{x, body.bottom()}, {x, body.bottom() + tick_length}}};
+    canvas.line(tick, ink.rule, 0.4);
+    const double top = body.bottom() + tick_length + gap;
+    if (labels.kind == Labels::turned) {
+      canvas.text(mark.text, {x + 0.36 * labels.style.size, top + text_width(mark.text, labels.style)},
+                  labels.style, 90);
+    } else {
+      draw_aligned(canvas, mark.text, {x, top + ascent(labels.style)}, labels.style, Align::centre);
+    }
+  }
+  if (!panel.x_label.empty()) {
+    const double y = body.bottom() + labels.room + 1.1 * line_height(ink.tick());
+    draw_aligned(canvas, panel.x_label, {body.x + body.width / 2, y}, ink.tick(), Align::centre);
+  }
+}
+
+double note_height(const HeatMapPanel& panel, const Ink& ink, double width) {
+  return panel.note.empty() ? 0
+                            : 3 + line_height(ink.note()) *
+                                      static_cast<double>(wrap_text(panel.note, ink.note(), width).size());
+}
+
+double axis_room_below(const HeatMapPanel& panel, const Ink& ink, double width) {
+  return column_labels(panel, ink, width).room + (panel.x_label.empty() ? 0 : 1.35 * line_height(ink.tick()));
+}
+
+} // namespace
+
+Surround surround(const HeatMapPanel& panel, const Ink& ink, const Placement& placement, double width) {
+  Surround room{tick_length, 2, 0};
+  if (panel.values.empty()) {
+    return {0, 0, note_height(panel, ink, width)};
+  }
+  if (placement.names_rows) {
+    room.left =
+        row_labels(panel, ink, width).room + (panel.y_label.empty() ? 0 : 1.3 * line_height(ink.tick()));
+  }
+  if (placement.own_bar) {
+    room.right = vertical_bar_room(panel.scale, ink);
+  }
+  room.below = axis_room_below(panel, ink, width) + note_height(panel, ink, width);
+  return room;
+}
+
+double body_height(const HeatMapPanel& panel, const Ink& ink, double width) {
+  if (panel.values.empty()) {
+    return 2 * ink.size;
+  }
+  const double aspect =
+      static_cast<double>(panel.values.extent(0)) / static_cast<double>(panel.values.extent(1));
+  // A few rows of many keys stay tall enough to be seen, and a table of layers no taller than wide; their
+  // cells are then not square.
+  return width * std::clamp(aspect, 0.12, 1.0);
+}
+
+void draw(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Placement& placement,
+          const Box& body) {
+  if (panel.values.empty()) {
+    draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width), {body.x, body.y}, ink.note());
+    return;
+  }
+  const bool masked = std::any_of(panel.values.values.begin(), panel.values.values.end(),
+                                  [](float value) { return std::isnan(value); });
+  if (masked) {
+    draw_hatch(canvas, body, ink.rule);
+  }
+  canvas.image(map_pixels(panel.values, panel.scale), body, false);
+  canvas.outline(body, ink.rule, 0.5);
+  if (placement.names_rows) {
+    draw_rows_axis(canvas, panel, ink, body);
+  }
+  draw_columns_axis(canvas, panel, ink, body);
+  const double cell = body.height / static_cast<double>(panel.values.extent(0));
+  for (const int row : panel.marks) {
+    const double y = body.y + (row + 0.5) * cell;
+    const double half = std::clamp(cell / 2, 1.2, 1.8);
+    const std::array<Point, 3> arrow{
+        {{body.x - 0.3, y}, {body.x - 2 * half, y - half}, {body.x - 2 * half, y + half}}};
+    canvas.polygon(arrow, ink.accent);
+  }
+  if (placement.own_bar) {
+    draw_vertical_bar(canvas, panel.scale, ink, body);
+  }
+  if (!panel.note.empty()) {
+    draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width),
+               {body.x, body.bottom() + axis_room_below(panel, ink, body.width) + 3}, ink.note());
+  }
+}
+
+} // namespace hydrascope

@@ -1,0 +1,257 @@
+#include "engine/figures/layout.h"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+namespace hydrascope {
+namespace {
+
+constexpr double margin = 4, column_gap = 9, row_gap = 9;
+
+bool same_scale(const Scale& a, const Scale& b) {
+  return a.map == b.map && a.low == b.low && a.high == b.high && a.logarithmic == b.logarithmic &&
+         a.label == b.label;
+}
+
+// The scale that all panels of a figure share, if it says so and there are at least two of them.
+const Scale* shared_scale(const Figure& figure) {
+  const Scale* shared = nullptr;
+  int count = 0;
+  for (const auto& panel : figure.panels) {
+    const Scale* const scale = scale_of(panel);
+    if (scale == nullptr) {
+      continue;
+    }
+    if (!scale->shared || (shared != nullptr && !same_scale(*scale, *shared))) {
+      return nullptr;
+    }
+    shared = shared == nullptr ? scale : shared;
+    ++count;
+  }
+  return count > 1 ? shared : nullptr;
+}
+
+bool any_tokens(const Figure& figure) {
+  return std::any_of(figure.panels.begin(), figure.panels.end(),
+                     [](const FigurePanel& panel) { return std::holds_alternative<TokensPanel>(panel); });
+}
+
+// The panel to the left in the same row names the same rows.
+bool repeats_rows(const Figure& figure, std::size_t index, std::size_t columns) {
+  if (index % columns == 0) {
+    return false;
+  }
+  const auto* const panel = std::get_if<HeatMapPanel>(&figure.panels[index]);
+  const auto* const left = std::get_if<HeatMapPanel>(&figure.panels[index - 1]);
+  return panel != nullptr && left != nullptr && !panel->values.empty() && !left->values.empty() &&
+         panel->y_ticks == left->y_ticks && panel->y_label == left->y_label &&
+         panel->values.extent(0) == left->values.extent(0);
+}
+
+// Small multiples and single panels stay at a size that is worth their place on a page.
+double height_limit(const FigureStyle& style, std::size_t columns) {
+  const double width = style.width_mm / 25.4 * 72;
+  return columns == 1 ? std::max(0.5 * width, std::min(width, 220.0)) : width;
+}
+
+struct Grid {
+  std::size_t columns = 1, rows = 1;
+  std::vector<double> left, right; // of each column
+  double body_width = 0;
+};
+
+// Surrounds depend a little on the body's width (labels shrink with their cells), so the width is found in
+// two rounds.
+Grid fit_columns(const Figure& figure, const Layout& layout, std::size_t columns, double available) {
+  Grid grid;
+  grid.columns = columns;
+  grid.rows = (figure.panels.size() + columns - 1) / columns;
+  const double gaps = column_gap * static_cast<double>(columns - 1);
+  double width = 0.7 * (available - gaps) / static_cast<double>(columns);
+  for (int round = 0; round < 3; ++round) {
+    grid.left.assign(columns, 0);
+    grid.right.assign(columns, 0);
+    for (const auto& placed : layout.panels) {
+      const auto room = surround(figure.panels[placed.index], layout.ink, placed.placement, width);
+      const auto column = placed.index % columns;
+      grid.left[column] = std::max(grid.left[column], room.left);
+      grid.right[column] = std::max(grid.right[column], room.right);
+    }
+    double around = gaps;
+    for (std::size_t column = 0; column < columns; ++column) {
+      around += grid.left[column] + grid.right[column];
+    }
+    width = std::max(12.0, (available - around) / static_cast<double>(columns));
+  }
+  grid.body_width = width;
+  return grid;
+}
+
+// Places the panels row by row from `top`; gives the y below the last row.
+double place_rows(const Figure& figure, Layout& layout, const Grid& grid, double top) {
+  double y = top;
+  for (std::size_t row = 0; row < grid.rows; ++row) {
+    const auto first = row * grid.columns;
+    const auto last = std::min(first + grid.columns, layout.panels.size());
+    double titles = 0, bodies = 0, below = 0, x = margin;
+    for (auto index = first; index < last; ++index) {
+      auto& placed = layout.panels[index];
+      const auto& panel = figure.panels[index];
+      const auto column = index - first;
+      const double slot = grid.left[column] + grid.body_width + grid.right[column];
+      placed.title_lines =
+          wrap_text(title_of(panel), layout.ink.panel_title(), slot - grid.left[column] + 0.5 * column_gap);
+      placed.body = {x + grid.left[column], 0, grid.body_width,
+                     body_height(panel, layout.ink, grid.body_width)};
+      placed.title = {placed.body.x, y};
+      double height = 0;
+      for (std::size_t line = 0; line < placed.title_lines.size(); ++line) {
+        height += line_height(line == 0 ? layout.ink.panel_title() : layout.ink.note());
+      }
+      titles = std::max(titles, height > 0 ? height + 2 : 0);
+      bodies = std::max(bodies, placed.body.height);
+      below = std::max(
+          below, placed.body.height + surround(panel, layout.ink, placed.placement, grid.body_width).below);
+      x += slot + column_gap;
+    }
+    for (auto index = first; index < last; ++index) {
+      layout.panels[index].body.y = y + titles;
+    }
+    y += titles + std::max(bodies, below) + (row + 1 < grid.rows ? row_gap : 0);
+  }
+  return y;
+}
+
+void place_shared_bar(Layout& layout, double bottom) {
+  if (layout.shared_horizontal) {
+    layout.shared_beside = {margin, bottom, layout.page.width - 2 * margin, 0};
+    return;
+  }
+  // Beside the first row of maps, as high as their bodies; over two rows where there are more.
+  const auto& first = layout.panels.front().body;
+  double last_bottom = first.bottom(), right = 0;
+  for (const auto& placed : layout.panels) {
+    right = std::max(right, placed.body.right());
+    if (placed.body.y < first.y + 1.5 * first.height + 60) {
+      last_bottom = std::max(last_bottom, placed.body.bottom());
+    }
+  }
+  const double height = std::min(last_bottom - first.y, 170.0);
+  layout.shared_beside = {first.x, first.y, right - first.x, height};
+}
+
+// Of the panels whose height follows from their width.
+double tallest_body(const Figure& figure, const Layout& layout, const Grid& grid) {
+  double tallest = 1;
+  for (const auto& panel : figure.panels) {
+    if (!std::holds_alternative<TokensPanel>(panel) && !std::holds_alternative<BarsPanel>(panel)) {
+      tallest = std::max(tallest, body_height(panel, layout.ink, grid.body_width));
+    }
+  }
+  return tallest;
+}
+
+// `spare`: 0 on the first call, which gives the width that a limit on the panels' height leaves empty.
+Layout lay_out_at(const Figure& figure, const FigureStyle& style, double page_width, double& spare) {
+  Layout layout;
+  layout.ink.size = style.font_points;
+  layout.page.width = page_width;
+  const double inner = layout.page.width - 2 * margin;
+  layout.title_lines = wrap_text(figure.title, layout.ink.title(), inner);
+  layout.subtitle_lines = wrap_text(figure.subtitle, layout.ink.note(), inner);
+  layout.shared_bar = shared_scale(figure);
+  layout.shared_horizontal = any_tokens(figure);
+
+  const auto columns = figure.columns > 0 ? static_cast<std::size_t>(figure.columns)
+                                          : std::max<std::size_t>(1, figure.panels.size());
+  for (std::size_t index = 0; index < figure.panels.size(); ++index) {
+    PlacedPanel placed;
+    placed.index = index;
+    placed.placement = {layout.shared_bar == nullptr, !repeats_rows(figure, index, columns)};
+    layout.panels.push_back(std::move(placed));
+  }
+  double y = margin + line_height(layout.ink.title()) * static_cast<double>(layout.title_lines.size()) +
+             line_height(layout.ink.note()) * static_cast<double>(layout.subtitle_lines.size());
+  y += y > margin ? 6 : 0;
+  const double bar = layout.shared_bar != nullptr && !layout.shared_horizontal
+                         ? vertical_bar_room(*layout.shared_bar, layout.ink)
+                         : 0;
+  double bottom = y;
+  if (!layout.panels.empty()) {
+    const Grid grid = fit_columns(figure, layout, columns, inner - bar);
+    const double fitting = std::min(1.0, height_limit(style, columns) / tallest_body(figure, layout, grid));
+    spare = spare > 0 ? 0 : (1 - fitting) * grid.body_width * static_cast<double>(columns);
+    bottom = place_rows(figure, layout, grid, y);
+  }
+  if (layout.shared_bar != nullptr) {
+    place_shared_bar(layout, bottom);
+    bottom += layout.shared_horizontal ? 2 + horizontal_bar_room(layout.ink) : 0;
+  }
+  layout.page.height = bottom + margin;
+  return layout;
+}
+
+} // namespace
+
+const Scale* scale_of(const FigurePanel& panel) {
+  return std::visit(
+      [](const auto& value) -> const Scale* {
+        using Kind = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<Kind, BarsPanel> || std::is_same_v<Kind, LinesPanel>) {
+          return nullptr;
+        } else {
+          return value.values.empty() ? nullptr : &value.scale;
+        }
+      },
+      panel);
+}
+
+const std::string& title_of(const FigurePanel& panel) {
+  return std::visit([](const auto& value) -> const std::string& { return value.title; }, panel);
+}
+
+Surround surround(const FigurePanel& panel, const Ink& ink, const Placement& placement, double width) {
+  return std::visit([&](const auto& value) { return surround(value, ink, placement, width); }, panel);
+}
+
+double body_height(const FigurePanel& panel, const Ink& ink, double width) {
+  return std::visit([&](const auto& value) { return body_height(value, ink, width); }, panel);
+}
+
+void draw_panel(Canvas& canvas, const FigurePanel& panel, const Ink& ink, const Placement& placement,
+                const Box& body) {
+  std::visit([&](const auto& value) { draw(canvas, value, ink, placement, body); }, panel);
+}
+
+Layout lay_out(const Figure& figure, const FigureStyle& style) {
+  const double width = style.width_mm / 25.4 * 72;
+  double spare = 0;
+  Layout layout = lay_out_at(figure, style, width, spare);
+  // Where the panels' heights keep them from filling the width, the page is cut to them.
+  return spare > 1 ? lay_out_at(figure, style, width - spare, spare) : layout;
+}
+
+void draw_figure(Canvas& canvas, const Figure& figure, const Layout& layout) {
+  double y = margin;
+  y += draw_lines(canvas, layout.title_lines, {margin, y}, layout.ink.title());
+  draw_lines(canvas, layout.subtitle_lines, {margin, y}, layout.ink.note());
+  for (const auto& placed : layout.panels) {
+    double line_y = placed.title.y;
+    for (std::size_t line = 0; line < placed.title_lines.size(); ++line) {
+      const auto style = line == 0 ? layout.ink.panel_title() : layout.ink.note();
+      line_y += draw_lines(canvas, {placed.title_lines[line]}, {placed.title.x, line_y}, style);
+    }
+    draw_panel(canvas, figure.panels[placed.index], layout.ink, placed.placement, placed.body);
+  }
+  if (layout.shared_bar != nullptr) {
+    if (layout.shared_horizontal) {
+      draw_horizontal_bar(canvas, *layout.shared_bar, layout.ink,
+                          {layout.shared_beside.x, layout.shared_beside.y}, layout.shared_beside.width);
+    } else {
+      draw_vertical_bar(canvas, *layout.shared_bar, layout.ink, layout.shared_beside);
+    }
+  }
+}
+
+} // namespace hydrascope

@@ -1,0 +1,36 @@
+// Lines up the panels of a figure on a page.
+#pragma once
+
+#include <vector>
+
+#include "engine/figures/cairo_canvas.h"
+#include "engine/figures/canvas.h"
+#include "engine/figures/figure.h"
+#include "engine/figures/panel_drawing.h"
+
+namespace hydrascope {
+
+struct PlacedPanel {
+  std::size_t index = 0;
+  Box body;
+  Point title; // top left corner of the title's lines
+  std::vector<std::string> title_lines;
+  Placement placement;
+};
+
+struct Layout {
+  PageSize page;
+  Ink ink;
+  std::vector<std::string> title_lines, subtitle_lines;
+  std::vector<PlacedPanel> panels;
+  const Scale* shared_bar = nullptr; // one colour bar for the whole figure: right of `shared_beside`
+  bool shared_horizontal = false;    // or below everything, from its lower left corner
+  Box shared_beside;
+};
+
+// The page is as wide as the style says (narrower where a single panel would grow too tall for a page) and as
+// high as the panels need. Refers to the figure.
+Layout lay_out(const Figure& figure, const FigureStyle& style);
+void draw_figure(Canvas& canvas, const Figure& figure, const Layout& layout);
+
+} // namespace hydrascope

@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <cmath>
+
+#include "engine/figures/panel_drawing.h"
+#include "engine/figures/raster.h"
+
+namespace hydrascope {
+namespace {
+
+bool has_picture(const OverlayPanel& panel) {
+  return panel.image && panel.image->width > 0 && panel.image->height > 0;
+}
+
+// Photographs at 200 dpi of their place on the page: sharp in print, and small multiples stay small files.
+int sane_pixels(double points) { return std::clamp(static_cast<int>(points / 72 * 200), 64, 1200); }
+
+Box crop_box(const OverlayPanel& panel, const Box& body) {
+  const double scale_x = body.width / panel.image->width;
+  const double scale_y = body.height / panel.image->height;
+  if (panel.crop_width <= 0 || panel.crop_height <= 0) {
+    return body;
+  }
+  return {body.x + panel.crop_x * scale_x, body.y + panel.crop_y * scale_y, panel.crop_width * scale_x,
+          panel.crop_height * scale_y};
+}
+
+void draw_query(Canvas& canvas, const OverlayPanel& panel, const Box& crop) {
+  if (!panel.query_row || !panel.query_column || panel.values.empty()) {
+    return;
+  }
+  const double cell_width = crop.width / static_cast<double>(panel.values.extent(1));
+  const double cell_height = crop.height / static_cast<double>(panel.values.extent(0));
+  const Point centre{crop.x + (*panel.query_column + 0.5) * cell_width,
+                     crop.y + (*panel.query_row + 0.5) * cell_height};
+  const double radius = std::max(2.5, 0.62 * std::max(cell_width, cell_height));
+  canvas.circle(centre, radius, {0, 0, 0, 1}, 1.9);
+  canvas.circle(centre, radius, {1, 1, 1, 1}, 0.9);
+}
+
+} // namespace
+
+Surround surround(const OverlayPanel& panel, const Ink& ink, const Placement& placement, double width) {
+  Surround room;
+  if (placement.own_bar && !panel.values.empty()) {
+    room.right = vertical_bar_room(panel.scale, ink);
+  }
+  if (!panel.note.empty()) {
+    room.below =
+        3 + line_height(ink.note()) * static_cast<double>(wrap_text(panel.note, ink.note(), width).size());
+  }
+  return room;
+}
+
+double body_height(const OverlayPanel& panel, const Ink&, double width) {
+  return has_picture(panel) ? width * panel.image->height / panel.image->width : width;
+}
+
+void draw(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const Placement& placement,
+          const Box& body) {
+  Box crop = body;
+  if (has_picture(panel)) {
+    canvas.image(photograph_pixels(*panel.image, sane_pixels(std::max(body.width, body.height))), body, true);
+    crop = crop_box(panel, body);
+  }
+  if (!panel.values.empty()) {
+    canvas.image(map_pixels(panel.values, panel.scale, panel.opacity, panel.smooth), crop, panel.smooth);
+  }
+  const bool cropped = crop.width < body.width - 0.5 || crop.height < body.height - 0.5;
+  if (cropped) {
+    canvas.outline(crop, {0, 0, 0, 0.7f}, 1.2);
+    canvas.outline(crop, {1, 1, 1, 1}, 0.6);
+  }
+  canvas.outline(body, ink.rule, 0.5);
+  draw_query(canvas, panel, crop);
+  if (placement.own_bar && !panel.values.empty()) {
+    draw_vertical_bar(canvas, panel.scale, ink, body);
+  }
+  if (!panel.note.empty()) {
+    draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width), {body.x, body.bottom() + 3},
+               ink.note());
+  }
+}
+
+} // namespace hydrascope

@@ -1,0 +1,88 @@
+// How each kind of panel is measured and drawn. A panel has a body (the map, the picture, the plot) and room
+// around it for ticks, labels and its colour bar; layout.cpp lines the bodies of a figure up.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/figures/canvas.h"
+#include "engine/figures/figure.h"
+#include "engine/figures/scale.h"
+#include "engine/figures/text.h"
+
+namespace hydrascope {
+
+// The sizes and colours of a figure's ink, all from the text size.
+struct Ink {
+  double size = 8; // points
+  Colour text{0.10f, 0.10f, 0.11f, 1};
+  Colour muted{0.38f, 0.38f, 0.40f, 1};
+  Colour rule{0.55f, 0.55f, 0.57f, 1};
+  Colour grid{0.88f, 0.88f, 0.89f, 1};
+  Colour accent{0.84f, 0.15f, 0.16f, 1};
+
+  TextStyle title() const { return {size * 1.25, true, Face::text, text}; }
+  TextStyle panel_title() const { return {size, true, Face::text, text}; }
+  TextStyle label() const { return {size, false, Face::text, text}; }
+  TextStyle note() const { return {size * 0.875, false, Face::text, muted}; }
+  TextStyle tick() const { return {size * 0.8, false, Face::text, muted}; }
+  TextStyle token() const { return {size * 0.75, false, Face::mono, text}; }
+};
+
+// What surrounds a body, in points.
+struct Surround {
+  double left = 0, right = 0, below = 0;
+};
+
+// How a panel stands in its figure.
+struct Placement {
+  bool own_bar = true;    // draws its own colour bar
+  bool names_rows = true; // draws row labels (false: the panel to its left has the same)
+};
+
+const Scale* scale_of(const FigurePanel& panel); // null where nothing is mapped to colours
+const std::string& title_of(const FigurePanel& panel);
+
+// `width` is the body's, known once all surrounds of the row are.
+Surround surround(const FigurePanel& panel, const Ink& ink, const Placement& placement, double width);
+double body_height(const FigurePanel& panel, const Ink& ink, double width);
+void draw_panel(Canvas& canvas, const FigurePanel& panel, const Ink& ink, const Placement& placement,
+                const Box& body);
+
+// One kind each.
+Surround surround(const HeatMapPanel& panel, const Ink& ink, const Placement& placement, double width);
+Surround surround(const OverlayPanel& panel, const Ink& ink, const Placement& placement, double width);
+Surround surround(const TokensPanel& panel, const Ink& ink, const Placement& placement, double width);
+Surround surround(const BarsPanel& panel, const Ink& ink, const Placement& placement, double width);
+Surround surround(const LinesPanel& panel, const Ink& ink, const Placement& placement, double width);
+double body_height(const HeatMapPanel& panel, const Ink& ink, double width);
+double body_height(const OverlayPanel& panel, const Ink& ink, double width);
+double body_height(const TokensPanel& panel, const Ink& ink, double width);
+double body_height(const BarsPanel& panel, const Ink& ink, double width);
+double body_height(const LinesPanel& panel, const Ink& ink, double width);
+void draw(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Placement& placement,
+          const Box& body);
+void draw(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const Placement& placement,
+          const Box& body);
+void draw(Canvas& canvas, const TokensPanel& panel, const Ink& ink, const Placement& placement,
+          const Box& body);
+void draw(Canvas& canvas, const BarsPanel& panel, const Ink& ink, const Placement& placement,
+          const Box& body);
+void draw(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placement& placement,
+          const Box& body);
+
+// ---- Shared pieces ----
+enum class Align { left, centre, right };
+void draw_aligned(Canvas& canvas, std::string_view text, Point baseline, const TextStyle& style, Align align);
+// Lines from `top` downwards; gives the height they take.
+double draw_lines(Canvas& canvas, const std::vector<std::string>& lines, Point top, const TextStyle& style,
+                  Align align = Align::left);
+
+// A vertical colour bar: its body beside `beside`, ticks and label to its right; and the room it needs there.
+double vertical_bar_room(const Scale& scale, const Ink& ink);
+void draw_vertical_bar(Canvas& canvas, const Scale& scale, const Ink& ink, const Box& beside);
+// A horizontal one, ticks below it.
+double horizontal_bar_room(const Ink& ink);
+void draw_horizontal_bar(Canvas& canvas, const Scale& scale, const Ink& ink, Point top_left, double width);
+
+} // namespace hydrascope

@@ -1,0 +1,129 @@
+#include "engine/figures/scale.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace hydrascope {
+namespace {
+
+std::string with_true_minus(std::string text) {
+  const auto is_zero = text.find_first_of("123456789") == std::string::npos;
+  if (text.starts_with('-')) {
+    text = is_zero ? text.substr(1) : "\u2212" + text.substr(1);
+  }
+  return text;
+}
+
+std::vector<Tick> linear_ticks(double low, double high, int most) {
+  std::vector<Tick> result;
+  const double raw = (high - low) / std::max(1, most - 1);
+  const double power = std::pow(10.0, std::floor(std::log10(raw)));
+  double step = 10 * power;
+  for (const double factor : {1.0, 2.0, 2.5, 5.0}) {
+    if (factor * power >= raw * (1 - 1e-9)) {
+      step = factor * power;
+      break;
+    }
+  }
+  int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
+  if (std::abs(step / power - 2.5) < 1e-6 && step < 10) {
+    ++decimals; // a step of 0.25 needs one digit more than its power of ten
+  }
+  const double slack = step * 1e-6;
+  for (double index = std::ceil((low - slack) / step); index * step <= high + slack; ++index) {
+    const double value = index * step;
+    const std::string text = decimals > 5 || std::abs(value) >= 1e6 ? fmt::format("{:.3g}", value)
+                                                                    : fmt::format("{:.{}f}", value, decimals);
+    result.push_back({std::clamp((value - low) / (high - low), 0.0, 1.0), with_true_minus(text)});
+  }
+  return result;
+}
+
+std::string power_text(double exponent) {
+  if (exponent >= -3 && exponent <= 4) {
+    return fmt::format("{:g}", std::pow(10.0, exponent));
+  }
+  constexpr const char* raised[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+  std::string text = exponent < 0 ? "10⁻" : "10";
+  for (const char digit : fmt::format("{:.0f}", std::abs(exponent))) {
+    text += raised[digit - '0'];
+  }
+  return text;
+}
+
+std::vector<Tick> logarithmic_ticks(double low, double high, int most) {
+  std::vector<Tick> result;
+  const double bottom = std::log10(low), span = std::log10(high) - bottom;
+  const double first = std::ceil(bottom - 1e-9), last = std::floor(bottom + span + 1e-9);
+  const auto add = [&](double value, std::string text) {
+    result.push_back({std::clamp((std::log10(value) - bottom) / span, 0.0, 1.0), std::move(text)});
+  };
+  if (last - first < 1) { // hardly a decade: 1, 2 and 5 times its powers
+    for (double exponent = first - 1; exponent <= last; ++exponent) {
+      for (const double factor : {1.0, 2.0, 5.0}) {
+        const double value = factor * std::pow(10.0, exponent);
+        if (value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9)) {
+          add(value, fmt::format("{:g}", value));
+        }
+      }
+    }
+    return result;
+  }
+  const double stride = std::max(1.0, std::ceil((last - first + 1) / most));
+  for (double exponent = last; exponent >= first - 1e-9; exponent -= stride) {
+    add(std::pow(10.0, exponent), power_text(exponent));
+  }
+  std::reverse(result.begin(), result.end());
+  return result;
+}
+
+} // namespace
+
+double scale_position(const Scale& scale, double value) {
+  if (std::isnan(value)) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  if (!(scale.high > scale.low)) {
+    return value >= scale.high && scale.high > 0 ? 1.0 : 0.0;
+  }
+  if (!scale.logarithmic) {
+    return std::clamp((value - scale.low) / (scale.high - scale.low), 0.0, 1.0);
+  }
+  if (value <= 0 || scale.low <= 0) {
+    return 0.0;
+  }
+  return std::clamp((std::log(value) - std::log(scale.low)) / (std::log(scale.high) - std::log(scale.low)),
+                    0.0, 1.0);
+}
+
+Colour scale_colour(const Scale& scale, double value) {
+  return colour_of(scale.map, static_cast<float>(scale_position(scale, value)));
+}
+
+std::vector<Tick> ticks(double low, double high, bool logarithmic, int most) {
+  if (!std::isfinite(low) || !std::isfinite(high) || !(high > low)) {
+    return {{0.0, number_text(low)}};
+  }
+  std::vector<Tick> found;
+  for (; found.size() < 2 && most < 12; ++most) { // a bar with one number on it says nothing
+    found = logarithmic && low > 0 ? logarithmic_ticks(low, high, most) : linear_ticks(low, high, most);
+  }
+  return found;
+}
+
+std::string number_text(double value, int digits) {
+  if (std::isnan(value)) {
+    return "—";
+  }
+  const double magnitude = std::abs(value);
+  if (magnitude >= std::pow(10.0, digits) && magnitude < 1e6) {
+    return with_true_minus(
+        fmt::format("{:.0f}", value)); // 1050, where significant digits alone would give 1.05e+03
+  }
+  return with_true_minus(fmt::format("{:.{}g}", value, digits));
+}
+
+} // namespace hydrascope

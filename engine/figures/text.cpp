@@ -1,0 +1,173 @@
+#include "engine/figures/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "engine/figures/cairo_handles.h"
+
+namespace hydrascope {
+namespace {
+
+// Asked in this order for a character; cairo's plain text interface has no fallback of its own.
+constexpr std::array<const char*, 6> text_families{
+    "Inter", "DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "WenQuanYi Zen Hei", "sans-serif"};
+constexpr std::array<const char*, 6> mono_families{"JetBrains Mono",   "DejaVu Sans Mono",  "Noto Sans Mono",
+                                                   "Noto Sans CJK SC", "WenQuanYi Zen Hei", "DejaVu Sans"};
+
+const std::array<const char*, 6>& families_of(Face face) {
+  return face == Face::mono ? mono_families : text_families;
+}
+
+bool can_show(cairo_scaled_font_t* font, std::string_view character) {
+  cairo_glyph_t* glyphs = nullptr;
+  int count = 0;
+  const auto status =
+      cairo_scaled_font_text_to_glyphs(font, 0, 0, character.data(), static_cast<int>(character.size()),
+                                       &glyphs, &count, nullptr, nullptr, nullptr);
+  const bool shown = status == CAIRO_STATUS_SUCCESS && count > 0 && glyphs[0].index != 0;
+  cairo_glyph_free(glyphs);
+  return shown;
+}
+
+// Bytes of the UTF-8 character at `position`; 1 for a stray byte.
+std::size_t character_length(std::string_view text, std::size_t position) {
+  const auto lead = static_cast<unsigned char>(text[position]);
+  const std::size_t length = lead < 0x80         ? 1
+                             : lead >> 5 == 0x6  ? 2
+                             : lead >> 4 == 0xe  ? 3
+                             : lead >> 3 == 0x1e ? 4
+                                                 : 1;
+  return std::min(length, text.size() - position);
+}
+
+// Fonts are asked by name through cairo, which checks its input; a stray byte would make the whole text
+// vanish.
+std::string valid_utf8(std::string_view text) {
+  std::string valid;
+  for (std::size_t position = 0; position < text.size();) {
+    const auto length = character_length(text, position);
+    const auto piece = text.substr(position, length);
+    const auto lead = static_cast<unsigned char>(piece[0]);
+    const bool continued = std::all_of(piece.begin() + 1, piece.end(), [](char byte) {
+      return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
+    });
+    const bool whole =
+        (lead < 0x80 && lead >= 0x20) || (lead >= 0xc2 && lead < 0xf5 && length > 1 && continued);
+    valid += whole ? std::string(piece) : lead == '\t' ? " " : "\u00b7";
+    position += whole ? length : 1;
+  }
+  return valid;
+}
+
+void break_word(std::string_view word, const TextStyle& style, double width,
+                std::vector<std::string>& lines) {
+  for (std::size_t position = 0; position < word.size();) {
+    const auto length = character_length(word, position);
+    const std::string longer = lines.back() + std::string(word.substr(position, length));
+    if (!lines.back().empty() && text_width(longer, style) > width) {
+      lines.emplace_back(word.substr(position, length));
+    } else {
+      lines.back() = longer;
+    }
+    position += length;
+  }
+}
+
+void wrap_paragraph(std::string_view text, const TextStyle& style, double width,
+                    std::vector<std::string>& lines) {
+  lines.emplace_back();
+  while (!text.empty()) {
+    const auto space = text.find(' ');
+    const auto word = text.substr(0, space);
+    text = space == std::string_view::npos ? std::string_view{} : text.substr(space + 1);
+    const std::string longer =
+        lines.back().empty() ? std::string(word) : lines.back() + " " + std::string(word);
+    if (text_width(longer, style) <= width) {
+      lines.back() = longer;
+      continue;
+    }
+    if (!lines.back().empty()) {
+      lines.emplace_back();
+    }
+    break_word(word, style, width, lines);
+  }
+}
+
+} // namespace
+
+CairoFontOptions font_options() {
+  CairoFontOptions options(cairo_font_options_create());
+  cairo_font_options_set_hint_style(options.get(), CAIRO_HINT_STYLE_NONE);
+  cairo_font_options_set_hint_metrics(options.get(), CAIRO_HINT_METRICS_OFF);
+  cairo_font_options_set_antialias(options.get(), CAIRO_ANTIALIAS_GRAY);
+  return options;
+}
+
+CairoFace font_face(const std::string& family, bool bold) {
+  return CairoFace(cairo_toy_font_face_create(family.c_str(), CAIRO_FONT_SLANT_NORMAL,
+                                              bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL));
+}
+
+CairoFont scaled_font(const std::string& family, const TextStyle& style) {
+  cairo_matrix_t size, identity;
+  cairo_matrix_init_scale(&size, style.size, style.size);
+  cairo_matrix_init_identity(&identity);
+  return CairoFont(
+      cairo_scaled_font_create(font_face(family, style.bold).get(), &size, &identity, font_options().get()));
+}
+
+std::vector<TextRun> text_runs(std::string_view text, const TextStyle& style) {
+  const std::string valid = valid_utf8(text);
+  const auto& families = families_of(style.face);
+  std::array<CairoFont, 6> fonts;
+  const auto family_for = [&](std::string_view character) -> std::string {
+    for (std::size_t index = 0; index < families.size(); ++index) {
+      if (!fonts[index]) {
+        fonts[index] = scaled_font(families[index], style);
+      }
+      if (can_show(fonts[index].get(), character)) {
+        return families[index];
+      }
+    }
+    return families.front();
+  };
+  std::vector<TextRun> runs;
+  for (std::size_t position = 0; position < valid.size();) {
+    const auto length = character_length(valid, position);
+    const auto character = std::string_view(valid).substr(position, length);
+    const auto family = family_for(character);
+    if (runs.empty() || runs.back().family != family) {
+      runs.push_back({family, {}});
+    }
+    runs.back().text += character;
+    position += length;
+  }
+  return runs;
+}
+
+double text_width(std::string_view text, const TextStyle& style) {
+  double width = 0;
+  for (const auto& run : text_runs(text, style)) {
+    cairo_text_extents_t extents;
+    cairo_scaled_font_text_extents(scaled_font(run.family, style).get(), run.text.c_str(), &extents);
+    width += extents.x_advance;
+  }
+  return width;
+}
+
+double ascent(const TextStyle& style) { return 0.78 * style.size; }
+
+double line_height(const TextStyle& style) { return 1.28 * style.size; }
+
+std::vector<std::string> wrap_text(std::string_view text, const TextStyle& style, double width) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    wrap_paragraph(text.substr(0, end), style, width, lines);
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+  }
+  return lines;
+}
+
+} // namespace hydrascope

@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <cmath>
+
+#include "engine/figures/panel_drawing.h"
+
+namespace hydrascope {
+namespace {
+
+struct Word {
+  Box box; // relative to the body
+  std::size_t index = 0;
+};
+
+TextStyle word_style(const Ink& ink) { return {ink.size * 1.1, false, Face::mono, ink.text}; }
+
+constexpr double padding = 2.2, between = 2.5;
+
+// Words flow like text; a continued word piece ("##ing") touches the piece before it.
+std::vector<Word> flow(const TokensPanel& panel, const Ink& ink, double width) {
+  std::vector<Word> words;
+  const TextStyle style = word_style(ink);
+  const double height = 1.75 * style.size, pitch = height + 3;
+  double x = 0, y = 0;
+  for (std::size_t index = 0; index < panel.tokens.size(); ++index) {
+    const bool continues = panel.tokens[index].starts_with("##");
+    const double wide = text_width(panel.tokens[index], style) + 2 * padding;
+    x += index == 0 ? 0 : continues ? 0.6 : between;
+    if (x > 0 && x + wide > width) {
+      x = 0;
+      y += pitch;
+    }
+    words.push_back({{x, y, std::min(wide, width), height}, index});
+    x += wide;
+  }
+  return words;
+}
+
+Colour ink_on(const Colour& ground) {
+  const auto linear = [](float channel) { return std::pow(static_cast<double>(channel), 2.2); };
+  const double luminance =
+      0.2126 * linear(ground.red) + 0.7152 * linear(ground.green) + 0.0722 * linear(ground.blue);
+  // The better of the two contrast ratios of WCAG 2.
+  return (luminance + 0.05) / 0.05 >= 1.05 / (luminance + 0.05) ? Colour{0, 0, 0, 1} : Colour{1, 1, 1, 1};
+}
+
+// A token wider than the whole line is set in fewer points rather than cut off.
+TextStyle fitted(const std::string& token, TextStyle style, double width) {
+  const double wide = text_width(token, style);
+  if (wide > width) {
+    style.size *= width / wide;
+  }
+  return style;
+}
+
+} // namespace
+
+Surround surround(const TokensPanel& panel, const Ink& ink, const Placement& placement, double width) {
+  Surround room;
+  if (!panel.note.empty()) {
+    room.below =
+        3 + line_height(ink.note()) * static_cast<double>(wrap_text(panel.note, ink.note(), width).size());
+  }
+  if (placement.own_bar) {
+    room.below += horizontal_bar_room(ink);
+  }
+  return room;
+}
+
+double body_height(const TokensPanel& panel, const Ink& ink, double width) {
+  const auto words = flow(panel, ink, width);
+  return words.empty() ? 0 : words.back().box.bottom();
+}
+
+void draw(Canvas& canvas, const TokensPanel& panel, const Ink& ink, const Placement& placement,
+          const Box& body) {
+  for (const auto& word : flow(panel, ink, body.width)) {
+    const Box box{body.x + word.box.x, body.y + word.box.y, word.box.width, word.box.height};
+    const double value = word.index < panel.values.size() ? panel.values[word.index] : std::nan("");
+    TextStyle style = fitted(panel.tokens[word.index], word_style(ink), box.width - 2 * padding);
+    if (std::isnan(value)) {
+      canvas.outline(box, ink.grid, 0.5, 1.5);
+    } else {
+      const Colour ground = scale_colour(panel.scale, value);
+      canvas.fill(box, ground, 1.5);
+      canvas.outline(box, {0, 0, 0, 0.18f}, 0.35, 1.5);
+      style.colour = ink_on(ground);
+    }
+    canvas.text(panel.tokens[word.index], {box.x + padding, box.y + box.height / 2 + 0.36 * style.size},
+                style);
+    if (panel.query && static_cast<std::size_t>(*panel.query) == word.index) {
+      canvas.outline({box.x - 1, box.y - 1, box.width + 2, box.height + 2}, ink.accent, 1.2, 2.2);
+    }
+  }
+  double y = body.bottom() + 3;
+  if (!panel.note.empty()) {
+    y += draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width), {body.x, y}, ink.note());
+  }
+  if (placement.own_bar) {
+    draw_horizontal_bar(canvas, panel.scale, ink, {body.x, y - 3}, body.width);
+  }
+}
+
+} // namespace hydrascope

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <cctype>
+
+#include "engine/figures/cairo_canvas.h"
+#include "engine/figures/figure.h"
+#include "engine/figures/layout.h"
+#include "engine/figures/numbers.h"
+#include "engine/figures/png_metadata.h"
+#include "engine/figures/svg_canvas.h"
+#include "engine/plain/error.h"
+#include "engine/plain/paths.h"
+
+namespace hydrascope {
+namespace {
+
+std::string ending_of(const std::filesystem::path& file) {
+  std::string ending = file.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char character) { return static_cast<char>(std::tolower(character)); });
+  return ending;
+}
+
+void check_style(const FigureStyle& style) {
+  if (!(style.width_mm >= 20 && style.width_mm <= 2000)) {
+    throw UsageError("--width-mm", "a figure is between 20 and 2000 mm wide", "85 fits one column, 170 two");
+  }
+  if (!(style.dpi >= 10 && style.dpi <= 2400)) {
+    throw UsageError("--dpi", "the resolution must be between 10 and 2400", "300 suits print");
+  }
+  if (!(style.font_points >= 3 && style.font_points <= 72)) {
+    throw UsageError("font size", "it must be between 3 and 72 points", "8 suits papers");
+  }
+}
+
+std::string picture_bytes(const Figure& figure, const std::string& ending, const FigureStyle& style) {
+  check_style(style);
+  const Layout layout = lay_out(figure, style);
+  const auto draw = [&](Canvas& canvas) { draw_figure(canvas, figure, layout); };
+  if (ending == ".pdf") {
+    return pdf_bytes(layout.page, style.transparent, figure.title, figure.provenance, draw);
+  }
+  if (ending == ".svg") {
+    return svg_bytes(layout.page, style.transparent, figure.title, figure.subtitle, figure.provenance, draw);
+  }
+  return with_png_metadata(png_bytes(layout.page, style.dpi, style.transparent, draw), style.dpi,
+                           "hydrascope", figure.provenance);
+}
+
+} // namespace
+
+void check_figure_ending(const std::filesystem::path& file) {
+  const std::string ending = ending_of(file);
+  const auto& known = figure_endings();
+  if (std::find(known.begin(), known.end(), ending) == known.end()) {
+    throw UsageError(file.string(), ending.empty() ? "the name has no ending" : "unknown ending " + ending,
+                     "use .svg, .pdf, .png, .csv, .json or .npy");
+  }
+}
+
+const std::vector<std::string>& figure_endings() {
+  static const std::vector<std::string> endings{".svg", ".pdf", ".png", ".csv", ".json", ".npy"};
+  return endings;
+}
+
+void write_figure(const Figure& figure, const std::filesystem::path& file, const FigureStyle& style) {
+  check_figure_ending(file);
+  const std::string ending = ending_of(file);
+  if (ending == ".csv") {
+    write_file_atomically(file, csv_text(figure));
+  } else if (ending == ".json") {
+    write_file_atomically(file, json_text(figure));
+  } else if (ending == ".npy") {
+    write_file_atomically(file, npy_bytes(figure));
+    // The array format holds no text; what the array is lies beside it.
+    Figure description = figure;
+    for (auto& panel : description.panels) {
+      if (auto* const heat = std::get_if<HeatMapPanel>(&panel)) {
+        heat->values = {};
+      } else if (auto* const overlay = std::get_if<OverlayPanel>(&panel)) {
+        overlay->values = {};
+      }
+    }
+    write_file_atomically(file.string() + ".json", json_text(description));
+  } else {
+    write_file_atomically(file, picture_bytes(figure, ending, style));
+  }
+}
+
+} // namespace hydrascope

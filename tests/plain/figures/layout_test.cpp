@@ -1,0 +1,132 @@
+#include "engine/figures/layout.h"
+
+#include <gtest/gtest.h>
+
+namespace hydrascope {
+namespace {
+
+// Notes what is drawn, with the box that every text takes.
+class Recorder final : public Canvas {
+public:
+  struct Text {
+    std::string text;
+    double x, y, size, width, angle;
+  };
+  std::vector<Text> texts;
+  std::vector<Box> images;
+
+  void fill(const Box&, const Colour&, double) override {}
+  void outline(const Box&, const Colour&, double, double) override {}
+  void line(std::span<const Point>, const Colour&, double) override {}
+  void polygon(std::span<const Point>, const Colour&) override {}
+  void circle(Point, double, const Colour&, double) override {}
+  void image(const Pixels&, const Box& box, bool) override { images.push_back(box); }
+  void text(std::string_view text, Point at, const TextStyle& style, double angle) override {
+    texts.push_back({std::string(text), at.x, at.y, style.size, text_width(text, style), angle});
+  }
+};
+
+HeatMapPanel panel_of(int side, const std::string& title) {
+  HeatMapPanel panel;
+  panel.title = title;
+  panel.values.shape = {side, side};
+  panel.values.values.assign(static_cast<std::size_t>(side * side), 0.25f);
+  panel.scale = {ColourMap::viridis, 0, 0.37, false, true, "attention weight"};
+  for (int index = 0; index < side; ++index) {
+    panel.x_ticks.push_back("token" + std::to_string(index));
+    panel.y_ticks.push_back("token" + std::to_string(index));
+  }
+  panel.x_label = "key";
+  panel.y_label = "query";
+  return panel;
+}
+
+Figure three(int side) {
+  Figure figure;
+  figure.title =
+      "A title that is long enough to need more than a single line when the figure is as narrow as one "
+      "column";
+  figure.subtitle = "a subtitle";
+  figure.panels = {panel_of(side, "softmax"), panel_of(side, "hedgehog\nentropy 1.25, KL 0.31 nats"),
+                   panel_of(side, "elu\nuntrained")};
+  return figure;
+}
+
+class LayoutWidths : public testing::TestWithParam<std::tuple<double, int>> {};
+
+TEST_P(LayoutWidths, NothingLeavesThePage) {
+  const auto [width, side] = GetParam();
+  const Figure figure = three(side);
+  FigureStyle style;
+  style.width_mm = width;
+  const Layout layout = lay_out(figure, style);
+  EXPECT_NEAR(layout.page.width, width / 25.4 * 72, 1e-9);
+  Recorder canvas;
+  draw_figure(canvas, figure, layout);
+  ASSERT_FALSE(canvas.texts.empty());
+  for (const auto& text : canvas.texts) {
+    EXPECT_GE(text.x, 0) << text.text;
+    EXPECT_LE(text.y, layout.page.height) << text.text;
+    if (text.angle == 0) {
+      EXPECT_LE(text.x + text.width, layout.page.width + 0.01) << text.text;
+      EXPECT_GE(text.y - 0.7 * text.size, 0) << text.text;
+    } else {
+      EXPECT_LE(text.x, layout.page.width + 0.01) << text.text;
+      EXPECT_GE(text.y - text.width, 0) << text.text;
+    }
+  }
+  for (const auto& box : canvas.images) {
+    EXPECT_GT(box.width, 0);
+    EXPECT_LE(box.right(), layout.page.width + 0.01);
+    EXPECT_LE(box.bottom(), layout.page.height + 0.01);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, LayoutWidths,
+                         testing::Combine(testing::Values(85.0, 170.0), testing::Values(1, 5, 20, 60)));
+
+TEST(Layout, BodiesOfARowLineUp) {
+  const Figure figure = three(12);
+  const Layout layout = lay_out(figure, {});
+  ASSERT_EQ(layout.panels.size(), 3u);
+  for (const auto& placed : layout.panels) {
+    EXPECT_DOUBLE_EQ(placed.body.y, layout.panels[0].body.y);
+    EXPECT_DOUBLE_EQ(placed.body.height, layout.panels[0].body.height);
+    EXPECT_DOUBLE_EQ(placed.body.width, layout.panels[0].body.width);
+  }
+}
+
+TEST(Layout, ASharedScaleHasOneBar) {
+  const Figure figure = three(12);
+  EXPECT_NE(lay_out(figure, {}).shared_bar, nullptr);
+  Figure own = three(12);
+  std::get<HeatMapPanel>(own.panels[1]).scale.high = 0.5;
+  const Layout layout = lay_out(own, {});
+  EXPECT_EQ(layout.shared_bar, nullptr);
+  Recorder shared_canvas, own_canvas;
+  draw_figure(shared_canvas, figure, lay_out(figure, {}));
+  draw_figure(own_canvas, own, layout);
+  EXPECT_EQ(own_canvas.images.size(), shared_canvas.images.size() + 2);
+}
+
+TEST(WrapText, BreaksAtSpacesAndKeepsEveryLetter) {
+  const TextStyle style;
+  const std::string text = "one two three four five six seven";
+  const auto lines = wrap_text(text, style, 40);
+  ASSERT_GT(lines.size(), 1u);
+  std::string joined;
+  for (const auto& line : lines) {
+    EXPECT_LE(text_width(line, style), 40) << line;
+    joined += (joined.empty() ? "" : " ") + line;
+  }
+  EXPECT_EQ(joined, text);
+  const auto broken = wrap_text(std::string(200, 'w'), style, 40);
+  std::size_t letters = 0;
+  for (const auto& line : broken) {
+    EXPECT_LE(text_width(line, style), 40);
+    letters += line.size();
+  }
+  EXPECT_EQ(letters, 200u);
+}
+
+} // namespace
+} // namespace hydrascope

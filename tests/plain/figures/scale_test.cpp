@@ -1,0 +1,75 @@
+#include "engine/figures/scale.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace hydrascope {
+namespace {
+
+Scale scale_of(double low, double high, bool logarithmic = false) {
+  Scale scale;
+  scale.low = low;
+  scale.high = high;
+  scale.logarithmic = logarithmic;
+  return scale;
+}
+
+std::string texts(const std::vector<Tick>& marks) {
+  std::string all;
+  for (const auto& mark : marks) all += (all.empty() ? "" : " ") + mark.text;
+  return all;
+}
+
+TEST(Scale, PositionIsLinearAndClamped) {
+  EXPECT_DOUBLE_EQ(scale_position(scale_of(-2, 2), 0), 0.5);
+  EXPECT_DOUBLE_EQ(scale_position(scale_of(0, 4), 1), 0.25);
+  EXPECT_DOUBLE_EQ(scale_position(scale_of(0, 4), 9), 1);
+  EXPECT_DOUBLE_EQ(scale_position(scale_of(0, 4), -9), 0);
+  EXPECT_TRUE(std::isnan(scale_position(scale_of(0, 4), std::nan(""))));
+}
+
+TEST(Scale, LogarithmicPositionHalvesTheDecades) {
+  EXPECT_NEAR(scale_position(scale_of(1e-4, 1, true), 1e-2), 0.5, 1e-12);
+  EXPECT_DOUBLE_EQ(scale_position(scale_of(1e-4, 1, true), 0), 0);
+}
+
+TEST(Scale, DegenerateRangeDoesNotDivideByZero) {
+  EXPECT_DOUBLE_EQ(scale_position(scale_of(0, 0), 0), 0);
+  EXPECT_DOUBLE_EQ(scale_position(scale_of(3, 3), 3), 1);
+}
+
+TEST(Ticks, AreRoundNumbersInsideTheRange) {
+  EXPECT_EQ(texts(ticks(0, 1, false, 6)), "0.0 0.2 0.4 0.6 0.8 1.0");
+  EXPECT_EQ(texts(ticks(-0.3, 0.3, false, 4)), "−0.2 0.0 0.2");
+  EXPECT_EQ(texts(ticks(0, 0.45, false, 2)).find("0.0"), 0u);
+  EXPECT_GE(ticks(0, 0.45, false, 2).size(), 2u);
+  for (const double high : {1e-7, 0.003, 0.45, 1.0, 7.3, 196.0, 5e8}) {
+    const auto marks = ticks(0, high, false, 6);
+    EXPECT_GE(marks.size(), 2u) << high;
+    for (const auto& mark : marks) {
+      EXPECT_GE(mark.position, 0);
+      EXPECT_LE(mark.position, 1);
+    }
+  }
+}
+
+TEST(Ticks, NumbersSayWhatTheirPositionIs) {
+  for (const auto& mark : ticks(0, 7.3, false, 6))
+    EXPECT_NEAR(std::stod(mark.text) / 7.3, mark.position, 1e-9);
+}
+
+TEST(Ticks, LogarithmicOnesArePowersOfTen) {
+  EXPECT_EQ(texts(ticks(1e-5, 0.45, true, 6)), "10⁻⁵ 10⁻⁴ 0.001 0.01 0.1");
+  EXPECT_EQ(texts(ticks(1, 6, true, 6)), "1 2 5");
+}
+
+TEST(NumberText, IsForPeople) {
+  EXPECT_EQ(number_text(0.5), "0.5");
+  EXPECT_EQ(number_text(-0.12345), "−0.123");
+  EXPECT_EQ(number_text(-0.0), "0");
+  EXPECT_EQ(number_text(std::nan("")), "—");
+}
+
+} // namespace
+} // namespace hydrascope
