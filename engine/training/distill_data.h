@@ -1,0 +1,31 @@
+// What distillation runs the model on: batches of texts or of pictures.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/training/prepared_model.h"
+#include "engine/training/training.h"
+
+namespace hydrascope::training {
+
+class DistillData {
+public:
+  virtual ~DistillData() = default;
+  virtual std::int64_t items() const = 0;
+  // The items of one batch; texts are padded to the longest and masked.
+  virtual ModelInput batch(const std::vector<std::int64_t>& items) const = 0;
+  // Items of like cost stand together: the order in which batches are cut (pictures: as they are).
+  virtual std::int64_t length(std::int64_t item) const = 0;
+  virtual std::vector<std::string> notes() const { return {}; }
+};
+
+// The texts of a file: a line each, or a column of a *.tsv; a byte-order mark and empty lines are skipped.
+// Throws Error (missing file, a line without that column).
+std::vector<std::string> read_texts(const std::filesystem::path& file, int column, bool header, int limit);
+
+// Throws Error, UsageError (nothing to train on).
+std::unique_ptr<DistillData> make_distill_data(const PreparedModel& prepared, const DistillRequest& request);
+
+} // namespace hydrascope::training

@@ -1,0 +1,42 @@
+// LibTorch's AdamW over named parameters, with its state as plain tensors so that it can be saved and
+// restored.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+namespace hydrascope::training {
+
+using NamedTensors = std::map<std::string, at::Tensor>;
+
+class Optimizer {
+public:
+  // Leaves that require gradients. Weight decay applies to matrices only, never to biases, norms and scales.
+  Optimizer(NamedTensors parameters, double weight_decay);
+  ~Optimizer();
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  const NamedTensors& parameters() const;
+
+  // One update from the gradients, which are then cleared. The norm of all gradients is first clipped to
+  // `clip_norm` (0: not at all). Returns the norm before clipping; where it is not finite nothing is updated.
+  double step(double learning_rate, double clip_norm);
+
+  // `first_moment.NAME` and `second_moment.NAME` of every parameter, empty before the first step.
+  NamedTensors state() const;
+  // Throws BrokenFile if a moment is missing or of another shape.
+  void restore(const NamedTensors& state, std::int64_t steps, const std::string& subject);
+
+private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+// Linear warm-up over the first `warmup` steps, then a cosine to zero at `steps`.
+double warmup_cosine(double peak, std::int64_t step, std::int64_t warmup, std::int64_t steps);
+
+} // namespace hydrascope::training

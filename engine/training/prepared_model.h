@@ -1,0 +1,43 @@
+// The model a training starts from: the base weights with the adapters it builds on.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/models/model.h"
+#include "engine/runtime/run.h"
+#include "engine/training/optimizer.h"
+
+namespace hydrascope::training {
+
+struct PreparedModel {
+  std::shared_ptr<const Model> model;
+  std::vector<AdapterInfo> adapters; // applied, in order
+  std::string base;                  // hash of the last adapter, or of the model's weights if there is none
+  Schedule schedule;
+  std::vector<AdapterInfo::Class>
+      classes; // of the classifier; empty without one; ids only where an adapter has them
+};
+
+// Automatic adapters: the model's own tail alone for training (what was trained through a schedule before is
+// not a base to train from), everything that fits the schedule otherwise. Throws Error and its kinds;
+// UsageError for a device other than the CPU.
+PreparedModel prepare_model(const std::filesystem::path& folder, const AdapterChoice& adapters,
+                            const ScheduleText& schedule, const ExecutionOptions& execution,
+                            bool for_training);
+
+// The kernel's parameters in a layer: what an adapter brought, else its starting values.
+KernelParameters layer_parameters(const Model& model, int layer, const Kernel& kernel);
+
+// One kernel object per layer.
+std::vector<std::unique_ptr<Kernel>> make_kernels(const Schedule& schedule);
+
+// The name of a kernel's parameter among a model's: kernel.LAYER.KERNEL.NAME.
+std::string kernel_parameter_name(int layer, const Kernel& kernel, const std::string& name);
+
+// Prepares a picture file at a size; pictures of one size share a layout.
+ModelInput prepare_picture(const Model& model, const Image& image, int image_size);
+
+} // namespace hydrascope::training

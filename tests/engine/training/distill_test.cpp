@@ -1,0 +1,149 @@
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/models/model.h"
+#include "engine/plain/error.h"
+#include "engine/plain/safetensors.h"
+#include "engine/training/checkpoint.h"
+#include "engine/training/distill_data.h"
+#include "tests/engine/training/toy.h"
+
+namespace hydrascope {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::toy_distillation;
+using testing::ToyFolder;
+
+TEST(Distill, BringsTheWeightsNearerToSoftmax) {
+  const ToyFolder folder;
+  const DistillRequest request = toy_distillation(folder);
+  const TrainingOutcome outcome = distill(request);
+  EXPECT_GT(outcome.initial_divergence, 1e-3);
+  EXPECT_LT(outcome.divergence, 0.7 * outcome.initial_divergence);
+  EXPECT_EQ(outcome.adapter.role, "maps");
+  EXPECT_EQ(outcome.adapter.base, load_model(request.model_folder)->hash());
+  ASSERT_EQ(outcome.adapter.layers.size(), 2U);
+  EXPECT_EQ(outcome.adapter.layers[1].kernel.name, "hedgehog");
+  EXPECT_FALSE(std::filesystem::exists(training::checkpoint_path(request.output)));
+
+  const auto model = apply_adapter(load_model(request.model_folder), outcome.adapter, {});
+  const KernelParameters maps = model->kernel_parameters(1, request.kernel);
+  ASSERT_TRUE(maps.contains("query_map.weight"));
+  EXPECT_EQ(maps.at("query_map.weight").sizes(), (std::vector<std::int64_t>{3, 8, 8}));
+}
+
+TEST(Distill, ReportsEveryStepAndEveryLayer) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  request.epochs = 1;
+  int trained = 0, validated = 0;
+  const auto outcome = distill(request, [&](const TrainingProgress& progress) {
+    if (progress.phase == "train") {
+      ++trained;
+      EXPECT_EQ(progress.per_layer.size(), 2U);
+    } else {
+      ++validated;
+    }
+  });
+  EXPECT_EQ(trained, outcome.steps);
+  EXPECT_EQ(outcome.curve.size(), static_cast<std::size_t>(outcome.steps));
+  EXPECT_EQ(validated, 2); // before and after
+}
+
+TEST(Distill, GoesOnBitForBit) {
+  std::string whole, resumed;
+  {
+    const ToyFolder folder;
+    whole = distill(toy_distillation(folder)).adapter.hash;
+  }
+  {
+    const ToyFolder folder;
+    DistillRequest request = toy_distillation(folder);
+    std::stop_source source;
+    const auto stop_at_14 = [&](const TrainingProgress& progress) {
+      if (progress.phase == "train" && (progress.epoch - 1) * progress.steps + progress.step == 14)
+        source.request_stop();
+    };
+    const auto first = distill(request, stop_at_14, source.get_token());
+    EXPECT_TRUE(first.stopped);
+    EXPECT_EQ(first.steps, 14);
+    EXPECT_FALSE(std::filesystem::exists(request.output));
+    request.resume = true;
+    resumed = distill(request).adapter.hash;
+  }
+  EXPECT_EQ(whole, resumed);
+}
+
+TEST(Distill, RefusesToResumeWhatIsNotTheSame) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  std::stop_source source;
+  source.request_stop();
+  EXPECT_TRUE(distill(request, {}, source.get_token()).stopped);
+  request.resume = true;
+  request.batch = 5;
+  EXPECT_THROW(distill(request), UsageError);
+  request.output = folder / "other.safetensors";
+  EXPECT_THROW(distill(request), Error);
+}
+
+TEST(Distill, KernelsWithoutMapsAreAUsageError) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  for (const char* name : {"softmax", "elu", "hydra-cosine", "hedgehog-untrained"}) {
+    request.kernel.name = name;
+    EXPECT_THROW(distill(request), UsageError) << name;
+  }
+}
+
+TEST(Distill, NotANumberStopsWithTheStepAndKeepsTheLastGoodState) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  request.learning_rate = 2e37; // the maps' outputs overflow after the first step
+  try {
+    distill(request);
+    FAIL() << "was not refused";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("step 2 of"));
+    EXPECT_THAT(error.what(), HasSubstr("maps.safetensors.checkpoint"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(request.output));
+  request.resume = true;
+  request.learning_rate = 1e-2;
+  const TrainingOutcome outcome = distill(request);
+  EXPECT_LT(outcome.divergence, outcome.initial_divergence);
+}
+
+TEST(DistillData, ReadsLinesAndColumns) {
+  const ToyFolder folder;
+  std::ofstream(folder / "a.txt") << "\xef\xbb\xbf"
+                                  << "one line\r\n\n  \nanother\n";
+  EXPECT_THAT(training::read_texts(folder / "a.txt", 0, false, 0), ElementsAre("one line", "another"));
+  EXPECT_THAT(training::read_texts(folder / "a.txt", 2, false, 1), ElementsAre("one line"));
+  std::ofstream(folder / "b.tsv") << "label\ttext\n1\ta \"b\"\n0\tc\n";
+  EXPECT_THAT(training::read_texts(folder / "b.tsv", 2, true, 0), ElementsAre("a \"b\"", "c"));
+  EXPECT_THROW(training::read_texts(folder / "b.tsv", 3, true, 0), Error);
+  EXPECT_THROW(training::read_texts(folder / "none.txt", 0, false, 0), Error);
+}
+
+TEST(DistillData, ChunksHaveTheLengthAskedFor) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  request.chunk = 16;
+  const auto prepared =
+      training::prepare_model(request.model_folder, request.adapters, {}, request.execution, true);
+  const auto data = training::make_distill_data(prepared, request);
+  ASSERT_GT(data->items(), 5);
+  for (std::int64_t i = 0; i + 1 < data->items(); ++i) EXPECT_EQ(data->length(i), 16);
+  const ModelInput batch = data->batch({0, data->items() - 1});
+  EXPECT_EQ(batch.token_ids.sizes(), (std::vector<std::int64_t>{2, 16}));
+  EXPECT_EQ(batch.mask[1].sum().item<std::int64_t>(), data->length(data->items() - 1));
+  EXPECT_EQ(batch.token_ids[0][0].item<std::int64_t>(), batch.token_ids[1][0].item<std::int64_t>());
+}
+
+} // namespace
+} // namespace hydrascope

@@ -1,0 +1,220 @@
+#include <fstream>
+
+#include <ATen/TensorOperators.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/models/model.h"
+#include "engine/plain/error.h"
+#include "engine/plain/safetensors.h"
+#include "engine/training/checkpoint.h"
+#include "engine/training/feature_cache.h"
+#include "tests/engine/training/toy.h"
+
+namespace hydrascope {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using testing::toy_finetuning;
+using testing::ToyFolder;
+
+EvaluateRequest evaluation_of(const FinetuneRequest& request, std::vector<std::filesystem::path> adapters) {
+  EvaluateRequest evaluation;
+  evaluation.model_folder = request.model_folder;
+  evaluation.adapters = {.automatic = false, .files = std::move(adapters)};
+  evaluation.schedule = request.schedule;
+  evaluation.data = request.data;
+  return evaluation;
+}
+
+TEST(Finetune, LearnsAToySetAndWritesATail) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  request.epochs = 10;
+  const TrainingOutcome outcome = finetune(request);
+  EXPECT_EQ(outcome.accuracy, 1.0);
+  EXPECT_EQ(outcome.adapter.role, "tail");
+  EXPECT_EQ(outcome.adapter.base, load_model(request.model_folder)->hash());
+  EXPECT_EQ(outcome.adapter.image_size, 28);
+  EXPECT_EQ(outcome.adapter.tokens, 5);
+  ASSERT_THAT(outcome.adapter.classes, SizeIs(3));
+  EXPECT_EQ(outcome.adapter.classes[0].id, "blue");
+
+  // Only what was trained is stored.
+  const SafetensorsFile file = SafetensorsFile::open(request.output);
+  EXPECT_TRUE(file.tensors().contains("classifier.weight"));
+  EXPECT_TRUE(file.tensors().contains("encoder.layer.1.mlp.fc1.weight"));
+  for (const auto& [name, view] : file.tensors()) {
+    EXPECT_FALSE(name.starts_with("encoder.layer.0.")) << name;
+    EXPECT_EQ(view.type, ElementType::f16) << name;
+  }
+  const EvaluateOutcome evaluated = evaluate(evaluation_of(request, {request.output}));
+  EXPECT_EQ(evaluated.items, 36);
+  EXPECT_GE(evaluated.top1, 0.97);
+  EXPECT_EQ(evaluated.top5, 1.0);
+}
+
+TEST(Finetune, TrainsThroughASchedule) {
+  const ToyFolder folder;
+  FinetuneRequest tail = toy_finetuning(folder);
+  const TrainingOutcome first = finetune(tail);
+  FinetuneRequest request = tail;
+  request.schedule.replace = {"back:1=hydra-cosine"};
+  request.adapters.files = {tail.output};
+  request.output = folder / "hydra.safetensors";
+  request.trained_layers.clear();
+  const TrainingOutcome outcome = finetune(request);
+  EXPECT_EQ(outcome.adapter.role, "schedule");
+  EXPECT_EQ(outcome.adapter.base, first.adapter.hash);
+  ASSERT_THAT(outcome.adapter.layers, SizeIs(1));
+  EXPECT_EQ(outcome.adapter.layers[0].layer, 1);
+  EXPECT_EQ(outcome.adapter.layers[0].kernel.name, "hydra-cosine");
+  EXPECT_GE(outcome.accuracy, 0.9);
+  EXPECT_GE(evaluate(evaluation_of(request, {tail.output, request.output})).top1, 0.9);
+}
+
+TEST(Finetune, TrainsTheMapsOfAKernel) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  request.schedule.replace = {"back:1=hedgehog"};
+  finetune(request);
+  const SafetensorsFile file = SafetensorsFile::open(request.output);
+  EXPECT_TRUE(file.tensors().contains("kernel.1.hedgehog.query_map.weight"));
+}
+
+TEST(Finetune, GoesOnBitForBit) {
+  std::string whole, resumed;
+  {
+    const ToyFolder folder;
+    FinetuneRequest request = toy_finetuning(folder);
+    request.mixup = 0.3;
+    whole = finetune(request).adapter.hash;
+  }
+  {
+    const ToyFolder folder;
+    FinetuneRequest request = toy_finetuning(folder);
+    request.mixup = 0.3;
+    std::stop_source source;
+    const auto stop_at_7 = [&](const TrainingProgress& progress) {
+      if (progress.phase == "train" && (progress.epoch - 1) * progress.steps + progress.step == 7)
+        source.request_stop();
+    };
+    const auto first = finetune(request, stop_at_7, source.get_token());
+    EXPECT_TRUE(first.stopped);
+    EXPECT_EQ(first.steps, 7);
+    request.resume = true;
+    resumed = finetune(request).adapter.hash;
+  }
+  EXPECT_EQ(whole, resumed);
+}
+
+TEST(Finetune, SkipsAndNamesWhatItCannotRead) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  const auto broken = request.data / "red" / "broken.png";
+  std::filesystem::copy_file(
+      std::filesystem::path(HYDRASCOPE_SOURCE_DIR) / "tests/golden/images/pictures/gray.png", broken);
+  std::filesystem::resize_file(broken, std::filesystem::file_size(broken) / 2);
+  std::vector<std::string> told;
+  request.epochs = 1;
+  const TrainingOutcome outcome = finetune(request, [&](const TrainingProgress& progress) {
+    if (!progress.note.empty()) told.push_back(progress.note);
+  });
+  ASSERT_THAT(outcome.notes, SizeIs(1));
+  EXPECT_THAT(outcome.notes.front(), HasSubstr(broken.string()));
+  EXPECT_EQ(told, outcome.notes);
+  EXPECT_THAT(outcome.adapter.summary, HasSubstr("3 classes"));
+  const EvaluateOutcome evaluated = evaluate(evaluation_of(request, {request.output}));
+  EXPECT_EQ(evaluated.items, 36);
+  EXPECT_THAT(evaluated.notes, SizeIs(1));
+}
+
+TEST(Finetune, NotANumberStopsWithTheStepAndKeepsTheLastGoodState) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  request.learning_rate = 1e20;
+  try {
+    finetune(request);
+    FAIL() << "was not refused";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("step "));
+    EXPECT_THAT(error.what(), HasSubstr("tail.safetensors.checkpoint"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(request.output));
+  request.resume = true;
+  request.learning_rate = 5e-3;
+  EXPECT_GE(finetune(request).accuracy, 0.9);
+}
+
+TEST(Finetune, RefusesWhatMakesNoSense) {
+  const ToyFolder folder;
+  const FinetuneRequest good = toy_finetuning(folder);
+  FinetuneRequest request = good;
+  request.trained_layers = {2};
+  EXPECT_THROW(finetune(request), UsageError);
+  request = good;
+  request.classes = {"red", "purple"};
+  EXPECT_THROW(finetune(request), Error);
+  request = good;
+  request.data = folder / "nowhere";
+  EXPECT_THROW(finetune(request), Error);
+  request = good;
+  request.train_head = false; // the three colours need a new classifier
+  EXPECT_THROW(finetune(request), UsageError);
+  request = good;
+  request.execution.dtype = "float16";
+  EXPECT_THROW(finetune(request), UsageError);
+  EXPECT_THROW(evaluate(evaluation_of(good, {})), UsageError); // cat, dog, bird, fish
+}
+
+training::Features features_of(const FinetuneRequest& request, const int layer, const int copies,
+                               int* computed) {
+  const auto prepared =
+      training::prepare_model(request.model_folder, request.adapters, {}, request.execution, true);
+  const auto pictures = training::list_image_folder(request.data, training::class_folders(request.data), 0);
+  training::FeatureRequest wanted;
+  wanted.layer = layer;
+  wanted.image_size = 28;
+  wanted.copies = copies;
+  return training::cached_features(prepared, pictures, wanted, [&](const TrainingProgress&) { ++*computed; },
+                                   {});
+}
+
+TEST(FeatureCache, IsFilledOnceAndServesLaterLayers) {
+  const ToyFolder folder;
+  const FinetuneRequest request = toy_finetuning(folder);
+  int computed = 0;
+  const auto direct = features_of(request, 2, 2, &computed);
+  EXPECT_GT(computed, 0);
+  EXPECT_EQ(direct.hidden.sizes(), (std::vector<std::int64_t>{72, 5, 24}));
+  computed = 0;
+  const auto again = features_of(request, 2, 2, &computed);
+  EXPECT_EQ(computed, 0);
+  EXPECT_TRUE(again.hidden.equal(direct.hidden));
+  EXPECT_FALSE(direct.hidden[0].equal(direct.hidden[1])); // the second copy is another crop
+
+  const auto reference = direct.hidden.clone();
+  std::filesystem::remove_all(folder / "cache");
+  features_of(request, 1, 2, &computed);
+  const auto from_earlier = features_of(request, 2, 2, &computed);
+  const double scale = reference.abs().max().item<double>();
+  EXPECT_LT((from_earlier.hidden.to(at::kFloat) - reference.to(at::kFloat)).abs().max().item<double>(),
+            0.01 * scale);
+}
+
+TEST(FeatureCache, IsMadeAgainWhenAPictureChanges) {
+  const ToyFolder folder;
+  const FinetuneRequest request = toy_finetuning(folder);
+  int computed = 0;
+  features_of(request, 1, 1, &computed);
+  std::filesystem::last_write_time(request.data / "red" / "0.ppm",
+                                   std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  computed = 0;
+  features_of(request, 1, 1, &computed);
+  EXPECT_GT(computed, 0);
+}
+
+} // namespace
+} // namespace hydrascope

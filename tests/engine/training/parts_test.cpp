@@ -1,0 +1,167 @@
+// The small parts of training: randomness, pictures, classes, the optimizer, checkpoints, metadata.
+#include <csignal>
+#include <fstream>
+#include <limits>
+#include <set>
+
+#include <sys/resource.h>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/plain/error.h"
+#include "engine/training/adapter_file.h"
+#include "engine/training/checkpoint.h"
+#include "engine/training/class_plan.h"
+#include "engine/training/image_folder.h"
+#include "engine/training/optimizer.h"
+#include "engine/training/random.h"
+#include "tests/engine/training/toy.h"
+
+namespace hydrascope::training {
+namespace {
+
+using hydrascope::testing::ToyFolder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(TrainingRandom, OrdersArePermutationsOfTheirKey) {
+  const auto order = shuffled(100, 7);
+  EXPECT_EQ(std::set<std::int64_t>(order.begin(), order.end()).size(), 100U);
+  EXPECT_EQ(order, shuffled(100, 7));
+  EXPECT_NE(order, shuffled(100, 8));
+  double mean = 0;
+  for (std::uint64_t i = 0; i < 1000; ++i) mean += symmetric_beta(0.5, mix({i})) / 1000;
+  EXPECT_NEAR(mean, 0.5, 0.05);
+}
+
+TEST(TrainingPictures, CropsStayInsideAndOddCopiesAreMirrored) {
+  Image image;
+  image.width = 8;
+  image.height = 6;
+  for (int i = 0; i < 48; ++i)
+    for (int c = 0; c < 3; ++c) image.rgb.push_back(static_cast<std::uint8_t>(10 * (i % 8)));
+  EXPECT_EQ(augmented_copy(image, 0, 1).rgb, image.rgb);
+  for (std::uint64_t key = 0; key < 50; ++key)
+    for (int copy = 1; copy <= 2; ++copy) {
+      const Image crop = augmented_copy(image, copy, key);
+      ASSERT_EQ(crop.rgb.size(), 3U * static_cast<std::size_t>(crop.width * crop.height));
+      EXPECT_GE(crop.width * crop.height, 20);
+      // The picture brightens from left to right by 10 a column.
+      EXPECT_EQ(static_cast<int>(crop.rgb[3]) - crop.rgb[0], copy == 1 ? -10 : 10);
+    }
+}
+
+TEST(TrainingPictures, SplitsEveryClass) {
+  ImageFolder folder;
+  for (std::int64_t label = 0; label < 3; ++label)
+    for (int i = 0; i < 10; ++i) folder.images.push_back({std::to_string(i), label});
+  folder.images.push_back({"alone", 3});
+  const ImageFolder held = split_off(folder, 0.2, 5);
+  EXPECT_EQ(held.images.size(), 6U);
+  EXPECT_EQ(folder.images.size(), 25U);
+  EXPECT_EQ(folder.images.back().file, "alone");
+}
+
+TEST(TrainingPictures, LabelsAreTheFirstName) {
+  const ToyFolder folder;
+  std::ofstream(folder / "labels.tsv") << "n1\tgoldfish, Carassius\r\nn2\tcat\n";
+  EXPECT_EQ(read_labels(folder / "labels.tsv").at("n1"), "goldfish");
+  std::ofstream(folder / "bad.tsv") << "n1 goldfish\n";
+  EXPECT_THROW(read_labels(folder / "bad.tsv"), BrokenFile);
+}
+
+TEST(TrainingClasses, KnownOnesKeepTheirPlace) {
+  const std::vector<AdapterInfo::Class> known{{"n1", "cat"}, {"n2", "dog"}};
+  const ClassPlan some = plan_classes({}, {"bird", "dog", "n1"}, known, {});
+  EXPECT_FALSE(some.new_head);
+  EXPECT_THAT(some.folders, ElementsAre("dog", "n1"));
+  EXPECT_THAT(some.targets, ElementsAre(1, 0));
+  EXPECT_THAT(some.note, HasSubstr("1 of 3"));
+  EXPECT_THROW(plan_classes({"bird", "dog"}, {}, known, {}), UsageError);
+  const ClassPlan anew = plan_classes({}, {"x", "y"}, known, {{"x", "ex"}});
+  EXPECT_TRUE(anew.new_head);
+  EXPECT_EQ(anew.classes[0].label, "ex");
+  EXPECT_EQ(anew.classes[1].label, "y");
+}
+
+TEST(TrainingOptimizer, GoesOnFromItsState) {
+  const auto start = [] { return NamedTensors{{"w", at::full({3, 2}, 2.0).requires_grad_(true)}}; };
+  const auto step = [](Optimizer& optimizer) {
+    const at::Tensor w = optimizer.parameters().at("w");
+    (w * w * w).sum().backward();
+    return optimizer.step(0.1, 1.0);
+  };
+  Optimizer whole(start(), 0.05);
+  for (int i = 0; i < 6; ++i) step(whole);
+  Optimizer first(start(), 0.05);
+  for (int i = 0; i < 4; ++i) step(first);
+  Optimizer second({{"w", first.parameters().at("w").detach().clone().requires_grad_(true)}}, 0.05);
+  second.restore(first.state(), 4, "state");
+  for (int i = 0; i < 2; ++i) step(second);
+  EXPECT_TRUE(second.parameters().at("w").equal(whole.parameters().at("w")));
+  EXPECT_LT(whole.parameters().at("w").max().item<double>(), 2.0);
+}
+
+TEST(TrainingOptimizer, LeavesParametersAloneWhereGradientsAreNotFinite) {
+  Optimizer optimizer({{"w", at::ones({2}).requires_grad_(true)}}, 0.0);
+  (optimizer.parameters().at("w") * std::numeric_limits<double>::infinity()).sum().backward();
+  EXPECT_FALSE(std::isfinite(optimizer.step(0.1, 1.0)));
+  EXPECT_TRUE(optimizer.parameters().at("w").equal(at::ones({2})));
+}
+
+TEST(TrainingOptimizer, WarmsUpAndCoolsDown) {
+  EXPECT_DOUBLE_EQ(warmup_cosine(1.0, 0, 4, 100), 0.25);
+  EXPECT_DOUBLE_EQ(warmup_cosine(1.0, 3, 4, 100), 1.0);
+  EXPECT_DOUBLE_EQ(warmup_cosine(1.0, 4, 4, 100), 1.0);
+  EXPECT_NEAR(warmup_cosine(1.0, 52, 4, 100), 0.5, 1e-12);
+  EXPECT_NEAR(warmup_cosine(1.0, 100, 4, 100), 0.0, 1e-12);
+}
+
+Checkpoint a_checkpoint(const std::int64_t step, const std::int64_t size) {
+  Checkpoint checkpoint;
+  checkpoint.configuration = "this";
+  checkpoint.step = step;
+  checkpoint.curve = {{1, 0.5}};
+  checkpoint.parameters["w"] = at::full({size}, static_cast<double>(step));
+  return checkpoint;
+}
+
+TEST(TrainingCheckpoint, IsReadAsItWasWritten) {
+  const ToyFolder folder;
+  save_checkpoint(folder / "c", a_checkpoint(3, 8));
+  const Checkpoint read = load_checkpoint(folder / "c", "this");
+  EXPECT_EQ(read.step, 3);
+  EXPECT_EQ(read.curve, a_checkpoint(3, 8).curve);
+  EXPECT_TRUE(read.parameters.at("w").equal(at::full({8}, 3.0)));
+  EXPECT_THROW(load_checkpoint(folder / "c", "that"), UsageError);
+  EXPECT_THROW(load_checkpoint(folder / "none", "this"), Error);
+}
+
+TEST(TrainingCheckpoint, AFullDiskLeavesTheFormerOne) {
+  const ToyFolder folder;
+  save_checkpoint(folder / "c", a_checkpoint(3, 8));
+  // A limit on the size of files stands for a disk without room.
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{4096, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  EXPECT_THROW(save_checkpoint(folder / "c", a_checkpoint(4, 100'000)), Error);
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(load_checkpoint(folder / "c", "this").step, 3);
+}
+
+TEST(TrainingMetadata, HoldsNoFolders) {
+  EXPECT_EQ(without_folders("hydrascope distill --data /home/me/a.txt,b/c.tsv -o=x/y.safetensors"),
+            "hydrascope distill --data a.txt,c.tsv -o=y.safetensors");
+  EXPECT_EQ(without_folders("finetune --data /data/train/ -o '/my files/tail.safetensors'"),
+            "finetune --data train -o 'tail.safetensors'");
+}
+
+} // namespace
+} // namespace hydrascope::training

@@ -1,0 +1,108 @@
+#include "tests/engine/training/toy.h"
+
+#include <cstdlib>
+#include <fstream>
+
+#include <ATen/TensorOperators.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "engine/models/model.h"
+#include "engine/training/checkpoint.h"
+#include "engine/training/random.h"
+
+namespace hydrascope::testing {
+
+ToyFolder::ToyFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "hydrascope-training-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+  path_ = name;
+  setenv("XDG_CACHE_HOME", (path_ / "cache").c_str(), 1);
+}
+
+ToyFolder::~ToyFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::filesystem::path make_toy_model(const ToyFolder& folder, const std::string& family) {
+  const auto golden = std::filesystem::path(HYDRASCOPE_SOURCE_DIR) / "tests/golden/models" / family;
+  const auto target = folder / family;
+  std::filesystem::create_directories(target);
+  for (const auto& entry : std::filesystem::directory_iterator(golden))
+    if (entry.path().extension() != ".safetensors")
+      std::filesystem::copy_file(entry.path(), target / entry.path().filename());
+  const auto model = load_model(golden);
+  std::map<std::string, at::Tensor> parameters;
+  for (const auto& name : model->parameter_names()) {
+    const bool sharpened =
+        name.find(".query.weight") != std::string::npos || name.find(".key.weight") != std::string::npos;
+    parameters[name] = model->parameter(name).to(at::kFloat) * (sharpened ? 8.0 : 1.0);
+  }
+  training::write_tensors(target / "model.safetensors", parameters, {{"format", "pt"}});
+  return target;
+}
+
+std::filesystem::path make_toy_pictures(const ToyFolder& folder, const int count) {
+  constexpr int side = 30;
+  const std::vector<std::string> classes{"red", "green", "blue"};
+  for (std::size_t label = 0; label < classes.size(); ++label) {
+    const auto target = folder / "pictures" / classes[label];
+    std::filesystem::create_directories(target);
+    for (int i = 0; i < count; ++i) {
+      std::string bytes = fmt::format("P6\n{} {}\n255\n", side, side);
+      for (std::uint64_t pixel = 0; pixel < side * side; ++pixel)
+        for (std::size_t channel = 0; channel < 3; ++channel) {
+          const double noise =
+              training::unit(training::mix({label, static_cast<std::uint64_t>(i), pixel, channel}));
+          bytes += static_cast<char>(static_cast<int>(100 * noise + (channel == label ? 150 : 0)));
+        }
+      std::ofstream(target / fmt::format("{}.ppm", i), std::ios::binary) << bytes;
+    }
+  }
+  return folder / "pictures";
+}
+
+std::filesystem::path make_toy_text(const ToyFolder& folder, const int lines) {
+  std::string text;
+  for (std::uint64_t line = 0; line < static_cast<std::uint64_t>(lines); ++line) {
+    const std::uint64_t letters = 4 + training::mix({line}) % 12;
+    for (std::uint64_t i = 0; i < letters; ++i) {
+      text += static_cast<char>('a' + training::mix({line, i}) % 26);
+      text += ' ';
+    }
+    text += '\n';
+  }
+  std::ofstream(folder / "lines.txt") << text;
+  return folder / "lines.txt";
+}
+
+DistillRequest toy_distillation(const ToyFolder& folder) {
+  DistillRequest request;
+  request.model_folder = make_toy_model(folder, "bert");
+  request.adapters.automatic = false;
+  request.kernel.name = "hedgehog";
+  request.data = {make_toy_text(folder, 48)};
+  request.epochs = 3;
+  request.batch = 4;
+  request.validation_share = 0.2;
+  request.output = folder / "maps.safetensors";
+  return request;
+}
+
+FinetuneRequest toy_finetuning(const ToyFolder& folder) {
+  FinetuneRequest request;
+  request.model_folder = make_toy_model(folder, "dinov2");
+  request.adapters.automatic = false;
+  request.data = make_toy_pictures(folder, 12);
+  request.trained_layers = {1};
+  request.epochs = 6;
+  request.batch = 8;
+  request.learning_rate = 5e-3;
+  request.validation_share = 0.25;
+  request.execution.dtype = "float32";
+  request.output = folder / "tail.safetensors";
+  return request;
+}
+
+} // namespace hydrascope::testing

@@ -1,0 +1,40 @@
+// Small models and pictures made on the spot, in a folder that goes when the test ends.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/training/training.h"
+
+namespace hydrascope::testing {
+
+// A folder of its own, also used as the cache folder, removed at the end.
+class ToyFolder {
+public:
+  ToyFolder();
+  ~ToyFolder();
+  ToyFolder(const ToyFolder&) = delete;
+  ToyFolder& operator=(const ToyFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+private:
+  std::filesystem::path path_;
+};
+
+// A tiny random model ("bert" or "dinov2": two layers, width 24) whose queries and keys are large enough for
+// attention that is not nearly uniform. Returns its folder.
+std::filesystem::path make_toy_model(const ToyFolder& folder, const std::string& family);
+
+// A folder with sub-folders red, green and blue of `count` noisy pictures each (PPM, 30 × 30).
+std::filesystem::path make_toy_pictures(const ToyFolder& folder, int count);
+
+// A line each of made-up words.
+std::filesystem::path make_toy_text(const ToyFolder& folder, int lines);
+
+DistillRequest toy_distillation(const ToyFolder& folder);
+FinetuneRequest toy_finetuning(const ToyFolder& folder);
+
+} // namespace hydrascope::testing
