@@ -1,0 +1,78 @@
+// hydrascope attend: the bare attention operation on tensors in a safetensors file.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "app/commands/command.h"
+#include "engine/attention/attend.h"
+#include "engine/attention/spec_values.h"
+#include "engine/plain/error.h"
+
+namespace hydrascope::app {
+namespace {
+
+struct AttendOptions {
+  std::string kernel;
+  AttendRequest request;
+  std::string rows;
+  std::string grid;
+};
+
+std::vector<std::int64_t> parse_rows(const std::string& text) {
+  std::vector<std::int64_t> rows;
+  for (const std::string_view part : split(text, ',')) {
+    const std::optional<int> row = whole_number(trimmed(part));
+    if (!row)
+      throw UsageError("--rows", fmt::format("\"{}\" is not a query row", trimmed(part)),
+                       "write them as in 0,5,12");
+    rows.push_back(*row);
+  }
+  return rows;
+}
+
+void parse_grid(const std::string& text, AttendRequest& request) {
+  const std::vector<std::string_view> sides = split(text, 'x');
+  std::vector<int> numbers;
+  for (const std::string_view side : sides) numbers.push_back(whole_number(trimmed(side)).value_or(0));
+  if (numbers.size() != 2 || numbers[0] == 0 || numbers[1] == 0)
+    throw UsageError("--grid", fmt::format("\"{}\" is not a grid", text),
+                     "write rows x columns, as in 14x14");
+  request.grid_rows = numbers[0];
+  request.grid_columns = numbers[1];
+}
+
+void run(AttendOptions options) {
+  options.request.kernel = parse_kernel_spec(options.kernel, "attend");
+  if (!options.rows.empty()) {
+    if (!options.request.weights) throw UsageError("--rows", "no weights are asked for", "add --weights");
+    options.request.rows = parse_rows(options.rows);
+  }
+  if (!options.grid.empty()) parse_grid(options.grid, options.request);
+  attend_file(options.request);
+}
+
+} // namespace
+
+void add_attend_command(CLI::App& program) {
+  CLI::App* const command =
+      program.add_subcommand("attend", "one attention kernel on q, k, v from a safetensors file");
+  const auto options = std::make_shared<AttendOptions>();
+  command->add_option("kernel", options->kernel, "kernel, as in hedgehog or softmax:heads=4")->required();
+  command
+      ->add_option("--input", options->request.input,
+                   "safetensors: q, k, v float32 (B,H,N,d); optional mask (B,N) uint8, x (B,N,D), the "
+                   "kernel's parameters")
+      ->required();
+  command
+      ->add_option("--output", options->request.output,
+                   "safetensors to write: output (B,H,N,d), with --weights weights (B,H,R,N)")
+      ->required();
+  command->add_flag("--weights", options->request.weights, "write the explicit weights, too (up to 4 GiB)");
+  command->add_option("--rows", options->rows, "query rows of the weights, as in 0,5 (default: all)");
+  command->add_flag("--causal", options->request.causal, "each token attends to itself and those before it");
+  command->add_option("--grid", options->grid,
+                      "the tokens end in this grid of patches, as in 14x14 (default: text)");
+  command->callback([options] { run(*options); });
+}
+
+} // namespace hydrascope::app

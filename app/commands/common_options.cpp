@@ -1,0 +1,78 @@
+#include "app/commands/command.h"
+
+#include "engine/plain/error.h"
+
+namespace hydrascope::app {
+
+void add_common_options(CLI::App& command, CommonOptions& options) {
+  command.add_option("--model", options.model,
+                     "catalogue name, Hugging Face folder, or repository name in the Hugging Face cache");
+  command.add_option("--adapter", options.adapters, "adapter file, applied in order (repeatable)")
+      ->allow_extra_args(false);
+  command.add_flag("--no-adapter", options.no_adapter,
+                   "run the model's own weights, without the bundled adapters");
+  command.add_option("--kernel", options.schedule.kernel, "kernel of all layers")->capture_default_str();
+  command
+      .add_option("--replace", options.schedule.replace,
+                  "front:k=KERNEL, back:k=KERNEL or interleave:k=KERNEL")
+      ->allow_extra_args(false);
+  command
+      .add_option("--layers", options.schedule.layers,
+                  "kernels by layer, as \"0-9=softmax;10,11=hydra-cosine\"")
+      ->allow_extra_args(false);
+  command.add_option("--image-size", options.image_size, "side of the square the picture is resized to")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--device", options.execution.device, "auto, cpu, cuda or cuda:i")
+      ->capture_default_str();
+  command.add_option("--dtype", options.execution.dtype, "float32, bfloat16 or float16")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
+      ->capture_default_str();
+  command.add_option("--threads", options.execution.threads, "threads for the model (default: all)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--seed", options.execution.seed, "seed of everything random")->capture_default_str();
+  command.add_flag("--json", options.json, "one JSON document on standard output");
+}
+
+std::filesystem::path model_folder(const CommonOptions& options, InputKind input) {
+  if (!options.model.empty()) return resolve_model(options.model);
+  return resolve_model(input == InputKind::image ? "vit-small" : "minilm");
+}
+
+RunRequest make_request(const CommonOptions& options, InputKind input) {
+  if (options.no_adapter && !options.adapters.empty())
+    throw UsageError("--no-adapter", "cannot be combined with --adapter", "leave one of them out");
+  RunRequest request;
+  request.model_folder = model_folder(options, input);
+  request.adapters.automatic = !options.no_adapter && options.adapters.empty();
+  request.adapters.files.assign(options.adapters.begin(), options.adapters.end());
+  request.schedule = options.schedule;
+  request.execution = options.execution;
+  if (options.image_size > 0) request.execution.image_size = options.image_size;
+  return request;
+}
+
+std::string command_line_text(int argc, const char* const* argv) {
+  std::string text;
+  for (int i = 0; i < argc; ++i) {
+    const std::string word = i == 0 ? "hydrascope" : argv[i];
+    const bool plain = !word.empty() && word.find_first_not_of(
+                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                            "0123456789-_=+:,./@%") == std::string::npos;
+    if (i > 0) text += ' ';
+    if (plain) {
+      text += word;
+      continue;
+    }
+    text += '\'';
+    for (const char c : word) {
+      if (c == '\'')
+        text += "'\\''";
+      else
+        text += c;
+    }
+    text += '\'';
+  }
+  return text;
+}
+
+} // namespace hydrascope::app

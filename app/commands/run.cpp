@@ -1,0 +1,153 @@
+// hydrascope run: one forward pass, and the gradient where a focus map is asked for.
+#include <charconv>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "app/commands/command.h"
+#include "app/commands/run_output.h"
+#include "engine/plain/error.h"
+#include "engine/plain/image.h"
+#include "engine/plain/safetensors.h"
+#include "engine/runtime/runner.h"
+
+namespace hydrascope::app {
+namespace {
+
+struct RunOptions {
+  CommonOptions common;
+  std::string image, output, tensors, target, query, head;
+  std::optional<std::string> text, pair;
+  int layer = -1;
+  double discard = 0;
+};
+
+int whole_number(const char* option, const std::string& text, const char* remedy) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number < 0)
+    throw UsageError(fmt::format("{} {}", option, text), "not understood", remedy);
+  return number;
+}
+
+RunInput read_input(const RunOptions& options) {
+  if (options.image.empty() == !options.text.has_value())
+    throw UsageError("run", "one input is needed, a picture or a text", "give --image FILE or --text TEXT");
+  if (options.pair && !options.text)
+    throw UsageError("--pair", "there is no first text to join it to", "give --text TEXT as well");
+  if (options.text) return TextInput{*options.text, options.pair};
+  const std::filesystem::path path = options.image;
+  return ImageInput{std::make_shared<const Image>(load_image(path)), path.filename().string(), path};
+}
+
+// --head: a number, or how heads are fused. The number is returned.
+std::optional<int> read_head(const std::string& head, RunRequest& request) {
+  if (head.empty() || head == "mean") return std::nullopt;
+  if (head == "min" || head == "max") {
+    request.head_fusion = head == "min" ? HeadFusion::min : HeadFusion::max;
+    return std::nullopt;
+  }
+  request.rollout_head = whole_number("--head", head, "use a number from 0, mean, min or max");
+  return request.rollout_head;
+}
+
+Asks asks_of(const std::set<std::string>& tensors, const RunOptions& options, int layers) {
+  Asks asks;
+  asks.pixels = tensors.contains("pixels");
+  asks.token_logits = tensors.contains("logits");
+  asks.hidden = tensors.contains("hidden");
+  asks.rollout = tensors.contains("rollout");
+  asks.entropy = tensors.contains("entropy");
+  asks.kl = tensors.contains("kl");
+  asks.change = tensors.contains("change");
+  for (int layer = 0; layer < layers; ++layer) {
+    if (options.layer >= 0 && layer != options.layer) continue;
+    if (tensors.contains("attention")) asks.weights.push_back({layer, {}, {}, false});
+    if (tensors.contains("focus")) asks.focus_layers.push_back(layer);
+  }
+  return asks;
+}
+
+void write_tensors(const std::string& file, const std::vector<NamedArray>& tensors) {
+  std::map<std::string, TensorView> views;
+  for (const NamedArray& tensor : tensors)
+    views[tensor.name] = {ElementType::f32, tensor.array.shape,
+                          std::as_bytes(std::span(tensor.array.values))};
+  write_safetensors(file, views);
+}
+
+void run_command(const RunOptions& options) {
+  if (!options.tensors.empty() && options.output.empty())
+    throw UsageError("--tensors", "there is no file to write them to", "give --output FILE");
+  std::set<std::string> tensors;
+  if (!options.tensors.empty())
+    tensors = parse_run_tensors(options.tensors);
+  else if (!options.output.empty())
+    tensors.insert(run_tensor_names().begin(), run_tensor_names().end());
+
+  const InputKind kind = options.text ? InputKind::text : InputKind::image;
+  const RunInput input = read_input(options);
+  RunRequest request = make_request(options.common, kind);
+  request.input = input;
+  if (!options.target.empty()) request.target = parse_target(options.target);
+  if (!options.query.empty()) {
+    request.default_query = false;
+    if (options.query != "all")
+      request.query = whole_number("--query", options.query, "use a token from 0, or all");
+  }
+  request.discard = options.discard;
+  const std::optional<int> head = read_head(options.head, request);
+  const int layers = read_model_info(request.model_folder).layers;
+  if (options.layer >= layers)
+    throw UsageError(fmt::format("--layer {}", options.layer), fmt::format("the model has {} layers", layers),
+                     fmt::format("use 0 to {}", layers - 1));
+  request.asks = asks_of(tensors, options, layers);
+
+  const auto result = Runner().run(request);
+  std::vector<std::string> missing;
+  if (!options.output.empty()) write_tensors(options.output, run_tensors(*result, tensors, head, missing));
+  for (const std::string& note : missing) std::cerr << "note: " << note << '\n';
+  if (options.common.json)
+    std::cout << run_json(*result).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+              << '\n';
+  else
+    print_run(std::cout, *result);
+}
+
+} // namespace
+
+void add_run_command(CLI::App& program) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = program.add_subcommand("run", "one forward pass over a picture or a text");
+  command->add_option("--image", options->image, "picture file");
+  command->add_option("--text", options->text, "text");
+  command->add_option("--pair", options->pair, "second text, joined to the first as one input");
+  command->add_option("--output", options->output, "safetensors file for the tensors");
+  command->add_option("--tensors", options->tensors,
+                      "comma list of pixels, logits, hidden, attention, focus, rollout, entropy, kl, change "
+                      "(default: all)");
+  command->add_option("--target", options->target,
+                      "what focus maps explain: class:NAME, class:INDEX, similarity:TEXT or norm "
+                      "(default: the predicted class; without a classifier norm)");
+  command->add_option(
+      "--query", options->query,
+      "query token of focus maps, or all (default: 0, or all where the target reads more than it)");
+  command->add_option("--layer", options->layer, "attention and focus of this layer alone")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--head", options->head,
+                      "n: attention and rollout of this head alone; mean, min, max: how rollout fuses heads");
+  command->add_option("--discard", options->discard,
+                      "rollout: share of the lowest weights of each row set to 0");
+  add_common_options(*command, options->common);
+  command->callback([options] { run_command(*options); });
+}
+
+} // namespace hydrascope::app

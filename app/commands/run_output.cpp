@@ -1,0 +1,216 @@
+#include "app/commands/run_output.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include "engine/plain/error.h"
+
+namespace hydrascope::app {
+namespace {
+
+constexpr std::size_t kShownPredictions = 5;
+
+NamedArray batched(std::string name, Array array) {
+  array.shape.insert(array.shape.begin(), 1);
+  return {std::move(name), std::move(array)};
+}
+
+Array one_head(const Array& weights, std::int64_t head) {
+  const auto values = weights.slice(head);
+  return {{1, weights.extent(1), weights.extent(2)}, {values.begin(), values.end()}};
+}
+
+const HeadTable* in_place_table(const RunResult& result, std::string_view name) {
+  for (const HeadTable& table : result.tables)
+    if (table.in_place && table.name == name) return &table;
+  return nullptr;
+}
+
+// null where any head is undefined.
+nlohmann::ordered_json mean_over_heads(const Array& table, std::size_t layer) {
+  const auto row = table.slice(static_cast<std::int64_t>(layer));
+  double sum = 0;
+  for (const float value : row) sum += static_cast<double>(value);
+  if (row.empty() || !std::isfinite(sum)) return nullptr;
+  return sum / static_cast<double>(row.size());
+}
+
+nlohmann::ordered_json finite(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
+
+nlohmann::ordered_json layer_json(const RunResult& result, std::size_t index) {
+  const LayerRun& layer = result.layers[index];
+  nlohmann::ordered_json entry = {{"kernel", layer.kernel.text()},
+                                  {"path", layer.path},
+                                  {"seconds", layer.seconds},
+                                  {"untrained", layer.untrained},
+                                  {"other_resolution", layer.other_resolution},
+                                  {"zero_denominators", layer.zero_denominators}};
+  for (const char* name : {"entropy", "kl"})
+    if (const HeadTable* table = in_place_table(result, name))
+      entry[name] = mean_over_heads(table->values, index);
+  return entry;
+}
+
+nlohmann::ordered_json adapter_json(const AdapterInfo& adapter) {
+  auto layers = nlohmann::ordered_json::array();
+  for (const AdapterInfo::Layer& layer : adapter.layers)
+    layers.push_back({{"layer", layer.layer}, {"kernel", layer.kernel.text()}});
+  return {{"name", adapter.name}, {"hash", adapter.hash}, {"layers", std::move(layers)}};
+}
+
+nlohmann::ordered_json focus_json(const RunResult& result) {
+  auto layers = nlohmann::ordered_json::array();
+  for (const FocusResult& focus : result.focus) {
+    double sum = 0;
+    for (const float value : focus.contributions.values) sum += static_cast<double>(value);
+    layers.push_back({{"layer", focus.layer},
+                      {"total", focus.total},
+                      {"sum", sum},
+                      {"share", finite(focus.share)},
+                      {"zero_gradient", focus.zero_gradient}});
+  }
+  nlohmann::ordered_json query = "all";
+  if (result.query) query = *result.query;
+  return {{"target", result.target},
+          {"value", finite(result.target_value)},
+          {"query", query},
+          {"layers", layers}};
+}
+
+std::string remarks(const LayerRun& layer) {
+  std::string text;
+  if (layer.untrained) text += "untrained";
+  if (layer.other_resolution) text += text.empty() ? "other resolution" : ", other resolution";
+  if (layer.zero_denominators > 0)
+    text +=
+        fmt::format("{}{} rows with a zero denominator", text.empty() ? "" : ", ", layer.zero_denominators);
+  return text;
+}
+
+} // namespace
+
+const std::vector<std::string>& run_tensor_names() {
+  static const std::vector<std::string> names = {"pixels",  "logits",  "hidden", "attention", "focus",
+                                                 "rollout", "entropy", "kl",     "change"};
+  return names;
+}
+
+std::set<std::string> parse_run_tensors(std::string_view list) {
+  const auto& known = run_tensor_names();
+  std::set<std::string> asked;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string name(list.substr(begin, end - begin));
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw UsageError("--tensors", fmt::format("unknown tensor '{}'", name),
+                       fmt::format("known are {}", fmt::join(known, ", ")));
+    asked.insert(name);
+    begin = end + 1;
+  }
+  return asked;
+}
+
+std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std::string>& asked,
+                                    std::optional<int> head, std::vector<std::string>& missing) {
+  std::vector<NamedArray> tensors;
+  const auto whole = [&](const char* name, const Array& array, const char* reason) {
+    if (!asked.contains(name)) return;
+    if (array.empty())
+      missing.push_back(fmt::format("{} left out: {}", name, reason));
+    else
+      tensors.push_back({name, array});
+  };
+  whole("pixels", result.pixels, "the model takes text");
+  whole("logits", result.logits, "the model has no classifier");
+  whole("rollout", result.rollout, "there is no attention");
+  whole("change", result.change, "there is no attention");
+  for (const char* name : {"entropy", "kl"}) {
+    const HeadTable* table = in_place_table(result, name);
+    whole(name, table ? table->values : Array{}, "there is no attention");
+  }
+  if (asked.contains("hidden"))
+    for (std::size_t i = 0; i < result.hidden.size(); ++i)
+      tensors.push_back({fmt::format("hidden.{}", i), result.hidden[i]});
+  if (asked.contains("attention")) {
+    for (const WeightsResult& weights : result.weights) {
+      const std::string name = fmt::format("attention.{}", weights.layer);
+      if (head && *head >= weights.weights.extent(0))
+        missing.push_back(fmt::format("{} left out: {} has {} heads", name, weights.kernel.text(),
+                                      weights.weights.extent(0)));
+      else
+        tensors.push_back(batched(name, head ? one_head(weights.weights, *head) : weights.weights));
+    }
+  }
+  if (asked.contains("focus"))
+    for (const FocusResult& focus : result.focus)
+      tensors.push_back(batched(fmt::format("focus.{}", focus.layer), focus.contributions));
+  return tensors;
+}
+
+nlohmann::ordered_json run_json(const RunResult& result) {
+  nlohmann::ordered_json document;
+  document["predictions"] = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < std::min(kShownPredictions, result.predictions.size()); ++i) {
+    const Prediction& prediction = result.predictions[i];
+    document["predictions"].push_back(
+        {{"label", prediction.label}, {"probability", prediction.probability}, {"index", prediction.index}});
+  }
+  document["tokens"] = nlohmann::ordered_json::array();
+  for (const TokenInfo& token : result.tokens) document["tokens"].push_back(token.text);
+  document["seconds"] = result.seconds;
+  document["layers"] = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < result.layers.size(); ++i) document["layers"].push_back(layer_json(result, i));
+  document["adapters"] = nlohmann::ordered_json::array();
+  for (const AdapterInfo& adapter : result.adapters) document["adapters"].push_back(adapter_json(adapter));
+  document["notes"] = result.notes;
+  document["model"] = {
+      {"name", result.model.name}, {"family", result.model.family}, {"hash", result.model_hash}};
+  document["device"] = result.device;
+  document["dtype"] = result.dtype;
+  document["threads"] = result.threads;
+  document["peak_bytes"] = result.peak_bytes;
+  if (!result.focus.empty()) document["focus"] = focus_json(result);
+  return document;
+}
+
+void print_run(std::ostream& out, const RunResult& result) {
+  if (result.predictions.empty()) {
+    fmt::print(out, "{} has no classifier; {} tokens\n", result.model.name, result.tokens.size());
+  } else {
+    std::size_t width = 0;
+    const std::size_t shown = std::min(kShownPredictions, result.predictions.size());
+    for (std::size_t i = 0; i < shown; ++i) width = std::max(width, result.predictions[i].label.size());
+    for (std::size_t i = 0; i < shown; ++i)
+      fmt::print(out, "{:<{}}  {:6.2f} %\n", result.predictions[i].label, width,
+                 100 * result.predictions[i].probability);
+  }
+  std::size_t kernel_width = std::string_view("kernel").size();
+  std::size_t path_width = std::string_view("path").size();
+  for (const LayerRun& layer : result.layers) {
+    kernel_width = std::max(kernel_width, layer.kernel.text().size());
+    path_width = std::max(path_width, layer.path.size());
+  }
+  fmt::print(out, "\nlayer  {:<{}}  {:<{}}      ms\n", "kernel", kernel_width, "path", path_width);
+  for (std::size_t i = 0; i < result.layers.size(); ++i) {
+    const LayerRun& layer = result.layers[i];
+    const std::string remark = remarks(layer);
+    fmt::print(out, "{:>5}  {:<{}}  {:<{}}  {:6.2f}{}{}\n", i, layer.kernel.text(), kernel_width, layer.path,
+               path_width, 1000 * layer.seconds, remark.empty() ? "" : "  ", remark);
+  }
+  fmt::print(out, "\n{:.0f} ms in all, {} on {}, {} threads, at most {} MiB\n", 1000 * result.seconds,
+             result.dtype, result.device, result.threads, result.peak_bytes >> 20);
+  if (!result.focus.empty())
+    fmt::print(out, "focus: {} at query {}\n", result.target,
+               result.query ? fmt::format("{}", *result.query) : "all");
+  for (const AdapterInfo& adapter : result.adapters)
+    fmt::print(out, "adapter: {} ({})\n", adapter.name, adapter.hash.substr(0, 12));
+  for (const std::string& note : result.notes) fmt::print(out, "note: {}\n", note);
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,35 @@
+// What `hydrascope run` shows and writes of a result.
+#pragma once
+
+#include <iosfwd>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/plain/array.h"
+#include "engine/runtime/run.h"
+
+namespace hydrascope::app {
+
+// The tensors that --tensors may name, in the order of the help.
+const std::vector<std::string>& run_tensor_names();
+
+// A comma list of them. Throws UsageError listing the known names.
+std::set<std::string> parse_run_tensors(std::string_view list);
+
+// The result's tensors by their names in the file ("attention.0", …). What was asked for and the model does
+// not have gets a line in `missing`. `head`: attention of this head alone.
+std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std::string>& asked,
+                                    std::optional<int> head, std::vector<std::string>& missing);
+
+// The JSON document of commands.md: predictions (the first five), tokens, seconds, layers, adapters, notes.
+nlohmann::ordered_json run_json(const RunResult& result);
+
+// The same for people.
+void print_run(std::ostream& out, const RunResult& result);
+
+} // namespace hydrascope::app

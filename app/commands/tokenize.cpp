@@ -1,0 +1,57 @@
+// hydrascope tokenize: texts from standard input to token ids, a JSON list a line.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/commands/command.h"
+#include "engine/models/model_info.h"
+#include "engine/plain/error.h"
+#include "engine/plain/wordpiece.h"
+
+namespace hydrascope::app {
+namespace {
+
+void tokenize(const std::string& model) {
+  const WordPiece tokenizer = load_wordpiece(resolve_model(model));
+  const std::string input{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  const std::string_view text = input;
+  fmt::memory_buffer output;
+  // Lines end at \n only; one after the last \n that holds nothing is no line.
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    const std::size_t tab = line.find('\t');
+    const auto ids = tab == std::string_view::npos
+                         ? tokenizer.encode(line)
+                         : tokenizer.encode(line.substr(0, tab), line.substr(tab + 1));
+    fmt::format_to(std::back_inserter(output), "[{}]\n", fmt::join(ids, ", "));
+    at = end + 1;
+  }
+  const bool written = std::fwrite(output.data(), 1, output.size(), stdout) == output.size();
+  if (!written || std::fflush(stdout) != 0)
+    throw Error("standard output", "could not be written", "see that the disk has room");
+}
+
+} // namespace
+
+void add_tokenize_command(CLI::App& program) {
+  auto* command =
+      program.add_subcommand("tokenize", "Token ids of the texts on standard input, a text a line");
+  command->footer(
+      "A tab within a line separates a pair. [CLS] and [SEP] are included; nothing is padded or cut.");
+  const auto model = std::make_shared<std::string>("minilm");
+  command
+      ->add_option("--model", *model,
+                   "catalogue name, Hugging Face folder, or repository name in the Hugging Face cache")
+      ->capture_default_str();
+  command->callback([model] { tokenize(*model); });
+}
+
+} // namespace hydrascope::app

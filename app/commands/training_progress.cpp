@@ -1,0 +1,131 @@
+#include "app/commands/training_progress.h"
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <sstream>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/plain/error.h"
+#include "engine/plain/paths.h"
+
+namespace hydrascope::app {
+namespace {
+
+// Signal handlers reach nothing but globals.
+std::atomic<bool> interrupted{false};
+
+void interrupt(int) { interrupted = true; }
+
+} // namespace
+
+TrainingDisplay::TrainingDisplay() : terminal_(isatty(STDERR_FILENO) != 0) {
+  interrupted = false;
+  std::signal(SIGINT, interrupt);
+  std::signal(SIGTERM, interrupt);
+}
+
+TrainingDisplay::~TrainingDisplay() {
+  end_line();
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+TrainingObserver TrainingDisplay::observer() {
+  return [this](const TrainingProgress& progress) { show(progress); };
+}
+
+void TrainingDisplay::end_line() {
+  if (open_line_) std::fputc('\n', stderr);
+  open_line_ = false;
+}
+
+void TrainingDisplay::show(const TrainingProgress& progress) {
+  if (interrupted) source_.request_stop();
+  if (!progress.note.empty()) {
+    end_line();
+    fmt::print(stderr, "note: {}\n", progress.note);
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  const bool epoch_done = progress.phase == "validate" && progress.step == progress.steps;
+  const auto pause = terminal_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(30000);
+  if (!epoch_done && now - last_ < pause) return;
+  last_ = now;
+  if (terminal_)
+    fmt::print(stderr, "\r\033[K{}", progress_text(progress));
+  else
+    fmt::print(stderr, "{}\n", progress_text(progress));
+  open_line_ = terminal_;
+  if (epoch_done) end_line();
+  std::fflush(stderr);
+}
+
+std::string progress_text(const TrainingProgress& progress) {
+  constexpr int width = 20;
+  const auto filled = progress.steps > 0 ? static_cast<int>(progress.step * width / progress.steps) : 0;
+  std::string text =
+      fmt::format("{:<8} [{}{}] {}/{}", progress.phase, std::string(static_cast<std::size_t>(filled), '#'),
+                  std::string(static_cast<std::size_t>(width - filled), '.'), progress.step, progress.steps);
+  if (progress.epoch > 0) text = fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs) + text;
+  if (progress.loss > 0) text += fmt::format("  loss {:.4f}", progress.loss);
+  if (progress.validation_loss > 0) text += fmt::format("  held-out loss {:.4f}", progress.validation_loss);
+  if (progress.divergence > 0) text += fmt::format("  KL {:.4f}", progress.divergence);
+  if (progress.accuracy > 0) text += fmt::format("  top-1 {:.2f} %", 100 * progress.accuracy);
+  if (progress.items_per_second > 0) text += fmt::format("  {:.1f} items/s", progress.items_per_second);
+  return text;
+}
+
+void write_curve(const std::filesystem::path& file, const TrainingOutcome& outcome) {
+  std::string text = "step,loss\n";
+  for (const auto& [step, loss] : outcome.curve) text += fmt::format("{},{:.6g}\n", step, loss);
+  write_file_atomically(file, text);
+}
+
+void print_outcome(const TrainingOutcome& outcome, const bool json) {
+  if (outcome.stopped)
+    throw Error("training",
+                fmt::format("stopped after {} steps, a checkpoint is kept beside the output", outcome.steps),
+                "go on with --resume");
+  if (json) {
+    const nlohmann::json document = {{"adapter", outcome.adapter.path.string()},
+                                     {"hash", outcome.adapter.hash},
+                                     {"base", outcome.adapter.base},
+                                     {"role", outcome.adapter.role},
+                                     {"steps", outcome.steps},
+                                     {"loss", outcome.final_loss},
+                                     {"validation_loss", outcome.validation_loss},
+                                     {"accuracy", outcome.accuracy},
+                                     {"kl", outcome.divergence},
+                                     {"kl_before", outcome.initial_divergence},
+                                     {"notes", outcome.notes}};
+    fmt::print("{}\n", document.dump(2));
+    return;
+  }
+  fmt::print("{}: {} steps, loss {:.4f}, held-out loss {:.4f}", outcome.adapter.path.string(), outcome.steps,
+             outcome.final_loss, outcome.validation_loss);
+  if (outcome.accuracy > 0) fmt::print(", held-out top-1 {:.2f} %", 100 * outcome.accuracy);
+  if (outcome.initial_divergence > 0)
+    fmt::print(", held-out KL {:.4f} nats ({:.4f} before)", outcome.divergence, outcome.initial_divergence);
+  fmt::print("\n");
+}
+
+std::vector<std::string> names_or_file(const std::string& text, const std::string& option) {
+  const bool file = std::filesystem::is_regular_file(text);
+  if (!file && text.find('/') != std::string::npos)
+    throw UsageError(option, fmt::format("there is no file {}", text),
+                     "name a file or list the names with commas");
+  std::istringstream source(file ? read_text_file(text) : text);
+  std::vector<std::string> names;
+  for (std::string name; std::getline(source, name, file ? '\n' : ',');) {
+    name = name.substr(0, name.find_first_of("\t\r"));
+    if (!name.empty()) names.push_back(name);
+  }
+  return names;
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,84 @@
+// The program's only entry and its only exits: 0 done, 1 failed, 2 usage.
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <string_view>
+
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include "app/commands/command.h"
+#include "app/commands/commands.h"
+#include "app/version.h"
+#include "app/window/window.h"
+#include "engine/plain/error.h"
+
+namespace {
+
+using namespace hydrascope;
+
+constexpr int failed = 1;
+constexpr int usage = 2;
+
+// One line, whatever the library put into its message (LibTorch adds a stack trace after the first line).
+std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+
+int report(std::string_view message, int status) {
+  std::cerr << "error: " << first_line(message) << '\n';
+  return status;
+}
+
+// OpenMP's threads spin between parallel regions by default and would take the core the frame loop needs.
+// libgomp reads this variable when it is loaded, before main, so the window starts the program once more with
+// it set.
+void restart_with_passive_threads(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  setenv("OMP_WAIT_POLICY", "passive", 1);
+  execv("/proc/self/exe", argv); // on failure the window runs all the same, only less smoothly
+}
+
+bool draws_window(const CLI::App& program) {
+  return program.get_subcommands().empty() || program.got_subcommand("bench");
+}
+
+int run(int argc, char** argv) {
+  CLI::App program(
+      "Hydrascope: see what a vision transformer or BERT attends to, and swap the attention kernel of any "
+      "layer while looking.",
+      "hydrascope");
+  program.set_version_flag("--version", std::string("hydrascope ") + version);
+  program.footer("Without a command the window opens. Every command answers --help.");
+  program.option_defaults()->always_capture_default(false);
+  app::WindowOptions window;
+  app::add_window_options(program, window);
+  app::add_commands(program, app::command_line_text(argc, argv));
+  program.require_subcommand(0, 1);
+
+  // Callbacks run inside parse: whatever window they open needs the environment before LibTorch does any
+  // work.
+  program.parse_complete_callback([&] {
+    if (draws_window(program)) restart_with_passive_threads(argv);
+  });
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success& help_or_version) {
+    return program.exit(help_or_version);
+  } catch (const CLI::ParseError& error) {
+    return report(std::string(error.what()) + "; see hydrascope --help", usage);
+  }
+  return program.get_subcommands().empty() ? app::run_window(window) : 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const UsageError& error) {
+    return report(error.what(), usage);
+  } catch (const std::bad_alloc&) {
+    return report("memory: not enough for this request; use a smaller input or fewer rows", failed);
+  } catch (const std::exception& error) {
+    return report(error.what(), failed);
+  }
+}

@@ -1,0 +1,19 @@
+#include "app/panels/panels.h"
+
+namespace hydrascope::app {
+
+std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services) {
+  std::vector<std::unique_ptr<Panel>> panels;
+  panels.push_back(make_input_panel(services));
+  panels.push_back(make_kernels_panel(services));
+  panels.push_back(make_focus_panel(services));
+  panels.push_back(make_layers_panel(services));
+  panels.push_back(make_predictions_panel(services));
+  panels.push_back(make_weights_panel(services));
+  panels.push_back(make_entropy_panel(services));
+  panels.push_back(make_divergence_panel(services));
+  panels.push_back(make_timing_panel(services));
+  return panels;
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,23 @@
+// The one list of panels, in the order of the View menu.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "app/panels/panel.h"
+
+namespace hydrascope::app {
+
+std::unique_ptr<Panel> make_input_panel(PanelServices services);
+std::unique_ptr<Panel> make_kernels_panel(PanelServices services);
+std::unique_ptr<Panel> make_focus_panel(PanelServices services);
+std::unique_ptr<Panel> make_layers_panel(PanelServices services);
+std::unique_ptr<Panel> make_predictions_panel(PanelServices services);
+std::unique_ptr<Panel> make_weights_panel(PanelServices services);
+std::unique_ptr<Panel> make_entropy_panel(PanelServices services);
+std::unique_ptr<Panel> make_divergence_panel(PanelServices services);
+std::unique_ptr<Panel> make_timing_panel(PanelServices services);
+
+std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services);
+
+} // namespace hydrascope::app

@@ -1,0 +1,132 @@
+// The classes that the model finds most likely, for A and, where B is shown, for B beside it.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "app/panels/panels.h"
+#include "app/state/edits.h"
+#include "app/views/table_views.h"
+#include "app/window/widgets.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+struct Row {
+  std::string label;
+  int index = 0;
+  double a = 0, b = 0;
+};
+
+class PredictionsPanel final : public Panel {
+public:
+  explicit PredictionsPanel(PanelServices services) : Panel("predictions", "Predictions", services) {}
+  bool exports() const override { return true; }
+
+  void prepare(const Snapshot& snapshot) override {
+    rows_.clear();
+    const RunResult* a = snapshot.results[0]->any();
+    const RunResult* b = snapshot.document->view.shown == Shown::a ? nullptr : snapshot.results[1]->any();
+    no_classifier_ = a != nullptr && a->predictions.empty();
+    with_b_ = b != nullptr;
+    keep_ = a == nullptr ? nullptr : snapshot.results[0]->parts.back();
+    keep_b_ = b == nullptr ? nullptr : snapshot.results[1]->parts.back();
+    if (a == nullptr || (a->rows > 0) != (snapshot.document->kind == InputKind::image)) return;
+    constexpr std::size_t most = 6;
+    for (std::size_t i = 0; i < std::min(most, a->predictions.size()); ++i) {
+      const Prediction& prediction = a->predictions[i];
+      Row row{prediction.label, prediction.index, prediction.probability, 0};
+      if (b != nullptr) {
+        const auto same = std::ranges::find(b->predictions, prediction.index, &Prediction::index);
+        if (same != b->predictions.end()) row.b = same->probability;
+      }
+      rows_.push_back(std::move(row));
+    }
+    if (b != nullptr && !b->predictions.empty() &&
+        std::ranges::find(rows_, b->predictions.front().index, &Row::index) == rows_.end()) {
+      const Prediction& first = b->predictions.front();
+      const auto same = std::ranges::find(a->predictions, first.index, &Prediction::index);
+      rows_.back() = {first.label, first.index, same == a->predictions.end() ? 0 : same->probability,
+                      first.probability};
+    }
+  }
+
+  void draw() override {
+    if (rows_.empty()) {
+      empty_notice(graphics(), no_classifier_ ? "This model has no classifier: its focus map is of the "
+                                                "mean-pooled embedding instead of a class."
+                                              : "The most likely classes, once the model has run.");
+      return;
+    }
+    const float room = ImGui::GetContentRegionAvail().x;
+    const float label_width = std::min(220.0f, room * 0.36f);
+    const float number_width = with_b_ ? 168 : 64;
+    const float bar_width = std::max(40.0f, room - label_width - number_width - 16);
+    const float height =
+        std::clamp(ImGui::GetContentRegionAvail().y / static_cast<float>(rows_.size()) - 2, 14.0f, 24.0f);
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, 2));
+    for (const Row& row : rows_) draw_row(row, label_width, bar_width, number_width, height);
+    ImGui::PopStyleVar();
+  }
+
+  std::optional<Figure> figure() const override {
+    if (!keep_) return std::nullopt;
+    std::vector<const RunResult*> runs = {keep_.get()};
+    if (keep_b_) runs.push_back(keep_b_.get());
+    return predictions_figure(runs);
+  }
+
+private:
+  void draw_row(const Row& row, float label_width, float bar_width, float number_width, float height) {
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float text_y = at.y + (height - ImGui::GetTextLineHeight()) / 2;
+    const std::string label = fitted(row.label, label_width - 12);
+    const float text_width = ImGui::CalcTextSize(label.c_str()).x;
+    const Target& target = document().scene().target;
+    const bool chosen = target.kind == Target::Kind::class_index && target.index == row.index;
+    list->AddText({at.x + label_width - 10 - text_width, text_y},
+                  theme::packed(chosen ? theme::accent : theme::text), label.c_str());
+    const float bar_x = at.x + label_width;
+    const float half = with_b_ ? (height - 4) / 2 : height - 4;
+    list->AddRectFilled({bar_x, at.y + 2}, {bar_x + bar_width, at.y + height - 2},
+                        theme::packed(theme::raised), 2.0f);
+    const auto bar = [&](double probability, float y, const ImVec4& colour) {
+      list->AddRectFilled({bar_x, y},
+                          {bar_x + std::max(1.0f, bar_width * static_cast<float>(probability)), y + half},
+                          theme::packed(colour, brightness()), 2.0f);
+    };
+    bar(row.a, at.y + 2, ImVec4{0.55f, 0.66f, 0.78f, 1});
+    if (with_b_) bar(row.b, at.y + 2 + half, ImVec4{0.40f, 0.44f, 0.50f, 1});
+    ImGui::PushFont(graphics().fonts().mono, theme::size_small);
+    const std::string numbers =
+        with_b_ ? fmt::format("{:5.1f}  {:5.1f} %  {:+5.1f}", row.a * 100, row.b * 100, (row.b - row.a) * 100)
+                : fmt::format("{:5.1f} %", row.a * 100);
+    const float numbers_width = ImGui::CalcTextSize(numbers.c_str()).x;
+    list->AddText(
+        {bar_x + bar_width + number_width - numbers_width, at.y + (height - ImGui::GetTextLineHeight()) / 2},
+        theme::packed(theme::text), numbers.c_str());
+    ImGui::PopFont();
+    ImGui::PushID(row.index);
+    if (ImGui::InvisibleButton("class", {label_width + bar_width + number_width, height})) {
+      select_target(editor(), {.kind = Target::Kind::class_index, .index = row.index, .text = {}});
+    }
+    ImGui::PopID();
+    if (ImGui::IsItemHovered()) {
+      ImGui::SetTooltip("%s\nA %.2f %%%s\nclick: focus map of this class", row.label.c_str(), row.a * 100,
+                        with_b_ ? fmt::format("   B {:.2f} %", row.b * 100).c_str() : "");
+    }
+  }
+
+  std::vector<Row> rows_;
+  std::shared_ptr<const RunResult> keep_, keep_b_;
+  bool with_b_ = false, no_classifier_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<Panel> make_predictions_panel(PanelServices services) {
+  return std::make_unique<PredictionsPanel>(services);
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,49 @@
+// The one table of everything that can be done: menus, palette, shortcuts and the help sheet are made from
+// it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/state/editor.h"
+
+namespace hydrascope::app {
+
+struct Availability {
+  bool ok = true;
+  std::string reason; // why not, shown on the greyed-out entry
+};
+
+struct Action {
+  std::string id;       // "kernels.all.softmax"; stable, for scripts and tests
+  std::string label;    // as menus and the palette show it
+  std::string menu;     // "File", "Model/Layer kernel"; empty = palette only
+  std::string shortcut; // "Ctrl+O", "?"; empty = none
+  std::function<Availability(const Editor&)> enabled;
+  std::function<void(Editor&)> run;
+};
+
+// What a panel adds to the View menu.
+struct PanelName {
+  std::string id, title;
+  bool exports = false;
+};
+
+// The table, in menu order. Reads the registry, the catalogue and the examples folder once.
+std::vector<Action> make_actions(const std::vector<PanelName>& panels);
+
+const Action* find_action(const std::vector<Action>& actions, std::string_view id);
+// Runs it if it is enabled; otherwise says why not. Returns whether it ran.
+bool run_action(const std::vector<Action>& actions, std::string_view id, Editor& editor);
+
+// Every word of `query` occurs in the label or the menu, whatever the case.
+bool matches(const Action& action, std::string_view query);
+
+// The example pictures that set-up has put in place, sorted by name; empty if there are none.
+std::vector<std::filesystem::path> example_pictures();
+// Sentences to start with.
+const std::vector<std::string>& example_sentences();
+
+} // namespace hydrascope::app

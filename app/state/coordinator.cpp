@@ -1,0 +1,118 @@
+#include "app/state/coordinator.h"
+
+#include <algorithm>
+
+namespace hydrascope::app {
+
+namespace {
+// A step through all layers of a large model with weights kept would otherwise grow without end.
+constexpr std::size_t most_parts = 6;
+} // namespace
+
+bool Coordinator::drain(std::vector<std::string>& errors) {
+  bool changed = false;
+  for (WorkerDelivery& delivery : worker_->drain()) {
+    if (delivery.lane < 0 || delivery.lane > 1) continue;
+    Lane& lane = sides_[static_cast<std::size_t>(delivery.lane)];
+    if (delivery.generation != lane.in_flight) continue; // outranked since
+    changed = true;
+    lane.in_flight = 0;
+    if (!delivery.result) {
+      lane.results.error = delivery.error;
+      lane.failed_key = lane.in_flight_key;
+      errors.push_back(delivery.error);
+      continue;
+    }
+    lane.results.error.clear();
+    lane.failed_key.clear();
+    if (lane.key != lane.in_flight_key) {
+      lane.key = lane.in_flight_key;
+      lane.delivered = {};
+      lane.results.parts.clear();
+    }
+    add_asks(lane.delivered, lane.in_flight_asks);
+    lane.results.parts.push_back(std::move(delivery.result));
+    if (lane.results.parts.size() > most_parts) {
+      // Forget what went with the oldest: it is asked for again when it is wanted again.
+      lane.results.parts.erase(lane.results.parts.begin());
+      lane.delivered = {};
+      for (const auto& part : lane.results.parts) {
+        for (const FocusResult& focus : part->focus) add_focus(lane.delivered, focus.layer);
+        for (const WeightsResult& weights : part->weights) {
+          add_weights(lane.delivered, weights.layer, weights.kernel, weights.teacher_forced);
+        }
+        for (const HeadTable& table : part->tables) {
+          if (!table.in_place) add_teacher_forced(lane.delivered, table.kernel);
+          lane.delivered.entropy |= table.in_place && table.name == "entropy";
+          lane.delivered.kl |= table.in_place && table.name == "kl";
+        }
+      }
+    }
+  }
+  return changed;
+}
+
+void Coordinator::submit(Lane& lane, Side side, const Document& document, const std::string& key,
+                         const Asks& asks, bool first) {
+  lane.in_flight = ++generation_;
+  lane.in_flight_key = key;
+  lane.in_flight_asks = asks;
+  lane.in_flight_first = first;
+  worker_->submit(make_run_request(document, side, asks, lane.in_flight), static_cast<int>(side));
+}
+
+void Coordinator::update(const Document& document, const Wants& wants, double now) {
+  const bool was_computing = computing();
+  const bool both = document.view.shown != Shown::a;
+  settled_ = true;
+  for (const Side side : {Side::a, Side::b}) {
+    Lane& lane = sides_[static_cast<std::size_t>(side)];
+    if ((side == Side::b && !both) || !can_run(document)) continue;
+    const std::string key = request_key(document, side);
+    const bool fresh = key == lane.key;
+    if (fresh) {
+      lane.results.stale = false;
+    } else if (!lane.results.stale) {
+      lane.results.stale = true;
+      lane.stale_since = now;
+    }
+    lane.results.stale_seconds = lane.results.stale ? now - lane.stale_since : 0;
+    if (key == lane.failed_key) continue;
+
+    const Asks delivered = fresh ? lane.delivered : Asks{};
+    const Asks first = missing_asks(wants.first, delivered);
+    const Asks then = missing_asks(wants.then, delivered);
+    if (fresh && !any_ask(first) && !any_ask(then)) {
+      lane.in_flight = 0; // what still runs was for a document that undo has left
+      continue;
+    }
+    settled_ = false;
+    const bool flying = lane.in_flight != 0 && lane.in_flight_key == key;
+    const bool need_first = !fresh || any_ask(first);
+    if (flying && (!need_first || !any_ask(missing_asks(first, lane.in_flight_asks)))) continue;
+    submit(lane, side, document, key, need_first ? first : then, need_first);
+  }
+  if (computing() && !was_computing) computing_since_ = now;
+}
+
+bool Coordinator::lacks(const Document& document, const Wants& wants) const {
+  const Lane& lane = sides_[static_cast<std::size_t>(edited_side(document.view))];
+  if (lane.in_flight == 0) return false;
+  return lane.results.stale || lane.results.parts.empty() ||
+         any_ask(missing_asks(wants.first, lane.delivered)) ||
+         any_ask(missing_asks(wants.then, lane.delivered));
+}
+
+bool Coordinator::computing() const {
+  return std::ranges::any_of(sides_, [](const Lane& lane) { return lane.in_flight != 0; });
+}
+
+float Coordinator::progress() const {
+  float least = 1;
+  for (std::size_t lane = 0; lane < sides_.size(); ++lane) {
+    if (sides_[lane].in_flight != 0) least = std::min(least, worker_->progress(static_cast<int>(lane)));
+  }
+  return least;
+}
+
+} // namespace hydrascope::app

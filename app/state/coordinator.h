@@ -1,0 +1,58 @@
+// Between document and worker: submits what is missing, keeps what was delivered. One call per frame, main
+// thread only.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "app/state/document.h"
+#include "app/state/requests.h"
+#include "app/state/results.h"
+#include "engine/runtime/worker.h"
+
+namespace hydrascope::app {
+
+class Coordinator {
+public:
+  explicit Coordinator(Worker& worker) : worker_(&worker) {}
+
+  // Takes the worker's deliveries. Returns true if anything changed; new error texts are appended to
+  // `errors`.
+  bool drain(std::vector<std::string>& errors);
+  // Submits what the document and the open panels want and nobody has delivered or is computing.
+  void update(const Document& document, const Wants& wants, double now);
+
+  const SideResults& results(Side side) const { return sides_[static_cast<std::size_t>(side)].results; }
+  bool computing() const;
+  float progress() const; // 0…1 of the run in flight
+  double computing_since() const { return computing_since_; }
+  // Everything that is wanted has been delivered (or has failed).
+  bool settled() const { return settled_; }
+  // Something of this is still to come for a side that is shown.
+  bool lacks(const Document& document, const Wants& wants) const;
+
+private:
+  struct Lane {
+    SideResults results;
+    std::string key;             // of results.parts
+    Asks delivered;              // under `key`
+    std::string failed_key;      // not asked for again until something changes
+    std::uint64_t in_flight = 0; // generation; 0 = none
+    std::string in_flight_key;
+    Asks in_flight_asks;
+    bool in_flight_first = false; // carries what the selection needs
+    double stale_since = 0;
+  };
+  void submit(Lane& lane, Side side, const Document& document, const std::string& key, const Asks& asks,
+              bool first);
+
+  Worker* worker_;
+  std::array<Lane, 2> sides_;
+  std::uint64_t generation_ = 0;
+  double computing_since_ = 0;
+  bool settled_ = false;
+};
+
+} // namespace hydrascope::app

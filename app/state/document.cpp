@@ -1,0 +1,83 @@
+#include "app/state/document.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace hydrascope::app {
+
+bool same_input(const RunInput& left, const RunInput& right) {
+  if (left.index() != right.index()) return false;
+  if (const auto* image = std::get_if<ImageInput>(&left)) {
+    const auto& other = std::get<ImageInput>(right);
+    return image->image == other.image && image->path == other.path;
+  }
+  const auto& text = std::get<TextInput>(left);
+  const auto& other = std::get<TextInput>(right);
+  return text.text == other.text && text.pair == other.pair;
+}
+
+bool Scene::operator==(const Scene& other) const {
+  const bool inputs =
+      input.has_value() == other.input.has_value() && (!input || same_input(*input, *other.input));
+  return inputs && model_folder == other.model_folder && adapters == other.adapters &&
+         schedules == other.schedules && layer == other.layer && head == other.head &&
+         default_query == other.default_query && query == other.query && target == other.target &&
+         comparison == other.comparison;
+}
+
+Side edited_side(const ViewOptions& view) { return view.shown == Shown::b ? Side::b : Side::a; }
+
+Schedule& edited_schedule(Document& document) {
+  return document.scene().schedules[static_cast<std::size_t>(edited_side(document.view))];
+}
+
+const Schedule& edited_schedule(const Document& document) {
+  return document.scene().schedules[static_cast<std::size_t>(edited_side(document.view))];
+}
+
+std::string input_name(const RunInput& input) {
+  if (const auto* image = std::get_if<ImageInput>(&input)) return image->name;
+  return std::get<TextInput>(input).text;
+}
+
+void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info) {
+  const auto layers = static_cast<std::size_t>(std::max(info.layers, 0));
+  for (Schedule& schedule : scene.schedules) {
+    if (schedule.layers.size() != layers) schedule.layers.assign(layers, KernelSpec{});
+  }
+  scene.model_folder = std::move(folder);
+  const bool first = scene.model == nullptr;
+  scene.layer = first ? info.layers - 1 : std::clamp(scene.layer, 0, std::max(info.layers - 1, 0));
+  if (scene.head.head && *scene.head.head >= info.heads) scene.head.head = 0;
+  scene.model = std::make_shared<const ModelInfo>(std::move(info));
+  scene.target = {};
+  scene.default_query = true;
+  scene.query.reset();
+}
+
+KernelSpec compared_kernel(const Document& document, int position) {
+  const Scene& scene = document.scene();
+  const auto& choice = scene.comparison[static_cast<std::size_t>(position)];
+  if (choice) return *choice;
+  if (position == 0) return KernelSpec{};
+  const Schedule& schedule = edited_schedule(document);
+  const auto layer = static_cast<std::size_t>(scene.layer);
+  if (layer < schedule.layers.size() && !kernel_info(schedule.layers[layer].name).exact_softmax) {
+    return schedule.layers[layer];
+  }
+  return KernelSpec{.name = "hedgehog", .parameters = {}};
+}
+
+ScheduleText schedule_text(const Schedule& schedule) {
+  ScheduleText text;
+  std::string layers;
+  for (std::size_t layer = 0; layer < schedule.layers.size(); ++layer) {
+    if (schedule.layers[layer] == KernelSpec{}) continue;
+    layers += fmt::format("{}{}={}", layers.empty() ? "" : ";", layer, schedule.layers[layer].text());
+  }
+  if (!layers.empty()) text.layers.push_back(std::move(layers));
+  return text;
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,87 @@
+// The one document: everything the user chose, as a copyable value. Undo keeps whole documents.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/views/focus_view.h"
+#include "app/views/weights_view.h"
+#include "engine/runtime/run.h"
+
+namespace hydrascope::app {
+
+// The two schedules that can be compared on the same input.
+enum class Side { a = 0, b = 1 };
+// What a panel shows of them.
+enum class Shown { a, b, difference };
+
+// One input with its model and everything chosen for the pair. The photograph and the sentence each keep
+// their own, so that going from one to the other and back loses nothing.
+struct Scene {
+  std::optional<RunInput> input;
+  std::filesystem::path model_folder;
+  std::shared_ptr<const ModelInfo> model; // null as long as no model could be read
+  AdapterChoice adapters;
+  std::array<Schedule, 2> schedules; // A, B; as many layers as the model has
+
+  int layer = 0;
+  HeadChoice head{.head = 0, .fusion = HeadFusion::mean};
+  bool default_query = true; // as RunRequest: all queries or the class token, whichever the target reads
+  std::optional<std::int64_t> query; // where default_query is false: a token; nullopt = all
+  Target target;
+  std::array<std::optional<KernelSpec>, 2>
+      comparison; // the Weights panel's two; nullopt = the layer's own kernel
+
+  bool operator==(const Scene& other) const;
+};
+
+struct ViewOptions {
+  Shown shown = Shown::a;
+  bool with_sign = false;      // focus: the signed map instead of its positive part
+  bool smooth = false;         // focus: bilinear instead of crisp cells
+  float opacity = 0.6f;        // focus: of the map over the photograph
+  bool logarithmic = false;    // weights
+  bool shared_scale = true;    // weights
+  bool teacher_forced = false; // weights, entropy, KL: q and k of the run with softmax in every layer
+
+  bool operator==(const ViewOptions&) const = default;
+};
+
+struct Document {
+  InputKind kind = InputKind::image;
+  std::array<Scene, 2> scenes; // by InputKind
+  ViewOptions view;
+  ExecutionOptions execution;
+
+  Scene& scene() { return scenes[kind == InputKind::image ? 0 : 1]; }
+  const Scene& scene() const { return scenes[kind == InputKind::image ? 0 : 1]; }
+  Scene& scene_of(InputKind which) { return scenes[which == InputKind::image ? 0 : 1]; }
+  const Scene& scene_of(InputKind which) const { return scenes[which == InputKind::image ? 0 : 1]; }
+
+  bool operator==(const Document&) const = default;
+};
+
+// The side whose schedule the kernel grid edits and whose numbers the panels show.
+Side edited_side(const ViewOptions& view);
+Schedule& edited_schedule(Document& document);
+const Schedule& edited_schedule(const Document& document);
+
+bool same_input(const RunInput& left, const RunInput& right);
+std::string input_name(const RunInput& input); // file name, or the sentence's beginning
+
+// Puts a model into a scene: the schedules become softmax where their length no longer fits, the selection is
+// clamped.
+void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info);
+
+// Which kernel the Weights panel shows on the left (0) or right (1): the choice, or what it falls back to.
+KernelSpec compared_kernel(const Document& document, int position);
+
+// The schedule in the written form a request takes.
+ScheduleText schedule_text(const Schedule& schedule);
+
+} // namespace hydrascope::app

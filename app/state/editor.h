@@ -1,0 +1,78 @@
+// The document's only writer, and what surrounds it: what is hovered, which dialogs are wanted, messages.
+// Panels and actions change the document through here; they know nothing of each other and nothing of the
+// window.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "app/state/history.h"
+
+namespace hydrascope::app {
+
+enum class Severity { note, error };
+struct Message {
+  Severity severity = Severity::note;
+  std::string text;
+  double seconds = 0; // when it was last said, on the window's clock
+  int count = 1;      // repeats are counted, not listed
+};
+
+enum class Dialog { none, open_file, open_model, export_figure };
+
+// What an action wants of the window; the window looks at it once per frame.
+struct Shell {
+  bool quit = false;
+  bool reset_layout = false;
+  bool palette_open = false;
+  bool help_open = false;
+  Dialog dialog = Dialog::none;
+  std::string panel_to_export;                      // id of the panel whose figure is to be written …
+  std::optional<std::filesystem::path> export_file; // … to this file; without one the dialog asks
+  std::string panel_to_focus;                       // id of a panel that is to come to the front
+  bool animate = false; // something waits for time to pass: draw another frame soon
+};
+
+class Editor {
+public:
+  const Document& document() const { return history_.present(); }
+  std::uint64_t revision() const { return history_.revision(); }
+  const History& history() const { return history_; }
+
+  // One undoable change. Calls with the same `gesture` join into one step until end_gesture().
+  void change(std::string label, const std::function<void(Document&)>& edit, const std::string& gesture = {});
+  void end_gesture() { history_.end_gesture(); }
+  void set_initial(Document document) { history_.replace(std::move(document)); }
+  void undo() { history_.undo(); }
+  void redo() { history_.redo(); }
+
+  // Hovering is a view's state, not the document's: it is shown everywhere and undone nowhere.
+  // What one panel reports in a frame, all panels show in the next.
+  std::optional<std::int64_t> hovered_token() const { return hovered_token_; }
+  void hover(std::int64_t token) { next_hovered_token_ = token; }
+  void next_frame() { hovered_token_ = std::exchange(next_hovered_token_, std::nullopt); }
+
+  Shell shell;
+  std::map<std::string, bool> panel_open; // by panel id; missing = open
+
+  const std::vector<Message>& messages() const { return messages_; }
+  void say(Severity severity, std::string text);
+  void dismiss_message(std::size_t index);
+  void set_clock(double seconds) { clock_ = seconds; }
+  double clock() const { return clock_; }
+
+private:
+  History history_;
+  std::vector<Message> messages_;
+  double clock_ = 0;
+  std::optional<std::int64_t> hovered_token_, next_hovered_token_;
+};
+
+} // namespace hydrascope::app

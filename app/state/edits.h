@@ -1,0 +1,39 @@
+// The changes a user can make to the document, each one undoable step. Panels and actions share them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "app/state/editor.h"
+
+namespace hydrascope::app {
+
+// A file or folder of any kind the window takes: picture, text file, model folder. What cannot be opened is
+// reported as a message, and what was open stays. Returns whether it was opened.
+bool open_path(Editor& editor, const std::filesystem::path& path);
+void open_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair = {});
+// While a sentence is being typed: one undo step for the whole stretch.
+void type_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair);
+bool open_model(Editor& editor, const std::string& name_or_folder);
+void show_kind(Editor& editor, InputKind kind);
+
+void set_layer_kernel(Editor& editor, int layer, const KernelSpec& kernel);
+void set_all_kernels(Editor& editor, const KernelSpec& kernel);
+// The strategy's k layers get the kernel, the others softmax. `gesture`: from a slider that is being dragged.
+void apply_preset(Editor& editor, Strategy strategy, int k, const KernelSpec& kernel,
+                  const std::string& gesture = {});
+void swap_sides(Editor& editor);
+
+void select_layer(Editor& editor, int layer);
+void select_head(Editor& editor, const HeadChoice& head);
+void select_cell(Editor& editor, int layer, int head);                // a layer and head at once
+void select_query(Editor& editor, std::optional<std::int64_t> token); // nullopt = all queries
+void select_default_query(Editor& editor);
+void select_target(Editor& editor, const Target& target);
+void compare_kernel(Editor& editor, int position, const std::optional<KernelSpec>& kernel);
+void change_view(Editor& editor, const std::string& label, const std::function<void(ViewOptions&)>& edit,
+                 const std::string& gesture = {});
+
+} // namespace hydrascope::app

@@ -1,0 +1,34 @@
+// From the document to requests: what the open panels want, less what has been delivered already.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "app/state/document.h"
+
+namespace hydrascope::app {
+
+// What the open panels want of a run. `first` is what the selection shows and comes as fast as it can; `then`
+// is for the overviews over all layers, which take a full backward pass, and is run afterwards.
+struct Wants {
+  Asks first;
+  Asks then;
+};
+
+void add_asks(Asks& to, const Asks& more);
+void add_focus(Asks& asks, int layer);
+void add_weights(Asks& asks, int layer, const KernelSpec& kernel, bool teacher_forced);
+void add_teacher_forced(Asks& asks, const KernelSpec& kernel);
+// What of `wanted` is not in `delivered`.
+Asks missing_asks(const Asks& wanted, const Asks& delivered);
+bool any_ask(const Asks& asks);
+
+// Two requests with the same key differ at most in what they ask for, so that their results can be shown side
+// by side.
+std::string request_key(const Document& document, Side side);
+
+// Throws Error if the scene has no input or no model; ask can_run first.
+RunRequest make_run_request(const Document& document, Side side, const Asks& asks, std::uint64_t generation);
+bool can_run(const Document& document);
+
+} // namespace hydrascope::app

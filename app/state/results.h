@@ -1,0 +1,44 @@
+// What the worker delivered for a side, as the panels find it. A side's results come in parts (first what the
+// selection needs, then what the overview panels need), all of the same input, model, schedule, target and
+// query.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/run.h"
+
+namespace hydrascope::app {
+
+struct SideResults {
+  std::vector<std::shared_ptr<const RunResult>> parts; // newest last; empty before the first result
+  bool stale = false;                                  // the document asks for something else by now
+  double stale_seconds = 0;                            // for how long
+  std::string error;                                   // of the last request; empty if it went well
+
+  const RunResult* any() const { return parts.empty() ? nullptr : parts.back().get(); }
+};
+
+// A focus result and the run that holds it.
+struct FoundFocus {
+  const RunResult* run = nullptr;
+  const FocusResult* focus = nullptr;
+};
+FoundFocus find_focus(const SideResults& results, int layer);
+
+struct FoundWeights {
+  const RunResult* run = nullptr;
+  const WeightsResult* weights = nullptr;
+};
+FoundWeights find_weights(const SideResults& results, int layer, const KernelSpec& kernel,
+                          bool teacher_forced);
+
+struct FoundTable {
+  const RunResult* run = nullptr;
+  const HeadTable* table = nullptr;
+};
+// `kernel` null: the schedule's own kernels, in place.
+FoundTable find_table(const SideResults& results, const std::string& name, const KernelSpec* kernel);
+
+} // namespace hydrascope::app

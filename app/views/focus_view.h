@@ -1,0 +1,59 @@
+// Focus maps as they are drawn, in the window and in exported figures alike. Plain header.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/figures/figure.h"
+#include "engine/runtime/run.h"
+
+namespace hydrascope::app {
+
+// What contributions are divided by before they are drawn: the largest, the sum or the root of the sum of
+// squares of what is drawn (positive parts; magnitudes for a signed map), or nothing.
+enum class Normalisation { max, l1, l2, none };
+// `max|l1|l2|none`. Throws UsageError.
+Normalisation parse_normalisation(std::string_view text);
+
+struct FocusOptions {
+  Normalisation normalise = Normalisation::max;
+  bool with_sign = false; // the signed map instead of its positive part
+  float opacity = 0.6f;   // of the map over the photograph
+  bool smooth = false;    // bilinear instead of crisp cells
+  bool photograph = true; // figures: the bare photograph as first panel
+};
+
+// One layer's map, ready to draw.
+struct FocusMap {
+  Array values; // images: (rows, columns) of patches; text: (1, tokens). Empty if there is nothing to draw
+  Scale scale;
+  std::vector<double>
+      prefix;         // images: the prefix tokens' own contributions on the same scale (class token first)
+  double divisor = 1; // what the contributions were divided by
+  bool empty = false; // no contribution is positive, or the gradient is zero: `note` says which
+  std::string note;   // to be shown beside the map: "class token itself 0.31; 84 % of the target's …"
+};
+FocusMap focus_map(const RunResult& run, const FocusResult& focus, const FocusOptions& options = {});
+
+// The focus result of a layer, or null if the run was not asked for it.
+const FocusResult* find_focus(const RunResult& run, int layer);
+
+// One panel of a focus figure: a layer of a run, with the title above it (empty: kernel and layer).
+struct FocusItem {
+  const RunResult* run = nullptr;
+  int layer = 0;
+  std::string title;
+};
+
+// Overlay panels (image given) or shaded tokens (image null), one for each item; the scale is shared where it
+// is fixed by the normalisation. Items whose layer has no focus result are left out.
+Figure focus_figure(std::span<const FocusItem> items, const ImageInput* image,
+                    const FocusOptions& options = {});
+// The same for some layers of one run; empty = every layer that has one.
+Figure focus_figure(const RunResult& run, const ImageInput* image, const std::vector<int>& layers = {},
+                    const FocusOptions& options = {});
+
+} // namespace hydrascope::app

@@ -1,0 +1,24 @@
+// Where a figure comes from, as one JSON text that is stored inside the figure's file. Plain header.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/runtime/run.h"
+
+namespace hydrascope::app {
+
+// The program's own version.
+std::string program_version();
+
+// `command_line` without the option that names the output file (-o FILE, --output FILE, -oFILE,
+// --output=FILE).
+std::string without_output_path(const std::string& command_line);
+
+// {program, version, command, model {name, hash}, adapters [{name, hash}], schedule, input {kind, name,
+// hash}, device, dtype, seed}. No time of day and no path of the output, so that the same request gives the
+// same bytes.
+std::string provenance_json(const RunResult& run, const RunInput& input, const ExecutionOptions& execution,
+                            const std::string& command_line);
+
+} // namespace hydrascope::app

@@ -1,0 +1,24 @@
+// Predictions, timing, and entropy or KL by layer and head, as they are drawn. Plain header.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/figures/figure.h"
+#include "engine/runtime/run.h"
+
+namespace hydrascope::app {
+
+// The first `count` predictions as bars; a second run (B) beside the first lists its own first `count`.
+Figure predictions_figure(std::span<const RunResult* const> runs, int count = 5);
+
+// Milliseconds of each layer, in the kernels' colours; cached layers are left out and named in the subtitle.
+Figure timing_figure(const RunResult& run);
+
+// Layers × heads heat map of a table of the run ("entropy", "kl").
+HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table);
+// All tables of that name, side by side on one scale.
+Figure head_table_figure(const RunResult& run, const std::string& name);
+
+} // namespace hydrascope::app

@@ -1,0 +1,245 @@
+#include "app/views/weights_view.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "engine/attention/kernel_info.h"
+#include "engine/figures/scale.h"
+#include "engine/plain/error.h"
+
+namespace hydrascope::app {
+namespace {
+
+constexpr double probability_floor = 1e-12; // Hedgehog tables: inside the logarithm
+
+bool has_head(const WeightsResult& weights, const HeadChoice& head) {
+  return !weights.weights.empty() &&
+         (!head.head || (*head.head >= 0 && *head.head < weights.weights.extent(0)));
+}
+
+// The heads that a choice speaks of.
+std::vector<std::int64_t> heads_of(const WeightsResult& weights, const HeadChoice& head) {
+  if (head.head) return {*head.head};
+  std::vector<std::int64_t> all(static_cast<std::size_t>(weights.weights.extent(0)));
+  for (std::size_t index = 0; index < all.size(); ++index) all[index] = static_cast<std::int64_t>(index);
+  return all;
+}
+
+bool is_positive(const WeightsResult& weights) {
+  return !weights.derived_signed && kernel_info(weights.kernel.name).weights_positive;
+}
+
+std::pair<double, double> extremes(const Array& values) {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (const float value : values.values) {
+    if (std::isnan(value)) continue;
+    low = std::min(low, static_cast<double>(value));
+    high = std::max(high, static_cast<double>(value));
+  }
+  return low > high ? std::pair{0.0, 1.0} : std::pair{low, high};
+}
+
+bool needs_sign(const WeightsResult& weights, const Array& values) {
+  return weights.derived_signed || extremes(values).first < 0;
+}
+
+Scale weights_scale(const WeightsResult& weights, const Array& values, const WeightsOptions& options) {
+  const auto [low, high] = extremes(values);
+  Scale scale;
+  if (needs_sign(weights, values)) {
+    scale.map = ColourMap::blue_white_red;
+    scale.high = std::max({std::abs(low), std::abs(high), 1e-30});
+    scale.low = -scale.high;
+    scale.label =
+        kernel_info(weights.kernel.name).family == "hydra" ? "weight, derived and signed" : "weight, signed";
+    return scale;
+  }
+  scale.high = high > 0 ? high : 1;
+  scale.logarithmic = options.logarithmic;
+  scale.low = options.logarithmic ? scale.high * 1e-4 : 0;
+  scale.label = "attention weight";
+  return scale;
+}
+
+std::string panel_title(const WeightsResult& weights, const WeightsResult* softmax, const HeadChoice& head) {
+  std::vector<std::string> facts;
+  if (const auto entropy = weights_entropy(weights, head)) {
+    std::string fact = "entropy " + number_text(*entropy, 3);
+    if (softmax != nullptr && softmax != &weights) {
+      if (const auto divergence = weights_divergence(*softmax, weights, head)) {
+        fact += ", KL " + number_text(*divergence, 3);
+      }
+    }
+    facts.push_back(fact + " nats");
+  } else {
+    const bool derived = kernel_info(weights.kernel.name).family == "hydra";
+    facts.emplace_back(derived ? "derived, signed; entropy and KL undefined"
+                               : "signed; entropy and KL undefined");
+  }
+  if (weights.untrained) facts.emplace_back("untrained");
+  return fmt::format("{}\n{}", weights.kernel.text(), fmt::join(facts, "; "));
+}
+
+// Words on the axes; patches are numbered.
+std::vector<std::string> token_names(const RunResult& run, const std::vector<std::int64_t>& rows,
+                                     std::int64_t count) {
+  std::vector<std::string> names;
+  const bool some =
+      !rows.empty() && static_cast<std::int64_t>(rows.size()) < static_cast<std::int64_t>(run.tokens.size());
+  if (run.rows > 0 && !some) return names;
+  for (std::int64_t index = 0; index < count; ++index) {
+    const auto token = rows.empty() ? index : rows[static_cast<std::size_t>(index)];
+    if (token >= static_cast<std::int64_t>(run.tokens.size())) return {};
+    names.push_back(run.tokens[static_cast<std::size_t>(token)].text);
+  }
+  return names;
+}
+
+// The same range for all positive maps of a figure, so that colours can be compared across them.
+void share_scales(std::vector<HeatMapPanel>& panels, const WeightsOptions& options) {
+  double high = 0;
+  for (const auto& panel : panels) {
+    if (panel.scale.map == ColourMap::viridis) high = std::max(high, panel.scale.high);
+  }
+  for (auto& panel : panels) {
+    if (panel.scale.map != ColourMap::viridis) continue;
+    panel.scale.high = high;
+    panel.scale.low = options.logarithmic ? high * 1e-4 : 0;
+    panel.scale.shared = true;
+  }
+}
+
+} // namespace
+
+std::string HeadChoice::text() const {
+  if (head) return fmt::format("head {}", *head);
+  return fusion == HeadFusion::mean  ? "mean of heads"
+         : fusion == HeadFusion::min ? "minimum of heads"
+                                     : "maximum of heads";
+}
+
+HeadChoice parse_head(std::string_view text) {
+  if (text == "mean") return {std::nullopt, HeadFusion::mean};
+  if (text == "min") return {std::nullopt, HeadFusion::min};
+  if (text == "max") return {std::nullopt, HeadFusion::max};
+  int head = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), head);
+  if (error != std::errc{} || end != text.data() + text.size() || head < 0) {
+    throw UsageError("--head", "'" + std::string(text) + "' is not a head",
+                     "use a number from 0, mean, min or max");
+  }
+  return {head, HeadFusion::mean};
+}
+
+Array head_weights(const WeightsResult& weights, const HeadChoice& head) {
+  if (!has_head(weights, head)) {
+    const auto count = weights.weights.empty() ? 0 : weights.weights.extent(0);
+    throw UsageError("--head",
+                     fmt::format("{} has {} heads and no {}", weights.kernel.text(), count, head.text()),
+                     "heads are numbered from 0");
+  }
+  Array map;
+  map.shape = {weights.weights.extent(1), weights.weights.extent(2)};
+  const auto heads = heads_of(weights, head);
+  const auto first = weights.weights.slice(heads.front());
+  map.values.assign(first.begin(), first.end());
+  for (std::size_t index = 1; index < heads.size(); ++index) {
+    const auto next = weights.weights.slice(heads[index]);
+    for (std::size_t cell = 0; cell < next.size(); ++cell) {
+      float& value = map.values[cell];
+      value = head.fusion == HeadFusion::min   ? std::min(value, next[cell])
+              : head.fusion == HeadFusion::max ? std::max(value, next[cell])
+                                               : value + next[cell];
+    }
+  }
+  if (heads.size() > 1 && head.fusion == HeadFusion::mean) {
+    for (float& value : map.values) value /= static_cast<float>(heads.size());
+  }
+  return map;
+}
+
+std::optional<double> weights_entropy(const WeightsResult& weights, const HeadChoice& head) {
+  if (!is_positive(weights) || !has_head(weights, head)) return std::nullopt;
+  const auto rows = static_cast<double>(weights.weights.extent(1));
+  double sum = 0;
+  const auto heads = heads_of(weights, head);
+  for (const auto index : heads) {
+    for (const float value : weights.weights.slice(index)) {
+      const auto p = static_cast<double>(value);
+      sum -= p > 0 ? p * std::log(p) : 0;
+    }
+  }
+  return sum / (rows * static_cast<double>(heads.size()));
+}
+
+std::optional<double> weights_divergence(const WeightsResult& softmax, const WeightsResult& weights,
+                                         const HeadChoice& head) {
+  if (!is_positive(weights) || !is_positive(softmax) || softmax.weights.shape != weights.weights.shape ||
+      softmax.rows != weights.rows || !has_head(weights, head)) {
+    return std::nullopt;
+  }
+  double sum = 0;
+  const auto heads = heads_of(weights, head);
+  for (const auto index : heads) {
+    const auto p = softmax.weights.slice(index), q = weights.weights.slice(index);
+    for (std::size_t cell = 0; cell < p.size(); ++cell) {
+      const auto probability = static_cast<double>(p[cell]);
+      sum += probability * (std::log(std::max(probability, probability_floor)) -
+                            std::log(std::max(static_cast<double>(q[cell]), probability_floor)));
+    }
+  }
+  return sum / (static_cast<double>(weights.weights.extent(1)) * static_cast<double>(heads.size()));
+}
+
+HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, const WeightsResult* softmax,
+                           const WeightsOptions& options) {
+  HeatMapPanel panel;
+  panel.values = head_weights(weights, options.head);
+  panel.title = panel_title(weights, softmax, options.head);
+  panel.scale = weights_scale(weights, panel.values, options);
+  panel.x_label = run.rows > 0 ? "key token" : "key";
+  panel.y_label = run.rows > 0 ? "query token" : "query";
+  panel.x_ticks = token_names(run, {}, panel.values.extent(1));
+  panel.y_ticks = token_names(run, weights.rows, panel.values.extent(0));
+  if (run.query) {
+    const auto found = std::find(weights.rows.begin(), weights.rows.end(), *run.query);
+    if (found != weights.rows.end()) panel.marks = {static_cast<int>(found - weights.rows.begin())};
+    if (weights.rows.empty()) panel.marks = {static_cast<int>(*run.query)};
+  }
+  return panel;
+}
+
+Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& options) {
+  Figure figure;
+  figure.title = fmt::format("{} · layer {} · {}", run.model.name, layer, options.head.text());
+  const WeightsResult* softmax = nullptr;
+  bool teacher_forced = false;
+  for (const auto& weights : run.weights) {
+    if (weights.layer == layer && softmax == nullptr && kernel_info(weights.kernel.name).exact_softmax)
+      softmax = &weights;
+    teacher_forced = teacher_forced || (weights.layer == layer && weights.teacher_forced);
+  }
+  figure.subtitle = std::string("Attention weights on the same queries and keys, ") +
+                    (teacher_forced ? "teacher-forced (softmax in every layer)"
+                                    : "in place (" + run.schedule.summary() + ")");
+  if (!options.head.head) figure.subtitle += "; entropy and KL(softmax ‖ kernel) are means over heads";
+  std::vector<HeatMapPanel> panels;
+  for (const auto& weights : run.weights) {
+    if (weights.layer != layer) continue;
+    if (!has_head(weights, options.head)) {
+      figure.subtitle += fmt::format("; {} has no {}", weights.kernel.text(), options.head.text());
+      continue;
+    }
+    panels.push_back(weights_panel(run, weights, softmax, options));
+  }
+  if (options.shared_scale) share_scales(panels, options);
+  figure.columns = panels.size() > 4 ? 3 : 0;
+  for (auto& panel : panels) figure.panels.emplace_back(std::move(panel));
+  return figure;
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,50 @@
+// Explicit attention weights as they are drawn, in the window and in exported figures alike. Plain header.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/figures/figure.h"
+#include "engine/runtime/run.h"
+
+namespace hydrascope::app {
+
+// One head, or all heads fused.
+struct HeadChoice {
+  std::optional<int> head; // nullopt: fused
+  HeadFusion fusion = HeadFusion::mean;
+
+  bool operator==(const HeadChoice&) const = default;
+  std::string text() const; // "head 3", "mean of heads"
+};
+// `n|mean|min|max`. Throws UsageError.
+HeadChoice parse_head(std::string_view text);
+
+struct WeightsOptions {
+  HeadChoice head;
+  bool shared_scale = true; // one scale for all positive kernels; signed ones always have their own
+  bool logarithmic = false; // over four decades below the largest weight
+};
+
+// (rows, keys) of one head or of the fused heads. Throws UsageError if the kernel has no such head.
+Array head_weights(const WeightsResult& weights, const HeadChoice& head);
+
+// Of one head, or the mean over heads where fused; nats. nullopt for kernels whose weights are not positive.
+std::optional<double> weights_entropy(const WeightsResult& weights, const HeadChoice& head);
+// KL(softmax ‖ kernel), both clamped at 1e-12 inside the logarithm; nullopt also where heads or rows do not
+// match.
+std::optional<double> weights_divergence(const WeightsResult& softmax, const WeightsResult& weights,
+                                         const HeadChoice& head);
+
+// One heat map of a figure: kernel, entropy and KL against `softmax` (may be null) in its title, tokens on
+// its axes.
+HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, const WeightsResult* softmax,
+                           const WeightsOptions& options = {});
+
+// All kernels of `run.weights` at `layer`, side by side, in the order asked.
+Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& options = {});
+
+} // namespace hydrascope::app

@@ -1,0 +1,324 @@
+#include <glad/gl.h>
+
+#include "app/window/application.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+#include <imgui.h>
+#include <imgui_impl_opengl3.h>
+#include <imgui_internal.h>
+
+#include "app/panels/panels.h"
+#include "app/state/edits.h"
+#include "app/views/provenance.h"
+#include "app/window/layout.h"
+#include "app/window/theme.h"
+#include "app/window/widgets.h"
+#include "engine/plain/error.h"
+#include "engine/plain/paths.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Panels are closed by their tabs or the View menu; a second button beside every tab bar would only be noise.
+ImGuiDockNodeFlags dock_flags() {
+  return static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_NoWindowMenuButton) |
+         static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_NoCloseButton);
+}
+
+std::unique_ptr<Display> open_display(const WindowOptions& options) {
+  if (!options.hidden) return open_window_display(options.width, options.height, true);
+  try {
+    return open_offscreen_display(options.width, options.height);
+  } catch (const Error&) {
+    // A machine whose OpenGL works through X only still can draw into a window that is not shown.
+    return open_window_display(options.width, options.height, false);
+  }
+}
+
+} // namespace
+
+Application::Application(const WindowOptions& options) {
+  IMGUI_CHECKVERSION();
+  context_ = ImGui::CreateContext();
+  ImGuiIO& io = ImGui::GetIO();
+  io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
+  io.ConfigWindowsMoveFromTitleBarOnly = true;
+  io.IniFilename = nullptr;
+  try {
+    display_ = open_display(options);
+    const theme::Fonts fonts = theme::load_fonts();
+    theme::apply_style();
+    graphics_ = std::make_unique<Graphics>(fonts);
+    editor_ = std::make_unique<Editor>();
+    editor_->set_clock(seconds_now());
+    if (!fonts.note.empty())
+      editor_->say(Severity::note, fonts.note + "; install fonts-inter and fonts-jetbrains-mono");
+    worker_ = std::make_unique<Worker>([display = display_.get()] { display->wake(); });
+    coordinator_ = std::make_unique<Coordinator>(*worker_);
+    panels_ = make_panels({editor_.get(), graphics_.get()});
+    prepared_.assign(panels_.size(), 0);
+    in_front_.assign(panels_.size(), false);
+    std::vector<PanelName> names;
+    for (const auto& panel : panels_) names.push_back({panel->id(), panel->title(), panel->exports()});
+    actions_ = make_actions(names);
+    start_document(options);
+    if (!options.hidden) {
+      layout_file_ = (config_folder() / "layout.ini").string();
+      std::error_code none;
+      std::filesystem::create_directories(config_folder(), none);
+      saves_layout_ = !none;
+      if (saves_layout_) io.IniFilename = layout_file_.c_str();
+    }
+  } catch (...) {
+    worker_.reset();
+    panels_.clear();
+    graphics_.reset();
+    display_.reset();
+    ImGui::DestroyContext(context_);
+    throw;
+  }
+}
+
+Application::~Application() {
+  worker_.reset(); // before the display that it wakes
+  panels_.clear();
+  graphics_.reset();
+  display_.reset();
+  ImGui::DestroyContext(context_);
+}
+
+void Application::start_document(const WindowOptions& options) {
+  Document document;
+  document.execution = options.common.execution;
+  // One core is left to the window, so that frames keep their time while the model runs.
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  if (document.execution.threads == 0) document.execution.threads = std::max(1, cores - 1);
+  if (options.common.image_size > 0) document.execution.image_size = options.common.image_size;
+  for (const InputKind kind : {InputKind::image, InputKind::text}) {
+    try {
+      Scene& scene = document.scene_of(kind);
+      const auto folder = resolve_model(kind == InputKind::image ? "vit-small" : "minilm");
+      set_model(scene, folder, read_model_info(folder));
+    } catch (const std::exception& error) {
+      editor_->say(Severity::error, error.what());
+    }
+  }
+  document.scene_of(InputKind::text).input = TextInput{example_sentences().front(), std::nullopt};
+  editor_->set_initial(std::move(document));
+  if (!options.common.model.empty()) open_model(*editor_, options.common.model);
+  bool opened = false;
+  for (const auto& file : options.files) opened |= open_path(*editor_, file);
+  if (!options.text.empty()) {
+    open_text(*editor_, options.text);
+    opened = true;
+  }
+  if (!opened && options.files.empty() && editor_->document().kind == InputKind::image) {
+    const auto pictures = example_pictures();
+    const auto cat =
+        std::ranges::find_if(pictures, [](const auto& path) { return path.stem() == "chelsea"; });
+    if (cat != pictures.end()) open_path(*editor_, *cat);
+  }
+  Document ready = editor_->document();
+  Scene& scene = ready.scene();
+  scene.adapters.automatic = !options.common.no_adapter && options.common.adapters.empty();
+  scene.adapters.files.assign(options.common.adapters.begin(), options.common.adapters.end());
+  if (scene.model && !(options.common.schedule == ScheduleText{})) {
+    scene.schedules[0] = parse_schedule(options.common.schedule, scene.model->layers);
+  }
+  *editor_ = [&] { // what the command line asked for is where undo begins
+    Editor fresh;
+    fresh.set_clock(editor_->clock());
+    for (const Message& message : editor_->messages()) fresh.say(message.severity, message.text);
+    fresh.set_initial(std::move(ready));
+    return fresh;
+  }();
+}
+
+bool Application::running() const { return !editor_->shell.quit && !display_->close_requested(); }
+
+bool Application::settled() const { return coordinator_->settled() && redraw_ == 0; }
+
+void Application::wait(double seconds) {
+  // Without anything to show no frame is drawn; while a run's progress or a fade is shown, some thirty a
+  // second.
+  const bool moving = coordinator_->computing() || editor_->shell.animate;
+  constexpr double blink = 0.3; // of the cursor in a text field
+  const double pause = moving ? 1.0 / 30 : (ImGui::GetIO().WantTextInput ? blink : seconds);
+  display_->wait(redraw_ > 0 ? 0.0 : std::min(seconds, pause));
+}
+
+void Application::update_state() {
+  editor_->set_clock(seconds_now());
+  editor_->shell.animate = false;
+  for (const auto& path : display_->take_dropped()) open_path(*editor_, path);
+  std::vector<std::string> errors;
+  const bool delivered = coordinator_->drain(errors);
+  for (std::string& error : errors) editor_->say(Severity::error, std::move(error));
+
+  Wants wants;
+  for (std::size_t i = 0; i < panels_.size(); ++i) {
+    if (in_front_[i]) panels_[i]->ask(editor_->document(), wants);
+  }
+  coordinator_->update(editor_->document(), wants, editor_->clock());
+
+  const bool changed = delivered || editor_->revision() != drawn_revision_;
+  drawn_revision_ = editor_->revision();
+  snapshot_.document = &editor_->document();
+  snapshot_.results = {&coordinator_->results(Side::a), &coordinator_->results(Side::b)};
+  snapshot_.computing = coordinator_->computing();
+  snapshot_.progress = coordinator_->progress();
+  if (changed) ++snapshot_.stamp;
+  if (changed) redraw_ = std::max(redraw_, 2);
+}
+
+FrameTime Application::frame(const std::function<void()>& before_swap) {
+  const double begin = seconds_now();
+  update_state();
+  display_->begin_frame();
+  ImGui::NewFrame();
+  draw_frame();
+  ImGui::Render();
+  display_->bind();
+  glViewport(0, 0, display_->width(), display_->height());
+  glClearColor(theme::ground.x, theme::ground.y, theme::ground.z, 1);
+  glClear(GL_COLOR_BUFFER_BIT);
+  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+  const double handed = seconds_now();
+  if (before_swap) before_swap();
+  display_->swap();
+  const double end = seconds_now();
+  if (redraw_ > 0) --redraw_;
+  return {(handed - begin) * 1e3, (end - begin) * 1e3};
+}
+
+void Application::draw_frame() {
+  ImGui::PushFont(graphics_->fonts().regular, theme::size_text);
+  run_shortcuts(actions_, *editor_);
+  draw_menu_bar(actions_, *editor_, *graphics_);
+  draw_status_bar(snapshot_, *editor_, *graphics_);
+  draw_panels();
+  palette_.draw(actions_, *editor_, *graphics_);
+  draw_help_sheet(actions_, *editor_, *graphics_);
+  draw_messages(*editor_, *graphics_);
+  ImGui::PopFont();
+  export_figure();
+  dialogs_.poll(*editor_);
+  if (!ImGui::IsAnyItemActive()) editor_->end_gesture();
+  const ImGuiIO& io = ImGui::GetIO();
+  const bool input = io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || io.MouseWheel != 0 ||
+                     io.InputQueueCharacters.Size > 0 || ImGui::IsAnyMouseDown();
+  if (input) redraw_ = std::max(redraw_, 3);
+}
+
+void Application::draw_panels() {
+  const ImGuiID dock_space = ImGui::GetID("panels");
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  if (editor_->shell.reset_layout || ImGui::DockBuilderGetNode(dock_space) == nullptr) {
+    build_explore_layout(dock_space, viewport->WorkSize);
+    editor_->shell.reset_layout = false;
+    editor_->shell.panel_to_focus = "entropy";
+    redraw_ = std::max(redraw_, 4);
+  }
+  ImGui::DockSpaceOverViewport(dock_space, viewport, dock_flags());
+  editor_->next_frame();
+  for (std::size_t i = 0; i < panels_.size(); ++i) {
+    in_front_[i] = false;
+    Panel& panel = *panels_[i];
+    const auto open = editor_->panel_open.find(panel.id());
+    if (open != editor_->panel_open.end() && !open->second) continue;
+    bool stays = true;
+    ImGui::PushFont(graphics_->fonts().regular, theme::size_text);
+    const std::string name = panel.title() + "###" + panel.id();
+    if (editor_->shell.panel_to_focus == panel.id()) {
+      ImGui::SetNextWindowFocus();
+      editor_->shell.panel_to_focus.clear();
+    }
+    if (ImGui::Begin(name.c_str(), &stays, ImGuiWindowFlags_NoCollapse)) {
+      if (!in_front_[i] && prepared_[i] != snapshot_.stamp) {
+        panel.prepare(snapshot_);
+        prepared_[i] = snapshot_.stamp;
+      }
+      in_front_[i] = true;
+      draw_panel(panel);
+    }
+    ImGui::End();
+    ImGui::PopFont();
+    if (!stays) editor_->panel_open[panel.id()] = false;
+  }
+}
+
+void Application::draw_panel(Panel& panel) {
+  const SideResults& results = snapshot_.shown();
+  if (panel.shows_results()) {
+    // The last good picture stays while the next is computed; after a moment it is dimmed, so that it cannot
+    // be taken for fresh.
+    constexpr double patience = 0.3;
+    panel.set_freshness(results.stale && results.stale_seconds > patience ? 0.45f : 1.0f);
+    Wants wants;
+    panel.ask(editor_->document(), wants);
+    if (coordinator_->lacks(editor_->document(), wants)) progress_line(snapshot_.progress);
+  }
+  panel.draw();
+  if (panel.exports() && ImGui::BeginPopupContextWindow("export", ImGuiPopupFlags_MouseButtonRight)) {
+    const bool something = panel.figure().has_value();
+    if (ImGui::MenuItem("Export figure (PNG, SVG, PDF)…", nullptr, false, something)) {
+      editor_->shell.panel_to_export = panel.id();
+      editor_->shell.export_file.reset();
+    }
+    ImGui::EndPopup();
+  }
+}
+
+void Application::export_figure() {
+  Shell& shell = editor_->shell;
+  if (shell.panel_to_export.empty() || dialogs_.open()) return;
+  if (!shell.export_file) {
+    shell.dialog = Dialog::export_figure;
+    return;
+  }
+  const std::filesystem::path file = *shell.export_file;
+  const auto panel =
+      std::ranges::find(panels_, shell.panel_to_export, [](const auto& each) { return each->id(); });
+  shell.panel_to_export.clear();
+  shell.export_file.reset();
+  try {
+    std::optional<Figure> figure = panel == panels_.end() ? std::nullopt : (*panel)->figure();
+    if (!figure) throw Error(file.string(), "the panel shows nothing yet", "wait until the model has run");
+    const Document& document = editor_->document();
+    const RunResult* run = snapshot_.shown().any();
+    if (run != nullptr && document.scene().input) {
+      figure->provenance =
+          provenance_json(*run, *document.scene().input, document.execution, "hydrascope (window)");
+    }
+    write_figure(*figure, file);
+    editor_->say(Severity::note, "Written: " + file.string());
+  } catch (const std::exception& error) {
+    editor_->say(Severity::error, error.what());
+  }
+}
+
+Image Application::read_frame() {
+  Image image{display_->width(), display_->height(), {}};
+  const auto width = static_cast<std::size_t>(image.width), height = static_cast<std::size_t>(image.height);
+  std::vector<std::uint8_t> rows(width * height * 3);
+  display_->bind();
+  glPixelStorei(GL_PACK_ALIGNMENT, 1);
+  glReadPixels(0, 0, image.width, image.height, GL_RGB, GL_UNSIGNED_BYTE, rows.data());
+  image.rgb.resize(rows.size());
+  for (std::size_t row = 0; row < height; ++row) { // OpenGL's first row is the lowest
+    std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>((height - 1 - row) * width * 3), width * 3,
+                image.rgb.begin() + static_cast<std::ptrdiff_t>(row * width * 3));
+  }
+  return image;
+}
+
+} // namespace hydrascope::app

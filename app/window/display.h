@@ -1,0 +1,40 @@
+// Where frames are drawn: a window on a display, or off screen through EGL. Owns the OpenGL context and Dear
+// ImGui's back end. Dear ImGui's context must exist before and outlive it.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace hydrascope::app {
+
+class Display {
+public:
+  Display() = default;
+  virtual ~Display() = default;
+  Display(const Display&) = delete;
+  Display& operator=(const Display&) = delete;
+
+  virtual void begin_frame() = 0; // events were polled by wait(); tells Dear ImGui of size, time and input
+  virtual void bind() = 0;        // the framebuffer that is shown
+  virtual void swap() = 0;        // off screen: waits until the frame is drawn
+  virtual void wait(double seconds) = 0; // for events, at most so long (0: only polls); wake() ends it
+  virtual void wake() = 0;               // from any thread
+  virtual bool close_requested() const = 0;
+  virtual void set_title(const std::string& title) = 0;
+  virtual std::vector<std::filesystem::path> take_dropped() = 0; // files dropped on the window since the last
+                                                                 // call
+  virtual int width() const = 0;                                 // of the framebuffer, in pixels
+  virtual int height() const = 0;
+  virtual std::string description() const = 0;
+};
+
+// A GLFW window on the display that DISPLAY names. Throws Error if there is none or it has no OpenGL 3.3.
+std::unique_ptr<Display> open_window_display(int width, int height, bool visible);
+
+// An own EGL context: on a device first (as machines with a GPU and no display have), then Mesa's surfaceless
+// platform. Throws Error if neither gives OpenGL 3.3.
+std::unique_ptr<Display> open_offscreen_display(int width, int height);
+
+} // namespace hydrascope::app

@@ -1,0 +1,236 @@
+#include <glad/gl.h>
+
+#include "app/window/graphics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "engine/plain/error.h"
+#include "engine/plain/paths.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+GLuint compile(GLenum kind, const std::filesystem::path& file) {
+  const std::string source = read_text_file(file);
+  const char* text = source.c_str();
+  const GLuint shader = glCreateShader(kind);
+  glShaderSource(shader, 1, &text, nullptr);
+  glCompileShader(shader);
+  GLint ok = 0;
+  glGetShaderiv(shader, GL_COMPILE_STATUS, &ok);
+  if (ok == 0) {
+    std::array<char, 1024> log{};
+    glGetShaderInfoLog(shader, static_cast<GLsizei>(log.size()), nullptr, log.data());
+    glDeleteShader(shader);
+    throw Error(file.string(), std::string("does not compile: ") + log.data(), "restore the file");
+  }
+  return shader;
+}
+
+void set_filter(GLint filter) {
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, filter);
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, filter);
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_WRAP_S, GL_CLAMP_TO_EDGE);
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_WRAP_T, GL_CLAMP_TO_EDGE);
+}
+
+// Comparing bit by bit keeps NaN (masked) equal to itself.
+bool same_values(const Array& left, const Array& right) {
+  return left.shape == right.shape && std::ranges::equal(left.values, right.values, [](float a, float b) {
+           return a == b || (a != a && b != b);
+         });
+}
+
+bool same_scale(const Scale& left, const Scale& right) {
+  return left.map == right.map && left.low == right.low && left.high == right.high &&
+         left.logarithmic == right.logarithmic;
+}
+
+} // namespace
+
+Texture::~Texture() {
+  if (id_ != 0) glDeleteTextures(1, &id_);
+}
+Texture::Texture(Texture&& other) noexcept : id_(std::exchange(other.id_, 0)) {}
+Texture& Texture::operator=(Texture&& other) noexcept {
+  std::swap(id_, other.id_);
+  return *this;
+}
+Texture Texture::make() {
+  Texture texture;
+  glGenTextures(1, &texture.id_);
+  return texture;
+}
+
+Graphics::Graphics(const theme::Fonts& fonts) : fonts_(fonts) {
+  const GLuint vertex = compile(GL_VERTEX_SHADER, shaders_folder() / "map.vert");
+  const GLuint fragment = compile(GL_FRAGMENT_SHADER, shaders_folder() / "colour_map.frag");
+  program_ = glCreateProgram();
+  glAttachShader(program_, vertex);
+  glAttachShader(program_, fragment);
+  glLinkProgram(program_);
+  glDeleteShader(vertex);
+  glDeleteShader(fragment);
+  glGenVertexArrays(1, &vertices_);
+  glGenFramebuffers(1, &framebuffer_);
+  values_ = Texture::make();
+  for (std::size_t map = 0; map < tables_.size(); ++map) {
+    tables_[map] = Texture::make();
+    glBindTexture(GL_TEXTURE_2D, tables_[map].id());
+    glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
+    glTexImage2D(GL_TEXTURE_2D, 0, GL_RGB8, 256, 1, 0, GL_RGB, GL_UNSIGNED_BYTE,
+                 hydrascope::colour_table(static_cast<ColourMap>(map)).data());
+    set_filter(GL_LINEAR);
+  }
+}
+
+Graphics::~Graphics() {
+  glDeleteProgram(program_);
+  glDeleteVertexArrays(1, &vertices_);
+  glDeleteFramebuffers(1, &framebuffer_);
+}
+
+void Graphics::bake(const Array& values, const Scale& scale, bool smooth, int width, int height,
+                    Texture& target) {
+  const auto rows = static_cast<GLsizei>(values.shape[0]);
+  const auto columns = static_cast<GLsizei>(values.shape[1]);
+  if (!target) target = Texture::make();
+  glBindTexture(GL_TEXTURE_2D, target.id());
+  glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, width, height, 0, GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
+  set_filter(GL_LINEAR);
+
+  GLint framebuffer = 0;
+  std::array<GLint, 4> viewport{};
+  glGetIntegerv(GL_FRAMEBUFFER_BINDING, &framebuffer);
+  glGetIntegerv(GL_VIEWPORT, viewport.data());
+  glBindFramebuffer(GL_FRAMEBUFFER, framebuffer_);
+  glFramebufferTexture2D(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_TEXTURE_2D, target.id(), 0);
+  glViewport(0, 0, width, height);
+  glDisable(GL_BLEND);
+  glDisable(GL_SCISSOR_TEST);
+  glUseProgram(program_);
+  glActiveTexture(GL_TEXTURE1);
+  glBindTexture(GL_TEXTURE_2D, tables_[static_cast<std::size_t>(scale.map)].id());
+  glActiveTexture(GL_TEXTURE0);
+  glBindTexture(GL_TEXTURE_2D, values_.id());
+  glPixelStorei(GL_UNPACK_ALIGNMENT, 4);
+  glTexImage2D(GL_TEXTURE_2D, 0, GL_R32F, columns, rows, 0, GL_RED, GL_FLOAT, values.values.data());
+  set_filter(GL_NEAREST);
+  glBindSampler(0, 0);
+  glBindSampler(1, 0);
+  const auto uniform = [&](const char* name) { return glGetUniformLocation(program_, name); };
+  glUniform1i(uniform("values"), 0);
+  glUniform1i(uniform("colour_table"), 1);
+  glUniform1f(uniform("low"), static_cast<float>(scale.low));
+  glUniform1f(uniform("high"), static_cast<float>(scale.high));
+  glUniform1i(uniform("logarithmic"), scale.logarithmic ? 1 : 0);
+  glUniform1i(uniform("smooth_values"), smooth ? 1 : 0);
+  glBindVertexArray(vertices_);
+  glDrawArrays(GL_TRIANGLES, 0, 3);
+  glBindVertexArray(0);
+  glUseProgram(0);
+  glBindFramebuffer(GL_FRAMEBUFFER, static_cast<GLuint>(framebuffer));
+  glViewport(viewport[0], viewport[1], viewport[2], viewport[3]);
+}
+
+void MapTexture::set(const Array& values, const Scale& scale, bool smooth) {
+  if (smooth == smooth_ && same_scale(scale, scale_) && same_values(values, values_)) {
+    scale_.label = scale.label;
+    scale_.shared = scale.shared;
+    return;
+  }
+  values_ = values;
+  scale_ = scale;
+  smooth_ = smooth;
+  dirty_ = true;
+}
+
+void MapTexture::clear() {
+  values_ = {};
+  dirty_ = false;
+}
+
+float MapTexture::value(int row, int column) const {
+  if (row < 0 || column < 0 || row >= rows() || column >= columns())
+    return std::numeric_limits<float>::quiet_NaN();
+  return values_.values[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns()) +
+                        static_cast<std::size_t>(column)];
+}
+
+void MapTexture::draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity) {
+  if (empty()) return;
+  // Crisp maps are baked one texel a cell and magnified; smooth ones at the picture's own size.
+  const int width = smooth_ ? std::clamp(static_cast<int>(std::lround(to.x - from.x)), 1, 4096) : columns();
+  const int height = smooth_ ? std::clamp(static_cast<int>(std::lround(to.y - from.y)), 1, 4096) : rows();
+  if (dirty_ || width != width_ || height != height_) {
+    graphics.bake(values_, scale_, smooth_, width, height, texture_);
+    width_ = width;
+    height_ = height;
+    dirty_ = false;
+  }
+  const bool magnified =
+      to.x - from.x >= static_cast<float>(width) && to.y - from.y >= static_cast<float>(height);
+  const ImGuiPlatformIO& platform = ImGui::GetPlatformIO();
+  // Dear ImGui's OpenGL back end binds its own linear sampler whatever the texture says.
+  if (magnified && !smooth_) list->AddCallback(platform.DrawCallback_SetSamplerNearest, nullptr);
+  list->AddImage(texture_.reference(), from, to, {0, 0}, {1, 1},
+                 IM_COL32(255, 255, 255, static_cast<int>(opacity * 255)));
+  if (magnified && !smooth_) list->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
+}
+
+namespace {
+
+// The picture, or every n-th pixel of it where it is larger than a texture may be.
+Image within_texture_limit(const Image& image) {
+  GLint limit = 0;
+  glGetIntegerv(GL_MAX_TEXTURE_SIZE, &limit);
+  const int step = (std::max(image.width, image.height) + limit - 1) / std::max(limit, 1);
+  if (step <= 1) return image;
+  Image smaller{image.width / step, image.height / step, {}};
+  for (int row = 0; row < smaller.height; ++row) {
+    for (int column = 0; column < smaller.width; ++column) {
+      const auto from = (static_cast<std::ptrdiff_t>(row) * step * image.width +
+                         static_cast<std::ptrdiff_t>(column) * step) *
+                        3;
+      smaller.rgb.insert(smaller.rgb.end(), image.rgb.begin() + from, image.rgb.begin() + from + 3);
+    }
+  }
+  return smaller;
+}
+
+} // namespace
+
+void PictureTexture::set(std::shared_ptr<const Image> image) {
+  if (image == image_) return;
+  image_ = std::move(image);
+  dirty_ = true;
+}
+
+void PictureTexture::draw(ImDrawList* list, ImVec2 from, ImVec2 to, float opacity) {
+  if (!image_ || image_->width <= 0 || image_->height <= 0) return;
+  if (dirty_) {
+    if (!texture_) texture_ = Texture::make();
+    glBindTexture(GL_TEXTURE_2D, texture_.id());
+    glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
+    const Image shown = within_texture_limit(*image_);
+    glTexImage2D(GL_TEXTURE_2D, 0, GL_RGB8, shown.width, shown.height, 0, GL_RGB, GL_UNSIGNED_BYTE,
+                 shown.rgb.data());
+    set_filter(GL_LINEAR);
+    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_LINEAR_MIPMAP_LINEAR);
+    glGenerateMipmap(GL_TEXTURE_2D);
+    dirty_ = false;
+  }
+  // The back end's own sampler has no mipmaps, without which a large photograph flickers when it is made
+  // small.
+  const ImGuiPlatformIO& platform = ImGui::GetPlatformIO();
+  list->AddCallback(platform.DrawCallback_SetSamplerFromTex, nullptr);
+  list->AddImage(texture_.reference(), from, to, {0, 0}, {1, 1},
+                 IM_COL32(255, 255, 255, static_cast<int>(opacity * 255)));
+  list->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,95 @@
+// OpenGL objects behind the panels: maps coloured by the shaders of shaders/, photographs, and the fonts.
+// Everything here needs the current OpenGL context of a Display and must be destroyed before it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include <imgui.h>
+
+#include "app/window/theme.h"
+#include "engine/figures/figure.h"
+
+namespace hydrascope::app {
+
+// A texture that frees itself.
+class Texture {
+public:
+  Texture() = default;
+  ~Texture();
+  Texture(Texture&& other) noexcept;
+  Texture& operator=(Texture&& other) noexcept;
+  static Texture make();
+  unsigned int id() const { return id_; }
+  ImTextureRef reference() const { return ImTextureRef(static_cast<ImTextureID>(id_)); }
+  explicit operator bool() const { return id_ != 0; }
+
+private:
+  unsigned int id_ = 0;
+};
+
+class Graphics {
+public:
+  // Compiles the shaders. Throws Error with the compiler's message.
+  explicit Graphics(const theme::Fonts& fonts);
+  ~Graphics();
+  Graphics(const Graphics&) = delete;
+  Graphics& operator=(const Graphics&) = delete;
+
+  const theme::Fonts& fonts() const { return fonts_; }
+  // 256 × 1 texels, for colour bars.
+  ImTextureRef colour_table(ColourMap map) const {
+    return tables_[static_cast<std::size_t>(map)].reference();
+  }
+
+  // Draws `values` (rows, columns) coloured by `scale` into `target`, `width` × `height` texels, first row on
+  // top.
+  void bake(const Array& values, const Scale& scale, bool smooth, int width, int height, Texture& target);
+
+private:
+  theme::Fonts fonts_;
+  std::array<Texture, 4> tables_;
+  Texture values_;
+  unsigned int program_ = 0, vertices_ = 0, framebuffer_ = 0;
+};
+
+// A map that is baked when its data or the size of its picture changes, and never otherwise.
+class MapTexture {
+public:
+  // New data; no OpenGL call is made. Equal data is recognised and changes nothing.
+  void set(const Array& values, const Scale& scale, bool smooth = false);
+  void clear();
+  bool empty() const { return values_.empty(); }
+  int rows() const { return values_.shape.size() < 2 ? 0 : static_cast<int>(values_.shape[0]); }
+  int columns() const { return values_.shape.size() < 2 ? 0 : static_cast<int>(values_.shape[1]); }
+  float value(int row, int column) const;
+  const Array& values() const { return values_; }
+  const Scale& scale() const { return scale_; }
+
+  // Adds the map to a draw list over the rectangle; cells stay crisp unless `smooth`. A changed map fades in.
+  void draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity = 1.0f);
+
+private:
+  Array values_;
+  Scale scale_;
+  bool smooth_ = false;
+  bool dirty_ = false;
+  int width_ = 0, height_ = 0;
+  Texture texture_;
+};
+
+// A photograph as a texture, uploaded once.
+class PictureTexture {
+public:
+  void set(std::shared_ptr<const Image> image);
+  const Image* image() const { return image_.get(); }
+  void draw(ImDrawList* list, ImVec2 from, ImVec2 to, float opacity = 1.0f);
+
+private:
+  std::shared_ptr<const Image> image_;
+  bool dirty_ = false;
+  Texture texture_;
+};
+
+} // namespace hydrascope::app

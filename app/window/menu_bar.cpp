@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+#include <imgui_internal.h>
+
+#include "app/window/shell.h"
+#include "app/window/widgets.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+std::string shown_label(const Action& action, const Editor& editor) {
+  if (action.id == "edit.undo" && editor.history().can_undo())
+    return "Undo: " + editor.history().undo_label();
+  if (action.id == "edit.redo" && editor.history().can_redo())
+    return "Redo: " + editor.history().redo_label();
+  return action.label;
+}
+
+bool is_open(const Action& action, const Editor& editor) {
+  constexpr std::string_view prefix = "view.panel.";
+  if (!action.id.starts_with(prefix)) return false;
+  const auto found = editor.panel_open.find(action.id.substr(prefix.size()));
+  return found == editor.panel_open.end() || found->second;
+}
+
+void menu_item(const Action& action, Editor& editor) {
+  const Availability availability = action.enabled(editor);
+  const std::string label = shown_label(action, editor) + "###" + action.id;
+  if (ImGui::MenuItem(label.c_str(), action.shortcut.c_str(), is_open(action, editor), availability.ok))
+    action.run(editor);
+  if (!availability.ok && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) {
+    ImGui::SetTooltip("%s", availability.reason.c_str());
+  }
+}
+
+// The items of one menu, and its submenus where their first action stands.
+void menu_items(const std::vector<Action>& actions, const std::string& menu, Editor& editor) {
+  std::vector<std::string> seen;
+  for (const Action& action : actions) {
+    if (action.menu == menu) {
+      menu_item(action, editor);
+    } else if (action.menu.starts_with(menu + "/")) {
+      const std::string sub = action.menu.substr(menu.size() + 1);
+      if (std::ranges::find(seen, sub) != seen.end()) continue;
+      seen.push_back(sub);
+      if (ImGui::BeginMenu(sub.c_str())) {
+        menu_items(actions, action.menu, editor);
+        ImGui::EndMenu();
+      }
+    }
+  }
+}
+
+} // namespace
+
+void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics) {
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(8, 6));
+  if (ImGui::BeginMainMenuBar()) {
+    for (const char* menu : {"File", "Edit", "View", "Model", "Help"}) {
+      if (!ImGui::BeginMenu(menu)) continue;
+      menu_items(actions, menu, editor);
+      ImGui::EndMenu();
+    }
+    const float width = 236;
+    ImGui::SameLine(ImGui::GetWindowWidth() - width - 8);
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(8, 3));
+    ImGui::SetCursorPosY(3);
+    ImGui::PushStyleColor(ImGuiCol_Text, theme::quiet);
+    ImGui::PushStyleVar(ImGuiStyleVar_ButtonTextAlign, ImVec2(0, 0.5f));
+    ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+    if (ImGui::Button("Search actions…          Ctrl+P", {width, 22})) editor.shell.palette_open = true;
+    ImGui::PopFont();
+    ImGui::PopStyleVar(2);
+    ImGui::PopStyleColor();
+    ImGui::EndMainMenuBar();
+  }
+  ImGui::PopStyleVar();
+}
+
+void draw_status_bar(const Snapshot& snapshot, const Editor& editor, const Graphics& graphics) {
+  const float height = 26;
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, theme::ground);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(10, 4));
+  const ImGuiWindowFlags flags = ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoSavedSettings |
+                                 ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoTitleBar |
+                                 ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoResize |
+                                 ImGuiWindowFlags_NoDocking;
+  if (ImGui::BeginViewportSideBar("##status", ImGui::GetMainViewport(), ImGuiDir_Down, height, flags)) {
+    const Document& document = editor.document();
+    const Scene& scene = document.scene();
+    const SideResults& results = snapshot.shown();
+    const RunResult* run = results.any();
+    ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float middle = at.y + ImGui::GetTextLineHeight() / 2;
+    const ImVec4 lamp =
+        snapshot.computing ? theme::accent : (results.error.empty() ? theme::quiet : theme::red);
+    ImGui::GetWindowDrawList()->AddCircleFilled({at.x + 4, middle}, 3.5f, theme::packed(lamp));
+    ImGui::SetCursorScreenPos({at.x + 14, at.y});
+    ImGui::TextColored(theme::text, "%s", scene.model ? scene.model->name.c_str() : "no model");
+    ImGui::SameLine(0, 18);
+    ImGui::TextColored(
+        theme::quiet, "%s",
+        edited_schedule(document).layers.empty() ? "" : edited_schedule(document).summary().c_str());
+    const bool untrained =
+        run != nullptr && !results.stale &&
+        std::ranges::any_of(run->layers, [](const LayerRun& layer) { return layer.untrained; });
+    if (untrained) {
+      ImGui::SameLine(0, 18);
+      ImGui::TextColored(theme::amber, "untrained");
+    }
+    if (!results.error.empty()) {
+      ImGui::SameLine(0, 18);
+      ellipsis_text(results.error, ImGui::GetContentRegionAvail().x - 480, theme::red);
+    }
+    if (run != nullptr) {
+      const double seconds = results.parts.front()->seconds; // the plain pass; the overviews come after it
+      const auto layer = static_cast<std::size_t>(
+          std::clamp(scene.layer, 0, std::max(0, static_cast<int>(run->layers.size()) - 1)));
+      const std::string path = layer < run->layers.size() ? run->layers[layer].path : "";
+      const std::string numbers =
+          fmt::format("{} {} {}    {:.0f} ms    {:.0f} MB    N = {}", run->device, run->dtype, path,
+                      seconds * 1e3, static_cast<double>(run->peak_bytes) / 1e6, run->tokens.size());
+      ImGui::PushFont(graphics.fonts().mono, theme::size_small);
+      ImGui::SameLine(ImGui::GetContentRegionMax().x - ImGui::CalcTextSize(numbers.c_str()).x);
+      ImGui::TextColored(theme::quiet, "%s", numbers.c_str());
+      ImGui::PopFont();
+    }
+    ImGui::PopFont();
+  }
+  ImGui::End();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,58 @@
+// What lies around the panels: menus, status bar, palette, help sheet, messages, file dialogs. All of it is
+// made from the action table and the snapshot.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/panels/panel.h"
+#include "app/state/actions.h"
+
+namespace pfd {
+class open_file;
+class select_folder;
+class save_file;
+} // namespace pfd
+
+namespace hydrascope::app {
+
+// Menus by the actions' menu paths, in the table's order; the palette's entry on the right.
+void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
+void draw_status_bar(const Snapshot& snapshot, const Editor& editor, const Graphics& graphics);
+
+// Runs the actions whose shortcuts were pressed; keys that are being typed into a text field are left alone.
+void run_shortcuts(const std::vector<Action>& actions, Editor& editor);
+
+// Ctrl+P: type a few letters of what is wanted, arrows and Enter.
+class Palette {
+public:
+  void draw(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
+
+private:
+  std::string query_;
+  int chosen_ = 0;
+  bool was_open_ = false;
+};
+
+void draw_help_sheet(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
+// The newest messages as notices in the corner; errors stay longer.
+void draw_messages(Editor& editor, const Graphics& graphics);
+
+// The desktop's own dialogs, asked for by actions; polled, so that frames go on while one is open.
+class Dialogs {
+public:
+  Dialogs();
+  ~Dialogs();
+  void poll(Editor& editor);
+  bool open() const;
+
+private:
+  std::unique_ptr<pfd::open_file> file_;
+  std::unique_ptr<pfd::select_folder> folder_;
+  std::unique_ptr<pfd::save_file> save_;
+};
+
+} // namespace hydrascope::app

@@ -1,0 +1,31 @@
+// The window as the program starts it: `hydrascope [FILE…]`.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "app/commands/command.h"
+
+namespace hydrascope::app {
+
+struct WindowOptions {
+  std::vector<std::filesystem::path> files; // pictures, text files, model folders; opened in this order
+  std::string text;                         // a sentence to start with
+  CommonOptions common;                     // model, adapters, schedule, execution
+  std::filesystem::path screenshot;         // write the settled window here and leave
+  bool hidden = false;                      // draw off screen
+  int width = 1600, height = 1000;
+};
+
+// Files, --text, --screenshot, --size and the common options.
+void add_window_options(CLI::App& program, WindowOptions& options);
+
+// Runs until the window is closed (or the screenshot is written). Returns the exit status. Throws Error if
+// neither a window nor an off-screen context can be had, or if a file named in the options cannot be opened
+// for a screenshot.
+int run_window(const WindowOptions& options);
+
+} // namespace hydrascope::app

@@ -1,0 +1,190 @@
+// `hydrascope figure` as a user runs it: files, their numbers against those of `run`, and its errors.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+const std::string picture = HYDRASCOPE_DEPS_DIR "/examples/chelsea.png";
+
+std::string bytes_of(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+struct Outcome {
+  int status = -1;
+  std::string errors;
+};
+
+class FigureCommand : public testing::Test {
+protected:
+  FigureCommand()
+      : folder_(fs::temp_directory_path() / ("hydrascope-figure-command-" + std::to_string(getpid()))) {
+    fs::create_directories(folder_);
+  }
+  ~FigureCommand() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  std::string at(const std::string& name) const { return (folder_ / name).string(); }
+
+  Outcome hydrascope(const std::string& arguments) const {
+    const std::string errors = at("errors.txt");
+    const int status = std::system(
+        ("'" HYDRASCOPE_PROGRAM "' " + arguments + " >" + at("output.txt") + " 2>" + errors).c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(errors)};
+  }
+
+  // A figure of the picture, which must succeed.
+  std::string draw(const std::string& arguments, const std::string& name) const {
+    const Outcome outcome = hydrascope("figure " + arguments + " -o " + at(name));
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return bytes_of(folder_ / name);
+  }
+
+  void expect_error(const std::string& arguments, int status, const std::string& mentioned) const {
+    const Outcome outcome = hydrascope(arguments);
+    EXPECT_EQ(outcome.status, status) << arguments;
+    EXPECT_EQ(outcome.errors.rfind("error: ", 0), 0u) << outcome.errors;
+    EXPECT_NE(outcome.errors.find(mentioned), std::string::npos) << outcome.errors;
+    EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 1) << outcome.errors;
+  }
+
+  fs::path folder_;
+};
+
+// One float32 tensor of a safetensors file (8-byte header length, JSON, data).
+std::vector<float> tensor(const std::string& file, const std::string& name) {
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof length);
+  const auto header = json::parse(file.substr(8, length));
+  const auto begin = header.at(name)["data_offsets"][0].get<std::size_t>();
+  const auto end = header.at(name)["data_offsets"][1].get<std::size_t>();
+  std::vector<float> values((end - begin) / sizeof(float));
+  std::memcpy(values.data(), file.data() + 8 + length + begin, end - begin);
+  return values;
+}
+
+TEST_F(FigureCommand, FocusIsTheSameFileUnderAnyName) {
+  for (const std::string ending : {".svg", ".pdf", ".png"}) {
+    const std::string arguments = "focus --image " + picture + " --replace back:2=hydra-cosine";
+    const std::string first = draw(arguments, "a" + ending);
+    EXPECT_EQ(first, draw(arguments, "b" + ending)) << ending;
+    EXPECT_GT(first.size(), 5000u);
+  }
+}
+
+TEST_F(FigureCommand, SvgNamesModelLayerKernelAndPicture) {
+  const std::string svg = draw("focus --image " + picture + " --kernels softmax,hydra-cosine", "f.svg");
+  for (const char* const text :
+       {">chelsea.png</text>", ">softmax</text>", ">hydra-cosine</text>", "layer 11"}) {
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
+  }
+}
+
+TEST_F(FigureCommand, ProvenanceTellsTheRunWithoutTheOutputsName) {
+  const auto figure = json::parse(draw("focus --seed 5 --image " + picture, "secret-name.json"));
+  const auto& provenance = figure["provenance"];
+  EXPECT_EQ(provenance["program"], "hydrascope");
+  EXPECT_EQ(provenance["seed"], 5);
+  EXPECT_EQ(provenance["model"]["hash"].get<std::string>().size(), 64u);
+  EXPECT_EQ(provenance["input"]["hash"].get<std::string>().size(), 64u);
+  EXPECT_EQ(provenance["dtype"], "float32");
+  EXPECT_NE(provenance["command"].get<std::string>().find("figure focus"), std::string::npos);
+  EXPECT_EQ(provenance["command"].get<std::string>().find("secret-name"), std::string::npos);
+}
+
+TEST_F(FigureCommand, FocusNumbersAreThoseOfRun) {
+  const auto figure =
+      json::parse(draw("focus --signed --normalise none --layer 11 --image " + picture, "f.json"));
+  ASSERT_EQ(
+      hydrascope("run --image " + picture + " --tensors focus --layer 11 --output " + at("run.safetensors"))
+          .status,
+      0);
+  const auto focus = tensor(bytes_of(folder_ / "run.safetensors"), "focus.11");
+  const auto& map = figure["panels"].back()["values"];
+  std::size_t patches = 0;
+  for (const auto& row : map) patches += row.size();
+  ASSERT_LT(patches, focus.size());
+  std::size_t token = focus.size() - patches;
+  for (const auto& row : map) {
+    for (const auto& value : row) EXPECT_EQ(value.get<float>(), focus[token++]);
+  }
+}
+
+TEST_F(FigureCommand, WeightsNumbersAreThoseOfRun) {
+  const std::string sentence = " --text 'the hedgehog eats a porcupine' ";
+  const auto figure = json::parse(draw("weights --layer 2 --head 3 --kernels softmax" + sentence, "w.json"));
+  ASSERT_EQ(hydrascope("run" + sentence + "--tensors attention --output " + at("run.safetensors")).status, 0);
+  const auto attention = tensor(bytes_of(folder_ / "run.safetensors"), "attention.2");
+  const auto& map = figure["panels"][0]["values"];
+  const std::size_t tokens = map.size();
+  std::size_t index = 3 * tokens * tokens;
+  for (const auto& row : map) {
+    double sum = 0;
+    for (const auto& value : row) {
+      EXPECT_EQ(value.get<float>(), attention.at(index++));
+      sum += value.get<double>();
+    }
+    EXPECT_NEAR(sum, 1, 1e-5);
+  }
+}
+
+TEST_F(FigureCommand, PositiveMapsReachExactlyOne) {
+  const auto figure = json::parse(draw("focus --image " + picture, "f.json"));
+  float largest = 0;
+  for (const auto& row : figure["panels"].back()["values"]) {
+    for (const auto& value : row) {
+      EXPECT_GE(value.get<float>(), 0);
+      largest = std::max(largest, value.get<float>());
+    }
+  }
+  EXPECT_FLOAT_EQ(largest, 1);
+}
+
+TEST_F(FigureCommand, SentencesAreShadedWordByWord) {
+  const auto figure = json::parse(draw("focus --text 'a hedgehog'", "t.json"));
+  const auto tokens = figure["panels"][0]["tokens"].get<std::vector<std::string>>();
+  ASSERT_GE(tokens.size(), 4u);
+  EXPECT_EQ(tokens.front(), "[CLS]");
+  EXPECT_EQ(tokens.back(), "[SEP]");
+  EXPECT_EQ(figure["panels"][0]["values"].size(), tokens.size());
+}
+
+TEST_F(FigureCommand, AllLayersGiveOnePanelEach) {
+  const auto figure = json::parse(draw("focus --layer all --image " + picture, "all.json"));
+  EXPECT_EQ(figure["panels"].size(), 12u);
+}
+
+TEST_F(FigureCommand, ErrorsAreOneLineAndLeaveNothingBehind) {
+  const std::string good = "figure focus --image " + picture;
+  expect_error(good + " -o " + at("x.gif"), 2, ".svg");
+  expect_error(good + " -o " + at("missing/x.png"), 1, "missing");
+  expect_error(good + " --kernels sotfmax -o " + at("x.png"), 2, "softmax");
+  expect_error(good + " --layer 99 -o " + at("x.png"), 2, "--layer");
+  expect_error("figure focus -o " + at("x.png"), 2, "--image");
+  expect_error("figure focus --image " + at("none.png") + " -o " + at("x.png"), 1, "none.png");
+  expect_error("figure weights --head 99 --image " + picture + " -o " + at("x.png"), 2, "--head");
+  EXPECT_FALSE(fs::exists(folder_ / "x.png"));
+  EXPECT_FALSE(fs::exists(folder_ / "x.gif"));
+}
+
+} // namespace

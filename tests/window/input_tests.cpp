@@ -1,0 +1,68 @@
+// Opening pictures and sentences, by clicking and by typing, and what happens to files that are neither.
+#include <fstream>
+
+#include "app/state/actions.h"
+#include "app/state/edits.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+void register_input_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "input", "click_example")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    context->SetRef("//###input");
+    context->ItemClick("rocket");
+    settle(context);
+    IM_CHECK(document().kind == InputKind::image);
+    IM_CHECK_STR_EQ(input_name(*document().scene().input).c_str(), "rocket.jpg");
+    IM_CHECK(results().any() != nullptr);
+    IM_CHECK(find_focus(results(), document().scene().layer).focus != nullptr);
+    IM_CHECK(!results().stale);
+  };
+
+  IM_REGISTER_TEST(engine, "input", "type_sentence")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    context->SetRef("//###input");
+    context->ItemClick("kind/Sentence");
+    settle(context);
+    IM_CHECK(document().kind == InputKind::text);
+    context->ItemClick("##text");
+    context->KeyCharsReplace("Two owls");
+    while (std::get<TextInput>(*document().scene().input).text != "Two owls" && !context->IsError())
+      context->Yield();
+    settle(context);
+    const RunResult* run = results().any();
+    IM_CHECK(run != nullptr);
+    IM_CHECK(run->rows == 0);
+    IM_CHECK_STR_EQ(run->tokens.front().text.c_str(), "[CLS]");
+    bool owl = false;
+    for (const TokenInfo& token : run->tokens) owl |= token.text.starts_with("ow");
+    IM_CHECK(owl);
+    // The whole stretch of typing is one step.
+    context->KeyPress(ImGuiKey_Escape);
+    editor().undo();
+    IM_CHECK(std::get<TextInput>(*document().scene_of(InputKind::text).input).text ==
+             example_sentences().front());
+  };
+
+  IM_REGISTER_TEST(engine, "input", "bad_file_keeps_what_was_open")->TestFunc =
+      [](ImGuiTestContext* context) {
+        start_over(context);
+        const Document before = document();
+        const auto broken = scratch_file("broken.png");
+        std::ofstream(broken, std::ios::binary) << "\x89PNG\r\n\x1a\n" << std::string(20, '\0');
+        IM_CHECK(!open_path(editor(), broken));
+        IM_CHECK(last_error().find("broken.png") != std::string::npos);
+        IM_CHECK(document() == before);
+        IM_CHECK(!open_path(editor(), "/nowhere/missing.png"));
+        IM_CHECK(last_error().find("missing.png") != std::string::npos);
+        const auto folder = scratch_file("no-model");
+        std::filesystem::create_directories(folder);
+        IM_CHECK(!open_path(editor(), folder));
+        IM_CHECK(document() == before);
+        settle(context);
+        IM_CHECK(find_focus(results(), document().scene().layer).focus != nullptr);
+      };
+}
+
+} // namespace hydrascope::app::window_tests

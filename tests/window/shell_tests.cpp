@@ -1,0 +1,89 @@
+// What lies around the panels: palette, menus, export, layout.
+#include <fstream>
+
+#include "app/state/edits.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+std::string first_bytes(const std::filesystem::path& file, std::size_t count) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string bytes(count, '\0');
+  stream.read(bytes.data(), static_cast<std::streamsize>(count));
+  bytes.resize(static_cast<std::size_t>(stream.gcount()));
+  return bytes;
+}
+
+void export_to(ImGuiTestContext* context, const std::string& panel, const std::filesystem::path& file) {
+  editor().shell.panel_to_export = panel;
+  editor().shell.export_file = file;
+  context->Yield(3);
+}
+
+} // namespace
+
+void register_shell_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "shell", "palette_runs_action")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    const bool before = document().view.with_sign;
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_P);
+    context->Yield(3);
+    IM_CHECK(editor().shell.palette_open);
+    context->KeyChars("signed focus");
+    context->Yield(2);
+    context->KeyPress(ImGuiKey_Enter);
+    context->Yield(2);
+    IM_CHECK(!editor().shell.palette_open);
+    IM_CHECK(document().view.with_sign != before);
+  };
+
+  IM_REGISTER_TEST(engine, "shell", "menu_undoes")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    const Document before = document();
+    set_all_kernels(editor(), {.name = "elu", .parameters = {}});
+    context->MenuClick("//##MainMenuBar/Edit/###edit.undo");
+    context->Yield(2);
+    IM_CHECK(document() == before);
+  };
+
+  IM_REGISTER_TEST(engine, "shell", "panels_export")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    settle(context);
+    const auto pdf = scratch_file("focus.pdf"), svg = scratch_file("weights.svg"),
+               png = scratch_file("layers.png");
+    export_to(context, "focus", pdf);
+    IM_CHECK_STR_EQ(first_bytes(pdf, 5).c_str(), "%PDF-");
+    export_to(context, "weights", svg);
+    IM_CHECK(first_bytes(svg, 200).find("<svg") != std::string::npos);
+    export_to(context, "layers", png);
+    IM_CHECK_STR_EQ(first_bytes(png, 4).c_str(), "\x89PNG");
+    export_to(context, "focus", "/nowhere/focus.pdf");
+    IM_CHECK(!last_error().empty());
+  };
+
+  IM_REGISTER_TEST(engine, "shell", "every_action_keeps_the_window_alive")->TestFunc =
+      [](ImGuiTestContext* context) {
+        start_over(context);
+        const Document before = document();
+        for (const Action& action : application().actions()) {
+          // These leave the program or open the desktop's own dialogs.
+          if (action.id == "file.quit" || action.id == "file.open" || action.id == "file.open_model")
+            continue;
+          if (action.id.starts_with("file.export")) continue;
+          if (action.enabled(editor()).ok) action.run(editor());
+          context->Yield(2);
+          IM_CHECK_NO_RET(!application().editor().shell.quit);
+          editor().shell.palette_open = editor().shell.help_open = false;
+        }
+        editor().panel_open.clear();
+        editor().shell.reset_layout = true;
+        while (editor().history().can_undo()) editor().undo();
+        IM_CHECK(document() == before);
+        settle(context);
+        IM_CHECK_STR_EQ(last_error().c_str(), "");
+      };
+}
+
+} // namespace hydrascope::app::window_tests
