@@ -20,7 +20,12 @@ void run(DistillOptions& options, const std::string& command_line) {
     throw UsageError("--replace and --layers", "distill trains the maps of one kernel in all layers",
                      "use --kernel alone");
   DistillRequest& request = options.request;
-  request.kernel = parse_kernel_spec(common.schedule.kernel);
+  const std::string& kernel = common.schedule.kernel;
+  // distill itself says why t2r is none of its kernels, whether or not the registry has it.
+  if (kernel == "t2r" || kernel.starts_with("t2r:"))
+    request.kernel.name = "t2r";
+  else
+    request.kernel = parse_kernel_spec(kernel);
   request.data.assign(options.data.begin(), options.data.end());
   const bool pictures = std::filesystem::is_directory(request.data.front());
   const RunRequest run = make_request(common, pictures ? InputKind::image : InputKind::text);

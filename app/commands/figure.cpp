@@ -117,13 +117,18 @@ Drawn focus(const FigureOptions& options, RunRequest request, int layer_count) {
     runs.push_back(runner.run(request));
     items.push_back({runs.back().get(), layer, kernel.text()});
   }
+  // The predicted class, which the maps explain unless --target says otherwise, may change with the kernel.
+  const std::string target = runs.front()->target;
+  const bool one_target = std::ranges::all_of(runs, [&](const auto& run) { return run->target == target; });
+  for (FocusItem& item : items) {
+    if (!one_target) item.title += "\n" + item.run->target;
+  }
   Drawn drawn{focus_figure(items, image, view), runs.front()};
   // The kernels stand above their panels; one run's schedule would be wrong for the others.
   if (items.size() > 1) {
-    const auto& run = *runs.front();
     drawn.figure.subtitle =
-        fmt::format("Focus map: each token's contribution to {}; kernels compared in layer {} of {}",
-                    run.target, layer, run.model.name);
+        fmt::format("Focus map: each token's contribution to {}; kernels compared in layer {}",
+                    one_target ? "the target (" + target + ")" : "the target named above it", layer);
   }
   return drawn;
 }

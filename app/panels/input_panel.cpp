@@ -93,7 +93,7 @@ public:
 private:
   void draw_picture() {
     const float width = ImGui::GetContentRegionAvail().x;
-    constexpr float strip = 48;
+    const float strip = ImGui::GetContentRegionAvail().y < 240 ? 36 : 48;
     const float line = ImGui::GetTextLineHeightWithSpacing();
     const float room = ImGui::GetContentRegionAvail().y - strip - 2 * line - 8;
     if (const Image* image = picture_.image(); image != nullptr && room > 40) {

@@ -27,6 +27,8 @@ public:
     rows_.clear();
     const RunResult* a = snapshot.results[0]->any();
     const RunResult* b = snapshot.document->view.shown == Shown::a ? nullptr : snapshot.results[1]->any();
+    // While a new model's results arrive, B may still be of the one before, with other classes.
+    if (a != nullptr && b != nullptr && a->model.labels != b->model.labels) b = nullptr;
     no_classifier_ = a != nullptr && a->predictions.empty();
     with_b_ = b != nullptr;
     keep_ = a == nullptr ? nullptr : snapshot.results[0]->parts.back();
@@ -62,9 +64,11 @@ public:
     const float label_width = std::min(220.0f, room * 0.36f);
     const float number_width = with_b_ ? 168 : 64;
     const float bar_width = std::max(40.0f, room - label_width - number_width - 16);
-    const float height =
-        std::clamp(ImGui::GetContentRegionAvail().y / static_cast<float>(rows_.size()) - 2, 14.0f, 24.0f);
+    const float height = std::clamp(
+        ImGui::GetContentRegionAvail().y / static_cast<float>(rows_.size() + (with_b_ ? 1 : 0)) - 2, 14.0f,
+        24.0f);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, 2));
+    if (with_b_) draw_header(label_width + bar_width + number_width);
     for (const Row& row : rows_) draw_row(row, label_width, bar_width, number_width, height);
     ImGui::PopStyleVar();
   }
@@ -77,6 +81,17 @@ public:
   }
 
 private:
+  void draw_header(float right) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::PushFont(graphics().fonts().mono, theme::size_small);
+    const std::string text = fmt::format("{:>5}  {:>5}    {:>5}", "A", "B", "B−A");
+    const float width = ImGui::CalcTextSize(text.c_str()).x;
+    ImGui::GetWindowDrawList()->AddText({at.x + right - width, at.y}, theme::packed(theme::quiet),
+                                        text.c_str());
+    ImGui::Dummy({right, ImGui::GetTextLineHeight()});
+    ImGui::PopFont();
+  }
+
   void draw_row(const Row& row, float label_width, float bar_width, float number_width, float height) {
     ImDrawList* list = ImGui::GetWindowDrawList();
     const ImVec2 at = ImGui::GetCursorScreenPos();

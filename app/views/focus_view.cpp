@@ -94,9 +94,12 @@ std::string layer_flags(const RunResult& run, int layer) {
 
 std::string item_title(const FocusItem& item) {
   const std::string flags = layer_flags(*item.run, item.layer);
-  if (!item.title.empty()) return flags.empty() ? item.title : item.title + "\n" + flags;
-  const std::string kernel = item.run->layers.at(static_cast<std::size_t>(item.layer)).kernel.text();
-  return fmt::format("layer {}\n{}{}{}", item.layer, kernel, flags.empty() ? "" : ", ", flags);
+  if (item.title.empty()) {
+    const std::string kernel = item.run->layers.at(static_cast<std::size_t>(item.layer)).kernel.text();
+    return fmt::format("layer {}\n{}{}{}", item.layer, kernel, flags.empty() ? "" : ", ", flags);
+  }
+  if (flags.empty()) return item.title;
+  return item.title + (item.title.find('\n') == std::string::npos ? "\n" : ", ") + flags;
 }
 
 OverlayPanel photograph_panel(const RunResult& run, const ImageInput& image) {
@@ -150,8 +153,8 @@ std::string figure_title(std::span<const FocusItem> items, const ImageInput* ima
 }
 
 std::string figure_subtitle(const RunResult& run) {
-  std::string subtitle = "Focus map: each token's contribution to " +
-                         (run.target.empty() ? "the target" : run.target) + "; " + query_text(run) + "; " +
+  const std::string target = run.target.empty() ? "the target" : "the target (" + run.target + ")";
+  std::string subtitle = "Focus map: each token's contribution to " + target + "; " + query_text(run) + "; " +
                          run.schedule.summary();
   for (const auto& note : run.notes) subtitle += "; " + note;
   return subtitle;

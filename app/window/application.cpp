@@ -168,7 +168,9 @@ void Application::update_state() {
   for (std::size_t i = 0; i < panels_.size(); ++i) {
     if (in_front_[i]) panels_[i]->ask(editor_->document(), wants);
   }
-  coordinator_->update(editor_->document(), wants, editor_->clock());
+  // Before the first panel has been drawn nobody knows what is wanted: a run now would be one too many.
+  const bool drawn = std::ranges::count(in_front_, true) > 0;
+  if (drawn) coordinator_->update(editor_->document(), wants, editor_->clock());
 
   const bool changed = delivered || editor_->revision() != drawn_revision_;
   drawn_revision_ = editor_->revision();

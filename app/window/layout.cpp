@@ -21,7 +21,7 @@ void build_explore_layout(ImGuiID dock_space, ImVec2 size) {
   ImGui::DockBuilderSplitNode(rest, ImGuiDir_Right, right_share, &right, &centre);
   ImGuiID input = 0, kernels = 0;
   // The kernel grid is to be seen whole; the picture above it takes what is left.
-  const float input_share = std::clamp((size.y - 560.0f) / size.y, 0.28f, 0.40f);
+  const float input_share = std::clamp((size.y - 560.0f) / size.y, 0.36f, 0.40f);
   ImGui::DockBuilderSplitNode(left, ImGuiDir_Up, input_share, &input, &kernels);
   ImGuiID predictions = 0, layers = 0, focus = 0;
   ImGui::DockBuilderSplitNode(centre, ImGuiDir_Down, 0.20f, &predictions, &centre);

@@ -124,10 +124,10 @@ public:
 
 private:
   static std::unique_ptr<Kernel> checked_kernel(const KernelSpec& spec) {
-    const KernelInfo& info = kernel_info(spec.name);
-    if (info.name == "t2r")
+    if (spec.name == "t2r")
       throw UsageError("--kernel t2r", "its maps are trained with the task only, by finetune",
                        "t2r-hh is the same map trained by distillation");
+    const KernelInfo& info = kernel_info(spec.name);
     if (!info.trainable || !info.normalised)
       throw UsageError("--kernel " + spec.name, "has no feature maps that distillation could train",
                        "try --kernel hedgehog");

@@ -98,6 +98,13 @@ TEST(Distill, KernelsWithoutMapsAreAUsageError) {
     request.kernel.name = name;
     EXPECT_THROW(distill(request), UsageError) << name;
   }
+  request.kernel.name = "t2r";
+  try {
+    distill(request);
+    FAIL() << "t2r was distilled";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("by finetune"));
+  }
 }
 
 TEST(Distill, NotANumberStopsWithTheStepAndKeepsTheLastGoodState) {
