@@ -1,74 +1,27 @@
 // `hydrascope figure` as a user runs it: files, their numbers against those of `run`, and its errors.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
+
+#include "tests/commands/program.h"
 
 namespace {
 
-namespace fs = std::filesystem;
+using namespace hydrascope::test;
 using nlohmann::json;
 
-const std::string picture = HYDRASCOPE_DEPS_DIR "/examples/chelsea.png";
-
-std::string bytes_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
-struct Outcome {
-  int status = -1;
-  std::string errors;
-};
-
-class FigureCommand : public testing::Test {
+class FigureCommand : public ProgramTest {
 protected:
-  FigureCommand()
-      : folder_(fs::temp_directory_path() / ("hydrascope-figure-command-" + std::to_string(getpid()))) {
-    fs::create_directories(folder_);
-  }
-  ~FigureCommand() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-
-  std::string at(const std::string& name) const { return (folder_ / name).string(); }
-
-  Outcome hydrascope(const std::string& arguments) const {
-    const std::string errors = at("errors.txt");
-    const int status = std::system(
-        ("'" HYDRASCOPE_PROGRAM "' " + arguments + " >" + at("output.txt") + " 2>" + errors).c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(errors)};
-  }
-
   // A figure of the picture, which must succeed.
   std::string draw(const std::string& arguments, const std::string& name) const {
     const Outcome outcome = hydrascope("figure " + arguments + " -o " + at(name));
     EXPECT_EQ(outcome.status, 0) << outcome.errors;
     return bytes_of(folder_ / name);
   }
-
-  void expect_error(const std::string& arguments, int status, const std::string& mentioned) const {
-    const Outcome outcome = hydrascope(arguments);
-    EXPECT_EQ(outcome.status, status) << arguments;
-    EXPECT_EQ(outcome.errors.rfind("error: ", 0), 0u) << outcome.errors;
-    EXPECT_NE(outcome.errors.find(mentioned), std::string::npos) << outcome.errors;
-    EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 1) << outcome.errors;
-  }
-
-  fs::path folder_;
 };
 
 // One float32 tensor of a safetensors file (8-byte header length, JSON, data).

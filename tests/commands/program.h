@@ -1,0 +1,63 @@
+// Runs the built program as a user does, in a folder of its own.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hydrascope::test {
+
+namespace fs = std::filesystem;
+
+inline const std::string picture = HYDRASCOPE_DEPS_DIR "/examples/chelsea.png";
+
+inline std::string bytes_of(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+struct Outcome {
+  int status = -1;
+  std::string output, errors;
+};
+
+class ProgramTest : public testing::Test {
+protected:
+  ProgramTest() : folder_(fs::temp_directory_path() / ("hydrascope-command-" + std::to_string(getpid()))) {
+    fs::create_directories(folder_);
+  }
+  ~ProgramTest() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  std::string at(const std::string& name) const { return (folder_ / name).string(); }
+
+  Outcome hydrascope(const std::string& arguments) const {
+    const std::string errors = at("errors.txt");
+    const int status = std::system(
+        ("'" HYDRASCOPE_PROGRAM "' " + arguments + " >" + at("output.txt") + " 2>" + errors).c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(at("output.txt")), bytes_of(errors)};
+  }
+
+  void expect_error(const std::string& arguments, int status, const std::string& mentioned) const {
+    const Outcome outcome = hydrascope(arguments);
+    EXPECT_EQ(outcome.status, status) << arguments;
+    EXPECT_EQ(outcome.errors.rfind("error: ", 0), 0u) << outcome.errors;
+    EXPECT_NE(outcome.errors.find(mentioned), std::string::npos) << outcome.errors;
+    EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 1) << outcome.errors;
+  }
+
+  fs::path folder_;
+};
+
+} // namespace hydrascope::test

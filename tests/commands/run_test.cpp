@@ -1,0 +1,98 @@
+// `run`, `kernels`, `attend` and `tokenize` as a user runs them, on the bundled models.
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/commands/program.h"
+
+namespace {
+
+using namespace hydrascope::test;
+using nlohmann::json;
+
+class RunCommand : public ProgramTest {
+protected:
+  json answer(const std::string& arguments) const {
+    const Outcome outcome = hydrascope(arguments + " --json");
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return json::parse(outcome.output);
+  }
+
+  static bool names_a_cat(const json& run) {
+    static const std::set<std::string> cats = {"tabby", "Egyptian cat", "Persian cat"};
+    int rank = 0;
+    for (const json& prediction : run.at("predictions"))
+      if (rank++ < 5 && cats.contains(prediction.at("label").get<std::string>())) return true;
+    return false;
+  }
+};
+
+TEST_F(RunCommand, NamesACatForThePhotographOfOne) {
+  EXPECT_TRUE(names_a_cat(answer("run --image " + picture)));
+}
+
+TEST_F(RunCommand, NamesACatWithHydraInTheLastTwoLayers) {
+  const json run = answer("run --replace back:2=hydra-cosine --image " + picture);
+  EXPECT_TRUE(names_a_cat(run));
+  for (std::size_t layer = 0; layer < run.at("layers").size(); ++layer) {
+    EXPECT_EQ(run["layers"][layer].at("kernel"), layer < 10 ? "softmax" : "hydra-cosine");
+    EXPECT_EQ(run["layers"][layer].at("untrained"), false) << layer;
+  }
+  EXPECT_EQ(run.at("adapters").size(), 2u) << "the tail, then the layers trained through Hydra";
+}
+
+TEST_F(RunCommand, ReplacedLayersWithoutAnAdapterAreLabelledUntrained) {
+  const json run = answer("run --replace back:1=hydra-cosine --image " + picture);
+  EXPECT_EQ(run["layers"][11].at("untrained"), true);
+}
+
+TEST_F(RunCommand, SentencesRunOnDistilledHedgehogMaps) {
+  const json run = answer("run --text \"The cat sat on the mat.\" --kernel hedgehog");
+  EXPECT_EQ(run.at("tokens").size(), 9u);
+  for (const json& layer : run.at("layers")) EXPECT_EQ(layer.at("untrained"), false);
+}
+
+TEST_F(RunCommand, BadRequestsAreOneLineWithTheirStatus) {
+  expect_error("run", 2, "--image");
+  expect_error("run --text hello --kernel hedgeog", 2, "hedgehog");
+  expect_error("run --text hello --layers 0-9=elu", 2, "0 to 5");
+  expect_error("run --image missing.png", 1, "missing.png");
+  expect_error("run --image " HYDRASCOPE_SOURCE_DIR "/LICENSE", 1, "picture");
+  expect_error("run --text hello --model " HYDRASCOPE_SOURCE_DIR, 1, "config.json");
+  expect_error("run --text hello --output " + at("x.safetensors") + " --tensors nonsense", 2, "nonsense");
+  EXPECT_FALSE(fs::exists(at("x.safetensors")));
+  expect_error("run --text hello --no-such-option", 2, "no-such-option");
+}
+
+TEST_F(RunCommand, TruncatedWeightsAreRefusedByName) {
+  const fs::path folder = at("model");
+  fs::create_directories(folder);
+  for (const std::string name : {"config.json", "vocab.txt", "tokenizer.json"})
+    fs::copy_file(HYDRASCOPE_DEPS_DIR "/models/minilm/" + name, folder / name);
+  const std::string whole = bytes_of(HYDRASCOPE_DEPS_DIR "/models/minilm/model.safetensors");
+  std::ofstream(folder / "model.safetensors", std::ios::binary) << whole.substr(0, 1'000'000);
+  expect_error("run --text hello --model " + folder.string(), 1, "model.safetensors");
+}
+
+TEST_F(RunCommand, KernelsListsTheRegistry) {
+  std::set<std::string> names;
+  for (const json& kernel : answer("kernels")) names.insert(kernel.at("name"));
+  for (const char* name : {"softmax", "sdpa", "hydra-cosine", "elu", "hedgehog", "hedgehog-untrained"})
+    EXPECT_TRUE(names.contains(name)) << name;
+}
+
+TEST_F(RunCommand, TokenizeAnswersEachLine) {
+  std::ofstream(at("lines.txt")) << "Hello world\n\nA pair\tof texts";
+  const Outcome outcome = hydrascope("tokenize < " + at("lines.txt"));
+  EXPECT_EQ(outcome.status, 0) << outcome.errors;
+  std::istringstream lines(outcome.output);
+  std::vector<json> ids;
+  for (std::string line; std::getline(lines, line);) ids.push_back(json::parse(line));
+  ASSERT_EQ(ids.size(), 3u);
+  EXPECT_EQ(ids[0], json({101, 7592, 2088, 102}));
+  EXPECT_EQ(ids[1], json({101, 102}));
+  EXPECT_EQ(ids[2], json({101, 1037, 3940, 102, 1997, 6981, 102}));
+}
+
+} // namespace
