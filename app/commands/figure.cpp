@@ -178,7 +178,7 @@ Drawn head_table(const FigureOptions& options, RunRequest request) {
   return {head_table_figure(*run, options.kind), run};
 }
 
-Drawn timing(RunRequest request) {
+Drawn timing(const RunRequest& request) {
   const auto run = Runner().run(request);
   return {timing_figure(*run), run};
 }

@@ -17,7 +17,7 @@ namespace hydrascope::app {
 namespace {
 
 // Signal handlers reach nothing but globals.
-std::atomic<bool> interrupted{false};
+std::atomic<bool> interrupted{false}; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 void interrupt(int) { interrupted = true; }
 

@@ -18,7 +18,8 @@ struct Box {
 Box cell_box(const Box& crop, int cell, int rows, int columns) {
   const float width = (crop.to.x - crop.from.x) / static_cast<float>(columns);
   const float height = (crop.to.y - crop.from.y) / static_cast<float>(rows);
-  const auto row = static_cast<float>(cell / columns), column = static_cast<float>(cell % columns);
+  const int whole_rows = cell / columns;
+  const auto row = static_cast<float>(whole_rows), column = static_cast<float>(cell % columns);
   return {{crop.from.x + column * width, crop.from.y + row * height},
           {crop.from.x + (column + 1) * width, crop.from.y + (row + 1) * height}};
 }

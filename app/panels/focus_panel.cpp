@@ -54,13 +54,14 @@ public:
 
   void draw() override {
     draw_toolbar();
+    if (found_.run != nullptr) draw_caption();
     if (empty()) {
-      empty_notice(graphics(), document().scene().input
-                                   ? "The focus map appears here as soon as the model has run."
-                                   : "Open a picture or a sentence (Ctrl+O), or drop one on the window.");
+      const std::string waiting = document().scene().input
+                                      ? "The focus map appears here as soon as the model has run."
+                                      : "Open a picture or a sentence (Ctrl+O), or drop one on the window.";
+      empty_notice(graphics(), found_.run != nullptr && map_.empty ? map_.note : waiting);
       return;
     }
-    draw_caption();
     const ImVec2 from = ImGui::GetCursorScreenPos();
     ImVec2 room = ImGui::GetContentRegionAvail();
     const float note_height = note_.empty() ? 0 : ImGui::GetTextLineHeightWithSpacing();

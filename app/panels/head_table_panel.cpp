@@ -130,8 +130,11 @@ private:
     if (std::isnan(value)) { // undefined is hatched, never zero-coloured
       list->AddRectFilled(at, to, theme::packed(theme::raised, brightness()));
       list->PushClipRect(at, to, true);
-      for (float x = at.x - size.y; x < to.x; x += 6)
+      const int lines = static_cast<int>((size.x + size.y) / 6) + 1;
+      for (int line = 0; line < lines; ++line) {
+        const float x = at.x - size.y + 6 * static_cast<float>(line);
         list->AddLine({x, to.y}, {x + size.y, at.y}, theme::packed(theme::faint, 0.6f));
+      }
       list->PopClipRect();
     } else {
       const Colour colour = scale_colour(panel_.scale, static_cast<double>(value));

@@ -18,6 +18,11 @@ namespace {
 
 constexpr double typing_pause = 0.25; // seconds without a key before the model runs
 
+std::size_t rgb_index(const Image& image, int x, int y, int channel) {
+  const auto row = static_cast<std::size_t>(y) * static_cast<std::size_t>(image.width);
+  return (row + static_cast<std::size_t>(x)) * 3 + static_cast<std::size_t>(channel);
+}
+
 // A thumbnail is the photograph's centre square, made small by averaging.
 std::shared_ptr<const Image> thumbnail(const std::filesystem::path& path, int side) {
   const Image whole = load_image(path);
@@ -33,11 +38,10 @@ std::shared_ptr<const Image> thumbnail(const std::filesystem::path& path, int si
         int sum = 0;
         for (int row = y0; row < y1; ++row) {
           for (int column = x0; column < x1; ++column) {
-            sum += whole.rgb[static_cast<std::size_t>((row * whole.width + column) * 3 + channel)];
+            sum += whole.rgb[rgb_index(whole, column, row, channel)];
           }
         }
-        small.rgb[static_cast<std::size_t>((y * side + x) * 3 + channel)] =
-            static_cast<std::uint8_t>(sum / ((x1 - x0) * (y1 - y0)));
+        small.rgb[rgb_index(small, x, y, channel)] = static_cast<std::uint8_t>(sum / ((x1 - x0) * (y1 - y0)));
       }
     }
   }
@@ -165,7 +169,7 @@ private:
     for (const std::string& sentence : example_sentences()) {
       ImGui::PushFont(graphics().fonts().regular, theme::size_small);
       const std::string shown = fitted(sentence, width - 8);
-      if (ImGui::Selectable((shown + "##" + sentence).c_str())) {
+      if (ImGui::Selectable(fmt::format("{}##{}", shown, sentence).c_str())) {
         last_typed_ = -1;
         open_text(editor(), sentence);
       }

@@ -13,7 +13,7 @@ namespace hydrascope::app {
 namespace {
 
 constexpr float row_height = 21;
-constexpr float column_width = 21;
+constexpr float column_width = 19;
 constexpr float slant = 1.15f; // of the headers, in radians above the horizontal
 
 // Written at `from`, where all of it lies inside the panel (what lies outside is dropped at once), then
@@ -156,6 +156,13 @@ private:
     const std::string label = badge.empty() ? kernel.text() : badge;
     list->AddText({name_x, text_y}, theme::packed(badge.empty() ? theme::quiet : theme::amber),
                   fitted(label, right - name_x - 2).c_str());
+    ImGui::SetCursorScreenPos({name_x, at.y});
+    if (ImGui::InvisibleButton("name", {std::max(right - name_x, 1.0f), row_height}))
+      select_layer(editor(), layer);
+    if (ImGui::IsItemHovered()) {
+      ImGui::SetTooltip("layer %d: %s%s%s", layer, kernel.text().c_str(), badge.empty() ? "" : ", ",
+                        badge.c_str());
+    }
     ImGui::PopID();
   }
 

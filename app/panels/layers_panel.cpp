@@ -18,6 +18,7 @@ namespace {
 struct Thumbnail {
   MapTexture map;
   std::string kernel;
+  std::string nothing; // why the map is empty; empty if it is not
   bool untrained = false;
 };
 
@@ -53,6 +54,7 @@ public:
       thumbnail.map.set(map.values, map.scale, document.view.smooth && image);
       thumbnail.kernel = found.run->layers.at(layer).kernel.name;
       thumbnail.untrained = found.run->layers.at(layer).untrained;
+      thumbnail.nothing = map.empty ? map.note : "";
       run_ = find_part(snapshot.shown(), found.run);
       scale_ = map.scale;
     }
@@ -153,8 +155,9 @@ private:
     side = std::floor(side);
     for (int layer = 0; layer < count && side > 8; ++layer) {
       Thumbnail& thumbnail = thumbnails_[static_cast<std::size_t>(layer)];
-      const ImVec2 at{from.x + static_cast<float>(layer % per_row) * (side + gap),
-                      from.y + static_cast<float>(layer / per_row) * (side + line + gap)};
+      const int row = layer / per_row, column = layer % per_row;
+      const ImVec2 at{from.x + static_cast<float>(column) * (side + gap),
+                      from.y + static_cast<float>(row) * (side + line + gap)};
       const bool selected = layer == document().scene().layer;
       kernel_square(list, {at.x + 4, at.y + line / 2 - 1}, 7, thumbnail.kernel);
       list->AddText(
@@ -170,8 +173,9 @@ private:
       if (ImGui::InvisibleButton("thumbnail", {side, side + line})) select_layer(editor(), layer);
       ImGui::PopID();
       if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("layer %d: %s%s", layer, thumbnail.kernel.c_str(),
-                          thumbnail.untrained ? ", untrained" : "");
+        ImGui::SetTooltip("layer %d: %s%s%s%s", layer, thumbnail.kernel.c_str(),
+                          thumbnail.untrained ? ", untrained" : "", thumbnail.nothing.empty() ? "" : "\n",
+                          thumbnail.nothing.c_str());
       if (selected || ImGui::IsItemHovered()) {
         list->AddRect({map_at.x - 1, map_at.y - 1}, {map_to.x + 1, map_to.y + 1},
                       theme::packed(selected ? theme::accent : theme::text), 0, 2.0f);

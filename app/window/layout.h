@@ -10,6 +10,6 @@ namespace hydrascope::app {
 void build_explore_layout(ImGuiID dock_space, ImVec2 size);
 
 // The Dear ImGui window name of a panel: its title may change, its id may not.
-inline const char* window_name_format = "%s###%s";
+inline constexpr const char* window_name_format = "%s###%s";
 
 } // namespace hydrascope::app

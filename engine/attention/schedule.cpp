@@ -13,8 +13,8 @@ namespace hydrascope {
 namespace {
 
 struct Replacement {
-  Strategy strategy;
-  int k;
+  Strategy strategy = Strategy::front;
+  int k = 0;
   KernelSpec kernel;
 };
 

@@ -27,8 +27,9 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 std::optional<int> whole_number(std::string_view text) {
   int value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, failure] = std::from_chars(text.data(), end, value);
+  const std::string digits(text);
+  const char* const end = digits.c_str() + digits.size();
+  const auto [stop, failure] = std::from_chars(digits.c_str(), end, value);
   if (failure != std::errc() || stop != end || value < 0 || text.front() == '-') return std::nullopt;
   return value;
 }

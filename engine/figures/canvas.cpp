@@ -7,6 +7,7 @@ namespace hydrascope {
 
 void draw_hatch(Canvas& canvas, const Box& box, const Colour& colour) {
   constexpr double spacing = 3;
+  // NOLINTNEXTLINE(bugprone-float-loop-counter): whole multiples, exact
   for (double offset = spacing; offset < box.width + box.height; offset += spacing) {
     // The line x + y = offset, cut to the box.
     const double x0 = std::max(0.0, offset - box.height);

@@ -33,6 +33,7 @@ std::vector<Tick> linear_ticks(double low, double high, int most) {
     ++decimals; // a step of 0.25 needs one digit more than its power of ten
   }
   const double slack = step * 1e-6;
+  // NOLINTNEXTLINE(bugprone-float-loop-counter): whole numbers, exact
   for (double index = std::ceil((low - slack) / step); index * step <= high + slack; ++index) {
     const double value = index * step;
     const std::string text = decimals > 5 || std::abs(value) >= 1e6 ? fmt::format("{:.3g}", value)
@@ -62,6 +63,7 @@ std::vector<Tick> logarithmic_ticks(double low, double high, int most) {
     result.push_back({std::clamp((std::log10(value) - bottom) / span, 0.0, 1.0), std::move(text)});
   };
   if (last - first < 1) { // hardly a decade: 1, 2 and 5 times its powers
+    // NOLINTNEXTLINE(bugprone-float-loop-counter): whole numbers, exact
     for (double exponent = first - 1; exponent <= last; ++exponent) {
       for (const double factor : {1.0, 2.0, 5.0}) {
         const double value = factor * std::pow(10.0, exponent);
@@ -73,6 +75,7 @@ std::vector<Tick> logarithmic_ticks(double low, double high, int most) {
     return result;
   }
   const double stride = std::max(1.0, std::ceil((last - first + 1) / most));
+  // NOLINTNEXTLINE(bugprone-float-loop-counter): whole numbers, exact
   for (double exponent = last; exponent >= first - 1e-9; exponent -= stride) {
     add(std::pow(10.0, exponent), power_text(exponent));
   }

@@ -52,7 +52,7 @@ ExpectedParameters expected_parameters(const ModelConfig& config) {
 
 class Bert final : public Encoder {
 public:
-  Bert(ModelConfig config, const std::filesystem::path& folder, const Checkpoint& checkpoint)
+  Bert(const ModelConfig& config, const std::filesystem::path& folder, const Checkpoint& checkpoint)
       : Encoder(config, folder, checkpoint, expected_parameters(config)),
         text_(std::make_shared<TextPreparer>(folder, config.vocabulary, config.max_positions)) {
     rebuild();

@@ -9,6 +9,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/plain/config_fields.h"
@@ -63,7 +64,7 @@ void add_timm_block(TensorMap& result, const std::string& name, const at::Tensor
     const std::int64_t rows = tensor.dim() > 0 ? tensor.size(0) / 3 : 0;
     constexpr std::array<const char*, 3> parts{"query.", "key.", "value."};
     for (std::size_t i = 0; i < 3 && tensor.dim() > 0; ++i)
-      result[layer + "attention.attention." + parts[i] + inner] =
+      result[fmt::format("{}attention.attention.{}{}", layer, parts[i], inner)] =
           tensor.narrow(0, static_cast<std::int64_t>(i) * rows, rows);
     return;
   }

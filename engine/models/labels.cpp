@@ -15,7 +15,7 @@ std::vector<std::string> imagenet_labels() {
     std::istringstream lines(read_text_file(assets_folder() / "imagenet1k.txt"));
     for (std::string line; std::getline(lines, line);) labels.push_back(line);
   } catch (const Error&) {
-    // Without the list the classes are numbered.
+    return {}; // without the list the classes are numbered
   }
   return labels;
 }

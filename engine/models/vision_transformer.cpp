@@ -54,7 +54,8 @@ ExpectedParameters expected_parameters(const ModelConfig& config) {
 
 class VisionTransformer final : public Encoder {
 public:
-  VisionTransformer(ModelConfig config, const std::filesystem::path& folder, const Checkpoint& checkpoint)
+  VisionTransformer(const ModelConfig& config, const std::filesystem::path& folder,
+                    const Checkpoint& checkpoint)
       : Encoder(config, folder, checkpoint, expected_parameters(config)),
         processor_(std::make_shared<const ImageProcessor>(read_image_processor(folder, config))) {
     rebuild();

@@ -64,7 +64,7 @@ struct Held {
 
 class Distillation {
 public:
-  Distillation(const DistillRequest& request, const TrainingObserver& observer, const std::stop_token stop)
+  Distillation(const DistillRequest& request, const TrainingObserver& observer, const std::stop_token& stop)
       : request_(request),
         observer_(observer),
         stop_(stop),
@@ -366,7 +366,7 @@ private:
 } // namespace training
 
 TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& observer,
-                        const std::stop_token stop) {
+                        const std::stop_token& stop) {
   try {
     return training::Distillation(request, observer, stop).run();
   } catch (const c10::Error& error) {

@@ -135,7 +135,7 @@ private:
     } catch (const UsageError&) {
       throw;
     } catch (const ForeignFile&) {
-      // Label lists and the like lie among the pictures of many data sets.
+      return; // label lists and the like lie among the pictures of many data sets
     } catch (const Error& error) {
       notes_.push_back(fmt::format("skipped {}", error.what()));
     }

@@ -50,7 +50,7 @@ std::vector<std::int64_t> match_all(const std::vector<AdapterInfo::Class>& class
 }
 
 EvaluateOutcome evaluate_folder(const EvaluateRequest& request, const TrainingObserver& observer,
-                                const std::stop_token stop) {
+                                const std::stop_token& stop) {
   const at::NoGradGuard no_gradients;
   const ThreadCount threads(request.execution.threads);
   const PreparedModel prepared =
@@ -122,7 +122,7 @@ EvaluateOutcome evaluate_folder(const EvaluateRequest& request, const TrainingOb
 } // namespace training
 
 EvaluateOutcome evaluate(const EvaluateRequest& request, const TrainingObserver& observer,
-                         const std::stop_token stop) {
+                         const std::stop_token& stop) {
   try {
     return training::evaluate_folder(request, observer, stop);
   } catch (const c10::Error& error) {

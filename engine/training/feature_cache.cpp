@@ -262,7 +262,7 @@ std::optional<EarlierFeatures> earlier_features(const PreparedModel& prepared, c
 
 Features cached_features(const PreparedModel& prepared, const ImageFolder& pictures,
                          const FeatureRequest& request, const TrainingObserver& observer,
-                         const std::stop_token stop) {
+                         const std::stop_token& stop) {
   const at::NoGradGuard no_gradients;
   const Autocast autocast(request.bfloat16);
   const auto count = static_cast<std::int64_t>(pictures.images.size());

@@ -35,6 +35,6 @@ struct Features {
 // adapters, too. Throws Error (disk full, no picture can be read).
 Features cached_features(const PreparedModel& prepared, const ImageFolder& pictures,
                          const FeatureRequest& request, const TrainingObserver& observer,
-                         std::stop_token stop);
+                         const std::stop_token& stop);
 
 } // namespace hydrascope::training

@@ -38,7 +38,7 @@ struct Measured {
 
 class Finetuning {
 public:
-  Finetuning(const FinetuneRequest& request, const TrainingObserver& observer, const std::stop_token stop)
+  Finetuning(const FinetuneRequest& request, const TrainingObserver& observer, const std::stop_token& stop)
       : request_(request),
         observer_(observer),
         stop_(stop),
@@ -340,7 +340,7 @@ private:
 } // namespace training
 
 TrainingOutcome finetune(const FinetuneRequest& request, const TrainingObserver& observer,
-                         const std::stop_token stop) {
+                         const std::stop_token& stop) {
   try {
     return training::Finetuning(request, observer, stop).run();
   } catch (const c10::Error& error) {

@@ -72,7 +72,7 @@ struct DistillRequest {
 
 // Throws Error, UsageError (kernel without trainable maps, t2r, no data).
 TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& observer = {},
-                        std::stop_token stop = {});
+                        const std::stop_token& stop = {});
 
 // Fine-tuning of chosen layers and the classifier on an image folder (a class per sub-folder). What enters
 // the first trained layer is computed once and cached on disk in float16.
@@ -106,7 +106,7 @@ struct FinetuneRequest {
 
 // Throws Error, UsageError (layers out of range, classes the classifier does not know, no images).
 TrainingOutcome finetune(const FinetuneRequest& request, const TrainingObserver& observer = {},
-                         std::stop_token stop = {});
+                         const std::stop_token& stop = {});
 
 // Classification accuracy on an image folder.
 struct EvaluateRequest {
@@ -128,6 +128,6 @@ struct EvaluateOutcome {
 };
 // Throws Error, UsageError (sub-folders that match no class, all listed; a model without classifier).
 EvaluateOutcome evaluate(const EvaluateRequest& request, const TrainingObserver& observer = {},
-                         std::stop_token stop = {});
+                         const std::stop_token& stop = {});
 
 } // namespace hydrascope

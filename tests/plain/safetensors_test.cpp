@@ -1,8 +1,10 @@
 // The safetensors reader on good and on malformed files.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -79,7 +81,7 @@ TEST_F(Safetensors, RoundTripKeepsNamesShapesTypesBytesAndMetadata) {
   EXPECT_EQ(weight.shape, (std::vector<std::int64_t>{2, 3}));
   EXPECT_EQ(weight.type, ElementType::f32);
   ASSERT_EQ(weight.bytes.size(), sizeof numbers);
-  EXPECT_EQ(std::memcmp(weight.bytes.data(), numbers, sizeof numbers), 0);
+  EXPECT_TRUE(std::ranges::equal(weight.bytes, std::as_bytes(std::span(numbers))));
   EXPECT_EQ(read.tensors().at("a").type, ElementType::boolean);
   EXPECT_TRUE(read.tensors().at("empty").bytes.empty());
   EXPECT_TRUE(read.tensors().at("scalar").shape.empty());

@@ -16,6 +16,8 @@ namespace hydrascope::app::window_tests {
 Application& application();
 inline Editor& editor() { return application().editor(); }
 inline const Document& document() { return application().editor().document(); }
+// As it is now, to be compared with what it becomes.
+inline Document copy_of_document() { return document(); }
 inline const SideResults& results() { return application().coordinator().results(Side::a); }
 
 // Lets frames pass until every panel has what it asked for.

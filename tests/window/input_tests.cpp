@@ -48,7 +48,7 @@ void register_input_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "input", "bad_file_keeps_what_was_open")->TestFunc =
       [](ImGuiTestContext* context) {
         start_over(context);
-        const Document before = document();
+        const Document before = copy_of_document();
         const auto broken = scratch_file("broken.png");
         std::ofstream(broken, std::ios::binary) << "\x89PNG\r\n\x1a\n" << std::string(20, '\0');
         IM_CHECK(!open_path(editor(), broken));

@@ -38,7 +38,7 @@ void register_kernel_tests(ImGuiTestEngine* engine) {
 
   IM_REGISTER_TEST(engine, "kernels", "preset_slider_is_one_step")->TestFunc = [](ImGuiTestContext* context) {
     start_over(context);
-    const Document before = document();
+    const Document before = copy_of_document();
     context->SetRef("//###kernels");
     context->ItemDragWithDelta("##k", ImVec2(60, 0));
     settle(context);

@@ -41,7 +41,7 @@ void register_shell_tests(ImGuiTestEngine* engine) {
 
   IM_REGISTER_TEST(engine, "shell", "menu_undoes")->TestFunc = [](ImGuiTestContext* context) {
     start_over(context);
-    const Document before = document();
+    const Document before = copy_of_document();
     set_all_kernels(editor(), {.name = "elu", .parameters = {}});
     context->MenuClick("//##MainMenuBar/Edit/###edit.undo");
     context->Yield(2);
@@ -66,7 +66,7 @@ void register_shell_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "shell", "every_action_keeps_the_window_alive")->TestFunc =
       [](ImGuiTestContext* context) {
         start_over(context);
-        const Document before = document();
+        const Document before = copy_of_document();
         for (const Action& action : application().actions()) {
           // These leave the program or open the desktop's own dialogs.
           if (action.id == "file.quit" || action.id == "file.open" || action.id == "file.open_model")

@@ -46,7 +46,7 @@ void copy_model(const std::string& golden_model, const std::filesystem::path& to
 
 // The message of the exception of type E that `call` throws.
 template <typename E, typename F>
-std::string message_of(F&& call) {
+std::string message_of(const F& call) {
   try {
     call();
   } catch (const E& error) {

@@ -69,8 +69,8 @@ TEST(TextInput, GivesTheIdsAndTypesThatTransformersGives) {
     const auto metadata = SafetensorsFile::open(folder / file).metadata();
     const auto expected = read_tensors(folder / file);
     const auto written = nlohmann::json::parse(metadata.at("input"));
-    const auto text = written.at("text");
-    const auto pair = written.at("pair");
+    const auto& text = written.at("text");
+    const auto& pair = written.at("pair");
     std::optional<std::string> second;
     if (pair.is_string()) second = pair.get<std::string>();
     const ModelInput input = model->prepare_text(text.get<std::string>(), second);

@@ -14,7 +14,6 @@
 namespace hydrascope {
 namespace {
 
-using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using testing::toy_finetuning;

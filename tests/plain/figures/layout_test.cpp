@@ -30,7 +30,7 @@ HeatMapPanel panel_of(int side, const std::string& title) {
   HeatMapPanel panel;
   panel.title = title;
   panel.values.shape = {side, side};
-  panel.values.values.assign(static_cast<std::size_t>(side * side), 0.25f);
+  panel.values.values.assign(static_cast<std::size_t>(side) * static_cast<std::size_t>(side), 0.25f);
   panel.scale = {ColourMap::viridis, 0, 0.37, false, true, "attention weight"};
   for (int index = 0; index < side; ++index) {
     panel.x_ticks.push_back("token" + std::to_string(index));
