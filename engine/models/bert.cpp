@@ -141,9 +141,9 @@ private:
 
 } // namespace
 
-std::shared_ptr<const Model> make_bert(ModelConfig config, const std::filesystem::path& folder,
+std::shared_ptr<const Model> make_bert(const ModelConfig& config, const std::filesystem::path& folder,
                                        const Checkpoint& checkpoint) {
-  return std::make_shared<Bert>(std::move(config), folder, checkpoint);
+  return std::make_shared<Bert>(config, folder, checkpoint);
 }
 
 } // namespace hydrascope

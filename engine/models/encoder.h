@@ -75,9 +75,10 @@ private:
 // `encoder.layer.0 …` of every block and the shapes that the configuration gives them.
 void expect_layers(const ModelConfig& config, ExpectedParameters& expected);
 
-std::shared_ptr<const Model> make_vision_transformer(ModelConfig config, const std::filesystem::path& folder,
+std::shared_ptr<const Model> make_vision_transformer(const ModelConfig& config,
+                                                     const std::filesystem::path& folder,
                                                      const Checkpoint& checkpoint);
-std::shared_ptr<const Model> make_bert(ModelConfig config, const std::filesystem::path& folder,
+std::shared_ptr<const Model> make_bert(const ModelConfig& config, const std::filesystem::path& folder,
                                        const Checkpoint& checkpoint);
 
 } // namespace hydrascope

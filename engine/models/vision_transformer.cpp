@@ -175,9 +175,10 @@ private:
 
 } // namespace
 
-std::shared_ptr<const Model> make_vision_transformer(ModelConfig config, const std::filesystem::path& folder,
+std::shared_ptr<const Model> make_vision_transformer(const ModelConfig& config,
+                                                     const std::filesystem::path& folder,
                                                      const Checkpoint& checkpoint) {
-  return std::make_shared<VisionTransformer>(std::move(config), folder, checkpoint);
+  return std::make_shared<VisionTransformer>(config, folder, checkpoint);
 }
 
 } // namespace hydrascope
