@@ -9,16 +9,20 @@ if(NOT GTest_FOUND)
   return()
 endif()
 
+# Paths reach the tests through one source file: in every compile command they would spoil the compiler cache.
+set(_checkout "${CMAKE_SOURCE_DIR}/tests/support/checkout.cpp")
+set_source_files_properties("${_checkout}" PROPERTIES COMPILE_DEFINITIONS
+  "HYDRASCOPE_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\";HYDRASCOPE_DEPS_DIR=\"${HYDRASCOPE_DEPS}\";HYDRASCOPE_PROGRAM=\"${CMAKE_BINARY_DIR}/hydrascope\"")
+
 # hydrascope_test(NAME FOLDER LIBRARIES…): one executable out of tests/FOLDER, linked with GoogleTest.
 function(hydrascope_test name folder)
   hydrascope_sources(sources tests/${folder})
   if(NOT sources)
     return()
   endif()
-  add_executable(${name} ${sources})
+  add_executable(${name} ${sources} "${_checkout}")
   target_link_libraries(${name} PRIVATE ${ARGN} GTest::gmock GTest::gtest_main hydrascope_warnings)
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}")
-  target_compile_definitions(${name} PRIVATE HYDRASCOPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" HYDRASCOPE_DEPS_DIR="${HYDRASCOPE_DEPS}")
 endfunction()
 
 # hydrascope_shards(NAME COUNT): registers the executable's tests as COUNT shards that may run side by side.
@@ -55,7 +59,6 @@ endif()
 if(TARGET hydrascope)
   hydrascope_test(command_tests commands nlohmann_json::nlohmann_json fmt::fmt)
   if(TARGET command_tests)
-    target_compile_definitions(command_tests PRIVATE HYDRASCOPE_PROGRAM="$<TARGET_FILE:hydrascope>")
     add_dependencies(command_tests hydrascope)
   endif()
   hydrascope_shards(command_tests 2)
@@ -64,9 +67,8 @@ endif()
 # Drives the window with Dear ImGui Test Engine: on a virtual X display, and with EGL and no display at all.
 hydrascope_sources(_window_sources tests/window)
 if(_window_sources)
-  add_executable(window_tests ${_window_sources})
+  add_executable(window_tests ${_window_sources} "${_checkout}")
   target_link_libraries(window_tests PRIVATE hydrascope_app implot imgui_tested hydrascope_warnings)
-  target_compile_definitions(window_tests PRIVATE HYDRASCOPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" HYDRASCOPE_DEPS_DIR="${HYDRASCOPE_DEPS}")
   find_program(XVFB_RUN xvfb-run)
   if(XVFB_RUN)
     add_test(NAME window_tests_xvfb COMMAND ${XVFB_RUN} -a -s "-screen 0 1600x1000x24" $<TARGET_FILE:window_tests>)

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "app/commands/command.h"
 #include "engine/attention/attend.h"
@@ -16,6 +17,7 @@ struct AttendOptions {
   AttendRequest request;
   std::string rows;
   std::string grid;
+  bool json = false;
 };
 
 std::vector<std::int64_t> parse_rows(const std::string& text) {
@@ -48,7 +50,26 @@ void run(AttendOptions options) {
     options.request.rows = parse_rows(options.rows);
   }
   if (!options.grid.empty()) parse_grid(options.grid, options.request);
-  attend_file(options.request);
+  const AttendReport report = attend_file(options.request);
+  if (options.json) {
+    nlohmann::ordered_json document{{"kernel", options.request.kernel.text()},
+                                    {"path", report.path},
+                                    {"dtype", options.request.dtype},
+                                    {"seconds", report.seconds},
+                                    {"zero_denominators", report.zero_denominators}};
+    if (report.check) {
+      document["check"] = *report.check;
+      document["checked_rows"] = report.checked_rows;
+    }
+    fmt::print("{}\n", document.dump(2));
+    return;
+  }
+  fmt::print("{}: {}, {}, {:.3f} s\n", options.request.kernel.text(), report.path, options.request.dtype,
+             report.seconds);
+  if (report.check)
+    fmt::print("|weights × V − output| at most {:.2g} over {} rows\n", *report.check, report.checked_rows);
+  if (report.zero_denominators > 0)
+    fmt::print("{} rows are zero: their normaliser was 0\n", report.zero_denominators);
 }
 
 } // namespace
@@ -64,14 +85,24 @@ void add_attend_command(CLI::App& program) {
                    "kernel's parameters")
       ->required();
   command
-      ->add_option("--output", options->request.output,
-                   "safetensors to write: output (B,H,N,d), with --weights weights (B,H,R,N)")
+      ->add_option(
+          "--output", options->request.output,
+          "safetensors to write: output (B,H,N,d), with --weights weights (B,H,R,N), and performer's "
+          "omega where it was drawn")
       ->required();
   command->add_flag("--weights", options->request.weights, "write the explicit weights, too (up to 4 GiB)");
   command->add_option("--rows", options->rows, "query rows of the weights, as in 0,5 (default: all)");
   command->add_flag("--causal", options->request.causal, "each token attends to itself and those before it");
   command->add_option("--grid", options->grid,
                       "the tokens end in this grid of patches, as in 14x14 (default: text)");
+  command->add_option("--device", options->request.device, "auto, cpu, cuda or cuda:i")
+      ->capture_default_str();
+  command
+      ->add_option("--dtype", options->request.dtype,
+                   "q, k, v are rounded to it: float32, bfloat16 or float16")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "one JSON document on standard output");
   command->callback([options] { run(*options); });
 }
 

@@ -1,17 +1,22 @@
 #include "engine/attention/attend.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <span>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/any.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/tensor.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/attention/cuda_plugin.h"
 #include "engine/attention/kernel.h"
 #include "engine/attention/tokens.h"
 #include "engine/plain/error.h"
@@ -22,7 +27,7 @@ namespace {
 
 constexpr double largest_weights = 4.0 * 1024 * 1024 * 1024; // bytes
 
-// A copy of the file's tensor: the mapping ends with this function, and files need not be aligned.
+// The file's tensor where it lies, valid as long as `file`; a copy where the file does not align it.
 at::Tensor read_tensor(const SafetensorsFile& file, const std::string& name, const TensorView& view) {
   at::ScalarType type = at::kFloat;
   if (view.type == ElementType::u8)
@@ -32,7 +37,11 @@ at::Tensor read_tensor(const SafetensorsFile& file, const std::string& name, con
   else if (view.type != ElementType::f32)
     throw Error(file.path().string(), fmt::format("\"{}\" is {}", name, element_name(view.type)),
                 "store it as F32");
-  at::Tensor tensor = at::empty(view.shape, at::TensorOptions().dtype(type));
+  const auto options = at::TensorOptions().dtype(type);
+  const auto address = reinterpret_cast<std::uintptr_t>(view.bytes.data());
+  if (address % alignof(float) == 0) // nothing writes to an input
+    return at::from_blob(const_cast<std::byte*>(view.bytes.data()), view.shape, options);
+  at::Tensor tensor = at::empty(view.shape, options);
   std::ranges::copy(view.bytes, static_cast<std::byte*>(tensor.data_ptr()));
   return tensor;
 }
@@ -118,36 +127,97 @@ TensorView view_of(const at::Tensor& tensor) {
       .bytes = std::as_bytes(std::span(tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())))};
 }
 
-void attend(const AttendRequest& request) {
+// Numbers that are not there would spread over the whole output without a word.
+void check_finite(const SafetensorsFile& file, const std::string& name, const at::Tensor& x,
+                  const at::Tensor& mask) {
+  const at::Tensor real = mask.defined() && x.dim() == 4 ? mask.unsqueeze(1).unsqueeze(-1) : at::Tensor();
+  // A part at a time: the answer must not take as much memory as the tensor.
+  for (const TokenBlock& block : token_blocks(x.size(0), x.numel() / std::max<std::int64_t>(1, x.size(0)))) {
+    at::Tensor bad = x.slice(0, block.first, block.last).isnan();
+    if (real.defined()) bad = bad.logical_and(real.slice(0, block.first, block.last));
+    if (bad.any().item<bool>())
+      throw Error(file.path().string(), fmt::format("\"{}\" holds NaN", name),
+                  "mask the token, or see where its numbers come from");
+  }
+}
+
+at::Device device_of(const std::string& text) {
+  if (text == "auto" || text == "cpu") return at::kCPU;
+  const CudaStatus& cuda = cuda_status();
+  if (!cuda.available)
+    throw Error("--device " + text, "there is no CUDA here: " + cuda.reason, "use --device cpu");
+  try {
+    return at::Device(text);
+  } catch (const c10::Error&) {
+    throw UsageError("--device", fmt::format("there is no device \"{}\"", text),
+                     "write auto, cpu, cuda or cuda:i");
+  }
+}
+
+at::ScalarType type_of(const std::string& text) {
+  if (text == "bfloat16") return at::kBFloat16;
+  return text == "float16" ? at::kHalf : at::kFloat;
+}
+
+// What came of the operation, before it is written.
+struct Results {
+  AttendReport report;
+  std::map<std::string, at::Tensor> tensors;
+};
+
+Results attend(const AttendRequest& request, const SafetensorsFile& file) {
   const at::NoGradGuard no_gradients;
   const std::unique_ptr<Kernel> kernel = make_kernel(request.kernel);
-  const SafetensorsFile file = SafetensorsFile::open(request.input);
   AttentionInput input = read_input(file, request);
   check_input(input);
   set_layout(input, request);
-  const AttentionShape shape = shape_of(input);
+  const at::Device device = device_of(request.device);
+  const at::ScalarType type = type_of(request.dtype);
+  AttentionShape shape = shape_of(input);
+  shape.dtype = type;
+  shape.device = device.type();
   if (const Support support = kernel->supports(shape); !support.ok)
     throw UsageError(request.kernel.text(), support.reason, "choose another kernel or other parameters");
   check_rows(request, shape.tokens);
   if (request.weights) check_weights_size(*kernel, shape, request);
 
-  const KernelParameters parameters = read_parameters(file);
-  const at::Tensor output = kernel->run(input, parameters).out.contiguous();
-  std::map<std::string, TensorView> results{{"output", view_of(output)}};
-  at::Tensor weights;
-  if (request.weights) {
-    const at::Tensor rows = request.rows.empty() ? at::Tensor() : at::tensor(request.rows);
-    weights = kernel->weights(input, parameters, rows).contiguous();
-    results.emplace("weights", view_of(weights));
-  }
-  write_safetensors(request.output, results, {{"kernel", request.kernel.text()}});
+  KernelParameters parameters = read_parameters(file);
+  for (const auto& [name, x] : {std::pair{"q", &input.q}, {"k", &input.k}, {"v", &input.v}})
+    check_finite(file, name, *x, input.mask);
+  for (const auto& [name, x] : parameters) check_finite(file, name, x, {});
+  Results results;
+  const KernelParameters starting = kernel->initial_parameters(shape.heads, shape.head_width);
+  for (const std::string& name : kernel->fixed_parameters())
+    if (parameters.try_emplace(name, starting.at(name)).second) results.tensors[name] = starting.at(name);
+  for (at::Tensor* x : {&input.q, &input.k, &input.v, &input.layer_input})
+    if (x->defined()) *x = x->to(device, type);
+  if (input.mask.defined()) input.mask = input.mask.to(device);
+
+  const auto start = std::chrono::steady_clock::now();
+  const AttentionOutput output = kernel->run(input, parameters);
+  at::Tensor finished = kernel->finish(output.out, input.mask, parameters);
+  results.tensors["output"] = finished.to(at::kCPU, at::kFloat).contiguous();
+  results.report.path = output.path;
+  results.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  results.report.zero_denominators = output.zero_denominators;
+  if (!request.weights) return results;
+  const at::Tensor rows = request.rows.empty() ? at::Tensor() : at::tensor(request.rows).to(device);
+  results.tensors["weights"] = kernel->weights(input, parameters, rows).to(at::kCPU, at::kFloat).contiguous();
+  results.report.check = kernel->weights_check(input, parameters, rows);
+  results.report.checked_rows = results.tensors["weights"].size(2);
+  return results;
 }
 
 } // namespace
 
-void attend_file(const AttendRequest& request) {
+AttendReport attend_file(const AttendRequest& request) {
   try {
-    attend(request);
+    const SafetensorsFile file = SafetensorsFile::open(request.input);
+    const Results results = attend(request, file);
+    std::map<std::string, TensorView> views;
+    for (const auto& [name, tensor] : results.tensors) views.emplace(name, view_of(tensor));
+    write_safetensors(request.output, views, {{"kernel", request.kernel.text()}});
+    return results.report;
   } catch (const c10::Error& error) {
     // Shapes are checked above; what is left is memory and LibTorch's own limits.
     throw Error(request.input.string(),

@@ -1,13 +1,19 @@
-// Hydra attention (Bolya et al. 2022, Eq. 10): as many heads as features, out = φ(Q) ⊙ Σ_t φ(K)_t ⊙ V_t.
+// Hydra attention (Bolya et al. 2022, Eq. 10): as many heads as features, out = φ_Q(Q) ⊙ Σ_t φ_K(K)_t ⊙ V_t.
 #pragma once
 
 #include "engine/attention/registry.h"
 
 namespace hydrascope {
 
-// φ of D-wide rows: x (B,N,D) in its compute type with masked rows 0, mask (B,N) bool or undefined → (B,N,D)
-// with masked rows 0.
-using RowMap = at::Tensor (*)(const at::Tensor& x, const at::Tensor& mask);
+// φ of D-wide rows, each by itself: x (B,N,D) → (B,N,D), in x's type.
+using RowMap = at::Tensor (*)(const at::Tensor& x);
+
+// What φ does over tokens, besides.
+enum class OverTokens {
+  nothing,
+  mean,    // φ_Q and φ_K are divided by √T, T the number of real tokens
+  softmax, // φ_K is a softmax over the real tokens, feature by feature
+};
 
 // Does the whole operation without autograd where it can, e.g. by a fused loop: false where it cannot. Its
 // decision depends on the shape alone; mask may be undefined; out (B,H,N,d) is what it returns.
@@ -19,6 +25,9 @@ struct HydraFusedPath {
 struct HydraMaps {
   RowMap query;
   RowMap key;
+  OverTokens over_tokens = OverTokens::nothing;
+  bool query_is_layer_input = false; // Q is the attention module's own input (PolyNL, Eq. 13)
+  bool layer_norm = false;           // over D, before W_o
   std::vector<HydraFusedPath> fused = {};
 };
 

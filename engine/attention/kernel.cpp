@@ -40,7 +40,23 @@ const KernelInfo& Kernel::info() const { return kernel_info(spec_.name); }
 
 std::int64_t Kernel::weight_heads(const AttentionShape& shape) const { return shape.heads; }
 
-KernelParameters Kernel::initial_parameters(std::int64_t, std::int64_t) const { return {}; }
+KernelParameters Kernel::initial_parameters(std::int64_t, std::int64_t, int) const { return {}; }
+
+at::Tensor Kernel::finish(const at::Tensor& out, const at::Tensor&, const KernelParameters&) const {
+  return out;
+}
+
+std::optional<GlobalVector> Kernel::global_vector(const AttentionInput&, const KernelParameters&,
+                                                  const at::Tensor&) const {
+  return std::nullopt;
+}
+
+void Kernel::require_support(const AttentionInput& input) const {
+  check_input(input);
+  const Support support = supports(shape_of(input));
+  if (!support.ok)
+    throw UsageError(spec().text(), support.reason, "choose another kernel or other parameters");
+}
 
 at::Tensor Kernel::contributions(const AttentionInput& input, const KernelParameters& parameters,
                                  std::optional<std::int64_t> query, const at::Tensor& g) const {

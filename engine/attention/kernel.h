@@ -65,9 +65,15 @@ struct Plan {
 using KernelParameters = std::map<std::string, at::Tensor>;
 
 struct AttentionOutput {
-  at::Tensor out;                     // (B,H,N,d); rows of masked queries are 0
+  at::Tensor out;                     // (B,H,N,d), before finish(); rows of masked queries are 0
   std::string path;                   // which path really ran
   std::int64_t zero_denominators = 0; // rows set to zero because their normaliser was 0
+};
+
+// What a Hydra kernel forms instead of a weight matrix (Hydra paper, section 3.4).
+struct GlobalVector {
+  at::Tensor vector; // (B,D), Σ_t φ(K)_t ⊙ V_t
+  at::Tensor gate;   // (B,R,D), φ(Q) of the query rows asked for: out_c = gate_c ⊙ vector
 };
 
 struct Cost {
@@ -89,12 +95,21 @@ public:
   // h, the number of heads of weights(): the kernel's own (`heads=`), by default the model's.
   virtual std::int64_t weight_heads(const AttentionShape& shape) const;
 
-  // Starting values of the trainable parameters (empty if it has none). float32, CPU.
-  virtual KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width) const;
+  // Starting values of the trainable parameters (empty if it has none), and the random numbers that a kernel
+  // is defined by (Performer's ω; see fixed_parameters). Each layer draws its own. float32, CPU.
+  virtual KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width,
+                                              int layer = 0) const;
+  // The names among initial_parameters() that training leaves as they are.
+  virtual std::vector<std::string> fixed_parameters() const { return {}; }
 
   // The output by the fast path, in the kernel's stated complexity. Differentiable in q, k, v and parameters
   // when gradients are enabled. Throws UsageError with the plan's reason if unsupported.
   virtual AttentionOutput run(const AttentionInput& input, const KernelParameters& parameters) const = 0;
+
+  // What the kernel puts between its output and W_o: out (B,H,N,d) → (B,H,N,d), rows of masked queries 0. The
+  // LayerNorm of Hydra's `-ln` variants; out itself for all others.
+  virtual at::Tensor finish(const at::Tensor& out, const at::Tensor& mask,
+                            const KernelParameters& parameters) const;
 
   // Explicit weights (B,h,R,N) of the query rows asked for, computed on demand in float32; h is the kernel's
   // own number of heads (float64 where q is). Masked keys and masked queries have weight 0. For Hydra:
@@ -114,10 +129,18 @@ public:
   virtual double weights_check(const AttentionInput& input, const KernelParameters& parameters,
                                const at::Tensor& rows) const;
 
+  // nullopt for every kernel but Hydra's. `rows` as in weights(). Throws UsageError where attention is
+  // causal: there every query has a vector of its own.
+  virtual std::optional<GlobalVector> global_vector(const AttentionInput& input,
+                                                    const KernelParameters& parameters,
+                                                    const at::Tensor& rows) const;
+
   virtual Cost cost(const AttentionShape& shape) const = 0;
 
 protected:
   explicit Kernel(KernelSpec spec) : spec_(std::move(spec)) {}
+  // Checks the input's shapes and throws UsageError with the plan's reason where it is not supported.
+  void require_support(const AttentionInput& input) const;
 
 private:
   KernelSpec spec_;

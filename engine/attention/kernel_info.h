@@ -25,6 +25,7 @@ struct KernelInfo {
   bool map_bounded = false;            // φ is bounded
   bool map_signed = false;             // φ takes negative values
   bool map_linear = false;             // φ is linear in x
+  bool uses_query_projection = true;   // false: W_q is not computed (poly-nl)
   std::vector<std::string> parameters; // names accepted after the colon ("heads", "seed", …)
   std::vector<std::string> devices;    // "cpu", "cuda"
 };

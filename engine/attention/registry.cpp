@@ -3,15 +3,31 @@
 #include <algorithm>
 
 // The kernels in the order in which people see them: one line each, defined in the file of its family.
-#define HYDRASCOPE_KERNELS(KERNEL) \
-  KERNEL(softmax_kernel)           \
-  KERNEL(sdpa_kernel)              \
-  KERNEL(hydra_cosine_kernel)      \
-  KERNEL(elu_kernel)               \
-  KERNEL(relu_kernel)              \
-  KERNEL(exp_t1_kernel)            \
-  KERNEL(exp_t2_kernel)            \
-  KERNEL(hedgehog_kernel)          \
+#define HYDRASCOPE_KERNELS(KERNEL)     \
+  KERNEL(softmax_kernel)               \
+  KERNEL(sdpa_kernel)                  \
+  KERNEL(local_window_kernel)          \
+  KERNEL(linear_cosine_kernel)         \
+  KERNEL(hydra_cosine_kernel)          \
+  KERNEL(hydra_tanh_l2_kernel)         \
+  KERNEL(hydra_mean_kernel)            \
+  KERNEL(hydra_cosine_ln_kernel)       \
+  KERNEL(hydra_tanh_l2_ln_kernel)      \
+  KERNEL(hydra_tanh_softmax_kernel)    \
+  KERNEL(hydra_sigmoid_softmax_kernel) \
+  KERNEL(hydra_l1_kernel)              \
+  KERNEL(poly_nl_kernel)               \
+  KERNEL(elu_kernel)                   \
+  KERNEL(relu_kernel)                  \
+  KERNEL(t2r_kernel)                   \
+  KERNEL(t2r_hh_kernel)                \
+  KERNEL(performer_kernel)             \
+  KERNEL(cosformer_kernel)             \
+  KERNEL(exp_t1_kernel)                \
+  KERNEL(exp_t2_kernel)                \
+  KERNEL(taylor_kernel)                \
+  KERNEL(hedgehog_kernel)              \
+  KERNEL(hedgehog_softmax_kernel)      \
   KERNEL(hedgehog_untrained_kernel)
 
 namespace hydrascope {

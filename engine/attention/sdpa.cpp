@@ -3,7 +3,6 @@
 #include <ATen/ops/_fused_sdp_choice.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
-#include "engine/attention/registry.h"
 #include "engine/attention/softmax_weights.h"
 #include "engine/attention/tokens.h"
 
@@ -25,7 +24,9 @@ class Sdpa final : public SoftmaxFamily {
 public:
   explicit Sdpa(KernelSpec kernel_spec) : SoftmaxFamily(std::move(kernel_spec)) {}
 
-  Plan plan(const AttentionShape& shape) const override { return {heads_support(shape), "LibTorch sdpa"}; }
+  Plan plan(const AttentionShape& shape) const override {
+    return {SoftmaxFamily::plan(shape).support, "LibTorch sdpa"};
+  }
 
   AttentionOutput run(const AttentionInput& input, const KernelParameters&) const override {
     require_support(input);
@@ -47,18 +48,9 @@ public:
 } // namespace
 
 RegistryEntry sdpa_kernel() {
-  KernelInfo info;
-  info.name = "sdpa";
-  info.family = "softmax";
-  info.definition = "softmax by LibTorch's fused scaled_dot_product_attention";
-  info.complexity = "O(N² D)";
-  info.feature_width = "—";
-  info.source = "Vaswani et al. (2017), Eq. 1";
-  info.normalised = true;
-  info.weights_positive = true;
+  KernelInfo info = softmax_info("sdpa", "softmax by LibTorch's fused scaled_dot_product_attention");
   info.exact_softmax = true;
   info.parameters = {"heads"};
-  info.devices = {"cpu", "cuda"};
   return {info, {}, [](const KernelSpec& spec) { return std::make_unique<Sdpa>(spec); }};
 }
 

@@ -3,41 +3,21 @@
 #include <cmath>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/_softmax.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/matmul.h>
 
-#include "engine/attention/registry.h"
 #include "engine/attention/softmax_weights.h"
 #include "engine/attention/tokens.h"
 
 namespace hydrascope {
 namespace {
 
-// out of some query rows, all scores of which fit memory. q is scaled already. Overwrites the scores in
-// place.
-at::Tensor attend_rows(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                       const at::Tensor& allowed) {
-  at::Tensor scores = at::matmul(q, k.transpose(2, 3));
-  if (allowed.defined()) scores.masked_fill_(allowed.logical_not(), -INFINITY);
-  at::_softmax_out(scores, scores, -1, false);
-  return at::matmul(scores.to(v.scalar_type()), v);
-}
-
 class Softmax final : public SoftmaxFamily {
 public:
   explicit Softmax(KernelSpec kernel_spec) : SoftmaxFamily(std::move(kernel_spec)) {}
 
-  Plan plan(const AttentionShape& shape) const override { return {heads_support(shape), "composed"}; }
-
-  AttentionOutput run(const AttentionInput& input, const KernelParameters& parameters) const override {
-    if (needs_gradient(input)) {
-      const at::Tensor w = weights(input, parameters, {});
-      const at::Tensor v = resplit(select_tokens(input.v, real_mask(input)), w.size(1));
-      const at::Tensor out = at::matmul(w.to(v.scalar_type()), v);
-      return {.out = resplit(out, input.q.size(1)), .path = "composed"};
-    }
+  AttentionOutput run(const AttentionInput& input, const KernelParameters&) const override {
+    if (needs_gradient(input)) return run_through_weights(input);
     return {.out = run_in_tiles(input), .path = "composed"};
   }
 
@@ -79,18 +59,10 @@ private:
 } // namespace
 
 RegistryEntry softmax_kernel() {
-  KernelInfo info;
-  info.name = "softmax";
-  info.family = "softmax";
-  info.definition = "A = softmax(q kᵀ/√d), out = A v";
-  info.complexity = "O(N² D)";
-  info.feature_width = "—";
-  info.source = "Vaswani et al. (2017), Eq. 1";
-  info.normalised = true;
-  info.weights_positive = true;
+  KernelInfo info = softmax_info("softmax", "A = softmax(q kᵀ/√d), out = A v");
   info.exact_softmax = true;
   info.parameters = {"heads"};
-  info.devices = {"cpu", "cuda"};
+  info.published = "58.8 Matthews (CoLA, BERT-base)";
   return {info, {}, [](const KernelSpec& spec) { return std::make_unique<Softmax>(spec); }};
 }
 

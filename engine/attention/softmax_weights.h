@@ -1,15 +1,16 @@
-// What `softmax` and `sdpa` share: explicit weights, the heads= parameter, cost.
+// What `softmax`, `sdpa` and `local-window` share: explicit weights, the heads= parameter, cost.
 #pragma once
 
 #include <optional>
 
-#include "engine/attention/kernel.h"
+#include "engine/attention/registry.h"
 
 namespace hydrascope {
 
 // A kernel of the softmax family: A = softmax(q kᵀ/√d) over any split of the D features into heads.
 class SoftmaxFamily : public Kernel {
 public:
+  Plan plan(const AttentionShape& shape) const override;
   std::int64_t weight_heads(const AttentionShape& shape) const override;
   at::Tensor weights(const AttentionInput& input, const KernelParameters& parameters,
                      const at::Tensor& rows) const override;
@@ -17,10 +18,12 @@ public:
 
 protected:
   explicit SoftmaxFamily(KernelSpec spec);
-  // Whether D can be cut into the heads asked for.
-  Support heads_support(const AttentionShape& shape) const;
-  // Throws UsageError with the plan's reason.
-  void require_support(const AttentionInput& input) const;
+
+  // Which keys the queries `rows` (R) int64 may look at, as allowed_keys(); `mask` is the real mask.
+  virtual at::Tensor allowed(const AttentionInput& input, const at::Tensor& mask,
+                             const at::Tensor& rows) const;
+  // Output by way of the explicit weights of all rows, for the sake of a gradient.
+  AttentionOutput run_through_weights(const AttentionInput& input) const;
 
 private:
   std::optional<std::int64_t> heads_;
@@ -30,5 +33,13 @@ private:
 // least one such key, real or not, so that no row of a softmax is empty: rows of masked queries are cleared
 // afterwards.
 at::Tensor allowed_keys(const at::Tensor& mask, bool causal, const at::Tensor& rows, std::int64_t tokens);
+
+// out of some query rows, all scores of which fit memory: q (B,H,R,d) scaled already, k, v (B,H,N,d),
+// `allowed` as above. Overwrites the scores in place.
+at::Tensor attend_rows(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                       const at::Tensor& allowed);
+
+// What is known of every kernel of the family.
+KernelInfo softmax_info(const char* name, const char* definition);
 
 } // namespace hydrascope

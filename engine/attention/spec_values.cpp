@@ -44,6 +44,23 @@ std::optional<std::int64_t> positive_parameter(const KernelSpec& spec, std::stri
   return *value;
 }
 
+std::uint64_t seed_parameter(const KernelSpec& spec) {
+  const auto found = spec.parameters.find("seed");
+  if (found == spec.parameters.end()) return 0;
+  std::uint64_t value = 0;
+  const char* const end = found->second.data() + found->second.size();
+  const auto [stop, failure] = std::from_chars(found->second.data(), end, value);
+  if (failure != std::errc() || stop != end)
+    throw UsageError(spec.text(), fmt::format("seed is \"{}\", not a whole number", found->second),
+                     fmt::format("write {}:seed=n", spec.name));
+  return value;
+}
+
+std::uint64_t layer_seed(std::uint64_t seed, int layer) {
+  constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15ULL; // spreads neighbouring layers over all seeds
+  return seed + golden_ratio * static_cast<std::uint64_t>(layer);
+}
+
 bool flag_parameter(const KernelSpec& spec, std::string_view key, bool otherwise) {
   const auto found = spec.parameters.find(std::string(key));
   if (found == spec.parameters.end()) return otherwise;

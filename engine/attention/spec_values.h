@@ -19,6 +19,10 @@ std::optional<int> whole_number(std::string_view text);
 
 // A kernel's parameter as a number of at least 1; nullopt if not given. Throws UsageError.
 std::optional<std::int64_t> positive_parameter(const KernelSpec& spec, std::string_view key);
+// A kernel's `seed=`, 0 if not given. Throws UsageError.
+std::uint64_t seed_parameter(const KernelSpec& spec);
+// What a layer draws with: every layer its own numbers, layer 0 the seed's own.
+std::uint64_t layer_seed(std::uint64_t seed, int layer);
 // A kernel's parameter 0 or 1. Throws UsageError.
 bool flag_parameter(const KernelSpec& spec, std::string_view key, bool otherwise);
 

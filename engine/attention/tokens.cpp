@@ -1,5 +1,7 @@
 #include "engine/attention/tokens.h"
 
+#include <algorithm>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/all.h>
@@ -43,9 +45,13 @@ at::ScalarType compute_type(at::ScalarType type) {
   return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
 }
 
-bool needs_gradient(const AttentionInput& input) {
-  return at::GradMode::is_enabled() &&
-         (input.q.requires_grad() || input.k.requires_grad() || input.v.requires_grad());
+bool needs_gradient(const AttentionInput& input, const KernelParameters& parameters) {
+  if (!at::GradMode::is_enabled()) return false;
+  return input.q.requires_grad() || input.k.requires_grad() || input.v.requires_grad() ||
+         (input.layer_input.defined() && input.layer_input.requires_grad()) ||
+         std::ranges::any_of(parameters, [](const auto& parameter) {
+           return parameter.second.defined() && parameter.second.requires_grad();
+         });
 }
 
 at::Tensor real_mask(const AttentionInput& input) {
@@ -59,6 +65,21 @@ RealTokens real_tokens(const AttentionInput& input) {
   const at::Tensor mask = real_mask(input);
   const auto prepared = [&](const at::Tensor& x) { return select_tokens(x.to(type), mask); };
   return {prepared(input.q), prepared(input.k), prepared(input.v), mask};
+}
+
+std::vector<TokenBlock> token_blocks(std::int64_t tokens, std::int64_t entries) {
+  constexpr std::int64_t block_entries = 4 << 20, smallest = 64;
+  const std::int64_t step = std::max(smallest, block_entries / std::max<std::int64_t>(1, entries));
+  std::vector<TokenBlock> blocks;
+  for (std::int64_t first = 0; first < tokens; first += step)
+    blocks.push_back({first, std::min(tokens, first + step)});
+  return blocks;
+}
+
+Support heads_support(std::optional<std::int64_t> heads, const AttentionShape& shape) {
+  const std::int64_t width = shape.heads * shape.head_width;
+  if (!heads || width % *heads == 0) return {};
+  return {.ok = false, .reason = fmt::format("heads={} does not divide the model width {}", *heads, width)};
 }
 
 at::Tensor select_tokens(const at::Tensor& x, const at::Tensor& mask) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "engine/attention/kernel.h"
 
@@ -22,11 +24,24 @@ struct RealTokens {
 };
 RealTokens real_tokens(const AttentionInput& input);
 
-// Whether gradients of q, k or v are wanted: then nothing may be overwritten, and fused paths are out.
-bool needs_gradient(const AttentionInput& input);
+// Whether gradients of q, k, v or a parameter are wanted: then nothing may be overwritten, and fused paths
+// are out.
+bool needs_gradient(const AttentionInput& input, const KernelParameters& parameters = {});
 
 // The mask as bool, undefined where every token is real.
 at::Tensor real_mask(const AttentionInput& input);
+
+// The tokens [first, last) of one step of a loop over all tokens.
+struct TokenBlock {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+// Cuts 0 … tokens − 1 into blocks of about 16 MiB, where a token takes `entries` float32 numbers: what is
+// made of a block's tokens then stays small however many there are.
+std::vector<TokenBlock> token_blocks(std::int64_t tokens, std::int64_t entries);
+
+// Whether the D features can be cut into the `heads=` asked for (nullopt: the model's own).
+Support heads_support(std::optional<std::int64_t> heads, const AttentionShape& shape);
 
 // x with masked tokens replaced by 0: x (B,H,N,w) and mask (B,N); unchanged if the mask is undefined.
 at::Tensor select_tokens(const at::Tensor& x, const at::Tensor& mask);

@@ -138,7 +138,8 @@ at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& cont
     tap->path = output.path;
     tap->zero_denominators = output.zero_denominators;
   }
-  return output_(output.out.transpose(1, 2).reshape({batch, tokens, width}));
+  const at::Tensor finished = context.kernel.finish(output.out, context.mask, context.kernel_parameters);
+  return output_(finished.transpose(1, 2).reshape({batch, tokens, width}));
 }
 
 at::Tensor EncoderLayer::mlp(const at::Tensor& x) const {

@@ -44,7 +44,8 @@ struct ModelInput {
 // What one block's attention took and gave; filled only where a caller passes one.
 struct AttentionTap {
   AttentionInput input; // q, k, v, layer_input, mask, layout
-  at::Tensor out;       // (B,H,N,d); the autograd node at which g is taken when gradients are enabled
+  at::Tensor out;       // (B,H,N,d), before the kernel's finish(); a leaf or node of the graph, at which g is
+                        // taken, when gradients are enabled
   std::string path;
   double seconds = 0; // the block's wall time
   std::int64_t zero_denominators = 0;

@@ -79,7 +79,12 @@ LayerFacts layer_facts(const FactKinds& kinds, const AttentionInput& input, cons
   }
   if (kinds.change) {
     const at::Tensor reference = softmax->run(input, {}).out;
-    const at::Tensor out = is_softmax ? reference : kernel.kernel->run(input, kernel.parameters).out;
+    // As W_o receives it.
+    const auto finished = [&] {
+      return kernel.kernel->finish(kernel.kernel->run(input, kernel.parameters).out, input.mask,
+                                   kernel.parameters);
+    };
+    const at::Tensor out = is_softmax ? reference : finished();
     facts.change = to_array(output_change(reference, out)).values;
   }
   return facts;

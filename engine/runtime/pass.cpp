@@ -78,7 +78,7 @@ LayerKernel layer_kernel(const Model& model, int layer, const KernelSpec& spec) 
   made.own_parameters = !made.parameters.empty();
   if (!made.own_parameters) {
     const ModelInfo& info = model.info();
-    made.parameters = made.kernel->initial_parameters(info.heads, info.width / info.heads);
+    made.parameters = made.kernel->initial_parameters(info.heads, info.width / info.heads, layer);
   }
   return made;
 }

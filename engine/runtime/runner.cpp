@@ -6,8 +6,12 @@
 #include <utility>
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/all.h>
+#include <ATen/ops/isfinite.h>
 #include <c10/util/Exception.h>
+#include <fmt/format.h>
 
 #include "engine/attention/cuda_plugin.h"
 #include "engine/inspect/focus.h"
@@ -89,14 +93,27 @@ private:
     if (progress_) progress_(std::min(done_, total_), total_);
   }
 
+  // Looked for only once something is wrong: to read all weights before every run would take as long as one.
+  [[noreturn]] static void blame_parameters(const Model& model, const std::filesystem::path& folder) {
+    for (const std::string& name : model.parameter_names())
+      if (!at::isfinite(model.parameter(name)).all().item<bool>())
+        throw BrokenFile(folder.string(), fmt::format("\"{}\" holds NaN or infinity", name),
+                         "get the model (or the adapter over it) again");
+    throw Error(folder.string(), "the hidden states are no longer finite although all weights are",
+                "try --dtype float32 or other kernels");
+  }
+
   PassOutcome pass_through(PlannedPass& planned) {
     take_known_facts(planned.readings, facts_);
-    return run_pass(
+    PassOutcome outcome = run_pass(
         planned.pass, cache_, stop_,
         [&](int layer, const AttentionTap& tap) {
           read_layer(planned.readings, facts_, planned.pass, layer, tap);
         },
         [this] { block_done(); });
+    if (outcome.output.defined() && !at::isfinite(outcome.output).all().item<bool>())
+      blame_parameters(*planned.pass.model.model, request_.model_folder);
+    return outcome;
   }
 
   void describe(RunResult& result) const {

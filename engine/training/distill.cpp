@@ -83,7 +83,8 @@ public:
     split();
     for (int layer = 0; layer < prepared_.model->info().layers; ++layer) {
       const auto& info = prepared_.model->info();
-      for (const auto& [name, value] : kernel_->initial_parameters(info.heads, info.width / info.heads))
+      for (const auto& [name, value] :
+           kernel_->initial_parameters(info.heads, info.width / info.heads, layer))
         leaves_[kernel_parameter_name(layer, *kernel_, name)] =
             value.detach().to(at::kFloat).clone().requires_grad_(true);
     }

@@ -54,7 +54,7 @@ KernelParameters layer_parameters(const Model& model, const int layer, const Ker
   KernelParameters parameters = model.kernel_parameters(layer, kernel.spec());
   if (!parameters.empty()) return parameters;
   const auto& info = model.info();
-  return kernel.initial_parameters(info.heads, info.width / info.heads);
+  return kernel.initial_parameters(info.heads, info.width / info.heads, layer);
 }
 
 std::vector<std::unique_ptr<Kernel>> make_kernels(const Schedule& schedule) {

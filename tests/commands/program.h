@@ -12,11 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/checkout.h"
+
 namespace hydrascope::test {
 
 namespace fs = std::filesystem;
 
-inline const std::string picture = HYDRASCOPE_DEPS_DIR "/examples/chelsea.png";
+inline const std::string picture = (deps_folder() / "examples/chelsea.png").string();
 
 inline std::string bytes_of(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -45,7 +47,7 @@ protected:
   Outcome hydrascope(const std::string& arguments) const {
     const std::string errors = at("errors.txt");
     const int status = std::system(
-        ("'" HYDRASCOPE_PROGRAM "' " + arguments + " >" + at("output.txt") + " 2>" + errors).c_str());
+        ("'" + program().string() + "' " + arguments + " >" + at("output.txt") + " 2>" + errors).c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(at("output.txt")), bytes_of(errors)};
   }
 

@@ -58,8 +58,8 @@ TEST_F(RunCommand, BadRequestsAreOneLineWithTheirStatus) {
   expect_error("run --text hello --kernel hedgeog", 2, "hedgehog");
   expect_error("run --text hello --layers 0-9=elu", 2, "0 to 5");
   expect_error("run --image missing.png", 1, "missing.png");
-  expect_error("run --image " HYDRASCOPE_SOURCE_DIR "/LICENSE", 1, "picture");
-  expect_error("run --text hello --model " HYDRASCOPE_SOURCE_DIR, 1, "config.json");
+  expect_error("run --image " + (source_folder() / "LICENSE").string(), 1, "picture");
+  expect_error("run --text hello --model " + source_folder().string(), 1, "config.json");
   expect_error("run --text hello --output " + at("x.safetensors") + " --tensors nonsense", 2, "nonsense");
   EXPECT_FALSE(fs::exists(at("x.safetensors")));
   expect_error("run --text hello --no-such-option", 2, "no-such-option");
@@ -69,8 +69,8 @@ TEST_F(RunCommand, TruncatedWeightsAreRefusedByName) {
   const fs::path folder = at("model");
   fs::create_directories(folder);
   for (const std::string name : {"config.json", "vocab.txt", "tokenizer.json"})
-    fs::copy_file(HYDRASCOPE_DEPS_DIR "/models/minilm/" + name, folder / name);
-  const std::string whole = bytes_of(HYDRASCOPE_DEPS_DIR "/models/minilm/model.safetensors");
+    fs::copy_file(deps_folder() / "models/minilm" / name, folder / name);
+  const std::string whole = bytes_of(deps_folder() / "models/minilm/model.safetensors");
   std::ofstream(folder / "model.safetensors", std::ios::binary) << whole.substr(0, 1'000'000);
   expect_error("run --text hello --model " + folder.string(), 1, "model.safetensors");
 }

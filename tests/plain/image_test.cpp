@@ -12,12 +12,13 @@
 #include "engine/plain/paths.h"
 #include "engine/plain/resample.h"
 #include "engine/plain/safetensors.h"
+#include "tests/support/checkout.h"
 
 namespace hydrascope {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path images = fs::path(HYDRASCOPE_SOURCE_DIR) / "tests" / "golden" / "images";
+const fs::path images = test::source_folder() / "tests" / "golden" / "images";
 
 std::vector<std::uint8_t> bytes_of(const TensorView& view) {
   std::vector<std::uint8_t> bytes;

@@ -6,6 +6,7 @@
 
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
+#include "tests/support/checkout.h"
 
 namespace hydrascope {
 namespace {
@@ -35,9 +36,9 @@ private:
 };
 
 TEST(Paths, HomeVariableNamesTheCheckout) {
-  const Variable home("HYDRASCOPE_HOME", HYDRASCOPE_SOURCE_DIR);
-  EXPECT_EQ(resource_root(), fs::path(HYDRASCOPE_SOURCE_DIR));
-  EXPECT_EQ(assets_folder(), fs::path(HYDRASCOPE_SOURCE_DIR) / "assets");
+  const Variable home("HYDRASCOPE_HOME", test::source_folder().c_str());
+  EXPECT_EQ(resource_root(), test::source_folder());
+  EXPECT_EQ(assets_folder(), test::source_folder() / "assets");
   const Variable deps("HYDRASCOPE_DEPS", "/somewhere");
   EXPECT_EQ(models_folder(), fs::path("/somewhere/models"));
 }

@@ -14,12 +14,13 @@
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 #include "engine/plain/wordpiece.h"
+#include "tests/support/checkout.h"
 
 namespace hydrascope {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path golden = fs::path(HYDRASCOPE_SOURCE_DIR) / "tests" / "golden" / "wordpiece";
+const fs::path golden = test::source_folder() / "tests" / "golden" / "wordpiece";
 
 std::uint32_t fnv32(std::string_view bytes) {
   std::uint32_t value = 2166136261U;
@@ -153,7 +154,7 @@ TEST(WordPieceGolden, TenThousandLinesCased) {
 }
 
 TEST(WordPieceGolden, TenThousandLinesWithTheBundledModel) {
-  const fs::path folder = fs::path(HYDRASCOPE_DEPS_DIR) / "models" / "minilm";
+  const fs::path folder = test::deps_folder() / "models" / "minilm";
   if (!fs::exists(folder / "tokenizer.json")) GTEST_SKIP() << "set-up has not fetched " << folder;
   expect_same_hashes(load_wordpiece(folder), golden / "minilm" / "expected.fnv");
 }

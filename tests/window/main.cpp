@@ -6,6 +6,7 @@
 #include <imgui_te_exporters.h>
 
 #include "app/state/edits.h"
+#include "tests/support/checkout.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -47,8 +48,8 @@ std::filesystem::path scratch_file(const std::string& name) {
 
 int main(int argc, char** argv) {
   using namespace hydrascope::app;
-  setenv("HYDRASCOPE_HOME", HYDRASCOPE_SOURCE_DIR, 0);
-  setenv("HYDRASCOPE_DEPS", HYDRASCOPE_DEPS_DIR, 0);
+  setenv("HYDRASCOPE_HOME", hydrascope::test::source_folder().c_str(), 0);
+  setenv("HYDRASCOPE_DEPS", hydrascope::test::deps_folder().c_str(), 0);
   WindowOptions options;
   options.hidden = std::getenv("DISPLAY") == nullptr;
   auto running = std::make_unique<Application>(options);

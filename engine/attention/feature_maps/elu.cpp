@@ -1,5 +1,6 @@
 // φ(x) = 1 + ELU(x) (Katharopoulos et al. 2020, Eq. 7).
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/log1p.h>
 #include <ATen/ops/relu.h>
 
 #include "engine/attention/feature_maps/feature_map.h"
@@ -9,10 +10,11 @@ namespace {
 
 class Elu final : public FeatureMap {
 public:
+  // As a logarithm: of a row whose features are all far below 0, exp would leave nothing, and the row with
+  // it.
+  bool logarithmic() const override { return true; }
   at::Tensor features(const at::Tensor& x, Side, const FeatureContext&) const override {
-    // exp(min(x, 0)) + max(x, 0): 1 + expm1(x) would round to 0 far below 0, and a select costs more than
-    // both.
-    return x.clamp_max(0).exp() + at::relu(x);
+    return x.clamp_max(0) + at::log1p(at::relu(x)); // log(1 + ELU(x)): x below 0, log(1 + x) above
   }
 };
 
@@ -24,6 +26,7 @@ RegistryEntry elu_kernel() {
   info.definition = "φ(x) = 1 + ELU(x)";
   info.feature_width = "d";
   info.source = "Katharopoulos et al. (2020), Eq. 7";
+  info.published = "28.1 Matthews (CoLA, BERT-base)";
   return normalised_linear(info, [](const KernelSpec&) { return std::make_unique<Elu>(); });
 }
 

@@ -1,4 +1,4 @@
-// The feature map φ of normalised linear attention: one file per map in this folder.
+// The feature map φ of linear attention: one file per map in this folder.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,9 @@ enum class Side { query, key };
 // What φ may look at besides its argument.
 struct FeatureContext {
   const KernelParameters& parameters;
-  at::Tensor mask; // (B,N) bool, true = real token; undefined: all real
-  at::Tensor rows; // (R) int64: the tokens that x holds; undefined: all
+  at::Tensor mask;         // (B,N) bool, true = real token; undefined: all real
+  at::Tensor rows;         // (R) int64: the tokens that x holds; undefined: all
+  std::int64_t tokens = 0; // N
 };
 
 class FeatureMap {
@@ -28,9 +29,17 @@ public:
   virtual bool logarithmic() const { return false; }
   // d′ for head width d.
   virtual std::int64_t width(std::int64_t head_width) const { return head_width; }
-  virtual KernelParameters initial_parameters(std::int64_t /*heads*/, std::int64_t /*head_width*/) const {
+  virtual KernelParameters initial_parameters(std::int64_t /*heads*/, std::int64_t /*head_width*/,
+                                              int /*layer*/) const {
     return {};
   }
+  virtual std::vector<std::string> fixed_parameters() const { return {}; }
+  // Whether explicit weights are better formed by products() than by way of φ.
+  virtual bool products_are_cheaper() const { return false; }
+  // φ(q)·φ(k)ᵀ (B,H,R,T) of query (B,H,R,d), key (B,H,T,d); defined where products_are_cheaper().
+  virtual at::Tensor products(const at::Tensor& /*query*/, const at::Tensor& /*key*/) const { return {}; }
+  // Why the map cannot be taken of this input; empty: it can.
+  virtual std::string refusal(const AttentionShape& /*shape*/) const { return {}; }
   // Multiply-accumulates of computing φ of all queries and keys of one sequence with all its heads.
   virtual double cost(const AttentionShape& /*shape*/) const { return 0; }
 };
@@ -38,7 +47,9 @@ public:
 using MakeFeatureMap = std::function<std::unique_ptr<FeatureMap>(const KernelSpec&)>;
 
 // The registry's entry of a normalised linear kernel (Hedgehog paper, Eq. 2): fills in what all of them
-// share. Defined in normalised_linear.cpp.
+// share. Defined in linear_attention.cpp.
 RegistryEntry normalised_linear(KernelInfo info, MakeFeatureMap make_map);
+// The same without a normaliser and with `heads=`: out = φ(q)(φ(k)ᵀ v) (Hydra paper, Eq. 7).
+RegistryEntry unnormalised_linear(KernelInfo info, MakeFeatureMap make_map);
 
 } // namespace hydrascope

@@ -1,8 +1,12 @@
 #include "engine/attention/feature_maps/projection.h"
 
+#include <cmath>
+
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -54,6 +58,17 @@ KernelParameters identity_projections(const ProjectionForm& form, std::int64_t h
     parameters[name + ".weight"] = at::eye(head_width).repeat({heads, 1, 1});
     if (form.bias) parameters[name + ".bias"] = at::zeros({heads, head_width});
   }
+  return parameters;
+}
+
+KernelParameters random_projections(const ProjectionForm& form, std::int64_t heads, std::int64_t head_width,
+                                    std::uint64_t seed) {
+  at::Generator generator = at::detail::createCPUGenerator(seed);
+  const double bound = std::sqrt(6.0 / static_cast<double>(head_width));
+  KernelParameters parameters = identity_projections(form, heads, head_width);
+  for (auto& [name, value] : parameters)
+    if (name.ends_with(".weight"))
+      value = (2 * at::rand({heads, head_width, head_width}, generator) - 1) * bound;
   return parameters;
 }
 

@@ -13,14 +13,18 @@ struct ProjectionForm {
 // Reads `shared=` and `bias=`. Throws UsageError.
 ProjectionForm projection_form(const KernelSpec& spec);
 
-// y = x·W + b for x (B,H,R,d), W = SIDE_map.weight (H,d,d), b = SIDE_map.bias (H,d). A parameter that is not
-// given has its starting value, W = I and b = 0. Throws UsageError for a wrong shape.
+// y = x·W + b for x (B,H,R,d), W = SIDE_map.weight (H,d,d), b = SIDE_map.bias (H,d). Without W in the
+// parameters W = I, without b b = 0. Throws UsageError for a wrong shape.
 at::Tensor project(const at::Tensor& x, Side side, const ProjectionForm& form,
                    const KernelParameters& parameters);
 
 // W = I, b = 0 under the names of the form.
 KernelParameters identity_projections(const ProjectionForm& form, std::int64_t heads,
                                       std::int64_t head_width);
+
+// Kaiming-uniform W (He et al. 2015, for ReLU: |w| ≤ √(6/d)) drawn from the seed, b = 0.
+KernelParameters random_projections(const ProjectionForm& form, std::int64_t heads, std::int64_t head_width,
+                                    std::uint64_t seed);
 
 // Multiply-accumulates of both projections: 2·N·D·d.
 double projection_cost(const AttentionShape& shape);

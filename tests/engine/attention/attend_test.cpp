@@ -82,9 +82,10 @@ private:
 TEST_F(Attend, EveryKernelFromFileToFile) {
   for (const reference::Row& row : reference::rows()) {
     SCOPED_TRACE(row.spec);
-    const testing_inputs::Case shape{2, 2, 13, 6, true, true};
-    const AttentionInput input = make_input(shape, 3);
     request.kernel = parse_kernel_spec(row.spec);
+    const bool causal = make_kernel(request.kernel)->supports({.has_layer_input = true, .causal = true}).ok;
+    const testing_inputs::Case shape{2, 2, 13, 6, true, causal};
+    const AttentionInput input = make_input(shape, 3);
     const auto parameters = testing_inputs::moved_parameters(*make_kernel(request.kernel), shape, 4);
     std::map<std::string, at::Tensor> tensors{{"q", input.q},
                                               {"k", input.k},
@@ -92,13 +93,16 @@ TEST_F(Attend, EveryKernelFromFileToFile) {
                                               {"mask", input.mask.to(at::kByte)},
                                               {"unused", input.mask.to(at::kDouble)}};
     tensors.insert(parameters.begin(), parameters.end());
+    tensors.emplace("x", input.layer_input);
     write(tensors);
-    request.causal = true;
+    request.causal = causal;
     request.weights = true;
     request.rows = {5, 0};
     attend_file(request);
     const reference::Result expected = row.compute(input, parameters, input.v);
-    EXPECT_LT(relative_error(result("output"), expected.out), 2e-5);
+    const bool normed = parameters.contains("norm.weight");
+    const at::Tensor out = normed ? reference::layer_norm(input, expected.out, parameters) : expected.out;
+    EXPECT_LT(relative_error(result("output"), out), 2e-5);
     EXPECT_LT(relative_error(result("weights"), expected.weights.index_select(2, at::tensor(request.rows))),
               2e-5);
   }

@@ -11,8 +11,9 @@
 namespace hydrascope::testing_inputs {
 
 std::string describe(const Case& shape) {
-  return fmt::format("B={} H={} N={} d={}{}{}", shape.batch, shape.heads, shape.tokens, shape.width,
-                     shape.masked ? " masked" : "", shape.causal ? " causal" : "");
+  return fmt::format("B={} H={} N={} d={}{}{}{}", shape.batch, shape.heads, shape.tokens, shape.width,
+                     shape.masked ? " masked" : "", shape.causal ? " causal" : "",
+                     shape.layout.rows > 0 ? " image" : "");
 }
 
 at::Tensor normal(at::IntArrayRef shape, std::uint64_t seed) {
@@ -25,7 +26,9 @@ AttentionInput make_input(const Case& shape, std::uint64_t seed, double scale) {
   input.q = normal(sizes, seed) * scale;
   input.k = normal(sizes, seed + 1) * scale;
   input.v = normal(sizes, seed + 2);
+  input.layer_input = normal({shape.batch, shape.tokens, shape.heads * shape.width}, seed + 4) * scale;
   input.causal = shape.causal;
+  input.layout = shape.layout;
   if (shape.masked) {
     input.mask = at::rand({shape.batch, shape.tokens}, at::detail::createCPUGenerator(seed + 3)) > 0.33;
     input.mask.select(0, 0).select(0, 0).fill_(false);

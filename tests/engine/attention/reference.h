@@ -20,10 +20,14 @@ struct Result {
 // One row of the table.
 struct Row {
   std::string spec;         // as on the command line
-  bool exponential = false; // stays exact with inputs scaled by 100
+  bool exponential = false; // no zero row with inputs scaled by 100
   std::function<Result(const AttentionInput&, const KernelParameters&, const at::Tensor& g)> compute;
 };
 const std::vector<Row>& rows();
+const Row& row(const std::string& spec);
+
+// LayerNorm over D of the real tokens' rows, ε = 1e-5: what hydra-*-ln put before W_o.
+at::Tensor layer_norm(const AttentionInput& input, const at::Tensor& out, const KernelParameters& parameters);
 
 // For GoogleTest's messages.
 inline void PrintTo(const Row& row, std::ostream* out) { *out << row.spec; }

@@ -9,12 +9,11 @@
 #include <gtest/gtest.h>
 
 #include "engine/models/model.h"
+#include "tests/support/checkout.h"
 
 namespace hydrascope::test {
 
-inline std::filesystem::path golden_folder() {
-  return std::filesystem::path(HYDRASCOPE_SOURCE_DIR) / "tests" / "golden";
-}
+inline std::filesystem::path golden_folder() { return test::source_folder() / "tests" / "golden"; }
 
 std::map<std::string, at::Tensor> read_tensors(const std::filesystem::path& file);
 

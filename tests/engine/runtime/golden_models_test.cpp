@@ -6,12 +6,13 @@
 #include <gtest/gtest.h>
 
 #include "engine/runtime/runner.h"
+#include "tests/support/checkout.h"
 
 namespace hydrascope {
 namespace {
 
 std::filesystem::path golden(const std::string& name) {
-  return std::filesystem::path(HYDRASCOPE_SOURCE_DIR) / "tests/golden/models" / name;
+  return test::source_folder() / "tests/golden/models" / name;
 }
 
 std::shared_ptr<const Image> gradient() {

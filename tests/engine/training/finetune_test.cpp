@@ -10,6 +10,7 @@
 #include "engine/training/checkpoint.h"
 #include "engine/training/feature_cache.h"
 #include "tests/engine/training/toy.h"
+#include "tests/support/checkout.h"
 
 namespace hydrascope {
 namespace {
@@ -113,8 +114,7 @@ TEST(Finetune, SkipsAndNamesWhatItCannotRead) {
   const ToyFolder folder;
   FinetuneRequest request = toy_finetuning(folder);
   const auto broken = request.data / "red" / "broken.png";
-  std::filesystem::copy_file(
-      std::filesystem::path(HYDRASCOPE_SOURCE_DIR) / "tests/golden/images/pictures/gray.png", broken);
+  std::filesystem::copy_file(test::source_folder() / "tests/golden/images/pictures/gray.png", broken);
   std::filesystem::resize_file(broken, std::filesystem::file_size(broken) / 2);
   std::vector<std::string> told;
   request.epochs = 1;

@@ -10,6 +10,7 @@
 #include "engine/models/model.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/random.h"
+#include "tests/support/checkout.h"
 
 namespace hydrascope::testing {
 
@@ -26,7 +27,7 @@ ToyFolder::~ToyFolder() {
 }
 
 std::filesystem::path make_toy_model(const ToyFolder& folder, const std::string& family) {
-  const auto golden = std::filesystem::path(HYDRASCOPE_SOURCE_DIR) / "tests/golden/models" / family;
+  const auto golden = test::source_folder() / "tests/golden/models" / family;
   const auto target = folder / family;
   std::filesystem::create_directories(target);
   for (const auto& entry : std::filesystem::directory_iterator(golden))

@@ -1,0 +1,101 @@
+// FAVOR+: φ(x) = exp(ω_iᵀ x̂ − ‖x̂‖²/2)/√m, x̂ = x/d^¼, orthogonal ω (Choromanski et al. 2021, Eq. 4 and
+// section 2.4).
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/linalg_qr.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/sign.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/attention/cost.h"
+#include "engine/attention/feature_maps/feature_map.h"
+#include "engine/attention/spec_values.h"
+#include "engine/plain/error.h"
+
+namespace hydrascope {
+namespace {
+
+// ω (m,d): rows orthogonal in blocks of d, their lengths those of independent Gaussian vectors.
+at::Tensor orthogonal_gaussian(std::int64_t features, std::int64_t width, std::uint64_t seed) {
+  at::Generator generator = at::detail::createCPUGenerator(seed);
+  const auto options = at::TensorOptions().dtype(at::kDouble);
+  std::vector<at::Tensor> blocks;
+  for (std::int64_t rows = 0; rows < features; rows += width) {
+    const auto [orthogonal, triangle] = at::linalg_qr(at::randn({width, width}, generator, options));
+    // The signs make the directions uniform: the decomposition alone prefers some.
+    blocks.push_back((orthogonal * at::sign(triangle.diagonal())).t());
+  }
+  const at::Tensor directions = at::cat(blocks, 0).slice(0, 0, features);
+  const at::Tensor lengths =
+      at::linalg_vector_norm(at::randn({features, width}, generator, options), 2, at::IntArrayRef({1}), true);
+  return (directions * lengths).to(at::kFloat);
+}
+
+class Performer final : public FeatureMap {
+public:
+  explicit Performer(const KernelSpec& spec)
+      : features_(positive_parameter(spec, "features")), seed_(seed_parameter(spec)) {}
+
+  bool logarithmic() const override { return true; }
+  std::int64_t width(std::int64_t head_width) const override {
+    const auto d = static_cast<double>(head_width);
+    return features_.value_or(std::max(head_width, static_cast<std::int64_t>(std::floor(d * std::log(d)))));
+  }
+
+  KernelParameters initial_parameters(std::int64_t /*heads*/, std::int64_t head_width,
+                                      int layer) const override {
+    return {{"omega", orthogonal_gaussian(width(head_width), head_width, layer_seed(seed_, layer))}};
+  }
+  std::vector<std::string> fixed_parameters() const override { return {"omega"}; }
+
+  at::Tensor features(const at::Tensor& x, Side side, const FeatureContext& context) const override {
+    const at::Tensor scaled = x * std::pow(static_cast<double>(x.size(3)), -0.25);
+    const at::Tensor projected = at::matmul(scaled, omega(x, context.parameters).t());
+    const double logarithm = 0.5 * std::log(static_cast<double>(projected.size(3)));
+    // A query's own ‖x̂‖²/2 is common to its row and cancels in the quotient: it would only cost digits.
+    if (side == Side::query) return projected - logarithm;
+    return projected - (0.5 * (scaled * scaled).sum(-1, true) + logarithm);
+  }
+
+  double cost(const AttentionShape& shape) const override {
+    return 2.0 * static_cast<double>(shape.tokens) * model_width(shape) *
+           static_cast<double>(width(shape.head_width));
+  }
+
+private:
+  at::Tensor omega(const at::Tensor& x, const KernelParameters& parameters) const {
+    const auto found = parameters.find("omega");
+    if (found == parameters.end() || !found->second.defined())
+      return initial_parameters(x.size(1), x.size(3), 0).at("omega").to(x.options());
+    const at::Tensor& given = found->second;
+    if (given.dim() != 2 || given.size(1) != x.size(3) || given.size(0) < 1)
+      throw UsageError("omega", fmt::format("its shape is ({})", fmt::join(given.sizes().vec(), ",")),
+                       fmt::format("for this input it is (m,{})", x.size(3)));
+    return given.to(x.options());
+  }
+
+  std::optional<std::int64_t> features_;
+  std::uint64_t seed_;
+};
+
+} // namespace
+
+RegistryEntry performer_kernel() {
+  KernelInfo info;
+  info.name = "performer";
+  info.definition = "φ(x) = exp(ω_iᵀ x̂ − ‖x̂‖²/2)/√m, x̂ = x/d^¼, random orthogonal ω";
+  info.feature_width = "m";
+  info.source = "Choromanski et al. (2021), Eq. 4";
+  info.published = "24.7 Matthews (CoLA, BERT-base)";
+  info.parameters = {"features", "seed"};
+  return normalised_linear(info, [](const KernelSpec& spec) { return std::make_unique<Performer>(spec); });
+}
+
+} // namespace hydrascope

@@ -1,0 +1,54 @@
+// φ(x) = ReLU(x·W + b), trained with the task (Kasai et al. 2021, Eq. 3) or by Hedgehog's distillation (Zhang
+// et al. 2024, ablation "T2R-HH"): the same map, two ways to its parameters.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/relu.h>
+
+#include "engine/attention/feature_maps/projection.h"
+#include "engine/attention/spec_values.h"
+
+namespace hydrascope {
+namespace {
+
+class T2R final : public FeatureMap {
+public:
+  explicit T2R(const KernelSpec& spec) : form_(projection_form(spec)), seed_(seed_parameter(spec)) {}
+
+  at::Tensor features(const at::Tensor& x, Side side, const FeatureContext& context) const override {
+    const bool given = context.parameters.contains("query_map.weight");
+    return at::relu(
+        project(x, side, form_, given ? context.parameters : initial_parameters(x.size(1), x.size(3), 0)));
+  }
+  KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int layer) const override {
+    return random_projections(form_, heads, head_width, layer_seed(seed_, layer));
+  }
+  double cost(const AttentionShape& shape) const override { return projection_cost(shape); }
+
+private:
+  ProjectionForm form_;
+  std::uint64_t seed_;
+};
+
+RegistryEntry entry(const char* name, const char* definition, const char* source, const char* published) {
+  KernelInfo info;
+  info.name = name;
+  info.definition = definition;
+  info.feature_width = "d";
+  info.source = source;
+  info.published = published;
+  info.trainable = true;
+  info.parameters = {"shared", "seed"};
+  return normalised_linear(info, [](const KernelSpec& spec) { return std::make_unique<T2R>(spec); });
+}
+
+} // namespace
+
+RegistryEntry t2r_kernel() {
+  return entry("t2r", "φ(x) = ReLU(x·W + b), trained with the task", "Kasai et al. (2021), Eq. 3",
+               "43.6 Matthews (CoLA, BERT-base)");
+}
+RegistryEntry t2r_hh_kernel() {
+  return entry("t2r-hh", "φ(x) = ReLU(x·W + b), trained to match softmax",
+               "Zhang et al. (2024), ablation \"T2R-HH\"", "56.9 Matthews (CoLA, BERT-base)");
+}
+
+} // namespace hydrascope
