@@ -75,10 +75,62 @@ TEST_F(RunCommand, TruncatedWeightsAreRefusedByName) {
   expect_error("run --text hello --model " + folder.string(), 1, "model.safetensors");
 }
 
+TEST_F(RunCommand, WeightsThatAreNotNumbersAreRefusedByName) {
+  const fs::path folder = at("model");
+  fs::create_directories(folder);
+  for (const std::string name : {"config.json", "vocab.txt", "tokenizer.json", "model.safetensors"})
+    fs::copy_file(deps_folder() / "models/minilm" / name, folder / name);
+  fs::permissions(folder / "model.safetensors", fs::perms::owner_write, fs::perm_options::add);
+  std::fstream file(folder / "model.safetensors", std::ios::binary | std::ios::in | std::ios::out);
+  std::uint64_t header = 0;
+  file.read(reinterpret_cast<char*>(&header), sizeof header);
+  std::string text(header, ' ');
+  file.read(text.data(), static_cast<std::streamsize>(header));
+  const json tensors = json::parse(text);
+  const std::string name = "encoder.layer.2.intermediate.dense.bias";
+  file.seekp(static_cast<std::streamoff>(sizeof header + header +
+                                         tensors.at(name).at("data_offsets").at(0).get<std::uint64_t>()));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  file.write(reinterpret_cast<const char*>(&nan), sizeof nan);
+  file.close();
+  const std::string options = " --text hello --model " + folder.string() + " --output " + at("x.safetensors");
+  expect_error("run" + options, 1, name);
+  EXPECT_FALSE(fs::exists(at("x.safetensors")));
+}
+
+TEST_F(RunCommand, AnAdapterOfAnotherModelIsRefused) {
+  const std::string adapter = (source_folder() / "assets/adapters/minilm-hedgehog.safetensors").string();
+  expect_error("run --image '" + picture + "' --adapter " + adapter, 1, "minilm-hedgehog");
+}
+
 TEST_F(RunCommand, KernelsListsTheRegistry) {
   std::set<std::string> names;
   for (const json& kernel : answer("kernels")) names.insert(kernel.at("name"));
-  for (const char* name : {"softmax", "sdpa", "hydra-cosine", "elu", "hedgehog", "hedgehog-untrained"})
+  for (const char* name : {"softmax",
+                           "sdpa",
+                           "local-window",
+                           "linear-cosine",
+                           "hydra-cosine",
+                           "hydra-tanh-l2",
+                           "hydra-mean",
+                           "hydra-cosine-ln",
+                           "hydra-tanh-l2-ln",
+                           "hydra-tanh-softmax",
+                           "hydra-sigmoid-softmax",
+                           "hydra-l1",
+                           "poly-nl",
+                           "elu",
+                           "relu",
+                           "t2r",
+                           "t2r-hh",
+                           "performer",
+                           "cosformer",
+                           "exp-t1",
+                           "exp-t2",
+                           "taylor",
+                           "hedgehog",
+                           "hedgehog-softmax",
+                           "hedgehog-untrained"})
     EXPECT_TRUE(names.contains(name)) << name;
 }
 
