@@ -54,6 +54,9 @@ nlohmann::ordered_json layer_json(const RunResult& result, std::size_t index) {
   for (const char* name : {"entropy", "kl"})
     if (const HeadTable* table = in_place_table(result, name))
       entry[name] = mean_over_heads(table->values, index);
+  for (const WeightsResult& weights : result.weights)
+    if (static_cast<std::size_t>(weights.layer) == index)
+      entry["weights_check"] = {{"worst", weights.check}, {"rows", weights.rows.size()}};
   return entry;
 }
 

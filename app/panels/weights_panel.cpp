@@ -111,6 +111,9 @@ private:
         const auto divergence = weights_divergence(*softmax, *found.weights, options.head);
         if (divergence) half.measures += fmt::format("   KL {:.3f} nats", *divergence);
       }
+      if (!half.measures.empty()) half.measures += "   ";
+      half.measures += fmt::format("weights × V − output at most {:.0e} over {} rows", found.weights->check,
+                                   found.weights->rows.size());
     } catch (const std::exception& error) {
       half.view.clear();
       half.error = error.what();
