@@ -1,5 +1,4 @@
 // hydrascope kernels: the registry, as a table or as JSON.
-#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
@@ -7,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/command.h"
+#include "app/commands/table.h"
 #include "engine/attention/kernel_info.h"
 
 namespace hydrascope::app {
@@ -50,26 +50,6 @@ std::vector<std::string> to_row(const KernelInfo& info) {
           fmt::format("{}", fmt::join(info.devices, ", ")),
           info.published.empty() ? "—" : info.published,
           info.definition};
-}
-
-// Characters as a terminal shows them: UTF-8's continuation bytes take no room.
-std::size_t displayed_width(const std::string& text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
-void print_table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows)
-    for (std::size_t column = 0; column < row.size(); ++column)
-      widths[column] = std::max(widths[column], displayed_width(row[column]));
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t column = 0; column < row.size(); ++column) {
-      line += row[column];
-      if (column + 1 < row.size()) line.append(widths[column] - displayed_width(row[column]) + 2, ' ');
-    }
-    fmt::print("{}\n", line);
-  }
 }
 
 void run(bool json) {
