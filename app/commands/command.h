@@ -22,7 +22,10 @@ struct CommonOptions {
   bool json = false;
 };
 
-// Adds them to a subcommand; `options` must outlive the parse.
+// --kernel, --replace, --layers; `schedule` must outlive the parse.
+void add_schedule_options(CLI::App& command, ScheduleText& schedule);
+
+// Adds all of them to a subcommand; `options` must outlive the parse.
 void add_common_options(CLI::App& command, CommonOptions& options);
 
 // The model folder for an input of this kind: --model, else the catalogue's default. Throws Error.
@@ -44,6 +47,7 @@ void add_figure_command(CLI::App& program, const std::string& command_line);
 void add_distill_command(CLI::App& program, const std::string& command_line);
 void add_finetune_command(CLI::App& program, const std::string& command_line);
 void add_evaluate_command(CLI::App& program);
+void add_flops_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
 
 } // namespace hydrascope::app

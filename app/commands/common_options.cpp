@@ -4,6 +4,14 @@
 
 namespace hydrascope::app {
 
+void add_schedule_options(CLI::App& command, ScheduleText& schedule) {
+  command.add_option("--kernel", schedule.kernel, "kernel of all layers")->capture_default_str();
+  command.add_option("--replace", schedule.replace, "front:k=KERNEL, back:k=KERNEL or interleave:k=KERNEL")
+      ->allow_extra_args(false);
+  command.add_option("--layers", schedule.layers, "kernels by layer, as \"0-9=softmax;10,11=hydra-cosine\"")
+      ->allow_extra_args(false);
+}
+
 void add_common_options(CLI::App& command, CommonOptions& options) {
   command.add_option("--model", options.model,
                      "catalogue name, Hugging Face folder, or repository name in the Hugging Face cache");
@@ -11,15 +19,7 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
       ->allow_extra_args(false);
   command.add_flag("--no-adapter", options.no_adapter,
                    "run the model's own weights, without the bundled adapters");
-  command.add_option("--kernel", options.schedule.kernel, "kernel of all layers")->capture_default_str();
-  command
-      .add_option("--replace", options.schedule.replace,
-                  "front:k=KERNEL, back:k=KERNEL or interleave:k=KERNEL")
-      ->allow_extra_args(false);
-  command
-      .add_option("--layers", options.schedule.layers,
-                  "kernels by layer, as \"0-9=softmax;10,11=hydra-cosine\"")
-      ->allow_extra_args(false);
+  add_schedule_options(command, options.schedule);
   command.add_option("--image-size", options.image_size, "side of the square the picture is resized to")
       ->check(CLI::PositiveNumber);
   command.add_option("--device", options.execution.device, "auto, cpu, cuda or cuda:i")
