@@ -38,9 +38,9 @@ ScheduleText hydra_in_the_last(int layers) {
 // Hydra paper, tables 2 (224 px) and 3 (384 px), and the figure for PolyNL without its unused W_q.
 TEST(Flops, TotalsAreThoseOfTheHydraPaper) {
   struct Case {
-    int side;
+    int side = 0;
     ScheduleText schedule;
-    double printed;
+    double printed = 0;
   };
   const Case cases[] = {
       {224, everywhere("softmax"), 17.58},      {224, hydra_in_the_last(2), 17.46},
