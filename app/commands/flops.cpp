@@ -1,5 +1,6 @@
 // hydrascope flops: multiply-accumulates by formula, the Hydra paper's tables 2 to 4 for any encoder.
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,7 +15,7 @@ namespace hydrascope::app {
 namespace {
 
 struct FlopsOptions {
-  std::string architecture, model;
+  std::optional<std::string> architecture, model;
   std::vector<int> image_sizes, tokens;
   int patch_size = 0;
   ScheduleText schedule;
@@ -25,14 +26,14 @@ struct FlopsOptions {
 constexpr double giga = 1e9, mega = 1e6;
 
 Architecture chosen_architecture(const FlopsOptions& options) {
-  if (!options.model.empty()) {
-    if (!options.architecture.empty())
+  if (options.model) {
+    if (options.architecture)
       throw UsageError("--model", "cannot be combined with --architecture", "leave one of them out");
     if (options.patch_size > 0)
       throw UsageError("--patch-size", "a model has its own", "leave it out, or name an --architecture");
-    return architecture_of_model(resolve_model(options.model));
+    return architecture_of_model(resolve_model(*options.model));
   }
-  Architecture chosen = architecture_named(options.architecture.empty() ? "deit-base" : options.architecture);
+  Architecture chosen = architecture_named(options.architecture.value_or("deit-base"));
   if (options.patch_size == 0) return chosen;
   if (chosen.input == InputKind::text)
     throw UsageError("--patch-size", fmt::format("{} reads text, not pictures", chosen.name), "leave it out");

@@ -106,6 +106,7 @@ TEST_F(FlopsCommand, PerLayerAddsATableForEachRow) {
 
 TEST_F(FlopsCommand, BadRequestsAreOneLineWithTheirStatus) {
   expect_error("flops --architecture diet-base", 2, "deit-base");
+  expect_error("flops --architecture ''", 2, "--architecture");
   expect_error("flops --architecture deit-base --image-size 225", 2, "224 or 240");
   expect_error("flops --image-size 0", 2, "--image-size");
   expect_error("flops --image-size 224,x", 2, "--image-size");
