@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,24 +7,10 @@
 #include "engine/attention/registry.h"
 #include "engine/attention/spec_values.h"
 #include "engine/plain/error.h"
+#include "engine/plain/nearest_name.h"
 
 namespace hydrascope {
 namespace {
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, substituted});
-    }
-  }
-  return row.back();
-}
 
 std::vector<std::string> known_names() {
   std::vector<std::string> names;
@@ -41,10 +26,9 @@ const RegistryEntry& entry_or_throw(std::string_view name, std::string_view opti
   std::vector<std::string> candidates = names;
   for (const RegistryEntry& entry : registry())
     candidates.insert(candidates.end(), entry.aliases.begin(), entry.aliases.end());
-  const auto nearest = std::ranges::min_element(
-      candidates, {}, [&](const std::string& candidate) { return edit_distance(name, candidate); });
   throw UsageError(option, fmt::format("there is no kernel \"{}\"", name),
-                   fmt::format("the nearest name is {}; known: {}", *nearest, fmt::join(names, ", ")));
+                   fmt::format("the nearest name is {}; known: {}", nearest_name(name, candidates),
+                               fmt::join(names, ", ")));
 }
 
 void check_parameter(const RegistryEntry& entry, std::string_view key, std::string_view option) {
