@@ -86,7 +86,7 @@ public:
       const at::Tensor gated = rows.key * rows.value;
       const at::Tensor global = input.causal ? at::cumsum(gated, 1) : gated.sum(1, true);
       const at::Tensor out = to_heads(rows.query * global, input.q.size(1));
-      return {.out = out.to(input.q.scalar_type()), .path = "composed"};
+      return {.out = out.to(output_type(input)), .path = "composed"};
     }
     const AttentionShape shape = shape_of(input);
     for (const HydraFusedPath& path : maps_.fused)
@@ -103,7 +103,7 @@ public:
         at::layer_norm(rows, {rows.size(2)}, norm_parameter(parameters, "norm.weight", rows),
                        norm_parameter(parameters, "norm.bias", rows), layer_norm_epsilon);
     const at::Tensor real = mask.defined() ? mask.to(at::kBool) : mask;
-    return to_heads(select_rows(normed, real), out.size(1)).to(out.scalar_type());
+    return to_heads(select_rows(normed, real), out.size(1));
   }
 
   at::Tensor weights(const AttentionInput& input, const KernelParameters&,
@@ -189,6 +189,12 @@ private:
                        fmt::format("for this input it is ({},{},{})", q[0], q[2], q[1] * q[3]));
   }
 
+  // A LayerNorm enlarges small differences: what it is given has not been rounded to a half type yet.
+  at::ScalarType output_type(const AttentionInput& input) const {
+    const at::ScalarType type = input.q.scalar_type();
+    return maps_.layer_norm ? compute_type(type) : type;
+  }
+
   static std::optional<at::Tensor> norm_parameter(const KernelParameters& parameters, const std::string& name,
                                                   const at::Tensor& rows) {
     const auto found = parameters.find(name);
@@ -269,10 +275,10 @@ private:
                                     ? input.layer_input.slice(1, block.first, block.last).to(type)
                                     : cut(input.q, block);
       return to_heads(mapped(maps_.query, source, cut_mask(block), scale) * global, heads)
-          .to(input.q.scalar_type());
+          .to(output_type(input));
     };
     if (blocks.size() == 1) return output(blocks.front());
-    at::Tensor out = at::empty_like(input.q);
+    at::Tensor out = at::empty_like(input.q, input.q.options().dtype(output_type(input)));
     for (const TokenBlock& block : blocks) out.slice(2, block.first, block.last).copy_(output(block));
     return out;
   }

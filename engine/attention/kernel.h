@@ -65,7 +65,9 @@ struct Plan {
 using KernelParameters = std::map<std::string, at::Tensor>;
 
 struct AttentionOutput {
-  at::Tensor out;                     // (B,H,N,d), before finish(); rows of masked queries are 0
+  // (B,H,N,d), before finish(); rows of masked queries are 0. In q's type; in float32 where q's is a half
+  // type and finish() is yet to normalise it.
+  at::Tensor out;
   std::string path;                   // which path really ran
   std::int64_t zero_denominators = 0; // rows set to zero because their normaliser was 0
 };

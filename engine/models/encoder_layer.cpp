@@ -139,7 +139,7 @@ at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& cont
     tap->zero_denominators = output.zero_denominators;
   }
   const at::Tensor finished = context.kernel.finish(output.out, context.mask, context.kernel_parameters);
-  return output_(finished.transpose(1, 2).reshape({batch, tokens, width}));
+  return output_(finished.to(x.scalar_type()).transpose(1, 2).reshape({batch, tokens, width}));
 }
 
 at::Tensor EncoderLayer::mlp(const at::Tensor& x) const {
