@@ -13,9 +13,9 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
-#include "engine/attention/cuda_plugin.h"
 #include "engine/inspect/focus.h"
 #include "engine/plain/error.h"
+#include "engine/runtime/execution.h"
 #include "engine/runtime/facts.h"
 #include "engine/runtime/process_memory.h"
 #include "engine/runtime/run_plan.h"
@@ -34,16 +34,6 @@ struct Runner::State {
 };
 
 namespace {
-
-void check_device(const std::string& device) {
-  if (device == "auto" || device == "cpu") return;
-  if (device == "cuda" || device.starts_with("cuda:")) {
-    const CudaStatus& cuda = cuda_status();
-    throw Error("--device " + device, cuda.available ? "models do not run on a GPU yet" : cuda.reason,
-                "use --device cpu");
-  }
-  throw UsageError("--device " + device, "unknown device", "use auto, cpu, cuda or cuda:0");
-}
 
 // One request on its way through its passes.
 class Job {
