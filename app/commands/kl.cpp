@@ -72,14 +72,14 @@ ordered_json measure_json(const KernelMeasure& measure, const TeacherForcedOutco
 
 void print_measures(const TeacherForcedOutcome& outcome) {
   std::vector<std::vector<std::string>> rows{{"kernel", "data", "length", "items", "KL", "clamped", "entropy",
-                                              "ρ", "‖out‖ ratio", "cosine", "error", ""}};
+                                              "ρ", "‖out‖ ratio", "cosine", "error"}};
   for (const KernelMeasure& measure : outcome.measures) {
     const KernelMeans& mean = measure.mean;
-    rows.push_back({measure.kernel.text(), measure.data.filename().string(),
-                    measure.length ? std::to_string(*measure.length) : "—", std::to_string(measure.items),
-                    decimal(mean.kl), decimal(mean.clamped_share), decimal(mean.entropy),
-                    decimal(mean.spearman), decimal(mean.ratio), decimal(mean.cosine),
-                    decimal(mean.relative_error), measure.untrained ? "untrained" : ""});
+    rows.push_back({measure.kernel.text() + (measure.untrained ? " (untrained)" : ""),
+                    measure.data.filename().string(), measure.length ? std::to_string(*measure.length) : "—",
+                    std::to_string(measure.items), decimal(mean.kl), decimal(mean.clamped_share),
+                    decimal(mean.entropy), decimal(mean.spearman), decimal(mean.ratio), decimal(mean.cosine),
+                    decimal(mean.relative_error)});
   }
   print_table(rows);
 }
