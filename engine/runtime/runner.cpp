@@ -8,15 +8,13 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/all.h>
-#include <ATen/ops/isfinite.h>
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
 
 #include "engine/inspect/focus.h"
 #include "engine/plain/error.h"
 #include "engine/runtime/execution.h"
 #include "engine/runtime/facts.h"
+#include "engine/runtime/finite_check.h"
 #include "engine/runtime/process_memory.h"
 #include "engine/runtime/run_plan.h"
 #include "engine/runtime/run_result.h"
@@ -83,16 +81,6 @@ private:
     if (progress_) progress_(std::min(done_, total_), total_);
   }
 
-  // Looked for only once something is wrong: to read all weights before every run would take as long as one.
-  [[noreturn]] static void blame_parameters(const Model& model, const std::filesystem::path& folder) {
-    for (const std::string& name : model.parameter_names())
-      if (!at::isfinite(model.parameter(name)).all().item<bool>())
-        throw BrokenFile(folder.string(), fmt::format("\"{}\" holds NaN or infinity", name),
-                         "get the model (or the adapter over it) again");
-    throw Error(folder.string(), "the hidden states are no longer finite although all weights are",
-                "try --dtype float32 or other kernels");
-  }
-
   PassOutcome pass_through(PlannedPass& planned) {
     take_known_facts(planned.readings, facts_);
     PassOutcome outcome = run_pass(
@@ -101,8 +89,7 @@ private:
           read_layer(planned.readings, facts_, planned.pass, layer, tap);
         },
         [this] { block_done(); });
-    if (outcome.output.defined() && !at::isfinite(outcome.output).all().item<bool>())
-      blame_parameters(*planned.pass.model.model, request_.model_folder);
+    if (outcome.output.defined()) check_finite(outcome.output, *planned.pass.model.model);
     return outcome;
   }
 

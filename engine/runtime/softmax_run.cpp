@@ -4,6 +4,7 @@
 #include <ATen/ops/cat.h>
 
 #include "engine/plain/error.h"
+#include "engine/runtime/finite_check.h"
 
 namespace hydrascope {
 namespace {
@@ -39,6 +40,7 @@ void visit_softmax_run(const Model& model, const ModelInput& input, const LayerV
     if (stop.stop_requested()) throw Cancelled();
     AttentionTap tap;
     hidden = model.block(layer, hidden, input, *softmax, {}, &tap);
+    check_finite(hidden, model);
     visit(layer, tap.input);
   }
 }

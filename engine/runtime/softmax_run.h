@@ -13,7 +13,8 @@ namespace hydrascope {
 using LayerVisitor = std::function<void(int layer, const AttentionInput& input)>;
 
 // Runs the model with softmax in every layer and shows each layer's q, k, v and input, one layer after
-// another, without gradients. Throws Cancelled when `stop` is requested (polled before each block).
+// another, without gradients. Throws Cancelled when `stop` is requested (polled before each block), and as
+// check_finite.
 void visit_softmax_run(const Model& model, const ModelInput& input, const LayerVisitor& visit,
                        const std::stop_token& stop = {});
 

@@ -146,6 +146,7 @@ public:
         measure.untrained = measure.untrained || (kernel.kernel->info().trainable && !kernel.own_parameters);
       }
       measure.mean = mean_of(measure.layers);
+      check_numbers(measure);
       measure.zero_denominators = zero_denominators_[i];
       outcome.measures.push_back(std::move(measure));
     }
@@ -155,6 +156,15 @@ public:
   }
 
 private:
+  // The model's own numbers are finite by now: these come of the kernel's parameters.
+  static void check_numbers(const KernelMeasure& measure) {
+    const KernelMeans& mean = measure.mean;
+    const bool distributions = has_distributions(kernel_info(measure.kernel.name));
+    if (std::isfinite(mean.ratio) && (!distributions || std::isfinite(mean.entropy))) return;
+    throw Error(measure.kernel.text(), "its weights or outputs are not finite",
+                "see that the adapter's parameters are, or leave the adapter out with --no-adapter");
+  }
+
   static void add_scores(std::vector<HeadScores>& heads, const ScoreRange& range) {
     for (std::size_t i = 0; i < heads.size(); ++i) {
       const auto head = static_cast<std::int64_t>(i);

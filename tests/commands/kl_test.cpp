@@ -11,7 +11,8 @@ namespace {
 using namespace hydrascope::test;
 using nlohmann::json;
 
-const std::string sentences = HYDRASCOPE_SOURCE_DIR "/assets/sentences.txt";
+const std::string sentences = (source_folder() / "assets/sentences.txt").string();
+const std::string pictures = (deps_folder() / "examples").string();
 
 class KlCommand : public ProgramTest {
 protected:
@@ -94,8 +95,8 @@ TEST_F(KlCommand, MeasuresOverLongerLengths) {
 }
 
 TEST_F(KlCommand, MeasuresPictures) {
-  const json list = answer("kl --kernels softmax,elu --model " HYDRASCOPE_SOURCE_DIR
-                           "/tests/golden/models/deit --data " HYDRASCOPE_DEPS_DIR "/examples");
+  const json list = answer("kl --kernels softmax,elu --data " + pictures + " --model " +
+                           (source_folder() / "tests/golden/models/deit").string());
   EXPECT_GT(list[1].at("kl").get<double>(), 0);
   EXPECT_EQ(list[0].at("items"), list[1].at("items"));
 }
@@ -126,7 +127,7 @@ TEST_F(KlCommand, BadRequestsAreOneLineWithTheirStatus) {
   expect_error(good + "--limit 2 --kernels softmax:heads=7", 2, "heads=7");
   expect_error(good + "--kernel elu", 2, "--kernels");
   expect_error(good + "--model vit-small", 2, "sentences.txt");
-  expect_error("kl --model minilm --data " HYDRASCOPE_DEPS_DIR "/examples", 2, "examples");
+  expect_error("kl --model minilm --data " + pictures, 2, "examples");
   expect_error(good + "--device nonsense", 2, "nonsense");
   expect_error("kernels --data " + sentences, 2, "--measure");
 }
