@@ -1,13 +1,15 @@
 // hydrascope kernels: the registry, as a table or as JSON.
+#include <map>
 #include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/command.h"
+#include "app/commands/measure_options.h"
 #include "app/commands/table.h"
 #include "engine/attention/kernel_info.h"
+#include "engine/plain/error.h"
 
 namespace hydrascope::app {
 namespace {
@@ -52,10 +54,52 @@ std::vector<std::string> to_row(const KernelInfo& info) {
           info.definition};
 }
 
-void run(bool json) {
-  if (json) {
+// What --measure adds: by kernel, in the registry's order.
+struct Measured {
+  double spiky = KernelMeans::undefined;     // mean entropy over softmax's
+  double monotonic = KernelMeans::undefined; // mean ρ
+  bool untrained = false;
+};
+using AllMeasured = std::map<std::string, Measured>;
+
+AllMeasured measure(const CommonOptions& common, const DataOptions& data) {
+  TeacherForcedRequest request = measure_request(common, data);
+  if (request.data.size() > 1)
+    throw UsageError("--data", "kernels --measure takes one file", "hydrascope kl takes several");
+  for (const KernelInfo& info : kernel_infos()) request.kernels.push_back({info.name, {}});
+  request.skip_unsupported = true;
+  const TeacherForcedOutcome outcome = measure_with_progress(request, "kernels");
+  double reference = KernelMeans::undefined;
+  for (const KernelMeasure& measure : outcome.measures)
+    if (measure.kernel.name == "softmax") reference = measure.mean.entropy;
+  AllMeasured all;
+  for (const KernelMeasure& measure : outcome.measures)
+    all[measure.kernel.name] = {measure.mean.entropy / reference, measure.mean.spearman, measure.untrained};
+  return all;
+}
+
+struct KernelsOptions {
+  CommonOptions common;
+  DataOptions data;
+  bool measure = false;
+};
+
+void run(const KernelsOptions& options) {
+  if (!options.measure && !options.data.data.empty())
+    throw UsageError("--data", "is read by --measure alone", "add --measure");
+  AllMeasured measured;
+  if (options.measure) measured = measure(options.common, options.data);
+  if (options.common.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const KernelInfo& info : kernel_infos()) list.push_back(to_json(info));
+    for (const KernelInfo& info : kernel_infos()) {
+      nlohmann::ordered_json entry = to_json(info);
+      if (const auto found = measured.find(info.name); found != measured.end()) {
+        entry["spiky"] = number_or_null(found->second.spiky);
+        entry["monotonic"] = number_or_null(found->second.monotonic);
+        entry["untrained"] = found->second.untrained;
+      }
+      list.push_back(std::move(entry));
+    }
     fmt::print("{}\n", list.dump(2));
     return;
   }
@@ -63,6 +107,14 @@ void run(bool json) {
                                               "weights ≥ 0", "trainable", "φ bounded", "φ signed", "φ linear",
                                               "parameters", "devices", "published", "definition"}};
   for (const KernelInfo& info : kernel_infos()) rows.push_back(to_row(info));
+  if (options.measure) {
+    rows.front().insert(rows.front().begin() + 1, {"spiky", "monotonic"});
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+      const Measured& of = measured[rows[i].front()];
+      rows[i].insert(rows[i].begin() + 1, {decimal(of.spiky), decimal(of.monotonic)});
+      if (of.untrained) rows[i].front() += " (untrained)";
+    }
+  }
   print_table(rows);
 }
 
@@ -71,9 +123,13 @@ void run(bool json) {
 void add_kernels_command(CLI::App& program) {
   CLI::App* const command =
       program.add_subcommand("kernels", "the attention kernels and what is known of each");
-  const auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "one JSON list on standard output");
-  command->callback([json] { run(*json); });
+  const auto options = std::make_shared<KernelsOptions>();
+  add_common_options(*command, options->common);
+  add_data_options(*command, options->data);
+  command->add_flag("--measure", options->measure,
+                    "also how spiky (entropy over softmax's) and monotonic (Spearman's ρ with q·k) each is "
+                    "for the model, teacher-forced; --data: default sentences of the program's own");
+  command->callback([options] { run(*options); });
 }
 
 } // namespace hydrascope::app

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/commands/progress_bar.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 
@@ -66,11 +67,7 @@ void TrainingDisplay::show(const TrainingProgress& progress) {
 }
 
 std::string progress_text(const TrainingProgress& progress) {
-  constexpr int width = 20;
-  const auto filled = progress.steps > 0 ? static_cast<int>(progress.step * width / progress.steps) : 0;
-  std::string text =
-      fmt::format("{:<8} [{}{}] {}/{}", progress.phase, std::string(static_cast<std::size_t>(filled), '#'),
-                  std::string(static_cast<std::size_t>(width - filled), '.'), progress.step, progress.steps);
+  std::string text = fmt::format("{:<8} {}", progress.phase, progress_text(progress.step, progress.steps));
   if (progress.epoch > 0) text = fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs) + text;
   if (progress.loss > 0) text += fmt::format("  loss {:.4f}", progress.loss);
   if (progress.validation_loss > 0) text += fmt::format("  held-out loss {:.4f}", progress.validation_loss);

@@ -69,12 +69,14 @@ public:
     const at::Tensor types = input.token_types.defined() ? input.token_types : at::zeros_like(ids);
     check_range(ids, config().vocabulary, "a token's id is not below its vocabulary of {}");
     check_range(types, config().token_types, "a token's type is not below its {} types");
-    if (ids.size(1) > config().max_positions)
+    if (!input.positions.defined() && ids.size(1) > config().max_positions)
       throw UsageError(
           info().name,
           fmt::format("{} tokens are more than its {} positions", ids.size(1), config().max_positions),
           "use a shorter text");
-    const at::Tensor positions = at::arange(ids.size(1), ids.options());
+    const at::Tensor positions =
+        input.positions.defined() ? input.positions : at::arange(ids.size(1), ids.options());
+    check_range(positions, config().max_positions, "a position is not below its {} positions");
     const at::Tensor sum = at::embedding(find("embeddings.word_embeddings.weight"), ids) +
                            at::embedding(find("embeddings.token_type_embeddings.weight"), types) +
                            at::embedding(find("embeddings.position_embeddings.weight"), positions);

@@ -35,6 +35,7 @@ struct ModelInput {
   at::Tensor token_ids;   // text: (B,N) int64
   at::Tensor token_types; // text: (B,N) int64
   at::Tensor mask;        // text: (B,N) bool; undefined = all real
+  at::Tensor positions;   // text: (N) int64, rows of the position table; undefined = 0 … N−1
   TokenLayout layout;
   std::vector<TextToken> tokens; // text, B = 1
   CropBox crop;                  // images, B = 1

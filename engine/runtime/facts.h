@@ -1,5 +1,5 @@
-// Entropy, KL and output change of a layer, kept between runs: small numbers that cost a whole weight matrix
-// each.
+// Entropy, KL, ρ and output change of a layer, kept between runs: small numbers that cost a whole weight
+// matrix each.
 #pragma once
 
 #include <optional>
@@ -7,29 +7,20 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/models/model.h"
-#include "engine/runtime/pass.h"
+#include "engine/runtime/kernel_facts.h"
 
 namespace hydrascope {
-
-struct FactKinds {
-  bool entropy = false, kl = false, change = false;
-  bool any() const { return entropy || kl || change; }
-};
 
 // Per head; NaN where undefined: entropy and KL of kernels without positive, normalised weights, and anything
 // of a kernel that splits the features into another number of heads.
 struct LayerFacts {
-  std::vector<float> entropy, kl; // (H)
-  std::vector<float> change;      // (H,3): ratio of norms, cosine, relative error
+  std::vector<float> entropy, kl, spearman; // (H)
+  std::vector<float> change;                // (H,3): ratio of norms, cosine, relative error
   double clamped_share = 0;
 };
 
-// Computes the facts asked for from one layer's q, k, v, in tiles of query rows. Throws as the kernel does.
+// The facts asked for, read off one sequence's q, k, v (B = 1). Throws as the kernel does.
 LayerFacts layer_facts(const FactKinds& kinds, const AttentionInput& input, const LayerKernel& kernel);
-
-// Whether entropy and KL are defined for a kernel.
-bool has_distributions(const KernelInfo& info);
 
 // Facts by what they were computed from; forgotten all at once when there are many.
 class FactCache {

@@ -6,18 +6,11 @@
 #include <fmt/format.h>
 
 #include "engine/plain/error.h"
+#include "engine/runtime/execution.h"
 #include "engine/runtime/process_memory.h"
 
 namespace hydrascope {
 namespace {
-
-// --seed reaches kernels that draw numbers and were not given a seed of their own.
-KernelSpec seeded(KernelSpec spec, std::uint64_t seed) {
-  const std::vector<std::string>& known = kernel_info(spec.name).parameters;
-  if (seed != 0 && std::find(known.begin(), known.end(), "seed") != known.end())
-    spec.parameters.try_emplace("seed", std::to_string(seed));
-  return spec;
-}
 
 void check_below(const char* subject, std::int64_t value, std::int64_t limit, const char* what) {
   if (value >= 0 && value < limit) return;
@@ -71,7 +64,8 @@ PlannedPass plan_own(const RunRequest& request, Pass pass, const FactCache& fact
     if (!asks.weights[i].teacher_forced)
       readings.weights.push_back(weights_reading(i, asks.weights[i], planned.pass, request.execution.seed));
   if (asks.entropy || asks.kl || asks.change) {
-    FactReading reading{{asks.entropy, asks.kl, asks.change}, planned.pass.layers, {}, {}};
+    FactReading reading{
+        {.entropy = asks.entropy, .kl = asks.kl, .change = asks.change}, planned.pass.layers, {}, {}};
     const std::vector<std::string> keys = planned.pass.keys();
     for (std::size_t layer = 0; layer < planned.pass.layers.size(); ++layer)
       reading.keys.push_back(keys[layer + 1] + "|own");
@@ -94,7 +88,7 @@ PlannedPass plan_teacher(const RunRequest& request, Pass pass, const FactCache& 
   const std::vector<std::string> keys = planned.pass.keys();
   for (const KernelSpec& asked : request.asks.teacher_forced_kernels) {
     const KernelSpec spec = seeded(asked, request.execution.seed);
-    FactReading reading{{true, true, true}, {}, {}, {}};
+    FactReading reading{{.entropy = true, .kl = true, .change = true}, {}, {}, {}};
     for (std::size_t i = 0; i < planned.pass.layers.size(); ++i) {
       const int layer = static_cast<int>(i);
       reading.kernels.push_back(layer_kernel(*planned.pass.model.model, layer, spec));

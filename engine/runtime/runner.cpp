@@ -8,15 +8,13 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/all.h>
-#include <ATen/ops/isfinite.h>
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
 
-#include "engine/attention/cuda_plugin.h"
 #include "engine/inspect/focus.h"
 #include "engine/plain/error.h"
+#include "engine/runtime/execution.h"
 #include "engine/runtime/facts.h"
+#include "engine/runtime/finite_check.h"
 #include "engine/runtime/process_memory.h"
 #include "engine/runtime/run_plan.h"
 #include "engine/runtime/run_result.h"
@@ -34,16 +32,6 @@ struct Runner::State {
 };
 
 namespace {
-
-void check_device(const std::string& device) {
-  if (device == "auto" || device == "cpu") return;
-  if (device == "cuda" || device.starts_with("cuda:")) {
-    const CudaStatus& cuda = cuda_status();
-    throw Error("--device " + device, cuda.available ? "models do not run on a GPU yet" : cuda.reason,
-                "use --device cpu");
-  }
-  throw UsageError("--device " + device, "unknown device", "use auto, cpu, cuda or cuda:0");
-}
 
 // One request on its way through its passes.
 class Job {
@@ -93,16 +81,6 @@ private:
     if (progress_) progress_(std::min(done_, total_), total_);
   }
 
-  // Looked for only once something is wrong: to read all weights before every run would take as long as one.
-  [[noreturn]] static void blame_parameters(const Model& model, const std::filesystem::path& folder) {
-    for (const std::string& name : model.parameter_names())
-      if (!at::isfinite(model.parameter(name)).all().item<bool>())
-        throw BrokenFile(folder.string(), fmt::format("\"{}\" holds NaN or infinity", name),
-                         "get the model (or the adapter over it) again");
-    throw Error(folder.string(), "the hidden states are no longer finite although all weights are",
-                "try --dtype float32 or other kernels");
-  }
-
   PassOutcome pass_through(PlannedPass& planned) {
     take_known_facts(planned.readings, facts_);
     PassOutcome outcome = run_pass(
@@ -111,8 +89,7 @@ private:
           read_layer(planned.readings, facts_, planned.pass, layer, tap);
         },
         [this] { block_done(); });
-    if (outcome.output.defined() && !at::isfinite(outcome.output).all().item<bool>())
-      blame_parameters(*planned.pass.model.model, request_.model_folder);
+    if (outcome.output.defined()) check_finite(outcome.output, *planned.pass.model.model);
     return outcome;
   }
 

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
 
 #include "engine/plain/error.h"
@@ -39,11 +38,5 @@ Autocast::~Autocast() {
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
   at::autocast::set_autocast_enabled(at::kCPU, before_);
 }
-
-ThreadCount::ThreadCount(const int threads) : before_(at::get_num_threads()) {
-  if (threads > 0) at::set_num_threads(threads);
-}
-
-ThreadCount::~ThreadCount() { at::set_num_threads(before_); }
 
 } // namespace hydrascope::training

@@ -25,16 +25,4 @@ private:
   bool before_;
 };
 
-// Sets LibTorch's threads for the life of the object; 0 leaves them as they are.
-class ThreadCount {
-public:
-  explicit ThreadCount(int threads);
-  ~ThreadCount();
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
-
-private:
-  int before_;
-};
-
 } // namespace hydrascope::training

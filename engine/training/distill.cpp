@@ -10,8 +10,9 @@
 #include <fmt/format.h>
 
 #include "engine/plain/error.h"
+#include "engine/runtime/execution.h"
+#include "engine/runtime/softmax_run.h"
 #include "engine/training/adapter_file.h"
-#include "engine/training/autocast.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/distill_data.h"
 #include "engine/training/random.h"
@@ -24,15 +25,9 @@ namespace {
 constexpr double smallest_weight = 1e-12;
 
 // The model's q and k of every layer with softmax everywhere.
-std::vector<AttentionInput> teacher(const Model& model, const ModelInput& input, const Kernel& softmax) {
-  const at::NoGradGuard no_gradients;
+std::vector<AttentionInput> teacher(const Model& model, const ModelInput& input) {
   std::vector<AttentionInput> inputs;
-  at::Tensor hidden = model.embed(input);
-  for (int layer = 0; layer < model.info().layers; ++layer) {
-    AttentionTap tap;
-    hidden = model.block(layer, hidden, input, softmax, {}, &tap);
-    inputs.push_back(std::move(tap.input));
-  }
+  visit_softmax_run(model, input, [&](int, const AttentionInput& layer) { inputs.push_back(layer); });
   return inputs;
 }
 
@@ -181,7 +176,7 @@ private:
   at::Tensor batch_loss(const std::vector<std::int64_t>& items, std::vector<double>& layers,
                         double& entropy) const {
     const ModelInput input = data_->batch(items);
-    const auto inputs = teacher(*prepared_.model, input, *softmax_);
+    const auto inputs = teacher(*prepared_.model, input);
     at::Tensor total;
     layers.assign(inputs.size(), 0.0);
     for (std::size_t layer = 0; layer < inputs.size(); ++layer) {

@@ -21,10 +21,6 @@ public:
   virtual std::vector<std::string> notes() const { return {}; }
 };
 
-// The texts of a file: a line each, or a column of a *.tsv; a byte-order mark and empty lines are skipped.
-// Throws Error (missing file, a line without that column).
-std::vector<std::string> read_texts(const std::filesystem::path& file, int column, bool header, int limit);
-
 // Throws Error, UsageError (nothing to train on).
 std::unique_ptr<DistillData> make_distill_data(const PreparedModel& prepared, const DistillRequest& request);
 

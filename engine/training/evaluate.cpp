@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/plain/error.h"
-#include "engine/training/autocast.h"
+#include "engine/runtime/execution.h"
 #include "engine/training/class_plan.h"
 #include "engine/training/image_folder.h"
 #include "engine/training/trained_parameters.h"

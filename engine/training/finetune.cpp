@@ -13,6 +13,7 @@
 
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
+#include "engine/runtime/execution.h"
 #include "engine/training/adapter_file.h"
 #include "engine/training/autocast.h"
 #include "engine/training/checkpoint.h"

@@ -6,6 +6,7 @@
 #include "engine/models/model.h"
 #include "engine/plain/error.h"
 #include "engine/plain/safetensors.h"
+#include "engine/runtime/data_files.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/distill_data.h"
 #include "tests/engine/training/toy.h"
@@ -129,12 +130,13 @@ TEST(DistillData, ReadsLinesAndColumns) {
   const ToyFolder folder;
   std::ofstream(folder / "a.txt") << "\xef\xbb\xbf"
                                   << "one line\r\n\n  \nanother\n";
-  EXPECT_THAT(training::read_texts(folder / "a.txt", 0, false, 0), ElementsAre("one line", "another"));
-  EXPECT_THAT(training::read_texts(folder / "a.txt", 2, false, 1), ElementsAre("one line"));
-  std::ofstream(folder / "b.tsv") << "label\ttext\n1\ta \"b\"\n0\tc\n";
-  EXPECT_THAT(training::read_texts(folder / "b.tsv", 2, true, 0), ElementsAre("a \"b\"", "c"));
-  EXPECT_THROW(training::read_texts(folder / "b.tsv", 3, true, 0), Error);
-  EXPECT_THROW(training::read_texts(folder / "none.txt", 0, false, 0), Error);
+  EXPECT_THAT(read_texts(folder / "a.txt", 0, false, 0), ElementsAre("one line", "another"));
+  EXPECT_THAT(read_texts(folder / "a.txt", 0, false, 1), ElementsAre("one line"));
+  EXPECT_THAT(read_texts(folder / "a.txt", 0, true, 0), ElementsAre("another"));
+  std::ofstream(folder / "b.tsv") << "label\ttext\n1\ta \"b\"\n\n0\tc\textra\n2\t\n";
+  EXPECT_THAT(read_texts(folder / "b.tsv", 2, true, 0), ElementsAre("a \"b\"", "c"));
+  EXPECT_THROW(read_texts(folder / "b.tsv", 3, true, 0), Error);
+  EXPECT_THROW(read_texts(folder / "none.txt", 0, false, 0), Error);
 }
 
 TEST(DistillData, ChunksHaveTheLengthAskedFor) {

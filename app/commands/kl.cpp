@@ -1,0 +1,126 @@
+// hydrascope kl: how far kernels lie from softmax on real data (Hedgehog paper, tables 4, 5 and 14).
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "app/commands/measure_options.h"
+#include "app/commands/table.h"
+#include "engine/plain/error.h"
+
+namespace hydrascope::app {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct KlOptions {
+  CommonOptions common;
+  DataOptions data;
+  std::string kernels;
+  std::vector<std::int64_t> lengths;
+  bool joined = false;
+};
+
+ordered_json means_json(const KernelMeans& means) {
+  return {{"kl", number_or_null(means.kl)},
+          {"entropy", number_or_null(means.entropy)},
+          {"spearman", number_or_null(means.spearman)},
+          {"change",
+           {{"ratio", number_or_null(means.ratio)},
+            {"cosine", number_or_null(means.cosine)},
+            {"relative_error", number_or_null(means.relative_error)}}},
+          {"clamped_share", number_or_null(means.clamped_share)}};
+}
+
+// The range of q·k/√d by head: it belongs to softmax, whose exponents these are.
+ordered_json scores_json(const std::vector<HeadScores>& heads) {
+  ordered_json smallest = ordered_json::array(), largest = ordered_json::array(),
+               below = ordered_json::array();
+  for (const HeadScores& head : heads) {
+    smallest.push_back(number_or_null(head.smallest));
+    largest.push_back(number_or_null(head.largest));
+    below.push_back(number_or_null(head.share_below));
+  }
+  return {{"smallest", smallest}, {"largest", largest}, {"share_below_minus_one", below}};
+}
+
+const ScoreMeasure* scores_of(const KernelMeasure& measure, const TeacherForcedOutcome& outcome) {
+  if (!kernel_info(measure.kernel.name).exact_softmax) return nullptr;
+  for (const ScoreMeasure& scores : outcome.scores)
+    if (scores.data == measure.data && scores.length == measure.length) return &scores;
+  return nullptr;
+}
+
+ordered_json measure_json(const KernelMeasure& measure, const TeacherForcedOutcome& outcome) {
+  ordered_json entry = {{"kernel", measure.kernel.text()},
+                        {"data", measure.data.string()},
+                        {"length", measure.length ? ordered_json(*measure.length) : ordered_json()},
+                        {"items", measure.items},
+                        {"tokens", measure.tokens}};
+  entry.update(means_json(measure.mean));
+  entry["untrained"] = measure.untrained;
+  entry["zero_denominators"] = measure.zero_denominators;
+  const ScoreMeasure* const scores = scores_of(measure, outcome);
+  entry["per_layer"] = ordered_json::array();
+  for (std::size_t layer = 0; layer < measure.layers.size(); ++layer) {
+    ordered_json one = {{"layer", layer}};
+    one.update(means_json(measure.layers[layer]));
+    if (scores != nullptr) one["scores"] = scores_json(scores->layers[layer]);
+    entry["per_layer"].push_back(std::move(one));
+  }
+  return entry;
+}
+
+void print_measures(const TeacherForcedOutcome& outcome) {
+  std::vector<std::vector<std::string>> rows{{"kernel", "data", "length", "items", "KL", "clamped", "entropy",
+                                              "ρ", "‖out‖ ratio", "cosine", "error"}};
+  for (const KernelMeasure& measure : outcome.measures) {
+    const KernelMeans& mean = measure.mean;
+    rows.push_back({measure.kernel.text() + (measure.untrained ? " (untrained)" : ""),
+                    measure.data.filename().string(), measure.length ? std::to_string(*measure.length) : "—",
+                    std::to_string(measure.items), decimal(mean.kl), decimal(mean.clamped_share),
+                    decimal(mean.entropy), decimal(mean.spearman), decimal(mean.ratio), decimal(mean.cosine),
+                    decimal(mean.relative_error)});
+  }
+  print_table(rows);
+}
+
+void run(const KlOptions& options) {
+  if (options.data.data.empty())
+    throw UsageError("--data", "is missing", "name a text file, or a folder of pictures");
+  TeacherForcedRequest request = measure_request(options.common, options.data);
+  if (!options.kernels.empty()) request.kernels = parse_kernel_list(options.kernels);
+  request.lengths = options.lengths;
+  request.joined = options.joined;
+  const TeacherForcedOutcome outcome = measure_with_progress(request, "kl");
+  if (!options.common.json) {
+    print_measures(outcome);
+    return;
+  }
+  ordered_json list = ordered_json::array();
+  for (const KernelMeasure& measure : outcome.measures) list.push_back(measure_json(measure, outcome));
+  fmt::print("{}\n", list.dump(2));
+}
+
+} // namespace
+
+void add_kl_command(CLI::App& program) {
+  CLI::App* const command = program.add_subcommand(
+      "kl",
+      "KL divergence from softmax, entropy, monotonicity and output change of kernels on real data, "
+      "teacher-forced");
+  const auto options = std::make_shared<KlOptions>();
+  add_common_options(*command, options->common);
+  add_data_options(*command, options->data);
+  command->add_option("--kernels", options->kernels,
+                      "kernels to compare, as a,b,c (default: all whose weights are distributions)");
+  command
+      ->add_option("--lengths", options->lengths,
+                   "as 256,1024: weights over so many tokens, q and k of consecutive texts concatenated")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--joined", options->joined,
+                    "feed the texts as one long text, positions modulo the model's maximum");
+  command->callback([options] { run(*options); });
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,72 @@
+#include "engine/runtime/softmax_run.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+
+#include "engine/plain/error.h"
+#include "engine/runtime/finite_check.h"
+
+namespace hydrascope {
+namespace {
+
+// One member of several parts, one after another along the token axis.
+at::Tensor joined(const std::vector<AttentionInput>& parts, at::Tensor AttentionInput::*member,
+                  std::int64_t axis) {
+  std::vector<at::Tensor> tensors;
+  for (const AttentionInput& part : parts) {
+    if (!(part.*member).defined()) return {};
+    tensors.push_back(part.*member);
+  }
+  return at::cat(tensors, axis);
+}
+
+AttentionInput slice(const AttentionInput& whole, std::int64_t first, std::int64_t end) {
+  AttentionInput part;
+  part.q = whole.q.slice(2, first, end);
+  part.k = whole.k.slice(2, first, end);
+  part.v = whole.v.slice(2, first, end);
+  if (whole.layer_input.defined()) part.layer_input = whole.layer_input.slice(1, first, end);
+  return part;
+}
+
+} // namespace
+
+void visit_softmax_run(const Model& model, const ModelInput& input, const LayerVisitor& visit,
+                       const std::stop_token& stop) {
+  const at::NoGradGuard no_gradients;
+  const auto softmax = make_kernel(KernelSpec{});
+  at::Tensor hidden = model.embed(input);
+  for (int layer = 0; layer < model.info().layers; ++layer) {
+    if (stop.stop_requested()) throw Cancelled();
+    AttentionTap tap;
+    hidden = model.block(layer, hidden, input, *softmax, {}, &tap);
+    check_finite(hidden, model);
+    visit(layer, tap.input);
+  }
+}
+
+PieceBuffer::PieceBuffer(int layers, std::int64_t length)
+    : length_(length), parts_(static_cast<std::size_t>(layers)), tokens_(static_cast<std::size_t>(layers)) {}
+
+void PieceBuffer::add(int layer, const AttentionInput& input) {
+  const auto position = static_cast<std::size_t>(layer);
+  parts_[position].push_back(input);
+  tokens_[position] += input.q.size(2);
+}
+
+AttentionInput PieceBuffer::take(int layer) {
+  const auto position = static_cast<std::size_t>(layer);
+  std::vector<AttentionInput>& parts = parts_[position];
+  AttentionInput whole;
+  whole.q = joined(parts, &AttentionInput::q, 2);
+  whole.k = joined(parts, &AttentionInput::k, 2);
+  whole.v = joined(parts, &AttentionInput::v, 2);
+  whole.layer_input = joined(parts, &AttentionInput::layer_input, 1);
+  const std::int64_t tokens = tokens_[position];
+  parts.clear();
+  if (tokens > length_) parts.push_back(slice(whole, length_, tokens));
+  tokens_[position] = tokens - length_;
+  return slice(whole, 0, length_);
+}
+
+} // namespace hydrascope
