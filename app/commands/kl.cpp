@@ -81,7 +81,7 @@ void print_measures(const TeacherForcedOutcome& outcome) {
                     decimal(mean.entropy), decimal(mean.spearman), decimal(mean.ratio), decimal(mean.cosine),
                     decimal(mean.relative_error)});
   }
-  print_table(rows);
+  print_table(rows, "llrrrrrrrrr");
 }
 
 void run(const KlOptions& options) {

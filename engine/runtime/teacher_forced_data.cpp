@@ -21,7 +21,7 @@ using NoteTaker = std::function<void(const std::string&)>;
 using Texts = std::shared_ptr<const std::vector<TokenIds>>;
 
 // Enough for matrix products to be worth their call, few enough for every weight matrix to stay small.
-constexpr std::size_t kBatchTokens = 1024;
+constexpr std::size_t kBatchTokens = 256;
 
 // Whole texts, those of one length together; with `maximum` > 0 positions beyond it begin again.
 class TextSeries final : public SequenceSeries {
