@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "engine/plain/error.h"
@@ -48,6 +49,17 @@ bool same_values(const Array& left, const Array& right) {
 bool same_scale(const Scale& left, const Scale& right) {
   return left.map == right.map && left.low == right.low && left.high == right.high &&
          left.logarithmic == right.logarithmic;
+}
+
+std::size_t hash_of(const Array& values, const Scale& scale, bool smooth) {
+  const std::string_view bytes(reinterpret_cast<const char*>(values.values.data()),
+                               values.values.size() * sizeof(float));
+  std::size_t hash = std::hash<std::string_view>{}(bytes);
+  const auto mix = [&](std::size_t more) { hash = (hash ^ more) * 0x9e3779b97f4a7c15ULL; };
+  mix(std::hash<double>{}(scale.low));
+  mix(std::hash<double>{}(scale.high));
+  mix(static_cast<std::size_t>(scale.map) * 4 + (scale.logarithmic ? 2 : 0) + (smooth ? 1 : 0));
+  return hash;
 }
 
 } // namespace
@@ -129,6 +141,8 @@ void Graphics::bake(const Array& values, const Scale& scale, bool smooth, int wi
   glUniform1f(uniform("high"), static_cast<float>(scale.high));
   glUniform1i(uniform("logarithmic"), scale.logarithmic ? 1 : 0);
   glUniform1i(uniform("smooth_values"), smooth ? 1 : 0);
+  const auto [hatch_ground, hatch_stripe] = theme::hatching(theme::current_mode());
+  glUniform2f(uniform("hatching"), hatch_ground, hatch_stripe);
   glBindVertexArray(vertices_);
   glDrawArrays(GL_TRIANGLES, 0, 3);
   glBindVertexArray(0);
@@ -161,24 +175,56 @@ float MapTexture::value(int row, int column) const {
                         static_cast<std::size_t>(column)];
 }
 
+void MapTexture::bake(Graphics& graphics, const Baked& wanted) {
+  const bool other_numbers = texture_ && wanted.numbers != baked_.numbers;
+  const bool same_cells = wanted.rows == baked_.rows && wanted.columns == baked_.columns;
+  if (other_numbers && same_cells && graphics.fades()) {
+    std::swap(texture_, previous_);
+    faded_since_ = ImGui::GetTime();
+  }
+  graphics.bake(values_, scale_, smooth_, wanted.width, wanted.height, texture_);
+  baked_ = wanted;
+}
+
 void MapTexture::draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity) {
   if (empty()) return;
+  const float density = ImGui::GetIO().DisplayFramebufferScale.x;
+  const auto texels = [&](float points) {
+    return std::clamp(static_cast<int>(std::lround(points * density)), 1, 4096);
+  };
   // Crisp maps are baked one texel a cell and magnified; smooth ones at the picture's own size.
-  const int width = smooth_ ? std::clamp(static_cast<int>(std::lround(to.x - from.x)), 1, 4096) : columns();
-  const int height = smooth_ ? std::clamp(static_cast<int>(std::lround(to.y - from.y)), 1, 4096) : rows();
-  if (dirty_ || width != width_ || height != height_) {
-    graphics.bake(values_, scale_, smooth_, width, height, texture_);
-    width_ = width;
-    height_ = height;
-    dirty_ = false;
+  Baked wanted{.width = smooth_ ? texels(to.x - from.x) : columns(),
+               .height = smooth_ ? texels(to.y - from.y) : rows(),
+               .mode = theme::current_mode(),
+               .numbers = dirty_ ? hash_of(values_, scale_, smooth_) : baked_.numbers,
+               .rows = rows(),
+               .columns = columns()};
+  if (!texture_ || !(wanted == baked_)) bake(graphics, wanted);
+  dirty_ = false;
+
+  constexpr double fade_seconds = 0.1;
+  const auto share = static_cast<float>((ImGui::GetTime() - faded_since_) / fade_seconds);
+  if (!previous_ || share >= 1 || !graphics.fades()) {
+    previous_ = Texture();
+    add(list, texture_, from, to, opacity);
+    return;
   }
-  const bool magnified =
-      to.x - from.x >= static_cast<float>(width) && to.y - from.y >= static_cast<float>(height);
+  // Two layers whose opacities add up to the map's own, so that what lies below does not shine through midway.
+  const float arriving = opacity * share;
+  add(list, previous_, from, to, arriving >= 1 ? 0 : opacity * (1 - share) / (1 - arriving));
+  add(list, texture_, from, to, arriving);
+  graphics.keep_moving();
+}
+
+void MapTexture::add(ImDrawList* list, const Texture& texture, ImVec2 from, ImVec2 to, float opacity) const {
+  const float density = ImGui::GetIO().DisplayFramebufferScale.x;
+  const bool magnified = (to.x - from.x) * density >= static_cast<float>(baked_.width) &&
+                         (to.y - from.y) * density >= static_cast<float>(baked_.height);
   const ImGuiPlatformIO& platform = ImGui::GetPlatformIO();
   // Dear ImGui's OpenGL back end binds its own linear sampler whatever the texture says.
   if (magnified && !smooth_) list->AddCallback(platform.DrawCallback_SetSamplerNearest, nullptr);
-  list->AddImage(texture_.reference(), from, to, {0, 0}, {1, 1},
-                 IM_COL32(255, 255, 255, static_cast<int>(opacity * 255)));
+  list->AddImage(texture.reference(), from, to, {0, 0}, {1, 1},
+                 theme::packed(ImVec4{1, 1, 1, 1}, opacity));
   if (magnified && !smooth_) list->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
 }
 
@@ -229,7 +275,7 @@ void PictureTexture::draw(ImDrawList* list, ImVec2 from, ImVec2 to, float opacit
   const ImGuiPlatformIO& platform = ImGui::GetPlatformIO();
   list->AddCallback(platform.DrawCallback_SetSamplerFromTex, nullptr);
   list->AddImage(texture_.reference(), from, to, {0, 0}, {1, 1},
-                 IM_COL32(255, 255, 255, static_cast<int>(opacity * 255)));
+                 theme::packed(ImVec4{1, 1, 1, 1}, opacity));
   list->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
 }
 
