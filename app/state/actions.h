@@ -33,8 +33,8 @@ struct PanelName {
   bool exports = false;
 };
 
-// The table, in menu order, with the user's shortcuts and layouts in it. Reads the registry, the catalogue and
-// the examples folder.
+// The table, in menu order, with the user's shortcuts and layouts in it. Reads the registry, the catalogue
+// and the examples folder.
 std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Settings& settings = {});
 
 const Action* find_action(const std::vector<Action>& actions, std::string_view id);

@@ -21,13 +21,13 @@ public:
   // Takes the worker's deliveries. Returns true if anything changed; new error texts are appended to
   // `errors`.
   bool drain(std::vector<std::string>& errors);
-  // Submits what the document and the open panels want and nobody has delivered or is computing; stops what nobody
-  // wants any more.
+  // Submits what the document and the open panels want and nobody has delivered or is computing; stops what
+  // nobody wants any more.
   void update(const Document& document, const Wants& wants, double now);
 
   const SideResults& results(Side side) const { return sides_[static_cast<std::size_t>(side)].results; }
-  // Stops what runs for the user, who does not want to wait. It is not asked for again until something changes or
-  // run_again() is called.
+  // Stops what runs for the user, who does not want to wait. It is not asked for again until something
+  // changes or run_again() is called.
   void cancel();
   void run_again();
   // What the document wants was cancelled or has failed.

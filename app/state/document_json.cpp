@@ -68,9 +68,8 @@ Json scene_json(const Scene& scene) {
   json["layer"] = scene.layer;
   json["head"] = scene.head.text();
   json["query"] = scene.default_query ? Json("default") : (scene.query ? Json(*scene.query) : Json("all"));
-  json["target"] = {{"kind", target_name(scene.target.kind)},
-                    {"index", scene.target.index},
-                    {"text", scene.target.text}};
+  json["target"] = {
+      {"kind", target_name(scene.target.kind)}, {"index", scene.target.index}, {"text", scene.target.text}};
   json["comparison"] = Json::array();
   for (const auto& kernel : scene.comparison)
     json["comparison"].push_back(kernel ? Json(kernel->text()) : Json(nullptr));
@@ -78,9 +77,12 @@ Json scene_json(const Scene& scene) {
 }
 
 Json view_json(const ViewOptions& view) {
-  return {{"shown", shown_name(view.shown)},   {"with_sign", view.with_sign},
-          {"smooth", view.smooth},             {"opacity", view.opacity},
-          {"logarithmic", view.logarithmic},   {"shared_scale", view.shared_scale},
+  return {{"shown", shown_name(view.shown)},
+          {"with_sign", view.with_sign},
+          {"smooth", view.smooth},
+          {"opacity", view.opacity},
+          {"logarithmic", view.logarithmic},
+          {"shared_scale", view.shared_scale},
           {"teacher_forced", view.teacher_forced}};
 }
 

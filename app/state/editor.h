@@ -42,7 +42,7 @@ struct Shell {
   std::string panel_to_export;                      // id of the panel whose figure is to be written …
   std::optional<std::filesystem::path> export_file; // … to this file; without one the dialog asks
   std::string panel_to_focus;                       // id of a panel that is to come to the front
-  bool animate = false; // something moves: draw another frame soon
+  bool animate = false;                             // something moves: draw another frame soon
   double wake_at = std::numeric_limits<double>::infinity(); // … or at this time of the window's clock
 
   // Said by the window, for the actions.

@@ -131,13 +131,14 @@ void save_settings(const Settings& settings, const fs::path& file) {
 }
 
 double stepped_scale(double scale, int steps) {
-  constexpr std::array<double, 10> scales = {least_scale, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.25,
-                                             greatest_scale};
+  constexpr std::array<double, 10> scales = {least_scale, 0.9,  1.0, 1.1,  1.25,
+                                             1.5,         1.75, 2.0, 2.25, greatest_scale};
   constexpr double tolerance = 1e-3; // a monitor's scale may be any number
   const auto larger = std::ranges::find_if(scales, [&](double each) { return each > scale + tolerance; });
   const auto not_smaller =
       std::ranges::find_if(scales, [&](double each) { return each > scale - tolerance; });
-  const auto index = steps > 0 ? (larger - scales.begin()) + steps - 1 : (not_smaller - scales.begin()) + steps;
+  const auto index =
+      steps > 0 ? (larger - scales.begin()) + steps - 1 : (not_smaller - scales.begin()) + steps;
   const auto last = static_cast<std::ptrdiff_t>(scales.size()) - 1;
   return scales[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(index, 0, last))];
 }

@@ -11,7 +11,11 @@
 
 namespace hydrascope::app {
 
-enum class ThemeChoice { follow, dark, light }; // follow: what the desktop asks for, dark where it says nothing
+enum class ThemeChoice {
+  follow,
+  dark,
+  light
+}; // follow: what the desktop asks for, dark where it says nothing
 
 // Where the panels are, under a name of the user's.
 struct SavedLayout {
@@ -28,7 +32,8 @@ struct Settings {
   ThemeChoice theme = ThemeChoice::follow;
   std::optional<double> scale; // of everything drawn, within the two above; nullopt: the monitor's own
   bool fade = true;            // a changed map fades in
-  std::map<std::string, std::string> shortcuts; // by action's id, where they differ from the table's; "" = none
+  std::map<std::string, std::string>
+      shortcuts; // by action's id, where they differ from the table's; "" = none
   std::vector<SavedLayout> layouts;
   std::optional<SavedLayout> last; // where the panels were when the window was closed
   std::string other;               // what a later version wrote and this one does not know, as a JSON object
@@ -38,8 +43,8 @@ struct Settings {
 
 struct LoadedSettings {
   Settings settings;
-  std::string problem;   // why the file's settings are not used; empty if they are, or if there is no file
-  bool writable = true;  // false: the file could neither be read nor kept aside, and is not to be overwritten
+  std::string problem;  // why the file's settings are not used; empty if they are, or if there is no file
+  bool writable = true; // false: the file could neither be read nor kept aside, and is not to be overwritten
 };
 
 // A file that cannot be understood is renamed to FILE.unreadable (or .unreadable-2, …), so that nothing that

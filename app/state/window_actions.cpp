@@ -80,8 +80,8 @@ void step_scale(Editor& editor, int steps) {
 
 void add_scales(Table& table) {
   add(
-      table, "view.larger", "Larger text and controls", "View/Appearance", "Ctrl+=",
-      [](Editor& editor) { step_scale(editor, 1); },
+      table, "view.larger", "Larger text and controls", "View/Appearance",
+      "Ctrl+=", [](Editor& editor) { step_scale(editor, 1); },
       [](const Editor& editor) {
         return Availability{editor.shell.scale < greatest_scale, "this is the largest"};
       });
@@ -114,7 +114,9 @@ void add_run_actions(Table& table) {
   add(
       table, "model.cancel", "Cancel the run", "Model", "Ctrl+.",
       [](Editor& editor) { editor.shell.cancel_runs = true; },
-      [](const Editor& editor) { return Availability{editor.shell.computing, "nothing is running"}; });
+      [](const Editor& editor) {
+        return Availability{editor.shell.computing, "nothing is running"};
+      });
   add(
       table, "model.run_again", "Run again", "Model", "F5",
       [](Editor& editor) { editor.shell.run_again = true; },

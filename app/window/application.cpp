@@ -196,9 +196,8 @@ void Application::apply_settings() {
       settings.scale.value_or(static_cast<double>(display_->content_scale())); // may change with the monitor
   editor_->shell.scale = std::clamp(scale, least_scale, greatest_scale);
   if (applied_ == settings) return;
-  const ThemeChoice choice = settings.theme == ThemeChoice::follow
-                                 ? desktop_theme().value_or(ThemeChoice::dark)
-                                 : settings.theme;
+  const ThemeChoice choice =
+      settings.theme == ThemeChoice::follow ? desktop_theme().value_or(ThemeChoice::dark) : settings.theme;
   theme::apply(theme_, choice == ThemeChoice::light ? theme::Mode::light : theme::Mode::dark);
   graphics_->set_fade(settings.fade);
   actions_ = make_actions(panel_names_, settings);
@@ -238,8 +237,7 @@ void Application::update_state() {
   snapshot_.results = {&coordinator_->results(Side::a), &coordinator_->results(Side::b)};
   snapshot_.computing = coordinator_->computing();
   snapshot_.progress = coordinator_->progress();
-  snapshot_.computing_seconds =
-      snapshot_.computing ? editor_->clock() - coordinator_->computing_since() : 0;
+  snapshot_.computing_seconds = snapshot_.computing ? editor_->clock() - coordinator_->computing_since() : 0;
   editor_->shell.computing = snapshot_.computing;
   editor_->shell.stopped = coordinator_->stopped();
   if (changed) ++snapshot_.stamp;
@@ -255,15 +253,13 @@ FrameTime Application::frame(const std::function<void()>& before_swap) {
   draw_frame();
   ImGui::Render();
   snap_text_rows(*ImGui::GetDrawData());
+  const std::vector<Box> changed = damage_.update(*ImGui::GetDrawData());
   display_->bind();
   glViewport(0, 0, display_->width(), display_->height());
-  const ImVec4 ground = theme::ground;
-  glClearColor(ground.x, ground.y, ground.z, 1);
-  glClear(GL_COLOR_BUFFER_BIT);
-  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+  draw_boxes(*ImGui::GetDrawData(), changed, display_->height(), theme::ground);
   const double handed = seconds_now();
   if (before_swap) before_swap();
-  display_->swap();
+  if (const bool exposed = display_->take_exposed(); exposed || !changed.empty()) display_->swap();
   const double end = seconds_now();
   if (redraw_ > 0) --redraw_;
   moved_ = graphics_->take_moving();
@@ -384,7 +380,9 @@ std::optional<std::array<int, 4>> Application::panel_rectangle(std::string_view 
     const ImGuiWindow* window = ImGui::FindWindowByName(("###" + panels_[i]->id()).c_str());
     if (window == nullptr) return std::nullopt;
     const ImVec2 density = ImGui::GetIO().DisplayFramebufferScale;
-    const auto pixels = [](float points, float scale) { return static_cast<int>(std::lround(points * scale)); };
+    const auto pixels = [](float points, float scale) {
+      return static_cast<int>(std::lround(points * scale));
+    };
     return std::array{pixels(window->Pos.x, density.x), pixels(window->Pos.y, density.y),
                       pixels(window->Size.x, density.x), pixels(window->Size.y, density.y)};
   }

@@ -12,6 +12,7 @@
 #include "app/panels/panel.h"
 #include "app/state/actions.h"
 #include "app/state/coordinator.h"
+#include "app/window/damage.h"
 #include "app/window/display.h"
 #include "app/window/layout.h"
 #include "app/window/settings_keeper.h"
@@ -40,8 +41,8 @@ public:
   // One frame, from input to swap. `before_swap` may look at the finished frame's state (tests hook in
   // there).
   FrameTime frame(const std::function<void()>& before_swap = {});
-  // Waits until there is something to draw, at most `seconds`; returns at once if something moves already, and
-  // whether a frame is due. While nothing happens, settings that have changed are written.
+  // Waits until there is something to draw, at most `seconds`; returns at once if something moves already,
+  // and whether a frame is due. While nothing happens, settings that have changed are written.
   bool wait(double seconds);
   bool running() const;
   // In the last frame something was on its way from one look to another (a map that fades).
@@ -55,6 +56,8 @@ public:
   Display& display() { return *display_; }
   bool run(std::string_view action) { return run_action(actions_, action, *editor_); }
   Image read_frame(); // the last frame's pixels
+  // Draws all of the next frame, not only what has changed.
+  void forget_frame() { damage_.forget(); }
   // Where a panel was drawn in the last frame, in pixels; nullopt if it was not.
   std::optional<std::array<int, 4>> panel_rectangle(std::string_view panel) const; // x, y, width, height
   const std::vector<PanelName>& panels() const { return panel_names_; }
@@ -75,6 +78,7 @@ private:
   ImGuiContext* context_ = nullptr;
   std::unique_ptr<Display> display_;
   std::unique_ptr<Graphics> graphics_;
+  Damage damage_;
   std::unique_ptr<Editor> editor_;
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<Coordinator> coordinator_;

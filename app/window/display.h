@@ -19,11 +19,13 @@ public:
   // Tells Dear ImGui of size, time and input; events were polled by wait(). Dear ImGui counts in points, each
   // `scale` pixels long.
   virtual void begin_frame(float scale) = 0;
-  virtual void bind() = 0;        // the framebuffer that is shown
-  virtual void swap() = 0;        // off screen: waits until the frame is drawn
+  virtual void bind() = 0; // the framebuffer that is drawn into; what it holds stays from frame to frame
+  virtual void swap() = 0; // shows it; off screen: waits until it is drawn
+  // Whether what was shown is gone, so that swap() is needed although nothing was drawn.
+  virtual bool take_exposed() { return false; }
   // For events, at most so long (0: only polls); wake() ends it. Returns whether anything came.
   virtual bool wait(double seconds) = 0;
-  virtual void wake() = 0;               // from any thread
+  virtual void wake() = 0; // from any thread
   virtual bool close_requested() const = 0;
   virtual void set_title(const std::string& title) = 0;
   virtual std::vector<std::filesystem::path> take_dropped() = 0; // files dropped on the window since the last

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <initializer_list>
 #include <span>
-#include <span>
 #include <vector>
 
 #include "app/window/theme.h"
@@ -13,8 +12,8 @@
 
 namespace hydrascope::app::theme {
 
-// The files are mapped, not read: of a font for Chinese only those pages are taken into memory whose letters are
-// written.
+// The files are mapped, not read: of a font for Chinese only those pages are taken into memory whose letters
+// are written.
 class FontFiles {
 public:
   // Null if it is no font that can be read.

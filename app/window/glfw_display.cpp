@@ -55,12 +55,16 @@ public:
     });
     ImGui_ImplGlfw_InitForOpenGL(window_, false);
     install_callbacks();
+    glGenTextures(1, &texture_);
+    glGenFramebuffers(1, &framebuffer_);
     ImGui_ImplOpenGL3_Init("#version 330 core");
   }
 
   ~GlfwDisplay() override {
     ImGui_ImplOpenGL3_Shutdown();
     ImGui_ImplGlfw_Shutdown();
+    glDeleteFramebuffers(1, &framebuffer_);
+    glDeleteTextures(1, &texture_);
     glfwDestroyWindow(window_);
     glfwTerminate();
   }
@@ -80,8 +84,23 @@ public:
     const auto [width, height] = framebuffer_size();
     if (width > 0 && height > 0) set_display_size(width, height, scale);
   }
-  void bind() override { glBindFramebuffer(GL_FRAMEBUFFER, 0); }
-  void swap() override { glfwSwapBuffers(window_); }
+  // The window's own buffers are lost with each swap: frames are drawn into a texture and copied.
+  void bind() override {
+    const auto size = framebuffer_size();
+    glBindFramebuffer(GL_FRAMEBUFFER, framebuffer_);
+    if (std::exchange(size_, size) == size) return;
+    glBindTexture(GL_TEXTURE_2D, texture_);
+    glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, size.first, size.second, 0, GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
+    glFramebufferTexture2D(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_TEXTURE_2D, texture_, 0);
+  }
+  void swap() override {
+    const auto [width, height] = size_;
+    glBindFramebuffer(GL_READ_FRAMEBUFFER, framebuffer_);
+    glBindFramebuffer(GL_DRAW_FRAMEBUFFER, 0);
+    glBlitFramebuffer(0, 0, width, height, 0, 0, width, height, GL_COLOR_BUFFER_BIT, GL_NEAREST);
+    glfwSwapBuffers(window_);
+  }
+  bool take_exposed() override { return std::exchange(exposed_, false); }
   bool wait(double seconds) override {
     if (seconds <= 0) {
       glfwPollEvents();
@@ -126,6 +145,7 @@ private:
       of(window).pointer_inside_ = entered != GLFW_FALSE;
       ImGui_ImplGlfw_CursorEnterCallback(window, entered);
     });
+    glfwSetWindowRefreshCallback(window_, [](GLFWwindow* window) { of(window).exposed_ = true; });
     glfwSetWindowFocusCallback(window_, ImGui_ImplGlfw_WindowFocusCallback);
     glfwSetMouseButtonCallback(window_, ImGui_ImplGlfw_MouseButtonCallback);
     glfwSetScrollCallback(window_, ImGui_ImplGlfw_ScrollCallback);
@@ -141,6 +161,9 @@ private:
   }
 
   GLFWwindow* window_ = nullptr;
+  GLuint texture_ = 0, framebuffer_ = 0;
+  std::pair<int, int> size_{0, 0}; // of the texture
+  bool exposed_ = true;
   std::vector<std::filesystem::path> dropped_;
   float scale_ = 1;
   bool pointer_inside_ = false;

@@ -110,8 +110,9 @@ void Graphics::bake(const Array& values, const Scale& scale, bool smooth, int wi
                     Texture& target) {
   const auto rows = static_cast<GLsizei>(values.shape[0]);
   const auto columns = static_cast<GLsizei>(values.shape[1]);
-  if (!target) target = Texture::make();
-  glBindTexture(GL_TEXTURE_2D, target.id());
+  // New texels, new texture: frames are compared by what they draw with.
+  Texture fresh = Texture::make();
+  glBindTexture(GL_TEXTURE_2D, fresh.id());
   glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, width, height, 0, GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
   set_filter(GL_LINEAR);
 
@@ -120,7 +121,7 @@ void Graphics::bake(const Array& values, const Scale& scale, bool smooth, int wi
   glGetIntegerv(GL_FRAMEBUFFER_BINDING, &framebuffer);
   glGetIntegerv(GL_VIEWPORT, viewport.data());
   glBindFramebuffer(GL_FRAMEBUFFER, framebuffer_);
-  glFramebufferTexture2D(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_TEXTURE_2D, target.id(), 0);
+  glFramebufferTexture2D(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_TEXTURE_2D, fresh.id(), 0);
   glViewport(0, 0, width, height);
   glDisable(GL_BLEND);
   glDisable(GL_SCISSOR_TEST);
@@ -149,6 +150,7 @@ void Graphics::bake(const Array& values, const Scale& scale, bool smooth, int wi
   glUseProgram(0);
   glBindFramebuffer(GL_FRAMEBUFFER, static_cast<GLuint>(framebuffer));
   glViewport(viewport[0], viewport[1], viewport[2], viewport[3]);
+  target = std::move(fresh);
 }
 
 void MapTexture::set(const Array& values, const Scale& scale, bool smooth) {
@@ -209,7 +211,8 @@ void MapTexture::draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 
     add(list, texture_, from, to, opacity);
     return;
   }
-  // Two layers whose opacities add up to the map's own, so that what lies below does not shine through midway.
+  // Two layers whose opacities add up to the map's own, so that what lies below does not shine through
+  // midway.
   const float arriving = opacity * share;
   add(list, previous_, from, to, arriving >= 1 ? 0 : opacity * (1 - share) / (1 - arriving));
   add(list, texture_, from, to, arriving);
@@ -223,8 +226,7 @@ void MapTexture::add(ImDrawList* list, const Texture& texture, ImVec2 from, ImVe
   const ImGuiPlatformIO& platform = ImGui::GetPlatformIO();
   // Dear ImGui's OpenGL back end binds its own linear sampler whatever the texture says.
   if (magnified && !smooth_) list->AddCallback(platform.DrawCallback_SetSamplerNearest, nullptr);
-  list->AddImage(texture.reference(), from, to, {0, 0}, {1, 1},
-                 theme::packed(ImVec4{1, 1, 1, 1}, opacity));
+  list->AddImage(texture.reference(), from, to, {0, 0}, {1, 1}, theme::packed(ImVec4{1, 1, 1, 1}, opacity));
   if (magnified && !smooth_) list->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
 }
 
@@ -259,7 +261,7 @@ void PictureTexture::set(std::shared_ptr<const Image> image) {
 void PictureTexture::draw(ImDrawList* list, ImVec2 from, ImVec2 to, float opacity) {
   if (!image_ || image_->width <= 0 || image_->height <= 0) return;
   if (dirty_) {
-    if (!texture_) texture_ = Texture::make();
+    texture_ = Texture::make();
     glBindTexture(GL_TEXTURE_2D, texture_.id());
     glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
     const Image shown = within_texture_limit(*image_);
@@ -274,8 +276,7 @@ void PictureTexture::draw(ImDrawList* list, ImVec2 from, ImVec2 to, float opacit
   // small.
   const ImGuiPlatformIO& platform = ImGui::GetPlatformIO();
   list->AddCallback(platform.DrawCallback_SetSamplerFromTex, nullptr);
-  list->AddImage(texture_.reference(), from, to, {0, 0}, {1, 1},
-                 theme::packed(ImVec4{1, 1, 1, 1}, opacity));
+  list->AddImage(texture_.reference(), from, to, {0, 0}, {1, 1}, theme::packed(ImVec4{1, 1, 1, 1}, opacity));
   list->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
 }
 

@@ -51,8 +51,8 @@ public:
     return tables_[static_cast<std::size_t>(map)].reference();
   }
 
-  // Draws `values` (rows, columns) coloured by `scale` into `target`, `width` × `height` texels, first row on
-  // top.
+  // Draws `values` (rows, columns) coloured by `scale` into `target`, which becomes a new texture of `width`
+  // × `height` texels, first row on top.
   void bake(const Array& values, const Scale& scale, bool smooth, int width, int height, Texture& target);
 
 private:
@@ -76,8 +76,8 @@ public:
   const Array& values() const { return values_; }
   const Scale& scale() const { return scale_; }
 
-  // Adds the map to a draw list over the rectangle; cells stay crisp unless `smooth`. A map whose numbers have
-  // changed fades in over what it showed before.
+  // Adds the map to a draw list over the rectangle; cells stay crisp unless `smooth`. A map whose numbers
+  // have changed fades in over what it showed before.
   void draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity = 1.0f);
 
 private:

@@ -9,25 +9,39 @@ namespace hydrascope::app {
 namespace {
 
 constexpr std::array<std::pair<const char*, ImGuiKey>, 29> named_keys = {{
-    {"Up", ImGuiKey_UpArrow},        {"Down", ImGuiKey_DownArrow},
-    {"Left", ImGuiKey_LeftArrow},    {"Right", ImGuiKey_RightArrow},
-    {"Escape", ImGuiKey_Escape},     {"Enter", ImGuiKey_Enter},
-    {"Space", ImGuiKey_Space},       {"Tab", ImGuiKey_Tab},
-    {"Backspace", ImGuiKey_Backspace}, {"Delete", ImGuiKey_Delete},
-    {"Insert", ImGuiKey_Insert},     {"Home", ImGuiKey_Home},
-    {"End", ImGuiKey_End},           {"PageUp", ImGuiKey_PageUp},
-    {"PageDown", ImGuiKey_PageDown}, {"=", ImGuiKey_Equal},
-    {"-", ImGuiKey_Minus},           {",", ImGuiKey_Comma},
-    {".", ImGuiKey_Period},          {"/", ImGuiKey_Slash},
-    {";", ImGuiKey_Semicolon},       {"'", ImGuiKey_Apostrophe},
-    {"[", ImGuiKey_LeftBracket},     {"]", ImGuiKey_RightBracket},
-    {"\\", ImGuiKey_Backslash},      {"`", ImGuiKey_GraveAccent},
-    {"Keypad*", ImGuiKey_KeypadMultiply}, {"Keypad/", ImGuiKey_KeypadDivide},
+    {"Up", ImGuiKey_UpArrow},
+    {"Down", ImGuiKey_DownArrow},
+    {"Left", ImGuiKey_LeftArrow},
+    {"Right", ImGuiKey_RightArrow},
+    {"Escape", ImGuiKey_Escape},
+    {"Enter", ImGuiKey_Enter},
+    {"Space", ImGuiKey_Space},
+    {"Tab", ImGuiKey_Tab},
+    {"Backspace", ImGuiKey_Backspace},
+    {"Delete", ImGuiKey_Delete},
+    {"Insert", ImGuiKey_Insert},
+    {"Home", ImGuiKey_Home},
+    {"End", ImGuiKey_End},
+    {"PageUp", ImGuiKey_PageUp},
+    {"PageDown", ImGuiKey_PageDown},
+    {"=", ImGuiKey_Equal},
+    {"-", ImGuiKey_Minus},
+    {",", ImGuiKey_Comma},
+    {".", ImGuiKey_Period},
+    {"/", ImGuiKey_Slash},
+    {";", ImGuiKey_Semicolon},
+    {"'", ImGuiKey_Apostrophe},
+    {"[", ImGuiKey_LeftBracket},
+    {"]", ImGuiKey_RightBracket},
+    {"\\", ImGuiKey_Backslash},
+    {"`", ImGuiKey_GraveAccent},
+    {"Keypad*", ImGuiKey_KeypadMultiply},
+    {"Keypad/", ImGuiKey_KeypadDivide},
     {"Pause", ImGuiKey_Pause},
 }};
 
-constexpr std::array<std::pair<const char*, ImGuiKey>, 4> modifiers = {{
-    {"Ctrl", ImGuiMod_Ctrl}, {"Shift", ImGuiMod_Shift}, {"Alt", ImGuiMod_Alt}, {"Super", ImGuiMod_Super}}};
+constexpr std::array<std::pair<const char*, ImGuiKey>, 4> modifiers = {
+    {{"Ctrl", ImGuiMod_Ctrl}, {"Shift", ImGuiMod_Shift}, {"Alt", ImGuiMod_Alt}, {"Super", ImGuiMod_Super}}};
 
 constexpr int function_keys = 12;
 

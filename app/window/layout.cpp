@@ -34,11 +34,11 @@ std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
   const ImGuiID layers = split(rest, ImGuiDir_Down, 0.15f);
   ImGuiID tables = split(weights, ImGuiDir_Down, 0.62f);
   const ImGuiID timing = split(tables, ImGuiDir_Down, 0.48f);
-  return {{"input", input},     {"kernels", kernels},         {"focus", rest},
-          {"layers", layers},   {"predictions", predictions}, {"weights", weights},
-          {"tokens", weights},  {"vectors", weights},         {"entropy", tables},
-          {"kl", tables},       {"monotonicity", tables},     {"change", tables},
-          {"timing", timing},   {"scaling", timing},          {"roofline", timing},
+  return {{"input", input},    {"kernels", kernels},         {"focus", rest},
+          {"layers", layers},  {"predictions", predictions}, {"weights", weights},
+          {"tokens", weights}, {"vectors", weights},         {"entropy", tables},
+          {"kl", tables},      {"monotonicity", tables},     {"change", tables},
+          {"timing", timing},  {"scaling", timing},          {"roofline", timing},
           {nullptr, tables}};
 }
 
@@ -48,9 +48,9 @@ std::vector<Place> compare_places(ImGuiID rest, ImVec2 size) {
   const ImGuiID layers = split(rest, ImGuiDir_Down, 0.14f);
   ImGuiID weights = split(rest, ImGuiDir_Down, 0.5f);
   const ImGuiID tables = split(weights, ImGuiDir_Right, 0.34f);
-  return {{"kernels", kernels}, {"input", kernels},   {"predictions", predictions}, {"focus", rest},
-          {"layers", layers},   {"weights", weights}, {"entropy", tables},          {"kl", tables},
-          {nullptr, tables}};
+  return {{"kernels", kernels}, {"input", kernels}, {"predictions", predictions},
+          {"focus", rest},      {"layers", layers}, {"weights", weights},
+          {"entropy", tables},  {"kl", tables},     {nullptr, tables}};
 }
 
 std::vector<Place> text_places(ImGuiID rest, ImVec2 size) {
@@ -59,8 +59,8 @@ std::vector<Place> text_places(ImGuiID rest, ImVec2 size) {
   ImGuiID matrices = split(rest, ImGuiDir_Down, 0.62f);
   const ImGuiID predictions = split(rest, ImGuiDir_Right, 0.28f);
   const ImGuiID layers = split(matrices, ImGuiDir_Right, 0.36f);
-  return {{"input", input},       {"kernels", kernels},  {"focus", rest},    {"predictions", predictions},
-          {"weights", matrices},  {"tokens", matrices},  {"layers", layers}, {"vectors", matrices},
+  return {{"input", input},      {"kernels", kernels}, {"focus", rest},    {"predictions", predictions},
+          {"weights", matrices}, {"tokens", matrices}, {"layers", layers}, {"vectors", matrices},
           {nullptr, layers}};
 }
 
@@ -69,9 +69,17 @@ std::vector<Place> measure_places(ImGuiID rest, ImVec2 size) {
   const ImGuiID predictions = split(kernels, ImGuiDir_Down, 0.25f);
   ImGuiID tables = split(rest, ImGuiDir_Down, 0.46f);
   const ImGuiID divergence = split(tables, ImGuiDir_Right, 0.5f);
-  return {{"kernels", kernels}, {"input", kernels},   {"predictions", predictions}, {"timing", rest},
-          {"scaling", rest},    {"roofline", rest},   {"entropy", tables},          {"kl", divergence},
-          {"change", tables},   {"monotonicity", divergence}, {nullptr, tables}};
+  return {{"kernels", kernels},
+          {"input", kernels},
+          {"predictions", predictions},
+          {"timing", rest},
+          {"scaling", rest},
+          {"roofline", rest},
+          {"entropy", tables},
+          {"kl", divergence},
+          {"change", tables},
+          {"monotonicity", divergence},
+          {nullptr, tables}};
 }
 
 void dock(const std::string& panel, ImGuiID node) {

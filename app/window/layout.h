@@ -12,8 +12,8 @@
 
 namespace hydrascope::app {
 
-// Builds one of the layouts of window.md in a dock space of this size. Panels that the layout does not name are
-// docked as tabs, so that opening one never covers the others.
+// Builds one of the layouts of window.md in a dock space of this size. Panels that the layout does not name
+// are docked as tabs, so that opening one never covers the others.
 void build_layout(std::string_view layout, ImGuiID dock_space, ImVec2 size,
                   const std::vector<std::string>& panels);
 // The panel that is to be in front where several share a place.

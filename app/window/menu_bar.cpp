@@ -23,8 +23,7 @@ void menu_item(const Action& action, Editor& editor) {
   const Availability availability = action.enabled(editor);
   const std::string label = shown_label(action, editor) + "###" + action.id;
   const bool checked = action.checked && action.checked(editor);
-  if (ImGui::MenuItem(label.c_str(), action.shortcut.c_str(), checked, availability.ok))
-    action.run(editor);
+  if (ImGui::MenuItem(label.c_str(), action.shortcut.c_str(), checked, availability.ok)) action.run(editor);
   if (!availability.ok && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) {
     ImGui::SetTooltip("%s", availability.reason.c_str());
   }
@@ -70,8 +69,8 @@ void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Gra
     if (ImGui::Button("Search actions…", {width, 22})) editor.shell.palette_open = true;
     if (search != nullptr) {
       const float key_width = ImGui::CalcTextSize(search->shortcut.c_str()).x;
-      ImGui::GetWindowDrawList()->AddText({at.x + width - key_width - 8, at.y + 4}, theme::packed(theme::quiet),
-                                          search->shortcut.c_str());
+      ImGui::GetWindowDrawList()->AddText({at.x + width - key_width - 8, at.y + 4},
+                                          theme::packed(theme::quiet), search->shortcut.c_str());
     }
     ImGui::PopFont();
     ImGui::PopStyleVar(2);

@@ -9,8 +9,8 @@ namespace hydrascope::app {
 
 namespace {
 
-// Typing goes into a text field; only what is held with Ctrl or Alt goes past it, and the field's own undo does
-// not.
+// Typing goes into a text field; only what is held with Ctrl or Alt goes past it, and the field's own undo
+// does not.
 bool goes_into_text(const Action& action, ImGuiKeyChord chord) {
   if (!ImGui::GetIO().WantTextInput) return false;
   const bool held = (chord & (ImGuiMod_Ctrl | ImGuiMod_Alt)) != 0;

@@ -1,5 +1,5 @@
-// Every action of the table is run, and what it is for is looked up in the document, the settings or the shell,
-// all as JSON.
+// Every action of the table is run, and what it is for is looked up in the document, the settings or the
+// shell, all as JSON.
 #include <algorithm>
 #include <functional>
 #include <random>
@@ -73,7 +73,8 @@ std::vector<Expectation> file_and_edit() {
       {"file.sentence.",
        [](const Seen& seen) {
          const auto number = static_cast<std::size_t>(std::stoi(seen.rest));
-         return seen.after.at(Pointer("/document/scenes/text/input/text")) == example_sentences().at(number) &&
+         return seen.after.at(Pointer("/document/scenes/text/input/text")) ==
+                    example_sentences().at(number) &&
                 seen.after["document"]["kind"] == "text";
        }},
       {"file.export.", [](const Seen& seen) { return seen.shell().at("panel_to_export") == seen.rest; }},
@@ -112,9 +113,7 @@ std::vector<Expectation> view() {
     return [wanted](const Seen& seen) { return seen.scene().at("head") == wanted; };
   };
   const auto at_layer_5 = [](Editor& editor) { select_layer(editor, 5); };
-  const auto at_head_2 = [](Editor& editor) {
-    select_head(editor, {.head = 2, .fusion = HeadFusion::mean});
-  };
+  const auto at_head_2 = [](Editor& editor) { select_head(editor, {.head = 2, .fusion = HeadFusion::mean}); };
   return {
       {"view.layer_up", layer(4), at_layer_5},
       {"view.layer_down", layer(6), at_layer_5},
@@ -182,7 +181,8 @@ std::vector<Expectation> kernels() {
       {"model.open.",
        [](const Seen& seen) {
          const std::string folder = seen.scene().at("model_folder");
-         return std::filesystem::path(folder).filename() == seen.rest || seen.scene().at("model") == seen.rest;
+         return std::filesystem::path(folder).filename() == seen.rest ||
+                seen.scene().at("model") == seen.rest;
        }},
       {"kernels.layer.",
        [](const Seen& seen) {
@@ -193,8 +193,8 @@ std::vector<Expectation> kernels() {
       {"kernels.compare.", [](const Seen& seen) { return seen.scene().at("comparison")[1] == seen.rest; }},
       {"kernels.compare.layer", [](const Seen& seen) { return seen.scene().at("comparison")[1].is_null(); },
        [](Editor& editor) { compare_kernel(editor, 1, elu); }},
-      {"kernels.all.",
-       [](const Seen& seen) { return all_are(seen.scene().at("schedules")[0], seen.rest); }, other_kernels},
+      {"kernels.all.", [](const Seen& seen) { return all_are(seen.scene().at("schedules")[0], seen.rest); },
+       other_kernels},
       {"kernels.back2.",
        [](const Seen& seen) {
          const Json& schedule = seen.scene().at("schedules")[0];

@@ -94,8 +94,9 @@ void unknown_letters_are_named(ImGuiTestContext* context) {
   const ImFont* font = ImGui::GetFont();
   IM_CHECK_STR_EQ(with_known_glyphs("plain").c_str(), "plain");
   IM_CHECK_STR_EQ(with_known_glyphs("κόσμος жизнь").c_str(), "κόσμος жизнь");
-  IM_CHECK_STR_EQ(with_known_glyphs("\U0001F600").c_str(), "U+1F600"); // beyond what Dear ImGui's letters reach
-  IM_CHECK_STR_EQ(with_known_glyphs("a\u0378b").c_str(), "aU+0378b");   // a number that no letter has
+  IM_CHECK_STR_EQ(with_known_glyphs("\U0001F600").c_str(),
+                  "U+1F600"); // beyond what Dear ImGui's letters reach
+  IM_CHECK_STR_EQ(with_known_glyphs("a\u0378b").c_str(), "aU+0378b"); // a number that no letter has
   IM_CHECK_STR_EQ(with_known_glyphs("\xff").c_str(), "U+FFFD");
   for (const char* text : {"語", "한", "ع"}) {
     unsigned int code = 0;

@@ -36,6 +36,7 @@ std::filesystem::path scratch_file(const std::string& name);
 
 void register_action_tests(ImGuiTestEngine* engine);
 void register_appearance_tests(ImGuiTestEngine* engine);
+void register_frame_tests(ImGuiTestEngine* engine);
 void register_input_tests(ImGuiTestEngine* engine);
 void register_kernel_tests(ImGuiTestEngine* engine);
 void register_layout_tests(ImGuiTestEngine* engine);
@@ -45,8 +46,8 @@ void register_selection_tests(ImGuiTestEngine* engine);
 void register_settings_tests(ImGuiTestEngine* engine);
 void register_shell_tests(ImGuiTestEngine* engine);
 
-// The loop of the program in place of the test engine's, which draws all the time: whether frames are drawn when
-// something happens and only then. Returns what went wrong; empty if nothing did.
+// The loop of the program in place of the test engine's, which draws all the time: whether frames are drawn
+// when something happens and only then. Returns what went wrong; empty if nothing did.
 std::string check_idle_gate(Application& application);
 
 } // namespace hydrascope::app::window_tests

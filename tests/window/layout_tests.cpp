@@ -29,8 +29,7 @@ void built_in(ImGuiTestContext* context) {
     IM_CHECK(application().run("view.layout." + info.id));
     context->Yield(4);
     for (const PanelName& panel : application().panels()) {
-      const bool wanted =
-          info.open.empty() || std::ranges::find(info.open, panel.id) != info.open.end();
+      const bool wanted = info.open.empty() || std::ranges::find(info.open, panel.id) != info.open.end();
       IM_CHECK_EQ(editor().panel_open(panel.id), wanted);
       if (!wanted) continue;
       const ImGuiWindow* window = ImGui::FindWindowByName(("###" + panel.id).c_str());

@@ -26,6 +26,7 @@ std::filesystem::path scratch_folder() {
 }
 
 void register_all(ImGuiTestEngine* engine) {
+  register_frame_tests(engine);
   register_input_tests(engine);
   register_kernel_tests(engine);
   register_selection_tests(engine);

@@ -1,5 +1,6 @@
-// Every panel on a photograph and on a sentence, in both themes, at one and at two pixels a point: pictures for the
-// eye, kept in the build folder. What can be asserted is that each panel was drawn and is not one flat colour.
+// Every panel on a photograph and on a sentence, in both themes, at one and at two pixels a point: pictures
+// for the eye, kept in the build folder. What can be asserted is that each panel was drawn and is not one
+// flat colour.
 #include <algorithm>
 #include <string>
 #include <vector>

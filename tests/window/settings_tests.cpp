@@ -39,7 +39,8 @@ void survive_the_file(ImGuiTestContext*) {
 
 void unreadable_file_is_kept(ImGuiTestContext*) {
   const fs::path file = scratch_file("broken-settings.json");
-  for (const char* text : {"{\"theme\": \"dark\"", "[1]", "{\"scale\": \"large\"}", "{\"theme\": \"pink\"}"}) {
+  for (const char* text :
+       {"{\"theme\": \"dark\"", "[1]", "{\"scale\": \"large\"}", "{\"theme\": \"pink\"}"}) {
     std::ofstream(file) << text;
     const LoadedSettings loaded = load_settings(file);
     IM_CHECK(loaded.settings == Settings{});
@@ -73,7 +74,8 @@ void changes_are_written(ImGuiTestContext* context) {
 }
 
 void keys_have_names(ImGuiTestContext*) {
-  for (const char* text : {"Ctrl+Shift+O", "?", "Up", "Ctrl+=", "Alt+F4", "Super+K", "7", "Shift+Escape", "Ctrl+-"}) {
+  for (const char* text :
+       {"Ctrl+Shift+O", "?", "Up", "Ctrl+=", "Alt+F4", "Super+K", "7", "Shift+Escape", "Ctrl+-"}) {
     const ImGuiKeyChord chord = chord_of(text);
     IM_CHECK_NE(chord, 0);
     IM_CHECK_STR_EQ(shortcut_text(chord).c_str(), text);

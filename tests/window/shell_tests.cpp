@@ -63,20 +63,21 @@ void register_shell_tests(ImGuiTestEngine* engine) {
     IM_CHECK(!last_error().empty());
   };
 
-  IM_REGISTER_TEST(engine, "shell", "repeated_messages_are_counted")->TestFunc = [](ImGuiTestContext* context) {
-    start_over(context);
-    for (int i = 0; i < 3; ++i) editor().say(Severity::error, "the same again");
-    editor().say(Severity::error, "another");
-    context->Yield(2);
-    IM_CHECK_EQ(editor().messages().size(), static_cast<std::size_t>(2));
-    IM_CHECK_EQ(editor().messages().front().count, 3);
-    context->WindowFocus("//###message0");
-    context->MouseMoveToPos(context->GetWindowByRef("//###message0")->Rect().GetCenter());
-    context->MouseClick(); // takes it away
-    context->Yield(2);
-    IM_CHECK_EQ(editor().messages().size(), static_cast<std::size_t>(1));
-    IM_CHECK_STR_EQ(editor().messages().front().text.c_str(), "another");
-  };
+  IM_REGISTER_TEST(engine, "shell", "repeated_messages_are_counted")->TestFunc =
+      [](ImGuiTestContext* context) {
+        start_over(context);
+        for (int i = 0; i < 3; ++i) editor().say(Severity::error, "the same again");
+        editor().say(Severity::error, "another");
+        context->Yield(2);
+        IM_CHECK_EQ(editor().messages().size(), static_cast<std::size_t>(2));
+        IM_CHECK_EQ(editor().messages().front().count, 3);
+        context->WindowFocus("//###message0");
+        context->MouseMoveToPos(context->GetWindowByRef("//###message0")->Rect().GetCenter());
+        context->MouseClick(); // takes it away
+        context->Yield(2);
+        IM_CHECK_EQ(editor().messages().size(), static_cast<std::size_t>(1));
+        IM_CHECK_STR_EQ(editor().messages().front().text.c_str(), "another");
+      };
 }
 
 } // namespace hydrascope::app::window_tests
