@@ -33,7 +33,7 @@ endfunction()
 
 # ---- Plain: no LibTorch, not even its headers -------------------------------------------------------------------------
 hydrascope_sources(HYDRASCOPE_PLAIN_SOURCES engine/figures engine/plain)
-set(HYDRASCOPE_PLAIN_LIBRARIES nlohmann_json::nlohmann_json fmt::fmt stb PkgConfig::cairo PkgConfig::utf8proc OpenSSL::Crypto)
+set(HYDRASCOPE_PLAIN_LIBRARIES nlohmann_json::nlohmann_json fmt::fmt stb PkgConfig::cairo PkgConfig::fontconfig PkgConfig::utf8proc OpenSSL::Crypto)
 hydrascope_library(hydrascope_plain ${HYDRASCOPE_PLAIN_SOURCES})
 hydrascope_link(hydrascope_plain PUBLIC ${HYDRASCOPE_PLAIN_LIBRARIES})
 

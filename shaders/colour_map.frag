@@ -10,6 +10,7 @@ uniform float low;
 uniform float high;
 uniform bool logarithmic;
 uniform bool smooth_values; // bilinear instead of crisp cells
+uniform vec2 hatching;      // greys of a masked cell: ground and stripe
 
 float cell(ivec2 at, ivec2 size) {
   return texelFetch(values, clamp(at, ivec2(0), size - 1), 0).r;
@@ -30,7 +31,7 @@ void main() {
   ivec2 size = textureSize(values, 0);
   float value = value_at(position01, size);
   if (isnan(value)) { // masked: hatched, never zero-coloured
-    float stripe = mod(gl_FragCoord.x + gl_FragCoord.y, 6.0) < 2.0 ? 0.34 : 0.20;
+    float stripe = mod(gl_FragCoord.x + gl_FragCoord.y, 6.0) < 2.0 ? hatching.y : hatching.x;
     colour = vec4(vec3(stripe), 1.0);
     return;
   }

@@ -33,7 +33,7 @@ void dim_outside(ImDrawList* list, const Box& whole, const Box& crop) {
 }
 
 void patch_grid(ImDrawList* list, const Box& crop, int rows, int columns) {
-  const ImU32 colour = IM_COL32(255, 255, 255, 38);
+  const ImU32 colour = theme::packed(theme::over_picture, 0.15f);
   for (int row = 1; row < rows; ++row) {
     const float y =
         crop.from.y + (crop.to.y - crop.from.y) * static_cast<float>(row) / static_cast<float>(rows);
@@ -47,8 +47,8 @@ void patch_grid(ImDrawList* list, const Box& crop, int rows, int columns) {
 }
 
 void ring(ImDrawList* list, const Box& box, ImU32 colour) {
-  list->AddRect({box.from.x - 1, box.from.y - 1}, {box.to.x + 1, box.to.y + 1}, IM_COL32(0, 0, 0, 200), 0,
-                4.0f);
+  list->AddRect({box.from.x - 1, box.from.y - 1}, {box.to.x + 1, box.to.y + 1},
+                theme::packed(theme::under_picture_ring), 0, 4.0f);
   list->AddRect({box.from.x - 1, box.from.y - 1}, {box.to.x + 1, box.to.y + 1}, colour, 0, 2.0f);
 }
 
@@ -80,7 +80,7 @@ CanvasInput PictureCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, st
   picture_.draw(list, whole.from, whole.to, brightness);
   dim_outside(list, whole, crop);
   map_.draw(graphics, list, crop.from, crop.to, panel_.opacity * brightness);
-  list->AddRect(crop.from, crop.to, IM_COL32(255, 255, 255, 90));
+  list->AddRect(crop.from, crop.to, theme::packed(theme::over_picture, 0.35f));
 
   ImGui::SetCursorScreenPos(crop.from);
   const bool clicked =
@@ -100,7 +100,7 @@ CanvasInput PictureCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, st
   }
   const int cells = map_.rows() * map_.columns();
   if (hovered && *hovered >= 0 && *hovered < cells) {
-    ring(list, cell_box(crop, *hovered, map_.rows(), map_.columns()), IM_COL32(255, 255, 255, 255));
+    ring(list, cell_box(crop, *hovered, map_.rows(), map_.columns()), theme::packed(theme::over_picture));
   }
   if (query && *query >= 0 && *query < cells) {
     ring(list, cell_box(crop, *query, map_.rows(), map_.columns()), theme::packed(theme::accent));
@@ -133,9 +133,7 @@ CanvasInput SentenceCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, s
     } else {
       const Colour colour = scale_colour(panel_.scale, value);
       list->AddRectFilled(box.from, box.to, theme::packed(colour, brightness), 3.0f);
-      // Ink that can be read on the shade: by its relative luminance.
-      const float light = 0.2126f * colour.red + 0.7152f * colour.green + 0.0722f * colour.blue;
-      ink = light > 0.45f ? ImVec4{0.05f, 0.05f, 0.06f, 1} : ImVec4{0.95f, 0.95f, 0.96f, 1};
+      ink = theme::ink_on(colour);
     }
     list->AddText({at.x + 5, at.y + 5}, theme::packed(ink), text.c_str());
     ImGui::SetCursorScreenPos(box.from);

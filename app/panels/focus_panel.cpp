@@ -105,11 +105,19 @@ private:
   }
 
   void show(int layer) {
-    clear();
+    bool picture = false, sentence = false;
     for (const FigurePanel& panel : figure_.panels) {
-      if (const auto* overlay = std::get_if<OverlayPanel>(&panel)) picture_.set(*overlay);
-      if (const auto* tokens = std::get_if<TokensPanel>(&panel)) sentence_.set(*tokens);
+      if (const auto* overlay = std::get_if<OverlayPanel>(&panel)) {
+        picture_.set(*overlay);
+        picture = true;
+      }
+      if (const auto* tokens = std::get_if<TokensPanel>(&panel)) {
+        sentence_.set(*tokens);
+        sentence = true;
+      }
     }
+    if (!picture) picture_.clear();
+    if (!sentence) sentence_.clear();
     const LayerRun* run = layer >= 0 && static_cast<std::size_t>(layer) < found_.run->layers.size()
                               ? &found_.run->layers[static_cast<std::size_t>(layer)]
                               : nullptr;

@@ -141,10 +141,9 @@ private:
       list->AddRectFilled(at, to, theme::packed(colour, brightness()));
       if (numbers) {
         const std::string text = fmt::format("{:.2f}", value);
-        const float light = 0.2126f * colour.red + 0.7152f * colour.green + 0.0722f * colour.blue;
         const ImVec2 text_size = ImGui::CalcTextSize(text.c_str());
         list->AddText({at.x + (size.x - text_size.x) / 2, at.y + (size.y - text_size.y) / 2},
-                      light > 0.45f ? IM_COL32(12, 12, 14, 220) : IM_COL32(240, 240, 245, 220), text.c_str());
+                      theme::packed(theme::ink_on(colour), 0.9f), text.c_str());
       }
     }
     const Scene& scene = document().scene();

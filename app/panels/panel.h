@@ -22,6 +22,7 @@ struct Snapshot {
   std::uint64_t stamp = 0;                     // changes when document or results do
   bool computing = false;
   float progress = 0;
+  double computing_seconds = 0; // for how long
 
   // The side whose numbers are shown (A for a difference).
   const SideResults& shown() const { return *results[static_cast<std::size_t>(edited_side(document->view))]; }

@@ -111,8 +111,8 @@ private:
                           {bar_x + std::max(1.0f, bar_width * static_cast<float>(probability)), y + half},
                           theme::packed(colour, brightness()), 2.0f);
     };
-    bar(row.a, at.y + 2, ImVec4{0.55f, 0.66f, 0.78f, 1});
-    if (with_b_) bar(row.b, at.y + 2 + half, ImVec4{0.40f, 0.44f, 0.50f, 1});
+    bar(row.a, at.y + 2, theme::side_a);
+    if (with_b_) bar(row.b, at.y + 2 + half, theme::side_b);
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
     const std::string numbers =
         with_b_ ? fmt::format("{:5.1f}  {:5.1f} %  {:+5.1f}", row.a * 100, row.b * 100, (row.b - row.a) * 100)

@@ -81,9 +81,9 @@ private:
     const ImVec2 bar_to{bar_from.x + std::max(1.0f, bar * static_cast<float>(run.seconds / most)),
                         at.y + height - 2};
     if (run.cached) {
-      list->AddRect(bar_from, bar_to, theme::packed(kernel_colour(run.kernel.name), brightness()), 2.0f);
+      list->AddRect(bar_from, bar_to, theme::packed(theme::kernel(run.kernel.name), brightness()), 2.0f);
     } else {
-      list->AddRectFilled(bar_from, bar_to, theme::packed(kernel_colour(run.kernel.name), brightness()),
+      list->AddRectFilled(bar_from, bar_to, theme::packed(theme::kernel(run.kernel.name), brightness()),
                           2.0f);
     }
     const std::string number =

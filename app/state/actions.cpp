@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "app/state/edits.h"
+#include "app/state/window_actions.h"
 #include "engine/plain/paths.h"
 
 namespace hydrascope::app {
@@ -143,17 +144,13 @@ void add_view_actions(Table& table, const std::vector<PanelName>& panels) {
   });
   add(table, "view.swap", "Swap A and B", "View/Compare", "X", swap_sides, with_model);
   for (const PanelName& panel : panels) {
-    add(table, "view.panel." + panel.id, panel.title, "View/Panels", "", [id = panel.id](Editor& editor) {
-      const auto open = editor.panel_open.find(id);
-      const bool was_open = open == editor.panel_open.end() || open->second;
-      editor.panel_open[id] = !was_open;
-      if (!was_open) editor.shell.panel_to_focus = id;
+    add(table, "view.panel." + panel.id, panel.title, "View/Panels", "", [panel](Editor& editor) {
+      const bool opens = !editor.panel_open(panel.id);
+      show_panel(editor, panel.id, panel.title, opens);
+      if (opens) editor.shell.panel_to_focus = panel.id;
     });
+    table.back().checked = [id = panel.id](const Editor& editor) { return editor.panel_open(id); };
   }
-  add(table, "view.reset_layout", "Reset layout", "View", "", [](Editor& editor) {
-    editor.panel_open.clear();
-    editor.shell.reset_layout = true;
-  });
   add(table, "view.palette", "Search actions…", "View", "Ctrl+P",
       [](Editor& editor) { editor.shell.palette_open = true; });
 }
@@ -200,14 +197,16 @@ std::string lower(std::string_view text) {
 
 } // namespace
 
-std::vector<Action> make_actions(const std::vector<PanelName>& panels) {
+std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Settings& settings) {
   Table table;
   add_file_actions(table, panels);
   add_edit_actions(table);
   add_view_actions(table, panels);
+  add_window_actions(table, panels, settings);
+  add_run_actions(table);
   add_model_actions(table);
-  add(table, "help.sheet", "Shortcuts and gestures", "Help", "?",
-      [](Editor& editor) { editor.shell.help_open = !editor.shell.help_open; });
+  add_help_actions(table);
+  apply_shortcuts(table, settings);
   return table;
 }
 

@@ -23,6 +23,8 @@ struct Action {
   std::string shortcut; // "Ctrl+O", "?"; empty = none
   std::function<Availability(const Editor&)> enabled;
   std::function<void(Editor&)> run;
+  std::function<bool(const Editor&)> checked = {}; // of a choice or a switch: whether it is on
+  std::string default_shortcut = {};               // what `shortcut` is without the user's own settings
 };
 
 // What a panel adds to the View menu.
@@ -31,8 +33,9 @@ struct PanelName {
   bool exports = false;
 };
 
-// The table, in menu order. Reads the registry, the catalogue and the examples folder once.
-std::vector<Action> make_actions(const std::vector<PanelName>& panels);
+// The table, in menu order, with the user's shortcuts and layouts in it. Reads the registry, the catalogue
+// and the examples folder.
+std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Settings& settings = {});
 
 const Action* find_action(const std::vector<Action>& actions, std::string_view id);
 // Runs it if it is enabled; otherwise says why not. Returns whether it ran.

@@ -24,6 +24,7 @@ bool Coordinator::drain(std::vector<std::string>& errors) {
       continue;
     }
     lane.results.error.clear();
+    lane.results.cancelled = false;
     lane.failed_key.clear();
     if (lane.key != lane.in_flight_key) {
       lane.key = lane.in_flight_key;
@@ -52,6 +53,30 @@ bool Coordinator::drain(std::vector<std::string>& errors) {
   return changed;
 }
 
+void Coordinator::stop(Lane& lane) {
+  if (lane.in_flight == 0) return;
+  lane.in_flight = 0;
+  worker_->cancel(static_cast<int>(&lane - sides_.data()));
+}
+
+void Coordinator::cancel() {
+  for (Lane& lane : sides_) {
+    if (lane.in_flight == 0) continue;
+    lane.failed_key = lane.in_flight_key;
+    lane.results.cancelled = true;
+    lane.results.error.clear();
+    stop(lane);
+  }
+}
+
+void Coordinator::run_again() {
+  for (Lane& lane : sides_) {
+    lane.failed_key.clear();
+    lane.results.error.clear();
+    lane.results.cancelled = false;
+  }
+}
+
 void Coordinator::submit(Lane& lane, Side side, const Document& document, const std::string& key,
                          const Asks& asks, bool first) {
   lane.in_flight = ++generation_;
@@ -65,9 +90,13 @@ void Coordinator::update(const Document& document, const Wants& wants, double no
   const bool was_computing = computing();
   const bool both = document.view.shown != Shown::a;
   settled_ = true;
+  stopped_ = false;
   for (const Side side : {Side::a, Side::b}) {
     Lane& lane = sides_[static_cast<std::size_t>(side)];
-    if ((side == Side::b && !both) || !can_run(document)) continue;
+    if ((side == Side::b && !both) || !can_run(document)) {
+      stop(lane); // nobody looks at it
+      continue;
+    }
     const std::string key = request_key(document, side);
     const bool fresh = key == lane.key;
     if (fresh) {
@@ -77,13 +106,16 @@ void Coordinator::update(const Document& document, const Wants& wants, double no
       lane.stale_since = now;
     }
     lane.results.stale_seconds = lane.results.stale ? now - lane.stale_since : 0;
-    if (key == lane.failed_key) continue;
+    if (key == lane.failed_key) {
+      stopped_ = true;
+      continue;
+    }
 
     const Asks delivered = fresh ? lane.delivered : Asks{};
     const Asks first = missing_asks(wants.first, delivered);
     const Asks then = missing_asks(wants.then, delivered);
     if (fresh && !any_ask(first) && !any_ask(then)) {
-      lane.in_flight = 0; // what still runs was for a document that undo has left
+      stop(lane); // what still runs was for a document that undo has left, or for a panel that was closed
       continue;
     }
     settled_ = false;

@@ -21,10 +21,18 @@ public:
   // Takes the worker's deliveries. Returns true if anything changed; new error texts are appended to
   // `errors`.
   bool drain(std::vector<std::string>& errors);
-  // Submits what the document and the open panels want and nobody has delivered or is computing.
+  // Submits what the document and the open panels want and nobody has delivered or is computing; stops what
+  // nobody wants any more.
   void update(const Document& document, const Wants& wants, double now);
 
   const SideResults& results(Side side) const { return sides_[static_cast<std::size_t>(side)].results; }
+  // Stops what runs for the user, who does not want to wait. It is not asked for again until something
+  // changes or run_again() is called.
+  void cancel();
+  void run_again();
+  // What the document wants was cancelled or has failed.
+  bool stopped() const { return stopped_; }
+
   bool computing() const;
   float progress() const; // 0…1 of the run in flight
   double computing_since() const { return computing_since_; }
@@ -45,6 +53,7 @@ private:
     bool in_flight_first = false; // carries what the selection needs
     double stale_since = 0;
   };
+  void stop(Lane& lane);
   void submit(Lane& lane, Side side, const Document& document, const std::string& key, const Asks& asks,
               bool first);
 
@@ -53,6 +62,7 @@ private:
   std::uint64_t generation_ = 0;
   double computing_since_ = 0;
   bool settled_ = false;
+  bool stopped_ = false;
 };
 
 } // namespace hydrascope::app

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,8 @@ struct Document {
   std::array<Scene, 2> scenes; // by InputKind
   ViewOptions view;
   ExecutionOptions execution;
+  std::string layout = "explore";      // by which the panels are arranged; see layouts.h
+  std::set<std::string> closed_panels; // ids; all others are open
 
   Scene& scene() { return scenes[kind == InputKind::image ? 0 : 1]; }
   const Scene& scene() const { return scenes[kind == InputKind::image ? 0 : 1]; }

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "app/state/history.h"
+#include "app/state/settings.h"
 
 namespace hydrascope::app {
 
@@ -33,11 +34,21 @@ struct Shell {
   bool reset_layout = false;
   bool palette_open = false;
   bool help_open = false;
+  bool shortcuts_open = false;
+  bool layout_dialog_open = false;
+  bool capturing_keys = false; // the next keys are a shortcut to be, not one to be run
+  bool cancel_runs = false, run_again = false;
   Dialog dialog = Dialog::none;
   std::string panel_to_export;                      // id of the panel whose figure is to be written …
   std::optional<std::filesystem::path> export_file; // … to this file; without one the dialog asks
   std::string panel_to_focus;                       // id of a panel that is to come to the front
-  bool animate = false; // something waits for time to pass: draw another frame soon
+  bool animate = false;                             // something moves: draw another frame soon
+  double wake_at = std::numeric_limits<double>::infinity(); // … or at this time of the window's clock
+
+  // Said by the window, for the actions.
+  bool computing = false;
+  bool stopped = false; // the last run was cancelled or failed, and nothing has been asked for since
+  double scale = 1;     // in force
 };
 
 class Editor {
@@ -49,7 +60,9 @@ public:
   // One undoable change. Calls with the same `gesture` join into one step until end_gesture().
   void change(std::string label, const std::function<void(Document&)>& edit, const std::string& gesture = {});
   void end_gesture() { history_.end_gesture(); }
+  // What undo goes back to: forgets all steps.
   void set_initial(Document document) { history_.replace(std::move(document)); }
+  bool panel_open(const std::string& id) const { return !document().closed_panels.contains(id); }
   void undo() { history_.undo(); }
   void redo() { history_.redo(); }
 
@@ -60,7 +73,10 @@ public:
   void next_frame() { hovered_token_ = std::exchange(next_hovered_token_, std::nullopt); }
 
   Shell shell;
-  std::map<std::string, bool> panel_open; // by panel id; missing = open
+
+  // Undone by nothing; the window applies and saves what changes.
+  const Settings& settings() const { return settings_; }
+  void change_settings(const std::function<void(Settings&)>& edit) { edit(settings_); }
 
   const std::vector<Message>& messages() const { return messages_; }
   void say(Severity severity, std::string text);
@@ -70,6 +86,7 @@ public:
 
 private:
   History history_;
+  Settings settings_;
   std::vector<Message> messages_;
   double clock_ = 0;
   std::optional<std::int64_t> hovered_token_, next_hovered_token_;

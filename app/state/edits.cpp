@@ -121,6 +121,16 @@ void compare_kernel(Editor& editor, int position, const std::optional<KernelSpec
   });
 }
 
+void show_panel(Editor& editor, const std::string& id, const std::string& title, bool open) {
+  editor.change((open ? "Open panel " : "Close panel ") + title, [&](Document& document) {
+    if (open) {
+      document.closed_panels.erase(id);
+    } else {
+      document.closed_panels.insert(id);
+    }
+  });
+}
+
 void change_view(Editor& editor, const std::string& label, const std::function<void(ViewOptions&)>& edit,
                  const std::string& gesture) {
   editor.change(

@@ -33,6 +33,7 @@ void select_query(Editor& editor, std::optional<std::int64_t> token); // nullopt
 void select_default_query(Editor& editor);
 void select_target(Editor& editor, const Target& target);
 void compare_kernel(Editor& editor, int position, const std::optional<KernelSpec>& kernel);
+void show_panel(Editor& editor, const std::string& id, const std::string& title, bool open);
 void change_view(Editor& editor, const std::string& label, const std::function<void(ViewOptions&)>& edit,
                  const std::string& gesture = {});
 

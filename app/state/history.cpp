@@ -25,6 +25,8 @@ void History::change(Document document, std::string label, const std::string& ge
 
 void History::replace(Document document) {
   present_ = std::move(document);
+  past_.clear();
+  future_.clear();
   gesture_.clear();
   ++revision_;
 }

@@ -19,7 +19,7 @@ public:
   // non-empty `gesture` as the change before it, without end_gesture() in between, joins that step.
   void change(Document document, std::string label, const std::string& gesture = {});
   void end_gesture() { gesture_.clear(); }
-  // Replaces the present without a step: for what the program, not the user, decides at start.
+  // A new beginning: for what the program, not the user, decides at start. Forgets all steps.
   void replace(Document document);
 
   bool can_undo() const { return !past_.empty(); }

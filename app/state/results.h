@@ -16,6 +16,7 @@ struct SideResults {
   bool stale = false;                                  // the document asks for something else by now
   double stale_seconds = 0;                            // for how long
   std::string error;                                   // of the last request; empty if it went well
+  bool cancelled = false;                              // the last request was stopped by the user
 
   const RunResult* any() const { return parts.empty() ? nullptr : parts.back().get(); }
 };

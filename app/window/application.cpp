@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -14,7 +17,7 @@
 #include "app/panels/panels.h"
 #include "app/state/edits.h"
 #include "app/views/provenance.h"
-#include "app/window/layout.h"
+#include "app/window/pixel_snap.h"
 #include "app/window/theme.h"
 #include "app/window/widgets.h"
 #include "engine/plain/error.h"
@@ -36,8 +39,10 @@ ImGuiDockNodeFlags dock_flags() {
 
 std::unique_ptr<Display> open_display(const WindowOptions& options) {
   if (!options.hidden) return open_window_display(options.width, options.height, true);
+  const double scale = options.scale.value_or(1);
   try {
-    return open_offscreen_display(options.width, options.height);
+    return open_offscreen_display(static_cast<int>(std::lround(options.width * scale)),
+                                  static_cast<int>(std::lround(options.height * scale)));
   } catch (const Error&) {
     // A machine whose OpenGL works through X only still can draw into a window that is not shown.
     return open_window_display(options.width, options.height, false);
@@ -52,32 +57,9 @@ Application::Application(const WindowOptions& options) {
   ImGuiIO& io = ImGui::GetIO();
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
   io.ConfigWindowsMoveFromTitleBarOnly = true;
-  io.IniFilename = nullptr;
+  io.IniFilename = nullptr; // where the panels are is kept with the settings
   try {
-    display_ = open_display(options);
-    const theme::Fonts fonts = theme::load_fonts();
-    theme::apply_style();
-    graphics_ = std::make_unique<Graphics>(fonts);
-    editor_ = std::make_unique<Editor>();
-    editor_->set_clock(seconds_now());
-    if (!fonts.note.empty())
-      editor_->say(Severity::note, fonts.note + "; install fonts-inter and fonts-jetbrains-mono");
-    worker_ = std::make_unique<Worker>([display = display_.get()] { display->wake(); });
-    coordinator_ = std::make_unique<Coordinator>(*worker_);
-    panels_ = make_panels({editor_.get(), graphics_.get()});
-    prepared_.assign(panels_.size(), 0);
-    in_front_.assign(panels_.size(), false);
-    std::vector<PanelName> names;
-    for (const auto& panel : panels_) names.push_back({panel->id(), panel->title(), panel->exports()});
-    actions_ = make_actions(names);
-    start_document(options);
-    if (!options.hidden) {
-      layout_file_ = (config_folder() / "layout.ini").string();
-      std::error_code none;
-      std::filesystem::create_directories(config_folder(), none);
-      saves_layout_ = !none;
-      if (saves_layout_) io.IniFilename = layout_file_.c_str();
-    }
+    start(options);
   } catch (...) {
     worker_.reset();
     panels_.clear();
@@ -89,11 +71,45 @@ Application::Application(const WindowOptions& options) {
 }
 
 Application::~Application() {
+  keep_arrangement();
+  keeper_->save(*editor_);
   worker_.reset(); // before the display that it wakes
   panels_.clear();
   graphics_.reset();
   display_.reset();
   ImGui::DestroyContext(context_);
+}
+
+void Application::start(const WindowOptions& options) {
+  editor_ = std::make_unique<Editor>();
+  editor_->set_clock(seconds_now());
+  std::filesystem::path settings_file = options.settings_file;
+  if (settings_file.empty() && !options.hidden) settings_file = config_folder() / "settings.json";
+  keeper_ = std::make_unique<SettingsKeeper>(settings_file, *editor_);
+  if (!keeper_->keeps()) {
+    editor_->change_settings([&](Settings& settings) {
+      settings.scale = options.scale;
+      settings.theme = options.theme;
+    });
+  }
+  display_ = open_display(options);
+  const theme::Fonts fonts = theme::load_fonts();
+  graphics_ = std::make_unique<Graphics>(fonts);
+  if (!fonts.note.empty())
+    editor_->say(Severity::note, fonts.note + "; install fonts-inter and fonts-jetbrains-mono");
+  worker_ = std::make_unique<Worker>([display = display_.get()] { display->wake(); });
+  coordinator_ = std::make_unique<Coordinator>(*worker_);
+  panels_ = make_panels({editor_.get(), graphics_.get()});
+  prepared_.assign(panels_.size(), 0);
+  in_front_.assign(panels_.size(), false);
+  std::vector<std::string> ids;
+  for (const auto& panel : panels_) {
+    panel_names_.push_back({panel->id(), panel->title(), panel->exports()});
+    ids.push_back(panel->id());
+  }
+  arrangement_ = std::make_unique<Arrangement>(std::move(ids));
+  start_document(options);
+  apply_settings();
 }
 
 void Application::start_document(const WindowOptions& options) {
@@ -134,31 +150,74 @@ void Application::start_document(const WindowOptions& options) {
   if (scene.model && !(options.common.schedule == ScheduleText{})) {
     scene.schedules[0] = parse_schedule(options.common.schedule, scene.model->layers);
   }
-  *editor_ = [&] { // what the command line asked for is where undo begins
-    Editor fresh;
-    fresh.set_clock(editor_->clock());
-    for (const Message& message : editor_->messages()) fresh.say(message.severity, message.text);
-    fresh.set_initial(std::move(ready));
-    return fresh;
-  }();
+  if (const auto& last = editor_->settings().last) {
+    ready.layout = last->name;
+    ready.closed_panels = {last->closed.begin(), last->closed.end()};
+  }
+  editor_->set_initial(std::move(ready)); // what the command line asked for is where undo begins
 }
 
 bool Application::running() const { return !editor_->shell.quit && !display_->close_requested(); }
 
 bool Application::settled() const { return coordinator_->settled() && redraw_ == 0; }
 
-void Application::wait(double seconds) {
-  // Without anything to show no frame is drawn; while a run's progress or a fade is shown, some thirty a
-  // second.
+bool Application::wait(double seconds) {
+  // Without anything to show no frame is drawn; while a run's progress or something that moves is shown, some
+  // thirty a second.
   const bool moving = coordinator_->computing() || editor_->shell.animate;
   constexpr double blink = 0.3; // of the cursor in a text field
-  const double pause = moving ? 1.0 / 30 : (ImGui::GetIO().WantTextInput ? blink : seconds);
-  display_->wait(redraw_ > 0 ? 0.0 : std::min(seconds, pause));
+  double pause = seconds;
+  if (ImGui::GetIO().WantTextInput) pause = std::min(pause, blink);
+  if (moving) pause = std::min(pause, 1.0 / 30);
+  pause = std::clamp(editor_->shell.wake_at - seconds_now(), 0.0, pause);
+  if (redraw_ > 0) pause = 0;
+  if (pause == seconds) {
+    if (std::exchange(ImGui::GetIO().WantSaveIniSettings, false)) keep_arrangement();
+    keeper_->save(*editor_);
+  }
+  const bool event = display_->wait(pause);
+  if (event) redraw_ = std::max(redraw_, 3);
+  return event || pause < seconds;
+}
+
+void Application::keep_arrangement() {
+  if (!keeper_ || !keeper_->keeps()) return;
+  const Document& document = editor_->document();
+  editor_->change_settings([&](Settings& settings) {
+    settings.last = SavedLayout{.name = document.layout,
+                                .arrangement = present_arrangement(),
+                                .closed = {document.closed_panels.begin(), document.closed_panels.end()}};
+  });
+}
+
+void Application::apply_settings() {
+  const Settings& settings = editor_->settings();
+  const double scale =
+      settings.scale.value_or(static_cast<double>(display_->content_scale())); // may change with the monitor
+  editor_->shell.scale = std::clamp(scale, least_scale, greatest_scale);
+  if (applied_ == settings) return;
+  const ThemeChoice choice =
+      settings.theme == ThemeChoice::follow ? desktop_theme().value_or(ThemeChoice::dark) : settings.theme;
+  theme::apply(theme_, choice == ThemeChoice::light ? theme::Mode::light : theme::Mode::dark);
+  graphics_->set_fade(settings.fade);
+  actions_ = make_actions(panel_names_, settings);
+  applied_ = settings;
+  redraw_ = std::max(redraw_, 3);
+}
+
+// What actions asked of the window.
+void Application::run_requests() {
+  Shell& shell = editor_->shell;
+  if (std::exchange(shell.cancel_runs, false)) coordinator_->cancel();
+  if (std::exchange(shell.run_again, false)) coordinator_->run_again();
+  shell.animate = false;
+  shell.wake_at = std::numeric_limits<double>::infinity();
 }
 
 void Application::update_state() {
   editor_->set_clock(seconds_now());
-  editor_->shell.animate = false;
+  run_requests();
+  apply_settings();
   for (const auto& path : display_->take_dropped()) open_path(*editor_, path);
   std::vector<std::string> errors;
   const bool delivered = coordinator_->drain(errors);
@@ -178,6 +237,9 @@ void Application::update_state() {
   snapshot_.results = {&coordinator_->results(Side::a), &coordinator_->results(Side::b)};
   snapshot_.computing = coordinator_->computing();
   snapshot_.progress = coordinator_->progress();
+  snapshot_.computing_seconds = snapshot_.computing ? editor_->clock() - coordinator_->computing_since() : 0;
+  editor_->shell.computing = snapshot_.computing;
+  editor_->shell.stopped = coordinator_->stopped();
   if (changed) ++snapshot_.stamp;
   if (changed) redraw_ = std::max(redraw_, 2);
 }
@@ -185,20 +247,23 @@ void Application::update_state() {
 FrameTime Application::frame(const std::function<void()>& before_swap) {
   const double begin = seconds_now();
   update_state();
-  display_->begin_frame();
+  arrangement_->before_frame(*editor_);
+  display_->begin_frame(static_cast<float>(editor_->shell.scale));
   ImGui::NewFrame();
   draw_frame();
   ImGui::Render();
+  snap_text_rows(*ImGui::GetDrawData());
+  const std::vector<Box> changed = damage_.update(*ImGui::GetDrawData());
   display_->bind();
   glViewport(0, 0, display_->width(), display_->height());
-  glClearColor(theme::ground.x, theme::ground.y, theme::ground.z, 1);
-  glClear(GL_COLOR_BUFFER_BIT);
-  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+  draw_boxes(*ImGui::GetDrawData(), changed, display_->height(), theme::ground);
   const double handed = seconds_now();
   if (before_swap) before_swap();
-  display_->swap();
+  if (const bool exposed = display_->take_exposed(); exposed || !changed.empty()) display_->swap();
   const double end = seconds_now();
   if (redraw_ > 0) --redraw_;
+  moved_ = graphics_->take_moving();
+  if (moved_) redraw_ = std::max(redraw_, 1);
   return {(handed - begin) * 1e3, (end - begin) * 1e3};
 }
 
@@ -206,10 +271,12 @@ void Application::draw_frame() {
   ImGui::PushFont(graphics_->fonts().regular, theme::size_text);
   run_shortcuts(actions_, *editor_);
   draw_menu_bar(actions_, *editor_, *graphics_);
-  draw_status_bar(snapshot_, *editor_, *graphics_);
+  draw_status_bar(snapshot_, actions_, *editor_, *graphics_);
   draw_panels();
   palette_.draw(actions_, *editor_, *graphics_);
   draw_help_sheet(actions_, *editor_, *graphics_);
+  shortcuts_dialog_.draw(actions_, *editor_, *graphics_);
+  layout_dialog_.draw(*editor_, *graphics_);
   draw_messages(*editor_, *graphics_);
   ImGui::PopFont();
   export_figure();
@@ -224,19 +291,13 @@ void Application::draw_frame() {
 void Application::draw_panels() {
   const ImGuiID dock_space = ImGui::GetID("panels");
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  if (editor_->shell.reset_layout || ImGui::DockBuilderGetNode(dock_space) == nullptr) {
-    build_explore_layout(dock_space, viewport->WorkSize);
-    editor_->shell.reset_layout = false;
-    editor_->shell.panel_to_focus = "entropy";
-    redraw_ = std::max(redraw_, 4);
-  }
+  if (arrangement_->arrange(dock_space, viewport->WorkSize, *editor_)) redraw_ = std::max(redraw_, 4);
   ImGui::DockSpaceOverViewport(dock_space, viewport, dock_flags());
   editor_->next_frame();
   for (std::size_t i = 0; i < panels_.size(); ++i) {
     in_front_[i] = false;
     Panel& panel = *panels_[i];
-    const auto open = editor_->panel_open.find(panel.id());
-    if (open != editor_->panel_open.end() && !open->second) continue;
+    if (!editor_->panel_open(panel.id())) continue;
     bool stays = true;
     ImGui::PushFont(graphics_->fonts().regular, theme::size_text);
     const std::string name = panel.title() + "###" + panel.id();
@@ -254,7 +315,7 @@ void Application::draw_panels() {
     }
     ImGui::End();
     ImGui::PopFont();
-    if (!stays) editor_->panel_open[panel.id()] = false;
+    if (!stays) show_panel(*editor_, panel.id(), panel.title(), false);
   }
 }
 
@@ -264,7 +325,12 @@ void Application::draw_panel(Panel& panel) {
     // The last good picture stays while the next is computed; after a moment it is dimmed, so that it cannot
     // be taken for fresh.
     constexpr double patience = 0.3;
-    panel.set_freshness(results.stale && results.stale_seconds > patience ? 0.45f : 1.0f);
+    const bool old = results.stale && results.stale_seconds >= patience;
+    panel.set_freshness(old ? 0.45f : 1.0f);
+    if (results.stale && !old) {
+      Shell& shell = editor_->shell;
+      shell.wake_at = std::min(shell.wake_at, editor_->clock() + patience - results.stale_seconds);
+    }
     Wants wants;
     panel.ask(editor_->document(), wants);
     if (coordinator_->lacks(editor_->document(), wants)) progress_line(snapshot_.progress);
@@ -306,6 +372,21 @@ void Application::export_figure() {
   } catch (const std::exception& error) {
     editor_->say(Severity::error, error.what());
   }
+}
+
+std::optional<std::array<int, 4>> Application::panel_rectangle(std::string_view panel) const {
+  for (std::size_t i = 0; i < panels_.size(); ++i) {
+    if (panels_[i]->id() != panel || !in_front_[i]) continue;
+    const ImGuiWindow* window = ImGui::FindWindowByName(("###" + panels_[i]->id()).c_str());
+    if (window == nullptr) return std::nullopt;
+    const ImVec2 density = ImGui::GetIO().DisplayFramebufferScale;
+    const auto pixels = [](float points, float scale) {
+      return static_cast<int>(std::lround(points * scale));
+    };
+    return std::array{pixels(window->Pos.x, density.x), pixels(window->Pos.y, density.y),
+                      pixels(window->Size.x, density.x), pixels(window->Size.y, density.y)};
+  }
+  return std::nullopt;
 }
 
 Image Application::read_frame() {

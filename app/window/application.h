@@ -2,16 +2,20 @@
 // time.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "app/panels/panel.h"
 #include "app/state/actions.h"
 #include "app/state/coordinator.h"
+#include "app/window/damage.h"
 #include "app/window/display.h"
+#include "app/window/layout.h"
+#include "app/window/settings_keeper.h"
 #include "app/window/shell.h"
 #include "app/window/window.h"
 #include "engine/plain/image.h"
@@ -37,9 +41,12 @@ public:
   // One frame, from input to swap. `before_swap` may look at the finished frame's state (tests hook in
   // there).
   FrameTime frame(const std::function<void()>& before_swap = {});
-  // Waits until there is something to draw, at most `seconds`; returns at once if something moves already.
-  void wait(double seconds);
+  // Waits until there is something to draw, at most `seconds`; returns at once if something moves already,
+  // and whether a frame is due. While nothing happens, settings that have changed are written.
+  bool wait(double seconds);
   bool running() const;
+  // In the last frame something was on its way from one look to another (a map that fades).
+  bool moved() const { return moved_; }
   // Every open panel has what it asked for, or an error says why not.
   bool settled() const;
 
@@ -49,32 +56,48 @@ public:
   Display& display() { return *display_; }
   bool run(std::string_view action) { return run_action(actions_, action, *editor_); }
   Image read_frame(); // the last frame's pixels
+  // Draws all of the next frame, not only what has changed.
+  void forget_frame() { damage_.forget(); }
+  // Where a panel was drawn in the last frame, in pixels; nullopt if it was not.
+  std::optional<std::array<int, 4>> panel_rectangle(std::string_view panel) const; // x, y, width, height
+  const std::vector<PanelName>& panels() const { return panel_names_; }
 
 private:
+  void start(const WindowOptions& options);
   void start_document(const WindowOptions& options);
+  void apply_settings();
+  void keep_arrangement();
   void update_state();
+  void run_requests();
   void draw_frame();
   void draw_panels();
   void draw_panel(Panel& panel);
   void export_figure();
 
+  theme::Theme theme_; // Dear ImGui's context points to it
   ImGuiContext* context_ = nullptr;
   std::unique_ptr<Display> display_;
   std::unique_ptr<Graphics> graphics_;
+  Damage damage_;
   std::unique_ptr<Editor> editor_;
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<std::unique_ptr<Panel>> panels_;
+  std::vector<PanelName> panel_names_;
   std::vector<Action> actions_;
+  std::unique_ptr<SettingsKeeper> keeper_;
+  std::unique_ptr<Arrangement> arrangement_;
+  std::optional<Settings> applied_; // the settings that are in force
   Palette palette_;
+  ShortcutsDialog shortcuts_dialog_;
+  LayoutDialog layout_dialog_;
   Dialogs dialogs_;
   Snapshot snapshot_;
   std::vector<std::uint64_t> prepared_; // by panel: the snapshot's stamp it was prepared for
   std::vector<bool> in_front_;          // by panel: it was drawn in the last frame
   std::uint64_t drawn_revision_ = 0;
+  bool moved_ = false;
   int redraw_ = 3; // frames still to be drawn; layout and hovering settle over a few
-  bool saves_layout_ = false;
-  std::string layout_file_;
 };
 
 } // namespace hydrascope::app

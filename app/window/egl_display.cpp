@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 #include <imgui.h>
 #include <imgui_impl_opengl3.h>
@@ -80,8 +81,7 @@ public:
                   "install Mesa's libegl1 and libgl1-mesa-dri, or use a subcommand");
     }
     glGenTextures(1, &texture_);
-    glBindTexture(GL_TEXTURE_2D, texture_);
-    glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, width_, height_, 0, GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
+    EglOffscreen::resize(width, height);
     glGenFramebuffers(1, &framebuffer_);
     glBindFramebuffer(GL_FRAMEBUFFER, framebuffer_);
     glFramebufferTexture2D(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_TEXTURE_2D, texture_, 0);
@@ -95,20 +95,20 @@ public:
     release();
   }
 
-  void begin_frame() override {
+  void begin_frame(float scale) override {
     ImGui_ImplOpenGL3_NewFrame();
+    set_display_size(width_, height_, scale);
     ImGuiIO& io = ImGui::GetIO();
-    io.DisplaySize = ImVec2(static_cast<float>(width_), static_cast<float>(height_));
     const auto now = std::chrono::steady_clock::now();
     io.DeltaTime = std::max(std::chrono::duration<float>(now - last_).count(), 1e-4f);
     last_ = now;
   }
   void bind() override { glBindFramebuffer(GL_FRAMEBUFFER, framebuffer_); }
   void swap() override { glFinish(); }
-  void wait(double seconds) override {
+  bool wait(double seconds) override {
     std::unique_lock lock(mutex_);
     if (seconds > 0) woken_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return wake_; });
-    wake_ = false;
+    return std::exchange(wake_, false);
   }
   void wake() override {
     {
@@ -122,6 +122,13 @@ public:
   std::vector<std::filesystem::path> take_dropped() override { return {}; }
   int width() const override { return width_; }
   int height() const override { return height_; }
+  void resize(int width, int height) override {
+    width_ = width;
+    height_ = height;
+    glBindTexture(GL_TEXTURE_2D, texture_);
+    glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, width_, height_, 0, GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
+  }
+  float content_scale() const override { return 1; }
   std::string description() const override {
     return std::string("off screen, ") + reinterpret_cast<const char*>(glGetString(GL_RENDERER));
   }

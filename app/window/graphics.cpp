@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "engine/plain/error.h"
@@ -48,6 +49,17 @@ bool same_values(const Array& left, const Array& right) {
 bool same_scale(const Scale& left, const Scale& right) {
   return left.map == right.map && left.low == right.low && left.high == right.high &&
          left.logarithmic == right.logarithmic;
+}
+
+std::size_t hash_of(const Array& values, const Scale& scale, bool smooth) {
+  const std::string_view bytes(reinterpret_cast<const char*>(values.values.data()),
+                               values.values.size() * sizeof(float));
+  std::size_t hash = std::hash<std::string_view>{}(bytes);
+  const auto mix = [&](std::size_t more) { hash = (hash ^ more) * 0x9e3779b97f4a7c15ULL; };
+  mix(std::hash<double>{}(scale.low));
+  mix(std::hash<double>{}(scale.high));
+  mix(static_cast<std::size_t>(scale.map) * 4 + (scale.logarithmic ? 2 : 0) + (smooth ? 1 : 0));
+  return hash;
 }
 
 } // namespace
@@ -98,8 +110,9 @@ void Graphics::bake(const Array& values, const Scale& scale, bool smooth, int wi
                     Texture& target) {
   const auto rows = static_cast<GLsizei>(values.shape[0]);
   const auto columns = static_cast<GLsizei>(values.shape[1]);
-  if (!target) target = Texture::make();
-  glBindTexture(GL_TEXTURE_2D, target.id());
+  // New texels, new texture: frames are compared by what they draw with.
+  Texture fresh = Texture::make();
+  glBindTexture(GL_TEXTURE_2D, fresh.id());
   glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, width, height, 0, GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
   set_filter(GL_LINEAR);
 
@@ -108,7 +121,7 @@ void Graphics::bake(const Array& values, const Scale& scale, bool smooth, int wi
   glGetIntegerv(GL_FRAMEBUFFER_BINDING, &framebuffer);
   glGetIntegerv(GL_VIEWPORT, viewport.data());
   glBindFramebuffer(GL_FRAMEBUFFER, framebuffer_);
-  glFramebufferTexture2D(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_TEXTURE_2D, target.id(), 0);
+  glFramebufferTexture2D(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_TEXTURE_2D, fresh.id(), 0);
   glViewport(0, 0, width, height);
   glDisable(GL_BLEND);
   glDisable(GL_SCISSOR_TEST);
@@ -129,12 +142,15 @@ void Graphics::bake(const Array& values, const Scale& scale, bool smooth, int wi
   glUniform1f(uniform("high"), static_cast<float>(scale.high));
   glUniform1i(uniform("logarithmic"), scale.logarithmic ? 1 : 0);
   glUniform1i(uniform("smooth_values"), smooth ? 1 : 0);
+  const auto [hatch_ground, hatch_stripe] = theme::hatching(theme::current_mode());
+  glUniform2f(uniform("hatching"), hatch_ground, hatch_stripe);
   glBindVertexArray(vertices_);
   glDrawArrays(GL_TRIANGLES, 0, 3);
   glBindVertexArray(0);
   glUseProgram(0);
   glBindFramebuffer(GL_FRAMEBUFFER, static_cast<GLuint>(framebuffer));
   glViewport(viewport[0], viewport[1], viewport[2], viewport[3]);
+  target = std::move(fresh);
 }
 
 void MapTexture::set(const Array& values, const Scale& scale, bool smooth) {
@@ -161,24 +177,56 @@ float MapTexture::value(int row, int column) const {
                         static_cast<std::size_t>(column)];
 }
 
+void MapTexture::bake(Graphics& graphics, const Baked& wanted) {
+  const bool other_numbers = texture_ && wanted.numbers != baked_.numbers;
+  const bool same_cells = wanted.rows == baked_.rows && wanted.columns == baked_.columns;
+  if (other_numbers && same_cells && graphics.fades()) {
+    std::swap(texture_, previous_);
+    faded_since_ = ImGui::GetTime();
+  }
+  graphics.bake(values_, scale_, smooth_, wanted.width, wanted.height, texture_);
+  baked_ = wanted;
+}
+
 void MapTexture::draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity) {
   if (empty()) return;
+  const float density = ImGui::GetIO().DisplayFramebufferScale.x;
+  const auto texels = [&](float points) {
+    return std::clamp(static_cast<int>(std::lround(points * density)), 1, 4096);
+  };
   // Crisp maps are baked one texel a cell and magnified; smooth ones at the picture's own size.
-  const int width = smooth_ ? std::clamp(static_cast<int>(std::lround(to.x - from.x)), 1, 4096) : columns();
-  const int height = smooth_ ? std::clamp(static_cast<int>(std::lround(to.y - from.y)), 1, 4096) : rows();
-  if (dirty_ || width != width_ || height != height_) {
-    graphics.bake(values_, scale_, smooth_, width, height, texture_);
-    width_ = width;
-    height_ = height;
-    dirty_ = false;
+  Baked wanted{.width = smooth_ ? texels(to.x - from.x) : columns(),
+               .height = smooth_ ? texels(to.y - from.y) : rows(),
+               .mode = theme::current_mode(),
+               .numbers = dirty_ ? hash_of(values_, scale_, smooth_) : baked_.numbers,
+               .rows = rows(),
+               .columns = columns()};
+  if (!texture_ || !(wanted == baked_)) bake(graphics, wanted);
+  dirty_ = false;
+
+  constexpr double fade_seconds = 0.1;
+  const auto share = static_cast<float>((ImGui::GetTime() - faded_since_) / fade_seconds);
+  if (!previous_ || share >= 1 || !graphics.fades()) {
+    previous_ = Texture();
+    add(list, texture_, from, to, opacity);
+    return;
   }
-  const bool magnified =
-      to.x - from.x >= static_cast<float>(width) && to.y - from.y >= static_cast<float>(height);
+  // Two layers whose opacities add up to the map's own, so that what lies below does not shine through
+  // midway.
+  const float arriving = opacity * share;
+  add(list, previous_, from, to, arriving >= 1 ? 0 : opacity * (1 - share) / (1 - arriving));
+  add(list, texture_, from, to, arriving);
+  graphics.keep_moving();
+}
+
+void MapTexture::add(ImDrawList* list, const Texture& texture, ImVec2 from, ImVec2 to, float opacity) const {
+  const float density = ImGui::GetIO().DisplayFramebufferScale.x;
+  const bool magnified = (to.x - from.x) * density >= static_cast<float>(baked_.width) &&
+                         (to.y - from.y) * density >= static_cast<float>(baked_.height);
   const ImGuiPlatformIO& platform = ImGui::GetPlatformIO();
   // Dear ImGui's OpenGL back end binds its own linear sampler whatever the texture says.
   if (magnified && !smooth_) list->AddCallback(platform.DrawCallback_SetSamplerNearest, nullptr);
-  list->AddImage(texture_.reference(), from, to, {0, 0}, {1, 1},
-                 IM_COL32(255, 255, 255, static_cast<int>(opacity * 255)));
+  list->AddImage(texture.reference(), from, to, {0, 0}, {1, 1}, theme::packed(ImVec4{1, 1, 1, 1}, opacity));
   if (magnified && !smooth_) list->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
 }
 
@@ -213,7 +261,7 @@ void PictureTexture::set(std::shared_ptr<const Image> image) {
 void PictureTexture::draw(ImDrawList* list, ImVec2 from, ImVec2 to, float opacity) {
   if (!image_ || image_->width <= 0 || image_->height <= 0) return;
   if (dirty_) {
-    if (!texture_) texture_ = Texture::make();
+    texture_ = Texture::make();
     glBindTexture(GL_TEXTURE_2D, texture_.id());
     glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
     const Image shown = within_texture_limit(*image_);
@@ -228,8 +276,7 @@ void PictureTexture::draw(ImDrawList* list, ImVec2 from, ImVec2 to, float opacit
   // small.
   const ImGuiPlatformIO& platform = ImGui::GetPlatformIO();
   list->AddCallback(platform.DrawCallback_SetSamplerFromTex, nullptr);
-  list->AddImage(texture_.reference(), from, to, {0, 0}, {1, 1},
-                 IM_COL32(255, 255, 255, static_cast<int>(opacity * 255)));
+  list->AddImage(texture_.reference(), from, to, {0, 0}, {1, 1}, theme::packed(ImVec4{1, 1, 1, 1}, opacity));
   list->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
 }
 

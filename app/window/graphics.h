@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include <imgui.h>
 
@@ -38,13 +40,19 @@ public:
   Graphics& operator=(const Graphics&) = delete;
 
   const theme::Fonts& fonts() const { return fonts_; }
+  // Whether a changed map fades in instead of being replaced at once.
+  void set_fade(bool fade) { fade_ = fade; }
+  bool fades() const { return fade_; }
+  // Said by what is fading: the next frame looks different though nothing has changed.
+  void keep_moving() { moving_ = true; }
+  bool take_moving() { return std::exchange(moving_, false); }
   // 256 × 1 texels, for colour bars.
   ImTextureRef colour_table(ColourMap map) const {
     return tables_[static_cast<std::size_t>(map)].reference();
   }
 
-  // Draws `values` (rows, columns) coloured by `scale` into `target`, `width` × `height` texels, first row on
-  // top.
+  // Draws `values` (rows, columns) coloured by `scale` into `target`, which becomes a new texture of `width`
+  // × `height` texels, first row on top.
   void bake(const Array& values, const Scale& scale, bool smooth, int width, int height, Texture& target);
 
 private:
@@ -52,6 +60,7 @@ private:
   std::array<Texture, 4> tables_;
   Texture values_;
   unsigned int program_ = 0, vertices_ = 0, framebuffer_ = 0;
+  bool fade_ = true, moving_ = false;
 };
 
 // A map that is baked when its data or the size of its picture changes, and never otherwise.
@@ -67,16 +76,30 @@ public:
   const Array& values() const { return values_; }
   const Scale& scale() const { return scale_; }
 
-  // Adds the map to a draw list over the rectangle; cells stay crisp unless `smooth`. A changed map fades in.
+  // Adds the map to a draw list over the rectangle; cells stay crisp unless `smooth`. A map whose numbers
+  // have changed fades in over what it showed before.
   void draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity = 1.0f);
 
 private:
+  // What the texture shows: a size in texels, a theme's hatching, and the numbers by their hash.
+  struct Baked {
+    int width = 0, height = 0;
+    theme::Mode mode = theme::Mode::dark;
+    std::size_t numbers = 0;
+    int rows = 0, columns = 0;
+
+    bool operator==(const Baked&) const = default;
+  };
+  void bake(Graphics& graphics, const Baked& wanted);
+  void add(ImDrawList* list, const Texture& texture, ImVec2 from, ImVec2 to, float opacity) const;
+
   Array values_;
   Scale scale_;
   bool smooth_ = false;
   bool dirty_ = false;
-  int width_ = 0, height_ = 0;
-  Texture texture_;
+  Baked baked_;
+  Texture texture_, previous_; // previous_: fading out
+  double faded_since_ = 0;     // seconds of Dear ImGui's clock
 };
 
 // A photograph as a texture, uploaded once.

@@ -1,45 +1,168 @@
 #include "app/window/layout.h"
 
 #include <algorithm>
-#include <string>
+#include <span>
+#include <utility>
 
 #include <imgui_internal.h>
 
+#include "app/state/layouts.h"
+
 namespace hydrascope::app {
 
-void build_explore_layout(ImGuiID dock_space, ImVec2 size) {
+namespace {
+
+using Place = std::pair<const char*, ImGuiID>;
+
+ImGuiID split(ImGuiID& rest, ImGuiDir side, float share) {
+  ImGuiID part = 0;
+  ImGui::DockBuilderSplitNode(rest, side, share, &part, &rest);
+  return part;
+}
+
+// Ratios that give the controls the width they need at 1600 points and at the smallest usable window.
+float left_share(ImVec2 size) { return std::clamp(300.0f / size.x, 0.15f, 0.3f); }
+
+std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
+  const float left_part = left_share(size);
+  const float right_part = std::clamp(560.0f / (size.x * (1 - left_part)), 0.3f, 0.46f);
+  ImGuiID kernels = split(rest, ImGuiDir_Left, left_part);
+  ImGuiID weights = split(rest, ImGuiDir_Right, right_part);
+  // The kernel grid is to be seen whole; the picture above it takes what is left.
+  const ImGuiID input = split(kernels, ImGuiDir_Up, std::clamp((size.y - 560.0f) / size.y, 0.36f, 0.40f));
+  const ImGuiID predictions = split(rest, ImGuiDir_Down, 0.20f);
+  const ImGuiID layers = split(rest, ImGuiDir_Down, 0.15f);
+  ImGuiID tables = split(weights, ImGuiDir_Down, 0.62f);
+  const ImGuiID timing = split(tables, ImGuiDir_Down, 0.48f);
+  return {{"input", input},    {"kernels", kernels},         {"focus", rest},
+          {"layers", layers},  {"predictions", predictions}, {"weights", weights},
+          {"tokens", weights}, {"vectors", weights},         {"entropy", tables},
+          {"kl", tables},      {"monotonicity", tables},     {"change", tables},
+          {"timing", timing},  {"scaling", timing},          {"roofline", timing},
+          {nullptr, tables}};
+}
+
+std::vector<Place> compare_places(ImGuiID rest, ImVec2 size) {
+  ImGuiID kernels = split(rest, ImGuiDir_Left, left_share(size));
+  const ImGuiID predictions = split(kernels, ImGuiDir_Down, 0.25f);
+  const ImGuiID layers = split(rest, ImGuiDir_Down, 0.14f);
+  ImGuiID weights = split(rest, ImGuiDir_Down, 0.5f);
+  const ImGuiID tables = split(weights, ImGuiDir_Right, 0.34f);
+  return {{"kernels", kernels}, {"input", kernels}, {"predictions", predictions},
+          {"focus", rest},      {"layers", layers}, {"weights", weights},
+          {"entropy", tables},  {"kl", tables},     {nullptr, tables}};
+}
+
+std::vector<Place> text_places(ImGuiID rest, ImVec2 size) {
+  ImGuiID kernels = split(rest, ImGuiDir_Left, left_share(size));
+  const ImGuiID input = split(kernels, ImGuiDir_Up, 0.36f);
+  ImGuiID matrices = split(rest, ImGuiDir_Down, 0.62f);
+  const ImGuiID predictions = split(rest, ImGuiDir_Right, 0.28f);
+  const ImGuiID layers = split(matrices, ImGuiDir_Right, 0.36f);
+  return {{"input", input},      {"kernels", kernels}, {"focus", rest},    {"predictions", predictions},
+          {"weights", matrices}, {"tokens", matrices}, {"layers", layers}, {"vectors", matrices},
+          {nullptr, layers}};
+}
+
+std::vector<Place> measure_places(ImGuiID rest, ImVec2 size) {
+  ImGuiID kernels = split(rest, ImGuiDir_Left, left_share(size));
+  const ImGuiID predictions = split(kernels, ImGuiDir_Down, 0.25f);
+  ImGuiID tables = split(rest, ImGuiDir_Down, 0.46f);
+  const ImGuiID divergence = split(tables, ImGuiDir_Right, 0.5f);
+  return {{"kernels", kernels},
+          {"input", kernels},
+          {"predictions", predictions},
+          {"timing", rest},
+          {"scaling", rest},
+          {"roofline", rest},
+          {"entropy", tables},
+          {"kl", divergence},
+          {"change", tables},
+          {"monotonicity", divergence},
+          {nullptr, tables}};
+}
+
+void dock(const std::string& panel, ImGuiID node) {
+  ImGui::DockBuilderDockWindow(("###" + panel).c_str(), node);
+}
+
+} // namespace
+
+void build_layout(std::string_view layout, ImGuiID dock_space, ImVec2 size,
+                  const std::vector<std::string>& panels) {
   ImGui::DockBuilderRemoveNode(dock_space);
   ImGui::DockBuilderAddNode(dock_space,
                             static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_DockSpace) |
                                 static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_NoWindowMenuButton));
   ImGui::DockBuilderSetNodeSize(dock_space, size);
-  // Ratios that give the controls the width they need at 1600 pixels and at the smallest usable window.
-  const float left_share = std::clamp(300.0f / size.x, 0.15f, 0.3f);
-  const float right_share = std::clamp(560.0f / (size.x * (1 - left_share)), 0.3f, 0.46f);
-  ImGuiID left = 0, rest = 0, right = 0, centre = 0;
-  ImGui::DockBuilderSplitNode(dock_space, ImGuiDir_Left, left_share, &left, &rest);
-  ImGui::DockBuilderSplitNode(rest, ImGuiDir_Right, right_share, &right, &centre);
-  ImGuiID input = 0, kernels = 0;
-  // The kernel grid is to be seen whole; the picture above it takes what is left.
-  const float input_share = std::clamp((size.y - 560.0f) / size.y, 0.36f, 0.40f);
-  ImGui::DockBuilderSplitNode(left, ImGuiDir_Up, input_share, &input, &kernels);
-  ImGuiID predictions = 0, layers = 0, focus = 0;
-  ImGui::DockBuilderSplitNode(centre, ImGuiDir_Down, 0.20f, &predictions, &centre);
-  ImGui::DockBuilderSplitNode(centre, ImGuiDir_Down, 0.15f, &layers, &focus);
-  ImGuiID tables = 0, timing = 0, weights = 0;
-  ImGui::DockBuilderSplitNode(right, ImGuiDir_Down, 0.62f, &tables, &weights);
-  ImGui::DockBuilderSplitNode(tables, ImGuiDir_Down, 0.48f, &timing, &tables);
-  const std::pair<const char*, ImGuiID> places[] = {{"input", input},
-                                                    {"kernels", kernels},
-                                                    {"focus", focus},
-                                                    {"layers", layers},
-                                                    {"predictions", predictions},
-                                                    {"weights", weights},
-                                                    {"entropy", tables},
-                                                    {"kl", tables},
-                                                    {"timing", timing}};
-  for (const auto& [id, node] : places) ImGui::DockBuilderDockWindow(("###" + std::string(id)).c_str(), node);
+  const std::vector<Place> places = layout == "compare"   ? compare_places(dock_space, size)
+                                    : layout == "text"    ? text_places(dock_space, size)
+                                    : layout == "measure" ? measure_places(dock_space, size)
+                                                          : explore_places(dock_space, size);
+  const ImGuiID others = places.back().second;
+  for (const std::string& panel : panels) {
+    const auto place = std::ranges::find_if(
+        places, [&](const Place& each) { return each.first != nullptr && panel == each.first; });
+    dock(panel, place == places.end() ? others : place->second);
+  }
   ImGui::DockBuilderFinish(dock_space);
+}
+
+std::string_view front_panel(std::string_view layout) {
+  if (layout == "compare") return "kernels";
+  if (layout == "text") return "weights";
+  return layout == "measure" ? "timing" : "entropy";
+}
+
+std::string present_arrangement() {
+  std::size_t size = 0;
+  const char* text = ImGui::SaveIniSettingsToMemory(&size);
+  return {text, size};
+}
+
+void save_layout(Editor& editor, const std::string& name) {
+  const auto& closed = editor.document().closed_panels;
+  SavedLayout layout{
+      .name = name, .arrangement = present_arrangement(), .closed = {closed.begin(), closed.end()}};
+  editor.change_settings([&](Settings& settings) {
+    std::erase_if(settings.layouts, [&](const SavedLayout& each) { return each.name == name; });
+    settings.layouts.push_back(std::move(layout));
+  });
+  choose_layout(editor, std::string(own_layout_prefix) + name, closed);
+}
+
+void Arrangement::restore(Editor& editor, const std::string& arrangement) {
+  ImGui::LoadIniSettingsFromMemory(arrangement.data(), arrangement.size());
+  editor.shell.panel_to_focus.clear();
+  build_ = false;
+}
+
+void Arrangement::before_frame(Editor& editor) {
+  const std::string& wanted = editor.document().layout;
+  const bool reset = std::exchange(editor.shell.reset_layout, false);
+  if (wanted == shown_ && !reset) return;
+  const bool own = wanted.starts_with(own_layout_prefix);
+  const SavedLayout* saved =
+      own ? find_layout(editor.settings(), wanted.substr(own_layout_prefix.size())) : nullptr;
+  if (shown_.empty() && editor.settings().last && editor.settings().last->name == wanted) {
+    restore(editor, editor.settings().last->arrangement);
+  } else if (const auto left = left_.find(wanted); !reset && wanted != shown_ && left != left_.end()) {
+    left_[shown_] = present_arrangement();
+    restore(editor, left->second);
+  } else {
+    if (!shown_.empty() && wanted != shown_) left_[shown_] = present_arrangement();
+    if (saved != nullptr) restore(editor, saved->arrangement);
+    build_ = saved == nullptr;
+  }
+  shown_ = wanted;
+}
+
+bool Arrangement::arrange(ImGuiID dock_space, ImVec2 size, Editor& editor) {
+  if (!build_ && ImGui::DockBuilderGetNode(dock_space) != nullptr) return false;
+  build_layout(editor.document().layout, dock_space, size, panels_);
+  editor.shell.panel_to_focus = front_panel(editor.document().layout);
+  build_ = false;
+  return true;
 }
 
 } // namespace hydrascope::app

@@ -1,15 +1,47 @@
-// Where the panels are when nobody has moved them.
+// Where the panels are: the built-in layouts, the user's own, and going from one to another.
 #pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <imgui.h>
 
+#include "app/state/editor.h"
+
 namespace hydrascope::app {
 
-// Builds the layout "Explore" of window.md in a dock space of this size. `name` gives the window name of a
-// panel's id.
-void build_explore_layout(ImGuiID dock_space, ImVec2 size);
+// Builds one of the layouts of window.md in a dock space of this size. Panels that the layout does not name
+// are docked as tabs, so that opening one never covers the others.
+void build_layout(std::string_view layout, ImGuiID dock_space, ImVec2 size,
+                  const std::vector<std::string>& panels);
+// The panel that is to be in front where several share a place.
+std::string_view front_panel(std::string_view layout);
 
-// The Dear ImGui window name of a panel: its title may change, its id may not.
-inline constexpr const char* window_name_format = "%s###%s";
+// Keeps where the panels stand now under this name of the user's, and goes over to it.
+void save_layout(Editor& editor, const std::string& name);
+
+// Follows the document's layout.
+class Arrangement {
+public:
+  explicit Arrangement(std::vector<std::string> panels) : panels_(std::move(panels)) {}
+
+  // Between frames: takes up a layout that was saved, or that was left and is come back to.
+  void before_frame(Editor& editor);
+  // Within a frame: builds a built-in layout where it is wanted. Returns whether it did.
+  bool arrange(ImGuiID dock_space, ImVec2 size, Editor& editor);
+
+private:
+  void restore(Editor& editor, const std::string& arrangement);
+
+  std::vector<std::string> panels_;
+  std::string shown_;                       // the layout the panels stand by; empty before the first frame
+  std::map<std::string, std::string> left_; // how layouts were left in this session
+  bool build_ = false;
+};
+
+// As Dear ImGui writes it.
+std::string present_arrangement();
 
 } // namespace hydrascope::app

@@ -19,18 +19,11 @@ std::string shown_label(const Action& action, const Editor& editor) {
   return action.label;
 }
 
-bool is_open(const Action& action, const Editor& editor) {
-  constexpr std::string_view prefix = "view.panel.";
-  if (!action.id.starts_with(prefix)) return false;
-  const auto found = editor.panel_open.find(action.id.substr(prefix.size()));
-  return found == editor.panel_open.end() || found->second;
-}
-
 void menu_item(const Action& action, Editor& editor) {
   const Availability availability = action.enabled(editor);
   const std::string label = shown_label(action, editor) + "###" + action.id;
-  if (ImGui::MenuItem(label.c_str(), action.shortcut.c_str(), is_open(action, editor), availability.ok))
-    action.run(editor);
+  const bool checked = action.checked && action.checked(editor);
+  if (ImGui::MenuItem(label.c_str(), action.shortcut.c_str(), checked, availability.ok)) action.run(editor);
   if (!availability.ok && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) {
     ImGui::SetTooltip("%s", availability.reason.c_str());
   }
@@ -71,7 +64,14 @@ void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Gra
     ImGui::PushStyleColor(ImGuiCol_Text, theme::quiet);
     ImGui::PushStyleVar(ImGuiStyleVar_ButtonTextAlign, ImVec2(0, 0.5f));
     ImGui::PushFont(graphics.fonts().regular, theme::size_small);
-    if (ImGui::Button("Search actions…          Ctrl+P", {width, 22})) editor.shell.palette_open = true;
+    const Action* search = find_action(actions, "view.palette");
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    if (ImGui::Button("Search actions…", {width, 22})) editor.shell.palette_open = true;
+    if (search != nullptr) {
+      const float key_width = ImGui::CalcTextSize(search->shortcut.c_str()).x;
+      ImGui::GetWindowDrawList()->AddText({at.x + width - key_width - 8, at.y + 4},
+                                          theme::packed(theme::quiet), search->shortcut.c_str());
+    }
     ImGui::PopFont();
     ImGui::PopStyleVar(2);
     ImGui::PopStyleColor();
@@ -80,7 +80,39 @@ void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Gra
   ImGui::PopStyleVar();
 }
 
-void draw_status_bar(const Snapshot& snapshot, const Editor& editor, const Graphics& graphics) {
+namespace {
+
+// How far the run is, and the way out of it, for one that makes the user wait.
+void draw_run(const Snapshot& snapshot, const std::vector<Action>& actions, Editor& editor) {
+  const auto shortcut = [&](const char* id) {
+    const Action* action = find_action(actions, id);
+    return action == nullptr ? std::string() : action->shortcut;
+  };
+  const auto button = [&](const char* label, const char* id) {
+    ImGui::SameLine(0, 10);
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(6, 0));
+    const bool pressed = ImGui::Button(label);
+    ImGui::PopStyleVar();
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", shortcut(id).c_str());
+    return pressed;
+  };
+  constexpr double patience = 0.3;
+  if (snapshot.computing && snapshot.computing_seconds >= patience) {
+    ImGui::SameLine(0, 18);
+    ImGui::TextColored(theme::text, "%s",
+                       fmt::format("running {:.0f} %", 100 * static_cast<double>(snapshot.progress)).c_str());
+    if (button("Cancel", "model.cancel")) editor.shell.cancel_runs = true;
+  } else if (editor.shell.stopped && snapshot.shown().cancelled) {
+    ImGui::SameLine(0, 18);
+    ImGui::TextColored(theme::amber, "cancelled");
+    if (button("Run again", "model.run_again")) editor.shell.run_again = true;
+  }
+}
+
+} // namespace
+
+void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& actions, Editor& editor,
+                     const Graphics& graphics) {
   const float height = 26;
   ImGui::PushStyleColor(ImGuiCol_WindowBg, theme::ground);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(10, 4));
@@ -112,6 +144,7 @@ void draw_status_bar(const Snapshot& snapshot, const Editor& editor, const Graph
       ImGui::SameLine(0, 18);
       ImGui::TextColored(theme::amber, "untrained");
     }
+    draw_run(snapshot, actions, editor);
     if (!results.error.empty()) {
       ImGui::SameLine(0, 18);
       ellipsis_text(results.error, ImGui::GetContentRegionAvail().x - 480, theme::red);

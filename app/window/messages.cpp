@@ -16,9 +16,10 @@ void draw_messages(Editor& editor, const Graphics& graphics) {
   for (std::size_t i = editor.messages().size(); i-- > 0 && shown < 4;) {
     const Message& message = editor.messages()[i];
     const bool error = message.severity == Severity::error;
-    if (editor.clock() - message.seconds > (error ? error_seconds : note_seconds)) continue;
+    const double until = message.seconds + (error ? error_seconds : note_seconds);
+    if (editor.clock() >= until) continue;
     ++shown;
-    editor.shell.animate = true;
+    editor.shell.wake_at = std::min(editor.shell.wake_at, until); // to take it away again
     ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x - width - 12, bottom},
                             ImGuiCond_Always, {0, 1});
     ImGui::SetNextWindowSize({width, 0});

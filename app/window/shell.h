@@ -21,7 +21,9 @@ namespace hydrascope::app {
 
 // Menus by the actions' menu paths, in the table's order; the palette's entry on the right.
 void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
-void draw_status_bar(const Snapshot& snapshot, const Editor& editor, const Graphics& graphics);
+// What runs, how it was computed, and the way to stop a run that takes long.
+void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& actions, Editor& editor,
+                     const Graphics& graphics);
 
 // Runs the actions whose shortcuts were pressed; keys that are being typed into a text field are left alone.
 void run_shortcuts(const std::vector<Action>& actions, Editor& editor);
@@ -34,6 +36,32 @@ public:
 private:
   std::string query_;
   int chosen_ = 0;
+  bool was_open_ = false;
+};
+
+// Each action's shortcut, to be changed by pressing keys; a shortcut that is taken is named before it moves.
+class ShortcutsDialog {
+public:
+  void draw(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
+
+private:
+  void stop(Editor& editor);
+  void capture(const std::vector<Action>& actions, Editor& editor);
+  void draw_row(const std::vector<Action>& actions, const Action& action, Editor& editor,
+                const Graphics& graphics);
+  void draw_conflict(const std::vector<Action>& actions, Editor& editor);
+
+  std::string filter_;
+  std::string capturing_; // id of the action whose keys are being pressed
+  std::string wanted_;    // what was pressed and is taken
+};
+
+class LayoutDialog {
+public:
+  void draw(Editor& editor, const Graphics& graphics);
+
+private:
+  std::string name_;
   bool was_open_ = false;
 };
 

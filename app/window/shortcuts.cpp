@@ -1,59 +1,33 @@
-#include <string>
+#include <algorithm>
 
 #include <imgui.h>
 
+#include "app/window/key_names.h"
 #include "app/window/shell.h"
 
 namespace hydrascope::app {
 
 namespace {
 
-ImGuiKey key_named(std::string_view name) {
-  if (name == "?") return ImGuiKey_Slash; // with Shift, see chord_of
-  if (name.size() == 1 && name[0] >= 'A' && name[0] <= 'Z')
-    return static_cast<ImGuiKey>(ImGuiKey_A + (name[0] - 'A'));
-  if (name.size() == 1 && name[0] >= '0' && name[0] <= '9')
-    return static_cast<ImGuiKey>(ImGuiKey_0 + (name[0] - '0'));
-  if (name == "Up") return ImGuiKey_UpArrow;
-  if (name == "Down") return ImGuiKey_DownArrow;
-  if (name == "Left") return ImGuiKey_LeftArrow;
-  if (name == "Right") return ImGuiKey_RightArrow;
-  if (name == "Escape") return ImGuiKey_Escape;
-  return ImGuiKey_None;
-}
-
-// "Ctrl+Shift+O" as Dear ImGui's chord; 0 if it names no key.
-ImGuiKeyChord chord_of(std::string_view shortcut) {
-  ImGuiKeyChord chord = 0;
-  while (true) {
-    const auto plus = shortcut.find('+');
-    const std::string_view part = shortcut.substr(0, plus);
-    if (plus == std::string_view::npos) {
-      const ImGuiKey key = key_named(part);
-      if (key == ImGuiKey_None) return 0;
-      if (part == "?") chord |= ImGuiMod_Shift;
-      return chord | key;
-    }
-    if (part == "Ctrl") chord |= ImGuiMod_Ctrl;
-    if (part == "Shift") chord |= ImGuiMod_Shift;
-    if (part == "Alt") chord |= ImGuiMod_Alt;
-    shortcut.remove_prefix(plus + 1);
-  }
+// Typing goes into a text field; only what is held with Ctrl or Alt goes past it, and the field's own undo
+// does not.
+bool goes_into_text(const Action& action, ImGuiKeyChord chord) {
+  if (!ImGui::GetIO().WantTextInput) return false;
+  const bool held = (chord & (ImGuiMod_Ctrl | ImGuiMod_Alt)) != 0;
+  return !held || action.id == "edit.undo" || action.id == "edit.redo";
 }
 
 } // namespace
 
 void run_shortcuts(const std::vector<Action>& actions, Editor& editor) {
-  const ImGuiIO& io = ImGui::GetIO();
+  if (editor.shell.palette_open || editor.shell.capturing_keys) return;
   for (const Action& action : actions) {
-    if (action.shortcut.empty()) continue;
     const ImGuiKeyChord chord = chord_of(action.shortcut);
-    const bool with_control = (chord & ImGuiMod_Ctrl) != 0;
-    if (chord == 0 || (io.WantTextInput && !with_control)) continue;
-    if (editor.shell.palette_open) continue;
-    if (ImGui::IsKeyChordPressed(chord) && action.enabled(editor).ok) {
-      if (io.WantTextInput && (action.id == "edit.undo" || action.id == "edit.redo"))
-        continue; // the field's own undo
+    if (chord == 0 || goes_into_text(action, chord)) continue;
+    const auto chords = with_alternatives(chord);
+    const bool pressed =
+        std::ranges::any_of(chords, [](ImGuiKeyChord each) { return ImGui::IsKeyChordPressed(each); });
+    if (pressed && action.enabled(editor).ok) {
       action.run(editor);
       return;
     }

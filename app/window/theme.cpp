@@ -1,62 +1,47 @@
 #include "app/window/theme.h"
 
-#include <filesystem>
 #include <initializer_list>
+#include <utility>
+
+#include "engine/attention/kernel_info.h"
 
 namespace hydrascope::app::theme {
 
 namespace {
 
-// Signs that a font lacks (superscripts, arrows, other scripts) are taken from the fonts that have them.
-void add_fallbacks(ImFont* font) {
-  ImFontConfig config;
-  config.MergeMode = true;
-  config.DstFont = font;
-  for (const char* file : {"/usr/share/fonts/opentype/inter/Inter-Regular.otf",
-                           "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
-                           "/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc"}) {
-    std::error_code none;
-    if (std::filesystem::exists(file, none))
-      ImGui::GetIO().Fonts->AddFontFromFileTTF(file, size_text, &config);
-  }
-}
+// In the order of the roles. Text, accent, amber and red have a contrast of at least 4.5 on panels, controls
+// and popups of their theme; tests/window holds them to it.
+constexpr Palette dark = {{{0.055f, 0.059f, 0.067f, 1},
+                           {0.078f, 0.082f, 0.094f, 1},
+                           {0.118f, 0.125f, 0.141f, 1},
+                           {0.165f, 0.173f, 0.196f, 1},
+                           {0.098f, 0.104f, 0.120f, 0.99f},
+                           {0.157f, 0.165f, 0.188f, 1},
+                           {0.875f, 0.886f, 0.906f, 1},
+                           {0.565f, 0.588f, 0.631f, 1},
+                           {0.350f, 0.370f, 0.410f, 1},
+                           {0.310f, 0.620f, 0.930f, 1},
+                           {0.930f, 0.690f, 0.260f, 1},
+                           {0.940f, 0.380f, 0.350f, 1},
+                           {0.550f, 0.660f, 0.780f, 1},
+                           {0.400f, 0.440f, 0.500f, 1}}};
 
-ImFont* load(std::initializer_list<const char*> candidates, std::string& note, const char* name) {
-  ImGuiIO& io = ImGui::GetIO();
-  for (const char* candidate : candidates) {
-    std::error_code none;
-    if (!std::filesystem::exists(candidate, none)) continue;
-    if (ImFont* font = io.Fonts->AddFontFromFileTTF(candidate, size_text)) {
-      add_fallbacks(font);
-      return font;
-    }
-  }
-  note += std::string(note.empty() ? "font not found: " : ", ") + name;
-  ImFontConfig config;
-  config.SizePixels = size_text;
-  return io.Fonts->AddFontDefault(&config);
-}
+constexpr Palette light = {{{0.875f, 0.886f, 0.902f, 1},
+                            {0.980f, 0.982f, 0.986f, 1},
+                            {0.914f, 0.922f, 0.933f, 1},
+                            {0.847f, 0.859f, 0.878f, 1},
+                            {0.996f, 0.997f, 1.000f, 0.99f},
+                            {0.808f, 0.820f, 0.843f, 1},
+                            {0.098f, 0.110f, 0.133f, 1},
+                            {0.349f, 0.373f, 0.420f, 1},
+                            {0.620f, 0.640f, 0.675f, 1},
+                            {0.043f, 0.384f, 0.741f, 1},
+                            {0.549f, 0.337f, 0.000f, 1},
+                            {0.737f, 0.118f, 0.110f, 1},
+                            {0.345f, 0.478f, 0.627f, 1},
+                            {0.545f, 0.580f, 0.631f, 1}}};
 
-} // namespace
-
-Fonts load_fonts() {
-  Fonts fonts;
-  fonts.regular = load({"/usr/share/fonts/opentype/inter/Inter-Regular.otf",
-                        "/usr/share/fonts/truetype/inter/Inter-Regular.ttf",
-                        "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"},
-                       fonts.note, "Inter");
-  fonts.strong = load({"/usr/share/fonts/opentype/inter/Inter-SemiBold.otf",
-                       "/usr/share/fonts/truetype/inter/Inter-SemiBold.ttf",
-                       "/usr/share/fonts/truetype/dejavu/DejaVuSans-Bold.ttf"},
-                      fonts.note, "Inter SemiBold");
-  fonts.mono = load({"/usr/share/fonts/truetype/jetbrains-mono/JetBrainsMono-Regular.ttf",
-                     "/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf"},
-                    fonts.note, "JetBrains Mono");
-  return fonts;
-}
-
-void apply_style() {
-  ImGuiStyle& style = ImGui::GetStyle();
+void set_spacing(ImGuiStyle& style) {
   style.FontSizeBase = size_text;
   style.WindowPadding = {grid, grid};
   style.FramePadding = {8, 4};
@@ -79,16 +64,24 @@ void apply_style() {
   style.FrameRounding = style.GrabRounding = style.TabRounding = style.ScrollbarRounding = 3;
   style.SeparatorTextBorderSize = 1;
   style.WindowMenuButtonPosition = ImGuiDir_None;
+}
 
-  auto* colours = style.Colors;
-  const ImVec4 selection{accent.x, accent.y, accent.z, 0.28f};
+void set_colours(ImGuiStyle& style, Mode mode) {
+  if (mode == Mode::dark) {
+    ImGui::StyleColorsDark(&style); // for what the table below leaves out
+  } else {
+    ImGui::StyleColorsLight(&style);
+  }
+  const ImVec4 chosen = accent;
+  const ImVec4 selection{chosen.x, chosen.y, chosen.z, mode == Mode::dark ? 0.28f : 0.22f};
+  const ImVec4 grab{chosen.x, chosen.y, chosen.z, 0.55f};
   const ImVec4 none{0, 0, 0, 0};
   const std::initializer_list<std::pair<ImGuiCol, ImVec4>> table = {
       {ImGuiCol_Text, text},
       {ImGuiCol_TextDisabled, quiet},
       {ImGuiCol_WindowBg, surface},
       {ImGuiCol_ChildBg, none},
-      {ImGuiCol_PopupBg, {0.098f, 0.104f, 0.120f, 0.99f}},
+      {ImGuiCol_PopupBg, popup},
       {ImGuiCol_Border, line},
       {ImGuiCol_FrameBg, raised},
       {ImGuiCol_FrameBgHovered, raised_more},
@@ -102,8 +95,8 @@ void apply_style() {
       {ImGuiCol_ScrollbarGrabHovered, faint},
       {ImGuiCol_ScrollbarGrabActive, faint},
       {ImGuiCol_CheckMark, accent},
-      {ImGuiCol_SliderGrab, accent},
-      {ImGuiCol_SliderGrabActive, accent},
+      {ImGuiCol_SliderGrab, grab}, // the number behind it stays readable
+      {ImGuiCol_SliderGrabActive, grab},
       {ImGuiCol_Button, raised},
       {ImGuiCol_ButtonHovered, raised_more},
       {ImGuiCol_ButtonActive, selection},
@@ -126,9 +119,55 @@ void apply_style() {
       {ImGuiCol_TableBorderLight, line},
       {ImGuiCol_TextSelectedBg, selection},
       {ImGuiCol_NavCursor, accent},
-      {ImGuiCol_ModalWindowDimBg, {0, 0, 0, 0.45f}},
+      {ImGuiCol_ModalWindowDimBg, {0, 0, 0, mode == Mode::dark ? 0.45f : 0.25f}},
   };
-  for (const auto& [index, colour] : table) colours[index] = colour;
+  for (const auto& [index, colour] : table) style.Colors[index] = colour;
+}
+
+const Theme* current() { return static_cast<const Theme*>(ImGui::GetIO().UserData); }
+
+Colour as_colour(const ImVec4& colour) { return {colour.x, colour.y, colour.z, colour.w}; }
+
+} // namespace
+
+const Palette& palette(Mode mode) { return mode == Mode::dark ? dark : light; }
+
+Role::operator ImVec4() const {
+  const Theme* theme = current();
+  return theme == nullptr ? dark.at(index) : theme->colours.at(index);
+}
+
+Mode current_mode() { return current() == nullptr ? Mode::dark : current()->mode; }
+
+void apply(Theme& theme, Mode mode) {
+  theme.mode = mode;
+  theme.colours = palette(mode);
+  theme.kernels.clear();
+  const Colour ground_colour = as_colour(theme.colours.at(surface.index));
+  constexpr double graphical_contrast = 3; // WCAG 2.1, 1.4.11
+  for (const KernelInfo& info : kernel_infos()) {
+    theme.kernels[info.name] =
+        with_contrast(hydrascope::kernel_colour(info.name), ground_colour, graphical_contrast);
+  }
+  ImGui::GetIO().UserData = &theme;
+  set_spacing(ImGui::GetStyle());
+  set_colours(ImGui::GetStyle(), mode);
+}
+
+Colour kernel(std::string_view name) {
+  if (const Theme* theme = current()) {
+    const auto found = theme->kernels.find(name);
+    if (found != theme->kernels.end()) return found->second;
+  }
+  return hydrascope::kernel_colour(name);
+}
+
+ImVec4 ink_on(const Colour& colour) {
+  return relative_luminance(colour) > 0.18 ? ImVec4{0.05f, 0.05f, 0.06f, 1} : ImVec4{0.95f, 0.95f, 0.96f, 1};
+}
+
+std::array<float, 2> hatching(Mode mode) {
+  return mode == Mode::dark ? std::array{0.20f, 0.34f} : std::array{0.90f, 0.72f};
 }
 
 } // namespace hydrascope::app::theme

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <imgui_internal.h>
+#include <utf8proc.h>
 
 #include "engine/figures/scale.h"
 
@@ -26,19 +27,23 @@ std::string fitted(std::string_view text, float width) {
 }
 
 std::string with_known_glyphs(std::string_view text) {
+  const bool plain = std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  if (plain) return std::string(text);
   std::string result;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    unsigned int code = 0;
-    const int length = std::max(1, ImTextCharFromUtf8(&code, at, end));
-    if (code < 0x80 ||
-        (code <= IM_UNICODE_CODEPOINT_MAX && ImGui::GetFont()->IsGlyphInFont(static_cast<ImWchar>(code)))) {
-      result.append(at, static_cast<std::size_t>(length));
+  while (!text.empty()) {
+    utf8proc_int32_t code = 0;
+    const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
+    const auto read = utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(text.size()), &code);
+    const std::size_t length = read > 0 ? static_cast<std::size_t>(read) : 1;
+    if (read <= 0) code = 0xfffd; // a stray byte
+    const bool known = code < 0x80 || (code <= IM_UNICODE_CODEPOINT_MAX &&
+                                       ImGui::GetFont()->IsGlyphInFont(static_cast<ImWchar>(code)));
+    if (known && read > 0) {
+      result.append(text.substr(0, length));
     } else {
-      result += fmt::format("U+{:04X}", code);
+      result += fmt::format("U+{:04X}", static_cast<unsigned int>(code));
     }
-    at += length;
+    text.remove_prefix(length);
   }
   return result;
 }
@@ -118,7 +123,7 @@ int segmented(const char* id, std::span<const char* const> labels, int chosen,
 void kernel_square(ImDrawList* list, ImVec2 centre, float side, std::string_view kernel_name, float opacity) {
   const float half = side / 2;
   list->AddRectFilled({centre.x - half, centre.y - half}, {centre.x + half, centre.y + half},
-                      theme::packed(kernel_colour(kernel_name), opacity), 2.0f);
+                      theme::packed(theme::kernel(kernel_name), opacity), 2.0f);
 }
 
 int kernel_combo(const char* id, std::string_view preview, bool own, float width) {

@@ -1,29 +1,15 @@
 #include "app/window/window.h"
 
 #include <chrono>
-
-#define STB_IMAGE_WRITE_STATIC
-#define STB_IMAGE_WRITE_IMPLEMENTATION
-#include <stb_image_write.h>
+#include <regex>
 
 #include "app/window/application.h"
+#include "app/window/screenshot.h"
 #include "engine/plain/error.h"
-#include "engine/plain/paths.h"
 
 namespace hydrascope::app {
 
 namespace {
-
-void write_png(const std::filesystem::path& file, const Image& image) {
-  std::string bytes;
-  stbi_write_png_to_func(
-      [](void* context, void* data, int size) {
-        static_cast<std::string*>(context)->append(static_cast<const char*>(data),
-                                                   static_cast<std::size_t>(size));
-      },
-      &bytes, image.width, image.height, 3, image.rgb.data(), image.width * 3);
-  write_file_atomically(file, bytes);
-}
 
 // Draws until every panel has what it asked for, then writes what is seen.
 int write_screenshot(const WindowOptions& options) {
@@ -58,6 +44,33 @@ void add_window_options(CLI::App& program, WindowOptions& options) {
   program.add_option("--text", options.text, "a sentence to start with");
   program.add_option("--screenshot", options.screenshot,
                      "write the window as it looks when the model has run to this PNG, and leave");
+  CLI::Option* screenshot = program.get_option("--screenshot");
+  program
+      .add_option_function<std::string>(
+          "--size",
+          [&options](const std::string& text) {
+            const auto cross = text.find('x');
+            options.width = std::stoi(text.substr(0, cross));
+            options.height = std::stoi(text.substr(cross + 1));
+          },
+          "of the screenshot in points, as WIDTHxHEIGHT (1600x1000)")
+      ->check([](const std::string& text) {
+        const bool ok = std::regex_match(text, std::regex("[1-9][0-9]{2,3}x[1-9][0-9]{2,3}"));
+        return ok ? std::string() : text + " is not of the form 1600x1000";
+      })
+      ->needs(screenshot);
+  program.add_option("--scale", options.scale, "pixels a point in the screenshot (1)")
+      ->check(CLI::Range(least_scale, greatest_scale))
+      ->needs(screenshot);
+  program
+      .add_option_function<std::string>(
+          "--theme",
+          [&options](const std::string& name) {
+            options.theme = name == "light" ? ThemeChoice::light : ThemeChoice::dark;
+          },
+          "of the screenshot: dark or light (dark)")
+      ->check(CLI::IsMember({"dark", "light"}))
+      ->needs(screenshot);
   add_common_options(program, options.common);
 }
 
@@ -65,9 +78,9 @@ int run_window(const WindowOptions& options) {
   if (!options.screenshot.empty()) return write_screenshot(options);
   Application application(options);
   while (application.running()) {
-    application.frame();
     // No frame is drawn while nothing changes: input and the worker end the wait.
-    application.wait(60.0);
+    constexpr double long_time = 60;
+    if (application.wait(long_time)) application.frame();
   }
   return 0;
 }

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "app/commands/command.h"
+#include "app/state/settings.h"
 
 namespace hydrascope::app {
 
@@ -17,10 +19,13 @@ struct WindowOptions {
   CommonOptions common;                     // model, adapters, schedule, execution
   std::filesystem::path screenshot;         // write the settled window here and leave
   bool hidden = false;                      // draw off screen
-  int width = 1600, height = 1000;
+  int width = 1600, height = 1000; // points; what a hidden window has in pixels is `scale` times as much
+  std::optional<double> scale;     // of a hidden window, which has no settings
+  ThemeChoice theme = ThemeChoice::dark; // of a hidden window
+  std::filesystem::path settings_file;   // empty: the user's own; a hidden window then has none
 };
 
-// Files, --text, --screenshot, --size and the common options.
+// Files, --text, --screenshot with its --size, --scale and --theme, and the common options.
 void add_window_options(CLI::App& program, WindowOptions& options);
 
 // Runs until the window is closed (or the screenshot is written). Returns the exit status. Throws Error if

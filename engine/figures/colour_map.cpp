@@ -40,7 +40,7 @@ constexpr std::array<std::pair<std::string_view, std::uint32_t>, 28> kernel_colo
     {"hydra-tanh-l2-ln", 0xb57c00},
     {"hydra-tanh-softmax", 0xcc3311},
     {"hydra-sigmoid-softmax", 0xcc6677},
-    {"aft-simple", 0xcc6677},
+    {"aft-simple", 0x117733},
     {"hydra-l1", 0x882255},
     {"poly-nl", 0xee3377},
     {"elu", 0x999933},
@@ -58,6 +58,16 @@ constexpr std::array<std::pair<std::string_view, std::uint32_t>, 28> kernel_colo
     {"hydra", 0xd55e00},
     {"linear", 0xcc79a7},
 }};
+
+double linear(float channel) {
+  const auto value = static_cast<double>(channel);
+  return value <= 0.04045 ? value / 12.92 : std::pow((value + 0.055) / 1.055, 2.4);
+}
+
+Colour mixed(const Colour& colour, float towards, float share) {
+  const auto channel = [&](float value) { return value + (towards - value) * share; };
+  return {channel(colour.red), channel(colour.green), channel(colour.blue), colour.alpha};
+}
 
 } // namespace
 
@@ -99,6 +109,27 @@ Colour kernel_colour(std::string_view kernel_name) {
   const auto* const found = std::find_if(kernel_colours.begin(), kernel_colours.end(),
                                          [&](const auto& entry) { return entry.first == kernel_name; });
   return colour_from(found == kernel_colours.end() ? 0x777777u : found->second);
+}
+
+double relative_luminance(const Colour& colour) {
+  return 0.2126 * linear(colour.red) + 0.7152 * linear(colour.green) + 0.0722 * linear(colour.blue);
+}
+
+double contrast(const Colour& left, const Colour& right) {
+  const double a = relative_luminance(left), b = relative_luminance(right);
+  return (std::max(a, b) + 0.05) / (std::min(a, b) + 0.05);
+}
+
+Colour with_contrast(const Colour& colour, const Colour& ground, double least) {
+  if (contrast(colour, ground) >= least) return colour;
+  const Colour white{1, 1, 1, 1}, black{0, 0, 0, 1};
+  const float towards = contrast(white, ground) >= contrast(black, ground) ? 1.0f : 0.0f;
+  float too_little = 0, enough = 1;
+  for (int i = 0; i < 16; ++i) { // the contrast grows with the share, once past the ground's own luminance
+    const float middle = (too_little + enough) / 2;
+    (contrast(mixed(colour, towards, middle), ground) >= least ? enough : too_little) = middle;
+  }
+  return mixed(colour, towards, enough);
 }
 
 } // namespace hydrascope

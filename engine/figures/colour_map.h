@@ -22,4 +22,11 @@ Colour colour_of(ColourMap map, float value01); // clamped; NaN gives neutral gr
 // and Tol).
 Colour kernel_colour(std::string_view kernel_name);
 
+// WCAG 2.1's relative luminance, 0 (black) … 1 (white), and contrast, 1 … 21.
+double relative_luminance(const Colour& colour);
+double contrast(const Colour& left, const Colour& right);
+// The colour, mixed with as much white or black as gives it at least this contrast to `ground`; unchanged
+// where it has it already. Where neither white nor black reaches it, the better of the two.
+Colour with_contrast(const Colour& colour, const Colour& ground, double least);
+
 } // namespace hydrascope

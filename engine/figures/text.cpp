@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+
+#include <fmt/format.h>
+#include <utf8proc.h>
 
 #include "engine/figures/cairo_handles.h"
+#include "engine/figures/fallback_fonts.h"
 
 namespace hydrascope {
 namespace {
@@ -39,6 +44,14 @@ std::size_t character_length(std::string_view text, std::size_t position) {
                              : lead >> 3 == 0x1e ? 4
                                                  : 1;
   return std::min(length, text.size() - position);
+}
+
+// "U+1F600" of one valid UTF-8 character.
+std::string code_point_name(std::string_view character) {
+  utf8proc_int32_t code = 0xfffd;
+  utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(character.data()),
+                   static_cast<utf8proc_ssize_t>(character.size()), &code);
+  return fmt::format("U+{:04X}", static_cast<std::uint32_t>(code));
 }
 
 // Fonts are asked by name through cairo, which checks its input; a stray byte would make the whole text
@@ -130,13 +143,22 @@ std::vector<TextRun> text_runs(std::string_view text, const TextStyle& style) {
         return families[index];
       }
     }
-    return families.front();
+    for (const FontFile& fallback : fallback_fonts()) {
+      if (can_show(scaled_font(fallback.family, style).get(), character)) {
+        return fallback.family;
+      }
+    }
+    return {};
   };
   std::vector<TextRun> runs;
   for (std::size_t position = 0; position < valid.size();) {
     const auto length = character_length(valid, position);
-    const auto character = std::string_view(valid).substr(position, length);
-    const auto family = family_for(character);
+    auto character = valid.substr(position, length);
+    auto family = family_for(character);
+    if (family.empty()) {
+      character = code_point_name(character);
+      family = families.front();
+    }
     if (runs.empty() || runs.back().family != family) {
       runs.push_back({family, {}});
     }

@@ -23,7 +23,8 @@ struct TextRun {
   std::string family;
   std::string text;
 };
-// Splits a text where its first family lacks a character that a fallback family has.
+// Splits a text where its first family lacks a character that a fallback family has. A character that no
+// installed font has is written as U+XXXX.
 std::vector<TextRun> text_runs(std::string_view text, const TextStyle& style);
 
 } // namespace hydrascope

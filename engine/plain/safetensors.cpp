@@ -10,14 +10,12 @@
 #include <system_error>
 #include <utility>
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/plain/error.h"
+#include "engine/plain/file_mapping.h"
 #include "engine/plain/paths.h"
 
 namespace hydrascope {
@@ -49,41 +47,6 @@ const TypeName& type_entry(ElementType type) {
   return *std::find_if(type_names.begin(), type_names.end(),
                        [&](const TypeName& t) { return t.type == type; });
 }
-
-// A read-only mapping of a whole file.
-class Mapping {
-public:
-  explicit Mapping(const std::filesystem::path& file) {
-    const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-      throw Error(file.string(), std::strerror(errno), "check the path and its permissions");
-    struct stat status {};
-    if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-      ::close(descriptor);
-      throw Error(file.string(), "is not a regular file", "name a .safetensors file");
-    }
-    size_ = static_cast<std::size_t>(status.st_size);
-    if (size_ > 0) {
-      address_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
-      const int error = errno;
-      ::close(descriptor);
-      if (address_ == MAP_FAILED) throw Error(file.string(), std::strerror(error), "free some memory");
-    } else {
-      ::close(descriptor);
-    }
-  }
-  ~Mapping() {
-    if (size_ > 0) ::munmap(address_, size_);
-  }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(address_), size_}; }
-
-private:
-  void* address_ = nullptr;
-  std::size_t size_ = 0;
-};
 
 [[noreturn]] void broken(const std::filesystem::path& file, const std::string& reason) {
   throw BrokenFile(file.string(), reason, remedy);
@@ -172,7 +135,7 @@ std::size_t element_size(ElementType type) { return type_entry(type).size; }
 const char* element_name(ElementType type) { return type_entry(type).name; }
 
 SafetensorsFile SafetensorsFile::open(const std::filesystem::path& file) {
-  const auto mapping = std::make_shared<const Mapping>(file);
+  const auto mapping = std::make_shared<const FileMapping>(file);
   const auto bytes = mapping->bytes();
   if (bytes.size() < 8) throw ForeignFile(file.string(), "is too short for a safetensors file", remedy);
   std::uint64_t length = 0;

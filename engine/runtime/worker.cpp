@@ -84,7 +84,8 @@ void Worker::State::loop(const std::stop_token& stopping) {
 
     lock.lock();
     running.reset();
-    const bool deliver = !cancelled && !stale(delivery);
+    // A request that was stopped during its last block ran to its end all the same.
+    const bool deliver = !cancelled && !stop.stop_requested() && !stale(delivery);
     if (deliver) deliveries.push_back(std::move(delivery));
     lock.unlock();
     if (deliver && wake) wake();
@@ -121,6 +122,13 @@ void Worker::submit(RunRequest request, int lane) {
     state_->progress[lane] = 0;
   }
   state_->arrived.notify_one();
+}
+
+void Worker::cancel(int lane) {
+  const std::scoped_lock lock(state_->mutex);
+  std::erase_if(state_->waiting, [&](const Waiting& job) { return job.lane == lane; });
+  std::erase_if(state_->deliveries, [&](const WorkerDelivery& delivery) { return delivery.lane == lane; });
+  if (state_->running && state_->running->lane == lane) state_->running->stop.request_stop();
 }
 
 std::vector<WorkerDelivery> Worker::drain() {

@@ -36,6 +36,10 @@ public:
   // dropped or stopped at its next block.
   void submit(RunRequest request, int lane = 0);
 
+  // Makes the lane's waiting and running requests pointless: they are dropped or stopped at their next block,
+  // and nothing that was submitted before is delivered any more.
+  void cancel(int lane = 0);
+
   // What was delivered since the last call; stale generations (older than the newest submitted of the lane)
   // are left out. Called once per frame.
   std::vector<WorkerDelivery> drain();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include <imgui.h>
@@ -22,14 +23,31 @@ inline const SideResults& results() { return application().coordinator().results
 
 // Lets frames pass until every panel has what it asked for.
 void settle(ImGuiTestContext* context);
-// The document as it was when the program started, with the first example picture.
+// The document as it was when the program started, with the first example picture, and the settings that it
+// started with; nothing open that an action opens.
 void start_over(ImGuiTestContext* context);
+// The same without waiting for a run.
+void start_over_at_once();
+// Does it after the next frame, on the thread that draws: a test has its own, which knows no OpenGL.
+void between_frames(ImGuiTestContext* context, std::function<void()> work);
 std::string last_error();
+// A name in a folder of this process's own, below the system's for temporary files. Nothing is there yet.
 std::filesystem::path scratch_file(const std::string& name);
 
+void register_action_tests(ImGuiTestEngine* engine);
+void register_appearance_tests(ImGuiTestEngine* engine);
+void register_frame_tests(ImGuiTestEngine* engine);
 void register_input_tests(ImGuiTestEngine* engine);
 void register_kernel_tests(ImGuiTestEngine* engine);
+void register_layout_tests(ImGuiTestEngine* engine);
+void register_run_tests(ImGuiTestEngine* engine);
+void register_screenshots(ImGuiTestEngine* engine);
 void register_selection_tests(ImGuiTestEngine* engine);
+void register_settings_tests(ImGuiTestEngine* engine);
 void register_shell_tests(ImGuiTestEngine* engine);
+
+// The loop of the program in place of the test engine's, which draws all the time: whether frames are drawn
+// when something happens and only then. Returns what went wrong; empty if nothing did.
+std::string check_idle_gate(Application& application);
 
 } // namespace hydrascope::app::window_tests

@@ -2,6 +2,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <utility>
+
+#include <unistd.h>
 
 #include <imgui_te_exporters.h>
 
@@ -12,53 +15,32 @@
 namespace hydrascope::app::window_tests {
 
 namespace {
+
 Application* the_application = nullptr;
 Document* the_start = nullptr;
-} // namespace
+Settings* the_settings = nullptr;
+std::function<void()> the_work; // see between_frames
 
-Application& application() { return *the_application; }
-
-void settle(ImGuiTestContext* context) {
-  context->Yield(2);
-  while (!application().settled() && !context->IsError()) context->Yield();
-  context->Yield(2);
+std::filesystem::path scratch_folder() {
+  return std::filesystem::temp_directory_path() /
+         ("hydrascope-window-tests-" + std::to_string(static_cast<long>(getpid())));
 }
 
-void start_over(ImGuiTestContext* context) {
-  editor().set_initial(*the_start);
-  for (std::size_t i = editor().messages().size(); i-- > 0;) editor().dismiss_message(i);
-  settle(context);
+void register_all(ImGuiTestEngine* engine) {
+  register_frame_tests(engine);
+  register_input_tests(engine);
+  register_kernel_tests(engine);
+  register_selection_tests(engine);
+  register_shell_tests(engine);
+  register_appearance_tests(engine);
+  register_settings_tests(engine);
+  register_layout_tests(engine);
+  register_run_tests(engine);
+  register_action_tests(engine);
+  register_screenshots(engine);
 }
 
-std::string last_error() {
-  for (std::size_t i = editor().messages().size(); i-- > 0;) {
-    if (editor().messages()[i].severity == Severity::error) return editor().messages()[i].text;
-  }
-  return {};
-}
-
-std::filesystem::path scratch_file(const std::string& name) {
-  const auto folder = std::filesystem::temp_directory_path() / "hydrascope-window-tests";
-  std::filesystem::create_directories(folder);
-  std::filesystem::remove(folder / name);
-  return folder / name;
-}
-
-} // namespace hydrascope::app::window_tests
-
-int main(int argc, char** argv) {
-  using namespace hydrascope::app;
-  setenv("HYDRASCOPE_HOME", hydrascope::test::source_folder().c_str(), 0);
-  setenv("HYDRASCOPE_DEPS", hydrascope::test::deps_folder().c_str(), 0);
-  WindowOptions options;
-  options.hidden = std::getenv("DISPLAY") == nullptr;
-  auto running = std::make_unique<Application>(options);
-  ImGui::GetIO().IniFilename = nullptr; // a user's layout does not belong into a test
-  window_tests::the_application = running.get();
-  auto start = running->editor().document();
-  window_tests::the_start = &start;
-  std::printf("drawing: %s\n", running->display().description().c_str());
-
+ImGuiTestEngine* make_engine() {
   ImGuiTestEngine* engine = ImGuiTestEngine_CreateContext();
   ImGuiTestEngineIO& io = ImGuiTestEngine_GetIO(engine);
   io.ConfigVerboseLevel = ImGuiTestVerboseLevel_Warning;
@@ -69,23 +51,90 @@ int main(int argc, char** argv) {
   io.ConfigMouseDrawCursor = false;
   io.ConfigWatchdogWarning = 300; // a slow machine is no failure
   io.ConfigWatchdogKillTest = 600;
-  window_tests::register_input_tests(engine);
-  window_tests::register_kernel_tests(engine);
-  window_tests::register_selection_tests(engine);
-  window_tests::register_shell_tests(engine);
+  return engine;
+}
+
+} // namespace
+
+Application& application() { return *the_application; }
+
+void settle(ImGuiTestContext* context) {
+  context->Yield(2);
+  while (!application().settled() && !context->IsError()) context->Yield();
+  context->Yield(2);
+}
+
+void start_over_at_once() {
+  editor().set_initial(*the_start);
+  editor().change_settings([](Settings& settings) { settings = *the_settings; });
+  editor().shell = Shell{};
+  for (std::size_t i = editor().messages().size(); i-- > 0;) editor().dismiss_message(i);
+}
+
+void start_over(ImGuiTestContext* context) {
+  start_over_at_once();
+  settle(context);
+}
+
+void between_frames(ImGuiTestContext* context, std::function<void()> work) {
+  the_work = std::move(work);
+  while (the_work) context->Yield();
+}
+
+std::string last_error() {
+  for (std::size_t i = editor().messages().size(); i-- > 0;) {
+    if (editor().messages()[i].severity == Severity::error) return editor().messages()[i].text;
+  }
+  return {};
+}
+
+std::filesystem::path scratch_file(const std::string& name) {
+  std::filesystem::create_directories(scratch_folder());
+  std::filesystem::remove_all(scratch_folder() / name);
+  return scratch_folder() / name;
+}
+
+int run_all(const char* filter) {
+  WindowOptions options;
+  options.hidden = std::getenv("DISPLAY") == nullptr;
+  options.settings_file = scratch_file("settings.json"); // a user's own do not belong into a test
+  auto running = std::make_unique<Application>(options);
+  the_application = running.get();
+  Document start = running->editor().document();
+  the_start = &start;
+  Settings settings = running->editor().settings();
+  settings.scale = 1; // whatever this machine's monitor has
+  the_settings = &settings;
+  std::printf("drawing: %s\n", running->display().description().c_str());
+
+  ImGuiTestEngine* engine = make_engine();
+  register_all(engine);
   ImGuiTestEngine_Start(engine, ImGui::GetCurrentContext());
-  ImGuiTestEngine_QueueTests(engine, ImGuiTestGroup_Tests, argc > 1 ? argv[1] : nullptr,
-                             ImGuiTestRunFlags_RunFromCommandLine);
+  ImGuiTestEngine_QueueTests(engine, ImGuiTestGroup_Tests, filter, ImGuiTestRunFlags_RunFromCommandLine);
   while (!ImGuiTestEngine_IsTestQueueEmpty(engine)) {
     running->frame([&] { ImGuiTestEngine_PreSwap(engine); });
     ImGuiTestEngine_PostSwap(engine);
+    if (the_work) std::exchange(the_work, nullptr)();
     running->display().wait(0);
   }
   ImGuiTestEngineResultSummary summary;
   ImGuiTestEngine_GetResultSummary(engine, &summary);
   std::printf("window tests: %d of %d passed\n", summary.CountSuccess, summary.CountTested);
+  start_over_at_once();
+  const std::string idle = check_idle_gate(*running);
   ImGuiTestEngine_Stop(engine);
+  std::printf("idle gate: %s\n", idle.empty() ? "passed" : idle.c_str());
   running.reset();
   ImGuiTestEngine_DestroyContext(engine);
-  return summary.CountTested > 0 && summary.CountTested == summary.CountSuccess ? 0 : 1;
+  std::filesystem::remove_all(scratch_folder());
+  const bool passed = summary.CountTested > 0 && summary.CountTested == summary.CountSuccess;
+  return passed && idle.empty() ? 0 : 1;
+}
+
+} // namespace hydrascope::app::window_tests
+
+int main(int argc, char** argv) {
+  setenv("HYDRASCOPE_HOME", test::source_folder().c_str(), 0);
+  setenv("HYDRASCOPE_DEPS", test::deps_folder().c_str(), 0);
+  return hydrascope::app::window_tests::run_all(argc > 1 ? argv[1] : nullptr);
 }

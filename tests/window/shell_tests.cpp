@@ -63,26 +63,20 @@ void register_shell_tests(ImGuiTestEngine* engine) {
     IM_CHECK(!last_error().empty());
   };
 
-  IM_REGISTER_TEST(engine, "shell", "every_action_keeps_the_window_alive")->TestFunc =
+  IM_REGISTER_TEST(engine, "shell", "repeated_messages_are_counted")->TestFunc =
       [](ImGuiTestContext* context) {
         start_over(context);
-        const Document before = copy_of_document();
-        for (const Action& action : application().actions()) {
-          // These leave the program or open the desktop's own dialogs.
-          if (action.id == "file.quit" || action.id == "file.open" || action.id == "file.open_model")
-            continue;
-          if (action.id.starts_with("file.export")) continue;
-          if (action.enabled(editor()).ok) action.run(editor());
-          context->Yield(2);
-          IM_CHECK_NO_RET(!application().editor().shell.quit);
-          editor().shell.palette_open = editor().shell.help_open = false;
-        }
-        editor().panel_open.clear();
-        editor().shell.reset_layout = true;
-        while (editor().history().can_undo()) editor().undo();
-        IM_CHECK(document() == before);
-        settle(context);
-        IM_CHECK_STR_EQ(last_error().c_str(), "");
+        for (int i = 0; i < 3; ++i) editor().say(Severity::error, "the same again");
+        editor().say(Severity::error, "another");
+        context->Yield(2);
+        IM_CHECK_EQ(editor().messages().size(), static_cast<std::size_t>(2));
+        IM_CHECK_EQ(editor().messages().front().count, 3);
+        context->WindowFocus("//###message0");
+        context->MouseMoveToPos(context->GetWindowByRef("//###message0")->Rect().GetCenter());
+        context->MouseClick(); // takes it away
+        context->Yield(2);
+        IM_CHECK_EQ(editor().messages().size(), static_cast<std::size_t>(1));
+        IM_CHECK_STR_EQ(editor().messages().front().text.c_str(), "another");
       };
 }
 

@@ -161,6 +161,46 @@ TEST(Worker, StaleResultsAreLeftOutOfTheDrain) {
   EXPECT_EQ(deliveries[0].generation, 2U);
 }
 
+TEST(Worker, CancelStopsOneLaneAndLeavesTheOther) {
+  Mailbox mailbox;
+  Gate gate;
+  int blocks = 0;
+  Worker worker(mailbox.wake(), runner_of({4, FakeHead::first_token, [&](int) {
+                                             ++blocks;
+                                             gate.pass();
+                                           }}));
+  worker.submit(numbered(1, "running"), 0);
+  gate.await_arrival();
+  worker.submit(numbered(2, "waiting"), 1);
+  worker.submit(numbered(3, "other lane"), 2);
+  worker.cancel(0);
+  worker.cancel(1);
+  EXPECT_FALSE(worker.busy(1));
+  gate.open();
+  const auto deliveries = mailbox.await(worker);
+  ASSERT_EQ(deliveries.size(), 1U);
+  EXPECT_EQ(deliveries[0].generation, 3U);
+  EXPECT_EQ(blocks, 1 + 4); // the running one stopped after its block, the waiting one never began
+  worker.submit(numbered(4, "after the cancelled one"), 0);
+  EXPECT_EQ(mailbox.await(worker).front().generation, 4U);
+}
+
+TEST(Worker, CancelDuringTheLastBlockDeliversNothing) {
+  Mailbox mailbox;
+  Gate gate;
+  Worker worker(mailbox.wake(), runner_of({4, FakeHead::first_token, [&](int layer) {
+                                             if (layer == 3) gate.pass();
+                                           }}));
+  worker.submit(numbered(1, "cancelled"), 0);
+  gate.await_arrival();
+  worker.cancel(0);
+  gate.open();
+  worker.submit(numbered(1, "in another lane"), 1);
+  const auto deliveries = mailbox.await(worker);
+  ASSERT_EQ(deliveries.size(), 1U);
+  EXPECT_EQ(deliveries[0].lane, 1);
+}
+
 TEST(Worker, CanBeDestroyedWhileItRuns) {
   for (int round = 0; round < 20; ++round) {
     Gate gate;

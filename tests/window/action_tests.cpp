@@ -1,0 +1,305 @@
+// Every action of the table is run, and what it is for is looked up in the document, the settings or the
+// shell, all as JSON.
+#include <algorithm>
+#include <functional>
+#include <random>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/state/document_json.h"
+#include "app/state/edits.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Pointer = Json::json_pointer;
+
+// What is looked at: the JSON before and after, and the end of the id after the entry's prefix.
+struct Seen {
+  const Json& before;
+  const Json& after;
+  std::string rest;
+
+  const Json& scene() const {
+    const std::string kind = after.at(Pointer("/document/kind"));
+    return after.at("document").at("scenes").at(kind);
+  }
+  const Json& view() const { return after.at(Pointer("/document/view")); }
+  const Json& shell() const { return after.at("shell"); }
+  const Json& settings() const { return after.at("settings"); }
+  bool flipped(const char* pointer) const {
+    return after.at(Pointer(pointer)).get<bool>() != before.at(Pointer(pointer)).get<bool>();
+  }
+};
+
+struct Expectation {
+  std::string prefix; // of the action's id; the longest one that fits counts
+  std::function<bool(const Seen&)> effect;
+  std::function<void(Editor&)> prepare = {}; // so that the action has something to do
+};
+
+const KernelSpec elu{.name = "elu", .parameters = {}};
+
+bool all_are(const Json& schedule, const std::string& kernel) {
+  return std::ranges::all_of(schedule, [&](const Json& layer) { return layer == kernel; });
+}
+
+// What none of the kernels in the table is.
+void other_kernels(Editor& editor) {
+  set_all_kernels(editor, {.name = "softmax", .parameters = {{"heads", "2"}}});
+}
+
+std::vector<Expectation> file_and_edit() {
+  const auto dialog = [](const char* name) {
+    return [name](const Seen& seen) { return seen.shell().at("dialog") == name; };
+  };
+  const auto some_change = [](Editor& editor) { set_layer_kernel(editor, 1, elu); };
+  const auto query = [](const char* wanted) {
+    return [wanted](const Seen& seen) { return seen.scene().at("query") == wanted; };
+  };
+  return {
+      {"file.open", dialog("open_file")},
+      {"file.open_model", dialog("open_model")},
+      {"file.example.",
+       [](const Seen& seen) {
+         const std::string path = seen.after.at(Pointer("/document/scenes/image/input/path"));
+         return std::filesystem::path(path).stem() == seen.rest && seen.after["document"]["kind"] == "image";
+       }},
+      {"file.sentence.",
+       [](const Seen& seen) {
+         const auto number = static_cast<std::size_t>(std::stoi(seen.rest));
+         return seen.after.at(Pointer("/document/scenes/text/input/text")) ==
+                    example_sentences().at(number) &&
+                seen.after["document"]["kind"] == "text";
+       }},
+      {"file.export.", [](const Seen& seen) { return seen.shell().at("panel_to_export") == seen.rest; }},
+      {"file.quit", [](const Seen& seen) { return seen.shell().at("quit") == true; }},
+      {"edit.undo", [](const Seen& seen) { return seen.scene().at("schedules")[0][1] == "softmax"; },
+       some_change},
+      {"edit.redo", [](const Seen& seen) { return seen.scene().at("schedules")[0][1] == "elu"; },
+       [some_change](Editor& editor) {
+         some_change(editor);
+         editor.undo();
+       }},
+      {"edit.show_image", [](const Seen& seen) { return seen.after["document"]["kind"] == "image"; },
+       [](Editor& editor) { show_kind(editor, InputKind::text); }},
+      {"edit.show_text", [](const Seen& seen) { return seen.after["document"]["kind"] == "text"; }},
+      {"edit.query_default", query("default"), [](Editor& editor) { select_query(editor, 3); }},
+      {"edit.query_all", query("all")},
+  };
+}
+
+std::vector<Expectation> view() {
+  const auto flips = [](const char* name) {
+    return [pointer = std::string("/document/view/") + name](const Seen& seen) {
+      return seen.flipped(pointer.c_str());
+    };
+  };
+  const auto shows = [](const char* side) {
+    return [side](const Seen& seen) { return seen.view().at("shown") == side; };
+  };
+  const auto show_b = [](Editor& editor) {
+    change_view(editor, "B", [](ViewOptions& options) { options.shown = Shown::b; });
+  };
+  const auto layer = [](int wanted) {
+    return [wanted](const Seen& seen) { return seen.scene().at("layer") == wanted; };
+  };
+  const auto head = [](const char* wanted) {
+    return [wanted](const Seen& seen) { return seen.scene().at("head") == wanted; };
+  };
+  const auto at_layer_5 = [](Editor& editor) { select_layer(editor, 5); };
+  const auto at_head_2 = [](Editor& editor) { select_head(editor, {.head = 2, .fusion = HeadFusion::mean}); };
+  return {
+      {"view.layer_up", layer(4), at_layer_5},
+      {"view.layer_down", layer(6), at_layer_5},
+      {"view.head_left", head("head 1"), at_head_2},
+      {"view.head_right", head("head 3"), at_head_2},
+      {"view.head_mean", head("mean of heads"), at_head_2},
+      {"view.sign", flips("with_sign")},
+      {"view.smooth", flips("smooth")},
+      {"view.logarithmic", flips("logarithmic")},
+      {"view.shared_scale", flips("shared_scale")},
+      {"view.teacher_forced", flips("teacher_forced")},
+      {"view.side_a", shows("a"), show_b},
+      {"view.side_b", shows("b")},
+      {"view.difference", shows("difference")},
+      {"view.swap",
+       [](const Seen& seen) {
+         return all_are(seen.scene().at("schedules")[1], "elu") &&
+                all_are(seen.scene().at("schedules")[0], "softmax");
+       },
+       [](Editor& editor) { set_all_kernels(editor, elu); }},
+      {"view.panel.",
+       [](const Seen& seen) {
+         const auto closed = [&](const Json& json) {
+           const auto ids = json.at(Pointer("/document/closed_panels")).get<std::set<std::string>>();
+           return ids.contains(seen.rest);
+         };
+         return closed(seen.after) != closed(seen.before);
+       }},
+  };
+}
+
+std::vector<Expectation> window() {
+  const auto theme_is_rest = [](const Seen& seen) { return seen.settings().at("theme") == seen.rest; };
+  return {
+      {"view.layout.", [](const Seen& seen) { return seen.after["document"]["layout"] == seen.rest; },
+       [](Editor& editor) {
+         editor.change("Layout of a test", [](Document& document) { document.layout = "none"; });
+       }},
+      {"view.save_layout", [](const Seen& seen) { return seen.shell().at("layout_dialog_open") == true; }},
+      {"view.reset_layout",
+       [](const Seen& seen) {
+         return seen.after["document"]["closed_panels"].empty() && seen.shell().at("reset_layout") == true;
+       },
+       [](Editor& editor) { show_panel(editor, "weights", "Weights", false); }},
+      {"view.theme.", theme_is_rest,
+       [](Editor& editor) {
+         editor.change_settings([](Settings& settings) { settings.theme = ThemeChoice::dark; });
+       }},
+      {"view.larger", [](const Seen& seen) { return seen.settings().at("scale") == 1.1; }},
+      {"view.smaller", [](const Seen& seen) { return seen.settings().at("scale") == 0.9; }},
+      {"view.reset_scale", [](const Seen& seen) { return seen.settings().at("scale").is_null(); }},
+      {"view.fade", [](const Seen& seen) { return seen.flipped("/settings/fade"); }},
+      {"view.palette", [](const Seen& seen) { return seen.shell().at("palette_open") == true; }},
+      {"help.sheet", [](const Seen& seen) { return seen.shell().at("help_open") == true; }},
+      {"help.shortcuts", [](const Seen& seen) { return seen.shell().at("shortcuts_open") == true; }},
+      {"model.cancel", [](const Seen& seen) { return seen.shell().at("cancel_runs") == true; },
+       [](Editor& editor) { editor.shell.computing = true; }},
+      {"model.run_again", [](const Seen& seen) { return seen.shell().at("run_again") == true; },
+       [](Editor& editor) { editor.shell.stopped = true; }},
+  };
+}
+
+std::vector<Expectation> kernels() {
+  return {
+      {"model.open.",
+       [](const Seen& seen) {
+         const std::string folder = seen.scene().at("model_folder");
+         return std::filesystem::path(folder).filename() == seen.rest ||
+                seen.scene().at("model") == seen.rest;
+       }},
+      {"kernels.layer.",
+       [](const Seen& seen) {
+         const auto layer = seen.scene().at("layer").get<std::size_t>();
+         return seen.scene().at("schedules")[0][layer] == seen.rest;
+       },
+       other_kernels},
+      {"kernels.compare.", [](const Seen& seen) { return seen.scene().at("comparison")[1] == seen.rest; }},
+      {"kernels.compare.layer", [](const Seen& seen) { return seen.scene().at("comparison")[1].is_null(); },
+       [](Editor& editor) { compare_kernel(editor, 1, elu); }},
+      {"kernels.all.", [](const Seen& seen) { return all_are(seen.scene().at("schedules")[0], seen.rest); },
+       other_kernels},
+      {"kernels.back2.",
+       [](const Seen& seen) {
+         const Json& schedule = seen.scene().at("schedules")[0];
+         const std::size_t count = schedule.size();
+         return schedule[count - 1] == seen.rest && schedule[count - 2] == seen.rest &&
+                schedule[count - 3] == "softmax";
+       },
+       other_kernels},
+  };
+}
+
+std::vector<Expectation> all_expectations() {
+  std::vector<Expectation> all;
+  for (const auto& group : {file_and_edit(), view(), window(), kernels()})
+    all.insert(all.end(), group.begin(), group.end());
+  return all;
+}
+
+// An action that is not listed has at least to change something.
+Expectation expectation_of(const std::vector<Expectation>& all, const std::string& id) {
+  Expectation found{"", [](const Seen& seen) { return seen.before != seen.after; }};
+  for (const Expectation& each : all) {
+    const bool whole = each.prefix.back() == '.' ? id.starts_with(each.prefix) : id == each.prefix;
+    if (whole && each.prefix.size() > found.prefix.size()) found = each;
+  }
+  return found;
+}
+
+std::vector<std::string> action_ids() {
+  std::vector<std::string> ids;
+  for (const Action& action : application().actions()) ids.push_back(action.id);
+  return ids;
+}
+
+// What the desktop's own dialogs and the program's end would otherwise do to the test.
+void forget_requests() {
+  Shell& shell = editor().shell;
+  shell.quit = false;
+  shell.dialog = Dialog::none;
+  shell.panel_to_export.clear();
+}
+
+bool opens_dialog(const std::string& id) {
+  return id == "file.quit" || id == "file.open" || id == "file.open_model" || id.starts_with("file.export.");
+}
+
+// Runs the action as menus and shortcuts do, and says what was wrong; empty if nothing was.
+std::string try_action(const std::string& id, const Expectation& expectation) {
+  if (expectation.prepare) expectation.prepare(editor());
+  const Json before = editor_json(editor());
+  if (!application().run(id)) return id + " did not run: " + last_error();
+  const Json after = editor_json(editor());
+  const Seen seen{before, after, id.substr(expectation.prefix.size())};
+  return expectation.effect(seen) ? std::string() : id + " has not the effect that it is for";
+}
+
+void every_action(ImGuiTestContext* context) {
+  start_over(context);
+  const auto expectations = all_expectations();
+  const auto ids = action_ids();
+  IM_CHECK_GT(static_cast<int>(ids.size()), 50);
+  IM_CHECK_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
+  for (const std::string& id : ids) {
+    start_over_at_once();
+    const std::string wrong = try_action(id, expectation_of(expectations, id));
+    IM_CHECK_STR_EQ(wrong.c_str(), "");
+    forget_requests();
+    context->Yield(2); // the window draws what has come of it
+    IM_CHECK_STR_EQ(last_error().c_str(), "");
+  }
+  start_over(context);
+}
+
+void random_actions(ImGuiTestContext* context) {
+  start_over(context);
+  const Json first = document_json(document());
+  std::vector<std::string> ids = action_ids();
+  std::erase_if(ids, opens_dialog);
+  std::mt19937 random(20);
+  int ran = 0;
+  for (int i = 0; i < 500; ++i) {
+    const std::string& id = ids[random() % ids.size()];
+    const Action* action = find_action(application().actions(), id);
+    if (action != nullptr && action->enabled(editor()).ok) {
+      action->run(editor());
+      ++ran;
+    }
+    context->Yield();
+    IM_CHECK_STR_EQ(last_error().c_str(), "");
+  }
+  IM_CHECK_GT(ran, 400);
+  editor().shell = Shell{};
+  IM_CHECK(document_json(document()) != first);
+  while (editor().history().can_undo()) editor().undo();
+  IM_CHECK_STR_EQ(document_json(document()).dump().c_str(), first.dump().c_str());
+  settle(context);
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  start_over(context);
+}
+
+} // namespace
+
+void register_action_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "actions", "each_has_its_effect")->TestFunc = every_action;
+  IM_REGISTER_TEST(engine, "actions", "random_and_all_undone")->TestFunc = random_actions;
+}
+
+} // namespace hydrascope::app::window_tests

@@ -1,0 +1,111 @@
+// Layouts: the built-in ones, the user's own, and the way back.
+#include <algorithm>
+#include <cmath>
+
+#include <imgui_internal.h>
+
+#include "app/state/edits.h"
+#include "app/state/layouts.h"
+#include "app/window/layout.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+ImVec2 place_of(const char* panel) {
+  const ImGuiWindow* window = ImGui::FindWindowByName((std::string("###") + panel).c_str());
+  return window == nullptr ? ImVec2(-1, -1) : window->Pos;
+}
+
+bool same_place(ImVec2 left, ImVec2 right) {
+  return std::abs(left.x - right.x) < 2 && std::abs(left.y - right.y) < 2;
+}
+
+// Every panel that a layout opens is docked and lies inside the window.
+void built_in(ImGuiTestContext* context) {
+  start_over(context);
+  for (const LayoutInfo& info : layout_infos()) {
+    IM_CHECK(application().run("view.layout." + info.id));
+    context->Yield(4);
+    for (const PanelName& panel : application().panels()) {
+      const bool wanted = info.open.empty() || std::ranges::find(info.open, panel.id) != info.open.end();
+      IM_CHECK_EQ(editor().panel_open(panel.id), wanted);
+      if (!wanted) continue;
+      const ImGuiWindow* window = ImGui::FindWindowByName(("###" + panel.id).c_str());
+      IM_CHECK(window != nullptr);
+      IM_CHECK(window->DockId != 0);
+      IM_CHECK_GT(window->Size.x, 100.0f);
+      IM_CHECK_GT(window->Size.y, 60.0f);
+    }
+  }
+  settle(context);
+  start_over(context);
+}
+
+void own(ImGuiTestContext* context) {
+  start_over(context);
+  context->WindowFocus("//###timing");
+  context->UndockWindow("//###timing");
+  context->WindowMove("//###timing", ImVec2(300, 200));
+  show_panel(editor(), "kl", "KL", false);
+  context->Yield(2);
+  const ImVec2 moved = place_of("timing");
+  IM_CHECK(application().run("view.save_layout"));
+  context->Yield(2);
+  context->SetRef("//###save_layout");
+  context->ItemClick("##name");
+  context->KeyCharsReplaceEnter("My layout");
+  context->Yield(3);
+  IM_CHECK(!editor().shell.layout_dialog_open);
+  IM_CHECK(find_layout(editor().settings(), "My layout") != nullptr);
+  IM_CHECK_STR_EQ(document().layout.c_str(), "own:My layout");
+
+  IM_CHECK(application().run("view.layout.explore"));
+  context->Yield(4);
+  IM_CHECK(same_place(place_of("timing"), moved)); // as it was left
+  IM_CHECK(application().run("view.reset_layout"));
+  context->Yield(4);
+  IM_CHECK(!same_place(place_of("timing"), moved));
+  IM_CHECK(editor().panel_open("kl"));
+  IM_CHECK(application().run("view.layout.own.My layout"));
+  context->Yield(4);
+  IM_CHECK(same_place(place_of("timing"), moved));
+  IM_CHECK(!editor().panel_open("kl"));
+  editor().undo();
+  context->Yield(4);
+  IM_CHECK_STR_EQ(document().layout.c_str(), "explore");
+  IM_CHECK(!same_place(place_of("timing"), moved));
+
+  IM_CHECK(application().run("view.forget_layout.My layout"));
+  context->Yield(2);
+  IM_CHECK(find_action(application().actions(), "view.layout.own.My layout") == nullptr);
+  start_over(context);
+}
+
+void reset(ImGuiTestContext* context) {
+  start_over(context);
+  editor().shell.reset_layout = true;
+  context->Yield(4);
+  const ImVec2 before = place_of("timing");
+  context->UndockWindow("//###timing");
+  context->WindowMove("//###timing", ImVec2(300, 200));
+  show_panel(editor(), "focus", "Focus map", false);
+  context->Yield(2);
+  IM_CHECK(!same_place(place_of("timing"), before));
+  IM_CHECK(application().run("view.reset_layout"));
+  context->Yield(4);
+  IM_CHECK(same_place(place_of("timing"), before));
+  IM_CHECK(editor().panel_open("focus"));
+  start_over(context);
+}
+
+} // namespace
+
+void register_layout_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "layouts", "built_in")->TestFunc = built_in;
+  IM_REGISTER_TEST(engine, "layouts", "own")->TestFunc = own;
+  IM_REGISTER_TEST(engine, "layouts", "reset")->TestFunc = reset;
+}
+
+} // namespace hydrascope::app::window_tests

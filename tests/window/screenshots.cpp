@@ -1,0 +1,121 @@
+// Every panel on a photograph and on a sentence, in both themes, at one and at two pixels a point: pictures
+// for the eye, kept in the build folder. What can be asserted is that each panel was drawn and is not one
+// flat colour.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "app/state/edits.h"
+#include "app/state/layouts.h"
+#include "app/window/screenshot.h"
+#include "tests/support/checkout.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+constexpr int width = 1600, height = 1000; // points
+
+struct Look {
+  ThemeChoice theme = ThemeChoice::dark;
+  int scale = 1;
+
+  std::filesystem::path folder() const {
+    return test::program().parent_path() / "window_screenshots" /
+           fmt::format("{}-{}x", theme == ThemeChoice::dark ? "dark" : "light", scale);
+  }
+};
+
+bool flat(const Image& image) {
+  for (std::size_t i = 3; i < image.rgb.size(); ++i) {
+    if (image.rgb[i] != image.rgb[i % 3]) return false;
+  }
+  return true;
+}
+
+Image frame(ImGuiTestContext* context) {
+  Image image;
+  between_frames(context, [&] { image = application().read_frame(); });
+  return image;
+}
+
+void resize(ImGuiTestContext* context, int pixels_wide, int pixels_high) {
+  between_frames(context, [=] { application().display().resize(pixels_wide, pixels_high); });
+}
+
+void keep_panel(const Look& look, const Image& window, const std::string& panel, const std::string& input) {
+  const Image picture = cut_out(window, *application().panel_rectangle(panel));
+  IM_CHECK_NO_RET(!flat(picture));
+  write_png(look.folder() / fmt::format("{}-{}.png", panel, input), picture);
+}
+
+// Those that can be seen at once out of one frame, then the tabs behind them one by one.
+void keep_panels(ImGuiTestContext* context, const Look& look, const std::string& input) {
+  const Image window = frame(context);
+  std::vector<std::string> behind;
+  for (const PanelName& panel : application().panels()) {
+    if (application().panel_rectangle(panel.id)) {
+      keep_panel(look, window, panel.id, input);
+    } else {
+      behind.push_back(panel.id);
+    }
+  }
+  for (const std::string& panel : behind) {
+    editor().shell.panel_to_focus = panel;
+    settle(context);
+    IM_CHECK(application().panel_rectangle(panel).has_value());
+    keep_panel(look, frame(context), panel, input);
+  }
+}
+
+void take(ImGuiTestContext* context, const Look& look) {
+  start_over(context);
+  std::filesystem::create_directories(look.folder());
+  editor().change_settings([&](Settings& settings) {
+    settings.theme = look.theme;
+    settings.scale = look.scale;
+  });
+  resize(context, width * look.scale, height * look.scale);
+  editor().shell.reset_layout = true;
+  context->MouseMoveToPos(ImVec2(1, 1)); // no tooltip in the pictures
+  for (const InputKind kind : {InputKind::image, InputKind::text}) {
+    const std::string input = kind == InputKind::image ? "photograph" : "sentence";
+    show_kind(editor(), kind);
+    apply_preset(editor(), Strategy::back, 2, {.name = "hydra-cosine", .parameters = {}});
+    settle(context);
+    keep_panels(context, look, input);
+  }
+  // The layouts as a whole, where text and what belongs to it can be compared.
+  for (const LayoutInfo& info : layout_infos()) {
+    show_kind(editor(), info.id == "text" ? InputKind::text : InputKind::image);
+    application().run("view.layout." + info.id);
+    settle(context);
+    write_png(look.folder() / ("layout-" + info.id + ".png"), frame(context));
+  }
+  resize(context, width, height);
+  start_over(context);
+  editor().shell.reset_layout = true;
+  context->Yield(3);
+}
+
+void register_look(ImGuiTestEngine* engine, const char* name, Look look) {
+  IM_REGISTER_TEST(engine, "screenshots", name)->TestFunc = [look](ImGuiTestContext* context) {
+    take(context, look);
+  };
+}
+
+} // namespace
+
+void register_screenshots(ImGuiTestEngine* engine) {
+  // A window's own frame cannot be read back where another one covers it, nor be larger than the screen.
+  if (!application().display().description().starts_with("off screen")) return;
+  register_look(engine, "dark_1x", {ThemeChoice::dark, 1});
+  register_look(engine, "light_1x", {ThemeChoice::light, 1});
+  register_look(engine, "dark_2x", {ThemeChoice::dark, 2});
+  register_look(engine, "light_2x", {ThemeChoice::light, 2});
+}
+
+} // namespace hydrascope::app::window_tests

@@ -1,0 +1,155 @@
+// The settings file, and the dialog that changes shortcuts.
+#include <fstream>
+
+#include "app/state/settings.h"
+#include "app/window/key_names.h"
+#include "engine/plain/error.h"
+#include "engine/plain/paths.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+Settings some_settings() {
+  Settings settings;
+  settings.theme = ThemeChoice::light;
+  settings.scale = 1.5;
+  settings.fade = false;
+  settings.shortcuts = {{"view.sign", "Ctrl+Alt+G"}, {"file.quit", ""}};
+  settings.layouts = {{.name = "mine “1”", .arrangement = "[Window][###focus]\nPos=1,2\n", .closed = {"kl"}}};
+  settings.last = SavedLayout{.name = "compare", .arrangement = "x", .closed = {}};
+  settings.other = R"({"recent_inputs":["/a.png"]})";
+  return settings;
+}
+
+void survive_the_file(ImGuiTestContext*) {
+  const fs::path file = scratch_file("folder") / "below" / "settings.json";
+  IM_CHECK(load_settings(file).settings == Settings{});
+  save_settings(some_settings(), file);
+  const LoadedSettings loaded = load_settings(file);
+  IM_CHECK_STR_EQ(loaded.problem.c_str(), "");
+  IM_CHECK(loaded.settings == some_settings());
+  int files = 0; // nothing half-written is left beside it
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(file.parent_path())) ++files;
+  IM_CHECK_EQ(files, 1);
+}
+
+void unreadable_file_is_kept(ImGuiTestContext*) {
+  const fs::path file = scratch_file("broken-settings.json");
+  for (const char* text :
+       {"{\"theme\": \"dark\"", "[1]", "{\"scale\": \"large\"}", "{\"theme\": \"pink\"}"}) {
+    std::ofstream(file) << text;
+    const LoadedSettings loaded = load_settings(file);
+    IM_CHECK(loaded.settings == Settings{});
+    IM_CHECK(loaded.problem.find("broken-settings.json") != std::string::npos);
+    IM_CHECK(loaded.problem.find("unreadable") != std::string::npos);
+    IM_CHECK(loaded.writable);
+    IM_CHECK(!fs::exists(file));
+  }
+  IM_CHECK_STR_EQ(read_text_file(file.string() + ".unreadable").c_str(), "{\"theme\": \"dark\"");
+  IM_CHECK_STR_EQ(read_text_file(file.string() + ".unreadable-4").c_str(), "{\"theme\": \"pink\"}");
+}
+
+void changes_are_written(ImGuiTestContext* context) {
+  start_over(context);
+  const fs::path file = scratch_file("written.json");
+  Editor editor;
+  SettingsKeeper keeper(file, editor);
+  keeper.save(editor);
+  IM_CHECK(!fs::exists(file)); // nothing has changed
+  editor.change_settings([](Settings& settings) { settings.theme = ThemeChoice::light; });
+  keeper.save(editor);
+  IM_CHECK(load_settings(file).settings.theme == ThemeChoice::light);
+
+  Editor failing;
+  SettingsKeeper nowhere("/proc/none/settings.json", failing);
+  failing.change_settings([](Settings& settings) { settings.fade = false; });
+  nowhere.save(failing);
+  nowhere.save(failing);
+  IM_CHECK_EQ(failing.messages().size(), static_cast<std::size_t>(1));
+  IM_CHECK_EQ(failing.messages().front().count, 1); // said once, not at every frame
+}
+
+void keys_have_names(ImGuiTestContext*) {
+  for (const char* text :
+       {"Ctrl+Shift+O", "?", "Up", "Ctrl+=", "Alt+F4", "Super+K", "7", "Shift+Escape", "Ctrl+-"}) {
+    const ImGuiKeyChord chord = chord_of(text);
+    IM_CHECK_NE(chord, 0);
+    IM_CHECK_STR_EQ(shortcut_text(chord).c_str(), text);
+  }
+  IM_CHECK_EQ(chord_of(""), 0);
+  IM_CHECK_EQ(chord_of("Ctrl+Nonsense"), 0);
+  // Every shortcut of the table names keys, and no two actions share one.
+  std::map<std::string, std::string> taken;
+  for (const Action& action : application().actions()) {
+    if (action.shortcut.empty()) continue;
+    IM_CHECK_NE(chord_of(action.shortcut), 0);
+    IM_CHECK_STR_EQ(taken[action.shortcut].c_str(), "");
+    taken[action.shortcut] = action.id;
+  }
+}
+
+const std::string& shortcut_of(const char* id) { return find_action(application().actions(), id)->shortcut; }
+
+void press_into(ImGuiTestContext* context, const char* id, ImGuiKeyChord chord) {
+  context->ItemClick((std::string("**/") + id + "/Change").c_str());
+  context->Yield(2);
+  IM_CHECK(editor().shell.capturing_keys);
+  context->KeyPress(chord);
+  context->Yield(2);
+}
+
+void shortcuts_change(ImGuiTestContext* context) {
+  start_over(context);
+  editor().shell.shortcuts_open = true;
+  context->Yield(2);
+  context->SetRef("//###shortcuts");
+  context->ItemInputValue("##filter", "focus map");
+  press_into(context, "view.sign", ImGuiMod_Ctrl | ImGuiMod_Alt | ImGuiKey_G);
+  IM_CHECK(!editor().shell.capturing_keys);
+  IM_CHECK_STR_EQ(shortcut_of("view.sign").c_str(), "Ctrl+Alt+G");
+  IM_CHECK(editor().settings().shortcuts.at("view.sign") == "Ctrl+Alt+G");
+
+  // Taken: named, and moved only when the user says so.
+  press_into(context, "view.smooth", ImGuiMod_Ctrl | ImGuiMod_Alt | ImGuiKey_G);
+  IM_CHECK_STR_EQ(shortcut_of("view.smooth").c_str(), "I");
+  context->ItemClick("Use it here instead");
+  context->Yield(2);
+  IM_CHECK_STR_EQ(shortcut_of("view.smooth").c_str(), "Ctrl+Alt+G");
+  IM_CHECK_STR_EQ(shortcut_of("view.sign").c_str(), "");
+  context->ItemClick("**/view.sign/Reset");
+  context->Yield(2);
+  IM_CHECK_STR_EQ(shortcut_of("view.sign").c_str(), "S");
+
+  // While keys are being pressed into the dialog they do nothing else; Escape leaves all as it was.
+  press_into(context, "view.sign", ImGuiKey_Escape);
+  IM_CHECK(!editor().shell.capturing_keys);
+  IM_CHECK_STR_EQ(shortcut_of("view.sign").c_str(), "S");
+  editor().shell.shortcuts_open = false;
+  context->Yield(2);
+
+  const bool before = document().view.smooth;
+  context->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Alt | ImGuiKey_G);
+  context->Yield(2);
+  IM_CHECK_EQ(document().view.smooth, !before);
+  context->KeyPress(ImGuiKey_I); // no longer its key
+  context->Yield(2);
+  IM_CHECK_EQ(document().view.smooth, !before);
+  start_over(context);
+  IM_CHECK_STR_EQ(shortcut_of("view.smooth").c_str(), "I");
+}
+
+} // namespace
+
+void register_settings_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "settings", "survive_the_file")->TestFunc = survive_the_file;
+  IM_REGISTER_TEST(engine, "settings", "unreadable_file_is_kept")->TestFunc = unreadable_file_is_kept;
+  IM_REGISTER_TEST(engine, "settings", "changes_are_written")->TestFunc = changes_are_written;
+  IM_REGISTER_TEST(engine, "settings", "keys_have_names")->TestFunc = keys_have_names;
+  IM_REGISTER_TEST(engine, "settings", "shortcuts_change")->TestFunc = shortcuts_change;
+}
+
+} // namespace hydrascope::app::window_tests
