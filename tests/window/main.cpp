@@ -134,7 +134,7 @@ int run_all(const char* filter) {
 } // namespace hydrascope::app::window_tests
 
 int main(int argc, char** argv) {
-  setenv("HYDRASCOPE_HOME", test::source_folder().c_str(), 0);
-  setenv("HYDRASCOPE_DEPS", test::deps_folder().c_str(), 0);
+  setenv("HYDRASCOPE_HOME", hydrascope::test::source_folder().c_str(), 0);
+  setenv("HYDRASCOPE_DEPS", hydrascope::test::deps_folder().c_str(), 0);
   return hydrascope::app::window_tests::run_all(argc > 1 ? argv[1] : nullptr);
 }
