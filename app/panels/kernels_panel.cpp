@@ -1,4 +1,5 @@
 // Which model, and which attention kernel runs in which of its layers: any layer's kernel is one click.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -14,6 +15,8 @@ namespace {
 
 constexpr float row_height = 21;
 constexpr float column_width = 19;
+constexpr float sticky_width = 44; // a layer's number and its kernel's colour
+constexpr float label_width = 96;
 constexpr float slant = 1.15f; // of the headers, in radians above the horizontal
 
 // Written at `from`, where all of it lies inside the panel (what lies outside is dropped at once), then
@@ -92,31 +95,58 @@ private:
     const float visible = std::max(row_height * 4, ImGui::GetContentRegionAvail().y - 100);
     const float header_height = slanted_height(infos);
     const float wanted = header_height + static_cast<float>(layers) * row_height + 2;
-    if (!ImGui::BeginChild("grid", {0, std::min(visible, wanted)})) {
+    const float width = sticky_width + static_cast<float>(infos.size()) * column_width + label_width;
+    // More kernels than the panel is wide: columns scroll below the layers' numbers and their kernels'
+    // colours.
+    const bool scrolls = width > ImGui::GetContentRegionAvail().x;
+    const float bar = scrolls ? ImGui::GetStyle().ScrollbarSize : 0;
+    ImGui::SetNextWindowContentSize({width, 0});
+    if (!ImGui::BeginChild("grid", {0, std::min(visible, wanted + bar)}, 0,
+                           ImGuiWindowFlags_HorizontalScrollbar)) {
       ImGui::EndChild();
       return;
     }
     ImDrawList* list = ImGui::GetWindowDrawList();
     const ImVec2 origin = ImGui::GetCursorScreenPos();
-    const float number_width = 30;
+    const float left = origin.x + ImGui::GetScrollX(); // what does not scroll sideways
+    const float number_width = sticky_width;
     const auto column_x = [&](std::size_t kernel) {
       return origin.x + number_width + (static_cast<float>(kernel) + 0.5f) * column_width;
     };
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
     for (std::size_t kernel = 0; kernel < infos.size(); ++kernel) {
       const bool usable = unsupported_reason(infos[kernel], document().execution).empty();
-      slanted_text(list, {origin.x, origin.y + header_height - 12},
+      // Written where it can be seen, so that nothing of it is left out, and then turned to its place.
+      slanted_text(list, {left, origin.y + header_height - 12},
                    {column_x(kernel) - 5, origin.y + header_height - 12},
                    theme::packed(usable ? theme::quiet : theme::faint), infos[kernel].name.c_str());
     }
+    // Slanted names of columns out of sight would lie over the numbers.
+    list->AddRectFilled({left, origin.y}, {left + sticky_width, origin.y + wanted},
+                        theme::packed(theme::surface));
     for (int layer = 0; layer < layers; ++layer) {
-      draw_row(list, {origin.x, origin.y + header_height + static_cast<float>(layer) * row_height}, layer,
+      draw_row(list, {left, origin.y + header_height + static_cast<float>(layer) * row_height}, layer,
                schedule.layers[static_cast<std::size_t>(layer)], column_x);
     }
     ImGui::PopFont();
     ImGui::SetCursorScreenPos(origin);
-    ImGui::Dummy({number_width + static_cast<float>(infos.size()) * column_width, wanted - 2});
+    ImGui::Dummy({width, wanted - 2});
+    bring_to_view(schedule, width);
     ImGui::EndChild();
+  }
+
+  // A kernel that was chosen elsewhere is not left out of sight.
+  void bring_to_view(const Schedule& schedule, float width) {
+    const auto layer = static_cast<std::size_t>(document().scene().layer);
+    if (layer >= schedule.layers.size() || shown_kernel_ == schedule.layers[layer].name) return;
+    shown_kernel_ = schedule.layers[layer].name;
+    const auto& infos = kernel_infos();
+    const auto found = std::ranges::find(infos, shown_kernel_, &KernelInfo::name);
+    const auto column = static_cast<float>(found - infos.begin());
+    const float room = ImGui::GetWindowWidth() - sticky_width;
+    const float x = column * column_width;
+    if (x < ImGui::GetScrollX() || x + 2 * column_width > ImGui::GetScrollX() + room)
+      ImGui::SetScrollX(std::clamp(x - room / 2, 0.0f, width));
   }
 
   // Room for the longest name, as slanted as it is written.
@@ -131,7 +161,7 @@ private:
 
   template <typename ColumnX>
   void draw_row(ImDrawList* list, ImVec2 at, int layer, const KernelSpec& kernel, const ColumnX& column_x) {
-    const float right = at.x + ImGui::GetContentRegionAvail().x;
+    const float right = column_x(kernel_infos().size()) - column_width / 2 + label_width;
     const bool selected = layer == document().scene().layer;
     if (selected) {
       list->AddRectFilled(at, {right, at.y + row_height}, theme::packed(theme::accent, 0.16f), 2.0f);
@@ -139,20 +169,29 @@ private:
     ImGui::PushID(layer);
     const float middle = at.y + row_height / 2;
     ImGui::SetCursorScreenPos(at);
-    if (ImGui::InvisibleButton("layer", {30, row_height})) select_layer(editor(), layer);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Select layer %d", layer);
+    if (ImGui::InvisibleButton("layer", {sticky_width, row_height})) select_layer(editor(), layer);
+    const std::string& badge = badges_[static_cast<std::size_t>(layer)];
+    if (ImGui::IsItemHovered())
+      ImGui::SetTooltip("Select layer %d: %s%s%s", layer, kernel.text().c_str(), badge.empty() ? "" : ", ",
+                        badge.c_str());
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
     const std::string number = fmt::format("{:>2}", layer);
     const float text_y = middle - ImGui::GetTextLineHeight() / 2;
-    list->AddText({at.x + 6, text_y}, theme::packed(selected ? theme::text : theme::quiet), number.c_str());
     ImGui::PopFont();
 
     const auto& infos = kernel_infos();
     for (std::size_t i = 0; i < infos.size(); ++i)
       draw_cell(list, {column_x(i), middle}, layer, infos[i], kernel);
 
+    // Over the cells that have been scrolled away.
+    list->AddRectFilled(at, {at.x + sticky_width, at.y + row_height}, theme::packed(theme::surface));
+    if (selected)
+      list->AddRectFilled(at, {at.x + sticky_width, at.y + row_height}, theme::packed(theme::accent, 0.16f));
+    ImGui::PushFont(graphics().fonts().mono, theme::size_small);
+    list->AddText({at.x + 6, text_y}, theme::packed(selected ? theme::text : theme::quiet), number.c_str());
+    ImGui::PopFont();
+    kernel_square(list, {at.x + 34, middle}, 9, kernel.name);
     const float name_x = column_x(infos.size()) - column_width / 2 + 8;
-    const std::string& badge = badges_[static_cast<std::size_t>(layer)];
     const std::string label = badge.empty() ? kernel.text() : badge;
     list->AddText({name_x, text_y}, theme::packed(badge.empty() ? theme::quiet : theme::amber),
                   fitted(label, right - name_x - 2).c_str());
@@ -218,6 +257,7 @@ private:
     ImGui::PopFont();
   }
 
+  std::string shown_kernel_; // of the selected layer, when it was last brought to view
   std::vector<CatalogueEntry> catalogue_;
   std::vector<std::string> badges_; // by layer: "", "untrained", "other resolution"
   KernelSpec preset_kernel_{.name = "hydra-cosine", .parameters = {}};

@@ -112,7 +112,7 @@ private:
         if (divergence) half.measures += fmt::format("   KL {:.3f} nats", *divergence);
       }
       if (!half.measures.empty()) half.measures += "   ";
-      half.measures += fmt::format("weights × V − output at most {:.0e} over {} rows", found.weights->check,
+      half.measures += fmt::format("|weights × V − output| ≤ {:.0e}, {} rows", found.weights->check,
                                    found.weights->rows.size());
     } catch (const std::exception& error) {
       half.view.clear();
