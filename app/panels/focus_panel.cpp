@@ -243,8 +243,8 @@ private:
       const double raw = index < contributions.size() ? contributions[index] : std::nan("");
       const auto cell = static_cast<std::size_t>(*input.hovered);
       const double drawn = cell < map_.values.values.size() ? map_.values.values[cell] : std::nan("");
-      ImGui::SetTooltip("%s\ncontribution %s   drawn %s\n%s", token_name(*found_.run, token).c_str(),
-                        number_text(raw).c_str(), number_text(drawn).c_str(), "click: make it the query");
+      text_tooltip(fmt::format("{}\ncontribution {}   drawn {}\nclick: make it the query",
+                               token_name(*found_.run, token), number_text(raw), number_text(drawn)));
     }
     if (input.clicked) {
       const std::int64_t token = *input.clicked + prefix;

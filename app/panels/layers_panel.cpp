@@ -124,9 +124,9 @@ private:
     const auto input = rows_.draw("rows", graphics(), from, room, marks, brightness());
     if (input.hovered) {
       editor().hover(input.hovered->column);
-      ImGui::SetTooltip("layer %d, %s\ncontribution %s of the largest", input.hovered->row,
-                        token_name(*run_, input.hovered->column).c_str(),
-                        number_text(rows_.value(input.hovered->row, input.hovered->column)).c_str());
+      text_tooltip(fmt::format("layer {}, {}\ncontribution {} of the largest", input.hovered->row,
+                               token_name(*run_, input.hovered->column),
+                               number_text(rows_.value(input.hovered->row, input.hovered->column))));
     }
     if (input.clicked) select_layer(editor(), input.clicked->row);
   }

@@ -23,6 +23,8 @@ struct Snapshot {
   bool computing = false;
   float progress = 0;
   double computing_seconds = 0; // for how long
+  std::string writing;          // name of the file that a figure is being written to; empty if none is
+  double writing_seconds = 0;
 
   // The side whose numbers are shown (A for a difference).
   const SideResults& shown() const { return *results[static_cast<std::size_t>(edited_side(document->view))]; }

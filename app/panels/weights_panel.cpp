@@ -259,7 +259,7 @@ private:
       text += fmt::format("\n{}: weight {}, rank {} of {}, row sum {}", each.kernel,
                           number_text(static_cast<double>(weight), 4), rank, columns, number_text(sum, 4));
     }
-    ImGui::SetTooltip("%s", text.c_str());
+    text_tooltip(text);
   }
 
   std::vector<std::shared_ptr<const RunResult>> keep_;

@@ -112,7 +112,7 @@ void add_window_actions(Table& table, const std::vector<PanelName>& panels, cons
 
 void add_run_actions(Table& table) {
   add(
-      table, "model.cancel", "Cancel the run", "Model", "Ctrl+.",
+      table, "model.cancel", "Cancel what is running", "Model", "Ctrl+.",
       [](Editor& editor) { editor.shell.cancel_runs = true; },
       [](const Editor& editor) {
         return Availability{editor.shell.computing, "nothing is running"};

@@ -61,6 +61,7 @@ Application::Application(const WindowOptions& options) {
   try {
     start(options);
   } catch (...) {
+    exports_.reset();
     worker_.reset();
     panels_.clear();
     graphics_.reset();
@@ -73,7 +74,8 @@ Application::Application(const WindowOptions& options) {
 Application::~Application() {
   keep_arrangement();
   keeper_->save(*editor_);
-  worker_.reset(); // before the display that it wakes
+  exports_.reset(); // before the display that they wake
+  worker_.reset();
   panels_.clear();
   graphics_.reset();
   display_.reset();
@@ -95,6 +97,7 @@ void Application::start(const WindowOptions& options) {
   display_ = open_display(options);
   const theme::Fonts fonts = theme::load_fonts();
   graphics_ = std::make_unique<Graphics>(fonts);
+  exports_ = std::make_unique<Exports>(*display_);
   if (!fonts.note.empty())
     editor_->say(Severity::note, fonts.note + "; install fonts-inter and fonts-jetbrains-mono");
   worker_ = std::make_unique<Worker>([display = display_.get()] { display->wake(); });
@@ -208,7 +211,10 @@ void Application::apply_settings() {
 // What actions asked of the window.
 void Application::run_requests() {
   Shell& shell = editor_->shell;
-  if (std::exchange(shell.cancel_runs, false)) coordinator_->cancel();
+  if (std::exchange(shell.cancel_runs, false)) {
+    coordinator_->cancel();
+    exports_->cancel();
+  }
   if (std::exchange(shell.run_again, false)) coordinator_->run_again();
   shell.animate = false;
   shell.wake_at = std::numeric_limits<double>::infinity();
@@ -238,7 +244,9 @@ void Application::update_state() {
   snapshot_.computing = coordinator_->computing();
   snapshot_.progress = coordinator_->progress();
   snapshot_.computing_seconds = snapshot_.computing ? editor_->clock() - coordinator_->computing_since() : 0;
-  editor_->shell.computing = snapshot_.computing;
+  snapshot_.writing = exports_->busy() ? exports_->file().filename().string() : "";
+  snapshot_.writing_seconds = exports_->busy() ? editor_->clock() - exports_->since() : 0;
+  editor_->shell.computing = snapshot_.computing || exports_->busy();
   editor_->shell.stopped = coordinator_->stopped();
   if (changed) ++snapshot_.stamp;
   if (changed) redraw_ = std::max(redraw_, 2);
@@ -348,7 +356,9 @@ void Application::draw_panel(Panel& panel) {
 
 void Application::export_figure() {
   Shell& shell = editor_->shell;
-  if (shell.panel_to_export.empty() || dialogs_.open()) return;
+  exports_->poll(*editor_);
+  if (exports_->busy()) shell.animate = true;
+  if (shell.panel_to_export.empty() || dialogs_.open() || exports_->busy()) return;
   if (!shell.export_file) {
     shell.dialog = Dialog::export_figure;
     return;
@@ -367,8 +377,7 @@ void Application::export_figure() {
       figure->provenance =
           provenance_json(*run, *document.scene().input, document.execution, "hydrascope (window)");
     }
-    write_figure(*figure, file);
-    editor_->say(Severity::note, "Written: " + file.string());
+    exports_->start(std::move(*figure), file, editor_->clock());
   } catch (const std::exception& error) {
     editor_->say(Severity::error, error.what());
   }

@@ -14,6 +14,7 @@
 #include "app/state/coordinator.h"
 #include "app/window/damage.h"
 #include "app/window/display.h"
+#include "app/window/exports.h"
 #include "app/window/layout.h"
 #include "app/window/settings_keeper.h"
 #include "app/window/shell.h"
@@ -47,6 +48,7 @@ public:
   bool running() const;
   // In the last frame something was on its way from one look to another (a map that fades).
   bool moved() const { return moved_; }
+  bool exporting() const { return exports_->busy(); }
   // Every open panel has what it asked for, or an error says why not.
   bool settled() const;
 
@@ -92,6 +94,7 @@ private:
   ShortcutsDialog shortcuts_dialog_;
   LayoutDialog layout_dialog_;
   Dialogs dialogs_;
+  std::unique_ptr<Exports> exports_;
   Snapshot snapshot_;
   std::vector<std::uint64_t> prepared_; // by panel: the snapshot's stamp it was prepared for
   std::vector<bool> in_front_;          // by panel: it was drawn in the last frame

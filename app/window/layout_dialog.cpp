@@ -24,6 +24,7 @@ void LayoutDialog::draw(Editor& editor, const Graphics& graphics) {
                           ImGuiCond_Appearing, {0.5f, 0});
   ImGui::SetNextWindowSize({360, 0});
   if (appearing) ImGui::SetNextWindowFocus();
+  const OverlayStyle style;
   if (ImGui::Begin("Save layout###save_layout", &editor.shell.layout_dialog_open,
                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
                        ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoResize)) {

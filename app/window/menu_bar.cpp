@@ -62,6 +62,7 @@ void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Gra
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(8, 3));
     ImGui::SetCursorPosY(3);
     ImGui::PushStyleColor(ImGuiCol_Text, theme::quiet);
+    ImGui::PushStyleColor(ImGuiCol_Button, theme::surface);
     ImGui::PushStyleVar(ImGuiStyleVar_ButtonTextAlign, ImVec2(0, 0.5f));
     ImGui::PushFont(graphics.fonts().regular, theme::size_small);
     const Action* search = find_action(actions, "view.palette");
@@ -74,7 +75,7 @@ void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Gra
     }
     ImGui::PopFont();
     ImGui::PopStyleVar(2);
-    ImGui::PopStyleColor();
+    ImGui::PopStyleColor(2);
     ImGui::EndMainMenuBar();
   }
   ImGui::PopStyleVar();
@@ -82,7 +83,7 @@ void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Gra
 
 namespace {
 
-// How far the run is, and the way out of it, for one that makes the user wait.
+// What makes the user wait, how far it is, and the way out of it.
 void draw_run(const Snapshot& snapshot, const std::vector<Action>& actions, Editor& editor) {
   const auto shortcut = [&](const char* id) {
     const Action* action = find_action(actions, id);
@@ -97,10 +98,14 @@ void draw_run(const Snapshot& snapshot, const std::vector<Action>& actions, Edit
     return pressed;
   };
   constexpr double patience = 0.3;
-  if (snapshot.computing && snapshot.computing_seconds >= patience) {
+  std::string busy;
+  if (snapshot.computing && snapshot.computing_seconds >= patience)
+    busy = fmt::format("running {:.0f} %", 100 * static_cast<double>(snapshot.progress));
+  if (!snapshot.writing.empty() && snapshot.writing_seconds >= patience)
+    busy += (busy.empty() ? "writing " : ", writing ") + snapshot.writing;
+  if (!busy.empty()) {
     ImGui::SameLine(0, 18);
-    ImGui::TextColored(theme::text, "%s",
-                       fmt::format("running {:.0f} %", 100 * static_cast<double>(snapshot.progress)).c_str());
+    ImGui::TextColored(theme::text, "%s", busy.c_str());
     if (button("Cancel", "model.cancel")) editor.shell.cancel_runs = true;
   } else if (editor.shell.stopped && snapshot.shown().cancelled) {
     ImGui::SameLine(0, 18);

@@ -23,9 +23,7 @@ void draw_messages(Editor& editor, const Graphics& graphics) {
     ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x - width - 12, bottom},
                             ImGuiCond_Always, {0, 1});
     ImGui::SetNextWindowSize({width, 0});
-    ImGui::PushStyleColor(ImGuiCol_WindowBg, ImGui::GetStyleColorVec4(ImGuiCol_PopupBg));
-    ImGui::PushStyleColor(ImGuiCol_Border, error ? theme::red : theme::line);
-    ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1.0f);
+    const OverlayStyle style(error ? theme::red : theme::line);
     const std::string name = fmt::format("###message{}", i);
     bool dismissed = false;
     const ImGuiWindowFlags flags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
@@ -42,8 +40,6 @@ void draw_messages(Editor& editor, const Graphics& graphics) {
       bottom = ImGui::GetWindowPos().y - 8;
     }
     ImGui::End();
-    ImGui::PopStyleVar();
-    ImGui::PopStyleColor(2);
     if (dismissed) {
       editor.dismiss_message(i);
       break;

@@ -9,6 +9,17 @@
 
 namespace hydrascope::app {
 
+OverlayStyle::OverlayStyle(const ImVec4& border) {
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, ImGui::GetStyleColorVec4(ImGuiCol_PopupBg));
+  ImGui::PushStyleColor(ImGuiCol_Border, border);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1.0f);
+}
+
+OverlayStyle::~OverlayStyle() {
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor(2);
+}
+
 void Palette::draw(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics) {
   if (!editor.shell.palette_open) {
     was_open_ = false;
@@ -18,8 +29,7 @@ void Palette::draw(const std::vector<Action>& actions, Editor& editor, const Gra
   ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + 48},
                           ImGuiCond_Always, {0.5f, 0});
   ImGui::SetNextWindowSize({640, 420});
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, ImGui::GetStyleColorVec4(ImGuiCol_PopupBg));
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1.0f);
+  const OverlayStyle style;
   const bool appearing = !was_open_;
   if (appearing) {
     query_.clear();
@@ -71,8 +81,6 @@ void Palette::draw(const std::vector<Action>& actions, Editor& editor, const Gra
     if (run != nullptr) run_action(actions, run->id, editor);
   }
   ImGui::End();
-  ImGui::PopStyleVar();
-  ImGui::PopStyleColor();
 }
 
 void draw_help_sheet(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics) {
@@ -81,7 +89,8 @@ void draw_help_sheet(const std::vector<Action>& actions, Editor& editor, const G
   ImGui::SetNextWindowPos(
       {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y / 2},
       ImGuiCond_Appearing, {0.5f, 0.5f});
-  ImGui::SetNextWindowSize({720, 560}, ImGuiCond_Appearing);
+  ImGui::SetNextWindowSize({720, std::min(560.0f, viewport->WorkSize.y - 32)}, ImGuiCond_Appearing);
+  const OverlayStyle style;
   if (ImGui::Begin("Shortcuts and gestures###help", &editor.shell.help_open,
                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings)) {
     if (ImGui::IsKeyPressed(ImGuiKey_Escape)) editor.shell.help_open = false;

@@ -28,6 +28,15 @@ void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& action
 // Runs the actions whose shortcuts were pressed; keys that are being typed into a text field are left alone.
 void run_shortcuts(const std::vector<Action>& actions, Editor& editor);
 
+// The look of what lies over the panels, for the windows begun during its life.
+class OverlayStyle {
+public:
+  explicit OverlayStyle(const ImVec4& border = theme::line);
+  ~OverlayStyle();
+  OverlayStyle(const OverlayStyle&) = delete;
+  OverlayStyle& operator=(const OverlayStyle&) = delete;
+};
+
 // Ctrl+P: type a few letters of what is wanted, arrows and Enter.
 class Palette {
 public:

@@ -92,6 +92,7 @@ void ShortcutsDialog::draw(const std::vector<Action>& actions, Editor& editor, c
                       viewport->WorkPos.y + viewport->WorkSize.y / 2};
   ImGui::SetNextWindowPos(middle, ImGuiCond_Appearing, {0.5f, 0.5f});
   ImGui::SetNextWindowSize({720, std::min(560.0f, viewport->WorkSize.y - 32)}, ImGuiCond_Appearing);
+  const OverlayStyle style;
   if (ImGui::Begin("Change shortcuts###shortcuts", &editor.shell.shortcuts_open,
                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings)) {
     capture(actions, editor);

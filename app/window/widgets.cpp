@@ -13,7 +13,7 @@ namespace hydrascope::app {
 
 std::string fitted(std::string_view text, float width) {
   const auto width_of = [](const std::string& candidate) { return ImGui::CalcTextSize(candidate.c_str()).x; };
-  std::string whole(text);
+  std::string whole = with_known_glyphs(text);
   if (width_of(whole) <= width) return whole;
   while (!whole.empty()) {
     // Whole characters: UTF-8's continuation bytes go with their first byte.
@@ -52,9 +52,11 @@ void ellipsis_text(std::string_view text, float width, const ImVec4& colour) {
   const std::string shown = fitted(text, width);
   ImGui::TextColored(colour, "%s", shown.c_str());
   if (shown.size() != text.size() && ImGui::IsItemHovered()) {
-    ImGui::SetTooltip("%.*s", static_cast<int>(text.size()), text.data());
+    text_tooltip(text);
   }
 }
+
+void text_tooltip(std::string_view text) { ImGui::SetTooltip("%s", with_known_glyphs(text).c_str()); }
 
 void same_line_if_fits(float width, float spacing) {
   const float right = ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - ImGui::GetStyle().WindowPadding.x;

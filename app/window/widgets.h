@@ -45,7 +45,11 @@ void progress_line(float progress);
 // Goes on in the same line if a control of this width still fits there, else begins a new one.
 void same_line_if_fits(float width, float spacing = 12.0f);
 
-// Text that is cut to the width with an ellipsis, for drawing into a list.
+// A tooltip of a text in which letters may occur that no font has.
+void text_tooltip(std::string_view text);
+
+// Text that is cut to the width with an ellipsis, for drawing into a list; letters that no font has as
+// U+XXXX.
 std::string fitted(std::string_view text, float width);
 // The text with every character that the current font lacks written as U+XXXX.
 std::string with_known_glyphs(std::string_view text);

@@ -15,10 +15,10 @@ using Pattern = std::unique_ptr<FcPattern, decltype(&FcPatternDestroy)>;
 using CharacterSet = std::unique_ptr<FcCharSet, decltype(&FcCharSetDestroy)>;
 
 // One character of each script, or a sign that fonts for text often lack.
-constexpr std::array<char32_t, 38> probes = {U'α', U'ж', U'→', U'∑',  U'ₜ',  U'✓',  U'♪',  U'■', U'א', U'ع',
-                                             U'پ', U'ա', U'ა', U'अ',  U'অ',  U'ਅ',  U'અ',  U'ଅ', U'அ', U'అ',
-                                             U'ಅ', U'അ', U'අ', U'ก',  U'ລ',  U'བ',  U'က',  U'ក', U'አ', U'Ꭰ',
-                                             U'ᐁ', U'ᠠ', U'ⴰ', U'ひ', U'语', U'語', U'한', U'ㄅ'};
+constexpr std::array<char32_t, 39> probes = {U'α', U'ж', U'→', U'∑',  U'ₜ',  U'✓',  U'♪',  U'■',  U'א', U'ع',
+                                             U'پ', U'ա', U'ა', U'अ',  U'অ',  U'ਅ',  U'અ',  U'ଅ',  U'அ', U'అ',
+                                             U'ಅ', U'അ', U'අ', U'ก',  U'ລ',  U'བ',  U'က',  U'ក',  U'አ', U'Ꭰ',
+                                             U'ᐁ', U'ᠠ', U'ⴰ', U'ひ', U'语', U'語', U'한', U'ᄒ', U'ㄅ'};
 
 std::optional<FontFile> font_with(char32_t character) {
   const CharacterSet characters(FcCharSetCreate(), &FcCharSetDestroy);

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <variant>
 #include <vector>
@@ -96,8 +97,10 @@ struct FigureStyle {
 
 // Draws to .svg, .pdf or .png by the ending, or writes exactly what is drawn as .csv, .json or .npy. Written
 // beside, then renamed. The same figure gives byte-identical files. Throws UsageError (unknown ending), Error
-// (cannot write). NPY: FILE.npy.json, written beside it, holds labels and provenance.
-void write_figure(const Figure& figure, const std::filesystem::path& file, const FigureStyle& style = {});
+// (cannot write). NPY: FILE.npy.json, written beside it, holds labels and provenance. Throws Cancelled when
+// `stop` is requested (polled between panels and before the file is touched).
+void write_figure(const Figure& figure, const std::filesystem::path& file, const FigureStyle& style = {},
+                  const std::stop_token& stop = {});
 
 // The endings that write_figure knows, and its check of a name before any work is done. Throws UsageError.
 const std::vector<std::string>& figure_endings();

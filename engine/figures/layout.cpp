@@ -232,11 +232,13 @@ Layout lay_out(const Figure& figure, const FigureStyle& style) {
   return spare > 1 ? lay_out_at(figure, style, width - spare, spare) : layout;
 }
 
-void draw_figure(Canvas& canvas, const Figure& figure, const Layout& layout) {
+void draw_figure(Canvas& canvas, const Figure& figure, const Layout& layout,
+                 const std::function<void()>& before_panel) {
   double y = margin;
   y += draw_lines(canvas, layout.title_lines, {margin, y}, layout.ink.title());
   draw_lines(canvas, layout.subtitle_lines, {margin, y}, layout.ink.note());
   for (const auto& placed : layout.panels) {
+    if (before_panel) before_panel();
     double line_y = placed.title.y;
     for (std::size_t line = 0; line < placed.title_lines.size(); ++line) {
       const auto style = line == 0 ? layout.ink.panel_title() : layout.ink.note();

@@ -1,6 +1,7 @@
 // Lines up the panels of a figure on a page.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "engine/figures/cairo_canvas.h"
@@ -31,6 +32,8 @@ struct Layout {
 // The page is as wide as the style says (narrower where a single panel would grow too tall for a page) and as
 // high as the panels need. Refers to the figure.
 Layout lay_out(const Figure& figure, const FigureStyle& style);
-void draw_figure(Canvas& canvas, const Figure& figure, const Layout& layout);
+// `before_panel` may throw to stop the drawing.
+void draw_figure(Canvas& canvas, const Figure& figure, const Layout& layout,
+                 const std::function<void()>& before_panel = {});
 
 } // namespace hydrascope

@@ -32,10 +32,15 @@ void check_style(const FigureStyle& style) {
   }
 }
 
-std::string picture_bytes(const Figure& figure, const std::string& ending, const FigureStyle& style) {
+void poll(const std::stop_token& stop) {
+  if (stop.stop_requested()) throw Cancelled();
+}
+
+std::string picture_bytes(const Figure& figure, const std::string& ending, const FigureStyle& style,
+                          const std::stop_token& stop) {
   check_style(style);
   const Layout layout = lay_out(figure, style);
-  const auto draw = [&](Canvas& canvas) { draw_figure(canvas, figure, layout); };
+  const auto draw = [&](Canvas& canvas) { draw_figure(canvas, figure, layout, [&] { poll(stop); }); };
   if (ending == ".pdf") {
     return pdf_bytes(layout.page, style.transparent, figure.title, figure.provenance, draw);
   }
@@ -62,8 +67,10 @@ const std::vector<std::string>& figure_endings() {
   return endings;
 }
 
-void write_figure(const Figure& figure, const std::filesystem::path& file, const FigureStyle& style) {
+void write_figure(const Figure& figure, const std::filesystem::path& file, const FigureStyle& style,
+                  const std::stop_token& stop) {
   check_figure_ending(file);
+  poll(stop);
   const std::string ending = ending_of(file);
   if (ending == ".csv") {
     write_file_atomically(file, csv_text(figure));
@@ -82,7 +89,9 @@ void write_figure(const Figure& figure, const std::filesystem::path& file, const
     }
     write_file_atomically(file.string() + ".json", json_text(description));
   } else {
-    write_file_atomically(file, picture_bytes(figure, ending, style));
+    const std::string bytes = picture_bytes(figure, ending, style, stop);
+    poll(stop);
+    write_file_atomically(file, bytes);
   }
 }
 

@@ -71,6 +71,34 @@ void keep_panels(ImGuiTestContext* context, const Look& look, const std::string&
   }
 }
 
+// What lies over the panels.
+void keep_overlays(ImGuiTestContext* context, const Look& look) {
+  const auto keep = [&](const std::string& name) {
+    context->Yield(3);
+    write_png(look.folder() / ("over-" + name + ".png"), frame(context));
+  };
+  Shell& shell = editor().shell;
+  shell.palette_open = true;
+  keep("palette");
+  shell = Shell{};
+  shell.help_open = true;
+  keep("help");
+  shell = Shell{};
+  shell.shortcuts_open = true;
+  shell.computing = true;
+  keep("shortcuts");
+  shell = Shell{};
+  shell.layout_dialog_open = true;
+  editor().say(Severity::note, "Written: focus.pdf");
+  for (int i = 0; i < 3; ++i)
+    editor().say(Severity::error, "picture.png: is damaged at byte 8; open another picture");
+  keep("messages");
+  shell = Shell{};
+  context->MenuAction(ImGuiTestAction_Hover, "//##MainMenuBar/View/Appearance/###view.larger");
+  keep("menu");
+  context->KeyPress(ImGuiKey_Escape, 2);
+}
+
 void take(ImGuiTestContext* context, const Look& look) {
   start_over(context);
   std::filesystem::create_directories(look.folder());
@@ -88,8 +116,10 @@ void take(ImGuiTestContext* context, const Look& look) {
     settle(context);
     keep_panels(context, look, input);
   }
-  // The layouts as a whole, where text and what belongs to it can be compared.
+  if (look.scale == 1) keep_overlays(context, look);
+  // The layouts as a whole.
   for (const LayoutInfo& info : layout_infos()) {
+    if (look.scale != 1 && info.id != default_layout) continue;
     show_kind(editor(), info.id == "text" ? InputKind::text : InputKind::image);
     application().run("view.layout." + info.id);
     settle(context);

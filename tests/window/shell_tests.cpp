@@ -19,7 +19,9 @@ std::string first_bytes(const std::filesystem::path& file, std::size_t count) {
 void export_to(ImGuiTestContext* context, const std::string& panel, const std::filesystem::path& file) {
   editor().shell.panel_to_export = panel;
   editor().shell.export_file = file;
-  context->Yield(3);
+  context->Yield(2);
+  while (application().exporting()) context->Yield();
+  context->Yield(2);
 }
 
 } // namespace

@@ -1,7 +1,10 @@
 #include "engine/figures/colour_map.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -63,6 +66,83 @@ TEST(ColourMap, ValuesAreClampedAndNaNIsGrey) {
     EXPECT_EQ(unknown.red, unknown.green);
     EXPECT_EQ(unknown.green, unknown.blue);
   }
+}
+
+using Channels = std::array<double, 3>;
+
+Channels linear_channels(const Colour& colour) {
+  const auto linear = [](float channel) {
+    const auto value = static_cast<double>(channel);
+    return value <= 0.04045 ? value / 12.92 : std::pow((value + 0.055) / 1.055, 2.4);
+  };
+  return {linear(colour.red), linear(colour.green), linear(colour.blue)};
+}
+
+Channels times(const std::array<Channels, 3>& matrix, const Channels& vector) {
+  Channels product{};
+  for (std::size_t row = 0; row < 3; ++row)
+    for (std::size_t column = 0; column < 3; ++column) product[row] += matrix[row][column] * vector[column];
+  return product;
+}
+
+// CIELAB of linear sRGB, D65.
+Channels lab(const Channels& rgb) {
+  const Channels xyz =
+      times({{{0.4124, 0.3576, 0.1805}, {0.2126, 0.7152, 0.0722}, {0.0193, 0.1192, 0.9505}}}, rgb);
+  const auto f = [](double t) { return t > 0.008856 ? std::cbrt(t) : 7.787 * t + 16.0 / 116; };
+  const double x = f(xyz[0] / 0.9505), y = f(xyz[1]), z = f(xyz[2] / 1.089);
+  return {116 * y - 16, 500 * (x - y), 200 * (y - z)};
+}
+
+// Machado, Oliveira and Fernandes (2009), severity 1.0: normal, deuteranopia, protanopia.
+constexpr std::array<std::array<Channels, 3>, 3> visions = {
+    {{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}},
+     {{{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}}},
+     {{{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}}}}};
+
+double seen_difference(const Colour& left, const Colour& right, const std::array<Channels, 3>& vision) {
+  const auto seen = [&](const Colour& colour) {
+    Channels rgb = times(vision, linear_channels(colour));
+    for (double& channel : rgb) channel = std::clamp(channel, 0.0, 1.0);
+    return lab(rgb);
+  };
+  const Channels a = seen(left), b = seen(right);
+  return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
+}
+
+TEST(KernelColour, FamiliesAreToldApartByTheColourBlindOnDarkAndOnLight) {
+  const char* const names[] = {"softmax", "linear-cosine", "hydra-cosine", "elu", "relu", "hedgehog", "sdpa"};
+  for (const Colour ground : {Colour{0.078f, 0.082f, 0.094f, 1}, Colour{0.98f, 0.982f, 0.986f, 1}}) {
+    for (const auto& vision : visions) {
+      for (const char* const first : names) {
+        for (const char* const second : names) {
+          if (std::string_view(first) >= second) continue;
+          const Colour a = with_contrast(kernel_colour(first), ground, 3);
+          const Colour b = with_contrast(kernel_colour(second), ground, 3);
+          EXPECT_GT(seen_difference(a, b, vision), 10) << first << " and " << second;
+        }
+      }
+    }
+  }
+}
+
+TEST(Contrast, IsThatOfWcag) {
+  const Colour black{0, 0, 0, 1}, white{1, 1, 1, 1}, grey{0.5f, 0.5f, 0.5f, 1};
+  EXPECT_NEAR(contrast(black, white), 21, 1e-9);
+  EXPECT_NEAR(contrast(white, black), 21, 1e-9);
+  EXPECT_NEAR(contrast(grey, grey), 1, 1e-9);
+  EXPECT_NEAR(contrast(grey, white), 3.98, 0.01);
+}
+
+TEST(Contrast, IsReachedWithoutChangingMoreThanNeeded) {
+  const Colour white{1, 1, 1, 1}, dark{0.08f, 0.08f, 0.09f, 1}, yellow{0.94f, 0.89f, 0.26f, 1};
+  const Colour darker = with_contrast(yellow, white, 3);
+  EXPECT_NEAR(contrast(darker, white), 3, 0.01);
+  EXPECT_NEAR(darker.green / darker.red, yellow.green / yellow.red, 1e-3) << "the hue stays";
+  const Colour same = with_contrast(yellow, dark, 3);
+  EXPECT_EQ(same.red, yellow.red);
+  EXPECT_NEAR(contrast(with_contrast(dark, dark, 4.5), dark), 4.5, 0.02);
+  EXPECT_EQ(with_contrast(yellow, Colour{0.5f, 0.5f, 0.5f, 1}, 21).red, 0.0f) << "the best there is";
 }
 
 TEST(KernelColour, KernelsThatAreComparedDiffer) {

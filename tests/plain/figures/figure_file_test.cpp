@@ -304,5 +304,15 @@ TEST_F(FigureFile, EmptyPanelsAndFiguresCanBeDrawn) {
   }
 }
 
+TEST_F(FigureFile, ACancelledFigureLeavesTheOldFile) {
+  std::stop_source stop;
+  stop.request_stop();
+  for (const char* const name : {"c.svg", "c.pdf", "c.png", "c.csv"}) {
+    const std::string before = written(heat_map_figure(), name);
+    EXPECT_THROW(write_figure(every_kind(), folder_ / name, {}, stop.get_token()), Cancelled);
+    EXPECT_EQ(read_text_file(folder_ / name), before);
+  }
+}
+
 } // namespace
 } // namespace hydrascope
