@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,9 @@ private:
   std::map<int, std::map<std::string, KernelParameters>> kernels_; // layer → kernel as named by the adapter
   std::shared_ptr<Origin> origin_;
 };
+
+// Throws UsageError unless every token is one of `first` … `count` − 1: those that may be hidden.
+void check_can_hide(std::span<const std::int64_t> tokens, std::int64_t first, std::int64_t count);
 
 // `encoder.layer.0 …` of every block and the shapes that the configuration gives them.
 void expect_layers(const ModelConfig& config, ExpectedParameters& expected);

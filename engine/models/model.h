@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,12 @@ public:
   // WordPiece; `second` joins a pair. Cut at the position table's length, with a note.
   virtual ModelInput prepare_text(const std::string& text,
                                   const std::optional<std::string>& second = {}) const;
+
+  // The input with some of its tokens hidden. A word piece becomes padding: its mask is false, so no token attends to
+  // it and pooling leaves it out. A patch is painted in the mean colour (0 after normalisation), as occlusion tests do
+  // (Zeiler and Fergus 2014): its token stays, with nothing on it to see. Throws UsageError for tokens that do not
+  // exist and for those in front that the classifier reads ([CLS], the prefix tokens).
+  virtual ModelInput with_hidden(ModelInput input, std::span<const std::int64_t> tokens) const;
 
   // hidden.0: (B,N,D). Position embeddings are interpolated bicubically where the size differs.
   virtual at::Tensor embed(const ModelInput& input) const = 0;

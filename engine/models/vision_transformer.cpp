@@ -91,6 +91,18 @@ public:
     return input;
   }
 
+  ModelInput with_hidden(ModelInput input, std::span<const std::int64_t> tokens) const override {
+    const std::int64_t prefix = input.layout.prefix, columns = input.layout.columns;
+    check_can_hide(tokens, prefix, prefix + input.layout.rows * columns);
+    const std::int64_t height = config().patch_height, width = config().patch_width;
+    input.pixels = input.pixels.clone(); // the prepared picture is shared
+    for (const std::int64_t token : tokens) {
+      const std::int64_t row = (token - prefix) / columns, column = (token - prefix) % columns;
+      input.pixels.narrow(2, row * height, height).narrow(3, column * width, width).zero_();
+    }
+    return input;
+  }
+
   at::Tensor embed(const ModelInput& input) const override {
     const at::Tensor& pixels = input.pixels;
     if (!pixels.defined() || pixels.dim() != 4 || pixels.size(1) != 3)

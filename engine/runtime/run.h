@@ -82,6 +82,7 @@ struct RunRequest {
   std::filesystem::path model_folder; // as resolve_model gives it
   AdapterChoice adapters;
   RunInput input;
+  std::vector<std::int64_t> hidden_tokens; // ascending; what they mean is Model::with_hidden's
   ScheduleText schedule;
   Target target;
   bool default_query = true; // all queries where the target does not read the class token alone, else token 0
@@ -144,6 +145,12 @@ struct HeadTable {   // layers × heads; NaN where undefined (signed kernels)
   Array values;             // (L,H); "change" (L,H,3): ratio of norms, cosine, relative error
 };
 
+// What the model made of the input with nothing hidden, by the same schedule.
+struct WholeInput {
+  std::vector<Prediction> predictions; // all classes, best first; empty without a classifier
+  double similarity = 1;               // cosine between the mean-pooled last hidden states, whole and with tokens hidden
+};
+
 struct RunResult {
   std::uint64_t generation = 0;
   ModelInfo model;
@@ -158,6 +165,8 @@ struct RunResult {
   int prefix_tokens = 0, rows = 0, columns = 0;                   // images
   double crop_x = 0, crop_y = 0, crop_width = 0, crop_height = 0; // in the original's pixels
   std::vector<Prediction> predictions; // all classes, best first; empty without a classifier
+  std::vector<std::int64_t> hidden_tokens; // as asked
+  std::optional<WholeInput> whole;         // where tokens are hidden
   std::string target;                  // what g was taken of, in words; empty if no focus was asked for
   double target_value = 0;
   std::optional<std::int64_t> query; // nullopt = all

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
@@ -64,6 +65,15 @@ PreparedInput InputPreparer::prepare(const AppliedModel& model, const RunInput& 
   if (images_.size() >= kKeptImages) images_.erase(images_.begin());
   images_.push_back(prepared);
   return prepared;
+}
+
+PreparedInput with_hidden_tokens(const Model& model, PreparedInput whole,
+                                 const std::vector<std::int64_t>& tokens) {
+  if (tokens.empty()) return whole;
+  PreparedInput hidden = std::move(whole);
+  hidden.input = model.with_hidden(std::move(hidden.input), tokens);
+  hidden.key += fmt::format("|without {}", fmt::join(tokens, ","));
+  return hidden;
 }
 
 std::vector<TokenInfo> token_infos(const ModelInfo& model, const ModelInput& input) {

@@ -32,6 +32,10 @@ private:
   std::vector<PreparedInput> images_; // resized ones, most recent last
 };
 
+// The input with some of its tokens hidden, as Model::with_hidden does and with its errors.
+PreparedInput with_hidden_tokens(const Model& model, PreparedInput whole,
+                                 const std::vector<std::int64_t>& tokens);
+
 // The tokens as people see them: word pieces, "[class]", "row 3, column 4" (from 1).
 std::vector<TokenInfo> token_infos(const ModelInfo& model, const ModelInput& input);
 

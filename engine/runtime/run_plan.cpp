@@ -137,10 +137,13 @@ RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPrepare
   for (const AppliedAdapter& adapter : model.adapters) adapters.push_back(adapter.info);
   plan.target = check_target(request.target, info, adapters);
 
-  const PreparedInput input = inputs.prepare(model, request.input, request.execution.image_size);
+  const PreparedInput whole = inputs.prepare(model, request.input, request.execution.image_size);
+  const PreparedInput input = with_hidden_tokens(*model.model, whole, request.hidden_tokens);
   check_asks(request, info, input.tokens);
   check_memory(request, info, input.tokens);
   plan.own = plan_own(request, make_pass(model, input, plan.schedule.layers), facts);
+
+  if (!request.hidden_tokens.empty()) plan.whole = make_pass(model, whole, plan.schedule.layers);
 
   const auto& weights = request.asks.weights;
   if (!request.asks.teacher_forced_kernels.empty() ||

@@ -47,12 +47,14 @@ public:
     count(plan_.own.pass);
     if (plan_.teacher) count(plan_.teacher->pass);
     if (plan_.other) count(*plan_.other);
+    if (plan_.whole) count(*plan_.whole);
   }
 
   void run(RunResult& result) {
     describe(result);
     const PassOutcome outcome = pass_through(plan_.own);
     finish_own(outcome, result);
+    if (plan_.whole) result.whole = look_at_whole(outcome);
     if (plan_.teacher) {
       pass_through(*plan_.teacher);
       result.tables = teacher_forced_tables(*plan_.teacher);
@@ -102,6 +104,13 @@ private:
     result.adapters = adapters_used(plan_);
     result.notes = result.model.notes;
     if (!input.note.empty()) result.notes.push_back(input.note);
+    result.hidden_tokens = request_.hidden_tokens;
+    if (!result.hidden_tokens.empty())
+      result.notes.push_back(fmt::format("{} {}{} hidden", result.hidden_tokens.size(),
+                                         result.model.input == InputKind::image ? "patch" : "token",
+                                         result.hidden_tokens.size() == 1                ? ""
+                                         : result.model.input == InputKind::image ? "es"
+                                                                                         : "s"));
     result.schedule = plan_.schedule;
     result.device = "cpu";
     result.dtype = pass.model.dtype;
@@ -135,6 +144,21 @@ private:
       if (result.model.has_classifier) result.predictions = predictions_of(logits, result.model);
     }
     if (focus) read_focus(outcome.output, logits, result);
+  }
+
+  // Mostly from the prefix cache: the input was shown before something of it was hidden.
+  WholeInput look_at_whole(const PassOutcome& hidden) {
+    const at::NoGradGuard no_grad;
+    const Pass& pass = *plan_.whole;
+    const Model& model = *pass.model.model;
+    const PassOutcome outcome = run_pass(pass, cache_, stop_, {}, [this] { block_done(); });
+    WholeInput whole;
+    if (model.info().has_classifier)
+      whole.predictions = predictions_of(model.logits(outcome.output, pass.input.input), model.info());
+    const at::Tensor all = mean_pooled(model.final_hidden(outcome.output), pass.input.input.mask);
+    whole.similarity =
+        similarity_target(model.final_hidden(hidden.output), plan_.own.pass.input.input.mask, all).item<double>();
+    return whole;
   }
 
   at::Tensor other_embedding() {

@@ -86,6 +86,7 @@ at::Tensor FakeModel::block(int layer, const at::Tensor& hidden, const ModelInpu
   attention.v = heads("value");
   attention.layer_input = hidden;
   attention.layout = input.layout;
+  attention.mask = input.mask;
   AttentionOutput output = kernel.run(attention, parameters);
   if (tap != nullptr) {
     if (at::GradMode::is_enabled() && !output.out.requires_grad())
