@@ -43,10 +43,15 @@ public:
                          .with_sign = view.with_sign || view.shown == Shown::difference,
                          .opacity = view.opacity,
                          .smooth = view.smooth,
-                         .photograph = false};
+                         .photograph = false,
+                         .tokens = view.tokens};
     map_ = focus_map(*found.run, *found.focus, options);
     note_ = map_.note;
     difference_.clear();
+    if (image != nullptr) {
+      if (!painted_.shows(*image, *found.run)) painted_ = PaintedPicture(*image, *found.run);
+      image = &painted_.picture();
+    }
     figure_ = focus_figure(*found.run, image, {layer}, options);
     if (view.shown == Shown::difference) subtract(*snapshot.results[1], layer, options);
     show(layer);
@@ -70,6 +75,7 @@ public:
     const ImVec2 canvas{room.x - colour_bar_width, room.y};
     const auto prefix = static_cast<int>(found_.run->prefix_tokens);
     const auto cell_of = [&](std::optional<std::int64_t> token) {
+      if (picture_.empty()) return shown_index(map_.shown, token);
       return token && *token >= prefix ? std::optional(static_cast<int>(*token) - prefix) : std::nullopt;
     };
     const auto query = cell_of(found_.run->query), hovered = cell_of(editor().hovered_token());
@@ -83,7 +89,7 @@ public:
     if (picture_.empty()) ImGui::EndChild();
     colour_bar(graphics(), map_.scale, {from.x + room.x - 50, from.y + (room.y - bar_height) / 2},
                bar_height);
-    react(input, prefix);
+    react(input);
     if (note_height > 0) {
       ImGui::SetCursorScreenPos({from.x, from.y + room.y + 4});
       ImGui::PushFont(graphics().fonts().regular, theme::size_small);
@@ -234,27 +240,69 @@ private:
     ellipsis_text(query_, ImGui::GetContentRegionAvail().x, theme::quiet);
   }
 
-  void react(const CanvasInput& input, int prefix) {
+  // The tokens of the run behind a patch or a word.
+  ShownToken token_at(int cell) const {
+    const auto index = static_cast<std::size_t>(cell);
+    if (picture_.empty() && index < map_.shown.size()) return map_.shown[index];
+    return {.first = cell + found_.run->prefix_tokens, .count = 1, .text = {}};
+  }
+
+  std::string name_of(const ShownToken& token) const {
+    return token.count > 1 ? fmt::format("“{}”", token.text) : token_name(*found_.run, token.first);
+  }
+
+  void react(const CanvasInput& input) {
     if (input.hovered) {
-      const std::int64_t token = *input.hovered + prefix;
-      editor().hover(token);
+      const ShownToken token = token_at(*input.hovered);
+      editor().hover(token.first, token.count);
+      if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) menu_token_ = token;
       const auto& contributions = found_.focus->contributions.values;
-      const auto index = static_cast<std::size_t>(token);
-      const double raw = index < contributions.size() ? contributions[index] : std::nan("");
+      double raw = 0;
+      for (const double part : shown_sums(std::span(&token, 1), contributions)) raw += part;
       const auto cell = static_cast<std::size_t>(*input.hovered);
       const double drawn = cell < map_.values.values.size() ? map_.values.values[cell] : std::nan("");
-      text_tooltip(fmt::format("{}\ncontribution {}   drawn {}\nclick: make it the query",
-                               token_name(*found_.run, token), number_text(raw), number_text(drawn)));
+      text_tooltip(fmt::format("{}\ncontribution {}   drawn {}\nclick: make it the query\n{}", name_of(token),
+                               number_text(raw), number_text(drawn), hint_of(token)));
+    } else if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) {
+      menu_token_.reset();
     }
-    if (input.clicked) {
-      const std::int64_t token = *input.clicked + prefix;
-      const Scene& scene = document().scene();
-      if (!scene.default_query && scene.query == token) {
-        select_default_query(editor());
-      } else {
-        select_query(editor(), token);
-      }
+    if (!input.clicked) return;
+    const ShownToken token = token_at(*input.clicked);
+    const Scene& scene = document().scene();
+    if (ImGui::GetIO().KeyAlt) {
+      hide_tokens(editor(), token.first, token.count, !is_hidden(document(), token.first));
+    } else if (!scene.default_query && scene.query && *scene.query >= token.first &&
+               *scene.query < token.first + token.count) {
+      select_default_query(editor());
+    } else {
+      select_query(editor(), token.first);
     }
+  }
+
+  std::string hint_of(const ShownToken& token) const {
+    const std::string reason = why_not_hidden(document(), token.first);
+    if (!reason.empty()) return reason;
+    const bool image = document().kind == InputKind::image;
+    if (is_hidden(document(), token.first)) return "H or Alt+click: show it again";
+    return image ? "H or Alt+click: hide it, painting the patch in the mean colour"
+                 : "H or Alt+click: mask it, so that no token attends to it";
+  }
+
+  void draw_menu() override {
+    if (menu_token_ && !empty()) {
+      const bool image = document().kind == InputKind::image;
+      const bool hidden = is_hidden(document(), menu_token_->first);
+      const std::string reason = why_not_hidden(document(), menu_token_->first);
+      const std::string label = fmt::format("{} {}###hide", hidden ? "Show" : (image ? "Hide patch" : "Mask token"),
+                                            name_of(*menu_token_));
+      if (ImGui::MenuItem(label.c_str(), "H", false, reason.empty()))
+        hide_tokens(editor(), menu_token_->first, menu_token_->count, !hidden);
+      if (!reason.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+        ImGui::SetTooltip("%s", reason.c_str());
+    }
+    if (ImGui::MenuItem("Show all that is hidden", "Shift+H", false, !document().scene().hidden_tokens.empty()))
+      show_all_tokens(editor());
+    ImGui::Separator();
   }
 
   std::vector<std::shared_ptr<const RunResult>> keep_;
@@ -263,6 +311,8 @@ private:
   Figure figure_;
   PictureCanvas picture_;
   SentenceCanvas sentence_;
+  PaintedPicture painted_;
+  std::optional<ShownToken> menu_token_; // that the menu was opened on
   std::string caption_, kernel_, query_, note_;
   std::string difference_; // B's kernel where A − B is shown
   bool untrained_ = false;

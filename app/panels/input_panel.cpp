@@ -5,9 +5,10 @@
 
 #include <fmt/format.h>
 #include <imgui.h>
-#include <imgui_stdlib.h>
 
 #include "app/panels/panels.h"
+#include "app/panels/sentence_editor.h"
+#include "app/panels/token_names.h"
 #include "app/state/actions.h"
 #include "app/state/edits.h"
 #include "app/window/widgets.h"
@@ -15,8 +16,6 @@
 namespace hydrascope::app {
 
 namespace {
-
-constexpr double typing_pause = 0.25; // seconds without a key before the model runs
 
 std::size_t rgb_index(const Image& image, int x, int y, int channel) {
   const auto row = static_cast<std::size_t>(y) * static_cast<std::size_t>(image.width);
@@ -65,13 +64,8 @@ public:
 
   void prepare(const Snapshot& snapshot) override {
     const Scene& text_scene = snapshot.document->scene_of(InputKind::text);
-    const auto* text = text_scene.input ? std::get_if<TextInput>(&*text_scene.input) : nullptr;
-    // What is being typed is ahead of the document until the pause; everything else comes from it.
-    if (text != nullptr && last_typed_ < 0) {
-      typed_ = text->text;
-      pair_ = text->pair.value_or("");
-      with_pair_ = text->pair.has_value();
-    }
+    sentence_.follow(text_scene.input ? std::get_if<TextInput>(&*text_scene.input) : nullptr);
+    prepare_hidden(snapshot);
     const Scene& image_scene = snapshot.document->scene_of(InputKind::image);
     const auto* image = image_scene.input ? std::get_if<ImageInput>(&*image_scene.input) : nullptr;
     if (image != nullptr) picture_.set(image->image);
@@ -84,10 +78,12 @@ public:
     static constexpr std::array<const char*, 2> kinds = {"Picture", "Sentence"};
     const bool image = document().kind == InputKind::image;
     const int clicked = segmented("kind", kinds, image ? 0 : 1);
+    if (clicked >= 0 && !image) sentence_.commit(editor());
     if (clicked >= 0) show_kind(editor(), clicked == 0 ? InputKind::image : InputKind::text);
     ImGui::SameLine(ImGui::GetContentRegionMax().x - 68);
     if (ImGui::Button("Open…", {68, 0})) editor().shell.dialog = Dialog::open_file;
     if (image) {
+      sentence_.abandon();
       draw_picture();
     } else {
       draw_sentence();
@@ -95,8 +91,52 @@ public:
   }
 
 private:
+  struct HiddenToken {
+    std::int64_t token = 0;
+    std::string name;
+  };
+
+  void prepare_hidden(const Snapshot& snapshot) {
+    hidden_.clear();
+    const RunResult* run = snapshot.shown().any();
+    const Document& document = *snapshot.document;
+    const bool same_kind = run != nullptr && (run->rows > 0) == (document.kind == InputKind::image);
+    for (const std::int64_t token : document.scene().hidden_tokens)
+      hidden_.push_back({token, same_kind ? token_name(*run, token) : fmt::format("token {}", token)});
+  }
+
+  // What is hidden, each to be shown again by a click.
+  void draw_hidden() {
+    if (hidden_.empty()) return;
+    const bool image = document().kind == InputKind::image;
+    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextColored(theme::quiet, "%s",
+                       fmt::format("{} {}", hidden_.size(), image ? "hidden" : "masked").c_str());
+    ImGui::SameLine();
+    if (ImGui::SmallButton("Show all")) show_all_tokens(editor());
+    constexpr std::size_t most = 12;
+    for (std::size_t i = 0; i < std::min(hidden_.size(), most); ++i) {
+      const HiddenToken& hidden = hidden_[i];
+      const std::string text = with_known_glyphs(hidden.name);
+      const float width = ImGui::CalcTextSize(text.c_str()).x + 2 * ImGui::GetStyle().FramePadding.x;
+      if (i > 0) same_line_if_fits(width, 6);
+      ImGui::PushID(static_cast<int>(hidden.token));
+      if (ImGui::SmallButton(fmt::format("{}###show", text).c_str())) hide_tokens(editor(), hidden.token, 1, false);
+      if (ImGui::IsItemHovered()) {
+        ImGui::SetTooltip("Show it again");
+        editor().hover(hidden.token);
+      }
+      ImGui::PopID();
+    }
+    if (hidden_.size() > most)
+      ImGui::TextColored(theme::quiet, "%s", fmt::format("and {} more", hidden_.size() - most).c_str());
+    ImGui::PopFont();
+  }
+
   void draw_picture() {
     const float width = ImGui::GetContentRegionAvail().x;
+    draw_hidden();
     const float strip = ImGui::GetContentRegionAvail().y < 240 ? 36 : 48;
     const float line = ImGui::GetTextLineHeightWithSpacing();
     const float room = ImGui::GetContentRegionAvail().y - strip - 2 * line - 8;
@@ -149,28 +189,32 @@ private:
     }
   }
 
-  void draw_sentence() {
-    ImGui::PushFont(graphics().fonts().regular, theme::size_text);
-    const float width = ImGui::GetContentRegionAvail().x;
-    bool changed = ImGui::InputTextMultiline("##text", &typed_, {width, 96}, ImGuiInputTextFlags_WordWrap);
-    changed |= ImGui::Checkbox("Pair with a second sentence", &with_pair_);
-    if (with_pair_)
-      changed |= ImGui::InputTextMultiline("##pair", &pair_, {width, 56}, ImGuiInputTextFlags_WordWrap);
+  // How its tokens are shown everywhere.
+  void draw_display() {
+    TokenDisplay display = document().view.tokens;
+    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+    bool changed = ImGui::Checkbox("[CLS], [SEP]", &display.special);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Show the special tokens; they take part in the run either way");
+    same_line_if_fits(110);
+    changed |= ImGui::Checkbox("whole words", &display.whole_words);
+    if (ImGui::IsItemHovered())
+      ImGui::SetTooltip("Show the pieces of a word as one:\ncontributions and weights towards them are added up");
     ImGui::PopFont();
-    if (changed) last_typed_ = editor().clock();
-    if (last_typed_ >= 0) {
-      editor().shell.animate = true;
-      if (editor().clock() - last_typed_ >= typing_pause) {
-        last_typed_ = -1;
-        type_text(editor(), typed_, with_pair_ ? std::optional(pair_) : std::nullopt);
-      }
-    }
+    if (changed)
+      change_view(editor(), "Show tokens", [&](ViewOptions& view) { view.tokens = display; });
+  }
+
+  void draw_sentence() {
+    sentence_.draw(editor(), graphics());
+    const float width = ImGui::GetContentRegionAvail().x;
+    draw_display();
+    draw_hidden();
     small_text(graphics(), "Examples");
     for (const std::string& sentence : example_sentences()) {
       ImGui::PushFont(graphics().fonts().regular, theme::size_small);
       const std::string shown = fitted(sentence, width - 8);
       if (ImGui::Selectable(fmt::format("{}##{}", shown, sentence).c_str())) {
-        last_typed_ = -1;
+        sentence_.abandon();
         open_text(editor(), sentence);
       }
       ImGui::PopFont();
@@ -181,9 +225,8 @@ private:
   std::vector<Example> examples_;
   PictureTexture picture_;
   std::string picture_line_;
-  std::string typed_, pair_;
-  bool with_pair_ = false;
-  double last_typed_ = -1; // on the window's clock; below 0: nothing is waiting
+  SentenceEditor sentence_;
+  std::vector<HiddenToken> hidden_;
 };
 
 } // namespace

@@ -45,7 +45,10 @@ public:
     }
     const auto layers = static_cast<std::size_t>(document.scene().model->layers);
     thumbnails_.resize(layers);
-    const FocusOptions options{.normalise = Normalisation::max, .with_sign = document.view.with_sign};
+    const FocusOptions options{.normalise = Normalisation::max,
+                               .with_sign = document.view.with_sign,
+                               .tokens = document.view.tokens};
+    shown_.clear();
     for (std::size_t layer = 0; layer < layers; ++layer) {
       const FoundFocus found = find_focus(snapshot.shown(), static_cast<int>(layer));
       if (found.focus == nullptr) continue;
@@ -57,6 +60,7 @@ public:
       thumbnail.nothing = map.empty ? map.note : "";
       run_ = find_part(snapshot.shown(), found.run);
       scale_ = map.scale;
+      shown_ = map.shown;
     }
     if (!image) gather_rows();
     rows_visible_ = !image;
@@ -107,11 +111,8 @@ private:
       }
       panel.y_ticks.push_back(fmt::format("{}", layer));
     }
-    for (std::size_t token = 0;
-         run_ && token < std::min<std::size_t>(run_->tokens.size(), static_cast<std::size_t>(tokens));
-         ++token) {
-      panel.x_ticks.push_back(plain_piece(run_->tokens[token].text));
-    }
+    for (const ShownToken& token : shown_) panel.x_ticks.push_back(plain_piece(token.text));
+    panel.x_ticks.resize(static_cast<std::size_t>(tokens));
     if (tokens > 0) rows_.set(std::move(panel));
   }
 
@@ -120,12 +121,12 @@ private:
     const ImVec2 room = ImGui::GetContentRegionAvail();
     HeatMapView::Marks marks;
     marks.row = document().scene().layer;
-    if (editor().hovered_token()) marks.hovered_column = static_cast<int>(*editor().hovered_token());
+    marks.hovered_column = shown_index(shown_, editor().hovered_token());
     const auto input = rows_.draw("rows", graphics(), from, room, marks, brightness());
-    if (input.hovered) {
-      editor().hover(input.hovered->column);
-      text_tooltip(fmt::format("layer {}, {}\ncontribution {} of the largest", input.hovered->row,
-                               token_name(*run_, input.hovered->column),
+    if (input.hovered && static_cast<std::size_t>(input.hovered->column) < shown_.size()) {
+      const ShownToken& token = shown_[static_cast<std::size_t>(input.hovered->column)];
+      editor().hover(token.first, token.count);
+      text_tooltip(fmt::format("layer {}, “{}”\ncontribution {} of the largest", input.hovered->row, token.text,
                                number_text(rows_.value(input.hovered->row, input.hovered->column))));
     }
     if (input.clicked) select_layer(editor(), input.clicked->row);
@@ -188,6 +189,7 @@ private:
   HeatMapView rows_;
   bool rows_visible_ = false;
   std::shared_ptr<const RunResult> run_;
+  std::vector<ShownToken> shown_; // a sentence's columns
   Scale scale_;
   Figure figure_;
 };

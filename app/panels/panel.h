@@ -53,6 +53,9 @@ public:
   // Nothing but drawing and taking input, inside the panel's window.
   virtual void draw() = 0;
 
+  // Entries of the menu of its right mouse button, above those that every panel has.
+  virtual void draw_menu() {}
+
   virtual bool exports() const { return false; }
   // What is shown, as a figure to be written; nullopt if there is nothing to write.
   virtual std::optional<Figure> figure() const { return std::nullopt; }

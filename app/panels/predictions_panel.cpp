@@ -16,6 +16,7 @@ struct Row {
   std::string label;
   int index = 0;
   double a = 0, b = 0;
+  double whole = 0; // A's with nothing hidden
 };
 
 class PredictionsPanel final : public Panel {
@@ -25,6 +26,7 @@ public:
 
   void prepare(const Snapshot& snapshot) override {
     rows_.clear();
+    hidden_.clear();
     const RunResult* a = snapshot.results[0]->any();
     const RunResult* b = snapshot.document->view.shown == Shown::a ? nullptr : snapshot.results[1]->any();
     // While a new model's results arrive, B may still be of the one before, with other classes.
@@ -34,6 +36,8 @@ public:
     keep_ = a == nullptr ? nullptr : snapshot.results[0]->parts.back();
     keep_b_ = b == nullptr ? nullptr : snapshot.results[1]->parts.back();
     if (a == nullptr || (a->rows > 0) != (snapshot.document->kind == InputKind::image)) return;
+    if (a->whole) hidden_ = hidden_words(*a);
+    with_whole_ = a->whole.has_value() && !with_b_;
     constexpr std::size_t most = 6;
     for (std::size_t i = 0; i < std::min(most, a->predictions.size()); ++i) {
       const Prediction& prediction = a->predictions[i];
@@ -42,8 +46,10 @@ public:
         const auto same = std::ranges::find(b->predictions, prediction.index, &Prediction::index);
         if (same != b->predictions.end()) row.b = same->probability;
       }
+      if (with_whole_) row.whole = probability_of(a->whole->predictions, prediction.index);
       rows_.push_back(std::move(row));
     }
+    if (with_whole_ && !rows_.empty()) keep_whole_class(*a);
     if (b != nullptr && !b->predictions.empty() &&
         std::ranges::find(rows_, b->predictions.front().index, &Row::index) == rows_.end()) {
       const Prediction& first = b->predictions.front();
@@ -54,6 +60,11 @@ public:
   }
 
   void draw() override {
+    if (!hidden_.empty()) {
+      ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+      ellipsis_text(hidden_, ImGui::GetContentRegionAvail().x, theme::text);
+      ImGui::PopFont();
+    }
     if (rows_.empty()) {
       empty_notice(graphics(), no_classifier_ ? "This model has no classifier: its focus map is of the "
                                                 "mean-pooled embedding instead of a class."
@@ -62,13 +73,14 @@ public:
     }
     const float room = ImGui::GetContentRegionAvail().x;
     const float label_width = std::min(220.0f, room * 0.36f);
-    const float number_width = with_b_ ? 168 : 64;
+    const float number_width = with_b_ ? 168 : (with_whole_ ? 120 : 64);
+    const bool header = with_b_ || with_whole_;
     const float bar_width = std::max(40.0f, room - label_width - number_width - 16);
     const float height = std::clamp(
-        ImGui::GetContentRegionAvail().y / static_cast<float>(rows_.size() + (with_b_ ? 1 : 0)) - 2, 14.0f,
+        ImGui::GetContentRegionAvail().y / static_cast<float>(rows_.size() + (header ? 1 : 0)) - 2, 14.0f,
         24.0f);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, 2));
-    if (with_b_) draw_header(label_width + bar_width + number_width);
+    if (header) draw_header(label_width + bar_width + number_width);
     for (const Row& row : rows_) draw_row(row, label_width, bar_width, number_width, height);
     ImGui::PopStyleVar();
   }
@@ -81,10 +93,43 @@ public:
   }
 
 private:
+  static double probability_of(const std::vector<Prediction>& predictions, int index) {
+    const auto found = std::ranges::find(predictions, index, &Prediction::index);
+    return found == predictions.end() ? 0 : found->probability;
+  }
+
+  // What hiding has done, in a line.
+  static std::string hidden_words(const RunResult& run) {
+    const std::string count = fmt::format("{} {}", run.hidden_tokens.size(), run.rows > 0 ? "hidden" : "masked");
+    if (run.predictions.empty() || run.whole->predictions.empty())
+      return fmt::format("{}: cosine {:.3f} to the embedding with nothing {}", count, run.whole->similarity,
+                         run.rows > 0 ? "hidden" : "masked");
+    const Prediction& before = run.whole->predictions.front();
+    const Prediction& now = run.predictions.front();
+    if (before.index != now.index)
+      return fmt::format("{}: {} {:.1f} % became {} {:.1f} %", count, before.label, before.probability * 100,
+                         now.label, now.probability * 100);
+    return fmt::format("{}: {} {:.1f} → {:.1f} %", count, now.label, before.probability * 100,
+                       now.probability * 100);
+  }
+
+  // The class that was the first with nothing hidden stays in sight.
+  void keep_whole_class(const RunResult& run) {
+    if (run.whole->predictions.empty()) return;
+    const Prediction& before = run.whole->predictions.front();
+    if (std::ranges::find(rows_, before.index, &Row::index) != rows_.end()) return;
+    rows_.back() = {.label = before.label,
+                    .index = before.index,
+                    .a = probability_of(run.predictions, before.index),
+                    .b = 0,
+                    .whole = before.probability};
+  }
+
   void draw_header(float right) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
-    const std::string text = fmt::format("{:>5}  {:>5}    {:>5}", "A", "B", "B−A");
+    const std::string text = with_b_ ? fmt::format("{:>5}  {:>5}    {:>5}", "A", "B", "B−A")
+                                     : fmt::format("{:>5}    {:>6}", "now", "change");
     const float width = ImGui::CalcTextSize(text.c_str()).x;
     ImGui::GetWindowDrawList()->AddText({at.x + right - width, at.y}, theme::packed(theme::quiet),
                                         text.c_str());
@@ -112,11 +157,17 @@ private:
                           theme::packed(colour, brightness()), 2.0f);
     };
     bar(row.a, at.y + 2, theme::side_a);
+    if (with_whole_) { // where it was with nothing hidden
+      const float x = bar_x + bar_width * static_cast<float>(row.whole);
+      list->AddLine({x, at.y + 1}, {x, at.y + height - 1}, theme::packed(theme::accent, brightness()), 2.0f);
+    }
     if (with_b_) bar(row.b, at.y + 2 + half, theme::side_b);
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
     const std::string numbers =
         with_b_ ? fmt::format("{:5.1f}  {:5.1f} %  {:+5.1f}", row.a * 100, row.b * 100, (row.b - row.a) * 100)
-                : fmt::format("{:5.1f} %", row.a * 100);
+        : with_whole_
+            ? fmt::format("{:5.1f} %  {:+6.1f}", row.a * 100, (row.a - row.whole) * 100)
+            : fmt::format("{:5.1f} %", row.a * 100);
     const float numbers_width = ImGui::CalcTextSize(numbers.c_str()).x;
     list->AddText(
         {bar_x + bar_width + number_width - numbers_width, at.y + (height - ImGui::GetTextLineHeight()) / 2},
@@ -129,13 +180,16 @@ private:
     ImGui::PopID();
     if (ImGui::IsItemHovered()) {
       ImGui::SetTooltip("%s\nA %.2f %%%s\nclick: focus map of this class", row.label.c_str(), row.a * 100,
-                        with_b_ ? fmt::format("   B {:.2f} %", row.b * 100).c_str() : "");
+                        with_b_       ? fmt::format("   B {:.2f} %", row.b * 100).c_str()
+                        : with_whole_ ? fmt::format("   with nothing hidden {:.2f} %", row.whole * 100).c_str()
+                                      : "");
     }
   }
 
   std::vector<Row> rows_;
   std::shared_ptr<const RunResult> keep_, keep_b_;
-  bool with_b_ = false, no_classifier_ = false;
+  std::string hidden_; // what hiding tokens has done; empty if none is hidden
+  bool with_b_ = false, with_whole_ = false, no_classifier_ = false;
 };
 
 } // namespace

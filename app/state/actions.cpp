@@ -93,6 +93,36 @@ void add_edit_actions(Table& table) {
       [](Editor& editor) { select_query(editor, std::nullopt); }, with_model);
 }
 
+// What the pointer is on, else the query.
+struct ChosenTokens {
+  std::int64_t first = 0, count = 1;
+};
+std::optional<ChosenTokens> chosen_tokens(const Editor& editor) {
+  if (editor.hovered_token()) return ChosenTokens{*editor.hovered_token(), editor.hovered_count()};
+  const Scene& scene = editor.document().scene();
+  if (!scene.default_query && scene.query) return ChosenTokens{*scene.query, 1};
+  return std::nullopt;
+}
+
+void add_token_actions(Table& table) {
+  add(
+      table, "edit.hide_token", "Hide or show a patch, mask a token", "Edit", "H",
+      [](Editor& editor) {
+        const ChosenTokens chosen = *chosen_tokens(editor);
+        hide_tokens(editor, chosen.first, chosen.count, !is_hidden(editor.document(), chosen.first));
+      },
+      [](const Editor& editor) {
+        const auto chosen = chosen_tokens(editor);
+        if (!chosen) return Availability{false, "point at a patch or a token, or make it the query"};
+        const std::string reason = why_not_hidden(editor.document(), chosen->first);
+        return Availability{reason.empty(), reason};
+      });
+  add(table, "edit.show_all_tokens", "Show all that is hidden", "Edit", "Shift+H", show_all_tokens,
+      [](const Editor& editor) {
+        return Availability{!editor.document().scene().hidden_tokens.empty(), "nothing is hidden"};
+      });
+}
+
 void step_head(Editor& editor, int by) {
   const Scene& scene = editor.document().scene();
   select_head(editor, {.head = scene.head.head.value_or(0) + by, .fusion = HeadFusion::mean});
@@ -133,6 +163,13 @@ void add_view_actions(Table& table, const std::vector<PanelName>& panels) {
         change_view(editor, "Teacher-forced",
                     [](ViewOptions& view) { view.teacher_forced = !view.teacher_forced; });
       });
+  add(table, "view.special_tokens", "Special tokens", "View/Tokens", "", [](Editor& editor) {
+    change_view(editor, "Special tokens", [](ViewOptions& view) { view.tokens.special = !view.tokens.special; });
+  });
+  add(table, "view.whole_words", "Whole words", "View/Tokens", "", [](Editor& editor) {
+    change_view(editor, "Whole words",
+                [](ViewOptions& view) { view.tokens.whole_words = !view.tokens.whole_words; });
+  });
   add(table, "view.side_a", "Show A", "View/Compare", "A", [](Editor& editor) {
     change_view(editor, "Show A", [](ViewOptions& view) { view.shown = Shown::a; });
   });
@@ -201,6 +238,7 @@ std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Set
   Table table;
   add_file_actions(table, panels);
   add_edit_actions(table);
+  add_token_actions(table);
   add_view_actions(table, panels);
   add_window_actions(table, panels, settings);
   add_run_actions(table);

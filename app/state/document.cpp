@@ -20,7 +20,7 @@ bool same_input(const RunInput& left, const RunInput& right) {
 bool Scene::operator==(const Scene& other) const {
   const bool inputs =
       input.has_value() == other.input.has_value() && (!input || same_input(*input, *other.input));
-  return inputs && model_folder == other.model_folder && adapters == other.adapters &&
+  return inputs && hidden_tokens == other.hidden_tokens && model_folder == other.model_folder && adapters == other.adapters &&
          schedules == other.schedules && layer == other.layer && head == other.head &&
          default_query == other.default_query && query == other.query && target == other.target &&
          comparison == other.comparison;
@@ -52,6 +52,7 @@ void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info) {
   if (scene.head.head && *scene.head.head >= info.heads) scene.head.head = 0;
   scene.model = std::make_shared<const ModelInfo>(std::move(info));
   scene.target = {};
+  scene.hidden_tokens.clear(); // another model cuts the input into other tokens
   scene.default_query = true;
   scene.query.reset();
 }

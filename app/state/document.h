@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/views/focus_view.h"
+#include "app/views/shown_tokens.h"
 #include "app/views/weights_view.h"
 #include "engine/runtime/run.h"
 
@@ -25,6 +26,7 @@ enum class Shown { a, b, difference };
 // their own, so that going from one to the other and back loses nothing.
 struct Scene {
   std::optional<RunInput> input;
+  std::vector<std::int64_t> hidden_tokens; // of `input`, ascending: patches painted over, word pieces masked
   std::filesystem::path model_folder;
   std::shared_ptr<const ModelInfo> model; // null as long as no model could be read
   AdapterChoice adapters;
@@ -49,6 +51,7 @@ struct ViewOptions {
   bool logarithmic = false;    // weights
   bool shared_scale = true;    // weights
   bool teacher_forced = false; // weights, entropy, KL: q and k of the run with softmax in every layer
+  TokenDisplay tokens;         // a sentence's, wherever they are shown
 
   bool operator==(const ViewOptions&) const = default;
 };

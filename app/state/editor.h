@@ -69,8 +69,15 @@ public:
   // Hovering is a view's state, not the document's: it is shown everywhere and undone nowhere.
   // What one panel reports in a frame, all panels show in the next.
   std::optional<std::int64_t> hovered_token() const { return hovered_token_; }
-  void hover(std::int64_t token) { next_hovered_token_ = token; }
-  void next_frame() { hovered_token_ = std::exchange(next_hovered_token_, std::nullopt); }
+  std::int64_t hovered_count() const { return hovered_count_; } // from that token on: the pieces of a word
+  void hover(std::int64_t token, std::int64_t count = 1) {
+    next_hovered_token_ = token;
+    next_hovered_count_ = count;
+  }
+  void next_frame() {
+    hovered_token_ = std::exchange(next_hovered_token_, std::nullopt);
+    hovered_count_ = next_hovered_count_;
+  }
 
   Shell shell;
 
@@ -90,6 +97,7 @@ private:
   std::vector<Message> messages_;
   double clock_ = 0;
   std::optional<std::int64_t> hovered_token_, next_hovered_token_;
+  std::int64_t hovered_count_ = 1, next_hovered_count_ = 1;
 };
 
 } // namespace hydrascope::app

@@ -7,27 +7,35 @@
 
 namespace hydrascope::app {
 
-void open_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair) {
-  editor.change("Open text", [&](Document& document) {
-    document.kind = InputKind::text;
-    Scene& scene = document.scene();
-    scene.input = TextInput{text, pair};
-    scene.default_query = true;
-    scene.query.reset();
+namespace {
+
+// What was chosen for the tokens of one input means nothing for those of another.
+void put_input(Document& document, RunInput input) {
+  document.kind = std::holds_alternative<ImageInput>(input) ? InputKind::image : InputKind::text;
+  Scene& scene = document.scene();
+  scene.input = std::move(input);
+  scene.hidden_tokens.clear();
+  scene.default_query = true;
+  scene.query.reset();
+}
+
+} // namespace
+
+void open_image(Editor& editor, ImageInput image) {
+  editor.change("Open " + image.name, [&](Document& document) {
+    put_input(document, std::move(image));
+    document.scene().target = {};
   });
 }
 
-void type_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair) {
+void open_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair) {
+  editor.change("Open text", [&](Document& document) { put_input(document, TextInput{text, pair}); });
+}
+
+void type_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair, int burst) {
   editor.change(
-      "Type text",
-      [&](Document& document) {
-        document.kind = InputKind::text;
-        Scene& scene = document.scene();
-        scene.input = TextInput{text, pair};
-        scene.default_query = true;
-        scene.query.reset();
-      },
-      "type");
+      "Type text", [&](Document& document) { put_input(document, TextInput{text, pair}); },
+      fmt::format("type {}", burst));
 }
 
 void show_kind(Editor& editor, InputKind kind) {
@@ -109,6 +117,37 @@ void select_default_query(Editor& editor) {
     document.scene().default_query = true;
     document.scene().query.reset();
   });
+}
+
+std::string why_not_hidden(const Document& document, std::int64_t token) {
+  const Scene& scene = document.scene();
+  if (!scene.model || !scene.input) return "nothing is open";
+  const bool image = document.kind == InputKind::image;
+  if (token < (image ? scene.model->prefix_tokens : 1))
+    return image ? "only patches can be hidden" : "the result is read from [CLS]";
+  return "";
+}
+
+bool is_hidden(const Document& document, std::int64_t token) {
+  return std::ranges::binary_search(document.scene().hidden_tokens, token);
+}
+
+void hide_tokens(Editor& editor, std::int64_t first, std::int64_t count, bool hidden) {
+  const bool image = editor.document().kind == InputKind::image;
+  const std::string label = std::string(hidden ? "Hide" : "Show") + (image ? " patch" : " token");
+  editor.change(label, [&](Document& document) {
+    std::vector<std::int64_t>& tokens = document.scene().hidden_tokens;
+    for (std::int64_t token = first; token < first + count; ++token) {
+      const auto at = std::ranges::lower_bound(tokens, token);
+      const bool there = at != tokens.end() && *at == token;
+      if (there && !hidden) tokens.erase(at);
+      if (!there && hidden && why_not_hidden(document, token).empty()) tokens.insert(at, token);
+    }
+  });
+}
+
+void show_all_tokens(Editor& editor) {
+  editor.change("Show all tokens", [](Document& document) { document.scene().hidden_tokens.clear(); });
 }
 
 void select_target(Editor& editor, const Target& target) {

@@ -13,9 +13,11 @@ namespace hydrascope::app {
 // A file or folder of any kind the window takes: picture, text file, model folder. What cannot be opened is
 // reported as a message, and what was open stays. Returns whether it was opened.
 bool open_path(Editor& editor, const std::filesystem::path& path);
+void open_image(Editor& editor, ImageInput image);
 void open_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair = {});
-// While a sentence is being typed: one undo step for the whole stretch.
-void type_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair);
+// While a sentence is being typed: the changes of one `burst`, a number that grows with every new one, are one undo
+// step.
+void type_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair, int burst);
 bool open_model(Editor& editor, const std::string& name_or_folder);
 void show_kind(Editor& editor, InputKind kind);
 
@@ -31,6 +33,13 @@ void select_head(Editor& editor, const HeadChoice& head);
 void select_cell(Editor& editor, int layer, int head);                // a layer and head at once
 void select_query(Editor& editor, std::optional<std::int64_t> token); // nullopt = all queries
 void select_default_query(Editor& editor);
+// Hiding a token of the input: a patch is painted over, a word piece masked. Nothing happens to one that cannot be
+// hidden, which `why_not_hidden` says in words ("" = it can be).
+std::string why_not_hidden(const Document& document, std::int64_t token);
+void hide_tokens(Editor& editor, std::int64_t first, std::int64_t count, bool hidden);
+bool is_hidden(const Document& document, std::int64_t token);
+void show_all_tokens(Editor& editor);
+
 void select_target(Editor& editor, const Target& target);
 void compare_kernel(Editor& editor, int position, const std::optional<KernelSpec>& kernel);
 void show_panel(Editor& editor, const std::string& id, const std::string& title, bool open);

@@ -16,15 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 void show_image(Editor& editor, const fs::path& path) {
-  const auto image = std::make_shared<const Image>(load_image(path));
-  editor.change("Open " + path.filename().string(), [&](Document& document) {
-    document.kind = InputKind::image;
-    Scene& scene = document.scene();
-    scene.input = ImageInput{image, path.filename().string(), path};
-    scene.default_query = true;
-    scene.query.reset();
-    scene.target = {};
-  });
+  open_image(editor, {std::make_shared<const Image>(load_image(path)), path.filename().string(), path});
 }
 
 bool is_text(const std::string& bytes) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/plain/error.h"
 
@@ -108,6 +109,7 @@ std::string request_key(const Document& document, Side side) {
   const Scene& scene = document.scene();
   std::string key =
       fmt::format("{}\n{}\n", scene.model_folder.string(), scene.input ? input_key(*scene.input) : "");
+  key += fmt::format("without {}\n", fmt::join(scene.hidden_tokens, ","));
   key += scene.adapters.automatic ? "automatic" : "explicit";
   for (const auto& file : scene.adapters.files) key += "\n" + file.string();
   for (const KernelSpec& kernel : scene.schedules[static_cast<std::size_t>(side)].layers)
@@ -129,6 +131,7 @@ RunRequest make_run_request(const Document& document, Side side, const Asks& ask
   request.model_folder = scene.model_folder;
   request.adapters = scene.adapters;
   request.input = *scene.input;
+  request.hidden_tokens = scene.hidden_tokens;
   request.schedule = schedule_text(scene.schedules[static_cast<std::size_t>(side)]);
   request.target = scene.target;
   request.default_query = scene.default_query;

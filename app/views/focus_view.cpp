@@ -1,6 +1,7 @@
 #include "app/views/focus_view.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -133,13 +134,17 @@ OverlayPanel overlay_panel(const FocusItem& item, const ImageInput& image, Focus
 TokensPanel tokens_panel(const FocusItem& item, FocusMap map) {
   TokensPanel panel;
   panel.title = item_title(item);
-  for (const auto& token : item.run->tokens) panel.tokens.push_back(token.text);
+  for (const ShownToken& token : map.shown) panel.tokens.push_back(token.text);
   panel.values.assign(map.values.values.begin(), map.values.values.end());
   if (panel.values.empty())
     panel.values.assign(panel.tokens.size(), std::numeric_limits<double>::quiet_NaN());
   panel.scale = std::move(map.scale);
   panel.note = std::move(map.note);
-  if (item.run->query) panel.query = static_cast<int>(*item.run->query);
+  panel.query = shown_index(map.shown, item.run->query);
+  for (std::size_t index = 0; index < map.shown.size(); ++index) {
+    if (any_of_them(map.shown[index], item.run->hidden_tokens))
+      panel.values[index] = std::numeric_limits<double>::quiet_NaN(); // it took no part
+  }
   return panel;
 }
 
@@ -176,9 +181,14 @@ FocusMap focus_map(const RunResult& run, const FocusResult& focus, const FocusOp
   const bool image = run.rows > 0;
   const auto first = std::min(contributions.size(), image ? static_cast<std::size_t>(run.prefix_tokens) : 0);
   std::vector<double> drawn;
-  for (auto index = first; index < contributions.size(); ++index) {
-    const auto value = static_cast<double>(contributions[index]);
-    drawn.push_back(options.with_sign ? value : std::max(0.0, value));
+  if (image) {
+    drawn.assign(contributions.begin() + static_cast<std::ptrdiff_t>(first), contributions.end());
+  } else {
+    map.shown = shown_tokens(run, options.tokens);
+    drawn = shown_sums(map.shown, contributions);
+  }
+  if (!options.with_sign) {
+    for (double& value : drawn) value = std::max(0.0, value);
   }
   const bool something = std::any_of(drawn.begin(), drawn.end(), [](double value) { return value != 0; });
   map.empty = focus.zero_gradient || !something;
@@ -194,6 +204,41 @@ FocusMap focus_map(const RunResult& run, const FocusResult& focus, const FocusOp
   map.scale = focus_scale(map.values, options);
   map.note = note_of(run, focus, map);
   return map;
+}
+
+PaintedPicture::PaintedPicture(const ImageInput& image, const RunResult& run)
+    : original_(image.image),
+      painted_(image),
+      hidden_(run.hidden_tokens),
+      rows_(run.rows),
+      columns_(run.columns) {
+  if (hidden_.empty() || !original_ || rows_ < 1 || columns_ < 1) return;
+  Image copy = *original_;
+  // ImageNet's mean; a model that was normalised by another one saw a grey close to it.
+  constexpr std::array<std::uint8_t, 3> mean = {124, 116, 104};
+  const auto pixel = [](double position, int limit) { return std::clamp(static_cast<int>(std::lround(position)), 0, limit); };
+  for (const std::int64_t token : hidden_) {
+    const auto patch = static_cast<int>(token) - run.prefix_tokens;
+    const double height = run.crop_height / rows_, width = run.crop_width / columns_;
+    const int row = patch / columns_, column = patch % columns_;
+    const int top = pixel(run.crop_y + row * height, copy.height);
+    const int bottom = pixel(run.crop_y + (row + 1) * height, copy.height);
+    const int left = pixel(run.crop_x + column * width, copy.width);
+    const int right = pixel(run.crop_x + (column + 1) * width, copy.width);
+    for (int y = top; y < bottom; ++y) {
+      for (int x = left; x < right; ++x) {
+        const auto at = (static_cast<std::size_t>(y) * static_cast<std::size_t>(copy.width) +
+                         static_cast<std::size_t>(x)) * 3;
+        std::ranges::copy(mean, copy.rgb.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+    }
+  }
+  painted_.image = std::make_shared<const Image>(std::move(copy));
+}
+
+bool PaintedPicture::shows(const ImageInput& image, const RunResult& run) const {
+  return original_ != nullptr && image.image == original_ && image.name == painted_.name &&
+         run.hidden_tokens == hidden_ && run.rows == rows_ && run.columns == columns_;
 }
 
 const FocusResult* find_focus(const RunResult& run, int layer) {

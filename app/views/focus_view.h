@@ -1,12 +1,14 @@
 // Focus maps as they are drawn, in the window and in exported figures alike. Plain header.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "app/views/shown_tokens.h"
 #include "engine/figures/figure.h"
 #include "engine/runtime/run.h"
 
@@ -24,11 +26,13 @@ struct FocusOptions {
   float opacity = 0.6f;   // of the map over the photograph
   bool smooth = false;    // bilinear instead of crisp cells
   bool photograph = true; // figures: the bare photograph as first panel
+  TokenDisplay tokens;    // text
 };
 
 // One layer's map, ready to draw.
 struct FocusMap {
-  Array values; // images: (rows, columns) of patches; text: (1, tokens). Empty if there is nothing to draw
+  Array values; // images: (rows, columns) of patches; text: (1, shown tokens). Empty if there is nothing to draw
+  std::vector<ShownToken> shown; // text
   Scale scale;
   std::vector<double>
       prefix;         // images: the prefix tokens' own contributions on the same scale (class token first)
@@ -37,6 +41,22 @@ struct FocusMap {
   std::string note;   // to be shown beside the map: "class token itself 0.31; 84 % of the target's …"
 };
 FocusMap focus_map(const RunResult& run, const FocusResult& focus, const FocusOptions& options = {});
+
+// The photograph as the model was shown it: hidden patches painted over.
+class PaintedPicture {
+public:
+  PaintedPicture() = default;
+  PaintedPicture(const ImageInput& image, const RunResult& run);
+  const ImageInput& picture() const { return painted_; }
+  // Whether this is what it would be made of again.
+  bool shows(const ImageInput& image, const RunResult& run) const;
+
+private:
+  std::shared_ptr<const Image> original_;
+  ImageInput painted_;
+  std::vector<std::int64_t> hidden_;
+  int rows_ = 0, columns_ = 0;
+};
 
 // The focus result of a layer, or null if the run was not asked for it.
 const FocusResult* find_focus(const RunResult& run, int layer);

@@ -345,6 +345,7 @@ void Application::draw_panel(Panel& panel) {
   }
   panel.draw();
   if (panel.exports() && ImGui::BeginPopupContextWindow("export", ImGuiPopupFlags_MouseButtonRight)) {
+    panel.draw_menu();
     const bool something = panel.figure().has_value();
     if (ImGui::MenuItem("Export figure (PNG, SVG, PDF)…", nullptr, false, something)) {
       editor_->shell.panel_to_export = panel.id();
