@@ -64,7 +64,7 @@ hydrascope_sources(_app_sources app)
 list(REMOVE_ITEM _app_sources "${CMAKE_SOURCE_DIR}/app/main.cpp")
 hydrascope_library(hydrascope_app ${_app_sources})
 hydrascope_link(hydrascope_app PUBLIC hydrascope_engine hydrascope_gui_headers CLI11::CLI11 PkgConfig::egl Threads::Threads)
-hydrascope_link(hydrascope_app PRIVATE stb)
+hydrascope_link(hydrascope_app PRIVATE stb PkgConfig::xcb)
 
 if(EXISTS "${CMAKE_SOURCE_DIR}/app/main.cpp")
   add_executable(hydrascope app/main.cpp)

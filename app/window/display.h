@@ -35,6 +35,8 @@ public:
   virtual void resize(int width, int height) = 0; // a window may refuse
   virtual float content_scale() const = 0;        // pixels a point, as the monitor's settings have it
   virtual std::string description() const = 0;
+  // Why pictures can be neither copied nor pasted here; empty if they can.
+  virtual std::string picture_clipboard_obstacle() const = 0;
 };
 
 // A GLFW window on the display that DISPLAY names. Throws Error if there is none or it has no OpenGL 3.3.

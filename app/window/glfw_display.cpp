@@ -125,6 +125,10 @@ public:
   std::string description() const override {
     return std::string("window, ") + reinterpret_cast<const char*>(glGetString(GL_RENDERER));
   }
+  std::string picture_clipboard_obstacle() const override {
+    if (glfwGetPlatform() == GLFW_PLATFORM_X11) return {};
+    return "pictures go through X11's clipboard, and this window is not one of X11 (start with XDG_SESSION_TYPE=x11)";
+  }
 
 private:
   static GlfwDisplay& of(GLFWwindow* window) {

@@ -102,6 +102,9 @@ struct FigureStyle {
 void write_figure(const Figure& figure, const std::filesystem::path& file, const FigureStyle& style = {},
                   const std::stop_token& stop = {});
 
+// The figure as the bytes of a PNG file, as write_figure would write it.
+std::string figure_png(const Figure& figure, const FigureStyle& style = {});
+
 // The endings that write_figure knows, and its check of a name before any work is done. Throws UsageError.
 const std::vector<std::string>& figure_endings();
 void check_figure_ending(const std::filesystem::path& file);

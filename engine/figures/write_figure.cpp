@@ -67,6 +67,10 @@ const std::vector<std::string>& figure_endings() {
   return endings;
 }
 
+std::string figure_png(const Figure& figure, const FigureStyle& style) {
+  return picture_bytes(figure, ".png", style);
+}
+
 void write_figure(const Figure& figure, const std::filesystem::path& file, const FigureStyle& style,
                   const std::stop_token& stop) {
   check_figure_ending(file);

@@ -1,0 +1,12 @@
+// Pictures as the bytes of PNG files.
+#pragma once
+
+#include <string>
+
+#include "engine/plain/image.h"
+
+namespace hydrascope::app {
+
+std::string png_of(const Image& image);
+
+} // namespace hydrascope::app
