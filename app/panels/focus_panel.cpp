@@ -293,14 +293,15 @@ private:
       const bool image = document().kind == InputKind::image;
       const bool hidden = is_hidden(document(), menu_token_->first);
       const std::string reason = why_not_hidden(document(), menu_token_->first);
-      const std::string label = fmt::format("{} {}###hide", hidden ? "Show" : (image ? "Hide patch" : "Mask token"),
-                                            name_of(*menu_token_));
+      const std::string label = fmt::format(
+          "{} {}###hide", hidden ? "Show" : (image ? "Hide patch" : "Mask token"), name_of(*menu_token_));
       if (ImGui::MenuItem(label.c_str(), "H", false, reason.empty()))
         hide_tokens(editor(), menu_token_->first, menu_token_->count, !hidden);
       if (!reason.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
         ImGui::SetTooltip("%s", reason.c_str());
     }
-    if (ImGui::MenuItem("Show all that is hidden", "Shift+H", false, !document().scene().hidden_tokens.empty()))
+    if (ImGui::MenuItem("Show all that is hidden", "Shift+H", false,
+                        !document().scene().hidden_tokens.empty()))
       show_all_tokens(editor());
     ImGui::Separator();
   }

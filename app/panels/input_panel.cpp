@@ -1,12 +1,12 @@
 // What goes into the model: a picture or a sentence, its examples, and how to open one's own.
-#include <chrono>
-#include <cmath>
-#include <future>
+#include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 #include <imgui.h>
 
 #include "app/panels/panels.h"
+#include "app/panels/picture_strip.h"
 #include "app/panels/sentence_editor.h"
 #include "app/panels/token_names.h"
 #include "app/state/actions.h"
@@ -17,49 +17,10 @@ namespace hydrascope::app {
 
 namespace {
 
-std::size_t rgb_index(const Image& image, int x, int y, int channel) {
-  const auto row = static_cast<std::size_t>(y) * static_cast<std::size_t>(image.width);
-  return (row + static_cast<std::size_t>(x)) * 3 + static_cast<std::size_t>(channel);
-}
-
-// A thumbnail is the photograph's centre square, made small by averaging.
-std::shared_ptr<const Image> thumbnail(const std::filesystem::path& path, int side) {
-  const Image whole = load_image(path);
-  const int crop = std::min(whole.width, whole.height);
-  const int left = (whole.width - crop) / 2, top = (whole.height - crop) / 2;
-  Image small{side, side,
-              std::vector<std::uint8_t>(static_cast<std::size_t>(side) * static_cast<std::size_t>(side) * 3)};
-  for (int y = 0; y < side; ++y) {
-    for (int x = 0; x < side; ++x) {
-      const int x0 = left + x * crop / side, x1 = std::max(x0 + 1, left + (x + 1) * crop / side);
-      const int y0 = top + y * crop / side, y1 = std::max(y0 + 1, top + (y + 1) * crop / side);
-      for (int channel = 0; channel < 3; ++channel) {
-        int sum = 0;
-        for (int row = y0; row < y1; ++row) {
-          for (int column = x0; column < x1; ++column) {
-            sum += whole.rgb[rgb_index(whole, column, row, channel)];
-          }
-        }
-        small.rgb[rgb_index(small, x, y, channel)] = static_cast<std::uint8_t>(sum / ((x1 - x0) * (y1 - y0)));
-      }
-    }
-  }
-  return std::make_shared<const Image>(std::move(small));
-}
-
-struct Example {
-  std::filesystem::path path;
-  std::future<std::shared_ptr<const Image>> coming;
-  PictureTexture picture;
-};
-
 class InputPanel final : public Panel {
 public:
-  explicit InputPanel(PanelServices services) : Panel("input", "Input", services) {
-    for (const auto& path : example_pictures()) {
-      examples_.push_back({path, std::async(std::launch::async, thumbnail, path, 96), {}});
-    }
-  }
+  explicit InputPanel(PanelServices services)
+      : Panel("input", "Input", services), strip_(*services.editor, *services.graphics) {}
   bool shows_results() const override { return false; }
 
   void prepare(const Snapshot& snapshot) override {
@@ -122,7 +83,8 @@ private:
       const float width = ImGui::CalcTextSize(text.c_str()).x + 2 * ImGui::GetStyle().FramePadding.x;
       if (i > 0) same_line_if_fits(width, 6);
       ImGui::PushID(static_cast<int>(hidden.token));
-      if (ImGui::SmallButton(fmt::format("{}###show", text).c_str())) hide_tokens(editor(), hidden.token, 1, false);
+      if (ImGui::SmallButton(fmt::format("{}###show", text).c_str()))
+        hide_tokens(editor(), hidden.token, 1, false);
       if (ImGui::IsItemHovered()) {
         ImGui::SetTooltip("Show it again");
         editor().hover(hidden.token);
@@ -137,9 +99,8 @@ private:
   void draw_picture() {
     const float width = ImGui::GetContentRegionAvail().x;
     draw_hidden();
-    const float strip = ImGui::GetContentRegionAvail().y < 240 ? 36 : 48;
     const float line = ImGui::GetTextLineHeightWithSpacing();
-    const float room = ImGui::GetContentRegionAvail().y - strip - 2 * line - 8;
+    const float room = ImGui::GetContentRegionAvail().y - strip_.height() - line - 8;
     if (const Image* image = picture_.image(); image != nullptr && room > 40) {
       const float scale =
           std::min(width / static_cast<float>(image->width), room / static_cast<float>(image->height));
@@ -148,45 +109,16 @@ private:
       picture_.draw(ImGui::GetWindowDrawList(), at, {at.x + size.x, at.y + size.y});
       ImGui::Dummy(size);
     } else if (image == nullptr) {
-      wrapped_small_text(graphics(), "Drop a picture here, press Open, or click an example.");
+      wrapped_small_text(graphics(),
+                         "Drop a picture or a folder of them here, paste one (Ctrl+V), press Open, or click "
+                         "an example.");
     }
     if (!picture_line_.empty()) {
       ImGui::PushFont(graphics().fonts().regular, theme::size_small);
       ellipsis_text(picture_line_, width, theme::quiet);
       ImGui::PopFont();
     }
-    draw_examples(strip);
-  }
-
-  void draw_examples(float side) {
-    if (examples_.empty()) return;
-    small_text(graphics(), "Examples");
-    ImDrawList* list = ImGui::GetWindowDrawList();
-    for (std::size_t i = 0; i < examples_.size(); ++i) {
-      Example& example = examples_[i];
-      if (example.coming.valid()) {
-        editor().shell.animate = true;
-        if (example.coming.wait_for(std::chrono::seconds(0)) == std::future_status::ready) take(example);
-      }
-      if (i > 0) ImGui::SameLine(0, 6);
-      const ImVec2 at = ImGui::GetCursorScreenPos();
-      const std::string name = example.path.stem().string();
-      if (ImGui::InvisibleButton(name.c_str(), {side, side})) open_path(editor(), example.path);
-      const bool hovered = ImGui::IsItemHovered();
-      example.picture.draw(list, at, {at.x + side, at.y + side}, hovered ? 1.0f : 0.8f);
-      if (hovered) {
-        list->AddRect(at, {at.x + side, at.y + side}, theme::packed(theme::accent), 2.0f);
-        ImGui::SetTooltip("%s", name.c_str());
-      }
-    }
-  }
-
-  void take(Example& example) {
-    try {
-      example.picture.set(example.coming.get());
-    } catch (const std::exception& error) {
-      editor().say(Severity::error, error.what());
-    }
+    strip_.draw();
   }
 
   // How its tokens are shown everywhere.
@@ -194,14 +126,15 @@ private:
     TokenDisplay display = document().view.tokens;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
     bool changed = ImGui::Checkbox("[CLS], [SEP]", &display.special);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Show the special tokens; they take part in the run either way");
+    if (ImGui::IsItemHovered())
+      ImGui::SetTooltip("Show the special tokens; they take part in the run either way");
     same_line_if_fits(110);
     changed |= ImGui::Checkbox("whole words", &display.whole_words);
     if (ImGui::IsItemHovered())
-      ImGui::SetTooltip("Show the pieces of a word as one:\ncontributions and weights towards them are added up");
+      ImGui::SetTooltip(
+          "Show the pieces of a word as one:\ncontributions and weights towards them are added up");
     ImGui::PopFont();
-    if (changed)
-      change_view(editor(), "Show tokens", [&](ViewOptions& view) { view.tokens = display; });
+    if (changed) change_view(editor(), "Show tokens", [&](ViewOptions& view) { view.tokens = display; });
   }
 
   void draw_sentence() {
@@ -222,7 +155,7 @@ private:
     }
   }
 
-  std::vector<Example> examples_;
+  PictureStrip strip_;
   PictureTexture picture_;
   std::string picture_line_;
   SentenceEditor sentence_;

@@ -76,9 +76,9 @@ public:
     const float number_width = with_b_ ? 168 : (with_whole_ ? 120 : 64);
     const bool header = with_b_ || with_whole_;
     const float bar_width = std::max(40.0f, room - label_width - number_width - 16);
-    const float height = std::clamp(
-        ImGui::GetContentRegionAvail().y / static_cast<float>(rows_.size() + (header ? 1 : 0)) - 2, 14.0f,
-        24.0f);
+    const float height =
+        std::clamp(ImGui::GetContentRegionAvail().y / static_cast<float>(rows_.size() + (header ? 1 : 0)) - 2,
+                   14.0f, 24.0f);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, 2));
     if (header) draw_header(label_width + bar_width + number_width);
     for (const Row& row : rows_) draw_row(row, label_width, bar_width, number_width, height);
@@ -100,7 +100,8 @@ private:
 
   // What hiding has done, in a line.
   static std::string hidden_words(const RunResult& run) {
-    const std::string count = fmt::format("{} {}", run.hidden_tokens.size(), run.rows > 0 ? "hidden" : "masked");
+    const std::string count =
+        fmt::format("{} {}", run.hidden_tokens.size(), run.rows > 0 ? "hidden" : "masked");
     if (run.predictions.empty() || run.whole->predictions.empty())
       return fmt::format("{}: cosine {:.3f} to the embedding with nothing {}", count, run.whole->similarity,
                          run.rows > 0 ? "hidden" : "masked");
@@ -165,9 +166,8 @@ private:
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
     const std::string numbers =
         with_b_ ? fmt::format("{:5.1f}  {:5.1f} %  {:+5.1f}", row.a * 100, row.b * 100, (row.b - row.a) * 100)
-        : with_whole_
-            ? fmt::format("{:5.1f} %  {:+6.1f}", row.a * 100, (row.a - row.whole) * 100)
-            : fmt::format("{:5.1f} %", row.a * 100);
+        : with_whole_ ? fmt::format("{:5.1f} %  {:+6.1f}", row.a * 100, (row.a - row.whole) * 100)
+                      : fmt::format("{:5.1f} %", row.a * 100);
     const float numbers_width = ImGui::CalcTextSize(numbers.c_str()).x;
     list->AddText(
         {bar_x + bar_width + number_width - numbers_width, at.y + (height - ImGui::GetTextLineHeight()) / 2},
@@ -180,9 +180,10 @@ private:
     ImGui::PopID();
     if (ImGui::IsItemHovered()) {
       ImGui::SetTooltip("%s\nA %.2f %%%s\nclick: focus map of this class", row.label.c_str(), row.a * 100,
-                        with_b_       ? fmt::format("   B {:.2f} %", row.b * 100).c_str()
-                        : with_whole_ ? fmt::format("   with nothing hidden {:.2f} %", row.whole * 100).c_str()
-                                      : "");
+                        with_b_ ? fmt::format("   B {:.2f} %", row.b * 100).c_str()
+                        : with_whole_
+                            ? fmt::format("   with nothing hidden {:.2f} %", row.whole * 100).c_str()
+                            : "");
     }
   }
 

@@ -8,8 +8,9 @@
 
 namespace hydrascope::app {
 
-// The model runs while one types: a short pause after a key takes the text into the document, and what was being
-// computed for the text before is dropped. Keys that follow each other closely are one burst and one undo step.
+// The model runs while one types: a short pause after a key takes the text into the document, and what was
+// being computed for the text before is dropped. Keys that follow each other closely are one burst and one
+// undo step.
 class SentenceEditor {
 public:
   // Takes the document's text, unless what is being typed is ahead of it.
@@ -23,7 +24,7 @@ public:
 private:
   std::string text_, pair_;
   bool with_pair_ = false;
-  bool waiting_ = false; // for the pause
+  bool waiting_ = false;                  // for the pause
   double last_key_ = 0, last_commit_ = 0; // on the window's clock
   int burst_ = 0;
 };

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "app/state/edits.h"
+#include "app/state/input_actions.h"
 #include "app/state/window_actions.h"
 #include "engine/plain/paths.h"
 
@@ -30,11 +31,13 @@ void add(Table& table, std::string id, std::string label, std::string menu, std:
                    std::move(run)});
 }
 
-void add_file_actions(Table& table, const std::vector<PanelName>& panels) {
+void add_file_actions(Table& table, const std::vector<PanelName>& panels, const Settings& settings) {
   add(table, "file.open", "Open picture or text…", "File", "Ctrl+O",
       [](Editor& editor) { editor.shell.dialog = Dialog::open_file; });
   add(table, "file.open_model", "Open model folder…", "File", "Ctrl+Shift+O",
       [](Editor& editor) { editor.shell.dialog = Dialog::open_model; });
+  add_folder_actions(table);
+  add_recent_actions(table, settings);
   for (const fs::path& picture : example_pictures()) {
     const std::string name = picture.stem().string();
     add(table, "file.example." + name, "Example: " + name, "File/Examples", "",
@@ -56,6 +59,7 @@ void add_file_actions(Table& table, const std::vector<PanelName>& panels) {
         },
         with_model);
   }
+  add_copy_actions(table, panels);
   add(table, "file.quit", "Quit", "File", "Ctrl+Q", [](Editor& editor) { editor.shell.quit = true; });
 }
 
@@ -91,36 +95,6 @@ void add_edit_actions(Table& table) {
   add(
       table, "edit.query_all", "Query: all tokens", "Edit", "",
       [](Editor& editor) { select_query(editor, std::nullopt); }, with_model);
-}
-
-// What the pointer is on, else the query.
-struct ChosenTokens {
-  std::int64_t first = 0, count = 1;
-};
-std::optional<ChosenTokens> chosen_tokens(const Editor& editor) {
-  if (editor.hovered_token()) return ChosenTokens{*editor.hovered_token(), editor.hovered_count()};
-  const Scene& scene = editor.document().scene();
-  if (!scene.default_query && scene.query) return ChosenTokens{*scene.query, 1};
-  return std::nullopt;
-}
-
-void add_token_actions(Table& table) {
-  add(
-      table, "edit.hide_token", "Hide or show a patch, mask a token", "Edit", "H",
-      [](Editor& editor) {
-        const ChosenTokens chosen = *chosen_tokens(editor);
-        hide_tokens(editor, chosen.first, chosen.count, !is_hidden(editor.document(), chosen.first));
-      },
-      [](const Editor& editor) {
-        const auto chosen = chosen_tokens(editor);
-        if (!chosen) return Availability{false, "point at a patch or a token, or make it the query"};
-        const std::string reason = why_not_hidden(editor.document(), chosen->first);
-        return Availability{reason.empty(), reason};
-      });
-  add(table, "edit.show_all_tokens", "Show all that is hidden", "Edit", "Shift+H", show_all_tokens,
-      [](const Editor& editor) {
-        return Availability{!editor.document().scene().hidden_tokens.empty(), "nothing is hidden"};
-      });
 }
 
 void step_head(Editor& editor, int by) {
@@ -164,12 +138,15 @@ void add_view_actions(Table& table, const std::vector<PanelName>& panels) {
                     [](ViewOptions& view) { view.teacher_forced = !view.teacher_forced; });
       });
   add(table, "view.special_tokens", "Special tokens", "View/Tokens", "", [](Editor& editor) {
-    change_view(editor, "Special tokens", [](ViewOptions& view) { view.tokens.special = !view.tokens.special; });
+    change_view(editor, "Special tokens",
+                [](ViewOptions& view) { view.tokens.special = !view.tokens.special; });
   });
+  table.back().checked = [](const Editor& editor) { return editor.document().view.tokens.special; };
   add(table, "view.whole_words", "Whole words", "View/Tokens", "", [](Editor& editor) {
     change_view(editor, "Whole words",
                 [](ViewOptions& view) { view.tokens.whole_words = !view.tokens.whole_words; });
   });
+  table.back().checked = [](const Editor& editor) { return editor.document().view.tokens.whole_words; };
   add(table, "view.side_a", "Show A", "View/Compare", "A", [](Editor& editor) {
     change_view(editor, "Show A", [](ViewOptions& view) { view.shown = Shown::a; });
   });
@@ -236,8 +213,9 @@ std::string lower(std::string_view text) {
 
 std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Settings& settings) {
   Table table;
-  add_file_actions(table, panels);
+  add_file_actions(table, panels, settings);
   add_edit_actions(table);
+  add_clipboard_actions(table);
   add_token_actions(table);
   add_view_actions(table, panels);
   add_window_actions(table, panels, settings);
@@ -278,8 +256,7 @@ std::vector<fs::path> example_pictures() {
   std::vector<fs::path> pictures;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(examples_folder(), none)) {
-    const std::string ending = lower(entry.path().extension().string());
-    if (ending == ".png" || ending == ".jpg" || ending == ".jpeg") pictures.push_back(entry.path());
+    if (has_picture_ending(entry.path())) pictures.push_back(entry.path());
   }
   std::ranges::sort(pictures);
   return pictures;

@@ -20,10 +20,10 @@ bool same_input(const RunInput& left, const RunInput& right) {
 bool Scene::operator==(const Scene& other) const {
   const bool inputs =
       input.has_value() == other.input.has_value() && (!input || same_input(*input, *other.input));
-  return inputs && hidden_tokens == other.hidden_tokens && model_folder == other.model_folder && adapters == other.adapters &&
-         schedules == other.schedules && layer == other.layer && head == other.head &&
-         default_query == other.default_query && query == other.query && target == other.target &&
-         comparison == other.comparison;
+  return inputs && hidden_tokens == other.hidden_tokens && model_folder == other.model_folder &&
+         adapters == other.adapters && schedules == other.schedules && layer == other.layer &&
+         head == other.head && default_query == other.default_query && query == other.query &&
+         target == other.target && comparison == other.comparison;
 }
 
 Side edited_side(const ViewOptions& view) { return view.shown == Shown::b ? Side::b : Side::a; }

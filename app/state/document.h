@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "app/state/picture_folder.h"
 #include "app/views/focus_view.h"
 #include "app/views/shown_tokens.h"
 #include "app/views/weights_view.h"
@@ -51,14 +52,16 @@ struct ViewOptions {
   bool logarithmic = false;    // weights
   bool shared_scale = true;    // weights
   bool teacher_forced = false; // weights, entropy, KL: q and k of the run with softmax in every layer
-  TokenDisplay tokens;         // a sentence's, wherever they are shown
+  TokenDisplay tokens = {};    // a sentence's, wherever they are shown
 
   bool operator==(const ViewOptions&) const = default;
 };
 
 struct Document {
   InputKind kind = InputKind::image;
-  std::array<Scene, 2> scenes; // by InputKind
+  std::array<Scene, 2> scenes;                 // by InputKind
+  std::shared_ptr<const PictureFolder> folder; // that is stepped through; null if none is open
+  bool wrong_first = false;                    // … the wrongly predicted pictures of it
   ViewOptions view;
   ExecutionOptions execution;
   std::string layout = "explore";      // by which the panels are arranged; see layouts.h

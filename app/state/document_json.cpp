@@ -34,6 +34,7 @@ constexpr const char* dialog_name(Dialog dialog) {
   switch (dialog) {
     case Dialog::none: return "none";
     case Dialog::open_file: return "open_file";
+    case Dialog::open_folder: return "open_folder";
     case Dialog::open_model: return "open_model";
     case Dialog::export_figure: return "export_figure";
   }
@@ -60,6 +61,7 @@ Json schedule_json(const Schedule& schedule) {
 Json scene_json(const Scene& scene) {
   Json json;
   json["input"] = input_json(scene.input);
+  json["hidden_tokens"] = scene.hidden_tokens;
   json["model"] = scene.model ? Json(scene.model->name) : Json(nullptr);
   json["model_folder"] = scene.model_folder.string();
   json["adapters"] = {{"automatic", scene.adapters.automatic}, {"files", Json::array()}};
@@ -83,7 +85,9 @@ Json view_json(const ViewOptions& view) {
           {"opacity", view.opacity},
           {"logarithmic", view.logarithmic},
           {"shared_scale", view.shared_scale},
-          {"teacher_forced", view.teacher_forced}};
+          {"teacher_forced", view.teacher_forced},
+          {"special_tokens", view.tokens.special},
+          {"whole_words", view.tokens.whole_words}};
 }
 
 Json execution_json(const ExecutionOptions& execution) {
@@ -101,6 +105,8 @@ Json document_json(const Document& document) {
   json["kind"] = kind_name(document.kind);
   json["scenes"] = {{"image", scene_json(document.scene_of(InputKind::image))},
                     {"text", scene_json(document.scene_of(InputKind::text))}};
+  json["folder"] = document.folder ? Json(document.folder->path.string()) : Json(nullptr);
+  json["wrong_first"] = document.wrong_first;
   json["view"] = view_json(document.view);
   json["execution"] = execution_json(document.execution);
   json["layout"] = document.layout;
@@ -123,6 +129,9 @@ Json editor_json(const Editor& editor) {
                    {"run_again", shell.run_again},
                    {"dialog", dialog_name(shell.dialog)},
                    {"panel_to_export", shell.panel_to_export},
+                   {"copy_input", shell.copy_input},
+                   {"paste", shell.paste},
+                   {"panel_to_copy", shell.panel_to_copy},
                    {"panel_to_focus", shell.panel_to_focus}};
   return json;
 }

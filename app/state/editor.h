@@ -26,7 +26,7 @@ struct Message {
   int count = 1;      // repeats are counted, not listed
 };
 
-enum class Dialog { none, open_file, open_model, export_figure };
+enum class Dialog { none, open_file, open_folder, open_model, export_figure };
 
 // What an action wants of the window; the window looks at it once per frame.
 struct Shell {
@@ -41,14 +41,17 @@ struct Shell {
   Dialog dialog = Dialog::none;
   std::string panel_to_export;                      // id of the panel whose figure is to be written …
   std::optional<std::filesystem::path> export_file; // … to this file; without one the dialog asks
-  std::string panel_to_focus;                       // id of a panel that is to come to the front
-  bool animate = false;                             // something moves: draw another frame soon
+  bool copy_input = false, paste = false;
+  std::string panel_to_copy;                                // id of the panel whose figure is to be copied
+  std::string panel_to_focus;                               // id of a panel that is to come to the front
+  bool animate = false;                                     // something moves: draw another frame soon
   double wake_at = std::numeric_limits<double>::infinity(); // … or at this time of the window's clock
 
   // Said by the window, for the actions.
   bool computing = false;
   bool stopped = false; // the last run was cancelled or failed, and nothing has been asked for since
   double scale = 1;     // in force
+  std::string no_picture_clipboard; // why pictures can be neither copied nor pasted; empty if they can
 };
 
 class Editor {
@@ -80,6 +83,9 @@ public:
   }
 
   Shell shell;
+
+  // What the model makes of the open folder's pictures, as far as it has been found.
+  PictureChecks checks;
 
   // Undone by nothing; the window applies and saves what changes.
   const Settings& settings() const { return settings_; }

@@ -23,8 +23,39 @@ void put_input(Document& document, RunInput input) {
 
 void open_image(Editor& editor, ImageInput image) {
   editor.change("Open " + image.name, [&](Document& document) {
+    if (document.folder && !find_picture(*document.folder, image.path)) document.folder.reset();
     put_input(document, std::move(image));
     document.scene().target = {};
+  });
+}
+
+void open_in_folder(Editor& editor, ImageInput image, const std::shared_ptr<const PictureFolder>& folder) {
+  editor.change("Open " + image.name, [&](Document& document) {
+    // A class chosen for one picture is looked for in the next: that is what stepping is for.
+    if (document.folder != folder) document.scene_of(InputKind::image).target = {};
+    document.folder = folder;
+    put_input(document, std::move(image));
+  });
+}
+
+void close_folder(Editor& editor) {
+  editor.change("Close the folder", [](Document& document) { document.folder.reset(); });
+}
+
+void show_wrong_first(Editor& editor, bool wrong_first) {
+  editor.change(wrong_first ? "Wrong predictions first" : "Pictures by name",
+                [&](Document& document) { document.wrong_first = wrong_first; });
+}
+
+void remember(Editor& editor, RecentInput recent) {
+  constexpr std::size_t most = 12;
+  std::error_code none; // a path that cannot be made absolute stays as it is
+  if (const auto path = std::filesystem::absolute(recent.value, none); !recent.is_text && !none)
+    recent.value = path.lexically_normal().string();
+  editor.change_settings([&](Settings& settings) {
+    std::erase(settings.recent, recent);
+    settings.recent.insert(settings.recent.begin(), recent);
+    if (settings.recent.size() > most) settings.recent.resize(most);
   });
 }
 
@@ -34,7 +65,10 @@ void open_text(Editor& editor, const std::string& text, const std::optional<std:
 
 void type_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair, int burst) {
   editor.change(
-      "Type text", [&](Document& document) { put_input(document, TextInput{text, pair}); },
+      "Type text",
+      [&](Document& document) {
+        put_input(document, TextInput{text, pair});
+      },
       fmt::format("type {}", burst));
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -10,13 +11,24 @@
 
 namespace hydrascope::app {
 
-// A file or folder of any kind the window takes: picture, text file, model folder. What cannot be opened is
-// reported as a message, and what was open stays. Returns whether it was opened.
+// A file or folder of any kind the window takes: picture, text file, model folder, folder of pictures. What
+// cannot be opened is reported as a message, and what was open stays. Returns whether it was opened.
 bool open_path(Editor& editor, const std::filesystem::path& path);
 void open_image(Editor& editor, ImageInput image);
+void open_in_folder(Editor& editor, ImageInput image, const std::shared_ptr<const PictureFolder>& folder);
+bool open_folder(Editor& editor, const std::filesystem::path& folder); // of pictures
+void open_folder_picture(Editor& editor, std::size_t index);           // of the folder that is open
+void close_folder(Editor& editor);
+// The picture `by` places further in the order shown; without an open folder in that of the picture that is
+// open.
+void step_picture(Editor& editor, int by);
+void show_wrong_first(Editor& editor, bool wrong_first);
+// What was open, for the File menu; examples, which have a menu of their own, are left out.
+void remember(Editor& editor, RecentInput recent);
+bool open_recent(Editor& editor, const RecentInput& recent);
 void open_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair = {});
-// While a sentence is being typed: the changes of one `burst`, a number that grows with every new one, are one undo
-// step.
+// While a sentence is being typed: the changes of one `burst`, a number that grows with every new one, are
+// one undo step.
 void type_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair, int burst);
 bool open_model(Editor& editor, const std::string& name_or_folder);
 void show_kind(Editor& editor, InputKind kind);
@@ -33,8 +45,8 @@ void select_head(Editor& editor, const HeadChoice& head);
 void select_cell(Editor& editor, int layer, int head);                // a layer and head at once
 void select_query(Editor& editor, std::optional<std::int64_t> token); // nullopt = all queries
 void select_default_query(Editor& editor);
-// Hiding a token of the input: a patch is painted over, a word piece masked. Nothing happens to one that cannot be
-// hidden, which `why_not_hidden` says in words ("" = it can be).
+// Hiding a token of the input: a patch is painted over, a word piece masked. Nothing happens to one that
+// cannot be hidden, which `why_not_hidden` says in words ("" = it can be).
 std::string why_not_hidden(const Document& document, std::int64_t token);
 void hide_tokens(Editor& editor, std::int64_t first, std::int64_t count, bool hidden);
 bool is_hidden(const Document& document, std::int64_t token);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/state/edits.h"
+#include "app/state/picture_folder.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 
@@ -65,20 +66,114 @@ bool open_model(Editor& editor, const std::string& name_or_folder) {
   }
 }
 
+namespace {
+
+bool is_example(const fs::path& path) {
+  std::error_code none;
+  return fs::equivalent(path.parent_path(), examples_folder(), none);
+}
+
+// The first picture from `position` on, in steps of `by`, that can be read. What is no picture is reported
+// and passed.
+bool open_from(Editor& editor, const std::shared_ptr<const PictureFolder>& folder,
+               const std::vector<std::size_t>& order, std::ptrdiff_t position, int by) {
+  constexpr int most_broken = 20; // in a row: then something else is wrong
+  for (int tries = 0; tries < most_broken; ++tries, position += by) {
+    if (position < 0 || position >= static_cast<std::ptrdiff_t>(order.size())) return false;
+    const fs::path& file = folder->pictures[order[static_cast<std::size_t>(position)]].file;
+    try {
+      ImageInput image{std::make_shared<const Image>(load_image(file)), file.filename().string(), file};
+      open_in_folder(editor, std::move(image), folder);
+      return true;
+    } catch (const std::exception& error) {
+      editor.say(Severity::error, error.what());
+    }
+  }
+  return false;
+}
+
+void open_directory(Editor& editor, const fs::path& path) {
+  const PictureFolder listed = [&] {
+    try {
+      return list_pictures(path);
+    } catch (const Error&) {
+      throw Error(
+          path.string(), "holds neither a model (config.json) nor pictures",
+          "open a Hugging Face folder, or one with pictures or with a sub-folder of pictures per class");
+    }
+  }();
+  const auto folder = std::make_shared<const PictureFolder>(listed);
+  open_from(editor, folder, shown_order(*folder, false, {}), 0, 1);
+}
+
+} // namespace
+
+bool open_folder(Editor& editor, const fs::path& folder) {
+  try {
+    open_directory(editor, folder);
+    remember(editor, {folder.string(), false});
+    return true;
+  } catch (const std::exception& error) {
+    editor.say(Severity::error, error.what());
+    return false;
+  }
+}
+
+void open_folder_picture(Editor& editor, std::size_t index) {
+  const auto folder = editor.document().folder;
+  if (folder && index < folder->pictures.size()) open_from(editor, folder, {index}, 0, 1);
+}
+
+void step_picture(Editor& editor, int by) {
+  const Document& document = editor.document();
+  const auto& input = document.scene_of(InputKind::image).input;
+  const auto* image = input ? std::get_if<ImageInput>(&*input) : nullptr;
+  try {
+    auto folder = document.folder;
+    if (!folder && image != nullptr && !image->path.empty())
+      folder = std::make_shared<const PictureFolder>(list_pictures(image->path.parent_path()));
+    if (!folder) return;
+    const std::vector<std::size_t> order = shown_order(*folder, document.wrong_first, editor.checks);
+    const auto index = image == nullptr ? std::nullopt : find_picture(*folder, image->path);
+    const auto at = index ? std::ranges::find(order, *index) - order.begin() : (by > 0 ? -1 : 1);
+    const bool ends = at + by < 0 || at + by >= static_cast<std::ptrdiff_t>(order.size());
+    if (ends)
+      return editor.say(Severity::note, by > 0 ? "that was the last picture" : "that was the first picture");
+    open_from(editor, folder, order, at + by, by);
+  } catch (const std::exception& error) {
+    editor.say(Severity::error, error.what());
+  }
+}
+
+bool open_recent(Editor& editor, const RecentInput& recent) {
+  if (!recent.is_text) return open_path(editor, recent.value);
+  const auto tab = recent.value.find('\t');
+  const auto pair = tab == std::string::npos ? std::nullopt : std::optional(recent.value.substr(tab + 1));
+  open_text(editor, recent.value.substr(0, tab), pair);
+  remember(editor, recent);
+  return true;
+}
+
 bool open_path(Editor& editor, const fs::path& path) {
   try {
     if (!fs::exists(path)) throw Error(path.string(), "does not exist", "check the path");
-    if (fs::is_directory(path)) return open_model(editor, path.string());
-    if (path.filename() == "config.json") return open_model(editor, path.parent_path().string());
-    if (has_text_ending(path)) {
-      show_text_file(editor, path);
+    if (fs::is_directory(path) && !fs::exists(path / "config.json")) return open_folder(editor, path);
+    if (fs::is_directory(path) || path.filename() == "config.json") {
+      const fs::path folder = fs::is_directory(path) ? path : path.parent_path();
+      if (!open_model(editor, folder.string())) return false;
+      remember(editor, {folder.string(), false});
       return true;
     }
-    try {
-      show_image(editor, path);
-    } catch (const ForeignFile&) {
+    if (has_text_ending(path)) {
       show_text_file(editor, path);
+    } else {
+      try {
+        show_image(editor, path);
+      } catch (const ForeignFile&) {
+        show_text_file(editor, path);
+      }
     }
+    if (!is_example(path)) remember(editor, {path.string(), false});
     return true;
   } catch (const std::exception& error) {
     editor.say(Severity::error, error.what());

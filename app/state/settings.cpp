@@ -52,6 +52,11 @@ void take(Settings& settings, const std::string& key, const Json& value, Json& o
     for (const Json& each : value) settings.layouts.push_back(layout_of(each));
   } else if (key == "last_layout") {
     if (!value.is_null()) settings.last = layout_of(value);
+  } else if (key == "recent") {
+    for (const Json& each : value) {
+      const bool is_text = each.contains("text");
+      settings.recent.push_back({each.at(is_text ? "text" : "path").get<std::string>(), is_text});
+    }
   } else {
     other[key] = value;
   }
@@ -76,8 +81,12 @@ std::string settings_text(const Settings& settings) {
   json["shortcuts"] = settings.shortcuts;
   json["layouts"] = Json::array();
   for (const SavedLayout& layout : settings.layouts) json["layouts"].push_back(layout_json(layout));
+  json["recent"] = Json::array();
+  for (const RecentInput& recent : settings.recent)
+    json["recent"].push_back({{recent.is_text ? "text" : "path", recent.value}});
   json["last_layout"] = settings.last ? layout_json(*settings.last) : Json(nullptr);
-  return json.dump(2) + "\n";
+  // A file's name need not be UTF-8.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 Settings parse_settings(std::string_view text, std::string_view subject) {

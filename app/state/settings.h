@@ -26,6 +26,14 @@ struct SavedLayout {
   bool operator==(const SavedLayout&) const = default;
 };
 
+// What was open before: a picture, a text file, a folder or a model by its path, or a sentence.
+struct RecentInput {
+  std::string value;
+  bool is_text = false;
+
+  bool operator==(const RecentInput&) const = default;
+};
+
 inline constexpr double least_scale = 0.75, greatest_scale = 2.5;
 
 struct Settings {
@@ -36,6 +44,7 @@ struct Settings {
       shortcuts; // by action's id, where they differ from the table's; "" = none
   std::vector<SavedLayout> layouts;
   std::optional<SavedLayout> last; // where the panels were when the window was closed
+  std::vector<RecentInput> recent; // newest first
   std::string other;               // what a later version wrote and this one does not know, as a JSON object
 
   bool operator==(const Settings&) const = default;

@@ -216,7 +216,9 @@ PaintedPicture::PaintedPicture(const ImageInput& image, const RunResult& run)
   Image copy = *original_;
   // ImageNet's mean; a model that was normalised by another one saw a grey close to it.
   constexpr std::array<std::uint8_t, 3> mean = {124, 116, 104};
-  const auto pixel = [](double position, int limit) { return std::clamp(static_cast<int>(std::lround(position)), 0, limit); };
+  const auto pixel = [](double position, int limit) {
+    return std::clamp(static_cast<int>(std::lround(position)), 0, limit);
+  };
   for (const std::int64_t token : hidden_) {
     const auto patch = static_cast<int>(token) - run.prefix_tokens;
     const double height = run.crop_height / rows_, width = run.crop_width / columns_;
@@ -228,7 +230,8 @@ PaintedPicture::PaintedPicture(const ImageInput& image, const RunResult& run)
     for (int y = top; y < bottom; ++y) {
       for (int x = left; x < right; ++x) {
         const auto at = (static_cast<std::size_t>(y) * static_cast<std::size_t>(copy.width) +
-                         static_cast<std::size_t>(x)) * 3;
+                         static_cast<std::size_t>(x)) *
+                        3;
         std::ranges::copy(mean, copy.rgb.begin() + static_cast<std::ptrdiff_t>(at));
       }
     }

@@ -26,12 +26,13 @@ struct FocusOptions {
   float opacity = 0.6f;   // of the map over the photograph
   bool smooth = false;    // bilinear instead of crisp cells
   bool photograph = true; // figures: the bare photograph as first panel
-  TokenDisplay tokens;    // text
+  TokenDisplay tokens = {}; // text
 };
 
 // One layer's map, ready to draw.
 struct FocusMap {
-  Array values; // images: (rows, columns) of patches; text: (1, shown tokens). Empty if there is nothing to draw
+  Array values; // images: (rows, columns) of patches; text: (1, shown tokens). Empty if there is nothing to
+                // draw
   std::vector<ShownToken> shown; // text
   Scale scale;
   std::vector<double>

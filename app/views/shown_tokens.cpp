@@ -6,7 +6,9 @@ namespace hydrascope::app {
 
 namespace {
 
-std::string without_hashes(const std::string& piece) { return piece.starts_with("##") ? piece.substr(2) : piece; }
+std::string without_hashes(const std::string& piece) {
+  return piece.starts_with("##") ? piece.substr(2) : piece;
+}
 
 } // namespace
 
@@ -32,8 +34,9 @@ std::vector<ShownToken> shown_tokens(const RunResult& run, const TokenDisplay& d
 
 std::optional<int> shown_index(std::span<const ShownToken> shown, std::optional<std::int64_t> token) {
   if (!token) return std::nullopt;
-  const auto found = std::ranges::find_if(
-      shown, [&](const ShownToken& each) { return *token >= each.first && *token < each.first + each.count; });
+  const auto found = std::ranges::find_if(shown, [&](const ShownToken& each) {
+    return *token >= each.first && *token < each.first + each.count;
+  });
   if (found == shown.end()) return std::nullopt;
   return static_cast<int>(found - shown.begin());
 }
@@ -48,14 +51,16 @@ std::vector<double> shown_sums(std::span<const ShownToken> shown, std::span<cons
   for (const ShownToken& token : shown) {
     double sum = 0;
     for (std::int64_t i = token.first; i < token.first + token.count; ++i) {
-      if (static_cast<std::size_t>(i) < values.size()) sum += static_cast<double>(values[static_cast<std::size_t>(i)]);
+      if (static_cast<std::size_t>(i) < values.size())
+        sum += static_cast<double>(values[static_cast<std::size_t>(i)]);
     }
     sums.push_back(sum);
   }
   return sums;
 }
 
-Array shown_weights(const Array& weights, std::span<const std::int64_t> rows, std::span<const ShownToken> shown) {
+Array shown_weights(const Array& weights, std::span<const std::int64_t> rows,
+                    std::span<const ShownToken> shown) {
   const std::int64_t count = weights.extent(0);
   const auto columns = static_cast<std::int64_t>(shown.size());
   Array result{{0, columns}, {}};

@@ -33,8 +33,10 @@ bool any_of_them(const ShownToken& shown, std::span<const std::int64_t> tokens);
 
 // Contributions add up over the pieces of a word: one value for each shown token.
 std::vector<double> shown_sums(std::span<const ShownToken> shown, std::span<const float> values);
-// Weights (rows, keys): those towards the pieces of a word add up, those from its pieces are averaged, so that rows
-// that summed to one still do (Clark et al. 2019, section 4.1). `rows` names the query of each row; empty = all.
-Array shown_weights(const Array& weights, std::span<const std::int64_t> rows, std::span<const ShownToken> shown);
+// Weights (rows, keys): those towards the pieces of a word add up, those from its pieces are averaged, so
+// that rows that summed to one still do (Clark et al. 2019, section 4.1). `rows` names the query of each row;
+// empty = all.
+Array shown_weights(const Array& weights, std::span<const std::int64_t> rows,
+                    std::span<const ShownToken> shown);
 
 } // namespace hydrascope::app

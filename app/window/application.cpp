@@ -63,6 +63,8 @@ Application::Application(const WindowOptions& options) {
   } catch (...) {
     exports_.reset();
     worker_.reset();
+    folder_check_.reset();
+    clipboard_.reset();
     panels_.clear();
     graphics_.reset();
     display_.reset();
@@ -76,6 +78,8 @@ Application::~Application() {
   keeper_->save(*editor_);
   exports_.reset(); // before the display that they wake
   worker_.reset();
+  folder_check_.reset();
+  clipboard_.reset();
   panels_.clear();
   graphics_.reset();
   display_.reset();
@@ -100,7 +104,10 @@ void Application::start(const WindowOptions& options) {
   exports_ = std::make_unique<Exports>(*display_);
   if (!fonts.note.empty())
     editor_->say(Severity::note, fonts.note + "; install fonts-inter and fonts-jetbrains-mono");
-  worker_ = std::make_unique<Worker>([display = display_.get()] { display->wake(); });
+  const auto wake = [display = display_.get()] { display->wake(); };
+  worker_ = std::make_unique<Worker>(wake);
+  clipboard_ = std::make_unique<ClipboardDesk>(display_->picture_clipboard_obstacle(), wake);
+  folder_check_ = std::make_unique<FolderCheck>(wake);
   coordinator_ = std::make_unique<Coordinator>(*worker_);
   panels_ = make_panels({editor_.get(), graphics_.get()});
   prepared_.assign(panels_.size(), 0);
@@ -225,6 +232,8 @@ void Application::update_state() {
   run_requests();
   apply_settings();
   for (const auto& path : display_->take_dropped()) open_path(*editor_, path);
+  clipboard_->poll(*editor_, [this](const std::string& panel) { return figure_of(panel); });
+  const bool checked = folder_check_->update(*editor_, coordinator_->computing());
   std::vector<std::string> errors;
   const bool delivered = coordinator_->drain(errors);
   for (std::string& error : errors) editor_->say(Severity::error, std::move(error));
@@ -237,7 +246,7 @@ void Application::update_state() {
   const bool drawn = std::ranges::count(in_front_, true) > 0;
   if (drawn) coordinator_->update(editor_->document(), wants, editor_->clock());
 
-  const bool changed = delivered || editor_->revision() != drawn_revision_;
+  const bool changed = delivered || checked || editor_->revision() != drawn_revision_;
   drawn_revision_ = editor_->revision();
   snapshot_.document = &editor_->document();
   snapshot_.results = {&coordinator_->results(Side::a), &coordinator_->results(Side::b)};
@@ -351,8 +360,26 @@ void Application::draw_panel(Panel& panel) {
       editor_->shell.panel_to_export = panel.id();
       editor_->shell.export_file.reset();
     }
+    const std::string& obstacle = editor_->shell.no_picture_clipboard;
+    if (ImGui::MenuItem("Copy figure", nullptr, false, something && obstacle.empty()))
+      editor_->shell.panel_to_copy = panel.id();
+    if (!obstacle.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      ImGui::SetTooltip("%s", obstacle.c_str());
     ImGui::EndPopup();
   }
+}
+
+std::optional<Figure> Application::figure_of(const std::string& id) const {
+  const auto panel = std::ranges::find(panels_, id, [](const auto& each) { return each->id(); });
+  std::optional<Figure> figure = panel == panels_.end() ? std::nullopt : (*panel)->figure();
+  if (!figure) return figure;
+  const Document& document = editor_->document();
+  const RunResult* run = snapshot_.shown().any();
+  if (run != nullptr && document.scene().input) {
+    figure->provenance =
+        provenance_json(*run, *document.scene().input, document.execution, "hydrascope (window)");
+  }
+  return figure;
 }
 
 void Application::export_figure() {
@@ -365,20 +392,12 @@ void Application::export_figure() {
     return;
   }
   const std::filesystem::path file = *shell.export_file;
-  const auto panel =
-      std::ranges::find(panels_, shell.panel_to_export, [](const auto& each) { return each->id(); });
-  shell.panel_to_export.clear();
+  const std::string panel = std::exchange(shell.panel_to_export, {});
   shell.export_file.reset();
   try {
-    std::optional<Figure> figure = panel == panels_.end() ? std::nullopt : (*panel)->figure();
+    const std::optional<Figure> figure = figure_of(panel);
     if (!figure) throw Error(file.string(), "the panel shows nothing yet", "wait until the model has run");
-    const Document& document = editor_->document();
-    const RunResult* run = snapshot_.shown().any();
-    if (run != nullptr && document.scene().input) {
-      figure->provenance =
-          provenance_json(*run, *document.scene().input, document.execution, "hydrascope (window)");
-    }
-    exports_->start(std::move(*figure), file, editor_->clock());
+    exports_->start(*figure, file, editor_->clock());
   } catch (const std::exception& error) {
     editor_->say(Severity::error, error.what());
   }

@@ -12,6 +12,8 @@
 #include "app/panels/panel.h"
 #include "app/state/actions.h"
 #include "app/state/coordinator.h"
+#include "app/state/folder_check.h"
+#include "app/window/clipboard_desk.h"
 #include "app/window/damage.h"
 #include "app/window/display.h"
 #include "app/window/exports.h"
@@ -75,6 +77,7 @@ private:
   void draw_panels();
   void draw_panel(Panel& panel);
   void export_figure();
+  std::optional<Figure> figure_of(const std::string& panel) const; // nullopt: it shows nothing
 
   theme::Theme theme_; // Dear ImGui's context points to it
   ImGuiContext* context_ = nullptr;
@@ -95,6 +98,8 @@ private:
   LayoutDialog layout_dialog_;
   Dialogs dialogs_;
   std::unique_ptr<Exports> exports_;
+  std::unique_ptr<ClipboardDesk> clipboard_;
+  std::unique_ptr<FolderCheck> folder_check_;
   Snapshot snapshot_;
   std::vector<std::uint64_t> prepared_; // by panel: the snapshot's stamp it was prepared for
   std::vector<bool> in_front_;          // by panel: it was drawn in the last frame

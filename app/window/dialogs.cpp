@@ -23,8 +23,9 @@ void Dialogs::poll(Editor& editor) {
           std::vector<std::string>{"Pictures and text",
                                    "*.png *.jpg *.jpeg *.bmp *.gif *.tga *.ppm *.pgm *.txt", "All files",
                                    "*"});
-    } else if (wanted == Dialog::open_model) {
-      folder_ = std::make_unique<pfd::select_folder>("Open model folder");
+    } else if (wanted == Dialog::open_model || wanted == Dialog::open_folder) {
+      folder_ = std::make_unique<pfd::select_folder>(
+          wanted == Dialog::open_model ? "Open model folder" : "Open folder of pictures");
     } else {
       save_ = std::make_unique<pfd::save_file>(
           "Export figure", editor.shell.panel_to_export + ".pdf",
@@ -37,7 +38,7 @@ void Dialogs::poll(Editor& editor) {
     file_.reset();
   }
   if (folder_ && folder_->ready(0)) {
-    if (const std::string path = folder_->result(); !path.empty()) open_model(editor, path);
+    if (const std::string path = folder_->result(); !path.empty()) open_path(editor, path);
     folder_.reset();
   }
   if (save_ && save_->ready(0)) {

@@ -127,7 +127,8 @@ public:
   }
   std::string picture_clipboard_obstacle() const override {
     if (glfwGetPlatform() == GLFW_PLATFORM_X11) return {};
-    return "pictures go through X11's clipboard, and this window is not one of X11 (start with XDG_SESSION_TYPE=x11)";
+    return "pictures go through X11's clipboard, and this window is not one of X11 (start with "
+           "XDG_SESSION_TYPE=x11)";
   }
 
 private:

@@ -105,12 +105,13 @@ void draw_help_sheet(const std::vector<Action>& actions, Editor& editor, const G
         ImGui::TableNextColumn();
         ImGui::TextUnformatted(action.label.c_str());
       }
-      static constexpr std::array<std::array<const char*, 2>, 5> gestures = {{
+      static constexpr std::array<std::array<const char*, 2>, 6> gestures = {{
           {"hover", "the numbers under the pointer; the same token lights up everywhere"},
           {"click", "a patch or word: make it the query; again: back to what the target reads"},
+          {"Alt+click", "a patch: hide it; a word: mask it; again: show it"},
           {"click", "a layer, a head's cell, a class: select it everywhere"},
-          {"right-click", "a panel: export its figure as PNG, SVG or PDF"},
-          {"drop", "a picture, a text file or a model folder on the window: open it"},
+          {"right-click", "a panel: export or copy its figure"},
+          {"drop", "a picture, a text file, a folder of pictures or a model's folder: open it"},
       }};
       for (const auto& [gesture, meaning] : gestures) {
         ImGui::TableNextRow();

@@ -73,7 +73,8 @@ private:
       // Only while a transfer is under way does time matter: its other end may have gone.
       poll(waiting.data(), waiting.size(), selection_.busy() ? 250 : -1);
       std::array<char, 64> bytes{};
-      while (read(ends_[0], bytes.data(), bytes.size()) > 0) {}
+      while (read(ends_[0], bytes.data(), bytes.size()) > 0) {
+      }
     }
     if (!stopping.stop_requested()) deliver({.bytes = {}, .text = false, .problem = "the X server has gone"});
   }
@@ -94,7 +95,8 @@ private:
     Pasted pasted{.picture = nullptr, .text = fetched.text, .problem = std::move(fetched.problem)};
     if (!fetched.bytes.empty()) {
       try {
-        const std::span bytes(reinterpret_cast<const std::uint8_t*>(fetched.bytes.data()), fetched.bytes.size());
+        const std::span bytes(reinterpret_cast<const std::uint8_t*>(fetched.bytes.data()),
+                              fetched.bytes.size());
         pasted.picture = std::make_shared<const Image>(decode_image(bytes, "clipboard"));
       } catch (const std::exception& error) {
         pasted.problem = error.what();

@@ -1,6 +1,7 @@
-// Pictures on the desktop's clipboard. GLFW's clipboard holds text alone, so this one is a client of the X server of
-// its own: a second connection with a thread that serves other programs while frames are drawn, or are not.
-// The protocol is the Inter-Client Communication Conventions Manual's, section 2 (large pictures: 2.7.2, INCR).
+// Pictures on the desktop's clipboard. GLFW's clipboard holds text alone, so this one is a client of the X
+// server of its own: a second connection with a thread that serves other programs while frames are drawn, or
+// are not. The protocol is the Inter-Client Communication Conventions Manual's, section 2 (large
+// pictures: 2.7.2, INCR).
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ struct Pasted {
 
 class PictureClipboard {
 public:
-  // `obstacle`: why this display cannot have one; empty = it is an X display, named by DISPLAY. `wake` is called from
-  // the thread when there is something to take.
+  // `obstacle`: why this display cannot have one; empty = it is an X display, named by DISPLAY. `wake` is
+  // called from the thread when there is something to take.
   PictureClipboard(std::string obstacle, std::function<void()> wake);
   ~PictureClipboard();
   PictureClipboard(const PictureClipboard&) = delete;
@@ -33,7 +34,8 @@ public:
   // Why pictures can be neither copied nor pasted here; empty if they can.
   const std::string& obstacle() const { return obstacle_; }
 
-  // Copies: the picture is there for other programs, as PNG, until something else is copied or this object is gone.
+  // Copies: the picture is there for other programs, as PNG, until something else is copied or this object is
+  // gone.
   void offer(std::string png);
   // Pastes: what the clipboard holds is fetched, and comes by take().
   void ask();

@@ -9,12 +9,14 @@ namespace hydrascope::app {
 
 namespace {
 
-// Typing goes into a text field; only what is held with Ctrl or Alt goes past it, and the field's own undo
-// does not.
+// Typing goes into a text field; only what is held with Ctrl or Alt goes past it, and what the field does
+// itself does not.
 bool goes_into_text(const Action& action, ImGuiKeyChord chord) {
   if (!ImGui::GetIO().WantTextInput) return false;
   const bool held = (chord & (ImGuiMod_Ctrl | ImGuiMod_Alt)) != 0;
-  return !held || action.id == "edit.undo" || action.id == "edit.redo";
+  const bool fields_own = action.id == "edit.undo" || action.id == "edit.redo" || action.id == "edit.copy" ||
+                          action.id == "edit.paste";
+  return !held || fields_own;
 }
 
 } // namespace

@@ -25,7 +25,8 @@ constexpr std::size_t most_bytes = std::size_t{1} << 28;
 constexpr std::uint8_t atoms_format = 32, bytes_format = 8;
 
 // In the order in which they are preferred, if the clipboard's owner has several.
-constexpr std::array<std::string_view, 4> picture_types = {"image/png", "image/jpeg", "image/bmp", "image/gif"};
+constexpr std::array<std::string_view, 4> picture_types = {"image/png", "image/jpeg", "image/bmp",
+                                                           "image/gif"};
 constexpr std::array<std::string_view, 4> text_types = {"UTF8_STRING", "text/plain;charset=utf-8", "STRING",
                                                         "text/uri-list"};
 
@@ -36,7 +37,8 @@ X11Connection::X11Connection(const char* display) {
   connection_ = xcb_connect(display, &screen_number);
   if (xcb_connection_has_error(connection_) != 0) {
     xcb_disconnect(connection_);
-    throw Error("clipboard", fmt::format("the X display {} cannot be reached", display == nullptr ? "" : display),
+    throw Error("clipboard",
+                fmt::format("the X display {} cannot be reached", display == nullptr ? "" : display),
                 "check DISPLAY");
   }
   xcb_screen_iterator_t screens = xcb_setup_roots_iterator(xcb_get_setup(connection_));
@@ -65,7 +67,8 @@ std::string X11Connection::atom_name(xcb_atom_t atom) const {
   const auto cookie = xcb_get_atom_name(connection_, atom);
   const Owned<xcb_get_atom_name_reply_t> reply(xcb_get_atom_name_reply(connection_, cookie, nullptr));
   if (!reply) return {};
-  return {xcb_get_atom_name_name(reply.get()), static_cast<std::size_t>(xcb_get_atom_name_name_length(reply.get()))};
+  return {xcb_get_atom_name_name(reply.get()),
+          static_cast<std::size_t>(xcb_get_atom_name_name_length(reply.get()))};
 }
 
 X11Selection::X11Selection(X11Connection connection) : connection_(std::move(connection)) {
@@ -88,8 +91,8 @@ bool X11Selection::alive() const { return xcb_connection_has_error(connection_.g
 void X11Selection::offer(std::shared_ptr<const std::string> png) {
   wanted_ = std::move(png);
   // Ownership is claimed for a time of the server's, which an empty change to a property of one's own tells.
-  xcb_change_property(connection_.get(), XCB_PROP_MODE_APPEND, connection_.window(), atoms_.clock, XCB_ATOM_INTEGER,
-                      atoms_format, 0, nullptr);
+  xcb_change_property(connection_.get(), XCB_PROP_MODE_APPEND, connection_.window(), atoms_.clock,
+                      XCB_ATOM_INTEGER, atoms_format, 0, nullptr);
   xcb_flush(connection_.get());
 }
 
@@ -99,7 +102,9 @@ void X11Selection::fetch() {
   convert(atoms_.targets, Fetching::targets);
 }
 
-std::optional<X11Selection::Fetched> X11Selection::take_fetched() { return std::exchange(fetched_, std::nullopt); }
+std::optional<X11Selection::Fetched> X11Selection::take_fetched() {
+  return std::exchange(fetched_, std::nullopt);
+}
 
 void X11Selection::finish(Fetched fetched) {
   fetching_ = Fetching::nothing;
@@ -222,8 +227,9 @@ bool X11Selection::serve(const xcb_selection_request_event_t& event, xcb_atom_t 
 void X11Selection::send_piece(Transfer& transfer) {
   const std::size_t size = std::min(most_piece_, transfer.bytes->size() - transfer.sent);
   if (transfer.ended) return;
-  xcb_change_property(connection_.get(), XCB_PROP_MODE_REPLACE, transfer.window, transfer.property, transfer.type,
-                      bytes_format, static_cast<std::uint32_t>(size), transfer.bytes->data() + transfer.sent);
+  xcb_change_property(connection_.get(), XCB_PROP_MODE_REPLACE, transfer.window, transfer.property,
+                      transfer.type, bytes_format, static_cast<std::uint32_t>(size),
+                      transfer.bytes->data() + transfer.sent);
   transfer.sent += size;
   transfer.ended = size == 0;
   transfer.last = std::chrono::steady_clock::now();
@@ -291,7 +297,8 @@ void X11Selection::handle_piece() {
 
 void X11Selection::drop_late() {
   const auto now = std::chrono::steady_clock::now();
-  std::erase_if(transfers_, [&](const Transfer& transfer) { return transfer.ended || now - transfer.last > patience; });
+  std::erase_if(transfers_,
+                [&](const Transfer& transfer) { return transfer.ended || now - transfer.last > patience; });
   if (fetching_ != Fetching::nothing && now - last_piece_ > patience)
     finish({.bytes = {}, .text = false, .problem = "the program that holds it does not answer"});
 }

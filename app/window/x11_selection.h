@@ -1,4 +1,5 @@
-// The CLIPBOARD selection of an X server, for one picture: owning it, and asking whoever owns it. Used by one thread.
+// The CLIPBOARD selection of an X server, for one picture: owning it, and asking whoever owns it. Used by one
+// thread.
 #pragma once
 
 #include <chrono>
@@ -14,8 +15,9 @@
 
 namespace hydrascope::app {
 
-// A connection with a window that is never shown. XCB and not Xlib: errors (a window that went while it was being
-// served) come back as events, where Xlib's handler, which is the whole process's, would leave the program.
+// A connection with a window that is never shown. XCB and not Xlib: errors (a window that went while it was
+// being served) come back as events, where Xlib's handler, which is the whole process's, would leave the
+// program.
 class X11Connection {
 public:
   // Throws Error if the display cannot be reached.

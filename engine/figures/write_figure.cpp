@@ -68,7 +68,7 @@ const std::vector<std::string>& figure_endings() {
 }
 
 std::string figure_png(const Figure& figure, const FigureStyle& style) {
-  return picture_bytes(figure, ".png", style);
+  return picture_bytes(figure, ".png", style, {});
 }
 
 void write_figure(const Figure& figure, const std::filesystem::path& file, const FigureStyle& style,

@@ -35,8 +35,9 @@ void check_can_hide(std::span<const std::int64_t> tokens, std::int64_t first, st
 ModelInput Model::with_hidden(ModelInput input, std::span<const std::int64_t> tokens) const {
   if (!input.token_ids.defined()) throw UsageError(info().name, "cannot hide parts of a picture");
   check_can_hide(tokens, 1, input.token_ids.size(1));
-  at::Tensor mask =
-      input.mask.defined() ? input.mask.clone() : at::ones_like(input.token_ids, at::TensorOptions().dtype(at::kBool));
+  at::Tensor mask = input.mask.defined()
+                        ? input.mask.clone()
+                        : at::ones_like(input.token_ids, at::TensorOptions().dtype(at::kBool));
   for (const std::int64_t token : tokens) mask.select(1, token).fill_(false);
   input.mask = mask;
   return input;

@@ -65,10 +65,11 @@ public:
   virtual ModelInput prepare_text(const std::string& text,
                                   const std::optional<std::string>& second = {}) const;
 
-  // The input with some of its tokens hidden. A word piece becomes padding: its mask is false, so no token attends to
-  // it and pooling leaves it out. A patch is painted in the mean colour (0 after normalisation), as occlusion tests do
-  // (Zeiler and Fergus 2014): its token stays, with nothing on it to see. Throws UsageError for tokens that do not
-  // exist and for those in front that the classifier reads ([CLS], the prefix tokens).
+  // The input with some of its tokens hidden. A word piece becomes padding: its mask is false, so no token
+  // attends to it and pooling leaves it out. A patch is painted in the mean colour (0 after normalisation),
+  // as occlusion tests do (Zeiler and Fergus 2014): its token stays, with nothing on it to see. Throws
+  // UsageError for tokens that do not exist and for those in front that the classifier reads ([CLS], the
+  // prefix tokens).
   virtual ModelInput with_hidden(ModelInput input, std::span<const std::int64_t> tokens) const;
 
   // hidden.0: (B,N,D). Position embeddings are interpolated bicubically where the size differs.

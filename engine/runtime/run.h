@@ -148,7 +148,7 @@ struct HeadTable {   // layers × heads; NaN where undefined (signed kernels)
 // What the model made of the input with nothing hidden, by the same schedule.
 struct WholeInput {
   std::vector<Prediction> predictions; // all classes, best first; empty without a classifier
-  double similarity = 1;               // cosine between the mean-pooled last hidden states, whole and with tokens hidden
+  double similarity = 1; // cosine between the mean-pooled last hidden states, whole and with tokens hidden
 };
 
 struct RunResult {
@@ -164,10 +164,10 @@ struct RunResult {
   std::vector<TokenInfo> tokens;
   int prefix_tokens = 0, rows = 0, columns = 0;                   // images
   double crop_x = 0, crop_y = 0, crop_width = 0, crop_height = 0; // in the original's pixels
-  std::vector<Prediction> predictions; // all classes, best first; empty without a classifier
+  std::vector<Prediction> predictions;     // all classes, best first; empty without a classifier
   std::vector<std::int64_t> hidden_tokens; // as asked
   std::optional<WholeInput> whole;         // where tokens are hidden
-  std::string target;                  // what g was taken of, in words; empty if no focus was asked for
+  std::string target;                      // what g was taken of, in words; empty if no focus was asked for
   double target_value = 0;
   std::optional<std::int64_t> query; // nullopt = all
   std::vector<LayerRun> layers;

@@ -108,9 +108,9 @@ private:
     if (!result.hidden_tokens.empty())
       result.notes.push_back(fmt::format("{} {}{} hidden", result.hidden_tokens.size(),
                                          result.model.input == InputKind::image ? "patch" : "token",
-                                         result.hidden_tokens.size() == 1                ? ""
+                                         result.hidden_tokens.size() == 1         ? ""
                                          : result.model.input == InputKind::image ? "es"
-                                                                                         : "s"));
+                                                                                  : "s"));
     result.schedule = plan_.schedule;
     result.device = "cpu";
     result.dtype = pass.model.dtype;
@@ -157,7 +157,8 @@ private:
       whole.predictions = predictions_of(model.logits(outcome.output, pass.input.input), model.info());
     const at::Tensor all = mean_pooled(model.final_hidden(outcome.output), pass.input.input.mask);
     whole.similarity =
-        similarity_target(model.final_hidden(hidden.output), plan_.own.pass.input.input.mask, all).item<double>();
+        similarity_target(model.final_hidden(hidden.output), plan_.own.pass.input.input.mask, all)
+            .item<double>();
     return whole;
   }
 

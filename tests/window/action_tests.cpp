@@ -58,6 +58,20 @@ std::vector<Expectation> file_and_edit() {
   const auto dialog = [](const char* name) {
     return [name](const Seen& seen) { return seen.shell().at("dialog") == name; };
   };
+  const auto shows_picture = [](const char* name) {
+    return [name](const Seen& seen) {
+      return seen.after.at(Pointer("/document/scenes/image/input/name")) == name &&
+             seen.after["document"]["folder"] == example_pictures().front().parent_path().string();
+    };
+  };
+  const auto labelled_folder = [](Editor& editor) {
+    editor.change("Folder of a test", [](Document& document) {
+      PictureFolder folder{.path = "/nowhere", .pictures = {{"/nowhere/cat/a.png", "cat"}}, .labelled = true};
+      document.folder = std::make_shared<const PictureFolder>(std::move(folder));
+    });
+  };
+  // Off screen there is none, and the actions say so.
+  const auto some_clipboard = [](Editor& editor) { editor.shell.no_picture_clipboard.clear(); };
   const auto some_change = [](Editor& editor) { set_layer_kernel(editor, 1, elu); };
   const auto query = [](const char* wanted) {
     return [wanted](const Seen& seen) { return seen.scene().at("query") == wanted; };
@@ -65,6 +79,26 @@ std::vector<Expectation> file_and_edit() {
   return {
       {"file.open", dialog("open_file")},
       {"file.open_model", dialog("open_model")},
+      {"file.open_folder", dialog("open_folder")},
+      {"file.next_picture", shows_picture("coffee.png")},
+      {"file.previous_picture", shows_picture("astronaut.png")},
+      {"file.wrong_first", [](const Seen& seen) { return seen.flipped("/document/wrong_first"); },
+       labelled_folder},
+      {"file.close_folder", [](const Seen& seen) { return seen.after["document"]["folder"].is_null(); },
+       labelled_folder},
+      {"file.forget_recent", [](const Seen& seen) { return seen.settings().at("recent").empty(); },
+       [](Editor& editor) {
+         remember(editor, {"a sentence", true});
+       }},
+      {"file.copy.", [](const Seen& seen) { return seen.shell().at("panel_to_copy") == seen.rest; },
+       some_clipboard},
+      {"edit.copy", [](const Seen& seen) { return seen.shell().at("copy_input") == true; }, some_clipboard},
+      {"edit.paste", [](const Seen& seen) { return seen.shell().at("paste") == true; }},
+      {"edit.hide_token",
+       [](const Seen& seen) { return seen.scene().at("hidden_tokens") == Json::array({7}); },
+       [](Editor& editor) { select_query(editor, 7); }},
+      {"edit.show_all_tokens", [](const Seen& seen) { return seen.scene().at("hidden_tokens").empty(); },
+       [](Editor& editor) { hide_tokens(editor, 7, 2, true); }},
       {"file.example.",
        [](const Seen& seen) {
          const std::string path = seen.after.at(Pointer("/document/scenes/image/input/path"));
@@ -122,6 +156,8 @@ std::vector<Expectation> view() {
       {"view.head_mean", head("mean of heads"), at_head_2},
       {"view.sign", flips("with_sign")},
       {"view.smooth", flips("smooth")},
+      {"view.special_tokens", flips("special_tokens")},
+      {"view.whole_words", flips("whole_words")},
       {"view.logarithmic", flips("logarithmic")},
       {"view.shared_scale", flips("shared_scale")},
       {"view.teacher_forced", flips("teacher_forced")},
@@ -235,10 +271,13 @@ void forget_requests() {
   shell.quit = false;
   shell.dialog = Dialog::none;
   shell.panel_to_export.clear();
+  shell.panel_to_copy.clear();
+  shell.copy_input = shell.paste = false;
 }
 
 bool opens_dialog(const std::string& id) {
-  return id == "file.quit" || id == "file.open" || id == "file.open_model" || id.starts_with("file.export.");
+  return id == "file.quit" || id == "file.open" || id == "file.open_folder" || id == "file.open_model" ||
+         id.starts_with("file.export.");
 }
 
 // Runs the action as menus and shortcuts do, and says what was wrong; empty if nothing was.

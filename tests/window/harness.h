@@ -36,6 +36,9 @@ std::filesystem::path scratch_file(const std::string& name);
 
 void register_action_tests(ImGuiTestEngine* engine);
 void register_appearance_tests(ImGuiTestEngine* engine);
+void register_clipboard_tests(ImGuiTestEngine* engine);
+void register_folder_tests(ImGuiTestEngine* engine);
+void register_hidden_token_tests(ImGuiTestEngine* engine);
 void register_frame_tests(ImGuiTestEngine* engine);
 void register_input_tests(ImGuiTestEngine* engine);
 void register_kernel_tests(ImGuiTestEngine* engine);

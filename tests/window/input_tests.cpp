@@ -1,4 +1,5 @@
 // Opening pictures and sentences, by clicking and by typing, and what happens to files that are neither.
+#include <algorithm>
 #include <fstream>
 
 #include "app/state/actions.h"
@@ -43,6 +44,55 @@ void register_input_tests(ImGuiTestEngine* engine) {
     editor().undo();
     IM_CHECK(std::get<TextInput>(*document().scene_of(InputKind::text).input).text ==
              example_sentences().front());
+  };
+
+  IM_REGISTER_TEST(engine, "input", "bursts_of_typing_are_steps")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    show_kind(editor(), InputKind::text);
+    settle(context);
+    const auto text = [] { return std::get<TextInput>(*document().scene().input).text; };
+    const auto type = [&](const char* letters, const std::string& wanted) {
+      context->KeyChars(letters);
+      while (text() != wanted && !context->IsError()) context->Yield();
+    };
+    context->SetRef("//###input");
+    context->ItemClick("##text");
+    context->KeyCharsReplace("Owls");
+    while (text() != "Owls" && !context->IsError()) context->Yield();
+    const double pause = editor().clock() + 1.2; // longer than what parts two bursts
+    while (editor().clock() < pause && !context->IsError()) context->Yield();
+    type(" sat", "Owls sat");
+    type(" there", "Owls sat there"); // on the heels of the last: the same burst, unless this machine is slow
+    context->KeyPress(ImGuiKey_Escape);
+    context->Yield(2);
+    while (text() != "Owls" && editor().history().can_undo()) editor().undo();
+    IM_CHECK_STR_EQ(text().c_str(), "Owls"); // the first burst is a step of its own
+    editor().undo();
+    IM_CHECK_STR_EQ(text().c_str(), example_sentences().front().c_str());
+  };
+
+  IM_REGISTER_TEST(engine, "input", "pair_goes_in_together")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    show_kind(editor(), InputKind::text);
+    settle(context);
+    const auto separators = [] {
+      const auto& tokens = results().any()->tokens;
+      return std::ranges::count_if(tokens, [](const TokenInfo& token) { return token.text == "[SEP]"; });
+    };
+    IM_CHECK_EQ(separators(), 1);
+    context->SetRef("//###input");
+    context->ItemClick("Pair with a second sentence");
+    context->Yield(2);
+    context->ItemClick("##pair");
+    context->KeyCharsReplace("It slept");
+    while (std::get<TextInput>(*document().scene().input).pair != "It slept" && !context->IsError())
+      context->Yield();
+    settle(context);
+    IM_CHECK_EQ(separators(), 2);
+    context->ItemClick("Pair with a second sentence");
+    settle(context);
+    IM_CHECK_EQ(separators(), 1);
+    IM_CHECK(!std::get<TextInput>(*document().scene().input).pair.has_value());
   };
 
   IM_REGISTER_TEST(engine, "input", "bad_file_keeps_what_was_open")->TestFunc =

@@ -29,6 +29,9 @@ std::filesystem::path scratch_folder() {
 void register_all(ImGuiTestEngine* engine) {
   register_frame_tests(engine);
   register_input_tests(engine);
+  register_hidden_token_tests(engine);
+  register_folder_tests(engine);
+  register_clipboard_tests(engine);
   register_kernel_tests(engine);
   register_selection_tests(engine);
   register_shell_tests(engine);

@@ -31,7 +31,8 @@ TEST(HiddenTokens, AMaskedWordNoLongerMatters) {
   ASSERT_FALSE(one.token_ids.equal(other.token_ids));
   const std::vector<std::int64_t> hidden = {2};
   for (const char* kernel : {"softmax", "hydra-cosine", "hedgehog"}) {
-    EXPECT_GT((logits_of(*model, one, kernel) - logits_of(*model, other, kernel)).abs().max().item<float>(), 1e-6F)
+    EXPECT_GT((logits_of(*model, one, kernel) - logits_of(*model, other, kernel)).abs().max().item<float>(),
+              1e-6F)
         << kernel;
     const at::Tensor without = logits_of(*model, model->with_hidden(one, hidden), kernel);
     EXPECT_TRUE(without.equal(logits_of(*model, model->with_hidden(other, hidden), kernel))) << kernel;
@@ -52,9 +53,12 @@ TEST(HiddenTokens, AHiddenPatchNoLongerMatters) {
   const std::vector<std::int64_t> tokens = {input.layout.prefix + input.layout.columns};
   const ModelInput hidden = model->with_hidden(input, tokens);
   EXPECT_TRUE(input.pixels.equal(before));
-  const auto cell = [&](const at::Tensor& pixels) { return pixels.narrow(2, patch, patch).narrow(3, 0, patch); };
+  const auto cell = [&](const at::Tensor& pixels) {
+    return pixels.narrow(2, patch, patch).narrow(3, 0, patch);
+  };
   EXPECT_EQ(cell(hidden.pixels).abs().max().item<float>(), 0.0F);
-  EXPECT_EQ((hidden.pixels != before).sum().item<std::int64_t>(), (cell(before) != 0).sum().item<std::int64_t>());
+  EXPECT_EQ((hidden.pixels != before).sum().item<std::int64_t>(),
+            (cell(before) != 0).sum().item<std::int64_t>());
   EXPECT_FALSE(logits_of(*model, hidden, "softmax").equal(logits_of(*model, input, "softmax")));
 }
 
@@ -62,7 +66,8 @@ TEST(HiddenTokens, RefusesWhatTheResultIsReadFrom) {
   const auto text = load_model(golden_folder() / "models" / "bert");
   const ModelInput words = text->prepare_text("the cat sat");
   const std::vector<std::int64_t> first = {0}, beyond = {99}, negative = {-1};
-  for (const auto& tokens : {first, beyond, negative}) EXPECT_THROW(text->with_hidden(words, tokens), UsageError);
+  for (const auto& tokens : {first, beyond, negative})
+    EXPECT_THROW(text->with_hidden(words, tokens), UsageError);
   const auto vision = load_model(golden_folder() / "models" / "deit-distilled");
   ModelInput picture;
   const std::int64_t side = vision->info().image_size;

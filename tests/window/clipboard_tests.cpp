@@ -1,0 +1,202 @@
+// The clipboard, against xclip: pictures of a few kilobytes and of several megabytes, and text, both ways.
+#include <cstdlib>
+#include <fstream>
+#include <random>
+
+#include "app/state/edits.h"
+#include "app/window/clipboard_desk.h"
+#include "app/window/png.h"
+#include "engine/plain/paths.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool shell_command(const std::string& command) { return std::system(command.c_str()) == 0; }
+
+std::string quoted(const fs::path& file) { return "'" + file.string() + "'"; }
+
+// Noise does not compress: the second one is far longer than a request to the X server may be.
+Image noise(int width, int height) {
+  Image image{width, height, {}};
+  std::mt19937 random(7);
+  image.rgb.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
+  for (std::uint8_t& value : image.rgb) value = static_cast<std::uint8_t>(random());
+  return image;
+}
+const Image& small_picture() {
+  static const Image image = noise(40, 30);
+  return image;
+}
+const Image& large_picture() {
+  static const Image image = noise(1600, 1200);
+  return image;
+}
+
+const ImageInput* shown_image() {
+  const auto& input = document().scene_of(InputKind::image).input;
+  return input ? std::get_if<ImageInput>(&*input) : nullptr;
+}
+
+std::string last_message() { return editor().messages().empty() ? "" : editor().messages().back().text; }
+
+// xclip goes on in the background, as long as nobody else copies anything.
+bool copy_by_xclip(const std::string& bytes, const std::string& type) {
+  const fs::path file = scratch_file("to-copy");
+  std::ofstream(file, std::ios::binary) << bytes;
+  const std::string target = type.empty() ? "" : " -t " + type;
+  return shell_command("xclip -selection clipboard" + target + " -i " + quoted(file) + " >/dev/null 2>&1");
+}
+
+// Without waiting for it here: this thread keeps the frames from being drawn, which GLFW's clipboard is
+// served by.
+std::string paste_by_xclip(ImGuiTestContext* context, const std::string& type) {
+  const fs::path file = scratch_file("pasted"), done = scratch_file("pasted-done");
+  shell_command("(xclip -selection clipboard -t " + type + " -o >" + quoted(file) + " 2>/dev/null; touch " +
+                quoted(done) + ") &");
+  while (!fs::exists(done) && !context->IsError()) context->Yield();
+  return read_text_file(file);
+}
+
+void paste(ImGuiTestContext* context) {
+  const std::uint64_t before = editor().revision();
+  const std::size_t messages = editor().messages().size();
+  context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_V);
+  while (editor().revision() == before && editor().messages().size() == messages && !context->IsError())
+    context->Yield();
+}
+
+void pastes(ImGuiTestContext* context, const Image& picture) {
+  start_over(context);
+  show_kind(editor(), InputKind::text);
+  IM_CHECK(copy_by_xclip(png_of(picture), "image/png"));
+  paste(context);
+  IM_CHECK(document().kind == InputKind::image);
+  IM_CHECK(shown_image() != nullptr);
+  IM_CHECK_EQ(shown_image()->image->width, picture.width);
+  IM_CHECK(shown_image()->image->rgb == picture.rgb);
+  IM_CHECK(shown_image()->path.empty());
+  settle(context);
+  IM_CHECK(find_focus(results(), document().scene().layer).focus != nullptr);
+}
+
+void copies(ImGuiTestContext* context, const Image& picture) {
+  start_over(context);
+  open_image(editor(), {std::make_shared<const Image>(picture), "noise", {}});
+  context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_C);
+  context->Yield(3);
+  std::string targets;
+  while (targets.find("image/png") == std::string::npos && !context->IsError())
+    targets = paste_by_xclip(context, "TARGETS");
+  const std::string bytes = paste_by_xclip(context, "image/png");
+  const std::span span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  const Image pasted = decode_image(span, "pasted");
+  IM_CHECK_EQ(pasted.width, picture.width);
+  IM_CHECK(pasted.rgb == picture.rgb);
+  // Twice, and to this program itself.
+  IM_CHECK(paste_by_xclip(context, "image/png") == bytes);
+  open_path(editor(), example_pictures().front());
+  paste(context);
+  IM_CHECK(shown_image()->image->rgb == picture.rgb);
+  // What is copied elsewhere takes its place.
+  IM_CHECK(copy_by_xclip("an owl", ""));
+  paste(context);
+  IM_CHECK(document().kind == InputKind::text);
+}
+
+void text_both_ways(ImGuiTestContext* context) {
+  start_over(context);
+  IM_CHECK(copy_by_xclip("Two owls\nsat there.\n", ""));
+  paste(context);
+  IM_CHECK(document().kind == InputKind::text);
+  IM_CHECK_STR_EQ(std::get<TextInput>(*document().scene().input).text.c_str(), "Two owls sat there.");
+  open_text(editor(), "One owl", "Two owls");
+  context->Yield(2);
+  context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_C);
+  context->Yield(3);
+  IM_CHECK_STR_EQ(paste_by_xclip(context, "UTF8_STRING").c_str(), "One owl\tTwo owls");
+  open_text(editor(), "something else");
+  paste(context); // our own text, asked for through the other connection
+  IM_CHECK(std::get<TextInput>(*document().scene().input).pair == "Two owls");
+}
+
+void nothing_to_paste(ImGuiTestContext* context) {
+  start_over(context);
+  const Document before = copy_of_document();
+  IM_CHECK(copy_by_xclip("\x89PNG\r\n\x1a\nbroken", "image/png"));
+  paste(context);
+  IM_CHECK(document() == before);
+  IM_CHECK(last_message().starts_with("paste: nothing came from the clipboard"));
+  IM_CHECK(copy_by_xclip("bytes", "application/x-unknown"));
+  paste(context);
+  IM_CHECK(document() == before);
+  IM_CHECK(last_message().find("neither a picture nor text") != std::string::npos);
+}
+
+void figure_is_copied(ImGuiTestContext* context) {
+  start_over(context);
+  IM_CHECK(application().run("file.copy.focus"));
+  context->Yield(3);
+  std::string bytes;
+  while (bytes.empty() && !context->IsError()) bytes = paste_by_xclip(context, "image/png");
+  const std::span span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  IM_CHECK_GT(decode_image(span, "figure").width, 400);
+}
+
+void files_of_a_file_manager(ImGuiTestContext* context) {
+  start_over(context);
+  const fs::path file = scratch_file("an owl.png");
+  fs::copy_file(example_pictures().front(), file);
+  std::string address = "file://" + file.string();
+  address.replace(address.find(' '), 1, "%20");
+  open_pasted_text(editor(), address + "\r\n");
+  IM_CHECK(shown_image()->path == file);
+  open_pasted_text(editor(), "/no/such file");
+  IM_CHECK_STR_EQ(std::get<TextInput>(*document().scene().input).text.c_str(), "/no/such file");
+}
+
+void says_why_not(ImGuiTestContext* context) {
+  start_over(context);
+  IM_CHECK(!editor().shell.no_picture_clipboard.empty());
+  IM_CHECK(!application().run("edit.copy"));
+  IM_CHECK(!application().run("file.copy.focus"));
+  IM_CHECK(last_message().find("no display") != std::string::npos);
+  show_kind(editor(), InputKind::text);
+  IM_CHECK(application().run("edit.copy")); // text needs none of it
+  context->Yield(2);
+  open_text(editor(), "another");
+  IM_CHECK(application().run("edit.paste"));
+  context->Yield(2);
+  IM_CHECK_STR_EQ(std::get<TextInput>(*document().scene().input).text.c_str(),
+                  example_sentences().front().c_str());
+}
+
+} // namespace
+
+void register_clipboard_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "clipboard", "files_of_a_file_manager")->TestFunc = files_of_a_file_manager;
+  if (!application().display().picture_clipboard_obstacle().empty()) {
+    IM_REGISTER_TEST(engine, "clipboard", "says_why_not")->TestFunc = says_why_not;
+    return;
+  }
+  IM_REGISTER_TEST(engine, "clipboard", "pastes_small")->TestFunc = [](ImGuiTestContext* context) {
+    pastes(context, small_picture());
+  };
+  IM_REGISTER_TEST(engine, "clipboard", "pastes_large")->TestFunc = [](ImGuiTestContext* context) {
+    pastes(context, large_picture());
+  };
+  IM_REGISTER_TEST(engine, "clipboard", "copies_small")->TestFunc = [](ImGuiTestContext* context) {
+    copies(context, small_picture());
+  };
+  IM_REGISTER_TEST(engine, "clipboard", "copies_large")->TestFunc = [](ImGuiTestContext* context) {
+    copies(context, large_picture());
+  };
+  IM_REGISTER_TEST(engine, "clipboard", "text_both_ways")->TestFunc = text_both_ways;
+  IM_REGISTER_TEST(engine, "clipboard", "nothing_to_paste")->TestFunc = nothing_to_paste;
+  IM_REGISTER_TEST(engine, "clipboard", "figure_is_copied")->TestFunc = figure_is_copied;
+}
+
+} // namespace hydrascope::app::window_tests
