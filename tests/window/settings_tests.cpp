@@ -21,6 +21,7 @@ Settings some_settings() {
   settings.shortcuts = {{"view.sign", "Ctrl+Alt+G"}, {"file.quit", ""}};
   settings.layouts = {{.name = "mine “1”", .arrangement = "[Window][###focus]\nPos=1,2\n", .closed = {"kl"}}};
   settings.last = SavedLayout{.name = "compare", .arrangement = "x", .closed = {}};
+  settings.recent = {{"/pictures/an owl.png", false}, {"One owl.\tTwo owls.", true}};
   settings.other = R"({"recent_inputs":["/a.png"]})";
   return settings;
 }
