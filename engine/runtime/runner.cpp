@@ -9,6 +9,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
+#include <fmt/format.h>
 
 #include "engine/inspect/focus.h"
 #include "engine/plain/error.h"
