@@ -39,7 +39,7 @@ constexpr Palette light = {{{0.875f, 0.886f, 0.902f, 1},
                             {0.549f, 0.337f, 0.000f, 1},
                             {0.737f, 0.118f, 0.110f, 1},
                             {0.345f, 0.478f, 0.627f, 1},
-                            {0.545f, 0.580f, 0.631f, 1}}};
+                            {0.470f, 0.505f, 0.560f, 1}}};
 
 void set_spacing(ImGuiStyle& style) {
   style.FontSizeBase = size_text;
