@@ -17,6 +17,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "engine/attention/tokens.h"
+#include "engine/inspect/ascending.h"
 
 namespace hydrascope {
 namespace {
@@ -25,10 +26,10 @@ constexpr std::int64_t kLeastKeys = 3;
 constexpr std::int64_t kRowsAtOnce = 64; // rows that one thread takes at least
 constexpr std::int64_t kScoresAtOnce = std::int64_t{8} << 20;
 
+// A row's visible entries, and room to sort them.
 template <typename Number>
-struct Entry {
-  Number value;
-  std::int32_t key;
+struct SortedRow {
+  std::vector<Entry<Number>> entries, spare;
 };
 
 // The rows of a tensor and which of their entries count, as plain memory.
@@ -47,7 +48,8 @@ public:
   std::int64_t count() const { return values_.numel() / std::max<std::int64_t>(keys_, 1); }
 
   // The visible entries of a row in ascending order. False if one is not a number.
-  bool sorted(std::int64_t row, std::vector<Entry<Number>>& entries) const {
+  bool sort(std::int64_t row, SortedRow<Number>& sorted) const {
+    std::vector<Entry<Number>>& entries = sorted.entries;
     const Number* const values = values_.template const_data_ptr<Number>() + row * keys_;
     const bool* const seen = visible_.defined() ? visible_.template const_data_ptr<bool>() +
                                                       (row / (heads_ * rows_) * rows_ + row % rows_) * keys_
@@ -58,8 +60,7 @@ public:
       if (std::isnan(values[key])) return false;
       entries.push_back({values[key], static_cast<std::int32_t>(key)});
     }
-    std::sort(entries.begin(), entries.end(),
-              [](const Entry<Number>& a, const Entry<Number>& b) { return a.value < b.value; });
+    sort_ascending(entries, sorted.spare);
     return true;
   }
 
@@ -90,13 +91,14 @@ void rank_rows(const at::Tensor& values, RankedRows& ranked) {
   auto* const ranks = ranked.ranks.mutable_data_ptr<float>();
   auto* const spreads = ranked.spread.mutable_data_ptr<double>();
   at::parallel_for(0, rows.count(), kRowsAtOnce, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<Entry<Number>> entries;
+    SortedRow<Number> sorted;
     for (std::int64_t row = begin; row < end; ++row) {
       float* const target = ranks + row * keys;
-      spreads[row] = rows.sorted(row, entries)
-                         ? visit_ranks(entries, [&](std::int32_t key,
-                                                    double rank) { target[key] = static_cast<float>(rank); })
-                         : std::numeric_limits<double>::quiet_NaN();
+      spreads[row] =
+          rows.sort(row, sorted)
+              ? visit_ranks(sorted.entries,
+                            [&](std::int32_t key, double rank) { target[key] = static_cast<float>(rank); })
+              : std::numeric_limits<double>::quiet_NaN();
     }
   });
 }
@@ -109,15 +111,15 @@ void correlate_rows(const at::Tensor& weights, const RankedRows& scores, at::Ten
   const auto* const spreads = scores.spread.const_data_ptr<double>();
   auto* const results = correlation.mutable_data_ptr<double>();
   at::parallel_for(0, rows.count(), kRowsAtOnce, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<Entry<Number>> entries;
+    SortedRow<Number> sorted;
     for (std::int64_t row = begin; row < end; ++row) {
       const float* const other = ranks + row * keys;
       results[row] = std::numeric_limits<double>::quiet_NaN();
-      if (std::isnan(spreads[row]) || !rows.sorted(row, entries)) continue;
+      if (std::isnan(spreads[row]) || !rows.sort(row, sorted)) continue;
       results[row] = 0;
-      if (static_cast<std::int64_t>(entries.size()) < kLeastKeys) continue;
+      if (static_cast<std::int64_t>(sorted.entries.size()) < kLeastKeys) continue;
       double products = 0;
-      const double spread = visit_ranks(entries, [&](std::int32_t key, double rank) {
+      const double spread = visit_ranks(sorted.entries, [&](std::int32_t key, double rank) {
         products += rank * static_cast<double>(other[key]);
       });
       const double both = std::sqrt(spread * spreads[row]);

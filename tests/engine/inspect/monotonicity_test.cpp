@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
+#include <ATen/ops/exp.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
@@ -109,6 +109,16 @@ TEST(Monotonicity, IsSpearmansRhoWithinRows) {
 TEST(Monotonicity, TiesShareTheirMeanRank) {
   expect_reference(at::randint(0, 4, {2, 2, 9, 12}).to(at::kFloat),
                    at::randint(-3, 3, {2, 2, 9, 12}).to(at::kFloat), {});
+}
+
+TEST(Monotonicity, OfLongRowsAndNumbersOfEverySize) {
+  const at::Tensor weights = at::randn({1, 1, 2, 700}) * at::exp(20.0 * at::randn({1, 1, 2, 700}));
+  expect_reference(weights, at::randn({1, 1, 2, 700}), {});
+  expect_reference(at::randint(-9, 9, {1, 1, 2, 700}).to(at::kFloat), at::randn({1, 1, 2, 700}), {});
+  at::Tensor zeros = at::randn({1, 1, 1, 400});
+  zeros.slice(3, 0, 300, 2).fill_(0.0);
+  zeros.slice(3, 1, 300, 2).fill_(-0.0);
+  expect_reference(zeros, at::randn({1, 1, 1, 400}), {});
 }
 
 TEST(Monotonicity, NegativeAndPositiveZeroAreEqual) {

@@ -25,7 +25,6 @@ namespace hydrascope {
 namespace {
 
 using test::message_of;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::make_toy_model;
 using testing::make_toy_pictures;
