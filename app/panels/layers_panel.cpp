@@ -126,7 +126,8 @@ private:
     if (input.hovered && static_cast<std::size_t>(input.hovered->column) < shown_.size()) {
       const ShownToken& token = shown_[static_cast<std::size_t>(input.hovered->column)];
       editor().hover(token.first, token.count);
-      text_tooltip(fmt::format("layer {}, “{}”\ncontribution {} of the largest", input.hovered->row, token.text,
+      text_tooltip(fmt::format("layer {}, “{}”\ncontribution {} of the largest", input.hovered->row,
+                               token.text,
                                number_text(rows_.value(input.hovered->row, input.hovered->column))));
     }
     if (input.clicked) select_layer(editor(), input.clicked->row);

@@ -22,10 +22,10 @@ Normalisation parse_normalisation(std::string_view text);
 
 struct FocusOptions {
   Normalisation normalise = Normalisation::max;
-  bool with_sign = false; // the signed map instead of its positive part
-  float opacity = 0.6f;   // of the map over the photograph
-  bool smooth = false;    // bilinear instead of crisp cells
-  bool photograph = true; // figures: the bare photograph as first panel
+  bool with_sign = false;   // the signed map instead of its positive part
+  float opacity = 0.6f;     // of the map over the photograph
+  bool smooth = false;      // bilinear instead of crisp cells
+  bool photograph = true;   // figures: the bare photograph as first panel
   TokenDisplay tokens = {}; // text
 };
 
