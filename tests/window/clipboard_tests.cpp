@@ -41,6 +41,36 @@ const ImageInput* shown_image() {
   return input ? std::get_if<ImageInput>(&*input) : nullptr;
 }
 
+// The test engine puts a clipboard of its own in the place of GLFW's; this one is meant here.
+struct TextClipboard {
+  const char* (*get)(ImGuiContext*) = nullptr;
+  void (*set)(ImGuiContext*, const char*) = nullptr;
+  void* user_data = nullptr;
+
+  static TextClipboard present() {
+    const ImGuiPlatformIO& io = ImGui::GetPlatformIO();
+    return {io.Platform_GetClipboardTextFn, io.Platform_SetClipboardTextFn, io.Platform_ClipboardUserData};
+  }
+  void install() const {
+    ImGuiPlatformIO& io = ImGui::GetPlatformIO();
+    io.Platform_GetClipboardTextFn = get;
+    io.Platform_SetClipboardTextFn = set;
+    io.Platform_ClipboardUserData = user_data;
+  }
+};
+TextClipboard the_windows_own; // as it was before the test engine ran
+
+class WithTextClipboard {
+public:
+  WithTextClipboard() { the_windows_own.install(); }
+  ~WithTextClipboard() { before_.install(); }
+  WithTextClipboard(const WithTextClipboard&) = delete;
+  WithTextClipboard& operator=(const WithTextClipboard&) = delete;
+
+private:
+  TextClipboard before_ = TextClipboard::present();
+};
+
 std::string last_message() { return editor().messages().empty() ? "" : editor().messages().back().text; }
 
 // xclip goes on in the background, as long as nobody else copies anything.
@@ -84,6 +114,7 @@ void pastes(ImGuiTestContext* context, const Image& picture) {
 }
 
 void copies(ImGuiTestContext* context, const Image& picture) {
+  const WithTextClipboard text_clipboard;
   start_over(context);
   open_image(editor(), {std::make_shared<const Image>(picture), "noise", {}});
   context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_C);
@@ -108,6 +139,7 @@ void copies(ImGuiTestContext* context, const Image& picture) {
 }
 
 void text_both_ways(ImGuiTestContext* context) {
+  const WithTextClipboard text_clipboard;
   start_over(context);
   IM_CHECK(copy_by_xclip("Two owls\nsat there.\n", ""));
   paste(context);
@@ -177,6 +209,7 @@ void says_why_not(ImGuiTestContext* context) {
 } // namespace
 
 void register_clipboard_tests(ImGuiTestEngine* engine) {
+  the_windows_own = TextClipboard::present();
   IM_REGISTER_TEST(engine, "clipboard", "files_of_a_file_manager")->TestFunc = files_of_a_file_manager;
   if (!application().display().picture_clipboard_obstacle().empty()) {
     IM_REGISTER_TEST(engine, "clipboard", "says_why_not")->TestFunc = says_why_not;
