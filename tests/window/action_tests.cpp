@@ -291,6 +291,7 @@ std::string try_action(const std::string& id, const Expectation& expectation) {
 }
 
 void every_action(ImGuiTestContext* context) {
+  context->MouseMoveToPos({2, 2}); // some act on the token that is hovered
   start_over(context);
   const auto expectations = all_expectations();
   const auto ids = action_ids();
