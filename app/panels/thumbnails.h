@@ -12,8 +12,8 @@
 
 namespace hydrascope::app {
 
-// The picture's centre square, `side` pixels wide, made small by averaging.
-Image thumbnail_of(const Image& picture, int side);
+// The whole picture's centre square, `side` pixels wide, made small by averaging.
+Image thumbnail_of(const Image& whole, int side);
 
 class Thumbnails {
 public:

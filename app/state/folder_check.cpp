@@ -87,8 +87,7 @@ private:
   void run(const std::stop_token& stop) {
     try {
       look_at_all(stop);
-    } catch (const Cancelled&) {
-      // the document wants something else
+    } catch (const Cancelled&) { // NOLINT(bugprone-empty-catch): the document wants something else
     } catch (const std::exception& error) {
       const std::scoped_lock lock(mutex_);
       problem_ = error.what();

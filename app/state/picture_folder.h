@@ -26,7 +26,7 @@ struct PictureFolder {
 // By the ending: what is opened as a picture.
 bool has_picture_ending(const std::filesystem::path& file);
 // The pictures in the folder and in its sub-folders. Throws Error if there are none.
-PictureFolder list_pictures(const std::filesystem::path& folder);
+PictureFolder list_pictures(const std::filesystem::path& path);
 // Where a file stands in `pictures`.
 std::optional<std::size_t> find_picture(const PictureFolder& folder, const std::filesystem::path& file);
 

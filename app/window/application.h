@@ -77,7 +77,7 @@ private:
   void draw_panels();
   void draw_panel(Panel& panel);
   void export_figure();
-  std::optional<Figure> figure_of(const std::string& panel) const; // nullopt: it shows nothing
+  std::optional<Figure> figure_of(const std::string& id) const; // nullopt: it shows nothing
 
   theme::Theme theme_; // Dear ImGui's context points to it
   ImGuiContext* context_ = nullptr;

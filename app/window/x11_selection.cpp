@@ -15,7 +15,9 @@ namespace hydrascope::app {
 namespace {
 
 struct Free {
-  void operator()(void* pointer) const { std::free(pointer); } // XCB allocates with malloc
+  void operator()(void* pointer) const {
+    std::free(pointer);
+  } // NOLINT(cppcoreguidelines-no-malloc): XCB allocates so
 };
 template <typename T>
 using Owned = std::unique_ptr<T, Free>;

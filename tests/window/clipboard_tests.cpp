@@ -73,14 +73,6 @@ private:
 
 std::string last_message() { return editor().messages().empty() ? "" : editor().messages().back().text; }
 
-// xclip goes on in the background, as long as nobody else copies anything.
-bool copy_by_xclip(const std::string& bytes, const std::string& type) {
-  const fs::path file = scratch_file("to-copy");
-  std::ofstream(file, std::ios::binary) << bytes;
-  const std::string target = type.empty() ? "" : " -t " + type;
-  return shell_command("xclip -selection clipboard" + target + " -i " + quoted(file) + " >/dev/null 2>&1");
-}
-
 // Without waiting for it here: this thread keeps the frames from being drawn, which GLFW's clipboard is
 // served by.
 std::string paste_by_xclip(ImGuiTestContext* context, const std::string& type) {
@@ -89,6 +81,19 @@ std::string paste_by_xclip(ImGuiTestContext* context, const std::string& type) {
                 quoted(done) + ") &");
   while (!fs::exists(done) && !context->IsError()) context->Yield();
   return read_text_file(file);
+}
+
+// xclip goes on in the background, as long as nobody else copies anything; the selection is its own only some
+// time after it has returned.
+bool copy_by_xclip(ImGuiTestContext* context, const std::string& bytes, const std::string& type) {
+  const fs::path file = scratch_file("to-copy");
+  std::ofstream(file, std::ios::binary) << bytes;
+  const std::string target = type.empty() ? "" : " -t " + type;
+  if (!shell_command("xclip -selection clipboard" + target + " -i " + quoted(file) + " >/dev/null 2>&1"))
+    return false;
+  while (paste_by_xclip(context, type.empty() ? "UTF8_STRING" : type) != bytes)
+    if (context->IsError()) return false;
+  return true;
 }
 
 void paste(ImGuiTestContext* context) {
@@ -102,7 +107,7 @@ void paste(ImGuiTestContext* context) {
 void pastes(ImGuiTestContext* context, const Image& picture) {
   start_over(context);
   show_kind(editor(), InputKind::text);
-  IM_CHECK(copy_by_xclip(png_of(picture), "image/png"));
+  IM_CHECK(copy_by_xclip(context, png_of(picture), "image/png"));
   paste(context);
   IM_CHECK(document().kind == InputKind::image);
   IM_CHECK(shown_image() != nullptr);
@@ -133,7 +138,7 @@ void copies(ImGuiTestContext* context, const Image& picture) {
   paste(context);
   IM_CHECK(shown_image()->image->rgb == picture.rgb);
   // What is copied elsewhere takes its place.
-  IM_CHECK(copy_by_xclip("an owl", ""));
+  IM_CHECK(copy_by_xclip(context, "an owl", ""));
   paste(context);
   IM_CHECK(document().kind == InputKind::text);
 }
@@ -141,7 +146,7 @@ void copies(ImGuiTestContext* context, const Image& picture) {
 void text_both_ways(ImGuiTestContext* context) {
   const WithTextClipboard text_clipboard;
   start_over(context);
-  IM_CHECK(copy_by_xclip("Two owls\nsat there.\n", ""));
+  IM_CHECK(copy_by_xclip(context, "Two owls\nsat there.\n", ""));
   paste(context);
   IM_CHECK(document().kind == InputKind::text);
   IM_CHECK_STR_EQ(std::get<TextInput>(*document().scene().input).text.c_str(), "Two owls sat there.");
@@ -158,11 +163,11 @@ void text_both_ways(ImGuiTestContext* context) {
 void nothing_to_paste(ImGuiTestContext* context) {
   start_over(context);
   const Document before = copy_of_document();
-  IM_CHECK(copy_by_xclip("\x89PNG\r\n\x1a\nbroken", "image/png"));
+  IM_CHECK(copy_by_xclip(context, "\x89PNG\r\n\x1a\nbroken", "image/png"));
   paste(context);
   IM_CHECK(document() == before);
   IM_CHECK(last_message().starts_with("paste: nothing came from the clipboard"));
-  IM_CHECK(copy_by_xclip("bytes", "application/x-unknown"));
+  IM_CHECK(copy_by_xclip(context, "bytes", "application/x-unknown"));
   paste(context);
   IM_CHECK(document() == before);
   IM_CHECK(last_message().find("neither a picture nor text") != std::string::npos);
