@@ -16,8 +16,8 @@ namespace {
 
 struct Free {
   void operator()(void* pointer) const {
-    std::free(pointer);
-  } // NOLINT(cppcoreguidelines-no-malloc): XCB allocates so
+    std::free(pointer); // NOLINT(cppcoreguidelines-no-malloc): as XCB allocates
+  }
 };
 template <typename T>
 using Owned = std::unique_ptr<T, Free>;
