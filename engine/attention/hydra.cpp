@@ -22,6 +22,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/attention/cost.h"
+#include "engine/attention/features.h"
 #include "engine/attention/tokens.h"
 #include "engine/plain/error.h"
 
@@ -59,7 +60,7 @@ private:
   at::Tensor largest_, weighted_, total_; // (B,1,D)
 };
 
-class Hydra final : public Kernel {
+class Hydra final : public Kernel, public FeatureKernel {
 public:
   Hydra(KernelSpec kernel_spec, HydraMaps maps) : Kernel(std::move(kernel_spec)), maps_(std::move(maps)) {}
 
@@ -171,6 +172,15 @@ public:
     const Rows rows = mapped_rows(input);
     return GlobalVector{(rows.key * rows.value).sum(1),
                         asked.defined() ? rows.query.index_select(1, asked) : rows.query};
+  }
+
+  Features features(const AttentionInput& input, const KernelParameters&, const at::Tensor& query_rows,
+                    const at::Tensor& key_rows) const override {
+    const at::NoGradGuard no_gradients;
+    check(input);
+    const Rows rows = mapped_rows(input);
+    return {.query = take_tokens(rows.query.unsqueeze(1), query_rows),
+            .key = take_tokens(rows.key.unsqueeze(1), key_rows)};
   }
 
   Cost cost(const AttentionShape& shape) const override {

@@ -17,6 +17,7 @@
 #include "engine/attention/causal_sums.h"
 #include "engine/attention/cost.h"
 #include "engine/attention/feature_maps/feature_map.h"
+#include "engine/attention/features.h"
 #include "engine/attention/spec_values.h"
 #include "engine/attention/tokens.h"
 
@@ -65,6 +66,10 @@ public:
   at::Tensor query_rows(const at::Tensor& rows) const {
     return map_.features(query_tokens(rows), Side::query, context(rows));
   }
+  at::Tensor key_rows(const at::Tensor& rows) const {
+    const at::Tensor key = select_tokens(take_tokens(input_.k, rows).to(type_), take_mask(mask_, rows));
+    return map_.features(resplit(key, heads_), Side::key, context(rows));
+  }
 
 private:
   at::Tensor features(const at::Tensor& x, Side side, const TokenBlock& block) const {
@@ -94,6 +99,16 @@ at::Tensor largest_key(const at::Tensor& log_key, const at::Tensor& mask) {
   if (!mask.defined()) return log_key.detach().amax(2, true);
   const at::Tensor absent = mask.logical_not().unsqueeze(1).unsqueeze(-1);
   return log_key.detach().masked_fill(absent, -INFINITY).amax(2, true);
+}
+
+// The scale of exponential maps' features over all keys of an input: (B,h,1,d′).
+at::Tensor scale_of_keys(const FeatureBlocks& tokens) {
+  at::Tensor scale;
+  for (const TokenBlock& block : tokens.all()) {
+    const at::Tensor largest = largest_key(tokens.key(block), tokens.mask(block));
+    scale = scale.defined() ? at::maximum(scale, largest) : largest;
+  }
+  return finite(scale);
 }
 
 // exp(log φ(k) − scale). A masked key may exceed the largest real one: it is zeroed before exp, too, so that
@@ -147,7 +162,7 @@ KeySums sums_over_keys(const FeatureBlocks& tokens, bool logarithmic) {
   return sums;
 }
 
-class LinearAttention final : public Kernel {
+class LinearAttention final : public Kernel, public FeatureKernel {
 public:
   LinearAttention(KernelSpec kernel_spec, std::unique_ptr<FeatureMap> map, bool normalised)
       : Kernel(std::move(kernel_spec)),
@@ -230,6 +245,23 @@ public:
     return at::cat(parts, 1);
   }
 
+  Features features(const AttentionInput& input, const KernelParameters& parameters,
+                    const at::Tensor& query_rows, const at::Tensor& key_rows) const override {
+    const at::NoGradGuard no_gradients;
+    require_support(input);
+    const FeatureBlocks tokens = blocks(input, parameters);
+    const at::Tensor key_mask = take_mask(tokens.mask(), key_rows);
+    Features result{tokens.query_rows(query_rows), tokens.key_rows(key_rows), map_->logarithmic()};
+    if (result.rescaled) {
+      const at::Tensor scale = scale_of_keys(tokens);
+      result.query = scaled_query(result.query, scale);
+      result.key = scaled_key(result.key, scale, key_mask);
+    }
+    result.query = select_tokens(result.query, take_mask(tokens.mask(), query_rows));
+    result.key = select_tokens(result.key, key_mask);
+    return result;
+  }
+
   Cost cost(const AttentionShape& shape) const override {
     const auto tokens = static_cast<double>(shape.tokens), heads = static_cast<double>(weight_heads(shape));
     const double head_width = model_width(shape) / heads;
@@ -280,11 +312,7 @@ private:
     }
     at::Tensor query = tokens.query_rows(rows), scale;
     if (map_->logarithmic()) {
-      for (const TokenBlock& block : tokens.all()) {
-        const at::Tensor largest = largest_key(tokens.key(block), tokens.mask(block));
-        scale = scale.defined() ? at::maximum(scale, largest) : largest;
-      }
-      scale = finite(scale);
+      scale = scale_of_keys(tokens);
       query = scaled_query(query, scale);
     }
     for (const TokenBlock& block : tokens.all()) {

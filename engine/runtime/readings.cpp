@@ -10,6 +10,8 @@
 
 #include "engine/inspect/inspect.h"
 #include "engine/runtime/tensor_array.h"
+#include "engine/runtime/tile_reading.h"
+#include "engine/runtime/vectors_reading.h"
 
 namespace hydrascope {
 namespace {
@@ -64,6 +66,8 @@ AttentionInput constant_input(const AttentionInput& input) {
 std::vector<bool> Readings::tapped(std::size_t layers, const FactCache& cache) const {
   std::vector<bool> taps(layers, rollout.has_value());
   for (const WeightsReading& reading : weights) taps[static_cast<std::size_t>(reading.ask.layer)] = true;
+  for (const VectorsReading& reading : vectors) taps[static_cast<std::size_t>(reading.ask.layer)] = true;
+  for (const TileReading& reading : tiles) taps[static_cast<std::size_t>(reading.ask.layer)] = true;
   for (const int layer : focus_layers) taps[static_cast<std::size_t>(layer)] = true;
   for (const FactReading& reading : facts)
     for (std::size_t layer = 0; layer < layers; ++layer)
@@ -87,6 +91,16 @@ void read_layer(Readings& readings, FactCache& cache, const Pass& pass, int laye
     if (reading.ask.layer != layer) continue;
     for (const LayerKernel& kernel : reading.kernels)
       readings.delivered[reading.position].push_back(read_weights(reading.ask, kernel, input));
+  }
+  for (const VectorsReading& reading : readings.vectors) {
+    if (reading.ask.layer != layer) continue;
+    for (const LayerKernel& kernel : reading.kernels)
+      readings.delivered_vectors[reading.position].push_back(read_vectors(reading.ask, kernel, input));
+  }
+  for (const TileReading& reading : readings.tiles) {
+    if (reading.ask.layer != layer) continue;
+    readings.delivered_tiles[reading.position].push_back(
+        read_tile(reading.ask, reading.kernel, input, readings.stop));
   }
   for (FactReading& reading : readings.facts) {
     const LayerFacts* known = cache.find(reading.keys[position], reading.kinds);

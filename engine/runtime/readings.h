@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,17 @@ struct WeightsReading {
   std::size_t position = 0;
   WeightsAsk ask;
   std::vector<LayerKernel> kernels;
+};
+
+struct VectorsReading {
+  std::size_t position = 0;
+  VectorsAsk ask;
+  std::vector<LayerKernel> kernels;
+};
+struct TileReading {
+  std::size_t position = 0;
+  TileAsk ask;
+  LayerKernel kernel;
 };
 
 // Facts of one kernel in every layer; `keys` say what each layer's facts depend on.
@@ -41,11 +53,16 @@ AttentionInput constant_input(const AttentionInput& input);
 // Everything one pass is asked.
 struct Readings {
   std::vector<WeightsReading> weights;
+  std::vector<VectorsReading> vectors;
+  std::vector<TileReading> tiles;
   std::vector<FactReading> facts;
   std::optional<RolloutReading> rollout;
   std::vector<int> focus_layers;
   std::map<int, AttentionTap> focus_taps;                      // filled, with their graphs
   std::map<std::size_t, std::vector<WeightsResult>> delivered; // filled, by position
+  std::map<std::size_t, std::vector<VectorsResult>> delivered_vectors;
+  std::map<std::size_t, std::vector<TileResult>> delivered_tiles;
+  std::stop_token stop; // polled where reading takes long
 
   // Layers whose attention must be seen: facts that are known already ask for none.
   std::vector<bool> tapped(std::size_t layers, const FactCache& cache) const;

@@ -51,20 +51,50 @@ struct WeightsAsk {
   bool operator==(const WeightsAsk&) const = default;
 };
 
+// What stands behind one query's weights: q and k, and the feature maps' φ(q) and φ(k).
+struct VectorsAsk {
+  int layer = 0;
+  std::vector<KernelSpec> kernels; // empty: the schedule's own kernel of that layer
+  int head = 0;           // whose φ is delivered: of the kernel's heads; Hydra's φ is of the whole row
+  std::int64_t query = 0; // token whose φ(q) is delivered
+  bool teacher_forced = false;
+  bool gradient =
+      false; // g of the query token, too, where the kernel has a global vector; not teacher-forced
+
+  bool operator==(const VectorsAsk&) const = default;
+};
+
+// A part of the weights of one layer, pooled to the pixels that show it.
+struct TileAsk {
+  int layer = 0;
+  KernelSpec kernel;
+  bool teacher_forced = false;
+  std::vector<int> heads;           // empty: all
+  std::optional<HeadFusion> fusion; // nullopt: each of the heads by itself
+  std::int64_t first_row = 0, row_count = 0, first_column = 0, column_count = 0; // counts of 0: up to the end
+  std::int64_t rows = 0, columns = 0; // cells of the result, at most as many as there are weights
+
+  bool operator==(const TileAsk&) const = default;
+};
+
 // A run computes only this.
 struct Asks {
   bool pixels = false;
   bool token_logits = false; // a masked-LM head's (1,N,V); a classifier's logits are always there
   bool hidden = false;
   std::vector<WeightsAsk> weights;
+  std::vector<VectorsAsk> vectors;
+  std::vector<TileAsk> tiles;
   std::vector<int> focus_layers;
   bool rollout = false;
   bool entropy = false; // of the schedule's own kernels, in place
   bool kl = false;      // softmax ‖ the schedule's own kernels, in place
   bool change = false;
+  bool monotonicity = false; // Spearman's ρ of the schedule's own kernels' weights and q·k/√d, in place
   // Teacher-forced KL, entropy and output change of these kernels in every layer (q, k, v of the softmax
   // run).
   std::vector<KernelSpec> teacher_forced_kernels;
+  std::vector<KernelSpec> teacher_forced_monotonicity; // their ρ, which costs more than the rest
 };
 
 struct ExecutionOptions {
@@ -128,6 +158,33 @@ struct WeightsResult {
   double check = 0;               // largest |weights × V − output| over these rows
 };
 
+struct VectorsResult {
+  int layer = 0;
+  KernelSpec kernel;
+  bool teacher_forced = false;
+  bool untrained = false;
+  int head = 0;
+  std::int64_t query = 0;
+  Array q, k;            // (h,N,d), h the kernel's own number of heads
+  Array query_feature;   // (d′), φ(q) of the query token; empty where the kernel has no feature map
+  Array key_features;    // (N,d′), φ(k)
+  bool rescaled = false; // exponential maps: as engine/attention/features.h's Features
+  // Hydra kernels only, over the whole row of D features. out_c = gate_c ⊙ global.
+  Array query_features; // (N,D), the gates φ(Q) of all tokens
+  Array values;         // (N,D), V
+  Array global;         // (D), Σ_t φ(K)_t ⊙ V_t
+  Array gradient;       // (D), g of the query token at this layer; empty where not asked for
+};
+
+struct TileResult {
+  TileAsk ask;
+  std::int64_t tokens = 0;     // N
+  bool derived_signed = false; // as WeightsResult
+  bool untrained = false;
+  Array values; // (h,rows,columns), (1,rows,columns) where fused: of the weights under a cell that which is
+                // largest by absolute value
+};
+
 struct FocusResult {
   int layer = 0;
   Array contributions; // (N), signed, not normalised
@@ -137,7 +194,7 @@ struct FocusResult {
 };
 
 struct HeadTable {   // layers × heads; NaN where undefined (signed kernels)
-  std::string name;  // "entropy", "kl"; teacher-forced also "change"
+  std::string name;  // "entropy", "kl", "monotonicity"; teacher-forced also "change"
   KernelSpec kernel; // of the whole table; ignored when `in_place`
   bool in_place = true;
   bool untrained = false;   // teacher-forced: a trainable kernel at its initial parameters in some layer
@@ -178,6 +235,8 @@ struct RunResult {
   Array logits;                       // (1,C) or (1,N,V)
   std::vector<Array> hidden;          // 0…L, (1,N,D)
   std::vector<WeightsResult> weights; // in the order asked: ask by ask, kernel by kernel
+  std::vector<VectorsResult> vectors;
+  std::vector<TileResult> tiles;
   std::vector<FocusResult> focus;
   Array rollout; // (1,N,N)
   Array change;  // (L,H,3)

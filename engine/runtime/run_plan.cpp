@@ -23,6 +23,11 @@ void check_asks(const RunRequest& request, const ModelInfo& info, std::int64_t t
     check_below("layer", ask.layer, info.layers, "layers");
     for (const std::int64_t row : ask.rows) check_below("row", row, tokens, "tokens");
   }
+  for (const VectorsAsk& ask : request.asks.vectors) {
+    check_below("layer", ask.layer, info.layers, "layers");
+    check_below("query", ask.query, tokens, "tokens");
+  }
+  for (const TileAsk& ask : request.asks.tiles) check_below("layer", ask.layer, info.layers, "layers");
   for (const int layer : request.asks.focus_layers) check_below("--layer", layer, info.layers, "layers");
   if (!request.default_query && request.query) check_below("--query", *request.query, tokens, "tokens");
   if (request.rollout_head) check_below("--head", *request.rollout_head, info.heads, "heads");
@@ -52,20 +57,53 @@ WeightsReading weights_reading(std::size_t position, const WeightsAsk& ask, cons
   return reading;
 }
 
+// The vectors and tiles asked for of one of the two passes.
+void plan_details(const RunRequest& request, const Pass& pass, bool teacher_forced, Readings& readings) {
+  const Model& model = *pass.model.model;
+  const std::uint64_t seed = request.execution.seed;
+  for (std::size_t i = 0; i < request.asks.vectors.size(); ++i) {
+    const VectorsAsk& ask = request.asks.vectors[i];
+    if (ask.teacher_forced != teacher_forced) continue;
+    VectorsReading reading{i, ask, {}};
+    for (const KernelSpec& spec : ask.kernels)
+      reading.kernels.push_back(layer_kernel(model, ask.layer, seeded(spec, seed)));
+    if (ask.kernels.empty()) reading.kernels.push_back(pass.layers[static_cast<std::size_t>(ask.layer)]);
+    readings.vectors.push_back(std::move(reading));
+  }
+  for (std::size_t i = 0; i < request.asks.tiles.size(); ++i) {
+    const TileAsk& ask = request.asks.tiles[i];
+    if (ask.teacher_forced != teacher_forced) continue;
+    readings.tiles.push_back({i, ask, layer_kernel(model, ask.layer, seeded(ask.kernel, seed))});
+  }
+}
+
+// Layers at which g is wanted: those with a focus map, and those whose vectors go with it.
+std::vector<int> gradient_layers(const Asks& asks) {
+  std::vector<int> layers = asks.focus_layers;
+  for (const VectorsAsk& ask : asks.vectors) {
+    if (ask.gradient && !ask.teacher_forced &&
+        std::find(layers.begin(), layers.end(), ask.layer) == layers.end())
+      layers.push_back(ask.layer);
+  }
+  return layers;
+}
+
 PlannedPass plan_own(const RunRequest& request, Pass pass, const FactCache& facts) {
   PlannedPass planned{std::move(pass), {}};
   const Asks& asks = request.asks;
   Readings& readings = planned.readings;
-  readings.focus_layers = asks.focus_layers;
-  for (const int layer : asks.focus_layers)
+  readings.focus_layers = gradient_layers(asks);
+  for (const int layer : readings.focus_layers)
     planned.pass.first_gradient_layer = std::min(planned.pass.first_gradient_layer, layer);
   planned.pass.keep_hidden = asks.hidden;
   for (std::size_t i = 0; i < asks.weights.size(); ++i)
     if (!asks.weights[i].teacher_forced)
       readings.weights.push_back(weights_reading(i, asks.weights[i], planned.pass, request.execution.seed));
-  if (asks.entropy || asks.kl || asks.change) {
-    FactReading reading{
-        {.entropy = asks.entropy, .kl = asks.kl, .change = asks.change}, planned.pass.layers, {}, {}};
+  plan_details(request, planned.pass, false, readings);
+  if (asks.entropy || asks.kl || asks.change || asks.monotonicity) {
+    const FactKinds kinds{
+        .entropy = asks.entropy, .kl = asks.kl, .change = asks.change, .spearman = asks.monotonicity};
+    FactReading reading{kinds, planned.pass.layers, {}, {}};
     const std::vector<std::string> keys = planned.pass.keys();
     for (std::size_t layer = 0; layer < planned.pass.layers.size(); ++layer)
       reading.keys.push_back(keys[layer + 1] + "|own");
@@ -85,17 +123,21 @@ PlannedPass plan_teacher(const RunRequest& request, Pass pass, const FactCache& 
     if (request.asks.weights[i].teacher_forced)
       readings.weights.push_back(
           weights_reading(i, request.asks.weights[i], planned.pass, request.execution.seed));
+  plan_details(request, planned.pass, true, readings);
   const std::vector<std::string> keys = planned.pass.keys();
-  for (const KernelSpec& asked : request.asks.teacher_forced_kernels) {
+  const auto add = [&](const KernelSpec& asked, const FactKinds& kinds) {
     const KernelSpec spec = seeded(asked, request.execution.seed);
-    FactReading reading{{.entropy = true, .kl = true, .change = true}, {}, {}, {}};
+    FactReading reading{kinds, {}, {}, {}};
     for (std::size_t i = 0; i < planned.pass.layers.size(); ++i) {
       const int layer = static_cast<int>(i);
       reading.kernels.push_back(layer_kernel(*planned.pass.model.model, layer, spec));
       reading.keys.push_back(keys[i + 1] + "|teacher|" + planned.pass.model.layer_key(layer, spec));
     }
     readings.facts.push_back(std::move(reading));
-  }
+  };
+  for (const KernelSpec& asked : request.asks.teacher_forced_kernels)
+    add(asked, {.entropy = true, .kl = true, .change = true});
+  for (const KernelSpec& asked : request.asks.teacher_forced_monotonicity) add(asked, {.spearman = true});
   planned.pass.tapped = readings.tapped(planned.pass.layers.size(), facts);
   return planned;
 }
@@ -112,6 +154,15 @@ void check_memory(const RunRequest& request, const ModelInfo& info, std::int64_t
     const double rows = ask.rows.empty() ? n : static_cast<double>(ask.rows.size());
     const double kernels = ask.kernels.empty() ? 1.0 : static_cast<double>(ask.kernels.size());
     bytes += 2.0 * kernels * info.heads * rows * n * sizeof(float);
+  }
+  for (const VectorsAsk& ask : request.asks.vectors) {
+    double widest = 0; // features of a token: the models' own widths unless a kernel says otherwise
+    for (const KernelSpec& spec : ask.kernels) {
+      const double head_width = static_cast<double>(info.width) / info.heads;
+      widest =
+          std::max(widest, spec.name == "taylor" ? 1 + head_width + head_width * head_width : 4 * head_width);
+    }
+    bytes += n * (6.0 * info.width + 2.0 * widest) * sizeof(float);
   }
   const auto available = static_cast<double>(available_bytes());
   if (available > 0 && bytes > 0.9 * available)
@@ -146,13 +197,16 @@ RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPrepare
   if (!request.hidden_tokens.empty()) plan.whole = make_pass(model, whole, plan.schedule.layers);
 
   const auto& weights = request.asks.weights;
-  if (!request.asks.teacher_forced_kernels.empty() ||
-      std::any_of(weights.begin(), weights.end(), [](const WeightsAsk& ask) { return ask.teacher_forced; })) {
+  const auto forced = [](const auto& asks) {
+    return std::any_of(asks.begin(), asks.end(), [](const auto& ask) { return ask.teacher_forced; });
+  };
+  if (!request.asks.teacher_forced_kernels.empty() || !request.asks.teacher_forced_monotonicity.empty() ||
+      forced(weights) || forced(request.asks.vectors) || forced(request.asks.tiles)) {
     const Schedule softmax{std::vector<KernelSpec>(plan.schedule.layers.size())};
     const AppliedModel teacher = store.apply(request.model_folder, request.adapters, softmax, dtype);
     plan.teacher = plan_teacher(request, make_pass(teacher, input, softmax.layers), facts);
   }
-  if (!request.asks.focus_layers.empty() && plan.target.kind == Target::Kind::similarity) {
+  if (!plan.own.readings.focus_layers.empty() && plan.target.kind == Target::Kind::similarity) {
     const TextInput sentence{plan.target.text, std::nullopt};
     plan.other = make_pass(model, inputs.prepare(model, sentence, {}), plan.schedule.layers);
   }

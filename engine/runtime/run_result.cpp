@@ -7,6 +7,8 @@
 
 #include <ATen/ops/softmax.h>
 
+#include "engine/runtime/tensor_array.h"
+
 namespace hydrascope {
 namespace {
 
@@ -30,8 +32,23 @@ HeadTable table_of(const char* name, const FactReading& reading, std::vector<flo
 void collect(std::vector<const LayerKernel*>& kernels, const Readings& readings) {
   for (const WeightsReading& reading : readings.weights)
     for (const LayerKernel& kernel : reading.kernels) kernels.push_back(&kernel);
+  for (const VectorsReading& reading : readings.vectors)
+    for (const LayerKernel& kernel : reading.kernels) kernels.push_back(&kernel);
+  for (const TileReading& reading : readings.tiles) kernels.push_back(&reading.kernel);
   for (const FactReading& reading : readings.facts)
     for (const LayerKernel& kernel : reading.kernels) kernels.push_back(&kernel);
+}
+
+// What both passes delivered, in the order it was asked for.
+template <typename Result>
+std::vector<Result> in_order(RunPlan& plan, std::map<std::size_t, std::vector<Result>> Readings::*member) {
+  auto delivered = std::move(plan.own.readings.*member);
+  if (plan.teacher) delivered.merge(plan.teacher->readings.*member);
+  std::vector<Result> ordered;
+  for (auto& [position, results] : delivered)
+    ordered.insert(ordered.end(), std::make_move_iterator(results.begin()),
+                   std::make_move_iterator(results.end()));
+  return ordered;
 }
 
 } // namespace
@@ -97,6 +114,7 @@ std::vector<HeadTable> in_place_tables(const RunPlan& plan, const Asks& asks) {
   for (const FactReading& reading : plan.own.readings.facts) {
     if (asks.entropy) tables.push_back(table_of("entropy", reading, &LayerFacts::entropy));
     if (asks.kl) tables.push_back(table_of("kl", reading, &LayerFacts::kl));
+    if (asks.monotonicity) tables.push_back(table_of("monotonicity", reading, &LayerFacts::spearman));
   }
   return tables;
 }
@@ -111,9 +129,12 @@ std::vector<HeadTable> teacher_forced_tables(const PlannedPass& teacher) {
     const bool untrained = std::any_of(
         reading.kernels.begin(), reading.kernels.end(),
         [](const LayerKernel& kernel) { return kernel.kernel->info().trainable && !kernel.own_parameters; });
-    for (HeadTable table :
-         {table_of("entropy", reading, &LayerFacts::entropy), table_of("kl", reading, &LayerFacts::kl),
-          table_of("change", reading, &LayerFacts::change)}) {
+    std::vector<HeadTable> read;
+    if (reading.kinds.entropy) read.push_back(table_of("entropy", reading, &LayerFacts::entropy));
+    if (reading.kinds.kl) read.push_back(table_of("kl", reading, &LayerFacts::kl));
+    if (reading.kinds.change) read.push_back(table_of("change", reading, &LayerFacts::change));
+    if (reading.kinds.spearman) read.push_back(table_of("monotonicity", reading, &LayerFacts::spearman));
+    for (HeadTable& table : read) {
       table.kernel = reading.kernels.front().kernel->spec();
       table.in_place = false;
       table.untrained = untrained;
@@ -123,14 +144,21 @@ std::vector<HeadTable> teacher_forced_tables(const PlannedPass& teacher) {
   return tables;
 }
 
-std::vector<WeightsResult> weights_in_order(RunPlan& plan) {
-  auto delivered = std::move(plan.own.readings.delivered);
-  if (plan.teacher) delivered.merge(plan.teacher->readings.delivered);
-  std::vector<WeightsResult> ordered;
-  for (auto& [position, results] : delivered)
-    ordered.insert(ordered.end(), std::make_move_iterator(results.begin()),
-                   std::make_move_iterator(results.end()));
-  return ordered;
+std::vector<WeightsResult> weights_in_order(RunPlan& plan) { return in_order(plan, &Readings::delivered); }
+std::vector<VectorsResult> vectors_in_order(RunPlan& plan) {
+  return in_order(plan, &Readings::delivered_vectors);
+}
+std::vector<TileResult> tiles_in_order(RunPlan& plan) { return in_order(plan, &Readings::delivered_tiles); }
+
+void add_gradients(Readings& readings, const std::map<int, at::Tensor>& gradient_of) {
+  for (const VectorsReading& reading : readings.vectors) {
+    const auto gradient = gradient_of.find(reading.ask.layer);
+    if (!reading.ask.gradient || gradient == gradient_of.end()) continue;
+    for (VectorsResult& vectors : readings.delivered_vectors[reading.position]) {
+      if (!vectors.global.empty())
+        vectors.gradient = to_array(gradient->second.select(0, 0).select(1, vectors.query).flatten());
+    }
+  }
 }
 
 } // namespace hydrascope

@@ -1,6 +1,7 @@
 // The parts of a result that are put together from what the passes delivered.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "engine/runtime/run_plan.h"
@@ -23,5 +24,10 @@ Array in_place_change(const RunPlan& plan);
 
 // Weights in the order they were asked for.
 std::vector<WeightsResult> weights_in_order(RunPlan& plan);
+std::vector<VectorsResult> vectors_in_order(RunPlan& plan);
+std::vector<TileResult> tiles_in_order(RunPlan& plan);
+
+// Puts g of the query token, (1,H,N,d) by layer, into the vectors that were asked for with it.
+void add_gradients(Readings& readings, const std::map<int, at::Tensor>& gradient_of);
 
 } // namespace hydrascope

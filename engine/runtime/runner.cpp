@@ -45,6 +45,8 @@ public:
         facts_(facts),
         stop_(std::move(stop)),
         progress_(progress) {
+    plan_.own.readings.stop = stop_;
+    if (plan_.teacher) plan_.teacher->readings.stop = stop_;
     count(plan_.own.pass);
     if (plan_.teacher) count(plan_.teacher->pass);
     if (plan_.other) count(*plan_.other);
@@ -66,6 +68,8 @@ public:
     if (request_.asks.change) result.change = in_place_change(plan_);
     if (plan_.own.readings.rollout) result.rollout = to_array(plan_.own.readings.rollout->product);
     result.weights = weights_in_order(plan_);
+    result.vectors = vectors_in_order(plan_);
+    result.tiles = tiles_in_order(plan_);
     for (WeightsResult& weights : result.weights) {
       const auto layer = static_cast<std::size_t>(weights.layer);
       if (!weights.teacher_forced && weights.kernel == result.layers[layer].kernel)
@@ -134,7 +138,7 @@ private:
     result.layers = layer_runs(pass, outcome.blocks);
     for (const at::Tensor& hidden : outcome.hidden) result.hidden.push_back(to_array(hidden));
 
-    const bool focus = !request_.asks.focus_layers.empty();
+    const bool focus = !plan_.own.readings.focus_layers.empty();
     at::Tensor logits;
     if (result.model.has_classifier || request_.asks.token_logits) {
       const at::AutoGradMode mode(focus);
@@ -195,6 +199,7 @@ private:
     std::map<int, at::Tensor> gradient_of;
     std::size_t position = 1;
     for (const auto& [layer, tap] : taps) gradient_of[layer] = gradients[position++];
+    add_gradients(plan_.own.readings, gradient_of);
     for (const int layer : request_.asks.focus_layers) {
       if (stop_.stop_requested()) throw Cancelled();
       const AttentionTap& tap = taps.at(layer);

@@ -14,6 +14,7 @@
 #include <ATen/ops/sign.h>
 #include <ATen/ops/tensor.h>
 
+#include "engine/attention/features.h"
 #include "engine/attention/kernel.h"
 #include "engine/plain/error.h"
 #include "tests/engine/attention/inputs.h"
@@ -50,6 +51,55 @@ TEST(Properties, PermutingKeysAndValuesTogetherChangesNothing) {
       EXPECT_GT(error, 1e-3) << info.name << " looks at where a token stands";
     else
       EXPECT_LT(error, 1e-5) << info.name;
+  }
+}
+
+// Feature by feature the products sum to what weights() gives, or to its rows before they are normalised.
+TEST(Properties, FeaturesMultiplyToTheWeights) {
+  const Case shape{2, 3, 33, 16, true};
+  const at::Tensor rows = at::tensor({4, 9, 20}, at::TensorOptions().dtype(at::kLong));
+  for (const double scale : {1.0, 100.0}) {
+    const AttentionInput input = make_input(shape, 8, scale);
+    int with_features = 0;
+    for (const KernelInfo& info : kernel_infos()) {
+      const auto kernel = make_kernel({info.name, {}});
+      const KernelParameters parameters = moved_parameters(*kernel, shape, 9);
+      const auto features = features_of(*kernel, input, parameters, rows, {});
+      if (info.family == "softmax") {
+        EXPECT_FALSE(features.has_value()) << info.name;
+        continue;
+      }
+      ASSERT_TRUE(features.has_value()) << info.name;
+      ++with_features;
+      at::Tensor query = features->query, key = features->key;
+      if (info.family == "hydra") {
+        query = query.squeeze(1).unflatten(2, {3, 16}).transpose(1, 2);
+        key = key.squeeze(1).unflatten(2, {3, 16}).transpose(1, 2);
+      }
+      at::Tensor products = at::matmul(query, key.transpose(2, 3));
+      if (info.normalised) {
+        const at::Tensor sums = products.sum(-1, true);
+        products = products / sums.masked_fill(sums == 0, 1);
+      }
+      EXPECT_LT(relative_error(products, kernel->weights(input, parameters, rows)), 1e-4)
+          << info.name << " at " << scale;
+    }
+    EXPECT_GT(with_features, 15);
+  }
+}
+
+TEST(Properties, FeaturesOfSomeKeysAreThoseOfAll) {
+  const Case shape{1, 2, 40, 8, true};
+  const AttentionInput input = make_input(shape, 10);
+  const at::Tensor keys = at::tensor({3, 17}, at::TensorOptions().dtype(at::kLong));
+  for (const KernelInfo& info : kernel_infos()) {
+    const auto kernel = make_kernel({info.name, {}});
+    const KernelParameters parameters = moved_parameters(*kernel, shape, 11);
+    const auto all = features_of(*kernel, input, parameters, {}, {});
+    if (!all) continue;
+    const auto some = features_of(*kernel, input, parameters, keys, keys);
+    EXPECT_LT(relative_error(some->key, all->key.index_select(2, keys)), 1e-5) << info.name;
+    EXPECT_LT(relative_error(some->query, all->query.index_select(2, keys)), 1e-5) << info.name;
   }
 }
 

@@ -57,6 +57,132 @@ TEST_F(AsksTest, WeightsOfTheOwnKernelAndOfComparedOnes) {
   EXPECT_TRUE(result->weights[2].untrained);
 }
 
+double dot(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return sum;
+}
+
+TEST_F(AsksTest, VectorsMultiplyToTheWeights) {
+  RunRequest request = fake_request(kText, {});
+  const KernelSpec softmax, hedgehog{"hedgehog", {}};
+  request.asks.weights = {{1, {softmax, hedgehog}, {3}, false}};
+  request.asks.vectors = {{.layer = 1, .kernels = {softmax, hedgehog}, .head = 1, .query = 3}};
+  const auto result = run(request);
+  ASSERT_EQ(result->vectors.size(), 2U);
+  const VectorsResult& plain = result->vectors[0];
+  EXPECT_TRUE(plain.query_feature.empty());
+  ASSERT_THAT(plain.q.shape, testing::ElementsAre(FakeModel::kHeads, kTokens, FakeModel::kWidth / 2));
+  const std::size_t width = FakeModel::kWidth / 2;
+  const auto query = plain.q.slice(1).subspan(3 * width, width);
+  std::vector<double> scores, similarities;
+  double scores_sum = 0, similarities_sum = 0;
+  for (std::size_t key = 0; key < kTokens; ++key) {
+    scores.push_back(std::exp(dot(query, plain.k.slice(1).subspan(key * width, width)) / std::sqrt(width)));
+    scores_sum += scores.back();
+    similarities.push_back(dot(result->vectors[1].query_feature.values,
+                               result->vectors[1].key_features.slice(static_cast<std::int64_t>(key))));
+    similarities_sum += similarities.back();
+  }
+  EXPECT_TRUE(result->vectors[1].rescaled);
+  EXPECT_TRUE(result->vectors[1].untrained);
+  for (std::size_t key = 0; key < kTokens; ++key) {
+    EXPECT_NEAR(scores[key] / scores_sum, static_cast<double>(result->weights[0].weights.slice(1)[key]),
+                1e-5);
+    EXPECT_NEAR(similarities[key] / similarities_sum,
+                static_cast<double>(result->weights[1].weights.slice(1)[key]), 1e-5);
+  }
+  EXPECT_TRUE(result->focus.empty());
+}
+
+TEST_F(AsksTest, AHydraLayersVectorsHaveTheGradientOfItsFocusMap) {
+  RunRequest request = fake_request(kText, "2=hydra-cosine");
+  request.asks.focus_layers = {2};
+  request.asks.vectors = {{.layer = 2, .kernels = {}, .head = 0, .query = 0, .gradient = true}};
+  const auto result = run(request);
+  ASSERT_EQ(result->vectors.size(), 1U);
+  const VectorsResult& vectors = result->vectors[0];
+  ASSERT_THAT(vectors.global.shape, testing::ElementsAre(FakeModel::kWidth));
+  ASSERT_THAT(vectors.gradient.shape, testing::ElementsAre(FakeModel::kWidth));
+  // out_c·g is what the focus map's contributions sum to.
+  double total = 0;
+  for (std::size_t f = 0; f < vectors.global.values.size(); ++f) {
+    double filled = 0; // feature by feature, the tokens fill the global vector
+    for (std::int64_t token = 0; token < kTokens; ++token)
+      filled += static_cast<double>(vectors.key_features.slice(token)[f]) *
+                static_cast<double>(vectors.values.slice(token)[f]);
+    EXPECT_NEAR(filled, static_cast<double>(vectors.global.values[f]), 1e-5);
+    EXPECT_EQ(vectors.query_feature.values[f], vectors.query_features.slice(0)[f]);
+    total += static_cast<double>(vectors.query_feature.values[f]) * filled *
+             static_cast<double>(vectors.gradient.values[f]);
+  }
+  EXPECT_NEAR(total, result->focus.front().total, 1e-5);
+  request.asks.focus_layers.clear();
+  const auto alone = run(request);
+  EXPECT_TRUE(alone->focus.empty());
+  EXPECT_EQ(alone->vectors[0].gradient.values, vectors.gradient.values);
+}
+
+TEST_F(AsksTest, MonotonicityOfOwnAndOfTeacherForcedKernels) {
+  RunRequest request = fake_request(kText, "2=elu");
+  request.asks.monotonicity = true;
+  request.asks.teacher_forced_monotonicity = {KernelSpec{"elu", {}}};
+  const auto result = run(request);
+  ASSERT_EQ(result->tables.size(), 2U);
+  const HeadTable& own = table(*result, "monotonicity", true);
+  const HeadTable& forced = table(*result, "monotonicity", false);
+  for (std::int64_t layer = 0; layer < 4; ++layer) {
+    for (const float rho : own.values.slice(layer)) {
+      if (layer == 2)
+        EXPECT_LT(rho, 0.999F);
+      else
+        EXPECT_NEAR(rho, 1.0F, 1e-5F);
+    }
+  }
+  // Up to layer 2 both runs are the same.
+  for (std::size_t head = 0; head < FakeModel::kHeads; ++head)
+    EXPECT_NEAR(own.values.slice(2)[head], forced.values.slice(2)[head], 1e-5F);
+}
+
+TEST_F(AsksTest, TilesAreTheLargestWeightsUnderEachCell) {
+  RunRequest request = fake_request(kText, {});
+  const KernelSpec hydra{"hydra-cosine", {}};
+  request.asks.weights = {{1, {hydra}, {}, false}};
+  request.asks.tiles = {
+      {.layer = 1, .kernel = hydra, .heads = {1}, .fusion = std::nullopt, .rows = 100, .columns = 100},
+      {.layer = 1,
+       .kernel = hydra,
+       .heads = {},
+       .fusion = HeadFusion::mean,
+       .first_row = 2,
+       .row_count = 4,
+       .first_column = 0,
+       .column_count = 8,
+       .rows = 2,
+       .columns = 4}};
+  const auto result = run(request);
+  ASSERT_EQ(result->tiles.size(), 2U);
+  const Array& weights = result->weights[0].weights;
+  EXPECT_THAT(result->tiles[0].values.shape, testing::ElementsAre(1, kTokens, kTokens));
+  EXPECT_THAT(result->tiles[0].values.values, testing::ElementsAreArray(weights.slice(1)));
+  EXPECT_TRUE(result->tiles[0].derived_signed);
+  ASSERT_THAT(result->tiles[1].values.shape, testing::ElementsAre(1, 2, 4));
+  for (std::size_t row = 0; row < 2; ++row) {
+    for (std::size_t column = 0; column < 4; ++column) {
+      float largest = 0;
+      for (std::size_t i = 0; i < 4; ++i) {
+        const std::size_t cell = (2 + row * 2 + i / 2) * kTokens + column * 2 + i % 2;
+        const float mean = (weights.slice(0)[cell] + weights.slice(1)[cell]) / 2;
+        if (std::abs(mean) > std::abs(largest)) largest = mean;
+      }
+      EXPECT_NEAR(result->tiles[1].values.values[row * 4 + column], largest, 1e-6F);
+    }
+  }
+  request.asks.tiles = {
+      {.layer = 1, .kernel = hydra, .heads = {}, .fusion = std::nullopt, .first_row = 6, .row_count = 9}};
+  EXPECT_THROW(run(request), UsageError);
+}
+
 TEST_F(AsksTest, TeacherForcedWeightsAreThoseOfTheSoftmaxRun) {
   RunRequest softmax = fake_request(kText);
   softmax.asks.weights = {{3, {KernelSpec{"softmax", {}}}, {}, false}};
