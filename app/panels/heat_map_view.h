@@ -1,19 +1,15 @@
-// A matrix with its axes, its title above it and its numbers under the pointer.
+// A matrix with its axes and its numbers under the pointer.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include <imgui.h>
 
+#include "app/panels/map_zoom.h"
 #include "app/window/graphics.h"
 #include "engine/figures/figure.h"
 
 namespace hydrascope::app {
-
-struct Cell {
-  int row = 0, column = 0;
-};
 
 class HeatMapView {
 public:
@@ -26,16 +22,11 @@ public:
   const HeatMapPanel& panel() const { return panel_; }
   float value(int row, int column) const { return map_.value(row, column); }
 
-  struct Marks {
-    std::optional<int> row; // the query
-    std::optional<int> hovered_row, hovered_column;
-  };
-  struct Input {
-    std::optional<Cell> hovered, clicked;
-    ImVec2 from, to; // where the cells lie
-  };
-  // Draws into the rectangle: tokens beside the rows and under the columns where they fit, else nothing.
-  Input draw(const char* id, Graphics& graphics, ImVec2 from, ImVec2 size, const Marks& marks, float opacity);
+  using Marks = MatrixMarks;
+  using Input = MatrixInput;
+  // As draw_matrix.
+  Input draw(const char* id, Graphics& graphics, ImVec2 from, ImVec2 size, const Marks& marks, float opacity,
+             MapZoom* zoom = nullptr);
 
 private:
   HeatMapPanel panel_;

@@ -40,10 +40,26 @@ bool Coordinator::drain(std::vector<std::string>& errors) {
       for (const auto& part : lane.results.parts) {
         for (const FocusResult& focus : part->focus) add_focus(lane.delivered, focus.layer);
         for (const WeightsResult& weights : part->weights) {
-          add_weights(lane.delivered, weights.layer, weights.kernel, weights.teacher_forced);
+          const bool all = weights.rows.size() == part->tokens.size();
+          add_weights(lane.delivered, weights.layer, weights.kernel, weights.teacher_forced,
+                      all ? std::vector<std::int64_t>{} : weights.rows);
         }
+        for (const VectorsResult& vectors : part->vectors) {
+          add_vectors(lane.delivered, {.layer = vectors.layer,
+                                       .kernels = {vectors.kernel},
+                                       .head = vectors.head,
+                                       .query = vectors.query,
+                                       .teacher_forced = vectors.teacher_forced,
+                                       .gradient = !vectors.gradient.empty()});
+        }
+        lane.delivered.change |= !part->change.empty();
+        for (const TileResult& tile : part->tiles) add_tile(lane.delivered, tile.ask);
         for (const HeadTable& table : part->tables) {
-          if (!table.in_place) add_teacher_forced(lane.delivered, table.kernel);
+          if (!table.in_place && table.name == "monotonicity")
+            add_teacher_forced_monotonicity(lane.delivered, table.kernel);
+          if (!table.in_place && table.name != "monotonicity")
+            add_teacher_forced(lane.delivered, table.kernel);
+          lane.delivered.monotonicity |= table.in_place && table.name == "monotonicity";
           lane.delivered.entropy |= table.in_place && table.name == "entropy";
           lane.delivered.kl |= table.in_place && table.name == "kl";
         }

@@ -23,7 +23,8 @@ bool Scene::operator==(const Scene& other) const {
   return inputs && hidden_tokens == other.hidden_tokens && model_folder == other.model_folder &&
          adapters == other.adapters && schedules == other.schedules && layer == other.layer &&
          head == other.head && default_query == other.default_query && query == other.query &&
-         target == other.target && comparison == other.comparison;
+         key == other.key && target == other.target && comparison == other.comparison &&
+         detail_kernel == other.detail_kernel;
 }
 
 Side edited_side(const ViewOptions& view) { return view.shown == Shown::b ? Side::b : Side::a; }
@@ -50,17 +51,19 @@ void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info) {
   const bool first = scene.model == nullptr;
   scene.layer = first ? info.layers - 1 : std::clamp(scene.layer, 0, std::max(info.layers - 1, 0));
   if (scene.head.head && *scene.head.head >= info.heads) scene.head.head = 0;
+  std::erase_if(scene.head.subset, [&](int head) { return head >= info.heads; });
   scene.model = std::make_shared<const ModelInfo>(std::move(info));
   scene.target = {};
   scene.hidden_tokens.clear(); // another model cuts the input into other tokens
   scene.default_query = true;
   scene.query.reset();
+  scene.key.reset();
 }
 
 KernelSpec compared_kernel(const Document& document, int position) {
   const Scene& scene = document.scene();
-  const auto& choice = scene.comparison[static_cast<std::size_t>(position)];
-  if (choice) return *choice;
+  const auto index = static_cast<std::size_t>(position);
+  if (index < scene.comparison.size() && scene.comparison[index]) return *scene.comparison[index];
   if (position == 0) return KernelSpec{};
   const Schedule& schedule = edited_schedule(document);
   const auto layer = static_cast<std::size_t>(scene.layer);
@@ -68,6 +71,14 @@ KernelSpec compared_kernel(const Document& document, int position) {
     return schedule.layers[layer];
   }
   return KernelSpec{.name = "hedgehog", .parameters = {}};
+}
+
+KernelSpec detail_kernel(const Document& document) {
+  const Scene& scene = document.scene();
+  if (scene.detail_kernel) return *scene.detail_kernel;
+  const Schedule& schedule = edited_schedule(document);
+  const auto layer = static_cast<std::size_t>(scene.layer);
+  return layer < schedule.layers.size() ? schedule.layers[layer] : KernelSpec{};
 }
 
 ScheduleText schedule_text(const Schedule& schedule) {

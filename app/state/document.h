@@ -13,6 +13,7 @@
 #include "app/state/picture_folder.h"
 #include "app/views/focus_view.h"
 #include "app/views/shown_tokens.h"
+#include "app/views/token_lines.h"
 #include "app/views/weights_view.h"
 #include "engine/runtime/run.h"
 
@@ -37,22 +38,29 @@ struct Scene {
   HeadChoice head{.head = 0, .fusion = HeadFusion::mean};
   bool default_query = true; // as RunRequest: all queries or the class token, whichever the target reads
   std::optional<std::int64_t> query; // where default_query is false: a token; nullopt = all
+  std::optional<std::int64_t> key; // the other token of the pair whose vectors are shown; nullopt = the query
   Target target;
-  std::array<std::optional<KernelSpec>, 2>
-      comparison; // the Weights panel's two; nullopt = the layer's own kernel
+  // The Weights panel's kernels, from left to right, at least one; nullopt = softmax on the left, else the
+  // layer's own kernel.
+  std::vector<std::optional<KernelSpec>> comparison = {std::nullopt, std::nullopt};
+
+  std::optional<KernelSpec> detail_kernel; // that Tokens and Vectors look into; nullopt = the layer's own
 
   bool operator==(const Scene& other) const;
 };
 
 struct ViewOptions {
   Shown shown = Shown::a;
-  bool with_sign = false;      // focus: the signed map instead of its positive part
-  bool smooth = false;         // focus: bilinear instead of crisp cells
-  float opacity = 0.6f;        // focus: of the map over the photograph
-  bool logarithmic = false;    // weights
-  bool shared_scale = true;    // weights
-  bool teacher_forced = false; // weights, entropy, KL: q and k of the run with softmax in every layer
-  TokenDisplay tokens = {};    // a sentence's, wherever they are shown
+  bool with_sign = false;             // focus: the signed map instead of its positive part
+  bool smooth = false;                // focus: bilinear instead of crisp cells
+  float opacity = 0.6f;               // focus: of the map over the photograph
+  bool logarithmic = false;           // weights
+  bool percentile = false;            // weights: the scale ends at the 99th percentile; excludes logarithmic
+  bool all_heads = false;             // weights: layers × heads instead of one head large
+  TokenPairs pairs = TokenPairs::all; // tokens of a sentence pair that the line view connects
+  bool shared_scale = true;           // weights
+  bool teacher_forced = false;        // weights, entropy, KL: q and k of the run with softmax in every layer
+  TokenDisplay tokens = {};           // a sentence's, wherever they are shown
 
   bool operator==(const ViewOptions&) const = default;
 };
@@ -87,8 +95,11 @@ std::string input_name(const RunInput& input); // file name, or the sentence's b
 // clamped.
 void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info);
 
-// Which kernel the Weights panel shows on the left (0) or right (1): the choice, or what it falls back to.
+// Which kernel the Weights panel shows at this position from the left: the choice, or what it falls back to.
 KernelSpec compared_kernel(const Document& document, int position);
+
+// The kernel that Tokens and Vectors look into: the choice, or the selected layer's own.
+KernelSpec detail_kernel(const Document& document);
 
 // The schedule in the written form a request takes.
 ScheduleText schedule_text(const Schedule& schedule);

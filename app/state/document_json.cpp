@@ -52,6 +52,17 @@ Json input_json(const std::optional<RunInput>& input) {
   return {{"text", text.text}, {"pair", text.pair ? Json(*text.pair) : Json(nullptr)}};
 }
 
+const char* pairs_name(TokenPairs pairs) {
+  switch (pairs) {
+    case TokenPairs::a_to_a: return "a_to_a";
+    case TokenPairs::a_to_b: return "a_to_b";
+    case TokenPairs::b_to_a: return "b_to_a";
+    case TokenPairs::b_to_b: return "b_to_b";
+    case TokenPairs::all: break;
+  }
+  return "all";
+}
+
 Json schedule_json(const Schedule& schedule) {
   Json json = Json::array();
   for (const KernelSpec& kernel : schedule.layers) json.push_back(kernel.text());
@@ -70,11 +81,13 @@ Json scene_json(const Scene& scene) {
   json["layer"] = scene.layer;
   json["head"] = scene.head.text();
   json["query"] = scene.default_query ? Json("default") : (scene.query ? Json(*scene.query) : Json("all"));
+  json["key"] = scene.key ? Json(*scene.key) : Json(nullptr);
   json["target"] = {
       {"kind", target_name(scene.target.kind)}, {"index", scene.target.index}, {"text", scene.target.text}};
   json["comparison"] = Json::array();
   for (const auto& kernel : scene.comparison)
     json["comparison"].push_back(kernel ? Json(kernel->text()) : Json(nullptr));
+  json["detail_kernel"] = scene.detail_kernel ? Json(scene.detail_kernel->text()) : Json(nullptr);
   return json;
 }
 
@@ -84,6 +97,9 @@ Json view_json(const ViewOptions& view) {
           {"smooth", view.smooth},
           {"opacity", view.opacity},
           {"logarithmic", view.logarithmic},
+          {"percentile", view.percentile},
+          {"all_heads", view.all_heads},
+          {"token_pairs", pairs_name(view.pairs)},
           {"shared_scale", view.shared_scale},
           {"teacher_forced", view.teacher_forced},
           {"special_tokens", view.tokens.special},

@@ -17,6 +17,7 @@ void put_input(Document& document, RunInput input) {
   scene.hidden_tokens.clear();
   scene.default_query = true;
   scene.query.reset();
+  scene.key.reset();
 }
 
 } // namespace
@@ -184,13 +185,73 @@ void show_all_tokens(Editor& editor) {
   editor.change("Show all tokens", [](Document& document) { document.scene().hidden_tokens.clear(); });
 }
 
+void select_key(Editor& editor, std::optional<std::int64_t> token) {
+  editor.change("Key token", [&](Document& document) { document.scene().key = token; });
+}
+
+void select_pair(Editor& editor, std::int64_t query, std::int64_t key) {
+  editor.change(fmt::format("Query token {}, key token {}", query, key), [&](Document& document) {
+    document.scene().default_query = false;
+    document.scene().query = query;
+    document.scene().key = key;
+  });
+}
+
+void toggle_head(Editor& editor, int head) {
+  editor.change(fmt::format("Show or hide head {}", head), [&](Document& document) {
+    Scene& scene = document.scene();
+    if (!scene.model || head < 0 || head >= scene.model->heads) return;
+    std::vector<int> shown = shown_heads(scene.head, scene.model->heads);
+    const auto found = std::ranges::find(shown, head);
+    if (found == shown.end()) {
+      shown.insert(std::ranges::lower_bound(shown, head), head);
+    } else if (shown.size() > 1) {
+      shown.erase(found);
+    }
+    const bool all = static_cast<int>(shown.size()) == scene.model->heads;
+    scene.head.head = shown.size() == 1 ? std::optional(shown.front()) : std::nullopt;
+    scene.head.subset = all || shown.size() == 1 ? std::vector<int>{} : std::move(shown);
+  });
+}
+
+void isolate_head(Editor& editor, int head) {
+  editor.change(fmt::format("Head {} alone, or all heads", head), [&](Document& document) {
+    Scene& scene = document.scene();
+    if (!scene.model || head < 0 || head >= scene.model->heads) return;
+    const bool alone = scene.head.head == head;
+    scene.head.head = alone ? std::nullopt : std::optional(head);
+    scene.head.subset.clear();
+  });
+}
+
 void select_target(Editor& editor, const Target& target) {
   editor.change("Choose target", [&](Document& document) { document.scene().target = target; });
 }
 
 void compare_kernel(Editor& editor, int position, const std::optional<KernelSpec>& kernel) {
   editor.change("Compare kernels", [&](Document& document) {
-    document.scene().comparison[static_cast<std::size_t>(position)] = kernel;
+    auto& kernels = document.scene().comparison;
+    const auto index = static_cast<std::size_t>(position);
+    if (index >= kernels.size()) kernels.resize(index + 1);
+    kernels[index] = kernel;
+  });
+}
+
+void select_detail_kernel(Editor& editor, const std::optional<KernelSpec>& kernel) {
+  editor.change("Look into a kernel", [&](Document& document) { document.scene().detail_kernel = kernel; });
+}
+
+void add_compared_kernel(Editor& editor, const std::optional<KernelSpec>& kernel) {
+  editor.change("Add a kernel to the comparison",
+                [&](Document& document) { document.scene().comparison.push_back(kernel); });
+}
+
+void drop_compared_kernel(Editor& editor, int position) {
+  editor.change("Take a kernel from the comparison", [&](Document& document) {
+    auto& kernels = document.scene().comparison;
+    const auto index = static_cast<std::size_t>(position);
+    if (kernels.size() > 1 && index < kernels.size())
+      kernels.erase(kernels.begin() + static_cast<std::ptrdiff_t>(index));
   });
 }
 

@@ -45,6 +45,12 @@ void select_head(Editor& editor, const HeadChoice& head);
 void select_cell(Editor& editor, int layer, int head);                // a layer and head at once
 void select_query(Editor& editor, std::optional<std::int64_t> token); // nullopt = all queries
 void select_default_query(Editor& editor);
+void select_key(Editor& editor, std::optional<std::int64_t> token); // nullopt = the query itself
+void select_pair(Editor& editor, std::int64_t query, std::int64_t key);
+// Of the heads that are shown: adds one or takes it away (the last one stays); shows it alone, or all where
+// it is shown alone already.
+void toggle_head(Editor& editor, int head);
+void isolate_head(Editor& editor, int head);
 // Hiding a token of the input: a patch is painted over, a word piece masked. Nothing happens to one that
 // cannot be hidden, which `why_not_hidden` says in words ("" = it can be).
 std::string why_not_hidden(const Document& document, std::int64_t token);
@@ -55,6 +61,11 @@ void show_all_tokens(Editor& editor);
 void select_target(Editor& editor, const Target& target);
 void compare_kernel(Editor& editor, int position, const std::optional<KernelSpec>& kernel);
 void show_panel(Editor& editor, const std::string& id, const std::string& title, bool open);
+void select_detail_kernel(Editor& editor,
+                          const std::optional<KernelSpec>& kernel); // nullopt = the layer's own
+// Adds a kernel to the comparison; takes one away (the last one stays).
+void add_compared_kernel(Editor& editor, const std::optional<KernelSpec>& kernel);
+void drop_compared_kernel(Editor& editor, int position);
 void change_view(Editor& editor, const std::string& label, const std::function<void(ViewOptions&)>& edit,
                  const std::string& gesture = {});
 

@@ -11,17 +11,20 @@ namespace hydrascope::app {
 
 namespace {
 
-WeightsAsk* find_ask(std::vector<WeightsAsk>& asks, int layer, bool teacher_forced) {
+using Tokens = std::vector<std::int64_t>;
+
+WeightsAsk* find_ask(std::vector<WeightsAsk>& asks, int layer, bool teacher_forced, const Tokens& rows) {
   const auto found = std::ranges::find_if(asks, [&](const WeightsAsk& ask) {
-    return ask.layer == layer && ask.teacher_forced == teacher_forced;
+    return ask.layer == layer && ask.teacher_forced == teacher_forced && ask.rows == rows;
   });
   return found == asks.end() ? nullptr : &*found;
 }
 
-bool holds(const std::vector<WeightsAsk>& asks, int layer, const KernelSpec& kernel, bool teacher_forced) {
+bool holds(const std::vector<WeightsAsk>& asks, int layer, const KernelSpec& kernel, bool teacher_forced,
+           const Tokens& rows) {
   return std::ranges::any_of(asks, [&](const WeightsAsk& ask) {
     return ask.layer == layer && ask.teacher_forced == teacher_forced &&
-           std::ranges::count(ask.kernels, kernel) > 0;
+           (ask.rows.empty() || ask.rows == rows) && std::ranges::count(ask.kernels, kernel) > 0;
   });
 }
 
@@ -39,19 +42,32 @@ void add_focus(Asks& asks, int layer) {
   if (std::ranges::count(asks.focus_layers, layer) == 0) asks.focus_layers.push_back(layer);
 }
 
-void add_weights(Asks& asks, int layer, const KernelSpec& kernel, bool teacher_forced) {
-  if (holds(asks.weights, layer, kernel, teacher_forced)) return;
-  WeightsAsk* ask = find_ask(asks.weights, layer, teacher_forced);
+void add_weights(Asks& asks, int layer, const KernelSpec& kernel, bool teacher_forced, const Tokens& rows) {
+  if (holds(asks.weights, layer, kernel, teacher_forced, rows)) return;
+  WeightsAsk* ask = find_ask(asks.weights, layer, teacher_forced, rows);
   if (ask == nullptr) {
-    asks.weights.push_back({.layer = layer, .kernels = {}, .rows = {}, .teacher_forced = teacher_forced});
+    asks.weights.push_back({.layer = layer, .kernels = {}, .rows = rows, .teacher_forced = teacher_forced});
     ask = &asks.weights.back();
   }
   ask->kernels.push_back(kernel);
 }
 
+void add_vectors(Asks& asks, const VectorsAsk& ask) {
+  if (std::ranges::count(asks.vectors, ask) == 0) asks.vectors.push_back(ask);
+}
+
+void add_tile(Asks& asks, const TileAsk& ask) {
+  if (std::ranges::count(asks.tiles, ask) == 0) asks.tiles.push_back(ask);
+}
+
 void add_teacher_forced(Asks& asks, const KernelSpec& kernel) {
   if (std::ranges::count(asks.teacher_forced_kernels, kernel) == 0)
     asks.teacher_forced_kernels.push_back(kernel);
+}
+
+void add_teacher_forced_monotonicity(Asks& asks, const KernelSpec& kernel) {
+  if (std::ranges::count(asks.teacher_forced_monotonicity, kernel) == 0)
+    asks.teacher_forced_monotonicity.push_back(kernel);
 }
 
 void add_asks(Asks& to, const Asks& more) {
@@ -61,11 +77,17 @@ void add_asks(Asks& to, const Asks& more) {
   to.entropy |= more.entropy;
   to.kl |= more.kl;
   to.change |= more.change;
+  to.monotonicity |= more.monotonicity;
   for (const int layer : more.focus_layers) add_focus(to, layer);
   for (const WeightsAsk& ask : more.weights) {
-    for (const KernelSpec& kernel : ask.kernels) add_weights(to, ask.layer, kernel, ask.teacher_forced);
+    for (const KernelSpec& kernel : ask.kernels)
+      add_weights(to, ask.layer, kernel, ask.teacher_forced, ask.rows);
   }
+  for (const VectorsAsk& ask : more.vectors) add_vectors(to, ask);
+  for (const TileAsk& ask : more.tiles) add_tile(to, ask);
   for (const KernelSpec& kernel : more.teacher_forced_kernels) add_teacher_forced(to, kernel);
+  for (const KernelSpec& kernel : more.teacher_forced_monotonicity)
+    add_teacher_forced_monotonicity(to, kernel);
 }
 
 Asks missing_asks(const Asks& wanted, const Asks& delivered) {
@@ -76,26 +98,37 @@ Asks missing_asks(const Asks& wanted, const Asks& delivered) {
   missing.entropy = wanted.entropy && !delivered.entropy;
   missing.kl = wanted.kl && !delivered.kl;
   missing.change = wanted.change && !delivered.change;
+  missing.monotonicity = wanted.monotonicity && !delivered.monotonicity;
   for (const int layer : wanted.focus_layers) {
     if (std::ranges::count(delivered.focus_layers, layer) == 0) add_focus(missing, layer);
   }
   for (const WeightsAsk& ask : wanted.weights) {
     for (const KernelSpec& kernel : ask.kernels) {
-      if (!holds(delivered.weights, ask.layer, kernel, ask.teacher_forced)) {
-        add_weights(missing, ask.layer, kernel, ask.teacher_forced);
+      if (!holds(delivered.weights, ask.layer, kernel, ask.teacher_forced, ask.rows)) {
+        add_weights(missing, ask.layer, kernel, ask.teacher_forced, ask.rows);
       }
     }
   }
+  for (const VectorsAsk& ask : wanted.vectors)
+    if (std::ranges::count(delivered.vectors, ask) == 0) add_vectors(missing, ask);
+  for (const TileAsk& ask : wanted.tiles)
+    if (std::ranges::count(delivered.tiles, ask) == 0) add_tile(missing, ask);
   for (const KernelSpec& kernel : wanted.teacher_forced_kernels) {
     if (std::ranges::count(delivered.teacher_forced_kernels, kernel) == 0)
       add_teacher_forced(missing, kernel);
+  }
+  for (const KernelSpec& kernel : wanted.teacher_forced_monotonicity) {
+    if (std::ranges::count(delivered.teacher_forced_monotonicity, kernel) == 0)
+      add_teacher_forced_monotonicity(missing, kernel);
   }
   return missing;
 }
 
 bool any_ask(const Asks& asks) {
   return asks.pixels || asks.hidden || asks.rollout || asks.entropy || asks.kl || asks.change ||
-         !asks.focus_layers.empty() || !asks.weights.empty() || !asks.teacher_forced_kernels.empty();
+         asks.monotonicity || !asks.teacher_forced_monotonicity.empty() || !asks.focus_layers.empty() ||
+         !asks.weights.empty() || !asks.vectors.empty() || !asks.tiles.empty() ||
+         !asks.teacher_forced_kernels.empty();
 }
 
 bool can_run(const Document& document) {

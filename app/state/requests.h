@@ -17,8 +17,13 @@ struct Wants {
 
 void add_asks(Asks& to, const Asks& more);
 void add_focus(Asks& asks, int layer);
-void add_weights(Asks& asks, int layer, const KernelSpec& kernel, bool teacher_forced);
+// `rows` empty: all query rows.
+void add_weights(Asks& asks, int layer, const KernelSpec& kernel, bool teacher_forced,
+                 const std::vector<std::int64_t>& rows = {});
+void add_vectors(Asks& asks, const VectorsAsk& ask);
+void add_tile(Asks& asks, const TileAsk& ask);
 void add_teacher_forced(Asks& asks, const KernelSpec& kernel);
+void add_teacher_forced_monotonicity(Asks& asks, const KernelSpec& kernel);
 // What of `wanted` is not in `delivered`.
 Asks missing_asks(const Asks& wanted, const Asks& delivered);
 bool any_ask(const Asks& asks);

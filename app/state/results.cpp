@@ -1,5 +1,6 @@
 #include "app/state/results.h"
 
+#include <algorithm>
 #include <ranges>
 
 namespace hydrascope::app {
@@ -14,15 +15,42 @@ FoundFocus find_focus(const SideResults& results, int layer) {
 }
 
 FoundWeights find_weights(const SideResults& results, int layer, const KernelSpec& kernel,
-                          bool teacher_forced) {
+                          bool teacher_forced, std::optional<std::int64_t> row) {
   for (const auto& part : results.parts | std::views::reverse) {
     for (const WeightsResult& weights : part->weights) {
-      if (weights.layer == layer && weights.kernel == kernel && weights.teacher_forced == teacher_forced) {
+      const bool rows =
+          weights.rows.size() == part->tokens.size() || (row && std::ranges::count(weights.rows, *row) > 0);
+      if (rows && weights.layer == layer && weights.kernel == kernel &&
+          weights.teacher_forced == teacher_forced) {
         return {part.get(), &weights};
       }
     }
   }
   return {};
+}
+
+FoundVectors find_vectors(const SideResults& results, const VectorsAsk& ask) {
+  for (const auto& part : results.parts | std::views::reverse) {
+    for (const VectorsResult& vectors : part->vectors) {
+      const bool kernel = ask.kernels.empty()
+                              ? vectors.kernel == part->layers.at(static_cast<std::size_t>(ask.layer)).kernel
+                              : vectors.kernel == ask.kernels.front();
+      if (kernel && vectors.layer == ask.layer && vectors.head == ask.head && vectors.query == ask.query &&
+          vectors.teacher_forced == ask.teacher_forced) {
+        return {part.get(), &vectors};
+      }
+    }
+  }
+  return {};
+}
+
+const TileResult* find_tile(const SideResults& results, const TileAsk& ask) {
+  for (const auto& part : results.parts | std::views::reverse) {
+    for (const TileResult& tile : part->tiles) {
+      if (tile.ask == ask) return &tile;
+    }
+  }
+  return nullptr;
 }
 
 FoundTable find_table(const SideResults& results, const std::string& name, const KernelSpec* kernel) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,18 @@ struct FoundWeights {
   const RunResult* run = nullptr;
   const WeightsResult* weights = nullptr;
 };
+// Of all query rows; with `row`, any that hold this one.
 FoundWeights find_weights(const SideResults& results, int layer, const KernelSpec& kernel,
-                          bool teacher_forced);
+                          bool teacher_forced, std::optional<std::int64_t> row = {});
+
+struct FoundVectors {
+  const RunResult* run = nullptr;
+  const VectorsResult* vectors = nullptr;
+};
+// As asked for with one kernel.
+FoundVectors find_vectors(const SideResults& results, const VectorsAsk& ask);
+
+const TileResult* find_tile(const SideResults& results, const TileAsk& ask);
 
 struct FoundTable {
   const RunResult* run = nullptr;

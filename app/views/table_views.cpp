@@ -17,21 +17,31 @@ std::vector<std::string> numbers(std::int64_t count) {
   return names;
 }
 
-// Layers × heads; of the three numbers of "change" the relative error.
-Array table_values(const HeadTable& table) {
+// Layers × heads; of the three numbers of "change" the one asked for.
+Array table_values(const HeadTable& table, ChangeMeasure measure) {
   if (table.values.shape.size() != 3) return table.values;
   Array values;
   values.shape = {table.values.extent(0), table.values.extent(1)};
   const auto width = static_cast<std::size_t>(table.values.extent(2));
-  for (std::size_t index = width - 1; index < table.values.values.size(); index += width) {
+  for (auto index = static_cast<std::size_t>(measure); index < table.values.values.size(); index += width) {
     values.values.push_back(table.values.values[index]);
   }
   return values;
 }
 
+std::string change_quantity(ChangeMeasure measure) {
+  switch (measure) {
+    case ChangeMeasure::ratio: return "‖out kernel‖ / ‖out softmax‖";
+    case ChangeMeasure::cosine: return "cosine of out kernel and out softmax";
+    case ChangeMeasure::error: break;
+  }
+  return "relative error of the output";
+}
+
 std::string quantity(const std::string& name) {
   if (name == "entropy") return "entropy (nats)";
   if (name == "kl") return "KL(softmax ‖ kernel) (nats)";
+  if (name == "monotonicity") return "Spearman's ρ of weight and q·k/√d";
   if (name == "change") return "relative error of the output";
   return name;
 }
@@ -87,15 +97,28 @@ Figure timing_figure(const RunResult& run) {
   return figure;
 }
 
-HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table) {
+HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table, ChangeMeasure measure) {
   HeatMapPanel panel;
   panel.title =
       table.in_place ? run.schedule.summary() + "\nin place" : table.kernel.text() + "\nteacher-forced";
   if (table.untrained) panel.title += ", untrained";
-  panel.values = table_values(table);
+  panel.values = table_values(table, measure);
   const double high = largest(panel.values);
   panel.scale.high = high > 0 ? high : 1;
   panel.scale.label = quantity(table.name);
+  if (table.name == "change") {
+    panel.scale.label = change_quantity(measure);
+    panel.scale.map = measure == ChangeMeasure::cosine ? ColourMap::blue_white_red : ColourMap::cividis;
+    if (measure == ChangeMeasure::cosine) {
+      panel.scale.low = -1;
+      panel.scale.high = 1;
+    }
+  }
+  if (table.name == "monotonicity") {
+    panel.scale.map = ColourMap::blue_white_red;
+    panel.scale.low = -1;
+    panel.scale.high = 1;
+  }
   panel.x_label = "head";
   panel.y_label = "layer";
   if (!panel.values.empty()) {

@@ -16,8 +16,13 @@ Figure predictions_figure(std::span<const RunResult* const> runs, int count = 5)
 // Milliseconds of each layer, in the kernels' colours; cached layers are left out and named in the subtitle.
 Figure timing_figure(const RunResult& run);
 
-// Layers × heads heat map of a table of the run ("entropy", "kl").
-HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table);
+// Of the three numbers of the table "change": ‖out_kernel‖/‖out_softmax‖, their cosine,
+// ‖out_kernel − out_softmax‖/‖out_softmax‖.
+enum class ChangeMeasure { ratio, cosine, error };
+
+// Layers × heads heat map of a table of the run ("entropy", "kl", "change").
+HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table,
+                              ChangeMeasure measure = ChangeMeasure::error);
 // All tables of that name, side by side on one scale.
 Figure head_table_figure(const RunResult& run, const std::string& name);
 

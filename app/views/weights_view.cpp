@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/attention/kernel_info.h"
 #include "engine/figures/scale.h"
@@ -23,10 +24,8 @@ bool has_head(const WeightsResult& weights, const HeadChoice& head) {
 
 // The heads that a choice speaks of.
 std::vector<std::int64_t> heads_of(const WeightsResult& weights, const HeadChoice& head) {
-  if (head.head) return {*head.head};
-  std::vector<std::int64_t> all(static_cast<std::size_t>(weights.weights.extent(0)));
-  for (std::size_t index = 0; index < all.size(); ++index) all[index] = static_cast<std::int64_t>(index);
-  return all;
+  const std::vector<int> heads = shown_heads(head, static_cast<int>(weights.weights.extent(0)));
+  return {heads.begin(), heads.end()};
 }
 
 bool is_positive(const WeightsResult& weights) {
@@ -41,6 +40,15 @@ std::pair<double, double> extremes(const Array& values) {
     high = std::max(high, static_cast<double>(value));
   }
   return low > high ? std::pair{0.0, 1.0} : std::pair{low, high};
+}
+
+double percentile(const Array& values, double share) {
+  std::vector<float> sorted = values.values;
+  std::erase_if(sorted, [](float value) { return std::isnan(value); });
+  if (sorted.empty()) return 1;
+  const auto at = static_cast<std::ptrdiff_t>(static_cast<double>(sorted.size() - 1) * share);
+  std::ranges::nth_element(sorted, sorted.begin() + at);
+  return static_cast<double>(sorted[static_cast<std::size_t>(at)]);
 }
 
 bool needs_sign(const WeightsResult& weights, const Array& values) {
@@ -58,11 +66,8 @@ Scale weights_scale(const WeightsResult& weights, const Array& values, const Wei
         kernel_info(weights.kernel.name).family == "hydra" ? "weight, derived and signed" : "weight, signed";
     return scale;
   }
-  scale.high = high > 0 ? high : 1;
-  scale.logarithmic = options.logarithmic;
-  scale.low = options.logarithmic ? scale.high * 1e-4 : 0;
-  scale.label = "attention weight";
-  return scale;
+  const double end = options.percentile ? percentile(values, 0.99) : high;
+  return positive_weights_scale(end > 0 ? end : high, options);
 }
 
 std::string panel_title(const WeightsResult& weights, const WeightsResult* softmax, const HeadChoice& head) {
@@ -117,9 +122,19 @@ void share_scales(std::vector<HeatMapPanel>& panels, const WeightsOptions& optio
 
 std::string HeadChoice::text() const {
   if (head) return fmt::format("head {}", *head);
-  return fusion == HeadFusion::mean  ? "mean of heads"
-         : fusion == HeadFusion::min ? "minimum of heads"
-                                     : "maximum of heads";
+  const std::string text = fusion == HeadFusion::mean  ? "mean of heads"
+                           : fusion == HeadFusion::min ? "minimum of heads"
+                                                       : "maximum of heads";
+  return subset.empty() ? text : fmt::format("{} {}", text, fmt::join(subset, ", "));
+}
+
+std::vector<int> shown_heads(const HeadChoice& choice, int heads) {
+  std::vector<int> shown;
+  for (int head = 0; head < heads; ++head) {
+    const bool chosen = choice.subset.empty() || std::ranges::count(choice.subset, head) > 0;
+    if (choice.head ? *choice.head == head : chosen) shown.push_back(head);
+  }
+  return shown;
 }
 
 HeadChoice parse_head(std::string_view text) {
@@ -193,6 +208,15 @@ std::optional<double> weights_divergence(const WeightsResult& softmax, const Wei
     }
   }
   return sum / (static_cast<double>(weights.weights.extent(1)) * static_cast<double>(heads.size()));
+}
+
+Scale positive_weights_scale(double high, const WeightsOptions& options) {
+  Scale scale;
+  scale.high = high > 0 ? high : 1;
+  scale.logarithmic = options.logarithmic;
+  scale.low = options.logarithmic ? scale.high * 1e-4 : 0;
+  scale.label = options.percentile ? "attention weight, up to the 99th percentile" : "attention weight";
+  return scale;
 }
 
 HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, const WeightsResult* softmax,

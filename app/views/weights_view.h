@@ -16,10 +16,13 @@ namespace hydrascope::app {
 struct HeadChoice {
   std::optional<int> head; // nullopt: fused
   HeadFusion fusion = HeadFusion::mean;
+  std::vector<int> subset = {}; // of the fused heads, ascending; empty: all
 
   bool operator==(const HeadChoice&) const = default;
   std::string text() const; // "head 3", "mean of heads"
 };
+// The heads that a choice speaks of, of this many.
+std::vector<int> shown_heads(const HeadChoice& choice, int heads);
 // `n|mean|min|max`. Throws UsageError.
 HeadChoice parse_head(std::string_view text);
 
@@ -27,6 +30,7 @@ struct WeightsOptions {
   HeadChoice head;
   bool shared_scale = true; // one scale for all positive kernels; signed ones always have their own
   bool logarithmic = false; // over four decades below the largest weight
+  bool percentile = false;  // up to the 99th percentile of the weights: what lies above looks the same
 };
 
 // (rows, keys) of one head or of the fused heads. Throws UsageError if the kernel has no such head.
@@ -38,6 +42,9 @@ std::optional<double> weights_entropy(const WeightsResult& weights, const HeadCh
 // match.
 std::optional<double> weights_divergence(const WeightsResult& softmax, const WeightsResult& weights,
                                          const HeadChoice& head);
+
+// From 0, or four decades below, up to `high`.
+Scale positive_weights_scale(double high, const WeightsOptions& options);
 
 // One heat map of a figure: kernel, entropy and KL against `softmax` (may be null) in its title, tokens on
 // its axes.

@@ -1,0 +1,96 @@
+#include "app/panels/head_table_view.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "app/state/edits.h"
+#include "app/window/widgets.h"
+#include "engine/figures/scale.h"
+
+namespace hydrascope::app {
+
+void HeadTableView::draw(Editor& editor, Graphics& graphics, ImVec2 from, ImVec2 room,
+                         float brightness) const {
+  const auto layers = static_cast<int>(panel.values.shape[0]);
+  const auto heads = static_cast<int>(panel.values.shape[1]);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  constexpr float left = 36, bottom = 16;
+  ImGui::PushFont(graphics.fonts().mono, 11.0f);
+  const ImVec2 at{from.x + left, from.y};
+  const float width = (room.x - left - colour_bar_width) / static_cast<float>(heads);
+  const float height = (room.y - bottom) / static_cast<float>(layers);
+  const bool numbers = width > 34 && height > 13;
+  const int selected = editor.document().scene().layer;
+  for (int layer = 0; layer < layers; ++layer) {
+    const float y = at.y + static_cast<float>(layer) * height;
+    if (static_cast<std::size_t>(layer) < kernels.size()) {
+      kernel_square(list, {from.x + 5, y + height / 2}, std::min(7.0f, height - 1),
+                    kernels[static_cast<std::size_t>(layer)]);
+    }
+    if (height > 10 || layer % 2 == 0) {
+      list->AddText({from.x + 13, y + height / 2 - 7},
+                    theme::packed(layer == selected ? theme::text : theme::quiet),
+                    fmt::format("{:>2}", layer).c_str());
+    }
+    for (int head = 0; head < heads; ++head) {
+      draw_cell(editor, list, {at.x + static_cast<float>(head) * width, y}, {width, height}, layer, head,
+                numbers, brightness);
+    }
+  }
+  for (int head = 0; head < heads; ++head) {
+    const std::string text = fmt::format("{}", head);
+    list->AddText({at.x + (static_cast<float>(head) + 0.5f) * width - ImGui::CalcTextSize(text.c_str()).x / 2,
+                   at.y + height * static_cast<float>(layers) + 2},
+                  theme::packed(theme::quiet), text.c_str());
+  }
+  list->AddText({from.x, at.y + height * static_cast<float>(layers) + 2}, theme::packed(theme::faint),
+                "head");
+  ImGui::PopFont();
+  colour_bar(graphics, panel.scale, {from.x + room.x - 50, from.y}, room.y - bottom);
+}
+
+void HeadTableView::draw_cell(Editor& editor, ImDrawList* list, ImVec2 at, ImVec2 size, int layer, int head,
+                              bool numbers, float brightness) const {
+  const auto index = static_cast<std::size_t>(layer) * static_cast<std::size_t>(panel.values.shape[1]) +
+                     static_cast<std::size_t>(head);
+  const float value = panel.values.values[index];
+  const ImVec2 to{at.x + size.x - 1, at.y + size.y - 1};
+  ImGui::SetCursorScreenPos(at);
+  ImGui::PushID(layer * 1000 + head);
+  if (ImGui::InvisibleButton("cell", size)) select_cell(editor, layer, head);
+  ImGui::PopID();
+  const bool hovered = ImGui::IsItemHovered();
+  if (std::isnan(value)) { // undefined is hatched, never zero-coloured
+    list->AddRectFilled(at, to, theme::packed(theme::raised, brightness));
+    list->PushClipRect(at, to, true);
+    const int lines = static_cast<int>((size.x + size.y) / 6) + 1;
+    for (int line = 0; line < lines; ++line) {
+      const float x = at.x - size.y + 6 * static_cast<float>(line);
+      list->AddLine({x, to.y}, {x + size.y, at.y}, theme::packed(theme::faint, 0.6f));
+    }
+    list->PopClipRect();
+  } else {
+    const Colour colour = scale_colour(panel.scale, static_cast<double>(value));
+    list->AddRectFilled(at, to, theme::packed(colour, brightness));
+    if (numbers) {
+      const std::string text = fmt::format("{:.2f}", value);
+      const ImVec2 text_size = ImGui::CalcTextSize(text.c_str());
+      list->AddText({at.x + (size.x - text_size.x) / 2, at.y + (size.y - text_size.y) / 2},
+                    theme::packed(theme::ink_on(colour), 0.9f), text.c_str());
+    }
+  }
+  const Scene& scene = editor.document().scene();
+  const bool selected = scene.layer == layer && scene.head.head == head;
+  if (selected || hovered) {
+    list->AddRect({at.x - 1, at.y - 1}, {to.x + 1, to.y + 1},
+                  theme::packed(selected ? theme::accent : theme::text), 0, 2.0f);
+  }
+  if (!hovered) return;
+  std::string shown = std::isnan(value) ? undefined : number_text(static_cast<double>(value), 4);
+  if (!std::isnan(value) && !unit.empty()) shown += " " + unit;
+  ImGui::SetTooltip("layer %d, head %d\n%s", layer, head, shown.c_str());
+}
+
+} // namespace hydrascope::app

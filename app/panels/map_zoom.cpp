@@ -1,0 +1,183 @@
+#include "app/panels/map_zoom.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/window/widgets.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+constexpr float label_size = 11;
+constexpr float smallest_label_step = 10; // pixels a row must have for its label to be written
+constexpr float smallest_column_width = 30;
+
+// Where the matrix's cells lie, and how large they are, as far as they are in view.
+struct Placement {
+  ImVec2 at, to;               // the rectangle that is seen
+  ImVec2 whole_from, whole_to; // of the whole matrix
+  float cell_width = 0, cell_height = 0;
+  int first_row = 0, last_row = 0; // in view, the last one excluded
+  int first_column = 0, last_column = 0;
+
+  float y_of(int row) const { return whole_from.y + (static_cast<float>(row) + 0.5f) * cell_height; }
+  float x_of(int column) const { return whole_from.x + (static_cast<float>(column) + 0.5f) * cell_width; }
+};
+
+Placement place(ImVec2 at, ImVec2 size, const MatrixAxes& axes, const MapZoom& zoom) {
+  Placement placed;
+  placed.at = at;
+  placed.to = {at.x + size.x, at.y + size.y};
+  const auto part = static_cast<float>(zoom.size);
+  const ImVec2 whole{size.x / part, size.y / part};
+  placed.whole_from = {at.x - static_cast<float>(zoom.x) * whole.x,
+                       at.y - static_cast<float>(zoom.y) * whole.y};
+  placed.whole_to = {placed.whole_from.x + whole.x, placed.whole_from.y + whole.y};
+  placed.cell_width = whole.x / static_cast<float>(axes.columns);
+  placed.cell_height = whole.y / static_cast<float>(axes.rows);
+  const auto range = [](double first, double share, int count, int& from, int& to) {
+    from = std::clamp(static_cast<int>(std::floor(first * count)), 0, count);
+    to = std::clamp(static_cast<int>(std::ceil((first + share) * count - 1e-6)), 0, count);
+  };
+  range(zoom.y, zoom.size, axes.rows, placed.first_row, placed.last_row);
+  range(zoom.x, zoom.size, axes.columns, placed.first_column, placed.last_column);
+  return placed;
+}
+
+bool has_labels(const std::vector<std::string>* ticks, int count) {
+  return ticks != nullptr && static_cast<int>(ticks->size()) == count;
+}
+
+void outline_row(ImDrawList* list, const Placement& placed, int row, ImU32 colour) {
+  const float y = placed.whole_from.y + static_cast<float>(row) * placed.cell_height;
+  list->AddRect({placed.at.x - 1, y - 1}, {placed.to.x + 1, y + std::max(placed.cell_height, 2.0f) + 1},
+                colour, 0.0f);
+}
+
+void draw_labels(ImDrawList* list, const MatrixAxes& axes, const Placement& placed, const MatrixMarks& marks,
+                 float label_width, bool columns, float opacity) {
+  if (label_width > 0) {
+    for (int row = placed.first_row; row < placed.last_row; ++row) {
+      const float y = placed.y_of(row);
+      if (y < placed.at.y || y > placed.to.y) continue; // cut by the edge
+      const std::string text =
+          fitted(with_known_glyphs((*axes.y_ticks)[static_cast<std::size_t>(row)]), label_width - 5);
+      const bool marked = marks.row == row || marks.hovered_row == row;
+      list->AddText({placed.at.x - 5 - ImGui::CalcTextSize(text.c_str()).x, y - label_size / 2 - 1},
+                    theme::packed(marked ? theme::text : theme::quiet, opacity), text.c_str());
+    }
+  }
+  if (!columns) return;
+  for (int column = placed.first_column; column < placed.last_column; ++column) {
+    const float x = placed.x_of(column);
+    if (x < placed.at.x || x > placed.to.x) continue;
+    const std::string text =
+        fitted(with_known_glyphs((*axes.x_ticks)[static_cast<std::size_t>(column)]), placed.cell_width - 4);
+    list->AddText({x - ImGui::CalcTextSize(text.c_str()).x / 2, placed.to.y + 2},
+                  theme::packed(marks.hovered_column == column ? theme::text : theme::quiet, opacity),
+                  text.c_str());
+  }
+}
+
+} // namespace
+
+double smallest_part(int rows) { return rows <= 8 ? 1.0 : 8.0 / rows; }
+
+bool steer(MapZoom& zoom, ImVec2 from, ImVec2 to, double smallest) {
+  const ImGuiIO& io = ImGui::GetIO();
+  const double width = static_cast<double>(to.x - from.x), height = static_cast<double>(to.y - from.y);
+  const bool space = ImGui::IsKeyDown(ImGuiKey_Space) && !io.WantTextInput;
+  const bool pans = ImGui::IsItemActive() && (ImGui::IsMouseDown(ImGuiMouseButton_Middle) ||
+                                              (space && ImGui::IsMouseDown(ImGuiMouseButton_Left)));
+  if (pans) {
+    zoom.x -= static_cast<double>(io.MouseDelta.x) / width * zoom.size;
+    zoom.y -= static_cast<double>(io.MouseDelta.y) / height * zoom.size;
+  }
+  if (ImGui::IsItemHovered()) {
+    ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY); // or the panel would scroll
+    if (io.MouseWheel != 0) {
+      const double x = std::clamp(static_cast<double>(io.MousePos.x - from.x) / width, 0.0, 1.0);
+      const double y = std::clamp(static_cast<double>(io.MousePos.y - from.y) / height, 0.0, 1.0);
+      const double size =
+          std::clamp(zoom.size * std::pow(0.8, static_cast<double>(io.MouseWheel)), smallest, 1.0);
+      zoom.x += x * (zoom.size - size);
+      zoom.y += y * (zoom.size - size);
+      zoom.size = size;
+    }
+    if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) zoom = {};
+  }
+  zoom.x = std::clamp(zoom.x, 0.0, 1 - zoom.size);
+  zoom.y = std::clamp(zoom.y, 0.0, 1 - zoom.size);
+  return pans || space;
+}
+
+MatrixInput draw_matrix(const char* id, Graphics& graphics, const MatrixAxes& axes, ImVec2 from, ImVec2 size,
+                        const MatrixMarks& marks, float opacity, MapZoom* zoom,
+                        const std::function<void(ImDrawList*, ImVec2, ImVec2)>& paint) {
+  MatrixInput input;
+  if (axes.rows <= 0 || axes.columns <= 0 || size.x < 8 || size.y < 8) return input;
+  MapZoom whole;
+  MapZoom& part = zoom == nullptr ? whole : *zoom;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  ImGui::PushFont(graphics.fonts().mono, label_size);
+
+  // Labels take room only where every one of them that is in view can be written.
+  Placement placed = place(from, size, axes, part);
+  float label_width = 0;
+  if (has_labels(axes.y_ticks, axes.rows) && placed.cell_height >= smallest_label_step) {
+    for (int row = placed.first_row; row < placed.last_row; ++row) {
+      const std::string& tick = (*axes.y_ticks)[static_cast<std::size_t>(row)];
+      label_width = std::max(label_width, ImGui::CalcTextSize(tick.c_str()).x + 6);
+    }
+    label_width = std::min(label_width, size.x * 0.32f);
+  }
+  ImVec2 room{size.x - label_width, size.y};
+  const float column_width = room.x / static_cast<float>(part.size) / static_cast<float>(axes.columns);
+  const bool column_labels = has_labels(axes.x_ticks, axes.columns) && column_width >= smallest_column_width;
+  if (column_labels) room.y -= label_size + 4;
+  if (axes.rows == axes.columns) room.x = room.y = std::min(room.x, room.y);
+  const ImVec2 at{from.x + label_width, from.y};
+
+  ImGui::SetCursorScreenPos(at);
+  const bool clicked = ImGui::InvisibleButton(
+      id, room,
+      ImGuiButtonFlags_MouseButtonLeft | static_cast<ImGuiButtonFlags>(ImGuiButtonFlags_MouseButtonMiddle));
+  const bool left = ImGui::IsMouseReleased(ImGuiMouseButton_Left);
+  const bool hovered = ImGui::IsItemHovered();
+  bool pans = false;
+  if (zoom != nullptr) pans = steer(part, at, {at.x + room.x, at.y + room.y}, smallest_part(axes.rows));
+  placed = place(at, room, axes, part);
+  draw_labels(list, axes, placed, marks, label_width, column_labels, opacity);
+
+  input.from = placed.at;
+  input.to = placed.to;
+  list->PushClipRect(placed.at, placed.to, true);
+  paint(list, placed.whole_from, placed.whole_to);
+  list->PopClipRect();
+  list->PushClipRect({from.x - 2, placed.at.y - 2}, {placed.to.x + 2, placed.to.y + 2}, true);
+  if (marks.row && *marks.row < axes.rows)
+    outline_row(list, placed, *marks.row, theme::packed(theme::accent));
+  if (marks.hovered_row && *marks.hovered_row < axes.rows)
+    outline_row(list, placed, *marks.hovered_row, theme::packed(theme::text, 0.5f));
+  if (hovered && !pans) {
+    const ImVec2 mouse = ImGui::GetMousePos();
+    const Cell cell{
+        std::clamp(static_cast<int>((mouse.y - placed.whole_from.y) / placed.cell_height), 0, axes.rows - 1),
+        std::clamp(static_cast<int>((mouse.x - placed.whole_from.x) / placed.cell_width), 0,
+                   axes.columns - 1)};
+    input.hovered = cell;
+    if (clicked && left) input.clicked = cell;
+    const ImVec2 corner{placed.whole_from.x + static_cast<float>(cell.column) * placed.cell_width,
+                        placed.whole_from.y + static_cast<float>(cell.row) * placed.cell_height};
+    list->AddRect(
+        {corner.x - 1, corner.y - 1},
+        {corner.x + std::max(placed.cell_width, 2.0f) + 1, corner.y + std::max(placed.cell_height, 2.0f) + 1},
+        theme::packed(theme::text));
+  }
+  list->PopClipRect();
+  ImGui::PopFont();
+  return input;
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,31 @@
+// A kernel's weights against softmax's logits, as a density: how monotone the kernel is. Plain header.
+#pragma once
+
+#include "engine/figures/figure.h"
+#include "engine/runtime/run.h"
+
+namespace hydrascope::app {
+
+struct ScatterView {
+  Array counts; // (rows,columns), the largest weights in the first row; NaN where no pair of tokens falls
+  double low_score = 0, high_score = 0;   // q·k/√d at the left and right edge
+  double low_weight = 0, high_weight = 0; // at the lower and upper edge
+  bool logarithmic = false;               // of the weights
+  std::int64_t pairs = 0;
+  // Spearman's ρ within each row, ties at their mean rank, mean over rows; a constant row counts 0. NaN of
+  // rows of fewer than three tokens.
+  double correlation = 0;
+  double share_below = 0; // of the scores below −1, where 1 + s + s²/2 (taylor) stops being monotone
+};
+
+// One head of `weights`, of the rows it holds, against q·k/√d by the q and k of `vectors` (same layer and
+// pass). Throws UsageError for a head that either does not have.
+// Words that are hidden are left out.
+ScatterView scatter_view(const RunResult& run, const WeightsResult& weights, const VectorsResult& vectors,
+                         int head, bool logarithmic);
+
+Figure scatter_figure(const RunResult& run, const WeightsResult& weights, const ScatterView& view, int head);
+// Of its cells.
+Scale scatter_scale(const ScatterView& view);
+
+} // namespace hydrascope::app
