@@ -10,6 +10,8 @@ std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services) {
   panels.push_back(make_layers_panel(services));
   panels.push_back(make_predictions_panel(services));
   panels.push_back(make_weights_panel(services));
+  panels.push_back(make_tokens_panel(services));
+  panels.push_back(make_vectors_panel(services));
   panels.push_back(make_entropy_panel(services));
   panels.push_back(make_divergence_panel(services));
   panels.push_back(make_timing_panel(services));
