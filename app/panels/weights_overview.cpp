@@ -1,0 +1,165 @@
+#include "app/panels/weights_overview.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "app/state/edits.h"
+#include "app/window/widgets.h"
+#include "engine/figures/scale.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+constexpr std::int64_t side_cells = 48;
+
+// The kernel that was chosen for the first map, or each layer's own.
+TileAsk thumbnail_ask(const Document& document, int layer) {
+  const Scene& scene = document.scene();
+  TileAsk ask;
+  ask.layer = layer;
+  ask.kernel =
+      scene.comparison.front().value_or(edited_schedule(document).layers.at(static_cast<std::size_t>(layer)));
+  ask.teacher_forced = document.view.teacher_forced;
+  ask.rows = ask.columns = side_cells;
+  return ask;
+}
+
+} // namespace
+
+void WeightsOverview::ask(const Document& document, Asks& asks) const {
+  const auto layers = static_cast<int>(edited_schedule(document).layers.size());
+  for (int layer = 0; layer < layers; ++layer) add_tile(asks, thumbnail_ask(document, layer));
+}
+
+void WeightsOverview::prepare(const SideResults& results, const Document& document) {
+  const auto layers = static_cast<int>(edited_schedule(document).layers.size());
+  std::vector<const TileResult*> found;
+  for (int layer = 0; layer < layers; ++layer) {
+    found.push_back(find_tile(results, thumbnail_ask(document, layer)));
+    if (found.back() == nullptr) return;
+  }
+  shared_ = document.view.shared_scale;
+  rows_.clear();
+  std::size_t position = 0;
+  double shared_high = 0;
+  for (const TileResult* tile : found) {
+    Row row{tile->ask.kernel.text(), tile->derived_signed, tile->untrained, static_cast<int>(position),
+            static_cast<int>(tile->values.extent(0))};
+    for (int head = 0; head < row.count; ++head, ++position) {
+      if (position == thumbnails_.size()) thumbnails_.emplace_back();
+      Thumbnail& thumbnail = thumbnails_[position];
+      const auto values = tile->values.slice(head);
+      thumbnail.values = {{tile->values.extent(1), tile->values.extent(2)}, {values.begin(), values.end()}};
+      double high = 0;
+      for (const float value : values) high = std::max(high, std::abs(static_cast<double>(value)));
+      thumbnail.scale = {};
+      thumbnail.scale.high = high > 0 ? high : 1;
+      thumbnail.scale.label = "attention weight, the largest under each pixel";
+      if (row.derived_signed) {
+        thumbnail.scale.map = ColourMap::blue_white_red;
+      } else {
+        shared_high = std::max(shared_high, high);
+      }
+    }
+    rows_.push_back(std::move(row));
+  }
+  thumbnails_.resize(position);
+  for (Thumbnail& thumbnail : thumbnails_) {
+    Scale& scale = thumbnail.scale;
+    const bool with_sign = scale.map == ColourMap::blue_white_red;
+    if (shared_ && !with_sign && shared_high > 0) scale.high = shared_high;
+    scale.shared = shared_ && !with_sign;
+    scale.logarithmic = document.view.logarithmic && !with_sign;
+    scale.low = with_sign ? -scale.high : scale.logarithmic ? scale.high * 1e-4 : 0;
+    thumbnail.map.set(thumbnail.values, scale);
+  }
+}
+
+void WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 from = ImGui::GetCursorScreenPos();
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  int heads = 1;
+  for (const Row& row : rows_) heads = std::max(heads, row.count);
+  constexpr float left = 30, top = 15;
+  const auto layers = static_cast<float>(rows_.size());
+  const float step =
+      std::floor(std::max(8.0f, std::min((room.x - left - colour_bar_width) / static_cast<float>(heads),
+                                         (room.y - top) / layers)));
+  ImGui::PushFont(graphics.fonts().mono, 11.0f);
+  const Scene& scene = editor.document().scene();
+  for (int head = 0; head < heads; ++head) {
+    const std::string text = fmt::format("{}", head);
+    list->AddText(
+        {from.x + left + (static_cast<float>(head) + 0.5f) * step - ImGui::CalcTextSize(text.c_str()).x / 2,
+         from.y},
+        theme::packed(theme::quiet), text.c_str());
+  }
+  for (std::size_t layer = 0; layer < rows_.size(); ++layer) {
+    const Row& row = rows_[layer];
+    const float y = from.y + top + static_cast<float>(layer) * step;
+    kernel_square(list, {from.x + 5, y + step / 2}, 7, row.kernel.substr(0, row.kernel.find(':')));
+    list->AddText({from.x + 13, y + step / 2 - 7},
+                  theme::packed(static_cast<int>(layer) == scene.layer ? theme::text : theme::quiet),
+                  fmt::format("{:>2}", layer).c_str());
+    for (int head = 0; head < row.count; ++head) {
+      const ImVec2 at{from.x + left + static_cast<float>(head) * step, y};
+      const ImVec2 to{at.x + step - 2, at.y + step - 2};
+      thumbnails_[static_cast<std::size_t>(row.first + head)].map.draw(graphics, list, at, to, brightness);
+      ImGui::SetCursorScreenPos(at);
+      ImGui::PushID(static_cast<int>(layer) * 1000 + head);
+      if (ImGui::InvisibleButton("thumbnail", {step - 1, step - 1})) {
+        select_cell(editor, static_cast<int>(layer), head);
+        change_view(editor, "One head large", [](ViewOptions& view) { view.all_heads = false; });
+      }
+      ImGui::PopID();
+      const bool selected = scene.layer == static_cast<int>(layer) && scene.head.head == head;
+      if (ImGui::IsItemHovered()) {
+        ImGui::SetTooltip(
+            "layer %zu, head %d: %s%s\nlargest weight %s\nclick: open it", layer, head, row.kernel.c_str(),
+            row.untrained        ? ", untrained"
+            : row.derived_signed ? ", derived, signed"
+                                 : "",
+            number_text(thumbnails_[static_cast<std::size_t>(row.first + head)].scale.high, 4).c_str());
+      }
+      if (selected || ImGui::IsItemHovered())
+        list->AddRect({at.x - 1, at.y - 1}, {to.x + 1, to.y + 1},
+                      theme::packed(selected ? theme::accent : theme::text), 0, 2.0f);
+    }
+  }
+  ImGui::PopFont();
+  const Thumbnail* shown = nullptr; // the selected one's scale; where all share one, that
+  for (const Thumbnail& thumbnail : thumbnails_) {
+    if (shown == nullptr || (thumbnail.scale.shared && !shown->scale.shared)) shown = &thumbnail;
+  }
+  const auto layer = static_cast<std::size_t>(scene.layer);
+  if (!shared_ && layer < rows_.size() && scene.head.head.value_or(0) < rows_[layer].count)
+    shown = &thumbnails_[static_cast<std::size_t>(rows_[layer].first + scene.head.head.value_or(0))];
+  if (shown != nullptr)
+    colour_bar(graphics, shown->scale, {from.x + left + static_cast<float>(heads) * step + 8, from.y + top},
+               std::max(60.0f, step * layers));
+}
+
+Figure WeightsOverview::figure(const Document& document) const {
+  Figure figure;
+  figure.title = "Attention weights, layers × heads";
+  figure.subtitle = "each pixel is the largest weight under it";
+  if (document.scene().model) figure.title = document.scene().model->name + " · " + figure.title;
+  for (std::size_t layer = 0; layer < rows_.size(); ++layer) {
+    for (int head = 0; head < rows_[layer].count; ++head) {
+      const Thumbnail& thumbnail = thumbnails_[static_cast<std::size_t>(rows_[layer].first + head)];
+      HeatMapPanel panel;
+      panel.title = fmt::format("layer {}, head {}", layer, head);
+      panel.values = thumbnail.values;
+      panel.scale = thumbnail.scale;
+      figure.panels.emplace_back(std::move(panel));
+      figure.columns = std::max(figure.columns, head + 1);
+    }
+  }
+  return figure;
+}
+
+} // namespace hydrascope::app
