@@ -14,6 +14,8 @@ std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services) {
   panels.push_back(make_vectors_panel(services));
   panels.push_back(make_entropy_panel(services));
   panels.push_back(make_divergence_panel(services));
+  panels.push_back(make_monotonicity_panel(services));
+  panels.push_back(make_change_panel(services));
   panels.push_back(make_timing_panel(services));
   return panels;
 }

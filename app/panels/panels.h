@@ -18,6 +18,8 @@ std::unique_ptr<Panel> make_tokens_panel(PanelServices services);
 std::unique_ptr<Panel> make_vectors_panel(PanelServices services);
 std::unique_ptr<Panel> make_entropy_panel(PanelServices services);
 std::unique_ptr<Panel> make_divergence_panel(PanelServices services);
+std::unique_ptr<Panel> make_monotonicity_panel(PanelServices services);
+std::unique_ptr<Panel> make_change_panel(PanelServices services);
 std::unique_ptr<Panel> make_timing_panel(PanelServices services);
 
 std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services);
