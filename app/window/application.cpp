@@ -176,18 +176,18 @@ bool Application::wait(double seconds) {
   // thirty a second.
   const bool moving = coordinator_->computing() || editor_->shell.animate;
   constexpr double blink = 0.3; // of the cursor in a text field
-  double pause = seconds;
-  if (ImGui::GetIO().WantTextInput) pause = std::min(pause, blink);
-  if (moving) pause = std::min(pause, 1.0 / 30);
-  pause = std::clamp(editor_->shell.wake_at - seconds_now(), 0.0, pause);
-  if (redraw_ > 0) pause = 0;
-  if (pause == seconds) {
+  double next = editor_->shell.wake_at;
+  if (ImGui::GetIO().WantTextInput) next = std::min(next, drawn_at_ + blink);
+  if (moving) next = std::min(next, drawn_at_ + 1.0 / 30);
+  if (redraw_ > 0) next = 0;
+  const double now = seconds_now();
+  if (!moving && redraw_ == 0) { // no frame waits for what may take some time
     if (std::exchange(ImGui::GetIO().WantSaveIniSettings, false)) keep_arrangement();
     keeper_->save(*editor_);
   }
-  const bool event = display_->wait(pause);
+  const bool event = display_->wait(std::clamp(next - now, 0.0, seconds));
   if (event) redraw_ = std::max(redraw_, 3);
-  return event || pause < seconds;
+  return event || seconds_now() >= next;
 }
 
 void Application::keep_arrangement() {
@@ -253,8 +253,8 @@ void Application::update_state() {
   snapshot_.computing = coordinator_->computing();
   snapshot_.progress = coordinator_->progress();
   snapshot_.computing_seconds = snapshot_.computing ? editor_->clock() - coordinator_->computing_since() : 0;
-  snapshot_.writing = exports_->busy() ? exports_->file().filename().string() : "";
-  snapshot_.writing_seconds = exports_->busy() ? editor_->clock() - exports_->since() : 0;
+  snapshot_.writing = exports_->writing();
+  snapshot_.writing_seconds = exports_->seconds(editor_->clock());
   editor_->shell.computing = snapshot_.computing || exports_->busy();
   editor_->shell.stopped = coordinator_->stopped();
   if (changed) ++snapshot_.stamp;
@@ -278,6 +278,7 @@ FrameTime Application::frame(const std::function<void()>& before_swap) {
   if (before_swap) before_swap();
   if (const bool exposed = display_->take_exposed(); exposed || !changed.empty()) display_->swap();
   const double end = seconds_now();
+  drawn_at_ = end;
   if (redraw_ > 0) --redraw_;
   moved_ = graphics_->take_moving();
   if (moved_) redraw_ = std::max(redraw_, 1);
@@ -296,7 +297,7 @@ void Application::draw_frame() {
   layout_dialog_.draw(*editor_, *graphics_);
   draw_messages(*editor_, *graphics_);
   ImGui::PopFont();
-  export_figure();
+  if (!dialogs_.open()) exports_->update(*editor_, [this](const std::string& id) { return figure_of(id); });
   dialogs_.poll(*editor_);
   if (!ImGui::IsAnyItemActive()) editor_->end_gesture();
   const ImGuiIO& io = ImGui::GetIO();
@@ -380,27 +381,6 @@ std::optional<Figure> Application::figure_of(const std::string& id) const {
         provenance_json(*run, *document.scene().input, document.execution, "hydrascope (window)");
   }
   return figure;
-}
-
-void Application::export_figure() {
-  Shell& shell = editor_->shell;
-  exports_->poll(*editor_);
-  if (exports_->busy()) shell.animate = true;
-  if (shell.panel_to_export.empty() || dialogs_.open() || exports_->busy()) return;
-  if (!shell.export_file) {
-    shell.dialog = Dialog::export_figure;
-    return;
-  }
-  const std::filesystem::path file = *shell.export_file;
-  const std::string panel = std::exchange(shell.panel_to_export, {});
-  shell.export_file.reset();
-  try {
-    const std::optional<Figure> figure = figure_of(panel);
-    if (!figure) throw Error(file.string(), "the panel shows nothing yet", "wait until the model has run");
-    exports_->start(*figure, file, editor_->clock());
-  } catch (const std::exception& error) {
-    editor_->say(Severity::error, error.what());
-  }
 }
 
 std::optional<std::array<int, 4>> Application::panel_rectangle(std::string_view panel) const {

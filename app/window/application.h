@@ -76,7 +76,6 @@ private:
   void draw_frame();
   void draw_panels();
   void draw_panel(Panel& panel);
-  void export_figure();
   std::optional<Figure> figure_of(const std::string& id) const; // nullopt: it shows nothing
 
   theme::Theme theme_; // Dear ImGui's context points to it
@@ -105,7 +104,8 @@ private:
   std::vector<bool> in_front_;          // by panel: it was drawn in the last frame
   std::uint64_t drawn_revision_ = 0;
   bool moved_ = false;
-  int redraw_ = 3; // frames still to be drawn; layout and hovering settle over a few
+  double drawn_at_ = 0; // the last frame
+  int redraw_ = 3;      // frames still to be drawn; layout and hovering settle over a few
 };
 
 } // namespace hydrascope::app

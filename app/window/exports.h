@@ -2,7 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/state/editor.h"
@@ -20,18 +22,20 @@ public:
   Exports(const Exports&) = delete;
   Exports& operator=(const Exports&) = delete;
 
-  // One at a time: ask busy() first.
-  void start(Figure figure, std::filesystem::path file, double now);
+  // Once per frame: takes up what the editor's shell asks to be exported, one figure after another, and says
+  // there what has become of it. `figure_of` gives a panel's figure, nullopt if it shows nothing.
+  void update(Editor& editor, const std::function<std::optional<Figure>(const std::string&)>& figure_of);
   void cancel();
-  // Says in the editor what has become of it.
-  void poll(Editor& editor);
 
   bool busy() const { return job_ != nullptr; }
-  double since() const { return since_; } // of the window's clock
-  const std::filesystem::path& file() const { return file_; }
+  std::string writing() const;      // name of the file; empty if none is being written
+  double seconds(double now) const; // for how long, on the window's clock
 
 private:
   struct Job;
+  void start(Figure figure, double now);
+  void finish(Editor& editor);
+
   Display* display_;
   std::filesystem::path file_;
   double since_ = 0;
