@@ -237,7 +237,8 @@ void register_weights_tests(ImGuiTestEngine* engine) {
     const std::size_t before = count();
     context->MouseMove("$$0/map");
     context->MouseWheelY(6);
-    context->SleepNoSkip(0.3f, 0.05f); // the view has to stand still
+    const double moved = editor().clock(); // the view has to stand still for a moment of the program's time
+    while (editor().clock() < moved + 0.2 && !context->IsError()) context->Yield();
     settle(context);
     IM_CHECK_GT(count(), before);
     bool fine = false;
