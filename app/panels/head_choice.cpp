@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <string>
 
 #include <fmt/format.h>
@@ -66,8 +67,9 @@ int vectors_head(const Document& document, const KernelSpec& kernel) {
   const Scene& scene = document.scene();
   const int heads = scene.model ? scene.model->heads : 1;
   const std::vector<int> shown = shown_heads(scene.head, heads);
-  const auto own = kernel.parameters.find("heads");
-  const int most = own == kernel.parameters.end() ? heads : std::atoi(own->second.c_str());
+  int most = heads;
+  if (const auto own = kernel.parameters.find("heads"); own != kernel.parameters.end())
+    std::from_chars(own->second.data(), own->second.data() + own->second.size(), most);
   return std::clamp(shown.empty() ? 0 : shown.front(), 0, std::max(most - 1, 0));
 }
 

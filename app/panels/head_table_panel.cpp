@@ -7,6 +7,7 @@
 #include "app/panels/head_choice.h"
 #include "app/panels/head_table_view.h"
 #include "app/panels/panels.h"
+#include "app/panels/side_columns.h"
 #include "app/state/edits.h"
 #include "app/views/table_views.h"
 #include "app/window/widgets.h"
@@ -21,101 +22,137 @@ struct TableMeaning {
   std::string direction; // "low: each query looks at few tokens"
 };
 
+// A divergence of softmax from itself says nothing: a schedule without another kernel shows the compared one.
+bool teacher_forced(const Document& document, const TableMeaning& meaning) {
+  const bool against_softmax = meaning.table == "kl" || meaning.table == "change";
+  return document.view.teacher_forced || (against_softmax && edited_schedule(document).all_exact_softmax());
+}
+
+// One side's table, or what lies between the two.
+struct HeadTableColumn {
+  TableMeaning meaning;
+  HeadTableView view;
+  std::string caption;
+  std::string error; // why there is nothing
+
+  bool empty() const { return view.empty(); }
+  void prepare(const Snapshot& snapshot);
+  void subtract(const HeadTableColumn& a, const HeadTableColumn& b);
+};
+
+void HeadTableColumn::prepare(const Snapshot& snapshot) {
+  const bool forced = teacher_forced(*snapshot.document, meaning);
+  const KernelSpec kernel = compared_kernel(*snapshot.document, 1);
+  HeadTable change; // in place a run holds it beside its tables
+  FoundTable found = find_table(snapshot.shown(), meaning.table, forced ? &kernel : nullptr);
+  for (const auto& part : snapshot.shown().parts) {
+    if (forced || meaning.table != "change" || part->change.empty()) continue;
+    change.name = meaning.table;
+    change.values = part->change;
+    found = {part.get(), &change};
+  }
+  if (found.table == nullptr) {
+    const RunResult* any = snapshot.shown().any();
+    if (any == nullptr || (any->rows > 0) != (snapshot.document->kind == InputKind::image)) view.panel = {};
+    return; // else the last good one stays
+  }
+  error.clear();
+  view.panel = head_table_panel(*found.run, *found.table, snapshot.document->view.change_measure);
+  view.kernels.clear();
+  for (const LayerRun& layer : found.run->layers)
+    view.kernels.push_back(forced ? kernel.name : layer.kernel.name);
+  caption = forced ? kernel.text() + ", teacher-forced" : "each layer's own kernel, in place";
+}
+
+void HeadTableColumn::subtract(const HeadTableColumn& a, const HeadTableColumn& b) {
+  view.panel = {};
+  error.clear();
+  if (a.view.empty() || b.view.empty()) return;
+  try {
+    view.panel = head_table_difference(a.view.panel, b.view.panel);
+  } catch (const std::exception& reason) {
+    error = reason.what();
+  }
+  view.kernels.clear(); // a layer may have two
+  caption = a.caption == b.caption ? a.caption : a.caption + " − " + b.caption;
+}
+
 class HeadTablePanel final : public Panel {
 public:
   HeadTablePanel(std::string id, std::string title, TableMeaning meaning, PanelServices services)
-      : Panel(std::move(id), std::move(title), services), meaning_(std::move(meaning)) {
-    view_.unit = meaning_.unit;
-    if (meaning_.table == "change")
-      view_.undefined = "undefined: this kernel has another number of heads, or softmax's output is 0";
-  }
+      : Panel(std::move(id), std::move(title), services),
+        meaning_(std::move(meaning)),
+        columns_(empty_column(meaning_)) {}
   bool exports() const override { return true; }
 
   void ask(const Document& document, Wants& wants) const override {
-    if (teacher_forced(document)) {
-      add_teacher_forced(wants.then, compared_kernel(document, 1));
-    } else {
-      wants.then.entropy |= meaning_.table == "entropy";
-      wants.then.kl |= meaning_.table == "kl";
-      wants.then.change |= meaning_.table == "change";
-    }
+    ask_sides(document, [&](const Document& side) {
+      if (teacher_forced(side, meaning_)) {
+        add_teacher_forced(wants.then, compared_kernel(side, 1));
+      } else {
+        wants.then.entropy |= meaning_.table == "entropy";
+        wants.then.kl |= meaning_.table == "kl";
+        wants.then.change |= meaning_.table == "change";
+      }
+    });
   }
 
-  void prepare(const Snapshot& snapshot) override {
-    const bool forced = teacher_forced(*snapshot.document);
-    const KernelSpec kernel = compared_kernel(*snapshot.document, 1);
-    HeadTable change; // in place a run holds it beside its tables
-    FoundTable found = find_table(snapshot.shown(), meaning_.table, forced ? &kernel : nullptr);
-    for (const auto& part : snapshot.shown().parts) {
-      if (forced || meaning_.table != "change" || part->change.empty()) continue;
-      change.name = meaning_.table;
-      change.values = part->change;
-      found = {part.get(), &change};
-    }
-    if (found.table == nullptr) {
-      const RunResult* any = snapshot.shown().any();
-      if (any == nullptr || (any->rows > 0) != (snapshot.document->kind == InputKind::image)) table_ = {};
-      if (table_.values.empty()) view_.panel = {};
-      return;
-    }
-    table_ = *found.table;
-    for (const auto& part : snapshot.shown().parts) {
-      if (part.get() == found.run) shown_ = part;
-    }
-    view_.panel = head_table_panel(*shown_, table_, measure_);
-    view_.kernels.clear();
-    for (const LayerRun& layer : found.run->layers)
-      view_.kernels.push_back(forced ? kernel.name : layer.kernel.name);
-    caption_ = forced ? kernel.text() + ", teacher-forced" : "each layer's own kernel, in place";
-  }
+  void prepare(const Snapshot& snapshot) override { columns_.prepare(snapshot); }
 
   void draw() override {
-    if (view_.empty()) {
+    if (columns_.empty() && columns_.shown().front().error.empty()) {
       empty_notice(graphics(), meaning_.title + " of every head, once the model has run.");
       return;
     }
     if (meaning_.table == "change") draw_measures();
-    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-    const std::string what = view_.panel.scale.label.empty() ? meaning_.title : view_.panel.scale.label;
-    const std::string text =
-        what + " — " + caption_ + (meaning_.direction.empty() ? "" : "; " + meaning_.direction);
-    ellipsis_text(text, ImGui::GetContentRegionAvail().x, theme::quiet);
-    ImGui::PopFont();
-    view_.draw(editor(), graphics(), ImGui::GetCursorScreenPos(), ImGui::GetContentRegionAvail(),
-               brightness());
+    columns_.draw(graphics(), [&](HeadTableColumn& column) { draw_column(column); });
   }
 
   std::optional<Figure> figure() const override {
-    if (view_.empty()) return std::nullopt;
-    Figure figure;
-    figure.title = meaning_.title;
-    figure.subtitle = caption_;
-    figure.panels.emplace_back(view_.panel);
-    return figure;
+    return columns_.figure([&](const HeadTableColumn& column) {
+      Figure figure;
+      figure.title = meaning_.title;
+      figure.subtitle = column.caption;
+      figure.panels.emplace_back(column.view.panel);
+      return figure;
+    });
   }
 
 private:
-  // A divergence of softmax from itself says nothing: a schedule without another kernel shows the compared
-  // one.
-  bool teacher_forced(const Document& document) const {
-    const bool against_softmax = meaning_.table == "kl" || meaning_.table == "change";
-    return document.view.teacher_forced || (against_softmax && edited_schedule(document).all_exact_softmax());
+  static HeadTableColumn empty_column(const TableMeaning& meaning) {
+    HeadTableColumn column;
+    column.meaning = meaning;
+    column.view.unit = meaning.unit;
+    if (meaning.table == "change")
+      column.view.undefined = "undefined: this kernel has another number of heads, or softmax's output is 0";
+    return column;
+  }
+
+  void draw_column(const HeadTableColumn& column) {
+    if (column.view.empty()) {
+      empty_notice(graphics(), column.error.empty() ? "not there yet" : column.error);
+      return;
+    }
+    const std::string& label = column.view.panel.scale.label;
+    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+    const std::string text = (label.empty() ? meaning_.title : label) + " — " + column.caption +
+                             (meaning_.direction.empty() ? "" : "; " + meaning_.direction);
+    ellipsis_text(text, ImGui::GetContentRegionAvail().x, theme::quiet);
+    ImGui::PopFont();
+    column.view.draw(editor(), graphics(), ImGui::GetCursorScreenPos(), ImGui::GetContentRegionAvail(),
+                     brightness());
   }
 
   void draw_measures() {
     static constexpr std::array<const char*, 3> measures = {"ratio of norms", "cosine", "relative error"};
-    const int chosen = segmented("measure", measures, static_cast<int>(measure_));
+    const int chosen = segmented("measure", measures, static_cast<int>(document().view.change_measure));
     if (chosen < 0) return;
-    measure_ = static_cast<ChangeMeasure>(chosen);
-    view_.panel = head_table_panel(*shown_, table_, measure_);
+    change_view(editor(), "Measure of the output's change",
+                [&](ViewOptions& view) { view.change_measure = static_cast<ChangeMeasure>(chosen); });
   }
 
   TableMeaning meaning_;
-  HeadTable table_;
-  std::shared_ptr<const RunResult> shown_; // that table_ is of
-  std::string caption_;
-  HeadTableView view_;
-  ChangeMeasure measure_ = ChangeMeasure::error;
+  SideColumns<HeadTableColumn> columns_;
 };
 
 } // namespace

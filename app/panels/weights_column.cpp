@@ -10,6 +10,7 @@
 namespace hydrascope::app {
 
 std::string WeightsColumn::label() const {
+  if (difference_) return untrained_ ? "untrained" : "";
   if (!signed_) return untrained_ ? "untrained" : "";
   const bool derived = kernel_info(kernel_.name).family == "hydra";
   return std::string(derived ? "derived, signed" : "signed") + (untrained_ ? "; untrained" : "");
@@ -26,7 +27,9 @@ void WeightsColumn::show(const FoundWeights& found, const WeightsResult* softmax
                          const WeightsOptions& options) {
   const WeightsResult& weights = *found.weights;
   tiled_ = false;
+  difference_ = false;
   tiles_ = {};
+  tokens_ = shown_tokens(*found.run, options.tokens);
   kernel_ = weights.kernel;
   signed_ = weights.derived_signed;
   untrained_ = weights.untrained;
@@ -48,8 +51,46 @@ void WeightsColumn::show(const FoundWeights& found, const WeightsResult* softmax
   }
 }
 
+void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
+  tiled_ = false;
+  difference_ = true;
+  signed_ = true;
+  tiles_ = {};
+  view_.clear();
+  error_.clear();
+  measures_.clear();
+  untrained_ = a.untrained_ || b.untrained_;
+  tokens_ = a.tokens_;
+  if (a.tiled_ || b.tiled_) {
+    error_ = fmt::format("A − B is shown for inputs of up to {} tokens.", most_tokens_whole);
+    return;
+  }
+  if (a.panel() == nullptr || b.panel() == nullptr) {
+    error_ = a.error_.empty() ? b.error_ : a.error_;
+    return;
+  }
+  try {
+    view_.set(weights_difference(*a.panel(), *b.panel()));
+    measures_ = "red: A is larger, blue: B is";
+  } catch (const std::exception& error) {
+    error_ = error.what();
+  }
+}
+
+ShownToken WeightsColumn::token(int index) const {
+  if (!tiled_ && static_cast<std::size_t>(index) < tokens_.size())
+    return tokens_[static_cast<std::size_t>(index)];
+  return {.first = index, .count = 1, .text = {}};
+}
+
+std::optional<int> WeightsColumn::index_of(std::optional<std::int64_t> token) const {
+  if (!tiled_) return shown_index(tokens_, token);
+  return token ? std::optional(static_cast<int>(*token)) : std::nullopt;
+}
+
 void WeightsColumn::show_tiles(const SideResults& results, const WeightsOptions& options, double now) {
   tiled_ = true;
+  difference_ = false;
   view_.clear();
   error_.clear();
   measures_.clear();

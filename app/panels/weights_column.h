@@ -7,13 +7,14 @@
 #include "app/panels/heat_map_view.h"
 #include "app/panels/weights_tiles.h"
 #include "app/state/results.h"
+#include "app/views/weights_view.h"
 
 namespace hydrascope::app {
 
 class WeightsColumn {
 public:
   KernelSpec kernel() const { return kernel_; }
-  std::string kernel_text() const { return kernel_.text(); }
+  std::string kernel_text() const { return difference_ ? "A − B" : kernel_.text(); }
   bool empty() const { return view_.empty() && tiles_.empty(); }
   bool tiled() const { return tiled_; }
   const Scale& scale() const { return tiled_ ? scale_ : view_.panel().scale; }
@@ -25,6 +26,12 @@ public:
   void clear();
   // The whole matrix; softmax's of the same layer beside it for the divergence, null: none.
   void show(const FoundWeights& found, const WeightsResult* softmax, const WeightsOptions& options);
+  // A less B, both as they are shown.
+  void subtract(const WeightsColumn& a, const WeightsColumn& b);
+  bool is_difference() const { return difference_; }
+  // The tokens of the run behind a row or column.
+  ShownToken token(int index) const;
+  std::optional<int> index_of(std::optional<std::int64_t> token) const;
   WeightsTiles& tiles() { return tiles_; }
   const WeightsTiles& tiles() const { return tiles_; }
   // What tiles have come of the matrix that tiles() is aimed at.
@@ -42,7 +49,8 @@ private:
   HeatMapView view_;
   WeightsTiles tiles_;
   Scale scale_; // of the tiles
-  bool tiled_ = false, signed_ = false, untrained_ = false;
+  bool tiled_ = false, signed_ = false, untrained_ = false, difference_ = false;
+  std::vector<ShownToken> tokens_; // of a whole matrix
   std::string error_, measures_;
 };
 

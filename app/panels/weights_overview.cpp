@@ -29,50 +29,84 @@ TileAsk thumbnail_ask(const Document& document, int layer) {
 
 } // namespace
 
-void WeightsOverview::ask(const Document& document, Asks& asks) const {
+void WeightsOverview::ask(const Document& document, Asks& asks) {
   const auto layers = static_cast<int>(edited_schedule(document).layers.size());
   for (int layer = 0; layer < layers; ++layer) add_tile(asks, thumbnail_ask(document, layer));
 }
 
-void WeightsOverview::prepare(const SideResults& results, const Document& document) {
+void WeightsOverview::prepare(const Snapshot& snapshot) {
+  const Document& document = *snapshot.document;
   const auto layers = static_cast<int>(edited_schedule(document).layers.size());
   std::vector<const TileResult*> found;
   for (int layer = 0; layer < layers; ++layer) {
-    found.push_back(find_tile(results, thumbnail_ask(document, layer)));
+    found.push_back(find_tile(snapshot.shown(), thumbnail_ask(document, layer)));
     if (found.back() == nullptr) return;
   }
-  shared_ = document.view.shared_scale;
+  difference_ = false;
   rows_.clear();
   std::size_t position = 0;
-  double shared_high = 0;
   for (const TileResult* tile : found) {
-    Row row{tile->ask.kernel.text(), tile->derived_signed, tile->untrained, static_cast<int>(position),
-            static_cast<int>(tile->values.extent(0))};
-    for (int head = 0; head < row.count; ++head, ++position) {
-      if (position == thumbnails_.size()) thumbnails_.emplace_back();
-      Thumbnail& thumbnail = thumbnails_[position];
-      const auto values = tile->values.slice(head);
-      thumbnail.values = {{tile->values.extent(1), tile->values.extent(2)}, {values.begin(), values.end()}};
+    const auto heads = static_cast<std::size_t>(tile->values.extent(0));
+    rows_.push_back({tile->ask.kernel.text(), tile->derived_signed, tile->untrained, position, heads});
+    thumbnails_.resize(std::max(thumbnails_.size(), position + heads));
+    for (std::size_t head = 0; head < heads; ++head, ++position) {
+      const auto values = tile->values.slice(static_cast<std::int64_t>(head));
+      thumbnails_[position].values = {{tile->values.extent(1), tile->values.extent(2)},
+                                      {values.begin(), values.end()}};
+    }
+  }
+  thumbnails_.resize(position);
+  set_scales(document.view);
+}
+
+void WeightsOverview::subtract(const WeightsOverview& a, const WeightsOverview& b) {
+  const bool alike = std::ranges::equal(a.rows_, b.rows_, {}, &Row::count, &Row::count) && !a.empty();
+  difference_ = true;
+  rows_.clear();
+  if (!alike) return thumbnails_.clear();
+  thumbnails_.resize(a.thumbnails_.size());
+  for (std::size_t layer = 0; layer < a.rows_.size(); ++layer) {
+    Row row = a.rows_[layer];
+    row.untrained = row.untrained || b.rows_[layer].untrained;
+    row.kernel += " − " + b.rows_[layer].kernel;
+    row.derived_signed = true;
+    rows_.push_back(std::move(row));
+  }
+  for (std::size_t i = 0; i < thumbnails_.size(); ++i) {
+    Array values = a.thumbnails_[i].values;
+    const Array& other = b.thumbnails_[i].values;
+    if (other.shape != values.shape) return thumbnails_.clear();
+    for (std::size_t cell = 0; cell < values.values.size(); ++cell) values.values[cell] -= other.values[cell];
+    thumbnails_[i].values = std::move(values);
+  }
+  ViewOptions view;
+  view.shared_scale = a.shared_;
+  set_scales(view);
+}
+
+void WeightsOverview::set_scales(const ViewOptions& view) {
+  shared_ = view.shared_scale;
+  double shared_high = 0;
+  for (const Row& row : rows_) {
+    for (std::size_t i = row.first; i < row.first + row.count; ++i) {
+      Thumbnail& thumbnail = thumbnails_[i];
       double high = 0;
-      for (const float value : values) high = std::max(high, std::abs(static_cast<double>(value)));
+      for (const float value : thumbnail.values.values)
+        high = std::max(high, std::abs(static_cast<double>(value)));
       thumbnail.scale = {};
       thumbnail.scale.high = high > 0 ? high : 1;
       thumbnail.scale.label = "attention weight, the largest under each pixel";
-      if (row.derived_signed) {
-        thumbnail.scale.map = ColourMap::blue_white_red;
-      } else {
-        shared_high = std::max(shared_high, high);
-      }
+      if (difference_) thumbnail.scale.label += ", A − B";
+      if (row.derived_signed) thumbnail.scale.map = ColourMap::blue_white_red;
+      if (!row.derived_signed || difference_) shared_high = std::max(shared_high, high);
     }
-    rows_.push_back(std::move(row));
   }
-  thumbnails_.resize(position);
   for (Thumbnail& thumbnail : thumbnails_) {
     Scale& scale = thumbnail.scale;
     const bool with_sign = scale.map == ColourMap::blue_white_red;
-    if (shared_ && !with_sign && shared_high > 0) scale.high = shared_high;
-    scale.shared = shared_ && !with_sign;
-    scale.logarithmic = document.view.logarithmic && !with_sign;
+    scale.shared = shared_ && (!with_sign || difference_);
+    if (scale.shared && shared_high > 0) scale.high = shared_high;
+    scale.logarithmic = view.logarithmic && !with_sign;
     scale.low = with_sign ? -scale.high : scale.logarithmic ? scale.high * 1e-4 : 0;
     thumbnail.map.set(thumbnail.values, scale);
   }
@@ -82,7 +116,7 @@ void WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness)
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 from = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  int heads = 1;
+  std::size_t heads = 1;
   for (const Row& row : rows_) heads = std::max(heads, row.count);
   constexpr float left = 30, top = 15;
   const auto layers = static_cast<float>(rows_.size());
@@ -91,7 +125,7 @@ void WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness)
                                          (room.y - top) / layers)));
   ImGui::PushFont(graphics.fonts().mono, 11.0f);
   const Scene& scene = editor.document().scene();
-  for (int head = 0; head < heads; ++head) {
+  for (std::size_t head = 0; head < heads; ++head) {
     const std::string text = fmt::format("{}", head);
     list->AddText(
         {from.x + left + (static_cast<float>(head) + 0.5f) * step - ImGui::CalcTextSize(text.c_str()).x / 2,
@@ -105,25 +139,27 @@ void WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness)
     list->AddText({from.x + 13, y + step / 2 - 7},
                   theme::packed(static_cast<int>(layer) == scene.layer ? theme::text : theme::quiet),
                   fmt::format("{:>2}", layer).c_str());
-    for (int head = 0; head < row.count; ++head) {
+    for (std::size_t head = 0; head < row.count; ++head) {
       const ImVec2 at{from.x + left + static_cast<float>(head) * step, y};
       const ImVec2 to{at.x + step - 2, at.y + step - 2};
-      thumbnails_[static_cast<std::size_t>(row.first + head)].map.draw(graphics, list, at, to, brightness);
+      thumbnails_[row.first + head].map.draw(graphics, list, at, to, brightness);
       ImGui::SetCursorScreenPos(at);
-      ImGui::PushID(static_cast<int>(layer) * 1000 + head);
+      ImGui::PushID(static_cast<int>(layer * 1000 + head));
       if (ImGui::InvisibleButton("thumbnail", {step - 1, step - 1})) {
-        select_cell(editor, static_cast<int>(layer), head);
+        select_cell(editor, static_cast<int>(layer), static_cast<int>(head));
         change_view(editor, "One head large", [](ViewOptions& view) { view.all_heads = false; });
       }
       ImGui::PopID();
-      const bool selected = scene.layer == static_cast<int>(layer) && scene.head.head == head;
+      const bool selected =
+          scene.layer == static_cast<int>(layer) && scene.head.head == static_cast<int>(head);
       if (ImGui::IsItemHovered()) {
-        ImGui::SetTooltip(
-            "layer %zu, head %d: %s%s\nlargest weight %s\nclick: open it", layer, head, row.kernel.c_str(),
-            row.untrained        ? ", untrained"
-            : row.derived_signed ? ", derived, signed"
-                                 : "",
-            number_text(thumbnails_[static_cast<std::size_t>(row.first + head)].scale.high, 4).c_str());
+        ImGui::SetTooltip("layer %zu, head %zu: %s%s\nlargest weight %s\nclick: open it", layer, head,
+                          row.kernel.c_str(),
+                          row.untrained        ? ", untrained"
+                          : difference_        ? ""
+                          : row.derived_signed ? ", derived, signed"
+                                               : "",
+                          number_text(thumbnails_[row.first + head].scale.high, 4).c_str());
       }
       if (selected || ImGui::IsItemHovered())
         list->AddRect({at.x - 1, at.y - 1}, {to.x + 1, to.y + 1},
@@ -136,8 +172,9 @@ void WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness)
     if (shown == nullptr || (thumbnail.scale.shared && !shown->scale.shared)) shown = &thumbnail;
   }
   const auto layer = static_cast<std::size_t>(scene.layer);
-  if (!shared_ && layer < rows_.size() && scene.head.head.value_or(0) < rows_[layer].count)
-    shown = &thumbnails_[static_cast<std::size_t>(rows_[layer].first + scene.head.head.value_or(0))];
+  const auto head = static_cast<std::size_t>(scene.head.head.value_or(0));
+  if (!shared_ && layer < rows_.size() && head < rows_[layer].count)
+    shown = &thumbnails_[rows_[layer].first + head];
   if (shown != nullptr)
     colour_bar(graphics, shown->scale, {from.x + left + static_cast<float>(heads) * step + 8, from.y + top},
                std::max(60.0f, step * layers));
@@ -149,14 +186,14 @@ Figure WeightsOverview::figure(const Document& document) const {
   figure.subtitle = "each pixel is the largest weight under it";
   if (document.scene().model) figure.title = document.scene().model->name + " · " + figure.title;
   for (std::size_t layer = 0; layer < rows_.size(); ++layer) {
-    for (int head = 0; head < rows_[layer].count; ++head) {
-      const Thumbnail& thumbnail = thumbnails_[static_cast<std::size_t>(rows_[layer].first + head)];
+    for (std::size_t head = 0; head < rows_[layer].count; ++head) {
+      const Thumbnail& thumbnail = thumbnails_[rows_[layer].first + head];
       HeatMapPanel panel;
       panel.title = fmt::format("layer {}, head {}", layer, head);
       panel.values = thumbnail.values;
       panel.scale = thumbnail.scale;
       figure.panels.emplace_back(std::move(panel));
-      figure.columns = std::max(figure.columns, head + 1);
+      figure.columns = std::max(figure.columns, static_cast<int>(head) + 1);
     }
   }
   return figure;

@@ -10,9 +10,11 @@ namespace hydrascope::app {
 
 class WeightsOverview {
 public:
-  void ask(const Document& document, Asks& asks) const;
+  static void ask(const Document& document, Asks& asks);
   // Keeps what it has until what replaces it is there.
-  void prepare(const SideResults& results, const Document& document);
+  void prepare(const Snapshot& snapshot);
+  // A − B, pixel by pixel. Nothing where a layer's numbers of heads differ.
+  void subtract(const WeightsOverview& a, const WeightsOverview& b);
   void draw(Editor& editor, Graphics& graphics, float brightness);
   bool empty() const { return thumbnails_.empty(); }
   Figure figure(const Document& document) const;
@@ -26,11 +28,12 @@ private:
   struct Row {
     std::string kernel;
     bool derived_signed = false, untrained = false;
-    int first = 0, count = 0; // of thumbnails_
+    std::size_t first = 0, count = 0; // of thumbnails_
   };
+  void set_scales(const ViewOptions& view);
   std::vector<Row> rows_; // by layer
   std::vector<Thumbnail> thumbnails_;
-  bool shared_ = false;
+  bool shared_ = false, difference_ = false;
 };
 
 } // namespace hydrascope::app

@@ -7,9 +7,11 @@
 
 #include "app/panels/head_choice.h"
 #include "app/panels/panels.h"
+#include "app/panels/side_columns.h"
 #include "app/panels/token_names.h"
 #include "app/panels/weights_column.h"
 #include "app/panels/weights_overview.h"
+#include "app/panels/weights_toolbar.h"
 #include "app/state/edits.h"
 #include "app/views/weights_view.h"
 #include "app/window/widgets.h"
@@ -39,23 +41,43 @@ VectorsAsk queries_and_keys(const Document& document) {
   return ask;
 }
 
+// Whose weights a column shows, under which kernel.
+struct ColumnSource {
+  Side side = Side::a;
+  KernelSpec kernel;
+};
+
+std::vector<ColumnSource> column_sources(const Document& document) {
+  const Scene& scene = document.scene();
+  std::vector<ColumnSource> sources;
+  if (shows_both(document.view)) {
+    for (const Side side : {Side::a, Side::b})
+      sources.push_back({side, scene.schedules[static_cast<std::size_t>(side)].layers.at(
+                                   static_cast<std::size_t>(scene.layer))});
+    return sources;
+  }
+  for (int i = 0; i < static_cast<int>(scene.comparison.size()); ++i)
+    sources.push_back({edited_side(document.view), compared_kernel(document, i)});
+  return sources;
+}
+
 class WeightsPanel final : public Panel {
 public:
   explicit WeightsPanel(PanelServices services) : Panel("weights", "Weights", services) {}
   bool exports() const override { return true; }
 
   void ask(const Document& document, Wants& wants) const override {
-    const Scene& scene = document.scene();
-    if (!scene.model) return;
-    if (document.view.all_heads) return overview_.ask(document, wants.then);
+    if (!document.scene().model) return;
+    if (document.view.all_heads) {
+      return ask_sides(document, [&](const Document& side) { WeightsOverview::ask(side, wants.then); });
+    }
     add_vectors(wants.first, queries_and_keys(document));
-    if (!by_tiles(document)) {
-      for (std::size_t i = 0; i < scene.comparison.size(); ++i)
-        add_weights(wants.first, scene.layer, compared_kernel(document, static_cast<int>(i)),
-                    document.view.teacher_forced);
+    if (by_tiles(document)) {
+      for (const WeightsColumn& column : columns_) column.tiles().ask(wants.first, editor().clock());
       return;
     }
-    for (const WeightsColumn& column : columns_) column.tiles().ask(wants.first, editor().clock());
+    for (const ColumnSource& source : column_sources(document))
+      add_weights(wants.first, document.scene().layer, source.kernel, document.view.teacher_forced);
   }
 
   void prepare(const Snapshot& snapshot) override {
@@ -63,34 +85,20 @@ public:
     const RunResult* any = snapshot.shown().any();
     if (any == nullptr || !document.scene().model || (any->rows > 0) != (document.kind == InputKind::image))
       return clear();
-    if (document.view.all_heads) return overview_.prepare(snapshot.shown(), document);
+    if (document.view.all_heads) return overview_.prepare(snapshot);
     if (any->tokens.size() != tokens_) zoom_ = {};
     tokens_ = any->tokens.size();
-    const WeightsOptions options{.head = document.scene().head,
-                                 .shared_scale = document.view.shared_scale,
-                                 .logarithmic = document.view.logarithmic,
-                                 .percentile = document.view.percentile};
-    const bool ready =
-        by_tiles(document) ? prepare_tiles(snapshot, options) : prepare_whole(snapshot, options);
-    if (!ready) return; // the last good picture stays
-    const FoundVectors vectors = find_vectors(snapshot.shown(), queries_and_keys(document));
-    vectors_ = vectors.vectors;
+    if (!prepare_columns(snapshot)) return; // the last good picture stays
+    vectors_ = find_vectors(snapshot.shown(), queries_and_keys(document)).vectors;
     keep_ = snapshot.shown().parts;
     run_ = any;
-    if (options.shared_scale) share_scale();
+    if (document.view.shared_scale) share_scale();
     prepare_figure(document);
   }
 
   void draw() override {
-    draw_toolbar();
-    if (document().view.all_heads) {
-      if (overview_.empty()) {
-        empty_notice(graphics(), "The weights of every head of every layer, once the model has run.");
-      } else {
-        overview_.draw(editor(), graphics(), brightness());
-      }
-      return;
-    }
+    draw_weights_toolbar(editor(), zoom_);
+    if (document().view.all_heads) return draw_overview();
     const bool nothing = std::ranges::all_of(
         columns_, [](const WeightsColumn& column) { return column.empty() && column.error().empty(); });
     if (nothing) {
@@ -101,10 +109,9 @@ public:
   }
 
   std::optional<Figure> figure() const override {
-    if (document().view.all_heads)
-      return overview_.empty() ? std::nullopt : std::optional(overview_.figure(document()));
-    if (figure_.panels.empty()) return std::nullopt;
-    return figure_;
+    if (!document().view.all_heads) return figure_.panels.empty() ? std::nullopt : std::optional(figure_);
+    const WeightsOverview& overview = overview_.shown().front(); // the first: a figure is of one grid
+    return overview.empty() ? std::nullopt : std::optional(overview.figure(document()));
   }
 
 private:
@@ -115,38 +122,60 @@ private:
     run_ = nullptr;
   }
 
-  bool prepare_whole(const Snapshot& snapshot, const WeightsOptions& options) {
+  // A column for each kernel that is compared on the shown schedule's q and k; or A's own, B's own and what
+  // lies between them. False as long as something is missing.
+  bool prepare_columns(const Snapshot& snapshot) {
+    const Document& document = *snapshot.document;
+    const WeightsOptions options{.head = document.scene().head,
+                                 .shared_scale = document.view.shared_scale,
+                                 .logarithmic = document.view.logarithmic,
+                                 .percentile = document.view.percentile,
+                                 .tokens = document.view.tokens};
+    const std::vector<ColumnSource> sources = column_sources(document);
+    const bool ready = by_tiles(document) ? prepare_tiles(snapshot, sources, options)
+                                          : prepare_whole(snapshot, sources, options);
+    if (!ready || !shows_both(document.view)) return ready;
+    columns_.resize(3);
+    columns_[2].subtract(columns_[0], columns_[1]);
+    if (document.view.shown == Shown::difference) columns_.erase(columns_.begin(), columns_.begin() + 2);
+    return true;
+  }
+
+  bool prepare_whole(const Snapshot& snapshot, const std::vector<ColumnSource>& sources,
+                     const WeightsOptions& options) {
     const Document& document = *snapshot.document;
     std::vector<FoundWeights> found;
     const WeightsResult* softmax = nullptr;
-    for (std::size_t i = 0; i < document.scene().comparison.size(); ++i) {
-      found.push_back(find_weights(snapshot.shown(), document.scene().layer,
-                                   compared_kernel(document, static_cast<int>(i)),
-                                   document.view.teacher_forced));
+    for (const ColumnSource& source : sources) {
+      found.push_back(find_weights(*snapshot.results[static_cast<std::size_t>(source.side)],
+                                   document.scene().layer, source.kernel, document.view.teacher_forced));
       if (found.back().weights == nullptr) return false;
-      if (found.back().weights->kernel == KernelSpec{}) softmax = found.back().weights;
+      // A divergence is of weights on the same q and k.
+      if (!shows_both(document.view) && source.kernel == KernelSpec{}) softmax = found.back().weights;
     }
     columns_.resize(found.size());
     for (std::size_t i = 0; i < found.size(); ++i) columns_[i].show(found[i], softmax, options);
     return true;
   }
 
-  bool prepare_tiles(const Snapshot& snapshot, const WeightsOptions& options) {
+  bool prepare_tiles(const Snapshot& snapshot, const std::vector<ColumnSource>& sources,
+                     const WeightsOptions& options) {
     const Document& document = *snapshot.document;
     const Scene& scene = document.scene();
     if (snapshot.shown().stale && !columns_.empty() && columns_.front().tiled()) return false;
-    columns_.resize(scene.comparison.size());
+    columns_.resize(sources.size());
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       WeightsTiles::Source source;
-      source.key = request_key(document, edited_side(document.view));
+      source.key = request_key(document, sources[i].side);
       source.layer = scene.layer;
-      source.kernel = compared_kernel(document, static_cast<int>(i));
+      source.kernel = sources[i].kernel;
       source.teacher_forced = document.view.teacher_forced;
       source.heads = shown_heads(scene.head, scene.model->heads);
       source.fusion = scene.head.fusion;
       source.tokens = static_cast<std::int64_t>(snapshot.shown().any()->tokens.size());
       columns_[i].tiles().aim(source);
-      columns_[i].show_tiles(snapshot.shown(), options, editor().clock());
+      columns_[i].show_tiles(*snapshot.results[static_cast<std::size_t>(sources[i].side)], options,
+                             editor().clock());
     }
     return true;
   }
@@ -176,57 +205,14 @@ private:
     }
   }
 
-  void draw_toolbar() {
-    const ViewOptions& view = document().view;
-    ImGui::AlignTextToFramePadding();
-    if (!view.all_heads) {
-      ImGui::TextColored(theme::quiet, "layer %d", document().scene().layer);
-      ImGui::SameLine(0, 12);
-      head_combo(editor(), 124);
-      same_line_if_fits(134);
-    }
-    static constexpr std::array<const char*, 2> extents = {"one head", "all heads"};
-    const int extent = segmented("extent", extents, view.all_heads ? 1 : 0);
-    if (extent >= 0)
-      change_view(editor(), "One head or all", [&](ViewOptions& v) { v.all_heads = extent == 1; });
-    same_line_if_fits(170);
-    static constexpr std::array<const char*, 3> scales = {"linear", "log", "99 %"};
-    const int scale = segmented("scale", scales, view.logarithmic ? 1 : view.percentile ? 2 : 0);
-    if (ImGui::IsItemHovered())
-      ImGui::SetTooltip("99 %%: the scale ends at the 99th percentile of the weights");
-    if (scale >= 0) {
-      change_view(editor(), "Scale of the weights", [&](ViewOptions& v) {
-        v.logarithmic = scale == 1;
-        v.percentile = scale == 2;
-      });
-    }
-    same_line_if_fits(110);
-    static constexpr std::array<const char*, 2> ranges = {"own", "shared"};
-    const int range = segmented("range", ranges, view.shared_scale ? 1 : 0);
-    if (range >= 0)
-      change_view(editor(), "Own or shared scale", [&](ViewOptions& v) { v.shared_scale = range == 1; });
-    same_line_if_fits(190);
-    forced_choice(editor());
-    if (view.all_heads) return;
-    same_line_if_fits(90);
-    if (ImGui::Button("+ kernel")) add_compared_kernel(editor(), next_kernel());
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Compare with one more kernel");
-    if (!(zoom_ == MapZoom{})) {
-      ImGui::SameLine(0, 8);
-      if (ImGui::Button("whole")) zoom_ = {};
-      if (ImGui::IsItemHovered()) ImGui::SetTooltip("Show the whole matrix again (double-click)");
-    }
-  }
-
-  // The first of the registry that is not among them.
-  KernelSpec next_kernel() const {
-    const auto count = static_cast<int>(document().scene().comparison.size());
-    for (const KernelInfo& info : kernel_infos()) {
-      bool there = false;
-      for (int i = 0; i < count; ++i) there = there || compared_kernel(document(), i).name == info.name;
-      if (!there) return {.name = info.name, .parameters = {}};
-    }
-    return {};
+  void draw_overview() {
+    overview_.draw(graphics(), [&](WeightsOverview& overview) {
+      if (overview.empty()) {
+        empty_notice(graphics(), "The weights of every head of every layer, once the model has run.");
+      } else {
+        overview.draw(editor(), graphics(), brightness());
+      }
+    });
   }
 
   void draw_columns() {
@@ -256,8 +242,8 @@ private:
     const float step = width + theme::grid + (one_bar ? 0 : colour_bar_width);
     const float height = room.y / static_cast<float>(rows);
     for (int position = 0; position < count; ++position) {
-      const ImVec2 at{from.x + step * static_cast<float>(position % across),
-                      from.y + height * static_cast<float>(position / across)};
+      const int row = position / across, place = position % across;
+      const ImVec2 at{from.x + step * static_cast<float>(place), from.y + height * static_cast<float>(row)};
       draw_column(position, at, {width, height - 4}, !one_bar || position == count - 1);
     }
   }
@@ -283,8 +269,8 @@ private:
     MatrixMarks marks;
     const Scene& scene = document().scene();
     const auto query = scene.default_query ? run_->query : scene.query;
-    if (query) marks.row = static_cast<int>(*query);
-    if (editor().hovered_token()) marks.hovered_row = static_cast<int>(*editor().hovered_token());
+    marks.row = column.index_of(query);
+    marks.hovered_row = column.index_of(editor().hovered_token());
     const MatrixInput input = column.draw("map", graphics(), map_from, map_size, marks, brightness(), zoom_);
     if (column.tiled()) {
       column.tiles().see(zoom_, (input.to.x - input.from.x) * ImGui::GetIO().DisplayFramebufferScale.x,
@@ -294,12 +280,26 @@ private:
     if (with_bar)
       colour_bar(graphics(), column.scale(), {from.x + size.x + 10, map_from.y},
                  std::max(40.0f, input.to.y - input.from.y));
-    if (input.hovered) hover(*input.hovered);
-    if (input.clicked) select_pair(editor(), input.clicked->row, input.clicked->column);
+    if (input.hovered) hover(column, *input.hovered);
+    if (input.clicked)
+      select_pair(editor(), column.token(input.clicked->row).first,
+                  column.token(input.clicked->column).first);
     ImGui::PopID();
   }
 
+  // The kernel, to be chosen; of a side its letter and its own kernel.
   void draw_header(int position, ImVec2 from, float width) {
+    if (shows_both(document().view)) {
+      const WeightsColumn& column = columns_[static_cast<std::size_t>(position)];
+      ImGui::SetCursorScreenPos({from.x, from.y + 4});
+      if (column.is_difference()) return side_heading(graphics(), Shown::difference);
+      side_heading(graphics(), position == 0 ? Shown::a : Shown::b);
+      ImGui::SameLine(0, 18);
+      kernel_square(ImGui::GetWindowDrawList(),
+                    {ImGui::GetCursorScreenPos().x - 8, from.y + 4 + ImGui::GetTextLineHeight() / 2}, 10,
+                    column.kernel().name);
+      return ellipsis_text(column.kernel_text(), width - 40);
+    }
     const KernelSpec kernel = compared_kernel(document(), position);
     const float line = ImGui::GetFrameHeight();
     const bool more = document().scene().comparison.size() > 1;
@@ -339,13 +339,13 @@ private:
   }
 
   // Of one head: q·k, which is the same under every kernel.
-  std::string scores(Cell cell) const {
+  std::string scores(std::int64_t query, std::int64_t key) const {
     const std::optional<int> head = document().scene().head.head;
-    if (!head || vectors_ == nullptr || *head >= vectors_->q.extent(0) || cell.row >= vectors_->q.extent(1))
+    if (!head || vectors_ == nullptr || *head >= vectors_->q.extent(0) || query >= vectors_->q.extent(1))
       return {};
     const auto width = static_cast<std::size_t>(vectors_->q.extent(2));
-    const auto q = vectors_->q.slice(*head).subspan(static_cast<std::size_t>(cell.row) * width, width);
-    const auto k = vectors_->k.slice(*head).subspan(static_cast<std::size_t>(cell.column) * width, width);
+    const auto q = vectors_->q.slice(*head).subspan(static_cast<std::size_t>(query) * width, width);
+    const auto k = vectors_->k.slice(*head).subspan(static_cast<std::size_t>(key) * width, width);
     double score = 0;
     for (std::size_t f = 0; f < width; ++f) score += static_cast<double>(q[f]) * static_cast<double>(k[f]);
     return fmt::format("\nq·k {}   q·k/√d {}", number_text(score, 4),
@@ -353,11 +353,15 @@ private:
   }
 
   // The cell under the pointer, for all kernels.
-  void hover(Cell cell) {
-    editor().hover(cell.row);
-    std::string text =
-        fmt::format("query {}\nkey {}", token_name(*run_, cell.row), token_name(*run_, cell.column));
-    text += scores(cell);
+  void hover(const WeightsColumn& column, Cell cell) {
+    const ShownToken query = column.token(cell.row), key = column.token(cell.column);
+    editor().hover(query.first, query.count);
+    const auto name = [&](const ShownToken& token) {
+      return token.count > 1 ? fmt::format("“{}”", token.text) : token_name(*run_, token.first);
+    };
+    std::string text = fmt::format("query {}\nkey {}", name(query), name(key));
+    if (query.count == 1 && key.count == 1 && !shows_both(document().view))
+      text += scores(query.first, key.first);
     for (const WeightsColumn& each : columns_) {
       if (!each.empty()) text += fmt::format("\n{}: {}", each.kernel_text(), each.facts(cell));
     }
@@ -368,7 +372,7 @@ private:
   const RunResult* run_ = nullptr;         // one of keep_
   const VectorsResult* vectors_ = nullptr; // in keep_; null until they have come
   std::vector<WeightsColumn> columns_;
-  WeightsOverview overview_;
+  SideColumns<WeightsOverview> overview_;
   MapZoom zoom_;
   std::size_t tokens_ = 0; // that zoom_ is a part of
   Figure figure_;

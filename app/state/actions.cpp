@@ -156,11 +156,15 @@ void add_view_actions(Table& table, const std::vector<PanelName>& panels) {
   add(table, "view.difference", "Show A − B", "View/Compare", "D", [](Editor& editor) {
     change_view(editor, "Show A − B", [](ViewOptions& view) { view.shown = Shown::difference; });
   });
+  add(table, "view.all_sides", "Show A, B and A − B side by side", "View/Compare", "C", [](Editor& editor) {
+    change_view(editor, "Show A, B and A − B", [](ViewOptions& view) { view.shown = Shown::all; });
+  });
   add(table, "view.swap", "Swap A and B", "View/Compare", "X", swap_sides, with_model);
   for (const PanelName& panel : panels) {
     add(table, "view.panel." + panel.id, panel.title, "View/Panels", "", [panel](Editor& editor) {
-      const bool opens = !editor.panel_open(panel.id);
-      show_panel(editor, panel.id, panel.title, opens);
+      // One behind others comes to the front; what is seen goes.
+      const bool opens = !editor.panel_open(panel.id) || !editor.shell.panels_in_front.contains(panel.id);
+      if (opens != editor.panel_open(panel.id)) show_panel(editor, panel.id, panel.title, opens);
       if (opens) editor.shell.panel_to_focus = panel.id;
     });
     table.back().checked = [id = panel.id](const Editor& editor) { return editor.panel_open(id); };

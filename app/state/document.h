@@ -13,6 +13,7 @@
 #include "app/state/picture_folder.h"
 #include "app/views/focus_view.h"
 #include "app/views/shown_tokens.h"
+#include "app/views/table_views.h"
 #include "app/views/token_lines.h"
 #include "app/views/weights_view.h"
 #include "engine/runtime/run.h"
@@ -22,7 +23,7 @@ namespace hydrascope::app {
 // The two schedules that can be compared on the same input.
 enum class Side { a = 0, b = 1 };
 // What a panel shows of them.
-enum class Shown { a, b, difference };
+enum class Shown { a, b, difference, all }; // all: the three side by side
 
 // One input with its model and everything chosen for the pair. The photograph and the sentence each keep
 // their own, so that going from one to the other and back loses nothing.
@@ -60,7 +61,8 @@ struct ViewOptions {
   TokenPairs pairs = TokenPairs::all; // tokens of a sentence pair that the line view connects
   bool shared_scale = true;           // weights
   bool teacher_forced = false;        // weights, entropy, KL: q and k of the run with softmax in every layer
-  TokenDisplay tokens = {};           // a sentence's, wherever they are shown
+  ChangeMeasure change_measure = ChangeMeasure::error; // output change
+  TokenDisplay tokens = {};                            // a sentence's, wherever they are shown
 
   bool operator==(const ViewOptions&) const = default;
 };

@@ -15,6 +15,7 @@ constexpr const char* shown_name(Shown shown) {
     case Shown::a: return "a";
     case Shown::b: return "b";
     case Shown::difference: return "difference";
+    case Shown::all: return "all";
   }
   return "a";
 }
@@ -63,6 +64,15 @@ const char* pairs_name(TokenPairs pairs) {
   return "all";
 }
 
+const char* measure_name(ChangeMeasure measure) {
+  switch (measure) {
+    case ChangeMeasure::ratio: return "ratio";
+    case ChangeMeasure::cosine: return "cosine";
+    case ChangeMeasure::error: break;
+  }
+  return "error";
+}
+
 Json schedule_json(const Schedule& schedule) {
   Json json = Json::array();
   for (const KernelSpec& kernel : schedule.layers) json.push_back(kernel.text());
@@ -102,6 +112,7 @@ Json view_json(const ViewOptions& view) {
           {"token_pairs", pairs_name(view.pairs)},
           {"shared_scale", view.shared_scale},
           {"teacher_forced", view.teacher_forced},
+          {"change_measure", measure_name(view.change_measure)},
           {"special_tokens", view.tokens.special},
           {"whole_words", view.tokens.whole_words}};
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,7 +52,8 @@ struct Shell {
   bool computing = false;
   bool stopped = false; // the last run was cancelled or failed, and nothing has been asked for since
   double scale = 1;     // in force
-  std::string no_picture_clipboard; // why pictures can be neither copied nor pasted; empty if they can
+  std::set<std::string> panels_in_front; // that were drawn in the last frame
+  std::string no_picture_clipboard;      // why pictures can be neither copied nor pasted; empty if they can
 };
 
 class Editor {

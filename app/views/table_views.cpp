@@ -131,6 +131,24 @@ HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table, Chan
   return panel;
 }
 
+HeatMapPanel head_table_difference(const HeatMapPanel& a, const HeatMapPanel& b) {
+  if (a.values.shape != b.values.shape)
+    throw UsageError("A − B", "A's kernels and B's have different numbers of heads",
+                     "compare schedules whose kernels have equally many");
+  HeatMapPanel panel = a;
+  panel.title = "A − B";
+  for (std::size_t i = 0; i < panel.values.values.size(); ++i) panel.values.values[i] -= b.values.values[i];
+  double high = 0;
+  for (const float value : panel.values.values) {
+    if (std::isfinite(value)) high = std::max(high, std::abs(static_cast<double>(value)));
+  }
+  panel.scale.map = ColourMap::blue_white_red;
+  panel.scale.high = high > 0 ? high : 1;
+  panel.scale.low = -panel.scale.high;
+  panel.scale.label = a.scale.label + ", A − B";
+  return panel;
+}
+
 Figure head_table_figure(const RunResult& run, const std::string& name) {
   Figure figure;
   figure.title = run.model.name + " · " + quantity(name);

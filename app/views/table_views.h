@@ -23,6 +23,9 @@ enum class ChangeMeasure { ratio, cosine, error };
 // Layers × heads heat map of a table of the run ("entropy", "kl", "change").
 HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table,
                               ChangeMeasure measure = ChangeMeasure::error);
+// a − b cell by cell on a diverging scale; NaN where either is undefined. Throws UsageError where their
+// numbers of heads differ.
+HeatMapPanel head_table_difference(const HeatMapPanel& a, const HeatMapPanel& b);
 // All tables of that name, side by side on one scale.
 Figure head_table_figure(const RunResult& run, const std::string& name);
 

@@ -29,6 +29,7 @@ bool pair_shown(TokenPairs pairs, std::optional<int> second, int query, int key)
 TokenLines strongest_lines(const WeightsResult& weights, std::span<const int> heads, TokenPairs pairs,
                            std::optional<int> second, std::size_t most) {
   TokenLines result;
+  result.pairs = pairs;
   const auto tokens = static_cast<int>(weights.weights.extent(2));
   // Counted by size first: with 512 tokens and 12 heads there are three million of them.
   constexpr int steps = 1000;

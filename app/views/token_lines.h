@@ -27,8 +27,9 @@ bool pair_shown(TokenPairs pairs, std::optional<int> second, int query, int key)
 // The strongest lines of these heads, at most `most`, weakest first so that the strongest are drawn on top.
 // Weights (h,N,N) of all rows; lines below a hundredth of the strongest are left out.
 struct TokenLines {
+  TokenPairs pairs = TokenPairs::all; // that the filter lets through
   std::vector<TokenLine> lines;
-  float strongest = 0;   // of all pairs that the filter lets through
+  float strongest = 0;   // of those pairs
   std::int64_t left = 0; // lines left out
 };
 TokenLines strongest_lines(const WeightsResult& weights, std::span<const int> heads, TokenPairs pairs,

@@ -69,10 +69,10 @@ void add_features(VectorsView& view, const VectorsResult& vectors, std::int64_t 
                                                 number_text(similarity, 4), number_text(sum, 4),
                                                 number_text(similarity / sum, 4)));
   } else {
-    view.notes.push_back("weight = φ(q)·φ(k): this kernel has no normaliser");
+    view.notes.emplace_back("weight = φ(q)·φ(k): this kernel has no normaliser");
   }
   if (vectors.rescaled) {
-    view.notes.push_back(
+    view.notes.emplace_back(
         "φ as the kernel computes it: each feature over its largest key, the query over its largest feature");
   }
 }
@@ -88,7 +88,7 @@ void add_softmax(VectorsView& view, const RunResult& run, const VectorsResult& v
     if (run.rows == 0) scores.at(static_cast<std::size_t>(token)) = 0;
   for (const double score : scores) sum += score;
   const double weight = scores.at(static_cast<std::size_t>(key)) / sum;
-  view.notes.push_back(
+  view.notes.emplace_back(
       "softmax has no feature map of finite width: its weight is exp(q·k/√d) over the row's sum");
   if (kernel_info(vectors.kernel.name).exact_softmax)
     view.notes.push_back(fmt::format("weight = {}", number_text(weight, 4)));
@@ -146,6 +146,25 @@ VectorsView vectors_view(const RunResult& run, const VectorsResult& vectors, std
   return view;
 }
 
+VectorsView vectors_difference(const VectorsView& a, const VectorsView& b) {
+  VectorsView view;
+  view.global = a.global && b.global;
+  std::string left;
+  for (const FeatureStrip& strip : a.strips) {
+    const auto other = std::ranges::find(b.strips, strip.name, &FeatureStrip::name);
+    if (other == b.strips.end() || other->values.size() != strip.values.size()) {
+      left += (left.empty() ? "" : ", ") + strip.name;
+      continue;
+    }
+    FeatureStrip difference{strip.name, strip.meaning + ", A − B", strip.values, ""};
+    for (std::size_t f = 0; f < difference.values.size(); ++f) difference.values[f] -= other->values[f];
+    view.strips.push_back(std::move(difference));
+  }
+  view.notes.emplace_back("A − B, feature by feature");
+  if (!left.empty()) view.notes.push_back("not of " + left + ": B has none of that width");
+  return view;
+}
+
 HeatMapPanel filling_panel(const RunResult& run, const VectorsResult& vectors, int feature) {
   HeatMapPanel panel;
   const std::int64_t tokens = vectors.values.extent(0);
@@ -184,8 +203,8 @@ HeatMapPanel rank_one_panel(const RunResult& run, const VectorsResult& vectors, 
   return panel;
 }
 
-Figure vectors_figure(const RunResult& run, const VectorsResult& vectors, std::int64_t key) {
-  const VectorsView view = vectors_view(run, vectors, key);
+Figure vectors_figure(const RunResult& run, const VectorsResult& vectors, const VectorsView& view,
+                      std::int64_t key) {
   Figure figure;
   figure.title = fmt::format("{} · layer {} · {} · {}", run.model.name, vectors.layer, vectors.kernel.text(),
                              view.global ? "all features" : fmt::format("head {}", vectors.head));

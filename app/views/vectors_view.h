@@ -29,6 +29,9 @@ struct VectorsView {
 // Of the pair of `vectors.query` and `key`.
 VectorsView vectors_view(const RunResult& run, const VectorsResult& vectors, std::int64_t key);
 
+// A − B of the vectors that both have and that have equally many features; a note names the others.
+VectorsView vectors_difference(const VectorsView& a, const VectorsView& b);
+
 // Which tokens fill feature `feature` of a Hydra kernel's global vector: φ(K)_t,f · V_t,f, (1,N) for a
 // sentence or, for a picture, (rows,columns) of its patches. They sum to the vector's entry.
 HeatMapPanel filling_panel(const RunResult& run, const VectorsResult& vectors, int feature);
@@ -36,6 +39,7 @@ HeatMapPanel filling_panel(const RunResult& run, const VectorsResult& vectors, i
 HeatMapPanel rank_one_panel(const RunResult& run, const VectorsResult& vectors, int feature);
 
 // The strips as lines over the features.
-Figure vectors_figure(const RunResult& run, const VectorsResult& vectors, std::int64_t key);
+Figure vectors_figure(const RunResult& run, const VectorsResult& vectors, const VectorsView& view,
+                      std::int64_t key);
 
 } // namespace hydrascope::app

@@ -224,9 +224,22 @@ HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, c
   HeatMapPanel panel;
   panel.values = head_weights(weights, options.head);
   panel.title = panel_title(weights, softmax, options.head);
-  panel.scale = weights_scale(weights, panel.values, options);
   panel.x_label = run.rows > 0 ? "key token" : "key";
   panel.y_label = run.rows > 0 ? "query token" : "query";
+  const std::vector<ShownToken> shown = shown_tokens(run, options.tokens);
+  if (shown.size() != run.tokens.size()) {
+    panel.values = shown_weights(panel.values, weights.rows, shown);
+    for (std::size_t token = 0; token < shown.size(); ++token) {
+      panel.x_ticks.push_back(shown[token].text);
+      if (!weights.rows.empty() && !any_of_them(shown[token], weights.rows)) continue;
+      panel.y_ticks.push_back(shown[token].text);
+      if (run.query && shown_index(shown, run.query) == static_cast<int>(token))
+        panel.marks = {static_cast<int>(panel.y_ticks.size()) - 1};
+    }
+    panel.scale = weights_scale(weights, panel.values, options);
+    return panel;
+  }
+  panel.scale = weights_scale(weights, panel.values, options);
   panel.x_ticks = token_names(run, {}, panel.values.extent(1));
   panel.y_ticks = token_names(run, weights.rows, panel.values.extent(0));
   if (run.query) {
@@ -234,6 +247,24 @@ HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, c
     if (found != weights.rows.end()) panel.marks = {static_cast<int>(found - weights.rows.begin())};
     if (weights.rows.empty()) panel.marks = {static_cast<int>(*run.query)};
   }
+  return panel;
+}
+
+HeatMapPanel weights_difference(const HeatMapPanel& a, const HeatMapPanel& b) {
+  if (a.values.shape != b.values.shape)
+    throw UsageError("A − B", "the two have different numbers of tokens", "wait until both have run");
+  HeatMapPanel panel = a;
+  panel.title = "A − B";
+  double high = 0;
+  for (std::size_t i = 0; i < panel.values.values.size(); ++i) {
+    panel.values.values[i] -= b.values.values[i];
+    high = std::max(high, std::abs(static_cast<double>(panel.values.values[i])));
+  }
+  panel.scale = {};
+  panel.scale.map = ColourMap::blue_white_red;
+  panel.scale.high = high > 0 ? high : 1;
+  panel.scale.low = -panel.scale.high;
+  panel.scale.label = "attention weight, A − B";
   return panel;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/views/shown_tokens.h"
 #include "engine/figures/figure.h"
 #include "engine/runtime/run.h"
 
@@ -31,6 +32,7 @@ struct WeightsOptions {
   bool shared_scale = true; // one scale for all positive kernels; signed ones always have their own
   bool logarithmic = false; // over four decades below the largest weight
   bool percentile = false;  // up to the 99th percentile of the weights: what lies above looks the same
+  TokenDisplay tokens = {}; // a sentence's
 };
 
 // (rows, keys) of one head or of the fused heads. Throws UsageError if the kernel has no such head.
@@ -50,6 +52,9 @@ Scale positive_weights_scale(double high, const WeightsOptions& options);
 // its axes.
 HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, const WeightsResult* softmax,
                            const WeightsOptions& options = {});
+
+// a − b on a diverging scale. Throws UsageError where their sizes differ.
+HeatMapPanel weights_difference(const HeatMapPanel& a, const HeatMapPanel& b);
 
 // All kernels of `run.weights` at `layer`, side by side, in the order asked.
 Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& options = {});

@@ -312,6 +312,7 @@ void Application::draw_panels() {
   if (arrangement_->arrange(dock_space, viewport->WorkSize, *editor_)) redraw_ = std::max(redraw_, 4);
   ImGui::DockSpaceOverViewport(dock_space, viewport, dock_flags());
   editor_->next_frame();
+  std::set<std::string> in_front;
   for (std::size_t i = 0; i < panels_.size(); ++i) {
     in_front_[i] = false;
     Panel& panel = *panels_[i];
@@ -329,12 +330,14 @@ void Application::draw_panels() {
         prepared_[i] = snapshot_.stamp;
       }
       in_front_[i] = true;
+      in_front.insert(panel.id());
       draw_panel(panel);
     }
     ImGui::End();
     ImGui::PopFont();
     if (!stays) show_panel(*editor_, panel.id(), panel.title(), false);
   }
+  editor_->shell.panels_in_front = std::move(in_front);
 }
 
 void Application::draw_panel(Panel& panel) {

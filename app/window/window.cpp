@@ -6,18 +6,17 @@
 #include "app/window/application.h"
 #include "app/window/screenshot.h"
 #include "engine/plain/error.h"
+#include "engine/plain/nearest_name.h"
 
 namespace hydrascope::app {
 
 namespace {
 
-// Draws until every panel has what it asked for, then writes what is seen.
-int write_screenshot(const WindowOptions& options) {
-  WindowOptions hidden = options;
-  hidden.hidden = true;
-  Application application(hidden);
+// Draws until every panel has what it asked for.
+void settle(Application& application) {
   const auto start = std::chrono::steady_clock::now();
   constexpr std::chrono::minutes patience{5};
+  for (int i = 0; i < 3; ++i) application.frame(); // what was chosen is asked for
   while (!application.settled()) {
     if (std::chrono::steady_clock::now() - start > patience) {
       throw Error("--screenshot", "the model did not finish within five minutes",
@@ -27,6 +26,27 @@ int write_screenshot(const WindowOptions& options) {
     application.wait(0.02);
   }
   for (int i = 0; i < 3; ++i) application.frame();
+}
+
+void run_named(Application& application, const std::string& name) {
+  if (find_action(application.actions(), name) == nullptr) {
+    std::vector<std::string> names;
+    for (const Action& action : application.actions()) names.push_back(action.id);
+    throw UsageError("--action", "there is no action " + name,
+                     "did you mean " + nearest_name(name, names) + "?");
+  }
+  if (!application.run(name)) throw Error("--action " + name, application.editor().messages().back().text);
+}
+
+int write_screenshot(const WindowOptions& options) {
+  WindowOptions hidden = options;
+  hidden.hidden = true;
+  Application application(hidden);
+  settle(application);
+  for (const std::string& action : options.actions) {
+    run_named(application, action);
+    settle(application);
+  }
   const SideResults& results = application.coordinator().results(Side::a);
   if (!results.error.empty()) throw Error("--screenshot", results.error);
   if (results.any() == nullptr) {
@@ -45,6 +65,11 @@ void add_window_options(CLI::App& program, WindowOptions& options) {
   program.add_option("--screenshot", options.screenshot,
                      "write the window as it looks when the model has run to this PNG, and leave");
   CLI::Option* screenshot = program.get_option("--screenshot");
+  program
+      .add_option("--action", options.actions,
+                  "action to run before the screenshot, by its id (repeatable): view.layout.compare")
+      ->allow_extra_args(false)
+      ->needs(screenshot);
   program
       .add_option_function<std::string>(
           "--size",

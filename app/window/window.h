@@ -18,6 +18,7 @@ struct WindowOptions {
   std::string text;                         // a sentence to start with
   CommonOptions common;                     // model, adapters, schedule, execution
   std::filesystem::path screenshot;         // write the settled window here and leave
+  std::vector<std::string> actions;         // run before the screenshot, each when the last has settled
   bool hidden = false;                      // draw off screen
   int width = 1600, height = 1000; // points; what a hidden window has in pixels is `scale` times as much
   std::optional<double> scale;     // of a hidden window, which has no settings
@@ -25,7 +26,7 @@ struct WindowOptions {
   std::filesystem::path settings_file;   // empty: the user's own; a hidden window then has none
 };
 
-// Files, --text, --screenshot with its --size, --scale and --theme, and the common options.
+// Files, --text, --screenshot with its --action, --size, --scale and --theme, and the common options.
 void add_window_options(CLI::App& program, WindowOptions& options);
 
 // Runs until the window is closed (or the screenshot is written). Returns the exit status. Throws Error if

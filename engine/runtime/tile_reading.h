@@ -13,7 +13,7 @@ namespace hydrascope {
 TileAsk complete_tile(TileAsk ask, std::int64_t tokens, std::int64_t heads);
 
 // Never holds more than some 32 MB of weights at once. Throws Cancelled.
-TileResult read_tile(const TileAsk& ask, const LayerKernel& kernel, const AttentionInput& input,
+TileResult read_tile(const TileAsk& asked, const LayerKernel& layer, const AttentionInput& input,
                      const std::stop_token& stop);
 
 } // namespace hydrascope

@@ -7,6 +7,6 @@
 namespace hydrascope {
 
 // Everything but the gradient. Throws UsageError for a head that the kernel does not have.
-VectorsResult read_vectors(const VectorsAsk& ask, const LayerKernel& kernel, const AttentionInput& input);
+VectorsResult read_vectors(const VectorsAsk& ask, const LayerKernel& layer, const AttentionInput& input);
 
 } // namespace hydrascope

@@ -164,6 +164,7 @@ std::vector<Expectation> view() {
       {"view.side_a", shows("a"), show_b},
       {"view.side_b", shows("b")},
       {"view.difference", shows("difference")},
+      {"view.all_sides", shows("all")},
       {"view.swap",
        [](const Seen& seen) {
          return all_are(seen.scene().at("schedules")[1], "elu") &&
@@ -176,7 +177,9 @@ std::vector<Expectation> view() {
            const auto ids = json.at(Pointer("/document/closed_panels")).get<std::set<std::string>>();
            return ids.contains(seen.rest);
          };
-         return closed(seen.after) != closed(seen.before);
+         // What was seen goes; all else comes to the front.
+         if (closed(seen.after)) return !closed(seen.before);
+         return seen.after.at(Pointer("/shell/panel_to_focus")) == seen.rest;
        }},
   };
 }

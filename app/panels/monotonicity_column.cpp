@@ -1,0 +1,244 @@
+#include "app/panels/monotonicity_column.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "app/panels/head_choice.h"
+#include "app/views/table_views.h"
+#include "app/window/widgets.h"
+#include "engine/figures/scale.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+constexpr std::int64_t most_rows = 128; // of a long input; spread evenly
+
+VectorsAsk monotonicity_vectors(const Document& document) {
+  VectorsAsk ask;
+  ask.layer = document.scene().layer;
+  ask.kernels = {KernelSpec{}};
+  ask.teacher_forced = document.view.teacher_forced;
+  return ask;
+}
+
+// ρ of the layers' own kernels, or of one kernel in every layer on the softmax run's q and k.
+bool in_place(const Document& document) {
+  return !document.view.teacher_forced && !document.scene().detail_kernel &&
+         !edited_schedule(document).all_exact_softmax();
+}
+
+// All of a short input, some of a long one; empty: all.
+std::vector<std::int64_t> monotonicity_rows(const Document& document) {
+  const ModelInfo& model = *document.scene().model;
+  std::int64_t tokens = model.max_tokens;
+  if (model.input == InputKind::image) {
+    const std::int64_t side =
+        document.execution.image_size.value_or(model.image_size) / std::max(model.patch_size, 1);
+    tokens = side * side;
+  }
+  constexpr std::int64_t few = 600;
+  if (tokens <= few) return {};
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < most_rows; ++i) rows.push_back(i * tokens / most_rows);
+  return rows;
+}
+
+} // namespace
+
+KernelSpec monotonicity_kernel(const Document& document) {
+  const KernelSpec own = detail_kernel(document);
+  return kernel_info(own.name).exact_softmax && !document.scene().detail_kernel ? compared_kernel(document, 1)
+                                                                                : own;
+}
+
+void ask_monotonicity(const Document& document, Wants& wants) {
+  add_vectors(wants.first, monotonicity_vectors(document));
+  add_weights(wants.first, document.scene().layer, monotonicity_kernel(document),
+              document.view.teacher_forced, monotonicity_rows(document));
+  if (in_place(document)) {
+    wants.then.monotonicity = true;
+  } else {
+    add_teacher_forced_monotonicity(wants.then, monotonicity_kernel(document));
+  }
+}
+
+void MonotonicityColumn::prepare(const Snapshot& snapshot) {
+  const Document& document = *snapshot.document;
+  const RunResult* any = snapshot.shown().any();
+  if (any == nullptr || !document.scene().model || (any->rows > 0) != (document.kind == InputKind::image)) {
+    run_ = nullptr;
+    weights_ = nullptr;
+    table_.panel = {};
+    return;
+  }
+  prepare_table(snapshot);
+  const std::vector<std::int64_t> rows = monotonicity_rows(document);
+  const FoundWeights weights =
+      find_weights(snapshot.shown(), document.scene().layer, monotonicity_kernel(document),
+                   document.view.teacher_forced, rows.empty() ? std::nullopt : std::optional(rows.front()));
+  const FoundVectors vectors = find_vectors(snapshot.shown(), monotonicity_vectors(document));
+  if (weights.weights == nullptr || vectors.vectors == nullptr) return; // the last good picture stays
+  head_ = vectors_head(document, weights.weights->kernel);
+  error_.clear();
+  try {
+    view_ = scatter_view(*weights.run, *weights.weights, *vectors.vectors, head_, document.view.logarithmic);
+    scale_ = scatter_scale(view_);
+  } catch (const std::exception& error) {
+    error_ = error.what();
+  }
+  for (const auto& part : snapshot.shown().parts) {
+    if (part.get() == weights.run) run_ = part;
+  }
+  weights_ = std::shared_ptr<const WeightsResult>(run_, weights.weights); // lives as long as the run
+}
+
+void MonotonicityColumn::subtract(const MonotonicityColumn& a, const MonotonicityColumn& b) {
+  run_ = nullptr;
+  weights_ = nullptr;
+  error_.clear();
+  table_.panel = {};
+  table_.kernels.clear();
+  if (a.table_.empty() || b.table_.empty()) return;
+  try {
+    table_.panel = head_table_difference(a.table_.panel, b.table_.panel);
+    run_ = a.run_;
+  } catch (const std::exception& error) {
+    error_ = error.what();
+  }
+  table_.undefined = a.table_.undefined;
+  caption_ = a.caption_ == b.caption_ ? a.caption_ : a.caption_ + " − " + b.caption_;
+}
+
+void MonotonicityColumn::draw(float brightness) {
+  brightness_ = brightness;
+  if (weights_ != nullptr) draw_facts();
+  const ImVec2 from = ImGui::GetCursorScreenPos();
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  if (weights_ == nullptr) return draw_table(from, room);
+  if (table_.empty()) return draw_scatter(from, room);
+  constexpr float side_by_side = 420; // narrower than this they stand below one another
+  if (room.x < side_by_side) {
+    const float upper = std::floor(room.y * 0.5f);
+    draw_table(from, {room.x, upper - theme::grid});
+    draw_scatter({from.x, from.y + upper}, {room.x, room.y - upper});
+  } else {
+    const float left = std::floor(room.x * 0.45f);
+    draw_table(from, {left - theme::grid, room.y});
+    draw_scatter({from.x + left, from.y}, {room.x - left, room.y});
+  }
+}
+
+Figure MonotonicityColumn::figure() const {
+  Figure figure;
+  if (weights_ != nullptr) {
+    figure = scatter_figure(*run_, *weights_, view_, head_);
+  } else {
+    figure.title = run_->model.name + " · monotonicity, A − B";
+  }
+  if (!table_.empty()) figure.panels.insert(figure.panels.begin(), table_.panel);
+  return figure;
+}
+
+void MonotonicityColumn::prepare_table(const Snapshot& snapshot) {
+  const Document& document = *snapshot.document;
+  const KernelSpec kernel = monotonicity_kernel(document);
+  const bool own = in_place(document);
+  const FoundTable found = find_table(snapshot.shown(), "monotonicity", own ? nullptr : &kernel);
+  if (found.table == nullptr) return; // the last good one stays
+  table_.panel = head_table_panel(*found.run, *found.table);
+  table_.undefined = "undefined: this kernel has another number of heads";
+  table_.kernels.clear();
+  for (const LayerRun& layer : found.run->layers)
+    table_.kernels.push_back(own ? layer.kernel.name : kernel.name);
+  caption_ = own ? "each layer's own kernel, in place" : kernel.text() + ", teacher-forced";
+}
+
+void MonotonicityColumn::draw_facts() {
+  ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+  std::string text = fmt::format("{}, head {}", weights_->kernel.text(), head_);
+  if (!std::isnan(view_.correlation))
+    text += fmt::format(": Spearman's ρ {:.3f} within rows, mean over rows (1: monotone)", view_.correlation);
+  text += fmt::format("; q·k/√d from {} to {}, {:.1f} % below −1", number_text(view_.low_score, 3),
+                      number_text(view_.high_score, 3), view_.share_below * 100);
+  if (weights_->rows.size() < run_->tokens.size())
+    text += fmt::format("; {} of {} query rows", weights_->rows.size(), run_->tokens.size());
+  ellipsis_text(text, ImGui::GetContentRegionAvail().x, weights_->untrained ? theme::amber : theme::quiet);
+  ImGui::PopFont();
+}
+
+void MonotonicityColumn::draw_table(ImVec2 from, ImVec2 room) {
+  ImGui::SetCursorScreenPos(from);
+  ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+  ellipsis_text("ρ of every head, " + caption_, room.x, theme::quiet);
+  ImGui::PopFont();
+  const float line = theme::size_small + 5;
+  table_.draw(editor(), graphics(), {from.x, from.y + line}, {room.x, room.y - line}, brightness_);
+}
+
+void MonotonicityColumn::draw_scatter(ImVec2 from, ImVec2 room) {
+  constexpr float left = 58, bottom = 30;
+  const ImVec2 at{from.x + left, from.y + 4},
+      to{from.x + room.x - colour_bar_width - 8, from.y + room.y - bottom};
+  if (to.x - at.x < 40 || to.y - at.y < 30) return;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(at, to, theme::packed(theme::raised, 0.4f));
+  const auto rows = view_.counts.extent(0), columns = view_.counts.extent(1);
+  const ImVec2 step{(to.x - at.x) / static_cast<float>(columns), (to.y - at.y) / static_cast<float>(rows)};
+  ImGui::SetCursorScreenPos(at);
+  ImGui::InvisibleButton("scatter", {to.x - at.x, to.y - at.y});
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const float count = view_.counts.values[static_cast<std::size_t>(row * columns + column)];
+      if (std::isnan(count)) continue;
+      const ImVec2 corner{at.x + static_cast<float>(column) * step.x,
+                          at.y + static_cast<float>(row) * step.y};
+      list->AddRectFilled(corner, {corner.x + step.x + 0.5f, corner.y + step.y + 0.5f},
+                          theme::packed(scale_colour(scale_, static_cast<double>(count)), brightness_));
+    }
+  }
+  draw_axes(list, at, to, from);
+  if (ImGui::IsItemHovered()) hover(at, step, rows, columns);
+  colour_bar(graphics(), scale_, {to.x + 14, at.y}, to.y - at.y);
+}
+
+void MonotonicityColumn::draw_axes(ImDrawList* list, ImVec2 at, ImVec2 to, ImVec2 from) {
+  ImGui::PushFont(graphics().fonts().mono, 11.0f);
+  for (const Tick& tick : ticks(view_.low_score, view_.high_score, false, 6)) {
+    const float x = at.x + static_cast<float>(tick.position) * (to.x - at.x);
+    list->AddLine({x, to.y}, {x, to.y + 3}, theme::packed(theme::faint));
+    list->AddText({x - ImGui::CalcTextSize(tick.text.c_str()).x / 2, to.y + 3}, theme::packed(theme::quiet),
+                  tick.text.c_str());
+  }
+  for (const Tick& tick : ticks(view_.low_weight, view_.high_weight, view_.logarithmic, 5)) {
+    const float y = to.y - static_cast<float>(tick.position) * (to.y - at.y);
+    list->AddLine({at.x - 3, y}, {at.x, y}, theme::packed(theme::faint));
+    list->AddText({at.x - 5 - ImGui::CalcTextSize(tick.text.c_str()).x, y - 6}, theme::packed(theme::quiet),
+                  tick.text.c_str());
+  }
+  ImGui::PopFont();
+  ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+  const char* const label = "q·k/√d";
+  list->AddText({(at.x + to.x - ImGui::CalcTextSize(label).x) / 2, to.y + 14}, theme::packed(theme::quiet),
+                label);
+  list->AddText({from.x, to.y + 14}, theme::packed(theme::quiet),
+                view_.logarithmic ? "weight (log)" : "weight");
+  ImGui::PopFont();
+}
+
+void MonotonicityColumn::hover(ImVec2 at, ImVec2 step, std::int64_t rows, std::int64_t columns) {
+  const ImVec2 mouse = ImGui::GetMousePos();
+  const auto column =
+      std::clamp(static_cast<std::int64_t>((mouse.x - at.x) / step.x), std::int64_t{0}, columns - 1);
+  const auto row =
+      std::clamp(static_cast<std::int64_t>((mouse.y - at.y) / step.y), std::int64_t{0}, rows - 1);
+  const float count = view_.counts.values[static_cast<std::size_t>(row * columns + column)];
+  const double score = view_.low_score + (static_cast<double>(column) + 0.5) / static_cast<double>(columns) *
+                                             (view_.high_score - view_.low_score);
+  ImGui::SetTooltip("q·k/√d %s\n%s pairs of tokens", number_text(score, 3).c_str(),
+                    std::isnan(count) ? "no" : fmt::format("{:.0f}", count).c_str());
+}
+
+} // namespace hydrascope::app

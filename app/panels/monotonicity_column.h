@@ -1,0 +1,55 @@
+// One schedule's monotonicity, or what lies between the two: Spearman's ρ of every head, and one head's
+// weights against q·k/√d.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "app/panels/head_table_view.h"
+#include "app/panels/panel.h"
+#include "app/views/scatter_view.h"
+
+namespace hydrascope::app {
+
+// What the panel asks of a run for the schedule that the document shows.
+void ask_monotonicity(const Document& document, Wants& wants);
+// The kernel whose weights are shown: the layer's own, or the compared one where that is softmax itself.
+KernelSpec monotonicity_kernel(const Document& document);
+
+class MonotonicityColumn {
+public:
+  explicit MonotonicityColumn(PanelServices services) : services_(services) {}
+
+  void prepare(const Snapshot& snapshot);
+  // Of ρ; a scatter has no difference.
+  void subtract(const MonotonicityColumn& a, const MonotonicityColumn& b);
+
+  bool empty() const { return run_ == nullptr || !error_.empty(); }
+  const std::string& error() const { return error_; } // why there is nothing
+  void draw(float brightness);
+  Figure figure() const;
+
+private:
+  Editor& editor() const { return *services_.editor; }
+  Graphics& graphics() const { return *services_.graphics; }
+
+  void prepare_table(const Snapshot& snapshot);
+  void draw_facts();
+  void draw_table(ImVec2 from, ImVec2 room);
+  void draw_scatter(ImVec2 from, ImVec2 room);
+  void draw_axes(ImDrawList* list, ImVec2 at, ImVec2 to, ImVec2 from);
+  void hover(ImVec2 at, ImVec2 step, std::int64_t rows, std::int64_t columns);
+
+  PanelServices services_;
+  std::shared_ptr<const RunResult> run_;
+  std::shared_ptr<const WeightsResult> weights_; // null: of a difference
+  int head_ = 0;
+  ScatterView view_;
+  Scale scale_;
+  std::string error_;
+  HeadTableView table_;
+  std::string caption_; // of table_
+  float brightness_ = 1;
+};
+
+} // namespace hydrascope::app

@@ -1,0 +1,29 @@
+#include "app/panels/side_columns.h"
+
+#include "app/window/widgets.h"
+
+namespace hydrascope::app {
+
+Document seen_from(const Document& document, Side side) {
+  Document one = document;
+  one.view.shown = side == Side::a ? Shown::a : Shown::b;
+  return one;
+}
+
+const char* side_name(Shown side) {
+  switch (side) {
+    case Shown::a: return "A";
+    case Shown::b: return "B";
+    case Shown::difference: return "A − B";
+    case Shown::all: break;
+  }
+  return "A | B | A − B";
+}
+
+void side_heading(const Graphics& graphics, Shown side) {
+  ImGui::PushFont(graphics.fonts().strong, theme::size_small);
+  ImGui::TextColored(theme::text, "%s", side_name(side));
+  ImGui::PopFont();
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,118 @@
+// What a panel shows of the two schedules: A, B, or A − B, alone or the three side by side.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <imgui.h>
+
+#include "app/panels/panel.h"
+
+namespace hydrascope::app {
+
+// The document as it would be if this side alone were shown.
+Document seen_from(const Document& document, Side side);
+
+// Whether the panel shows what lies between A and B.
+inline bool shows_both(const ViewOptions& view) {
+  return view.shown == Shown::difference || view.shown == Shown::all;
+}
+
+// What the panel wants for the sides that are shown; `ask_one` is given the document as seen from each. Both
+// sides are asked for both, for a run does not know whose it is.
+template <typename AskOne>
+void ask_sides(const Document& document, const AskOne& ask_one) {
+  if (!shows_both(document.view)) return ask_one(document);
+  for (const Side side : {Side::a, Side::b}) ask_one(seen_from(document, side));
+}
+
+// The heading of a column where several stand side by side.
+const char* side_name(Shown side);
+void side_heading(const Graphics& graphics, Shown side);
+
+// A View is one column's content. It has
+//   void prepare(const Snapshot&)             of the one side that the snapshot's document shows;
+//   void subtract(const View& a, const View& b) becomes A − B.
+template <typename View>
+class SideColumns {
+public:
+  SideColumns() = default;
+  // Each a copy of `empty`, or made with the panel's services.
+  explicit SideColumns(const View& empty) requires std::copy_constructible<View>
+      : views_{empty, empty, empty} {}
+  explicit SideColumns(PanelServices services) requires std::constructible_from<View, PanelServices>
+      : views_{View(services), View(services), View(services)} {}
+
+  void prepare(const Snapshot& snapshot) {
+    const Shown shown = snapshot.document->view.shown;
+    if (shown == Shown::a || shown == Shown::b) {
+      first_ = shown == Shown::a ? 0 : 1;
+      count_ = 1;
+      views_[first_].prepare(snapshot);
+      return;
+    }
+    for (const Side side : {Side::a, Side::b}) {
+      const Document document = seen_from(*snapshot.document, side);
+      Snapshot part = snapshot;
+      part.document = &document;
+      views_[static_cast<std::size_t>(side)].prepare(part);
+    }
+    views_[2].subtract(views_[0], views_[1]);
+    first_ = shown == Shown::difference ? 2 : 0;
+    count_ = shown == Shown::difference ? 1 : 3;
+  }
+
+  std::span<View> shown() { return std::span(views_).subspan(first_, count_); }
+  std::span<const View> shown() const { return std::span(views_).subspan(first_, count_); }
+
+  // draw_one(view) into what is left of the window; where there are three, each under its heading and in a
+  // window of its own.
+  template <typename DrawOne>
+  void draw(const Graphics& graphics, const DrawOne& draw_one) {
+    if (count_ == 1) return draw_one(views_[first_]);
+    const ImVec2 from = ImGui::GetCursorScreenPos();
+    ImVec2 size = ImGui::GetContentRegionAvail();
+    constexpr float gap = theme::grid * 2;
+    const auto count = static_cast<float>(count_);
+    size.x = (size.x - gap * (count - 1)) / count;
+    for (std::size_t i = 0; i < count_; ++i) {
+      const ImVec2 at{from.x + static_cast<float>(i) * (size.x + gap), from.y};
+      ImGui::SetCursorScreenPos(at);
+      ImGui::PushID(static_cast<int>(first_ + i));
+      ImGui::BeginChild("side", size, ImGuiChildFlags_None, ImGuiWindowFlags_NoScrollbar);
+      side_heading(graphics, static_cast<Shown>(i));
+      draw_one(views_[first_ + i]);
+      ImGui::EndChild();
+      ImGui::PopID();
+    }
+  }
+
+  // What is shown as one figure: figure_one(view) of each that is not empty().
+  template <typename FigureOne>
+  std::optional<Figure> figure(const FigureOne& figure_one) const {
+    std::optional<Figure> all;
+    for (const View& view : shown()) {
+      if (view.empty()) continue;
+      Figure one = figure_one(view);
+      if (!all) {
+        all = std::move(one);
+      } else {
+        std::ranges::move(one.panels, std::back_inserter(all->panels));
+      }
+    }
+    return all;
+  }
+  bool empty() const { return std::ranges::all_of(shown(), &View::empty); }
+
+private:
+  std::array<View, 3> views_; // A, B, A − B
+  std::size_t first_ = 0, count_ = 1;
+};
+
+} // namespace hydrascope::app

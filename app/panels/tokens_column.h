@@ -1,0 +1,66 @@
+// One schedule's weights in the Tokens panel, or what lies between the two: lines from queries to keys, and
+// the query's row as bars.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/panels/panel.h"
+#include "app/views/shown_weights.h"
+#include "app/views/token_lines.h"
+
+namespace hydrascope::app {
+
+class TokensColumn {
+public:
+  void prepare(const Snapshot& snapshot);
+  void subtract(const TokensColumn& a, const TokensColumn& b);
+
+  bool empty() const { return shown_.weights == nullptr; }
+  const std::string& error() const { return error_; } // why there is nothing
+  bool has_pairs() const { return second_.has_value(); }
+  void draw(Editor& editor, Graphics& graphics, float brightness);
+  // The query's row as bars.
+  Figure figure(const Document& document) const;
+
+private:
+  // What one frame draws with.
+  struct Frame {
+    Editor& editor;
+    Graphics& graphics;
+    float brightness;
+    ImDrawList* list;
+  };
+  // Where tokens stand below one another, and what of them is in view.
+  struct Lines {
+    float left, right, top, from_y;
+    float view_top, view_bottom;
+    int first, last;
+    float y_of(int token) const;
+  };
+
+  void set_lines(const Document& document);
+  std::int64_t query_token(const Document& document) const; // of the run
+  std::optional<int> lit_query(const Editor& editor) const;
+  bool head_lit(int head) const;
+  void draw_heads(const Frame& frame);
+  void draw_sentence(const Frame& frame);
+  void draw_word(const Frame& frame, int token, ImVec2 at, float width, bool is_query, bool lit);
+  void draw_lines(const Frame& frame, std::optional<int> query, std::optional<int> key,
+                  const Lines& lines) const;
+  void draw_bars(const Frame& frame, int query, const Lines& lines, float left, float width) const;
+  void draw_rows_of_picture(const Frame& frame);
+
+  std::shared_ptr<const RunResult> run_;
+  ShownWeights shown_;
+  std::string error_;
+  bool difference_ = false;
+  std::vector<int> heads_;    // that are shown
+  std::optional<int> second_; // shown token that begins the second sentence
+  TokenLines lines_;
+  std::optional<int> hovered_head_, hovered_key_;
+};
+
+} // namespace hydrascope::app
