@@ -156,6 +156,9 @@ void add_view_actions(Table& table, const std::vector<PanelName>& panels) {
   add(table, "view.difference", "Show A − B", "View/Compare", "D", [](Editor& editor) {
     change_view(editor, "Show A − B", [](ViewOptions& view) { view.shown = Shown::difference; });
   });
+  add(table, "view.all_sides", "Show A, B and A − B side by side", "View/Compare", "C", [](Editor& editor) {
+    change_view(editor, "Show A, B and A − B", [](ViewOptions& view) { view.shown = Shown::all; });
+  });
   add(table, "view.swap", "Swap A and B", "View/Compare", "X", swap_sides, with_model);
   for (const PanelName& panel : panels) {
     add(table, "view.panel." + panel.id, panel.title, "View/Panels", "", [panel](Editor& editor) {

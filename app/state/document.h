@@ -22,7 +22,7 @@ namespace hydrascope::app {
 // The two schedules that can be compared on the same input.
 enum class Side { a = 0, b = 1 };
 // What a panel shows of them.
-enum class Shown { a, b, difference };
+enum class Shown { a, b, difference, all }; // all: the three side by side
 
 // One input with its model and everything chosen for the pair. The photograph and the sentence each keep
 // their own, so that going from one to the other and back loses nothing.

@@ -15,6 +15,7 @@ constexpr const char* shown_name(Shown shown) {
     case Shown::a: return "a";
     case Shown::b: return "b";
     case Shown::difference: return "difference";
+    case Shown::all: return "all";
   }
   return "a";
 }

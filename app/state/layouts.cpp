@@ -47,6 +47,9 @@ void choose_layout(Editor& editor, const std::string& layout, std::set<std::stri
   editor.change("Layout " + name, [&](Document& document) {
     document.layout = layout;
     document.closed_panels = std::move(closed);
+    const bool compares = layout == "compare";
+    if (compares) document.view.shown = Shown::all;
+    if (!compares && document.view.shown == Shown::all) document.view.shown = Shown::a;
   });
 }
 

@@ -27,7 +27,8 @@ const std::vector<LayoutInfo>& layout_infos();
 std::set<std::string> closed_in_layout(std::string_view layout, const std::vector<PanelName>& panels,
                                        const Settings& settings);
 
-// Goes over to a layout, with its panels open: one undoable step.
+// Goes over to a layout, with its panels open: one undoable step. "compare" shows A, B and A − B side by
+// side.
 void choose_layout(Editor& editor, const std::string& layout, std::set<std::string> closed);
 
 } // namespace hydrascope::app

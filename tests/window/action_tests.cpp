@@ -164,6 +164,7 @@ std::vector<Expectation> view() {
       {"view.side_a", shows("a"), show_b},
       {"view.side_b", shows("b")},
       {"view.difference", shows("difference")},
+      {"view.all_sides", shows("all")},
       {"view.swap",
        [](const Seen& seen) {
          return all_are(seen.scene().at("schedules")[1], "elu") &&
