@@ -1,13 +1,14 @@
-// The focus maps of all layers as small multiples: a click selects a layer.
+// The focus maps of all layers as small multiples, of A, of B, as A − B or all three: a click selects a
+// layer.
+#include <array>
 #include <cmath>
+#include <ranges>
 
 #include <fmt/format.h>
 
-#include "app/panels/heat_map_view.h"
+#include "app/panels/layer_maps.h"
 #include "app/panels/panels.h"
-#include "app/panels/token_names.h"
 #include "app/state/edits.h"
-#include "app/views/focus_view.h"
 #include "app/window/widgets.h"
 #include "engine/figures/scale.h"
 
@@ -15,12 +16,8 @@ namespace hydrascope::app {
 
 namespace {
 
-struct Thumbnail {
-  MapTexture map;
-  std::string kernel;
-  std::string nothing; // why the map is empty; empty if it is not
-  bool untrained = false;
-};
+constexpr float gap = 6;
+constexpr float within = 2; // between the maps of one layer
 
 class LayersPanel final : public Panel {
 public:
@@ -37,162 +34,163 @@ public:
     if (!document.scene().model) return;
     const RunResult* any = snapshot.shown().any();
     if (any == nullptr) return;
-    const bool image = document.kind == InputKind::image;
-    if (image != (any->rows > 0)) {
-      thumbnails_.clear();
-      rows_.clear();
+    image_ = document.kind == InputKind::image;
+    if (image_ != (any->rows > 0)) {
+      for (LayerMaps& side : sides_) side.clear();
       return;
     }
-    const auto layers = static_cast<std::size_t>(document.scene().model->layers);
-    thumbnails_.resize(layers);
-    const FocusOptions options{.normalise = Normalisation::max,
-                               .with_sign = document.view.with_sign,
-                               .tokens = document.view.tokens};
-    shown_.clear();
-    for (std::size_t layer = 0; layer < layers; ++layer) {
-      const FoundFocus found = find_focus(snapshot.shown(), static_cast<int>(layer));
-      if (found.focus == nullptr) continue;
-      Thumbnail& thumbnail = thumbnails_[layer];
-      const FocusMap map = focus_map(*found.run, *found.focus, options);
-      thumbnail.map.set(map.values, map.scale, document.view.smooth && image);
-      thumbnail.kernel = found.run->layers.at(layer).kernel.name;
-      thumbnail.untrained = found.run->layers.at(layer).untrained;
-      thumbnail.nothing = map.empty ? map.note : "";
-      run_ = find_part(snapshot.shown(), found.run);
-      scale_ = map.scale;
-      shown_ = map.shown;
-    }
-    if (!image) gather_rows();
-    rows_visible_ = !image;
-    const auto* input = document.scene().input ? std::get_if<ImageInput>(&*document.scene().input) : nullptr;
-    if (run_) {
-      figure_ = focus_figure(*run_, input, {}, options);
-      figure_.columns = 6;
-    }
+    constexpr std::array<Shown, 3> each = {Shown::a, Shown::b, Shown::difference};
+    const Shown shown = document.view.shown;
+    count_ = shown == Shown::all ? each.size() : 1;
+    for (std::size_t i = 0; i < count_; ++i)
+      sides_[i].prepare(snapshot, shown == Shown::all ? each[i] : shown);
   }
 
   void draw() override {
-    if (thumbnails_.empty() || !run_) {
+    if (sides_[0].empty()) {
       empty_notice(graphics(), "Focus maps of every layer, once the model has run.");
       return;
     }
-    if (rows_visible_) {
-      draw_rows();
-    } else {
+    if (image_) {
       draw_pictures();
+    } else {
+      draw_sentences();
     }
   }
 
   std::optional<Figure> figure() const override {
-    if (!run_) return std::nullopt;
-    return figure_;
+    if (sides_[0].empty()) return std::nullopt;
+    Figure figure = sides_[0].figure();
+    for (const LayerMaps& side : sides_ | std::views::take(count_) | std::views::drop(1)) {
+      const auto& panels = side.figure().panels;
+      figure.panels.insert(figure.panels.end(), panels.begin(), panels.end());
+    }
+    return figure;
   }
 
 private:
-  static std::shared_ptr<const RunResult> find_part(const SideResults& results, const RunResult* run) {
-    for (const auto& part : results.parts) {
-      if (part.get() == run) return part;
-    }
-    return nullptr;
-  }
-
-  // A sentence's layers: one row of the matrix a layer.
-  void gather_rows() {
-    HeatMapPanel panel;
-    panel.scale = scale_;
-    std::int64_t tokens = 0;
-    for (const Thumbnail& thumbnail : thumbnails_)
-      tokens = std::max<std::int64_t>(tokens, thumbnail.map.columns());
-    panel.values.shape = {static_cast<std::int64_t>(thumbnails_.size()), tokens};
-    for (std::size_t layer = 0; layer < thumbnails_.size(); ++layer) {
-      const MapTexture& map = thumbnails_[layer].map;
-      for (std::int64_t token = 0; token < tokens; ++token) {
-        panel.values.values.push_back(map.value(0, static_cast<int>(token)));
-      }
-      panel.y_ticks.push_back(fmt::format("{}", layer));
-    }
-    for (const ShownToken& token : shown_) panel.x_ticks.push_back(plain_piece(token.text));
-    panel.x_ticks.resize(static_cast<std::size_t>(tokens));
-    if (tokens > 0) rows_.set(std::move(panel));
-  }
-
-  void draw_rows() {
+  // Side by side where the panel is wide, else one below the other.
+  void draw_sentences() {
     const ImVec2 from = ImGui::GetCursorScreenPos();
     const ImVec2 room = ImGui::GetContentRegionAvail();
+    const auto count = static_cast<float>(count_);
+    const bool beside = room.x > room.y * 1.5f;
+    const ImVec2 size{beside ? (room.x - gap * 2 * (count - 1)) / count : room.x,
+                      beside ? room.y : (room.y - gap * (count - 1)) / count};
+    for (std::size_t i = 0; i < count_; ++i) {
+      const auto place = static_cast<float>(i);
+      ImVec2 at{beside ? from.x + place * (size.x + gap * 2) : from.x,
+                beside ? from.y : from.y + place * (size.y + gap)};
+      float height = size.y;
+      if (count_ > 1) {
+        ImGui::SetCursorScreenPos(at);
+        small_text(graphics(), sides_[i].title());
+        const float line = ImGui::GetCursorScreenPos().y - at.y;
+        at.y += line;
+        height -= line;
+      }
+      if (i > 0) ImGui::PushID(static_cast<int>(i));
+      draw_rows(sides_[i], at, {size.x, height});
+      if (i > 0) ImGui::PopID();
+    }
+  }
+
+  void draw_rows(LayerMaps& side, ImVec2 from, ImVec2 size) {
     HeatMapView::Marks marks;
     marks.row = document().scene().layer;
-    marks.hovered_column = shown_index(shown_, editor().hovered_token());
-    const auto input = rows_.draw("rows", graphics(), from, room, marks, brightness());
-    if (input.hovered && static_cast<std::size_t>(input.hovered->column) < shown_.size()) {
-      const ShownToken& token = shown_[static_cast<std::size_t>(input.hovered->column)];
+    marks.hovered_column = shown_index(side.shown(), editor().hovered_token());
+    HeatMapView& rows = side.rows();
+    const auto input = rows.draw("rows", graphics(), from, size, marks, brightness());
+    if (input.hovered && static_cast<std::size_t>(input.hovered->column) < side.shown().size()) {
+      const ShownToken& token = side.shown()[static_cast<std::size_t>(input.hovered->column)];
       editor().hover(token.first, token.count);
-      text_tooltip(fmt::format("layer {}, “{}”\ncontribution {} of the largest", input.hovered->row,
-                               token.text,
-                               number_text(rows_.value(input.hovered->row, input.hovered->column))));
+      text_tooltip(fmt::format("{}layer {}, “{}”\n{} {}", count_ > 1 ? side.title() + std::string(", ") : "",
+                               input.hovered->row, token.text, rows.panel().scale.label,
+                               number_text(rows.value(input.hovered->row, input.hovered->column))));
     }
     if (input.clicked) select_layer(editor(), input.clicked->row);
   }
 
   void draw_pictures() {
-    ImDrawList* list = ImGui::GetWindowDrawList();
-    const ImVec2 from = ImGui::GetCursorScreenPos();
-    const ImVec2 room = ImGui::GetContentRegionAvail();
-    const auto count = static_cast<int>(thumbnails_.size());
+    const auto layers = static_cast<int>(sides_[0].maps().size());
     ImGui::PushFont(graphics().fonts().mono, 11.0f);
     const float line = ImGui::GetTextLineHeight() + 3;
-    constexpr float gap = 6;
+    const float titles = count_ > 1 ? ImGui::CalcTextSize("A − B").x + gap : 0;
+    const ImVec2 corner = ImGui::GetCursorScreenPos();
+    const ImVec2 from{corner.x + titles, corner.y};
+    const ImVec2 room{ImGui::GetContentRegionAvail().x - titles, ImGui::GetContentRegionAvail().y};
+    const auto stacked = static_cast<float>(count_);
     // As few rows as let the maps be as large as possible.
-    int per_row = count;
+    int per_row = layers;
     float side = 0;
     for (int rows = 1; rows <= 4; ++rows) {
-      const int columns = (count + rows - 1) / rows;
+      const int columns = (layers + rows - 1) / rows;
+      const float height = (room.y - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows);
       const float fit =
           std::min((room.x - gap * static_cast<float>(columns - 1)) / static_cast<float>(columns),
-                   (room.y - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows) - line);
+                   (height - line - within * (stacked - 1)) / stacked);
       if (fit > side) {
         side = fit;
         per_row = columns;
       }
     }
     side = std::floor(side);
-    for (int layer = 0; layer < count && side > 8; ++layer) {
-      Thumbnail& thumbnail = thumbnails_[static_cast<std::size_t>(layer)];
+    const float height = line + stacked * side + (stacked - 1) * within;
+    for (int layer = 0; layer < layers && side > 8; ++layer) {
       const int row = layer / per_row, column = layer % per_row;
       const ImVec2 at{from.x + static_cast<float>(column) * (side + gap),
-                      from.y + static_cast<float>(row) * (side + line + gap)};
-      const bool selected = layer == document().scene().layer;
-      kernel_square(list, {at.x + 4, at.y + line / 2 - 1}, 7, thumbnail.kernel);
-      list->AddText(
-          {at.x + 12, at.y},
-          theme::packed(selected ? theme::text : (thumbnail.untrained ? theme::amber : theme::quiet)),
-          fmt::format("{}", layer).c_str());
-      const ImVec2 map_at{at.x, at.y + line};
-      const ImVec2 map_to{at.x + side, map_at.y + side};
-      list->AddRectFilled(map_at, map_to, theme::packed(theme::raised));
-      thumbnail.map.draw(graphics(), list, map_at, map_to, brightness());
-      ImGui::SetCursorScreenPos(at);
-      ImGui::PushID(layer);
-      if (ImGui::InvisibleButton("thumbnail", {side, side + line})) select_layer(editor(), layer);
-      ImGui::PopID();
-      if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("layer %d: %s%s%s%s", layer, thumbnail.kernel.c_str(),
-                          thumbnail.untrained ? ", untrained" : "", thumbnail.nothing.empty() ? "" : "\n",
-                          thumbnail.nothing.c_str());
-      if (selected || ImGui::IsItemHovered()) {
-        list->AddRect({map_at.x - 1, map_at.y - 1}, {map_to.x + 1, map_to.y + 1},
-                      theme::packed(selected ? theme::accent : theme::text), 0, 2.0f);
-      }
+                      from.y + static_cast<float>(row) * (height + gap)};
+      draw_layer(layer, at, line, side);
+      if (column == 0 && count_ > 1) draw_titles({corner.x, at.y + line}, side);
     }
     ImGui::PopFont();
   }
 
-  std::vector<Thumbnail> thumbnails_;
-  HeatMapView rows_;
-  bool rows_visible_ = false;
-  std::shared_ptr<const RunResult> run_;
-  std::vector<ShownToken> shown_; // a sentence's columns
-  Scale scale_;
-  Figure figure_;
+  void draw_titles(ImVec2 at, float side) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      const float middle = (side - ImGui::GetTextLineHeight()) / 2;
+      ImGui::GetWindowDrawList()->AddText({at.x, at.y + static_cast<float>(i) * (side + within) + middle},
+                                          theme::packed(theme::quiet), sides_[i].title());
+    }
+  }
+
+  // One layer: its number, and below it the map of each side.
+  void draw_layer(int layer, ImVec2 at, float line, float side) {
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    const auto index = static_cast<std::size_t>(layer);
+    const LayerMaps::Map& first = sides_[0].maps()[index];
+    const bool selected = layer == document().scene().layer;
+    kernel_square(list, {at.x + 4, at.y + line / 2 - 1}, 7, first.kernel);
+    bool untrained = false;
+    std::string about = fmt::format("layer {}", layer);
+    float y = at.y + line;
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (index >= sides_[i].maps().size()) continue; // has not run yet
+      LayerMaps::Map& map = sides_[i].maps()[index];
+      list->AddRectFilled({at.x, y}, {at.x + side, y + side}, theme::packed(theme::raised));
+      map.texture.draw(graphics(), list, {at.x, y}, {at.x + side, y + side}, brightness());
+      untrained |= map.untrained;
+      about += fmt::format("\n{}{}{}{}", count_ > 1 ? sides_[i].title() + std::string(": ") : "", map.name,
+                           map.untrained ? ", untrained" : "", map.nothing.empty() ? "" : "\n" + map.nothing);
+      y += side + within;
+    }
+    list->AddText({at.x + 12, at.y},
+                  theme::packed(selected ? theme::text : (untrained ? theme::amber : theme::quiet)),
+                  fmt::format("{}", layer).c_str());
+    ImGui::SetCursorScreenPos(at);
+    ImGui::PushID(layer);
+    if (ImGui::InvisibleButton("thumbnail", {side, y - within - at.y})) select_layer(editor(), layer);
+    ImGui::PopID();
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", about.c_str());
+    if (selected || ImGui::IsItemHovered()) {
+      list->AddRect({at.x - 1, at.y + line - 1}, {at.x + side + 1, y - within + 1},
+                    theme::packed(selected ? theme::accent : theme::text), 0, 2.0f);
+    }
+  }
+
+  std::array<LayerMaps, 3> sides_; // A, B, A − B where all are shown, else the first alone
+  std::size_t count_ = 1;
+  bool image_ = true;
 };
 
 } // namespace

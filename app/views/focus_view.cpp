@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include <fmt/format.h>
@@ -96,7 +97,11 @@ std::string layer_flags(const RunResult& run, int layer) {
 std::string item_title(const FocusItem& item) {
   const std::string flags = layer_flags(*item.run, item.layer);
   if (item.title.empty()) {
-    const std::string kernel = item.run->layers.at(static_cast<std::size_t>(item.layer)).kernel.text();
+    const auto kernel_of = [&](const RunResult& run) {
+      return run.layers.at(static_cast<std::size_t>(item.layer)).kernel.text();
+    };
+    const std::string kernel =
+        kernel_of(*item.run) + (item.minus == nullptr ? "" : " − " + kernel_of(*item.minus));
     return fmt::format("layer {}\n{}{}{}", item.layer, kernel, flags.empty() ? "" : ", ", flags);
   }
   if (flags.empty()) return item.title;
@@ -206,6 +211,28 @@ FocusMap focus_map(const RunResult& run, const FocusResult& focus, const FocusOp
   return map;
 }
 
+FocusMap focus_difference(FocusMap a, const FocusMap& b) {
+  // A map that shows nothing is zero everywhere.
+  if (a.empty) {
+    a.values.shape = b.values.shape;
+    a.values.values.assign(b.values.values.size(), 0.0f);
+  }
+  if (!b.empty && a.values.shape != b.values.shape) a.values = {};
+  if (!b.empty)
+    std::ranges::transform(a.values.values, b.values.values, a.values.values.begin(), std::minus{});
+  a.empty = a.values.empty();
+  const double high = std::max(a.scale.high, b.scale.high) * (a.scale.low < 0 ? 2 : 1);
+  a.scale = {.map = ColourMap::blue_white_red,
+             .low = -high,
+             .high = high,
+             .logarithmic = false,
+             .shared = a.scale.shared,
+             .label = "A − B, each of its own maximum"};
+  if (!a.empty) a.note = "A − B: red where A looks more, blue where B does";
+  a.prefix.clear();
+  return a;
+}
+
 PaintedPicture::PaintedPicture(const ImageInput& image, const RunResult& run)
     : original_(image.image),
       painted_(image),
@@ -261,6 +288,11 @@ Figure focus_figure(std::span<const FocusItem> items, const ImageInput* image, c
     const FocusResult* const focus = find_focus(*item.run, item.layer);
     if (focus == nullptr) continue;
     FocusMap map = focus_map(*item.run, *focus, options);
+    if (item.minus != nullptr) {
+      const FocusResult* const other = find_focus(*item.minus, item.layer);
+      if (other == nullptr) continue;
+      map = focus_difference(std::move(map), focus_map(*item.minus, *other, options));
+    }
     if (image != nullptr) {
       figure.panels.emplace_back(overlay_panel(item, *image, std::move(map), options));
     } else {

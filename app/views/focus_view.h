@@ -42,6 +42,9 @@ struct FocusMap {
   std::string note;   // to be shown beside the map: "class token itself 0.31; 84 % of the target's …"
 };
 FocusMap focus_map(const RunResult& run, const FocusResult& focus, const FocusOptions& options = {});
+// A − B of two maps as they are drawn, on a diverging scale: an empty one is zero everywhere. Empty where
+// both are, or where their shapes do not match; the tokens are A's.
+FocusMap focus_difference(FocusMap a, const FocusMap& b);
 
 // The photograph as the model was shown it: hidden patches painted over.
 class PaintedPicture {
@@ -62,11 +65,13 @@ private:
 // The focus result of a layer, or null if the run was not asked for it.
 const FocusResult* find_focus(const RunResult& run, int layer);
 
-// One panel of a focus figure: a layer of a run, with the title above it (empty: kernel and layer).
+// One panel of a focus figure: a layer of a run, with the title above it (empty: kernel and layer;
+// a difference names both kernels).
 struct FocusItem {
   const RunResult* run = nullptr;
   int layer = 0;
-  std::string title;
+  std::string title = {};
+  const RunResult* minus = nullptr; // a difference: what is subtracted; null = none
 };
 
 // Overlay panels (image given) or shaded tokens (image null), one for each item; the scale is shared where it

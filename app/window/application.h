@@ -65,6 +65,8 @@ public:
   // Where a panel was drawn in the last frame, in pixels; nullopt if it was not.
   std::optional<std::array<int, 4>> panel_rectangle(std::string_view panel) const; // x, y, width, height
   const std::vector<PanelName>& panels() const { return panel_names_; }
+  // What the panel of this id exports, with where it comes from; nullopt if it shows nothing.
+  std::optional<Figure> figure_of(const std::string& id) const;
 
 private:
   void start(const WindowOptions& options);
@@ -76,7 +78,6 @@ private:
   void draw_frame();
   void draw_panels();
   void draw_panel(Panel& panel);
-  std::optional<Figure> figure_of(const std::string& id) const; // nullopt: it shows nothing
 
   theme::Theme theme_; // Dear ImGui's context points to it
   ImGuiContext* context_ = nullptr;

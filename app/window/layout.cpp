@@ -45,7 +45,7 @@ std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
 std::vector<Place> compare_places(ImGuiID rest, ImVec2 size) {
   ImGuiID kernels = split(rest, ImGuiDir_Left, left_share(size));
   const ImGuiID predictions = split(kernels, ImGuiDir_Down, 0.25f);
-  const ImGuiID layers = split(rest, ImGuiDir_Down, 0.14f);
+  const ImGuiID layers = split(rest, ImGuiDir_Down, 0.2f);
   ImGuiID weights = split(rest, ImGuiDir_Down, 0.5f);
   const ImGuiID tables = split(weights, ImGuiDir_Right, 0.34f);
   return {{"kernels", kernels}, {"input", kernels}, {"predictions", predictions},

@@ -43,6 +43,34 @@ void built_in(ImGuiTestContext* context) {
   start_over(context);
 }
 
+// The three maps stand side by side, each of its own schedule, and the third is their difference.
+void compare(ImGuiTestContext* context) {
+  start_over(context);
+  set_layer_kernel(editor(), document().scene().layer, {.name = "elu", .parameters = {}});
+  IM_CHECK(application().run("view.layout.compare"));
+  context->Yield();
+  settle(context);
+  IM_CHECK(document().view.shown == Shown::all);
+  const int layer = document().scene().layer;
+  const SideResults& b = application().coordinator().results(Side::b);
+  IM_CHECK(find_focus(results(), layer).run->layers.back().kernel.name == "elu");
+  IM_CHECK(find_focus(b, layer).run->layers.back().kernel.name == "softmax");
+  context->SetRef("//###focus");
+  ImVec2 last{-1, -1};
+  for (const char* map : {"photograph", "$$1/photograph", "$$2/photograph"}) {
+    const ImGuiTestItemInfo item = context->ItemInfo(map);
+    IM_CHECK(item.ID != 0);
+    IM_CHECK_GT(item.RectFull.Min.x, last.x);
+    last = item.RectFull.Max;
+  }
+  context->ItemClick("$$2/photograph"); // a click in any of them chooses for all
+  context->Yield(2);
+  IM_CHECK(!document().scene().default_query);
+  IM_CHECK(application().run("view.layout.explore"));
+  IM_CHECK(document().view.shown == Shown::a);
+  start_over(context);
+}
+
 void own(ImGuiTestContext* context) {
   start_over(context);
   context->WindowFocus("//###timing");
@@ -104,6 +132,7 @@ void reset(ImGuiTestContext* context) {
 
 void register_layout_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "layouts", "built_in")->TestFunc = built_in;
+  IM_REGISTER_TEST(engine, "layouts", "compare")->TestFunc = compare;
   IM_REGISTER_TEST(engine, "layouts", "own")->TestFunc = own;
   IM_REGISTER_TEST(engine, "layouts", "reset")->TestFunc = reset;
 }
