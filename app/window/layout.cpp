@@ -44,10 +44,10 @@ std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
 
 std::vector<Place> compare_places(ImGuiID rest, ImVec2 size) {
   ImGuiID kernels = split(rest, ImGuiDir_Left, left_share(size));
-  const ImGuiID predictions = split(kernels, ImGuiDir_Down, 0.25f);
   const ImGuiID layers = split(rest, ImGuiDir_Down, 0.2f);
   ImGuiID weights = split(rest, ImGuiDir_Down, 0.5f);
-  const ImGuiID tables = split(weights, ImGuiDir_Right, 0.34f);
+  ImGuiID tables = split(weights, ImGuiDir_Right, 0.36f);
+  const ImGuiID predictions = split(tables, ImGuiDir_Down, 0.42f);
   return {{"kernels", kernels}, {"input", kernels}, {"predictions", predictions},
           {"focus", rest},      {"layers", layers}, {"weights", weights},
           {"entropy", tables},  {"kl", tables},     {nullptr, tables}};
