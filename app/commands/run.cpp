@@ -24,7 +24,7 @@ namespace {
 
 struct RunOptions {
   CommonOptions common;
-  std::string image, output, tensors, target, query, head;
+  std::string image, output, tensors, target, query, head, mute;
   std::optional<std::string> text, pair;
   int layer = -1;
   double discard = 0;
@@ -105,7 +105,9 @@ void run_command(const RunOptions& options) {
   }
   request.discard = options.discard;
   const std::optional<int> head = read_head(options.head, request);
-  const int layers = read_model_info(request.model_folder).layers;
+  const ModelInfo model = read_model_info(request.model_folder);
+  const int layers = model.layers;
+  if (!options.mute.empty()) request.muted_heads = parse_muted_heads(options.mute, layers, model.heads);
   if (options.layer >= layers)
     throw UsageError(fmt::format("--layer {}", options.layer), fmt::format("the model has {} layers", layers),
                      fmt::format("use 0 to {}", layers - 1));
@@ -146,6 +148,9 @@ void add_run_command(CLI::App& program) {
                       "n: attention and rollout of this head alone; mean, min, max: how rollout fuses heads");
   command->add_option("--discard", options->discard,
                       "rollout: share of the lowest weights of each row set to 0");
+  command->add_option(
+      "--mute", options->mute,
+      "heads whose output does not count: LAYER:HEAD, or LAYER for all of its heads, as 3:0,3:5,7");
   add_common_options(*command, options->common);
   command->callback([options] { run_command(*options); });
 }

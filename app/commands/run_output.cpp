@@ -86,6 +86,22 @@ nlohmann::ordered_json focus_json(const RunResult& result) {
           {"layers", layers}};
 }
 
+nlohmann::ordered_json predictions_json(const std::vector<Prediction>& predictions) {
+  auto shown = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < std::min(kShownPredictions, predictions.size()); ++i)
+    shown.push_back({{"label", predictions[i].label},
+                     {"probability", predictions[i].probability},
+                     {"index", predictions[i].index}});
+  return shown;
+}
+
+nlohmann::ordered_json muted_json(const RunResult& result) {
+  auto heads = nlohmann::ordered_json::array();
+  for (const HeadIndex& each : result.muted_heads)
+    heads.push_back({{"layer", each.layer}, {"head", each.head}});
+  return heads;
+}
+
 std::string remarks(const LayerRun& layer) {
   std::string text;
   if (layer.untrained) text += "untrained";
@@ -158,14 +174,13 @@ std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std:
 
 nlohmann::ordered_json run_json(const RunResult& result) {
   nlohmann::ordered_json document;
-  document["predictions"] = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < std::min(kShownPredictions, result.predictions.size()); ++i) {
-    const Prediction& prediction = result.predictions[i];
-    document["predictions"].push_back(
-        {{"label", prediction.label}, {"probability", prediction.probability}, {"index", prediction.index}});
-  }
+  document["predictions"] = predictions_json(result.predictions);
   document["tokens"] = nlohmann::ordered_json::array();
   for (const TokenInfo& token : result.tokens) document["tokens"].push_back(token.text);
+  if (!result.muted_heads.empty()) document["muted_heads"] = muted_json(result);
+  if (result.whole)
+    document["whole"] = {{"predictions", predictions_json(result.whole->predictions)},
+                         {"similarity", finite(result.whole->similarity)}};
   document["seconds"] = result.seconds;
   document["layers"] = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < result.layers.size(); ++i) document["layers"].push_back(layer_json(result, i));
@@ -193,6 +208,10 @@ void print_run(std::ostream& out, const RunResult& result) {
       fmt::print(out, "{:<{}}  {:6.2f} %\n", result.predictions[i].label, width,
                  100 * result.predictions[i].probability);
   }
+  if (result.whole && !result.whole->predictions.empty())
+    fmt::print(out, "nothing muted: {}  {:.2f} %\n", result.whole->predictions.front().label,
+               100 * result.whole->predictions.front().probability);
+  if (result.whole) fmt::print(out, "similarity to nothing muted: {:.4f}\n", result.whole->similarity);
   std::size_t kernel_width = std::string_view("kernel").size();
   std::size_t path_width = std::string_view("path").size();
   for (const LayerRun& layer : result.layers) {

@@ -88,6 +88,8 @@ std::string provenance_json(const RunResult& run, const RunInput& input, const E
   json["schedule"] = ordered_json::array();
   for (const auto& layer : run.schedule.layers) json["schedule"].push_back(layer.text());
   json["input"] = input_json(input);
+  if (!run.hidden_tokens.empty()) json["hidden_tokens"] = run.hidden_tokens;
+  if (!run.muted_heads.empty()) json["muted_heads"] = muted_heads_text(run.muted_heads, run.model.heads);
   if (!run.target.empty()) json["target"] = run.target;
   json["device"] = run.device;
   json["dtype"] = run.dtype;

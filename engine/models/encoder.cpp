@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include <ATen/TensorOperators.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -154,6 +155,13 @@ KernelParameters Encoder::kernel_parameters(int layer, const KernelSpec& kernel)
   for (const std::string& name : {kernel.text(), kernel.name})
     if (const auto found = of_layer->second.find(name); found != of_layer->second.end()) return found->second;
   return {};
+}
+
+at::Tensor Encoder::attention_output_weight(int layer) const {
+  const LayerNames names = layer_names(config_);
+  const std::string prefix = fmt::format("encoder.layer.{}.", layer);
+  const at::Tensor weight = parameter(prefix + names.attention_output + ".weight");
+  return names.scale1 != nullptr ? weight * parameter(prefix + names.scale1).unsqueeze(1) : weight;
 }
 
 std::vector<std::string> Encoder::parameter_names() const {

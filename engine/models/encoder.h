@@ -28,6 +28,7 @@ public:
   at::Tensor block(int layer, const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
                    const KernelParameters& kernel_parameters, AttentionTap* tap) const override;
   KernelParameters kernel_parameters(int layer, const KernelSpec& kernel) const override;
+  at::Tensor attention_output_weight(int layer) const override;
   std::vector<std::string> parameter_names() const override;
   at::Tensor parameter(const std::string& name) const override;
   std::shared_ptr<const Model> with_parameters(const std::map<std::string, at::Tensor>& replacements,

@@ -87,6 +87,10 @@ public:
   // kernel's initial parameters are meant).
   virtual KernelParameters kernel_parameters(int layer, const KernelSpec& kernel) const = 0;
 
+  // W_o of a block, (D,D) as (out,in), with LayerScale folded into its rows where the model has it: what
+  // turns the heads' outputs into what the block adds to the hidden state.
+  virtual at::Tensor attention_output_weight(int layer) const = 0;
+
   // All parameters by canonical name (Hugging Face's, without the `bert.`/`vit.`/`deit.`/`dinov2.` prefix).
   virtual std::vector<std::string> parameter_names() const = 0;
   virtual at::Tensor parameter(const std::string& name) const = 0;

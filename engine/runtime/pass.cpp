@@ -4,7 +4,10 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "engine/attention/muted_kernel.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 
@@ -42,6 +45,7 @@ public:
   at::Tensor run(int layer, const at::Tensor& hidden, const std::string& output_key, PassBlock& block) {
     const bool differentiable = layer >= pass_.first_gradient_layer;
     const LayerKernel& kernel = pass_.layers[static_cast<std::size_t>(layer)];
+    const auto running = mute_heads(kernel.kernel, pass_.muted[static_cast<std::size_t>(layer)]);
     AttentionTap tap; // always passed: the result says which path really ran
     const auto start = std::chrono::steady_clock::now();
     at::Tensor output;
@@ -49,8 +53,7 @@ public:
       // The weights are constants: the graph starts at the attention's output in the first differentiable
       // block.
       const at::AutoGradMode mode(differentiable);
-      output =
-          pass_.model.model->block(layer, hidden, pass_.input.input, *kernel.kernel, kernel.parameters, &tap);
+      output = pass_.model.model->block(layer, hidden, pass_.input.input, *running, kernel.parameters, &tap);
     }
     block.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     block.ran = true;
@@ -88,7 +91,9 @@ std::vector<std::string> Pass::keys() const {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const int layer = static_cast<int>(i);
     const std::string mode = layer >= first_gradient_layer ? "|differentiable|" : "|";
-    keys.push_back(sha256_of_text(keys.back() + mode + model.layer_key(layer, layers[i].kernel->spec())));
+    std::string key = keys.back() + mode + model.layer_key(layer, layers[i].kernel->spec());
+    if (!muted[i].empty()) key += fmt::format("|muted {}", fmt::join(muted[i], ","));
+    keys.push_back(sha256_of_text(key));
   }
   return keys;
 }

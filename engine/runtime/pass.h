@@ -27,8 +27,9 @@ struct Pass {
   AppliedModel model;
   PreparedInput input;
   std::vector<LayerKernel> layers;
-  std::vector<bool> tapped;     // whose attention the visitor wants to see; these blocks always run
-  int first_gradient_layer = 0; // blocks from here on are differentiable; the number of layers: none
+  std::vector<std::vector<int>> muted; // by layer, ascending: heads that say nothing
+  std::vector<bool> tapped;            // whose attention the visitor wants to see; these blocks always run
+  int first_gradient_layer = 0;        // blocks from here on are differentiable; the number of layers: none
   bool keep_hidden = false;
   bool need_output = true; // false: stop after the last tapped block
 

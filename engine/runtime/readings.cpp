@@ -6,9 +6,12 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/eye.h>
 #include <ATen/ops/tensor.h>
 
+#include "engine/attention/muted_kernel.h"
 #include "engine/inspect/inspect.h"
+#include "engine/inspect/value_norms.h"
 #include "engine/runtime/tensor_array.h"
 #include "engine/runtime/tile_reading.h"
 #include "engine/runtime/vectors_reading.h"
@@ -18,7 +21,9 @@ namespace {
 
 constexpr std::int64_t kTileBytes = std::int64_t{32} << 20;
 
-WeightsResult read_weights(const WeightsAsk& ask, const LayerKernel& kernel, const AttentionInput& input) {
+// `output_weight` is needed for value-weighted ones alone.
+WeightsResult read_weights(const WeightsAsk& ask, const LayerKernel& kernel, const AttentionInput& input,
+                           const at::Tensor& output_weight) {
   const KernelInfo& info = kernel.kernel->info();
   WeightsResult result;
   result.layer = ask.layer;
@@ -30,13 +35,36 @@ WeightsResult read_weights(const WeightsAsk& ask, const LayerKernel& kernel, con
   if (result.rows.empty())
     for (std::int64_t row = 0; row < input.q.size(2); ++row) result.rows.push_back(row);
   const at::Tensor rows = at::tensor(result.rows, at::TensorOptions().dtype(at::kLong));
-  result.weights = to_array(kernel.kernel->weights(input, kernel.parameters, rows).select(0, 0));
+  at::Tensor weights = kernel.kernel->weights(input, kernel.parameters, rows);
+  result.value_weighted = ask.value_weighted;
+  if (ask.value_weighted)
+    weights = weights.abs() * value_norms(input, output_weight, weights.size(1)).unsqueeze(2);
+  result.weights = to_array(weights.select(0, 0));
   result.check = kernel.kernel->weights_check(input, kernel.parameters, rows);
   return result;
 }
 
-void read_rollout(RolloutReading& rollout, const LayerKernel& kernel, const AttentionInput& input) {
+// The heads that rollout fuses: those that are not muted, or one alone; none where nothing of it is heard.
+std::vector<std::int64_t> fused_heads(const RolloutReading& rollout, const std::vector<int>& muted,
+                                      std::int64_t heads, std::int64_t kernel_heads) {
+  const std::vector<bool> heard = heard_heads(muted, heads, kernel_heads);
+  std::vector<std::int64_t> fused;
+  for (std::int64_t head = 0; head < kernel_heads; ++head) {
+    const bool wanted = !rollout.head || head == std::min<std::int64_t>(*rollout.head, kernel_heads - 1);
+    if (wanted && heard[static_cast<std::size_t>(head)]) fused.push_back(head);
+  }
+  return fused;
+}
+
+void read_rollout(RolloutReading& rollout, const LayerKernel& kernel, const AttentionInput& input,
+                  const std::vector<int>& muted) {
   const std::int64_t tokens = input.q.size(2);
+  const std::int64_t kernel_heads = kernel.kernel->weight_heads(shape_of(input));
+  const std::vector<std::int64_t> heads = fused_heads(rollout, muted, input.q.size(1), kernel_heads);
+  if (heads.empty()) { // nothing passes but the residual stream: Ā = I
+    if (!rollout.product.defined()) rollout.product = at::eye(tokens, at::kFloat).unsqueeze(0);
+    return;
+  }
   const auto row_bytes = input.q.size(1) * tokens * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t tile = std::clamp<std::int64_t>(kTileBytes / row_bytes, 1, tokens);
   std::vector<at::Tensor> tiles;
@@ -44,12 +72,17 @@ void read_rollout(RolloutReading& rollout, const LayerKernel& kernel, const Atte
     const at::Tensor rows =
         at::arange(first, std::min(tokens, first + tile), at::TensorOptions().dtype(at::kLong));
     at::Tensor weights = kernel.kernel->weights(input, kernel.parameters, rows);
-    if (rollout.head)
-      weights = weights.narrow(1, std::min<std::int64_t>(*rollout.head, weights.size(1) - 1), 1);
+    if (static_cast<std::int64_t>(heads.size()) < kernel_heads)
+      weights = weights.index_select(1, at::tensor(heads, at::TensorOptions().dtype(at::kLong)));
     tiles.push_back(rollout_factor(weights, first, rollout.fusion, rollout.discard));
   }
   const at::Tensor factor = at::cat(tiles, 1);
   rollout.product = rollout.product.defined() ? factor.matmul(rollout.product) : factor;
+}
+
+// W_o, where it is needed.
+at::Tensor output_weight(const Pass& pass, int layer, bool needed) {
+  return needed ? pass.model.model->attention_output_weight(layer) : at::Tensor();
 }
 
 } // namespace
@@ -64,7 +97,7 @@ AttentionInput constant_input(const AttentionInput& input) {
 }
 
 std::vector<bool> Readings::tapped(std::size_t layers, const FactCache& cache) const {
-  std::vector<bool> taps(layers, rollout.has_value());
+  std::vector<bool> taps(layers, rollout.has_value() || similar_heads.has_value());
   for (const WeightsReading& reading : weights) taps[static_cast<std::size_t>(reading.ask.layer)] = true;
   for (const VectorsReading& reading : vectors) taps[static_cast<std::size_t>(reading.ask.layer)] = true;
   for (const TileReading& reading : tiles) taps[static_cast<std::size_t>(reading.ask.layer)] = true;
@@ -90,7 +123,8 @@ void read_layer(Readings& readings, FactCache& cache, const Pass& pass, int laye
   for (const WeightsReading& reading : readings.weights) {
     if (reading.ask.layer != layer) continue;
     for (const LayerKernel& kernel : reading.kernels)
-      readings.delivered[reading.position].push_back(read_weights(reading.ask, kernel, input));
+      readings.delivered[reading.position].push_back(
+          read_weights(reading.ask, kernel, input, output_weight(pass, layer, reading.ask.value_weighted)));
   }
   for (const VectorsReading& reading : readings.vectors) {
     if (reading.ask.layer != layer) continue;
@@ -100,7 +134,8 @@ void read_layer(Readings& readings, FactCache& cache, const Pass& pass, int laye
   for (const TileReading& reading : readings.tiles) {
     if (reading.ask.layer != layer) continue;
     readings.delivered_tiles[reading.position].push_back(
-        read_tile(reading.ask, reading.kernel, input, readings.stop));
+        read_tile(reading.ask, reading.kernel, input, output_weight(pass, layer, reading.ask.value_weighted),
+                  readings.stop));
   }
   for (FactReading& reading : readings.facts) {
     const LayerFacts* known = cache.find(reading.keys[position], reading.kinds);
@@ -109,7 +144,8 @@ void read_layer(Readings& readings, FactCache& cache, const Pass& pass, int laye
               : cache.insert(reading.keys[position],
                              layer_facts(reading.kinds, input, reading.kernels[position]));
   }
-  if (readings.rollout) read_rollout(*readings.rollout, pass.layers[position], input);
+  if (readings.rollout) read_rollout(*readings.rollout, pass.layers[position], input, pass.muted[position]);
+  if (readings.similar_heads) readings.similar_heads->inputs.push_back(input);
   if (std::find(readings.focus_layers.begin(), readings.focus_layers.end(), layer) !=
       readings.focus_layers.end())
     readings.focus_taps.emplace(layer, tap);

@@ -39,6 +39,12 @@ struct FactReading {
   std::vector<LayerFacts> facts;    // by layer, filled
 };
 
+// q, k, v of every layer, which the chosen head's weights are compared by once all layers are known.
+struct SimilarHeadsReading {
+  HeadIndex head;
+  std::vector<AttentionInput> inputs; // by layer, filled
+};
+
 // The product of the layers' rollout factors so far.
 struct RolloutReading {
   HeadFusion fusion = HeadFusion::mean;
@@ -57,6 +63,7 @@ struct Readings {
   std::vector<TileReading> tiles;
   std::vector<FactReading> facts;
   std::optional<RolloutReading> rollout;
+  std::optional<SimilarHeadsReading> similar_heads;
   std::vector<int> focus_layers;
   std::map<int, AttentionTap> focus_taps;                      // filled, with their graphs
   std::map<std::size_t, std::vector<WeightsResult>> delivered; // filled, by position

@@ -11,10 +11,13 @@
 #include <vector>
 
 #include "engine/attention/schedule.h"
+#include "engine/inspect/deletion.h"
 #include "engine/inspect/head_fusion.h"
+#include "engine/inspect/head_metric.h"
 #include "engine/models/model_info.h"
 #include "engine/plain/array.h"
 #include "engine/plain/image.h"
+#include "engine/runtime/muted_heads.h"
 
 namespace hydrascope {
 
@@ -47,6 +50,7 @@ struct WeightsAsk {
   std::vector<KernelSpec> kernels; // empty: the schedule's own kernel of that layer
   std::vector<std::int64_t> rows;  // query rows; empty: all
   bool teacher_forced = false;     // q, k of the run with softmax in every layer, instead of this run's own
+  bool value_weighted = false;     // ‖α_ij v_j W_o‖ instead of α_ij: as WeightsResult
 
   bool operator==(const WeightsAsk&) const = default;
 };
@@ -73,6 +77,7 @@ struct TileAsk {
   std::optional<HeadFusion> fusion; // nullopt: each of the heads by itself
   std::int64_t first_row = 0, row_count = 0, first_column = 0, column_count = 0; // counts of 0: up to the end
   std::int64_t rows = 0, columns = 0; // cells of the result, at most as many as there are weights
+  bool value_weighted = false;        // as WeightsAsk
 
   bool operator==(const TileAsk&) const = default;
 };
@@ -95,6 +100,8 @@ struct Asks {
   // run).
   std::vector<KernelSpec> teacher_forced_kernels;
   std::vector<KernelSpec> teacher_forced_monotonicity; // their ρ, which costs more than the rest
+  std::optional<HeadIndex> similar_heads; // how far every head's weights lie from this one's, in place
+  std::optional<DeletionAsk> deletion;    // costs deletion_passes() passes more
 };
 
 struct ExecutionOptions {
@@ -113,6 +120,10 @@ struct RunRequest {
   AdapterChoice adapters;
   RunInput input;
   std::vector<std::int64_t> hidden_tokens; // ascending; what they mean is Model::with_hidden's
+  // Heads of the model whose d columns of the attention's output are 0 before W_o (after Kernel::finish):
+  // they read, but say nothing. A muted head's own weights and facts are what it would look at; rollout
+  // leaves it out. The teacher-forced run is not muted: it is the reference that kernels are compared with.
+  std::vector<HeadIndex> muted_heads;
   ScheduleText schedule;
   Target target;
   bool default_query = true; // all queries where the target does not read the class token alone, else token 0
@@ -154,8 +165,12 @@ struct WeightsResult {
   bool derived_signed = false; // Hydra and other kernels without positive, normalised weights
   bool untrained = false;
   std::vector<std::int64_t> rows; // query rows of `weights`
-  Array weights;                  // (h,R,N)
-  double check = 0;               // largest |weights × V − output| over these rows
+  bool value_weighted = false;
+  // (h,R,N). Value-weighted: ‖α_ij v_j W_o^h‖, the length of what token j adds to token i through the head
+  // (engine/inspect/value_norms.h), no longer signed and with rows of any sum; for Hydra kernels with the
+  // derived weights as α.
+  Array weights;
+  double check = 0; // largest |weights × V − output| over these rows
 };
 
 struct VectorsResult {
@@ -202,10 +217,18 @@ struct HeadTable {   // layers × heads; NaN where undefined (signed kernels)
   Array values;             // (L,H); "change" (L,H,3): ratio of norms, cosine, relative error
 };
 
-// What the model made of the input with nothing hidden, by the same schedule.
+// How far the weights of every head lie from those of one.
+struct SimilarHeads {
+  HeadIndex head;
+  HeadMetric metric = HeadMetric::jensen_shannon; // cosine where any layer's weights are no distributions
+  Array distances; // (L,H); NaN for kernels that split the features into another number of heads, and for all
+                   // where the head's own kernel does
+};
+
+// What the model made of the input with nothing hidden and no head muted, by the same schedule.
 struct WholeInput {
   std::vector<Prediction> predictions; // all classes, best first; empty without a classifier
-  double similarity = 1; // cosine between the mean-pooled last hidden states, whole and with tokens hidden
+  double similarity = 1; // cosine between the mean-pooled last hidden states, whole and as it was run
 };
 
 struct RunResult {
@@ -223,7 +246,8 @@ struct RunResult {
   double crop_x = 0, crop_y = 0, crop_width = 0, crop_height = 0; // in the original's pixels
   std::vector<Prediction> predictions;     // all classes, best first; empty without a classifier
   std::vector<std::int64_t> hidden_tokens; // as asked
-  std::optional<WholeInput> whole;         // where tokens are hidden
+  std::vector<HeadIndex> muted_heads;      // as asked
+  std::optional<WholeInput> whole;         // where tokens are hidden or heads muted
   std::string target;                      // what g was taken of, in words; empty if no focus was asked for
   double target_value = 0;
   std::optional<std::int64_t> query; // nullopt = all
@@ -241,6 +265,8 @@ struct RunResult {
   Array rollout; // (1,N,N)
   Array change;  // (L,H,3)
   std::vector<HeadTable> tables;
+  std::optional<SimilarHeads> similar_heads;
+  std::optional<DeletionResult> deletion;
 };
 
 } // namespace hydrascope

@@ -30,19 +30,25 @@ void check_asks(const RunRequest& request, const ModelInfo& info, std::int64_t t
   for (const TileAsk& ask : request.asks.tiles) check_below("layer", ask.layer, info.layers, "layers");
   for (const int layer : request.asks.focus_layers) check_below("--layer", layer, info.layers, "layers");
   if (!request.default_query && request.query) check_below("--query", *request.query, tokens, "tokens");
+  if (const auto& head = request.asks.similar_heads) {
+    check_below("layer", head->layer, info.layers, "layers");
+    check_below("head", head->head, info.heads, "heads");
+  }
+  if (request.asks.deletion) check_below("layer", request.asks.deletion->layer, info.layers, "layers");
   if (request.rollout_head) check_below("--head", *request.rollout_head, info.heads, "heads");
   if (!(request.discard >= 0 && request.discard < 1))
     throw UsageError(fmt::format("--discard {}", request.discard), "not a share of each row",
                      "use 0 ≤ r < 1");
 }
 
-Pass make_pass(const AppliedModel& model, const PreparedInput& input,
-               const std::vector<KernelSpec>& kernels) {
+Pass make_pass(const AppliedModel& model, const PreparedInput& input, const std::vector<KernelSpec>& kernels,
+               const std::vector<HeadIndex>& muted = {}) {
   Pass pass;
   pass.model = model;
   pass.input = input;
   for (std::size_t layer = 0; layer < kernels.size(); ++layer)
     pass.layers.push_back(layer_kernel(*model.model, static_cast<int>(layer), kernels[layer]));
+  pass.muted = muted_by_layer(muted, static_cast<int>(kernels.size()));
   pass.tapped.assign(kernels.size(), false);
   pass.first_gradient_layer = static_cast<int>(kernels.size());
   return pass;
@@ -77,14 +83,15 @@ void plan_details(const RunRequest& request, const Pass& pass, bool teacher_forc
   }
 }
 
-// Layers at which g is wanted: those with a focus map, and those whose vectors go with it.
+// Layers at which g is wanted: those with a focus map, and those whose vectors or deletion curve go with it.
 std::vector<int> gradient_layers(const Asks& asks) {
   std::vector<int> layers = asks.focus_layers;
-  for (const VectorsAsk& ask : asks.vectors) {
-    if (ask.gradient && !ask.teacher_forced &&
-        std::find(layers.begin(), layers.end(), ask.layer) == layers.end())
-      layers.push_back(ask.layer);
-  }
+  const auto add = [&](int layer) {
+    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
+  };
+  for (const VectorsAsk& ask : asks.vectors)
+    if (ask.gradient && !ask.teacher_forced) add(ask.layer);
+  if (asks.deletion) add(asks.deletion->layer);
   return layers;
 }
 
@@ -111,6 +118,7 @@ PlannedPass plan_own(const RunRequest& request, Pass pass, const FactCache& fact
   }
   if (asks.rollout)
     readings.rollout = RolloutReading{request.head_fusion, request.rollout_head, request.discard, {}};
+  if (asks.similar_heads) readings.similar_heads = SimilarHeadsReading{*asks.similar_heads, {}};
   planned.pass.tapped = readings.tapped(planned.pass.layers.size(), facts);
   return planned;
 }
@@ -149,6 +157,8 @@ void check_memory(const RunRequest& request, const ModelInfo& info, std::int64_t
   const double matrix = n * n * sizeof(float);
   double bytes = 3.0 * info.heads * matrix; // scores, weights and a temporary of one layer
   if (request.asks.rollout) bytes += 4.0 * matrix;
+  // q, k, v and the input of every layer.
+  if (request.asks.similar_heads) bytes += 4.0 * info.layers * n * info.width * sizeof(float);
   if (request.asks.hidden) bytes += 2.0 * (info.layers + 1) * n * info.width * sizeof(float);
   for (const WeightsAsk& ask : request.asks.weights) {
     const double rows = ask.rows.empty() ? n : static_cast<double>(ask.rows.size());
@@ -192,9 +202,12 @@ RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPrepare
   const PreparedInput input = with_hidden_tokens(*model.model, whole, request.hidden_tokens);
   check_asks(request, info, input.tokens);
   check_memory(request, info, input.tokens);
-  plan.own = plan_own(request, make_pass(model, input, plan.schedule.layers), facts);
+  check_muted_heads(request.muted_heads, info.layers, info.heads);
+  const auto& muted = request.muted_heads;
+  plan.own = plan_own(request, make_pass(model, input, plan.schedule.layers, muted), facts);
 
-  if (!request.hidden_tokens.empty()) plan.whole = make_pass(model, whole, plan.schedule.layers);
+  if (!request.hidden_tokens.empty() || !muted.empty())
+    plan.whole = make_pass(model, whole, plan.schedule.layers);
 
   const auto& weights = request.asks.weights;
   const auto forced = [](const auto& asks) {
@@ -208,7 +221,8 @@ RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPrepare
   }
   if (!plan.own.readings.focus_layers.empty() && plan.target.kind == Target::Kind::similarity) {
     const TextInput sentence{plan.target.text, std::nullopt};
-    plan.other = make_pass(model, inputs.prepare(model, sentence, {}), plan.schedule.layers);
+    // The sentence is read by the same model: what is muted is muted for both.
+    plan.other = make_pass(model, inputs.prepare(model, sentence, {}), plan.schedule.layers, muted);
   }
   return plan;
 }

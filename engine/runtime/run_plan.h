@@ -28,7 +28,7 @@ struct RunPlan {
   std::optional<PlannedPass>
       teacher;               // softmax in every layer; only where something teacher-forced is asked for
   std::optional<Pass> other; // a similarity's second sentence
-  std::optional<Pass> whole; // where tokens are hidden: the input with all of them
+  std::optional<Pass> whole; // where tokens are hidden or heads muted: the input with all of them, unmuted
 };
 
 // Throws UsageError for layers, rows, queries, heads, classes and kernels that do not exist; Error for a run

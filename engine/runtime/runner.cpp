@@ -13,12 +13,14 @@
 
 #include "engine/inspect/focus.h"
 #include "engine/plain/error.h"
+#include "engine/runtime/deletion_reading.h"
 #include "engine/runtime/execution.h"
 #include "engine/runtime/facts.h"
 #include "engine/runtime/finite_check.h"
 #include "engine/runtime/process_memory.h"
 #include "engine/runtime/run_plan.h"
 #include "engine/runtime/run_result.h"
+#include "engine/runtime/similar_heads.h"
 #include "engine/runtime/tensor_array.h"
 
 namespace hydrascope {
@@ -51,6 +53,11 @@ public:
     if (plan_.teacher) count(plan_.teacher->pass);
     if (plan_.other) count(*plan_.other);
     if (plan_.whole) count(*plan_.whole);
+    if (!request_.asks.deletion) return;
+    const Pass& pass = plan_.own.pass;
+    candidates_ = deletion_candidates(request_, pass.input, pass.model.model->info());
+    total_ += static_cast<int>(pass.layers.size()) *
+              deletion_passes(request_.asks.deletion->steps, static_cast<std::int64_t>(candidates_.size()));
   }
 
   void run(RunResult& result) {
@@ -66,6 +73,8 @@ public:
     result.tables.insert(result.tables.begin(), std::make_move_iterator(tables.begin()),
                          std::make_move_iterator(tables.end()));
     if (request_.asks.change) result.change = in_place_change(plan_);
+    if (const auto& similar = plan_.own.readings.similar_heads)
+      result.similar_heads = similar_heads(*similar, plan_.own.pass.layers, stop_);
     if (plan_.own.readings.rollout) result.rollout = to_array(plan_.own.readings.rollout->product);
     result.weights = weights_in_order(plan_);
     result.vectors = vectors_in_order(plan_);
@@ -116,6 +125,10 @@ private:
                                          result.hidden_tokens.size() == 1         ? ""
                                          : result.model.input == InputKind::image ? "es"
                                                                                   : "s"));
+    result.muted_heads = request_.muted_heads;
+    if (!result.muted_heads.empty())
+      result.notes.push_back(fmt::format("{} head{} muted", result.muted_heads.size(),
+                                         result.muted_heads.size() == 1 ? "" : "s"));
     result.schedule = plan_.schedule;
     result.device = "cpu";
     result.dtype = pass.model.dtype;
@@ -151,7 +164,7 @@ private:
     if (focus) read_focus(outcome.output, logits, result);
   }
 
-  // Mostly from the prefix cache: the input was shown before something of it was hidden.
+  // Mostly from the prefix cache: the input was shown before something of it was hidden or muted.
   WholeInput look_at_whole(const PassOutcome& hidden) {
     const at::NoGradGuard no_grad;
     const Pass& pass = *plan_.whole;
@@ -208,6 +221,27 @@ private:
                                      gradient_of.at(layer), result.query);
       result.focus.push_back({layer, to_array(map.contributions), map.total, map.share, map.zero_gradient});
     }
+    if (const auto& ask = request_.asks.deletion)
+      result.deletion =
+          measure_deletion(*ask, result, gradient_of.at(ask->layer), output.detach(), logits, other);
+  }
+
+  DeletionResult measure_deletion(const DeletionAsk& ask, const RunResult& result, const at::Tensor& gradient,
+                                  const at::Tensor& output, const at::Tensor& logits,
+                                  const at::Tensor& other) {
+    const Pass& pass = plan_.own.pass;
+    const AttentionTap& tap = plan_.own.readings.focus_taps.at(ask.layer);
+    const LayerKernel& kernel = pass.layers[static_cast<std::size_t>(ask.layer)];
+    const FocusMap map = focus_map(*kernel.kernel, constant_input(tap.input), kernel.parameters, tap.out,
+                                   gradient, result.query);
+    const Array contributions = to_array(map.contributions);
+    const CheckedTarget target = fixed_target(plan_.target, logits);
+    DeletionResult deletion =
+        deletion_curves(ask, contributions.values, candidates_,
+                        deletion_reading(target, *pass.model.model, pass.input.input, output, other),
+                        deletion_probe(pass, target, other, stop_, [this] { block_done(); }));
+    deletion.target = result.target;
+    return deletion;
   }
 
   const RunRequest& request_;
@@ -216,6 +250,7 @@ private:
   FactCache& facts_;
   std::stop_token stop_;
   const RunProgress& progress_;
+  std::vector<std::int64_t> candidates_; // of a deletion curve
   int done_ = 0, total_ = 0;
 };
 

@@ -12,6 +12,7 @@
 #include <ATen/ops/where.h>
 #include <fmt/format.h>
 
+#include "engine/inspect/value_norms.h"
 #include "engine/plain/error.h"
 #include "engine/runtime/facts.h"
 #include "engine/runtime/tensor_array.h"
@@ -71,7 +72,7 @@ TileAsk complete_tile(TileAsk ask, std::int64_t tokens, std::int64_t heads) {
 }
 
 TileResult read_tile(const TileAsk& asked, const LayerKernel& layer, const AttentionInput& input,
-                     const std::stop_token& stop) {
+                     const at::Tensor& output_weight, const std::stop_token& stop) {
   const Kernel& kernel = *layer.kernel;
   const std::int64_t tokens = input.q.size(2), heads = kernel.weight_heads(shape_of(input));
   TileResult result;
@@ -86,6 +87,12 @@ TileResult read_tile(const TileAsk& asked, const LayerKernel& layer, const Atten
   const std::int64_t rows_at_once = std::max<std::int64_t>(1, kWeightsAtOnce / (heads * tokens));
   const std::int64_t rows_a_cell = (ask.row_count + ask.rows - 1) / ask.rows;
   const std::int64_t cells_at_once = std::max<std::int64_t>(1, rows_at_once / rows_a_cell);
+  at::Tensor norms; // (h,1,C)
+  if (ask.value_weighted)
+    norms = value_norms(input, output_weight, heads)
+                .select(0, 0)
+                .narrow(1, ask.first_column, ask.column_count)
+                .unsqueeze(1);
   std::vector<at::Tensor> blocks;
   for (std::int64_t cell = 0; cell < ask.rows; cell += cells_at_once) {
     if (stop.stop_requested()) throw Cancelled();
@@ -97,6 +104,7 @@ TileResult read_tile(const TileAsk& asked, const LayerKernel& layer, const Atten
                                       at::arange(ask.first_row + first, ask.first_row + last, indices))
                              .select(0, 0)
                              .narrow(2, ask.first_column, ask.column_count);
+    if (norms.defined()) weights = weights.abs() * norms;
     if (!chosen.empty()) weights = weights.index_select(0, at::tensor(chosen, indices));
     if (ask.fusion) weights = fused(weights, *ask.fusion);
     if (ask.rows < ask.row_count) {

@@ -12,8 +12,9 @@ namespace hydrascope {
 // rows, columns and heads that do not exist.
 TileAsk complete_tile(TileAsk ask, std::int64_t tokens, std::int64_t heads);
 
-// Never holds more than some 32 MB of weights at once. Throws Cancelled.
+// Never holds more than some 32 MB of weights at once; `output_weight` (W_o) is needed for value-weighted
+// tiles alone. Throws Cancelled.
 TileResult read_tile(const TileAsk& asked, const LayerKernel& layer, const AttentionInput& input,
-                     const std::stop_token& stop);
+                     const at::Tensor& output_weight, const std::stop_token& stop);
 
 } // namespace hydrascope

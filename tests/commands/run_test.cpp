@@ -65,6 +65,21 @@ TEST_F(RunCommand, BadRequestsAreOneLineWithTheirStatus) {
   expect_error("run --text hello --no-such-option", 2, "no-such-option");
 }
 
+TEST_F(RunCommand, MutedHeadsAreComparedWithNoneMuted) {
+  const json plain = answer("run --image " + picture);
+  const json run = answer("run --mute 11:5,10,11:0 --image " + picture);
+  ASSERT_EQ(run.at("muted_heads").size(), 8u) << "all six of layer 10";
+  EXPECT_EQ(run["muted_heads"][0], json({{"layer", 10}, {"head", 0}}));
+  EXPECT_EQ(run["muted_heads"][7], json({{"layer", 11}, {"head", 5}}));
+  EXPECT_EQ(run.at("notes").back(), "8 heads muted");
+  EXPECT_NE(run["predictions"][0]["probability"], plain["predictions"][0]["probability"]);
+  EXPECT_EQ(run.at("whole").at("predictions")[0], plain["predictions"][0]);
+  EXPECT_FALSE(plain.contains("muted_heads"));
+  expect_error("run --text hello --mute 6:0", 2, "layer 6");
+  expect_error("run --text hello --mute 0:12", 2, "head 12");
+  expect_error("run --text hello --mute x", 2, "LAYER:HEAD");
+}
+
 TEST_F(RunCommand, TruncatedWeightsAreRefusedByName) {
   const fs::path folder = at("model");
   fs::create_directories(folder);

@@ -93,7 +93,8 @@ at::Tensor FakeModel::block(int layer, const at::Tensor& hidden, const ModelInpu
       output.out = output.out.detach().set_requires_grad(true);
     *tap = {attention, output.out, output.path, 0, output.zero_denominators};
   }
-  const at::Tensor joined = output.out.transpose(1, 2).reshape({1, tokens, kWidth});
+  const at::Tensor finished = kernel.finish(output.out, attention.mask, parameters);
+  const at::Tensor joined = finished.transpose(1, 2).reshape({1, tokens, kWidth});
   const at::Tensor mixed = hidden + at::linear(joined, parameters_.at(prefix + "output.weight"));
   return mixed + at::tanh(mixed * 0.5);
 }
@@ -112,6 +113,10 @@ KernelParameters FakeModel::kernel_parameters(int layer, const KernelSpec& kerne
   for (const auto& [name, value] : parameters_)
     if (name.starts_with(prefix)) found[name.substr(prefix.size())] = value;
   return found;
+}
+
+at::Tensor FakeModel::attention_output_weight(int layer) const {
+  return parameters_.at("encoder.layer." + std::to_string(layer) + ".output.weight");
 }
 
 std::vector<std::string> FakeModel::parameter_names() const {

@@ -38,6 +38,7 @@ public:
   at::Tensor logits(const at::Tensor& hidden, const ModelInput& input) const override;
   at::Tensor final_hidden(const at::Tensor& hidden) const override { return hidden; }
   KernelParameters kernel_parameters(int layer, const KernelSpec& kernel) const override;
+  at::Tensor attention_output_weight(int layer) const override;
   std::vector<std::string> parameter_names() const override;
   at::Tensor parameter(const std::string& name) const override { return parameters_.at(name); }
   std::shared_ptr<const Model> with_parameters(const std::map<std::string, at::Tensor>& replacements,

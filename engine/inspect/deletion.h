@@ -1,0 +1,58 @@
+// The deletion curve: what becomes of a target while more and more tokens are hidden in the order of a map.
+// If the map marks what the model needs, the target falls faster in the map's order than in a random one
+// (Samek et al. 2017, "Evaluating the visualization of what a deep neural network has learned", region
+// perturbation; Petsiuk et al. 2018, "RISE", section 4.2, the deletion metric). Plain header.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace hydrascope {
+
+struct DeletionAsk {
+  int layer = 0;          // whose focus map orders the tokens
+  int steps = 10;         // hidden are the shares 0, 1/steps … 1 of the tokens that can be
+  std::uint64_t seed = 0; // of the random order
+
+  bool operator==(const DeletionAsk&) const = default;
+};
+
+// One order of hiding; a number for each step.
+struct DeletionCurve {
+  std::vector<double> values;        // of the target
+  std::vector<double> probabilities; // of the target's class; empty where it is not a class
+  double area = 0; // under the probabilities, else the values, over the share hidden (trapezoids)
+};
+
+struct DeletionResult {
+  DeletionAsk ask;
+  std::string target;                            // in words, fixed while tokens are hidden
+  std::vector<std::int64_t> hidden;              // how many tokens at each step
+  std::vector<double> shares;                    // of the tokens that can be hidden
+  DeletionCurve most_first, least_first, random; // the map's order, its reverse, a random one
+};
+
+// The target with these tokens hidden.
+struct DeletionReading {
+  double value = 0;
+  std::optional<double> probability;
+};
+using DeletionProbe = std::function<DeletionReading(std::vector<std::int64_t> hidden)>;
+
+// The steps that are possible with this many tokens, and how often the probe is called for them: the first
+// and the last step are the same in every order.
+int deletion_steps(int steps, std::int64_t candidates);
+int deletion_passes(int steps, std::int64_t candidates);
+
+// `contributions` (N) order the tokens, the largest first; `candidates` are those that can be hidden; `whole`
+// is the target with none of them hidden. `hidden` is given ascending. Throws UsageError for less than one
+// step and where no token can be hidden, and as the probe does.
+DeletionResult deletion_curves(const DeletionAsk& ask, std::span<const float> contributions,
+                               std::span<const std::int64_t> candidates, const DeletionReading& whole,
+                               const DeletionProbe& probe);
+
+} // namespace hydrascope
