@@ -29,6 +29,13 @@ struct Message {
 
 enum class Dialog { none, open_file, open_folder, open_model, export_figure };
 
+// Where the guided tour is (app/state/tour.h).
+struct TourState {
+  std::size_t step = 0;
+  Document start;    // as it was when the step began
+  bool done = false; // the user has done what the step asks for
+};
+
 // What an action wants of the window; the window looks at it once per frame.
 struct Shell {
   bool quit = false;
@@ -37,6 +44,7 @@ struct Shell {
   bool help_open = false;
   bool shortcuts_open = false;
   bool layout_dialog_open = false;
+  std::optional<TourState> tour;
   bool capturing_keys = false; // the next keys are a shortcut to be, not one to be run
   bool cancel_runs = false, run_again = false;
   Dialog dialog = Dialog::none;

@@ -40,6 +40,7 @@ struct Settings {
   ThemeChoice theme = ThemeChoice::follow;
   std::optional<double> scale; // of everything drawn, within the two above; nullopt: the monitor's own
   bool fade = true;            // a changed map fades in
+  bool tour_seen = false;      // or declined: it is not offered again
   std::map<std::string, std::string>
       shortcuts; // by action's id, where they differ from the table's; "" = none
   std::vector<SavedLayout> layouts;

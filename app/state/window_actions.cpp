@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/state/layouts.h"
+#include "app/state/tour.h"
 
 namespace hydrascope::app {
 
@@ -128,6 +129,7 @@ void add_run_actions(Table& table) {
 void add_help_actions(Table& table) {
   add(table, "help.sheet", "Shortcuts and gestures", "Help", "?",
       [](Editor& editor) { editor.shell.help_open = !editor.shell.help_open; });
+  add(table, "help.tour", "Guided tour", "Help", "", [](Editor& editor) { go_to_tour_step(editor, 1); });
   add(table, "help.shortcuts", "Change shortcuts…", "Help", "",
       [](Editor& editor) { editor.shell.shortcuts_open = !editor.shell.shortcuts_open; });
 }

@@ -16,6 +16,7 @@
 
 #include "app/panels/panels.h"
 #include "app/state/edits.h"
+#include "app/state/tour.h"
 #include "app/views/provenance.h"
 #include "app/window/pixel_snap.h"
 #include "app/window/theme.h"
@@ -119,6 +120,7 @@ void Application::start(const WindowOptions& options) {
   }
   arrangement_ = std::make_unique<Arrangement>(std::move(ids));
   start_document(options);
+  if (keeper_->keeps() && !editor_->settings().tour_seen) go_to_tour_step(*editor_, 0);
   apply_settings();
 }
 
@@ -295,6 +297,7 @@ void Application::draw_frame() {
   draw_help_sheet(actions_, *editor_, *graphics_);
   shortcuts_dialog_.draw(actions_, *editor_, *graphics_);
   layout_dialog_.draw(*editor_, *graphics_);
+  draw_tour(actions_, *editor_, *graphics_);
   draw_messages(*editor_, *graphics_);
   ImGui::PopFont();
   if (!dialogs_.open()) exports_->update(*editor_, [this](const std::string& id) { return figure_of(id); });

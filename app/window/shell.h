@@ -74,6 +74,8 @@ private:
   bool was_open_ = false;
 };
 
+// The guided tour's card beside the panel that its step is about, which is framed.
+void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
 void draw_help_sheet(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
 // The newest messages as notices in the corner; errors stay longer.
 void draw_messages(Editor& editor, const Graphics& graphics);

@@ -207,6 +207,7 @@ std::vector<Expectation> window() {
       {"view.fade", [](const Seen& seen) { return seen.flipped("/settings/fade"); }},
       {"view.palette", [](const Seen& seen) { return seen.shell().at("palette_open") == true; }},
       {"help.sheet", [](const Seen& seen) { return seen.shell().at("help_open") == true; }},
+      {"help.tour", [](const Seen& seen) { return seen.shell().at("tour_step") == 1; }},
       {"help.shortcuts", [](const Seen& seen) { return seen.shell().at("shortcuts_open") == true; }},
       {"model.cancel", [](const Seen& seen) { return seen.shell().at("cancel_runs") == true; },
        [](Editor& editor) { editor.shell.computing = true; }},
