@@ -89,7 +89,7 @@ void FocusColumn::describe(const RunResult* other, bool named) {
 }
 
 void FocusColumn::draw(ImVec2 size, float brightness) {
-  if (empty()) return;
+  if (empty()) return ImGui::Dummy(size);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   draw_caption(size.x);
   const float below = ImGui::GetTextLineHeightWithSpacing();

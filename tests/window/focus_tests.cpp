@@ -27,12 +27,14 @@ void compare_with_softmax(ImGuiTestContext* context, const KernelSpec& kernel, b
 
 // The window as it is now, for the eye: in the build folder, where pictures can be read back.
 void keep_picture(ImGuiTestContext* context, const std::string& name) {
-  if (!application().display().description().starts_with("off screen")) return;
-  const auto folder = test::program().parent_path() / "window_screenshots" / "focus";
-  std::filesystem::create_directories(folder);
   context->MouseMoveToPos(ImVec2(1, 1));
   settle(context);
-  between_frames(context, [&] { write_png(folder / (name + ".png"), application().read_frame()); });
+  between_frames(context, [&] {
+    if (!application().display().description().starts_with("off screen")) return;
+    const auto folder = test::program().parent_path() / "window_screenshots" / "focus";
+    std::filesystem::create_directories(folder);
+    write_png(folder / (name + ".png"), application().read_frame());
+  });
 }
 
 double largest(const Array& values) {
