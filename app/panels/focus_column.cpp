@@ -32,7 +32,7 @@ void FocusColumn::prepare(const Snapshot& snapshot, Shown which) {
   const FocusOptions options{.normalise = Normalisation::max,
                              .with_sign = view.with_sign,
                              .opacity = view.opacity,
-                             .smooth = view.smooth,
+                             .interpolation = view.interpolation,
                              .photograph = false,
                              .tokens = view.tokens};
   map_ = focus_map(*found.run, *found.focus, options);
