@@ -9,22 +9,47 @@ uniform sampler2D colour_table; // RGBA8, 256 x 1
 uniform float low;
 uniform float high;
 uniform bool logarithmic;
-uniform bool smooth_values; // bilinear instead of crisp cells
+uniform int interpolation;  // as engine/figures/figure.h: 0 nearest, 1 bilinear, 2 bicubic
 uniform vec2 hatching;      // greys of a masked cell: ground and stripe
 
 float cell(ivec2 at, ivec2 size) {
   return texelFetch(values, clamp(at, ivec2(0), size - 1), 0).r;
 }
 
-float value_at(vec2 where, ivec2 size) {
-  vec2 at = where * vec2(size);
-  if (!smooth_values) return cell(ivec2(floor(at)), size);
-  vec2 base = floor(at - 0.5);
-  vec2 part = at - 0.5 - base;
-  ivec2 corner = ivec2(base);
+float bilinear(ivec2 corner, vec2 part, ivec2 size) {
   float lower = mix(cell(corner, size), cell(corner + ivec2(1, 0), size), part.x);
   float upper = mix(cell(corner + ivec2(0, 1), size), cell(corner + ivec2(1, 1), size), part.x);
   return mix(lower, upper, part.y);
+}
+
+// Weights of the four cells around a point that lies `part` of the way from the second to the third: Catmull-Rom
+// splines, which go through every cell's value.
+vec4 catmull_rom(float part) {
+  float square = part * part;
+  float cube = square * part;
+  return vec4(-0.5 * part + square - 0.5 * cube, 1.0 - 2.5 * square + 1.5 * cube,
+              0.5 * part + 2.0 * square - 1.5 * cube, -0.5 * square + 0.5 * cube);
+}
+
+float bicubic(ivec2 corner, vec2 part, ivec2 size) {
+  vec4 across = catmull_rom(part.x);
+  vec4 along = catmull_rom(part.y);
+  float sum = 0.0;
+  for (int row = 0; row < 4; ++row) {
+    for (int column = 0; column < 4; ++column) {
+      sum += along[row] * across[column] * cell(corner + ivec2(column - 1, row - 1), size);
+    }
+  }
+  // Beside a masked cell fewer neighbours have to do, so that it makes no larger hole than itself.
+  return isnan(sum) ? bilinear(corner, part, size) : sum;
+}
+
+float value_at(vec2 where, ivec2 size) {
+  vec2 at = where * vec2(size);
+  if (interpolation == 0) return cell(ivec2(floor(at)), size);
+  vec2 base = floor(at - 0.5);
+  vec2 part = at - 0.5 - base;
+  return interpolation == 2 ? bicubic(ivec2(base), part, size) : bilinear(ivec2(base), part, size);
 }
 
 void main() {

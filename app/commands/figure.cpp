@@ -22,9 +22,9 @@ namespace {
 
 struct FigureOptions {
   CommonOptions common;
-  std::string kind, kernels, layer, head, image, text, pair, query, target, normalise = "max", output;
-  bool with_pair = false, with_sign = false, smooth = false, own_scale = false, logarithmic = false,
-       teacher_forced = false;
+  std::string kind, kernels, layer, head, image, text, pair, query, target, normalise = "max",
+                                                                            interpolation = "nearest", output;
+  bool with_pair = false, with_sign = false, own_scale = false, logarithmic = false, teacher_forced = false;
   float opacity = 0.6f;
   FigureStyle style;
 };
@@ -97,7 +97,7 @@ Drawn focus(const FigureOptions& options, RunRequest request, int layer_count) {
   const FocusOptions view{.normalise = parse_normalisation(options.normalise),
                           .with_sign = options.with_sign,
                           .opacity = options.opacity,
-                          .smooth = options.smooth,
+                          .interpolation = parse_interpolation(options.interpolation),
                           .photograph = options.layer != "all"};
   const ImageInput* const image = std::get_if<ImageInput>(&request.input);
   Runner runner;
@@ -227,7 +227,10 @@ void add_figure_command(CLI::App& program, const std::string& command_line) {
   command->add_option("--normalise", options->normalise, "focus: divide by max, l1, l2 or none")
       ->capture_default_str();
   command->add_flag("--signed", options->with_sign, "focus: negative contributions too");
-  command->add_flag("--smooth", options->smooth, "focus: interpolate between patches");
+  command
+      ->add_option("--interpolation", options->interpolation,
+                   "focus: between patches nearest, bilinear or bicubic (Catmull-Rom)")
+      ->capture_default_str();
   command->add_option("--opacity", options->opacity, "focus: of the map over the picture")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();

@@ -57,7 +57,7 @@ void ring(ImDrawList* list, const Box& box, ImU32 colour) {
 void PictureCanvas::set(const OverlayPanel& panel) {
   panel_ = panel;
   picture_.set(panel.image);
-  map_.set(panel.values, panel.scale, panel.smooth);
+  map_.set(panel.values, panel.scale, panel.interpolation);
 }
 
 CanvasInput PictureCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,

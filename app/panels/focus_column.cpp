@@ -32,7 +32,7 @@ void FocusColumn::prepare(const Snapshot& snapshot, Shown which) {
   const FocusOptions options{.normalise = Normalisation::max,
                              .with_sign = view.with_sign,
                              .opacity = view.opacity,
-                             .smooth = view.smooth,
+                             .interpolation = view.interpolation,
                              .photograph = false,
                              .tokens = view.tokens};
   map_ = focus_map(*found.run, *found.focus, options);
@@ -89,7 +89,7 @@ void FocusColumn::describe(const RunResult* other, bool named) {
 }
 
 void FocusColumn::draw(ImVec2 size, float brightness) {
-  if (empty()) return;
+  if (empty()) return ImGui::Dummy(size);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   draw_caption(size.x);
   const float below = ImGui::GetTextLineHeightWithSpacing();

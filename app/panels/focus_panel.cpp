@@ -80,9 +80,7 @@ private:
     if (sign >= 0) change_view(editor(), "Signed map", [&](ViewOptions& v) { v.with_sign = sign == 1; });
     if (document().kind == InputKind::image) {
       same_line_if_fits(140, 16);
-      static constexpr std::array<const char*, 2> cells = {"patches", "smooth"};
-      const int smooth = segmented("smooth", cells, view.smooth ? 1 : 0);
-      if (smooth >= 0) change_view(editor(), "Smooth map", [&](ViewOptions& v) { v.smooth = smooth == 1; });
+      interpolation_combo();
       same_line_if_fits(170, 16);
       ImGui::AlignTextToFramePadding();
       ImGui::TextColored(theme::quiet, "opacity");
@@ -96,6 +94,24 @@ private:
       }
     }
     draw_target();
+  }
+
+  void interpolation_combo() {
+    static constexpr std::array<const char*, 3> labels = {"nearest", "bilinear", "bicubic (Catmull-Rom)"};
+    static constexpr std::array<const char*, 3> meanings = {
+        "every patch in its own colour", "straight lines between the centres of patches",
+        "smooth curves through the centres of patches; between them a curve may rise\n"
+        "above its neighbours, which the colour scale cuts off"};
+    const auto chosen = static_cast<std::size_t>(document().view.interpolation);
+    ImGui::SetNextItemWidth(150);
+    if (!ImGui::BeginCombo("##interpolation", labels[chosen])) return;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      if (ImGui::Selectable(labels[i], i == chosen))
+        change_view(editor(), "Interpolation",
+                    [&](ViewOptions& v) { v.interpolation = static_cast<Interpolation>(i); });
+      if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", meanings[i]);
+    }
+    ImGui::EndCombo();
   }
 
   void draw_target() {

@@ -42,7 +42,7 @@ void LayerMaps::prepare(const Snapshot& snapshot, Shown which) {
   const FocusOptions options{.normalise = Normalisation::max,
                              .with_sign = document.view.with_sign,
                              .opacity = document.view.opacity,
-                             .smooth = document.view.smooth && image,
+                             .interpolation = image ? document.view.interpolation : Interpolation::nearest,
                              .photograph = false,
                              .tokens = document.view.tokens};
   std::vector<FocusItem> items;
@@ -66,7 +66,7 @@ void LayerMaps::prepare(const Snapshot& snapshot, Shown which) {
     if (document.view.shown == Shown::all)
       item.title = fmt::format("{}, layer {}\n{}", title(), layer, shown.name);
     shown.nothing = map.empty ? map.note : "";
-    shown.texture.set(map.values, map.scale, options.smooth);
+    shown.texture.set(map.values, map.scale, options.interpolation);
     scale_ = map.scale;
     shown_ = std::move(map.shown);
     items.push_back(std::move(item));

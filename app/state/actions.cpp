@@ -122,9 +122,12 @@ void add_view_actions(Table& table, const std::vector<PanelName>& panels) {
   add(table, "view.sign", "Signed focus map", "View/Maps", "S", [](Editor& editor) {
     change_view(editor, "Signed map", [](ViewOptions& view) { view.with_sign = !view.with_sign; });
   });
-  add(table, "view.smooth", "Smooth focus map", "View/Maps", "I", [](Editor& editor) {
-    change_view(editor, "Smooth map", [](ViewOptions& view) { view.smooth = !view.smooth; });
-  });
+  add(table, "view.interpolation", "Focus map: nearest, bilinear, bicubic", "View/Maps", "I",
+      [](Editor& editor) {
+        change_view(editor, "Interpolation", [](ViewOptions& view) {
+          view.interpolation = static_cast<Interpolation>((static_cast<int>(view.interpolation) + 1) % 3);
+        });
+      });
   add(table, "view.logarithmic", "Logarithmic weights", "View/Maps", "L", [](Editor& editor) {
     change_view(editor, "Logarithmic weights",
                 [](ViewOptions& view) { view.logarithmic = !view.logarithmic; });

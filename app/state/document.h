@@ -52,10 +52,10 @@ struct Scene {
 
 struct ViewOptions {
   Shown shown = Shown::a;
-  bool with_sign = false;             // focus: the signed map instead of its positive part
-  bool smooth = false;                // focus: bilinear instead of crisp cells
-  float opacity = 0.6f;               // focus: of the map over the photograph
-  bool logarithmic = false;           // weights
+  bool with_sign = false;                               // focus: the signed map instead of its positive part
+  Interpolation interpolation = Interpolation::nearest; // focus: between the patches
+  float opacity = 0.6f;                                 // focus: of the map over the photograph
+  bool logarithmic = false;                             // weights
   bool percentile = false;            // weights: the scale ends at the 99th percentile; excludes logarithmic
   bool all_heads = false;             // weights: layers × heads instead of one head large
   TokenPairs pairs = TokenPairs::all; // tokens of a sentence pair that the line view connects

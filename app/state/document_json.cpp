@@ -104,7 +104,7 @@ Json scene_json(const Scene& scene) {
 Json view_json(const ViewOptions& view) {
   return {{"shown", shown_name(view.shown)},
           {"with_sign", view.with_sign},
-          {"smooth", view.smooth},
+          {"interpolation", interpolation_name(view.interpolation)},
           {"opacity", view.opacity},
           {"logarithmic", view.logarithmic},
           {"percentile", view.percentile},

@@ -127,7 +127,7 @@ OverlayPanel overlay_panel(const FocusItem& item, const ImageInput& image, Focus
   panel.scale = std::move(map.scale);
   panel.note = std::move(map.note);
   panel.opacity = options.opacity;
-  panel.smooth = options.smooth;
+  panel.interpolation = options.interpolation;
   if (item.run->query && *item.run->query >= item.run->prefix_tokens && item.run->columns > 0) {
     const auto patch = static_cast<int>(*item.run->query) - item.run->prefix_tokens;
     panel.query_row = patch / item.run->columns;
@@ -178,6 +178,23 @@ Normalisation parse_normalisation(std::string_view text) {
   if (text == "l2") return Normalisation::l2;
   if (text == "none") return Normalisation::none;
   throw UsageError("--normalise", "unknown value '" + std::string(text) + "'", "use max, l1, l2 or none");
+}
+
+Interpolation parse_interpolation(std::string_view text) {
+  for (const Interpolation each : {Interpolation::nearest, Interpolation::bilinear, Interpolation::bicubic}) {
+    if (text == interpolation_name(each)) return each;
+  }
+  throw UsageError("--interpolation", "unknown value '" + std::string(text) + "'",
+                   "use nearest, bilinear or bicubic");
+}
+
+const char* interpolation_name(Interpolation interpolation) {
+  switch (interpolation) {
+    case Interpolation::bilinear: return "bilinear";
+    case Interpolation::bicubic: return "bicubic";
+    case Interpolation::nearest: break;
+  }
+  return "nearest";
 }
 
 FocusMap focus_map(const RunResult& run, const FocusResult& focus, const FocusOptions& options) {

@@ -20,13 +20,17 @@ enum class Normalisation { max, l1, l2, none };
 // `max|l1|l2|none`. Throws UsageError.
 Normalisation parse_normalisation(std::string_view text);
 
+// `nearest|bilinear|bicubic`. Throws UsageError.
+Interpolation parse_interpolation(std::string_view text);
+const char* interpolation_name(Interpolation interpolation);
+
 struct FocusOptions {
   Normalisation normalise = Normalisation::max;
-  bool with_sign = false;   // the signed map instead of its positive part
-  float opacity = 0.6f;     // of the map over the photograph
-  bool smooth = false;      // bilinear instead of crisp cells
-  bool photograph = true;   // figures: the bare photograph as first panel
-  TokenDisplay tokens = {}; // text
+  bool with_sign = false;                               // the signed map instead of its positive part
+  float opacity = 0.6f;                                 // of the map over the photograph
+  Interpolation interpolation = Interpolation::nearest; // between the patches
+  bool photograph = true;                               // figures: the bare photograph as first panel
+  TokenDisplay tokens = {};                             // text
 };
 
 // One layer's map, ready to draw.

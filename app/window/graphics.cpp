@@ -51,14 +51,15 @@ bool same_scale(const Scale& left, const Scale& right) {
          left.logarithmic == right.logarithmic;
 }
 
-std::size_t hash_of(const Array& values, const Scale& scale, bool smooth) {
+std::size_t hash_of(const Array& values, const Scale& scale, Interpolation interpolation) {
   const std::string_view bytes(reinterpret_cast<const char*>(values.values.data()),
                                values.values.size() * sizeof(float));
   std::size_t hash = std::hash<std::string_view>{}(bytes);
   const auto mix = [&](std::size_t more) { hash = (hash ^ more) * 0x9e3779b97f4a7c15ULL; };
   mix(std::hash<double>{}(scale.low));
   mix(std::hash<double>{}(scale.high));
-  mix(static_cast<std::size_t>(scale.map) * 4 + (scale.logarithmic ? 2 : 0) + (smooth ? 1 : 0));
+  mix(static_cast<std::size_t>(scale.map) * 8 + (scale.logarithmic ? 4 : 0) +
+      static_cast<std::size_t>(interpolation));
   return hash;
 }
 
@@ -106,8 +107,8 @@ Graphics::~Graphics() {
   glDeleteFramebuffers(1, &framebuffer_);
 }
 
-void Graphics::bake(const Array& values, const Scale& scale, bool smooth, int width, int height,
-                    Texture& target) {
+void Graphics::bake(const Array& values, const Scale& scale, Interpolation interpolation, int width,
+                    int height, Texture& target) {
   const auto rows = static_cast<GLsizei>(values.shape[0]);
   const auto columns = static_cast<GLsizei>(values.shape[1]);
   // New texels, new texture: frames are compared by what they draw with.
@@ -141,7 +142,7 @@ void Graphics::bake(const Array& values, const Scale& scale, bool smooth, int wi
   glUniform1f(uniform("low"), static_cast<float>(scale.low));
   glUniform1f(uniform("high"), static_cast<float>(scale.high));
   glUniform1i(uniform("logarithmic"), scale.logarithmic ? 1 : 0);
-  glUniform1i(uniform("smooth_values"), smooth ? 1 : 0);
+  glUniform1i(uniform("interpolation"), static_cast<GLint>(interpolation));
   const auto [hatch_ground, hatch_stripe] = theme::hatching(theme::current_mode());
   glUniform2f(uniform("hatching"), hatch_ground, hatch_stripe);
   glBindVertexArray(vertices_);
@@ -153,15 +154,15 @@ void Graphics::bake(const Array& values, const Scale& scale, bool smooth, int wi
   target = std::move(fresh);
 }
 
-void MapTexture::set(const Array& values, const Scale& scale, bool smooth) {
-  if (smooth == smooth_ && same_scale(scale, scale_) && same_values(values, values_)) {
+void MapTexture::set(const Array& values, const Scale& scale, Interpolation interpolation) {
+  if (interpolation == interpolation_ && same_scale(scale, scale_) && same_values(values, values_)) {
     scale_.label = scale.label;
     scale_.shared = scale.shared;
     return;
   }
   values_ = values;
   scale_ = scale;
-  smooth_ = smooth;
+  interpolation_ = interpolation;
   dirty_ = true;
 }
 
@@ -184,7 +185,7 @@ void MapTexture::bake(Graphics& graphics, const Baked& wanted) {
     std::swap(texture_, previous_);
     faded_since_ = ImGui::GetTime();
   }
-  graphics.bake(values_, scale_, smooth_, wanted.width, wanted.height, texture_);
+  graphics.bake(values_, scale_, interpolation_, wanted.width, wanted.height, texture_);
   baked_ = wanted;
 }
 
@@ -195,10 +196,10 @@ void MapTexture::draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 
     return std::clamp(static_cast<int>(std::lround(points * density)), 1, 4096);
   };
   // Crisp maps are baked one texel a cell and magnified; smooth ones at the picture's own size.
-  Baked wanted{.width = smooth_ ? texels(to.x - from.x) : columns(),
-               .height = smooth_ ? texels(to.y - from.y) : rows(),
+  Baked wanted{.width = smooth() ? texels(to.x - from.x) : columns(),
+               .height = smooth() ? texels(to.y - from.y) : rows(),
                .mode = theme::current_mode(),
-               .numbers = dirty_ ? hash_of(values_, scale_, smooth_) : baked_.numbers,
+               .numbers = dirty_ ? hash_of(values_, scale_, interpolation_) : baked_.numbers,
                .rows = rows(),
                .columns = columns()};
   if (!texture_ || !(wanted == baked_)) bake(graphics, wanted);
@@ -225,9 +226,9 @@ void MapTexture::add(ImDrawList* list, const Texture& texture, ImVec2 from, ImVe
                          (to.y - from.y) * density >= static_cast<float>(baked_.height);
   const ImGuiPlatformIO& platform = ImGui::GetPlatformIO();
   // Dear ImGui's OpenGL back end binds its own linear sampler whatever the texture says.
-  if (magnified && !smooth_) list->AddCallback(platform.DrawCallback_SetSamplerNearest, nullptr);
+  if (magnified && !smooth()) list->AddCallback(platform.DrawCallback_SetSamplerNearest, nullptr);
   list->AddImage(texture.reference(), from, to, {0, 0}, {1, 1}, theme::packed(ImVec4{1, 1, 1, 1}, opacity));
-  if (magnified && !smooth_) list->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
+  if (magnified && !smooth()) list->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
 }
 
 namespace {

@@ -53,7 +53,8 @@ public:
 
   // Draws `values` (rows, columns) coloured by `scale` into `target`, which becomes a new texture of `width`
   // × `height` texels, first row on top.
-  void bake(const Array& values, const Scale& scale, bool smooth, int width, int height, Texture& target);
+  void bake(const Array& values, const Scale& scale, Interpolation interpolation, int width, int height,
+            Texture& target);
 
 private:
   theme::Fonts fonts_;
@@ -67,7 +68,7 @@ private:
 class MapTexture {
 public:
   // New data; no OpenGL call is made. Equal data is recognised and changes nothing.
-  void set(const Array& values, const Scale& scale, bool smooth = false);
+  void set(const Array& values, const Scale& scale, Interpolation interpolation = Interpolation::nearest);
   void clear();
   bool empty() const { return values_.empty(); }
   int rows() const { return values_.shape.size() < 2 ? 0 : static_cast<int>(values_.shape[0]); }
@@ -76,11 +77,13 @@ public:
   const Array& values() const { return values_; }
   const Scale& scale() const { return scale_; }
 
-  // Adds the map to a draw list over the rectangle; cells stay crisp unless `smooth`. A map whose numbers
+  // Adds the map to a draw list over the rectangle; cells stay crisp unless it is
+  // interpolated. A map whose numbers
   // have changed fades in over what it showed before.
   void draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity = 1.0f);
 
 private:
+  bool smooth() const { return interpolation_ != Interpolation::nearest; }
   // What the texture shows: a size in texels, a theme's hatching, and the numbers by their hash.
   struct Baked {
     int width = 0, height = 0;
@@ -95,7 +98,7 @@ private:
 
   Array values_;
   Scale scale_;
-  bool smooth_ = false;
+  Interpolation interpolation_ = Interpolation::nearest;
   bool dirty_ = false;
   Baked baked_;
   Texture texture_, previous_; // previous_: fading out

@@ -24,6 +24,14 @@ struct Scale {
   std::string label;   // quantity and unit, "attention weight"
 };
 
+// How a map over a picture goes on between its cells' centres. Of values, never of colours, so that every
+// colour that is seen is one of the scale's.
+enum class Interpolation {
+  nearest,  // crisp cells
+  bilinear, // straight lines between centres
+  bicubic   // Catmull-Rom splines (Catmull & Rom 1974; Keys 1981 with a = −1/2): through every cell's value
+};
+
 // Cells of a matrix, or of a grid over a picture.
 struct HeatMapPanel {
   std::string title;
@@ -43,7 +51,7 @@ struct OverlayPanel {
   Array values; // (rows, columns) over the crop; empty: the picture alone with its crop outlined
   Scale scale;
   float opacity = 0.6f;
-  bool smooth = false; // bilinear instead of crisp cells
+  Interpolation interpolation = Interpolation::nearest;
   std::optional<int> query_row, query_column;
   std::string note; // small print below the picture
 };

@@ -63,7 +63,8 @@ void draw(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const Place
     crop = crop_box(panel, body);
   }
   if (!panel.values.empty()) {
-    canvas.image(map_pixels(panel.values, panel.scale, panel.opacity, panel.smooth), crop, panel.smooth);
+    canvas.image(map_pixels(panel.values, panel.scale, panel.opacity, panel.interpolation), crop,
+                 panel.interpolation != Interpolation::nearest);
   }
   const bool cropped = crop.width < body.width - 0.5 || crop.height < body.height - 0.5;
   if (cropped) {

@@ -7,9 +7,10 @@
 namespace hydrascope {
 
 // The cells of a (rows, columns) map in its scale's colours, each repeated a whole number of times so that
-// viewers which interpolate leave them crisp; NaN is transparent. `smooth`: values interpolated bilinearly
-// between cells.
-Pixels map_pixels(const Array& values, const Scale& scale, float opacity = 1, bool smooth = false);
+// viewers which interpolate leave them crisp, or values between them; NaN is transparent. As the window's
+// shader colours it (shaders/colour_map.frag).
+Pixels map_pixels(const Array& values, const Scale& scale, float opacity = 1,
+                  Interpolation interpolation = Interpolation::nearest);
 
 // The picture with at most `most_pixels` on its longer side.
 Pixels photograph_pixels(const Image& image, int most_pixels);

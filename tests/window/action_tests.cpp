@@ -155,7 +155,7 @@ std::vector<Expectation> view() {
       {"view.head_right", head("head 3"), at_head_2},
       {"view.head_mean", head("mean of heads"), at_head_2},
       {"view.sign", flips("with_sign")},
-      {"view.smooth", flips("smooth")},
+      {"view.interpolation", [](const Seen& seen) { return seen.view().at("interpolation") == "bilinear"; }},
       {"view.special_tokens", flips("special_tokens")},
       {"view.whole_words", flips("whole_words")},
       {"view.logarithmic", flips("logarithmic")},

@@ -1,11 +1,17 @@
 // The Focus panel and the small multiples beside it: A, B and A − B.
+#include <glad/gl.h>
+
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "app/state/edits.h"
+#include "app/window/graphics.h"
 #include "app/window/screenshot.h"
+#include "engine/figures/raster.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"
 
@@ -27,12 +33,14 @@ void compare_with_softmax(ImGuiTestContext* context, const KernelSpec& kernel, b
 
 // The window as it is now, for the eye: in the build folder, where pictures can be read back.
 void keep_picture(ImGuiTestContext* context, const std::string& name) {
-  if (!application().display().description().starts_with("off screen")) return;
-  const auto folder = test::program().parent_path() / "window_screenshots" / "focus";
-  std::filesystem::create_directories(folder);
   context->MouseMoveToPos(ImVec2(1, 1));
   settle(context);
-  between_frames(context, [&] { write_png(folder / (name + ".png"), application().read_frame()); });
+  between_frames(context, [&] {
+    if (!application().display().description().starts_with("off screen")) return;
+    const auto folder = test::program().parent_path() / "window_screenshots" / "focus";
+    std::filesystem::create_directories(folder);
+    write_png(folder / (name + ".png"), application().read_frame());
+  });
 }
 
 double largest(const Array& values) {
@@ -97,8 +105,62 @@ void register_side_tests(ImGuiTestEngine* engine) {
   };
 }
 
+// The shader and the exports' rasteriser colour the same values alike, at every pixel.
+void check_colours(Interpolation interpolation) {
+  Array values{{5, 8}, {}};
+  for (int cell = 0; cell < 40; ++cell)
+    values.values.push_back(static_cast<float>(std::abs(std::sin(cell * 2.3))));
+  const Scale scale{ColourMap::magma, 0, 0.9, false, false, {}};
+  const Pixels expected = map_pixels(values, scale, 1, interpolation);
+  std::vector<std::uint8_t> drawn(expected.rgba.size());
+  {
+    Graphics graphics{theme::Fonts{}};
+    Texture texture;
+    graphics.bake(values, scale, interpolation, expected.width, expected.height, texture);
+    glBindTexture(GL_TEXTURE_2D, texture.id());
+    glPixelStorei(GL_PACK_ALIGNMENT, 1);
+    glGetTexImage(GL_TEXTURE_2D, 0, GL_RGBA, GL_UNSIGNED_BYTE, drawn.data());
+  }
+  int worst = 0;
+  for (std::size_t i = 0; i < drawn.size(); ++i)
+    worst = std::max(worst, std::abs(static_cast<int>(drawn[i]) - static_cast<int>(expected.rgba[i])));
+  IM_CHECK_LE(worst, 6); // neighbouring entries of the colour table, where a value lies between them
+}
+
+void register_interpolation_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "focus", "export_has_the_windows_colours")->TestFunc =
+      [](ImGuiTestContext* context) {
+        between_frames(context, [] {
+          for (const Interpolation each :
+               {Interpolation::nearest, Interpolation::bilinear, Interpolation::bicubic})
+            check_colours(each);
+        });
+      };
+
+  IM_REGISTER_TEST(engine, "focus", "interpolation_is_chosen")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    context->SetRef("//###focus");
+    for (const char* name : {"bicubic", "bilinear", "nearest"}) {
+      context->ItemClick("##interpolation");
+      const std::string label = std::string(name) == "bicubic" ? "bicubic (Catmull-Rom)" : name;
+      context->ItemClick(("//$FOCUSED/" + label).c_str());
+      context->Yield(2);
+      IM_CHECK_STR_EQ(interpolation_name(document().view.interpolation), name);
+      const Figure figure = *application().figure_of("focus");
+      IM_CHECK(std::get<OverlayPanel>(figure.panels.front()).interpolation == document().view.interpolation);
+      if (std::string(name) == "bicubic") keep_picture(context, "bicubic");
+    }
+    for (int step = 0; step < 3; ++step) editor().undo();
+    IM_CHECK(document().view.interpolation == Interpolation::nearest);
+    start_over(context);
+  };
+}
+
 } // namespace
 
-void register_focus_tests(ImGuiTestEngine* engine) { register_side_tests(engine); }
+void register_focus_tests(ImGuiTestEngine* engine) {
+  register_side_tests(engine);
+  register_interpolation_tests(engine);
+}
 
 } // namespace hydrascope::app::window_tests

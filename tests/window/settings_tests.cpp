@@ -115,11 +115,11 @@ void shortcuts_change(ImGuiTestContext* context) {
   IM_CHECK(editor().settings().shortcuts.at("view.sign") == "Ctrl+Alt+G");
 
   // Taken: named, and moved only when the user says so.
-  press_into(context, "view.smooth", ImGuiMod_Ctrl | ImGuiMod_Alt | ImGuiKey_G);
-  IM_CHECK_STR_EQ(shortcut_of("view.smooth").c_str(), "I");
+  press_into(context, "view.interpolation", ImGuiMod_Ctrl | ImGuiMod_Alt | ImGuiKey_G);
+  IM_CHECK_STR_EQ(shortcut_of("view.interpolation").c_str(), "I");
   context->ItemClick("Use it here instead");
   context->Yield(2);
-  IM_CHECK_STR_EQ(shortcut_of("view.smooth").c_str(), "Ctrl+Alt+G");
+  IM_CHECK_STR_EQ(shortcut_of("view.interpolation").c_str(), "Ctrl+Alt+G");
   IM_CHECK_STR_EQ(shortcut_of("view.sign").c_str(), "");
   context->ItemClick("**/view.sign/Reset");
   context->Yield(2);
@@ -132,15 +132,16 @@ void shortcuts_change(ImGuiTestContext* context) {
   editor().shell.shortcuts_open = false;
   context->Yield(2);
 
-  const bool before = document().view.smooth;
+  const Interpolation before = document().view.interpolation;
   context->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Alt | ImGuiKey_G);
   context->Yield(2);
-  IM_CHECK_EQ(document().view.smooth, !before);
+  const Interpolation after = document().view.interpolation;
+  IM_CHECK(after != before);
   context->KeyPress(ImGuiKey_I); // no longer its key
   context->Yield(2);
-  IM_CHECK_EQ(document().view.smooth, !before);
+  IM_CHECK(document().view.interpolation == after);
   start_over(context);
-  IM_CHECK_STR_EQ(shortcut_of("view.smooth").c_str(), "I");
+  IM_CHECK_STR_EQ(shortcut_of("view.interpolation").c_str(), "I");
 }
 
 } // namespace

@@ -66,7 +66,7 @@ Figure every_kind() {
   overlay.query_row = 2;
   overlay.query_column = 3;
   overlay.note = "class token itself 0.3";
-  overlay.smooth = true;
+  overlay.interpolation = Interpolation::bicubic;
   figure.panels.emplace_back(overlay);
   TokensPanel tokens;
   tokens.title = "words";
