@@ -4,6 +4,7 @@
 #include <chrono>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,15 +31,6 @@ double resident_mb() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
 }
 
-// The Weights panel in front, nothing else that asks for much.
-void show_weights(BenchSession& session) {
-  Application& application = session.application();
-  application.run("view.layout.text");
-  session.until_settled();
-  if (!application.panel_rectangle("weights")) application.run("view.panel.weights");
-  session.until_settled();
-}
-
 // The weights of the selected layer are there under every kernel of the panel; of a long input, some tile.
 bool weights_shown(BenchSession& session) {
   const Document& document = session.document();
@@ -58,15 +50,23 @@ bool weights_shown(BenchSession& session) {
   return true;
 }
 
+// The Weights panel in front, nothing else that asks for much.
+void show_weights(BenchSession& session) {
+  Application& application = session.application();
+  application.run("view.layout.text");
+  for (int i = 0; i < 4; ++i) session.frame(); // until it is arranged
+  if (!application.panel_rectangle("weights")) application.run("view.panel.weights");
+  session.frame();
+  session.until([&] { return weights_shown(session); });
+}
+
 // From the click to the end of the frame that shows it.
 double open_head(BenchSession& session, int layer, int head) {
   const auto start = Clock::now();
   select_cell(session.application().editor(), layer, head);
   session.frame();
   session.until([&] { return weights_shown(session); });
-  const double taken = milliseconds_since(start);
-  session.until_settled();
-  return taken;
+  return milliseconds_since(start);
 }
 
 // The wheel in over the first map, a drag with the middle button around it, the wheel out.
@@ -96,36 +96,39 @@ void zoom_and_pan(BenchSession& session, std::vector<double>& total, std::vector
   }
   io.AddMouseButtonEvent(ImGuiMouseButton_Middle, false);
   frame();
-  session.until_settled(); // the fine tiles of where it stands
   for (int i = 0; i < 10; ++i) {
     io.AddMouseWheelEvent(0, -1);
     frame();
   }
 }
 
-void run_browse(const WindowOptions& options) {
-  WindowOptions window = options;
+struct BrowseOptions {
+  WindowOptions window;
+  int heads = std::numeric_limits<int>::max();
+};
+
+void run_browse(const BrowseOptions& options) {
+  WindowOptions window = options.window;
   window.hidden = true;
   BenchSession session(window);
-  show_weights(session);
   const ModelInfo* model = session.document().scene().model.get();
-  if (model == nullptr || session.results().any() == nullptr)
-    throw Error("bench browse", "no model could be opened", "run tools/setup");
+  if (model == nullptr) throw Error("bench browse", "no model could be opened", "run tools/setup");
+  show_weights(session);
   const double one_layer = resident_mb();
   std::vector<double> opened, pan, pan_cpu;
   for (int layer = 0; layer < model->layers; ++layer) {
-    for (int head = 0; head < model->heads; ++head) opened.push_back(open_head(session, layer, head));
+    for (int head = 0; head < model->heads; ++head) {
+      if (static_cast<int>(opened.size()) < options.heads) opened.push_back(open_head(session, layer, head));
+    }
   }
   const double all_layers = resident_mb();
+  zoom_and_pan(session, pan, pan_cpu);
   const auto start = Clock::now();
   change_view(session.application().editor(), "All heads", [](ViewOptions& view) { view.all_heads = true; });
   session.frame();
   session.until_settled();
   const double overview = milliseconds_since(start);
   const double all_heads = resident_mb();
-  change_view(session.application().editor(), "One head", [](ViewOptions& view) { view.all_heads = false; });
-  session.until_settled();
-  zoom_and_pan(session, pan, pan_cpu);
   const nlohmann::ordered_json result = {
       {"tokens", static_cast<double>(session.results().any()->tokens.size())},
       {"heads", static_cast<double>(model->layers) * model->heads},
@@ -150,10 +153,11 @@ void run_browse(const WindowOptions& options) {
 void add_bench_browse(CLI::App& bench) {
   CLI::App* browse = bench.add_subcommand(
       "browse", "open every head of every layer in the window, off screen; zoom and pan one of them");
-  const auto options = std::make_shared<WindowOptions>();
-  browse->add_option("FILE", options->files, "picture or text to open instead of the first example");
-  browse->add_option("--text", options->text, "a sentence instead of a picture");
-  add_common_options(*browse, options->common);
+  const auto options = std::make_shared<BrowseOptions>();
+  browse->add_option("FILE", options->window.files, "picture or text to open instead of the first example");
+  browse->add_option("--text", options->window.text, "a sentence instead of a picture");
+  browse->add_option("--heads", options->heads, "open at most so many (default: all)")->check(CLI::PositiveNumber);
+  add_common_options(*browse, options->window.common);
   browse->callback([options] { run_browse(*options); });
 }
 

@@ -12,6 +12,7 @@ std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services) {
   panels.push_back(make_weights_panel(services));
   panels.push_back(make_tokens_panel(services));
   panels.push_back(make_vectors_panel(services));
+  panels.push_back(make_values_panel(services));
   panels.push_back(make_entropy_panel(services));
   panels.push_back(make_divergence_panel(services));
   panels.push_back(make_monotonicity_panel(services));

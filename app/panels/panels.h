@@ -15,6 +15,7 @@ std::unique_ptr<Panel> make_layers_panel(PanelServices services);
 std::unique_ptr<Panel> make_predictions_panel(PanelServices services);
 std::unique_ptr<Panel> make_weights_panel(PanelServices services);
 std::unique_ptr<Panel> make_tokens_panel(PanelServices services);
+std::unique_ptr<Panel> make_values_panel(PanelServices services);
 std::unique_ptr<Panel> make_vectors_panel(PanelServices services);
 std::unique_ptr<Panel> make_entropy_panel(PanelServices services);
 std::unique_ptr<Panel> make_divergence_panel(PanelServices services);

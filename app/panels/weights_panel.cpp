@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "app/panels/column_sources.h"
 #include "app/panels/head_choice.h"
 #include "app/panels/panels.h"
 #include "app/panels/side_columns.h"
@@ -39,26 +40,6 @@ VectorsAsk queries_and_keys(const Document& document) {
   ask.kernels = {KernelSpec{}};
   ask.teacher_forced = document.view.teacher_forced;
   return ask;
-}
-
-// Whose weights a column shows, under which kernel.
-struct ColumnSource {
-  Side side = Side::a;
-  KernelSpec kernel;
-};
-
-std::vector<ColumnSource> column_sources(const Document& document) {
-  const Scene& scene = document.scene();
-  std::vector<ColumnSource> sources;
-  if (shows_both(document.view)) {
-    for (const Side side : {Side::a, Side::b})
-      sources.push_back({side, scene.schedules[static_cast<std::size_t>(side)].layers.at(
-                                   static_cast<std::size_t>(scene.layer))});
-    return sources;
-  }
-  for (int i = 0; i < static_cast<int>(scene.comparison.size()); ++i)
-    sources.push_back({edited_side(document.view), compared_kernel(document, i)});
-  return sources;
 }
 
 class WeightsPanel final : public Panel {
