@@ -156,7 +156,8 @@ void add_bench_browse(CLI::App& bench) {
   const auto options = std::make_shared<BrowseOptions>();
   browse->add_option("FILE", options->window.files, "picture or text to open instead of the first example");
   browse->add_option("--text", options->window.text, "a sentence instead of a picture");
-  browse->add_option("--heads", options->heads, "open at most so many (default: all)")->check(CLI::PositiveNumber);
+  browse->add_option("--heads", options->heads, "open at most so many (default: all)")
+      ->check(CLI::PositiveNumber);
   add_common_options(*browse, options->window.common);
   browse->callback([options] { run_browse(*options); });
 }

@@ -22,10 +22,12 @@ struct TableMeaning {
   std::string direction; // "low: each query looks at few tokens"
 };
 
-// A divergence of softmax from itself says nothing: a schedule without another kernel shows the compared one.
-bool teacher_forced(const Document& document, const TableMeaning& meaning) {
+// A divergence of softmax from itself says nothing: a schedule without another kernel shows the compared one,
+// but for where it is one of two that are compared.
+bool teacher_forced(const Document& document, bool one_of_two, const TableMeaning& meaning) {
   const bool against_softmax = meaning.table == "kl" || meaning.table == "change";
-  return document.view.teacher_forced || (against_softmax && edited_schedule(document).all_exact_softmax());
+  return document.view.teacher_forced ||
+         (against_softmax && !one_of_two && edited_schedule(document).all_exact_softmax());
 }
 
 // One side's table, or what lies between the two.
@@ -41,7 +43,7 @@ struct HeadTableColumn {
 };
 
 void HeadTableColumn::prepare(const Snapshot& snapshot) {
-  const bool forced = teacher_forced(*snapshot.document, meaning);
+  const bool forced = teacher_forced(*snapshot.document, snapshot.one_of_two, meaning);
   const KernelSpec kernel = compared_kernel(*snapshot.document, 1);
   HeadTable change; // in place a run holds it beside its tables
   FoundTable found = find_table(snapshot.shown(), meaning.table, forced ? &kernel : nullptr);
@@ -86,8 +88,8 @@ public:
   bool exports() const override { return true; }
 
   void ask(const Document& document, Wants& wants) const override {
-    ask_sides(document, [&](const Document& side) {
-      if (teacher_forced(side, meaning_)) {
+    ask_sides(document, [&](const Document& side, bool one_of_two) {
+      if (teacher_forced(side, one_of_two, meaning_)) {
         add_teacher_forced(wants.then, compared_kernel(side, 1));
       } else {
         wants.then.entropy |= meaning_.table == "entropy";

@@ -25,9 +25,9 @@ VectorsAsk monotonicity_vectors(const Document& document) {
 }
 
 // ρ of the layers' own kernels, or of one kernel in every layer on the softmax run's q and k.
-bool in_place(const Document& document) {
+bool in_place(const Document& document, bool one_of_two) {
   return !document.view.teacher_forced && !document.scene().detail_kernel &&
-         !edited_schedule(document).all_exact_softmax();
+         (one_of_two || !edited_schedule(document).all_exact_softmax());
 }
 
 // All of a short input, some of a long one; empty: all.
@@ -48,25 +48,26 @@ std::vector<std::int64_t> monotonicity_rows(const Document& document) {
 
 } // namespace
 
-KernelSpec monotonicity_kernel(const Document& document) {
+KernelSpec monotonicity_kernel(const Document& document, bool one_of_two) {
   const KernelSpec own = detail_kernel(document);
-  return kernel_info(own.name).exact_softmax && !document.scene().detail_kernel ? compared_kernel(document, 1)
-                                                                                : own;
+  const bool chosen = one_of_two || document.scene().detail_kernel;
+  return kernel_info(own.name).exact_softmax && !chosen ? compared_kernel(document, 1) : own;
 }
 
-void ask_monotonicity(const Document& document, Wants& wants) {
+void ask_monotonicity(const Document& document, bool one_of_two, Wants& wants) {
   add_vectors(wants.first, monotonicity_vectors(document));
-  add_weights(wants.first, document.scene().layer, monotonicity_kernel(document),
+  add_weights(wants.first, document.scene().layer, monotonicity_kernel(document, one_of_two),
               document.view.teacher_forced, monotonicity_rows(document));
-  if (in_place(document)) {
+  if (in_place(document, one_of_two)) {
     wants.then.monotonicity = true;
   } else {
-    add_teacher_forced_monotonicity(wants.then, monotonicity_kernel(document));
+    add_teacher_forced_monotonicity(wants.then, monotonicity_kernel(document, one_of_two));
   }
 }
 
 void MonotonicityColumn::prepare(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
+  const bool one_of_two = snapshot.one_of_two;
   const RunResult* any = snapshot.shown().any();
   if (any == nullptr || !document.scene().model || (any->rows > 0) != (document.kind == InputKind::image)) {
     run_ = nullptr;
@@ -77,7 +78,7 @@ void MonotonicityColumn::prepare(const Snapshot& snapshot) {
   prepare_table(snapshot);
   const std::vector<std::int64_t> rows = monotonicity_rows(document);
   const FoundWeights weights =
-      find_weights(snapshot.shown(), document.scene().layer, monotonicity_kernel(document),
+      find_weights(snapshot.shown(), document.scene().layer, monotonicity_kernel(document, one_of_two),
                    document.view.teacher_forced, rows.empty() ? std::nullopt : std::optional(rows.front()));
   const FoundVectors vectors = find_vectors(snapshot.shown(), monotonicity_vectors(document));
   if (weights.weights == nullptr || vectors.vectors == nullptr) return; // the last good picture stays
@@ -144,8 +145,9 @@ Figure MonotonicityColumn::figure() const {
 
 void MonotonicityColumn::prepare_table(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
-  const KernelSpec kernel = monotonicity_kernel(document);
-  const bool own = in_place(document);
+  const bool one_of_two = snapshot.one_of_two;
+  const KernelSpec kernel = monotonicity_kernel(document, one_of_two);
+  const bool own = in_place(document, one_of_two);
   const FoundTable found = find_table(snapshot.shown(), "monotonicity", own ? nullptr : &kernel);
   if (found.table == nullptr) return; // the last good one stays
   table_.panel = head_table_panel(*found.run, *found.table);

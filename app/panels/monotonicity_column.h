@@ -12,9 +12,10 @@
 namespace hydrascope::app {
 
 // What the panel asks of a run for the schedule that the document shows.
-void ask_monotonicity(const Document& document, Wants& wants);
-// The kernel whose weights are shown: the layer's own, or the compared one where that is softmax itself.
-KernelSpec monotonicity_kernel(const Document& document);
+void ask_monotonicity(const Document& document, bool one_of_two, Wants& wants);
+// The kernel whose weights are shown: the layer's own, or the compared one where that is softmax itself and
+// nothing else is compared.
+KernelSpec monotonicity_kernel(const Document& document, bool one_of_two);
 
 class MonotonicityColumn {
 public:

@@ -19,7 +19,8 @@ public:
 
   void ask(const Document& document, Wants& wants) const override {
     if (!document.scene().model) return;
-    ask_sides(document, [&](const Document& side) { ask_monotonicity(side, wants); });
+    ask_sides(document,
+              [&](const Document& side, bool one_of_two) { ask_monotonicity(side, one_of_two, wants); });
   }
 
   void prepare(const Snapshot& snapshot) override { columns_.prepare(snapshot); }
@@ -51,7 +52,7 @@ private:
     ImGui::SameLine(0, 12);
     head_combo(editor(), 124);
     same_line_if_fits(190);
-    detail_kernel_combo(editor(), monotonicity_kernel(document()), 186);
+    detail_kernel_combo(editor(), monotonicity_kernel(document(), shows_both(document().view)), 186);
     same_line_if_fits(100);
     static constexpr std::array<const char*, 2> scales = {"linear", "log"};
     const int scale = segmented("scale", scales, document().view.logarithmic ? 1 : 0);

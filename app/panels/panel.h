@@ -19,7 +19,8 @@ namespace hydrascope::app {
 struct Snapshot {
   const Document* document = nullptr;
   std::array<const SideResults*, 2> results{}; // A, B
-  std::uint64_t stamp = 0;                     // changes when document or results do
+  bool one_of_two = false; // this side is compared with the other: each by its own kernels
+  std::uint64_t stamp = 0; // changes when document or results do
   bool computing = false;
   float progress = 0;
   double computing_seconds = 0; // for how long

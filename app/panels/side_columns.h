@@ -24,12 +24,12 @@ inline bool shows_both(const ViewOptions& view) {
   return view.shown == Shown::difference || view.shown == Shown::all;
 }
 
-// What the panel wants for the sides that are shown; `ask_one` is given the document as seen from each. Both
-// sides are asked for both, for a run does not know whose it is.
+// What the panel wants for the sides that are shown; `ask_one` is given the document as seen from each, and
+// whether that is one of two. Both sides are asked for both, for a run does not know whose it is.
 template <typename AskOne>
 void ask_sides(const Document& document, const AskOne& ask_one) {
-  if (!shows_both(document.view)) return ask_one(document);
-  for (const Side side : {Side::a, Side::b}) ask_one(seen_from(document, side));
+  if (!shows_both(document.view)) return ask_one(document, false);
+  for (const Side side : {Side::a, Side::b}) ask_one(seen_from(document, side), true);
 }
 
 // The heading of a column where several stand side by side.
@@ -61,6 +61,7 @@ public:
       const Document document = seen_from(*snapshot.document, side);
       Snapshot part = snapshot;
       part.document = &document;
+      part.one_of_two = true;
       views_[static_cast<std::size_t>(side)].prepare(part);
     }
     views_[2].subtract(views_[0], views_[1]);

@@ -21,7 +21,7 @@ public:
     if (!scene.model) return;
     std::vector<std::int64_t> rows; // of a picture only the query's: lines are for sentences
     if (document.kind == InputKind::image) rows = {scene.default_query ? 0 : scene.query.value_or(0)};
-    ask_sides(document, [&](const Document& side) {
+    ask_sides(document, [&](const Document& side, bool) {
       add_weights(wants.first, scene.layer, detail_kernel(side), document.view.teacher_forced, rows);
     });
   }

@@ -92,16 +92,17 @@ public:
       return;
     }
     const auto count = static_cast<int>(columns_.size()) + 2;
-    constexpr ImGuiTableFlags flags = ImGuiTableFlags_Sortable | ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg |
-                                      ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_BordersInnerV |
-                                      ImGuiTableFlags_NoSavedSettings;
+    constexpr ImGuiTableFlags flags = ImGuiTableFlags_Sortable | ImGuiTableFlags_ScrollY |
+                                      ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingFixedFit |
+                                      ImGuiTableFlags_BordersInnerV | ImGuiTableFlags_NoSavedSettings;
     if (!ImGui::BeginTable("values", count, flags)) return;
     ImGui::TableSetupScrollFreeze(0, 1);
-    ImGui::TableSetupColumn("token", ImGuiTableColumnFlags_DefaultSort | ImGuiTableColumnFlags_WidthFixed, 44);
+    ImGui::TableSetupColumn("token", ImGuiTableColumnFlags_DefaultSort | ImGuiTableColumnFlags_WidthFixed,
+                            60);
     ImGui::TableSetupColumn("key", ImGuiTableColumnFlags_WidthStretch);
     for (const ValueColumn& column : columns_)
-      ImGui::TableSetupColumn(column.name.c_str(), ImGuiTableColumnFlags_PreferSortDescending |
-                                                       ImGuiTableColumnFlags_WidthFixed);
+      ImGui::TableSetupColumn(column.name.c_str(),
+                              ImGuiTableColumnFlags_PreferSortDescending | ImGuiTableColumnFlags_WidthFixed);
     ImGui::TableHeadersRow();
     sort();
     ImGuiListClipper clipper; // a long input has thousands of lines
@@ -187,9 +188,8 @@ private:
       return !values.empty() && values[a] < values[b];
     };
     std::iota(order_.begin(), order_.end(), std::size_t{0});
-    std::ranges::stable_sort(order_, [&](std::size_t a, std::size_t b) {
-      return descending ? before(b, a) : before(a, b);
-    });
+    std::ranges::stable_sort(
+        order_, [&](std::size_t a, std::size_t b) { return descending ? before(b, a) : before(a, b); });
     specs->SpecsDirty = false;
     sorted_ = true;
   }
@@ -202,7 +202,8 @@ private:
     ImGui::PushID(static_cast<int>(index));
     const auto hovered = editor().hovered_token();
     const bool lit = hovered && *hovered >= token.first && *hovered < token.first + token.count;
-    if (ImGui::Selectable(fmt::format("{:>4}", token.first).c_str(), lit, ImGuiSelectableFlags_SpanAllColumns))
+    if (ImGui::Selectable(fmt::format("{:>4}", token.first).c_str(), lit,
+                          ImGuiSelectableFlags_SpanAllColumns))
       select_key(editor(), token.first);
     if (ImGui::IsItemHovered()) {
       editor().hover(token.first, token.count);
@@ -214,7 +215,8 @@ private:
     ImGui::TextColored(pinned ? theme::accent : theme::text, "%s", with_known_glyphs(names_[index]).c_str());
     for (const ValueColumn& column : columns_) {
       ImGui::TableNextColumn();
-      const std::string text = index < column.values.size() ? fmt::format("{:.6f}", column.values[index]) : "—";
+      const std::string text =
+          index < column.values.size() ? fmt::format("{:.6f}", column.values[index]) : "—";
       const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
       ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(room, 0.0f));
       ImGui::TextUnformatted(text.c_str());

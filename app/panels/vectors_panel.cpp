@@ -18,7 +18,7 @@ public:
 
   void ask(const Document& document, Wants& wants) const override {
     if (!document.scene().model) return;
-    ask_sides(document, [&](const Document& side) { add_vectors(wants.first, vectors_ask_of(side)); });
+    ask_sides(document, [&](const Document& side, bool) { add_vectors(wants.first, vectors_ask_of(side)); });
   }
 
   void prepare(const Snapshot& snapshot) override { columns_.prepare(snapshot); }

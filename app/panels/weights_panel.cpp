@@ -50,7 +50,7 @@ public:
   void ask(const Document& document, Wants& wants) const override {
     if (!document.scene().model) return;
     if (document.view.all_heads) {
-      return ask_sides(document, [&](const Document& side) { WeightsOverview::ask(side, wants.then); });
+      return ask_sides(document, [&](const Document& side, bool) { WeightsOverview::ask(side, wants.then); });
     }
     add_vectors(wants.first, queries_and_keys(document));
     if (by_tiles(document)) {

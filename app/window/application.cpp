@@ -360,7 +360,12 @@ void Application::draw_panel(Panel& panel) {
     if (coordinator_->lacks(editor_->document(), wants)) progress_line(snapshot_.progress);
   }
   panel.draw();
-  if (panel.exports() && ImGui::BeginPopupContextWindow("export", ImGuiPopupFlags_MouseButtonRight)) {
+  if (!panel.exports()) return;
+  // Over its columns and lists, too, which are windows of their own.
+  const bool over =
+      ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows | ImGuiHoveredFlags_AllowWhenBlockedByPopup);
+  if (over && ImGui::IsMouseReleased(ImGuiMouseButton_Right)) ImGui::OpenPopup("export");
+  if (ImGui::BeginPopup("export")) {
     panel.draw_menu();
     const bool something = panel.figure().has_value();
     if (ImGui::MenuItem("Export figure (PNG, SVG, PDF)…", nullptr, false, something)) {

@@ -34,11 +34,22 @@ std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
   const ImGuiID layers = split(rest, ImGuiDir_Down, 0.15f);
   ImGuiID tables = split(weights, ImGuiDir_Down, 0.62f);
   const ImGuiID timing = split(tables, ImGuiDir_Down, 0.48f);
-  return {{"input", input},    {"kernels", kernels},         {"focus", rest},
-          {"layers", layers},  {"predictions", predictions}, {"weights", weights},
-          {"tokens", weights}, {"vectors", weights},         {"values", weights}, {"entropy", tables},
-          {"kl", tables},      {"monotonicity", tables},     {"change", tables},
-          {"timing", timing},  {"scaling", timing},          {"roofline", timing},
+  return {{"input", input},
+          {"kernels", kernels},
+          {"focus", rest},
+          {"layers", layers},
+          {"predictions", predictions},
+          {"weights", weights},
+          {"tokens", weights},
+          {"vectors", weights},
+          {"values", weights},
+          {"entropy", tables},
+          {"kl", tables},
+          {"monotonicity", tables},
+          {"change", tables},
+          {"timing", timing},
+          {"scaling", timing},
+          {"roofline", timing},
           {nullptr, tables}};
 }
 
@@ -60,8 +71,8 @@ std::vector<Place> text_places(ImGuiID rest, ImVec2 size) {
   const ImGuiID predictions = split(rest, ImGuiDir_Right, 0.28f);
   const ImGuiID layers = split(matrices, ImGuiDir_Right, 0.36f);
   return {{"input", input},      {"kernels", kernels}, {"focus", rest},    {"predictions", predictions},
-          {"weights", matrices}, {"tokens", matrices}, {"layers", layers}, {"vectors", matrices}, {"values", matrices},
-          {nullptr, layers}};
+          {"weights", matrices}, {"tokens", matrices}, {"layers", layers}, {"vectors", matrices},
+          {"values", matrices},  {nullptr, layers}};
 }
 
 std::vector<Place> measure_places(ImGuiID rest, ImVec2 size) {

@@ -49,6 +49,7 @@ void register_screenshots(ImGuiTestEngine* engine);
 void register_selection_tests(ImGuiTestEngine* engine);
 void register_settings_tests(ImGuiTestEngine* engine);
 void register_shell_tests(ImGuiTestEngine* engine);
+void register_column_tests(ImGuiTestEngine* engine);
 void register_tour_tests(ImGuiTestEngine* engine);
 void register_view_tests(ImGuiTestEngine* engine);
 

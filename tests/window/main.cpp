@@ -40,6 +40,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_settings_tests(engine);
   register_layout_tests(engine);
   register_run_tests(engine);
+  register_column_tests(engine);
   register_tour_tests(engine);
   register_view_tests(engine);
   register_action_tests(engine);

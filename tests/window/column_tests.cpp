@@ -1,0 +1,169 @@
+// A, B and A − B side by side: every panel has its three columns, on a photograph and on a sentence, and a
+// difference is one.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include <imgui_internal.h>
+
+#include "app/panels/column_sources.h"
+#include "app/panels/side_columns.h"
+#include "app/state/edits.h"
+#include "app/views/shown_weights.h"
+#include "app/views/table_views.h"
+#include "app/views/vectors_view.h"
+#include "engine/plain/error.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+const KernelSpec elu{"elu", {}};
+
+// The columns that are drawn within a panel.
+int columns_of(std::string_view panel) {
+  const std::string inside = "###" + std::string(panel) + "/side_";
+  return static_cast<int>(
+      std::ranges::count_if(ImGui::GetCurrentContext()->Windows, [&](ImGuiWindow* window) {
+        const std::string_view name = window->Name;
+        const auto at = name.find(inside);
+        return window->WasActive && at != std::string_view::npos &&
+               name.find('/', at + inside.size()) == name.npos;
+      }));
+}
+
+const SideResults& of_b() { return application().coordinator().results(Side::b); }
+
+void three_columns_everywhere(ImGuiTestContext* context) {
+  for (const bool sentence : {false, true}) {
+    start_over(context);
+    if (sentence) open_text(editor(), "The cat sat on the mat.");
+    set_layer_kernel(editor(), document().scene().layer, elu);
+    change_view(editor(), "all", [](ViewOptions& view) { view.shown = Shown::all; });
+    for (const char* panel : {"tokens", "vectors", "entropy", "kl", "monotonicity", "change"}) {
+      if (!editor().shell.panels_in_front.contains(panel))
+        IM_CHECK(application().run(std::string("view.panel.") + panel));
+      settle(context);
+      IM_CHECK_EQ(columns_of(panel), 3);
+    }
+    change_view(editor(), "A", [](ViewOptions& view) { view.shown = Shown::a; });
+    settle(context);
+    IM_CHECK_EQ(columns_of("change"), 0);
+  }
+  start_over(context);
+}
+
+// In a comparison each side is shown by its own kernels, softmax too.
+void each_side_by_its_own_kernels(ImGuiTestContext* context) {
+  start_over(context);
+  open_text(editor(), "The cat sat on the mat.");
+  set_layer_kernel(editor(), document().scene().layer, elu);
+  change_view(editor(), "all", [](ViewOptions& view) { view.shown = Shown::all; });
+  IM_CHECK(application().run("view.panel.kl"));
+  settle(context);
+  const std::vector<ColumnSource> sources = column_sources(document());
+  IM_CHECK_EQ(sources.size(), 2U);
+  IM_CHECK(sources[0].side == Side::a && sources[0].kernel == elu);
+  IM_CHECK(sources[1].side == Side::b && sources[1].kernel == KernelSpec{});
+  const FoundTable a = find_table(results(), "kl", nullptr), b = find_table(of_b(), "kl", nullptr);
+  IM_CHECK(a.table != nullptr);
+  IM_CHECK(b.table != nullptr);
+  IM_CHECK(std::ranges::all_of(b.table->values.values, [](float each) { return std::abs(each) < 1e-6f; }));
+  const HeatMapPanel left = head_table_panel(*a.run, *a.table), right = head_table_panel(*b.run, *b.table);
+  const HeatMapPanel difference = head_table_difference(left, right);
+  float largest = 0;
+  for (std::size_t i = 0; i < difference.values.values.size(); ++i) {
+    IM_CHECK_EQ_NO_RET(difference.values.values[i], left.values.values[i] - right.values.values[i]);
+    largest = std::max(largest, std::abs(difference.values.values[i]));
+  }
+  IM_CHECK_GT(largest, 0.0f);
+  IM_CHECK_EQ(difference.scale.high, static_cast<double>(largest));
+  IM_CHECK_EQ(difference.scale.low, -difference.scale.high);
+  start_over(context);
+}
+
+void weights_are_subtracted(ImGuiTestContext* context) {
+  start_over(context);
+  open_text(editor(), "The cats unhesitatingly sat.");
+  set_layer_kernel(editor(), document().scene().layer, elu);
+  change_view(editor(), "all", [](ViewOptions& view) { view.shown = Shown::all; });
+  context->WindowFocus("//###weights");
+  settle(context);
+  const int layer = document().scene().layer;
+  const FoundWeights a = find_weights(results(), layer, elu, false);
+  const FoundWeights b = find_weights(of_b(), layer, KernelSpec{}, false);
+  IM_CHECK(a.weights != nullptr);
+  IM_CHECK(b.weights != nullptr);
+  const WeightsResult difference = subtract_weights(*a.weights, *b.weights);
+  double row = 0;
+  const std::int64_t keys = difference.weights.extent(2);
+  for (std::int64_t key = 0; key < keys; ++key)
+    row += static_cast<double>(difference.weights.values[static_cast<std::size_t>(key)]);
+  IM_CHECK_LT(std::abs(row), 1e-5); // both rows sum to 1
+  // Whole words: fewer tokens, and rows that still sum to one.
+  const auto run = results().parts.back();
+  const ShownWeights words = shown_weights(run, *a.weights, {.special = true, .whole_words = true});
+  IM_CHECK_LT(words.tokens.size(), run->tokens.size());
+  IM_CHECK_EQ(words.weights->rows.size(), words.tokens.size());
+  double sum = 0;
+  for (std::size_t key = 0; key < words.tokens.size(); ++key)
+    sum += static_cast<double>(words.weights->weights.values[key]);
+  IM_CHECK_LT(std::abs(sum - 1), 1e-4);
+  WeightsResult fewer = *b.weights;
+  fewer.weights.shape[0] -= 1;
+  bool refused = false;
+  try {
+    subtract_weights(*a.weights, fewer);
+  } catch (const UsageError&) {
+    refused = true;
+  }
+  IM_CHECK(refused);
+  start_over(context);
+}
+
+void vectors_of_one_width_are_subtracted(ImGuiTestContext*) {
+  VectorsView a, b;
+  a.strips = {{"q", "", {3, 5}, ""}, {"φ(q)", "", {1, 2, 3}, ""}};
+  b.strips = {{"q", "", {1, 7}, ""}, {"φ(q)", "", {1, 2}, ""}};
+  const VectorsView difference = vectors_difference(a, b);
+  IM_CHECK_EQ(difference.strips.size(), 1U);
+  IM_CHECK(difference.strips[0].values == (std::vector<double>{2, -2}));
+  IM_CHECK(difference.notes.back().find("φ(q)") != std::string::npos);
+}
+
+void values_are_sorted_and_copied(ImGuiTestContext* context) {
+  start_over(context);
+  open_text(editor(), "The cat sat on the mat.");
+  IM_CHECK(application().run("view.panel.values"));
+  settle(context);
+  context->SetRef("//###values");
+  const auto copy = [&] {
+    context->MouseMove("**/$$3/   3");
+    context->MouseClick(ImGuiMouseButton_Right);
+    context->ItemClick("//$FOCUSED/Copy line");
+    return std::string(ImGui::GetClipboardText());
+  };
+  const std::string line = copy();
+  IM_CHECK(line.starts_with("3\tsat\t"));
+  const FoundWeights found = find_weights(results(), document().scene().layer, KernelSpec{}, false);
+  IM_CHECK(found.weights != nullptr);
+  const double weight = static_cast<double>(found.weights->weights.values[3]);
+  IM_CHECK_LT(std::abs(std::stod(line.substr(6)) - weight), 1e-7);
+  start_over(context);
+}
+
+} // namespace
+
+void register_column_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "columns", "three_columns_everywhere")->TestFunc = three_columns_everywhere;
+  IM_REGISTER_TEST(engine, "columns", "each_side_by_its_own_kernels")->TestFunc =
+      each_side_by_its_own_kernels;
+  IM_REGISTER_TEST(engine, "columns", "weights_are_subtracted")->TestFunc = weights_are_subtracted;
+  IM_REGISTER_TEST(engine, "columns", "vectors_of_one_width")->TestFunc = vectors_of_one_width_are_subtracted;
+  IM_REGISTER_TEST(engine, "columns", "values_are_sorted_and_copied")->TestFunc =
+      values_are_sorted_and_copied;
+}
+
+} // namespace hydrascope::app::window_tests
