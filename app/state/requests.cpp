@@ -134,8 +134,8 @@ Asks missing_asks(const Asks& wanted, const Asks& delivered) {
 bool any_ask(const Asks& asks) {
   return asks.pixels || asks.hidden || asks.rollout.has_value() || asks.entropy || asks.kl || asks.change ||
          asks.monotonicity || !asks.teacher_forced_monotonicity.empty() || !asks.focus_layers.empty() ||
-         !asks.weights.empty() || !asks.vectors.empty() || !asks.attention_rows.empty() || !asks.tiles.empty() ||
-         !asks.teacher_forced_kernels.empty();
+         !asks.weights.empty() || !asks.vectors.empty() || !asks.attention_rows.empty() ||
+         !asks.tiles.empty() || !asks.teacher_forced_kernels.empty();
 }
 
 bool can_run(const Document& document) {

@@ -52,8 +52,7 @@ std::vector<std::int64_t> fused_heads(const RolloutReading& rollout, const std::
   const std::vector<bool> heard = heard_heads(muted, heads, kernel_heads);
   std::vector<std::int64_t> fused;
   for (std::int64_t head = 0; head < kernel_heads; ++head) {
-    const bool wanted = rollout.ask.heads.empty() ||
-                        std::ranges::any_of(rollout.ask.heads, [&](int asked) {
+    const bool wanted = rollout.ask.heads.empty() || std::ranges::any_of(rollout.ask.heads, [&](int asked) {
                           return head == std::min<std::int64_t>(asked, kernel_heads - 1);
                         });
     if (wanted && heard[static_cast<std::size_t>(head)]) fused.push_back(head);
@@ -96,8 +95,7 @@ AttentionRowResult read_attention_row(const AttentionRowAsk& ask, const LayerKer
     if (!input.mask.defined() || input.mask[0][token].item<bool>()) rows.push_back(token);
   }
   const auto count = static_cast<std::int64_t>(rows.size());
-  const auto row_bytes =
-      input.q.size(1) * input.q.size(2) * static_cast<std::int64_t>(sizeof(float));
+  const auto row_bytes = input.q.size(1) * input.q.size(2) * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t tile = std::clamp<std::int64_t>(kTileBytes / row_bytes, 1, count);
   at::Tensor sum;
   for (std::int64_t first = 0; first < count; first += tile) {
@@ -181,8 +179,7 @@ void read_layer(Readings& readings, FactCache& cache, const Pass& pass, int laye
   }
   for (const AttentionRowAsk& ask : readings.attention_rows) {
     if (ask.layer == layer)
-      readings.delivered_rows.push_back(
-          read_attention_row(ask, pass.layers[position], input, readings.stop));
+      readings.delivered_rows.push_back(read_attention_row(ask, pass.layers[position], input, readings.stop));
   }
   if (readings.rollout) read_rollout(*readings.rollout, pass.layers[position], input, pass.muted[position]);
   if (readings.similar_heads) readings.similar_heads->inputs.push_back(input);

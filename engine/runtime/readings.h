@@ -70,7 +70,7 @@ struct Readings {
   std::map<std::size_t, std::vector<VectorsResult>> delivered_vectors;
   std::map<std::size_t, std::vector<TileResult>> delivered_tiles;
   std::vector<AttentionRowResult> delivered_rows; // filled, by layer
-  std::stop_token stop; // polled where reading takes long
+  std::stop_token stop;                           // polled where reading takes long
 
   // Layers whose attention must be seen: facts that are known already ask for none.
   std::vector<bool> tapped(std::size_t layers, const FactCache& cache) const;

@@ -79,7 +79,8 @@ public:
       result.rollout = RolloutResult{rollout->ask, rollout->magnitudes, to_array(rollout->product)};
     for (const AttentionRowAsk& ask : request_.asks.attention_rows) {
       const auto& rows = plan_.own.readings.delivered_rows;
-      const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& each) { return each.ask == ask; });
+      const auto row =
+          std::find_if(rows.begin(), rows.end(), [&](const auto& each) { return each.ask == ask; });
       if (row != rows.end()) result.attention_rows.push_back(*row);
     }
     result.weights = weights_in_order(plan_);

@@ -267,7 +267,8 @@ TEST_F(AsksTest, AttentionRowsAreRowsOfTheWeights) {
         double expected = 0;
         for (std::int64_t query = 0; query < kTokens; ++query) expected += at(query) / kTokens;
         if (row.ask.query) expected = at(*row.ask.query);
-        EXPECT_NEAR(static_cast<double>(row.weights.slice(head)[static_cast<std::size_t>(key)]), expected, 1e-6);
+        EXPECT_NEAR(static_cast<double>(row.weights.slice(head)[static_cast<std::size_t>(key)]), expected,
+                    1e-6);
       }
     }
   }
