@@ -49,14 +49,15 @@ RunInput read_input(const RunOptions& options) {
 }
 
 // --head: a number, or how heads are fused. The number is returned.
-std::optional<int> read_head(const std::string& head, RunRequest& request) {
+std::optional<int> read_head(const std::string& head, RolloutAsk& rollout) {
   if (head.empty() || head == "mean") return std::nullopt;
   if (head == "min" || head == "max") {
-    request.head_fusion = head == "min" ? HeadFusion::min : HeadFusion::max;
+    rollout.fusion = head == "min" ? HeadFusion::min : HeadFusion::max;
     return std::nullopt;
   }
-  request.rollout_head = whole_number("--head", head, "use a number from 0, mean, min or max");
-  return request.rollout_head;
+  const int number = whole_number("--head", head, "use a number from 0, mean, min or max");
+  rollout.heads = {number};
+  return number;
 }
 
 Asks asks_of(const std::set<std::string>& tensors, const RunOptions& options, int layers) {
@@ -64,7 +65,6 @@ Asks asks_of(const std::set<std::string>& tensors, const RunOptions& options, in
   asks.pixels = tensors.contains("pixels");
   asks.token_logits = tensors.contains("logits");
   asks.hidden = tensors.contains("hidden");
-  asks.rollout = tensors.contains("rollout");
   asks.entropy = tensors.contains("entropy");
   asks.kl = tensors.contains("kl");
   asks.change = tensors.contains("change");
@@ -103,8 +103,8 @@ void run_command(const RunOptions& options) {
     if (options.query != "all")
       request.query = whole_number("--query", options.query, "use a token from 0, or all");
   }
-  request.discard = options.discard;
-  const std::optional<int> head = read_head(options.head, request);
+  RolloutAsk rollout{.discard = options.discard};
+  const std::optional<int> head = read_head(options.head, rollout);
   const ModelInfo model = read_model_info(request.model_folder);
   const int layers = model.layers;
   if (!options.mute.empty()) request.muted_heads = parse_muted_heads(options.mute, layers, model.heads);
@@ -112,6 +112,7 @@ void run_command(const RunOptions& options) {
     throw UsageError(fmt::format("--layer {}", options.layer), fmt::format("the model has {} layers", layers),
                      fmt::format("use 0 to {}", layers - 1));
   request.asks = asks_of(tensors, options, layers);
+  if (tensors.contains("rollout")) request.asks.rollout = rollout;
 
   const auto result = Runner().run(request);
   std::vector<std::string> missing;

@@ -147,7 +147,7 @@ std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std:
   };
   whole("pixels", result.pixels, "the model takes text");
   whole("logits", result.logits, "the model has no classifier");
-  whole("rollout", result.rollout, "there is no attention");
+  whole("rollout", result.rollout ? result.rollout->weights : Array{}, "there is no attention");
   whole("change", result.change, "there is no attention");
   for (const char* name : {"entropy", "kl"}) {
     const HeadTable* table = in_place_table(result, name);

@@ -1,12 +1,13 @@
 // Where the target's evidence comes from: each token's contribution at the selected layer (Hydra paper, Eq.
 // 15–17).
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <ranges>
 
 #include <fmt/format.h>
 
 #include "app/panels/focus_column.h"
+#include "app/panels/focus_toolbar.h"
 #include "app/panels/panels.h"
 #include "app/state/edits.h"
 #include "app/window/widgets.h"
@@ -35,7 +36,7 @@ public:
   }
 
   void draw() override {
-    draw_toolbar();
+    draw_focus_toolbar(editor(), columns_[0].run());
     if (empty()) {
       const std::string waiting = document().scene().input
                                       ? "The focus map appears here as soon as the model has run."
@@ -67,75 +68,6 @@ public:
 
 private:
   bool empty() const { return columns_[0].empty(); }
-
-  void draw_toolbar() {
-    const ViewOptions& view = document().view;
-    static constexpr std::array<const char*, 4> sides = {"A", "B", "A − B", "all three"};
-    const int side = segmented("side", sides, static_cast<int>(view.shown));
-    if (side >= 0)
-      change_view(editor(), "Choose side", [&](ViewOptions& v) { v.shown = static_cast<Shown>(side); });
-    same_line_if_fits(140, 16);
-    static constexpr std::array<const char*, 2> signs = {"positive", "signed"};
-    const int sign = segmented("sign", signs, view.with_sign ? 1 : 0);
-    if (sign >= 0) change_view(editor(), "Signed map", [&](ViewOptions& v) { v.with_sign = sign == 1; });
-    if (document().kind == InputKind::image) {
-      same_line_if_fits(140, 16);
-      interpolation_combo();
-      same_line_if_fits(170, 16);
-      ImGui::AlignTextToFramePadding();
-      ImGui::TextColored(theme::quiet, "opacity");
-      ImGui::SameLine();
-      ImGui::SetNextItemWidth(96);
-      int percent = static_cast<int>(std::lround(view.opacity * 100));
-      if (ImGui::SliderInt("##opacity", &percent, 0, 100, "%d %%")) {
-        change_view(
-            editor(), "Opacity", [&](ViewOptions& v) { v.opacity = static_cast<float>(percent) / 100.0f; },
-            "opacity");
-      }
-    }
-    draw_target();
-  }
-
-  void interpolation_combo() {
-    static constexpr std::array<const char*, 3> labels = {"nearest", "bilinear", "bicubic (Catmull-Rom)"};
-    static constexpr std::array<const char*, 3> meanings = {
-        "every patch in its own colour", "straight lines between the centres of patches",
-        "smooth curves through the centres of patches; between them a curve may rise\n"
-        "above its neighbours, which the colour scale cuts off"};
-    const auto chosen = static_cast<std::size_t>(document().view.interpolation);
-    ImGui::SetNextItemWidth(150);
-    if (!ImGui::BeginCombo("##interpolation", labels[chosen])) return;
-    for (std::size_t i = 0; i < labels.size(); ++i) {
-      if (ImGui::Selectable(labels[i], i == chosen))
-        change_view(editor(), "Interpolation",
-                    [&](ViewOptions& v) { v.interpolation = static_cast<Interpolation>(i); });
-      if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", meanings[i]);
-    }
-    ImGui::EndCombo();
-  }
-
-  void draw_target() {
-    if (columns_[0].run() == nullptr || columns_[0].run()->predictions.empty()) return;
-    const float width = 150;
-    if (ImGui::GetItemRectMax().x + width + 24 < ImGui::GetWindowPos().x + ImGui::GetWindowWidth()) {
-      ImGui::SameLine(ImGui::GetContentRegionMax().x - width);
-    }
-    ImGui::SetNextItemWidth(width);
-    const Target& target = document().scene().target;
-    const bool predicted = target.kind == Target::Kind::predicted;
-    const std::string preview = fitted(predicted ? "predicted class" : columns_[0].run()->target, width - 32);
-    if (!ImGui::BeginCombo("##target", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
-    if (ImGui::Selectable("predicted class", predicted)) select_target(editor(), {});
-    for (const Prediction& prediction : columns_[0].run()->predictions) {
-      const bool on = target.kind == Target::Kind::class_index && target.index == prediction.index;
-      ImGui::PushID(prediction.index);
-      if (ImGui::Selectable(prediction.label.c_str(), on)) {
-        select_target(editor(), {.kind = Target::Kind::class_index, .index = prediction.index, .text = {}});
-      }
-      ImGui::PopID();
-    }
-    ImGui::EndCombo();
-  }
 
   void draw_menu() override {
     const auto shown = columns_ | std::views::take(count_);

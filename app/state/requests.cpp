@@ -56,6 +56,10 @@ void add_vectors(Asks& asks, const VectorsAsk& ask) {
   if (std::ranges::count(asks.vectors, ask) == 0) asks.vectors.push_back(ask);
 }
 
+void add_attention_row(Asks& asks, const AttentionRowAsk& ask) {
+  if (std::ranges::count(asks.attention_rows, ask) == 0) asks.attention_rows.push_back(ask);
+}
+
 void add_tile(Asks& asks, const TileAsk& ask) {
   if (std::ranges::count(asks.tiles, ask) == 0) asks.tiles.push_back(ask);
 }
@@ -73,7 +77,7 @@ void add_teacher_forced_monotonicity(Asks& asks, const KernelSpec& kernel) {
 void add_asks(Asks& to, const Asks& more) {
   to.pixels |= more.pixels;
   to.hidden |= more.hidden;
-  to.rollout |= more.rollout;
+  if (more.rollout) to.rollout = more.rollout;
   to.entropy |= more.entropy;
   to.kl |= more.kl;
   to.change |= more.change;
@@ -83,6 +87,7 @@ void add_asks(Asks& to, const Asks& more) {
     for (const KernelSpec& kernel : ask.kernels)
       add_weights(to, ask.layer, kernel, ask.teacher_forced, ask.rows);
   }
+  for (const AttentionRowAsk& ask : more.attention_rows) add_attention_row(to, ask);
   for (const VectorsAsk& ask : more.vectors) add_vectors(to, ask);
   for (const TileAsk& ask : more.tiles) add_tile(to, ask);
   for (const KernelSpec& kernel : more.teacher_forced_kernels) add_teacher_forced(to, kernel);
@@ -94,7 +99,7 @@ Asks missing_asks(const Asks& wanted, const Asks& delivered) {
   Asks missing;
   missing.pixels = wanted.pixels && !delivered.pixels;
   missing.hidden = wanted.hidden && !delivered.hidden;
-  missing.rollout = wanted.rollout && !delivered.rollout;
+  if (wanted.rollout != delivered.rollout) missing.rollout = wanted.rollout;
   missing.entropy = wanted.entropy && !delivered.entropy;
   missing.kl = wanted.kl && !delivered.kl;
   missing.change = wanted.change && !delivered.change;
@@ -109,6 +114,8 @@ Asks missing_asks(const Asks& wanted, const Asks& delivered) {
       }
     }
   }
+  for (const AttentionRowAsk& ask : wanted.attention_rows)
+    if (std::ranges::count(delivered.attention_rows, ask) == 0) add_attention_row(missing, ask);
   for (const VectorsAsk& ask : wanted.vectors)
     if (std::ranges::count(delivered.vectors, ask) == 0) add_vectors(missing, ask);
   for (const TileAsk& ask : wanted.tiles)
@@ -125,10 +132,10 @@ Asks missing_asks(const Asks& wanted, const Asks& delivered) {
 }
 
 bool any_ask(const Asks& asks) {
-  return asks.pixels || asks.hidden || asks.rollout || asks.entropy || asks.kl || asks.change ||
+  return asks.pixels || asks.hidden || asks.rollout.has_value() || asks.entropy || asks.kl || asks.change ||
          asks.monotonicity || !asks.teacher_forced_monotonicity.empty() || !asks.focus_layers.empty() ||
-         !asks.weights.empty() || !asks.vectors.empty() || !asks.tiles.empty() ||
-         !asks.teacher_forced_kernels.empty();
+         !asks.weights.empty() || !asks.vectors.empty() || !asks.attention_rows.empty() ||
+         !asks.tiles.empty() || !asks.teacher_forced_kernels.empty();
 }
 
 bool can_run(const Document& document) {

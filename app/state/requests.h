@@ -21,6 +21,7 @@ void add_focus(Asks& asks, int layer);
 void add_weights(Asks& asks, int layer, const KernelSpec& kernel, bool teacher_forced,
                  const std::vector<std::int64_t>& rows = {});
 void add_vectors(Asks& asks, const VectorsAsk& ask);
+void add_attention_row(Asks& asks, const AttentionRowAsk& ask);
 void add_tile(Asks& asks, const TileAsk& ask);
 void add_teacher_forced(Asks& asks, const KernelSpec& kernel);
 void add_teacher_forced_monotonicity(Asks& asks, const KernelSpec& kernel);

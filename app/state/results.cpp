@@ -44,6 +44,22 @@ FoundVectors find_vectors(const SideResults& results, const VectorsAsk& ask) {
   return {};
 }
 
+const AttentionRowResult* find_attention_row(const SideResults& results, const AttentionRowAsk& ask) {
+  for (const auto& part : results.parts | std::views::reverse) {
+    for (const AttentionRowResult& row : part->attention_rows) {
+      if (row.ask == ask) return &row;
+    }
+  }
+  return nullptr;
+}
+
+const RolloutResult* find_rollout(const SideResults& results, const RolloutAsk& ask) {
+  for (const auto& part : results.parts | std::views::reverse) {
+    if (part->rollout && part->rollout->ask == ask) return &*part->rollout;
+  }
+  return nullptr;
+}
+
 const TileResult* find_tile(const SideResults& results, const TileAsk& ask) {
   for (const auto& part : results.parts | std::views::reverse) {
     for (const TileResult& tile : part->tiles) {

@@ -44,6 +44,8 @@ struct FoundVectors {
 // As asked for with one kernel.
 FoundVectors find_vectors(const SideResults& results, const VectorsAsk& ask);
 
+const AttentionRowResult* find_attention_row(const SideResults& results, const AttentionRowAsk& ask);
+const RolloutResult* find_rollout(const SideResults& results, const RolloutAsk& ask);
 const TileResult* find_tile(const SideResults& results, const TileAsk& ask);
 
 struct FoundTable {

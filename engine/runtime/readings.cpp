@@ -1,6 +1,7 @@
 #include "engine/runtime/readings.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <ATen/TensorOperators.h>
@@ -12,6 +13,7 @@
 #include "engine/attention/muted_kernel.h"
 #include "engine/inspect/inspect.h"
 #include "engine/inspect/value_norms.h"
+#include "engine/plain/error.h"
 #include "engine/runtime/tensor_array.h"
 #include "engine/runtime/tile_reading.h"
 #include "engine/runtime/vectors_reading.h"
@@ -44,13 +46,15 @@ WeightsResult read_weights(const WeightsAsk& ask, const LayerKernel& kernel, con
   return result;
 }
 
-// The heads that rollout fuses: those that are not muted, or one alone; none where nothing of it is heard.
+// The heads that rollout fuses: those asked for that are not muted; none where nothing of them is heard.
 std::vector<std::int64_t> fused_heads(const RolloutReading& rollout, const std::vector<int>& muted,
                                       std::int64_t heads, std::int64_t kernel_heads) {
   const std::vector<bool> heard = heard_heads(muted, heads, kernel_heads);
   std::vector<std::int64_t> fused;
   for (std::int64_t head = 0; head < kernel_heads; ++head) {
-    const bool wanted = !rollout.head || head == std::min<std::int64_t>(*rollout.head, kernel_heads - 1);
+    const bool wanted = rollout.ask.heads.empty() || std::ranges::any_of(rollout.ask.heads, [&](int asked) {
+                          return head == std::min<std::int64_t>(asked, kernel_heads - 1);
+                        });
     if (wanted && heard[static_cast<std::size_t>(head)]) fused.push_back(head);
   }
   return fused;
@@ -60,6 +64,7 @@ void read_rollout(RolloutReading& rollout, const LayerKernel& kernel, const Atte
                   const std::vector<int>& muted) {
   const std::int64_t tokens = input.q.size(2);
   const std::int64_t kernel_heads = kernel.kernel->weight_heads(shape_of(input));
+  rollout.magnitudes |= !has_distributions(kernel.kernel->info());
   const std::vector<std::int64_t> heads = fused_heads(rollout, muted, input.q.size(1), kernel_heads);
   if (heads.empty()) { // nothing passes but the residual stream: Ā = I
     if (!rollout.product.defined()) rollout.product = at::eye(tokens, at::kFloat).unsqueeze(0);
@@ -74,10 +79,37 @@ void read_rollout(RolloutReading& rollout, const LayerKernel& kernel, const Atte
     at::Tensor weights = kernel.kernel->weights(input, kernel.parameters, rows);
     if (static_cast<std::int64_t>(heads.size()) < kernel_heads)
       weights = weights.index_select(1, at::tensor(heads, at::TensorOptions().dtype(at::kLong)));
-    tiles.push_back(rollout_factor(weights, first, rollout.fusion, rollout.discard));
+    tiles.push_back(rollout_factor(weights, first, rollout.ask.fusion, rollout.ask.discard));
   }
   const at::Tensor factor = at::cat(tiles, 1);
   rollout.product = rollout.product.defined() ? factor.matmul(rollout.product) : factor;
+}
+
+// The rows of many queries are formed a tile at a time, as their mean alone is kept.
+AttentionRowResult read_attention_row(const AttentionRowAsk& ask, const LayerKernel& kernel,
+                                      const AttentionInput& input, const std::stop_token& stop) {
+  AttentionRowResult result{ask, !has_distributions(kernel.kernel->info()), {}};
+  std::vector<std::int64_t> rows;
+  if (ask.query) rows.push_back(*ask.query);
+  for (std::int64_t token = 0; !ask.query && token < input.q.size(2); ++token) {
+    if (!input.mask.defined() || input.mask[0][token].item<bool>()) rows.push_back(token);
+  }
+  const auto count = static_cast<std::int64_t>(rows.size());
+  const auto row_bytes = input.q.size(1) * input.q.size(2) * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t tile = std::clamp<std::int64_t>(kTileBytes / row_bytes, 1, count);
+  at::Tensor sum;
+  for (std::int64_t first = 0; first < count; first += tile) {
+    if (stop.stop_requested()) throw Cancelled();
+    const auto some = std::span(rows).subspan(static_cast<std::size_t>(first),
+                                              static_cast<std::size_t>(std::min(tile, count - first)));
+    const at::Tensor indices = at::tensor(at::ArrayRef<std::int64_t>(some.data(), some.size()),
+                                          at::TensorOptions().dtype(at::kLong));
+    const at::Tensor part =
+        kernel.kernel->weights(input, kernel.parameters, indices).select(0, 0).to(at::kDouble).sum(1);
+    sum = sum.defined() ? sum + part : part;
+  }
+  result.weights = to_array((sum / static_cast<double>(count)).to(at::kFloat));
+  return result;
 }
 
 // W_o, where it is needed.
@@ -101,6 +133,7 @@ std::vector<bool> Readings::tapped(std::size_t layers, const FactCache& cache) c
   for (const WeightsReading& reading : weights) taps[static_cast<std::size_t>(reading.ask.layer)] = true;
   for (const VectorsReading& reading : vectors) taps[static_cast<std::size_t>(reading.ask.layer)] = true;
   for (const TileReading& reading : tiles) taps[static_cast<std::size_t>(reading.ask.layer)] = true;
+  for (const AttentionRowAsk& ask : attention_rows) taps[static_cast<std::size_t>(ask.layer)] = true;
   for (const int layer : focus_layers) taps[static_cast<std::size_t>(layer)] = true;
   for (const FactReading& reading : facts)
     for (std::size_t layer = 0; layer < layers; ++layer)
@@ -143,6 +176,10 @@ void read_layer(Readings& readings, FactCache& cache, const Pass& pass, int laye
         known ? *known
               : cache.insert(reading.keys[position],
                              layer_facts(reading.kinds, input, reading.kernels[position]));
+  }
+  for (const AttentionRowAsk& ask : readings.attention_rows) {
+    if (ask.layer == layer)
+      readings.delivered_rows.push_back(read_attention_row(ask, pass.layers[position], input, readings.stop));
   }
   if (readings.rollout) read_rollout(*readings.rollout, pass.layers[position], input, pass.muted[position]);
   if (readings.similar_heads) readings.similar_heads->inputs.push_back(input);

@@ -47,10 +47,9 @@ struct SimilarHeadsReading {
 
 // The product of the layers' rollout factors so far.
 struct RolloutReading {
-  HeadFusion fusion = HeadFusion::mean;
-  std::optional<int> head;
-  double discard = 0;
-  at::Tensor product; // (1,N,N)
+  RolloutAsk ask;
+  bool magnitudes = false; // filled: as RolloutResult
+  at::Tensor product;      // (1,N,N), filled
 };
 
 // The same q, k, v as constants: nothing read off a layer belongs to the gradient's graph.
@@ -62,6 +61,7 @@ struct Readings {
   std::vector<VectorsReading> vectors;
   std::vector<TileReading> tiles;
   std::vector<FactReading> facts;
+  std::vector<AttentionRowAsk> attention_rows;
   std::optional<RolloutReading> rollout;
   std::optional<SimilarHeadsReading> similar_heads;
   std::vector<int> focus_layers;
@@ -69,7 +69,8 @@ struct Readings {
   std::map<std::size_t, std::vector<WeightsResult>> delivered; // filled, by position
   std::map<std::size_t, std::vector<VectorsResult>> delivered_vectors;
   std::map<std::size_t, std::vector<TileResult>> delivered_tiles;
-  std::stop_token stop; // polled where reading takes long
+  std::vector<AttentionRowResult> delivered_rows; // filled, by layer
+  std::stop_token stop;                           // polled where reading takes long
 
   // Layers whose attention must be seen: facts that are known already ask for none.
   std::vector<bool> tapped(std::size_t layers, const FactCache& cache) const;

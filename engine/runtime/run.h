@@ -82,6 +82,23 @@ struct TileAsk {
   bool operator==(const TileAsk&) const = default;
 };
 
+// One row of the explicit weights of a layer's own kernel, of every head.
+struct AttentionRowAsk {
+  int layer = 0;
+  std::optional<std::int64_t> query; // nullopt: the mean over the rows of all real tokens
+
+  bool operator==(const AttentionRowAsk&) const = default;
+};
+
+// Attention rollout (Abnar & Zuidema 2020) through all layers.
+struct RolloutAsk {
+  HeadFusion fusion = HeadFusion::mean;
+  std::vector<int> heads = {}; // that are fused; empty: all. Of a kernel with fewer heads its last one
+  double discard = 0;          // share of the lowest weights of each row that is set to 0, below 1
+
+  bool operator==(const RolloutAsk&) const = default;
+};
+
 // A run computes only this.
 struct Asks {
   bool pixels = false;
@@ -91,7 +108,8 @@ struct Asks {
   std::vector<VectorsAsk> vectors;
   std::vector<TileAsk> tiles;
   std::vector<int> focus_layers;
-  bool rollout = false;
+  std::vector<AttentionRowAsk> attention_rows;
+  std::optional<RolloutAsk> rollout;
   bool entropy = false; // of the schedule's own kernels, in place
   bool kl = false;      // softmax ‖ the schedule's own kernels, in place
   bool change = false;
@@ -127,10 +145,7 @@ struct RunRequest {
   ScheduleText schedule;
   Target target;
   bool default_query = true; // all queries where the target does not read the class token alone, else token 0
-  std::optional<std::int64_t> query;         // where default_query is false: a token, nullopt = all
-  HeadFusion head_fusion = HeadFusion::mean; // rollout
-  std::optional<int> rollout_head;           // rollout of this head alone, instead of a fusion of all
-  double discard = 0;                        // rollout
+  std::optional<std::int64_t> query; // where default_query is false: a token, nullopt = all
   Asks asks;
   ExecutionOptions execution;
 };
@@ -200,6 +215,18 @@ struct TileResult {
                 // largest by absolute value
 };
 
+struct AttentionRowResult {
+  AttentionRowAsk ask;
+  bool derived_signed = false; // as WeightsResult
+  Array weights;               // (h,N)
+};
+
+struct RolloutResult {
+  RolloutAsk ask;
+  bool magnitudes = false; // a layer with a signed kernel entered as |w| over its row sum
+  Array weights;           // (1,N,N), rows sum to 1
+};
+
 struct FocusResult {
   int layer = 0;
   Array contributions; // (N), signed, not normalised
@@ -262,8 +289,9 @@ struct RunResult {
   std::vector<VectorsResult> vectors;
   std::vector<TileResult> tiles;
   std::vector<FocusResult> focus;
-  Array rollout; // (1,N,N)
-  Array change;  // (L,H,3)
+  std::vector<AttentionRowResult> attention_rows; // in the order asked
+  std::optional<RolloutResult> rollout;
+  Array change; // (L,H,3)
   std::vector<HeadTable> tables;
   std::optional<SimilarHeads> similar_heads;
   std::optional<DeletionResult> deletion;

@@ -35,10 +35,15 @@ void check_asks(const RunRequest& request, const ModelInfo& info, std::int64_t t
     check_below("head", head->head, info.heads, "heads");
   }
   if (request.asks.deletion) check_below("layer", request.asks.deletion->layer, info.layers, "layers");
-  if (request.rollout_head) check_below("--head", *request.rollout_head, info.heads, "heads");
-  if (!(request.discard >= 0 && request.discard < 1))
-    throw UsageError(fmt::format("--discard {}", request.discard), "not a share of each row",
-                     "use 0 ≤ r < 1");
+  for (const AttentionRowAsk& ask : request.asks.attention_rows) {
+    check_below("layer", ask.layer, info.layers, "layers");
+    if (ask.query) check_below("query", *ask.query, tokens, "tokens");
+  }
+  if (!request.asks.rollout) return;
+  for (const int head : request.asks.rollout->heads) check_below("--head", head, info.heads, "heads");
+  const double discard = request.asks.rollout->discard;
+  if (!(discard >= 0 && discard < 1))
+    throw UsageError(fmt::format("--discard {}", discard), "not a share of each row", "use 0 ≤ r < 1");
 }
 
 Pass make_pass(const AppliedModel& model, const PreparedInput& input, const std::vector<KernelSpec>& kernels,
@@ -116,8 +121,8 @@ PlannedPass plan_own(const RunRequest& request, Pass pass, const FactCache& fact
       reading.keys.push_back(keys[layer + 1] + "|own");
     readings.facts.push_back(std::move(reading));
   }
-  if (asks.rollout)
-    readings.rollout = RolloutReading{request.head_fusion, request.rollout_head, request.discard, {}};
+  readings.attention_rows = asks.attention_rows;
+  if (asks.rollout) readings.rollout = RolloutReading{*asks.rollout, false, {}};
   if (asks.similar_heads) readings.similar_heads = SimilarHeadsReading{*asks.similar_heads, {}};
   planned.pass.tapped = readings.tapped(planned.pass.layers.size(), facts);
   return planned;

@@ -75,7 +75,14 @@ public:
     if (request_.asks.change) result.change = in_place_change(plan_);
     if (const auto& similar = plan_.own.readings.similar_heads)
       result.similar_heads = similar_heads(*similar, plan_.own.pass.layers, stop_);
-    if (plan_.own.readings.rollout) result.rollout = to_array(plan_.own.readings.rollout->product);
+    if (const auto& rollout = plan_.own.readings.rollout)
+      result.rollout = RolloutResult{rollout->ask, rollout->magnitudes, to_array(rollout->product)};
+    for (const AttentionRowAsk& ask : request_.asks.attention_rows) {
+      const auto& rows = plan_.own.readings.delivered_rows;
+      const auto row =
+          std::find_if(rows.begin(), rows.end(), [&](const auto& each) { return each.ask == ask; });
+      if (row != rows.end()) result.attention_rows.push_back(*row);
+    }
     result.weights = weights_in_order(plan_);
     result.vectors = vectors_in_order(plan_);
     result.tiles = tiles_in_order(plan_);

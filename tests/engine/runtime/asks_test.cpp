@@ -247,25 +247,56 @@ TEST_F(AsksTest, TeacherForcedTables) {
   EXPECT_EQ(result->predictions.size(), 3U);
 }
 
+TEST_F(AsksTest, AttentionRowsAreRowsOfTheWeights) {
+  RunRequest request = fake_request(kText, "2=hydra-cosine");
+  request.asks.weights = {{.layer = 1}, {.layer = 2}};
+  request.asks.attention_rows = {{.layer = 1, .query = 3}, {.layer = 2}, {.layer = 1}};
+  const auto result = run(request);
+  ASSERT_EQ(result->attention_rows.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const AttentionRowResult& row = result->attention_rows[i];
+    EXPECT_EQ(row.ask, request.asks.attention_rows[i]);
+    const Array& whole = result->weights[i == 1 ? 1 : 0].weights;
+    EXPECT_EQ(row.derived_signed, i == 1);
+    ASSERT_THAT(row.weights.shape, testing::ElementsAre(whole.extent(0), kTokens));
+    for (std::int64_t head = 0; head < whole.extent(0); ++head) {
+      for (std::int64_t key = 0; key < kTokens; ++key) {
+        const auto at = [&](std::int64_t query) {
+          return static_cast<double>(whole.slice(head)[static_cast<std::size_t>(query * kTokens + key)]);
+        };
+        double expected = 0;
+        for (std::int64_t query = 0; query < kTokens; ++query) expected += at(query) / kTokens;
+        if (row.ask.query) expected = at(*row.ask.query);
+        EXPECT_NEAR(static_cast<double>(row.weights.slice(head)[static_cast<std::size_t>(key)]), expected,
+                    1e-6);
+      }
+    }
+  }
+  request.asks.attention_rows = {{.layer = 1, .query = kTokens}};
+  EXPECT_THROW(run(request), UsageError);
+}
+
 TEST_F(AsksTest, RolloutRowsSumToOneAndHiddenStatesAreAllThere) {
   RunRequest request = fake_request(kText, "2=hydra-cosine");
-  request.asks.rollout = true;
+  request.asks.rollout = RolloutAsk{.discard = 0.2};
   request.asks.hidden = true;
-  request.discard = 0.2;
   const auto result = run(request);
-  EXPECT_THAT(result->rollout.shape, testing::ElementsAre(1, kTokens, kTokens));
+  ASSERT_TRUE(result->rollout);
+  EXPECT_TRUE(result->rollout->magnitudes);
+  const Array& rollout = result->rollout->weights;
+  EXPECT_THAT(rollout.shape, testing::ElementsAre(1, kTokens, kTokens));
   for (std::int64_t row = 0; row < kTokens; ++row) {
     double sum = 0;
     for (std::int64_t key = 0; key < kTokens; ++key)
-      sum += static_cast<double>(result->rollout.values[static_cast<std::size_t>(row * kTokens + key)]);
+      sum += static_cast<double>(rollout.values[static_cast<std::size_t>(row * kTokens + key)]);
     EXPECT_NEAR(sum, 1.0, 1e-5);
   }
   ASSERT_EQ(result->hidden.size(), 5U);
   for (const Array& hidden : result->hidden)
     EXPECT_THAT(hidden.shape, testing::ElementsAre(1, kTokens, FakeModel::kWidth));
-  request.rollout_head = 1;
-  EXPECT_NE(run(request)->rollout.values, result->rollout.values);
-  request.discard = 1.5;
+  request.asks.rollout->heads = {1};
+  EXPECT_NE(run(request)->rollout->weights.values, rollout.values);
+  request.asks.rollout->discard = 1.5;
   EXPECT_THROW(run(request), UsageError);
 }
 

@@ -142,7 +142,7 @@ TEST(MutedHeadsRun, LeavesTheTeacherForcedRunAsItIs) {
 TEST(MutedHeadsRun, LeavesThemOutOfRollout) {
   Runner runner(kCacheBytes, fake_source(fake()));
   RunRequest all = muting({}, {}), one = all;
-  all.asks.rollout = one.asks.rollout = true;
+  all.asks.rollout = one.asks.rollout = RolloutAsk{};
   for (int layer = 0; layer < 4; ++layer) {
     all.muted_heads.push_back({layer, 0});
     all.muted_heads.push_back({layer, 1});
@@ -150,7 +150,7 @@ TEST(MutedHeadsRun, LeavesThemOutOfRollout) {
   const auto nothing = runner.run(all);
   for (std::int64_t row = 0; row < kTokens; ++row)
     for (std::int64_t key = 0; key < kTokens; ++key)
-      EXPECT_EQ(nothing->rollout.values[static_cast<std::size_t>(row * kTokens + key)],
+      EXPECT_EQ(nothing->rollout->weights.values[static_cast<std::size_t>(row * kTokens + key)],
                 row == key ? 1.0F : 0.0F);
   // With head 0 muted in the last layer, fusing all heads there is head 1 alone.
   one.muted_heads = {{3, 0}};
@@ -160,10 +160,9 @@ TEST(MutedHeadsRun, LeavesThemOutOfRollout) {
   std::sort(head.muted_heads.begin(), head.muted_heads.end());
   const auto everywhere = runner.run(head);
   RunRequest alone = muting(head.muted_heads, {});
-  alone.asks.rollout = true;
-  alone.rollout_head = 1;
-  EXPECT_EQ(runner.run(alone)->rollout.values, everywhere->rollout.values);
-  EXPECT_NE(fused->rollout.values, everywhere->rollout.values);
+  alone.asks.rollout = RolloutAsk{.heads = {1}};
+  EXPECT_EQ(runner.run(alone)->rollout->weights.values, everywhere->rollout->weights.values);
+  EXPECT_NE(fused->rollout->weights.values, everywhere->rollout->weights.values);
 }
 
 TEST(MutedHeadsRun, RefusesHeadsThatDoNotExist) {
