@@ -36,6 +36,8 @@ void check_asks(const RunRequest& request, const ModelInfo& info, std::int64_t t
   }
   if (request.asks.deletion) check_below("layer", request.asks.deletion->layer, info.layers, "layers");
   if (request.rollout_head) check_below("--head", *request.rollout_head, info.heads, "heads");
+  if (request.asks.timed_passes < 0)
+    throw UsageError("timed passes", "there cannot be less than none", "ask for 0 or more");
   if (!(request.discard >= 0 && request.discard < 1))
     throw UsageError(fmt::format("--discard {}", request.discard), "not a share of each row",
                      "use 0 ≤ r < 1");
@@ -193,6 +195,7 @@ RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPrepare
 
   const std::string& dtype = request.execution.dtype;
   const AppliedModel model = store.apply(request.model_folder, request.adapters, plan.schedule, dtype);
+  plan.available_adapters = store.available(request.model_folder);
   const ModelInfo& info = model.model->info();
   std::vector<AdapterInfo> adapters;
   for (const AppliedAdapter& adapter : model.adapters) adapters.push_back(adapter.info);
