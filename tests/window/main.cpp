@@ -42,6 +42,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_run_tests(engine);
   register_tour_tests(engine);
   register_view_tests(engine);
+  register_timing_tests(engine);
   register_action_tests(engine);
   register_screenshots(engine);
 }
@@ -74,6 +75,8 @@ void start_over_at_once() {
   editor().set_initial(*the_start);
   editor().change_settings([](Settings& settings) { settings = *the_settings; });
   editor().shell = Shell{};
+  editor().shell.stop_scaling = editor().scaling.running;
+  editor().scaling = {};
   for (std::size_t i = editor().messages().size(); i-- > 0;) editor().dismiss_message(i);
 }
 
