@@ -14,7 +14,30 @@
 namespace hydrascope::app {
 namespace {
 
+std::vector<std::string> parameter_names(const KernelInfo& info) {
+  std::vector<std::string> names;
+  for (const ParameterInfo& parameter : info.parameters) names.push_back(parameter.name);
+  return names;
+}
+
+std::string accepted_values(const ParameterInfo& parameter) {
+  switch (parameter.kind) {
+    case ParameterInfo::Kind::divisor: return "a divisor of D";
+    case ParameterInfo::Kind::number: return "a whole number";
+    case ParameterInfo::Kind::flag: return "0 or 1";
+    case ParameterInfo::Kind::choice: break;
+  }
+  return fmt::format("{}", fmt::join(parameter.choices, ", "));
+}
+
 nlohmann::ordered_json to_json(const KernelInfo& info) {
+  nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
+  for (const ParameterInfo& parameter : info.parameters) {
+    parameters.push_back({{"name", parameter.name},
+                          {"values", accepted_values(parameter)},
+                          {"default", parameter.initial},
+                          {"meaning", parameter.meaning}});
+  }
   return {{"name", info.name},
           {"family", info.family},
           {"definition", info.definition},
@@ -29,7 +52,8 @@ nlohmann::ordered_json to_json(const KernelInfo& info) {
           {"map_bounded", info.map_bounded},
           {"map_signed", info.map_signed},
           {"map_linear", info.map_linear},
-          {"parameters", info.parameters},
+          {"parameters", parameter_names(info)},
+          {"parameter_details", std::move(parameters)},
           {"devices", info.devices}};
 }
 
@@ -48,7 +72,7 @@ std::vector<std::string> to_row(const KernelInfo& info) {
           of_map(info.map_bounded),
           of_map(info.map_signed),
           of_map(info.map_linear),
-          info.parameters.empty() ? "—" : fmt::format("{}", fmt::join(info.parameters, ", ")),
+          info.parameters.empty() ? "—" : fmt::format("{}", fmt::join(parameter_names(info), ", ")),
           fmt::format("{}", fmt::join(info.devices, ", ")),
           info.published.empty() ? "—" : info.published,
           info.definition};

@@ -10,6 +10,7 @@
 #include "app/state/editor.h"
 #include "app/state/requests.h"
 #include "app/state/results.h"
+#include "app/state/timing_record.h"
 #include "app/window/graphics.h"
 #include "engine/figures/figure.h"
 
@@ -24,7 +25,8 @@ struct Snapshot {
   bool computing = false;
   float progress = 0;
   double computing_seconds = 0; // for how long
-  std::string writing;          // name of the file that a figure is being written to; empty if none is
+  const TimingRecord* times = nullptr;
+  std::string writing; // name of the file that a figure is being written to; empty if none is
   double writing_seconds = 0;
 
   // The side whose numbers are shown (A for a difference).

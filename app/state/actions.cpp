@@ -181,6 +181,20 @@ void add_model_actions(Table& table) {
     add(table, "model.open." + entry.name, "Model: " + entry.name, "Model", "",
         [folder = entry.folder.string()](Editor& editor) { open_model(editor, folder); });
   }
+  add(
+      table, "model.adapters.automatic", "Adapters: automatic", "Model/Adapters", "",
+      [](Editor& editor) { choose_adapters(editor, {}); }, with_model);
+  table.back().checked = [](const Editor& editor) { return editor.document().scene().adapters.automatic; };
+  add(
+      table, "model.adapters.none", "Adapters: none", "Model/Adapters", "",
+      [](Editor& editor) { choose_adapters(editor, {.automatic = false, .files = {}}); }, with_model);
+  table.back().checked = [](const Editor& editor) {
+    const AdapterChoice& choice = editor.document().scene().adapters;
+    return !choice.automatic && choice.files.empty();
+  };
+  add(
+      table, "model.adapters.open", "Open adapter…", "Model/Adapters", "",
+      [](Editor& editor) { editor.shell.dialog = Dialog::open_adapter; }, with_model);
   int number = 0;
   for (const KernelInfo& info : kernel_infos()) {
     const KernelSpec spec{.name = info.name, .parameters = {}};
@@ -197,6 +211,16 @@ void add_model_actions(Table& table) {
   add(
       table, "kernels.compare.layer", "Compare with the layer's own kernel", "Model/Compare weights with",
       "0", [](Editor& editor) { compare_kernel(editor, 1, std::nullopt); }, with_model);
+  add(
+      table, "kernels.default_parameters", "This layer: default parameters", "Model", "",
+      [](Editor& editor) { reset_kernel_parameters(editor, editor.document().scene().layer, false); },
+      [](const Editor& editor) {
+        const Document& document = editor.document();
+        if (!document.scene().model) return Availability{false, "no model is open"};
+        const auto layer = static_cast<std::size_t>(document.scene().layer);
+        return Availability{!edited_schedule(document).layers.at(layer).parameters.empty(),
+                            "its kernel has them already"};
+      });
   for (const KernelInfo& info : kernel_infos()) {
     const KernelSpec spec{.name = info.name, .parameters = {}};
     add(
@@ -227,6 +251,7 @@ std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Set
   add_view_actions(table, panels);
   add_window_actions(table, panels, settings);
   add_run_actions(table);
+  add_measuring_actions(table);
   add_model_actions(table);
   add_help_actions(table);
   apply_shortcuts(table, settings);

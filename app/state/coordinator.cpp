@@ -17,15 +17,18 @@ bool Coordinator::drain(std::vector<std::string>& errors) {
     if (delivery.generation != lane.in_flight) continue; // outranked since
     changed = true;
     lane.in_flight = 0;
+    if (lane.in_flight_asks.timed_passes > 0) lane.timed_key.clear();
     if (!delivery.result) {
       lane.results.error = delivery.error;
-      lane.failed_key = lane.in_flight_key;
+      if (lane.in_flight_asks.timed_passes == 0) lane.failed_key = lane.in_flight_key;
       errors.push_back(delivery.error);
       continue;
     }
+    times_.add(*delivery.result);
     lane.results.error.clear();
     lane.results.cancelled = false;
     lane.failed_key.clear();
+    if (lane.in_flight_asks.timed_passes > 0) continue; // it holds nothing that is not there already
     if (lane.key != lane.in_flight_key) {
       lane.key = lane.in_flight_key;
       lane.delivered = {};
@@ -79,12 +82,28 @@ void Coordinator::stop(Lane& lane) {
 
 void Coordinator::cancel() {
   for (Lane& lane : sides_) {
+    lane.timed_key.clear();
     if (lane.in_flight == 0) continue;
-    lane.failed_key = lane.in_flight_key;
-    lane.results.cancelled = true;
-    lane.results.error.clear();
+    if (lane.in_flight_asks.timed_passes == 0) {
+      lane.failed_key = lane.in_flight_key;
+      lane.results.cancelled = true;
+      lane.results.error.clear();
+    }
     stop(lane);
   }
+}
+
+void Coordinator::time_passes(const Document& document, int passes) {
+  for (const Side side : {Side::a, Side::b}) {
+    if ((side == Side::b && document.view.shown == Shown::a) || !can_run(document)) continue;
+    Lane& lane = sides_[static_cast<std::size_t>(side)];
+    lane.timed_key = request_key(document, side);
+    lane.timed_passes = passes;
+  }
+}
+
+bool Coordinator::timing() const {
+  return std::ranges::any_of(sides_, [](const Lane& lane) { return !lane.timed_key.empty(); });
 }
 
 void Coordinator::run_again() {
@@ -104,6 +123,15 @@ void Coordinator::submit(Lane& lane, Side side, const Document& document, const 
   worker_->submit(make_run_request(document, side, asks, lane.in_flight), static_cast<int>(side));
 }
 
+void Coordinator::submit_timing(Lane& lane, Side side, const Document& document, const std::string& key) {
+  const bool flying =
+      lane.in_flight != 0 && lane.in_flight_key == key && lane.in_flight_asks.timed_passes > 0;
+  if (flying) return;
+  Asks asks;
+  asks.timed_passes = lane.timed_passes;
+  submit(lane, side, document, key, asks, false);
+}
+
 void Coordinator::update(const Document& document, const Wants& wants, double now) {
   const bool was_computing = computing();
   const bool both = document.view.shown != Shown::a;
@@ -113,10 +141,12 @@ void Coordinator::update(const Document& document, const Wants& wants, double no
     Lane& lane = sides_[static_cast<std::size_t>(side)];
     if ((side == Side::b && !both) || !can_run(document)) {
       stop(lane); // nobody looks at it
+      lane.timed_key.clear();
       continue;
     }
     const std::string key = request_key(document, side);
     const bool fresh = key == lane.key;
+    if (lane.timed_key != key) lane.timed_key.clear();
     if (fresh) {
       lane.results.stale = false;
     } else if (!lane.results.stale) {
@@ -133,11 +163,16 @@ void Coordinator::update(const Document& document, const Wants& wants, double no
     const Asks first = missing_asks(wants.first, delivered);
     const Asks then = missing_asks(wants.then, delivered);
     if (fresh && !any_ask(first) && !any_ask(then)) {
+      if (!lane.timed_key.empty()) {
+        settled_ = false;
+        submit_timing(lane, side, document, key);
+        continue;
+      }
       stop(lane); // what still runs was for a document that undo has left, or for a panel that was closed
       continue;
     }
     settled_ = false;
-    const bool flying = lane.in_flight != 0 && lane.in_flight_key == key;
+    const bool flying = lane.in_flight != 0 && lane.in_flight_key == key && !lane.in_flight_asks.timed_passes;
     const bool need_first = !fresh || any_ask(first);
     if (flying && (!need_first || !any_ask(missing_asks(first, lane.in_flight_asks)))) continue;
     submit(lane, side, document, key, need_first ? first : then, need_first);

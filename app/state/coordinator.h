@@ -10,6 +10,7 @@
 #include "app/state/document.h"
 #include "app/state/requests.h"
 #include "app/state/results.h"
+#include "app/state/timing_record.h"
 #include "engine/runtime/worker.h"
 
 namespace hydrascope::app {
@@ -30,6 +31,11 @@ public:
   // changes or run_again() is called.
   void cancel();
   void run_again();
+  // Once everything that is wanted has been delivered, the sides that are shown run so many plain passes
+  // more, for the times of their layers; forgotten when the document changes, or by cancel().
+  void time_passes(const Document& document, int passes);
+  bool timing() const; // such passes are wanted or under way
+  const TimingRecord& times() const { return times_; }
   // What the document wants was cancelled or has failed.
   bool stopped() const { return stopped_; }
 
@@ -52,13 +58,17 @@ private:
     Asks in_flight_asks;
     bool in_flight_first = false; // carries what the selection needs
     double stale_since = 0;
+    std::string timed_key; // of the document whose layers are to be timed; empty: none
+    int timed_passes = 0;
   };
   void stop(Lane& lane);
   void submit(Lane& lane, Side side, const Document& document, const std::string& key, const Asks& asks,
               bool first);
+  void submit_timing(Lane& lane, Side side, const Document& document, const std::string& key);
 
   Worker* worker_;
   std::array<Lane, 2> sides_;
+  TimingRecord times_;
   std::uint64_t generation_ = 0;
   double computing_since_ = 0;
   bool settled_ = false;

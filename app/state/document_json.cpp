@@ -37,6 +37,7 @@ constexpr const char* dialog_name(Dialog dialog) {
     case Dialog::open_file: return "open_file";
     case Dialog::open_folder: return "open_folder";
     case Dialog::open_model: return "open_model";
+    case Dialog::open_adapter: return "open_adapter";
     case Dialog::export_figure: return "export_figure";
   }
   return "none";
@@ -155,6 +156,9 @@ Json editor_json(const Editor& editor) {
                    {"tour_step", shell.tour ? Json(shell.tour->step) : Json(nullptr)},
                    {"cancel_runs", shell.cancel_runs},
                    {"run_again", shell.run_again},
+                   {"time_passes", shell.time_passes},
+                   {"measure_scaling", shell.measure_scaling},
+                   {"stop_scaling", shell.stop_scaling},
                    {"dialog", dialog_name(shell.dialog)},
                    {"panel_to_export", shell.panel_to_export},
                    {"copy_input", shell.copy_input},

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "app/state/history.h"
+#include "app/state/scaling_curves.h"
 #include "app/state/settings.h"
 
 namespace hydrascope::app {
@@ -27,7 +28,7 @@ struct Message {
   int count = 1;      // repeats are counted, not listed
 };
 
-enum class Dialog { none, open_file, open_folder, open_model, export_figure };
+enum class Dialog { none, open_file, open_folder, open_model, open_adapter, export_figure };
 
 // Where the guided tour is (app/state/tour.h).
 struct TourState {
@@ -47,6 +48,8 @@ struct Shell {
   std::optional<TourState> tour;
   bool capturing_keys = false; // the next keys are a shortcut to be, not one to be run
   bool cancel_runs = false, run_again = false;
+  bool time_passes = false; // plain passes more, for the times of the layers
+  bool measure_scaling = false, stop_scaling = false;
   Dialog dialog = Dialog::none;
   std::string panel_to_export;                      // id of the panel whose figure is to be written …
   std::optional<std::filesystem::path> export_file; // … to this file; without one the dialog asks
@@ -58,6 +61,8 @@ struct Shell {
 
   // Said by the window, for the actions.
   bool computing = false;
+  bool timing = false;  // passes run for the times of their layers …
+  float progress = 0;   // … or another run: so much of it is done, 0…1
   bool stopped = false; // the last run was cancelled or failed, and nothing has been asked for since
   double scale = 1;     // in force
   std::set<std::string> panels_in_front; // that were drawn in the last frame
@@ -96,6 +101,8 @@ public:
 
   // What the model makes of the open folder's pictures, as far as it has been found.
   PictureChecks checks;
+  // Time against N, as far as it has been measured.
+  ScalingCurves scaling;
 
   // Undone by nothing; the window applies and saves what changes.
   const Settings& settings() const { return settings_; }

@@ -87,6 +87,53 @@ void set_layer_kernel(Editor& editor, int layer, const KernelSpec& kernel) {
   });
 }
 
+namespace {
+
+// Changes the kernel of a layer, and with `everywhere` of all layers that have a kernel of its name.
+void change_kernels(Schedule& schedule, int layer, bool everywhere,
+                    const std::function<void(KernelSpec&)>& edit) {
+  if (layer < 0 || static_cast<std::size_t>(layer) >= schedule.layers.size()) return;
+  const std::string name = schedule.layers[static_cast<std::size_t>(layer)].name;
+  for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
+    const bool meant = static_cast<int>(i) == layer || everywhere;
+    if (meant && schedule.layers[i].name == name) edit(schedule.layers[i]);
+  }
+}
+
+} // namespace
+
+void set_kernel_parameter(Editor& editor, int layer, const std::string& parameter,
+                          const std::optional<std::string>& value, bool everywhere,
+                          const std::string& gesture) {
+  editor.change(
+      value ? fmt::format("Layer {}: {} = {}", layer, parameter, *value)
+            : fmt::format("Layer {}: {} as by default", layer, parameter),
+      [&](Document& document) {
+        change_kernels(edited_schedule(document), layer, everywhere, [&](KernelSpec& kernel) {
+          if (value) {
+            kernel.parameters[parameter] = *value;
+          } else {
+            kernel.parameters.erase(parameter);
+          }
+        });
+      },
+      gesture);
+}
+
+void reset_kernel_parameters(Editor& editor, int layer, bool everywhere) {
+  editor.change(fmt::format("Layer {}: parameters as by default", layer), [&](Document& document) {
+    change_kernels(edited_schedule(document), layer, everywhere,
+                   [](KernelSpec& kernel) { kernel.parameters.clear(); });
+  });
+}
+
+void choose_adapters(Editor& editor, const AdapterChoice& choice) {
+  const std::string label = choice.automatic       ? "Adapters: automatic"
+                            : choice.files.empty() ? "Adapters: none"
+                                                   : "Adapter " + choice.files.back().stem().string();
+  editor.change(label, [&](Document& document) { document.scene().adapters = choice; });
+}
+
 void set_all_kernels(Editor& editor, const KernelSpec& kernel) {
   editor.change(fmt::format("All layers: {}", kernel.text()),
                 [&](Document& document) { std::ranges::fill(edited_schedule(document).layers, kernel); });

@@ -30,10 +30,19 @@ void open_text(Editor& editor, const std::string& text, const std::optional<std:
 // While a sentence is being typed: the changes of one `burst`, a number that grows with every new one, are
 // one undo step.
 void type_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair, int burst);
+// An adapter's file, which replaces the automatic choice, together with the bundled ones it was trained over.
+bool open_adapter(Editor& editor, const std::filesystem::path& file);
+void choose_adapters(Editor& editor, const AdapterChoice& choice);
 bool open_model(Editor& editor, const std::string& name_or_folder);
 void show_kind(Editor& editor, InputKind kind);
 
 void set_layer_kernel(Editor& editor, int layer, const KernelSpec& kernel);
+// One parameter of a layer's kernel, or of every layer with a kernel of that name; nullopt = left out, which
+// is its default. `gesture`: from a slider that is being dragged.
+void set_kernel_parameter(Editor& editor, int layer, const std::string& parameter,
+                          const std::optional<std::string>& value, bool everywhere,
+                          const std::string& gesture = {});
+void reset_kernel_parameters(Editor& editor, int layer, bool everywhere);
 void set_all_kernels(Editor& editor, const KernelSpec& kernel);
 // The strategy's k layers get the kernel, the others softmax. `gesture`: from a slider that is being dragged.
 void apply_preset(Editor& editor, Strategy strategy, int k, const KernelSpec& kernel,

@@ -66,6 +66,25 @@ bool open_model(Editor& editor, const std::string& name_or_folder) {
   }
 }
 
+bool open_adapter(Editor& editor, const fs::path& file) {
+  try {
+    AdapterChoice choice{.automatic = false, .files = {}};
+    const std::vector<AdapterInfo> bundled = bundled_adapters();
+    // What it was trained over comes first.
+    for (AdapterInfo adapter = read_adapter_info(file);;) {
+      choice.files.insert(choice.files.begin(), adapter.path);
+      const auto base = std::ranges::find(bundled, adapter.base, &AdapterInfo::hash);
+      if (base == bundled.end() || choice.files.size() > bundled.size()) break;
+      adapter = *base;
+    }
+    choose_adapters(editor, choice);
+    return true;
+  } catch (const std::exception& error) {
+    editor.say(Severity::error, error.what());
+    return false;
+  }
+}
+
 namespace {
 
 bool is_example(const fs::path& path) {
@@ -164,6 +183,8 @@ bool open_path(Editor& editor, const fs::path& path) {
       remember(editor, {folder.string(), false});
       return true;
     }
+    if (path.extension() == ".safetensors" && path.filename() != "model.safetensors")
+      return open_adapter(editor, path);
     if (has_text_ending(path)) {
       show_text_file(editor, path);
     } else {

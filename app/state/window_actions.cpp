@@ -114,7 +114,10 @@ void add_window_actions(Table& table, const std::vector<PanelName>& panels, cons
 void add_run_actions(Table& table) {
   add(
       table, "model.cancel", "Cancel what is running", "Model", "Ctrl+.",
-      [](Editor& editor) { editor.shell.cancel_runs = true; },
+      [](Editor& editor) {
+        editor.shell.cancel_runs = true;
+        editor.shell.stop_scaling = editor.scaling.running;
+      },
       [](const Editor& editor) {
         return Availability{editor.shell.computing, "nothing is running"};
       });
@@ -123,6 +126,24 @@ void add_run_actions(Table& table) {
       [](Editor& editor) { editor.shell.run_again = true; },
       [](const Editor& editor) {
         return Availability{editor.shell.stopped, "nothing was cancelled, and nothing has failed"};
+      });
+}
+
+void add_measuring_actions(Table& table) {
+  const auto with_model = [](const Editor& editor) {
+    return Availability{editor.document().scene().model != nullptr, "no model is open"};
+  };
+  add(
+      table, "model.time_passes", "Run again ×10, for the times of the layers", "Model", "Shift+F5",
+      [](Editor& editor) { editor.shell.time_passes = true; }, with_model);
+  add(
+      table, "model.measure_scaling", "Measure time against N", "Model", "",
+      [](Editor& editor) { editor.shell.measure_scaling = true; }, with_model);
+  add(
+      table, "model.stop_scaling", "Stop measuring time against N", "Model", "",
+      [](Editor& editor) { editor.shell.stop_scaling = true; },
+      [](const Editor& editor) {
+        return Availability{editor.scaling.running, "it is not being measured"};
       });
 }
 

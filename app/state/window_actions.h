@@ -14,6 +14,8 @@ void add_window_actions(std::vector<Action>& table, const std::vector<PanelName>
                         const Settings& settings);
 // … and for the Model and Help menus.
 void add_run_actions(std::vector<Action>& table);
+// Passes and kernels timed.
+void add_measuring_actions(std::vector<Action>& table);
 void add_help_actions(std::vector<Action>& table);
 
 // The action, other than `except`, that has this shortcut; null if none.

@@ -13,6 +13,7 @@
 #include <imgui.h>
 #include <imgui_impl_opengl3.h>
 #include <imgui_internal.h>
+#include <implot.h>
 
 #include "app/panels/panels.h"
 #include "app/state/edits.h"
@@ -55,6 +56,7 @@ std::unique_ptr<Display> open_display(const WindowOptions& options) {
 Application::Application(const WindowOptions& options) {
   IMGUI_CHECKVERSION();
   context_ = ImGui::CreateContext();
+  ImPlot::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
   io.ConfigWindowsMoveFromTitleBarOnly = true;
@@ -65,10 +67,12 @@ Application::Application(const WindowOptions& options) {
     exports_.reset();
     worker_.reset();
     folder_check_.reset();
+    scaling_run_.reset();
     clipboard_.reset();
     panels_.clear();
     graphics_.reset();
     display_.reset();
+    ImPlot::DestroyContext();
     ImGui::DestroyContext(context_);
     throw;
   }
@@ -80,10 +84,12 @@ Application::~Application() {
   exports_.reset(); // before the display that they wake
   worker_.reset();
   folder_check_.reset();
+  scaling_run_.reset();
   clipboard_.reset();
   panels_.clear();
   graphics_.reset();
   display_.reset();
+  ImPlot::DestroyContext();
   ImGui::DestroyContext(context_);
 }
 
@@ -109,6 +115,7 @@ void Application::start(const WindowOptions& options) {
   worker_ = std::make_unique<Worker>(wake);
   clipboard_ = std::make_unique<ClipboardDesk>(display_->picture_clipboard_obstacle(), wake);
   folder_check_ = std::make_unique<FolderCheck>(wake);
+  scaling_run_ = std::make_unique<ScalingRun>(wake);
   coordinator_ = std::make_unique<Coordinator>(*worker_);
   panels_ = make_panels({editor_.get(), graphics_.get()});
   prepared_.assign(panels_.size(), 0);
@@ -225,6 +232,8 @@ void Application::run_requests() {
     exports_->cancel();
   }
   if (std::exchange(shell.run_again, false)) coordinator_->run_again();
+  constexpr int passes = 10;
+  if (std::exchange(shell.time_passes, false)) coordinator_->time_passes(editor_->document(), passes);
   shell.animate = false;
   shell.wake_at = std::numeric_limits<double>::infinity();
 }
@@ -236,6 +245,7 @@ void Application::update_state() {
   for (const auto& path : display_->take_dropped()) open_path(*editor_, path);
   clipboard_->poll(*editor_, [this](const std::string& panel) { return figure_of(panel); });
   const bool checked = folder_check_->update(*editor_, coordinator_->computing());
+  const bool measured = scaling_run_->update(*editor_, coordinator_->computing());
   std::vector<std::string> errors;
   const bool delivered = coordinator_->drain(errors);
   for (std::string& error : errors) editor_->say(Severity::error, std::move(error));
@@ -248,17 +258,20 @@ void Application::update_state() {
   const bool drawn = std::ranges::count(in_front_, true) > 0;
   if (drawn) coordinator_->update(editor_->document(), wants, editor_->clock());
 
-  const bool changed = delivered || checked || editor_->revision() != drawn_revision_;
+  const bool changed = delivered || checked || measured || editor_->revision() != drawn_revision_;
   drawn_revision_ = editor_->revision();
   snapshot_.document = &editor_->document();
   snapshot_.results = {&coordinator_->results(Side::a), &coordinator_->results(Side::b)};
   snapshot_.computing = coordinator_->computing();
   snapshot_.progress = coordinator_->progress();
   snapshot_.computing_seconds = snapshot_.computing ? editor_->clock() - coordinator_->computing_since() : 0;
+  snapshot_.times = &coordinator_->times();
   snapshot_.writing = exports_->writing();
   snapshot_.writing_seconds = exports_->seconds(editor_->clock());
-  editor_->shell.computing = snapshot_.computing || exports_->busy();
+  editor_->shell.computing = snapshot_.computing || exports_->busy() || editor_->scaling.running;
   editor_->shell.stopped = coordinator_->stopped();
+  editor_->shell.timing = coordinator_->timing();
+  editor_->shell.progress = snapshot_.progress;
   if (changed) ++snapshot_.stamp;
   if (changed) redraw_ = std::max(redraw_, 2);
 }
@@ -312,7 +325,7 @@ void Application::draw_frame() {
 void Application::draw_panels() {
   const ImGuiID dock_space = ImGui::GetID("panels");
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  if (arrangement_->arrange(dock_space, viewport->WorkSize, *editor_)) redraw_ = std::max(redraw_, 4);
+  if (arrangement_->arrange(dock_space, viewport->WorkSize, *editor_)) redraw_ = std::max(redraw_, 5);
   ImGui::DockSpaceOverViewport(dock_space, viewport, dock_flags());
   editor_->next_frame();
   std::set<std::string> in_front;

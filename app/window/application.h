@@ -13,6 +13,7 @@
 #include "app/state/actions.h"
 #include "app/state/coordinator.h"
 #include "app/state/folder_check.h"
+#include "app/state/scaling_run.h"
 #include "app/window/clipboard_desk.h"
 #include "app/window/damage.h"
 #include "app/window/display.h"
@@ -100,6 +101,7 @@ private:
   std::unique_ptr<Exports> exports_;
   std::unique_ptr<ClipboardDesk> clipboard_;
   std::unique_ptr<FolderCheck> folder_check_;
+  std::unique_ptr<ScalingRun> scaling_run_;
   Snapshot snapshot_;
   std::vector<std::uint64_t> prepared_; // by panel: the snapshot's stamp it was prepared for
   std::vector<bool> in_front_;          // by panel: it was drawn in the last frame

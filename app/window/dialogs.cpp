@@ -8,7 +8,7 @@ namespace hydrascope::app {
 Dialogs::Dialogs() = default;
 Dialogs::~Dialogs() = default;
 
-bool Dialogs::open() const { return file_ || folder_ || save_; }
+bool Dialogs::open() const { return file_ || adapter_ || folder_ || save_; }
 
 void Dialogs::poll(Editor& editor) {
   Dialog& wanted = editor.shell.dialog;
@@ -23,6 +23,9 @@ void Dialogs::poll(Editor& editor) {
           std::vector<std::string>{"Pictures and text",
                                    "*.png *.jpg *.jpeg *.bmp *.gif *.tga *.ppm *.pgm *.txt", "All files",
                                    "*"});
+    } else if (wanted == Dialog::open_adapter) {
+      adapter_ = std::make_unique<pfd::open_file>(
+          "Open adapter", "", std::vector<std::string>{"Adapters", "*.safetensors", "All files", "*"});
     } else if (wanted == Dialog::open_model || wanted == Dialog::open_folder) {
       folder_ = std::make_unique<pfd::select_folder>(
           wanted == Dialog::open_model ? "Open model folder" : "Open folder of pictures");
@@ -36,6 +39,10 @@ void Dialogs::poll(Editor& editor) {
   if (file_ && file_->ready(0)) {
     for (const std::string& path : file_->result()) open_path(editor, path);
     file_.reset();
+  }
+  if (adapter_ && adapter_->ready(0)) {
+    for (const std::string& path : adapter_->result()) open_adapter(editor, path);
+    adapter_.reset();
   }
   if (folder_ && folder_->ready(0)) {
     if (const std::string path = folder_->result(); !path.empty()) open_path(editor, path);

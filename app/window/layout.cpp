@@ -29,7 +29,7 @@ std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
   ImGuiID kernels = split(rest, ImGuiDir_Left, left_part);
   ImGuiID weights = split(rest, ImGuiDir_Right, right_part);
   // The kernel grid is to be seen whole; the picture above it takes what is left.
-  const ImGuiID input = split(kernels, ImGuiDir_Up, std::clamp((size.y - 560.0f) / size.y, 0.36f, 0.40f));
+  const ImGuiID input = split(kernels, ImGuiDir_Up, std::clamp((size.y - 630.0f) / size.y, 0.30f, 0.40f));
   const ImGuiID predictions = split(rest, ImGuiDir_Down, 0.20f);
   const ImGuiID layers = split(rest, ImGuiDir_Down, 0.15f);
   ImGuiID tables = split(weights, ImGuiDir_Down, 0.62f);
@@ -80,17 +80,11 @@ std::vector<Place> measure_places(ImGuiID rest, ImVec2 size) {
   const ImGuiID predictions = split(kernels, ImGuiDir_Down, 0.25f);
   ImGuiID tables = split(rest, ImGuiDir_Down, 0.46f);
   const ImGuiID divergence = split(tables, ImGuiDir_Right, 0.5f);
-  return {{"kernels", kernels},
-          {"input", kernels},
-          {"predictions", predictions},
-          {"timing", rest},
-          {"scaling", rest},
-          {"roofline", rest},
-          {"entropy", tables},
-          {"kl", divergence},
-          {"change", tables},
-          {"monotonicity", divergence},
-          {nullptr, tables}};
+  const ImGuiID timing = split(rest, ImGuiDir_Left, 0.5f);
+  return {{"kernels", kernels},         {"input", kernels}, {"predictions", predictions},
+          {"timing", timing},           {"scaling", rest},  {"roofline", rest},
+          {"entropy", tables},          {"kl", divergence}, {"change", tables},
+          {"monotonicity", divergence}, {nullptr, tables}};
 }
 
 void dock(const std::string& panel, ImGuiID node) {
@@ -119,10 +113,11 @@ void build_layout(std::string_view layout, ImGuiID dock_space, ImVec2 size,
   ImGui::DockBuilderFinish(dock_space);
 }
 
-std::string_view front_panel(std::string_view layout) {
-  if (layout == "compare") return "kernels";
-  if (layout == "text") return "weights";
-  return layout == "measure" ? "timing" : "entropy";
+std::vector<std::string> front_panels(std::string_view layout) {
+  if (layout == "compare") return {"kernels"};
+  if (layout == "text") return {"weights"};
+  if (layout == "measure") return {"scaling", "timing"};
+  return {"timing", "entropy"};
 }
 
 std::string present_arrangement() {
@@ -145,10 +140,15 @@ void save_layout(Editor& editor, const std::string& name) {
 void Arrangement::restore(Editor& editor, const std::string& arrangement) {
   ImGui::LoadIniSettingsFromMemory(arrangement.data(), arrangement.size());
   editor.shell.panel_to_focus.clear();
+  to_front_.clear();
   build_ = false;
 }
 
 void Arrangement::before_frame(Editor& editor) {
+  if (!to_front_.empty()) {
+    editor.shell.panel_to_focus = to_front_.front();
+    to_front_.erase(to_front_.begin());
+  }
   const std::string& wanted = editor.document().layout;
   const bool reset = std::exchange(editor.shell.reset_layout, false);
   if (wanted == shown_ && !reset) return;
@@ -171,7 +171,7 @@ void Arrangement::before_frame(Editor& editor) {
 bool Arrangement::arrange(ImGuiID dock_space, ImVec2 size, Editor& editor) {
   if (!build_ && ImGui::DockBuilderGetNode(dock_space) != nullptr) return false;
   build_layout(editor.document().layout, dock_space, size, panels_);
-  editor.shell.panel_to_focus = front_panel(editor.document().layout);
+  to_front_ = front_panels(editor.document().layout);
   build_ = false;
   return true;
 }

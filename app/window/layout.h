@@ -16,8 +16,8 @@ namespace hydrascope::app {
 // are docked as tabs, so that opening one never covers the others.
 void build_layout(std::string_view layout, ImGuiID dock_space, ImVec2 size,
                   const std::vector<std::string>& panels);
-// The panel that is to be in front where several share a place.
-std::string_view front_panel(std::string_view layout);
+// The panels that are to be in front where several share a place; the last one is in front of all.
+std::vector<std::string> front_panels(std::string_view layout);
 
 // Keeps where the panels stand now under this name of the user's, and goes over to it.
 void save_layout(Editor& editor, const std::string& name);
@@ -38,6 +38,7 @@ private:
   std::vector<std::string> panels_;
   std::string shown_;                       // the layout the panels stand by; empty before the first frame
   std::map<std::string, std::string> left_; // how layouts were left in this session
+  std::vector<std::string> to_front_;       // one a frame, from the first on
   bool build_ = false;
 };
 

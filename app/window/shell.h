@@ -89,7 +89,7 @@ public:
   bool open() const;
 
 private:
-  std::unique_ptr<pfd::open_file> file_;
+  std::unique_ptr<pfd::open_file> file_, adapter_;
   std::unique_ptr<pfd::select_folder> folder_;
   std::unique_ptr<pfd::save_file> save_;
 };

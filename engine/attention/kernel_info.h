@@ -1,6 +1,8 @@
 // What is known of a kernel without running it, and how one is named with its parameters. Plain types.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,25 +11,61 @@
 
 namespace hydrascope {
 
+// What attention is given in every layer of a model, as far as it matters to what a kernel can do.
+struct LayerShape {
+  std::int64_t heads = 1, head_width = 1, tokens = 1; // H, d, N
+  // Images: N = prefix + rows · columns. Text: rows = columns = 0.
+  std::int64_t prefix_tokens = 0, rows = 0, columns = 0;
+  bool has_mask = false;
+  std::string device = "auto";   // auto | cpu | cuda | cuda:i
+  std::string dtype = "float32"; // float32 | bfloat16 | float16
+
+  std::int64_t width() const { return heads * head_width; } // D
+  bool operator==(const LayerShape&) const = default;
+};
+
+// Whole numbers that make sense for a parameter, and the one that leaving it out stands for.
+struct ParameterRange {
+  std::int64_t least = 1, most = 1, initial = 1;
+};
+
+// A parameter accepted after the colon, as `features` in `performer:features=128`.
+struct ParameterInfo {
+  enum class Kind {
+    divisor, // of the model's width D
+    number,  // a whole number
+    flag,    // 0 or 1
+    choice   // one of `choices`
+  };
+  std::string name;
+  Kind kind = Kind::number;
+  std::string meaning; // one line
+  std::string initial; // what leaving it out means: a value, or words where that depends on the model
+  std::vector<std::string> choices = {};
+  std::function<ParameterRange(const LayerShape&)> range = {}; // of divisors and numbers
+};
+
 // One line of the registry as people see it (the table of `hydrascope kernels`).
 struct KernelInfo {
   std::string name;
-  std::string family;                  // "softmax", "unnormalised linear", "hydra", "normalised linear"
-  std::string definition;              // one line of mathematics
-  std::string complexity;              // "O(N² D)", "O(N D)", …
-  std::string feature_width;           // d′ as text ("2d"), "—" where there is no feature map
-  std::string source;                  // paper and equation
-  std::string published;               // top-1 or KL as printed in the papers, "" if none
-  bool normalised = false;             // rows of the weights sum to 1
-  bool weights_positive = false;       // false: entropy and KL are undefined
-  bool trainable = false;              // has parameters of its own
-  bool exact_softmax = false;          // computes softmax attention itself (softmax, sdpa): never "untrained"
-  bool map_bounded = false;            // φ is bounded
-  bool map_signed = false;             // φ takes negative values
-  bool map_linear = false;             // φ is linear in x
-  bool uses_query_projection = true;   // false: W_q is not computed (poly-nl)
-  std::vector<std::string> parameters; // names accepted after the colon ("heads", "seed", …)
-  std::vector<std::string> devices;    // "cpu", "cuda"
+  std::string family;                // "softmax", "unnormalised linear", "hydra", "normalised linear"
+  std::string definition;            // one line of mathematics
+  std::string complexity;            // "O(N² D)", "O(N D)", …
+  std::string feature_width;         // d′ as text ("2d"), "—" where there is no feature map
+  std::string source;                // paper and equation
+  std::string published;             // top-1 or KL as printed in the papers, "" if none
+  bool normalised = false;           // rows of the weights sum to 1
+  bool weights_positive = false;     // false: entropy and KL are undefined
+  bool trainable = false;            // has parameters of its own
+  bool exact_softmax = false;        // computes softmax attention itself (softmax, sdpa): never "untrained"
+  bool map_bounded = false;          // φ is bounded
+  bool map_signed = false;           // φ takes negative values
+  bool map_linear = false;           // φ is linear in x
+  bool uses_query_projection = true; // false: W_q is not computed (poly-nl)
+  std::vector<ParameterInfo> parameters; // accepted after the colon
+  std::vector<std::string> devices;      // "cpu", "cuda"
+
+  const ParameterInfo* parameter(std::string_view name) const; // null if it is not accepted
 };
 
 // A kernel with its parameters, as written on the command line: `performer:features=128,seed=7`.

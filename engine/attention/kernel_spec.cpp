@@ -32,14 +32,20 @@ const RegistryEntry& entry_or_throw(std::string_view name, std::string_view opti
 }
 
 void check_parameter(const RegistryEntry& entry, std::string_view key, std::string_view option) {
-  const std::vector<std::string>& accepted = entry.info.parameters;
-  if (std::ranges::find(accepted, key) != accepted.end()) return;
+  if (entry.info.parameter(key) != nullptr) return;
+  std::vector<std::string> accepted;
+  for (const ParameterInfo& parameter : entry.info.parameters) accepted.push_back(parameter.name);
   throw UsageError(option, fmt::format("{} has no parameter \"{}\"", entry.info.name, key),
                    accepted.empty() ? fmt::format("{} takes none", entry.info.name)
                                     : fmt::format("it takes {}", fmt::join(accepted, ", ")));
 }
 
 } // namespace
+
+const ParameterInfo* KernelInfo::parameter(std::string_view wanted) const {
+  const auto found = std::ranges::find(parameters, wanted, &ParameterInfo::name);
+  return found == parameters.end() ? nullptr : &*found;
+}
 
 std::string KernelSpec::text() const {
   std::string written = name;

@@ -18,6 +18,7 @@
 #include "engine/attention/cost.h"
 #include "engine/attention/feature_maps/feature_map.h"
 #include "engine/attention/features.h"
+#include "engine/attention/parameter_infos.h"
 #include "engine/attention/spec_values.h"
 #include "engine/attention/tokens.h"
 
@@ -368,7 +369,7 @@ RegistryEntry normalised_linear(KernelInfo info, MakeFeatureMap make_map) {
 RegistryEntry unnormalised_linear(KernelInfo info, MakeFeatureMap make_map) {
   info.family = "unnormalised linear";
   info.complexity = "O(N D²/H)";
-  info.parameters.insert(info.parameters.begin(), "heads");
+  info.parameters.insert(info.parameters.begin(), heads_info());
   return linear_entry(std::move(info), std::move(make_map), false);
 }
 

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "engine/attention/cost.h"
+#include "engine/attention/parameter_infos.h"
 #include "engine/attention/softmax_weights.h"
 #include "engine/attention/spec_values.h"
 #include "engine/attention/tokens.h"
@@ -177,6 +178,19 @@ private:
   bool blocks_ = false;
 };
 
+ParameterInfo window_info() {
+  return {.name = "w",
+          .kind = ParameterInfo::Kind::number,
+          .meaning = "side of the window in patches; text: its tokens",
+          .initial = "14 for images, 64 for text",
+          .range = [](const LayerShape& shape) {
+            if (shape.rows == 0)
+              return ParameterRange{.least = 1, .most = shape.tokens, .initial = text_window};
+            return ParameterRange{
+                .least = 1, .most = std::max(shape.rows, shape.columns), .initial = image_window};
+          }};
+}
+
 } // namespace
 
 RegistryEntry local_window_kernel() {
@@ -184,7 +198,9 @@ RegistryEntry local_window_kernel() {
       softmax_info("local-window", "softmax over w × w near patches and the prefix tokens; text: w tokens");
   info.complexity = "O(N w² D)";
   info.source = "Bolya et al. (2022), table 4 and section 4.4";
-  info.parameters = {"w", "mode"};
+  info.parameters = {
+      window_info(),
+      choice_info("mode", "windows that move with the query, or that tile the input", {"sliding", "blocks"})};
   return {info, {}, [](const KernelSpec& spec) { return std::make_unique<LocalWindow>(spec); }};
 }
 

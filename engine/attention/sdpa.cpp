@@ -3,6 +3,7 @@
 #include <ATen/ops/_fused_sdp_choice.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
+#include "engine/attention/parameter_infos.h"
 #include "engine/attention/softmax_weights.h"
 #include "engine/attention/tokens.h"
 
@@ -50,7 +51,7 @@ public:
 RegistryEntry sdpa_kernel() {
   KernelInfo info = softmax_info("sdpa", "softmax by LibTorch's fused scaled_dot_product_attention");
   info.exact_softmax = true;
-  info.parameters = {"heads"};
+  info.parameters = {heads_info()};
   return {info, {}, [](const KernelSpec& spec) { return std::make_unique<Sdpa>(spec); }};
 }
 

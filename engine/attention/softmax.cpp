@@ -6,6 +6,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 
+#include "engine/attention/parameter_infos.h"
 #include "engine/attention/softmax_weights.h"
 #include "engine/attention/tokens.h"
 
@@ -61,7 +62,7 @@ private:
 RegistryEntry softmax_kernel() {
   KernelInfo info = softmax_info("softmax", "A = softmax(q kᵀ/√d), out = A v");
   info.exact_softmax = true;
-  info.parameters = {"heads"};
+  info.parameters = {heads_info()};
   info.published = "58.8 Matthews (CoLA, BERT-base)";
   return {info, {}, [](const KernelSpec& spec) { return std::make_unique<Softmax>(spec); }};
 }

@@ -71,7 +71,9 @@ struct BarsPanel {
   std::string title, x_label;
   std::vector<std::string> labels;
   std::vector<double> values;
-  std::vector<Colour> colours; // one per bar or empty
+  std::vector<Colour> colours;    // one per bar or empty
+  std::vector<double> marks = {}; // a tick across each bar's row at this value; empty: none
+  std::string marks_name = {};    // what they are: "p95"
 };
 
 // Lines over x.
@@ -80,6 +82,8 @@ struct LinesPanel {
     std::string name;
     std::vector<double> x, y;
     Colour colour;
+    std::vector<double> upper = {}; // ends of whiskers that rise from the points; empty: none
+    std::string upper_name = {};    // what they are: "p95"
   };
   std::string title, x_label, y_label;
   std::vector<Line> lines;

@@ -92,13 +92,18 @@ void add_panel(const CsvRows& rows, const BarsPanel& panel) {
   for (std::size_t index = 0; index < panel.labels.size() && index < panel.values.size(); ++index) {
     rows.add(index, csv_quoted(panel.labels[index]), 0, csv_quoted(panel.x_label), "",
              exact(panel.values[index]));
+    if (index < panel.marks.size())
+      rows.add(index, csv_quoted(panel.labels[index]), 1, csv_quoted(panel.marks_name), "",
+               exact(panel.marks[index]));
   }
 }
 void add_panel(const CsvRows& rows, const LinesPanel& panel) {
   for (std::size_t line = 0; line < panel.lines.size(); ++line) {
-    const auto& [name, x, y, colour] = panel.lines[line];
+    const auto& [name, x, y, colour, upper, upper_name] = panel.lines[line];
     for (std::size_t point = 0; point < std::min(x.size(), y.size()); ++point) {
       rows.add(line, csv_quoted(name), point, "", exact(x[point]), exact(y[point]));
+      if (point < upper.size())
+        rows.add(line, csv_quoted(name), point, csv_quoted(upper_name), exact(x[point]), exact(upper[point]));
     }
   }
 }
@@ -155,11 +160,19 @@ void fill_json(ordered_json& json, const TokensPanel& panel) {
 }
 void fill_json(ordered_json& json, const BarsPanel& panel) {
   json.update({{"x_label", panel.x_label}, {"labels", panel.labels}, {"values", numbers(panel.values)}});
+  if (!panel.marks.empty()) {
+    json["marks"] = numbers(panel.marks);
+    json["marks_are"] = panel.marks_name;
+  }
 }
 void fill_json(ordered_json& json, const LinesPanel& panel) {
   ordered_json lines = ordered_json::array();
   for (const auto& line : panel.lines) {
     lines.push_back({{"name", line.name}, {"x", numbers(line.x)}, {"y", numbers(line.y)}});
+    if (!line.upper.empty()) {
+      lines.back()["upper"] = numbers(line.upper);
+      lines.back()["upper_is"] = line.upper_name;
+    }
   }
   json.update({{"x_label", panel.x_label}, {"y_label", panel.y_label}, {"lines", std::move(lines)}});
 }
@@ -202,13 +215,18 @@ std::vector<Block> blocks_of(const FigurePanel& panel) {
     return {block_of({tokens->values.size()}, tokens->values)};
   }
   if (const auto* const bars = std::get_if<BarsPanel>(&panel)) {
-    return {block_of({bars->values.size()}, bars->values)};
+    if (bars->marks.size() != bars->values.size()) return {block_of({bars->values.size()}, bars->values)};
+    auto both = bars->values;
+    both.insert(both.end(), bars->marks.begin(), bars->marks.end());
+    return {block_of({2, bars->values.size()}, both)};
   }
   std::vector<Block> lines;
   for (const auto& line : std::get<LinesPanel>(panel).lines) {
     auto both = line.x;
     both.insert(both.end(), line.y.begin(), line.y.end());
-    lines.push_back(block_of({2, line.x.size()}, both));
+    const bool whiskers = line.upper.size() == line.x.size();
+    if (whiskers) both.insert(both.end(), line.upper.begin(), line.upper.end());
+    lines.push_back(block_of({whiskers ? 3U : 2U, line.x.size()}, both));
   }
   return lines;
 }

@@ -18,10 +18,12 @@ Colour bar_colour(const BarsPanel& panel, std::size_t index) {
 // Bars start at 0: a bar's length is its value.
 std::pair<double, double> bar_range(const BarsPanel& panel) {
   double low = 0, high = 0;
-  for (const double value : panel.values) {
-    if (std::isfinite(value)) {
-      low = std::min(low, value);
-      high = std::max(high, value);
+  for (const auto* const values : {&panel.values, &panel.marks}) {
+    for (const double value : *values) {
+      if (std::isfinite(value)) {
+        low = std::min(low, value);
+        high = std::max(high, value);
+      }
     }
   }
   return {low, high > low ? high : low + 1};
@@ -63,6 +65,8 @@ Range range_of(const LinesPanel& panel, bool vertical) {
     for (const double value : vertical ? line.y : line.x) {
       range.take(value, logarithmic);
     }
+    if (!vertical) continue;
+    for (const double value : line.upper) range.take(value, logarithmic);
   }
   if (range.low > range.high) {
     return {logarithmic ? 1.0 : 0.0, logarithmic ? 10.0 : 1.0};
@@ -165,10 +169,14 @@ void draw(Canvas& canvas, const BarsPanel& panel, const Ink& ink, const Placemen
       canvas.fill({from, y + (pitch - thickness) / 2, std::max(0.3, to - from), thickness},
                   bar_colour(panel, index));
     }
-    canvas.text(number_text(value),
-                {std::isfinite(value) ? across(std::max(0.0, value)) + gap : across(0) + gap,
-                 y + pitch / 2 + 0.36 * ink.size},
-                ink.label());
+    double reach = std::isfinite(value) ? std::max(0.0, value) : 0; // the number stands behind all of it
+    if (index < panel.marks.size() && std::isfinite(panel.marks[index])) {
+      const double x = across(panel.marks[index]);
+      canvas.line(std::array<Point, 2>{{{x, y + (pitch - thickness) / 2}, {x, y + (pitch + thickness) / 2}}},
+                  ink.rule, 0.8);
+      reach = std::max(reach, panel.marks[index]);
+    }
+    canvas.text(number_text(value), {across(reach) + gap, y + pitch / 2 + 0.36 * ink.size}, ink.label());
     const double text_height = line_height(ink.label()) * static_cast<double>(lines.size());
     draw_lines(canvas, lines, {body.x - 2 * gap, y + (pitch - text_height) / 2}, ink.label(), Align::right);
     y += pitch;
@@ -209,6 +217,12 @@ void draw(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placeme
       }
       points.push_back({body.x + scale_position(horizontal, line.x[index]) * body.width,
                         body.bottom() - scale_position(vertical, line.y[index]) * body.height});
+      if (index < line.upper.size() && std::isfinite(line.upper[index])) {
+        const Point point = points.back();
+        const double top = body.bottom() - scale_position(vertical, line.upper[index]) * body.height;
+        canvas.line(std::array<Point, 2>{{point, {point.x, top}}}, line.colour, 0.7);
+        canvas.line(std::array<Point, 2>{{{point.x - 1.5, top}, {point.x + 1.5, top}}}, line.colour, 0.7);
+      }
     }
     flush();
     if (!line.name.empty()) {

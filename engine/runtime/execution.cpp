@@ -1,8 +1,5 @@
 #include "engine/runtime/execution.h"
 
-#include <algorithm>
-#include <vector>
-
 #include <ATen/Parallel.h>
 
 #include "engine/attention/cuda_plugin.h"
@@ -21,8 +18,7 @@ void check_device(const std::string& device) {
 }
 
 KernelSpec seeded(KernelSpec spec, std::uint64_t seed) {
-  const std::vector<std::string>& known = kernel_info(spec.name).parameters;
-  if (seed != 0 && std::find(known.begin(), known.end(), "seed") != known.end())
+  if (seed != 0 && kernel_info(spec.name).parameter("seed") != nullptr)
     spec.parameters.try_emplace("seed", std::to_string(seed));
   return spec;
 }

@@ -137,6 +137,30 @@ const AdapterInfo& ModelStore::adapter_file(const std::filesystem::path& file) {
   return files_.insert_or_assign(file, std::pair{written, read_adapter_info(file)}).first->second.second;
 }
 
+const std::vector<AdapterInfo>& ModelStore::bundled() {
+  if (!bundled_) bundled_ = source_.bundled();
+  return *bundled_;
+}
+
+std::shared_ptr<const std::vector<AdapterInfo>> ModelStore::available(const std::filesystem::path& folder) {
+  auto& known = available_[folder];
+  if (known) return known;
+  std::set<std::string> bases = {base(folder)->hash()};
+  // An adapter may stand before the one it was trained over.
+  std::vector<AdapterInfo> fitting;
+  for (std::size_t before = 0; before != bases.size();) {
+    before = bases.size();
+    fitting.clear();
+    for (const AdapterInfo& adapter : bundled()) {
+      if (!bases.contains(adapter.base)) continue;
+      bases.insert(adapter.hash);
+      fitting.push_back(adapter);
+    }
+  }
+  known = std::make_shared<const std::vector<AdapterInfo>>(std::move(fitting));
+  return known;
+}
+
 std::vector<AppliedAdapter> ModelStore::choose(const Model& base, const AdapterChoice& choice,
                                                const Schedule& schedule) {
   std::vector<AppliedAdapter> chosen;
@@ -144,13 +168,13 @@ std::vector<AppliedAdapter> ModelStore::choose(const Model& base, const AdapterC
     for (const auto& file : choice.files) chosen.push_back({adapter_file(file), {}, true});
     return chosen;
   }
-  if (!bundled_) bundled_ = source_.bundled();
+  const std::vector<AdapterInfo>& known = bundled();
   std::set<std::string> bases = {base.hash()};
-  for (AdapterInfo& adapter : select_adapters(base.hash(), schedule, *bundled_)) {
+  for (AdapterInfo& adapter : select_adapters(base.hash(), schedule, known)) {
     bases.insert(adapter.hash);
     chosen.push_back({std::move(adapter), {}, true});
   }
-  for (const AdapterInfo& adapter : *bundled_)
+  for (const AdapterInfo& adapter : known)
     if (adapter.role == "maps" && bases.contains(adapter.base) && !bases.contains(adapter.hash))
       chosen.push_back({adapter, {}, false});
   return chosen;

@@ -61,7 +61,11 @@ public:
   AppliedModel apply(const std::filesystem::path& folder, const AdapterChoice& choice,
                      const Schedule& schedule, const std::string& dtype);
 
+  // The bundled adapters that were trained over this model or over another of them.
+  std::shared_ptr<const std::vector<AdapterInfo>> available(const std::filesystem::path& folder);
+
 private:
+  const std::vector<AdapterInfo>& bundled();
   const AdapterInfo& adapter_file(const std::filesystem::path& file); // read again where the file has changed
   std::vector<AppliedAdapter> choose(const Model& base, const AdapterChoice& choice,
                                      const Schedule& schedule);
@@ -74,6 +78,7 @@ private:
   ModelSource source_;
   std::optional<std::vector<AdapterInfo>> bundled_;
   std::map<std::filesystem::path, std::pair<std::filesystem::file_time_type, AdapterInfo>> files_;
+  std::map<std::filesystem::path, std::shared_ptr<const std::vector<AdapterInfo>>> available_; // by model
   // Most recently used last; few, because each may hold packed copies of its weights.
   std::vector<Kept<std::shared_ptr<const Model>>> bases_;
   std::vector<Kept<AppliedModel>> applied_;

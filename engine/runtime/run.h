@@ -120,6 +120,9 @@ struct Asks {
   std::vector<KernelSpec> teacher_forced_monotonicity; // their ρ, which costs more than the rest
   std::optional<HeadIndex> similar_heads; // how far every head's weights lie from this one's, in place
   std::optional<DeletionAsk> deletion;    // costs deletion_passes() passes more
+  // So many plain passes for their times alone: without the prefix cache, gradients or readings, after one
+  // more that warms up.
+  int timed_passes = 0;
 };
 
 struct ExecutionOptions {
@@ -168,6 +171,7 @@ struct LayerRun {
   std::string path;   // which path really ran
   double seconds = 0; // 0 and cached = true where the prefix cache supplied it
   bool cached = false;
+  bool differentiable = false;   // ran as part of a graph, which is another, slower path
   bool untrained = false;        // replaced kernel without an adapter that fits
   bool other_resolution = false; // a trained layer run at another token count than it was trained at
   std::int64_t zero_denominators = 0;
@@ -263,7 +267,9 @@ struct RunResult {
   ModelInfo model;
   std::string model_hash;
   std::vector<AdapterInfo> adapters; // applied
-  std::vector<std::string> notes;    // "text cut at 512 tokens", …
+  // The bundled ones that belong to this model, applied or not.
+  std::shared_ptr<const std::vector<AdapterInfo>> available_adapters;
+  std::vector<std::string> notes; // "text cut at 512 tokens", …
   Schedule schedule;
   std::string device, dtype;
   int threads = 0;
@@ -279,6 +285,7 @@ struct RunResult {
   double target_value = 0;
   std::optional<std::int64_t> query; // nullopt = all
   std::vector<LayerRun> layers;
+  std::vector<std::vector<double>> timed; // by pass, of each layer: its block's seconds
   double seconds = 0;
   std::int64_t peak_bytes = 0; // resident set of the process
 

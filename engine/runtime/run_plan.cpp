@@ -39,6 +39,8 @@ void check_asks(const RunRequest& request, const ModelInfo& info, std::int64_t t
     check_below("layer", ask.layer, info.layers, "layers");
     if (ask.query) check_below("query", *ask.query, tokens, "tokens");
   }
+  if (request.asks.timed_passes < 0)
+    throw UsageError("timed passes", "there cannot be less than none", "ask for 0 or more");
   if (!request.asks.rollout) return;
   for (const int head : request.asks.rollout->heads) check_below("--head", head, info.heads, "heads");
   const double discard = request.asks.rollout->discard;
@@ -198,6 +200,7 @@ RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPrepare
 
   const std::string& dtype = request.execution.dtype;
   const AppliedModel model = store.apply(request.model_folder, request.adapters, plan.schedule, dtype);
+  plan.available_adapters = store.available(request.model_folder);
   const ModelInfo& info = model.model->info();
   std::vector<AdapterInfo> adapters;
   for (const AppliedAdapter& adapter : model.adapters) adapters.push_back(adapter.info);

@@ -1,6 +1,7 @@
 // A request made concrete: which model, which kernels, which passes, and whether it fits into memory.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -23,6 +24,7 @@ struct PlannedPass {
 
 struct RunPlan {
   Schedule schedule;
+  std::shared_ptr<const std::vector<AdapterInfo>> available_adapters;
   CheckedTarget target;
   PlannedPass own; // the schedule's kernels
   std::optional<PlannedPass>

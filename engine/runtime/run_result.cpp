@@ -82,6 +82,7 @@ std::vector<LayerRun> layer_runs(const Pass& pass, const std::vector<PassBlock>&
     run.path = blocks[i].path;
     run.seconds = blocks[i].seconds;
     run.cached = !blocks[i].ran;
+    run.differentiable = blocks[i].ran && static_cast<int>(i) >= pass.first_gradient_layer;
     run.zero_denominators = blocks[i].zero_denominators;
     run.untrained = !info.exact_softmax && !trained && !layer.own_parameters;
     // Only sums over tokens grow with their number; a normalised kernel has no resolution of its own.

@@ -53,6 +53,8 @@ public:
     if (plan_.teacher) count(plan_.teacher->pass);
     if (plan_.other) count(*plan_.other);
     if (plan_.whole) count(*plan_.whole);
+    if (request_.asks.timed_passes > 0)
+      total_ += (request_.asks.timed_passes + 1) * static_cast<int>(plan_.own.pass.layers.size());
     if (!request_.asks.deletion) return;
     const Pass& pass = plan_.own.pass;
     candidates_ = deletion_candidates(request_, pass.input, pass.model.model->info());
@@ -62,6 +64,7 @@ public:
 
   void run(RunResult& result) {
     describe(result);
+    if (request_.asks.timed_passes > 0) result.timed = timed_passes(); // while nothing else is held
     const PassOutcome outcome = pass_through(plan_.own);
     finish_own(outcome, result);
     if (plan_.whole) result.whole = look_at_whole(outcome);
@@ -123,6 +126,7 @@ private:
     result.model = pass.model.model->info();
     result.model_hash = pass.model.model->hash();
     result.adapters = adapters_used(plan_);
+    result.available_adapters = plan_.available_adapters;
     result.notes = result.model.notes;
     if (!input.note.empty()) result.notes.push_back(input.note);
     result.hidden_tokens = request_.hidden_tokens;
@@ -169,6 +173,24 @@ private:
       if (result.model.has_classifier) result.predictions = predictions_of(logits, result.model);
     }
     if (focus) read_focus(outcome.output, logits, result);
+  }
+
+  // The first pass warms up: it packs weights and wakes threads.
+  std::vector<std::vector<double>> timed_passes() {
+    Pass pass = plan_.own.pass;
+    pass.tapped.assign(pass.layers.size(), false);
+    pass.first_gradient_layer = static_cast<int>(pass.layers.size());
+    pass.keep_hidden = false;
+    pass.need_output = true;
+    PrefixCache nothing(0);
+    std::vector<std::vector<double>> timed;
+    for (int turn = 0; turn <= request_.asks.timed_passes; ++turn) {
+      const PassOutcome outcome = run_pass(pass, nothing, stop_, {}, [this] { block_done(); });
+      if (turn == 0) continue;
+      std::vector<double>& seconds = timed.emplace_back();
+      for (const PassBlock& block : outcome.blocks) seconds.push_back(block.seconds);
+    }
+    return timed;
   }
 
   // Mostly from the prefix cache: the input was shown before something of it was hidden or muted.

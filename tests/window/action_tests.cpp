@@ -213,6 +213,10 @@ std::vector<Expectation> window() {
        [](Editor& editor) { editor.shell.computing = true; }},
       {"model.run_again", [](const Seen& seen) { return seen.shell().at("run_again") == true; },
        [](Editor& editor) { editor.shell.stopped = true; }},
+      {"model.time_passes", [](const Seen& seen) { return seen.shell().at("time_passes") == true; }},
+      {"model.measure_scaling", [](const Seen& seen) { return seen.shell().at("measure_scaling") == true; }},
+      {"model.stop_scaling", [](const Seen& seen) { return seen.shell().at("stop_scaling") == true; },
+       [](Editor& editor) { editor.scaling.running = true; }},
   };
 }
 
@@ -235,6 +239,24 @@ std::vector<Expectation> kernels() {
        [](Editor& editor) { compare_kernel(editor, 1, elu); }},
       {"kernels.all.", [](const Seen& seen) { return all_are(seen.scene().at("schedules")[0], seen.rest); },
        other_kernels},
+      {"kernels.default_parameters",
+       [](const Seen& seen) {
+         const auto layer = seen.scene().at("layer").get<std::size_t>();
+         return seen.scene().at("schedules")[0][layer] == "softmax";
+       },
+       other_kernels},
+      {"model.adapters.automatic",
+       [](const Seen& seen) { return seen.scene().at("adapters").at("automatic") == true; },
+       [](Editor& editor) {
+         choose_adapters(editor, {.automatic = false, .files = {}});
+       }},
+      {"model.adapters.none",
+       [](const Seen& seen) {
+         const Json& adapters = seen.scene().at("adapters");
+         return adapters.at("automatic") == false && adapters.at("files").empty();
+       },
+       [](Editor& editor) { choose_adapters(editor, {}); }},
+      {"model.adapters.open", [](const Seen& seen) { return seen.shell().at("dialog") == "open_adapter"; }},
       {"kernels.back2.",
        [](const Seen& seen) {
          const Json& schedule = seen.scene().at("schedules")[0];
@@ -277,10 +299,12 @@ void forget_requests() {
   shell.panel_to_export.clear();
   shell.panel_to_copy.clear();
   shell.copy_input = shell.paste = false;
+  shell.time_passes = shell.measure_scaling = false;
+  editor().scaling.running = false;
 }
 
 bool opens_dialog(const std::string& id) {
-  return id == "file.quit" || id == "file.open" || id == "file.open_folder" || id == "file.open_model" ||
+  return id == "file.quit" || id == "file.open" || id == "file.open_folder" || id == "file.open_model" || id == "model.adapters.open" ||
          id.starts_with("file.export.");
 }
 

@@ -1,5 +1,9 @@
 // Switching kernels in the grid and by presets: the run that follows really ran them.
+#include <algorithm>
+#include <string>
+
 #include "app/state/edits.h"
+#include "app/views/adapter_view.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -49,6 +53,116 @@ void register_kernel_tests(ImGuiTestEngine* engine) {
     editor().undo();
     IM_CHECK(document() == before);
   };
+
+  IM_REGISTER_TEST(engine, "kernels", "what_cannot_run_says_why")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    set_layer_kernel(editor(), 5, {.name = "cosformer", .parameters = {{"m", "16"}}});
+    settle(context);
+    const Document before = copy_of_document();
+    IM_CHECK(!results().error.empty()); // the run says so, too
+    context->SetRef("//###kernels");
+    context->MouseMove("**/$$5/cosformer");
+    context->Yield(2);
+    // What a click puts in can run: cosformer as it is by default.
+    context->ItemClick("**/$$5/cosformer");
+    settle(context);
+    IM_CHECK(!(document() == before));
+    IM_CHECK(results().error.empty());
+
+    // On a device that is not there nothing can, and a click says so instead of doing anything.
+    editor().change("Device of a test", [](Document& document) { document.execution.device = "cuda"; });
+    settle(context);
+    const Document on_cuda = copy_of_document();
+    const std::size_t messages = editor().messages().size();
+    context->ItemClick("**/$$3/elu");
+    context->Yield(2);
+    IM_CHECK(document() == on_cuda);
+    IM_CHECK_GT(editor().messages().size(), messages);
+    const std::string& said = editor().messages().back().text;
+    IM_CHECK(said.find("elu cannot run in layer 3") != std::string::npos);
+  };
+
+  IM_REGISTER_TEST(engine, "kernels", "heads_slider_takes_divisors_and_is_one_step")->TestFunc =
+      [](ImGuiTestContext* context) {
+        start_over(context);
+        set_layer_kernel(editor(), 11, {.name = "linear-cosine", .parameters = {}});
+        settle(context);
+        const Document before = copy_of_document();
+        context->SetRef("//###kernels");
+        context->ItemDragWithDelta("heads/##value", ImVec2(40, 0));
+        settle(context);
+        const KernelSpec& kernel = document().scene().schedules[0].layers[11];
+        IM_CHECK(kernel.parameters.contains("heads"));
+        const int heads = std::stoi(kernel.parameters.at("heads"));
+        IM_CHECK_EQ(document().scene().model->width % heads, 0);
+        IM_CHECK_NE(heads, document().scene().model->heads);
+        IM_CHECK_STR_EQ(results().any()->layers[11].kernel.text().c_str(), kernel.text().c_str());
+        editor().undo();
+        IM_CHECK(document() == before);
+        editor().redo();
+        context->ItemClick("norm/value/row");
+        IM_CHECK_STR_EQ(document().scene().schedules[0].layers[11].parameters.at("norm").c_str(), "row");
+        context->ItemClick("heads/reset");
+        context->ItemClick("norm/reset");
+        IM_CHECK(document().scene().schedules[0].layers[11].parameters.empty());
+      };
+
+  IM_REGISTER_TEST(engine, "kernels", "parameters_of_all_layers_with_the_kernel")->TestFunc =
+      [](ImGuiTestContext* context) {
+        start_over(context);
+        const KernelSpec hedgehog{.name = "hedgehog", .parameters = {}};
+        set_layer_kernel(editor(), 4, hedgehog);
+        set_layer_kernel(editor(), 7, hedgehog);
+        context->Yield(2);
+        context->SetRef("//###kernels");
+        context->ItemClick("shared/##value");
+        const auto& layers = document().scene().schedules[0].layers;
+        IM_CHECK_STR_EQ(layers[7].text().c_str(), "hedgehog:shared=1");
+        IM_CHECK_STR_EQ(layers[4].text().c_str(), "hedgehog");
+        context->ItemClick("##everywhere");
+        context->ItemClick("bias/##value");
+        IM_CHECK_STR_EQ(layers[7].text().c_str(), "hedgehog:bias=0,shared=1");
+        IM_CHECK_STR_EQ(layers[4].text().c_str(), "hedgehog:bias=0");
+        context->ItemClick("##everywhere"); // as it was, for the tests that follow
+      };
+
+  IM_REGISTER_TEST(engine, "kernels", "adapters_are_found_and_chosen")->TestFunc =
+      [](ImGuiTestContext* context) {
+        start_over(context);
+        set_layer_kernel(editor(), 10, {.name = "hydra-cosine", .parameters = {}});
+        set_layer_kernel(editor(), 11, {.name = "hydra-cosine", .parameters = {}});
+        settle(context);
+        const RunResult* run = results().any();
+        IM_CHECK(run->available_adapters != nullptr);
+        IM_CHECK_GE(run->available_adapters->size(), 2U);
+        const auto found = found_adapters(*run, 11, run->layers[11].kernel);
+        IM_CHECK(std::ranges::any_of(
+            found, [](const FoundAdapter& each) { return each.bundled && each.applied && each.holds; }));
+        IM_CHECK(!adapter_state(*run, 11, found).warning);
+
+        context->SetRef("//###kernels");
+        context->ItemClick("##adapter");
+        context->ItemClick("//$FOCUSED/none");
+        settle(context);
+        IM_CHECK(!document().scene().adapters.automatic);
+        IM_CHECK(document().scene().adapters.files.empty());
+        run = results().any();
+        IM_CHECK(run->layers[11].untrained);
+        const auto unused = found_adapters(*run, 11, run->layers[11].kernel);
+        const AdapterState state = adapter_state(*run, 11, unused);
+        IM_CHECK(state.warning);
+        IM_CHECK(state.text.find("not in use") != std::string::npos);
+
+        // By its file, with what it was trained over.
+        const auto holds = std::ranges::find_if(unused, &FoundAdapter::holds);
+        IM_CHECK(holds != unused.end());
+        IM_CHECK(open_adapter(editor(), holds->info.path));
+        settle(context);
+        IM_CHECK_STR_EQ(document().scene().adapters.files.back().c_str(), holds->info.path.c_str());
+        IM_CHECK(!results().any()->layers[11].untrained);
+        editor().undo();
+        IM_CHECK(document().scene().adapters.files.empty());
+      };
 
   IM_REGISTER_TEST(engine, "kernels", "side_b_runs_beside_a")->TestFunc = [](ImGuiTestContext* context) {
     start_over(context);

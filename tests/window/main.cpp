@@ -43,6 +43,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_column_tests(engine);
   register_tour_tests(engine);
   register_view_tests(engine);
+  register_timing_tests(engine);
   register_action_tests(engine);
   register_screenshots(engine);
 }
@@ -75,6 +76,8 @@ void start_over_at_once() {
   editor().set_initial(*the_start);
   editor().change_settings([](Settings& settings) { settings = *the_settings; });
   editor().shell = Shell{};
+  editor().shell.stop_scaling = editor().scaling.running;
+  editor().scaling = {};
   for (std::size_t i = editor().messages().size(); i-- > 0;) editor().dismiss_message(i);
 }
 

@@ -74,7 +74,14 @@ RegistryEntry cosformer_kernel() {
   info.feature_width = "2d";
   info.source = "Qin et al. (2022), Eq. 10";
   info.published = "39.9 Matthews (CoLA, BERT-base)";
-  info.parameters = {"m"};
+  info.parameters = {{.name = "m",
+                      .kind = ParameterInfo::Kind::number,
+                      .meaning = "length M that ranks are divided by, at least the number of tokens",
+                      .initial = "the number of real tokens",
+                      .range = [](const LayerShape& shape) {
+                        return ParameterRange{
+                            .least = shape.tokens, .most = 4 * shape.tokens, .initial = shape.tokens};
+                      }}};
   return normalised_linear(info, [](const KernelSpec& spec) { return std::make_unique<CosFormer>(spec); });
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/attention/feature_maps/feature_map.h"
+#include "engine/attention/parameter_infos.h"
 #include "engine/plain/error.h"
 
 namespace hydrascope {
@@ -42,7 +43,8 @@ RegistryEntry linear_cosine_kernel() {
   info.source = "Bolya et al. (2022), Eq. 7";
   info.map_bounded = true;
   info.map_signed = true;
-  info.parameters = {"norm"};
+  info.parameters = {choice_info(
+      "norm", "what is brought to length 1: each head's features, or the whole D-wide row", {"head", "row"})};
   return unnormalised_linear(
       info, [](const KernelSpec& spec) { return std::make_unique<Cosine>(normalises_rows(spec)); });
 }

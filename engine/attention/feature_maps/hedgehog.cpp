@@ -4,6 +4,7 @@
 #include <ATen/ops/cat.h>
 
 #include "engine/attention/feature_maps/projection.h"
+#include "engine/attention/parameter_infos.h"
 
 namespace hydrascope {
 namespace {
@@ -43,7 +44,7 @@ RegistryEntry hedgehog_kernel() {
   info.source = "Zhang et al. (2024), Eq. 6";
   info.published = "KL 0.172, 59.2 Matthews (CoLA, BERT-base)";
   info.trainable = true;
-  info.parameters = {"shared", "bias"};
+  info.parameters = {shared_info(), bias_info()};
   return normalised_linear(
       info, [](const KernelSpec& spec) { return std::make_unique<TrainedHedgehog>(projection_form(spec)); });
 }

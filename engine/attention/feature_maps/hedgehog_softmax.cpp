@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/attention/feature_maps/projection.h"
+#include "engine/attention/parameter_infos.h"
 #include "engine/plain/error.h"
 
 namespace hydrascope {
@@ -61,7 +62,10 @@ RegistryEntry hedgehog_softmax_kernel() {
   info.source = "Zhang et al. (2024), Eq. 5 with Eq. 6";
   info.trainable = true;
   info.map_bounded = true;
-  info.parameters = {"shared", "bias", "form"};
+  info.parameters = {
+      shared_info(), bias_info(),
+      choice_info("form", "two: [softmax y, softmax −y]; eq5: softmax y; joint: softmax [2y, −2y]",
+                  {"two", "eq5", "joint"})};
   return normalised_linear(info,
                            [](const KernelSpec& spec) { return std::make_unique<HedgehogSoftmax>(spec); });
 }

@@ -16,6 +16,7 @@
 
 #include "engine/attention/cost.h"
 #include "engine/attention/feature_maps/feature_map.h"
+#include "engine/attention/parameter_infos.h"
 #include "engine/attention/spec_values.h"
 #include "engine/plain/error.h"
 
@@ -38,6 +39,22 @@ at::Tensor orthogonal_gaussian(std::int64_t features, std::int64_t width, std::u
   return (directions * lengths).to(at::kFloat);
 }
 
+std::int64_t default_features(std::int64_t head_width) {
+  const auto d = static_cast<double>(head_width);
+  return std::max(head_width, static_cast<std::int64_t>(std::floor(d * std::log(d))));
+}
+
+ParameterInfo features_info() {
+  return {.name = "features",
+          .kind = ParameterInfo::Kind::number,
+          .meaning = "m, the number of random features",
+          .initial = "max(d, ⌊d ln d⌋)",
+          .range = [](const LayerShape& shape) {
+            const std::int64_t usual = default_features(shape.head_width);
+            return ParameterRange{.least = 1, .most = 4 * usual, .initial = usual};
+          }};
+}
+
 class Performer final : public FeatureMap {
 public:
   explicit Performer(const KernelSpec& spec)
@@ -45,8 +62,7 @@ public:
 
   bool logarithmic() const override { return true; }
   std::int64_t width(std::int64_t head_width) const override {
-    const auto d = static_cast<double>(head_width);
-    return features_.value_or(std::max(head_width, static_cast<std::int64_t>(std::floor(d * std::log(d)))));
+    return features_.value_or(default_features(head_width));
   }
 
   KernelParameters initial_parameters(std::int64_t /*heads*/, std::int64_t head_width,
@@ -94,7 +110,7 @@ RegistryEntry performer_kernel() {
   info.feature_width = "m";
   info.source = "Choromanski et al. (2021), Eq. 4";
   info.published = "24.7 Matthews (CoLA, BERT-base)";
-  info.parameters = {"features", "seed"};
+  info.parameters = {features_info(), seed_info()};
   return normalised_linear(info, [](const KernelSpec& spec) { return std::make_unique<Performer>(spec); });
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/relu.h>
 
 #include "engine/attention/feature_maps/projection.h"
+#include "engine/attention/parameter_infos.h"
 #include "engine/attention/spec_values.h"
 
 namespace hydrascope {
@@ -36,7 +37,7 @@ RegistryEntry entry(const char* name, const char* definition, const char* source
   info.source = source;
   info.published = published;
   info.trainable = true;
-  info.parameters = {"shared", "seed"};
+  info.parameters = {shared_info(), seed_info()};
   return normalised_linear(info, [](const KernelSpec& spec) { return std::make_unique<T2R>(spec); });
 }
 

@@ -104,6 +104,19 @@ TEST_F(AdaptersTest, TrainedMapsServeComparedKernelsWhateverTheSchedule) {
   EXPECT_FALSE(scheduled->layers[2].untrained);
 }
 
+TEST_F(AdaptersTest, AllThatBelongToTheModelAreListedWhateverIsChosen) {
+  Runner runner(std::size_t{1} << 20,
+                fake_source(model_, {write_hydra(), write_maps(2), write_maps(1, "another-hash")}));
+  RunRequest request = fake_request(kText);
+  request.adapters.automatic = false;
+  const auto result = runner.run(request);
+  EXPECT_TRUE(result->adapters.empty());
+  ASSERT_NE(result->available_adapters, nullptr);
+  ASSERT_EQ(result->available_adapters->size(), 2U);
+  EXPECT_EQ(result->available_adapters->front().name, "hydra");
+  EXPECT_EQ(result->available_adapters->back().name, "maps");
+}
+
 TEST_F(AdaptersTest, MapsOfAnotherBaseStayOut) {
   Runner runner(std::size_t{1} << 20, fake_source(model_, {write_maps(2, "another-hash")}));
   RunRequest request = fake_request(kText);

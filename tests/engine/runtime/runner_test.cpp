@@ -52,6 +52,39 @@ TEST_F(RunnerTest, GivesPredictionsTokensAndLayers) {
   EXPECT_TRUE(result->hidden.empty());
 }
 
+TEST_F(RunnerTest, TimedPassesRunEveryLayerWithoutTheCache) {
+  RunRequest request = fake_request(kText, "3=hydra-cosine");
+  const auto plain = run(request);
+  EXPECT_TRUE(plain->timed.empty());
+  request.asks.timed_passes = 3;
+  std::vector<int> totals;
+  const auto timed = runner_->run(request, {}, [&](int, int total) { totals.push_back(total); });
+  EXPECT_THAT(model_->runs(), testing::ElementsAre(5, 5, 5, 5)); // once before, one that warms up, three
+  ASSERT_EQ(timed->timed.size(), 3U);
+  for (const std::vector<double>& pass : timed->timed) {
+    ASSERT_EQ(pass.size(), 4U);
+    for (const double seconds : pass) EXPECT_GT(seconds, 0);
+  }
+  EXPECT_TRUE(timed->layers[0].cached); // the pass itself was known
+  EXPECT_EQ(timed->logits.values, plain->logits.values);
+  EXPECT_EQ(totals.size(), 16U);
+  EXPECT_EQ(totals.back(), 16);
+
+  std::stop_source stop;
+  EXPECT_THROW(runner_->run(request, stop.get_token(), [&](int, int) { stop.request_stop(); }), Cancelled);
+  request.asks.timed_passes = -1;
+  EXPECT_THROW(run(request), UsageError);
+}
+
+TEST_F(RunnerTest, SaysWhichLayersRanWithGradients) {
+  RunRequest request = fake_request(kText);
+  request.asks.focus_layers = {2};
+  const auto result = run(request);
+  EXPECT_FALSE(result->layers[1].differentiable);
+  EXPECT_TRUE(result->layers[2].differentiable);
+  EXPECT_TRUE(result->layers[3].differentiable);
+}
+
 TEST_F(RunnerTest, CachedPrefixGivesTheSameBits) {
   RunRequest request = fake_request(kText, "3=hydra-cosine");
   run(fake_request(kText));

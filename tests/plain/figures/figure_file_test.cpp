@@ -314,5 +314,30 @@ TEST_F(FigureFile, ACancelledFigureLeavesTheOldFile) {
   }
 }
 
+TEST_F(FigureFile, MarksAndWhiskersAreDrawnAndAmongTheNumbers) {
+  BarsPanel bars;
+  bars.labels = {"0  softmax", "1  elu"};
+  bars.values = {2, 1};
+  bars.marks = {2.5, 7};
+  bars.marks_name = "p95 (ms)";
+  LinesPanel lines;
+  lines.log_x = lines.log_y = true;
+  lines.lines = {{"softmax", {64, 128}, {0.5, 2}, {0, 0, 1, 1}, {0.75, 9}, "p95"}};
+  Figure plain, figure;
+  figure.panels = {bars, lines};
+  const auto json = nlohmann::json::parse(written(figure, "marks.json"));
+  EXPECT_EQ(json["panels"][0]["marks"], (std::vector<double>{2.5, 7}));
+  EXPECT_EQ(json["panels"][0]["marks_are"], "p95 (ms)");
+  EXPECT_EQ(json["panels"][1]["lines"][0]["upper"], (std::vector<double>{0.75, 9}));
+  const std::string csv = written(figure, "marks.csv");
+  EXPECT_NE(csv.find("p95 (ms),,7"), std::string::npos);
+  EXPECT_NE(csv.find(",p95,128,9"), std::string::npos);
+
+  bars.marks.clear();
+  lines.lines.front().upper.clear();
+  plain.panels = {bars, lines};
+  EXPECT_NE(written(figure, "marks.svg"), written(plain, "plain.svg"));
+}
+
 } // namespace
 } // namespace hydrascope

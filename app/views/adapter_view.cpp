@@ -1,0 +1,61 @@
+#include "app/views/adapter_view.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace hydrascope::app {
+
+namespace {
+
+std::string described(const FoundAdapter& adapter) {
+  std::string text = fmt::format("{} ({})", adapter.info.name, adapter.bundled ? "bundled" : "your file");
+  if (adapter.info.tokens > 0) text += fmt::format(", trained at {} tokens", adapter.info.tokens);
+  return text;
+}
+
+} // namespace
+
+std::vector<FoundAdapter> found_adapters(const RunResult& run, int layer, const KernelSpec& kernel) {
+  std::vector<FoundAdapter> found;
+  const auto add = [&](const AdapterInfo& info, bool bundled, bool applied) {
+    const auto known =
+        std::ranges::find(found, info.hash, [](const FoundAdapter& each) { return each.info.hash; });
+    if (known != found.end()) {
+      known->bundled |= bundled;
+      return;
+    }
+    const bool holds = std::ranges::any_of(info.layers, [&](const AdapterInfo::Layer& trained) {
+      return trained.layer == layer && trained.kernel == kernel;
+    });
+    found.push_back({info, bundled, applied, holds});
+  };
+  for (const AdapterInfo& info : run.adapters) add(info, false, true);
+  if (run.available_adapters)
+    for (const AdapterInfo& info : *run.available_adapters) add(info, true, false);
+  return found;
+}
+
+AdapterState adapter_state(const RunResult& run, int layer, const std::vector<FoundAdapter>& found) {
+  const auto index = static_cast<std::size_t>(layer);
+  if (layer < 0 || index >= run.layers.size()) return {};
+  const LayerRun& ran = run.layers[index];
+  const auto in_force = std::find_if(found.rbegin(), found.rend(), [](const FoundAdapter& adapter) {
+    return adapter.applied && adapter.holds;
+  });
+  if (in_force != found.rend()) {
+    std::string text = described(*in_force);
+    if (ran.other_resolution) text += fmt::format("; other resolution: {} now", run.tokens.size());
+    return {text, ran.other_resolution};
+  }
+  const auto idle = std::ranges::find_if(found, &FoundAdapter::holds);
+  const std::string unused = idle == found.end() ? "" : "not in use: " + described(*idle);
+  if (ran.untrained)
+    return {unused.empty()
+                ? fmt::format("untrained: no adapter holds {} of layer {}", ran.kernel.text(), layer)
+                : "untrained; " + unused,
+            true};
+  return {unused.empty() ? "the model's own parameters" : "the model's own parameters; " + unused, false};
+}
+
+} // namespace hydrascope::app

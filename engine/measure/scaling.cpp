@@ -1,0 +1,162 @@
+#include "engine/measure/scaling.h"
+
+#include <chrono>
+#include <new>
+#include <utility>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/randn.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include "engine/attention/kernel.h"
+#include "engine/plain/error.h"
+#include "engine/runtime/execution.h"
+#include "engine/runtime/process_memory.h"
+
+namespace hydrascope {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+at::ScalarType type_of(const std::string& dtype) {
+  if (dtype == "float32") return at::kFloat;
+  if (dtype == "bfloat16") return at::kBFloat16;
+  throw UsageError("--dtype " + dtype, "the CPU computes in float32 or bfloat16", "use --dtype bfloat16");
+}
+
+// rows · columns = N with rows ≤ columns, as square as possible.
+TokenLayout grid_of(std::int64_t tokens) {
+  std::int64_t rows = 1;
+  for (std::int64_t side = 1; side * side <= tokens; ++side)
+    if (tokens % side == 0) rows = side;
+  return {.prefix = 0, .rows = rows, .columns = tokens / rows};
+}
+
+AttentionInput random_input(const ScalingSetting& setting, std::int64_t tokens) {
+  const at::ScalarType type = type_of(setting.dtype);
+  const std::int64_t heads = setting.heads, width = setting.head_width;
+  const auto random = [&] { return at::randn({1, heads, tokens, width}).to(type); };
+  AttentionInput input;
+  input.q = random();
+  input.k = random();
+  input.v = random();
+  input.layer_input = at::randn({1, tokens, heads * width}).to(type);
+  if (setting.image) input.layout = grid_of(tokens);
+  return input;
+}
+
+// q, k, v, the layer's input and the output, each once more in float32, beside a tile of scores or features.
+double bytes_needed(const ScalingSetting& setting, std::int64_t tokens) {
+  constexpr double tile = 192.0 * (1 << 20);
+  return 10.0 * static_cast<double>(tokens) * setting.heads * setting.head_width * sizeof(float) + tile;
+}
+
+} // namespace
+
+struct ScalingMeasurer::State {
+  std::unique_ptr<Kernel> kernel;
+  KernelParameters parameters;
+  ScalingSetting setting;
+  ScalingLimits limits;
+  double seconds = 0, products = 0; // of the last point; 0: there is none yet
+
+  std::string too_much(std::int64_t tokens, double wanted_products) const {
+    const double needed = bytes_needed(setting, tokens);
+    const auto free = static_cast<double>(available_bytes());
+    if (free > 0 && needed > 0.5 * free)
+      return fmt::format("needs about {:.1f} GiB, {:.1f} GiB are free", needed / (1 << 30), free / (1 << 30));
+    const double expected = products > 0 ? seconds * wanted_products / products : 0;
+    if (expected > limits.run_seconds)
+      return fmt::format("a run would take about {:.0f} s", std::max(expected, 1.0));
+    return {};
+  }
+
+  void repeat(const AttentionInput& input, ScalingPoint& point, const std::stop_token& stop,
+              const std::function<std::uint64_t()>& quiet) const {
+    std::vector<double> times;
+    double spent = 0;
+    bool warm = false;
+    const auto enough = [&] {
+      const auto runs = static_cast<int>(times.size());
+      const bool slow = spent > 2 * limits.point_seconds;
+      return runs >= limits.most_runs ||
+             (spent >= limits.point_seconds && runs >= (slow ? 3 : limits.least_runs));
+    };
+    while (!enough()) {
+      const std::uint64_t before = quiet ? quiet() : 0;
+      if (stop.stop_requested()) throw Cancelled();
+      const auto start = Clock::now();
+      const AttentionOutput output = kernel->run(input, parameters);
+      const at::Tensor finished = kernel->finish(output.out, input.mask, parameters);
+      const double taken = seconds_since(start);
+      if (quiet && quiet() != before) continue; // something else was computed meanwhile
+      if (std::exchange(warm, true)) {
+        times.push_back(taken);
+        spent += taken;
+      }
+      point.path = output.path;
+    }
+    point.time = repeated_time(std::move(times));
+  }
+};
+
+ScalingMeasurer::ScalingMeasurer(KernelSpec kernel, ScalingSetting setting, ScalingLimits limits)
+    : state_(std::make_unique<State>()) {
+  type_of(setting.dtype);
+  state_->kernel = make_kernel(kernel);
+  state_->setting = std::move(setting);
+  state_->limits = limits;
+}
+ScalingMeasurer::~ScalingMeasurer() = default;
+
+ScalingPoint ScalingMeasurer::measure(std::int64_t tokens, const std::stop_token& stop,
+                                      const std::function<std::uint64_t()>& quiet) {
+  State& state = *state_;
+  const ScalingSetting& setting = state.setting;
+  ScalingPoint point{.kernel = state.kernel->spec(), .tokens = tokens};
+  AttentionShape shape{.heads = setting.heads,
+                       .tokens = tokens,
+                       .head_width = setting.head_width,
+                       .dtype = type_of(setting.dtype),
+                       .has_layer_input = true};
+  if (setting.image) shape.layout = grid_of(tokens);
+  if (const Support support = state.kernel->supports(shape); !support.ok) {
+    point.skipped = support.reason;
+    return point;
+  }
+  point.products = state.kernel->cost(shape).multiply_accumulates;
+  point.skipped = state.too_much(tokens, point.products);
+  if (!point.skipped.empty()) return point;
+  const ThreadCount threads(setting.threads);
+  const at::NoGradGuard no_gradients;
+  try {
+    if (state.parameters.empty())
+      state.parameters = state.kernel->initial_parameters(setting.heads, setting.head_width);
+    const AttentionInput input = random_input(setting, tokens);
+    state.repeat(input, point, stop, quiet);
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    point.skipped = text.substr(0, text.find('\n'));
+    return point;
+  } catch (const std::bad_alloc&) {
+    point.skipped = "out of memory";
+    return point;
+  }
+  state.seconds = point.time.median;
+  state.products = point.products;
+  return point;
+}
+
+std::vector<std::int64_t> scaling_lengths() {
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t tokens = 64; tokens <= 16384; tokens *= 2) lengths.push_back(tokens);
+  return lengths;
+}
+
+} // namespace hydrascope

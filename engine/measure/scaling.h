@@ -1,0 +1,65 @@
+// How long attention alone takes as the number of tokens grows, kernel by kernel. Plain header.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "engine/attention/kernel_info.h"
+#include "engine/measure/quantiles.h"
+
+namespace hydrascope {
+
+// What is the same for all points of a curve.
+struct ScalingSetting {
+  int heads = 1, head_width = 1; // H, d of the model
+  bool image = false; // tokens lie in a grid as near to a square as N allows, without prefix tokens
+  std::string dtype = "float32"; // float32 | bfloat16
+  int threads = 0;               // 0: LibTorch's default
+
+  bool operator==(const ScalingSetting&) const = default;
+};
+
+struct ScalingLimits {
+  double run_seconds = 2;             // a point whose single run is expected to take longer is left out
+  double point_seconds = 0.4;         // runs of a point are repeated for so long …
+  int least_runs = 5, most_runs = 30; // … within these bounds; long ones at least three times
+};
+
+// One kernel at one N, batch 1, the attention operation alone: q, k, v given, output projection left out.
+struct ScalingPoint {
+  KernelSpec kernel;
+  std::int64_t tokens = 0;
+  RepeatedTime time = {};   // after one run that warms up
+  double products = 0;      // multiply-accumulates
+  std::string path = {};    // which path really ran
+  std::string skipped = {}; // why there is no time; empty if there is one
+};
+
+// Measures one kernel at growing N; what it learns at one N says whether the next can be afforded.
+class ScalingMeasurer {
+public:
+  // Throws UsageError for a kernel that does not exist or a dtype that does not run on the CPU.
+  ScalingMeasurer(KernelSpec kernel, ScalingSetting setting, ScalingLimits limits = {});
+  ~ScalingMeasurer();
+  ScalingMeasurer(const ScalingMeasurer&) = delete;
+  ScalingMeasurer& operator=(const ScalingMeasurer&) = delete;
+
+  // `quiet`: called before each run; waits until nothing else computes, and returns a count of disturbances:
+  // a run during which it has changed is made again. May be empty. Sets LibTorch's threads of the calling
+  // thread for the time of the call. Throws Cancelled when `stop` is requested (polled between runs).
+  ScalingPoint measure(std::int64_t tokens, const std::stop_token& stop = {},
+                       const std::function<std::uint64_t()>& quiet = {});
+
+private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// 64, 128, … 16384.
+std::vector<std::int64_t> scaling_lengths();
+
+} // namespace hydrascope
