@@ -249,8 +249,11 @@ TEST_F(AsksTest, TeacherForcedTables) {
 
 TEST_F(AsksTest, AttentionRowsAreRowsOfTheWeights) {
   RunRequest request = fake_request(kText, "2=hydra-cosine");
-  request.asks.weights = {{.layer = 1}, {.layer = 2}};
-  request.asks.attention_rows = {{.layer = 1, .query = 3}, {.layer = 2}, {.layer = 1}};
+  request.asks.weights.resize(2);
+  request.asks.weights[0].layer = 1;
+  request.asks.weights[1].layer = 2;
+  request.asks.attention_rows = {
+      {.layer = 1, .query = 3}, {.layer = 2, .query = std::nullopt}, {.layer = 1, .query = std::nullopt}};
   const auto result = run(request);
   ASSERT_EQ(result->attention_rows.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {
