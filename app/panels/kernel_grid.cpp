@@ -49,7 +49,7 @@ struct KernelGrid::Frame {
   Editor& editor;
   const Graphics& graphics;
   const GridNotes& notes;
-  const Schedule& schedule;
+  Schedule schedule; // as it was when the frame began: a click puts another in its place
   ImDrawList* list = nullptr;
   ImVec2 origin;  // of the whole grid, scrolled along
   float left = 0; // what does not scroll sideways
@@ -76,7 +76,7 @@ struct KernelGrid::Frame {
 };
 
 void KernelGrid::draw(Editor& editor, const Graphics& graphics, const GridNotes& notes, float most_height) {
-  const Schedule& schedule = edited_schedule(editor.document());
+  const Schedule schedule = edited_schedule(editor.document());
   const auto layers = static_cast<float>(schedule.layers.size());
   Frame frame{.editor = editor, .graphics = graphics, .notes = notes, .schedule = schedule, .origin = {}};
   frame.header_height = slanted_height(graphics);

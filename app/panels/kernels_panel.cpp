@@ -113,7 +113,7 @@ private:
       strategy_ = static_cast<Strategy>(clicked);
       apply_preset(editor(), strategy_, preset_count_, preset_kernel_);
     }
-    ImGui::SameLine(0, 8);
+    field_label("Layers", 56);
     ImGui::SetNextItemWidth(-1);
     preset_count_ = std::min(preset_count_, layers);
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);

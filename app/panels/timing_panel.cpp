@@ -67,7 +67,7 @@ public:
     const auto count = static_cast<float>(view().rows.size());
     const float line = theme::size_small + 3;
     const float room = ImGui::GetContentRegionAvail().y - line * (summary_lines + 1) - 12;
-    const float height = std::clamp(std::floor(room / count), 13.0f, 20.0f);
+    const float height = std::clamp(std::floor(room / count), 12.0f, 20.0f);
     ImGui::PushFont(graphics().fonts().mono, height >= 15 ? theme::size_small : 11.0f);
     if (difference_) {
       draw_differences(height);

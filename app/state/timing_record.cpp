@@ -13,8 +13,9 @@ constexpr std::size_t most_subjects = 24;
 std::string timing_subject(const RunResult& run) {
   // Hidden word pieces are masked, which kernels pay for; hidden patches are painted over.
   const bool masked = run.model.input == InputKind::text && !run.hidden_tokens.empty();
-  return fmt::format("{}\n{} {} {} {} {}", run.model.folder.string(), run.tokens.size(),
-                     masked ? "masked" : "all", run.dtype, run.device, run.threads);
+  return fmt::format("{}\n{} {} {} {} {} {}", run.model.folder.string(), run.tokens.size(),
+                     masked ? "masked" : "all", run.muted_heads.empty() ? "" : "muted", run.dtype, run.device,
+                     run.threads);
 }
 
 void TimingRecord::add(Layers& layers, int layer, const KernelSpec& kernel, double seconds, bool warm) {

@@ -9,9 +9,10 @@ namespace hydrascope::app {
 namespace {
 
 std::string described(const FoundAdapter& adapter) {
-  std::string text = fmt::format("{} ({})", adapter.info.name, adapter.bundled ? "bundled" : "your file");
-  if (adapter.info.tokens > 0) text += fmt::format(", trained at {} tokens", adapter.info.tokens);
-  return text;
+  const std::string from = adapter.bundled ? "bundled" : "your file";
+  const std::string length =
+      adapter.info.tokens > 0 ? fmt::format(", trained at {} tokens", adapter.info.tokens) : "";
+  return fmt::format("{}{}: {}", from, length, adapter.info.name); // the name may be cut off
 }
 
 } // namespace
@@ -45,7 +46,7 @@ AdapterState adapter_state(const RunResult& run, int layer, const std::vector<Fo
   });
   if (in_force != found.rend()) {
     std::string text = described(*in_force);
-    if (ran.other_resolution) text += fmt::format("; other resolution: {} now", run.tokens.size());
+    if (ran.other_resolution) text = fmt::format("other resolution, {} tokens: {}", run.tokens.size(), text);
     return {text, ran.other_resolution};
   }
   const auto idle = std::ranges::find_if(found, &FoundAdapter::holds);

@@ -21,7 +21,7 @@ std::vector<FoundAdapter> found_adapters(const RunResult& run, int layer, const 
 
 // What stands behind the layer's parameters, in one line.
 struct AdapterState {
-  std::string text;     // "vit-small-… (bundled), trained at 257 tokens"
+  std::string text;     // "bundled, trained at 257 tokens: vit-small-…"
   bool warning = false; // untrained, or trained at another resolution
 };
 AdapterState adapter_state(const RunResult& run, int layer, const std::vector<FoundAdapter>& found);

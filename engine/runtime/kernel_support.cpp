@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include <fmt/format.h>
+
 #include "engine/attention/kernel.h"
 #include "engine/plain/error.h"
 #include "engine/runtime/execution.h"
@@ -17,7 +19,6 @@ AttentionShape attention_shape(const LayerShape& shape) {
                       .has_mask = shape.has_mask,
                       .layout = {shape.prefix_tokens, shape.rows, shape.columns}};
   if (shape.dtype == "bfloat16") made.dtype = at::kBFloat16;
-  if (shape.dtype == "float16") made.dtype = at::kHalf;
   if (shape.device.starts_with("cuda")) made.device = at::kCUDA;
   return made;
 }
@@ -27,6 +28,8 @@ AttentionShape attention_shape(const LayerShape& shape) {
 std::string why_unsupported(const KernelSpec& kernel, const LayerShape& shape) {
   try {
     check_device(shape.device);
+    if (shape.dtype != "float32" && shape.dtype != "bfloat16")
+      return fmt::format("models run in float32 or bfloat16, not in {}", shape.dtype);
     const Support support = make_kernel(kernel)->supports(attention_shape(shape));
     return support.ok ? "" : support.reason;
   } catch (const Error& error) {

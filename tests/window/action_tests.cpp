@@ -247,9 +247,7 @@ std::vector<Expectation> kernels() {
        other_kernels},
       {"model.adapters.automatic",
        [](const Seen& seen) { return seen.scene().at("adapters").at("automatic") == true; },
-       [](Editor& editor) {
-         choose_adapters(editor, {.automatic = false, .files = {}});
-       }},
+       [](Editor& editor) { choose_adapters(editor, {.automatic = false, .files = {}}); }},
       {"model.adapters.none",
        [](const Seen& seen) {
          const Json& adapters = seen.scene().at("adapters");
@@ -304,8 +302,8 @@ void forget_requests() {
 }
 
 bool opens_dialog(const std::string& id) {
-  return id == "file.quit" || id == "file.open" || id == "file.open_folder" || id == "file.open_model" || id == "model.adapters.open" ||
-         id.starts_with("file.export.");
+  return id == "file.quit" || id == "file.open" || id == "file.open_folder" || id == "file.open_model" ||
+         id == "model.adapters.open" || id.starts_with("file.export.");
 }
 
 // Runs the action as menus and shortcuts do, and says what was wrong; empty if nothing was.

@@ -99,6 +99,33 @@ void keep_overlays(ImGuiTestContext* context, const Look& look) {
   context->KeyPress(ImGuiKey_Escape, 2);
 }
 
+// Times of layers with A, B and their difference, parameters of kernels, and some points of time against N.
+void keep_measurements(ImGuiTestContext* context, const Look& look) {
+  show_kind(editor(), InputKind::image);
+  application().run("view.layout.measure");
+  set_layer_kernel(editor(), 10, {.name = "hydra-cosine", .parameters = {}});
+  set_layer_kernel(editor(), 11, {.name = "linear-cosine", .parameters = {{"heads", "48"}}});
+  settle(context);
+  application().run("model.time_passes");
+  settle(context);
+  application().run("model.measure_scaling");
+  constexpr std::size_t some = 15; // of three kernels
+  while (editor().scaling.points.size() < some && !context->IsError()) context->Yield();
+  application().run("model.stop_scaling");
+  context->Yield(4);
+  write_png(look.folder() / "measured.png", frame(context));
+  change_view(editor(), "A - B", [](ViewOptions& view) { view.shown = Shown::difference; });
+  settle(context);
+  application().run("model.time_passes");
+  settle(context);
+  keep_panel(look, frame(context), "timing", "difference");
+  change_view(editor(), "A", [](ViewOptions& view) { view.shown = Shown::a; });
+  set_layer_kernel(editor(), 11, {.name = "hedgehog-softmax", .parameters = {{"bias", "0"}}});
+  set_layer_kernel(editor(), 4, {.name = "cosformer", .parameters = {{"m", "20"}}});
+  settle(context);
+  keep_panel(look, frame(context), "kernels", "cannot-run");
+}
+
 void take(ImGuiTestContext* context, const Look& look) {
   start_over(context);
   std::filesystem::create_directories(look.folder());
@@ -117,6 +144,7 @@ void take(ImGuiTestContext* context, const Look& look) {
     keep_panels(context, look, input);
   }
   if (look.scale == 1) keep_overlays(context, look);
+  keep_measurements(context, look);
   // The layouts as a whole.
   for (const LayoutInfo& info : layout_infos()) {
     if (look.scale != 1 && info.id != default_layout) continue;

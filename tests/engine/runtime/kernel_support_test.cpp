@@ -8,8 +8,8 @@
 namespace hydrascope {
 namespace {
 
-const LayerShape photograph{.heads = 6, .head_width = 64, .tokens = 257, .prefix_tokens = 1, .rows = 16,
-                            .columns = 16};
+const LayerShape photograph{
+    .heads = 6, .head_width = 64, .tokens = 257, .prefix_tokens = 1, .rows = 16, .columns = 16};
 const LayerShape sentence{.heads = 12, .head_width = 32, .tokens = 15};
 
 bool says(const KernelSpec& kernel, const LayerShape& shape, const char* words) {
@@ -40,6 +40,11 @@ TEST(KernelSupportTest, SaysWhatTheDeviceCannot) {
   EXPECT_NE(why_unsupported({"softmax", {}}, elsewhere), "");
   elsewhere.device = "quantum";
   EXPECT_TRUE(says({"softmax", {}}, elsewhere, "unknown device"));
+  LayerShape half = photograph;
+  half.dtype = "float16";
+  EXPECT_TRUE(says({"elu", {}}, half, "not in float16"));
+  half.dtype = "bfloat16";
+  EXPECT_EQ(why_unsupported({"elu", {}}, half), "");
 }
 
 TEST(KernelSupportTest, CountsProducts) {
