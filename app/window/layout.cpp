@@ -29,7 +29,7 @@ std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
   ImGuiID kernels = split(rest, ImGuiDir_Left, left_part);
   ImGuiID weights = split(rest, ImGuiDir_Right, right_part);
   // The kernel grid is to be seen whole; the picture above it takes what is left.
-  const ImGuiID input = split(kernels, ImGuiDir_Up, std::clamp((size.y - 630.0f) / size.y, 0.30f, 0.40f));
+  const ImGuiID input = split(kernels, ImGuiDir_Up, std::clamp((size.y - 680.0f) / size.y, 0.28f, 0.40f));
   const ImGuiID predictions = split(rest, ImGuiDir_Down, 0.20f);
   const ImGuiID layers = split(rest, ImGuiDir_Down, 0.15f);
   ImGuiID tables = split(weights, ImGuiDir_Down, 0.62f);
