@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "app/panels/head_marks.h"
 #include "app/state/edits.h"
+#include "app/state/head_edits.h"
 #include "app/window/widgets.h"
 #include "engine/figures/scale.h"
 
@@ -112,7 +114,7 @@ void WeightsOverview::set_scales(const ViewOptions& view) {
   }
 }
 
-void WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness) {
+std::optional<HeadIndex> WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 from = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
@@ -125,6 +127,7 @@ void WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness)
                                          (room.y - top) / layers)));
   ImGui::PushFont(graphics.fonts().mono, 11.0f);
   const Scene& scene = editor.document().scene();
+  std::optional<HeadIndex> hovered;
   for (std::size_t head = 0; head < heads; ++head) {
     const std::string text = fmt::format("{}", head);
     list->AddText(
@@ -143,6 +146,9 @@ void WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness)
       const ImVec2 at{from.x + left + static_cast<float>(head) * step, y};
       const ImVec2 to{at.x + step - 2, at.y + step - 2};
       thumbnails_[row.first + head].map.draw(graphics, list, at, to, brightness);
+      const HeadIndex index{static_cast<int>(layer), static_cast<int>(head)};
+      const bool muted = is_muted(editor.document(), index);
+      if (muted) muted_cross(list, at, to);
       ImGui::SetCursorScreenPos(at);
       ImGui::PushID(static_cast<int>(layer * 1000 + head));
       if (ImGui::InvisibleButton("thumbnail", {step - 1, step - 1})) {
@@ -153,13 +159,14 @@ void WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness)
       const bool selected =
           scene.layer == static_cast<int>(layer) && scene.head.head == static_cast<int>(head);
       if (ImGui::IsItemHovered()) {
-        ImGui::SetTooltip("layer %zu, head %zu: %s%s\nlargest weight %s\nclick: open it", layer, head,
-                          row.kernel.c_str(),
-                          row.untrained        ? ", untrained"
-                          : difference_        ? ""
-                          : row.derived_signed ? ", derived, signed"
-                                               : "",
-                          number_text(thumbnails_[row.first + head].scale.high, 4).c_str());
+        hovered = index;
+        ImGui::SetTooltip(
+            "layer %zu, head %zu: %s%s%s\nlargest weight %s\nclick: open it", layer, head, row.kernel.c_str(),
+            row.untrained        ? ", untrained"
+            : difference_        ? ""
+            : row.derived_signed ? ", derived, signed"
+                                 : "",
+            muted ? ", muted" : "", number_text(thumbnails_[row.first + head].scale.high, 4).c_str());
       }
       if (selected || ImGui::IsItemHovered())
         list->AddRect({at.x - 1, at.y - 1}, {to.x + 1, to.y + 1},
@@ -178,6 +185,8 @@ void WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness)
   if (shown != nullptr)
     colour_bar(graphics, shown->scale, {from.x + left + static_cast<float>(heads) * step + 8, from.y + top},
                std::max(60.0f, step * layers));
+  if (hovered) editor.hover_head(*hovered);
+  return hovered;
 }
 
 Figure WeightsOverview::figure(const Document& document) const {

@@ -7,6 +7,7 @@
 
 #include "app/panels/column_sources.h"
 #include "app/panels/head_choice.h"
+#include "app/panels/head_marks.h"
 #include "app/panels/panels.h"
 #include "app/panels/side_columns.h"
 #include "app/panels/token_names.h"
@@ -87,6 +88,10 @@ public:
       return;
     }
     draw_columns();
+  }
+
+  void draw_menu() override {
+    if (document().view.all_heads) menu_.draw(editor());
   }
 
   std::optional<Figure> figure() const override {
@@ -191,7 +196,7 @@ private:
       if (overview.empty()) {
         empty_notice(graphics(), "The weights of every head of every layer, once the model has run.");
       } else {
-        overview.draw(editor(), graphics(), brightness());
+        menu_.point(overview.draw(editor(), graphics(), brightness()));
       }
     });
   }
@@ -354,6 +359,7 @@ private:
   const VectorsResult* vectors_ = nullptr; // in keep_; null until they have come
   std::vector<WeightsColumn> columns_;
   SideColumns<WeightsOverview> overview_;
+  HeadMenu menu_;
   MapZoom zoom_;
   std::size_t tokens_ = 0; // that zoom_ is a part of
   Figure figure_;

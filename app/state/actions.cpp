@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "app/state/edits.h"
+#include "app/state/head_actions.h"
 #include "app/state/input_actions.h"
 #include "app/state/window_actions.h"
 #include "engine/plain/paths.h"
@@ -248,6 +249,7 @@ std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Set
   add_edit_actions(table);
   add_clipboard_actions(table);
   add_token_actions(table);
+  add_head_actions(table);
   add_view_actions(table, panels);
   add_window_actions(table, panels, settings);
   add_run_actions(table);

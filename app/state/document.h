@@ -30,6 +30,7 @@ enum class Shown { a, b, difference, all }; // all: the three side by side
 struct Scene {
   std::optional<RunInput> input;
   std::vector<std::int64_t> hidden_tokens; // of `input`, ascending: patches painted over, word pieces masked
+  std::vector<HeadIndex> muted_heads;      // of the model, ascending
   std::filesystem::path model_folder;
   std::shared_ptr<const ModelInfo> model; // null as long as no model could be read
   AdapterChoice adapters;

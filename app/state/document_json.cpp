@@ -84,6 +84,8 @@ Json scene_json(const Scene& scene) {
   Json json;
   json["input"] = input_json(scene.input);
   json["hidden_tokens"] = scene.hidden_tokens;
+  json["muted_heads"] = Json::array();
+  for (const HeadIndex& muted : scene.muted_heads) json["muted_heads"].push_back({muted.layer, muted.head});
   json["model"] = scene.model ? Json(scene.model->name) : Json(nullptr);
   json["model_folder"] = scene.model_folder.string();
   json["adapters"] = {{"automatic", scene.adapters.automatic}, {"files", Json::array()}};

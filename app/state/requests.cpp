@@ -150,6 +150,8 @@ std::string request_key(const Document& document, Side side) {
   std::string key =
       fmt::format("{}\n{}\n", scene.model_folder.string(), scene.input ? input_key(*scene.input) : "");
   key += fmt::format("without {}\n", fmt::join(scene.hidden_tokens, ","));
+  for (const HeadIndex& muted : scene.muted_heads)
+    key += fmt::format("mute {}:{}\n", muted.layer, muted.head);
   key += scene.adapters.automatic ? "automatic" : "explicit";
   for (const auto& file : scene.adapters.files) key += "\n" + file.string();
   for (const KernelSpec& kernel : scene.schedules[static_cast<std::size_t>(side)].layers)
@@ -172,6 +174,7 @@ RunRequest make_run_request(const Document& document, Side side, const Asks& ask
   request.adapters = scene.adapters;
   request.input = *scene.input;
   request.hidden_tokens = scene.hidden_tokens;
+  request.muted_heads = scene.muted_heads;
   request.schedule = schedule_text(scene.schedules[static_cast<std::size_t>(side)]);
   request.target = scene.target;
   request.default_query = scene.default_query;
