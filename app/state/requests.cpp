@@ -93,6 +93,8 @@ void add_asks(Asks& to, const Asks& more) {
   for (const KernelSpec& kernel : more.teacher_forced_kernels) add_teacher_forced(to, kernel);
   for (const KernelSpec& kernel : more.teacher_forced_monotonicity)
     add_teacher_forced_monotonicity(to, kernel);
+  if (more.similar_heads) to.similar_heads = more.similar_heads;
+  if (more.deletion) to.deletion = more.deletion;
 }
 
 Asks missing_asks(const Asks& wanted, const Asks& delivered) {
@@ -128,6 +130,8 @@ Asks missing_asks(const Asks& wanted, const Asks& delivered) {
     if (std::ranges::count(delivered.teacher_forced_monotonicity, kernel) == 0)
       add_teacher_forced_monotonicity(missing, kernel);
   }
+  if (wanted.similar_heads != delivered.similar_heads) missing.similar_heads = wanted.similar_heads;
+  if (wanted.deletion != delivered.deletion) missing.deletion = wanted.deletion;
   return missing;
 }
 
@@ -135,7 +139,7 @@ bool any_ask(const Asks& asks) {
   return asks.pixels || asks.hidden || asks.rollout.has_value() || asks.entropy || asks.kl || asks.change ||
          asks.monotonicity || !asks.teacher_forced_monotonicity.empty() || !asks.focus_layers.empty() ||
          !asks.weights.empty() || !asks.vectors.empty() || !asks.attention_rows.empty() ||
-         !asks.tiles.empty() || !asks.teacher_forced_kernels.empty();
+         !asks.tiles.empty() || !asks.teacher_forced_kernels.empty() || asks.similar_heads || asks.deletion;
 }
 
 bool can_run(const Document& document) {

@@ -69,6 +69,20 @@ const TileResult* find_tile(const SideResults& results, const TileAsk& ask) {
   return nullptr;
 }
 
+std::shared_ptr<const RunResult> find_similar_heads(const SideResults& results, HeadIndex head) {
+  for (const auto& part : results.parts | std::views::reverse) {
+    if (part->similar_heads && part->similar_heads->head == head) return part;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const RunResult> find_deletion(const SideResults& results, const DeletionAsk& ask) {
+  for (const auto& part : results.parts | std::views::reverse) {
+    if (part->deletion && part->deletion->ask == ask) return part;
+  }
+  return nullptr;
+}
+
 FoundTable find_table(const SideResults& results, const std::string& name, const KernelSpec* kernel) {
   for (const auto& part : results.parts | std::views::reverse) {
     for (const HeadTable& table : part->tables) {

@@ -48,6 +48,11 @@ const AttentionRowResult* find_attention_row(const SideResults& results, const A
 const RolloutResult* find_rollout(const SideResults& results, const RolloutAsk& ask);
 const TileResult* find_tile(const SideResults& results, const TileAsk& ask);
 
+// The part that holds how far every head lies from this one; null if there is none.
+std::shared_ptr<const RunResult> find_similar_heads(const SideResults& results, HeadIndex head);
+// The part that holds this deletion curve.
+std::shared_ptr<const RunResult> find_deletion(const SideResults& results, const DeletionAsk& ask);
+
 struct FoundTable {
   const RunResult* run = nullptr;
   const HeadTable* table = nullptr;

@@ -47,6 +47,7 @@ std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
           {"kl", tables},
           {"monotonicity", tables},
           {"change", tables},
+          {"similar", tables},
           {"timing", timing},
           {"scaling", timing},
           {"roofline", timing},
