@@ -48,6 +48,7 @@ std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
           {"monotonicity", tables},
           {"change", tables},
           {"similar", tables},
+          {"deletion", timing},
           {"timing", timing},
           {"scaling", timing},
           {"roofline", timing},
