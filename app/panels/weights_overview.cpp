@@ -26,6 +26,7 @@ TileAsk thumbnail_ask(const Document& document, int layer) {
       scene.comparison.front().value_or(edited_schedule(document).layers.at(static_cast<std::size_t>(layer)));
   ask.teacher_forced = document.view.teacher_forced;
   ask.rows = ask.columns = side_cells;
+  ask.value_weighted = document.view.value_weighted;
   return ask;
 }
 
@@ -45,11 +46,13 @@ void WeightsOverview::prepare(const Snapshot& snapshot) {
     if (found.back() == nullptr) return;
   }
   difference_ = false;
+  value_weighted_ = document.view.value_weighted;
   rows_.clear();
   std::size_t position = 0;
   for (const TileResult* tile : found) {
     const auto heads = static_cast<std::size_t>(tile->values.extent(0));
-    rows_.push_back({tile->ask.kernel.text(), tile->derived_signed, tile->untrained, position, heads});
+    rows_.push_back({tile->ask.kernel.text(), tile->derived_signed && !tile->ask.value_weighted,
+                     tile->untrained, position, heads});
     thumbnails_.resize(std::max(thumbnails_.size(), position + heads));
     for (std::size_t head = 0; head < heads; ++head, ++position) {
       const auto values = tile->values.slice(static_cast<std::int64_t>(head));
@@ -64,6 +67,7 @@ void WeightsOverview::prepare(const Snapshot& snapshot) {
 void WeightsOverview::subtract(const WeightsOverview& a, const WeightsOverview& b) {
   const bool alike = std::ranges::equal(a.rows_, b.rows_, {}, &Row::count, &Row::count) && !a.empty();
   difference_ = true;
+  value_weighted_ = a.value_weighted_;
   rows_.clear();
   if (!alike) return thumbnails_.clear();
   thumbnails_.resize(a.thumbnails_.size());
@@ -97,7 +101,8 @@ void WeightsOverview::set_scales(const ViewOptions& view) {
         high = std::max(high, std::abs(static_cast<double>(value)));
       thumbnail.scale = {};
       thumbnail.scale.high = high > 0 ? high : 1;
-      thumbnail.scale.label = "attention weight, the largest under each pixel";
+      thumbnail.scale.label =
+          std::string(value_weighted_ ? "‖α v W_o‖" : "attention weight") + ", the largest under each pixel";
       if (difference_) thumbnail.scale.label += ", A − B";
       if (row.derived_signed) thumbnail.scale.map = ColourMap::blue_white_red;
       if (!row.derived_signed || difference_) shared_high = std::max(shared_high, high);

@@ -35,7 +35,7 @@ private:
   void set_scales(const ViewOptions& view);
   std::vector<Row> rows_; // by layer
   std::vector<Thumbnail> thumbnails_;
-  bool shared_ = false, difference_ = false;
+  bool shared_ = false, difference_ = false, value_weighted_ = false;
 };
 
 } // namespace hydrascope::app

@@ -59,7 +59,8 @@ public:
       return;
     }
     for (const ColumnSource& source : column_sources(document))
-      add_weights(wants.first, document.scene().layer, source.kernel, document.view.teacher_forced);
+      add_weights(wants.first, document.scene().layer, source.kernel, document.view.teacher_forced, {},
+                  document.view.value_weighted);
   }
 
   void prepare(const Snapshot& snapshot) override {
@@ -115,6 +116,7 @@ private:
     const WeightsOptions options{.head = document.scene().head,
                                  .shared_scale = document.view.shared_scale,
                                  .logarithmic = document.view.logarithmic,
+                                 .value_weighted = document.view.value_weighted,
                                  .percentile = document.view.percentile,
                                  .tokens = document.view.tokens};
     const std::vector<ColumnSource> sources = column_sources(document);
@@ -134,7 +136,8 @@ private:
     const WeightsResult* softmax = nullptr;
     for (const ColumnSource& source : sources) {
       found.push_back(find_weights(*snapshot.results[static_cast<std::size_t>(source.side)],
-                                   document.scene().layer, source.kernel, document.view.teacher_forced));
+                                   document.scene().layer, source.kernel, document.view.teacher_forced, {},
+                                   document.view.value_weighted));
       if (found.back().weights == nullptr) return false;
       // A divergence is of weights on the same q and k.
       if (!shows_both(document.view) && source.kernel == KernelSpec{}) softmax = found.back().weights;
@@ -156,6 +159,7 @@ private:
       source.layer = scene.layer;
       source.kernel = sources[i].kernel;
       source.teacher_forced = document.view.teacher_forced;
+      source.value_weighted = document.view.value_weighted;
       source.heads = shown_heads(scene.head, scene.model->heads);
       source.fusion = scene.head.fusion;
       source.tokens = static_cast<std::int64_t>(snapshot.shown().any()->tokens.size());

@@ -136,6 +136,11 @@ void add_view_actions(Table& table, const std::vector<PanelName>& panels) {
   add(table, "view.shared_scale", "Shared scale of weights", "View/Maps", "", [](Editor& editor) {
     change_view(editor, "Shared scale", [](ViewOptions& view) { view.shared_scale = !view.shared_scale; });
   });
+  add(table, "view.value_weighted", "Value-weighted weights (‖α v W_o‖)", "View/Maps", "V",
+      [](Editor& editor) {
+        change_view(editor, "Value-weighted weights",
+                    [](ViewOptions& view) { view.value_weighted = !view.value_weighted; });
+      });
   add(table, "view.teacher_forced", "Teacher-forced (q, k of the softmax run)", "View/Maps", "T",
       [](Editor& editor) {
         change_view(editor, "Teacher-forced",

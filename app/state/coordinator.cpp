@@ -45,7 +45,7 @@ bool Coordinator::drain(std::vector<std::string>& errors) {
         for (const WeightsResult& weights : part->weights) {
           const bool all = weights.rows.size() == part->tokens.size();
           add_weights(lane.delivered, weights.layer, weights.kernel, weights.teacher_forced,
-                      all ? std::vector<std::int64_t>{} : weights.rows);
+                      all ? std::vector<std::int64_t>{} : weights.rows, weights.value_weighted);
         }
         for (const VectorsResult& vectors : part->vectors) {
           add_vectors(lane.delivered, {.layer = vectors.layer,

@@ -13,18 +13,21 @@ namespace {
 
 using Tokens = std::vector<std::int64_t>;
 
-WeightsAsk* find_ask(std::vector<WeightsAsk>& asks, int layer, bool teacher_forced, const Tokens& rows) {
+WeightsAsk* find_ask(std::vector<WeightsAsk>& asks, int layer, bool teacher_forced, const Tokens& rows,
+                     bool value_weighted) {
   const auto found = std::ranges::find_if(asks, [&](const WeightsAsk& ask) {
-    return ask.layer == layer && ask.teacher_forced == teacher_forced && ask.rows == rows;
+    return ask.layer == layer && ask.teacher_forced == teacher_forced && ask.rows == rows &&
+           ask.value_weighted == value_weighted;
   });
   return found == asks.end() ? nullptr : &*found;
 }
 
 bool holds(const std::vector<WeightsAsk>& asks, int layer, const KernelSpec& kernel, bool teacher_forced,
-           const Tokens& rows) {
+           const Tokens& rows, bool value_weighted) {
   return std::ranges::any_of(asks, [&](const WeightsAsk& ask) {
     return ask.layer == layer && ask.teacher_forced == teacher_forced &&
-           (ask.rows.empty() || ask.rows == rows) && std::ranges::count(ask.kernels, kernel) > 0;
+           ask.value_weighted == value_weighted && (ask.rows.empty() || ask.rows == rows) &&
+           std::ranges::count(ask.kernels, kernel) > 0;
   });
 }
 
@@ -42,11 +45,16 @@ void add_focus(Asks& asks, int layer) {
   if (std::ranges::count(asks.focus_layers, layer) == 0) asks.focus_layers.push_back(layer);
 }
 
-void add_weights(Asks& asks, int layer, const KernelSpec& kernel, bool teacher_forced, const Tokens& rows) {
-  if (holds(asks.weights, layer, kernel, teacher_forced, rows)) return;
-  WeightsAsk* ask = find_ask(asks.weights, layer, teacher_forced, rows);
+void add_weights(Asks& asks, int layer, const KernelSpec& kernel, bool teacher_forced, const Tokens& rows,
+                 bool value_weighted) {
+  if (holds(asks.weights, layer, kernel, teacher_forced, rows, value_weighted)) return;
+  WeightsAsk* ask = find_ask(asks.weights, layer, teacher_forced, rows, value_weighted);
   if (ask == nullptr) {
-    asks.weights.push_back({.layer = layer, .kernels = {}, .rows = rows, .teacher_forced = teacher_forced});
+    asks.weights.push_back({.layer = layer,
+                            .kernels = {},
+                            .rows = rows,
+                            .teacher_forced = teacher_forced,
+                            .value_weighted = value_weighted});
     ask = &asks.weights.back();
   }
   ask->kernels.push_back(kernel);
@@ -85,7 +93,7 @@ void add_asks(Asks& to, const Asks& more) {
   for (const int layer : more.focus_layers) add_focus(to, layer);
   for (const WeightsAsk& ask : more.weights) {
     for (const KernelSpec& kernel : ask.kernels)
-      add_weights(to, ask.layer, kernel, ask.teacher_forced, ask.rows);
+      add_weights(to, ask.layer, kernel, ask.teacher_forced, ask.rows, ask.value_weighted);
   }
   for (const AttentionRowAsk& ask : more.attention_rows) add_attention_row(to, ask);
   for (const VectorsAsk& ask : more.vectors) add_vectors(to, ask);
@@ -111,8 +119,8 @@ Asks missing_asks(const Asks& wanted, const Asks& delivered) {
   }
   for (const WeightsAsk& ask : wanted.weights) {
     for (const KernelSpec& kernel : ask.kernels) {
-      if (!holds(delivered.weights, ask.layer, kernel, ask.teacher_forced, ask.rows)) {
-        add_weights(missing, ask.layer, kernel, ask.teacher_forced, ask.rows);
+      if (!holds(delivered.weights, ask.layer, kernel, ask.teacher_forced, ask.rows, ask.value_weighted)) {
+        add_weights(missing, ask.layer, kernel, ask.teacher_forced, ask.rows, ask.value_weighted);
       }
     }
   }

@@ -19,7 +19,7 @@ void add_asks(Asks& to, const Asks& more);
 void add_focus(Asks& asks, int layer);
 // `rows` empty: all query rows.
 void add_weights(Asks& asks, int layer, const KernelSpec& kernel, bool teacher_forced,
-                 const std::vector<std::int64_t>& rows = {});
+                 const std::vector<std::int64_t>& rows = {}, bool value_weighted = false);
 void add_vectors(Asks& asks, const VectorsAsk& ask);
 void add_attention_row(Asks& asks, const AttentionRowAsk& ask);
 void add_tile(Asks& asks, const TileAsk& ask);

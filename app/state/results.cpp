@@ -15,13 +15,13 @@ FoundFocus find_focus(const SideResults& results, int layer) {
 }
 
 FoundWeights find_weights(const SideResults& results, int layer, const KernelSpec& kernel,
-                          bool teacher_forced, std::optional<std::int64_t> row) {
+                          bool teacher_forced, std::optional<std::int64_t> row, bool value_weighted) {
   for (const auto& part : results.parts | std::views::reverse) {
     for (const WeightsResult& weights : part->weights) {
       const bool rows =
           weights.rows.size() == part->tokens.size() || (row && std::ranges::count(weights.rows, *row) > 0);
       if (rows && weights.layer == layer && weights.kernel == kernel &&
-          weights.teacher_forced == teacher_forced) {
+          weights.teacher_forced == teacher_forced && weights.value_weighted == value_weighted) {
         return {part.get(), &weights};
       }
     }

@@ -35,7 +35,8 @@ struct FoundWeights {
 };
 // Of all query rows; with `row`, any that hold this one.
 FoundWeights find_weights(const SideResults& results, int layer, const KernelSpec& kernel,
-                          bool teacher_forced, std::optional<std::int64_t> row = {});
+                          bool teacher_forced, std::optional<std::int64_t> row = {},
+                          bool value_weighted = false);
 
 struct FoundVectors {
   const RunResult* run = nullptr;

@@ -175,6 +175,7 @@ std::vector<Expectation> view() {
       {"view.whole_words", flips("whole_words")},
       {"view.logarithmic", flips("logarithmic")},
       {"view.shared_scale", flips("shared_scale")},
+      {"view.value_weighted", flips("value_weighted")},
       {"view.teacher_forced", flips("teacher_forced")},
       {"view.side_a", shows("a"), show_b},
       {"view.side_b", shows("b")},
