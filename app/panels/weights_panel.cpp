@@ -23,15 +23,6 @@ namespace hydrascope::app {
 
 namespace {
 
-// Before a run has said it: how many tokens the input will have at most.
-std::int64_t expected_tokens(const Document& document) {
-  const ModelInfo& model = *document.scene().model;
-  if (model.input == InputKind::text) return model.max_tokens;
-  const std::int64_t side =
-      document.execution.image_size.value_or(model.image_size) / std::max(model.patch_size, 1);
-  return side * side + model.prefix_tokens;
-}
-
 bool by_tiles(const Document& document) { return expected_tokens(document) > most_tokens_whole; }
 
 // q and k of every head, for q·k under the pointer; softmax has no feature map that would come with them.

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/plain/error.h"
+#include "engine/runtime/memory_estimate.h"
 
 namespace hydrascope::app {
 
@@ -155,6 +156,22 @@ bool can_run(const Document& document) {
   if (!scene.input || scene.model == nullptr) return false;
   const auto* text = std::get_if<TextInput>(&*scene.input);
   return text == nullptr || text->text.find_first_not_of(" \t\n") != std::string::npos;
+}
+
+std::int64_t expected_tokens(const Document& document) {
+  const ModelInfo& model = *document.scene().model;
+  if (model.input == InputKind::text) return model.max_tokens;
+  const std::int64_t side =
+      document.execution.image_size.value_or(model.image_size) / std::max(model.patch_size, 1);
+  return side * side + model.prefix_tokens;
+}
+
+double expected_bytes(const Document& document, const Wants& wants) {
+  if (!can_run(document)) return 0;
+  // The two run one after the other.
+  const ModelInfo& model = *document.scene().model;
+  const std::int64_t tokens = expected_tokens(document);
+  return std::max(estimated_bytes(wants.first, model, tokens), estimated_bytes(wants.then, model, tokens));
 }
 
 std::string request_key(const Document& document, Side side) {

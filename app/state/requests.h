@@ -37,4 +37,9 @@ std::string request_key(const Document& document, Side side);
 RunRequest make_run_request(const Document& document, Side side, const Asks& asks, std::uint64_t generation);
 bool can_run(const Document& document);
 
+// Before a run has said it: how many tokens the input will have at most.
+std::int64_t expected_tokens(const Document& document);
+// What a run for all that is wanted takes beside the model, from above; 0 without a model.
+double expected_bytes(const Document& document, const Wants& wants);
+
 } // namespace hydrascope::app
