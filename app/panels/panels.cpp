@@ -19,6 +19,7 @@ std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services) {
   panels.push_back(make_change_panel(services));
   panels.push_back(make_similar_heads_panel(services));
   panels.push_back(make_deletion_panel(services));
+  panels.push_back(make_folder_panel(services));
   panels.push_back(make_timing_panel(services));
   panels.push_back(make_scaling_panel(services));
   return panels;

@@ -39,6 +39,7 @@ std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
           {"focus", rest},
           {"layers", layers},
           {"predictions", predictions},
+          {"folder", predictions},
           {"weights", weights},
           {"tokens", weights},
           {"vectors", weights},
