@@ -24,7 +24,8 @@ struct FigureOptions {
   CommonOptions common;
   std::string kind, kernels, layer, head, image, text, pair, query, target, normalise = "max",
                                                                             interpolation = "nearest", output;
-  bool with_pair = false, with_sign = false, own_scale = false, logarithmic = false, teacher_forced = false;
+  bool with_pair = false, with_sign = false, own_scale = false, logarithmic = false, teacher_forced = false,
+       value_weighted = false;
   float opacity = 0.6f;
   FigureStyle style;
 };
@@ -151,6 +152,7 @@ Drawn weights(const FigureOptions& options, RunRequest request, int layer_count)
   WeightsAsk ask;
   ask.layer = layer;
   ask.teacher_forced = options.teacher_forced;
+  ask.value_weighted = options.value_weighted;
   ask.kernels = options.kernels.empty() ? default_kernels(request, layer, layer_count)
                                         : parse_kernel_list(options.kernels);
   if (request.query) ask.rows = {*request.query};
@@ -159,6 +161,7 @@ Drawn weights(const FigureOptions& options, RunRequest request, int layer_count)
   view.head = parse_head(options.head.empty() ? "mean" : options.head);
   view.shared_scale = !options.own_scale;
   view.logarithmic = options.logarithmic;
+  view.value_weighted = options.value_weighted;
   const auto run = Runner().run(request);
   Figure figure = weights_figure(*run, layer, view);
   if (figure.panels.empty()) {
@@ -238,6 +241,8 @@ void add_figure_command(CLI::App& program, const std::string& command_line) {
   command->add_flag("--log", options->logarithmic, "weights: logarithmic colours");
   command->add_flag("--teacher-forced", options->teacher_forced,
                     "weights: on the queries and keys of the softmax run");
+  command->add_flag("--value-weighted", options->value_weighted,
+                    "weights: ‖α v W_o‖, the length of what each lets through (Kobayashi et al. 2020)");
   command->add_option("--width-mm", options->style.width_mm, "width of the figure; 85 fits one column")
       ->capture_default_str();
   command->add_option("--font-points", options->style.font_points, "size of its text")->capture_default_str();

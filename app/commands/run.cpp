@@ -24,9 +24,10 @@ namespace {
 
 struct RunOptions {
   CommonOptions common;
-  std::string image, output, tensors, target, query, head, mute;
+  std::string image, output, tensors, target, query, head, mute, like;
   std::optional<std::string> text, pair;
-  int layer = -1;
+  int layer = -1, deletion_steps = 0;
+  bool value_weighted = false;
   double discard = 0;
 };
 
@@ -70,10 +71,25 @@ Asks asks_of(const std::set<std::string>& tensors, const RunOptions& options, in
   asks.change = tensors.contains("change");
   for (int layer = 0; layer < layers; ++layer) {
     if (options.layer >= 0 && layer != options.layer) continue;
-    if (tensors.contains("attention")) asks.weights.push_back({layer, {}, {}, false});
+    if (tensors.contains("attention"))
+      asks.weights.push_back(
+          {.layer = layer, .kernels = {}, .rows = {}, .value_weighted = options.value_weighted});
     if (tensors.contains("focus")) asks.focus_layers.push_back(layer);
   }
+  if (options.deletion_steps > 0)
+    asks.deletion = DeletionAsk{.layer = options.layer >= 0 ? options.layer : layers - 1,
+                                .steps = options.deletion_steps,
+                                .seed = options.common.execution.seed};
   return asks;
+}
+
+// --like: LAYER:HEAD; that it exists is checked with the rest of the request.
+HeadIndex parse_head_index(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const char* const remedy = "write LAYER:HEAD, as 3:0";
+  if (colon == std::string::npos) throw UsageError("--like " + text, "not understood", remedy);
+  return {whole_number("--like", text.substr(0, colon), remedy),
+          whole_number("--like", text.substr(colon + 1), remedy)};
 }
 
 void write_tensors(const std::string& file, const std::vector<NamedArray>& tensors) {
@@ -113,6 +129,7 @@ void run_command(const RunOptions& options) {
                      fmt::format("use 0 to {}", layers - 1));
   request.asks = asks_of(tensors, options, layers);
   if (tensors.contains("rollout")) request.asks.rollout = rollout;
+  if (!options.like.empty()) request.asks.similar_heads = parse_head_index(options.like);
 
   const auto result = Runner().run(request);
   std::vector<std::string> missing;
@@ -152,6 +169,16 @@ void add_run_command(CLI::App& program) {
   command->add_option(
       "--mute", options->mute,
       "heads whose output does not count: LAYER:HEAD, or LAYER for all of its heads, as 3:0,3:5,7");
+  command->add_option("--like", options->like,
+                      "how far every head's weights lie from this head's, LAYER:HEAD");
+  command
+      ->add_option(
+          "--deletion", options->deletion_steps,
+          "steps of a deletion curve: the target while tokens are hidden in the order of the focus map "
+          "of --layer (default: the last), in its reverse and in a random one")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--value-weighted", options->value_weighted,
+                    "attention as the lengths of what it lets through, ‖α v W_o‖ (Kobayashi et al. 2020)");
   add_common_options(*command, options->common);
   command->callback([options] { run_command(*options); });
 }

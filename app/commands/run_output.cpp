@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
+#include "app/commands/head_output.h"
 #include "engine/plain/error.h"
 
 namespace hydrascope::app {
@@ -194,6 +195,8 @@ nlohmann::ordered_json run_json(const RunResult& result) {
   document["threads"] = result.threads;
   document["peak_bytes"] = result.peak_bytes;
   if (!result.focus.empty()) document["focus"] = focus_json(result);
+  if (result.similar_heads) document["similar_heads"] = similar_heads_json(*result.similar_heads);
+  if (result.deletion) document["deletion"] = deletion_json(*result.deletion);
   return document;
 }
 
@@ -230,6 +233,8 @@ void print_run(std::ostream& out, const RunResult& result) {
   if (!result.focus.empty())
     fmt::print(out, "focus: {} at query {}\n", result.target,
                result.query ? fmt::format("{}", *result.query) : "all");
+  if (result.similar_heads) print_similar_heads(out, *result.similar_heads);
+  if (result.deletion) print_deletion(out, *result.deletion);
   for (const AdapterInfo& adapter : result.adapters)
     fmt::print(out, "adapter: {} ({})\n", adapter.name, adapter.hash.substr(0, 12));
   for (const std::string& note : result.notes) fmt::print(out, "note: {}\n", note);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "app/panels/head_choice.h"
+#include "app/panels/head_marks.h"
 #include "app/panels/head_table_view.h"
 #include "app/panels/panels.h"
 #include "app/panels/side_columns.h"
@@ -110,6 +111,8 @@ public:
     columns_.draw(graphics(), [&](HeadTableColumn& column) { draw_column(column); });
   }
 
+  void draw_menu() override { menu_.draw(editor()); }
+
   std::optional<Figure> figure() const override {
     return columns_.figure([&](const HeadTableColumn& column) {
       Figure figure;
@@ -141,8 +144,8 @@ private:
                              (meaning_.direction.empty() ? "" : "; " + meaning_.direction);
     ellipsis_text(text, ImGui::GetContentRegionAvail().x, theme::quiet);
     ImGui::PopFont();
-    column.view.draw(editor(), graphics(), ImGui::GetCursorScreenPos(), ImGui::GetContentRegionAvail(),
-                     brightness());
+    menu_.point(column.view.draw(editor(), graphics(), ImGui::GetCursorScreenPos(),
+                                 ImGui::GetContentRegionAvail(), brightness()));
   }
 
   void draw_measures() {
@@ -155,6 +158,7 @@ private:
 
   TableMeaning meaning_;
   SideColumns<HeadTableColumn> columns_;
+  HeadMenu menu_;
 };
 
 } // namespace

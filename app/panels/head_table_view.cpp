@@ -5,14 +5,16 @@
 
 #include <fmt/format.h>
 
+#include "app/panels/head_marks.h"
 #include "app/state/edits.h"
+#include "app/state/head_edits.h"
 #include "app/window/widgets.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {
 
-void HeadTableView::draw(Editor& editor, Graphics& graphics, ImVec2 from, ImVec2 room,
-                         float brightness) const {
+std::optional<HeadIndex> HeadTableView::draw(Editor& editor, Graphics& graphics, ImVec2 from, ImVec2 room,
+                                             float brightness) const {
   const auto layers = static_cast<int>(panel.values.shape[0]);
   const auto heads = static_cast<int>(panel.values.shape[1]);
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -23,6 +25,7 @@ void HeadTableView::draw(Editor& editor, Graphics& graphics, ImVec2 from, ImVec2
   const float height = (room.y - bottom) / static_cast<float>(layers);
   const bool numbers = width > 34 && height > 13;
   const int selected = editor.document().scene().layer;
+  std::optional<HeadIndex> hovered;
   for (int layer = 0; layer < layers; ++layer) {
     const float y = at.y + static_cast<float>(layer) * height;
     if (static_cast<std::size_t>(layer) < kernels.size()) {
@@ -35,8 +38,9 @@ void HeadTableView::draw(Editor& editor, Graphics& graphics, ImVec2 from, ImVec2
                     fmt::format("{:>2}", layer).c_str());
     }
     for (int head = 0; head < heads; ++head) {
-      draw_cell(editor, list, {at.x + static_cast<float>(head) * width, y}, {width, height}, layer, head,
-                numbers, brightness);
+      if (draw_cell(editor, list, {at.x + static_cast<float>(head) * width, y}, {width, height},
+                    {layer, head}, numbers, brightness))
+        hovered = HeadIndex{layer, head};
     }
   }
   for (int head = 0; head < heads; ++head) {
@@ -49,10 +53,13 @@ void HeadTableView::draw(Editor& editor, Graphics& graphics, ImVec2 from, ImVec2
                 "head");
   ImGui::PopFont();
   colour_bar(graphics, panel.scale, {from.x + room.x - 50, from.y}, room.y - bottom);
+  if (hovered) editor.hover_head(*hovered);
+  return hovered;
 }
 
-void HeadTableView::draw_cell(Editor& editor, ImDrawList* list, ImVec2 at, ImVec2 size, int layer, int head,
+bool HeadTableView::draw_cell(Editor& editor, ImDrawList* list, ImVec2 at, ImVec2 size, HeadIndex cell,
                               bool numbers, float brightness) const {
+  const auto [layer, head] = cell;
   const auto index = static_cast<std::size_t>(layer) * static_cast<std::size_t>(panel.values.shape[1]) +
                      static_cast<std::size_t>(head);
   const float value = panel.values.values[index];
@@ -62,6 +69,7 @@ void HeadTableView::draw_cell(Editor& editor, ImDrawList* list, ImVec2 at, ImVec
   if (ImGui::InvisibleButton("cell", size)) select_cell(editor, layer, head);
   ImGui::PopID();
   const bool hovered = ImGui::IsItemHovered();
+  const bool muted = is_muted(editor.document(), cell);
   if (std::isnan(value)) { // undefined is hatched, never zero-coloured
     list->AddRectFilled(at, to, theme::packed(theme::raised, brightness));
     list->PushClipRect(at, to, true);
@@ -74,23 +82,30 @@ void HeadTableView::draw_cell(Editor& editor, ImDrawList* list, ImVec2 at, ImVec
   } else {
     const Colour colour = scale_colour(panel.scale, static_cast<double>(value));
     list->AddRectFilled(at, to, theme::packed(colour, brightness));
+    if (muted) muted_cross(list, at, to);
     if (numbers) {
       const std::string text = fmt::format("{:.2f}", value);
       const ImVec2 text_size = ImGui::CalcTextSize(text.c_str());
-      list->AddText({at.x + (size.x - text_size.x) / 2, at.y + (size.y - text_size.y) / 2},
-                    theme::packed(theme::ink_on(colour), 0.9f), text.c_str());
+      const ImVec2 text_at{at.x + (size.x - text_size.x) / 2, at.y + (size.y - text_size.y) / 2};
+      if (muted) // no line runs through the number
+        list->AddRectFilled({text_at.x - 3, text_at.y},
+                            {text_at.x + text_size.x + 3, text_at.y + text_size.y},
+                            theme::packed(colour, brightness));
+      list->AddText(text_at, theme::packed(theme::ink_on(colour), 0.9f), text.c_str());
     }
   }
+  if (muted && std::isnan(value)) muted_cross(list, at, to);
   const Scene& scene = editor.document().scene();
   const bool selected = scene.layer == layer && scene.head.head == head;
   if (selected || hovered) {
     list->AddRect({at.x - 1, at.y - 1}, {to.x + 1, to.y + 1},
                   theme::packed(selected ? theme::accent : theme::text), 0, 2.0f);
   }
-  if (!hovered) return;
+  if (!hovered) return false;
   std::string shown = std::isnan(value) ? undefined : number_text(static_cast<double>(value), 4);
   if (!std::isnan(value) && !unit.empty()) shown += " " + unit;
-  ImGui::SetTooltip("layer %d, head %d\n%s", layer, head, shown.c_str());
+  ImGui::SetTooltip("layer %d, head %d%s\n%s", layer, head, muted ? ", muted" : "", shown.c_str());
+  return true;
 }
 
 } // namespace hydrascope::app

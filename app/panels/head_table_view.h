@@ -1,6 +1,7 @@
 // A number for every head: layers down, heads across; a click opens that head everywhere.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,13 @@ struct HeadTableView {
 
   bool empty() const { return panel.values.empty(); }
   // Few cells: rectangles of the draw list with their number inside where it fits, a colour bar beside them.
-  void draw(Editor& editor, Graphics& graphics, ImVec2 from, ImVec2 room, float brightness) const;
+  // Muted heads are crossed; returns the head under the pointer.
+  std::optional<HeadIndex> draw(Editor& editor, Graphics& graphics, ImVec2 from, ImVec2 room,
+                                float brightness) const;
 
 private:
-  void draw_cell(Editor& editor, ImDrawList* list, ImVec2 at, ImVec2 size, int layer, int head, bool numbers,
-                 float brightness) const;
+  bool draw_cell(Editor& editor, ImDrawList* list, ImVec2 at, ImVec2 size, HeadIndex cell, bool numbers,
+                 float brightness) const; // whether the pointer is on it
 };
 
 } // namespace hydrascope::app

@@ -6,9 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "app/panels/head_marks.h"
 #include "app/panels/layer_maps.h"
 #include "app/panels/panels.h"
 #include "app/state/edits.h"
+#include "app/state/head_edits.h"
 #include "app/window/widgets.h"
 #include "engine/figures/scale.h"
 
@@ -51,12 +53,16 @@ public:
       empty_notice(graphics(), "Focus maps of every layer, once the model has run.");
       return;
     }
+    pointed_.reset();
     if (image_) {
       draw_pictures();
     } else {
       draw_sentences();
     }
+    menu_.point_layer(pointed_);
   }
+
+  void draw_menu() override { menu_.draw(editor()); }
 
   std::optional<Figure> figure() const override {
     if (sides_[0].empty()) return std::nullopt;
@@ -108,6 +114,7 @@ private:
                                input.hovered->row, token.text, rows.panel().scale.label,
                                number_text(rows.value(input.hovered->row, input.hovered->column))));
     }
+    if (input.hovered) pointed_ = input.hovered->row;
     if (input.clicked) select_layer(editor(), input.clicked->row);
   }
 
@@ -174,6 +181,10 @@ private:
                            map.untrained ? ", untrained" : "", map.nothing.empty() ? "" : "\n" + map.nothing);
       y += side + within;
     }
+    if (const std::string muted = muted_words(document(), layer); !muted.empty()) {
+      about += "\n" + muted;
+      draw_muted(layer, at, {side, y - within - at.y - line});
+    }
     list->AddText({at.x + 12, at.y},
                   theme::packed(selected ? theme::text : (untrained ? theme::amber : theme::quiet)),
                   fmt::format("{}", layer).c_str());
@@ -181,13 +192,30 @@ private:
     ImGui::PushID(layer);
     if (ImGui::InvisibleButton("thumbnail", {side, y - within - at.y})) select_layer(editor(), layer);
     ImGui::PopID();
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", about.c_str());
+    if (ImGui::IsItemHovered()) {
+      pointed_ = layer;
+      ImGui::SetTooltip("%s", about.c_str());
+    }
     if (selected || ImGui::IsItemHovered()) {
       list->AddRect({at.x - 1, at.y + line - 1}, {at.x + side + 1, y - within + 1},
                     theme::packed(selected ? theme::accent : theme::text), 0, 2.0f);
     }
   }
 
+  // A layer that is muted is crossed; of one that is not wholly, the number of its muted heads stands above
+  // it.
+  void draw_muted(int layer, ImVec2 at, ImVec2 size) const {
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    const float line = ImGui::GetTextLineHeight() + 3;
+    if (layer_is_muted(document(), layer))
+      return muted_cross(list, {at.x, at.y + line}, {at.x + size.x, at.y + line + size.y});
+    const std::string text = fmt::format("×{}", muted_in_layer(document(), layer));
+    list->AddText({at.x + size.x - ImGui::CalcTextSize(text.c_str()).x, at.y}, theme::packed(theme::amber),
+                  text.c_str());
+  }
+
+  std::optional<int> pointed_; // the layer under the pointer
+  HeadMenu menu_;
   std::array<LayerMaps, 3> sides_; // A, B, A − B where all are shown, else the first alone
   std::size_t count_ = 1;
   bool image_ = true;

@@ -113,13 +113,20 @@ void MonotonicityColumn::subtract(const MonotonicityColumn& a, const Monotonicit
   caption_ = a.caption_ == b.caption_ ? a.caption_ : a.caption_ + " − " + b.caption_;
 }
 
-void MonotonicityColumn::draw(float brightness) {
+std::optional<HeadIndex> MonotonicityColumn::draw(float brightness) {
   brightness_ = brightness;
+  pointed_.reset();
   if (weights_ != nullptr) draw_facts();
   const ImVec2 from = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  if (weights_ == nullptr) return draw_table(from, room);
-  if (table_.empty()) return draw_scatter(from, room);
+  if (weights_ == nullptr) {
+    draw_table(from, room);
+    return pointed_;
+  }
+  if (table_.empty()) {
+    draw_scatter(from, room);
+    return pointed_;
+  }
   constexpr float side_by_side = 420; // narrower than this they stand below one another
   if (room.x < side_by_side) {
     const float upper = std::floor(room.y * 0.5f);
@@ -130,6 +137,7 @@ void MonotonicityColumn::draw(float brightness) {
     draw_table(from, {left - theme::grid, room.y});
     draw_scatter({from.x + left, from.y}, {room.x - left, room.y});
   }
+  return pointed_;
 }
 
 Figure MonotonicityColumn::figure() const {
@@ -177,7 +185,7 @@ void MonotonicityColumn::draw_table(ImVec2 from, ImVec2 room) {
   ellipsis_text("ρ of every head, " + caption_, room.x, theme::quiet);
   ImGui::PopFont();
   const float line = theme::size_small + 5;
-  table_.draw(editor(), graphics(), {from.x, from.y + line}, {room.x, room.y - line}, brightness_);
+  pointed_ = table_.draw(editor(), graphics(), {from.x, from.y + line}, {room.x, room.y - line}, brightness_);
 }
 
 void MonotonicityColumn::draw_scatter(ImVec2 from, ImVec2 room) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/panels/head_table_view.h"
@@ -27,7 +28,7 @@ public:
 
   bool empty() const { return run_ == nullptr || !error_.empty(); }
   const std::string& error() const { return error_; } // why there is nothing
-  void draw(float brightness);
+  std::optional<HeadIndex> draw(float brightness);    // the head under the pointer
   Figure figure() const;
 
 private:
@@ -51,6 +52,7 @@ private:
   HeadTableView table_;
   std::string caption_; // of table_
   float brightness_ = 1;
+  std::optional<HeadIndex> pointed_;
 };
 
 } // namespace hydrascope::app

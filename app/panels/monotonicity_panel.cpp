@@ -1,6 +1,7 @@
 // How far a kernel's weights follow the order of softmax's logits: the weights of the selected head against
 // q·k/√d, and Spearman's ρ.
 #include "app/panels/head_choice.h"
+#include "app/panels/head_marks.h"
 #include "app/panels/monotonicity_column.h"
 #include "app/panels/panels.h"
 #include "app/panels/side_columns.h"
@@ -36,10 +37,12 @@ public:
       if (column.empty()) {
         empty_notice(graphics(), column.error().empty() ? "not there yet" : column.error());
       } else {
-        column.draw(brightness());
+        menu_.point(column.draw(brightness()));
       }
     });
   }
+
+  void draw_menu() override { menu_.draw(editor()); }
 
   std::optional<Figure> figure() const override {
     return columns_.figure([](const MonotonicityColumn& column) { return column.figure(); });
@@ -67,6 +70,7 @@ private:
   }
 
   SideColumns<MonotonicityColumn> columns_;
+  HeadMenu menu_;
 };
 
 } // namespace

@@ -26,7 +26,8 @@ struct Snapshot {
   float progress = 0;
   double computing_seconds = 0; // for how long
   const TimingRecord* times = nullptr;
-  std::string writing; // name of the file that a figure is being written to; empty if none is
+  double expected_bytes = 0; // what the open panels' runs take, from above
+  std::string writing;       // name of the file that a figure is being written to; empty if none is
   double writing_seconds = 0;
 
   // The side whose numbers are shown (A for a difference).

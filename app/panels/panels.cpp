@@ -17,6 +17,9 @@ std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services) {
   panels.push_back(make_divergence_panel(services));
   panels.push_back(make_monotonicity_panel(services));
   panels.push_back(make_change_panel(services));
+  panels.push_back(make_similar_heads_panel(services));
+  panels.push_back(make_deletion_panel(services));
+  panels.push_back(make_folder_panel(services));
   panels.push_back(make_timing_panel(services));
   panels.push_back(make_scaling_panel(services));
   return panels;

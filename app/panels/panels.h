@@ -21,6 +21,9 @@ std::unique_ptr<Panel> make_entropy_panel(PanelServices services);
 std::unique_ptr<Panel> make_divergence_panel(PanelServices services);
 std::unique_ptr<Panel> make_monotonicity_panel(PanelServices services);
 std::unique_ptr<Panel> make_change_panel(PanelServices services);
+std::unique_ptr<Panel> make_similar_heads_panel(PanelServices services);
+std::unique_ptr<Panel> make_deletion_panel(PanelServices services);
+std::unique_ptr<Panel> make_folder_panel(PanelServices services);
 std::unique_ptr<Panel> make_timing_panel(PanelServices services);
 std::unique_ptr<Panel> make_scaling_panel(PanelServices services);
 

@@ -16,7 +16,7 @@ struct Row {
   std::string label;
   int index = 0;
   double a = 0, b = 0;
-  double whole = 0; // A's with nothing hidden
+  double whole = 0; // A's with nothing hidden or muted
 };
 
 class PredictionsPanel final : public Panel {
@@ -26,7 +26,7 @@ public:
 
   void prepare(const Snapshot& snapshot) override {
     rows_.clear();
-    hidden_.clear();
+    change_.clear();
     const RunResult* a = snapshot.results[0]->any();
     const RunResult* b = snapshot.document->view.shown == Shown::a ? nullptr : snapshot.results[1]->any();
     // While a new model's results arrive, B may still be of the one before, with other classes.
@@ -36,7 +36,7 @@ public:
     keep_ = a == nullptr ? nullptr : snapshot.results[0]->parts.back();
     keep_b_ = b == nullptr ? nullptr : snapshot.results[1]->parts.back();
     if (a == nullptr || (a->rows > 0) != (snapshot.document->kind == InputKind::image)) return;
-    if (a->whole) hidden_ = hidden_words(*a);
+    if (a->whole) change_ = change_words(*a);
     with_whole_ = a->whole.has_value() && !with_b_;
     constexpr std::size_t most = 6;
     for (std::size_t i = 0; i < std::min(most, a->predictions.size()); ++i) {
@@ -60,9 +60,9 @@ public:
   }
 
   void draw() override {
-    if (!hidden_.empty()) {
+    if (!change_.empty()) {
       ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-      ellipsis_text(hidden_, ImGui::GetContentRegionAvail().x, theme::text);
+      ellipsis_text(change_, ImGui::GetContentRegionAvail().x, theme::text);
       ImGui::PopFont();
     }
     if (rows_.empty()) {
@@ -98,13 +98,16 @@ private:
     return found == predictions.end() ? 0 : found->probability;
   }
 
-  // What hiding has done, in a line.
-  static std::string hidden_words(const RunResult& run) {
-    const std::string count =
-        fmt::format("{} {}", run.hidden_tokens.size(), run.rows > 0 ? "hidden" : "masked");
+  // What hiding and muting have done, in a line.
+  static std::string change_words(const RunResult& run) {
+    std::string count;
+    if (!run.hidden_tokens.empty())
+      count = fmt::format("{} {}", run.hidden_tokens.size(), run.rows > 0 ? "hidden" : "masked");
+    if (!run.muted_heads.empty())
+      count += fmt::format("{}{} head{} muted", count.empty() ? "" : ", ", run.muted_heads.size(),
+                           run.muted_heads.size() == 1 ? "" : "s");
     if (run.predictions.empty() || run.whole->predictions.empty())
-      return fmt::format("{}: cosine {:.3f} to the embedding with nothing {}", count, run.whole->similarity,
-                         run.rows > 0 ? "hidden" : "masked");
+      return fmt::format("{}: cosine {:.3f} to the embedding without that", count, run.whole->similarity);
     const Prediction& before = run.whole->predictions.front();
     const Prediction& now = run.predictions.front();
     if (before.index != now.index)
@@ -114,7 +117,7 @@ private:
                        now.probability * 100);
   }
 
-  // The class that was the first with nothing hidden stays in sight.
+  // The class that was the first with nothing hidden or muted stays in sight.
   void keep_whole_class(const RunResult& run) {
     if (run.whole->predictions.empty()) return;
     const Prediction& before = run.whole->predictions.front();
@@ -158,7 +161,7 @@ private:
                           theme::packed(colour, brightness()), 2.0f);
     };
     bar(row.a, at.y + 2, theme::side_a);
-    if (with_whole_) { // where it was with nothing hidden
+    if (with_whole_) { // where it was with nothing hidden or muted
       const float x = bar_x + bar_width * static_cast<float>(row.whole);
       list->AddLine({x, at.y + 1}, {x, at.y + height - 1}, theme::packed(theme::accent, brightness()), 2.0f);
     }
@@ -180,16 +183,15 @@ private:
     ImGui::PopID();
     if (ImGui::IsItemHovered()) {
       ImGui::SetTooltip("%s\nA %.2f %%%s\nclick: focus map of this class", row.label.c_str(), row.a * 100,
-                        with_b_ ? fmt::format("   B {:.2f} %", row.b * 100).c_str()
-                        : with_whole_
-                            ? fmt::format("   with nothing hidden {:.2f} %", row.whole * 100).c_str()
-                            : "");
+                        with_b_       ? fmt::format("   B {:.2f} %", row.b * 100).c_str()
+                        : with_whole_ ? fmt::format("   before {:.2f} %", row.whole * 100).c_str()
+                                      : "");
     }
   }
 
   std::vector<Row> rows_;
   std::shared_ptr<const RunResult> keep_, keep_b_;
-  std::string hidden_; // what hiding tokens has done; empty if none is hidden
+  std::string change_; // what hiding tokens and muting heads has done; empty where nothing is
   bool with_b_ = false, with_whole_ = false, no_classifier_ = false;
 };
 

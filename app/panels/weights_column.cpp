@@ -31,7 +31,7 @@ void WeightsColumn::show(const FoundWeights& found, const WeightsResult* softmax
   tiles_ = {};
   tokens_ = shown_tokens(*found.run, options.tokens);
   kernel_ = weights.kernel;
-  signed_ = weights.derived_signed;
+  signed_ = weights.derived_signed && !weights.value_weighted;
   untrained_ = weights.untrained;
   error_.clear();
   measures_.clear();

@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "app/panels/head_marks.h"
 #include "app/state/edits.h"
+#include "app/state/head_edits.h"
 #include "app/window/widgets.h"
 #include "engine/figures/scale.h"
 
@@ -24,6 +26,7 @@ TileAsk thumbnail_ask(const Document& document, int layer) {
       scene.comparison.front().value_or(edited_schedule(document).layers.at(static_cast<std::size_t>(layer)));
   ask.teacher_forced = document.view.teacher_forced;
   ask.rows = ask.columns = side_cells;
+  ask.value_weighted = document.view.value_weighted;
   return ask;
 }
 
@@ -43,11 +46,13 @@ void WeightsOverview::prepare(const Snapshot& snapshot) {
     if (found.back() == nullptr) return;
   }
   difference_ = false;
+  value_weighted_ = document.view.value_weighted;
   rows_.clear();
   std::size_t position = 0;
   for (const TileResult* tile : found) {
     const auto heads = static_cast<std::size_t>(tile->values.extent(0));
-    rows_.push_back({tile->ask.kernel.text(), tile->derived_signed, tile->untrained, position, heads});
+    rows_.push_back({tile->ask.kernel.text(), tile->derived_signed && !tile->ask.value_weighted,
+                     tile->untrained, position, heads});
     thumbnails_.resize(std::max(thumbnails_.size(), position + heads));
     for (std::size_t head = 0; head < heads; ++head, ++position) {
       const auto values = tile->values.slice(static_cast<std::int64_t>(head));
@@ -62,6 +67,7 @@ void WeightsOverview::prepare(const Snapshot& snapshot) {
 void WeightsOverview::subtract(const WeightsOverview& a, const WeightsOverview& b) {
   const bool alike = std::ranges::equal(a.rows_, b.rows_, {}, &Row::count, &Row::count) && !a.empty();
   difference_ = true;
+  value_weighted_ = a.value_weighted_;
   rows_.clear();
   if (!alike) return thumbnails_.clear();
   thumbnails_.resize(a.thumbnails_.size());
@@ -95,7 +101,8 @@ void WeightsOverview::set_scales(const ViewOptions& view) {
         high = std::max(high, std::abs(static_cast<double>(value)));
       thumbnail.scale = {};
       thumbnail.scale.high = high > 0 ? high : 1;
-      thumbnail.scale.label = "attention weight, the largest under each pixel";
+      thumbnail.scale.label =
+          std::string(value_weighted_ ? "‖α v W_o‖" : "attention weight") + ", the largest under each pixel";
       if (difference_) thumbnail.scale.label += ", A − B";
       if (row.derived_signed) thumbnail.scale.map = ColourMap::blue_white_red;
       if (!row.derived_signed || difference_) shared_high = std::max(shared_high, high);
@@ -112,7 +119,7 @@ void WeightsOverview::set_scales(const ViewOptions& view) {
   }
 }
 
-void WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness) {
+std::optional<HeadIndex> WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 from = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
@@ -125,6 +132,7 @@ void WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness)
                                          (room.y - top) / layers)));
   ImGui::PushFont(graphics.fonts().mono, 11.0f);
   const Scene& scene = editor.document().scene();
+  std::optional<HeadIndex> hovered;
   for (std::size_t head = 0; head < heads; ++head) {
     const std::string text = fmt::format("{}", head);
     list->AddText(
@@ -143,6 +151,9 @@ void WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness)
       const ImVec2 at{from.x + left + static_cast<float>(head) * step, y};
       const ImVec2 to{at.x + step - 2, at.y + step - 2};
       thumbnails_[row.first + head].map.draw(graphics, list, at, to, brightness);
+      const HeadIndex index{static_cast<int>(layer), static_cast<int>(head)};
+      const bool muted = is_muted(editor.document(), index);
+      if (muted) muted_cross(list, at, to);
       ImGui::SetCursorScreenPos(at);
       ImGui::PushID(static_cast<int>(layer * 1000 + head));
       if (ImGui::InvisibleButton("thumbnail", {step - 1, step - 1})) {
@@ -153,13 +164,14 @@ void WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness)
       const bool selected =
           scene.layer == static_cast<int>(layer) && scene.head.head == static_cast<int>(head);
       if (ImGui::IsItemHovered()) {
-        ImGui::SetTooltip("layer %zu, head %zu: %s%s\nlargest weight %s\nclick: open it", layer, head,
-                          row.kernel.c_str(),
-                          row.untrained        ? ", untrained"
-                          : difference_        ? ""
-                          : row.derived_signed ? ", derived, signed"
-                                               : "",
-                          number_text(thumbnails_[row.first + head].scale.high, 4).c_str());
+        hovered = index;
+        ImGui::SetTooltip(
+            "layer %zu, head %zu: %s%s%s\nlargest weight %s\nclick: open it", layer, head, row.kernel.c_str(),
+            row.untrained        ? ", untrained"
+            : difference_        ? ""
+            : row.derived_signed ? ", derived, signed"
+                                 : "",
+            muted ? ", muted" : "", number_text(thumbnails_[row.first + head].scale.high, 4).c_str());
       }
       if (selected || ImGui::IsItemHovered())
         list->AddRect({at.x - 1, at.y - 1}, {to.x + 1, to.y + 1},
@@ -178,6 +190,8 @@ void WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness)
   if (shown != nullptr)
     colour_bar(graphics, shown->scale, {from.x + left + static_cast<float>(heads) * step + 8, from.y + top},
                std::max(60.0f, step * layers));
+  if (hovered) editor.hover_head(*hovered);
+  return hovered;
 }
 
 Figure WeightsOverview::figure(const Document& document) const {

@@ -1,6 +1,7 @@
 // The weights of every head of every layer as thumbnails: a click opens one.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ public:
   void prepare(const Snapshot& snapshot);
   // A − B, pixel by pixel. Nothing where a layer's numbers of heads differ.
   void subtract(const WeightsOverview& a, const WeightsOverview& b);
-  void draw(Editor& editor, Graphics& graphics, float brightness);
+  // Returns the head under the pointer.
+  std::optional<HeadIndex> draw(Editor& editor, Graphics& graphics, float brightness);
   bool empty() const { return thumbnails_.empty(); }
   Figure figure(const Document& document) const;
 
@@ -33,7 +35,7 @@ private:
   void set_scales(const ViewOptions& view);
   std::vector<Row> rows_; // by layer
   std::vector<Thumbnail> thumbnails_;
-  bool shared_ = false, difference_ = false;
+  bool shared_ = false, difference_ = false, value_weighted_ = false;
 };
 
 } // namespace hydrascope::app

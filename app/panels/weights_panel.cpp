@@ -7,6 +7,7 @@
 
 #include "app/panels/column_sources.h"
 #include "app/panels/head_choice.h"
+#include "app/panels/head_marks.h"
 #include "app/panels/panels.h"
 #include "app/panels/side_columns.h"
 #include "app/panels/token_names.h"
@@ -21,15 +22,6 @@
 namespace hydrascope::app {
 
 namespace {
-
-// Before a run has said it: how many tokens the input will have at most.
-std::int64_t expected_tokens(const Document& document) {
-  const ModelInfo& model = *document.scene().model;
-  if (model.input == InputKind::text) return model.max_tokens;
-  const std::int64_t side =
-      document.execution.image_size.value_or(model.image_size) / std::max(model.patch_size, 1);
-  return side * side + model.prefix_tokens;
-}
 
 bool by_tiles(const Document& document) { return expected_tokens(document) > most_tokens_whole; }
 
@@ -58,7 +50,8 @@ public:
       return;
     }
     for (const ColumnSource& source : column_sources(document))
-      add_weights(wants.first, document.scene().layer, source.kernel, document.view.teacher_forced);
+      add_weights(wants.first, document.scene().layer, source.kernel, document.view.teacher_forced, {},
+                  document.view.value_weighted);
   }
 
   void prepare(const Snapshot& snapshot) override {
@@ -89,6 +82,10 @@ public:
     draw_columns();
   }
 
+  void draw_menu() override {
+    if (document().view.all_heads) menu_.draw(editor());
+  }
+
   std::optional<Figure> figure() const override {
     if (!document().view.all_heads) return figure_.panels.empty() ? std::nullopt : std::optional(figure_);
     const WeightsOverview& overview = overview_.shown().front(); // the first: a figure is of one grid
@@ -110,6 +107,7 @@ private:
     const WeightsOptions options{.head = document.scene().head,
                                  .shared_scale = document.view.shared_scale,
                                  .logarithmic = document.view.logarithmic,
+                                 .value_weighted = document.view.value_weighted,
                                  .percentile = document.view.percentile,
                                  .tokens = document.view.tokens};
     const std::vector<ColumnSource> sources = column_sources(document);
@@ -129,7 +127,8 @@ private:
     const WeightsResult* softmax = nullptr;
     for (const ColumnSource& source : sources) {
       found.push_back(find_weights(*snapshot.results[static_cast<std::size_t>(source.side)],
-                                   document.scene().layer, source.kernel, document.view.teacher_forced));
+                                   document.scene().layer, source.kernel, document.view.teacher_forced, {},
+                                   document.view.value_weighted));
       if (found.back().weights == nullptr) return false;
       // A divergence is of weights on the same q and k.
       if (!shows_both(document.view) && source.kernel == KernelSpec{}) softmax = found.back().weights;
@@ -151,6 +150,7 @@ private:
       source.layer = scene.layer;
       source.kernel = sources[i].kernel;
       source.teacher_forced = document.view.teacher_forced;
+      source.value_weighted = document.view.value_weighted;
       source.heads = shown_heads(scene.head, scene.model->heads);
       source.fusion = scene.head.fusion;
       source.tokens = static_cast<std::int64_t>(snapshot.shown().any()->tokens.size());
@@ -191,7 +191,7 @@ private:
       if (overview.empty()) {
         empty_notice(graphics(), "The weights of every head of every layer, once the model has run.");
       } else {
-        overview.draw(editor(), graphics(), brightness());
+        menu_.point(overview.draw(editor(), graphics(), brightness()));
       }
     });
   }
@@ -354,6 +354,7 @@ private:
   const VectorsResult* vectors_ = nullptr; // in keep_; null until they have come
   std::vector<WeightsColumn> columns_;
   SideColumns<WeightsOverview> overview_;
+  HeadMenu menu_;
   MapZoom zoom_;
   std::size_t tokens_ = 0; // that zoom_ is a part of
   Figure figure_;

@@ -49,6 +49,7 @@ TileAsk WeightsTiles::tile(int level, std::int64_t row, std::int64_t column) con
   ask.column_count = edge(column + 1) - ask.first_column;
   ask.rows = std::min(tile_cells, ask.row_count);
   ask.columns = std::min(tile_cells, ask.column_count);
+  ask.value_weighted = source_.value_weighted;
   return ask;
 }
 
@@ -89,7 +90,8 @@ void WeightsTiles::take(const SideResults& results, double now) {
       const TileAsk& ask = each.ask;
       const bool mine = ask.layer == source_.layer && ask.kernel == source_.kernel &&
                         ask.fusion == source_.fusion && ask.teacher_forced == source_.teacher_forced &&
-                        ask.heads == source_.heads && each.tokens == source_.tokens;
+                        ask.heads == source_.heads && ask.value_weighted == source_.value_weighted &&
+                        each.tokens == source_.tokens;
       if (!mine || holds(ask)) continue;
       Tile taken;
       taken.ask = ask;
@@ -97,7 +99,7 @@ void WeightsTiles::take(const SideResults& results, double now) {
           std::lround(std::log2(static_cast<double>(source_.tokens) / static_cast<double>(ask.row_count))));
       taken.used = now;
       taken.values = {{ask.rows, ask.columns}, each.values.values};
-      signed_ = each.derived_signed;
+      signed_ = each.derived_signed && !ask.value_weighted;
       untrained_ = each.untrained;
       if (taken.level == 0) {
         std::vector<float> sizes;

@@ -24,6 +24,7 @@ public:
     int layer = 0;
     KernelSpec kernel;
     bool teacher_forced = false;
+    bool value_weighted = false;
     std::vector<int> heads; // empty: all
     HeadFusion fusion = HeadFusion::mean;
     std::int64_t tokens = 0;

@@ -53,6 +53,15 @@ void draw_weights_toolbar(Editor& editor, MapZoom& zoom) {
   const int range = segmented("range", ranges, view.shared_scale ? 1 : 0);
   if (range >= 0)
     change_view(editor, "Own or shared scale", [&](ViewOptions& v) { v.shared_scale = range == 1; });
+  same_line_if_fits(130);
+  static constexpr std::array<const char*, 2> values = {"weight", "× value"};
+  const int value = segmented("value", values, view.value_weighted ? 1 : 0);
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip(
+        "× value: ‖α v W_o‖, the length of what a token adds through the head\n(Kobayashi et al. "
+        "2020): a large weight on a short value moves little");
+  if (value >= 0)
+    change_view(editor, "Value-weighted weights", [&](ViewOptions& v) { v.value_weighted = value == 1; });
   same_line_if_fits(190);
   forced_choice(editor);
   if (view.all_heads) return;

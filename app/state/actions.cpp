@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "app/state/edits.h"
+#include "app/state/head_actions.h"
 #include "app/state/input_actions.h"
 #include "app/state/window_actions.h"
 #include "engine/plain/paths.h"
@@ -135,6 +136,11 @@ void add_view_actions(Table& table, const std::vector<PanelName>& panels) {
   add(table, "view.shared_scale", "Shared scale of weights", "View/Maps", "", [](Editor& editor) {
     change_view(editor, "Shared scale", [](ViewOptions& view) { view.shared_scale = !view.shared_scale; });
   });
+  add(table, "view.value_weighted", "Value-weighted weights (‖α v W_o‖)", "View/Maps", "V",
+      [](Editor& editor) {
+        change_view(editor, "Value-weighted weights",
+                    [](ViewOptions& view) { view.value_weighted = !view.value_weighted; });
+      });
   add(table, "view.teacher_forced", "Teacher-forced (q, k of the softmax run)", "View/Maps", "T",
       [](Editor& editor) {
         change_view(editor, "Teacher-forced",
@@ -248,6 +254,7 @@ std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Set
   add_edit_actions(table);
   add_clipboard_actions(table);
   add_token_actions(table);
+  add_head_actions(table);
   add_view_actions(table, panels);
   add_window_actions(table, panels, settings);
   add_run_actions(table);

@@ -45,7 +45,7 @@ bool Coordinator::drain(std::vector<std::string>& errors) {
         for (const WeightsResult& weights : part->weights) {
           const bool all = weights.rows.size() == part->tokens.size();
           add_weights(lane.delivered, weights.layer, weights.kernel, weights.teacher_forced,
-                      all ? std::vector<std::int64_t>{} : weights.rows);
+                      all ? std::vector<std::int64_t>{} : weights.rows, weights.value_weighted);
         }
         for (const VectorsResult& vectors : part->vectors) {
           add_vectors(lane.delivered, {.layer = vectors.layer,
@@ -58,6 +58,8 @@ bool Coordinator::drain(std::vector<std::string>& errors) {
         lane.delivered.change |= !part->change.empty();
         for (const AttentionRowResult& row : part->attention_rows) add_attention_row(lane.delivered, row.ask);
         if (part->rollout) lane.delivered.rollout = part->rollout->ask;
+        if (part->similar_heads) lane.delivered.similar_heads = part->similar_heads->head;
+        if (part->deletion) lane.delivered.deletion = part->deletion->ask;
         for (const TileResult& tile : part->tiles) add_tile(lane.delivered, tile.ask);
         for (const HeadTable& table : part->tables) {
           if (!table.in_place && table.name == "monotonicity")

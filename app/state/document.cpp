@@ -20,11 +20,11 @@ bool same_input(const RunInput& left, const RunInput& right) {
 bool Scene::operator==(const Scene& other) const {
   const bool inputs =
       input.has_value() == other.input.has_value() && (!input || same_input(*input, *other.input));
-  return inputs && hidden_tokens == other.hidden_tokens && model_folder == other.model_folder &&
-         adapters == other.adapters && schedules == other.schedules && layer == other.layer &&
-         head == other.head && default_query == other.default_query && query == other.query &&
-         key == other.key && target == other.target && comparison == other.comparison &&
-         detail_kernel == other.detail_kernel;
+  return inputs && hidden_tokens == other.hidden_tokens && muted_heads == other.muted_heads &&
+         model_folder == other.model_folder && adapters == other.adapters && schedules == other.schedules &&
+         layer == other.layer && head == other.head && default_query == other.default_query &&
+         query == other.query && key == other.key && target == other.target &&
+         comparison == other.comparison && detail_kernel == other.detail_kernel;
 }
 
 Side edited_side(const ViewOptions& view) { return view.shown == Shown::b ? Side::b : Side::a; }
@@ -52,6 +52,9 @@ void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info) {
   scene.layer = first ? info.layers - 1 : std::clamp(scene.layer, 0, std::max(info.layers - 1, 0));
   if (scene.head.head && *scene.head.head >= info.heads) scene.head.head = 0;
   std::erase_if(scene.head.subset, [&](int head) { return head >= info.heads; });
+  std::erase_if(scene.muted_heads, [&](const HeadIndex& muted) {
+    return muted.layer >= info.layers || muted.head >= info.heads;
+  });
   scene.model = std::make_shared<const ModelInfo>(std::move(info));
   scene.target = {};
   scene.hidden_tokens.clear(); // another model cuts the input into other tokens

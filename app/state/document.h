@@ -30,6 +30,7 @@ enum class Shown { a, b, difference, all }; // all: the three side by side
 struct Scene {
   std::optional<RunInput> input;
   std::vector<std::int64_t> hidden_tokens; // of `input`, ascending: patches painted over, word pieces masked
+  std::vector<HeadIndex> muted_heads;      // of the model, ascending
   std::filesystem::path model_folder;
   std::shared_ptr<const ModelInfo> model; // null as long as no model could be read
   AdapterChoice adapters;
@@ -60,6 +61,7 @@ struct ViewOptions {
   bool all_heads = false;             // weights: layers × heads instead of one head large
   TokenPairs pairs = TokenPairs::all; // tokens of a sentence pair that the line view connects
   bool shared_scale = true;           // weights
+  bool value_weighted = false;        // weights: ‖α_ij v_j W_o‖ instead of α_ij
   bool teacher_forced = false;        // weights, entropy, KL: q and k of the run with softmax in every layer
   ChangeMeasure change_measure = ChangeMeasure::error; // output change
   TokenDisplay tokens = {};                            // a sentence's, wherever they are shown

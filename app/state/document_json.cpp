@@ -84,6 +84,8 @@ Json scene_json(const Scene& scene) {
   Json json;
   json["input"] = input_json(scene.input);
   json["hidden_tokens"] = scene.hidden_tokens;
+  json["muted_heads"] = Json::array();
+  for (const HeadIndex& muted : scene.muted_heads) json["muted_heads"].push_back({muted.layer, muted.head});
   json["model"] = scene.model ? Json(scene.model->name) : Json(nullptr);
   json["model_folder"] = scene.model_folder.string();
   json["adapters"] = {{"automatic", scene.adapters.automatic}, {"files", Json::array()}};
@@ -112,6 +114,7 @@ Json view_json(const ViewOptions& view) {
           {"all_heads", view.all_heads},
           {"token_pairs", pairs_name(view.pairs)},
           {"shared_scale", view.shared_scale},
+          {"value_weighted", view.value_weighted},
           {"teacher_forced", view.teacher_forced},
           {"change_measure", measure_name(view.change_measure)},
           {"special_tokens", view.tokens.special},

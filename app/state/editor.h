@@ -92,7 +92,11 @@ public:
     next_hovered_token_ = token;
     next_hovered_count_ = count;
   }
+  // A head under the pointer, likewise.
+  std::optional<HeadIndex> hovered_head() const { return hovered_head_; }
+  void hover_head(HeadIndex head) { next_hovered_head_ = head; }
   void next_frame() {
+    hovered_head_ = std::exchange(next_hovered_head_, std::nullopt);
     hovered_token_ = std::exchange(next_hovered_token_, std::nullopt);
     hovered_count_ = next_hovered_count_;
   }
@@ -120,6 +124,7 @@ private:
   std::vector<Message> messages_;
   double clock_ = 0;
   std::optional<std::int64_t> hovered_token_, next_hovered_token_;
+  std::optional<HeadIndex> hovered_head_, next_hovered_head_;
   std::int64_t hovered_count_ = 1, next_hovered_count_ = 1;
 };
 

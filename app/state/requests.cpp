@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/plain/error.h"
+#include "engine/runtime/memory_estimate.h"
 
 namespace hydrascope::app {
 
@@ -13,18 +14,21 @@ namespace {
 
 using Tokens = std::vector<std::int64_t>;
 
-WeightsAsk* find_ask(std::vector<WeightsAsk>& asks, int layer, bool teacher_forced, const Tokens& rows) {
+WeightsAsk* find_ask(std::vector<WeightsAsk>& asks, int layer, bool teacher_forced, const Tokens& rows,
+                     bool value_weighted) {
   const auto found = std::ranges::find_if(asks, [&](const WeightsAsk& ask) {
-    return ask.layer == layer && ask.teacher_forced == teacher_forced && ask.rows == rows;
+    return ask.layer == layer && ask.teacher_forced == teacher_forced && ask.rows == rows &&
+           ask.value_weighted == value_weighted;
   });
   return found == asks.end() ? nullptr : &*found;
 }
 
 bool holds(const std::vector<WeightsAsk>& asks, int layer, const KernelSpec& kernel, bool teacher_forced,
-           const Tokens& rows) {
+           const Tokens& rows, bool value_weighted) {
   return std::ranges::any_of(asks, [&](const WeightsAsk& ask) {
     return ask.layer == layer && ask.teacher_forced == teacher_forced &&
-           (ask.rows.empty() || ask.rows == rows) && std::ranges::count(ask.kernels, kernel) > 0;
+           ask.value_weighted == value_weighted && (ask.rows.empty() || ask.rows == rows) &&
+           std::ranges::count(ask.kernels, kernel) > 0;
   });
 }
 
@@ -42,11 +46,16 @@ void add_focus(Asks& asks, int layer) {
   if (std::ranges::count(asks.focus_layers, layer) == 0) asks.focus_layers.push_back(layer);
 }
 
-void add_weights(Asks& asks, int layer, const KernelSpec& kernel, bool teacher_forced, const Tokens& rows) {
-  if (holds(asks.weights, layer, kernel, teacher_forced, rows)) return;
-  WeightsAsk* ask = find_ask(asks.weights, layer, teacher_forced, rows);
+void add_weights(Asks& asks, int layer, const KernelSpec& kernel, bool teacher_forced, const Tokens& rows,
+                 bool value_weighted) {
+  if (holds(asks.weights, layer, kernel, teacher_forced, rows, value_weighted)) return;
+  WeightsAsk* ask = find_ask(asks.weights, layer, teacher_forced, rows, value_weighted);
   if (ask == nullptr) {
-    asks.weights.push_back({.layer = layer, .kernels = {}, .rows = rows, .teacher_forced = teacher_forced});
+    asks.weights.push_back({.layer = layer,
+                            .kernels = {},
+                            .rows = rows,
+                            .teacher_forced = teacher_forced,
+                            .value_weighted = value_weighted});
     ask = &asks.weights.back();
   }
   ask->kernels.push_back(kernel);
@@ -85,7 +94,7 @@ void add_asks(Asks& to, const Asks& more) {
   for (const int layer : more.focus_layers) add_focus(to, layer);
   for (const WeightsAsk& ask : more.weights) {
     for (const KernelSpec& kernel : ask.kernels)
-      add_weights(to, ask.layer, kernel, ask.teacher_forced, ask.rows);
+      add_weights(to, ask.layer, kernel, ask.teacher_forced, ask.rows, ask.value_weighted);
   }
   for (const AttentionRowAsk& ask : more.attention_rows) add_attention_row(to, ask);
   for (const VectorsAsk& ask : more.vectors) add_vectors(to, ask);
@@ -93,6 +102,8 @@ void add_asks(Asks& to, const Asks& more) {
   for (const KernelSpec& kernel : more.teacher_forced_kernels) add_teacher_forced(to, kernel);
   for (const KernelSpec& kernel : more.teacher_forced_monotonicity)
     add_teacher_forced_monotonicity(to, kernel);
+  if (more.similar_heads) to.similar_heads = more.similar_heads;
+  if (more.deletion) to.deletion = more.deletion;
 }
 
 Asks missing_asks(const Asks& wanted, const Asks& delivered) {
@@ -109,8 +120,8 @@ Asks missing_asks(const Asks& wanted, const Asks& delivered) {
   }
   for (const WeightsAsk& ask : wanted.weights) {
     for (const KernelSpec& kernel : ask.kernels) {
-      if (!holds(delivered.weights, ask.layer, kernel, ask.teacher_forced, ask.rows)) {
-        add_weights(missing, ask.layer, kernel, ask.teacher_forced, ask.rows);
+      if (!holds(delivered.weights, ask.layer, kernel, ask.teacher_forced, ask.rows, ask.value_weighted)) {
+        add_weights(missing, ask.layer, kernel, ask.teacher_forced, ask.rows, ask.value_weighted);
       }
     }
   }
@@ -128,6 +139,8 @@ Asks missing_asks(const Asks& wanted, const Asks& delivered) {
     if (std::ranges::count(delivered.teacher_forced_monotonicity, kernel) == 0)
       add_teacher_forced_monotonicity(missing, kernel);
   }
+  if (wanted.similar_heads != delivered.similar_heads) missing.similar_heads = wanted.similar_heads;
+  if (wanted.deletion != delivered.deletion) missing.deletion = wanted.deletion;
   return missing;
 }
 
@@ -135,7 +148,7 @@ bool any_ask(const Asks& asks) {
   return asks.pixels || asks.hidden || asks.rollout.has_value() || asks.entropy || asks.kl || asks.change ||
          asks.monotonicity || !asks.teacher_forced_monotonicity.empty() || !asks.focus_layers.empty() ||
          !asks.weights.empty() || !asks.vectors.empty() || !asks.attention_rows.empty() ||
-         !asks.tiles.empty() || !asks.teacher_forced_kernels.empty();
+         !asks.tiles.empty() || !asks.teacher_forced_kernels.empty() || asks.similar_heads || asks.deletion;
 }
 
 bool can_run(const Document& document) {
@@ -145,11 +158,29 @@ bool can_run(const Document& document) {
   return text == nullptr || text->text.find_first_not_of(" \t\n") != std::string::npos;
 }
 
+std::int64_t expected_tokens(const Document& document) {
+  const ModelInfo& model = *document.scene().model;
+  if (model.input == InputKind::text) return model.max_tokens;
+  const std::int64_t side =
+      document.execution.image_size.value_or(model.image_size) / std::max(model.patch_size, 1);
+  return side * side + model.prefix_tokens;
+}
+
+double expected_bytes(const Document& document, const Wants& wants) {
+  if (!can_run(document)) return 0;
+  // The two run one after the other.
+  const ModelInfo& model = *document.scene().model;
+  const std::int64_t tokens = expected_tokens(document);
+  return std::max(estimated_bytes(wants.first, model, tokens), estimated_bytes(wants.then, model, tokens));
+}
+
 std::string request_key(const Document& document, Side side) {
   const Scene& scene = document.scene();
   std::string key =
       fmt::format("{}\n{}\n", scene.model_folder.string(), scene.input ? input_key(*scene.input) : "");
   key += fmt::format("without {}\n", fmt::join(scene.hidden_tokens, ","));
+  for (const HeadIndex& muted : scene.muted_heads)
+    key += fmt::format("mute {}:{}\n", muted.layer, muted.head);
   key += scene.adapters.automatic ? "automatic" : "explicit";
   for (const auto& file : scene.adapters.files) key += "\n" + file.string();
   for (const KernelSpec& kernel : scene.schedules[static_cast<std::size_t>(side)].layers)
@@ -172,6 +203,7 @@ RunRequest make_run_request(const Document& document, Side side, const Asks& ask
   request.adapters = scene.adapters;
   request.input = *scene.input;
   request.hidden_tokens = scene.hidden_tokens;
+  request.muted_heads = scene.muted_heads;
   request.schedule = schedule_text(scene.schedules[static_cast<std::size_t>(side)]);
   request.target = scene.target;
   request.default_query = scene.default_query;

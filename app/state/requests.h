@@ -19,7 +19,7 @@ void add_asks(Asks& to, const Asks& more);
 void add_focus(Asks& asks, int layer);
 // `rows` empty: all query rows.
 void add_weights(Asks& asks, int layer, const KernelSpec& kernel, bool teacher_forced,
-                 const std::vector<std::int64_t>& rows = {});
+                 const std::vector<std::int64_t>& rows = {}, bool value_weighted = false);
 void add_vectors(Asks& asks, const VectorsAsk& ask);
 void add_attention_row(Asks& asks, const AttentionRowAsk& ask);
 void add_tile(Asks& asks, const TileAsk& ask);
@@ -36,5 +36,10 @@ std::string request_key(const Document& document, Side side);
 // Throws Error if the scene has no input or no model; ask can_run first.
 RunRequest make_run_request(const Document& document, Side side, const Asks& asks, std::uint64_t generation);
 bool can_run(const Document& document);
+
+// Before a run has said it: how many tokens the input will have at most.
+std::int64_t expected_tokens(const Document& document);
+// What a run for all that is wanted takes beside the model, from above; 0 without a model.
+double expected_bytes(const Document& document, const Wants& wants);
 
 } // namespace hydrascope::app

@@ -15,13 +15,13 @@ FoundFocus find_focus(const SideResults& results, int layer) {
 }
 
 FoundWeights find_weights(const SideResults& results, int layer, const KernelSpec& kernel,
-                          bool teacher_forced, std::optional<std::int64_t> row) {
+                          bool teacher_forced, std::optional<std::int64_t> row, bool value_weighted) {
   for (const auto& part : results.parts | std::views::reverse) {
     for (const WeightsResult& weights : part->weights) {
       const bool rows =
           weights.rows.size() == part->tokens.size() || (row && std::ranges::count(weights.rows, *row) > 0);
       if (rows && weights.layer == layer && weights.kernel == kernel &&
-          weights.teacher_forced == teacher_forced) {
+          weights.teacher_forced == teacher_forced && weights.value_weighted == value_weighted) {
         return {part.get(), &weights};
       }
     }
@@ -65,6 +65,20 @@ const TileResult* find_tile(const SideResults& results, const TileAsk& ask) {
     for (const TileResult& tile : part->tiles) {
       if (tile.ask == ask) return &tile;
     }
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const RunResult> find_similar_heads(const SideResults& results, HeadIndex head) {
+  for (const auto& part : results.parts | std::views::reverse) {
+    if (part->similar_heads && part->similar_heads->head == head) return part;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const RunResult> find_deletion(const SideResults& results, const DeletionAsk& ask) {
+  for (const auto& part : results.parts | std::views::reverse) {
+    if (part->deletion && part->deletion->ask == ask) return part;
   }
   return nullptr;
 }

@@ -35,7 +35,8 @@ struct FoundWeights {
 };
 // Of all query rows; with `row`, any that hold this one.
 FoundWeights find_weights(const SideResults& results, int layer, const KernelSpec& kernel,
-                          bool teacher_forced, std::optional<std::int64_t> row = {});
+                          bool teacher_forced, std::optional<std::int64_t> row = {},
+                          bool value_weighted = false);
 
 struct FoundVectors {
   const RunResult* run = nullptr;
@@ -47,6 +48,11 @@ FoundVectors find_vectors(const SideResults& results, const VectorsAsk& ask);
 const AttentionRowResult* find_attention_row(const SideResults& results, const AttentionRowAsk& ask);
 const RolloutResult* find_rollout(const SideResults& results, const RolloutAsk& ask);
 const TileResult* find_tile(const SideResults& results, const TileAsk& ask);
+
+// The part that holds how far every head lies from this one; null if there is none.
+std::shared_ptr<const RunResult> find_similar_heads(const SideResults& results, HeadIndex head);
+// The part that holds this deletion curve.
+std::shared_ptr<const RunResult> find_deletion(const SideResults& results, const DeletionAsk& ask);
 
 struct FoundTable {
   const RunResult* run = nullptr;

@@ -29,7 +29,8 @@ std::vector<std::int64_t> heads_of(const WeightsResult& weights, const HeadChoic
 }
 
 bool is_positive(const WeightsResult& weights) {
-  return !weights.derived_signed && kernel_info(weights.kernel.name).weights_positive;
+  return !weights.derived_signed && !weights.value_weighted &&
+         kernel_info(weights.kernel.name).weights_positive;
 }
 
 std::pair<double, double> extremes(const Array& values) {
@@ -52,6 +53,7 @@ double percentile(const Array& values, double share) {
 }
 
 bool needs_sign(const WeightsResult& weights, const Array& values) {
+  if (weights.value_weighted) return false;
   return weights.derived_signed || extremes(values).first < 0;
 }
 
@@ -67,7 +69,9 @@ Scale weights_scale(const WeightsResult& weights, const Array& values, const Wei
     return scale;
   }
   const double end = options.percentile ? percentile(values, 0.99) : high;
-  return positive_weights_scale(end > 0 ? end : high, options);
+  WeightsOptions named = options;
+  named.value_weighted = weights.value_weighted;
+  return positive_weights_scale(end > 0 ? end : high, named);
 }
 
 std::string panel_title(const WeightsResult& weights, const WeightsResult* softmax, const HeadChoice& head) {
@@ -80,6 +84,8 @@ std::string panel_title(const WeightsResult& weights, const WeightsResult* softm
       }
     }
     facts.push_back(fact + " nats");
+  } else if (weights.value_weighted) {
+    facts.emplace_back("‖α v W_o‖: no distribution");
   } else {
     const bool derived = kernel_info(weights.kernel.name).family == "hydra";
     facts.emplace_back(derived ? "derived, signed; entropy and KL undefined"
@@ -215,7 +221,8 @@ Scale positive_weights_scale(double high, const WeightsOptions& options) {
   scale.high = high > 0 ? high : 1;
   scale.logarithmic = options.logarithmic;
   scale.low = options.logarithmic ? scale.high * 1e-4 : 0;
-  scale.label = options.percentile ? "attention weight, up to the 99th percentile" : "attention weight";
+  scale.label = options.value_weighted ? "‖α v W_o‖" : "attention weight";
+  if (options.percentile) scale.label += ", up to the 99th percentile";
   return scale;
 }
 
@@ -281,6 +288,7 @@ Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& opt
   figure.subtitle = std::string("Attention weights on the same queries and keys, ") +
                     (teacher_forced ? "teacher-forced (softmax in every layer)"
                                     : "in place (" + run.schedule.summary() + ")");
+  if (options.value_weighted) figure.subtitle += "; value-weighted: ‖α_ij v_j W_o‖";
   if (!options.head.head) figure.subtitle += "; entropy and KL(softmax ‖ kernel) are means over heads";
   std::vector<HeatMapPanel> panels;
   for (const auto& weights : run.weights) {

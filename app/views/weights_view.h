@@ -29,10 +29,11 @@ HeadChoice parse_head(std::string_view text);
 
 struct WeightsOptions {
   HeadChoice head;
-  bool shared_scale = true; // one scale for all positive kernels; signed ones always have their own
-  bool logarithmic = false; // over four decades below the largest weight
-  bool percentile = false;  // up to the 99th percentile of the weights: what lies above looks the same
-  TokenDisplay tokens = {}; // a sentence's
+  bool shared_scale = true;    // one scale for all positive kernels; signed ones always have their own
+  bool logarithmic = false;    // over four decades below the largest weight
+  bool value_weighted = false; // what is shown is ‖α_ij v_j W_o‖: said on the scale
+  bool percentile = false;     // up to the 99th percentile of the weights: what lies above looks the same
+  TokenDisplay tokens = {};    // a sentence's
 };
 
 // (rows, keys) of one head or of the fused heads. Throws UsageError if the kernel has no such head.

@@ -266,6 +266,7 @@ void Application::update_state() {
   snapshot_.progress = coordinator_->progress();
   snapshot_.computing_seconds = snapshot_.computing ? editor_->clock() - coordinator_->computing_since() : 0;
   snapshot_.times = &coordinator_->times();
+  snapshot_.expected_bytes = expected_bytes(editor_->document(), wants);
   snapshot_.writing = exports_->writing();
   snapshot_.writing_seconds = exports_->seconds(editor_->clock());
   editor_->shell.computing = snapshot_.computing || exports_->busy() || editor_->scaling.running;

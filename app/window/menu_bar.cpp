@@ -6,6 +6,7 @@
 
 #include "app/window/shell.h"
 #include "app/window/widgets.h"
+#include "engine/runtime/memory_estimate.h"
 
 namespace hydrascope::app {
 
@@ -83,6 +84,18 @@ void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Gra
 
 namespace {
 
+// Said before a run that takes much memory, and as long as it would.
+void draw_memory(const Snapshot& snapshot) {
+  constexpr double much = 512e6;
+  if (snapshot.expected_bytes < much) return;
+  ImGui::SameLine(0, 18);
+  ImGui::TextColored(theme::amber, "up to %s", bytes_text(snapshot.expected_bytes).c_str());
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip(
+        "of memory for what the open panels ask of this input, worked out from its size;\n"
+        "a smaller picture or fewer panels take less");
+}
+
 // What makes the user wait, how far it is, and the way out of it.
 void draw_run(const Snapshot& snapshot, const std::vector<Action>& actions, Editor& editor) {
   const auto shortcut = [&](const char* id) {
@@ -149,6 +162,7 @@ void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& action
       ImGui::SameLine(0, 18);
       ImGui::TextColored(theme::amber, "untrained");
     }
+    draw_memory(snapshot);
     draw_run(snapshot, actions, editor);
     if (!results.error.empty()) {
       ImGui::SameLine(0, 18);

@@ -7,6 +7,7 @@
 
 #include "engine/plain/error.h"
 #include "engine/runtime/execution.h"
+#include "engine/runtime/memory_estimate.h"
 #include "engine/runtime/process_memory.h"
 
 namespace hydrascope {
@@ -157,35 +158,14 @@ PlannedPass plan_teacher(const RunRequest& request, Pass pass, const FactCache& 
   return planned;
 }
 
-// An upper bound of what the large results and the explicit score matrices need, refused before they are
-// made.
+// Refused before it is tried.
 void check_memory(const RunRequest& request, const ModelInfo& info, std::int64_t tokens) {
-  const double n = static_cast<double>(tokens);
-  const double matrix = n * n * sizeof(float);
-  double bytes = 3.0 * info.heads * matrix; // scores, weights and a temporary of one layer
-  if (request.asks.rollout) bytes += 4.0 * matrix;
-  // q, k, v and the input of every layer.
-  if (request.asks.similar_heads) bytes += 4.0 * info.layers * n * info.width * sizeof(float);
-  if (request.asks.hidden) bytes += 2.0 * (info.layers + 1) * n * info.width * sizeof(float);
-  for (const WeightsAsk& ask : request.asks.weights) {
-    const double rows = ask.rows.empty() ? n : static_cast<double>(ask.rows.size());
-    const double kernels = ask.kernels.empty() ? 1.0 : static_cast<double>(ask.kernels.size());
-    bytes += 2.0 * kernels * info.heads * rows * n * sizeof(float);
-  }
-  for (const VectorsAsk& ask : request.asks.vectors) {
-    double widest = 0; // features of a token: the models' own widths unless a kernel says otherwise
-    for (const KernelSpec& spec : ask.kernels) {
-      const double head_width = static_cast<double>(info.width) / info.heads;
-      widest =
-          std::max(widest, spec.name == "taylor" ? 1 + head_width + head_width * head_width : 4 * head_width);
-    }
-    bytes += n * (6.0 * info.width + 2.0 * widest) * sizeof(float);
-  }
+  const double bytes = estimated_bytes(request.asks, info, tokens);
   const auto available = static_cast<double>(available_bytes());
   if (available > 0 && bytes > 0.9 * available)
     throw Error("run",
-                fmt::format("{} tokens and what is asked for need about {:.1f} GiB, {:.1f} GiB are free",
-                            tokens, bytes / (1 << 30), available / (1 << 30)),
+                fmt::format("{} tokens and what is asked for need about {}, {} are free", tokens,
+                            bytes_text(bytes), bytes_text(available)),
                 "use a smaller --image-size or ask for fewer tensors, layers or rows");
 }
 

@@ -101,6 +101,22 @@ TEST_F(FigureCommand, WeightsNumbersAreThoseOfRun) {
   }
 }
 
+TEST_F(FigureCommand, ValueWeightedWeightsAreThoseOfRun) {
+  const std::string sentence = " --text 'the hedgehog eats a porcupine' --value-weighted ";
+  const auto figure = json::parse(draw("weights --layer 2 --head 3 --kernels softmax" + sentence, "w.json"));
+  ASSERT_EQ(hydrascope("run" + sentence + "--tensors attention --output " + at("run.safetensors")).status, 0);
+  const auto attention = tensor(bytes_of(folder_ / "run.safetensors"), "attention.2");
+  const auto& map = figure["panels"][0]["values"];
+  std::size_t index = 3 * map.size() * map.size();
+  double sum = 0;
+  for (const auto& row : map)
+    for (const auto& value : row) {
+      EXPECT_EQ(value.get<float>(), attention.at(index++));
+      sum += value.get<double>();
+    }
+  EXPECT_GT(std::abs(sum / static_cast<double>(map.size()) - 1), 0.01); // no distributions any more
+}
+
 TEST_F(FigureCommand, PositiveMapsReachExactlyOne) {
   const auto figure = json::parse(draw("focus --image " + picture, "f.json"));
   float largest = 0;

@@ -80,6 +80,26 @@ TEST_F(RunCommand, MutedHeadsAreComparedWithNoneMuted) {
   expect_error("run --text hello --mute x", 2, "LAYER:HEAD");
 }
 
+TEST_F(RunCommand, TellsHeadsLikeOneAndTheDeletionCurve) {
+  const json run = answer("run --like 3:2 --deletion 4 --layer 11 --image " + picture);
+  const json& similar = run.at("similar_heads");
+  EXPECT_EQ(similar.at("distances").at(3).at(2), 0.0);
+  ASSERT_EQ(similar.at("nearest").size(), 10u);
+  EXPECT_GT(similar["nearest"][0].at("distance"), 0.0);
+  EXPECT_LE(similar["nearest"][0]["distance"], similar["nearest"][9]["distance"]);
+  const json& deletion = run.at("deletion");
+  EXPECT_EQ(deletion.at("shares"), json({0.0, 0.25, 0.5, 0.75, 1.0}));
+  for (const char* order : {"most_first", "least_first", "random"}) {
+    EXPECT_EQ(deletion.at(order).at("probabilities").size(), 5u);
+    EXPECT_NEAR(deletion[order]["probabilities"][0].get<double>(),
+                run["predictions"][0]["probability"].get<double>(), 1e-4);
+  }
+  // What the last layer's map marks is what the class needs.
+  EXPECT_LT(deletion["most_first"]["area"], deletion["least_first"]["area"]);
+  expect_error("run --text hello --like 3", 2, "--like 3");
+  expect_error("run --text hello --like 9:0", 2, "layer 9");
+}
+
 TEST_F(RunCommand, TruncatedWeightsAreRefusedByName) {
   const fs::path folder = at("model");
   fs::create_directories(folder);

@@ -10,6 +10,7 @@
 
 #include "app/state/document_json.h"
 #include "app/state/edits.h"
+#include "app/state/head_edits.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -99,6 +100,20 @@ std::vector<Expectation> file_and_edit() {
        [](Editor& editor) { select_query(editor, 7); }},
       {"edit.show_all_tokens", [](const Seen& seen) { return seen.scene().at("hidden_tokens").empty(); },
        [](Editor& editor) { hide_tokens(editor, 7, 2, true); }},
+      {"edit.mute_head",
+       [](const Seen& seen) {
+         return seen.scene().at("muted_heads") == Json::array({{3, 2}});
+       },
+       [](Editor& editor) { select_cell(editor, 3, 2); }},
+      {"edit.mute_layer",
+       [](const Seen& seen) {
+         const Json& muted = seen.scene().at("muted_heads");
+         return muted.size() > 1 && std::ranges::all_of(muted, [&](const Json& each) {
+                  return each[0] == seen.scene().at("layer");
+                });
+       }},
+      {"edit.unmute_all", [](const Seen& seen) { return seen.scene().at("muted_heads").empty(); },
+       [](Editor& editor) { mute_layer(editor, 1, true); }},
       {"file.example.",
        [](const Seen& seen) {
          const std::string path = seen.after.at(Pointer("/document/scenes/image/input/path"));
@@ -160,6 +175,7 @@ std::vector<Expectation> view() {
       {"view.whole_words", flips("whole_words")},
       {"view.logarithmic", flips("logarithmic")},
       {"view.shared_scale", flips("shared_scale")},
+      {"view.value_weighted", flips("value_weighted")},
       {"view.teacher_forced", flips("teacher_forced")},
       {"view.side_a", shows("a"), show_b},
       {"view.side_b", shows("b")},

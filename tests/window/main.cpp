@@ -31,6 +31,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_frame_tests(engine);
   register_input_tests(engine);
   register_hidden_token_tests(engine);
+  register_head_tests(engine);
   register_folder_tests(engine);
   register_clipboard_tests(engine);
   register_kernel_tests(engine);

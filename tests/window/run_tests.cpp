@@ -48,10 +48,30 @@ void made_pointless_by_undo(ImGuiTestContext* context) {
   IM_CHECK(!editor().shell.stopped);
 }
 
+void memory_is_told_beforehand(ImGuiTestContext* context) {
+  start_over(context);
+  Document larger = copy_of_document();
+  const ModelInfo& model = *larger.scene().model;
+  const std::int64_t tokens = expected_tokens(larger);
+  IM_CHECK_EQ(tokens, static_cast<std::int64_t>(results().any()->tokens.size()));
+  Wants wants;
+  add_weights(wants.first, 0, KernelSpec{}, false);
+  const double bytes = expected_bytes(larger, wants);
+  IM_CHECK_GT(bytes, static_cast<double>(model.heads * tokens * tokens) * sizeof(float));
+  larger.execution.image_size = 4 * model.image_size; // 16 times the patches, 256 times the pairs
+  IM_CHECK_GT(expected_bytes(larger, wants), 200 * bytes);
+  wants.then.rollout = RolloutAsk{}; // the larger of two runs, which follow one another
+  add_weights(wants.then, 0, KernelSpec{}, false);
+  IM_CHECK_GT(expected_bytes(document(), wants), bytes);
+  larger.scene().input.reset();
+  IM_CHECK_EQ(expected_bytes(larger, wants), 0.0);
+}
+
 } // namespace
 
 void register_run_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "runs", "cancelled_by_the_user")->TestFunc = cancelled_by_the_user;
+  IM_REGISTER_TEST(engine, "runs", "memory_is_told_beforehand")->TestFunc = memory_is_told_beforehand;
   IM_REGISTER_TEST(engine, "runs", "made_pointless_by_undo")->TestFunc = made_pointless_by_undo;
 }
 

@@ -127,8 +127,8 @@ TEST_F(HeadAsks, SimilarHeadsOfAnotherSplitAreUndefined) {
   EXPECT_TRUE(std::isnan(result->similar_heads->distances.slice(2)[0]));
   EXPECT_FALSE(std::isnan(result->similar_heads->distances.slice(3)[0]));
   request.asks.similar_heads = HeadIndex{2, 0};
-  for (const float distance : run(request)->similar_heads->distances.values)
-    EXPECT_TRUE(std::isnan(distance));
+  const auto other = run(request);
+  for (const float distance : other->similar_heads->distances.values) EXPECT_TRUE(std::isnan(distance));
 }
 
 TEST_F(HeadAsks, DeletionHidesTokensInTheOrderOfTheFocusMap) {

@@ -1,0 +1,59 @@
+// How far a schedule lies from softmax on every picture of a folder, worked out in the background.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/state/document.h"
+
+namespace hydrascope::app {
+
+// One picture: A's schedule beside softmax in every layer.
+struct PictureMeasures {
+  static constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+  FolderPicture picture;
+  std::string own_class, softmax_class; // empty without a classifier
+  double own_probability = undefined, softmax_probability = undefined;
+  double divergence = undefined; // KL(softmax's classes ‖ the schedule's), nats
+  // Means over the layers and heads for which they are defined, of A's kernels in place, nats.
+  double entropy = undefined, kl = undefined;
+  std::string problem; // why the picture could not be looked at; empty if it could
+
+  bool class_changed() const { return own_class != softmax_class; }
+};
+
+// Read off the two runs of one picture. KL is clamped at 1e-12 inside the logarithm.
+PictureMeasures measures_of(const RunResult& own, const RunResult& softmax);
+
+enum class FolderColumn { name, own_class, own_probability, softmax_class, divergence, entropy, kl };
+// Sorted by a column; what is undefined comes last either way.
+void sort_measures(std::vector<PictureMeasures>& measures, FolderColumn column, bool descending);
+
+// A thread with a runner, and so weights, of its own. It waits between pictures while paused.
+class FolderMeasure {
+public:
+  // Everything is taken by value: what the document becomes meanwhile makes no difference. There must be a
+  // folder and a model.
+  explicit FolderMeasure(const Document& document);
+  ~FolderMeasure(); // stops it, at the end of a block
+  FolderMeasure(const FolderMeasure&) = delete;
+  FolderMeasure& operator=(const FolderMeasure&) = delete;
+
+  void pause(bool paused);
+  std::vector<PictureMeasures> take(); // since the last call
+  std::string take_problem();          // what ended it before its time
+  bool done() const;
+  std::size_t total() const;
+
+private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// What the measures depend on: folder, model, adapters, A's schedule, muted heads.
+std::string folder_measure_key(const Document& document);
+
+} // namespace hydrascope::app

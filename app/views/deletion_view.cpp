@@ -1,0 +1,60 @@
+#include "app/views/deletion_view.h"
+
+#include <fmt/format.h>
+
+#include "engine/figures/scale.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+// Okabe and Ito's blue and orange, and grey: apart for every eye, and in print.
+constexpr Colour blue{0.0f, 0.447f, 0.698f, 1}, orange{0.902f, 0.624f, 0.0f, 1}, grey{0.5f, 0.5f, 0.5f, 1};
+
+double area_of(const DeletionCurve& curve, const std::vector<double>& shares, bool probability) {
+  const std::vector<double>& heights = probability ? curve.probabilities : curve.values;
+  double area = 0;
+  for (std::size_t i = 1; i < heights.size(); ++i)
+    area += (shares[i] - shares[i - 1]) * (heights[i] + heights[i - 1]) / 2;
+  return area;
+}
+
+} // namespace
+
+DeletionView deletion_view(const RunResult& run, bool probability, const std::string& side) {
+  const DeletionResult& deletion = *run.deletion;
+  probability = probability && !deletion.most_first.probabilities.empty();
+  DeletionView view;
+  view.lines.title =
+      fmt::format("{}{}order: layer {}, {}", side, side.empty() ? "" : " · ", deletion.ask.layer,
+                  run.schedule.layers.at(static_cast<std::size_t>(deletion.ask.layer)).text());
+  view.lines.x_label = run.rows > 0 ? "share of patches hidden" : "share of tokens masked";
+  view.lines.y_label = probability ? "probability" : deletion.target;
+  const auto add = [&](const char* name, const DeletionCurve& curve, const Colour& colour) {
+    view.lines.lines.push_back(
+        {name, deletion.shares, probability ? curve.probabilities : curve.values, colour});
+    view.areas += fmt::format("{}{} {}", view.areas.empty() ? "area under the curve: " : ", ", name,
+                              number_text(area_of(curve, deletion.shares, probability), 3));
+  };
+  add("most first", deletion.most_first, blue);
+  add("least first", deletion.least_first, orange);
+  add("random", deletion.random, grey);
+  return view;
+}
+
+Figure deletion_figure(std::span<const RunResult* const> runs, bool probability) {
+  Figure figure;
+  for (const RunResult* run : runs) {
+    const std::string side = runs.size() < 2 ? "" : run == runs.front() ? "A" : "B";
+    DeletionView view = deletion_view(*run, probability, side);
+    if (figure.title.empty())
+      figure.title = fmt::format("{} · deletion of {}", run->model.name, run->deletion->target);
+    figure.subtitle += fmt::format("{}{}{}", figure.subtitle.empty() ? "" : "; ",
+                                   side.empty() ? "" : side + ": ", view.areas);
+    figure.panels.emplace_back(std::move(view.lines));
+  }
+  if (!figure.panels.empty()) figure.subtitle += std::string("; ") + deletion_note;
+  return figure;
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,241 @@
+// Heads: muting them, finding others like one, measuring what a map marks, weights times values.
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "app/state/edits.h"
+#include "app/state/head_edits.h"
+#include "app/views/deletion_view.h"
+#include "app/views/similar_heads_view.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+const KernelSpec softmax, hydra{"hydra-cosine", {}};
+
+using Heads = std::vector<HeadIndex>;
+
+void key_mutes_selected_head(ImGuiTestContext* context) {
+  start_over(context);
+  select_cell(editor(), 10, 2);
+  settle(context);
+  const Document before = copy_of_document();
+  const auto logits = results().any()->logits.values;
+  context->MouseMoveToPos({2, 2}); // no head under the pointer
+  context->KeyPress(ImGuiKey_M);
+  settle(context);
+  IM_CHECK(document().scene().muted_heads == (Heads{{10, 2}}));
+  const RunResult* run = results().any();
+  IM_CHECK(run->muted_heads == (Heads{{10, 2}}));
+  IM_CHECK(run->logits.values != logits);
+  IM_CHECK(run->whole.has_value());
+  IM_CHECK_LT(run->whole->similarity, 1.0);
+  context->KeyPress(ImGuiMod_Shift | ImGuiKey_M);
+  settle(context);
+  IM_CHECK(layer_is_muted(document(), 10));
+  IM_CHECK_EQ(results().any()->muted_heads.size(), 6U);
+  editor().undo();
+  editor().undo();
+  settle(context);
+  IM_CHECK(document() == before);
+  IM_CHECK(results().any()->logits.values == logits);
+  IM_CHECK(!results().any()->whole.has_value());
+}
+
+void menu_mutes_cell(ImGuiTestContext* context) {
+  start_over(context);
+  context->WindowFocus("//###entropy");
+  settle(context);
+  context->SetRef("//###entropy");
+  context->MouseMove("$$5003/cell");
+  context->MouseClick(ImGuiMouseButton_Right);
+  context->Yield(2);
+  context->ItemClick("//$FOCUSED/###mute_head");
+  settle(context);
+  IM_CHECK(document().scene().muted_heads == (Heads{{5, 3}}));
+  // The pointer's head, not the selected one; and the layer of it.
+  context->SetRef("//###entropy");
+  context->MouseMove("$$7001/cell");
+  context->Yield(2);
+  IM_CHECK(editor().hovered_head() == (HeadIndex{7, 1}));
+  context->KeyPress(ImGuiKey_M);
+  context->Yield(2);
+  IM_CHECK(document().scene().muted_heads == (Heads{{5, 3}, {7, 1}}));
+  context->MouseClick(ImGuiMouseButton_Right);
+  context->Yield(2);
+  context->ItemClick("//$FOCUSED/###mute_layer");
+  settle(context);
+  IM_CHECK_EQ(document().scene().muted_heads.size(), 7U);
+  context->MouseMove("$$7001/cell");
+  context->MouseClick(ImGuiMouseButton_Right);
+  context->Yield(2);
+  context->ItemClick("//$FOCUSED/Unmute everything");
+  settle(context);
+  IM_CHECK(document().scene().muted_heads.empty());
+}
+
+void layer_menu_mutes_layer(ImGuiTestContext* context) {
+  start_over(context);
+  context->SetRef("//###layers");
+  context->MouseMove("$$4/thumbnail");
+  context->MouseClick(ImGuiMouseButton_Right);
+  context->Yield(2);
+  context->ItemClick("//$FOCUSED/###mute_layer");
+  settle(context);
+  IM_CHECK(layer_is_muted(document(), 4));
+  IM_CHECK_EQ(results().any()->notes.back(), std::string("6 heads muted"));
+}
+
+void another_model_keeps_what_it_has(ImGuiTestContext*) {
+  Scene scene;
+  ModelInfo info;
+  info.layers = 12;
+  info.heads = 6;
+  set_model(scene, "m", info);
+  scene.muted_heads = {{0, 5}, {3, 2}, {11, 0}};
+  info.layers = 6;
+  info.heads = 4;
+  set_model(scene, "n", info);
+  IM_CHECK(scene.muted_heads == (Heads{{3, 2}}));
+}
+
+void similar_heads_listed(ImGuiTestContext* context) {
+  start_over(context);
+  select_cell(editor(), 4, 1);
+  context->WindowFocus("//###similar");
+  settle(context);
+  const auto found = find_similar_heads(results(), {4, 1});
+  IM_CHECK(found != nullptr);
+  const SimilarHeads& similar = *found->similar_heads;
+  IM_CHECK(similar.metric == HeadMetric::jensen_shannon);
+  IM_CHECK_EQ(similar.distances.slice(4)[1], 0.0f);
+  const auto near = nearest_heads(similar, 10);
+  IM_CHECK_EQ(near.size(), 10U);
+  for (std::size_t i = 0; i < near.size(); ++i) {
+    IM_CHECK_GT(near[i].distance, 0.0);
+    IM_CHECK_LT(near[i].distance, std::log(2.0));
+    IM_CHECK(i == 0 || near[i - 1].distance <= near[i].distance);
+  }
+  context->SetRef("//###similar");
+  context->ItemClick("$$0/near");
+  settle(context);
+  IM_CHECK_EQ(document().scene().layer, near[0].head.layer);
+  IM_CHECK(document().scene().head.head == near[0].head.head);
+  IM_CHECK(find_similar_heads(results(), near[0].head) != nullptr);
+  // With a signed kernel among them, all are measured by the cosine.
+  apply_preset(editor(), Strategy::back, 1, hydra);
+  settle(context);
+  const auto other = find_similar_heads(results(), near[0].head);
+  IM_CHECK(other != nullptr && other->similar_heads->metric == HeadMetric::cosine);
+}
+
+std::string contents(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+void deletion_is_measured_when_asked(ImGuiTestContext* context) {
+  start_over(context);
+  context->WindowFocus("//###deletion");
+  settle(context);
+  const DeletionAsk ask{.layer = document().scene().layer, .steps = 5, .seed = document().execution.seed};
+  IM_CHECK(find_deletion(results(), ask) == nullptr);
+  context->SetRef("//###deletion");
+  context->ItemClick("steps/5 steps");
+  context->ItemClick("###measure");
+  settle(context);
+  const auto found = find_deletion(results(), ask);
+  IM_CHECK(found != nullptr);
+  const DeletionResult& deletion = *found->deletion;
+  IM_CHECK_EQ(deletion.shares.size(), 6U);
+  IM_CHECK_EQ(deletion.hidden.back(), static_cast<std::int64_t>(found->rows) * found->columns);
+  IM_CHECK_LT(std::abs(deletion.random.probabilities.front() - found->predictions.front().probability), 1e-4);
+  IM_CHECK_EQ(deletion.most_first.probabilities.back(), deletion.random.probabilities.back());
+  const DeletionView view = deletion_view(*found, true, "");
+  IM_CHECK_EQ(view.lines.lines.size(), 3U);
+  IM_CHECK(view.lines.lines[0].y == deletion.most_first.probabilities);
+  IM_CHECK(deletion_view(*found, false, "").lines.lines[2].y == deletion.random.values);
+
+  // Its numbers are written.
+  const auto file = scratch_file("deletion.csv");
+  editor().shell.panel_to_export = "deletion";
+  editor().shell.export_file = file;
+  settle(context);
+  for (int i = 0; i < 200 && !std::filesystem::exists(file); ++i) context->Yield();
+  IM_CHECK(contents(file).find("most first") != std::string::npos);
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+
+  // It is not measured again by itself, whatever is selected meanwhile.
+  const auto generation = results().any()->generation;
+  select_layer(editor(), 2);
+  settle(context);
+  IM_CHECK(results().any()->generation > generation);
+  IM_CHECK(!results().any()->deletion.has_value());
+}
+
+void deletion_of_both_schedules(ImGuiTestContext* context) {
+  start_over(context);
+  change_view(editor(), "B", [](ViewOptions& view) { view.shown = Shown::b; });
+  apply_preset(editor(), Strategy::back, 2, hydra);
+  change_view(editor(), "A − B", [](ViewOptions& view) { view.shown = Shown::difference; });
+  context->WindowFocus("//###deletion");
+  settle(context);
+  context->SetRef("//###deletion");
+  context->ItemClick("steps/5 steps");
+  context->ItemClick("###measure");
+  settle(context);
+  const DeletionAsk ask{.layer = document().scene().layer, .steps = 5, .seed = document().execution.seed};
+  const auto a = find_deletion(results(), ask);
+  const auto b = find_deletion(application().coordinator().results(Side::b), ask);
+  IM_CHECK(a != nullptr && b != nullptr);
+  IM_CHECK(a->deletion->most_first.probabilities != b->deletion->most_first.probabilities);
+  const std::vector<const RunResult*> runs = {a.get(), b.get()};
+  const Figure figure = deletion_figure(runs, true);
+  IM_CHECK_EQ(figure.panels.size(), 2U);
+  IM_CHECK(figure.subtitle.find(deletion_note) != std::string::npos);
+}
+
+void value_weighted_weights(ImGuiTestContext* context) {
+  start_over(context);
+  context->WindowFocus("//###weights");
+  settle(context);
+  const int layer = document().scene().layer;
+  context->SetRef("//###weights");
+  context->ItemClick("value/× value");
+  settle(context);
+  IM_CHECK(document().view.value_weighted);
+  const FoundWeights plain = find_weights(results(), layer, softmax, false);
+  const FoundWeights weighted = find_weights(results(), layer, softmax, false, {}, true);
+  IM_CHECK(plain.weights != nullptr && weighted.weights != nullptr);
+  IM_CHECK(plain.weights->weights.values != weighted.weights->weights.values);
+  const HeatMapPanel panel = weights_panel(*weighted.run, *weighted.weights, nullptr, {});
+  IM_CHECK(panel.scale.label.find("W_o") != std::string::npos);
+  IM_CHECK(!weights_entropy(*weighted.weights, {.head = 0}).has_value());
+  // A signed kernel's are lengths as well.
+  const HeatMapPanel other = weights_panel(
+      *weighted.run, *find_weights(results(), layer, compared_kernel(document(), 1), false, {}, true).weights,
+      nullptr, {});
+  IM_CHECK_EQ(other.scale.low, 0.0);
+}
+
+} // namespace
+
+void register_head_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "heads", "key_mutes_selected_head")->TestFunc = key_mutes_selected_head;
+  IM_REGISTER_TEST(engine, "heads", "menu_mutes_cell")->TestFunc = menu_mutes_cell;
+  IM_REGISTER_TEST(engine, "heads", "layer_menu_mutes_layer")->TestFunc = layer_menu_mutes_layer;
+  IM_REGISTER_TEST(engine, "heads", "another_model_keeps_what_it_has")->TestFunc =
+      another_model_keeps_what_it_has;
+  IM_REGISTER_TEST(engine, "heads", "similar_heads_listed")->TestFunc = similar_heads_listed;
+  IM_REGISTER_TEST(engine, "heads", "deletion_is_measured_when_asked")->TestFunc =
+      deletion_is_measured_when_asked;
+  IM_REGISTER_TEST(engine, "heads", "deletion_of_both_schedules")->TestFunc = deletion_of_both_schedules;
+  IM_REGISTER_TEST(engine, "heads", "value_weighted_weights")->TestFunc = value_weighted_weights;
+}
+
+} // namespace hydrascope::app::window_tests
