@@ -53,7 +53,7 @@ void memory_is_told_beforehand(ImGuiTestContext* context) {
   Document larger = copy_of_document();
   const ModelInfo& model = *larger.scene().model;
   const std::int64_t tokens = expected_tokens(larger);
-  IM_CHECK_EQ(tokens, static_cast<std::int64_t>(results().any()->tokens.size()));
+  IM_CHECK_GE(tokens, static_cast<std::int64_t>(results().any()->tokens.size())); // an adapter may want fewer
   Wants wants;
   add_weights(wants.first, 0, KernelSpec{}, false);
   const double bytes = expected_bytes(larger, wants);
