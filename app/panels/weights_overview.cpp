@@ -104,6 +104,7 @@ void WeightsOverview::set_scales(const ViewOptions& view) {
       thumbnail.scale.label =
           std::string(value_weighted_ ? "‖α v W_o‖" : "attention weight") + ", the largest under each pixel";
       if (difference_) thumbnail.scale.label += ", A − B";
+      if (view.cividis) thumbnail.scale.map = ColourMap::cividis;
       if (row.derived_signed) thumbnail.scale.map = ColourMap::blue_white_red;
       if (!row.derived_signed || difference_) shared_high = std::max(shared_high, high);
     }

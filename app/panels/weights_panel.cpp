@@ -109,7 +109,8 @@ private:
                                  .logarithmic = document.view.logarithmic,
                                  .value_weighted = document.view.value_weighted,
                                  .percentile = document.view.percentile,
-                                 .tokens = document.view.tokens};
+                                 .tokens = document.view.tokens,
+                                 .map = document.view.cividis ? ColourMap::cividis : ColourMap::viridis};
     const std::vector<ColumnSource> sources = column_sources(document);
     const bool ready = by_tiles(document) ? prepare_tiles(snapshot, sources, options)
                                           : prepare_whole(snapshot, sources, options);

@@ -141,6 +141,10 @@ void add_view_actions(Table& table, const std::vector<PanelName>& panels) {
         change_view(editor, "Value-weighted weights",
                     [](ViewOptions& view) { view.value_weighted = !view.value_weighted; });
       });
+  add(table, "view.cividis", "Cividis colours", "View/Maps", "", [](Editor& editor) {
+    change_view(editor, "Colours of the maps", [](ViewOptions& view) { view.cividis = !view.cividis; });
+  });
+  table.back().checked = [](const Editor& editor) { return editor.document().view.cividis; };
   add(table, "view.teacher_forced", "Teacher-forced (q, k of the softmax run)", "View/Maps", "T",
       [](Editor& editor) {
         change_view(editor, "Teacher-forced",

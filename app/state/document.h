@@ -61,6 +61,7 @@ struct ViewOptions {
   bool all_heads = false;             // weights: layers × heads instead of one head large
   TokenPairs pairs = TokenPairs::all; // tokens of a sentence pair that the line view connects
   bool shared_scale = true;           // weights
+  bool cividis = false;               // all maps in cividis instead of viridis and magma
   bool value_weighted = false;        // weights: ‖α_ij v_j W_o‖ instead of α_ij
   bool teacher_forced = false;        // weights, entropy, KL: q and k of the run with softmax in every layer
   ChangeMeasure change_measure = ChangeMeasure::error; // output change

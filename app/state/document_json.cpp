@@ -114,6 +114,7 @@ Json view_json(const ViewOptions& view) {
           {"all_heads", view.all_heads},
           {"token_pairs", pairs_name(view.pairs)},
           {"shared_scale", view.shared_scale},
+          {"cividis", view.cividis},
           {"value_weighted", view.value_weighted},
           {"teacher_forced", view.teacher_forced},
           {"change_measure", measure_name(view.change_measure)},

@@ -114,10 +114,10 @@ std::vector<std::string> token_names(const RunResult& run, const std::vector<std
 void share_scales(std::vector<HeatMapPanel>& panels, const WeightsOptions& options) {
   double high = 0;
   for (const auto& panel : panels) {
-    if (panel.scale.map == ColourMap::viridis) high = std::max(high, panel.scale.high);
+    if (panel.scale.map != ColourMap::blue_white_red) high = std::max(high, panel.scale.high);
   }
   for (auto& panel : panels) {
-    if (panel.scale.map != ColourMap::viridis) continue;
+    if (panel.scale.map == ColourMap::blue_white_red) continue;
     panel.scale.high = high;
     panel.scale.low = options.logarithmic ? high * 1e-4 : 0;
     panel.scale.shared = true;
@@ -218,6 +218,7 @@ std::optional<double> weights_divergence(const WeightsResult& softmax, const Wei
 
 Scale positive_weights_scale(double high, const WeightsOptions& options) {
   Scale scale;
+  scale.map = options.map;
   scale.high = high > 0 ? high : 1;
   scale.logarithmic = options.logarithmic;
   scale.low = options.logarithmic ? scale.high * 1e-4 : 0;

@@ -34,6 +34,7 @@ struct WeightsOptions {
   bool value_weighted = false; // what is shown is ‖α_ij v_j W_o‖: said on the scale
   bool percentile = false;     // up to the 99th percentile of the weights: what lies above looks the same
   TokenDisplay tokens = {};    // a sentence's
+  ColourMap map = ColourMap::viridis; // of weights that are not signed
 };
 
 // (rows, keys) of one head or of the fused heads. Throws UsageError if the kernel has no such head.

@@ -180,6 +180,7 @@ std::vector<Expectation> view() {
       {"view.side_a", shows("a"), show_b},
       {"view.side_b", shows("b")},
       {"view.difference", shows("difference")},
+      {"view.cividis", [](const Seen& seen) { return seen.flipped("/document/view/cividis"); }},
       {"view.all_sides", shows("all")},
       {"view.swap",
        [](const Seen& seen) {
