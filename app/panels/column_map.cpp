@@ -30,13 +30,19 @@ void ask_for_maps(const Document& document, Asks& asks) {
   if (view.maps.contains(MapKind::rollout)) asks.rollout = rollout_ask(scene.head, view.discard);
 }
 
+TokenMap recoloured(TokenMap map, const ViewOptions& view) {
+  if (view.cividis && map.scale.map == ColourMap::viridis) map.scale.map = ColourMap::cividis;
+  return map;
+}
+
 FocusOptions focus_options(const Document& document) {
   return {.normalise = Normalisation::max,
           .with_sign = document.view.with_sign,
           .opacity = document.view.opacity,
           .interpolation = document.view.interpolation,
           .photograph = false,
-          .tokens = document.view.tokens};
+          .tokens = document.view.tokens,
+          .map = document.view.cividis ? ColourMap::cividis : ColourMap::magma};
 }
 
 std::optional<ColumnMap> find_column_map(const SideResults& results, const Document& document, MapKind kind) {
@@ -54,7 +60,7 @@ std::optional<ColumnMap> find_column_map(const SideResults& results, const Docum
     case MapKind::attention: {
       const auto* row = find_attention_row(results, {.layer = scene.layer, .query = run.query});
       if (row == nullptr) return std::nullopt;
-      column.map = attention_map(run, *row, scene.head, document.view.tokens);
+      column.map = recoloured(attention_map(run, *row, scene.head, document.view.tokens), document.view);
       column.flags = joined(untrained(run, scene.layer),
                             attention_flags(*row, run.layers[static_cast<std::size_t>(scene.layer)].kernel));
       return column;
@@ -62,7 +68,7 @@ std::optional<ColumnMap> find_column_map(const SideResults& results, const Docum
     case MapKind::rollout: {
       const auto* rollout = find_rollout(results, rollout_ask(scene.head, document.view.discard));
       if (rollout == nullptr) return std::nullopt;
-      column.map = rollout_map(run, *rollout, run.query, document.view.tokens);
+      column.map = recoloured(rollout_map(run, *rollout, run.query, document.view.tokens), document.view);
       column.flags = rollout_flags(*rollout);
       return column;
     }

@@ -85,6 +85,11 @@ void draw_focus_toolbar(Editor& editor, const RunResult* run) {
   const ViewOptions& view = document.view;
   static constexpr std::array<const char*, 4> sides = {"A", "B", "A − B", "all three"};
   const int side = segmented("side", sides, static_cast<int>(view.shown));
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip(
+        "A and B are two schedules of kernels on the same input: A is the one you start with, B is softmax "
+        "in\n"
+        "every layer. Where B alone is shown, Model and kernels changes B.");
   if (side >= 0)
     change_view(editor, "Choose side", [&](ViewOptions& v) { v.shown = static_cast<Shown>(side); });
   same_line_if_fits(190, spacing);

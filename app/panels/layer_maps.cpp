@@ -44,7 +44,8 @@ void LayerMaps::prepare(const Snapshot& snapshot, Shown which) {
                              .opacity = document.view.opacity,
                              .interpolation = image ? document.view.interpolation : Interpolation::nearest,
                              .photograph = false,
-                             .tokens = document.view.tokens};
+                             .tokens = document.view.tokens,
+                             .map = document.view.cividis ? ColourMap::cividis : ColourMap::magma};
   std::vector<FocusItem> items;
   const auto layers = static_cast<std::size_t>(document.scene().model->layers);
   for (std::size_t layer = 0; layer < layers; ++layer) {

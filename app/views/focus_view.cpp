@@ -24,7 +24,7 @@ std::string scale_label(const FocusOptions& options) {
 
 Scale focus_scale(const Array& values, const FocusOptions& options) {
   Scale scale;
-  scale.map = options.with_sign ? ColourMap::blue_white_red : ColourMap::magma;
+  scale.map = options.with_sign ? ColourMap::blue_white_red : options.map;
   scale.label = scale_label(options);
   scale.shared = options.normalise == Normalisation::max;
   double high = 1;

@@ -24,6 +24,7 @@ struct FocusOptions {
   Interpolation interpolation = Interpolation::nearest; // between the patches
   bool photograph = true;                               // figures: the bare photograph as first panel
   TokenDisplay tokens = {};                             // text
+  ColourMap map = ColourMap::magma;                     // of maps without signs
 };
 
 // One layer's contributions, ready to draw.

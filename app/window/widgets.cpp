@@ -115,6 +115,7 @@ int segmented(const char* id, std::span<const char* const> labels, int chosen,
               std::span<const char* const> reasons) {
   int clicked = -1;
   ImGui::PushID(id);
+  ImGui::BeginGroup(); // what is said of one is said of the row
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(1, ImGui::GetStyle().ItemSpacing.y));
   for (std::size_t i = 0; i < labels.size(); ++i) {
     if (i > 0) ImGui::SameLine();
@@ -126,6 +127,7 @@ int segmented(const char* id, std::span<const char* const> labels, int chosen,
       ImGui::SetTooltip("%s", reason);
   }
   ImGui::PopStyleVar();
+  ImGui::EndGroup();
   ImGui::PopID();
   return clicked;
 }
