@@ -1,6 +1,8 @@
 #include "app/panels/focus_column.h"
 
 #include <cmath>
+#include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,95 +13,143 @@
 
 namespace hydrascope::app {
 
-void FocusColumn::prepare(const Snapshot& snapshot, Shown which) {
+namespace {
+
+constexpr const char* not_an_explanation =
+    "A weight is not an explanation: it says where a token looks, not what\n"
+    "decided the prediction (Jain & Wallace 2019).";
+
+std::string meaning_of(MapKind kind) {
+  switch (kind) {
+    case MapKind::attention:
+      return std::string(
+                 "The query's weights in this layer, heads fused as chosen. Where a kernel is\n"
+                 "“derived, signed” they are what multiplied with V gives its output.\n") +
+             not_an_explanation;
+    case MapKind::rollout:
+      return std::string(
+                 "The weights of all layers multiplied, each mixed half and half with the residual\n"
+                 "stream (Abnar & Zuidema 2020). Neither values nor MLPs enter it.\n") +
+             not_an_explanation;
+    case MapKind::focus: break;
+  }
+  return "What each token contributes to the target through this layer's attention:\n"
+         "its part of the output times the target's gradient (Hydra Attention, 2022, Eq. 15–17).";
+}
+
+std::string kernel_of(const RunResult& run, int layer) {
+  const auto index = static_cast<std::size_t>(layer);
+  return index < run.layers.size() ? run.layers[index].kernel.text() : "";
+}
+
+} // namespace
+
+void FocusColumn::prepare(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
-  const int layer = document.scene().layer;
-  const SideResults& results = *snapshot.results[which == Shown::b ? 1 : 0];
-  const bool subtracts = which == Shown::difference;
-  const FoundFocus found = find_focus(results, layer);
-  const FoundFocus other = subtracts ? find_focus(*snapshot.results[1], layer) : FoundFocus{};
-  if (found.focus == nullptr || (subtracts && other.focus == nullptr)) {
-    // The last good picture stays; without one, and where it was of something else, there is none.
-    if (results.any() == nullptr || which != which_) clear();
+  const SideResults& results = *snapshot.results[which_ == Shown::b ? 1 : 0];
+  const bool subtracts = which_ == Shown::difference;
+  auto found = find_column_map(results, document, kind_);
+  const auto other =
+      subtracts ? find_column_map(*snapshot.results[1], document, kind_) : std::optional<ColumnMap>();
+  if (!found || (subtracts && !other)) {
+    if (results.any() == nullptr) clear();
     return;
   }
-  const auto* image = document.scene().input ? std::get_if<ImageInput>(&*document.scene().input) : nullptr;
-  if ((image != nullptr) != (found.run->rows > 0)) return; // the result still is of the other kind of input
-  which_ = which;
+  const bool image = document.kind == InputKind::image;
+  if (image != (found->run->rows > 0)) return; // the result still is of the other kind of input
   keep_ = results.parts;
-  found_ = found;
-  const ViewOptions& view = document.view;
-  const FocusOptions options{.normalise = Normalisation::max,
-                             .with_sign = view.with_sign,
-                             .opacity = view.opacity,
-                             .interpolation = view.interpolation,
-                             .photograph = false,
-                             .tokens = view.tokens};
-  map_ = focus_map(*found.run, *found.focus, options);
-  if (subtracts) map_ = focus_difference(std::move(map_), focus_map(*other.run, *other.focus, options));
-  if (image != nullptr) {
-    if (!painted_.shows(*image, *found.run)) painted_ = PaintedPicture(*image, *found.run);
-    image = &painted_.picture();
+  found_ = std::move(*found);
+  if (subtracts) {
+    found_.map = map_difference(std::move(found_.map), other->map);
+    if (!other->flags.empty() && other->flags != found_.flags)
+      found_.flags += (found_.flags.empty() ? "" : " − ") + other->flags;
   }
-  FocusItem item{.run = found.run, .layer = layer, .minus = other.run};
-  figure_ = focus_figure(std::span(&item, 1), image, options);
-  describe(other.run, view.shown == Shown::all);
-  show();
+  describe(document, subtracts ? other->run : nullptr);
+  show(document);
 }
 
 void FocusColumn::clear() {
   picture_.clear();
   sentence_.clear();
+  figure_ = {};
+  found_ = {};
+  keep_.clear();
 }
 
-void FocusColumn::show() {
-  bool picture = false, sentence = false;
-  for (const FigurePanel& panel : figure_.panels) {
-    if (const auto* overlay = std::get_if<OverlayPanel>(&panel)) {
-      picture_.set(*overlay);
-      picture = true;
-    }
-    if (const auto* tokens = std::get_if<TokensPanel>(&panel)) {
-      sentence_.set(*tokens);
-      sentence = true;
-    }
+void FocusColumn::show(const Document& document) {
+  const RunResult& run = *found_.run;
+  const auto* image = document.scene().input ? std::get_if<ImageInput>(&*document.scene().input) : nullptr;
+  if (image != nullptr) {
+    if (!painted_.shows(*image, run)) painted_ = PaintedPicture(*image, run);
+    image = &painted_.picture();
   }
-  if (!picture) picture_.clear();
-  if (!sentence) sentence_.clear();
+  std::string title = side_.empty() ? "" : side_ + ", ";
+  title += caption_;
+  if (!kernel_.empty()) title += "\n" + kernel_;
+  if (!found_.flags.empty()) title += (kernel_.empty() ? "\n" : ", ") + found_.flags;
+  figure_ = {};
+  figure_.title = map_title(run, image, document.scene().layer);
+  figure_.subtitle = map_subtitle(run, kind_);
+  figure_.panels = {map_panel(run, run.query, image, found_.map, title,
+                              {document.view.opacity, document.view.interpolation})};
+  const auto* overlay = std::get_if<OverlayPanel>(&figure_.panels.front());
+  const auto* tokens = std::get_if<TokensPanel>(&figure_.panels.front());
+  if (overlay != nullptr) {
+    picture_.set(*overlay);
+    sentence_.clear();
+  } else if (tokens != nullptr) {
+    sentence_.set(*tokens);
+    picture_.clear();
+  }
 }
 
-// `other`: B's run where it is subtracted. `named`: the side is said, as others stand beside it.
-void FocusColumn::describe(const RunResult* other, bool named) {
-  const int layer = found_.focus->layer;
-  const auto index = static_cast<std::size_t>(layer);
-  const LayerRun* run = index < found_.run->layers.size() ? &found_.run->layers[index] : nullptr;
-  kernel_ = run == nullptr ? "" : run->kernel.text();
-  untrained_ = run != nullptr && run->untrained;
-  side_ = !named || which_ == Shown::difference ? "" : (which_ == Shown::b ? "B" : "A");
-  caption_ = fmt::format("layer {}", layer);
-  if (other != nullptr && index < other->layers.size()) {
-    caption_ = fmt::format("− {}   layer {}", other->layers[index].kernel.text(), layer);
-    untrained_ = untrained_ || other->layers[index].untrained;
-    if (!map_.empty) {
-      map_.note = "A − B: red where A (" + found_.run->schedule.summary() + ") looks more, blue where B (" +
-                  other->schedule.summary() + ") does";
-    }
+// `other`: B's run where it is subtracted.
+void FocusColumn::describe(const Document& document, const RunResult* other) {
+  const RunResult& run = *found_.run;
+  const ViewOptions& view = document.view;
+  const int layer = document.scene().layer;
+  const bool several = view.maps.size() > 1 || kind_ != MapKind::focus;
+  narrow_ = view.shown == Shown::all || view.maps.size() > 1;
+  side_ = view.shown != Shown::all ? "" : (which_ == Shown::a ? "A" : (which_ == Shown::b ? "B" : "A − B"));
+  kernel_ = kind_ == MapKind::rollout ? "" : kernel_of(run, layer);
+  if (other != nullptr && kind_ != MapKind::rollout) kernel_ += " − " + kernel_of(*other, layer);
+  caption_ = several ? map_name(kind_) : "";
+  const auto say = [&](const std::string& more) { caption_ += (caption_.empty() ? "" : ", ") + more; };
+  if (kind_ == MapKind::rollout) {
+    say(fmt::format("layers 0–{}", static_cast<int>(run.layers.size()) - 1));
+  } else {
+    say(fmt::format("layer {}", layer));
   }
-  query_ = fmt::format("query {}   target {}", query_name(*found_.run), found_.run->target);
+  if (kind_ != MapKind::focus) say(document.scene().head.text());
+  if (kind_ == MapKind::rollout && view.discard > 0)
+    say(fmt::format("lowest {:.0f} % left out", view.discard * 100));
+  if (other != nullptr && !found_.map.empty) {
+    found_.map.note = "A − B: red where A (" + run.schedule.summary() + ") looks more, blue where B (" +
+                      other->schedule.summary() + ") does";
+  }
+  query_ = "query " + query_name(run);
+  if (kind_ == MapKind::focus) query_ += "   target " + run.target;
 }
 
 void FocusColumn::draw(ImVec2 size, float brightness) {
-  if (empty()) return ImGui::Dummy(size);
+  if (empty() && !has_nothing()) return ImGui::Dummy(size); // has not come yet
   const ImVec2 at = ImGui::GetCursorScreenPos();
   draw_caption(size.x);
-  const float below = ImGui::GetTextLineHeightWithSpacing();
-  const float note_height = map_.note.empty() ? 0 : ImGui::GetTextLineHeightWithSpacing();
+  const float below = ImGui::GetTextLineHeightWithSpacing() + (narrow_ ? ImGui::GetTextLineHeight() : 0);
+  if (empty()) {
+    ImGui::SetCursorScreenPos({at.x, at.y + below});
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + size.x);
+    ImGui::TextColored(theme::quiet, "%s", nothing().c_str());
+    ImGui::PopTextWrapPos();
+    return;
+  }
+  const float note_height = found_.map.note.empty() ? 0 : ImGui::GetTextLineHeightWithSpacing();
   ImGui::SetCursorScreenPos({at.x, at.y + below});
   draw_map({size.x, size.y - below - note_height}, brightness);
-  if (map_.note.empty()) return;
+  if (found_.map.note.empty()) return;
   ImGui::SetCursorScreenPos({at.x, at.y + size.y - note_height + 4});
   ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-  ellipsis_text(map_.note, size.x, theme::quiet);
+  ellipsis_text(found_.map.note, size.x, theme::quiet);
   ImGui::PopFont();
 }
 
@@ -109,7 +159,7 @@ void FocusColumn::draw_map(ImVec2 size, float brightness) {
   const ImVec2 canvas{size.x - colour_bar_width, size.y};
   const auto prefix = static_cast<int>(found_.run->prefix_tokens);
   const auto cell_of = [&](std::optional<std::int64_t> token) {
-    if (picture_.empty()) return shown_index(map_.shown, token);
+    if (picture_.empty()) return shown_index(found_.map.shown, token);
     return token && *token >= prefix ? std::optional(static_cast<int>(*token) - prefix) : std::nullopt;
   };
   const auto query = cell_of(found_.run->query), hovered = cell_of(editor().hovered_token());
@@ -121,44 +171,62 @@ void FocusColumn::draw_map(ImVec2 size, float brightness) {
                            hovered, brightness);
   }
   if (picture_.empty()) ImGui::EndChild();
-  colour_bar(graphics(), map_.scale, {from.x + size.x - 50, from.y + (size.y - bar_height) / 2}, bar_height);
+  colour_bar(graphics(), found_.map.scale, {from.x + size.x - 50, from.y + (size.y - bar_height) / 2},
+             bar_height);
   react(input);
 }
 
 void FocusColumn::draw_caption(float width) const {
-  const float end = ImGui::GetCursorScreenPos().x + width;
-  ImVec2 at = ImGui::GetCursorScreenPos();
-  const float height = ImGui::GetTextLineHeight();
-  if (!side_.empty()) {
-    ImGui::TextColored(theme::accent, "%s", side_.c_str());
-    ImGui::SameLine();
-    at = ImGui::GetCursorScreenPos();
+  const ImVec2 from = ImGui::GetCursorScreenPos();
+  const float height = ImGui::GetTextLineHeight(), end = from.x + width;
+  float x = from.x, y = from.y;
+  // As much as there is room for; the whole is in the tooltip.
+  const auto say = [&](const std::string& text, const ImVec4& colour, float gap) {
+    if (text.empty() || x + 24 > end) return;
+    ImGui::SetCursorScreenPos({x, y});
+    ellipsis_text(text, end - x, colour);
+    x += ImGui::CalcTextSize(text.c_str()).x + gap;
+  };
+  const auto next_line = [&] {
+    x = from.x;
+    y += ImGui::GetTextLineHeight() + 2;
+  };
+  say(side_, theme::accent, 8);
+  if (!kernel_.empty()) {
+    kernel_square(ImGui::GetWindowDrawList(), {x + 6, from.y + height / 2}, 10,
+                  kernel_.substr(0, kernel_.find_first_of(": ")));
+    x += 18;
+    ImGui::PushFont(graphics().fonts().strong, theme::size_text);
+    say(kernel_, theme::text, 10);
+    ImGui::PopFont();
   }
-  kernel_square(ImGui::GetWindowDrawList(), {at.x + 6, at.y + height / 2}, 10,
-                kernel_.substr(0, kernel_.find(':')));
-  ImGui::SetCursorScreenPos({at.x + 18, at.y});
-  ImGui::PushFont(graphics().fonts().strong, theme::size_text);
-  ImGui::TextUnformatted(kernel_.c_str());
-  ImGui::PopFont();
-  ImGui::SameLine();
-  ImGui::TextColored(theme::quiet, "%s", caption_.c_str());
-  if (untrained_) {
-    ImGui::SameLine();
-    ImGui::TextColored(theme::amber, "untrained");
-    if (ImGui::IsItemHovered()) {
-      ImGui::SetTooltip(
-          "This kernel replaces softmax with the model's own weights:\nno adapter was trained for this "
-          "schedule.");
-    }
+  // What must not be overlooked comes first where there is little room.
+  if (narrow_) {
+    if (!found_.flags.empty() && x + 60 > end) next_line();
+    say(found_.flags, theme::amber, 10);
+    if (y == from.y && x > from.x) next_line();
+    say(caption_, theme::quiet, 10);
+  } else {
+    say(caption_, theme::quiet, 10);
+    say(found_.flags, theme::amber, 10);
   }
-  ImGui::SameLine(0, 16);
-  ellipsis_text(query_, end - ImGui::GetCursorScreenPos().x, theme::quiet);
+  say(query_, theme::quiet, 0);
+  if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(from, {end, y + height})) return;
+  std::string about =
+      fmt::format("{}{}{}   {}{}{}\n{}\n\n{}", side_, side_.empty() ? "" : "   ", kernel_, caption_,
+                  found_.flags.empty() ? "" : "   ", found_.flags, query_, meaning_of(kind_));
+  if (found_.flags.find("untrained") != std::string::npos)
+    about +=
+        "\n\nUntrained: this kernel replaces softmax with the model's own weights;\n"
+        "no adapter was trained for this schedule.";
+  text_tooltip(about);
 }
 
 // The tokens of the run behind a patch or a word.
 ShownToken FocusColumn::token_at(int cell) const {
   const auto index = static_cast<std::size_t>(cell);
-  if (picture_.empty() && index < map_.shown.size()) return map_.shown[index];
+  const auto& shown = found_.map.shown;
+  if (picture_.empty() && index < shown.size()) return shown[index];
   return {.first = cell + found_.run->prefix_tokens, .count = 1, .text = {}};
 }
 
@@ -171,13 +239,8 @@ void FocusColumn::react(const CanvasInput& input) {
     const ShownToken token = token_at(*input.hovered);
     editor().hover(token.first, token.count);
     if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) menu_token_ = token;
-    const auto& contributions = found_.focus->contributions.values;
-    double raw = 0;
-    for (const double part : shown_sums(std::span(&token, 1), contributions)) raw += part;
-    const auto cell = static_cast<std::size_t>(*input.hovered);
-    const double drawn = cell < map_.values.values.size() ? map_.values.values[cell] : std::nan("");
-    text_tooltip(fmt::format("{}\ncontribution {}   drawn {}\nclick: make it the query\n{}", name_of(token),
-                             number_text(raw), number_text(drawn), hint_of(token)));
+    text_tooltip(fmt::format("{}\n{}\nclick: make it the query\n{}", name_of(token),
+                             value_text(token, *input.hovered), hint_of(token)));
   } else if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) {
     menu_token_.reset();
   }
@@ -192,6 +255,17 @@ void FocusColumn::react(const CanvasInput& input) {
   } else {
     select_query(editor(), token.first);
   }
+}
+
+std::string FocusColumn::value_text(const ShownToken& token, int cell) const {
+  const auto& values = found_.map.values.values;
+  const auto index = static_cast<std::size_t>(cell);
+  const std::string drawn =
+      number_text(index < values.size() ? static_cast<double>(values[index]) : std::nan(""));
+  if (kind_ != MapKind::focus) return found_.map.scale.label + " " + drawn;
+  double raw = 0;
+  for (const double part : shown_sums(std::span(&token, 1), found_.raw)) raw += part;
+  return fmt::format("contribution {}   drawn {}", number_text(raw), drawn);
 }
 
 std::string FocusColumn::hint_of(const ShownToken& token) const {

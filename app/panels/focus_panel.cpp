@@ -2,7 +2,7 @@
 // 15–17).
 #include <algorithm>
 #include <array>
-#include <ranges>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -16,70 +16,95 @@ namespace hydrascope::app {
 
 namespace {
 
+constexpr std::array kinds = {MapKind::focus, MapKind::attention, MapKind::rollout};
+constexpr std::array sides = {Shown::a, Shown::b, Shown::difference};
+
 class FocusPanel final : public Panel {
 public:
-  explicit FocusPanel(PanelServices services)
-      : Panel("focus", "Focus map", services),
-        columns_{FocusColumn(services), FocusColumn(services), FocusColumn(services)} {}
+  explicit FocusPanel(PanelServices services) : Panel("focus", "Focus map", services) {
+    for (const MapKind kind : kinds) {
+      for (const Shown side : sides) columns_.emplace_back(services, kind, side);
+    }
+  }
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wants& wants) const override {
-    add_focus(wants.first, document.scene().layer);
-  }
+  void ask(const Document& document, Wants& wants) const override { ask_for_maps(document, wants.first); }
 
+  // A grid: the maps below each other and their sides beside each other, or all maps of one side beside each
+  // other.
   void prepare(const Snapshot& snapshot) override {
-    const Shown shown = snapshot.document->view.shown;
-    constexpr std::array<Shown, 3> each = {Shown::a, Shown::b, Shown::difference};
-    count_ = shown == Shown::all ? each.size() : 1;
-    for (std::size_t i = 0; i < count_; ++i)
-      columns_[i].prepare(snapshot, shown == Shown::all ? each[i] : shown);
+    const ViewOptions& view = snapshot.document->view;
+    visible_.clear();
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const bool shown = view.shown == Shown::all || view.shown == sides[i % sides.size()];
+      if (shown && view.maps.contains(kinds[i / sides.size()])) {
+        columns_[i].prepare(snapshot);
+        visible_.push_back(&columns_[i]);
+      } else {
+        columns_[i].clear(); // what it shows would be old when it comes back
+      }
+    }
+    across_ = view.shown == Shown::all ? sides.size() : visible_.size();
   }
 
   void draw() override {
-    draw_focus_toolbar(editor(), columns_[0].run());
+    draw_focus_toolbar(editor(), visible_.empty() ? nullptr : visible_.front()->run());
     if (empty()) {
       const std::string waiting = document().scene().input
                                       ? "The focus map appears here as soon as the model has run."
                                       : "Open a picture or a sentence (Ctrl+O), or drop one on the window.";
-      empty_notice(graphics(), columns_[0].has_nothing() ? columns_[0].nothing() : waiting);
+      const bool nothing = !visible_.empty() && visible_.front()->has_nothing();
+      empty_notice(graphics(), nothing ? visible_.front()->nothing() : waiting);
       return;
     }
     const ImVec2 from = ImGui::GetCursorScreenPos();
     const ImVec2 room = ImGui::GetContentRegionAvail();
-    const float gap = theme::grid * 2;
-    const float width = (room.x - gap * static_cast<float>(count_ - 1)) / static_cast<float>(count_);
-    for (std::size_t i = 0; i < count_; ++i) {
-      ImGui::SetCursorScreenPos({from.x + static_cast<float>(i) * (width + gap), from.y});
+    constexpr float gap = theme::grid * 2;
+    const auto share = [&](float whole, std::size_t count) {
+      return (whole - gap * static_cast<float>(count - 1)) / static_cast<float>(count);
+    };
+    const ImVec2 size{share(room.x, across_), share(room.y, visible_.size() / across_)};
+    for (std::size_t i = 0; i < visible_.size(); ++i) {
+      ImGui::SetCursorScreenPos({from.x + static_cast<float>(i % across_) * (size.x + gap),
+                                 from.y + static_cast<float>(i / across_) * (size.y + gap)});
       if (i > 0) ImGui::PushID(static_cast<int>(i));
-      columns_[i].draw({width, room.y}, brightness());
+      visible_[i]->draw(size, brightness());
       if (i > 0) ImGui::PopID();
     }
   }
 
   std::optional<Figure> figure() const override {
     if (empty()) return std::nullopt;
-    Figure figure = columns_[0].figure();
-    for (const FocusColumn& column : columns_ | std::views::take(count_) | std::views::drop(1)) {
-      const auto& panels = column.figure().panels;
-      figure.panels.insert(figure.panels.end(), panels.begin(), panels.end());
+    std::optional<Figure> figure;
+    MapKind last = MapKind::focus;
+    for (const FocusColumn* column : visible_) {
+      const Figure& one = column->figure();
+      if (one.panels.empty()) continue; // has not come yet
+      if (!figure) {
+        figure = one;
+      } else {
+        figure->panels.insert(figure->panels.end(), one.panels.begin(), one.panels.end());
+        if (column->kind() != last) figure->subtitle += "\n" + one.subtitle; // one for each kind of map
+      }
+      last = column->kind();
     }
+    if (figure) figure->columns = document().kind == InputKind::text ? 1 : static_cast<int>(across_);
     return figure;
   }
 
 private:
-  bool empty() const { return columns_[0].empty(); }
+  bool empty() const { return std::ranges::all_of(visible_, &FocusColumn::empty); }
 
   void draw_menu() override {
-    const auto shown = columns_ | std::views::take(count_);
     const auto column = std::ranges::find_if(
-        shown, [](const FocusColumn& each) { return each.menu_token().has_value() && !each.empty(); });
-    if (column != shown.end()) {
-      const ShownToken& token = *column->menu_token();
+        visible_, [](const FocusColumn* each) { return each->menu_token().has_value() && !each->empty(); });
+    if (column != visible_.end()) {
+      const ShownToken& token = *(*column)->menu_token();
       const bool image = document().kind == InputKind::image;
       const bool hidden = is_hidden(document(), token.first);
       const std::string reason = why_not_hidden(document(), token.first);
       const std::string label = fmt::format(
-          "{} {}###hide", hidden ? "Show" : (image ? "Hide patch" : "Mask token"), column->name_of(token));
+          "{} {}###hide", hidden ? "Show" : (image ? "Hide patch" : "Mask token"), (*column)->name_of(token));
       if (ImGui::MenuItem(label.c_str(), "H", false, reason.empty()))
         hide_tokens(editor(), token.first, token.count, !hidden);
       if (!reason.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
@@ -91,8 +116,9 @@ private:
     ImGui::Separator();
   }
 
-  std::array<FocusColumn, 3> columns_; // A, B, A − B where all are shown, else the first alone
-  std::size_t count_ = 1;
+  std::vector<FocusColumn> columns_; // by map, then by side
+  std::vector<FocusColumn*> visible_;
+  std::size_t across_ = 1;
 };
 
 } // namespace

@@ -3,8 +3,10 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <set>
 #include <string>
 
+#include "app/panels/head_choice.h"
 #include "app/panels/query_choice.h"
 #include "app/state/edits.h"
 #include "app/window/widgets.h"
@@ -14,6 +16,19 @@ namespace hydrascope::app {
 namespace {
 
 constexpr float spacing = 16;
+constexpr float interpolation_width = 184;
+
+void map_switches(Editor& editor) {
+  static constexpr std::array<const char*, map_kinds> labels = {"focus", "attention", "rollout"};
+  static constexpr std::array<const char*, map_kinds> meanings = {
+      "what each token contributes to the target",
+      "the query's weights in the layer; a weight is not an explanation",
+      "the weights of all layers multiplied (Abnar & Zuidema 2020); a weight is not an explanation"};
+  std::array<bool, map_kinds> on{};
+  for (const MapKind kind : editor.document().view.maps) on[static_cast<std::size_t>(kind)] = true;
+  const int clicked = switches("maps", labels, on, meanings);
+  if (clicked >= 0) toggle_map(editor, static_cast<MapKind>(clicked));
+}
 
 void interpolation_combo(Editor& editor) {
   static constexpr std::array<const char*, 3> labels = {"nearest", "bilinear", "bicubic (Catmull-Rom)"};
@@ -22,7 +37,7 @@ void interpolation_combo(Editor& editor) {
       "smooth curves through the centres of patches; between them a curve may rise\n"
       "above its neighbours, which the colour scale cuts off"};
   const auto chosen = static_cast<std::size_t>(editor.document().view.interpolation);
-  ImGui::SetNextItemWidth(150);
+  ImGui::SetNextItemWidth(interpolation_width);
   if (!ImGui::BeginCombo("##interpolation", labels[chosen])) return;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     if (ImGui::Selectable(labels[i], i == chosen))
@@ -72,6 +87,8 @@ void draw_focus_toolbar(Editor& editor, const RunResult* run) {
   const int side = segmented("side", sides, static_cast<int>(view.shown));
   if (side >= 0)
     change_view(editor, "Choose side", [&](ViewOptions& v) { v.shown = static_cast<Shown>(side); });
+  same_line_if_fits(190, spacing);
+  map_switches(editor);
   same_line_if_fits(130, spacing);
   static constexpr std::array<const char*, 2> signs = {"positive", "signed"};
   const int sign = segmented("sign", signs, view.with_sign ? 1 : 0);
@@ -82,12 +99,24 @@ void draw_focus_toolbar(Editor& editor, const RunResult* run) {
     same_line_if_fits(150, spacing);
     target_combo(editor, *run, 150);
   }
-  if (document.kind != InputKind::image) return;
-  same_line_if_fits(150, spacing);
-  interpolation_combo(editor);
+  if (document.kind == InputKind::image) {
+    same_line_if_fits(interpolation_width, spacing);
+    interpolation_combo(editor);
+    same_line_if_fits(160, spacing);
+    percent_slider(editor, "opacity", "Opacity", 100, static_cast<double>(view.opacity),
+                   [](ViewOptions& v, double share) { v.opacity = static_cast<float>(share); });
+  }
+  if (view.maps == std::set{MapKind::focus}) return;
+  same_line_if_fits(130, spacing);
+  head_combo(editor, 130);
+  if (!view.maps.contains(MapKind::rollout)) return;
   same_line_if_fits(160, spacing);
-  percent_slider(editor, "opacity", "Opacity", 100, static_cast<double>(view.opacity),
-                 [](ViewOptions& v, double share) { v.opacity = static_cast<float>(share); });
+  percent_slider(editor, "discard", "Discard ratio", 95, view.discard,
+                 [](ViewOptions& v, double share) { v.discard = share; });
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip(
+        "rollout: the share of each row's lowest weights that is left out in every layer;\n"
+        "the class token's column and the diagonal never are");
 }
 
 } // namespace hydrascope::app

@@ -52,14 +52,14 @@ void LayerMaps::prepare(const Snapshot& snapshot, Shown which) {
     if (own.focus == nullptr || (own.run->rows > 0) != image) continue;
     maps_.resize(layers);
     Map& shown = maps_[layer];
-    FocusMap map = focus_map(*own.run, *own.focus, options);
+    TokenMap map = focus_map(*own.run, *own.focus, options);
     const LayerRun& ran = own.run->layers.at(layer);
     shown.kernel = ran.kernel.name;
     shown.name = ran.kernel.text();
     shown.untrained = ran.untrained;
     FocusItem item{.run = own.run, .layer = static_cast<int>(layer), .minus = other.run};
     if (other.focus != nullptr) {
-      map = focus_difference(std::move(map), focus_map(*other.run, *other.focus, options));
+      map = map_difference(std::move(map), focus_map(*other.run, *other.focus, options));
       shown.name += " − " + other.run->layers.at(layer).kernel.text();
       shown.untrained |= other.run->layers.at(layer).untrained;
     }

@@ -36,7 +36,7 @@ void patch_entry(Editor& editor, const RunResult& run) {
   const bool a_patch = !scene.default_query && scene.query && *scene.query >= run.prefix_tokens;
   const int patch = a_patch ? static_cast<int>(*scene.query) - run.prefix_tokens
                             : run.rows / 2 * run.columns + run.columns / 2;
-  int row = patch / run.columns, column = patch % run.columns;
+  int row = patch / run.columns + 1, column = patch % run.columns + 1;
   if (ImGui::Selectable("patch …", a_patch, ImGuiSelectableFlags_NoAutoClosePopups))
     select_query(editor, run.prefix_tokens + patch);
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("or click a patch in the map");
@@ -45,9 +45,9 @@ void patch_entry(Editor& editor, const RunResult& run) {
   ImGui::SetNextItemWidth(96);
   moved |= ImGui::InputInt("column", &column);
   if (!moved) return;
-  row = std::clamp(row, 0, run.rows - 1);
-  column = std::clamp(column, 0, run.columns - 1);
-  select_query(editor, run.prefix_tokens + row * run.columns + column);
+  row = std::clamp(row, 1, run.rows);
+  column = std::clamp(column, 1, run.columns);
+  select_query(editor, run.prefix_tokens + (row - 1) * run.columns + column - 1);
 }
 
 void word_entries(Editor& editor, const RunResult& run) {

@@ -12,8 +12,9 @@ std::string token_name(const RunResult& run, std::int64_t token) {
   if (run.rows > 0) {
     if (token == 0 && run.prefix_tokens > 0) return "class token";
     if (token < run.prefix_tokens) return "distillation token";
+    // As in the files that a run writes: rows and columns from 1.
     const std::int64_t patch = token - run.prefix_tokens;
-    return fmt::format("row {}, column {}", patch / run.columns, patch % run.columns);
+    return fmt::format("row {}, column {}", patch / run.columns + 1, patch % run.columns + 1);
   }
   if (token < 0 || static_cast<std::size_t>(token) >= run.tokens.size())
     return fmt::format("token {}", token);

@@ -7,7 +7,7 @@
 
 namespace hydrascope::app {
 
-// "class token", "row 3, column 4", "“mice”"; `token` may lie outside (then its number).
+// "class token", "row 3, column 4" (from 1), "“mice”"; `token` may lie outside (then its number).
 std::string token_name(const RunResult& run, std::int64_t token);
 // Which query a result was made for, in words: "class token", "all tokens".
 std::string query_name(const RunResult& run);

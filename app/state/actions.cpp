@@ -129,6 +129,19 @@ void add_view_actions(Table& table, const std::vector<PanelName>& panels) {
           view.interpolation = static_cast<Interpolation>((static_cast<int>(view.interpolation) + 1) % 3);
         });
       });
+  for (const MapKind kind : {MapKind::focus, MapKind::attention, MapKind::rollout}) {
+    const std::string name = map_name(kind);
+    add(
+        table, "view.map." + name, "Show " + name, "View/Maps", "",
+        [kind](Editor& editor) { toggle_map(editor, kind); },
+        [kind](const Editor& editor) {
+          const std::set<MapKind>& maps = editor.document().view.maps;
+          return Availability{maps.size() > 1 || !maps.contains(kind), "it is the only map that is shown"};
+        });
+    table.back().checked = [kind](const Editor& editor) {
+      return editor.document().view.maps.contains(kind);
+    };
+  }
   add(table, "view.logarithmic", "Logarithmic weights", "View/Maps", "L", [](Editor& editor) {
     change_view(editor, "Logarithmic weights",
                 [](ViewOptions& view) { view.logarithmic = !view.logarithmic; });

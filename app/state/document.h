@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/state/picture_folder.h"
+#include "app/views/attention_view.h"
 #include "app/views/focus_view.h"
 #include "app/views/shown_tokens.h"
 #include "app/views/table_views.h"
@@ -53,7 +54,9 @@ struct Scene {
 
 struct ViewOptions {
   Shown shown = Shown::a;
-  bool with_sign = false;                               // focus: the signed map instead of its positive part
+  std::set<MapKind> maps = {MapKind::focus}; // side by side in the Focus panel, at least one
+  double discard = 0;                        // rollout: share of each row's lowest weights left out
+  bool with_sign = false;                    // focus: the signed map instead of its positive part
   Interpolation interpolation = Interpolation::nearest; // focus: between the patches
   float opacity = 0.6f;                                 // focus: of the map over the photograph
   bool logarithmic = false;                             // weights

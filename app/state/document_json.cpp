@@ -104,8 +104,16 @@ Json scene_json(const Scene& scene) {
   return json;
 }
 
+Json maps_json(const std::set<MapKind>& maps) {
+  Json json = Json::array();
+  for (const MapKind kind : maps) json.push_back(map_name(kind));
+  return json;
+}
+
 Json view_json(const ViewOptions& view) {
   return {{"shown", shown_name(view.shown)},
+          {"maps", maps_json(view.maps)},
+          {"discard", view.discard},
           {"with_sign", view.with_sign},
           {"interpolation", interpolation_name(view.interpolation)},
           {"opacity", view.opacity},

@@ -312,6 +312,15 @@ void show_panel(Editor& editor, const std::string& id, const std::string& title,
   });
 }
 
+void toggle_map(Editor& editor, MapKind kind) {
+  const std::set<MapKind>& maps = editor.document().view.maps;
+  if (maps.size() == 1 && maps.contains(kind)) return;
+  const std::string name = map_name(kind);
+  change_view(editor, (maps.contains(kind) ? "Hide " : "Show ") + name, [&](ViewOptions& view) {
+    if (!view.maps.erase(kind)) view.maps.insert(kind);
+  });
+}
+
 void change_view(Editor& editor, const std::string& label, const std::function<void(ViewOptions&)>& edit,
                  const std::string& gesture) {
   editor.change(

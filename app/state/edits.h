@@ -75,6 +75,8 @@ void select_detail_kernel(Editor& editor,
 // Adds a kernel to the comparison; takes one away (the last one stays).
 void add_compared_kernel(Editor& editor, const std::optional<KernelSpec>& kernel);
 void drop_compared_kernel(Editor& editor, int position);
+// Of the maps that stand side by side: adds one or takes it away (the last one stays).
+void toggle_map(Editor& editor, MapKind kind);
 void change_view(Editor& editor, const std::string& label, const std::function<void(ViewOptions&)>& edit,
                  const std::string& gesture = {});
 

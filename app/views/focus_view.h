@@ -1,15 +1,12 @@
 // Focus maps as they are drawn, in the window and in exported figures alike. Plain header.
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "app/views/shown_tokens.h"
-#include "engine/figures/figure.h"
+#include "app/views/token_map.h"
 #include "engine/runtime/run.h"
 
 namespace hydrascope::app {
@@ -20,10 +17,6 @@ enum class Normalisation { max, l1, l2, none };
 // `max|l1|l2|none`. Throws UsageError.
 Normalisation parse_normalisation(std::string_view text);
 
-// `nearest|bilinear|bicubic`. Throws UsageError.
-Interpolation parse_interpolation(std::string_view text);
-const char* interpolation_name(Interpolation interpolation);
-
 struct FocusOptions {
   Normalisation normalise = Normalisation::max;
   bool with_sign = false;                               // the signed map instead of its positive part
@@ -33,38 +26,11 @@ struct FocusOptions {
   TokenDisplay tokens = {};                             // text
 };
 
-// One layer's map, ready to draw.
-struct FocusMap {
-  Array values; // images: (rows, columns) of patches; text: (1, shown tokens). Empty if there is nothing to
-                // draw
-  std::vector<ShownToken> shown; // text
-  Scale scale;
-  std::vector<double>
-      prefix;         // images: the prefix tokens' own contributions on the same scale (class token first)
-  double divisor = 1; // what the contributions were divided by
-  bool empty = false; // no contribution is positive, or the gradient is zero: `note` says which
-  std::string note;   // to be shown beside the map: "class token itself 0.31; 84 % of the target's …"
-};
-FocusMap focus_map(const RunResult& run, const FocusResult& focus, const FocusOptions& options = {});
-// A − B of two maps as they are drawn, on a diverging scale: an empty one is zero everywhere. Empty where
-// both are, or where their shapes do not match; the tokens are A's.
-FocusMap focus_difference(FocusMap a, const FocusMap& b);
+// One layer's contributions, ready to draw.
+TokenMap focus_map(const RunResult& run, const FocusResult& focus, const FocusOptions& options = {});
 
-// The photograph as the model was shown it: hidden patches painted over.
-class PaintedPicture {
-public:
-  PaintedPicture() = default;
-  PaintedPicture(const ImageInput& image, const RunResult& run);
-  const ImageInput& picture() const { return painted_; }
-  // Whether this is what it would be made of again.
-  bool shows(const ImageInput& image, const RunResult& run) const;
-
-private:
-  std::shared_ptr<const Image> original_;
-  ImageInput painted_;
-  std::vector<std::int64_t> hidden_;
-  int rows_ = 0, columns_ = 0;
-};
+// What a figure of focus maps says below its title.
+std::string focus_subtitle(const RunResult& run);
 
 // The focus result of a layer, or null if the run was not asked for it.
 const FocusResult* find_focus(const RunResult& run, int layer);

@@ -99,6 +99,18 @@ void empty_notice(const Graphics& graphics, std::string_view text) {
   ImGui::PopFont();
 }
 
+namespace {
+
+bool segment(const char* label, bool on) {
+  ImGui::PushStyleColor(ImGuiCol_Button, on ? ImGui::GetStyleColorVec4(ImGuiCol_Header) : theme::raised);
+  ImGui::PushStyleColor(ImGuiCol_Text, on ? theme::text : theme::quiet);
+  const bool clicked = ImGui::Button(label);
+  ImGui::PopStyleColor(2);
+  return clicked;
+}
+
+} // namespace
+
 int segmented(const char* id, std::span<const char* const> labels, int chosen,
               std::span<const char* const> reasons) {
   int clicked = -1;
@@ -106,16 +118,27 @@ int segmented(const char* id, std::span<const char* const> labels, int chosen,
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(1, ImGui::GetStyle().ItemSpacing.y));
   for (std::size_t i = 0; i < labels.size(); ++i) {
     if (i > 0) ImGui::SameLine();
-    const bool on = static_cast<int>(i) == chosen;
     const char* reason = i < reasons.size() ? reasons[i] : "";
-    ImGui::PushStyleColor(ImGuiCol_Button, on ? ImGui::GetStyleColorVec4(ImGuiCol_Header) : theme::raised);
-    ImGui::PushStyleColor(ImGuiCol_Text, on ? theme::text : theme::quiet);
     ImGui::BeginDisabled(*reason != '\0');
-    if (ImGui::Button(labels[i])) clicked = static_cast<int>(i);
+    if (segment(labels[i], static_cast<int>(i) == chosen)) clicked = static_cast<int>(i);
     ImGui::EndDisabled();
     if (*reason != '\0' && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
       ImGui::SetTooltip("%s", reason);
-    ImGui::PopStyleColor(2);
+  }
+  ImGui::PopStyleVar();
+  ImGui::PopID();
+  return clicked;
+}
+
+int switches(const char* id, std::span<const char* const> labels, std::span<const bool> on,
+             std::span<const char* const> tooltips) {
+  int clicked = -1;
+  ImGui::PushID(id);
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(1, ImGui::GetStyle().ItemSpacing.y));
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (i > 0) ImGui::SameLine();
+    if (segment(labels[i], on[i])) clicked = static_cast<int>(i);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", tooltips[i]);
   }
   ImGui::PopStyleVar();
   ImGui::PopID();

@@ -28,6 +28,10 @@ void empty_notice(const Graphics& graphics, std::string_view text);
 int segmented(const char* id, std::span<const char* const> labels, int chosen,
               std::span<const char* const> reasons = {});
 
+// The same with any number of them on. Returns the clicked entry or −1.
+int switches(const char* id, std::span<const char* const> labels, std::span<const bool> on,
+             std::span<const char* const> tooltips);
+
 // The kernel's fixed colour as a small square with its name beside it; the colour never stands alone.
 void kernel_square(ImDrawList* list, ImVec2 centre, float side, std::string_view kernel_name,
                    float opacity = 1.0f);

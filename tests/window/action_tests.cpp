@@ -170,6 +170,18 @@ std::vector<Expectation> view() {
       {"view.head_right", head("head 3"), at_head_2},
       {"view.head_mean", head("mean of heads"), at_head_2},
       {"view.sign", flips("with_sign")},
+      {"view.map.",
+       [](const Seen& seen) {
+         const auto shows_it = [&](const Json& json) {
+           return json.at(Pointer("/document/view/maps")).get<std::set<std::string>>().contains(seen.rest);
+         };
+         return shows_it(seen.after) != shows_it(seen.before);
+       },
+       [](Editor& editor) {
+         change_view(editor, "Maps", [](ViewOptions& view) {
+           view.maps = {MapKind::focus, MapKind::rollout};
+         });
+       }},
       {"view.interpolation", [](const Seen& seen) { return seen.view().at("interpolation") == "bilinear"; }},
       {"view.special_tokens", flips("special_tokens")},
       {"view.whole_words", flips("whole_words")},

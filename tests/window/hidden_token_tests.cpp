@@ -126,10 +126,10 @@ void words_are_merged(ImGuiTestContext* context) {
   IM_CHECK_GT(pieces, static_cast<std::size_t>(0));
   const FoundFocus found = find_focus(results(), document().scene().layer);
   FocusOptions options{.normalise = Normalisation::none, .with_sign = true};
-  const FocusMap all = focus_map(*found.run, *found.focus, options);
+  const TokenMap all = focus_map(*found.run, *found.focus, options);
   IM_CHECK_EQ(all.shown.size(), run.tokens.size());
   options.tokens = {.special = false, .whole_words = true};
-  const FocusMap words = focus_map(*found.run, *found.focus, options);
+  const TokenMap words = focus_map(*found.run, *found.focus, options);
   IM_CHECK_EQ(words.shown.size(), run.tokens.size() - 2 - pieces);
   IM_CHECK_STR_EQ(words.shown.back().text.c_str(), "owls");
   double sum_of_words = 0, sum_of_pieces = 0;

@@ -28,6 +28,7 @@ std::filesystem::path scratch_folder() {
 
 void register_all(ImGuiTestEngine* engine) {
   register_focus_tests(engine);
+  register_focus_map_tests(engine);
   register_frame_tests(engine);
   register_input_tests(engine);
   register_hidden_token_tests(engine);

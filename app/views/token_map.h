@@ -1,0 +1,59 @@
+// Values by token as they are drawn: over a photograph's patches, or as shaded words. Plain header.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/views/shown_tokens.h"
+#include "engine/figures/figure.h"
+#include "engine/runtime/run.h"
+
+namespace hydrascope::app {
+
+// `nearest|bilinear|bicubic`. Throws UsageError.
+Interpolation parse_interpolation(std::string_view text);
+const char* interpolation_name(Interpolation interpolation);
+
+struct TokenMap {
+  Array values; // images: (rows, columns) of patches; text: (1, shown tokens). Empty if there is nothing to
+                // draw
+  std::vector<ShownToken> shown; // text
+  Scale scale;
+  std::vector<double> prefix; // images: the prefix tokens' own values on the same scale (class token first)
+  double divisor = 1;         // what the values were divided by
+  bool empty = false;         // there is nothing to draw: `note` says why
+  std::string note; // to be shown beside the map: "class token itself 0.31; 84 % of the target's …"
+};
+
+// One value a token (N), as the display wants them: patches without the prefix tokens, words as their pieces'
+// sums.
+TokenMap token_map(const RunResult& run, std::span<const float> values, const TokenDisplay& display);
+
+// A − B of two maps as they are drawn, on a diverging scale: an empty one is zero everywhere. Empty where
+// both are, or where their shapes do not match; the tokens are A's.
+TokenMap map_difference(TokenMap a, const TokenMap& b);
+
+// A map as a figure's panel: over the picture, or as words where there is none. `query`: to be ringed.
+struct MapLook {
+  float opacity = 0.6f; // of the map over the photograph
+  Interpolation interpolation = Interpolation::nearest;
+};
+FigurePanel map_panel(const RunResult& run, std::optional<std::int64_t> query, const ImageInput* image,
+                      TokenMap map, std::string title, const MapLook& look);
+// The bare photograph with the model's crop.
+OverlayPanel photograph_panel(const RunResult& run, const ImageInput& image);
+
+// A figure's title: model, picture, layer.
+std::string map_title(const RunResult& run, const ImageInput* image, std::optional<int> layer);
+// Schedule and notes of a run, for a figure's subtitle.
+std::string run_text(const RunResult& run);
+
+// "class token", "distillation token", or what the run calls it.
+std::string prefix_name(const RunResult& run, std::size_t index);
+// "query: class token", "all queries".
+std::string query_text(const RunResult& run, std::optional<std::int64_t> query);
+
+} // namespace hydrascope::app

@@ -1,0 +1,284 @@
+// What the Focus panel shows of one input: which query, and attention and rollout beside contributions.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/panels/token_names.h"
+#include "app/state/document_json.h"
+#include "app/state/edits.h"
+#include "app/window/screenshot.h"
+#include "tests/support/checkout.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+const KernelSpec elu{"elu", {}}, hydra{"hydra-cosine", {}};
+const char* const sentence = "The cat sat on the mat because it was tired.";
+
+void begin(ImGuiTestContext* context, bool text) {
+  start_over(context);
+  if (text) open_text(editor(), sentence);
+  context->WindowFocus("//###focus");
+  context->SetRef("//###focus");
+  settle(context);
+}
+
+void choose_query(ImGuiTestContext* context, const char* entry) {
+  context->ItemClick("##query");
+  context->ItemClick(fmt::format("//$FOCUSED/{}", entry).c_str());
+  context->KeyPress(ImGuiKey_Escape, 0); // nothing is left open
+  settle(context);
+}
+
+std::string json_query() {
+  const auto json = document_json(document());
+  return json.at("scenes").at(document().kind == InputKind::image ? "image" : "text").at("query").dump();
+}
+
+const RunResult& shown_run() { return *find_focus(results(), document().scene().layer).run; }
+
+void register_query_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "focus", "query_of_a_photograph")->TestFunc = [](ImGuiTestContext* context) {
+    begin(context, false);
+    choose_query(context, "class token");
+    IM_CHECK_STR_EQ(json_query().c_str(), "0");
+    IM_CHECK_STR_EQ(query_name(shown_run()).c_str(), "class token");
+    choose_query(context, "all tokens");
+    IM_CHECK_STR_EQ(json_query().c_str(), "\"all\"");
+    IM_CHECK(!shown_run().query.has_value());
+    choose_query(context, "what the target reads");
+    IM_CHECK_STR_EQ(json_query().c_str(), "\"default\"");
+
+    context->ItemClick("##query");
+    const ImGuiTestItemInfo distillation = context->ItemInfo("//$FOCUSED/distillation token");
+    IM_CHECK(distillation.ID != 0);
+    IM_CHECK((distillation.ItemFlags & ImGuiItemFlags_Disabled) != 0); // this model has none
+    const RunResult& run = shown_run();
+    const int rows = run.rows, columns = run.columns, prefix = run.prefix_tokens;
+    context->ItemClick("//$FOCUSED/patch …");
+    context->Yield(2);
+    const int middle = prefix + rows / 2 * columns + columns / 2;
+    IM_CHECK(document().scene().query == middle);
+    context->ItemClick("//$FOCUSED/row/+");
+    context->ItemClick("//$FOCUSED/column/-");
+    context->Yield(2);
+    IM_CHECK(document().scene().query == middle + columns - 1);
+    context->KeyPress(ImGuiKey_Escape, 0);
+    settle(context);
+    const Figure figure = *application().figure_of("focus");
+    const auto& overlay = std::get<OverlayPanel>(figure.panels.front());
+    IM_CHECK(overlay.query_row == rows / 2 + 1);
+    IM_CHECK(overlay.query_column == columns / 2 - 1);
+    IM_CHECK_STR_EQ(query_name(shown_run()).c_str(),
+                    fmt::format("row {}, column {}", rows / 2 + 2, columns / 2).c_str());
+    start_over(context);
+  };
+
+  IM_REGISTER_TEST(engine, "focus", "query_of_a_sentence")->TestFunc = [](ImGuiTestContext* context) {
+    begin(context, true);
+    choose_query(context, "class token [CLS]");
+    IM_CHECK_STR_EQ(json_query().c_str(), "0");
+    choose_query(context, "$$3/“sat”");
+    IM_CHECK_STR_EQ(json_query().c_str(), "3");
+    const Figure figure = *application().figure_of("focus");
+    IM_CHECK(std::get<TokensPanel>(figure.panels.front()).query == 3);
+    start_over(context);
+  };
+}
+
+// What a panel shows, cell by cell.
+std::vector<double> cells(const FigurePanel& panel) {
+  if (const auto* overlay = std::get_if<OverlayPanel>(&panel))
+    return {overlay->values.values.begin(), overlay->values.values.end()};
+  return std::get<TokensPanel>(panel).values;
+}
+
+std::string title(const FigurePanel& panel) {
+  return std::visit([](const auto& each) { return each.title; }, panel);
+}
+
+void check_cells(const FigurePanel& panel, std::span<const float> tokens) {
+  const std::vector<double> shown = cells(panel);
+  const auto first = tokens.size() - shown.size(); // a photograph's prefix tokens are no cells
+  for (std::size_t i = 0; i < shown.size(); ++i)
+    IM_CHECK_LT_NO_RET(std::abs(shown[i] - static_cast<double>(tokens[first + i])), 1e-6);
+}
+
+void show_maps(ImGuiTestContext* context) {
+  context->ItemClick("maps/attention");
+  context->ItemClick("maps/rollout");
+  settle(context);
+}
+
+void register_map_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "focus", "attention_and_rollout_of_a_photograph")->TestFunc =
+      [](ImGuiTestContext* context) {
+        begin(context, false);
+        select_query(editor(), 0);
+        select_head(editor(), {.head = 2, .fusion = HeadFusion::mean});
+        show_maps(context);
+        IM_CHECK_STR_EQ(document_json(document()).at("view").at("maps").dump().c_str(),
+                        R"(["focus","attention","rollout"])");
+        const Figure figure = *application().figure_of("focus");
+        IM_CHECK_EQ(figure.panels.size(), 3U);
+        for (const char* map : {"photograph", "$$1/photograph", "$$2/photograph"})
+          IM_CHECK(context->ItemExists(map));
+        const AttentionRowResult* row =
+            find_attention_row(results(), {.layer = document().scene().layer, .query = 0});
+        IM_CHECK(row != nullptr);
+        check_cells(figure.panels[1], row->weights.slice(2));
+        const RolloutResult* rollout = find_rollout(results(), {.heads = {2}});
+        IM_CHECK(rollout != nullptr);
+        check_cells(figure.panels[2], rollout->weights.slice(0).first(row->weights.slice(2).size()));
+        double sum = 0;
+        for (const float weight : row->weights.slice(2)) sum += static_cast<double>(weight);
+        IM_CHECK_LT(std::abs(sum - 1), 1e-4);
+        IM_CHECK(title(figure.panels[1]).starts_with("attention, layer"));
+        IM_CHECK(title(figure.panels[2]).starts_with("rollout, layers 0–"));
+        IM_CHECK(figure.subtitle.find("no explanation") != std::string::npos);
+
+        context->ItemClick("maps/focus");
+        context->ItemClick("maps/attention");
+        context->ItemClick("maps/rollout"); // the only one stays
+        settle(context);
+        IM_CHECK(document().view.maps == std::set{MapKind::rollout});
+        start_over(context);
+      };
+
+  IM_REGISTER_TEST(engine, "focus", "discard_ratio_changes_rollout_alone")->TestFunc =
+      [](ImGuiTestContext* context) {
+        begin(context, false);
+        show_maps(context);
+        const auto before = cells(application().figure_of("focus")->panels[2]);
+        const RunResult* focus = &shown_run();
+        context->ItemInputValue("##Discard ratio", 60);
+        settle(context);
+        IM_CHECK_EQ(document_json(document()).at("view").at("discard").get<double>(), 0.6);
+        IM_CHECK(cells(application().figure_of("focus")->panels[2]) != before);
+        IM_CHECK(&shown_run() == focus); // nothing else was computed again
+        editor().undo();
+        settle(context);
+        IM_CHECK_EQ(document().view.discard, 0.0);
+        IM_CHECK(cells(application().figure_of("focus")->panels[2]) == before);
+        start_over(context);
+      };
+
+  IM_REGISTER_TEST(engine, "focus", "all_queries_are_averaged")->TestFunc = [](ImGuiTestContext* context) {
+    begin(context, true);
+    select_query(editor(), std::nullopt);
+    select_head(editor(), {.head = std::nullopt, .fusion = HeadFusion::max});
+    show_maps(context);
+    Figure figure = *application().figure_of("focus");
+    IM_CHECK_EQ(figure.panels.size(), 3U);
+    const auto tokens = static_cast<double>(shown_run().tokens.size());
+    const RolloutResult* rollout = find_rollout(results(), {.fusion = HeadFusion::max});
+    IM_CHECK(rollout != nullptr);
+    std::vector<float> mean(shown_run().tokens.size());
+    for (std::size_t at = 0; at < rollout->weights.values.size(); ++at)
+      mean[at % mean.size()] += rollout->weights.values[at] / static_cast<float>(tokens);
+    check_cells(figure.panels[2], mean);
+    const auto& note = std::get<TokensPanel>(figure.panels[1]).note;
+    IM_CHECK(note.find(fmt::format("mean over the rows of {:.0f} tokens", tokens)) != std::string::npos);
+
+    // A masked word neither asks nor is looked at.
+    hide_tokens(editor(), 3, 1, true);
+    settle(context);
+    figure = *application().figure_of("focus");
+    IM_CHECK(std::isnan(cells(figure.panels[1])[3]));
+    IM_CHECK(std::get<TokensPanel>(figure.panels[2]).note.find(fmt::format("{:.0f} tokens", tokens - 1)) !=
+             std::string::npos);
+    start_over(context);
+  };
+
+  IM_REGISTER_TEST(engine, "focus", "maps_of_both_sides")->TestFunc = [](ImGuiTestContext* context) {
+    begin(context, false);
+    set_layer_kernel(editor(), document().scene().layer, hydra);
+    change_view(editor(), "All", [](ViewOptions& view) {
+      view.shown = Shown::all;
+      view.maps = {MapKind::focus, MapKind::attention, MapKind::rollout};
+    });
+    settle(context);
+    const Figure figure = *application().figure_of("focus");
+    IM_CHECK_EQ(figure.panels.size(), 9U);
+    IM_CHECK_EQ(figure.columns, 3);
+    for (std::size_t row = 0; row < 3; ++row) {
+      const auto a = cells(figure.panels[row * 3]), b = cells(figure.panels[row * 3 + 1]);
+      const auto difference = cells(figure.panels[row * 3 + 2]);
+      for (std::size_t i = 0; i < difference.size(); ++i)
+        IM_CHECK_LT_NO_RET(std::abs((a.empty() ? 0 : a[i]) - (b.empty() ? 0 : b[i]) - difference[i]), 1e-6);
+      IM_CHECK(std::get<OverlayPanel>(figure.panels[row * 3 + 2]).scale.map == ColourMap::blue_white_red);
+    }
+    // Hydra has no attention weights: what is shown for them is derived and signed, and says so.
+    IM_CHECK(title(figure.panels[3]).find("derived, signed") != std::string::npos);
+    IM_CHECK_LT(std::get<OverlayPanel>(figure.panels[3]).scale.low, 0.0);
+    IM_CHECK(title(figure.panels[4]).find("derived") == std::string::npos);
+    IM_CHECK(title(figure.panels[6]).find("|weight|") != std::string::npos);
+    start_over(context);
+  };
+}
+
+// Pictures for the eye, in the build folder.
+void take_pictures(ImGuiTestContext* context, ThemeChoice theme, int scale) {
+  bool off_screen = false;
+  between_frames(context, [&] {
+    off_screen = application().display().description().starts_with("off screen");
+    if (off_screen) application().display().resize(1600 * scale, 1000 * scale);
+  });
+  if (!off_screen) return; // a window's own frame cannot be read back
+  const auto folder = test::program().parent_path() / "window_screenshots" /
+                      fmt::format("focus-{}-{}x", theme == ThemeChoice::dark ? "dark" : "light", scale);
+  std::filesystem::create_directories(folder);
+  for (const bool text : {false, true}) {
+    begin(context, text);
+    editor().change_settings([&](Settings& settings) {
+      settings.theme = theme;
+      settings.scale = scale;
+    });
+    set_layer_kernel(editor(), document().scene().layer, text ? elu : hydra);
+    select_query(editor(), text ? 3 : 60);
+    context->MouseMoveToPos(ImVec2(1, 1));
+    for (const Shown shown : {Shown::a, Shown::all}) {
+      change_view(editor(), "Maps", [&](ViewOptions& view) {
+        view.shown = shown;
+        view.maps = {MapKind::focus, MapKind::attention, MapKind::rollout};
+        view.interpolation = shown == Shown::a ? Interpolation::bicubic : Interpolation::nearest;
+      });
+      settle(context);
+      const auto name =
+          fmt::format("{}-{}.png", text ? "sentence" : "photograph", shown == Shown::a ? "a" : "all");
+      between_frames(context, [&] { write_png(folder / name, application().read_frame()); });
+      IM_CHECK(std::filesystem::file_size(folder / name) > 10000);
+    }
+  }
+  between_frames(context, [] { application().display().resize(1600, 1000); });
+  start_over(context);
+}
+
+void register_pictures(ImGuiTestEngine* engine) {
+  static constexpr std::array<const char*, 4> names = {"pictures_dark_1x", "pictures_light_1x",
+                                                       "pictures_dark_2x", "pictures_light_2x"};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    IM_REGISTER_TEST(engine, "focus", names[i])->TestFunc = [i](ImGuiTestContext* context) {
+      take_pictures(context, i % 2 == 0 ? ThemeChoice::dark : ThemeChoice::light, i < 2 ? 1 : 2);
+    };
+  }
+}
+
+} // namespace
+
+void register_focus_map_tests(ImGuiTestEngine* engine) {
+  register_query_tests(engine);
+  register_map_tests(engine);
+  register_pictures(engine);
+}
+
+} // namespace hydrascope::app::window_tests
