@@ -102,6 +102,7 @@ void keep_overlays(ImGuiTestContext* context, const Look& look) {
 // Times of layers with A, B and their difference, parameters of kernels, and some points of time against N.
 void keep_measurements(ImGuiTestContext* context, const Look& look) {
   show_kind(editor(), InputKind::image);
+  context->MouseMoveToPos(ImVec2(1, 1)); // no tooltip in the pictures
   application().run("view.layout.measure");
   set_layer_kernel(editor(), 10, {.name = "hydra-cosine", .parameters = {}});
   set_layer_kernel(editor(), 11, {.name = "linear-cosine", .parameters = {{"heads", "48"}}});
