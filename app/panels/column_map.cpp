@@ -55,8 +55,8 @@ std::optional<ColumnMap> find_column_map(const SideResults& results, const Docum
       const auto* row = find_attention_row(results, {.layer = scene.layer, .query = run.query});
       if (row == nullptr) return std::nullopt;
       column.map = attention_map(run, *row, scene.head, document.view.tokens);
-      column.flags = joined(untrained(run, scene.layer),
-                            attention_flags(*row, run.layers[static_cast<std::size_t>(scene.layer)].kernel));
+      column.flags = joined(attention_flags(*row, run.layers[static_cast<std::size_t>(scene.layer)].kernel),
+                            untrained(run, scene.layer));
       return column;
     }
     case MapKind::rollout: {

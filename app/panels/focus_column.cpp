@@ -202,8 +202,9 @@ void FocusColumn::draw_caption(float width) const {
   }
   // What must not be overlooked comes first where there is little room.
   if (narrow_) {
+    if (!found_.flags.empty() && x + 60 > end) next_line();
     say(found_.flags, theme::amber, 10);
-    if (x > from.x) next_line();
+    if (y == from.y && x > from.x) next_line();
     say(caption_, theme::quiet, 10);
   } else {
     say(caption_, theme::quiet, 10);
