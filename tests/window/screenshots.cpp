@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "app/state/edits.h"
+#include "app/state/head_edits.h"
 #include "app/state/layouts.h"
 #include "app/window/screenshot.h"
 #include "tests/support/checkout.h"
@@ -127,6 +128,41 @@ void keep_measurements(ImGuiTestContext* context, const Look& look) {
   keep_panel(look, frame(context), "kernels", "cannot-run");
 }
 
+// Muted heads, heads like one of them, and the deletion curves of A and B.
+void take_heads(ImGuiTestContext* context, const Look& look) {
+  start_over(context);
+  std::filesystem::create_directories(look.folder());
+  editor().change_settings([&](Settings& settings) {
+    settings.theme = look.theme;
+    settings.scale = look.scale;
+  });
+  resize(context, width * look.scale, height * look.scale);
+  editor().shell.reset_layout = true;
+  change_view(editor(), "B", [](ViewOptions& view) { view.shown = Shown::b; });
+  apply_preset(editor(), Strategy::back, 2, {.name = "hydra-cosine", .parameters = {}});
+  select_cell(editor(), 11, 3);
+  mute_layer(editor(), 7, true);
+  mute_head(editor(), {9, 1}, true);
+  change_view(editor(), "All", [](ViewOptions& view) {
+    view.shown = Shown::all;
+    view.all_heads = true;
+    view.value_weighted = true;
+  });
+  for (const char* panel : {"similar", "deletion"}) {
+    settle(context);
+    editor().shell.panel_to_focus = panel;
+  }
+  settle(context);
+  context->ItemClick("//###deletion/steps/5 steps");
+  context->ItemClick("//###deletion/###measure");
+  context->MouseMoveToPos(ImVec2(1, 1));
+  settle(context);
+  write_png(look.folder() / "heads.png", frame(context));
+  keep_panel(look, frame(context), "deletion", "measured");
+  resize(context, width, height);
+  start_over(context);
+}
+
 void take(ImGuiTestContext* context, const Look& look) {
   start_over(context);
   std::filesystem::create_directories(look.folder());
@@ -175,6 +211,9 @@ void register_screenshots(ImGuiTestEngine* engine) {
   register_look(engine, "light_1x", {ThemeChoice::light, 1});
   register_look(engine, "dark_2x", {ThemeChoice::dark, 2});
   register_look(engine, "light_2x", {ThemeChoice::light, 2});
+  for (const Look look : {Look{ThemeChoice::dark, 1}, Look{ThemeChoice::light, 2}})
+    IM_REGISTER_TEST(engine, "screenshots", look.scale == 1 ? "heads_dark_1x" : "heads_light_2x")->TestFunc =
+        [look](ImGuiTestContext* context) { take_heads(context, look); };
 }
 
 } // namespace hydrascope::app::window_tests
