@@ -65,8 +65,9 @@ public:
     };
     const ImVec2 size{share(room.x, across_), share(room.y, visible_.size() / across_)};
     for (std::size_t i = 0; i < visible_.size(); ++i) {
-      ImGui::SetCursorScreenPos({from.x + static_cast<float>(i % across_) * (size.x + gap),
-                                 from.y + static_cast<float>(i / across_) * (size.y + gap)});
+      const std::size_t row = i / across_, column = i % across_;
+      ImGui::SetCursorScreenPos({from.x + static_cast<float>(column) * (size.x + gap),
+                                 from.y + static_cast<float>(row) * (size.y + gap)});
       if (i > 0) ImGui::PushID(static_cast<int>(i));
       visible_[i]->draw(size, brightness());
       if (i > 0) ImGui::PopID();

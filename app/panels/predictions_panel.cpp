@@ -72,10 +72,12 @@ public:
       return;
     }
     const float room = ImGui::GetContentRegionAvail().x;
-    const float label_width = std::min(220.0f, room * 0.36f);
     const float number_width = with_b_ ? 168 : (with_whole_ ? 120 : 64);
     const bool header = with_b_ || with_whole_;
-    const float bar_width = std::max(40.0f, room - label_width - number_width - 16);
+    constexpr float narrowest_bar = 24; // numbers go before bars and names, which have tooltips
+    const float label_width =
+        std::max(48.0f, std::min({220.0f, room * 0.36f, room - number_width - 16 - narrowest_bar}));
+    const float bar_width = std::max(narrowest_bar, room - label_width - number_width - 16);
     const float height =
         std::clamp(ImGui::GetContentRegionAvail().y / static_cast<float>(rows_.size() + (header ? 1 : 0)) - 2,
                    14.0f, 24.0f);

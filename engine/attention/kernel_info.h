@@ -65,7 +65,7 @@ struct KernelInfo {
   std::vector<ParameterInfo> parameters; // accepted after the colon
   std::vector<std::string> devices;      // "cpu", "cuda"
 
-  const ParameterInfo* parameter(std::string_view name) const; // null if it is not accepted
+  const ParameterInfo* parameter(std::string_view wanted) const; // null if it is not accepted
 };
 
 // A kernel with its parameters, as written on the command line: `performer:features=128,seed=7`.
