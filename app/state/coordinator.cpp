@@ -5,8 +5,42 @@
 namespace hydrascope::app {
 
 namespace {
-// A step through all layers of a large model with weights kept would otherwise grow without end.
+// A step through all layers of a large model with weights kept would otherwise grow without end; more are
+// kept only of what is shown.
 constexpr std::size_t most_parts = 6;
+// What a result delivers.
+Asks asks_of(const RunResult& part) {
+  Asks asks;
+  for (const FocusResult& focus : part.focus) add_focus(asks, focus.layer);
+  for (const WeightsResult& weights : part.weights) {
+    const bool all = weights.rows.size() == part.tokens.size();
+    add_weights(asks, weights.layer, weights.kernel, weights.teacher_forced,
+                all ? std::vector<std::int64_t>{} : weights.rows, weights.value_weighted);
+  }
+  for (const VectorsResult& vectors : part.vectors) {
+    add_vectors(asks, {.layer = vectors.layer,
+                       .kernels = {vectors.kernel},
+                       .head = vectors.head,
+                       .query = vectors.query,
+                       .teacher_forced = vectors.teacher_forced,
+                       .gradient = !vectors.gradient.empty()});
+  }
+  asks.change = !part.change.empty();
+  for (const AttentionRowResult& row : part.attention_rows) add_attention_row(asks, row.ask);
+  if (part.rollout) asks.rollout = part.rollout->ask;
+  if (part.similar_heads) asks.similar_heads = part.similar_heads->head;
+  if (part.deletion) asks.deletion = part.deletion->ask;
+  for (const TileResult& tile : part.tiles) add_tile(asks, tile.ask);
+  for (const HeadTable& table : part.tables) {
+    if (!table.in_place && table.name == "monotonicity") add_teacher_forced_monotonicity(asks, table.kernel);
+    if (!table.in_place && table.name != "monotonicity") add_teacher_forced(asks, table.kernel);
+    asks.monotonicity |= table.in_place && table.name == "monotonicity";
+    asks.entropy |= table.in_place && table.name == "entropy";
+    asks.kl |= table.in_place && table.name == "kl";
+  }
+  return asks;
+}
+
 } // namespace
 
 bool Coordinator::drain(std::vector<std::string>& errors) {
@@ -36,44 +70,29 @@ bool Coordinator::drain(std::vector<std::string>& errors) {
     }
     add_asks(lane.delivered, lane.in_flight_asks);
     lane.results.parts.push_back(std::move(delivery.result));
-    if (lane.results.parts.size() > most_parts) {
-      // Forget what went with the oldest: it is asked for again when it is wanted again.
-      lane.results.parts.erase(lane.results.parts.begin());
-      lane.delivered = {};
-      for (const auto& part : lane.results.parts) {
-        for (const FocusResult& focus : part->focus) add_focus(lane.delivered, focus.layer);
-        for (const WeightsResult& weights : part->weights) {
-          const bool all = weights.rows.size() == part->tokens.size();
-          add_weights(lane.delivered, weights.layer, weights.kernel, weights.teacher_forced,
-                      all ? std::vector<std::int64_t>{} : weights.rows, weights.value_weighted);
-        }
-        for (const VectorsResult& vectors : part->vectors) {
-          add_vectors(lane.delivered, {.layer = vectors.layer,
-                                       .kernels = {vectors.kernel},
-                                       .head = vectors.head,
-                                       .query = vectors.query,
-                                       .teacher_forced = vectors.teacher_forced,
-                                       .gradient = !vectors.gradient.empty()});
-        }
-        lane.delivered.change |= !part->change.empty();
-        for (const AttentionRowResult& row : part->attention_rows) add_attention_row(lane.delivered, row.ask);
-        if (part->rollout) lane.delivered.rollout = part->rollout->ask;
-        if (part->similar_heads) lane.delivered.similar_heads = part->similar_heads->head;
-        if (part->deletion) lane.delivered.deletion = part->deletion->ask;
-        for (const TileResult& tile : part->tiles) add_tile(lane.delivered, tile.ask);
-        for (const HeadTable& table : part->tables) {
-          if (!table.in_place && table.name == "monotonicity")
-            add_teacher_forced_monotonicity(lane.delivered, table.kernel);
-          if (!table.in_place && table.name != "monotonicity")
-            add_teacher_forced(lane.delivered, table.kernel);
-          lane.delivered.monotonicity |= table.in_place && table.name == "monotonicity";
-          lane.delivered.entropy |= table.in_place && table.name == "entropy";
-          lane.delivered.kl |= table.in_place && table.name == "kl";
-        }
-      }
-    }
   }
   return changed;
+}
+
+// Of many parts the oldest that hold nothing of what is wanted now; what is wanted may lie in any of them.
+void Coordinator::forget(Lane& lane, const Wants& wants) {
+  auto& parts = lane.results.parts;
+  if (parts.size() <= most_parts) return;
+  Asks wanted = wants.first;
+  add_asks(wanted, wants.then);
+  const Asks lacking = missing_asks(wanted, lane.delivered);
+  for (std::size_t i = 0; i < parts.size() && parts.size() > most_parts;) {
+    Asks others;
+    for (std::size_t other = 0; other < parts.size(); ++other) {
+      if (other != i) add_asks(others, asks_of(*parts[other]));
+    }
+    if (any_ask(missing_asks(missing_asks(wanted, others), lacking))) {
+      ++i;
+      continue;
+    }
+    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i));
+    lane.delivered = std::move(others);
+  }
 }
 
 void Coordinator::stop(Lane& lane) {
@@ -161,6 +180,7 @@ void Coordinator::update(const Document& document, const Wants& wants, double no
       continue;
     }
 
+    if (fresh) forget(lane, wants);
     const Asks delivered = fresh ? lane.delivered : Asks{};
     const Asks first = missing_asks(wants.first, delivered);
     const Asks then = missing_asks(wants.then, delivered);

@@ -62,6 +62,7 @@ private:
     int timed_passes = 0;
   };
   void stop(Lane& lane);
+  static void forget(Lane& lane, const Wants& wants);
   void submit(Lane& lane, Side side, const Document& document, const std::string& key, const Asks& asks,
               bool first);
   void submit_timing(Lane& lane, Side side, const Document& document, const std::string& key);

@@ -106,7 +106,7 @@ struct ScalingMeasurer::State {
   }
 };
 
-ScalingMeasurer::ScalingMeasurer(KernelSpec kernel, ScalingSetting setting, ScalingLimits limits)
+ScalingMeasurer::ScalingMeasurer(const KernelSpec& kernel, ScalingSetting setting, ScalingLimits limits)
     : state_(std::make_unique<State>()) {
   type_of(setting.dtype);
   state_->kernel = make_kernel(kernel);

@@ -43,7 +43,7 @@ struct ScalingPoint {
 class ScalingMeasurer {
 public:
   // Throws UsageError for a kernel that does not exist or a dtype that does not run on the CPU.
-  ScalingMeasurer(KernelSpec kernel, ScalingSetting setting, ScalingLimits limits = {});
+  ScalingMeasurer(const KernelSpec& kernel, ScalingSetting setting, ScalingLimits limits = {});
   ~ScalingMeasurer();
   ScalingMeasurer(const ScalingMeasurer&) = delete;
   ScalingMeasurer& operator=(const ScalingMeasurer&) = delete;

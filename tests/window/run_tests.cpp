@@ -67,11 +67,31 @@ void memory_is_told_beforehand(ImGuiTestContext* context) {
   IM_CHECK_EQ(expected_bytes(larger, wants), 0.0);
 }
 
+// The Layers panel wants a map of every layer, which come one by one as layers are selected: forgetting one
+// of them for the next would go on for ever.
+void what_is_shown_is_not_forgotten(ImGuiTestContext* context) {
+  start_over(context);
+  const int layers = document().scene().model->layers;
+  for (int layer = 0; layer < layers; ++layer) {
+    select_layer(editor(), layer);
+    settle(context);
+  }
+  for (int layer = 0; layer < layers; ++layer) IM_CHECK(find_focus(results(), layer).focus != nullptr);
+  const std::size_t parts = results().parts.size();
+  const std::uint64_t newest = results().any()->generation;
+  context->Yield(10);
+  settle(context);
+  IM_CHECK_EQ(results().any()->generation, newest);
+  IM_CHECK_LE(parts, static_cast<std::size_t>(layers) + 1);
+}
+
 } // namespace
 
 void register_run_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "runs", "cancelled_by_the_user")->TestFunc = cancelled_by_the_user;
   IM_REGISTER_TEST(engine, "runs", "memory_is_told_beforehand")->TestFunc = memory_is_told_beforehand;
+  IM_REGISTER_TEST(engine, "runs", "what_is_shown_is_not_forgotten")->TestFunc =
+      what_is_shown_is_not_forgotten;
   IM_REGISTER_TEST(engine, "runs", "made_pointless_by_undo")->TestFunc = made_pointless_by_undo;
 }
 

@@ -10,7 +10,7 @@
 namespace hydrascope {
 namespace {
 
-constexpr Scale grey{ColourMap::cividis, 0, 1, false, false, {}};
+const Scale grey{ColourMap::cividis, 0, 1, false, false, {}};
 
 // A map of one row: 8 cells become 600 pixels, 75 a cell, the 38th of them at the cell's centre.
 Array row_of(std::vector<float> values) {
