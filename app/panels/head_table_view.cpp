@@ -108,4 +108,61 @@ bool HeadTableView::draw_cell(Editor& editor, ImDrawList* list, ImVec2 at, ImVec
   return true;
 }
 
+std::vector<KernelSpread> kernel_spreads(const HeatMapPanel& panel, const std::vector<std::string>& kernels) {
+  std::vector<KernelSpread> spreads;
+  for (std::size_t layer = 0; layer < kernels.size(); ++layer) {
+    for (const float value : panel.values.slice(static_cast<std::int64_t>(layer))) {
+      if (std::isnan(value)) continue;
+      auto found = std::ranges::find(spreads, kernels[layer], &KernelSpread::kernel);
+      if (found == spreads.end()) found = spreads.insert(spreads.end(), KernelSpread{kernels[layer], {}});
+      found->values.push_back(value);
+    }
+  }
+  for (KernelSpread& spread : spreads) std::ranges::sort(spread.values);
+  return spreads;
+}
+
+namespace {
+constexpr float spread_row = 18;
+}
+
+float HeadTableView::spreads_height() const {
+  return kernels.empty() ? 0 : 6 + spread_row * static_cast<float>(kernel_spreads(panel, kernels).size());
+}
+
+void HeadTableView::draw_spreads(Graphics& graphics, ImVec2 from, float width, float brightness) const {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  constexpr float name_width = 120;
+  const float left = from.x + name_width, room = width - name_width - colour_bar_width;
+  if (room < 40) return;
+  ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+  float y = from.y + 6;
+  for (const KernelSpread& spread : kernel_spreads(panel, kernels)) {
+    const ImU32 colour = theme::packed(theme::kernel(spread.kernel), brightness);
+    const auto x_of = [&](float value) {
+      return left + static_cast<float>(scale_position(panel.scale, static_cast<double>(value))) * room;
+    };
+    kernel_square(list, {from.x + 5, y + spread_row / 2}, 7, spread.kernel);
+    list->AddText({from.x + 13, y + 2}, theme::packed(theme::quiet),
+                  fitted(spread.kernel, name_width - 20).c_str());
+    list->AddLine({left, y + spread_row / 2}, {left + room, y + spread_row / 2}, theme::packed(theme::line));
+    for (const float value : spread.values)
+      list->AddLine({x_of(value), y + 5}, {x_of(value), y + spread_row - 5}, colour, 1.0f);
+    list->AddLine({x_of(spread.median()), y + 1}, {x_of(spread.median()), y + spread_row - 1}, colour, 3.0f);
+    ImGui::SetCursorScreenPos({from.x, y});
+    ImGui::PushID(spread.kernel.c_str());
+    ImGui::InvisibleButton("spread", {width - colour_bar_width, spread_row});
+    ImGui::PopID();
+    if (ImGui::IsItemHovered()) {
+      const auto number = [](float value) { return number_text(static_cast<double>(value)); };
+      ImGui::SetTooltip("%s", fmt::format("{}: {} heads, median {}, from {} to {} {}", spread.kernel,
+                                          spread.values.size(), number(spread.median()),
+                                          number(spread.values.front()), number(spread.values.back()), unit)
+                                  .c_str());
+    }
+    y += spread_row;
+  }
+  ImGui::PopFont();
+}
+
 } // namespace hydrascope::app

@@ -11,6 +11,16 @@
 
 namespace hydrascope::app {
 
+// The numbers of all heads that run under one kernel.
+struct KernelSpread {
+  std::string kernel;
+  std::vector<float> values; // ascending; undefined ones are left out
+
+  float median() const { return values[values.size() / 2]; }
+};
+// Of a table's values (layers × heads), in the order in which the kernels first occur; none without a value.
+std::vector<KernelSpread> kernel_spreads(const HeatMapPanel& panel, const std::vector<std::string>& kernels);
+
 struct HeadTableView {
   HeatMapPanel panel;
   std::vector<std::string> kernels; // by layer
@@ -22,6 +32,10 @@ struct HeadTableView {
   // Muted heads are crossed; returns the head under the pointer.
   std::optional<HeadIndex> draw(Editor& editor, Graphics& graphics, ImVec2 from, ImVec2 room,
                                 float brightness) const;
+  // How the numbers of each kernel are spread over the table's scale: a tick for every head, a taller one for
+  // their median.
+  void draw_spreads(Graphics& graphics, ImVec2 from, float width, float brightness) const;
+  float spreads_height() const;
 
 private:
   bool draw_cell(Editor& editor, ImDrawList* list, ImVec2 at, ImVec2 size, HeadIndex cell, bool numbers,

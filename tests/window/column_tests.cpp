@@ -8,6 +8,7 @@
 #include <imgui_internal.h>
 
 #include "app/panels/column_sources.h"
+#include "app/panels/head_table_view.h"
 #include "app/panels/side_columns.h"
 #include "app/state/edits.h"
 #include "app/views/shown_weights.h"
@@ -123,6 +124,20 @@ void weights_are_subtracted(ImGuiTestContext* context) {
   start_over(context);
 }
 
+void spreads_are_by_kernel(ImGuiTestContext* context) {
+  HeatMapPanel panel;
+  const float none = std::nanf("");
+  panel.values = {{3, 2}, {3, 1, none, none, 2, 5}};
+  const std::vector<KernelSpread> spreads = kernel_spreads(panel, {"softmax", "hydra-cosine", "softmax"});
+  IM_CHECK_EQ(spreads.size(), 1U); // Hydra's are undefined
+  IM_CHECK(spreads[0].values == (std::vector<float>{1, 2, 3, 5}));
+  IM_CHECK_EQ(spreads[0].median(), 3.0f);
+  start_over(context);
+  context->WindowFocus("//###entropy");
+  settle(context);
+  IM_CHECK(context->ItemExists("//###entropy/softmax/spread"));
+}
+
 void vectors_of_one_width_are_subtracted(ImGuiTestContext*) {
   VectorsView a, b;
   a.strips = {{"q", "", {3, 5}, ""}, {"φ(q)", "", {1, 2, 3}, ""}};
@@ -161,6 +176,7 @@ void register_column_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "columns", "each_side_by_its_own_kernels")->TestFunc =
       each_side_by_its_own_kernels;
   IM_REGISTER_TEST(engine, "columns", "weights_are_subtracted")->TestFunc = weights_are_subtracted;
+  IM_REGISTER_TEST(engine, "columns", "spreads_are_by_kernel")->TestFunc = spreads_are_by_kernel;
   IM_REGISTER_TEST(engine, "columns", "vectors_of_one_width")->TestFunc = vectors_of_one_width_are_subtracted;
   IM_REGISTER_TEST(engine, "columns", "values_are_sorted_and_copied")->TestFunc =
       values_are_sorted_and_copied;
