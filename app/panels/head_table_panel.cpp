@@ -144,14 +144,8 @@ private:
                              (meaning_.direction.empty() ? "" : "; " + meaning_.direction);
     ellipsis_text(text, ImGui::GetContentRegionAvail().x, theme::quiet);
     ImGui::PopFont();
-    const ImVec2 from = ImGui::GetCursorScreenPos();
-    ImVec2 room = ImGui::GetContentRegionAvail();
-    const float spreads = column.view.spreads_height();
-    constexpr float least_table = 120; // lower than this the table needs all of the room
-    const bool with_spreads = spreads > 0 && room.y - spreads > least_table;
-    if (with_spreads) room.y -= spreads;
-    menu_.point(column.view.draw(editor(), graphics(), from, room, brightness()));
-    if (with_spreads) column.view.draw_spreads(graphics(), {from.x, from.y + room.y}, room.x, brightness());
+    menu_.point(column.view.draw_with_spreads(editor(), graphics(), ImGui::GetCursorScreenPos(),
+                                              ImGui::GetContentRegionAvail(), brightness()));
   }
 
   void draw_measures() {

@@ -126,6 +126,17 @@ namespace {
 constexpr float spread_row = 18;
 }
 
+std::optional<HeadIndex> HeadTableView::draw_with_spreads(Editor& editor, Graphics& graphics, ImVec2 from,
+                                                          ImVec2 room, float brightness) const {
+  const float spreads = spreads_height();
+  constexpr float least_table = 120; // lower than this the table needs all of the room
+  const bool both = spreads > 0 && room.y - spreads > least_table;
+  if (both) room.y -= spreads;
+  const auto pointed = draw(editor, graphics, from, room, brightness);
+  if (both) draw_spreads(graphics, {from.x, from.y + room.y}, room.x, brightness);
+  return pointed;
+}
+
 float HeadTableView::spreads_height() const {
   return kernels.empty() ? 0 : 6 + spread_row * static_cast<float>(kernel_spreads(panel, kernels).size());
 }

@@ -32,12 +32,14 @@ struct HeadTableView {
   // Muted heads are crossed; returns the head under the pointer.
   std::optional<HeadIndex> draw(Editor& editor, Graphics& graphics, ImVec2 from, ImVec2 room,
                                 float brightness) const;
-  // How the numbers of each kernel are spread over the table's scale: a tick for every head, a taller one for
-  // their median.
-  void draw_spreads(Graphics& graphics, ImVec2 from, float width, float brightness) const;
-  float spreads_height() const;
+  // The same above how the numbers of each kernel are spread over its scale, where there is room for both: a
+  // tick for every head, a taller one for their median.
+  std::optional<HeadIndex> draw_with_spreads(Editor& editor, Graphics& graphics, ImVec2 from, ImVec2 room,
+                                             float brightness) const;
 
 private:
+  void draw_spreads(Graphics& graphics, ImVec2 from, float width, float brightness) const;
+  float spreads_height() const;
   bool draw_cell(Editor& editor, ImDrawList* list, ImVec2 at, ImVec2 size, HeadIndex cell, bool numbers,
                  float brightness) const; // whether the pointer is on it
 };

@@ -185,7 +185,8 @@ void MonotonicityColumn::draw_table(ImVec2 from, ImVec2 room) {
   ellipsis_text("ρ of every head, " + caption_, room.x, theme::quiet);
   ImGui::PopFont();
   const float line = theme::size_small + 5;
-  pointed_ = table_.draw(editor(), graphics(), {from.x, from.y + line}, {room.x, room.y - line}, brightness_);
+  pointed_ = table_.draw_with_spreads(editor(), graphics(), {from.x, from.y + line}, {room.x, room.y - line},
+                                      brightness_);
 }
 
 void MonotonicityColumn::draw_scatter(ImVec2 from, ImVec2 room) {
