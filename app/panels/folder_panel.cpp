@@ -105,7 +105,8 @@ private:
     } else if (ImGui::Button("Measure###measure")) {
       rows_.clear();
       key_ = folder_measure_key(document());
-      job_ = std::make_unique<FolderMeasure>(document());
+      total_ = document().folder->pictures.size();
+      job_ = measure_folder(document());
       editor().shell.animate = true;
     }
     ImGui::SameLine(0, 12);
@@ -204,7 +205,8 @@ private:
       open_folder_picture(editor(), *index);
   }
 
-  std::unique_ptr<FolderMeasure> job_; // null: nothing is being measured
+  std::unique_ptr<BackgroundJob<PictureMeasures>> job_; // null: nothing is being measured
+  std::size_t total_ = 0;                               // pictures that it looks at
   std::vector<PictureMeasures> rows_;  // sorted
   std::string key_;                    // of rows_
   FolderColumn sorted_by_ = FolderColumn::divergence;

@@ -1,13 +1,18 @@
 // Runs the model over a folder's pictures in the background, so that the wrong ones can be shown first.
 #pragma once
 
+#include <filesystem>
 #include <functional>
-#include <memory>
-#include <vector>
 
+#include "app/state/background_job.h"
 #include "app/state/editor.h"
 
 namespace hydrascope::app {
+
+struct FoundCheck {
+  std::filesystem::path file;
+  PictureCheck check;
+};
 
 // A thread with a runner, and so weights, of its own. It waits between pictures while an interactive run is
 // under way.
@@ -15,9 +20,6 @@ class FolderCheck {
 public:
   // `wake` is called from the thread when something has been found.
   explicit FolderCheck(std::function<void()> wake);
-  ~FolderCheck();
-  FolderCheck(const FolderCheck&) = delete;
-  FolderCheck& operator=(const FolderCheck&) = delete;
 
   // Once per frame: starts when the document wants the wrong pictures first, stops when it no longer does or
   // when model or kernels have changed, and puts what has been found into the editor. Returns whether
@@ -25,12 +27,8 @@ public:
   bool update(Editor& editor, bool interactive_run);
 
 private:
-  class Job;
   std::function<void()> wake_;
-  void retire();
-
-  std::unique_ptr<Job> job_;                  // null as long as nobody has asked
-  std::vector<std::unique_ptr<Job>> retired_; // told to stop; a frame does not wait for them
+  JobSlot<FoundCheck> jobs_; // no job as long as nobody has asked
 };
 
 } // namespace hydrascope::app

@@ -1,14 +1,8 @@
 #include "app/state/folder_measure.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <condition_variable>
 #include <map>
-#include <mutex>
-#include <stop_token>
-#include <thread>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -64,6 +58,27 @@ std::string text_of(const PictureMeasures& measures, FolderColumn column) {
   return measures.picture.label + "/" + measures.picture.file.filename().string();
 }
 
+// The two runs of one picture.
+struct FolderRuns {
+  RunRequest own, softmax;
+  bool same = false; // A's schedule is softmax itself
+};
+
+PictureMeasures look_at(Runner& runner, FolderRuns& runs, const FolderPicture& picture,
+                        const std::stop_token& stop) {
+  PictureMeasures measures;
+  try {
+    const auto image = std::make_shared<const Image>(load_image(picture.file));
+    runs.own.input = runs.softmax.input = ImageInput{image, picture.file.filename().string(), picture.file};
+    const auto run = runner.run(runs.own, stop);
+    measures = measures_of(*run, runs.same ? *run : *runner.run(runs.softmax, stop));
+  } catch (const Error& error) { // the others are still worth a look
+    measures.problem = error.what();
+  }
+  measures.picture = picture;
+  return measures;
+}
+
 } // namespace
 
 PictureMeasures measures_of(const RunResult& own, const RunResult& softmax) {
@@ -94,104 +109,32 @@ void sort_measures(std::vector<PictureMeasures>& measures, FolderColumn column, 
 
 std::string folder_measure_key(const Document& document) {
   const Scene& scene = document.scene_of(InputKind::image);
-  std::string key = document.folder ? document.folder->path.string() : "";
-  key += "\n" + scene.model_folder.string() + (scene.adapters.automatic ? "\nautomatic" : "\nexplicit");
-  for (const auto& file : scene.adapters.files) key += "\n" + file.string();
-  for (const KernelSpec& kernel : scene.schedules[0].layers) key += "\n" + kernel.text();
+  std::string key = document.folder ? document.folder->path.string() + "\n" : "\n";
+  key += setup_key(scene, Side::a);
   for (const HeadIndex& muted : scene.muted_heads)
     key += fmt::format("\nmute {}:{}", muted.layer, muted.head);
   return key;
 }
 
-struct FolderMeasure::State {
-  std::shared_ptr<const PictureFolder> folder;
-  RunRequest own, softmax; // the thread's alone, as the runner
-  bool same = false;       // A's schedule is softmax itself
-
-  std::atomic<bool> done = false;
-  std::mutex mutex; // of what follows
-  std::condition_variable_any changed;
-  bool paused = false;
-  std::vector<PictureMeasures> found;
-  std::string problem;
-  std::jthread thread; // last: joined before what it uses goes
-
-  void run(const std::stop_token& stop);
-  PictureMeasures look_at(Runner& runner, const FolderPicture& picture, const std::stop_token& stop);
-};
-
-PictureMeasures FolderMeasure::State::look_at(Runner& runner, const FolderPicture& picture,
-                                              const std::stop_token& stop) {
-  PictureMeasures measures;
-  try {
-    const auto image = std::make_shared<const Image>(load_image(picture.file));
-    own.input = softmax.input = ImageInput{image, picture.file.filename().string(), picture.file};
-    const auto run = runner.run(own, stop);
-    measures = measures_of(*run, same ? *run : *runner.run(softmax, stop));
-  } catch (const Error& error) { // the others are still worth a look
-    measures.problem = error.what();
-  }
-  measures.picture = picture;
-  return measures;
+std::unique_ptr<BackgroundJob<PictureMeasures>> measure_folder(const Document& document) {
+  FolderRuns runs;
+  runs.own = folder_request(document);
+  runs.softmax = runs.own;
+  runs.softmax.schedule = {};
+  runs.own.muted_heads = document.scene_of(InputKind::image).muted_heads;
+  runs.own.asks.entropy = runs.own.asks.kl = true;
+  runs.same = runs.own.schedule == ScheduleText{} && runs.own.muted_heads.empty();
+  return std::make_unique<BackgroundJob<PictureMeasures>>(
+      [folder = document.folder, runs](BackgroundJob<PictureMeasures>& job,
+                                       const std::stop_token& stop) mutable {
+        Runner runner(0); // nothing is shown twice, so hidden states are not worth keeping
+        for (const FolderPicture& picture : folder->pictures) {
+          job.wait_while_paused(stop);
+          if (stop.stop_requested()) return;
+          job.publish(look_at(runner, runs, picture, stop));
+        }
+      },
+      nullptr); // the panel looks again by itself
 }
-
-void FolderMeasure::State::run(const std::stop_token& stop) {
-  try {
-    Runner runner(0); // nothing is shown twice, so hidden states are not worth keeping
-    for (const FolderPicture& picture : folder->pictures) {
-      {
-        std::unique_lock lock(mutex);
-        changed.wait(lock, stop, [this] { return !paused; });
-      }
-      if (stop.stop_requested()) break;
-      PictureMeasures measures = look_at(runner, picture, stop);
-      const std::scoped_lock lock(mutex);
-      found.push_back(std::move(measures));
-    }
-  } catch (const Cancelled&) { // NOLINT(bugprone-empty-catch): nobody wants it any more
-  } catch (const std::exception& error) {
-    const std::scoped_lock lock(mutex);
-    problem = error.what();
-  }
-  done = true;
-}
-
-FolderMeasure::FolderMeasure(const Document& document) : state_(std::make_unique<State>()) {
-  const Scene& scene = document.scene_of(InputKind::image);
-  State& state = *state_;
-  state.folder = document.folder;
-  state.own.model_folder = scene.model_folder;
-  state.own.adapters = scene.adapters;
-  state.own.execution = document.execution;
-  state.softmax = state.own;
-  state.own.schedule = schedule_text(scene.schedules[0]);
-  state.own.muted_heads = scene.muted_heads;
-  state.own.asks.entropy = state.own.asks.kl = true;
-  state.same = state.own.schedule == ScheduleText{} && scene.muted_heads.empty();
-  state.thread = std::jthread([&state](const std::stop_token& stop) { state.run(stop); });
-}
-
-FolderMeasure::~FolderMeasure() = default;
-
-void FolderMeasure::pause(bool paused) {
-  {
-    const std::scoped_lock lock(state_->mutex);
-    state_->paused = paused;
-  }
-  state_->changed.notify_all();
-}
-
-std::vector<PictureMeasures> FolderMeasure::take() {
-  const std::scoped_lock lock(state_->mutex);
-  return std::exchange(state_->found, {});
-}
-
-std::string FolderMeasure::take_problem() {
-  const std::scoped_lock lock(state_->mutex);
-  return std::exchange(state_->problem, {});
-}
-
-bool FolderMeasure::done() const { return state_->done; }
-std::size_t FolderMeasure::total() const { return state_->folder->pictures.size(); }
 
 } // namespace hydrascope::app

@@ -1,12 +1,12 @@
 // How far a schedule lies from softmax on every picture of a folder, worked out in the background.
 #pragma once
 
-#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "app/state/background_job.h"
 #include "app/state/document.h"
 
 namespace hydrascope::app {
@@ -32,26 +32,10 @@ enum class FolderColumn { name, own_class, own_probability, softmax_class, diver
 // Sorted by a column; what is undefined comes last either way.
 void sort_measures(std::vector<PictureMeasures>& measures, FolderColumn column, bool descending);
 
-// A thread with a runner, and so weights, of its own. It waits between pictures while paused.
-class FolderMeasure {
-public:
-  // Everything is taken by value: what the document becomes meanwhile makes no difference. There must be a
-  // folder and a model.
-  explicit FolderMeasure(const Document& document);
-  ~FolderMeasure(); // stops it, at the end of a block
-  FolderMeasure(const FolderMeasure&) = delete;
-  FolderMeasure& operator=(const FolderMeasure&) = delete;
-
-  void pause(bool paused);
-  std::vector<PictureMeasures> take(); // since the last call
-  std::string take_problem();          // what ended it before its time
-  bool done() const;
-  std::size_t total() const;
-
-private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
+// Begins to look at every picture, with a runner, and so weights, of its own. Everything is taken by value:
+// what the document becomes meanwhile makes no difference. There must be a folder and a model. Destroyed it
+// stops at the end of a block.
+std::unique_ptr<BackgroundJob<PictureMeasures>> measure_folder(const Document& document);
 
 // What the measures depend on: folder, model, adapters, A's schedule, muted heads.
 std::string folder_measure_key(const Document& document);

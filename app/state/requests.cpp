@@ -174,17 +174,21 @@ double expected_bytes(const Document& document, const Wants& wants) {
   return std::max(estimated_bytes(wants.first, model, tokens), estimated_bytes(wants.then, model, tokens));
 }
 
-std::string request_key(const Document& document, Side side) {
-  const Scene& scene = document.scene();
-  std::string key =
-      fmt::format("{}\n{}\n", scene.model_folder.string(), scene.input ? input_key(*scene.input) : "");
-  key += fmt::format("without {}\n", fmt::join(scene.hidden_tokens, ","));
-  for (const HeadIndex& muted : scene.muted_heads)
-    key += fmt::format("mute {}:{}\n", muted.layer, muted.head);
-  key += scene.adapters.automatic ? "automatic" : "explicit";
+std::string setup_key(const Scene& scene, Side side) {
+  std::string key = scene.model_folder.string() + (scene.adapters.automatic ? "\nautomatic" : "\nexplicit");
   for (const auto& file : scene.adapters.files) key += "\n" + file.string();
   for (const KernelSpec& kernel : scene.schedules[static_cast<std::size_t>(side)].layers)
     key += "\n" + kernel.text();
+  return key;
+}
+
+std::string request_key(const Document& document, Side side) {
+  const Scene& scene = document.scene();
+  std::string key = setup_key(scene, side);
+  key += fmt::format("\n{}\n", scene.input ? input_key(*scene.input) : "");
+  key += fmt::format("without {}\n", fmt::join(scene.hidden_tokens, ","));
+  for (const HeadIndex& muted : scene.muted_heads)
+    key += fmt::format("mute {}:{}\n", muted.layer, muted.head);
   key += fmt::format("\ntarget {} {} {}\nquery {} {}\n", static_cast<int>(scene.target.kind),
                      scene.target.index, scene.target.text, scene.default_query, scene.query.value_or(-1));
   const ExecutionOptions& execution = document.execution;
@@ -209,6 +213,16 @@ RunRequest make_run_request(const Document& document, Side side, const Asks& ask
   request.default_query = scene.default_query;
   request.query = scene.query;
   request.asks = asks;
+  request.execution = document.execution;
+  return request;
+}
+
+RunRequest folder_request(const Document& document) {
+  const Scene& scene = document.scene_of(InputKind::image);
+  RunRequest request;
+  request.model_folder = scene.model_folder;
+  request.adapters = scene.adapters;
+  request.schedule = schedule_text(scene.schedules[static_cast<std::size_t>(Side::a)]);
   request.execution = document.execution;
   return request;
 }

@@ -33,9 +33,15 @@ bool any_ask(const Asks& asks);
 // by side.
 std::string request_key(const Document& document, Side side);
 
+// The part of it that does not depend on the input: model, adapters and a schedule. Two scenes with the same
+// key give the same results on the same input with nothing hidden and nothing muted.
+std::string setup_key(const Scene& scene, Side side);
+
 // Throws Error if the scene has no input or no model; ask can_run first.
 RunRequest make_run_request(const Document& document, Side side, const Asks& asks, std::uint64_t generation);
 bool can_run(const Document& document);
+// A picture of a folder by A's schedule, with nothing hidden or muted; its input is still to be set.
+RunRequest folder_request(const Document& document);
 
 // Before a run has said it: how many tokens the input will have at most.
 std::int64_t expected_tokens(const Document& document);

@@ -1,17 +1,11 @@
 #include "app/state/scaling_run.h"
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <mutex>
-#include <stop_token>
-#include <thread>
+#include <memory>
 #include <utility>
 
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include "engine/plain/error.h"
 
 namespace hydrascope::app {
 
@@ -42,105 +36,40 @@ std::vector<ScalingPoint> points_of(const ScalingCurves& curves, const KernelSpe
   return points;
 }
 
-class ScalingRun::Job {
-public:
-  Job(std::vector<KernelSpec> kernels, ScalingSetting setting, std::function<void()> wake)
-      : wake_(std::move(wake)), kernels_(std::move(kernels)), setting_(std::move(setting)) {
-    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
-  }
-  // What the model does: while it computes, nothing is measured.
-  void pause(bool paused) {
-    {
-      const std::scoped_lock lock(mutex_);
-      if (paused && !paused_) ++disturbances_;
-      paused_ = paused;
-    }
-    changed_.notify_all();
-  }
-  std::vector<ScalingPoint> take() {
-    const std::scoped_lock lock(mutex_);
-    return std::exchange(points_, {});
-  }
-  std::string take_problem() {
-    const std::scoped_lock lock(mutex_);
-    return std::exchange(problem_, {});
-  }
-  std::size_t total() const { return kernels_.size() * scaling_lengths().size(); }
-  bool done() const { return done_; }
-  void stop() { thread_.request_stop(); }
+namespace {
 
-private:
-  void run(const std::stop_token& stop) {
-    // Threads that LibTorch starts for this one inherit it.
-    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
-    try {
-      measure_all(stop);
-    } catch (const Cancelled&) { // NOLINT(bugprone-empty-catch): nobody waits for the rest
-    } catch (const std::exception& error) {
-      const std::scoped_lock lock(mutex_);
-      problem_ = error.what();
-    }
-    done_ = true;
-    if (wake_) wake_();
-  }
-
-  // All kernels at one N before the next N, so that what there is can be compared at any time.
-  void measure_all(const std::stop_token& stop) {
-    std::vector<std::unique_ptr<ScalingMeasurer>> measurers;
-    for (const KernelSpec& kernel : kernels_)
-      measurers.push_back(std::make_unique<ScalingMeasurer>(kernel, setting_));
-    for (const std::int64_t tokens : scaling_lengths()) {
-      for (const auto& measurer : measurers) {
-        ScalingPoint point = measurer->measure(tokens, stop, [this, &stop] { return quiet(stop); });
-        {
-          const std::scoped_lock lock(mutex_);
-          points_.push_back(std::move(point));
-        }
-        if (wake_) wake_();
-        if (stop.stop_requested()) return;
-      }
+// All kernels at one N before the next N, so that what there is can be compared at any time.
+void measure_all(BackgroundJob<ScalingPoint>& job, const std::vector<KernelSpec>& kernels,
+                 const ScalingSetting& setting, const std::function<void()>& wake,
+                 const std::stop_token& stop) {
+  // Threads that LibTorch starts for this one inherit it.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
+  std::vector<std::unique_ptr<ScalingMeasurer>> measurers;
+  for (const KernelSpec& kernel : kernels)
+    measurers.push_back(std::make_unique<ScalingMeasurer>(kernel, setting));
+  for (const std::int64_t tokens : scaling_lengths()) {
+    for (const auto& measurer : measurers) {
+      // While the model computes, nothing is measured; what it has cut into is measured again.
+      job.publish(measurer->measure(tokens, stop, [&job, &stop] { return job.wait_while_paused(stop); }));
+      if (wake) wake();
+      if (stop.stop_requested()) return;
     }
   }
+}
 
-  std::uint64_t quiet(const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, stop, [this] { return !paused_; });
-    return disturbances_;
-  }
-
-  std::function<void()> wake_;
-  std::vector<KernelSpec> kernels_;
-  ScalingSetting setting_;
-  std::atomic<bool> done_ = false;
-  std::mutex mutex_; // of what follows
-  std::condition_variable_any changed_;
-  bool paused_ = false;
-  std::uint64_t disturbances_ = 0;
-  std::vector<ScalingPoint> points_;
-  std::string problem_;
-  std::jthread thread_; // last: joined before what it uses goes
-};
+} // namespace
 
 ScalingRun::ScalingRun(std::function<void()> wake) : wake_(std::move(wake)) {}
-ScalingRun::~ScalingRun() = default;
-
-void ScalingRun::retire() {
-  if (!job_) return;
-  job_->stop();
-  retired_.push_back(std::move(job_));
-}
 
 bool ScalingRun::update(Editor& editor, bool interactive_run) {
   ScalingCurves& curves = editor.scaling;
-  std::erase_if(retired_, [](const auto& job) { return job->done(); });
   bool changed = false;
   if (std::exchange(editor.shell.stop_scaling, false)) {
     changed = curves.running;
-    retire();
+    jobs_.retire();
     curves.running = false;
   }
   if (std::exchange(editor.shell.measure_scaling, false) && editor.document().scene().model) {
-    retire();
     const std::vector<KernelSpec> kernels = kernels_in_use(editor.document());
     const ScalingSetting setting = scaling_setting(editor.document());
     if (curves.setting != setting) curves.points.clear();
@@ -150,22 +79,27 @@ bool ScalingRun::update(Editor& editor, bool interactive_run) {
     curves.device = "cpu";
     curves.running = true;
     curves.progress = 0;
-    job_ = std::make_unique<Job>(kernels, setting, wake_);
+    total_ = kernels.size() * scaling_lengths().size();
+    jobs_.start(
+        [kernels, setting, wake = wake_](BackgroundJob<ScalingPoint>& job, const std::stop_token& stop) {
+          measure_all(job, kernels, setting, wake, stop);
+        },
+        wake_);
     changed = true;
   }
-  if (!job_) return changed;
-  job_->pause(interactive_run);
-  const bool done = job_->done(); // asked before the last of them is taken
-  std::vector<ScalingPoint> found = job_->take();
-  curves.progress +=
-      static_cast<double>(found.size()) / static_cast<double>(std::max<std::size_t>(1, job_->total()));
+  BackgroundJob<ScalingPoint>* const job = jobs_.job();
+  if (job == nullptr) return changed;
+  job->pause(interactive_run);
+  const bool done = job->done();
+  std::vector<ScalingPoint> found = job->take();
+  curves.progress += static_cast<double>(found.size()) / static_cast<double>(std::max<std::size_t>(1, total_));
   changed = changed || done || !found.empty();
   std::ranges::move(found, std::back_inserter(curves.points));
-  if (const std::string problem = job_->take_problem(); !problem.empty())
+  if (const std::string problem = job->take_problem(); !problem.empty())
     editor.say(Severity::error, problem);
   if (done) {
     curves.running = false;
-    job_.reset();
+    jobs_.finish();
   }
   return changed;
 }
