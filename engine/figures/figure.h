@@ -7,6 +7,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -53,7 +54,8 @@ struct OverlayPanel {
   float opacity = 0.6f;
   Interpolation interpolation = Interpolation::nearest;
   std::optional<int> query_row, query_column;
-  std::string note; // small print below the picture
+  std::string note;                 // small print below the picture
+  std::optional<Colour> frame = {}; // around the picture: right or wrong, say
 };
 
 // Words shaded by a value each.
@@ -76,21 +78,45 @@ struct BarsPanel {
   std::string marks_name = {};    // what they are: "p95"
 };
 
-// Lines over x.
+// Lines over x, or points in a plane.
 struct LinesPanel {
+  enum class Style {
+    line,   // joined
+    marked, // joined, with a mark at each point: few points, each of them measured
+    dashed, // joined, a limit or a reference
+    points  // marks alone
+  };
   struct Line {
     std::string name;
     std::vector<double> x, y;
     Colour colour;
     std::vector<double> upper = {}; // ends of whiskers that rise from the points; empty: none
     std::string upper_name = {};    // what they are: "p95"
+    Style style = Style::line;
+    std::vector<std::string> labels = {}; // beside each point; empty: none
   };
   std::string title, x_label, y_label;
   std::vector<Line> lines;
   bool log_x = false, log_y = false;
 };
 
-using FigurePanel = std::variant<HeatMapPanel, OverlayPanel, TokensPanel, BarsPanel, LinesPanel>;
+// Numbers in rows and columns, as a paper prints them.
+struct TablePanel {
+  enum class Better { neither, lower, higher };
+  struct Column {
+    std::string name;                // quantity and unit, "KL (nats)"
+    Better better = Better::neither; // its best value is printed in bold
+    int decimals = 3;
+  };
+  std::string title;
+  std::string row_name; // what a row is: "kernel"
+  std::vector<std::string> rows;
+  std::vector<Column> columns;
+  std::vector<std::vector<double>> values; // by row, then column; NaN: a dash
+  std::string note;                        // small print below the table
+};
+
+using FigurePanel = std::variant<HeatMapPanel, OverlayPanel, TokensPanel, BarsPanel, LinesPanel, TablePanel>;
 
 struct Figure {
   std::string title;    // model, layer, head, kernel
@@ -107,8 +133,13 @@ struct FigureStyle {
   bool transparent = false;
 };
 
-// Draws to .svg, .pdf or .png by the ending, or writes exactly what is drawn as .csv, .json or .npy. Written
-// beside, then renamed. The same figure gives byte-identical files. Throws UsageError (unknown ending), Error
+// Width and text size by where the figure is to stand: "single" (85 mm, 7 pt) or "double" (170 mm, 8 pt)
+// column of a paper, "slide" (254 mm, 14 pt). Throws UsageError.
+FigureStyle paper_style(std::string_view preset);
+
+// Draws to .svg, .pdf or .png by the ending, or writes exactly what is drawn as .csv, .json or .npy, a table
+// also as .tex (LaTeX, booktabs) or .md (Markdown). Written beside, then renamed. The same figure gives
+// byte-identical files. Throws UsageError (unknown ending, .tex or .md of a figure without a table), Error
 // (cannot write). NPY: FILE.npy.json, written beside it, holds labels and provenance. Throws Cancelled when
 // `stop` is requested (polled between panels and before the file is touched).
 void write_figure(const Figure& figure, const std::filesystem::path& file, const FigureStyle& style = {},
@@ -117,7 +148,8 @@ void write_figure(const Figure& figure, const std::filesystem::path& file, const
 // The figure as the bytes of a PNG file, as write_figure would write it.
 std::string figure_png(const Figure& figure, const FigureStyle& style = {});
 
-// The endings that write_figure knows, and its check of a name before any work is done. Throws UsageError.
+// The endings that write_figure knows for every figure (not .tex and .md, which are for tables), and its
+// check of a name before any work is done. Throws UsageError.
 const std::vector<std::string>& figure_endings();
 void check_figure_ending(const std::filesystem::path& file);
 

@@ -145,7 +145,8 @@ void place_shared_bar(Layout& layout, double bottom) {
 double tallest_body(const Figure& figure, const Layout& layout, const Grid& grid) {
   double tallest = 1;
   for (const auto& panel : figure.panels) {
-    if (!std::holds_alternative<TokensPanel>(panel) && !std::holds_alternative<BarsPanel>(panel)) {
+    if (!std::holds_alternative<TokensPanel>(panel) && !std::holds_alternative<BarsPanel>(panel) &&
+        !std::holds_alternative<TablePanel>(panel)) {
       tallest = std::max(tallest, body_height(panel, layout.ink, grid.body_width));
     }
   }
@@ -198,7 +199,8 @@ const Scale* scale_of(const FigurePanel& panel) {
   return std::visit(
       [](const auto& value) -> const Scale* {
         using Kind = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<Kind, BarsPanel> || std::is_same_v<Kind, LinesPanel>) {
+        if constexpr (std::is_same_v<Kind, BarsPanel> || std::is_same_v<Kind, LinesPanel> ||
+                      std::is_same_v<Kind, TablePanel>) {
           return nullptr;
         } else {
           return value.values.empty() ? nullptr : &value.scale;

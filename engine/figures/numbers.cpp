@@ -73,7 +73,7 @@ void add_cells(const CsvRows& rows, const Array& values, const Names& row_names,
 }
 
 const char* kind_of(const FigurePanel& panel) {
-  constexpr const char* names[] = {"heat map", "overlay", "tokens", "bars", "lines"};
+  constexpr const char* names[] = {"heat map", "overlay", "tokens", "bars", "lines", "table"};
   return names[panel.index()];
 }
 
@@ -99,12 +99,19 @@ void add_panel(const CsvRows& rows, const BarsPanel& panel) {
 }
 void add_panel(const CsvRows& rows, const LinesPanel& panel) {
   for (std::size_t line = 0; line < panel.lines.size(); ++line) {
-    const auto& [name, x, y, colour, upper, upper_name] = panel.lines[line];
+    const auto& [name, x, y, colour, upper, upper_name, style, labels] = panel.lines[line];
     for (std::size_t point = 0; point < std::min(x.size(), y.size()); ++point) {
-      rows.add(line, csv_quoted(name), point, "", exact(x[point]), exact(y[point]));
+      rows.add(line, csv_quoted(name), point, name_at(labels, point), exact(x[point]), exact(y[point]));
       if (point < upper.size())
         rows.add(line, csv_quoted(name), point, csv_quoted(upper_name), exact(x[point]), exact(upper[point]));
     }
+  }
+}
+void add_panel(const CsvRows& rows, const TablePanel& panel) {
+  for (std::size_t row = 0; row < panel.values.size(); ++row) {
+    for (std::size_t column = 0; column < panel.values[row].size() && column < panel.columns.size(); ++column)
+      rows.add(row, name_at(panel.rows, row), column, csv_quoted(panel.columns[column].name), "",
+               exact(panel.values[row][column]));
   }
 }
 
@@ -173,8 +180,20 @@ void fill_json(ordered_json& json, const LinesPanel& panel) {
       lines.back()["upper"] = numbers(line.upper);
       lines.back()["upper_is"] = line.upper_name;
     }
+    if (!line.labels.empty()) lines.back()["labels"] = line.labels;
   }
   json.update({{"x_label", panel.x_label}, {"y_label", panel.y_label}, {"lines", std::move(lines)}});
+}
+
+void fill_json(ordered_json& json, const TablePanel& panel) {
+  ordered_json columns = ordered_json::array(), values = ordered_json::array();
+  for (const auto& column : panel.columns) columns.push_back(column.name);
+  for (const auto& row : panel.values) values.push_back(numbers(row));
+  json.update({{"note", panel.note},
+               {"row_name", panel.row_name},
+               {"rows", panel.rows},
+               {"columns", std::move(columns)},
+               {"values", std::move(values)}});
 }
 
 ordered_json provenance_json(const Figure& figure) {
@@ -219,6 +238,14 @@ std::vector<Block> blocks_of(const FigurePanel& panel) {
     auto both = bars->values;
     both.insert(both.end(), bars->marks.begin(), bars->marks.end());
     return {block_of({2, bars->values.size()}, both)};
+  }
+  if (const auto* const table = std::get_if<TablePanel>(&panel)) {
+    std::vector<double> values;
+    for (const auto& row : table->values) {
+      for (std::size_t column = 0; column < table->columns.size(); ++column)
+        values.push_back(column < row.size() ? row[column] : std::nan(""));
+    }
+    return {block_of({table->values.size(), table->columns.size()}, values)};
   }
   std::vector<Block> lines;
   for (const auto& line : std::get<LinesPanel>(panel).lines) {

@@ -71,7 +71,13 @@ void draw(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const Place
     canvas.outline(crop, {0, 0, 0, 0.7f}, 1.2);
     canvas.outline(crop, {1, 1, 1, 1}, 0.6);
   }
-  canvas.outline(body, ink.rule, 0.5);
+  if (panel.frame) {
+    const double width = 0.3 * ink.size; // outside the picture, of which it hides nothing
+    canvas.outline({body.x - width / 2, body.y - width / 2, body.width + width, body.height + width},
+                   *panel.frame, width);
+  } else {
+    canvas.outline(body, ink.rule, 0.5);
+  }
   draw_query(canvas, panel, crop);
   if (placement.own_bar && !panel.values.empty()) {
     draw_vertical_bar(canvas, panel.scale, ink, body);

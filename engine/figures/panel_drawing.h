@@ -55,11 +55,13 @@ Surround surround(const OverlayPanel& panel, const Ink& ink, const Placement& pl
 Surround surround(const TokensPanel& panel, const Ink& ink, const Placement& placement, double width);
 Surround surround(const BarsPanel& panel, const Ink& ink, const Placement& placement, double width);
 Surround surround(const LinesPanel& panel, const Ink& ink, const Placement& placement, double width);
+Surround surround(const TablePanel& panel, const Ink& ink, const Placement& placement, double width);
 double body_height(const HeatMapPanel& panel, const Ink& ink, double width);
 double body_height(const OverlayPanel& panel, const Ink& ink, double width);
 double body_height(const TokensPanel& panel, const Ink& ink, double width);
 double body_height(const BarsPanel& panel, const Ink& ink, double width);
 double body_height(const LinesPanel& panel, const Ink& ink, double width);
+double body_height(const TablePanel& panel, const Ink& ink, double width);
 void draw(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Placement& placement,
           const Box& body);
 void draw(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const Placement& placement,
@@ -69,6 +71,8 @@ void draw(Canvas& canvas, const TokensPanel& panel, const Ink& ink, const Placem
 void draw(Canvas& canvas, const BarsPanel& panel, const Ink& ink, const Placement& placement,
           const Box& body);
 void draw(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placement& placement,
+          const Box& body);
+void draw(Canvas& canvas, const TablePanel& panel, const Ink& ink, const Placement& placement,
           const Box& body);
 
 // ---- Shared pieces ----

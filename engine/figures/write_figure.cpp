@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <cctype>
 
+#include <fmt/format.h>
+
 #include "engine/figures/cairo_canvas.h"
 #include "engine/figures/figure.h"
 #include "engine/figures/layout.h"
 #include "engine/figures/numbers.h"
 #include "engine/figures/png_metadata.h"
 #include "engine/figures/svg_canvas.h"
+#include "engine/figures/table_text.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 
@@ -56,15 +59,23 @@ std::string picture_bytes(const Figure& figure, const std::string& ending, const
 void check_figure_ending(const std::filesystem::path& file) {
   const std::string ending = ending_of(file);
   const auto& known = figure_endings();
-  if (std::find(known.begin(), known.end(), ending) == known.end()) {
+  const bool of_tables = ending == ".tex" || ending == ".md";
+  if (!of_tables && std::find(known.begin(), known.end(), ending) == known.end()) {
     throw UsageError(file.string(), ending.empty() ? "the name has no ending" : "unknown ending " + ending,
-                     "use .svg, .pdf, .png, .csv, .json or .npy");
+                     "use .svg, .pdf, .png, .csv, .json or .npy, for a table also .tex or .md");
   }
 }
 
 const std::vector<std::string>& figure_endings() {
   static const std::vector<std::string> endings{".svg", ".pdf", ".png", ".csv", ".json", ".npy"};
   return endings;
+}
+
+FigureStyle paper_style(std::string_view preset) {
+  if (preset == "single") return {.width_mm = 85, .font_points = 7};
+  if (preset == "double") return {.width_mm = 170, .font_points = 8};
+  if (preset == "slide") return {.width_mm = 254, .font_points = 14};
+  throw UsageError("--preset", fmt::format("unknown preset '{}'", preset), "use single, double or slide");
 }
 
 std::string figure_png(const Figure& figure, const FigureStyle& style) {
@@ -80,6 +91,10 @@ void write_figure(const Figure& figure, const std::filesystem::path& file, const
     write_file_atomically(file, csv_text(figure));
   } else if (ending == ".json") {
     write_file_atomically(file, json_text(figure));
+  } else if (ending == ".tex") {
+    write_file_atomically(file, latex_text(figure));
+  } else if (ending == ".md") {
+    write_file_atomically(file, markdown_text(figure));
   } else if (ending == ".npy") {
     write_file_atomically(file, npy_bytes(figure));
     // The array format holds no text; what the array is lies beside it.

@@ -86,6 +86,19 @@ Figure every_kind() {
   lines.lines = {{"loss", {1, 2, 3, 4}, {4, std::nan(""), 2, 1}, kernel_colour("hedgehog")}};
   lines.log_x = true;
   figure.panels.emplace_back(lines);
+  LinesPanel points;
+  points.title = "points";
+  points.lines = {{"kernels", {1, 2, 2}, {4, 3, 3.01}, kernel_colour("elu")}};
+  points.lines[0].style = LinesPanel::Style::points;
+  points.lines[0].labels = {"elu", "relu", "cosformer"};
+  figure.panels.emplace_back(points);
+  TablePanel table;
+  table.title = "table";
+  table.row_name = "kernel";
+  table.rows = {"elu", "hedgehog"};
+  table.columns = {{"KL (nats)", TablePanel::Better::lower, 3}, {"top-1 (%)", TablePanel::Better::higher, 1}};
+  table.values = {{0.51234567, 12.5}, {0.0625, std::nan("")}};
+  figure.panels.emplace_back(table);
   figure.columns = 2;
   return figure;
 }
@@ -225,7 +238,7 @@ TEST_F(FigureFile, CsvHoldsTheNumbersExactly) {
 TEST_F(FigureFile, JsonHoldsTheNumbersExactly) {
   const auto json = nlohmann::json::parse(written(every_kind(), "x.json"));
   EXPECT_EQ(json["provenance"]["program"], "hydrascope");
-  ASSERT_EQ(json["panels"].size(), 5u);
+  ASSERT_EQ(json["panels"].size(), 7u);
   const Figure figure = every_kind();
   const auto& values = std::get<HeatMapPanel>(figure.panels[0]).values.values;
   for (std::size_t row = 0; row < 3; ++row) {
@@ -240,6 +253,8 @@ TEST_F(FigureFile, JsonHoldsTheNumbersExactly) {
     }
   }
   EXPECT_EQ(json["panels"][3]["values"], nlohmann::json({0.75, 0.125}));
+  EXPECT_EQ(json["panels"][5]["lines"][0]["labels"], nlohmann::json({"elu", "relu", "cosformer"}));
+  EXPECT_EQ(json["panels"][6]["values"], nlohmann::json({{0.51234567, 12.5}, {0.0625, nullptr}}));
 }
 
 TEST_F(FigureFile, NpyHoldsTheArrayAndAFileBesideItTheRest) {

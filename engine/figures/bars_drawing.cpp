@@ -1,0 +1,108 @@
+// Bars with a label each.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "engine/figures/panel_drawing.h"
+
+namespace hydrascope {
+namespace {
+
+constexpr double gap = 3;
+
+Colour bar_colour(const BarsPanel& panel, std::size_t index) {
+  return index < panel.colours.size() ? panel.colours[index] : Colour{0, 0.447f, 0.698f, 1};
+}
+
+// Bars start at 0: a bar's length is its value.
+std::pair<double, double> bar_range(const BarsPanel& panel) {
+  double low = 0, high = 0;
+  for (const auto* const values : {&panel.values, &panel.marks}) {
+    for (const double value : *values) {
+      if (std::isfinite(value)) {
+        low = std::min(low, value);
+        high = std::max(high, value);
+      }
+    }
+  }
+  return {low, high > low ? high : low + 1};
+}
+
+double widest_value(const BarsPanel& panel, const Ink& ink) {
+  double widest = 0;
+  for (const double value : panel.values) {
+    widest = std::max(widest, text_width(number_text(value), ink.label()));
+  }
+  return widest;
+}
+
+// Long labels take at most half of the panel and are broken there.
+std::vector<std::string> bar_label(const std::string& label, const Ink& ink, double width) {
+  return wrap_text(label, ink.label(), std::max(40.0, width));
+}
+
+double row_pitch(const Ink& ink, std::size_t lines) {
+  return 1.9 * ink.size + static_cast<double>(lines > 0 ? lines - 1 : 0) * line_height(ink.label());
+}
+
+} // namespace
+
+Surround surround(const BarsPanel& panel, const Ink& ink, const Placement&, double width) {
+  double widest = 0;
+  for (const auto& label : panel.labels) {
+    for (const auto& line : bar_label(label, ink, width * 0.6)) {
+      widest = std::max(widest, text_width(line, ink.label()));
+    }
+  }
+  return {widest + 2 * gap, widest_value(panel, ink) + 2 * gap,
+          gap + line_height(ink.tick()) + (panel.x_label.empty() ? 0 : line_height(ink.tick()))};
+}
+
+double body_height(const BarsPanel& panel, const Ink& ink, double width) {
+  double height = 0;
+  for (const auto& label : panel.labels) {
+    height += row_pitch(ink, bar_label(label, ink, width * 0.6).size());
+  }
+  return height;
+}
+
+void draw(Canvas& canvas, const BarsPanel& panel, const Ink& ink, const Placement&, const Box& body) {
+  const auto [low, high] = bar_range(panel);
+  const auto across = [&, first = low, last = high](double value) {
+    return body.x + (value - first) / (last - first) * body.width;
+  };
+  for (const auto& mark : ticks(low, high, false, 5)) {
+    const double x = body.x + mark.position * body.width;
+    canvas.line(std::array<Point, 2>{{{x, body.y}, {x, body.bottom()}}}, ink.grid, 0.4);
+    draw_aligned(canvas, mark.text, {x, body.bottom() + gap + ascent(ink.tick())}, ink.tick(), Align::centre);
+  }
+  double y = body.y;
+  for (std::size_t index = 0; index < panel.labels.size(); ++index) {
+    const double value = index < panel.values.size() ? panel.values[index] : std::nan("");
+    const auto lines = bar_label(panel.labels[index], ink, body.width * 0.6);
+    const double pitch = row_pitch(ink, lines.size());
+    const double thickness = 1.25 * ink.size;
+    if (std::isfinite(value)) {
+      const double from = across(std::min(0.0, value)), to = across(std::max(0.0, value));
+      canvas.fill({from, y + (pitch - thickness) / 2, std::max(0.3, to - from), thickness},
+                  bar_colour(panel, index));
+    }
+    double reach = std::isfinite(value) ? std::max(0.0, value) : 0; // the number stands behind all of it
+    if (index < panel.marks.size() && std::isfinite(panel.marks[index])) {
+      const double x = across(panel.marks[index]);
+      canvas.line(std::array<Point, 2>{{{x, y + (pitch - thickness) / 2}, {x, y + (pitch + thickness) / 2}}},
+                  ink.rule, 0.8);
+      reach = std::max(reach, panel.marks[index]);
+    }
+    canvas.text(number_text(value), {across(reach) + gap, y + pitch / 2 + 0.36 * ink.size}, ink.label());
+    const double text_height = line_height(ink.label()) * static_cast<double>(lines.size());
+    draw_lines(canvas, lines, {body.x - 2 * gap, y + (pitch - text_height) / 2}, ink.label(), Align::right);
+    y += pitch;
+  }
+  canvas.line(std::array<Point, 2>{{{across(0), body.y}, {across(0), body.bottom()}}}, ink.rule, 0.6);
+  draw_aligned(canvas, panel.x_label,
+               {body.x + body.width / 2, body.bottom() + gap + line_height(ink.tick()) + ascent(ink.tick())},
+               ink.tick(), Align::centre);
+}
+
+} // namespace hydrascope

@@ -1,0 +1,242 @@
+// Lines over x, and points in a plane.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "engine/figures/panel_drawing.h"
+
+namespace hydrascope {
+namespace {
+
+constexpr double gap = 3;
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  void take(double value, bool logarithmic) {
+    if (std::isfinite(value) && (!logarithmic || value > 0)) {
+      low = std::min(low, value);
+      high = std::max(high, value);
+    }
+  }
+};
+
+// What the axis spans: the data, widened where all of it is one number.
+Range range_of(const LinesPanel& panel, bool vertical) {
+  const bool logarithmic = vertical ? panel.log_y : panel.log_x;
+  Range range;
+  for (const auto& line : panel.lines) {
+    for (const double value : vertical ? line.y : line.x) {
+      range.take(value, logarithmic);
+    }
+    if (!vertical) continue;
+    for (const double value : line.upper) range.take(value, logarithmic);
+  }
+  if (range.low > range.high) {
+    return {logarithmic ? 1.0 : 0.0, logarithmic ? 10.0 : 1.0};
+  }
+  if (range.low == range.high) {
+    const double by = logarithmic ? range.low * 0.5 : std::max(std::abs(range.low) * 0.5, 0.5);
+    return {range.low - by, range.high + by};
+  }
+  if (vertical && !logarithmic) {
+    const double margin = 0.04 * (range.high - range.low);
+    return {range.low >= 0 && range.low < 0.3 * range.high ? 0 : range.low - margin, range.high + margin};
+  }
+  return range;
+}
+
+double legend_width(const LinesPanel& panel, const Ink& ink) {
+  double widest = 0;
+  for (const auto& line : panel.lines) {
+    widest = std::max(widest, text_width(line.name, ink.tick()));
+  }
+  return widest > 0 ? widest + 16 : 0;
+}
+
+Scale axis_scale(const Range& range, bool logarithmic) {
+  Scale scale;
+  scale.low = range.low;
+  scale.high = range.high;
+  scale.logarithmic = logarithmic;
+  return scale;
+}
+
+void draw_frame(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Box& body, const Range& across,
+                const Range& up) {
+  for (const auto& mark : ticks(across.low, across.high, panel.log_x, 6)) {
+    const double x = body.x + mark.position * body.width;
+    canvas.line(std::array<Point, 2>{{{x, body.y}, {x, body.bottom()}}}, ink.grid, 0.4);
+    draw_aligned(canvas, mark.text, {x, body.bottom() + gap + ascent(ink.tick())}, ink.tick(), Align::centre);
+  }
+  for (const auto& mark : ticks(up.low, up.high, panel.log_y, 6)) {
+    const double y = body.bottom() - mark.position * body.height;
+    canvas.line(std::array<Point, 2>{{{body.x, y}, {body.right(), y}}}, ink.grid, 0.4);
+    draw_aligned(canvas, mark.text, {body.x - gap, y + 0.36 * ink.tick().size}, ink.tick(), Align::right);
+  }
+  canvas.line(
+      std::array<Point, 3>{{{body.x, body.y}, {body.x, body.bottom()}, {body.right(), body.bottom()}}},
+      ink.rule, 0.6);
+  const double below = body.bottom() + gap + line_height(ink.tick());
+  draw_aligned(canvas, panel.x_label, {body.x + body.width / 2, below + ascent(ink.tick())}, ink.tick(),
+               Align::centre);
+}
+
+double widest_y_tick(const LinesPanel& panel, const Ink& ink) {
+  const Range up = range_of(panel, true);
+  double widest = 0;
+  for (const auto& mark : ticks(up.low, up.high, panel.log_y, 6)) {
+    widest = std::max(widest, text_width(mark.text, ink.tick()));
+  }
+  return widest;
+}
+
+// A plot's two axes in its box.
+struct Axes {
+  Box body;
+  Scale across, up;
+  Point at(double x, double y) const {
+    return {body.x + scale_position(across, x) * body.width,
+            body.bottom() - scale_position(up, y) * body.height};
+  }
+};
+
+void draw_mark(Canvas& canvas, Point at, const Ink& ink, const Colour& colour) {
+  canvas.circle(at, 0.15 * ink.size, colour, 0.3 * ink.size);
+}
+
+// Short strokes: every canvas has lines, and none needs to know of dashes.
+void draw_dashed(Canvas& canvas, std::span<const Point> points, const Colour& colour) {
+  constexpr double dash = 4, pause = 2.5;
+  double phase = 0; // since the last dash began
+  for (std::size_t index = 1; index < points.size(); ++index) {
+    const Point from = points[index - 1], to = points[index];
+    const double length = std::hypot(to.x - from.x, to.y - from.y);
+    const auto along = [&](double distance) {
+      return Point{from.x + (to.x - from.x) * distance / length,
+                   from.y + (to.y - from.y) * distance / length};
+    };
+    double position = 0;
+    while (position < length) {
+      const double rest = phase < dash ? dash - phase : dash + pause - phase;
+      const double step = std::min(rest, length - position);
+      if (phase < dash)
+        canvas.line(std::array<Point, 2>{{along(position), along(position + step)}}, colour, 0.9);
+      position += step;
+      phase = std::fmod(phase + step, dash + pause);
+    }
+  }
+}
+
+void draw_whisker(Canvas& canvas, Point from, double top, const Colour& colour) {
+  canvas.line(std::array<Point, 2>{{from, {from.x, top}}}, colour, 0.7);
+  canvas.line(std::array<Point, 2>{{{from.x - 1.5, top}, {from.x + 1.5, top}}}, colour, 0.7);
+}
+
+void draw_line(Canvas& canvas, const LinesPanel::Line& line, const Ink& ink, const Axes& axes) {
+  std::vector<Point> points;
+  const auto flush = [&] {
+    if (line.style == LinesPanel::Style::dashed) {
+      draw_dashed(canvas, points, line.colour);
+    } else if (points.size() == 1 && line.style == LinesPanel::Style::line) {
+      canvas.circle(points[0], 1, line.colour, 1);
+    } else if (points.size() > 1 && line.style != LinesPanel::Style::points) {
+      canvas.line(points, line.colour, 1.1);
+    }
+    points.clear();
+  };
+  for (std::size_t index = 0; index < std::min(line.x.size(), line.y.size()); ++index) {
+    if (!std::isfinite(line.x[index]) || !std::isfinite(line.y[index])) {
+      flush(); // a gap in the numbers is a gap in the line
+      continue;
+    }
+    points.push_back(axes.at(line.x[index], line.y[index]));
+    if (index < line.upper.size() && std::isfinite(line.upper[index]))
+      draw_whisker(canvas, points.back(), axes.at(line.x[index], line.upper[index]).y, line.colour);
+    if (line.style == LinesPanel::Style::marked || line.style == LinesPanel::Style::points)
+      draw_mark(canvas, points.back(), ink, line.colour);
+  }
+  flush();
+}
+
+bool overlap(const Box& a, const Box& b) {
+  return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom();
+}
+
+// The points' names, right of them or, near the right edge, left; moved down past each other where points lie
+// close.
+void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Axes& axes) {
+  struct Label {
+    Point point;
+    const std::string* text;
+  };
+  std::vector<Label> labels;
+  for (const auto& line : panel.lines) {
+    for (std::size_t index = 0; index < std::min({line.labels.size(), line.x.size(), line.y.size()});
+         ++index) {
+      if (std::isfinite(line.x[index]) && std::isfinite(line.y[index]) && !line.labels[index].empty())
+        labels.push_back({axes.at(line.x[index], line.y[index]), &line.labels[index]});
+    }
+  }
+  std::ranges::stable_sort(labels, {}, [](const Label& label) { return label.point.y; });
+  std::vector<Box> taken;
+  const double height = line_height(ink.tick()), distance = 0.6 * ink.size;
+  for (const Label& label : labels) {
+    const double width = text_width(*label.text, ink.tick());
+    const bool left = label.point.x + distance + width > axes.body.right();
+    Box box{left ? label.point.x - distance - width : label.point.x + distance, label.point.y - height / 2,
+            width, height};
+    for (int tries = 0; tries < 40; ++tries) {
+      const auto hit = std::ranges::find_if(taken, [&](const Box& other) { return overlap(box, other); });
+      if (hit == taken.end()) break;
+      box.y = hit->bottom() + 0.01;
+    }
+    taken.push_back(box);
+    canvas.text(*label.text, {box.x, box.y + height / 2 + 0.36 * ink.tick().size}, ink.tick());
+  }
+}
+
+void draw_legend(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Box& body) {
+  double y = body.y + ink.tick().size;
+  for (const auto& line : panel.lines) {
+    if (line.name.empty()) continue;
+    const double x = body.right() + 4, middle = y - 0.3 * ink.tick().size;
+    const std::array<Point, 2> stroke{{{x, middle}, {x + 8, middle}}};
+    if (line.style == LinesPanel::Style::points) {
+      draw_mark(canvas, {x + 4, middle}, ink, line.colour);
+    } else if (line.style == LinesPanel::Style::dashed) {
+      draw_dashed(canvas, stroke, line.colour);
+    } else {
+      canvas.line(stroke, line.colour, 1.4);
+    }
+    canvas.text(line.name, {x + 11, y}, ink.tick());
+    y += line_height(ink.tick());
+  }
+}
+
+} // namespace
+
+Surround surround(const LinesPanel& panel, const Ink& ink, const Placement&, double) {
+  return {widest_y_tick(panel, ink) + gap + (panel.y_label.empty() ? 0 : 1.3 * line_height(ink.tick())),
+          std::max(legend_width(panel, ink), 8.0),
+          gap + line_height(ink.tick()) + (panel.x_label.empty() ? 0 : 1.2 * line_height(ink.tick()))};
+}
+
+double body_height(const LinesPanel&, const Ink&, double width) { return width * 0.6; }
+
+void draw(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placement&, const Box& body) {
+  const Range across = range_of(panel, false), up = range_of(panel, true);
+  draw_frame(canvas, panel, ink, body, across, up);
+  const Axes axes{body, axis_scale(across, panel.log_x), axis_scale(up, panel.log_y)};
+  for (const auto& line : panel.lines) draw_line(canvas, line, ink, axes);
+  draw_point_labels(canvas, panel, ink, axes);
+  draw_legend(canvas, panel, ink, body);
+  if (!panel.y_label.empty()) {
+    const double x = body.x - gap - widest_y_tick(panel, ink) - 0.45 * ink.tick().size;
+    canvas.text(panel.y_label, {x, body.y + body.height / 2 + text_width(panel.y_label, ink.tick()) / 2},
+                ink.tick(), 90);
+  }
+}
+
+} // namespace hydrascope

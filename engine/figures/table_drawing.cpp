@@ -1,0 +1,85 @@
+// Tables: rules above and below, numbers aligned at their decimal point, the best of a column in bold.
+#include <algorithm>
+#include <array>
+
+#include "engine/figures/panel_drawing.h"
+#include "engine/figures/table_text.h"
+
+namespace hydrascope {
+namespace {
+
+double row_height(const Ink& ink) { return 1.45 * line_height(ink.label()); }
+
+std::vector<double> column_widths(const TablePanel& panel, const std::vector<std::vector<TableCell>>& cells,
+                                  const Ink& ink) {
+  TextStyle bold = ink.label();
+  bold.bold = true;
+  std::vector<double> widths(panel.columns.size() + 1, 0);
+  widths[0] = text_width(panel.row_name, bold);
+  for (const auto& row : panel.rows) widths[0] = std::max(widths[0], text_width(row, ink.label()));
+  for (std::size_t column = 0; column < panel.columns.size(); ++column) {
+    double& width = widths[column + 1];
+    width = text_width(panel.columns[column].name, bold);
+    for (const auto& row : cells) width = std::max(width, text_width(row[column].text, bold));
+  }
+  return widths;
+}
+
+} // namespace
+
+Surround surround(const TablePanel& panel, const Ink& ink, const Placement&, double width) {
+  if (panel.note.empty()) return {};
+  return {0, 0,
+          3 + line_height(ink.note()) * static_cast<double>(wrap_text(panel.note, ink.note(), width).size())};
+}
+
+double body_height(const TablePanel& panel, const Ink& ink, double) {
+  return row_height(ink) * static_cast<double>(panel.rows.size() + 1);
+}
+
+void draw(Canvas& canvas, const TablePanel& panel, const Ink& ink, const Placement&, const Box& body) {
+  const auto cells = table_cells(panel);
+  const std::vector<double> widths = column_widths(panel, cells, ink);
+  double natural = 0;
+  for (const double width : widths) natural += width;
+  // Columns share what room there is; a table that is too wide for its page is drawn smaller.
+  const double shrink =
+      std::min(1.0, body.width / (natural + ink.size * static_cast<double>(widths.size() - 1)));
+  const double gap =
+      widths.size() > 1
+          ? std::min(3 * ink.size, (body.width - natural * shrink) / static_cast<double>(widths.size() - 1))
+          : 0;
+  const auto style_of = [&](bool bold) {
+    TextStyle style = ink.label();
+    style.size *= shrink;
+    style.bold = bold;
+    return style;
+  };
+  std::vector<double> right{body.x + widths[0] * shrink}; // of each column
+  for (std::size_t column = 1; column < widths.size(); ++column)
+    right.push_back(right.back() + gap + widths[column] * shrink);
+  const double pitch = row_height(ink);
+  const auto baseline = [&](std::size_t line) {
+    return body.y + pitch * (static_cast<double>(line) + 0.5) + 0.36 * ink.size * shrink;
+  };
+  canvas.text(panel.row_name, {body.x, baseline(0)}, style_of(true));
+  for (std::size_t column = 0; column < panel.columns.size(); ++column)
+    draw_aligned(canvas, panel.columns[column].name, {right[column + 1], baseline(0)}, style_of(true),
+                 Align::right);
+  for (std::size_t row = 0; row < panel.rows.size(); ++row) {
+    canvas.text(panel.rows[row], {body.x, baseline(row + 1)}, style_of(false));
+    for (std::size_t column = 0; column < panel.columns.size(); ++column) {
+      const TableCell& cell = cells[row][column];
+      draw_aligned(canvas, cell.text, {right[column + 1], baseline(row + 1)}, style_of(cell.best),
+                   Align::right);
+    }
+  }
+  for (const double y : {body.y, body.y + pitch, body.bottom()})
+    canvas.line(std::array<Point, 2>{{{body.x, y}, {right.back(), y}}}, ink.text,
+                y == body.y + pitch ? 0.4 : 0.8);
+  if (!panel.note.empty())
+    draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width), {body.x, body.bottom() + 3},
+               ink.note());
+}
+
+} // namespace hydrascope

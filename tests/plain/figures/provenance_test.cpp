@@ -1,0 +1,96 @@
+// Every format gives back where its figure came from.
+#include "engine/figures/read_provenance.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/figures/figure.h"
+#include "engine/plain/error.h"
+#include "engine/plain/paths.h"
+
+namespace hydrascope {
+namespace {
+
+// With what has to be escaped somewhere: brackets (PDF), angle brackets (SVG), a comment's end (Markdown),
+// letters of one to four bytes.
+constexpr const char* awkward =
+    R"({"program":"hydrascope","command":"figure --text 'a (b) c) \\ \"q\" <x> & --> é 中 𝛼'","seed":0})";
+
+Figure table_figure(const std::string& provenance) {
+  TablePanel table;
+  table.row_name = "kernel";
+  table.rows = {"elu"};
+  table.columns = {{"KL"}};
+  table.values = {{0.5}};
+  Figure figure;
+  figure.title = "a table";
+  figure.panels = {table};
+  figure.provenance = provenance;
+  return figure;
+}
+
+class Provenance : public testing::TestWithParam<std::string> {
+protected:
+  Provenance()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("hydrascope-provenance-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Provenance() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_P(Provenance, IsReadBack) {
+  for (const std::string text : {awkward, R"({"program":"hydrascope","seed":3})"}) {
+    const auto file = folder_ / ("figure" + GetParam());
+    write_figure(table_figure(text), file);
+    EXPECT_EQ(nlohmann::json::parse(read_provenance(file)), nlohmann::json::parse(text));
+  }
+}
+
+TEST_P(Provenance, OfAnotherName) {
+  const auto file = folder_ / ("figure" + GetParam()), renamed = folder_ / "without an ending";
+  write_figure(table_figure(awkward), file);
+  if (GetParam() == ".npy") GTEST_SKIP() << "an array's text lies beside it under its name";
+  std::filesystem::rename(file, renamed);
+  EXPECT_EQ(nlohmann::json::parse(read_provenance(renamed)), nlohmann::json::parse(awkward));
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, Provenance,
+                         testing::Values(".svg", ".pdf", ".png", ".csv", ".json", ".npy", ".tex", ".md"),
+                         [](const auto& format) { return format.param.substr(1); });
+
+TEST(ProvenanceOf, WhatIsNoFigureIsSaidToBeNone) {
+  for (const std::string bytes :
+       {"", "\x89PNG\r\n\x1a\n", "<svg></svg>", "%PDF-1.5\n%%EOF", "a,b\n1,2\n", "{}", "{"})
+    EXPECT_THROW(provenance_of(bytes, "file"), ForeignFile) << bytes;
+  EXPECT_THROW(provenance_of("# {\"program\":\"another\"}\n", "file"), BrokenFile);
+  EXPECT_THROW(provenance_of("# {\"program\":\n", "file"), BrokenFile);
+  EXPECT_THROW(read_provenance("/nonexistent/figure.svg"), Error);
+}
+
+TEST(ProvenanceOf, ATruncatedPictureIsNoCrash) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("hydrascope-truncated-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  for (const std::string ending : {".png", ".pdf", ".svg", ".csv"}) {
+    write_figure(table_figure(awkward), folder / ("x" + ending));
+    const std::string bytes = read_text_file(folder / ("x" + ending));
+    for (std::size_t length = 0; length < bytes.size(); length += 7) {
+      try {
+        provenance_of(std::string_view(bytes).substr(0, length), "file");
+      } catch (const Error&) { // NOLINT(bugprone-empty-catch): either is right, a crash is not
+      }
+    }
+  }
+  std::filesystem::remove_all(folder);
+}
+
+} // namespace
+} // namespace hydrascope
