@@ -1,5 +1,6 @@
 #include "app/commands/command.h"
 
+#include "app/views/command_text.h"
 #include "engine/plain/error.h"
 
 namespace hydrascope::app {
@@ -52,27 +53,9 @@ RunRequest make_request(const CommonOptions& options, InputKind input) {
 }
 
 std::string command_line_text(int argc, const char* const* argv) {
-  std::string text;
-  for (int i = 0; i < argc; ++i) {
-    const std::string word = i == 0 ? "hydrascope" : argv[i];
-    const bool plain = !word.empty() && word.find_first_not_of(
-                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                            "0123456789-_=+:,./@%") == std::string::npos;
-    if (i > 0) text += ' ';
-    if (plain) {
-      text += word;
-      continue;
-    }
-    text += '\'';
-    for (const char c : word) {
-      if (c == '\'')
-        text += "'\\''";
-      else
-        text += c;
-    }
-    text += '\'';
-  }
-  return text;
+  std::vector<std::string> words(argv, argv + argc);
+  if (!words.empty()) words.front() = "hydrascope"; // wherever it is installed
+  return command_text(words);
 }
 
 } // namespace hydrascope::app

@@ -3,34 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include "app/version.h"
+#include "app/views/command_text.h"
 #include "engine/plain/paths.h"
 
 namespace hydrascope::app {
 namespace {
 
 using nlohmann::ordered_json;
-
-// The words of a command line as command_line_text writes it, with their quotes.
-std::vector<std::string> shell_words(const std::string& text) {
-  std::vector<std::string> words;
-  bool quoted = false, inside = false;
-  for (std::size_t index = 0; index < text.size(); ++index) {
-    const char character = text[index];
-    if (character == ' ' && !quoted) {
-      inside = false;
-      continue;
-    }
-    if (!inside) words.emplace_back();
-    inside = true;
-    words.back() += character;
-    if (character == '\\' && !quoted && index + 1 < text.size()) {
-      words.back() += text[++index];
-    } else if (character == '\'') {
-      quoted = !quoted;
-    }
-  }
-  return words;
-}
 
 std::string hash_of(const ImageInput& image) {
   if (!image.path.empty()) return sha256_of_file(image.path);
@@ -56,24 +35,7 @@ ordered_json input_json(const RunInput& input) {
 std::string program_version() { return version; }
 
 std::string without_output_path(const std::string& command_line) {
-  std::string kept;
-  bool skip_next = false;
-  for (const auto& word : shell_words(command_line)) {
-    if (skip_next) {
-      skip_next = false;
-      continue;
-    }
-    if (word == "-o" || word == "--output") {
-      skip_next = true;
-      continue;
-    }
-    const bool attached =
-        word.starts_with("--output=") || (word.starts_with("-o") && !word.starts_with("--"));
-    const bool quoted_attached = word.starts_with("'--output=") || word.starts_with("'-o");
-    if (attached || quoted_attached) continue;
-    kept += (kept.empty() ? "" : " ") + word;
-  }
-  return kept;
+  return command_text(without_option(without_option(command_words(command_line), "-o"), "--output"));
 }
 
 std::string provenance_json(const RunResult& run, const RunInput& input, const ExecutionOptions& execution,

@@ -306,4 +306,52 @@ Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& opt
   return figure;
 }
 
+Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
+                           std::span<const HeadChoice> heads, const WeightsOptions& options) {
+  Figure figure;
+  std::vector<HeatMapPanel> all;
+  for (const int layer : layers) {
+    for (const HeadChoice& head : heads) {
+      WeightsOptions one = options;
+      one.head = head;
+      one.shared_scale = false;
+      std::vector<HeatMapPanel> row;
+      const WeightsResult* softmax = nullptr;
+      int kernels = 0;
+      for (const auto& weights : run.weights) {
+        if (weights.layer != layer) continue;
+        if (softmax == nullptr && kernel_info(weights.kernel.name).exact_softmax) softmax = &weights;
+        ++kernels;
+        if (has_head(weights, head)) {
+          row.push_back(weights_panel(run, weights, softmax, one));
+          std::string& title = row.back().title;
+          title.insert(title.find('\n') + 1, fmt::format("layer {} · {}\n", layer, head.text()));
+        } else {
+          row.push_back({.title = weights.kernel.text(),
+                         .values = {},
+                         .scale = {},
+                         .x_label = {},
+                         .y_label = {},
+                         .x_ticks = {},
+                         .y_ticks = {},
+                         .marks = {},
+                         .note = "has no " + head.text()});
+        }
+      }
+      figure.columns = kernels;
+      if (!options.shared_scale) share_scales(row, options);
+      std::ranges::move(row, std::back_inserter(all));
+    }
+  }
+  if (options.shared_scale) share_scales(all, options);
+  const bool forced = std::ranges::any_of(run.weights, &WeightsResult::teacher_forced);
+  figure.title = run.model.name + " · attention weights by layer, head and kernel";
+  figure.subtitle =
+      std::string("On the same queries and keys, ") +
+      (forced ? "teacher-forced (softmax in every layer)" : "in place (" + run.schedule.summary() + ")") +
+      (options.shared_scale ? "; one scale" : "; one scale a row");
+  for (auto& panel : all) figure.panels.emplace_back(std::move(panel));
+  return figure;
+}
+
 } // namespace hydrascope::app

@@ -61,4 +61,10 @@ HeatMapPanel weights_difference(const HeatMapPanel& a, const HeatMapPanel& b);
 // All kernels of `run.weights` at `layer`, side by side, in the order asked.
 Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& options = {});
 
+// Layer by layer and head by head a row of all kernels of `run.weights` (Hedgehog paper, Fig. 7–20); each
+// row's scale is its own unless the options share one. `options.head` is not looked at. A kernel that lacks a
+// head leaves its place empty.
+Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
+                           std::span<const HeadChoice> heads, const WeightsOptions& options = {});
+
 } // namespace hydrascope::app

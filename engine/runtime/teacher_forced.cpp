@@ -192,6 +192,8 @@ TeacherForcedOutcome measure(const TeacherForcedRequest& request, const MeasureP
   const std::vector<KernelSpec> kernels = kernels_of(request);
 
   TeacherForcedOutcome outcome;
+  outcome.model_hash = store.base(request.model_folder)->hash();
+  for (const AppliedAdapter& adapter : applied.adapters) outcome.adapters.push_back(adapter.info);
   const auto note = [&](const std::string& text) { outcome.notes.push_back(text); };
   const std::vector<SeriesOfData> all = make_series(applied, request, outcome.notes);
   const bool skip = request.skip_unsupported || request.kernels.empty();

@@ -80,6 +80,8 @@ struct TeacherForcedOutcome {
   std::vector<KernelMeasure> measures; // data by data, length by length, kernel by kernel
   std::vector<ScoreMeasure> scores;    // data by data, length by length
   std::vector<std::string> notes;      // texts that were cut, pictures that were skipped, …
+  std::string model_hash;
+  std::vector<AdapterInfo> adapters; // applied
 };
 
 // Progress in layers of items: done of all.

@@ -69,6 +69,7 @@ EvaluateOutcome evaluate_folder(const EvaluateRequest& request, const TrainingOb
   const int size = request.execution.image_size.value_or(info.image_size);
 
   EvaluateOutcome outcome;
+  outcome.model_hash = prepared.model_hash;
   outcome.adapters = prepared.adapters;
   Counter counter;
   const auto count = static_cast<std::int64_t>(pictures.images.size());

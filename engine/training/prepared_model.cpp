@@ -33,7 +33,7 @@ PreparedModel prepare_model(const std::filesystem::path& folder, const AdapterCh
   prepared.model = load_model(folder);
   prepared.schedule = parse_schedule(schedule, prepared.model->info().layers);
   prepared.adapters = chosen_adapters(*prepared.model, adapters, prepared.schedule, for_training);
-  prepared.base = prepared.model->hash();
+  prepared.base = prepared.model_hash = prepared.model->hash();
   std::vector<std::string> applied;
   for (const auto& adapter : prepared.adapters) {
     prepared.model = apply_adapter(prepared.model, adapter, applied);

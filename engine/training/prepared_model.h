@@ -15,6 +15,7 @@ namespace hydrascope::training {
 struct PreparedModel {
   std::shared_ptr<const Model> model;
   std::vector<AdapterInfo> adapters; // applied, in order
+  std::string model_hash;            // of the base weights
   std::string base;                  // hash of the last adapter, or of the model's weights if there is none
   Schedule schedule;
   std::vector<AdapterInfo::Class>

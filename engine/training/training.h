@@ -123,6 +123,7 @@ struct EvaluateRequest {
 struct EvaluateOutcome {
   std::int64_t items = 0;
   double top1 = 0, top5 = 0; // shares from 0 to 1
+  std::string model_hash;
   std::vector<AdapterInfo> adapters;
   std::vector<std::string> notes; // skipped files
 };

@@ -1,0 +1,190 @@
+// Figures of numbers that other commands wrote: loss, roofline, recall. No model is needed.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/commands/figure/data_provenance.h"
+#include "engine/plain/error.h"
+#include "engine/plain/paths.h"
+
+namespace hydrascope::app {
+namespace {
+
+using nlohmann::json;
+using Style = LinesPanel::Style;
+
+std::vector<std::filesystem::path> data_files(const FigureOptions& options, const char* what) {
+  if (options.data.data.empty())
+    throw UsageError("figure " + options.kind, "there are no numbers to draw",
+                     std::string("name ") + what + " with --data");
+  return {options.data.data.begin(), options.data.data.end()};
+}
+
+// Okabe–Ito, one after another.
+Colour series_colour(std::size_t index) {
+  static constexpr std::array<Colour, 6> colours = {{{0, 0.447f, 0.698f, 1},
+                                                     {0.835f, 0.369f, 0, 1},
+                                                     {0, 0.620f, 0.451f, 1},
+                                                     {0.800f, 0.475f, 0.655f, 1},
+                                                     {0.337f, 0.706f, 0.914f, 1},
+                                                     {0.902f, 0.624f, 0, 1}}};
+  return colours[index % colours.size()];
+}
+
+LinesPanel::Line read_curve(const std::filesystem::path& file) {
+  std::istringstream text(read_text_file(file));
+  std::string row;
+  std::getline(text, row);
+  const std::string remedy = "name the file that distill or finetune wrote by --curve";
+  if (!row.starts_with("step,loss"))
+    throw ForeignFile(file.string(), "is no loss curve: its first line is not step,loss", remedy);
+  LinesPanel::Line line;
+  for (int number = 2; std::getline(text, row); ++number) {
+    double step = 0, loss = 0;
+    char comma = 0;
+    if (!(std::istringstream(row) >> step >> comma >> loss) || comma != ',')
+      throw BrokenFile(file.string(), fmt::format("line {} is not step,loss: '{}'", number, row), remedy);
+    line.x.push_back(step);
+    line.y.push_back(loss);
+  }
+  if (line.x.empty()) throw BrokenFile(file.string(), "holds no step", remedy);
+  return line;
+}
+
+// A JSON list of objects with these numbers. Throws ForeignFile, BrokenFile.
+std::vector<json> read_records(const std::filesystem::path& file, const std::vector<std::string>& numbers,
+                               const std::string& remedy) {
+  const json list = json::parse(read_text_file(file), nullptr, false);
+  if (!list.is_array() || list.empty()) throw ForeignFile(file.string(), "is no JSON list", remedy);
+  std::vector<json> records;
+  for (const json& record : list) {
+    if (!record.is_object() || !record.contains("kernel") || !record["kernel"].is_string())
+      throw BrokenFile(file.string(), "an entry names no kernel", remedy);
+    for (const std::string& number : numbers) {
+      if (!record.contains(number) || !record[number].is_number())
+        throw BrokenFile(file.string(),
+                         "the entry of " + record["kernel"].get<std::string>() + " has no " + number, remedy);
+    }
+    records.push_back(record);
+  }
+  return records;
+}
+
+std::string kernel_name(const json& record) {
+  const std::string text = record.at("kernel");
+  return text.substr(0, text.find(':'));
+}
+
+} // namespace
+
+Figure draw_loss(FigureTask& task) {
+  const auto files = data_files(task.options, "the curves that distill or finetune wrote");
+  LinesPanel panel;
+  panel.x_label = "step";
+  panel.y_label = "training loss";
+  panel.log_y = task.options.logarithmic;
+  for (const auto& file : files) {
+    panel.lines.push_back(read_curve(file));
+    panel.lines.back().name = file.stem().string();
+    panel.lines.back().colour = series_colour(panel.lines.size() - 1);
+  }
+  Figure figure;
+  figure.title = "Training loss";
+  figure.panels.emplace_back(std::move(panel));
+  figure.provenance = data_provenance(task, {}, "", {}, files);
+  return figure;
+}
+
+namespace {
+
+// What a machine allows at most: rising with the bandwidth to its ceiling (Williams et al. 2009).
+LinesPanel::Line roof(double bandwidth, double ceiling, double low, double high) {
+  LinesPanel::Line line;
+  line.name = fmt::format("{:.3g} GB/s, {:.3g} GFLOP/s", bandwidth / 1e9, ceiling / 1e9);
+  line.style = Style::dashed;
+  line.colour = {0.3f, 0.3f, 0.32f, 1};
+  for (const double x : {low, std::clamp(ceiling / bandwidth, low, high), high}) {
+    line.x.push_back(x);
+    line.y.push_back(std::min(ceiling, bandwidth * x) / 1e9);
+  }
+  return line;
+}
+
+} // namespace
+
+Figure draw_roofline(FigureTask& task) {
+  const auto files = data_files(task.options, "what `bench kernels --json` printed");
+  LinesPanel panel;
+  panel.x_label = "flops per byte of q, k, v and output";
+  panel.y_label = "GFLOP/s";
+  panel.log_x = panel.log_y = true;
+  std::map<std::string, LinesPanel::Line> lines; // by kernel
+  double bandwidth = 0, ceiling = 0, low = std::numeric_limits<double>::infinity(), high = 0;
+  std::string device;
+  for (const auto& file : files) {
+    for (const json& record :
+         read_records(file, {"flops_per_second", "bytes_per_second", "share_of_bandwidth", "share_of_flops"},
+                      "name what `hydrascope bench kernels --json` printed")) {
+      const double flops = record["flops_per_second"], bytes = record["bytes_per_second"];
+      const double of_bandwidth = record["share_of_bandwidth"], of_flops = record["share_of_flops"];
+      if (!(flops > 0) || !(bytes > 0)) continue;
+      if (of_bandwidth > 0) bandwidth = std::max(bandwidth, bytes / of_bandwidth);
+      if (of_flops > 0) ceiling = std::max(ceiling, flops / of_flops);
+      low = std::min(low, flops / bytes);
+      high = std::max(high, flops / bytes);
+      LinesPanel::Line& line = lines[record["kernel"].get<std::string>()];
+      line.x.push_back(flops / bytes);
+      line.y.push_back(flops / 1e9);
+      line.labels.push_back(record.contains("N") ? fmt::format("{}", record["N"].get<std::int64_t>()) : "");
+      line.colour = kernel_colour(kernel_name(record));
+      device = record.value("device", device);
+    }
+  }
+  if (lines.empty() || !(bandwidth > 0) || !(ceiling > 0))
+    throw Error(files.front().string(), "no entry has a share of the machine's limits", "measure again");
+  panel.lines.push_back(roof(bandwidth, ceiling, std::min(low, ceiling / bandwidth) / 2,
+                             std::max(high, ceiling / bandwidth) * 2));
+  for (auto& [name, line] : lines) {
+    line.name = name;
+    line.style = Style::points;
+    panel.lines.push_back(std::move(line));
+  }
+  Figure figure;
+  figure.title = "Roofline" + (device.empty() ? "" : " · " + device);
+  figure.subtitle = "Dashed: the bandwidth and the matrix rate measured in the same run; beside each point N";
+  figure.panels.emplace_back(std::move(panel));
+  figure.provenance = data_provenance(task, {}, "", {}, files);
+  return figure;
+}
+
+Figure draw_recall(FigureTask& task) {
+  const auto files = data_files(task.options, "what `recall --json` printed");
+  LinesPanel panel;
+  panel.x_label = "entropy of the attention weights (nats)";
+  panel.y_label = "accuracy (%)";
+  for (const auto& file : files) {
+    for (const json& record :
+         read_records(file, {"accuracy", "entropy"}, "name a JSON list of {kernel, accuracy, entropy}")) {
+      LinesPanel::Line line;
+      line.x = {record["entropy"].get<double>()};
+      line.y = {record["accuracy"].get<double>() * 100};
+      line.labels = {record["kernel"].get<std::string>()};
+      line.style = Style::points;
+      line.colour = kernel_colour(kernel_name(record));
+      panel.lines.push_back(std::move(line));
+    }
+  }
+  Figure figure;
+  figure.title = "Associative recall against entropy";
+  figure.panels.emplace_back(std::move(panel));
+  figure.provenance = data_provenance(task, {}, "", {}, files);
+  return figure;
+}
+
+} // namespace hydrascope::app

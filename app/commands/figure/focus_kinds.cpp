@@ -1,0 +1,215 @@
+// Maps over the input: focus, layers, compare, attention, rollout; and predictions, which stand beside them.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "app/commands/figure/data_provenance.h"
+#include "app/commands/figure/many_inputs.h"
+#include "app/commands/figure/run_figure.h"
+#include "app/views/attention_view.h"
+#include "app/views/focus_view.h"
+#include "app/views/table_views.h"
+#include "engine/plain/error.h"
+
+namespace hydrascope::app {
+namespace {
+
+FocusOptions focus_options(const FigureOptions& options) {
+  return {.normalise = parse_normalisation(options.normalise),
+          .with_sign = options.with_sign,
+          .opacity = options.opacity,
+          .interpolation = parse_interpolation(options.interpolation),
+          .photograph = true};
+}
+
+// The same input by each kernel in one layer.
+struct KernelRuns {
+  std::vector<std::shared_ptr<const RunResult>> runs;
+  std::vector<FocusItem> items;
+  bool one_target = true; // the predicted class, which the maps explain unless told otherwise, is the same
+};
+
+KernelRuns runs_by_kernel(FigureTask& task, RunRequest request, int layer,
+                          const std::vector<KernelSpec>& kernels) {
+  KernelRuns all;
+  request.asks.focus_layers = {layer};
+  const auto written = request.schedule.layers;
+  for (const auto& kernel : kernels) {
+    request.schedule.layers = written;
+    request.schedule.layers.push_back(fmt::format("{}={}", layer, kernel.text()));
+    all.runs.push_back(task.runner.run(request));
+    all.items.push_back({all.runs.back().get(), layer, kernel.text()});
+  }
+  all.one_target =
+      std::ranges::all_of(all.runs, [&](const auto& run) { return run->target == all.runs.front()->target; });
+  return all;
+}
+
+std::string prediction_text(const RunResult& run) {
+  if (run.predictions.empty()) return "";
+  return fmt::format("{} {:.0f} %", run.predictions.front().label, 100 * run.predictions.front().probability);
+}
+
+} // namespace
+
+Figure draw_focus(FigureTask& task) {
+  const FigureOptions& options = task.options;
+  RunTask run = run_task(task);
+  const ImageInput* const image = picture_of(run.request);
+  FocusOptions view = focus_options(options);
+  if (options.kernels.empty()) {
+    run.request.asks.focus_layers = layers_of(options, run.layers);
+    view.photograph = options.layer != "all";
+    const auto result = task.runner.run(run.request);
+    return finished(task, focus_figure(*result, image, run.request.asks.focus_layers, view), run.request,
+                    *result);
+  }
+  const int layer = one_layer(options, run.layers);
+  KernelRuns all = runs_by_kernel(task, run.request, layer, parse_kernel_list(options.kernels));
+  for (FocusItem& item : all.items) {
+    if (!all.one_target) item.title += "\n" + item.run->target;
+  }
+  Figure figure = focus_figure(all.items, image, view);
+  // The kernels stand above their panels; one run's schedule would be wrong for the others.
+  if (all.items.size() > 1) {
+    figure.subtitle = fmt::format(
+        "Focus map: each token's contribution to {}; kernels compared in layer {}",
+        all.one_target ? "the target (" + all.runs.front()->target + ")" : "the target named above it",
+        layer);
+  }
+  return finished(task, std::move(figure), run.request, *all.runs.front());
+}
+
+Figure draw_focus_rows(FigureTask& task) {
+  FigureOptions options = task.options;
+  Figure figure;
+  const FocusOptions view = focus_options(options);
+  RunRequest request;
+  std::shared_ptr<const RunResult> first;
+  std::vector<std::filesystem::path> files;
+  int layer = 0;
+  for (const FolderPicture& picture : pictures_of(options.images)) {
+    request = request_of(options, read_image(picture.file));
+    const int layers = read_model_info(request.model_folder).layers;
+    layer = one_layer(options, layers);
+    const std::vector<KernelSpec> kernels =
+        kernels_or_own(options, {.request = request, .layers = layers, .heads = 0}, layer);
+    KernelRuns all = runs_by_kernel(task, request, layer, kernels);
+    for (FocusItem& item : all.items) item.title += "\n" + prediction_text(*item.run);
+    Figure row = focus_figure(all.items, picture_of(request), view);
+    figure.columns = static_cast<int>(row.panels.size());
+    std::ranges::move(row.panels, std::back_inserter(figure.panels));
+    if (!first) first = all.runs.front();
+    files.push_back(picture.file);
+  }
+  figure.title = fmt::format("{} · layer {} · focus maps by kernel", first->model.name, layer);
+  figure.subtitle = "Each token's contribution to the predicted class, which stands above its map";
+  if (!options.target.empty()) figure.subtitle = "Each token's contribution to " + first->target;
+  figure = finished(task, std::move(figure), request, *first);
+  figure.provenance = with_files(figure.provenance, files);
+  return figure;
+}
+
+Figure draw_layers(FigureTask& task) {
+  RunTask run = run_task(task);
+  run.request.asks.focus_layers =
+      task.options.layer.empty() ? std::vector<int>() : layers_of(task.options, run.layers);
+  for (int layer = 0; task.options.layer.empty() && layer < run.layers; ++layer)
+    run.request.asks.focus_layers.push_back(layer);
+  FocusOptions view = focus_options(task.options);
+  view.photograph = false;
+  const auto result = task.runner.run(run.request);
+  return finished(task, focus_figure(*result, picture_of(run.request), run.request.asks.focus_layers, view),
+                  run.request, *result);
+}
+
+Figure draw_compare(FigureTask& task) {
+  const FigureOptions& options = task.options;
+  RunTask run = run_task(task);
+  const int layer = one_layer(options, run.layers);
+  RunRequest other = run.request;
+  other.schedule = {.kernel = options.against};
+  if (parse_schedule(run.request.schedule, run.layers) == parse_schedule(other.schedule, run.layers))
+    throw UsageError(
+        "figure compare", "both sides run " + options.against + " in every layer",
+        "give one side's kernels with --kernel, --replace or --layers, the other's with --against");
+  run.request.asks.focus_layers = other.asks.focus_layers = {layer};
+  const auto a = task.runner.run(run.request), b = task.runner.run(other);
+  const auto title = [](const char* side, const RunResult& result) {
+    const std::string prediction = prediction_text(result);
+    return fmt::format("{}: {}{}{}", side, result.schedule.summary(), prediction.empty() ? "" : "\n",
+                       prediction);
+  };
+  const std::vector<FocusItem> items = {
+      {a.get(), layer, title("A", *a)}, {b.get(), layer, title("B", *b)}, {a.get(), layer, "A − B", b.get()}};
+  Figure figure = focus_figure(items, picture_of(run.request), focus_options(options));
+  figure.subtitle =
+      fmt::format("Focus map: each token's contribution to {}",
+                  a->target == b->target ? "the target (" + a->target + ")"
+                                         : "its side's target: A " + a->target + ", B " + b->target);
+  return finished(task, std::move(figure), run.request, *a);
+}
+
+namespace {
+
+Figure map_figure(const FigureOptions& options, const RunRequest& request, const RunResult& run, MapKind kind,
+                  TokenMap map, std::string title, std::optional<int> layer) {
+  Figure figure;
+  const ImageInput* const image = picture_of(request);
+  figure.title = map_title(run, image, layer);
+  figure.subtitle = map_subtitle(run, kind);
+  if (image != nullptr) figure.panels.emplace_back(photograph_panel(run, *image));
+  figure.panels.push_back(map_panel(run, run.query, image, std::move(map), std::move(title),
+                                    {options.opacity, parse_interpolation(options.interpolation)}));
+  figure.columns = image == nullptr ? 1 : 0;
+  return figure;
+}
+
+std::string with_flags(std::string title, const std::string& flags) {
+  return flags.empty() ? title : title + "\n" + flags;
+}
+
+} // namespace
+
+Figure draw_attention(FigureTask& task) {
+  RunTask run = run_task(task);
+  const int layer = one_layer(task.options, run.layers);
+  if (run.request.default_query) {
+    run.request.default_query = false;
+    run.request.query = 0;
+  }
+  run.request.asks.attention_rows = {{.layer = layer, .query = run.request.query}};
+  const auto result = task.runner.run(run.request);
+  const AttentionRowResult& row = result->attention_rows.front();
+  const KernelSpec& kernel = result->layers.at(static_cast<std::size_t>(layer)).kernel;
+  const HeadChoice head = one_head(task.options);
+  Figure figure = map_figure(
+      task.options, run.request, *result, MapKind::attention, attention_map(*result, row, head, {}),
+      with_flags(kernel.text() + " · " + head.text(), attention_flags(row, kernel)), layer);
+  return finished(task, std::move(figure), run.request, *result);
+}
+
+Figure draw_rollout(FigureTask& task) {
+  RunTask run = run_task(task);
+  const HeadChoice head = one_head(task.options);
+  if (run.request.default_query) {
+    run.request.default_query = false;
+    run.request.query = 0;
+  }
+  run.request.asks.rollout = rollout_ask(head, 0);
+  const auto result = task.runner.run(run.request);
+  Figure figure =
+      map_figure(task.options, run.request, *result, MapKind::rollout,
+                 rollout_map(*result, *result->rollout, result->query, {}),
+                 with_flags("rollout · " + head.text(), rollout_flags(*result->rollout)), std::nullopt);
+  return finished(task, std::move(figure), run.request, *result);
+}
+
+Figure draw_predictions(FigureTask& task) {
+  const RunTask run = run_task(task);
+  const auto result = task.runner.run(run.request);
+  const std::vector<const RunResult*> runs = {result.get()};
+  return finished(task, predictions_figure(runs), run.request, *result);
+}
+
+} // namespace hydrascope::app

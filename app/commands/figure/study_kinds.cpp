@@ -1,0 +1,232 @@
+// The Hydra paper's studies on a user's own pictures: heads (Fig. 2), strategies (Fig. 4), sheet (Fig. 3 at
+// length).
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "app/commands/figure/data_provenance.h"
+#include "app/commands/figure/many_inputs.h"
+#include "app/commands/figure/run_figure.h"
+#include "app/commands/progress_bar.h"
+#include "app/commands/training_progress.h"
+#include "engine/plain/error.h"
+
+namespace hydrascope::app {
+namespace {
+
+using Style = LinesPanel::Style;
+
+std::filesystem::path one_folder(const FigureOptions& options) {
+  if (options.data.data.size() != 1 || !std::filesystem::is_directory(options.data.data.front()))
+    throw UsageError("--data",
+                     "accuracy is measured on one folder with a sub-folder of pictures for each class",
+                     "name it with --data, or use --measure similarity");
+  return options.data.data.front();
+}
+
+double accuracy(const FigureOptions& options, const ScheduleText& schedule, EvaluateOutcome& outcome) {
+  const RunRequest run = make_request(options.common, InputKind::image);
+  EvaluateRequest request;
+  request.model_folder = run.model_folder;
+  request.adapters = run.adapters;
+  request.execution = run.execution;
+  request.schedule = schedule;
+  request.data = one_folder(options);
+  request.images_per_class = options.data.limit;
+  TrainingDisplay display;
+  outcome = evaluate(request, display.observer(), display.stop());
+  return outcome.top1 * 100;
+}
+
+std::vector<int> divisors(int number) {
+  std::vector<int> all;
+  for (int each = 1; each <= number; ++each)
+    if (number % each == 0) all.push_back(each);
+  return all;
+}
+
+KernelSpec with_heads(KernelSpec kernel, int heads) {
+  kernel.parameters["heads"] = std::to_string(heads);
+  return kernel;
+}
+
+std::vector<KernelSpec> kernels_of(const FigureOptions& options, const std::string& initial) {
+  return parse_kernel_list(options.kernels.empty() ? initial : options.kernels);
+}
+
+LinesPanel::Line marked_line(const std::string& name, const Colour& colour) {
+  LinesPanel::Line line;
+  line.name = name;
+  line.colour = colour;
+  line.style = Style::marked;
+  return line;
+}
+
+} // namespace
+
+Figure draw_heads(FigureTask& task) {
+  const FigureOptions& options = task.options;
+  const bool by_accuracy = options.measure == "accuracy";
+  const auto kernels = kernels_of(options, "softmax,linear-cosine");
+  TeacherForcedRequest request;
+  if (!by_accuracy) request = measure_request(options.common, options.data);
+  if (by_accuracy) request.model_folder = model_folder(options.common, InputKind::image);
+  const ModelInfo model = read_model_info(request.model_folder);
+  const std::vector<int> counts = options.counts.empty() ? divisors(model.width) : options.counts;
+  LinesPanel panel;
+  panel.x_label = "number of heads H";
+  panel.y_label = by_accuracy ? "top-1 (%)" : "cosine of the output and softmax's";
+  panel.log_x = true;
+  std::string hash;
+  std::vector<AdapterInfo> adapters;
+  for (const KernelSpec& kernel : kernels) {
+    if (kernel_info(kernel.name).parameter("heads") == nullptr)
+      throw UsageError("--kernels", kernel.name + " has no number of heads to choose",
+                       "use softmax, sdpa or linear-cosine");
+    LinesPanel::Line line = marked_line(kernel.text(), kernel_colour(kernel.name));
+    for (const int count : counts) {
+      const KernelSpec own = with_heads(kernel, count);
+      line.x.push_back(count);
+      if (by_accuracy) {
+        EvaluateOutcome outcome;
+        line.y.push_back(accuracy(options, {.kernel = own.text()}, outcome));
+        hash = outcome.model_hash;
+        adapters = outcome.adapters;
+      } else {
+        request.kernels.push_back(own);
+      }
+    }
+    panel.lines.push_back(std::move(line));
+  }
+  if (!by_accuracy) {
+    const TeacherForcedOutcome outcome = measure_with_progress(request, "figure heads");
+    hash = outcome.model_hash;
+    adapters = outcome.adapters;
+    for (LinesPanel::Line& line : panel.lines) {
+      for (const double count : line.x) {
+        double sum = 0, items = 0; // every data set counts by its items
+        for (const KernelMeasure& measure : outcome.measures) {
+          const KernelSpec own = with_heads(parse_kernel_list(line.name).front(), static_cast<int>(count));
+          if (measure.kernel != own) continue;
+          sum += measure.mean.cosine * static_cast<double>(measure.items);
+          items += static_cast<double>(measure.items);
+        }
+        line.y.push_back(sum / items);
+      }
+    }
+  }
+  Figure figure;
+  figure.title = fmt::format("{} · {} against the number of heads", model.name,
+                             by_accuracy ? "accuracy" : "similarity to softmax");
+  figure.subtitle = fmt::format(
+      "The same {} features split into H heads, weights unchanged; the model was trained "
+      "with {} heads of softmax",
+      model.width, model.heads);
+  figure.panels.emplace_back(std::move(panel));
+  figure.provenance = data_provenance(task, request.model_folder, hash, adapters,
+                                      by_accuracy ? std::vector{one_folder(options)} : request.data);
+  return figure;
+}
+
+namespace {
+
+// What a schedule makes of an input, beside what softmax makes of it.
+double hidden_cosine(const RunResult& a, const RunResult& b) {
+  const auto pooled = [](const Array& hidden) {
+    const auto width = static_cast<std::size_t>(hidden.extent(2));
+    std::vector<double> mean(width, 0);
+    for (std::size_t index = 0; index < hidden.values.size(); ++index)
+      mean[index % width] += static_cast<double>(hidden.values[index]);
+    return mean;
+  };
+  const auto left = pooled(a.hidden.back()), right = pooled(b.hidden.back());
+  const auto dot = [](const auto& x, const auto& y) {
+    return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
+  };
+  return dot(left, right) / std::sqrt(dot(left, left) * dot(right, right));
+}
+
+constexpr std::array<const char*, 3> strategy_names = {"front", "back", "interleave"};
+// Okabe–Ito, as all categories.
+constexpr std::array<Colour, 3> strategy_colours = {
+    {{0.835f, 0.369f, 0, 1}, {0, 0.447f, 0.698f, 1}, {0, 0.620f, 0.451f, 1}}};
+
+std::vector<RunRequest> study_inputs(const FigureOptions& options) {
+  std::vector<RunRequest> requests;
+  if (options.images.empty()) {
+    requests.push_back(request_of(options, input_of(options)));
+  } else {
+    for (const FolderPicture& picture : pictures_of(options.images))
+      requests.push_back(request_of(options, read_image(picture.file)));
+  }
+  for (RunRequest& request : requests) request.asks.hidden = true;
+  return requests;
+}
+
+} // namespace
+
+Figure draw_strategies(FigureTask& task) {
+  const FigureOptions& options = task.options;
+  const bool by_accuracy = options.measure == "accuracy";
+  const auto kernels = kernels_of(options, "hydra-cosine");
+  if (kernels.size() > 1) throw UsageError("--kernels", "this figure is of one kernel", "name one");
+  const std::string kernel = kernels.front().text();
+  const std::vector<RunRequest> inputs = by_accuracy ? std::vector<RunRequest>() : study_inputs(options);
+  const std::filesystem::path folder =
+      by_accuracy ? model_folder(options.common, InputKind::image) : inputs.front().model_folder;
+  const ModelInfo model = read_model_info(folder);
+  std::vector<int> counts = options.counts;
+  for (int count = 0; options.counts.empty() && count <= model.layers; ++count) counts.push_back(count);
+
+  LinesPanel panel;
+  panel.x_label = "layers replaced";
+  panel.y_label = by_accuracy ? "top-1 (%)" : "cosine of the last hidden states and softmax's";
+  EvaluateOutcome evaluated;
+  std::shared_ptr<const RunResult> last;
+  ProgressBar bar("figure strategies");
+  std::int64_t done = 0;
+  const auto value = [&](const ScheduleText& schedule) {
+    if (by_accuracy) return accuracy(options, schedule, evaluated);
+    double sum = 0;
+    for (RunRequest request : inputs) {
+      request.schedule = {.kernel = options.common.schedule.kernel};
+      const auto softmax = task.runner.run(request);
+      request.schedule = schedule;
+      last = task.runner.run(request);
+      sum += hidden_cosine(*last, *softmax);
+    }
+    return sum / static_cast<double>(inputs.size());
+  };
+  for (std::size_t index = 0; index < strategy_names.size(); ++index) {
+    LinesPanel::Line line = marked_line(strategy_names[index], strategy_colours[index]);
+    for (const int count : counts) {
+      ScheduleText schedule{.kernel = options.common.schedule.kernel};
+      if (count > 0) schedule.replace = {fmt::format("{}:{}={}", strategy_names[index], count, kernel)};
+      line.x.push_back(count);
+      line.y.push_back(value(schedule));
+      if (!by_accuracy) bar.show(++done, static_cast<std::int64_t>(counts.size() * strategy_names.size()));
+    }
+    panel.lines.push_back(std::move(line));
+  }
+  Figure figure;
+  figure.title = fmt::format("{} · {} in place of {}", model.name, kernel, options.common.schedule.kernel);
+  figure.subtitle = "Layers replaced from the front, from the back, or every other one";
+  figure.panels.emplace_back(std::move(panel));
+  if (by_accuracy) {
+    figure.provenance =
+        data_provenance(task, folder, evaluated.model_hash, evaluated.adapters, {one_folder(options)});
+    return figure;
+  }
+  figure = finished(task, std::move(figure), inputs.front(), *last);
+  if (!options.images.empty()) {
+    std::vector<std::filesystem::path> files;
+    for (const FolderPicture& picture : pictures_of(options.images)) files.push_back(picture.file);
+    figure.provenance = with_files(figure.provenance, files);
+  }
+  return figure;
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,148 @@
+// Numbers by layer and head of one input, or by kernel on data: entropy, kl, table.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "app/commands/figure/data_provenance.h"
+#include "app/commands/figure/run_figure.h"
+#include "app/views/table_views.h"
+#include "engine/plain/error.h"
+
+namespace hydrascope::app {
+namespace {
+
+using Quantity = double KernelMeans::*;
+
+TeacherForcedOutcome measured(FigureTask& task, TeacherForcedRequest& request) {
+  const FigureOptions& options = task.options;
+  request = measure_request(options.common, options.data);
+  if (!options.kernels.empty()) request.kernels = parse_kernel_list(options.kernels);
+  request.lengths = options.lengths;
+  request.joined = options.joined;
+  return measure_with_progress(request, "figure " + options.kind);
+}
+
+std::string data_name(const KernelMeasure& measure) {
+  std::string name = measure.data.filename().string();
+  if (name.empty()) name = measure.data.parent_path().filename().string(); // a folder written with a slash
+  return measure.length ? fmt::format("{}, {} tokens", name, *measure.length) : name;
+}
+
+std::string kernel_text(const KernelMeasure& measure) {
+  return measure.kernel.text() + (measure.untrained ? " (untrained)" : "");
+}
+
+// The data sets, and pieces of one length, that were measured, in their order.
+std::vector<std::string> series_of(const TeacherForcedOutcome& outcome) {
+  std::vector<std::string> names;
+  for (const KernelMeasure& measure : outcome.measures)
+    if (std::ranges::find(names, data_name(measure)) == names.end()) names.push_back(data_name(measure));
+  return names;
+}
+
+Figure with_data(FigureTask& task, Figure figure, const TeacherForcedRequest& request,
+                 const TeacherForcedOutcome& outcome, const std::string& what) {
+  const std::string model = read_model_info(request.model_folder).name;
+  figure.title = model + " · " + what;
+  figure.subtitle = "Teacher-forced: softmax in every layer; mean over rows, heads, layers and items";
+  figure.provenance =
+      data_provenance(task, request.model_folder, outcome.model_hash, outcome.adapters, request.data);
+  return figure;
+}
+
+// Bars by kernel, and lines over the layers.
+Figure data_figure(FigureTask& task, Quantity quantity, const std::string& name) {
+  TeacherForcedRequest request;
+  const TeacherForcedOutcome outcome = measured(task, request);
+  Figure figure;
+  for (const std::string& series : series_of(outcome)) {
+    BarsPanel bars;
+    LinesPanel lines;
+    bars.title = lines.title = series;
+    bars.x_label = lines.y_label = name;
+    lines.x_label = "layer";
+    for (const KernelMeasure& measure : outcome.measures) {
+      if (data_name(measure) != series || std::isnan(measure.mean.*quantity)) continue;
+      bars.labels.push_back(kernel_text(measure));
+      bars.values.push_back(measure.mean.*quantity);
+      bars.colours.push_back(kernel_colour(measure.kernel.name));
+      LinesPanel::Line line;
+      line.name = measure.kernel.text();
+      line.colour = bars.colours.back();
+      line.style = LinesPanel::Style::marked;
+      for (std::size_t layer = 0; layer < measure.layers.size(); ++layer) {
+        line.x.push_back(static_cast<double>(layer));
+        line.y.push_back(measure.layers[layer].*quantity);
+      }
+      lines.lines.push_back(std::move(line));
+    }
+    if (bars.values.empty()) continue;
+    figure.panels.emplace_back(std::move(bars));
+    figure.panels.emplace_back(std::move(lines));
+  }
+  figure.columns = 2;
+  return with_data(task, std::move(figure), request, outcome, name);
+}
+
+Figure head_tables(FigureTask& task, const std::string& name) {
+  RunTask run = run_task(task);
+  if (task.options.kernels.empty()) {
+    run.request.asks.entropy = name == "entropy";
+    run.request.asks.kl = name == "kl";
+  } else {
+    run.request.asks.teacher_forced_kernels = parse_kernel_list(task.options.kernels);
+  }
+  const auto result = task.runner.run(run.request);
+  return finished(task, head_table_figure(*result, name), run.request, *result);
+}
+
+bool of_data(const FigureOptions& options) {
+  return !options.data.data.empty() && options.image.empty() && options.text.empty();
+}
+
+} // namespace
+
+Figure draw_entropy(FigureTask& task) {
+  return of_data(task.options) ? data_figure(task, &KernelMeans::entropy, "entropy (nats)")
+                               : head_tables(task, "entropy");
+}
+
+Figure draw_divergence(FigureTask& task) {
+  return of_data(task.options) ? data_figure(task, &KernelMeans::kl, "KL(softmax ‖ kernel) (nats)")
+                               : head_tables(task, "kl");
+}
+
+Figure draw_table(FigureTask& task) {
+  TeacherForcedRequest request;
+  const TeacherForcedOutcome outcome = measured(task, request);
+  using Better = TablePanel::Better;
+  const std::vector<std::pair<TablePanel::Column, Quantity>> columns = {
+      {{"KL (nats)", Better::neither, 3}, &KernelMeans::kl},
+      {{"entropy (nats)", Better::neither, 3}, &KernelMeans::entropy},
+      {{"ρ", Better::neither, 3}, &KernelMeans::spearman},
+      {{"‖out‖ ratio", Better::neither, 3}, &KernelMeans::ratio},
+      {{"cosine", Better::neither, 3}, &KernelMeans::cosine},
+      {{"error", Better::neither, 3}, &KernelMeans::relative_error}};
+  Figure figure;
+  for (const std::string& series : series_of(outcome)) {
+    TablePanel table;
+    table.row_name = "kernel";
+    for (const auto& [column, quantity] : columns) table.columns.push_back(column);
+    for (const KernelMeasure& measure : outcome.measures) {
+      if (data_name(measure) != series) continue;
+      table.title = fmt::format("{}: {} items, {} tokens", series, measure.items, measure.tokens);
+      table.rows.push_back(kernel_text(measure));
+      table.values.emplace_back();
+      for (const auto& [column, quantity] : columns) table.values.back().push_back(measure.mean.*quantity);
+    }
+    table.note =
+        "ρ: Spearman's, of weight and q·k/√d within rows; ratio, cosine, relative error: of the output "
+        "against softmax's; — undefined for signed weights";
+    figure.panels.emplace_back(std::move(table));
+  }
+  figure.columns = 1;
+  return with_data(task, std::move(figure), request, outcome, "kernels against softmax");
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,166 @@
+// Explicit weights and what stands behind them: weights, tokens, vectors, monotonicity.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "app/commands/figure/run_figure.h"
+#include "app/views/attention_view.h"
+#include "app/views/scatter_view.h"
+#include "app/views/vectors_view.h"
+#include "engine/plain/error.h"
+
+namespace hydrascope::app {
+namespace {
+
+// softmax and what the schedule runs there; for text also the kernels that the bundled text model has maps
+// for.
+std::vector<KernelSpec> default_kernels(const FigureOptions& options, const RunTask& run, int layer) {
+  if (!options.kernels.empty()) return parse_kernel_list(options.kernels);
+  std::vector<KernelSpec> kernels{KernelSpec{"softmax", {}}};
+  if (picture_of(run.request) == nullptr) {
+    kernels.push_back({"hedgehog", {}});
+    kernels.push_back({"elu", {}});
+  }
+  for (const KernelSpec& own : kernels_or_own(options, run, layer))
+    if (std::ranges::find(kernels, own) == kernels.end()) kernels.push_back(own);
+  return kernels;
+}
+
+WeightsAsk weights_ask(const FigureOptions& options, int layer, std::vector<KernelSpec> kernels) {
+  WeightsAsk ask;
+  ask.layer = layer;
+  ask.kernels = std::move(kernels);
+  ask.teacher_forced = options.teacher_forced;
+  return ask;
+}
+
+// The token whose weights are shown: the class token where --query does not name one.
+std::int64_t query_token(const RunRequest& request) {
+  if (request.default_query) return 0;
+  if (!request.query)
+    throw UsageError("--query", "this figure is of one token and not of all", "give its number");
+  return *request.query;
+}
+
+int head_number(const FigureOptions& options) {
+  const HeadChoice head =
+      options.head.empty() ? HeadChoice{.head = 0, .fusion = HeadFusion::mean} : parse_head(options.head);
+  if (!head.head) throw UsageError("--head", "this figure shows one head", "give its number");
+  return *head.head;
+}
+
+} // namespace
+
+Figure draw_weights(FigureTask& task) {
+  const FigureOptions& options = task.options;
+  RunTask run = run_task(task);
+  const std::vector<int> layers = layers_of(options, run.layers);
+  const std::vector<HeadChoice> heads = heads_of(options, run.heads);
+  for (const int layer : layers) {
+    WeightsAsk ask = weights_ask(options, layer, default_kernels(options, run, layer));
+    ask.value_weighted = options.value_weighted;
+    if (run.request.query) ask.rows = {*run.request.query};
+    run.request.asks.weights.push_back(std::move(ask));
+  }
+  WeightsOptions view;
+  view.head = heads.front();
+  view.shared_scale = !options.own_scale;
+  view.logarithmic = options.logarithmic;
+  view.value_weighted = options.value_weighted;
+  const auto result = task.runner.run(run.request);
+  if (layers.size() > 1 || heads.size() > 1)
+    return finished(task, weights_grid_figure(*result, layers, heads, view), run.request, *result);
+  Figure figure = weights_figure(*result, layers.front(), view);
+  if (figure.panels.empty())
+    throw UsageError("--head", "none of the kernels has " + view.head.text(), "heads are numbered from 0");
+  return finished(task, std::move(figure), run.request, *result);
+}
+
+Figure draw_tokens(FigureTask& task) {
+  const FigureOptions& options = task.options;
+  RunTask run = run_task(task);
+  const int layer = one_layer(options, run.layers);
+  WeightsAsk ask = weights_ask(options, layer, default_kernels(options, run, layer));
+  const std::int64_t query = query_token(run.request);
+  ask.rows = {query};
+  run.request.asks.weights = {ask};
+  const auto result = task.runner.run(run.request);
+  const HeadChoice head = one_head(options);
+  const ImageInput* const image = picture_of(run.request);
+  Figure figure;
+  figure.title = fmt::format("{} · {}", map_title(*result, image, layer), head.text());
+  figure.subtitle = fmt::format("What one token looks at; {}; {}", query_text(*result, query),
+                                options.teacher_forced ? "teacher-forced" : run_text(*result));
+  if (image != nullptr) figure.panels.emplace_back(photograph_panel(*result, *image));
+  for (const WeightsResult& weights : result->weights) {
+    AttentionRowResult row;
+    row.ask = {.layer = layer, .query = query};
+    row.derived_signed = weights.derived_signed;
+    row.weights.shape = {weights.weights.extent(0), weights.weights.extent(2)}; // (h,1,N) → (h,N)
+    row.weights.values = weights.weights.values;
+    const std::string flags = attention_flags(row, weights.kernel);
+    std::string title = weights.kernel.text() + (weights.untrained ? ", untrained" : "");
+    if (!flags.empty()) title += "\n" + flags;
+    figure.panels.push_back(map_panel(*result, query, image, attention_map(*result, row, head, {}), title,
+                                      {options.opacity, parse_interpolation(options.interpolation)}));
+  }
+  figure.columns = image == nullptr ? 1 : figure.panels.size() > 5 ? 4 : 0;
+  return finished(task, std::move(figure), run.request, *result);
+}
+
+Figure draw_vectors(FigureTask& task) {
+  const FigureOptions& options = task.options;
+  RunTask run = run_task(task);
+  const int layer = one_layer(options, run.layers);
+  const std::vector<KernelSpec> kernels = kernels_or_own(options, run, layer);
+  if (kernels.size() > 1) throw UsageError("--kernels", "this figure is of one kernel", "name one");
+  VectorsAsk ask;
+  ask.layer = layer;
+  ask.kernels = kernels;
+  ask.head = head_number(options);
+  ask.query = query_token(run.request);
+  ask.teacher_forced = options.teacher_forced;
+  run.request.asks.vectors = {ask};
+  const auto result = task.runner.run(run.request);
+  const VectorsResult& vectors = result->vectors.front();
+  const auto tokens = static_cast<int>(vectors.k.extent(1));
+  const std::int64_t key =
+      options.key.empty() ? ask.query : whole_number(options.key, "--key", tokens, "token");
+  return finished(task, vectors_figure(*result, vectors, vectors_view(*result, vectors, key), key),
+                  run.request, *result);
+}
+
+Figure draw_monotonicity(FigureTask& task) {
+  const FigureOptions& options = task.options;
+  RunTask run = run_task(task);
+  const int layer = one_layer(options, run.layers), head = head_number(options);
+  const std::vector<KernelSpec> kernels = default_kernels(options, run, layer);
+  run.request.asks.weights = {weights_ask(options, layer, kernels)};
+  VectorsAsk vectors;
+  vectors.layer = layer;
+  vectors.kernels = kernels;
+  vectors.head = head;
+  vectors.teacher_forced = options.teacher_forced;
+  run.request.asks.vectors = {vectors};
+  const auto result = task.runner.run(run.request);
+  Figure figure;
+  std::string subtitle;
+  for (std::size_t index = 0; index < result->weights.size(); ++index) {
+    const WeightsResult& weights = result->weights[index];
+    const ScatterView view =
+        scatter_view(*result, weights, result->vectors.at(index), head, options.logarithmic);
+    Figure one = scatter_figure(*result, weights, view, head);
+    auto& panel = std::get<HeatMapPanel>(one.panels.front());
+    panel.title = fmt::format("{}\nρ {:.3f}{}", weights.kernel.text(), view.correlation,
+                              weights.untrained ? ", untrained" : "");
+    if (subtitle.empty()) subtitle = one.subtitle;
+    figure.panels.push_back(std::move(one.panels.front()));
+  }
+  figure.title =
+      fmt::format("{} · layer {}, head {} · weights against q·k/√d", result->model.name, layer, head);
+  figure.subtitle = subtitle + "; ρ: Spearman's within rows, mean over them";
+  figure.columns = figure.panels.size() > 4 ? 3 : 0;
+  return finished(task, std::move(figure), run.request, *result);
+}
+
+} // namespace hydrascope::app
