@@ -44,6 +44,7 @@ void add_attend_command(CLI::App& program);
 void add_run_command(CLI::App& program);
 void add_tokenize_command(CLI::App& program);
 void add_figure_command(CLI::App& program, const std::string& command_line);
+void add_reproduce_command(CLI::App& program);
 void add_kl_command(CLI::App& program);
 void add_distill_command(CLI::App& program, const std::string& command_line);
 void add_finetune_command(CLI::App& program, const std::string& command_line);

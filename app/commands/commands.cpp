@@ -10,6 +10,7 @@ void add_commands(CLI::App& program, const std::string& command_line) {
   add_run_command(program);
   add_tokenize_command(program);
   add_figure_command(program, command_line);
+  add_reproduce_command(program);
   add_kl_command(program);
   add_distill_command(program, command_line);
   add_finetune_command(program, command_line);

@@ -89,7 +89,7 @@ void FocusColumn::show(const Document& document) {
   if (!found_.flags.empty()) title += (kernel_.empty() ? "\n" : ", ") + found_.flags;
   figure_ = {};
   figure_.title = map_title(run, image, document.scene().layer);
-  figure_.subtitle = map_subtitle(run, kind_);
+  figure_.subtitle = map_subtitle(run, kind_, run.query);
   figure_.panels = {map_panel(run, run.query, image, found_.map, title,
                               {document.view.opacity, document.view.interpolation})};
   const auto* overlay = std::get_if<OverlayPanel>(&figure_.panels.front());

@@ -115,12 +115,12 @@ RolloutAsk rollout_ask(const HeadChoice& head, double discard) {
   return ask;
 }
 
-std::string map_subtitle(const RunResult& run, MapKind kind) {
+std::string map_subtitle(const RunResult& run, MapKind kind, std::optional<std::int64_t> query) {
   if (kind == MapKind::focus) return focus_subtitle(run);
   const std::string what = kind == MapKind::attention
                                ? "Attention: the query's weights in the layer"
                                : "Rollout: the weights of all layers multiplied (Abnar & Zuidema 2020)";
-  return fmt::format("{}, which are no explanation; {}; {}", what, query_text(run, run.query), run_text(run));
+  return fmt::format("{}, which are no explanation; {}; {}", what, query_text(run, query), run_text(run));
 }
 
 std::string attention_flags(const AttentionRowResult& row, const KernelSpec& kernel) {

@@ -32,7 +32,8 @@ TokenMap rollout_map(const RunResult& run, const RolloutResult& rollout, std::op
 RolloutAsk rollout_ask(const HeadChoice& head, double discard);
 
 // What a figure of such a map says below its title.
-std::string map_subtitle(const RunResult& run, MapKind kind);
+// `query`: whose map it is, nullopt = all.
+std::string map_subtitle(const RunResult& run, MapKind kind, std::optional<std::int64_t> query);
 
 // What the reader must know beside the kernel's name: "derived, signed"; empty if there is nothing.
 std::string attention_flags(const AttentionRowResult& row, const KernelSpec& kernel);

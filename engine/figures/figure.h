@@ -33,15 +33,23 @@ enum class Interpolation {
   bicubic   // Catmull-Rom splines (Catmull & Rom 1974; Keys 1981 with a = −1/2): through every cell's value
 };
 
+// Numbers along an edge of cells that bin them.
+struct Axis {
+  double low = 0, high = 1; // at the left or lower, and the right or upper end
+  bool logarithmic = false;
+};
+
 // Cells of a matrix, or of a grid over a picture.
 struct HeatMapPanel {
   std::string title;
   Array values; // (rows, columns); NaN = masked (hatched)
   Scale scale;
   std::string x_label, y_label;
-  std::vector<std::string> x_ticks, y_ticks; // one per column/row where shown (tokens), or empty: numbers
-  std::vector<int> marks;                    // rows to mark (the query token)
-  std::string note;                          // small print below the map
+  std::vector<std::string> x_ticks, y_ticks;    // one per column/row where shown (tokens), or empty: numbers
+  std::vector<int> marks;                       // rows to mark (the query token)
+  std::string note;                             // small print below the map
+  std::optional<Axis> x_axis = {}, y_axis = {}; // drawn instead of the ticks
+  bool blank_missing = false;                   // NaN is nothing at all, left white, rather than masked
 };
 
 // A picture with a map over its crop.

@@ -73,20 +73,41 @@ std::vector<Tick> axis_ticks(const AxisLabels& labels, const std::vector<std::st
   return marks;
 }
 
+std::vector<Tick> number_ticks(const Axis& axis, double length, const Ink& ink) {
+  return ticks(axis.low, axis.high, axis.logarithmic,
+               std::clamp(static_cast<int>(length / (5 * ink.size)), 2, 6));
+}
+
+AxisLabels number_labels(const Axis& axis, double length, bool rows, const Ink& ink) {
+  AxisLabels labels;
+  labels.style = ink.tick();
+  double width = 0;
+  for (const Tick& mark : number_ticks(axis, length, ink))
+    width = std::max(width, text_width(mark.text, labels.style));
+  labels.room = tick_length + gap + (rows ? width : labels.style.size);
+  return labels;
+}
+
 AxisLabels row_labels(const HeatMapPanel& panel, const Ink& ink, double width) {
+  if (panel.y_axis) return number_labels(*panel.y_axis, body_height(panel, ink, width), true, ink);
   const double cell = body_height(panel, ink, width) / static_cast<double>(panel.values.extent(0));
   return axis_labels(panel.y_ticks, panel.values.extent(0), cell, true, ink);
 }
 
 AxisLabels column_labels(const HeatMapPanel& panel, const Ink& ink, double width) {
+  if (panel.x_axis) return number_labels(*panel.x_axis, width, false, ink);
   const double cell = width / static_cast<double>(panel.values.extent(1));
   return axis_labels(panel.x_ticks, panel.values.extent(1), cell, false, ink);
 }
 
 void draw_rows_axis(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Box& body) {
   const auto labels = row_labels(panel, ink, body.width);
-  for (const auto& mark : axis_ticks(labels, panel.y_ticks, panel.values.extent(0), body.height, ink)) {
-    const double y = body.y + mark.position * body.height;
+  const auto marks = panel.y_axis
+                         ? number_ticks(*panel.y_axis, body.height, ink)
+                         : axis_ticks(labels, panel.y_ticks, panel.values.extent(0), body.height, ink);
+  for (const auto& mark : marks) { // numbers grow upwards, rows are counted downwards
+    const double y =
+        panel.y_axis ? body.bottom() - mark.position * body.height : body.y + mark.position * body.height;
     const std::array<Point, 2> tick{{{body.x - tick_length, y}, {body.x, y}}};
     canvas.line(tick, ink.rule, 0.4);
     draw_aligned(canvas, mark.text, {body.x - tick_length - gap, y + 0.36 * labels.style.size}, labels.style,
@@ -101,7 +122,10 @@ void draw_rows_axis(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, c
 
 void draw_columns_axis(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Box& body) {
   const auto labels = column_labels(panel, ink, body.width);
-  for (const auto& mark : axis_ticks(labels, panel.x_ticks, panel.values.extent(1), body.width, ink)) {
+  const auto marks = panel.x_axis
+                         ? number_ticks(*panel.x_axis, body.width, ink)
+                         : axis_ticks(labels, panel.x_ticks, panel.values.extent(1), body.width, ink);
+  for (const auto& mark : marks) {
     const double x = body.x + mark.position * body.width;
     const std::array<Point, 2> tick{{{x, body.bottom()}, {x, body.bottom() + tick_length}}};
     canvas.line(tick, ink.rule, 0.4);
@@ -164,8 +188,9 @@ void draw(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Place
     draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width), {body.x, body.y}, ink.note());
     return;
   }
-  const bool masked = std::any_of(panel.values.values.begin(), panel.values.values.end(),
-                                  [](float value) { return std::isnan(value); });
+  const bool masked =
+      !panel.blank_missing && std::any_of(panel.values.values.begin(), panel.values.values.end(),
+                                          [](float value) { return std::isnan(value); });
   if (masked) {
     draw_hatch(canvas, body, ink.rule);
   }

@@ -49,6 +49,14 @@ bool repeats_rows(const Figure& figure, std::size_t index, std::size_t columns) 
          panel->values.extent(0) == left->values.extent(0);
 }
 
+// The panel to the right in the same row is coloured by the same scale, whose bar stands there.
+bool repeats_scale(const Figure& figure, std::size_t index, std::size_t columns) {
+  if (index % columns + 1 == columns || index + 1 == figure.panels.size()) return false;
+  const Scale* const scale = scale_of(figure.panels[index]);
+  const Scale* const right = scale_of(figure.panels[index + 1]);
+  return scale != nullptr && right != nullptr && scale->shared && right->shared && same_scale(*scale, *right);
+}
+
 // Small multiples and single panels stay at a size that is worth their place on a page.
 double height_limit(const FigureStyle& style, std::size_t columns) {
   const double width = style.width_mm / 25.4 * 72;
@@ -169,7 +177,8 @@ Layout lay_out_at(const Figure& figure, const FigureStyle& style, double page_wi
   for (std::size_t index = 0; index < figure.panels.size(); ++index) {
     PlacedPanel placed;
     placed.index = index;
-    placed.placement = {layout.shared_bar == nullptr, !repeats_rows(figure, index, columns)};
+    placed.placement = {layout.shared_bar == nullptr && !repeats_scale(figure, index, columns),
+                        !repeats_rows(figure, index, columns)};
     layout.panels.push_back(std::move(placed));
   }
   double y = margin + line_height(layout.ink.title()) * static_cast<double>(layout.title_lines.size()) +

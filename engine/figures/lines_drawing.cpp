@@ -40,6 +40,12 @@ Range range_of(const LinesPanel& panel, bool vertical) {
     const double by = logarithmic ? range.low * 0.5 : std::max(std::abs(range.low) * 0.5, 0.5);
     return {range.low - by, range.high + by};
   }
+  const bool points = std::ranges::all_of(
+      panel.lines, [](const LinesPanel::Line& line) { return line.style == LinesPanel::Style::points; });
+  if (!vertical && points && !logarithmic) { // a mark on the frame would be cut in half
+    const double margin = 0.06 * (range.high - range.low);
+    return {range.low >= 0 && range.low < 0.3 * range.high ? 0 : range.low - margin, range.high + margin};
+  }
   if (vertical && !logarithmic) {
     const double margin = 0.04 * (range.high - range.low);
     return {range.low >= 0 && range.low < 0.3 * range.high ? 0 : range.low - margin, range.high + margin};
@@ -63,9 +69,24 @@ Scale axis_scale(const Range& range, bool logarithmic) {
   return scale;
 }
 
+bool is_whole(double number) { return number == std::floor(number); }
+
+// Where everything is counted in whole numbers (layers, steps), so is the axis.
+std::vector<Tick> across_ticks(const LinesPanel& panel, const Range& across) {
+  const bool counted = !panel.log_x && std::ranges::all_of(panel.lines, [](const LinesPanel::Line& line) {
+    return std::ranges::all_of(line.x, [](double x) { return !std::isfinite(x) || is_whole(x); });
+  });
+  for (int most = 7; counted && most > 2; --most) {
+    auto marks = ticks(across.low, across.high, false, most);
+    const auto whole = [](const Tick& mark) { return mark.text.find('.') == std::string::npos; };
+    if (std::ranges::all_of(marks, whole)) return marks;
+  }
+  return ticks(across.low, across.high, panel.log_x, 6);
+}
+
 void draw_frame(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Box& body, const Range& across,
                 const Range& up) {
-  for (const auto& mark : ticks(across.low, across.high, panel.log_x, 6)) {
+  for (const auto& mark : across_ticks(panel, across)) {
     const double x = body.x + mark.position * body.width;
     canvas.line(std::array<Point, 2>{{{x, body.y}, {x, body.bottom()}}}, ink.grid, 0.4);
     draw_aligned(canvas, mark.text, {x, body.bottom() + gap + ascent(ink.tick())}, ink.tick(), Align::centre);
@@ -180,7 +201,11 @@ void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, 
     }
   }
   std::ranges::stable_sort(labels, {}, [](const Label& label) { return label.point.y; });
-  std::vector<Box> taken;
+  std::vector<Box> taken; // the marks first: no name covers a point
+  for (const Label& label : labels) {
+    const double half = 0.3 * ink.size;
+    taken.push_back({label.point.x - half, label.point.y - half, 2 * half, 2 * half});
+  }
   const double height = line_height(ink.tick()), distance = 0.6 * ink.size;
   for (const Label& label : labels) {
     const double width = text_width(*label.text, ink.tick());

@@ -62,7 +62,7 @@ std::vector<Tick> logarithmic_ticks(double low, double high, int most) {
   const auto add = [&](double value, std::string text) {
     result.push_back({std::clamp((std::log10(value) - bottom) / span, 0.0, 1.0), std::move(text)});
   };
-  if (last - first < 1) { // hardly a decade: 1, 2 and 5 times its powers
+  if (last - first < 2) { // a decade or two: 1, 2 and 5 times their powers
     // NOLINTNEXTLINE(bugprone-float-loop-counter): whole numbers, exact
     for (double exponent = first - 1; exponent <= last; ++exponent) {
       for (const double factor : {1.0, 2.0, 5.0}) {

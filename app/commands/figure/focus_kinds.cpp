@@ -137,7 +137,7 @@ Figure draw_compare(FigureTask& task) {
   const auto a = task.runner.run(run.request), b = task.runner.run(other);
   const auto title = [](const char* side, const RunResult& result) {
     const std::string prediction = prediction_text(result);
-    return fmt::format("{}: {}{}{}", side, result.schedule.summary(), prediction.empty() ? "" : "\n",
+    return fmt::format("{}\n{}{}{}", side, result.schedule.summary(), prediction.empty() ? "" : "\n",
                        prediction);
   };
   const std::vector<FocusItem> items = {
@@ -157,9 +157,9 @@ Figure map_figure(const FigureOptions& options, const RunRequest& request, const
   Figure figure;
   const ImageInput* const image = picture_of(request);
   figure.title = map_title(run, image, layer);
-  figure.subtitle = map_subtitle(run, kind);
+  figure.subtitle = map_subtitle(run, kind, request.query);
   if (image != nullptr) figure.panels.emplace_back(photograph_panel(run, *image));
-  figure.panels.push_back(map_panel(run, run.query, image, std::move(map), std::move(title),
+  figure.panels.push_back(map_panel(run, request.query, image, std::move(map), std::move(title),
                                     {options.opacity, parse_interpolation(options.interpolation)}));
   figure.columns = image == nullptr ? 1 : 0;
   return figure;
@@ -200,7 +200,7 @@ Figure draw_rollout(FigureTask& task) {
   const auto result = task.runner.run(run.request);
   Figure figure =
       map_figure(task.options, run.request, *result, MapKind::rollout,
-                 rollout_map(*result, *result->rollout, result->query, {}),
+                 rollout_map(*result, *result->rollout, run.request.query, {}),
                  with_flags("rollout · " + head.text(), rollout_flags(*result->rollout)), std::nullopt);
   return finished(task, std::move(figure), run.request, *result);
 }
@@ -209,7 +209,9 @@ Figure draw_predictions(FigureTask& task) {
   const RunTask run = run_task(task);
   const auto result = task.runner.run(run.request);
   const std::vector<const RunResult*> runs = {result.get()};
-  return finished(task, predictions_figure(runs), run.request, *result);
+  Figure figure = predictions_figure(runs);
+  figure.title = map_title(*result, picture_of(run.request), std::nullopt) + " · predictions";
+  return finished(task, std::move(figure), run.request, *result);
 }
 
 } // namespace hydrascope::app

@@ -42,6 +42,17 @@ std::int64_t query_token(const RunRequest& request) {
   return *request.query;
 }
 
+// One colour for one number of pairs, in all panels.
+void share_counts(Figure& figure) {
+  double high = 0;
+  for (FigurePanel& panel : figure.panels) high = std::max(high, std::get<HeatMapPanel>(panel).scale.high);
+  for (FigurePanel& panel : figure.panels) {
+    Scale& scale = std::get<HeatMapPanel>(panel).scale;
+    scale.high = high;
+    scale.shared = true;
+  }
+}
+
 int head_number(const FigureOptions& options) {
   const HeadChoice head =
       options.head.empty() ? HeadChoice{.head = 0, .fusion = HeadFusion::mean} : parse_head(options.head);
@@ -160,6 +171,7 @@ Figure draw_monotonicity(FigureTask& task) {
       fmt::format("{} · layer {}, head {} · weights against q·k/√d", result->model.name, layer, head);
   figure.subtitle = subtitle + "; ρ: Spearman's within rows, mean over them";
   figure.columns = figure.panels.size() > 4 ? 3 : 0;
+  share_counts(figure);
   return finished(task, std::move(figure), run.request, *result);
 }
 

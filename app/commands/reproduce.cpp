@@ -1,0 +1,96 @@
+// `reproduce FIGURE`: draws a figure again from what its own metadata say.
+#include "app/commands/command.h"
+
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/views/command_text.h"
+#include "engine/figures/read_provenance.h"
+#include "engine/plain/error.h"
+#include "engine/plain/paths.h"
+
+namespace hydrascope::app {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+struct ReproduceOptions {
+  std::string figure, output;
+  bool json = false;
+};
+
+fs::path default_output(const fs::path& figure) {
+  return figure.parent_path() / (figure.stem().string() + "-reproduced" + figure.extension().string());
+}
+
+// Runs the figure command that the words are, as if they had been typed.
+void draw_again(const std::vector<std::string>& words, const fs::path& output) {
+  std::vector<std::string> typed = words;
+  typed.insert(typed.end(), {"-o", output.string()});
+  CLI::App program("", "hydrascope");
+  add_figure_command(program, command_text(typed));
+  std::vector<std::string> arguments(typed.rbegin(), typed.rend() - 1); // last first, without the program
+  try {
+    program.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    throw Error("reproduce",
+                fmt::format("this version does not understand the figure's command: {}", error.what()),
+                "draw it with the version that its metadata name");
+  }
+}
+
+// What differs between then and now, key by key, where it can make another figure.
+std::vector<std::string> differences(const ordered_json& then, const ordered_json& now) {
+  std::vector<std::string> differing;
+  for (const char* const key :
+       {"version", "model", "adapters", "input", "inputs", "device", "dtype", "seed"}) {
+    if (then.value(key, ordered_json()) != now.value(key, ordered_json())) differing.emplace_back(key);
+  }
+  return differing;
+}
+
+void reproduce(const ReproduceOptions& options) {
+  const fs::path figure = options.figure;
+  const auto then = ordered_json::parse(read_provenance(figure));
+  const fs::path output = options.output.empty() ? default_output(figure) : fs::path(options.output);
+  if (fs::exists(output) && fs::equivalent(figure, output))
+    throw UsageError("-o " + output.string(), "is the figure itself", "give another name");
+  const std::string command = then.value("command", "");
+  const std::vector<std::string> words = command_words(command);
+  if (words.size() < 2 || words[1] != "figure")
+    throw Error(figure.string(), "was exported from the window",
+                "open it in the window (hydrascope " + figure.string() + "), which restores what it showed");
+  draw_again(words, output);
+  const auto now = ordered_json::parse(read_provenance(output));
+  const bool same = read_text_file(figure) == read_text_file(output);
+  const std::vector<std::string> differing = differences(then, now);
+  if (options.json) {
+    fmt::print(
+        "{}\n",
+        ordered_json{{"figure", output.string()}, {"identical", same}, {"differs", differing}}.dump(1));
+    return;
+  }
+  fmt::print("{}: {}\n", output.string(), same ? "identical" : "not identical");
+  if (!differing.empty()) fmt::print("since then changed: {}\n", fmt::join(differing, ", "));
+}
+
+} // namespace
+
+void add_reproduce_command(CLI::App& program) {
+  CLI::App* const command =
+      program.add_subcommand("reproduce", "draw a figure again by the command in its own metadata");
+  command->footer(
+      "Its inputs are looked for where the command names them, from the current folder. Says whether\n"
+      "the new file is the same byte for byte, and if not, what has changed since.");
+  const auto options = std::make_shared<ReproduceOptions>();
+  command->add_option("figure", options->figure, "figure that Hydrascope has written")->required();
+  command->add_option("-o,--output", options->output, "file to write (default: beside it, NAME-reproduced)");
+  command->add_flag("--json", options->json, "one JSON document on standard output");
+  command->callback([options] { reproduce(*options); });
+}
+
+} // namespace hydrascope::app
