@@ -1,0 +1,109 @@
+// Many inputs, a figure each.
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/commands/program.h"
+
+namespace {
+
+using namespace hydrascope::test;
+using nlohmann::json;
+
+class FigureBatch : public ProgramTest {
+protected:
+  FigureBatch() {
+    fs::create_directories(folder_ / "pictures");
+    for (const char* const name : {"chelsea", "coffee"})
+      fs::copy_file(deps_folder() / "examples" / (std::string(name) + ".png"),
+                    folder_ / "pictures" / (std::string(name) + ".png"));
+    const std::string whole = bytes_of(picture);
+    std::ofstream(folder_ / "pictures/broken.png", std::ios::binary) << whole.substr(0, whole.size() / 3);
+  }
+  const std::string images_ = "figure predictions --json --images '" + at("pictures") + "/*.png' ";
+};
+
+TEST_F(FigureBatch, GoesOnAfterABrokenPictureAndNamesWhatFailed) {
+  const Outcome outcome =
+      hydrascope("figure focus --json --images '" + at("pictures") +
+                 "/*.png' --kernels softmax,hydra-cosine -o '" + at("out/{stem}-{kernel}.svg") + "'");
+  EXPECT_EQ(outcome.status, 1);
+  const auto told = json::parse(outcome.output);
+  EXPECT_EQ(told["written"], 4);
+  ASSERT_EQ(told["failed"].size(), 2u);
+  EXPECT_EQ(told["failed"][0]["output"], at("out/broken-softmax.svg"));
+  EXPECT_NE(told["failed"][0]["reason"].get<std::string>().find("broken.png"), std::string::npos);
+  EXPECT_NE(outcome.errors.find("failed: " + at("out/broken-hydra-cosine.svg")), std::string::npos);
+  EXPECT_NE(outcome.errors.find("error: figure: 2 of 6 figures failed"), std::string::npos);
+  for (const char* const name :
+       {"chelsea-softmax", "chelsea-hydra-cosine", "coffee-softmax", "coffee-hydra-cosine"})
+    EXPECT_TRUE(fs::exists(folder_ / "out" / (std::string(name) + ".svg"))) << name;
+  EXPECT_FALSE(fs::exists(folder_ / "out/broken-softmax.svg"));
+}
+
+TEST_F(FigureBatch, AFigureOfManyIsTheOneThatItsOwnCommandDraws) {
+  hydrascope(images_ + "-o '" + at("{stem}.svg") + "'");
+  ASSERT_EQ(
+      hydrascope("figure predictions --image " + at("pictures/coffee.png") + " -o " + at("alone.svg")).status,
+      0);
+  EXPECT_EQ(bytes_of(folder_ / "coffee.svg"), bytes_of(folder_ / "alone.svg"));
+}
+
+TEST_F(FigureBatch, KeepsWhatIsThereAndDrawsWhatIsNot) {
+  const std::string command = images_ + "-o '" + at("{stem}.svg") + "'";
+  ASSERT_EQ(json::parse(hydrascope(command).output)["written"], 2);
+  // What the first one's figure is made with is found anew, so that another model or adapter would be
+  // noticed.
+  auto again = json::parse(hydrascope(command).output);
+  EXPECT_EQ(again["written"], 1);
+  EXPECT_EQ(again["kept"], 1);
+  fs::copy_file(deps_folder() / "examples/astronaut.png", folder_ / "pictures/coffee.png",
+                fs::copy_options::overwrite_existing);
+  again = json::parse(hydrascope(command).output);
+  EXPECT_EQ(again["kept"], 0) << "another picture of the same name";
+  EXPECT_EQ(again["written"], 2);
+  EXPECT_EQ(json::parse(hydrascope(images_ + "--preset single -o '" + at("{stem}.svg") + "'").output)["kept"],
+            0)
+      << "another command";
+}
+
+TEST_F(FigureBatch, TextsAreNumberedByLine) {
+  std::ofstream(at("texts.txt")) << "a hedgehog\n\nit eats\tat night\n";
+  const Outcome outcome =
+      hydrascope("figure layers --texts " + at("texts.txt") + " -o '" + at("{stem}-{line}.json") + "'");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_EQ(outcome.output, "2 written, 0 kept, 0 failed\n");
+  const auto pair = json::parse(bytes_of(folder_ / "texts-0003.json"));
+  EXPECT_EQ(pair["provenance"]["input"]["pair"], "at night");
+}
+
+TEST_F(FigureBatch, OneFileOfManyPicturesIsRowsOfMaps) {
+  fs::remove(folder_ / "pictures/broken.png");
+  const Outcome outcome = hydrascope("figure focus --images " + at("pictures") +
+                                     " --kernels softmax,hydra-cosine -o " + at("rows.json"));
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  const auto figure = json::parse(bytes_of(folder_ / "rows.json"));
+  EXPECT_EQ(figure["panels"].size(), 6u);
+  EXPECT_EQ(figure["provenance"]["inputs"].size(), 2u);
+}
+
+TEST_F(FigureBatch, ASheetPassesOverWhatIsBroken) {
+  const Outcome outcome = hydrascope("figure sheet --images " + at("pictures") + " -o " + at("sheet.json"));
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_NE(outcome.errors.find("note: skipped"), std::string::npos);
+  EXPECT_EQ(json::parse(bytes_of(folder_ / "sheet.json"))["panels"].size(), 2u);
+}
+
+TEST_F(FigureBatch, NamesThatMeetAreRefusedBeforeAnythingIsWritten) {
+  expect_error("figure predictions --images '" + at("pictures") + "/*.png' -o '" + at("{folder}.svg") + "'",
+               2, "both");
+  EXPECT_FALSE(fs::exists(folder_ / "pictures.svg"));
+  expect_error("figure predictions --images '" + at("pictures") + "/*.png' -o " + at("one.svg"), 2, "{stem}");
+  expect_error("figure focus --images '" + at("pictures") + "/*.png' -o '" + at("{kernel}.svg") + "'", 2,
+               "--kernels");
+  expect_error("figure focus --images '" + at("nothing/*.png") + "' -o '" + at("{stem}.svg") + "'", 2,
+               "names no picture");
+}
+
+} // namespace
