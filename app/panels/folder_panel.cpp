@@ -207,8 +207,8 @@ private:
 
   std::unique_ptr<BackgroundJob<PictureMeasures>> job_; // null: nothing is being measured
   std::size_t total_ = 0;                               // pictures that it looks at
-  std::vector<PictureMeasures> rows_;  // sorted
-  std::string key_;                    // of rows_
+  std::vector<PictureMeasures> rows_;                   // sorted
+  std::string key_;                                     // of rows_
   FolderColumn sorted_by_ = FolderColumn::divergence;
   bool descending_ = true;
 };

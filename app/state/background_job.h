@@ -1,5 +1,5 @@
-// A thread that works through something piece by piece, waits between the pieces while it is paused, and hands
-// over what it finds.
+// A thread that works through something piece by piece, waits between the pieces while it is paused, and
+// hands over what it finds.
 #pragma once
 
 #include <atomic>

@@ -79,12 +79,10 @@ bool FolderCheck::update(Editor& editor, bool interactive_run) {
   const bool unfinished = jobs_.job() == nullptr && checks.found.size() < checks.total;
   if (checks.setup != setup || unfinished) {
     checks = {.setup = setup, .found = {}, .total = document.folder->pictures.size(), .running = true};
-    jobs_.start(
-        [folder = document.folder, request = folder_request(document), wake = wake_](
-            BackgroundJob<FoundCheck>& job, const std::stop_token& stop) {
-          look_at_all(job, *folder, request, wake, stop);
-        },
-        wake_);
+    jobs_.start([folder = document.folder, request = folder_request(document), wake = wake_](
+                    BackgroundJob<FoundCheck>& job,
+                    const std::stop_token& stop) { look_at_all(job, *folder, request, wake, stop); },
+                wake_);
     return true;
   }
   BackgroundJob<FoundCheck>* const job = jobs_.job();
@@ -97,8 +95,7 @@ bool FolderCheck::update(Editor& editor, bool interactive_run) {
     checks.wrong += check.verdict == PictureCheck::Verdict::wrong ? 1 : 0;
     checks.right += check.verdict == PictureCheck::Verdict::right ? 1 : 0;
   }
-  if (const std::string problem = job->take_problem(); !problem.empty())
-    editor.say(Severity::error, problem);
+  if (const std::string problem = job->take_problem(); !problem.empty()) editor.say(Severity::error, problem);
   if (done) {
     checks.running = false;
     checks.total = checks.found.size();

@@ -92,11 +92,11 @@ bool ScalingRun::update(Editor& editor, bool interactive_run) {
   job->pause(interactive_run);
   const bool done = job->done();
   std::vector<ScalingPoint> found = job->take();
-  curves.progress += static_cast<double>(found.size()) / static_cast<double>(std::max<std::size_t>(1, total_));
+  curves.progress +=
+      static_cast<double>(found.size()) / static_cast<double>(std::max<std::size_t>(1, total_));
   changed = changed || done || !found.empty();
   std::ranges::move(found, std::back_inserter(curves.points));
-  if (const std::string problem = job->take_problem(); !problem.empty())
-    editor.say(Severity::error, problem);
+  if (const std::string problem = job->take_problem(); !problem.empty()) editor.say(Severity::error, problem);
   if (done) {
     curves.running = false;
     jobs_.finish();
