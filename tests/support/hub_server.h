@@ -29,10 +29,11 @@ struct HubFaults {
   std::int64_t announces_more = 0; // bytes than it sends
   bool holds = false;              // sends half of the weights, and the rest when released
   int busy = 0;                    // so many requests are answered with 503
-  std::map<std::string, std::pair<int, std::string>> refusals; // part of the path → status and X-Error-Code
-  std::string needs_token;                                     // all others are answered with 401
-  std::string elsewhere;   // large files are elsewhere: the URL of another server
-  std::string commit, tag; // said in place of the true ones
+  std::map<std::string, std::pair<int, std::string>> refusals =
+      {};                            // part of the path → status and X-Error-Code
+  std::string needs_token = {};      // all others are answered with 401
+  std::string elsewhere = {};        // large files are elsewhere: the URL of another server
+  std::string commit = {}, tag = {}; // said in place of the true ones
 };
 
 class HubServer {
@@ -92,6 +93,8 @@ std::string git_hash_of(const std::string& bytes); // as git names a file's cont
 class ScopedEnvironment {
 public:
   explicit ScopedEnvironment(const std::map<std::string, std::string>& values); // empty: unset
+  ScopedEnvironment(const std::string& name, const std::string& value)
+      : ScopedEnvironment(std::map<std::string, std::string>{{name, value}}) {}
   ~ScopedEnvironment();
   ScopedEnvironment(const ScopedEnvironment&) = delete;
   ScopedEnvironment& operator=(const ScopedEnvironment&) = delete;
