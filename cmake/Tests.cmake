@@ -14,6 +14,9 @@ set(_checkout "${CMAKE_SOURCE_DIR}/tests/support/checkout.cpp")
 set_source_files_properties("${_checkout}" PROPERTIES COMPILE_DEFINITIONS
   "HYDRASCOPE_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\";HYDRASCOPE_DEPS_DIR=\"${HYDRASCOPE_DEPS}\";HYDRASCOPE_PROGRAM=\"${CMAKE_BINARY_DIR}/hydrascope\"")
 
+# A model hub on the loopback, for those that fetch models.
+set(_hub_server "${CMAKE_SOURCE_DIR}/tests/support/hub_server.cpp")
+
 # hydrascope_test(NAME FOLDER LIBRARIES…): one executable out of tests/FOLDER, linked with GoogleTest.
 function(hydrascope_test name folder)
   hydrascope_sources(sources tests/${folder})
@@ -40,6 +43,7 @@ endfunction()
 
 hydrascope_test(engine_tests engine hydrascope_engine torchw::cpu stb)
 if(TARGET engine_tests)
+  target_sources(engine_tests PRIVATE "${_hub_server}")
   target_compile_definitions(engine_tests PRIVATE AT_PER_OPERATOR_HEADERS)
 endif()
 hydrascope_shards(engine_tests 2)
@@ -57,8 +61,9 @@ endif()
 
 # Runs the built program as a user would.
 if(TARGET hydrascope)
-  hydrascope_test(command_tests commands nlohmann_json::nlohmann_json fmt::fmt)
+  hydrascope_test(command_tests commands hydrascope_plain nlohmann_json::nlohmann_json fmt::fmt)
   if(TARGET command_tests)
+    target_sources(command_tests PRIVATE "${_hub_server}")
     add_dependencies(command_tests hydrascope)
   endif()
   hydrascope_shards(command_tests 2)
@@ -67,7 +72,7 @@ endif()
 # Drives the window with Dear ImGui Test Engine: on a virtual X display, and with EGL and no display at all.
 hydrascope_sources(_window_sources tests/window)
 if(_window_sources)
-  add_executable(window_tests ${_window_sources} "${_checkout}")
+  add_executable(window_tests ${_window_sources} "${_checkout}" "${_hub_server}")
   target_link_libraries(window_tests PRIVATE hydrascope_app implot imgui_tested hydrascope_warnings)
   find_program(XVFB_RUN xvfb-run)
   if(XVFB_RUN)

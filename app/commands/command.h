@@ -50,6 +50,7 @@ void add_distill_command(CLI::App& program, const std::string& command_line);
 void add_finetune_command(CLI::App& program, const std::string& command_line);
 void add_evaluate_command(CLI::App& program);
 void add_flops_command(CLI::App& program);
+void add_fetch_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
 // Below `bench`.
 void add_bench_browse(CLI::App& bench);

@@ -17,6 +17,7 @@ void add_commands(CLI::App& program, const std::string& command_line) {
   add_evaluate_command(program);
   add_flops_command(program);
   add_bench_command(program);
+  add_fetch_command(program);
 }
 
 } // namespace hydrascope::app

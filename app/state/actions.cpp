@@ -37,6 +37,8 @@ void add_file_actions(Table& table, const std::vector<PanelName>& panels, const 
       [](Editor& editor) { editor.shell.dialog = Dialog::open_file; });
   add(table, "file.open_model", "Open model folder…", "File", "Ctrl+Shift+O",
       [](Editor& editor) { editor.shell.dialog = Dialog::open_model; });
+  add(table, "file.get_model", "Get a model…", "File", "",
+      [](Editor& editor) { editor.shell.get_model_open = true; });
   add_folder_actions(table);
   add_recent_actions(table, settings);
   for (const fs::path& picture : example_pictures()) {

@@ -165,6 +165,7 @@ Json editor_json(const Editor& editor) {
                    {"help_open", shell.help_open},
                    {"shortcuts_open", shell.shortcuts_open},
                    {"layout_dialog_open", shell.layout_dialog_open},
+                   {"get_model_open", shell.get_model_open},
                    {"tour_step", shell.tour ? Json(shell.tour->step) : Json(nullptr)},
                    {"cancel_runs", shell.cancel_runs},
                    {"run_again", shell.run_again},

@@ -45,6 +45,7 @@ struct Shell {
   bool help_open = false;
   bool shortcuts_open = false;
   bool layout_dialog_open = false;
+  bool get_model_open = false;
   std::optional<TourState> tour;
   bool capturing_keys = false; // the next keys are a shortcut to be, not one to be run
   bool cancel_runs = false, run_again = false;

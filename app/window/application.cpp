@@ -68,6 +68,7 @@ Application::Application(const WindowOptions& options) {
     worker_.reset();
     folder_check_.reset();
     scaling_run_.reset();
+    model_fetch_.reset();
     clipboard_.reset();
     panels_.clear();
     graphics_.reset();
@@ -85,6 +86,7 @@ Application::~Application() {
   worker_.reset();
   folder_check_.reset();
   scaling_run_.reset();
+  model_fetch_.reset();
   clipboard_.reset();
   panels_.clear();
   graphics_.reset();
@@ -116,6 +118,7 @@ void Application::start(const WindowOptions& options) {
   clipboard_ = std::make_unique<ClipboardDesk>(display_->picture_clipboard_obstacle(), wake);
   folder_check_ = std::make_unique<FolderCheck>(wake);
   scaling_run_ = std::make_unique<ScalingRun>(wake);
+  model_fetch_ = std::make_unique<ModelFetch>(wake);
   coordinator_ = std::make_unique<Coordinator>(*worker_);
   panels_ = make_panels({editor_.get(), graphics_.get()});
   prepared_.assign(panels_.size(), 0);
@@ -230,6 +233,7 @@ void Application::run_requests() {
   if (std::exchange(shell.cancel_runs, false)) {
     coordinator_->cancel();
     exports_->cancel();
+    model_fetch_->cancel();
   }
   if (std::exchange(shell.run_again, false)) coordinator_->run_again();
   constexpr int passes = 10;
@@ -246,6 +250,7 @@ void Application::update_state() {
   clipboard_->poll(*editor_, [this](const std::string& panel) { return figure_of(panel); });
   const bool checked = folder_check_->update(*editor_, coordinator_->computing());
   const bool measured = scaling_run_->update(*editor_, coordinator_->computing());
+  model_fetch_->update(*editor_);
   std::vector<std::string> errors;
   const bool delivered = coordinator_->drain(errors);
   for (std::string& error : errors) editor_->say(Severity::error, std::move(error));
@@ -269,7 +274,8 @@ void Application::update_state() {
   snapshot_.expected_bytes = expected_bytes(editor_->document(), wants);
   snapshot_.writing = exports_->writing();
   snapshot_.writing_seconds = exports_->seconds(editor_->clock());
-  editor_->shell.computing = snapshot_.computing || exports_->busy() || editor_->scaling.running;
+  editor_->shell.computing =
+      snapshot_.computing || exports_->busy() || editor_->scaling.running || model_fetch_->running();
   editor_->shell.stopped = coordinator_->stopped();
   editor_->shell.timing = coordinator_->timing();
   editor_->shell.progress = snapshot_.progress;
@@ -311,6 +317,7 @@ void Application::draw_frame() {
   draw_help_sheet(actions_, *editor_, *graphics_);
   shortcuts_dialog_.draw(actions_, *editor_, *graphics_);
   layout_dialog_.draw(*editor_, *graphics_);
+  get_model_dialog_.draw(*editor_, *graphics_, *model_fetch_);
   draw_tour(actions_, *editor_, *graphics_);
   draw_messages(*editor_, *graphics_);
   ImGui::PopFont();

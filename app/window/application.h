@@ -13,6 +13,7 @@
 #include "app/state/actions.h"
 #include "app/state/coordinator.h"
 #include "app/state/folder_check.h"
+#include "app/state/model_fetch.h"
 #include "app/state/scaling_run.h"
 #include "app/window/clipboard_desk.h"
 #include "app/window/damage.h"
@@ -57,6 +58,7 @@ public:
 
   Editor& editor() { return *editor_; }
   const Coordinator& coordinator() const { return *coordinator_; }
+  const ModelFetch& model_fetch() const { return *model_fetch_; }
   const std::vector<Action>& actions() const { return actions_; }
   Display& display() { return *display_; }
   bool run(std::string_view action) { return run_action(actions_, action, *editor_); }
@@ -97,11 +99,13 @@ private:
   Palette palette_;
   ShortcutsDialog shortcuts_dialog_;
   LayoutDialog layout_dialog_;
+  GetModelDialog get_model_dialog_;
   Dialogs dialogs_;
   std::unique_ptr<Exports> exports_;
   std::unique_ptr<ClipboardDesk> clipboard_;
   std::unique_ptr<FolderCheck> folder_check_;
   std::unique_ptr<ScalingRun> scaling_run_;
+  std::unique_ptr<ModelFetch> model_fetch_;
   Snapshot snapshot_;
   std::vector<std::uint64_t> prepared_; // by panel: the snapshot's stamp it was prepared for
   std::vector<bool> in_front_;          // by panel: it was drawn in the last frame

@@ -19,6 +19,8 @@ class save_file;
 
 namespace hydrascope::app {
 
+class ModelFetch;
+
 // Menus by the actions' menu paths, in the table's order; the palette's entry on the right.
 void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
 // What runs, how it was computed, and the way to stop a run that takes long.
@@ -72,6 +74,26 @@ public:
 private:
   std::string name_;
   bool was_open_ = false;
+};
+
+// A model's name on the Hugging Face Hub, with some to choose from; then how far it is.
+class GetModelDialog {
+public:
+  void draw(Editor& editor, const Graphics& graphics, ModelFetch& fetch);
+
+private:
+  void look_into_cache();
+  void choose(const std::string& repository, ModelFetch& fetch);
+  void go(Editor& editor, ModelFetch& fetch);
+  bool draw_suggestions(const Graphics& graphics, ModelFetch& fetch);
+  static void draw_progress(const Editor& editor, const Graphics& graphics, const ModelFetch& fetch);
+  void draw_body(Editor& editor, const Graphics& graphics, ModelFetch& fetch, bool appearing);
+
+  std::string name_;
+  bool name_cached_ = false;
+  std::vector<bool> cached_; // of the suggestions
+  bool offline_ = false;
+  bool was_open_ = false, was_running_ = false;
 };
 
 // The guided tour's card beside the panel that its step is about, which is framed.

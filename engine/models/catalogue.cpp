@@ -1,10 +1,8 @@
 // Where models and adapters are found: set-up's folder, any Hugging Face folder, the Hugging Face cache.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
-#include <fmt/format.h>
-
+#include "engine/models/hub_cache.h"
 #include "engine/models/model_info.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
@@ -29,28 +27,6 @@ bool is_model_folder(const fs::path& folder) {
   return fs::is_regular_file(folder / "config.json", error);
 }
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
-
-// huggingface_hub's rules: HF_HUB_CACHE, HF_HOME/hub, XDG_CACHE_HOME/huggingface/hub,
-// ~/.cache/huggingface/hub.
-fs::path hugging_face_cache() {
-  if (const std::string cache = environment("HF_HUB_CACHE"); !cache.empty()) return cache;
-  if (const std::string home = environment("HF_HOME"); !home.empty()) return fs::path(home) / "hub";
-  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())
-    return fs::path(cache) / "huggingface" / "hub";
-  return fs::path(environment("HOME")) / ".cache" / "huggingface" / "hub";
-}
-
-std::string trimmed(std::string text) {
-  const char* const blank = " \t\r\n";
-  text.erase(text.find_last_not_of(blank) + 1);
-  text.erase(0, text.find_first_not_of(blank));
-  return text;
-}
-
 // A folder's entries; nothing if it is missing or cannot be read.
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> entries;
@@ -58,30 +34,6 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
     entries.push_back(entry->path());
   return entries;
-}
-
-// The snapshot that refs/main names, else the newest there is; empty if the repository is not in the cache.
-fs::path cached_repository(std::string_view name) {
-  std::string folder = "models--";
-  for (const char c : name) folder += c == '/' ? std::string("--") : std::string(1, c);
-  const fs::path repository = hugging_face_cache() / folder;
-  std::error_code error;
-  if (const fs::path reference = repository / "refs" / "main"; fs::is_regular_file(reference, error)) {
-    const fs::path snapshot = repository / "snapshots" / trimmed(read_text_file(reference));
-    if (is_model_folder(snapshot)) return snapshot;
-  }
-  fs::path newest;
-  for (const fs::path& entry : entries_of(repository / "snapshots")) {
-    if (!is_model_folder(entry)) continue;
-    if (newest.empty() || fs::last_write_time(entry, error) > fs::last_write_time(newest, error))
-      newest = entry;
-  }
-  return newest;
-}
-
-bool looks_like_repository(std::string_view name) {
-  return !name.empty() && name.front() != '/' && name.front() != '.' && name.front() != '~' &&
-         std::count(name.begin(), name.end(), '/') <= 1 && name.back() != '/';
 }
 
 } // namespace
@@ -115,12 +67,15 @@ fs::path resolve_model(std::string_view name_or_folder) {
   }
   if (fs::is_directory(path, error))
     throw Error(name, "has no config.json", "name a Hugging Face model folder");
-  std::string where = "there is no such folder";
-  if (looks_like_repository(name)) {
-    if (const fs::path cached = cached_repository(name); !cached.empty()) return cached;
-    where += ", and the Hugging Face cache " + hugging_face_cache().string() + " does not hold it";
+  if (is_repository_name(name)) {
+    const fs::path cache = hub_cache_folder();
+    if (const fs::path cached = cached_snapshot(cache, name); !cached.empty()) return cached;
+    throw Error(name,
+                "there is no such folder, and the Hugging Face cache " + cache.string() + " does not hold it",
+                "get it with hydrascope fetch " + name + ", or use vit-small, minilm or a model folder");
   }
-  throw Error(name, where, "use vit-small, minilm, a model folder, or a repository that is in the cache");
+  throw Error(name, "there is no such folder",
+              "use vit-small, minilm, a model folder, or a repository's name");
 }
 
 std::vector<AdapterInfo> bundled_adapters() {

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/models/hub_cache.h"
 #include "engine/plain/config_fields.h"
 #include "engine/plain/error.h"
 
@@ -101,6 +102,12 @@ void add_file(Checkpoint& checkpoint, const fs::path& file) {
   checkpoint.files.push_back(file);
 }
 
+std::string how_to_complete(const fs::path& folder) {
+  const std::string repository = repository_of_snapshot(folder);
+  return repository.empty() ? "name a complete Hugging Face model folder"
+                            : "get the rest with hydrascope fetch " + repository;
+}
+
 Checkpoint read_shards(const fs::path& index) {
   const ConfigFields fields = ConfigFields::of_file(index);
   const ConfigFields map = fields.object("weight_map");
@@ -117,7 +124,7 @@ Checkpoint read_shards(const fs::path& index) {
   Checkpoint checkpoint;
   for (const std::string& shard : shards) {
     const fs::path file = index.parent_path() / shard;
-    if (!fs::exists(file)) throw Error(file.string(), "is missing", "fetch all files of the model");
+    if (!fs::exists(file)) throw Error(file.string(), "is missing", how_to_complete(index.parent_path()));
     add_file(checkpoint, file);
   }
   for (const auto& entry : map.values().items())
@@ -191,7 +198,7 @@ Checkpoint read_checkpoint(const fs::path& folder) {
                 "save the model as safetensors with transformers' save_pretrained");
   } else {
     throw Error(folder.string(), "has neither model.safetensors nor model.safetensors.index.json",
-                "name a complete Hugging Face model folder");
+                how_to_complete(folder));
   }
   checkpoint.tensors = canonical_tensors(checkpoint.tensors);
   return checkpoint;

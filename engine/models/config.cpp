@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/models/hub_cache.h"
 #include "engine/plain/config_fields.h"
 #include "engine/plain/error.h"
 
@@ -227,8 +228,10 @@ ModelConfig read_config(const std::filesystem::path& folder) {
 ModelInfo info_of(const ModelConfig& config, const std::filesystem::path& folder) {
   ModelInfo info;
   info.folder = folder;
-  info.name =
-      folder.filename().empty() ? folder.parent_path().filename().string() : folder.filename().string();
+  info.name = repository_of_snapshot(folder); // the folder's own name is a commit's hash
+  if (info.name.empty())
+    info.name =
+        folder.filename().empty() ? folder.parent_path().filename().string() : folder.filename().string();
   info.family = config.family;
   info.input = config.family == "bert" ? InputKind::text : InputKind::image;
   info.layers = config.layers;

@@ -1,19 +1,16 @@
 #include "engine/plain/paths.h"
 
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <memory>
 #include <sstream>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <openssl/evp.h>
-
+#include "engine/plain/digest.h"
 #include "engine/plain/error.h"
 
 namespace hydrascope {
@@ -38,30 +35,6 @@ fs::path user_folder(const char* variable, const char* below_home) {
   const std::string home = environment("HOME");
   return (home.empty() ? fs::temp_directory_path() : fs::path(home) / below_home) / "hydrascope";
 }
-
-class Digest {
-public:
-  Digest() : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
-    if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1)
-      throw Error("SHA-256", "OpenSSL could not start it", "check the libcrypto that is installed");
-  }
-  void add(const void* bytes, std::size_t size) { EVP_DigestUpdate(context_.get(), bytes, size); }
-  std::string hexadecimal() {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-    unsigned int length = 0;
-    EVP_DigestFinal_ex(context_.get(), digest.data(), &length);
-    constexpr const char* digits = "0123456789abcdef";
-    std::string text;
-    for (unsigned int i = 0; i < length; ++i) {
-      text += digits[digest[i] >> 4];
-      text += digits[digest[i] & 15];
-    }
-    return text;
-  }
-
-private:
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
-};
 
 // A file being written beside its final name; removed again unless `commit` succeeds.
 class TemporaryFile {
@@ -137,11 +110,11 @@ fs::path config_folder() { return user_folder("XDG_CONFIG_HOME", ".config"); }
 std::string sha256_of_file(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw Error(file.string(), "cannot be read", "check the path and its permissions");
-  Digest digest;
+  Digest digest(DigestKind::sha256);
   std::string buffer(std::size_t{1} << 20, '\0');
   while (stream) {
     stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-    digest.add(buffer.data(), static_cast<std::size_t>(stream.gcount()));
+    digest.add({buffer.data(), static_cast<std::size_t>(stream.gcount())});
   }
   if (stream.bad() || !stream.eof())
     throw Error(file.string(), "cannot be read to its end", "check the disk");
@@ -149,8 +122,8 @@ std::string sha256_of_file(const fs::path& file) {
 }
 
 std::string sha256_of_text(std::string_view text) {
-  Digest digest;
-  digest.add(text.data(), text.size());
+  Digest digest(DigestKind::sha256);
+  digest.add(text);
   return digest.hexadecimal();
 }
 

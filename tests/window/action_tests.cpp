@@ -80,6 +80,7 @@ std::vector<Expectation> file_and_edit() {
   return {
       {"file.open", dialog("open_file")},
       {"file.open_model", dialog("open_model")},
+      {"file.get_model", [](const Seen& seen) { return seen.shell().at("get_model_open") == true; }},
       {"file.open_folder", dialog("open_folder")},
       {"file.next_picture", shows_picture("coffee.png")},
       {"file.previous_picture", shows_picture("astronaut.png")},

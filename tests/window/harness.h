@@ -41,6 +41,7 @@ void register_folder_tests(ImGuiTestEngine* engine);
 void register_hidden_token_tests(ImGuiTestEngine* engine);
 void register_focus_map_tests(ImGuiTestEngine* engine);
 void register_focus_tests(ImGuiTestEngine* engine);
+void register_get_model_tests(ImGuiTestEngine* engine);
 void register_head_tests(ImGuiTestEngine* engine);
 void register_frame_tests(ImGuiTestEngine* engine);
 void register_input_tests(ImGuiTestEngine* engine);

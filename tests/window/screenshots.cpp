@@ -12,6 +12,7 @@
 #include "app/state/layouts.h"
 #include "app/window/screenshot.h"
 #include "tests/support/checkout.h"
+#include "tests/support/hub_server.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -72,6 +73,35 @@ void keep_panels(ImGuiTestContext* context, const Look& look, const std::string&
   }
 }
 
+// A model on its way.
+void keep_get_model(ImGuiTestContext* context, const Look& look) {
+  test::HubServer server;
+  const test::ScopedEnvironment environment(test::hub_environment(server, scratch_file("hf")));
+  server.add_folder("facebook/deit-tiny-patch16-224", test::source_folder() / "tests/golden/models/deit");
+  server.misbehave({.holds = true});
+  const auto keep = [&](const char* name) {
+    context->MouseMoveToPos(ImVec2(1, 1));
+    context->Yield(3);
+    write_png(look.folder() / (std::string("over-get-model-") + name + ".png"), frame(context));
+  };
+  application().run("file.get_model");
+  context->Yield(2);
+  context->SetRef("//###get_model");
+  context->ItemClick("facebook\\/deit-tiny-patch16-224");
+  keep("choice");
+  context->ItemClick("###go");
+  const ModelFetch& fetch = application().model_fetch();
+  while (fetch.running() && fetch.progress().received < 10'000 && !context->IsError()) context->Yield();
+  keep("running");
+  context->ItemClick("###stop");
+  context->ItemClick("facebook\\/deit-base-patch16-224");
+  context->ItemClick("###go");
+  while (fetch.running() && !context->IsError()) context->Yield();
+  keep("refused");
+  editor().shell.get_model_open = false;
+  context->Yield(2);
+}
+
 // What lies over the panels.
 void keep_overlays(ImGuiTestContext* context, const Look& look) {
   const auto keep = [&](const std::string& name) {
@@ -95,6 +125,7 @@ void keep_overlays(ImGuiTestContext* context, const Look& look) {
     editor().say(Severity::error, "picture.png: is damaged at byte 8; open another picture");
   keep("messages");
   shell = Shell{};
+  keep_get_model(context, look);
   context->MenuAction(ImGuiTestAction_Hover, "//##MainMenuBar/View/Appearance/###view.larger");
   keep("menu");
   context->KeyPress(ImGuiKey_Escape, 2);

@@ -1,0 +1,60 @@
+// The Hugging Face cache on disk:
+//   models--ORGANISATION--NAME/refs/REVISION          the commit's hash
+//   models--ORGANISATION--NAME/blobs/ETAG             a file's bytes
+//   models--ORGANISATION--NAME/snapshots/COMMIT/FILE  a relative symbolic link to its blob
+//   .locks/models--ORGANISATION--NAME/ETAG.lock       held while a blob is written
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+namespace hydrascope {
+
+// HF_HUB_CACHE, HF_HOME/hub, XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub: the first that is set.
+std::filesystem::path hub_cache_folder();
+// HF_HOME, XDG_CACHE_HOME/huggingface, ~/.cache/huggingface.
+std::filesystem::path hub_home_folder();
+
+// Whether it could be the name of a repository: "name" or "organisation/name" of letters, digits, '.', '_',
+// '-'.
+bool is_repository_name(std::string_view name);
+// Whether it is a plain file name, or a path without "..", that stays below the folder it is put into.
+bool stays_below(std::string_view name);
+// A commit's hash or a file's tag, as a name in the cache.
+bool is_cache_name(std::string_view name);
+bool is_commit(std::string_view revision); // 40 hexadecimal digits
+
+std::filesystem::path repository_folder(const std::filesystem::path& cache, std::string_view repository);
+// The repository whose snapshot this is; empty if it is none.
+std::string repository_of_snapshot(const std::filesystem::path& folder);
+
+// config.json and all weights are there.
+bool is_complete_model(const std::filesystem::path& folder);
+// The snapshot of a revision; without one what refs/main names, else the newest, whole ones first. Empty if
+// there is none with a config.json.
+std::filesystem::path cached_snapshot(const std::filesystem::path& cache, std::string_view repository,
+                                      const std::optional<std::string>& revision = std::nullopt);
+
+// Throw Error where the cache cannot be written.
+void write_reference(const std::filesystem::path& repository, const std::string& revision,
+                     const std::string& commit);
+void link_into_snapshot(const std::filesystem::path& snapshot, const std::string& name,
+                        const std::filesystem::path& blob);
+void make_folders(const std::filesystem::path& folder);
+
+// Held by one process (or thread) at a time, huggingface_hub's included. Waits; throws Cancelled, Error.
+class BlobLock {
+public:
+  BlobLock(const std::filesystem::path& repository, const std::string& tag, const std::stop_token& stop);
+  ~BlobLock();
+  BlobLock(const BlobLock&) = delete;
+  BlobLock& operator=(const BlobLock&) = delete;
+
+private:
+  int descriptor_ = -1;
+};
+
+} // namespace hydrascope
