@@ -9,6 +9,7 @@
 #include "app/state/edits.h"
 #include "app/state/head_actions.h"
 #include "app/state/input_actions.h"
+#include "app/state/session_actions.h"
 #include "app/state/window_actions.h"
 #include "engine/plain/paths.h"
 
@@ -33,6 +34,7 @@ void add(Table& table, std::string id, std::string label, std::string menu, std:
 }
 
 void add_file_actions(Table& table, const std::vector<PanelName>& panels, const Settings& settings) {
+  add_session_actions(table);
   add(table, "file.open", "Open picture or text…", "File", "Ctrl+O",
       [](Editor& editor) { editor.shell.dialog = Dialog::open_file; });
   add(table, "file.open_model", "Open model folder…", "File", "Ctrl+Shift+O",

@@ -80,6 +80,7 @@ struct Document {
   bool wrong_first = false;                    // … the wrongly predicted pictures of it
   ViewOptions view;
   ExecutionOptions execution;
+  std::size_t session = 0; // Editor's: which session this belongs to, so that undo goes back to its file, too
   std::string layout = "explore";      // by which the panels are arranged; see layouts.h
   std::set<std::string> closed_panels; // ids; all others are open
 

@@ -16,6 +16,7 @@
 
 #include "app/state/history.h"
 #include "app/state/scaling_curves.h"
+#include "app/state/session.h"
 #include "app/state/settings.h"
 
 namespace hydrascope::app {
@@ -28,13 +29,40 @@ struct Message {
   int count = 1;      // repeats are counted, not listed
 };
 
-enum class Dialog { none, open_file, open_folder, open_model, open_adapter, export_figure };
+enum class Dialog {
+  none,
+  open_file,
+  open_folder,
+  open_model,
+  open_adapter,
+  open_session,
+  save_session,
+  locate, // of the waiting session's missing files the one to be located
+  export_figure,
+  export_everything
+};
 
 // Where the guided tour is (app/state/tour.h).
 struct TourState {
   std::size_t step = 0;
   Document start;    // as it was when the step began
   bool done = false; // the user has done what the step asks for
+};
+
+// A session that is open, and how it stands to its file.
+struct OpenSession {
+  std::filesystem::path file;    // empty: it has none yet
+  std::optional<Document> saved; // what the file holds; nullopt: not known, or nothing
+};
+
+// A session that is not opened before the user has said what is to become of the files it lacks.
+struct WaitingSession {
+  std::filesystem::path file;
+  std::string text;
+  Relocations relocated;
+  ReadSession read;
+  bool copy = false;         // an automatic one
+  std::size_t to_locate = 0; // of read.missing
 };
 
 // What an action wants of the window; the window looks at it once per frame.
@@ -55,7 +83,14 @@ struct Shell {
   std::string panel_to_export;                      // id of the panel whose figure is to be written …
   std::optional<std::filesystem::path> export_file; // … to this file; without one the dialog asks
   bool copy_input = false, paste = false;
-  std::string panel_to_copy;                                // id of the panel whose figure is to be copied
+  std::string panel_to_copy;   // id of the panel whose figure is to be copied
+  std::string numbers_to_copy; // … and whose numbers
+  bool new_session = false, save_session = false, reopen_last = false;
+  std::optional<std::filesystem::path> session_file; // where the session is to be saved
+  std::optional<std::string> arrangement;            // that the panels are to take, as Dear ImGui writes it
+  std::optional<WaitingSession> waiting_session;
+  bool export_everything = false;                           // the figures of all open panels …
+  std::optional<std::filesystem::path> export_folder;       // … to this folder; without one the dialog asks
   std::string panel_to_focus;                               // id of a panel that is to come to the front
   bool animate = false;                                     // something moves: draw another frame soon
   double wake_at = std::numeric_limits<double>::infinity(); // … or at this time of the window's clock
@@ -67,6 +102,7 @@ struct Shell {
   bool stopped = false; // the last run was cancelled or failed, and nothing has been asked for since
   double scale = 1;     // in force
   std::set<std::string> panels_in_front; // that were drawn in the last frame
+  bool has_last_session = false;         // how the program was left the last time is known
   std::string no_picture_clipboard;      // why pictures can be neither copied nor pasted; empty if they can
 };
 
@@ -109,6 +145,16 @@ public:
   // Time against N, as far as it has been measured.
   ScalingCurves scaling;
 
+  // The one that the document belongs to. There is always one.
+  const OpenSession& session() const { return sessions_[document().session]; }
+  OpenSession& session_of(const Document& document) { return sessions_[document.session]; }
+  std::size_t add_session(OpenSession session) {
+    sessions_.push_back(std::move(session));
+    return sessions_.size() - 1;
+  }
+  // By the folder of each model: the hash of its weights when the session was saved, or as runs have said.
+  ModelHashes model_hashes;
+
   // Undone by nothing; the window applies and saves what changes.
   const Settings& settings() const { return settings_; }
   void change_settings(const std::function<void(Settings&)>& edit) { edit(settings_); }
@@ -122,6 +168,7 @@ public:
 private:
   History history_;
   Settings settings_;
+  std::vector<OpenSession> sessions_ = std::vector<OpenSession>(1);
   std::vector<Message> messages_;
   double clock_ = 0;
   std::optional<std::int64_t> hovered_token_, next_hovered_token_;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cctype>
 #include <exception>
+#include <fstream>
 #include <memory>
+#include <optional>
 
 #include "app/state/edits.h"
 #include "app/state/picture_folder.h"
+#include "app/state/session_edits.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 
@@ -18,6 +21,18 @@ namespace fs = std::filesystem;
 
 void show_image(Editor& editor, const fs::path& path) {
   open_image(editor, {std::make_shared<const Image>(load_image(path)), path.filename().string(), path});
+}
+
+// The text of a file that says of itself that it is a session.
+std::optional<std::string> session_in(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string begin(64, '\0');
+  stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(stream.gcount()));
+  const auto first = begin.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos || begin[first] != '{') return std::nullopt;
+  std::string text = read_text_file(path);
+  return is_session(text) ? std::optional(std::move(text)) : std::nullopt;
 }
 
 bool is_text(const std::string& bytes) {
@@ -185,6 +200,7 @@ bool open_path(Editor& editor, const fs::path& path) {
     }
     if (path.extension() == ".safetensors" && path.filename() != "model.safetensors")
       return open_adapter(editor, path);
+    if (auto session = session_in(path)) return open_session_text(editor, std::move(*session), path);
     if (has_text_ending(path)) {
       show_text_file(editor, path);
     } else {

@@ -46,6 +46,8 @@ void take(Settings& settings, const std::string& key, const Json& value, Json& o
     if (!value.is_null()) settings.scale = std::clamp(value.get<double>(), least_scale, greatest_scale);
   } else if (key == "fade") {
     settings.fade = value.get<bool>();
+  } else if (key == "reopen_last") {
+    settings.reopen_last = value.get<bool>();
   } else if (key == "tour_seen") {
     settings.tour_seen = value.get<bool>();
   } else if (key == "shortcuts") {
@@ -80,6 +82,7 @@ std::string settings_text(const Settings& settings) {
   json["theme"] = theme_names[static_cast<std::size_t>(settings.theme)];
   json["scale"] = settings.scale ? Json(*settings.scale) : Json(nullptr);
   json["fade"] = settings.fade;
+  json["reopen_last"] = settings.reopen_last;
   json["tour_seen"] = settings.tour_seen;
   json["shortcuts"] = settings.shortcuts;
   json["layouts"] = Json::array();

@@ -26,7 +26,7 @@ struct SavedLayout {
   bool operator==(const SavedLayout&) const = default;
 };
 
-// What was open before: a picture, a text file, a folder or a model by its path, or a sentence.
+// What was open before: a picture, a text file, a session, a folder or a model by its path, or a sentence.
 struct RecentInput {
   std::string value;
   bool is_text = false;
@@ -40,6 +40,7 @@ struct Settings {
   ThemeChoice theme = ThemeChoice::follow;
   std::optional<double> scale; // of everything drawn, within the two above; nullopt: the monitor's own
   bool fade = true;            // a changed map fades in
+  bool reopen_last = true;     // started without anything to open, the program goes on where it was left
   bool tour_seen = false;      // or declined: it is not offered again
   std::map<std::string, std::string>
       shortcuts; // by action's id, where they differ from the table's; "" = none

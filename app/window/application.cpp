@@ -17,9 +17,11 @@
 
 #include "app/panels/panels.h"
 #include "app/state/edits.h"
+#include "app/state/session_edits.h"
 #include "app/state/tour.h"
 #include "app/views/provenance.h"
 #include "app/window/pixel_snap.h"
+#include "app/window/start.h"
 #include "app/window/theme.h"
 #include "app/window/widgets.h"
 #include "engine/plain/error.h"
@@ -64,6 +66,7 @@ Application::Application(const WindowOptions& options) {
   try {
     start(options);
   } catch (...) {
+    sessions_.reset();
     exports_.reset();
     worker_.reset();
     folder_check_.reset();
@@ -80,8 +83,10 @@ Application::Application(const WindowOptions& options) {
 }
 
 Application::~Application() {
+  sessions_->leave(*editor_);
   keep_arrangement();
   keeper_->save(*editor_);
+  sessions_.reset();
   exports_.reset(); // before the display that they wake
   worker_.reset();
   folder_check_.reset();
@@ -111,6 +116,9 @@ void Application::start(const WindowOptions& options) {
   const theme::Fonts fonts = theme::load_fonts();
   graphics_ = std::make_unique<Graphics>(fonts);
   exports_ = std::make_unique<Exports>(*display_);
+  const bool keeps = keeper_->keeps();
+  sessions_ =
+      std::make_unique<SessionDesk>(keeps ? settings_file.parent_path() : std::filesystem::path(), *display_);
   if (!fonts.note.empty())
     editor_->say(Severity::note, fonts.note + "; install fonts-inter and fonts-jetbrains-mono");
   const auto wake = [display = display_.get()] { display->wake(); };
@@ -129,54 +137,9 @@ void Application::start(const WindowOptions& options) {
     ids.push_back(panel->id());
   }
   arrangement_ = std::make_unique<Arrangement>(std::move(ids));
-  start_document(options);
+  start_document(*editor_, *sessions_, options);
   if (keeper_->keeps() && !editor_->settings().tour_seen) go_to_tour_step(*editor_, 0);
   apply_settings();
-}
-
-void Application::start_document(const WindowOptions& options) {
-  Document document;
-  document.execution = options.common.execution;
-  // One core is left to the window, so that frames keep their time while the model runs.
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  if (document.execution.threads == 0) document.execution.threads = std::max(1, cores - 1);
-  if (options.common.image_size > 0) document.execution.image_size = options.common.image_size;
-  for (const InputKind kind : {InputKind::image, InputKind::text}) {
-    try {
-      Scene& scene = document.scene_of(kind);
-      const auto folder = resolve_model(kind == InputKind::image ? "vit-small" : "minilm");
-      set_model(scene, folder, read_model_info(folder));
-    } catch (const std::exception& error) {
-      editor_->say(Severity::error, error.what());
-    }
-  }
-  document.scene_of(InputKind::text).input = TextInput{example_sentences().front(), std::nullopt};
-  editor_->set_initial(std::move(document));
-  if (!options.common.model.empty()) open_model(*editor_, options.common.model);
-  bool opened = false;
-  for (const auto& file : options.files) opened |= open_path(*editor_, file);
-  if (!options.text.empty()) {
-    open_text(*editor_, options.text);
-    opened = true;
-  }
-  if (!opened && options.files.empty() && editor_->document().kind == InputKind::image) {
-    const auto pictures = example_pictures();
-    const auto cat =
-        std::ranges::find_if(pictures, [](const auto& path) { return path.stem() == "chelsea"; });
-    if (cat != pictures.end()) open_path(*editor_, *cat);
-  }
-  Document ready = editor_->document();
-  Scene& scene = ready.scene();
-  scene.adapters.automatic = !options.common.no_adapter && options.common.adapters.empty();
-  scene.adapters.files.assign(options.common.adapters.begin(), options.common.adapters.end());
-  if (scene.model && !(options.common.schedule == ScheduleText{})) {
-    scene.schedules[0] = parse_schedule(options.common.schedule, scene.model->layers);
-  }
-  if (const auto& last = editor_->settings().last) {
-    ready.layout = last->name;
-    ready.closed_panels = {last->closed.begin(), last->closed.end()};
-  }
-  editor_->set_initial(std::move(ready)); // what the command line asked for is where undo begins
 }
 
 bool Application::running() const { return !editor_->shell.quit && !display_->close_requested(); }
@@ -194,10 +157,14 @@ bool Application::wait(double seconds) {
   if (redraw_ > 0) next = 0;
   const double now = seconds_now();
   if (!moving && redraw_ == 0) { // no frame waits for what may take some time
-    if (std::exchange(ImGui::GetIO().WantSaveIniSettings, false)) keep_arrangement();
+    if (std::exchange(ImGui::GetIO().WantSaveIniSettings, false)) {
+      keep_arrangement();
+      sessions_->arrangement_changed(now);
+    }
     keeper_->save(*editor_);
+    sessions_->rest(*editor_, now);
   }
-  const bool event = display_->wait(std::clamp(next - now, 0.0, seconds));
+  const bool event = display_->wait(std::clamp(std::min(next, sessions_->due()) - now, 0.0, seconds));
   if (event) redraw_ = std::max(redraw_, 3);
   return event || seconds_now() >= next;
 }
@@ -247,6 +214,7 @@ void Application::update_state() {
   run_requests();
   apply_settings();
   for (const auto& path : display_->take_dropped()) open_path(*editor_, path);
+  sessions_->update(*editor_);
   clipboard_->poll(*editor_, [this](const std::string& panel) { return figure_of(panel); });
   const bool checked = folder_check_->update(*editor_, coordinator_->computing());
   const bool measured = scaling_run_->update(*editor_, coordinator_->computing());
@@ -254,6 +222,10 @@ void Application::update_state() {
   std::vector<std::string> errors;
   const bool delivered = coordinator_->drain(errors);
   for (std::string& error : errors) editor_->say(Severity::error, std::move(error));
+  for (const Side side : {Side::a, Side::b}) {
+    if (const RunResult* run = coordinator_->results(side).any(); delivered && run != nullptr)
+      check_model_hash(*editor_, *run);
+  }
 
   Wants wants;
   for (std::size_t i = 0; i < panels_.size(); ++i) {
@@ -318,6 +290,7 @@ void Application::draw_frame() {
   shortcuts_dialog_.draw(actions_, *editor_, *graphics_);
   layout_dialog_.draw(*editor_, *graphics_);
   get_model_dialog_.draw(*editor_, *graphics_, *model_fetch_);
+  draw_session_dialog(*editor_, *graphics_);
   draw_tour(actions_, *editor_, *graphics_);
   draw_messages(*editor_, *graphics_);
   ImGui::PopFont();

@@ -20,6 +20,7 @@
 #include "app/window/display.h"
 #include "app/window/exports.h"
 #include "app/window/layout.h"
+#include "app/window/session_desk.h"
 #include "app/window/settings_keeper.h"
 #include "app/window/shell.h"
 #include "app/window/window.h"
@@ -53,6 +54,7 @@ public:
   // In the last frame something was on its way from one look to another (a map that fades).
   bool moved() const { return moved_; }
   bool exporting() const { return exports_->busy(); }
+  bool saving() const { return sessions_->busy(); }
   // Every open panel has what it asked for, or an error says why not.
   bool settled() const;
 
@@ -73,7 +75,6 @@ public:
 
 private:
   void start(const WindowOptions& options);
-  void start_document(const WindowOptions& options);
   void apply_settings();
   void keep_arrangement();
   void update_state();
@@ -94,6 +95,7 @@ private:
   std::vector<PanelName> panel_names_;
   std::vector<Action> actions_;
   std::unique_ptr<SettingsKeeper> keeper_;
+  std::unique_ptr<SessionDesk> sessions_;
   std::unique_ptr<Arrangement> arrangement_;
   std::optional<Settings> applied_; // the settings that are in force
   Palette palette_;

@@ -7,7 +7,7 @@
 #include <imgui.h>
 
 #include "app/state/edits.h"
-#include "app/window/png.h"
+#include "engine/plain/png.h"
 
 namespace hydrascope::app {
 

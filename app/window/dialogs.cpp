@@ -1,61 +1,124 @@
 #include <portable_file_dialogs.h>
 
+#include <utility>
+
 #include "app/state/edits.h"
+#include "app/state/session_edits.h"
 #include "app/window/shell.h"
 
 namespace hydrascope::app {
 
+namespace {
+
+using Filters = std::vector<std::string>;
+
+std::string session_name(const Editor& editor) {
+  const std::filesystem::path& file = editor.session().file;
+  if (!file.empty()) return file.string();
+  const auto& input = editor.document().scene().input;
+  const auto* image = input ? std::get_if<ImageInput>(&*input) : nullptr;
+  return (image == nullptr ? "session" : std::filesystem::path(image->name).stem().string()) + ".json";
+}
+
+} // namespace
+
 Dialogs::Dialogs() = default;
 Dialogs::~Dialogs() = default;
 
-bool Dialogs::open() const { return file_ || adapter_ || folder_ || save_; }
+bool Dialogs::open() const { return file_ || folder_ || save_; }
+
+void Dialogs::show(Dialog wanted, const Editor& editor) {
+  shown_ = wanted;
+  const auto open_file = [&](const char* title, Filters filters) {
+    filters.insert(filters.end(), {"All files", "*"});
+    file_ = std::make_unique<pfd::open_file>(title, "", filters);
+  };
+  const auto select = [&](const char* title) { folder_ = std::make_unique<pfd::select_folder>(title); };
+  const auto save_file = [&](const char* title, const std::string& name, const Filters& filters) {
+    save_ = std::make_unique<pfd::save_file>(title, name, filters);
+  };
+  switch (wanted) {
+    case Dialog::none: break;
+    case Dialog::open_file:
+      return open_file("Open picture or text",
+                       {"Pictures and text", "*.png *.jpg *.jpeg *.bmp *.gif *.tga *.ppm *.pgm *.txt"});
+    case Dialog::open_adapter: return open_file("Open adapter", {"Adapters", "*.safetensors"});
+    case Dialog::open_session: return open_file("Open session", {"Sessions", "*.json"});
+    case Dialog::open_model: return select("Open model folder");
+    case Dialog::open_folder: return select("Open folder of pictures");
+    case Dialog::export_everything: return select("Export everything open into this folder");
+    case Dialog::save_session: return save_file("Save session", session_name(editor), {"Sessions", "*.json"});
+    case Dialog::export_figure:
+      return save_file("Export figure", editor.shell.panel_to_export + ".pdf",
+                       {"PDF", "*.pdf", "SVG", "*.svg", "PNG", "*.png"});
+    case Dialog::locate: {
+      const auto& waiting = editor.shell.waiting_session;
+      if (!waiting || waiting->to_locate >= waiting->read.missing.size()) return;
+      const MissingFile& file = waiting->read.missing[waiting->to_locate];
+      const std::string title = "Locate " + file.path.filename().string();
+      if (file.kind == FileKind::model || file.kind == FileKind::folder) return select(title.c_str());
+      return open_file(title.c_str(), {});
+    }
+  }
+}
+
+void Dialogs::take(Editor& editor, std::filesystem::path chosen) {
+  Shell& shell = editor.shell;
+  const bool given = !chosen.empty();
+  switch (shown_) {
+    case Dialog::export_figure:
+      if (!given) return shell.panel_to_export.clear();
+      if (chosen.extension().empty()) chosen += ".pdf";
+      shell.export_file = chosen;
+      return;
+    case Dialog::export_everything:
+      if (given) shell.export_folder = chosen;
+      if (!given) shell.export_everything = false;
+      return;
+    case Dialog::save_session:
+      if (!given) return;
+      if (chosen.extension().empty()) chosen += ".json";
+      shell.session_file = chosen;
+      return;
+    case Dialog::locate:
+      if (given) locate_missing(editor, chosen);
+      return;
+    case Dialog::open_adapter:
+      if (given) open_adapter(editor, chosen);
+      return;
+    case Dialog::open_session:
+      if (given) open_session(editor, chosen);
+      return;
+    default:
+      if (given) open_path(editor, chosen);
+  }
+}
 
 void Dialogs::poll(Editor& editor) {
-  Dialog& wanted = editor.shell.dialog;
+  const Dialog wanted = std::exchange(editor.shell.dialog, Dialog::none);
   if (wanted != Dialog::none && !open()) {
-    if (!pfd::settings::available()) {
+    if (pfd::settings::available()) {
+      show(wanted, editor);
+    } else {
       editor.say(Severity::error,
                  "file dialog: neither zenity nor kdialog is installed; drop the file on the window, or "
                  "name it on the command line");
-    } else if (wanted == Dialog::open_file) {
-      file_ = std::make_unique<pfd::open_file>(
-          "Open picture or text", "",
-          std::vector<std::string>{"Pictures and text",
-                                   "*.png *.jpg *.jpeg *.bmp *.gif *.tga *.ppm *.pgm *.txt", "All files",
-                                   "*"});
-    } else if (wanted == Dialog::open_adapter) {
-      adapter_ = std::make_unique<pfd::open_file>(
-          "Open adapter", "", std::vector<std::string>{"Adapters", "*.safetensors", "All files", "*"});
-    } else if (wanted == Dialog::open_model || wanted == Dialog::open_folder) {
-      folder_ = std::make_unique<pfd::select_folder>(
-          wanted == Dialog::open_model ? "Open model folder" : "Open folder of pictures");
-    } else {
-      save_ = std::make_unique<pfd::save_file>(
-          "Export figure", editor.shell.panel_to_export + ".pdf",
-          std::vector<std::string>{"PDF", "*.pdf", "SVG", "*.svg", "PNG", "*.png"});
     }
   }
-  wanted = Dialog::none;
   if (file_ && file_->ready(0)) {
-    for (const std::string& path : file_->result()) open_path(editor, path);
+    const auto files = file_->result();
     file_.reset();
-  }
-  if (adapter_ && adapter_->ready(0)) {
-    for (const std::string& path : adapter_->result()) open_adapter(editor, path);
-    adapter_.reset();
+    take(editor, files.empty() ? std::string() : files.front());
   }
   if (folder_ && folder_->ready(0)) {
-    if (const std::string path = folder_->result(); !path.empty()) open_path(editor, path);
+    const std::string folder = folder_->result();
     folder_.reset();
+    take(editor, folder);
   }
   if (save_ && save_->ready(0)) {
-    if (std::filesystem::path path = save_->result(); !path.empty()) {
-      if (path.extension().empty()) path += ".pdf";
-      editor.shell.export_file = path;
-    } else {
-      editor.shell.panel_to_export.clear();
-    }
+    const std::string file = save_->result();
     save_.reset();
+    take(editor, file);
   }
   if (open()) editor.shell.animate = true;
 }

@@ -153,6 +153,13 @@ void Arrangement::before_frame(Editor& editor) {
     to_front_.erase(to_front_.begin());
   }
   const std::string& wanted = editor.document().layout;
+  if (const auto given = std::exchange(editor.shell.arrangement, std::nullopt)) {
+    if (!shown_.empty()) left_[shown_] = present_arrangement();
+    restore(editor, *given);
+    shown_ = wanted;
+    editor.shell.reset_layout = false;
+    return;
+  }
   const bool reset = std::exchange(editor.shell.reset_layout, false);
   if (wanted == shown_ && !reset) return;
   const bool own = wanted.starts_with(own_layout_prefix);

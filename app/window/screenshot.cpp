@@ -1,13 +1,8 @@
 #include "app/window/screenshot.h"
 
 #include <algorithm>
-#include <string>
-
-#define STB_IMAGE_WRITE_STATIC
-#define STB_IMAGE_WRITE_IMPLEMENTATION
-#include <stb_image_write.h>
-
 #include "engine/plain/paths.h"
+#include "engine/plain/png.h"
 
 namespace hydrascope::app {
 
@@ -22,14 +17,7 @@ Image cut_out(const Image& image, const std::array<int, 4>& rectangle) {
 }
 
 void write_png(const std::filesystem::path& file, const Image& image) {
-  std::string bytes;
-  stbi_write_png_to_func(
-      [](void* context, void* data, int size) {
-        static_cast<std::string*>(context)->append(static_cast<const char*>(data),
-                                                   static_cast<std::size_t>(size));
-      },
-      &bytes, image.width, image.height, 3, image.rgb.data(), image.width * 3);
-  write_file_atomically(file, bytes);
+  write_file_atomically(file, png_of(image));
 }
 
 } // namespace hydrascope::app

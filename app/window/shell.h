@@ -96,6 +96,8 @@ private:
   bool was_open_ = false, was_running_ = false;
 };
 
+// What a session that waits to be opened lacks, to be located or done without.
+void draw_session_dialog(Editor& editor, const Graphics& graphics);
 // The guided tour's card beside the panel that its step is about, which is framed.
 void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
 void draw_help_sheet(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
@@ -111,7 +113,11 @@ public:
   bool open() const;
 
 private:
-  std::unique_ptr<pfd::open_file> file_, adapter_;
+  void show(Dialog wanted, const Editor& editor);
+  void take(Editor& editor, std::filesystem::path chosen); // empty: nothing was chosen
+
+  Dialog shown_ = Dialog::none;
+  std::unique_ptr<pfd::open_file> file_;
   std::unique_ptr<pfd::select_folder> folder_;
   std::unique_ptr<pfd::save_file> save_;
 };

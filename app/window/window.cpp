@@ -3,6 +3,7 @@
 #include <chrono>
 #include <regex>
 
+#include "app/state/session_edits.h"
 #include "app/window/application.h"
 #include "app/window/screenshot.h"
 #include "engine/plain/error.h"
@@ -42,6 +43,9 @@ int write_screenshot(const WindowOptions& options) {
   WindowOptions hidden = options;
   hidden.hidden = true;
   Application application(hidden);
+  if (const auto& waiting = application.editor().shell.waiting_session)
+    throw Error(waiting->file.string(), "lacks " + missing_text(*waiting),
+                "open it in the window, which lets you locate what is missing");
   settle(application);
   for (const std::string& action : options.actions) {
     run_named(application, action);

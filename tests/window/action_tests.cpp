@@ -159,17 +159,17 @@ std::vector<Expectation> view() {
   const auto layer = [](int wanted) {
     return [wanted](const Seen& seen) { return seen.scene().at("layer") == wanted; };
   };
-  const auto head = [](const char* wanted) {
-    return [wanted](const Seen& seen) { return seen.scene().at("head") == wanted; };
+  const auto head = [](const Json& wanted) {
+    return [wanted](const Seen& seen) { return seen.scene().at("head").at("head") == wanted; };
   };
   const auto at_layer_5 = [](Editor& editor) { select_layer(editor, 5); };
   const auto at_head_2 = [](Editor& editor) { select_head(editor, {.head = 2, .fusion = HeadFusion::mean}); };
   return {
       {"view.layer_up", layer(4), at_layer_5},
       {"view.layer_down", layer(6), at_layer_5},
-      {"view.head_left", head("head 1"), at_head_2},
-      {"view.head_right", head("head 3"), at_head_2},
-      {"view.head_mean", head("mean of heads"), at_head_2},
+      {"view.head_left", head(1), at_head_2},
+      {"view.head_right", head(3), at_head_2},
+      {"view.head_mean", head(nullptr), at_head_2},
       {"view.sign", flips("with_sign")},
       {"view.map.",
        [](const Seen& seen) {
@@ -254,9 +254,9 @@ std::vector<Expectation> kernels() {
   return {
       {"model.open.",
        [](const Seen& seen) {
-         const std::string folder = seen.scene().at("model_folder");
+         const std::string folder = seen.scene().at("model").at("folder");
          return std::filesystem::path(folder).filename() == seen.rest ||
-                seen.scene().at("model") == seen.rest;
+                seen.scene().at("model").at("name") == seen.rest;
        }},
       {"kernels.layer.",
        [](const Seen& seen) {

@@ -5,8 +5,8 @@
 
 #include "app/state/edits.h"
 #include "app/window/clipboard_desk.h"
-#include "app/window/png.h"
 #include "engine/plain/paths.h"
+#include "engine/plain/png.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {

@@ -18,6 +18,7 @@ Settings some_settings() {
   settings.theme = ThemeChoice::light;
   settings.scale = 1.5;
   settings.fade = false;
+  settings.reopen_last = false;
   settings.shortcuts = {{"view.sign", "Ctrl+Alt+G"}, {"file.quit", ""}};
   settings.layouts = {{.name = "mine “1”", .arrangement = "[Window][###focus]\nPos=1,2\n", .closed = {"kl"}}};
   settings.last = SavedLayout{.name = "compare", .arrangement = "x", .closed = {}};

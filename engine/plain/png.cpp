@@ -1,10 +1,10 @@
-#include "app/window/png.h"
+#include "engine/plain/png.h"
 
 #define STB_IMAGE_WRITE_STATIC
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #include <stb_image_write.h>
 
-namespace hydrascope::app {
+namespace hydrascope {
 
 std::string png_of(const Image& image) {
   std::string bytes;
@@ -17,4 +17,4 @@ std::string png_of(const Image& image) {
   return bytes;
 }
 
-} // namespace hydrascope::app
+} // namespace hydrascope

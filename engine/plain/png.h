@@ -5,8 +5,8 @@
 
 #include "engine/plain/image.h"
 
-namespace hydrascope::app {
+namespace hydrascope {
 
 std::string png_of(const Image& image);
 
-} // namespace hydrascope::app
+} // namespace hydrascope
