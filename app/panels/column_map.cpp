@@ -13,6 +13,11 @@ std::string joined(const std::string& first, const std::string& second) {
   return first.empty() || second.empty() ? first + second : first + ", " + second;
 }
 
+TokenMap recoloured(TokenMap map, const ViewOptions& view) {
+  if (view.cividis && map.scale.map == ColourMap::viridis) map.scale.map = ColourMap::cividis;
+  return map;
+}
+
 } // namespace
 
 void ask_for_maps(const Document& document, Asks& asks) {
@@ -28,11 +33,6 @@ void ask_for_maps(const Document& document, Asks& asks) {
     }
   }
   if (view.maps.contains(MapKind::rollout)) asks.rollout = rollout_ask(scene.head, view.discard);
-}
-
-TokenMap recoloured(TokenMap map, const ViewOptions& view) {
-  if (view.cividis && map.scale.map == ColourMap::viridis) map.scale.map = ColourMap::cividis;
-  return map;
 }
 
 FocusOptions focus_options(const Document& document) {

@@ -128,17 +128,17 @@ constexpr float spread_row = 18;
 
 std::optional<HeadIndex> HeadTableView::draw_with_spreads(Editor& editor, Graphics& graphics, ImVec2 from,
                                                           ImVec2 room, float brightness) const {
-  const float spreads = spreads_height();
+  const float height = spreads_height();
   constexpr float least_table = 120; // lower than this the table needs all of the room
-  const bool both = spreads > 0 && room.y - spreads > least_table;
-  if (both) room.y -= spreads;
+  const bool both = height > 0 && room.y - height > least_table;
+  if (both) room.y -= height;
   const auto pointed = draw(editor, graphics, from, room, brightness);
   if (both) draw_spreads(graphics, {from.x, from.y + room.y}, room.x, brightness);
   return pointed;
 }
 
 float HeadTableView::spreads_height() const {
-  return kernels.empty() ? 0 : 6 + spread_row * static_cast<float>(kernel_spreads(panel, kernels).size());
+  return spreads.empty() ? 0 : 6 + spread_row * static_cast<float>(spreads.size());
 }
 
 void HeadTableView::draw_spreads(Graphics& graphics, ImVec2 from, float width, float brightness) const {
@@ -148,7 +148,7 @@ void HeadTableView::draw_spreads(Graphics& graphics, ImVec2 from, float width, f
   if (room < 40) return;
   ImGui::PushFont(graphics.fonts().regular, theme::size_small);
   float y = from.y + 6;
-  for (const KernelSpread& spread : kernel_spreads(panel, kernels)) {
+  for (const KernelSpread& spread : spreads) {
     const ImU32 colour = theme::packed(theme::kernel(spread.kernel), brightness);
     const auto x_of = [&](float value) {
       return left + static_cast<float>(scale_position(panel.scale, static_cast<double>(value))) * room;

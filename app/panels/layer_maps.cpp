@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "app/panels/column_map.h"
 #include "app/panels/token_names.h"
 
 namespace hydrascope::app {
@@ -39,13 +40,8 @@ void LayerMaps::prepare(const Snapshot& snapshot, Shown which) {
   if (which != which_) clear();
   which_ = which;
   const bool image = document.kind == InputKind::image;
-  const FocusOptions options{.normalise = Normalisation::max,
-                             .with_sign = document.view.with_sign,
-                             .opacity = document.view.opacity,
-                             .interpolation = image ? document.view.interpolation : Interpolation::nearest,
-                             .photograph = false,
-                             .tokens = document.view.tokens,
-                             .map = document.view.cividis ? ColourMap::cividis : ColourMap::magma};
+  FocusOptions options = focus_options(document);
+  if (!image) options.interpolation = Interpolation::nearest;
   std::vector<FocusItem> items;
   const auto layers = static_cast<std::size_t>(document.scene().model->layers);
   for (std::size_t layer = 0; layer < layers; ++layer) {

@@ -16,14 +16,6 @@ namespace {
 
 constexpr std::int64_t most_rows = 128; // of a long input; spread evenly
 
-VectorsAsk monotonicity_vectors(const Document& document) {
-  VectorsAsk ask;
-  ask.layer = document.scene().layer;
-  ask.kernels = {KernelSpec{}};
-  ask.teacher_forced = document.view.teacher_forced;
-  return ask;
-}
-
 // ρ of the layers' own kernels, or of one kernel in every layer on the softmax run's q and k.
 bool in_place(const Document& document, bool one_of_two) {
   return !document.view.teacher_forced && !document.scene().detail_kernel &&
@@ -32,13 +24,7 @@ bool in_place(const Document& document, bool one_of_two) {
 
 // All of a short input, some of a long one; empty: all.
 std::vector<std::int64_t> monotonicity_rows(const Document& document) {
-  const ModelInfo& model = *document.scene().model;
-  std::int64_t tokens = model.max_tokens;
-  if (model.input == InputKind::image) {
-    const std::int64_t side =
-        document.execution.image_size.value_or(model.image_size) / std::max(model.patch_size, 1);
-    tokens = side * side;
-  }
+  const std::int64_t tokens = expected_tokens(document);
   constexpr std::int64_t few = 600;
   if (tokens <= few) return {};
   std::vector<std::int64_t> rows;
@@ -55,7 +41,7 @@ KernelSpec monotonicity_kernel(const Document& document, bool one_of_two) {
 }
 
 void ask_monotonicity(const Document& document, bool one_of_two, Wants& wants) {
-  add_vectors(wants.first, monotonicity_vectors(document));
+  add_vectors(wants.first, queries_and_keys(document));
   add_weights(wants.first, document.scene().layer, monotonicity_kernel(document, one_of_two),
               document.view.teacher_forced, monotonicity_rows(document));
   if (in_place(document, one_of_two)) {
@@ -80,7 +66,7 @@ void MonotonicityColumn::prepare(const Snapshot& snapshot) {
   const FoundWeights weights =
       find_weights(snapshot.shown(), document.scene().layer, monotonicity_kernel(document, one_of_two),
                    document.view.teacher_forced, rows.empty() ? std::nullopt : std::optional(rows.front()));
-  const FoundVectors vectors = find_vectors(snapshot.shown(), monotonicity_vectors(document));
+  const FoundVectors vectors = find_vectors(snapshot.shown(), queries_and_keys(document));
   if (weights.weights == nullptr || vectors.vectors == nullptr) return; // the last good picture stays
   head_ = vectors_head(document, weights.weights->kernel);
   error_.clear();
@@ -90,9 +76,7 @@ void MonotonicityColumn::prepare(const Snapshot& snapshot) {
   } catch (const std::exception& error) {
     error_ = error.what();
   }
-  for (const auto& part : snapshot.shown().parts) {
-    if (part.get() == weights.run) run_ = part;
-  }
+  run_ = weights.run;
   weights_ = std::shared_ptr<const WeightsResult>(run_, weights.weights); // lives as long as the run
 }
 
@@ -101,7 +85,7 @@ void MonotonicityColumn::subtract(const MonotonicityColumn& a, const Monotonicit
   weights_ = nullptr;
   error_.clear();
   table_.panel = {};
-  table_.kernels.clear();
+  table_.spreads.clear();
   if (a.table_.empty() || b.table_.empty()) return;
   try {
     table_.panel = head_table_difference(a.table_.panel, b.table_.panel);
@@ -160,9 +144,9 @@ void MonotonicityColumn::prepare_table(const Snapshot& snapshot) {
   if (found.table == nullptr) return; // the last good one stays
   table_.panel = head_table_panel(*found.run, *found.table);
   table_.undefined = "undefined: this kernel has another number of heads";
-  table_.kernels.clear();
-  for (const LayerRun& layer : found.run->layers)
-    table_.kernels.push_back(own ? layer.kernel.name : kernel.name);
+  std::vector<std::string> kernels;
+  for (const LayerRun& layer : found.run->layers) kernels.push_back(own ? layer.kernel.name : kernel.name);
+  table_.spreads = kernel_spreads(table_.panel, kernels);
   caption_ = own ? "each layer's own kernel, in place" : kernel.text() + ", teacher-forced";
 }
 

@@ -62,9 +62,7 @@ void TokensColumn::prepare(const Snapshot& snapshot) {
   const FoundWeights found = find_weights(snapshot.shown(), document.scene().layer, detail_kernel(document),
                                           document.view.teacher_forced, row);
   if (found.weights == nullptr) return; // the last good picture stays
-  for (const auto& part : snapshot.shown().parts) {
-    if (part.get() == found.run) run_ = part;
-  }
+  run_ = found.run;
   shown_ = shown_weights(run_, *found.weights, document.view.tokens);
   set_lines(document);
 }

@@ -63,9 +63,7 @@ public:
       const FoundWeights found = find_weights(results, document.scene().layer, source.kernel,
                                               document.view.teacher_forced, query_of(document));
       if (found.weights == nullptr) return; // the last good numbers stay
-      for (const auto& part : results.parts) {
-        if (part.get() == found.run) run_ = part;
-      }
+      run_ = found.run;
       const ShownWeights shown = shown_weights(run_, *found.weights, document.view.tokens);
       ValueColumn column{column_name(document, columns.size(), source.kernel), source.kernel.name, {}};
       if (const auto row = shown_index(shown.tokens, query_of(document)))

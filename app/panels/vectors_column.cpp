@@ -39,9 +39,7 @@ void VectorsColumn::prepare(const Snapshot& snapshot) {
   const FoundVectors found = find_vectors(snapshot.shown(), vectors_ask_of(document));
   if (found.vectors == nullptr) return; // the last good picture stays
   if (vectors_.get() != found.vectors) shown_key_.reset();
-  for (const auto& part : snapshot.shown().parts) {
-    if (part.get() == found.run) run_ = part;
-  }
+  run_ = found.run;
   vectors_ = std::shared_ptr<const VectorsResult>(run_, found.vectors); // lives as long as the run
   const auto features = static_cast<int>(vectors_->global.values.size());
   if (feature_ && *feature_ >= features) feature_.reset();

@@ -25,15 +25,6 @@ namespace {
 
 bool by_tiles(const Document& document) { return expected_tokens(document) > most_tokens_whole; }
 
-// q and k of every head, for q·k under the pointer; softmax has no feature map that would come with them.
-VectorsAsk queries_and_keys(const Document& document) {
-  VectorsAsk ask;
-  ask.layer = document.scene().layer;
-  ask.kernels = {KernelSpec{}};
-  ask.teacher_forced = document.view.teacher_forced;
-  return ask;
-}
-
 class WeightsPanel final : public Panel {
 public:
   explicit WeightsPanel(PanelServices services) : Panel("weights", "Weights", services) {}

@@ -1,6 +1,7 @@
 #include "app/state/coordinator.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hydrascope::app {
 
@@ -70,6 +71,7 @@ bool Coordinator::drain(std::vector<std::string>& errors) {
     }
     add_asks(lane.delivered, lane.in_flight_asks);
     lane.results.parts.push_back(std::move(delivery.result));
+    lane.grown = true;
   }
   return changed;
 }
@@ -77,20 +79,23 @@ bool Coordinator::drain(std::vector<std::string>& errors) {
 // Of many parts the oldest that hold nothing of what is wanted now; what is wanted may lie in any of them.
 void Coordinator::forget(Lane& lane, const Wants& wants) {
   auto& parts = lane.results.parts;
-  if (parts.size() <= most_parts) return;
+  if (!std::exchange(lane.grown, false) || parts.size() <= most_parts) return;
   Asks wanted = wants.first;
   add_asks(wanted, wants.then);
   const Asks lacking = missing_asks(wanted, lane.delivered);
+  std::vector<Asks> held; // by part
+  for (const auto& part : parts) held.push_back(asks_of(*part));
   for (std::size_t i = 0; i < parts.size() && parts.size() > most_parts;) {
     Asks others;
-    for (std::size_t other = 0; other < parts.size(); ++other) {
-      if (other != i) add_asks(others, asks_of(*parts[other]));
+    for (std::size_t other = 0; other < held.size(); ++other) {
+      if (other != i) add_asks(others, held[other]);
     }
     if (any_ask(missing_asks(missing_asks(wanted, others), lacking))) {
       ++i;
       continue;
     }
     parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i));
+    held.erase(held.begin() + static_cast<std::ptrdiff_t>(i));
     lane.delivered = std::move(others);
   }
 }

@@ -52,6 +52,7 @@ private:
     SideResults results;
     std::string key;             // of results.parts
     Asks delivered;              // under `key`
+    bool grown = false;          // a part has come since it was last looked for parts to forget
     std::string failed_key;      // not asked for again until something changes
     std::uint64_t in_flight = 0; // generation; 0 = none
     std::string in_flight_key;

@@ -61,6 +61,14 @@ void add_weights(Asks& asks, int layer, const KernelSpec& kernel, bool teacher_f
   ask->kernels.push_back(kernel);
 }
 
+VectorsAsk queries_and_keys(const Document& document) {
+  VectorsAsk ask;
+  ask.layer = document.scene().layer;
+  ask.kernels = {KernelSpec{}};
+  ask.teacher_forced = document.view.teacher_forced;
+  return ask;
+}
+
 void add_vectors(Asks& asks, const VectorsAsk& ask) {
   if (std::ranges::count(asks.vectors, ask) == 0) asks.vectors.push_back(ask);
 }

@@ -21,6 +21,8 @@ void add_focus(Asks& asks, int layer);
 void add_weights(Asks& asks, int layer, const KernelSpec& kernel, bool teacher_forced,
                  const std::vector<std::int64_t>& rows = {}, bool value_weighted = false);
 void add_vectors(Asks& asks, const VectorsAsk& ask);
+// q and k of every head of the selected layer; softmax has no feature map that would come with them.
+VectorsAsk queries_and_keys(const Document& document);
 void add_attention_row(Asks& asks, const AttentionRowAsk& ask);
 void add_tile(Asks& asks, const TileAsk& ask);
 void add_teacher_forced(Asks& asks, const KernelSpec& kernel);

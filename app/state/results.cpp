@@ -22,7 +22,7 @@ FoundWeights find_weights(const SideResults& results, int layer, const KernelSpe
           weights.rows.size() == part->tokens.size() || (row && std::ranges::count(weights.rows, *row) > 0);
       if (rows && weights.layer == layer && weights.kernel == kernel &&
           weights.teacher_forced == teacher_forced && weights.value_weighted == value_weighted) {
-        return {part.get(), &weights};
+        return {part, &weights};
       }
     }
   }
@@ -37,7 +37,7 @@ FoundVectors find_vectors(const SideResults& results, const VectorsAsk& ask) {
                               : vectors.kernel == ask.kernels.front();
       if (kernel && vectors.layer == ask.layer && vectors.head == ask.head && vectors.query == ask.query &&
           vectors.teacher_forced == ask.teacher_forced) {
-        return {part.get(), &vectors};
+        return {part, &vectors};
       }
     }
   }

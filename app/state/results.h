@@ -30,7 +30,7 @@ struct FoundFocus {
 FoundFocus find_focus(const SideResults& results, int layer);
 
 struct FoundWeights {
-  const RunResult* run = nullptr;
+  std::shared_ptr<const RunResult> run;
   const WeightsResult* weights = nullptr;
 };
 // Of all query rows; with `row`, any that hold this one.
@@ -39,7 +39,7 @@ FoundWeights find_weights(const SideResults& results, int layer, const KernelSpe
                           bool value_weighted = false);
 
 struct FoundVectors {
-  const RunResult* run = nullptr;
+  std::shared_ptr<const RunResult> run;
   const VectorsResult* vectors = nullptr;
 };
 // As asked for with one kernel.
