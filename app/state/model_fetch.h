@@ -20,9 +20,8 @@ public:
 
   void start(const std::string& repository);
   void cancel(); // what has arrived is kept in the cache
-  // Once per frame: takes up how far it is, and opens the model when it is there. Returns whether anything
-  // has changed.
-  bool update(Editor& editor);
+  // Once per frame: takes up how far it is, and opens the model when it is there.
+  void update(Editor& editor);
 
   bool running() const { return jobs_.job() != nullptr; }
   const FetchProgress& progress() const { return progress_; }

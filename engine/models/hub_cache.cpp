@@ -217,14 +217,14 @@ BlobLock::BlobLock(const fs::path& repository, const std::string& tag, const std
   std::mutex mutex;
   std::condition_variable_any stopped;
   while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-    const bool taken = errno == EWOULDBLOCK || errno == EINTR;
+    const int problem = errno;
+    const bool taken = problem == EWOULDBLOCK || problem == EINTR;
     std::unique_lock lock(mutex);
     if (taken) stopped.wait_for(lock, stop, std::chrono::milliseconds(100), [] { return false; });
     if (taken && !stop.stop_requested()) continue;
-    const std::string reason = std::strerror(errno);
     ::close(descriptor_);
     if (stop.stop_requested()) throw Cancelled();
-    refuse_writing(file, reason);
+    refuse_writing(file, std::strerror(problem));
   }
 }
 
