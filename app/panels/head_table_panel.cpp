@@ -61,9 +61,10 @@ void HeadTableColumn::prepare(const Snapshot& snapshot) {
   }
   error.clear();
   view.panel = head_table_panel(*found.run, *found.table, snapshot.document->view.change_measure);
-  std::vector<std::string> kernels;
-  for (const LayerRun& layer : found.run->layers) kernels.push_back(forced ? kernel.name : layer.kernel.name);
-  view.spreads = kernel_spreads(view.panel, kernels);
+  view.kernels.clear();
+  for (const LayerRun& layer : found.run->layers)
+    view.kernels.push_back(forced ? kernel.name : layer.kernel.name);
+  view.spreads = kernel_spreads(view.panel, view.kernels);
   caption = forced ? kernel.text() + ", teacher-forced" : "each layer's own kernel, in place";
 }
 
@@ -76,7 +77,8 @@ void HeadTableColumn::subtract(const HeadTableColumn& a, const HeadTableColumn& 
   } catch (const std::exception& reason) {
     error = reason.what();
   }
-  view.spreads.clear(); // a layer may have two kernels
+  view.kernels.clear(); // a layer may have two
+  view.spreads.clear();
   caption = a.caption == b.caption ? a.caption : a.caption + " − " + b.caption;
 }
 

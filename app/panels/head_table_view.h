@@ -23,6 +23,7 @@ std::vector<KernelSpread> kernel_spreads(const HeatMapPanel& panel, const std::v
 
 struct HeadTableView {
   HeatMapPanel panel;
+  std::vector<std::string> kernels;  // by layer; a square of their colour stands before each
   std::vector<KernelSpread> spreads; // drawn below where there is room; may be empty
   std::string unit;                 // after a value: "nats"; may be empty
   std::string undefined = "undefined: this kernel's weights are signed";

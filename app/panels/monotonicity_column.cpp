@@ -85,6 +85,7 @@ void MonotonicityColumn::subtract(const MonotonicityColumn& a, const Monotonicit
   weights_ = nullptr;
   error_.clear();
   table_.panel = {};
+  table_.kernels.clear();
   table_.spreads.clear();
   if (a.table_.empty() || b.table_.empty()) return;
   try {
@@ -144,9 +145,10 @@ void MonotonicityColumn::prepare_table(const Snapshot& snapshot) {
   if (found.table == nullptr) return; // the last good one stays
   table_.panel = head_table_panel(*found.run, *found.table);
   table_.undefined = "undefined: this kernel has another number of heads";
-  std::vector<std::string> kernels;
-  for (const LayerRun& layer : found.run->layers) kernels.push_back(own ? layer.kernel.name : kernel.name);
-  table_.spreads = kernel_spreads(table_.panel, kernels);
+  table_.kernels.clear();
+  for (const LayerRun& layer : found.run->layers)
+    table_.kernels.push_back(own ? layer.kernel.name : kernel.name);
+  table_.spreads = kernel_spreads(table_.panel, table_.kernels);
   caption_ = own ? "each layer's own kernel, in place" : kernel.text() + ", teacher-forced";
 }
 
