@@ -11,6 +11,7 @@
 #include "app/state/document_json.h"
 #include "app/state/edits.h"
 #include "app/state/head_edits.h"
+#include "app/state/session_edits.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -79,6 +80,13 @@ std::vector<Expectation> file_and_edit() {
   };
   return {
       {"file.open", dialog("open_file")},
+      {"file.new_session", [](const Seen& seen) { return seen.shell().at("new_session") == true; }},
+      {"file.open_session", dialog("open_session")},
+      {"file.save_session", dialog("save_session")},
+      {"file.save_session_as", dialog("save_session")},
+      {"file.reopen_last", [](const Seen& seen) { return seen.shell().at("reopen_last") == true; },
+       [](Editor& editor) { editor.shell.has_last_session = true; }},
+      {"file.reopen_at_start", [](const Seen& seen) { return seen.flipped("/settings/reopen_last"); }},
       {"file.open_model", dialog("open_model")},
       {"file.get_model", [](const Seen& seen) { return seen.shell().at("get_model_open") == true; }},
       {"file.open_folder", dialog("open_folder")},
@@ -327,12 +335,14 @@ void forget_requests() {
   shell.panel_to_export.clear();
   shell.panel_to_copy.clear();
   shell.copy_input = shell.paste = false;
+  shell.reopen_last = shell.new_session = shell.save_session = false;
   shell.time_passes = shell.measure_scaling = false;
   editor().scaling.running = false;
 }
 
 bool opens_dialog(const std::string& id) {
-  return id == "file.quit" || id == "file.open" || id == "file.open_folder" || id == "file.open_model" ||
+  return id == "file.quit" || id == "file.open" || id == "file.open_session" ||
+         id.starts_with("file.save_session") || id == "file.reopen_last" || id == "file.open_folder" || id == "file.open_model" ||
          id == "model.adapters.open" || id.starts_with("file.export.");
 }
 
@@ -384,6 +394,12 @@ void random_actions(ImGuiTestContext* context) {
   IM_CHECK_GT(ran, 400);
   editor().shell = Shell{};
   IM_CHECK(document_json(document()) != first);
+  const auto file = scratch_file("random.json");
+  FileHashes hashes;
+  const std::string text = session_text(present_session(editor(), ""), file.parent_path(), hashes);
+  const ReadSession read = read_session(text, file);
+  IM_CHECK(read.missing.empty() && read.notes.empty());
+  IM_CHECK_STR_EQ(document_json(read.session.document).dump().c_str(), document_json(document()).dump().c_str());
   while (editor().history().can_undo()) editor().undo();
   IM_CHECK_STR_EQ(document_json(document()).dump().c_str(), first.dump().c_str());
   settle(context);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include <imgui.h>
@@ -50,6 +51,7 @@ void register_layout_tests(ImGuiTestEngine* engine);
 void register_run_tests(ImGuiTestEngine* engine);
 void register_screenshots(ImGuiTestEngine* engine);
 void register_selection_tests(ImGuiTestEngine* engine);
+void register_session_tests(ImGuiTestEngine* engine);
 void register_settings_tests(ImGuiTestEngine* engine);
 void register_shell_tests(ImGuiTestEngine* engine);
 void register_column_tests(ImGuiTestEngine* engine);
@@ -60,5 +62,8 @@ void register_view_tests(ImGuiTestEngine* engine);
 // The loop of the program in place of the test engine's, which draws all the time: whether frames are drawn
 // when something happens and only then. Returns what went wrong; empty if nothing did.
 std::string check_idle_gate(Application& application);
+// A session saved by the running program, and opened by others. Returns what is not as it was; empty if all
+// is.
+std::string check_restart(std::unique_ptr<Application> running, const WindowOptions& options);
 
 } // namespace hydrascope::app::window_tests

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include <unistd.h>
@@ -40,6 +41,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_selection_tests(engine);
   register_shell_tests(engine);
   register_appearance_tests(engine);
+  register_session_tests(engine);
   register_settings_tests(engine);
   register_layout_tests(engine);
   register_run_tests(engine);
@@ -137,11 +139,15 @@ int run_all(const char* filter) {
   const std::string idle = check_idle_gate(*running);
   ImGuiTestEngine_Stop(engine);
   std::printf("idle gate: %s\n", idle.empty() ? "passed" : idle.c_str());
+  start_over_at_once();
+  const bool restarts = filter == nullptr || std::string_view(filter).find("sessions") == 0;
+  const std::string restart = restarts ? check_restart(std::move(running), options) : std::string();
+  std::printf("restart: %s\n", restart.empty() ? "passed" : restart.c_str());
   running.reset();
   ImGuiTestEngine_DestroyContext(engine);
   std::filesystem::remove_all(scratch_folder());
   const bool passed = summary.CountTested > 0 && summary.CountTested == summary.CountSuccess;
-  return passed && idle.empty() ? 0 : 1;
+  return passed && idle.empty() && restart.empty() ? 0 : 1;
 }
 
 } // namespace hydrascope::app::window_tests

@@ -1,0 +1,110 @@
+// A session saved, the program started anew, the session opened: the same document and the same pictures.
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/state/document_json.h"
+#include "app/state/edits.h"
+#include "app/state/head_edits.h"
+#include "app/window/screenshot.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// What the program's loop draws until there is nothing left to do. A changed map fades in.
+void settle_alone(Application& application) {
+  for (int i = 0; i < 5; ++i) application.frame();
+  while (!application.settled() || application.saving()) {
+    application.frame();
+    application.wait(0.02);
+  }
+  for (int i = 0; i < 20; ++i) application.frame();
+}
+
+void set_up(Application& application) {
+  Editor& editor = application.editor();
+  change_view(editor, "B", [](ViewOptions& view) { view.shown = Shown::b; });
+  apply_preset(editor, Strategy::back, 1, {.name = "hydra-cosine", .parameters = {}});
+  application.run("view.layout.compare");
+  select_cell(editor, 11, 3);
+  select_query(editor, 100);
+  hide_tokens(editor, 60, 4, true);
+  mute_head(editor, {9, 1}, true);
+  settle_alone(application);
+  editor.shell.panel_to_focus = "kl"; // was behind another
+  settle_alone(application);
+}
+
+struct Seen {
+  Image image;
+  std::map<std::string, std::array<int, 4>> places; // of the panels in front
+  std::string document;
+};
+
+Seen look(Application& application) {
+  settle_alone(application);
+  Seen seen{application.read_frame(), {}, document_json(application.editor().document()).dump()};
+  for (const PanelName& panel : application.panels()) {
+    if (const auto place = application.panel_rectangle(panel.id)) seen.places[panel.id] = *place;
+  }
+  return seen;
+}
+
+std::string difference(const Seen& before, const Seen& after) {
+  if (before.document != after.document)
+    return "another document:\n" + before.document + "\n" + after.document;
+  if (before.places != after.places) return "the panels stand elsewhere";
+  for (const auto& [panel, place] : before.places) {
+    const Image left = cut_out(before.image, place), right = cut_out(after.image, place);
+    if (left.rgb != right.rgb) return "another picture in the panel " + panel;
+  }
+  if (before.places.size() < 5) return fmt::format("only {} panels are seen", before.places.size());
+  return {};
+}
+
+} // namespace
+
+std::string check_restart(std::unique_ptr<Application> running, const WindowOptions& options) {
+  const fs::path file = scratch_file("restart.json"), folder = scratch_file("restart");
+  fs::create_directories(folder);
+  set_up(*running);
+  running->editor().shell.session_file = file;
+  const Seen before = look(*running);
+  if (!fs::exists(file)) return "the session was not saved";
+  running.reset();
+
+  WindowOptions again = options;
+  again.settings_file = folder / "settings.json"; // one that knows nothing of the first
+  again.files = {file};
+  auto opened = std::make_unique<Application>(again);
+  opened->editor().change_settings([](Settings& settings) {
+    settings.scale = 1;
+    settings.tour_seen = true;
+  });
+  opened->editor().shell.tour.reset();
+  const Seen after = look(*opened);
+  if (std::string wrong = difference(before, after); !wrong.empty()) {
+    write_png(fs::temp_directory_path() / "restart-before.png", before.image);
+    write_png(fs::temp_directory_path() / "restart-after.png", after.image);
+    return "opened again: " + wrong;
+  }
+  opened.reset();
+
+  // Started without anything it goes on where it was left.
+  again.files.clear();
+  Application last(again);
+  const Seen left = look(last);
+  if (std::string wrong = difference(before, left); !wrong.empty()) return "started again: " + wrong;
+  if (last.editor().session().file != file) return "started again: the session's file is forgotten";
+  return {};
+}
+
+} // namespace hydrascope::app::window_tests

@@ -1,0 +1,453 @@
+// Sessions as files: what is written is read again as the same document, what is damaged is named, what has
+// gone is found again.
+#include "app/state/session.h"
+
+#include <fstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/state/edits.h"
+#include "app/state/head_edits.h"
+#include "app/state/session_edits.h"
+#include "engine/plain/error.h"
+#include "engine/plain/paths.h"
+#include "tests/support/checkout.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+fs::path example(const std::string& name) {
+  for (const fs::path& picture : example_pictures()) {
+    if (picture.stem() == name) return picture;
+  }
+  return {};
+}
+
+fs::path fresh_folder(const std::string& name) {
+  const fs::path folder = scratch_file(name);
+  fs::create_directories(folder);
+  return folder;
+}
+
+std::string written(const fs::path& folder) {
+  FileHashes hashes;
+  return session_text(present_session(editor(), "[Window][###focus]\nPos=1,2\n"), folder, hashes);
+}
+
+// The document that a text gives; its session's number is the window's own matter.
+Document read_document(const std::string& text, const fs::path& file) {
+  Document read = read_session(text, file).session.document;
+  read.session = document().session;
+  return read;
+}
+
+// A bit of everything that can be chosen.
+void set_up_rich_view() {
+  set_all_kernels(editor(), {.name = "performer", .parameters = {{"features", "32"}, {"seed", "7"}}});
+  change_view(editor(), "B", [](ViewOptions& view) { view.shown = Shown::b; });
+  apply_preset(editor(), Strategy::back, 2, {.name = "hydra-cosine", .parameters = {}});
+  select_cell(editor(), 9, 3);
+  mute_layer(editor(), 7, true);
+  mute_head(editor(), {9, 1}, true);
+  select_pair(editor(), 40, 51);
+  hide_tokens(editor(), 12, 3, true);
+  compare_kernel(editor(), 1, KernelSpec{.name = "elu", .parameters = {}});
+  add_compared_kernel(editor(), std::nullopt);
+  select_detail_kernel(editor(), KernelSpec{.name = "relu", .parameters = {}});
+  select_target(editor(), {.kind = Target::Kind::class_index, .index = 281, .text = {}});
+  show_panel(editor(), "kl", "KL", false);
+  change_view(editor(), "View", [](ViewOptions& view) {
+    view.shown = Shown::difference;
+    view.maps = {MapKind::focus, MapKind::rollout};
+    view.discard = 0.9;
+    view.opacity = 0.35f;
+    view.interpolation = Interpolation::bicubic;
+    view.percentile = true;
+    view.pairs = TokenPairs::b_to_a;
+    view.change_measure = ChangeMeasure::cosine;
+    view.tokens.whole_words = true;
+  });
+  editor().change("Execution", [](Document& document) {
+    document.execution.seed = 18446744073709551615U;
+    document.execution.image_size = 224;
+  });
+  open_text(editor(), "Ein “Zitat”, und\nwhat follows.", "A second one.");
+  show_kind(editor(), InputKind::image);
+}
+
+void same_again(ImGuiTestContext* context) {
+  start_over(context);
+  const fs::path file = fresh_folder("again") / "session.json";
+  set_up_rich_view();
+  const ReadSession read = read_session(written(file.parent_path()), file);
+  IM_CHECK(read.notes.empty());
+  IM_CHECK(read.missing.empty());
+  IM_CHECK_STR_EQ(read.session.arrangement.c_str(), "[Window][###focus]\nPos=1,2\n");
+  IM_CHECK(read.session.model_hashes.contains(document().scene().model_folder));
+  IM_CHECK(read_document(written(file.parent_path()), file) == document());
+  start_over(context);
+}
+
+// Bundled models and pictures by name, the user's own relative: nothing of this machine's folders.
+void found_elsewhere(ImGuiTestContext* context) {
+  start_over(context);
+  const fs::path folder = fresh_folder("moved");
+  fs::create_directories(folder / "pictures");
+  fs::copy_file(example("coffee"), folder / "pictures" / "mine: 1.png");
+  std::string text = written(folder);
+  IM_CHECK(text.find("example:chelsea.png") != std::string::npos);
+  IM_CHECK(text.find("model:vit-small") != std::string::npos);
+  IM_CHECK(open_path(editor(), folder / "pictures" / "mine: 1.png"));
+  text = written(folder);
+  IM_CHECK(text.find(folder.string()) == std::string::npos);
+  IM_CHECK(text.find(test::deps_folder().string()) == std::string::npos);
+  const fs::path elsewhere = scratch_file("moved-there");
+  fs::rename(folder, elsewhere);
+  const ReadSession read = read_session(text, elsewhere / "session.json");
+  IM_CHECK(read.missing.empty());
+  const auto& image = std::get<ImageInput>(*read.session.document.scene().input);
+  IM_CHECK(image.path == elsewhere / "pictures" / "mine: 1.png");
+  IM_CHECK(image.image->rgb == std::get<ImageInput>(*document().scene().input).image->rgb);
+
+  // Another picture under the same name is opened, and said.
+  fs::copy_file(example("rocket"), elsewhere / "pictures" / "mine: 1.png",
+                fs::copy_options::overwrite_existing);
+  const ReadSession other = read_session(text, elsewhere / "session.json");
+  IM_CHECK(other.session.document.scene().input.has_value());
+  IM_CHECK_EQ(other.notes.size(), static_cast<std::size_t>(1));
+  IM_CHECK(other.notes.front().find("another picture") != std::string::npos);
+  start_over(context);
+}
+
+void pasted_pictures_are_inside(ImGuiTestContext* context) {
+  start_over(context);
+  Image image{3, 2, {}};
+  for (int i = 0; i < 18; ++i) image.rgb.push_back(static_cast<std::uint8_t>(i * 13));
+  open_image(editor(), {std::make_shared<const Image>(image), "pasted picture", {}});
+  const fs::path file = fresh_folder("pasted") / "session.json";
+  const ReadSession read = read_session(written(file.parent_path()), file);
+  const auto& back = std::get<ImageInput>(*read.session.document.scene().input);
+  IM_CHECK_STR_EQ(back.name.c_str(), "pasted picture");
+  IM_CHECK(back.path.empty());
+  IM_CHECK_EQ(back.image->width, 3);
+  IM_CHECK(back.image->rgb == image.rgb);
+  start_over(context);
+}
+
+// What kind of error a text gives; empty if none.
+std::string refusal(const std::string& text) {
+  try {
+    read_session(text, "/nowhere/broken.json");
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+bool names_file(const std::string& message) {
+  return message.find("/nowhere/broken.json") != std::string::npos;
+}
+
+void damaged_files_are_named(ImGuiTestContext* context) {
+  start_over(context);
+  set_up_rich_view();
+  const std::string text = written({});
+  for (std::size_t length = 0; length + 2 < text.size(); length += 61)
+    IM_CHECK(names_file(refusal(text.substr(0, length))));
+
+  // Every single entry as something that it cannot be.
+  const Json whole = Json::parse(text);
+  const Json flat = whole.flatten();
+  int tried = 0;
+  for (const auto& [pointer, value] : flat.items()) {
+    if (value.is_null() || value.is_structured()) continue;
+    Json broken = whole;
+    broken[Json::json_pointer(pointer)] = value.is_string() ? Json(5.5) : Json("five");
+    const std::string message = refusal(broken.dump());
+    const bool named =
+        names_file(message) && (pointer == "/format" || message.find(pointer) != std::string::npos);
+    if (!named) context->LogError("%s: %s", pointer.c_str(), message.c_str());
+    IM_CHECK_NO_RET(named);
+    ++tried;
+  }
+  IM_CHECK_GT(tried, 80);
+  start_over(context);
+}
+
+void refusals_say_why(ImGuiTestContext* context) {
+  start_over(context);
+  const Json whole = Json::parse(written({}));
+  const auto with = [&](const char* pointer, const Json& value) {
+    Json other = whole;
+    other[Json::json_pointer(pointer)] = value;
+    return other.dump();
+  };
+  IM_CHECK(refusal(with("/version", 2)).find("newer Hydrascope") != std::string::npos);
+  IM_CHECK(refusal(with("/version", 2)).find("update") != std::string::npos);
+  IM_CHECK(refusal(with("/version", 0)).find("/version") != std::string::npos);
+  IM_CHECK(refusal(with("/format", "other")).find("no session") != std::string::npos);
+  IM_CHECK(refusal(with("/document/view/shown", "c")).find("none of a, b") != std::string::npos);
+  IM_CHECK(refusal(with("/document/view/opacity", 1.5)).find("from 0 to 1") != std::string::npos);
+  IM_CHECK(refusal(with("/document/view/maps", Json::array())).find("/view/maps") != std::string::npos);
+  IM_CHECK(refusal(with("/document/scenes/image/layer", 1e30)).find("/layer") != std::string::npos);
+  IM_CHECK(refusal(with("/document/scenes/image/hidden_tokens", {5, 3})).find("ascending") !=
+           std::string::npos);
+
+  // What only this version does not know, or this model does not have, is noted.
+  const auto note = [&](const char* pointer, const Json& value) {
+    const ReadSession read = read_session(with(pointer, value), "/nowhere/noted.json");
+    return read.notes.empty() ? std::string() : read.notes.front();
+  };
+  IM_CHECK(note("/document/view/glow", true).find("/document/view/glow") != std::string::npos);
+  IM_CHECK(note("/document/scenes/image/schedules/0/3", "hydra-kosine").find("hydra-cosine") !=
+           std::string::npos);
+  IM_CHECK(note("/document/scenes/image/layer", 99).find("no layer 99") != std::string::npos);
+  IM_CHECK(note("/document/scenes/image/schedules/1", Json::array({"elu"})).find("softmax") !=
+           std::string::npos);
+  Json bare = whole; // what is left out is as by default
+  bare["document"] = Json::object();
+  const ReadSession read = read_session(bare.dump(), "/nowhere/bare.json");
+  IM_CHECK(read.notes.empty());
+  IM_CHECK(read.session.document.scene().model != nullptr);
+  start_over(context);
+}
+
+void missing_files_are_located(ImGuiTestContext* context) {
+  start_over(context);
+  const fs::path folder = fresh_folder("before"), home = fresh_folder("sessions");
+  fs::create_directories(folder / "more");
+  fs::copy_file(example("coffee"), folder / "a.png");
+  fs::copy_file(example("rocket"), folder / "more" / "b.jpg");
+  IM_CHECK(open_path(editor(), folder / "more"));
+  editor().change("Picture of a test", [&](Document& document) {
+    document.scene_of(InputKind::image).input = ImageInput{
+        std::make_shared<const Image>(load_image(folder / "a.png")), "a.png", folder / "a.png"};
+  });
+  const Document wanted = copy_of_document();
+  const fs::path file = home / "owl.json";
+  std::ofstream(file) << written(home);
+  start_over(context);
+
+  const fs::path after = scratch_file("after");
+  fs::rename(folder, after);
+  const Document before = copy_of_document();
+  IM_CHECK(open_path(editor(), file));
+  IM_CHECK(document() == before); // nothing is half open
+  IM_CHECK(editor().shell.waiting_session.has_value());
+  IM_CHECK_EQ(editor().shell.waiting_session->read.missing.size(), static_cast<std::size_t>(2));
+  context->Yield(3);
+  IM_CHECK(context->ItemExists("//###missing_files/**/$$0/Locate…"));
+  editor().shell.waiting_session->to_locate = 0;
+  locate_missing(editor(), after / "a.png"); // the folder was beside it
+  IM_CHECK(!editor().shell.waiting_session.has_value());
+  IM_CHECK_STR_EQ(input_name(*document().scene().input).c_str(), "a.png");
+  IM_CHECK(document().folder != nullptr);
+  IM_CHECK(document().folder->path == after / "more");
+  editor().undo();
+  IM_CHECK(document() == before);
+
+  // Or without them.
+  IM_CHECK(open_path(editor(), file));
+  context->Yield(3);
+  context->ItemClick("//###missing_files/Open without");
+  context->Yield(2);
+  IM_CHECK(!document().scene().input.has_value());
+  IM_CHECK(document().folder == nullptr);
+  IM_CHECK(open_path(editor(), file));
+  context->Yield(3);
+  context->ItemClick("//###missing_files/Cancel");
+  context->Yield(2);
+  IM_CHECK(!editor().shell.waiting_session.has_value());
+  start_over(context);
+}
+
+void missing_models_and_adapters(ImGuiTestContext* context) {
+  start_over(context);
+  const Json whole = Json::parse(written({}));
+  Json other = whole;
+  other[Json::json_pointer("/document/scenes/image/model/folder")] = "/nowhere/model";
+  other[Json::json_pointer("/document/scenes/text/adapters/files")] = Json::array({"adapter:none.safetensors"});
+  const ReadSession read = read_session(other.dump(), "/nowhere/session.json");
+  IM_CHECK_EQ(read.missing.size(), static_cast<std::size_t>(2));
+  IM_CHECK(read.missing[0].kind == FileKind::model);
+  IM_CHECK(read.missing[1].kind == FileKind::adapter);
+  IM_CHECK_STR_EQ(read.session.document.scene().model->name.c_str(), "vit-small"); // stands in
+  const ReadSession found =
+      read_session(other.dump(), "/nowhere/session.json",
+                   {{"/nowhere/model", document().scene_of(InputKind::image).model_folder}});
+  IM_CHECK_EQ(found.missing.size(), static_cast<std::size_t>(1));
+  start_over(context);
+}
+
+void wait_until_saved(ImGuiTestContext* context) {
+  context->Yield(2);
+  while (application().saving() && !context->IsError()) context->Yield();
+  context->Yield(2);
+}
+
+void saved_and_opened_in_the_window(ImGuiTestContext* context) {
+  start_over(context);
+  const fs::path file = scratch_file("owl.json");
+  IM_CHECK_STR_EQ(window_title(editor()).c_str(), "Hydrascope");
+  IM_CHECK(application().run("file.save_session"));
+  IM_CHECK(editor().shell.dialog == Dialog::save_session); // it has no file yet
+  editor().shell.dialog = Dialog::none;
+  editor().shell.session_file = file;
+  wait_until_saved(context);
+  IM_CHECK(fs::exists(file));
+  IM_CHECK_STR_EQ(window_title(editor()).c_str(), "owl – Hydrascope");
+  IM_CHECK(editor().settings().recent.front() == (RecentInput{file.string(), false}));
+  set_layer_kernel(editor(), 3, {.name = "elu", .parameters = {}});
+  IM_CHECK_STR_EQ(window_title(editor()).c_str(), "• owl – Hydrascope");
+  IM_CHECK(application().run("file.save_session"));
+  wait_until_saved(context);
+  IM_CHECK(!session_changed(editor()));
+  const Document saved = copy_of_document();
+
+  // Another session, and back by undo: to its own file, too.
+  IM_CHECK(application().run("file.new_session"));
+  context->Yield(2);
+  IM_CHECK_STR_EQ(window_title(editor()).c_str(), "Hydrascope");
+  IM_CHECK(document().scene().schedules[0].all_exact_softmax());
+  IM_CHECK(open_path(editor(), file));
+  context->Yield(2);
+  IM_CHECK_STR_EQ(window_title(editor()).c_str(), "owl – Hydrascope");
+  Document opened = copy_of_document();
+  opened.session = saved.session;
+  IM_CHECK(opened == saved);
+  editor().undo();
+  IM_CHECK_STR_EQ(window_title(editor()).c_str(), "Hydrascope");
+  editor().undo();
+  IM_CHECK_STR_EQ(window_title(editor()).c_str(), "owl – Hydrascope");
+  IM_CHECK(document() == saved);
+
+  editor().shell.session_file = "/proc/none/owl.json";
+  wait_until_saved(context);
+  IM_CHECK(last_error().find("/proc/none/owl.json") != std::string::npos);
+  IM_CHECK(editor().session().file == file); // as it was
+  start_over(context);
+}
+
+// The desk by itself, with a clock of the test's.
+void copies_itself(ImGuiTestContext* context) {
+  start_over(context);
+  const fs::path folder = scratch_file("state") / "below", copy = folder / "autosave.json";
+  between_frames(context, [&] {
+    SessionDesk desk(folder, application().display());
+    desk.update(editor());
+    const double now = editor().clock();
+    desk.rest(editor(), now); // at once: nothing
+    IM_CHECK(!desk.busy());
+    IM_CHECK_GT(desk.due(), now + 1);
+    desk.rest(editor(), now + 10);
+    IM_CHECK(desk.busy());
+    while (desk.busy()) desk.rest(editor(), now + 10);
+    IM_CHECK(read_document(read_text_file(copy), copy) == document());
+    IM_CHECK_GT(desk.due(), now + 1e9); // until something changes
+    set_layer_kernel(editor(), 5, {.name = "elu", .parameters = {}});
+    desk.leave(editor());
+  });
+  IM_CHECK(read_document(read_text_file(copy), copy) == document());
+  const Document left = copy_of_document();
+  start_over_at_once();
+  between_frames(context, [&] {
+    SessionDesk desk(folder, application().display());
+    IM_CHECK(!fs::exists(copy)); // it is the last session's now
+    IM_CHECK(desk.reopen_last(editor()));
+  });
+  Document again = copy_of_document();
+  again.session = left.session;
+  IM_CHECK(again == left);
+  IM_CHECK(editor().session().file.empty()); // it had none: the copy is no session's file
+  start_over(context);
+}
+
+void schema_is_the_code(ImGuiTestContext*) {
+  const std::string kept = read_text_file(test::source_folder() / "assets" / "session.schema.json");
+  if (kept != session_schema_text()) {
+    const fs::path now = test::program().parent_path() / "session.schema.json";
+    write_file_atomically(now, session_schema_text());
+    std::printf("the schema of the code is now in %s\n", now.c_str());
+  }
+  IM_CHECK(kept == session_schema_text());
+}
+
+// Whether a value is what a part of the schema says, with no entry that it does not name; else where not.
+std::string mismatch(const Json& value, Json schema, const Json& root, const std::string& at) {
+  if (schema.contains("$ref"))
+    schema = root.at(Json::json_pointer(schema["$ref"].get<std::string>().substr(1)));
+  if (schema.contains("anyOf")) {
+    std::string all;
+    for (const Json& each : schema["anyOf"]) {
+      const std::string wrong = mismatch(value, each, root, at);
+      if (wrong.empty()) return {};
+      all += " " + wrong;
+    }
+    return all;
+  }
+  if (schema.contains("const")) return value == schema["const"] ? std::string() : at;
+  if (schema.contains("enum"))
+    return std::ranges::find(schema["enum"], value) == schema["enum"].end() ? at : std::string();
+  const std::string type = schema.at("type");
+  const bool right = (type == "object" && value.is_object()) || (type == "array" && value.is_array()) ||
+                     (type == "string" && value.is_string()) || (type == "boolean" && value.is_boolean()) ||
+                     (type == "integer" && value.is_number_integer()) ||
+                     (type == "number" && value.is_number()) || (type == "null" && value.is_null());
+  if (!right) return at;
+  if (schema.contains("minimum") && value.get<double>() < schema["minimum"].get<double>()) return at;
+  if (schema.contains("maximum") && value.get<double>() > schema["maximum"].get<double>()) return at;
+  std::string wrong;
+  if (type == "array") {
+    for (std::size_t i = 0; i < value.size(); ++i)
+      wrong += mismatch(value[i], schema["items"], root, fmt::format("{}/{}", at, i));
+  }
+  if (type == "object") {
+    for (const auto& [name, entry] : value.items()) {
+      const bool known = schema["properties"].contains(name);
+      wrong += known ? mismatch(entry, schema["properties"][name], root, at + "/" + name)
+                     : " " + at + "/" + name + " is not in the schema";
+    }
+  }
+  return wrong;
+}
+
+void saved_sessions_fit_the_schema(ImGuiTestContext* context) {
+  start_over(context);
+  const Json schema =
+      Json::parse(read_text_file(test::source_folder() / "assets" / "session.schema.json"));
+  const auto check = [&] { return mismatch(Json::parse(written({})), schema, schema, ""); };
+  IM_CHECK_STR_EQ(check().c_str(), "");
+  set_up_rich_view();
+  IM_CHECK_STR_EQ(check().c_str(), "");
+  IM_CHECK_STR_EQ(mismatch(Json{{"formt", 1}}, schema, schema, "").c_str(), " /formt is not in the schema");
+  Json wrong = Json::parse(written({}));
+  wrong["document"]["view"]["opacity"] = "much";
+  IM_CHECK_STR_EQ(mismatch(wrong, schema, schema, "").c_str(), "/document/view/opacity");
+  start_over(context);
+}
+
+} // namespace
+
+void register_session_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "sessions", "same_again")->TestFunc = same_again;
+  IM_REGISTER_TEST(engine, "sessions", "found_elsewhere")->TestFunc = found_elsewhere;
+  IM_REGISTER_TEST(engine, "sessions", "pasted_pictures_are_inside")->TestFunc = pasted_pictures_are_inside;
+  IM_REGISTER_TEST(engine, "sessions", "damaged_files_are_named")->TestFunc = damaged_files_are_named;
+  IM_REGISTER_TEST(engine, "sessions", "refusals_say_why")->TestFunc = refusals_say_why;
+  IM_REGISTER_TEST(engine, "sessions", "missing_files_are_located")->TestFunc = missing_files_are_located;
+  IM_REGISTER_TEST(engine, "sessions", "missing_models_and_adapters")->TestFunc = missing_models_and_adapters;
+  IM_REGISTER_TEST(engine, "sessions", "saved_and_opened_in_the_window")->TestFunc =
+      saved_and_opened_in_the_window;
+  IM_REGISTER_TEST(engine, "sessions", "copies_itself")->TestFunc = copies_itself;
+  IM_REGISTER_TEST(engine, "sessions", "schema_is_the_code")->TestFunc = schema_is_the_code;
+  IM_REGISTER_TEST(engine, "sessions", "saved_sessions_fit_the_schema")->TestFunc =
+      saved_sessions_fit_the_schema;
+}
+
+} // namespace hydrascope::app::window_tests
