@@ -41,6 +41,13 @@ void head_combo(Editor& editor, float width) {
   ImGui::EndCombo();
 }
 
+void selected_head(Editor& editor) {
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextColored(theme::quiet, "layer %d", editor.document().scene().layer);
+  ImGui::SameLine(0, 12);
+  head_combo(editor, 124);
+}
+
 void detail_kernel_combo(Editor& editor, const KernelSpec& shown, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   kernel_square(ImGui::GetWindowDrawList(), {at.x + 5, at.y + ImGui::GetFrameHeight() / 2}, 10, shown.name);

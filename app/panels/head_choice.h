@@ -7,6 +7,8 @@ namespace hydrascope::app {
 
 // One head, all heads fused, or a chosen few of them fused.
 void head_combo(Editor& editor, float width);
+// The same after the selected layer's number, as a toolbar begins.
+void selected_head(Editor& editor);
 // Chooses the kernel that Tokens, Vectors and Monotonicity look into; `shown` is the one they show now.
 void detail_kernel_combo(Editor& editor, const KernelSpec& shown, float width);
 // In place or teacher-forced.

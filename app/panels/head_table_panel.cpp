@@ -137,7 +137,7 @@ private:
 
   void draw_column(const HeadTableColumn& column) {
     if (column.view.empty()) {
-      empty_notice(graphics(), column.error.empty() ? "not there yet" : column.error);
+      missing_notice(graphics(), column.error);
       return;
     }
     const std::string& label = column.view.panel.scale.label;

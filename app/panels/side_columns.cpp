@@ -26,4 +26,8 @@ void side_heading(const Graphics& graphics, Shown side) {
   ImGui::PopFont();
 }
 
+void missing_notice(const Graphics& graphics, const std::string& error) {
+  empty_notice(graphics, error.empty() ? "not there yet" : error);
+}
+
 } // namespace hydrascope::app

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include <imgui.h>
@@ -35,6 +36,8 @@ void ask_sides(const Document& document, const AskOne& ask_one) {
 // The heading of a column where several stand side by side.
 const char* side_name(Shown side);
 void side_heading(const Graphics& graphics, Shown side);
+// In place of a column that has nothing yet: why.
+void missing_notice(const Graphics& graphics, const std::string& error = {});
 
 // A View is one column's content. It has
 //   void prepare(const Snapshot&)             of the one side that the snapshot's document shows;

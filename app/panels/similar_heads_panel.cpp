@@ -114,7 +114,7 @@ public:
 private:
   void draw_column(const SimilarHeadsColumn& column) {
     if (column.empty()) {
-      empty_notice(graphics(), column.error.empty() ? "not there yet" : column.error);
+      missing_notice(graphics(), column.error);
       return;
     }
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);

@@ -37,7 +37,7 @@ public:
     }
     columns_.draw(graphics(), [&](TokensColumn& column) {
       if (column.empty()) {
-        empty_notice(graphics(), column.error().empty() ? "not there yet" : column.error());
+        missing_notice(graphics(), column.error());
       } else {
         column.draw(editor(), graphics(), brightness());
       }
@@ -50,10 +50,7 @@ public:
 
 private:
   void draw_toolbar() {
-    ImGui::AlignTextToFramePadding();
-    ImGui::TextColored(theme::quiet, "layer %d", document().scene().layer);
-    ImGui::SameLine(0, 12);
-    head_combo(editor(), 124);
+    selected_head(editor());
     same_line_if_fits(190);
     detail_kernel_combo(editor(), detail_kernel(document()), 186);
     same_line_if_fits(190);

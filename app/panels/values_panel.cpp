@@ -159,10 +159,7 @@ private:
   }
 
   void draw_toolbar() {
-    ImGui::AlignTextToFramePadding();
-    ImGui::TextColored(theme::quiet, "layer %d", document().scene().layer);
-    ImGui::SameLine(0, 12);
-    head_combo(editor(), 124);
+    selected_head(editor());
     same_line_if_fits(190);
     forced_choice(editor());
     if (columns_.empty()) return;

@@ -31,7 +31,7 @@ public:
     }
     columns_.draw(graphics(), [&](VectorsColumn& column) {
       if (column.empty()) {
-        empty_notice(graphics(), "not there yet");
+        missing_notice(graphics());
       } else {
         column.draw(brightness());
       }

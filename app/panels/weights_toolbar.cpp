@@ -29,9 +29,7 @@ void draw_weights_toolbar(Editor& editor, MapZoom& zoom) {
   const ViewOptions& view = document.view;
   ImGui::AlignTextToFramePadding();
   if (!view.all_heads) {
-    ImGui::TextColored(theme::quiet, "layer %d", document.scene().layer);
-    ImGui::SameLine(0, 12);
-    head_combo(editor, 124);
+    selected_head(editor);
     same_line_if_fits(134);
   }
   static constexpr std::array<const char*, 2> extents = {"one head", "all heads"};
