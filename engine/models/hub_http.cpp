@@ -1,6 +1,7 @@
 #include "engine/models/hub_http.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <condition_variable>
 #include <cstdlib>
@@ -33,8 +34,7 @@ using HeaderList = std::unique_ptr<curl_slist, FreeList>;
 void append(HeaderList& list, const std::string& line) {
   curl_slist* const longer = curl_slist_append(list.get(), line.c_str());
   if (longer == nullptr) throw std::bad_alloc();
-  static_cast<void>(list.release());
-  list.reset(longer);
+  if (!list) list.reset(longer); // otherwise it is the same list
 }
 
 std::string part_of(CURLU* url, CURLUPart part) {
