@@ -55,6 +55,12 @@ std::string origin_of(const std::string& url) {
   return part_of(parsed.get(), CURLUPART_SCHEME) + "://" + host + ":" + part_of(parsed.get(), CURLUPART_PORT);
 }
 
+// As people write it.
+std::string shown_origin(const std::string& url) {
+  const std::size_t host = url.find("://");
+  return url.substr(0, host == std::string::npos ? host : url.find('/', host + 3));
+}
+
 bool is_redirect(long status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
@@ -181,12 +187,12 @@ public:
       const std::string target(next);
       if (method == Method::head && origin_of(target) != origin_) return reply;
       if (url.starts_with("https:") && !target.starts_with("https:"))
-        throw Error(origin_of(url), "sends on to an unprotected address", "check HF_ENDPOINT");
+        throw Error(shown_origin(url), "sends on to an unprotected address", "check HF_ENDPOINT");
       for (const auto& [name, value] : reply.headers)
         if (name.starts_with("x-")) kept[name] = value;
       url = target;
     }
-    throw Error(origin_of(url), "sends on in a circle", "check HF_ENDPOINT");
+    throw Error(shown_origin(url), "sends on in a circle", "check HF_ENDPOINT");
   }
 
   HttpReply with_retries(Method method, const std::string& url, const std::stop_token& stop) {
@@ -242,7 +248,7 @@ private:
     if (transfer.problem) std::rethrow_exception(transfer.problem);
     if (code == CURLE_ABORTED_BY_CALLBACK || stop.stop_requested()) throw Cancelled();
     if (code != CURLE_OK)
-      fail(code, origin_of(url), details[0] != '\0' ? details.data() : curl_easy_strerror(code));
+      fail(code, shown_origin(url), details[0] != '\0' ? details.data() : curl_easy_strerror(code));
     transfer.begin(); // of a reply without a body
     return std::move(transfer.reply);
   }
