@@ -18,14 +18,15 @@ struct KernelSpread {
 
   float median() const { return values[values.size() / 2]; }
 };
-// Of a table's values (layers × heads), `kernels` by layer; in the order in which the kernels first occur; none without a value.
+// Of a table's values (layers × heads), `kernels` by layer; in the order in which the kernels first occur;
+// none without a value.
 std::vector<KernelSpread> kernel_spreads(const HeatMapPanel& panel, const std::vector<std::string>& kernels);
 
 struct HeadTableView {
   HeatMapPanel panel;
   std::vector<std::string> kernels;  // by layer; a square of their colour stands before each
   std::vector<KernelSpread> spreads; // drawn below where there is room; may be empty
-  std::string unit;                 // after a value: "nats"; may be empty
+  std::string unit;                  // after a value: "nats"; may be empty
   std::string undefined = "undefined: this kernel's weights are signed";
 
   bool empty() const { return panel.values.empty(); }

@@ -46,9 +46,10 @@ public:
   void draw() override {
     draw_model();
     if (document().scene().model == nullptr) {
-      empty_notice(graphics(),
-                   "No model is open. Run tools/setup to fetch the bundled ones, or open a Hugging Face "
-                   "folder by File › Open model folder.");
+      empty_notice(
+          graphics(),
+          "No model is open. Run tools/setup to fetch the bundled ones, get one from the Hugging Face "
+          "Hub by File › Get a model, or open a folder by File › Open model folder.");
       return;
     }
     const float most = ImGui::GetContentRegionAvail().y - below_height_ - ImGui::GetStyle().ItemSpacing.y;
@@ -80,6 +81,7 @@ private:
       }
       ImGui::Separator();
       if (ImGui::Selectable("Open folder…")) editor().shell.dialog = Dialog::open_model;
+      if (ImGui::Selectable("Get a model…")) editor().shell.get_model_open = true;
       ImGui::EndCombo();
     }
   }

@@ -14,11 +14,11 @@ void ModelFetch::start(const std::string& repository) {
       [repository, wake = wake_](BackgroundJob<News>& job, const std::stop_token& stop) {
         std::chrono::steady_clock::time_point last;
         const auto observe = [&](const FetchProgress& progress) {
-          // Every few kilobytes would be thousands of frames.
+          job.publish({progress, std::nullopt});
+          // A frame for every few kilobytes would be thousands.
           const auto now = std::chrono::steady_clock::now();
           if (now - last < std::chrono::milliseconds(100)) return;
           last = now;
-          job.publish({progress, std::nullopt});
           if (wake) wake();
         };
         FetchedModel model = fetch_model(repository, "main", hub_settings(), observe, stop);

@@ -41,12 +41,12 @@ bool is_offline() {
   }
 }
 
-constexpr double mega = 1e6;
-
 std::string progress_text(const FetchProgress& progress, double rate) {
   if (progress.total == 0) return "asking the hub…";
-  std::string text = fmt::format("{:.1f} of {:.1f} MB", static_cast<double>(progress.bytes) / mega,
-                                 static_cast<double>(progress.total) / mega);
+  constexpr double kilo = 1e3, mega = 1e6;
+  const auto bytes = static_cast<double>(progress.bytes), total = static_cast<double>(progress.total);
+  std::string text = total < mega ? fmt::format("{:.0f} of {:.0f} kB", bytes / kilo, total / kilo)
+                                  : fmt::format("{:.1f} of {:.1f} MB", bytes / mega, total / mega);
   if (progress.checking) return text + ", checking";
   if (rate > 0) text += fmt::format(", {:.1f} MB/s", rate / mega);
   return text;
@@ -100,7 +100,7 @@ void GetModelDialog::draw_progress(const Editor& editor, const Graphics& graphic
   small_text(graphics, progress_text(progress, fetch.bytes_per_second(editor.clock())), theme::text);
   if (progress.total == 0) return;
   ImGui::SameLine(0, 12);
-  ellipsis_text(progress.file, ImGui::GetContentRegionAvail().x, theme::quiet);
+  small_text(graphics, fitted(progress.file, ImGui::GetContentRegionAvail().x));
 }
 
 void GetModelDialog::draw_body(Editor& editor, const Graphics& graphics, ModelFetch& fetch, bool appearing) {
@@ -121,7 +121,7 @@ void GetModelDialog::draw_body(Editor& editor, const Graphics& graphics, ModelFe
     wrapped_small_text(graphics, "HF_HUB_OFFLINE is set: only what is in the cache can be opened.",
                        theme::amber);
   if (!running && !offline_ && fetch.problem().empty())
-    wrapped_small_text(graphics, "Any DeiT, ViT, DINOv2 or BERT of the Hugging Face Hub. Kept in " +
+    wrapped_small_text(graphics, "Any DeiT, ViT, DINOv2 or BERT of the Hugging Face Hub.\nKept in " +
                                      hub_cache_folder().string());
   ImGui::Spacing();
   const bool possible = !running && is_repository_name(name_) && (name_cached_ || !offline_);

@@ -1,6 +1,7 @@
 #include "engine/models/hub_http.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <condition_variable>
 #include <cstdlib>
@@ -33,8 +34,7 @@ using HeaderList = std::unique_ptr<curl_slist, FreeList>;
 void append(HeaderList& list, const std::string& line) {
   curl_slist* const longer = curl_slist_append(list.get(), line.c_str());
   if (longer == nullptr) throw std::bad_alloc();
-  static_cast<void>(list.release());
-  list.reset(longer);
+  if (!list) list.reset(longer); // otherwise it is the same list
 }
 
 std::string part_of(CURLU* url, CURLUPart part) {
@@ -53,6 +53,12 @@ std::string origin_of(const std::string& url) {
   std::ranges::transform(host, host.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return part_of(parsed.get(), CURLUPART_SCHEME) + "://" + host + ":" + part_of(parsed.get(), CURLUPART_PORT);
+}
+
+// As people write it.
+std::string shown_origin(const std::string& url) {
+  const std::size_t host = url.find("://");
+  return url.substr(0, host == std::string::npos ? host : url.find('/', host + 3));
 }
 
 bool is_redirect(long status) {
@@ -181,12 +187,12 @@ public:
       const std::string target(next);
       if (method == Method::head && origin_of(target) != origin_) return reply;
       if (url.starts_with("https:") && !target.starts_with("https:"))
-        throw Error(origin_of(url), "sends on to an unprotected address", "check HF_ENDPOINT");
+        throw Error(shown_origin(url), "sends on to an unprotected address", "check HF_ENDPOINT");
       for (const auto& [name, value] : reply.headers)
         if (name.starts_with("x-")) kept[name] = value;
       url = target;
     }
-    throw Error(origin_of(url), "sends on in a circle", "check HF_ENDPOINT");
+    throw Error(shown_origin(url), "sends on in a circle", "check HF_ENDPOINT");
   }
 
   HttpReply with_retries(Method method, const std::string& url, const std::stop_token& stop) {
@@ -242,7 +248,7 @@ private:
     if (transfer.problem) std::rethrow_exception(transfer.problem);
     if (code == CURLE_ABORTED_BY_CALLBACK || stop.stop_requested()) throw Cancelled();
     if (code != CURLE_OK)
-      fail(code, origin_of(url), details[0] != '\0' ? details.data() : curl_easy_strerror(code));
+      fail(code, shown_origin(url), details[0] != '\0' ? details.data() : curl_easy_strerror(code));
     transfer.begin(); // of a reply without a body
     return std::move(transfer.reply);
   }

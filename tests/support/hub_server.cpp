@@ -200,7 +200,8 @@ void HubServer::serve(int connection) {
 
 void HubServer::send(int connection, const HubRequest& request, const Answer& answer) {
   std::string head = fmt::format("HTTP/1.1 {} Answer\r\nConnection: close\r\n", answer.status);
-  for (const auto& [name, value] : answer.headers) head += name + ": " + value + "\r\n";
+  for (const auto& [name, value] : answer.headers)
+    head.append(name).append(": ").append(value).append("\r\n");
   if (!answer.headers.contains("Content-Length"))
     head += fmt::format("Content-Length: {}\r\n", answer.body.size());
   send_all(connection, head + "\r\n");

@@ -342,8 +342,8 @@ void forget_requests() {
 
 bool opens_dialog(const std::string& id) {
   return id == "file.quit" || id == "file.open" || id == "file.open_session" ||
-         id.starts_with("file.save_session") || id == "file.reopen_last" || id == "file.open_folder" || id == "file.open_model" ||
-         id == "model.adapters.open" || id.starts_with("file.export.");
+         id.starts_with("file.save_session") || id == "file.reopen_last" || id == "file.open_folder" ||
+         id == "file.open_model" || id == "model.adapters.open" || id.starts_with("file.export.");
 }
 
 // Runs the action as menus and shortcuts do, and says what was wrong; empty if nothing was.
@@ -399,7 +399,8 @@ void random_actions(ImGuiTestContext* context) {
   const std::string text = session_text(present_session(editor(), ""), file.parent_path(), hashes);
   const ReadSession read = read_session(text, file);
   IM_CHECK(read.missing.empty() && read.notes.empty());
-  IM_CHECK_STR_EQ(document_json(read.session.document).dump().c_str(), document_json(document()).dump().c_str());
+  IM_CHECK_STR_EQ(document_json(read.session.document).dump().c_str(),
+                  document_json(document()).dump().c_str());
   while (editor().history().can_undo()) editor().undo();
   IM_CHECK_STR_EQ(document_json(document()).dump().c_str(), first.dump().c_str());
   settle(context);

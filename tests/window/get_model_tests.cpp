@@ -77,7 +77,11 @@ void got_and_opened(ImGuiTestContext* context) {
 void suggested(ImGuiTestContext* context) {
   start_over(context);
   Hub hub;
-  open_dialog(context);
+  context->SetRef("//###kernels");
+  context->ComboClick("##model/Get a model…");
+  context->Yield(3);
+  IM_CHECK(editor().shell.get_model_open);
+  context->SetRef("//###get_model");
   context->ItemDoubleClick("facebook\\/deit-tiny-patch16-224");
   wait_for_end(context);
   IM_CHECK_STR_EQ(model_name().c_str(), "facebook/deit-tiny-patch16-224");

@@ -73,35 +73,6 @@ void keep_panels(ImGuiTestContext* context, const Look& look, const std::string&
   }
 }
 
-// A model on its way.
-void keep_get_model(ImGuiTestContext* context, const Look& look) {
-  test::HubServer server;
-  const test::ScopedEnvironment environment(test::hub_environment(server, scratch_file("hf")));
-  server.add_folder("facebook/deit-tiny-patch16-224", test::source_folder() / "tests/golden/models/deit");
-  server.misbehave({.holds = true});
-  const auto keep = [&](const char* name) {
-    context->MouseMoveToPos(ImVec2(1, 1));
-    context->Yield(3);
-    write_png(look.folder() / (std::string("over-get-model-") + name + ".png"), frame(context));
-  };
-  application().run("file.get_model");
-  context->Yield(2);
-  context->SetRef("//###get_model");
-  context->ItemClick("facebook\\/deit-tiny-patch16-224");
-  keep("choice");
-  context->ItemClick("###go");
-  const ModelFetch& fetch = application().model_fetch();
-  while (fetch.running() && fetch.progress().received < 10'000 && !context->IsError()) context->Yield();
-  keep("running");
-  context->ItemClick("###stop");
-  context->ItemClick("facebook\\/deit-base-patch16-224");
-  context->ItemClick("###go");
-  while (fetch.running() && !context->IsError()) context->Yield();
-  keep("refused");
-  editor().shell.get_model_open = false;
-  context->Yield(2);
-}
-
 // What lies over the panels.
 void keep_overlays(ImGuiTestContext* context, const Look& look) {
   const auto keep = [&](const std::string& name) {
@@ -125,7 +96,6 @@ void keep_overlays(ImGuiTestContext* context, const Look& look) {
     editor().say(Severity::error, "picture.png: is damaged at byte 8; open another picture");
   keep("messages");
   shell = Shell{};
-  keep_get_model(context, look);
   context->MenuAction(ImGuiTestAction_Hover, "//##MainMenuBar/View/Appearance/###view.larger");
   keep("menu");
   context->KeyPress(ImGuiKey_Escape, 2);
@@ -194,6 +164,45 @@ void take_heads(ImGuiTestContext* context, const Look& look) {
   start_over(context);
 }
 
+// A model on its way from the hub.
+void take_get_model(ImGuiTestContext* context, const Look& look) {
+  start_over(context);
+  std::filesystem::create_directories(look.folder());
+  editor().change_settings([&](Settings& settings) {
+    settings.theme = look.theme;
+    settings.scale = look.scale;
+  });
+  resize(context, width * look.scale, height * look.scale);
+  test::HubServer server;
+  const test::ScopedEnvironment environment(test::hub_environment(server, scratch_file("hf")));
+  const auto model = test::source_folder() / "tests/golden/models/deit";
+  server.add_folder("facebook/deit-tiny-patch16-224", model);
+  server.add_folder("google/vit-base-patch16-224", model);
+  fetch_model("google/vit-base-patch16-224", "main", hub_settings());
+  server.misbehave({.holds = true});
+  const auto keep = [&](const char* name) {
+    context->MouseMoveToPos(ImVec2(1, 1)); // no tooltip in the pictures
+    context->Yield(3);
+    write_png(look.folder() / (std::string("get-model-") + name + ".png"), frame(context));
+  };
+  application().run("file.get_model");
+  context->Yield(2);
+  context->SetRef("//###get_model");
+  context->ItemClick("facebook\\/deit-tiny-patch16-224");
+  keep("choice");
+  context->ItemClick("###go");
+  const ModelFetch& fetch = application().model_fetch();
+  while (fetch.running() && fetch.progress().received < 10'000 && !context->IsError()) context->Yield();
+  keep("running");
+  context->ItemClick("###stop");
+  context->ItemClick("facebook\\/deit-base-patch16-224");
+  context->ItemClick("###go");
+  while (fetch.running() && !context->IsError()) context->Yield();
+  keep("refused");
+  resize(context, width, height);
+  start_over(context);
+}
+
 void take(ImGuiTestContext* context, const Look& look) {
   start_over(context);
   std::filesystem::create_directories(look.folder());
@@ -245,6 +254,9 @@ void register_screenshots(ImGuiTestEngine* engine) {
   for (const Look look : {Look{ThemeChoice::dark, 1}, Look{ThemeChoice::light, 2}})
     IM_REGISTER_TEST(engine, "screenshots", look.scale == 1 ? "heads_dark_1x" : "heads_light_2x")->TestFunc =
         [look](ImGuiTestContext* context) { take_heads(context, look); };
+  for (const Look look : {Look{ThemeChoice::dark, 1}, Look{ThemeChoice::light, 2}})
+    IM_REGISTER_TEST(engine, "screenshots", look.scale == 1 ? "get_model_dark_1x" : "get_model_light_2x")
+        ->TestFunc = [look](ImGuiTestContext* context) { take_get_model(context, look); };
 }
 
 } // namespace hydrascope::app::window_tests

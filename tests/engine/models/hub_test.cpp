@@ -2,7 +2,8 @@
 #include "engine/models/hub.h"
 
 #include <fstream>
-#include <sstream>
+#include <future>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -299,6 +300,22 @@ TEST_F(Hub, CancellingKeepsWhatHasArrived) {
   fetch();
   EXPECT_EQ(read_text_file(snapshot() / "model.safetensors"), weights());
   EXPECT_THAT(server_.requests().back().header("range"), HasSubstr("bytes="));
+}
+
+TEST_F(Hub, OfTwoAtOnceOneDownloads) {
+  misbehave({.holds = true});
+  const HubSettings both = settings();
+  const auto fetch_it = [&both] { return fetch_model(name, "main", both); };
+  auto first = std::async(std::launch::async, fetch_it);
+  while (server_.count("GET", "model.safetensors") == 0) std::this_thread::yield();
+  auto second = std::async(std::launch::async, fetch_it);
+  while (server_.count("HEAD", "model.safetensors") < 2)
+    std::this_thread::yield(); // it will soon want the same
+  server_.release();
+  EXPECT_TRUE(first.get().files.back().downloaded);
+  EXPECT_FALSE(second.get().files.back().downloaded);
+  EXPECT_EQ(server_.count("GET", "model.safetensors"), 1);
+  EXPECT_EQ(read_text_file(snapshot() / "model.safetensors"), weights());
 }
 
 TEST_F(Hub, NamesThatLeadElsewhereAreRefused) {
