@@ -2,6 +2,7 @@
 #include <cmath>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -52,7 +53,7 @@ TEST_P(FigureKinds, DrawsTheSameEachTimeAndAgain) {
       EXPECT_FALSE(figure["title"].get<std::string>().empty());
       EXPECT_EQ(figure["provenance"]["program"], "hydrascope");
     }
-    const Outcome reproduced = hydrascope("reproduce " + first + " -o " + again);
+    const Outcome reproduced = hydrascope(fmt::format("reproduce {} -o {}", first, again));
     ASSERT_EQ(reproduced.status, 0) << reproduced.errors;
     EXPECT_EQ(reproduced.output, again + ": identical\n");
     EXPECT_EQ(bytes_of(first), bytes_of(again)) << ending;

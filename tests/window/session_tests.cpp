@@ -380,13 +380,13 @@ void schema_is_the_code(ImGuiTestContext*) {
 }
 
 // Whether a value is what a part of the schema says, with no entry that it does not name; else where not.
-std::string mismatch(const Json& value, Json schema, const Json& root, const std::string& at) {
+std::string schema_mismatch(const Json& value, Json schema, const Json& root, const std::string& at) {
   if (schema.contains("$ref"))
     schema = root.at(Json::json_pointer(schema["$ref"].get<std::string>().substr(1)));
   if (schema.contains("anyOf")) {
     std::string all;
     for (const Json& each : schema["anyOf"]) {
-      const std::string wrong = mismatch(value, each, root, at);
+      const std::string wrong = schema_mismatch(value, each, root, at);
       if (wrong.empty()) return {};
       all += " " + wrong;
     }
@@ -406,12 +406,12 @@ std::string mismatch(const Json& value, Json schema, const Json& root, const std
   std::string wrong;
   if (type == "array") {
     for (std::size_t i = 0; i < value.size(); ++i)
-      wrong += mismatch(value[i], schema["items"], root, fmt::format("{}/{}", at, i));
+      wrong += schema_mismatch(value[i], schema["items"], root, fmt::format("{}/{}", at, i));
   }
   if (type == "object") {
     for (const auto& [name, entry] : value.items()) {
       const bool known = schema["properties"].contains(name);
-      wrong += known ? mismatch(entry, schema["properties"][name], root, at + "/" + name)
+      wrong += known ? schema_mismatch(entry, schema["properties"][name], root, at + "/" + name)
                      : " " + at + "/" + name + " is not in the schema";
     }
   }
@@ -421,14 +421,14 @@ std::string mismatch(const Json& value, Json schema, const Json& root, const std
 void saved_sessions_fit_the_schema(ImGuiTestContext* context) {
   start_over(context);
   const Json schema = Json::parse(read_text_file(test::source_folder() / "assets" / "session.schema.json"));
-  const auto check = [&] { return mismatch(Json::parse(written({})), schema, schema, ""); };
+  const auto check = [&] { return schema_mismatch(Json::parse(written({})), schema, schema, ""); };
   IM_CHECK_STR_EQ(check().c_str(), "");
   set_up_rich_view();
   IM_CHECK_STR_EQ(check().c_str(), "");
-  IM_CHECK_STR_EQ(mismatch(Json{{"formt", 1}}, schema, schema, "").c_str(), " /formt is not in the schema");
+  IM_CHECK_STR_EQ(schema_mismatch(Json{{"formt", 1}}, schema, schema, "").c_str(), " /formt is not in the schema");
   Json wrong = Json::parse(written({}));
   wrong["document"]["view"]["opacity"] = "much";
-  IM_CHECK_STR_EQ(mismatch(wrong, schema, schema, "").c_str(), "/document/view/opacity");
+  IM_CHECK_STR_EQ(schema_mismatch(wrong, schema, schema, "").c_str(), "/document/view/opacity");
   start_over(context);
 }
 

@@ -165,7 +165,7 @@ Figure map_figure(const FigureOptions& options, const RunRequest& request, const
   return figure;
 }
 
-std::string with_flags(std::string title, const std::string& flags) {
+std::string with_flags(const std::string& title, const std::string& flags) {
   return flags.empty() ? title : title + "\n" + flags;
 }
 

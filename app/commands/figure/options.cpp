@@ -103,7 +103,7 @@ void add_paper_options(CLI::App& command, FigureOptions& options) {
 
 void add_figure_options(CLI::App& command, FigureOptions& options) {
   std::vector<std::string> names;
-  for (const FigureKind& kind : figure_kinds()) names.push_back(kind.name);
+  for (const FigureKind& kind : figure_kinds()) names.emplace_back(kind.name);
   command.add_option("kind", options.kind, fmt::format("{}", fmt::join(names, ", ")))
       ->check(CLI::IsMember(names));
   add_common_options(command, options.common);
