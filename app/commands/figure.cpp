@@ -10,6 +10,7 @@
 
 #include "app/commands/figure/kinds.h"
 #include "app/commands/figure/many_inputs.h"
+#include "app/window/session_export.h"
 #include "engine/plain/error.h"
 
 namespace hydrascope::app {
@@ -82,6 +83,20 @@ void draw(FigureOptions& options, const std::string& command) {
   draw_one(options, command, kind.draw);
 }
 
+// Every open panel of a session into a folder.
+void draw_session(const FigureOptions& options) {
+  if (!options.kind.empty())
+    throw UsageError("--session", "draws every open panel and no kind", "leave out " + options.kind);
+  SessionExportOptions look;
+  look.style = options.style;
+  for (const std::string& panel : export_session(options.session, options.output, look))
+    std::cerr << "note: " << panel << " shows nothing\n";
+  if (options.common.json) {
+    const auto index = std::filesystem::path(options.output) / "index.html";
+    std::cout << nlohmann::ordered_json{{"folder", options.output}, {"index", index.string()}}.dump(1) << "\n";
+  }
+}
+
 // A preset's width and text size, where the command line does not name its own.
 void apply_preset(FigureOptions& options, const CLI::App& command) {
   if (options.preset.empty()) return;
@@ -107,6 +122,7 @@ void add_figure_command(CLI::App& program, const std::string& command_line) {
   command->callback([options, command, command_line] {
     options->with_pair = command->count("--pair") > 0;
     apply_preset(*options, *command);
+    if (!options->session.empty()) return draw_session(*options);
     if (options->kind.empty()) throw UsageError("figure", "no kind is named", "see hydrascope figure --help");
     draw(*options, command_line);
   });

@@ -64,6 +64,9 @@ void add_file_actions(Table& table, const std::vector<PanelName>& panels, const 
         },
         with_model);
   }
+  add(
+      table, "file.export_everything", "Export everything open…", "File/Export", "",
+      [](Editor& editor) { editor.shell.export_everything = true; }, with_model);
   add_copy_actions(table, panels);
   add(table, "file.quit", "Quit", "File", "Ctrl+Q", [](Editor& editor) { editor.shell.quit = true; });
 }

@@ -62,6 +62,8 @@ struct WaitingSession {
   Relocations relocated;
   ReadSession read;
   bool copy = false;         // an automatic one
+  bool figure = false;       // what a figure was exported from …
+  std::string panel;         // … and the id of its panel
   std::size_t to_locate = 0; // of read.missing
 };
 

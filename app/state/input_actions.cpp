@@ -101,6 +101,8 @@ void add_copy_actions(Table& table, const std::vector<PanelName>& panels) {
     add(
         table, "file.copy." + panel.id, "Copy " + panel.title, "File/Copy figure", "",
         [id = panel.id](Editor& editor) { editor.shell.panel_to_copy = id; }, can_copy_pictures);
+    add(table, "file.copy_numbers." + panel.id, "Copy numbers of " + panel.title, "File/Copy numbers", "",
+        [id = panel.id](Editor& editor) { editor.shell.numbers_to_copy = id; });
   }
 }
 

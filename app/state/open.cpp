@@ -10,6 +10,8 @@
 #include "app/state/edits.h"
 #include "app/state/picture_folder.h"
 #include "app/state/session_edits.h"
+#include "app/views/provenance.h"
+#include "engine/figures/read_provenance.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 
@@ -21,6 +23,20 @@ namespace fs = std::filesystem;
 
 void show_image(Editor& editor, const fs::path& path) {
   open_image(editor, {std::make_shared<const Image>(load_image(path)), path.filename().string(), path});
+}
+
+// Where a figure of this program came from; nullopt for every other file.
+std::optional<std::string> figure_in(const fs::path& path) {
+  try {
+    return read_provenance(path);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// A picture is opened as one unless it holds a view.
+bool is_view(const std::string& provenance, const fs::path& path) {
+  return !has_picture_ending(path) || !view_of(provenance).session.empty();
 }
 
 // The text of a file that says of itself that it is a session.
@@ -200,6 +216,8 @@ bool open_path(Editor& editor, const fs::path& path) {
     }
     if (path.extension() == ".safetensors" && path.filename() != "model.safetensors")
       return open_adapter(editor, path);
+    if (const auto figure = figure_in(path); figure && is_view(*figure, path))
+      return open_figure(editor, *figure, path);
     if (auto session = session_in(path)) return open_session_text(editor, std::move(*session), path);
     if (has_text_ending(path)) {
       show_text_file(editor, path);

@@ -172,8 +172,7 @@ std::string session_text(const Session& session, const fs::path& folder, FileHas
   return text_of(session_json(session, writing), 2) + "\n";
 }
 
-std::string compact_session_text(const Session& session) {
-  FileHashes hashes;
+std::string compact_session_text(const Session& session, FileHashes& hashes) {
   Writing writing;
   writing.reference = [](const fs::path& path) { return reference_of(path, {}); };
   writing.hash = [&](const fs::path& path) { return hashes.of(path); };

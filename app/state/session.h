@@ -44,7 +44,7 @@ private:
 std::string session_text(const Session& session, const std::filesystem::path& folder, FileHashes& hashes);
 // The same on one line, of the document and its models alone, for a figure's own metadata. Pictures without a
 // file are left out.
-std::string compact_session_text(const Session& session);
+std::string compact_session_text(const Session& session, FileHashes& hashes);
 
 // As many threads as a run has where nobody asked for a number: one core is left to the window, so that
 // frames keep their time while the model runs. A session does not hold this number, and another machine takes

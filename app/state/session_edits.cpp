@@ -9,6 +9,7 @@
 
 #include "app/state/actions.h"
 #include "app/state/edits.h"
+#include "app/views/provenance.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 
@@ -23,9 +24,11 @@ std::string name_of(const fs::path& file) { return file.stem().string(); }
 // Everything at once: nothing of a session is open before all of it is.
 void apply(Editor& editor, const WaitingSession& waiting) {
   const Session& session = waiting.read.session;
-  const fs::path file = waiting.copy ? session.file : waiting.file;
+  const fs::path file = waiting.figure ? fs::path() : waiting.copy ? session.file : waiting.file;
   const std::size_t id = editor.add_session({.file = file, .saved = std::nullopt});
-  const std::string label = file.empty() ? "Open the last session" : "Open session " + name_of(file);
+  const std::string label = waiting.figure ? "Open the view of " + waiting.file.filename().string()
+                            : file.empty() ? "Open the last session"
+                                           : "Open session " + name_of(file);
   editor.change(label, [&](Document& document) {
     document = session.document;
     document.session = id;
@@ -36,6 +39,7 @@ void apply(Editor& editor, const WaitingSession& waiting) {
   for (const auto& [folder, hash] : session.model_hashes) editor.model_hashes[folder] = hash;
   for (const std::string& note : waiting.read.notes)
     editor.say(Severity::note, fmt::format("{}: {}", waiting.file.filename().string(), note));
+  if (waiting.figure) editor.shell.panel_to_focus = waiting.panel;
   if (!file.empty()) remember(editor, {file.string(), false});
 }
 
@@ -54,12 +58,10 @@ bool open_session(Editor& editor, const fs::path& file, bool copy) {
   }
 }
 
-bool open_session_text(Editor& editor, std::string text, const fs::path& file, bool copy) {
+namespace {
+
+bool open_whole(Editor& editor, WaitingSession waiting) {
   try {
-    WaitingSession waiting;
-    waiting.file = file;
-    waiting.text = std::move(text);
-    waiting.copy = copy;
     read_again(waiting);
     if (waiting.read.missing.empty()) {
       editor.shell.waiting_session.reset();
@@ -72,6 +74,32 @@ bool open_session_text(Editor& editor, std::string text, const fs::path& file, b
     editor.say(Severity::error, error.what());
     return false;
   }
+}
+
+} // namespace
+
+bool open_session_text(Editor& editor, std::string text, const fs::path& file, bool copy) {
+  WaitingSession waiting;
+  waiting.file = file;
+  waiting.text = std::move(text);
+  waiting.copy = copy;
+  return open_whole(editor, std::move(waiting));
+}
+
+bool open_figure(Editor& editor, const std::string& provenance, const fs::path& file) {
+  FigureView view = view_of(provenance);
+  if (view.session.empty()) {
+    const std::string how = view.command.empty() ? std::string() : "; it was made by: " + view.command;
+    editor.say(Severity::error,
+               file.string() + ": this figure was not exported from a window, and holds no view" + how);
+    return false;
+  }
+  WaitingSession waiting;
+  waiting.file = file;
+  waiting.text = std::move(view.session);
+  waiting.figure = true;
+  waiting.panel = std::move(view.panel);
+  return open_whole(editor, std::move(waiting));
 }
 
 void locate_missing(Editor& editor, const fs::path& place) {

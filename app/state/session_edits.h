@@ -16,6 +16,9 @@ bool open_session(Editor& editor, const std::filesystem::path& file, bool copy =
 bool open_session_text(Editor& editor, std::string text, const std::filesystem::path& file,
                        bool copy = false);
 
+// What a figure that this program has written was exported from; says so where the figure does not hold it.
+bool open_figure(Editor& editor, const std::string& provenance, const std::filesystem::path& file);
+
 // Of the waiting session: where the file that was to be located lies, which may lead to others; opens it
 // without what is missing.
 void locate_missing(Editor& editor, const std::filesystem::path& place);

@@ -60,4 +60,25 @@ std::string provenance_json(const RunResult& run, const RunInput& input, const E
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
+std::string with_view(const std::string& provenance, const std::string& panel, const std::string& session) {
+  ordered_json json = ordered_json::parse(provenance);
+  json["panel"] = panel;
+  json["session"] = ordered_json::parse(session);
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+FigureView view_of(const std::string& provenance) {
+  const ordered_json json = ordered_json::parse(provenance, nullptr, false);
+  FigureView view;
+  if (!json.is_object()) return view;
+  const auto text = [&](const char* name) {
+    const auto found = json.find(name);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  view.panel = text("panel");
+  view.command = text("command");
+  if (json.contains("session")) view.session = json["session"].dump();
+  return view;
+}
+
 } // namespace hydrascope::app

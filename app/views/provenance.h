@@ -21,4 +21,12 @@ std::string without_output_path(const std::string& command_line);
 std::string provenance_json(const RunResult& run, const RunInput& input, const ExecutionOptions& execution,
                             const std::string& command_line);
 
+// The same with the view that was exported from: the panel's id, and its session as JSON text.
+std::string with_view(const std::string& provenance, const std::string& panel, const std::string& session);
+// What of that a figure's provenance holds.
+struct FigureView {
+  std::string panel, session, command; // session: JSON text; empty where the figure was not made in a window
+};
+FigureView view_of(const std::string& provenance);
+
 } // namespace hydrascope::app

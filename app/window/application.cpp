@@ -67,6 +67,7 @@ Application::Application(const WindowOptions& options) {
     start(options);
   } catch (...) {
     sessions_.reset();
+    everything_.reset();
     exports_.reset();
     worker_.reset();
     folder_check_.reset();
@@ -87,7 +88,8 @@ Application::~Application() {
   keep_arrangement();
   keeper_->save(*editor_);
   sessions_.reset();
-  exports_.reset(); // before the display that they wake
+  everything_.reset(); // before the display that they wake
+  exports_.reset();
   worker_.reset();
   folder_check_.reset();
   scaling_run_.reset();
@@ -116,6 +118,7 @@ void Application::start(const WindowOptions& options) {
   const theme::Fonts fonts = theme::load_fonts();
   graphics_ = std::make_unique<Graphics>(fonts);
   exports_ = std::make_unique<Exports>(*display_);
+  everything_ = std::make_unique<EverythingExport>(*display_);
   const bool keeps = keeper_->keeps();
   sessions_ =
       std::make_unique<SessionDesk>(keeps ? settings_file.parent_path() : std::filesystem::path(), *display_);
@@ -200,6 +203,7 @@ void Application::run_requests() {
   if (std::exchange(shell.cancel_runs, false)) {
     coordinator_->cancel();
     exports_->cancel();
+    everything_->cancel();
     model_fetch_->cancel();
   }
   if (std::exchange(shell.run_again, false)) coordinator_->run_again();
@@ -244,10 +248,10 @@ void Application::update_state() {
   snapshot_.computing_seconds = snapshot_.computing ? editor_->clock() - coordinator_->computing_since() : 0;
   snapshot_.times = &coordinator_->times();
   snapshot_.expected_bytes = expected_bytes(editor_->document(), wants);
-  snapshot_.writing = exports_->writing();
-  snapshot_.writing_seconds = exports_->seconds(editor_->clock());
-  editor_->shell.computing =
-      snapshot_.computing || exports_->busy() || editor_->scaling.running || model_fetch_->running();
+  snapshot_.writing = everything_->busy() ? everything_->state() : exports_->writing();
+  snapshot_.writing_seconds = everything_->busy() ? 1 : exports_->seconds(editor_->clock());
+  editor_->shell.computing = snapshot_.computing || exports_->busy() || everything_->busy() ||
+                             editor_->scaling.running || model_fetch_->running();
   editor_->shell.stopped = coordinator_->stopped();
   editor_->shell.timing = coordinator_->timing();
   editor_->shell.progress = snapshot_.progress;
@@ -294,7 +298,11 @@ void Application::draw_frame() {
   draw_tour(actions_, *editor_, *graphics_);
   draw_messages(*editor_, *graphics_);
   ImGui::PopFont();
-  if (!dialogs_.open()) exports_->update(*editor_, [this](const std::string& id) { return figure_of(id); });
+  const auto figure = [this](const std::string& id) { return figure_of(id); };
+  if (!dialogs_.open()) {
+    exports_->update(*editor_, figure);
+    everything_->update(*editor_, panel_names_, coordinator_->settled(), figure);
+  }
   dialogs_.poll(*editor_);
   if (!ImGui::IsAnyItemActive()) editor_->end_gesture();
   const ImGuiIO& io = ImGui::GetIO();
@@ -371,6 +379,8 @@ void Application::draw_panel(Panel& panel) {
       editor_->shell.panel_to_copy = panel.id();
     if (!obstacle.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
       ImGui::SetTooltip("%s", obstacle.c_str());
+    if (ImGui::MenuItem("Copy numbers", nullptr, false, something))
+      editor_->shell.numbers_to_copy = panel.id();
     ImGui::EndPopup();
   }
 }
@@ -383,7 +393,8 @@ std::optional<Figure> Application::figure_of(const std::string& id) const {
   const RunResult* run = snapshot_.shown().any();
   if (run != nullptr && document.scene().input) {
     figure->provenance =
-        provenance_json(*run, *document.scene().input, document.execution, "hydrascope (window)");
+        with_view(provenance_json(*run, *document.scene().input, document.execution, "hydrascope (window)"),
+                  id, compact_session_text(present_session(*editor_, {}), *hashes_));
   }
   return figure;
 }

@@ -18,6 +18,7 @@
 #include "app/window/clipboard_desk.h"
 #include "app/window/damage.h"
 #include "app/window/display.h"
+#include "app/window/everything_export.h"
 #include "app/window/exports.h"
 #include "app/window/layout.h"
 #include "app/window/session_desk.h"
@@ -54,6 +55,8 @@ public:
   // In the last frame something was on its way from one look to another (a map that fades).
   bool moved() const { return moved_; }
   bool exporting() const { return exports_->busy(); }
+  const EverythingExport& everything() const { return *everything_; }
+  EverythingExport& everything() { return *everything_; }
   bool saving() const { return sessions_->busy(); }
   // Every open panel has what it asked for, or an error says why not.
   bool settled() const;
@@ -96,6 +99,7 @@ private:
   std::vector<Action> actions_;
   std::unique_ptr<SettingsKeeper> keeper_;
   std::unique_ptr<SessionDesk> sessions_;
+  std::shared_ptr<FileHashes> hashes_ = std::make_shared<FileHashes>(); // for what figures hold
   std::unique_ptr<Arrangement> arrangement_;
   std::optional<Settings> applied_; // the settings that are in force
   Palette palette_;
@@ -104,6 +108,7 @@ private:
   GetModelDialog get_model_dialog_;
   Dialogs dialogs_;
   std::unique_ptr<Exports> exports_;
+  std::unique_ptr<EverythingExport> everything_;
   std::unique_ptr<ClipboardDesk> clipboard_;
   std::unique_ptr<FolderCheck> folder_check_;
   std::unique_ptr<ScalingRun> scaling_run_;

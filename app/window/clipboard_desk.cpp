@@ -7,6 +7,7 @@
 #include <imgui.h>
 
 #include "app/state/edits.h"
+#include "engine/figures/numbers.h"
 #include "engine/plain/png.h"
 
 namespace hydrascope::app {
@@ -65,6 +66,8 @@ void ClipboardDesk::poll(Editor& editor,
   if (std::exchange(shell.copy_input, false)) copy_input(editor);
   if (const std::string panel = std::exchange(shell.panel_to_copy, {}); !panel.empty())
     copy_figure(editor, figure_of(panel));
+  if (const std::string panel = std::exchange(shell.numbers_to_copy, {}); !panel.empty())
+    copy_numbers(editor, figure_of(panel));
   if (std::exchange(shell.paste, false)) paste(editor);
 
   std::optional<Pasted> pasted = pictures_.take();
@@ -103,6 +106,12 @@ void ClipboardDesk::copy_figure(Editor& editor, const std::optional<Figure>& fig
   } catch (const std::exception& error) {
     editor.say(Severity::error, error.what());
   }
+}
+
+void ClipboardDesk::copy_numbers(Editor& editor, const std::optional<Figure>& figure) {
+  if (!figure) return editor.say(Severity::note, "copy: the panel shows nothing yet");
+  ImGui::SetClipboardText(tsv_text(*figure).c_str());
+  editor.say(Severity::note, "Copied: the figure's numbers, with tabs between them");
 }
 
 void ClipboardDesk::paste(Editor& editor) {

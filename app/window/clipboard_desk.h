@@ -23,6 +23,7 @@ public:
 private:
   void copy_input(Editor& editor);
   void copy_figure(Editor& editor, const std::optional<Figure>& figure);
+  void copy_numbers(Editor& editor, const std::optional<Figure>& figure);
   void paste(Editor& editor);
 
   PictureClipboard pictures_;

@@ -277,6 +277,26 @@ std::string csv_text(const Figure& figure) {
   return text;
 }
 
+std::string tsv_text(const Figure& figure) {
+  const std::string csv = csv_text(figure);
+  std::string text;
+  bool quoted = false;
+  for (std::size_t index = csv.find('\n') + 1; index < csv.size(); ++index) {
+    const char character = csv[index];
+    if (character == '"') {
+      const bool doubled = quoted && index + 1 < csv.size() && csv[index + 1] == '"';
+      if (doubled) text += csv[++index];
+      quoted ^= !doubled;
+    } else if (quoted) {
+      const bool parts = character == '\t' || character == '\n' || character == '\r';
+      text += parts ? ' ' : character;
+    } else {
+      text += character == ',' ? '\t' : character == '\t' ? ' ' : character;
+    }
+  }
+  return text;
+}
+
 std::string json_text(const Figure& figure) {
   ordered_json document{
       {"title", figure.title}, {"subtitle", figure.subtitle}, {"provenance", provenance_json(figure)}};

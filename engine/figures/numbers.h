@@ -11,6 +11,10 @@ namespace hydrascope {
 // is a comment that begins with # and holds the provenance. Masked cells have an empty value.
 std::string csv_text(const Figure& figure);
 
+// The same rows for pasting into a spreadsheet: tabs between them, without the provenance. Tabs and line
+// breaks in labels become spaces.
+std::string tsv_text(const Figure& figure);
+
 // {title, subtitle, provenance, panels: [{kind, title, …, values}]}; masked cells are null.
 std::string json_text(const Figure& figure);
 

@@ -97,11 +97,13 @@ std::vector<Expectation> file_and_edit() {
       {"file.close_folder", [](const Seen& seen) { return seen.after["document"]["folder"].is_null(); },
        labelled_folder},
       {"file.forget_recent", [](const Seen& seen) { return seen.settings().at("recent").empty(); },
-       [](Editor& editor) {
-         remember(editor, {"a sentence", true});
-       }},
+       [](Editor& editor) { remember(editor, {"a sentence", true}); }},
       {"file.copy.", [](const Seen& seen) { return seen.shell().at("panel_to_copy") == seen.rest; },
        some_clipboard},
+      {"file.copy_numbers.",
+       [](const Seen& seen) { return seen.shell().at("numbers_to_copy") == seen.rest; }},
+      {"file.export_everything",
+       [](const Seen& seen) { return seen.shell().at("export_everything") == true; }},
       {"edit.copy", [](const Seen& seen) { return seen.shell().at("copy_input") == true; }, some_clipboard},
       {"edit.paste", [](const Seen& seen) { return seen.shell().at("paste") == true; }},
       {"edit.hide_token",
@@ -110,9 +112,7 @@ std::vector<Expectation> file_and_edit() {
       {"edit.show_all_tokens", [](const Seen& seen) { return seen.scene().at("hidden_tokens").empty(); },
        [](Editor& editor) { hide_tokens(editor, 7, 2, true); }},
       {"edit.mute_head",
-       [](const Seen& seen) {
-         return seen.scene().at("muted_heads") == Json::array({{3, 2}});
-       },
+       [](const Seen& seen) { return seen.scene().at("muted_heads") == Json::array({{3, 2}}); },
        [](Editor& editor) { select_cell(editor, 3, 2); }},
       {"edit.mute_layer",
        [](const Seen& seen) {
@@ -187,9 +187,8 @@ std::vector<Expectation> view() {
          return shows_it(seen.after) != shows_it(seen.before);
        },
        [](Editor& editor) {
-         change_view(editor, "Maps", [](ViewOptions& view) {
-           view.maps = {MapKind::focus, MapKind::rollout};
-         });
+         change_view(editor, "Maps",
+                     [](ViewOptions& view) { view.maps = {MapKind::focus, MapKind::rollout}; });
        }},
       {"view.interpolation", [](const Seen& seen) { return seen.view().at("interpolation") == "bilinear"; }},
       {"view.special_tokens", flips("special_tokens")},
@@ -334,6 +333,8 @@ void forget_requests() {
   shell.dialog = Dialog::none;
   shell.panel_to_export.clear();
   shell.panel_to_copy.clear();
+  shell.numbers_to_copy.clear();
+  shell.export_everything = false;
   shell.copy_input = shell.paste = false;
   shell.reopen_last = shell.new_session = shell.save_session = false;
   shell.time_passes = shell.measure_scaling = false;
@@ -343,7 +344,8 @@ void forget_requests() {
 bool opens_dialog(const std::string& id) {
   return id == "file.quit" || id == "file.open" || id == "file.open_session" ||
          id.starts_with("file.save_session") || id == "file.reopen_last" || id == "file.open_folder" ||
-         id == "file.open_model" || id == "model.adapters.open" || id.starts_with("file.export.");
+         id == "file.open_model" || id == "model.adapters.open" || id == "file.export_everything" ||
+         id.starts_with("file.export.");
 }
 
 // Runs the action as menus and shortcuts do, and says what was wrong; empty if nothing was.

@@ -40,6 +40,7 @@ void register_appearance_tests(ImGuiTestEngine* engine);
 void register_clipboard_tests(ImGuiTestEngine* engine);
 void register_folder_tests(ImGuiTestEngine* engine);
 void register_hidden_token_tests(ImGuiTestEngine* engine);
+void register_export_tests(ImGuiTestEngine* engine);
 void register_focus_map_tests(ImGuiTestEngine* engine);
 void register_focus_tests(ImGuiTestEngine* engine);
 void register_get_model_tests(ImGuiTestEngine* engine);

@@ -37,6 +37,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_folder_tests(engine);
   register_get_model_tests(engine);
   register_clipboard_tests(engine);
+  register_export_tests(engine);
   register_kernel_tests(engine);
   register_selection_tests(engine);
   register_shell_tests(engine);

@@ -51,6 +51,12 @@ struct Seen {
 
 Seen look(Application& application) {
   settle_alone(application);
+  Editor& editor = application.editor();
+  for (std::size_t i = editor.messages().size(); i-- > 0;) editor.dismiss_message(i);
+  for (int i = 0; i < 5; ++i) {
+    ImGui::GetIO().AddMousePosEvent(-1, -1); // over nothing
+    application.frame();
+  }
   Seen seen{application.read_frame(), {}, document_json(application.editor().document()).dump()};
   for (const PanelName& panel : application.panels()) {
     if (const auto place = application.panel_rectangle(panel.id)) seen.places[panel.id] = *place;

@@ -1,0 +1,157 @@
+#include "app/window/everything_export.h"
+
+#include <atomic>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "app/state/session_edits.h"
+#include "app/window/display.h"
+#include "app/window/layout.h"
+#include "engine/plain/error.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string folder_name(const Editor& editor) {
+  const fs::path& file = editor.session().file;
+  return file.empty() ? "hydrascope-figures" : file.stem().string() + "-figures";
+}
+
+std::vector<std::string> facts_of(const Document& document) {
+  const Scene& scene = document.scene();
+  std::vector<std::string> facts;
+  if (scene.input) facts.push_back("Input: " + input_name(*scene.input));
+  if (scene.model) facts.push_back("Model: " + scene.model->name);
+  facts.push_back("A: " + scene.schedules[0].summary());
+  if (document.view.shown != Shown::a) facts.push_back("B: " + scene.schedules[1].summary());
+  return facts;
+}
+
+} // namespace
+
+struct EverythingExport::Job {
+  ExportFolder content;
+  std::string error; // the thread's alone until `done`
+  bool cancelled = false;
+  std::atomic<bool> done = false;
+  std::jthread thread; // last: joined before what it uses goes
+};
+
+EverythingExport::EverythingExport(Display& display) : display_(&display) {}
+EverythingExport::~EverythingExport() = default;
+
+std::string EverythingExport::state() const {
+  if (job_) return folder_.filename().string();
+  if (panels_.empty()) return {};
+  return fmt::format("{} ({} of {})", panels_[next_].title, next_ + 1, panels_.size());
+}
+
+void EverythingExport::begin(Editor& editor, const std::vector<PanelName>& panels) {
+  folder_ = free_export_folder(*std::exchange(editor.shell.export_folder, std::nullopt), folder_name(editor));
+  written_.clear();
+  error_.clear();
+  arrangement_ = present_arrangement();
+  const fs::path& file = editor.session().file;
+  content_ = {};
+  content_.title = file.empty() ? "Hydrascope figures" : file.stem().string();
+  content_.facts = facts_of(editor.document());
+  content_.session = present_session(editor, arrangement_);
+  content_.session.file.clear();
+  content_.session.changed = false;
+  next_ = 0;
+  frames_ = 0;
+  for (const PanelName& panel : panels) {
+    if (panel.exports && editor.panel_open(panel.id)) panels_.push_back(panel);
+  }
+  if (panels_.empty()) editor.say(Severity::error, "export: no panel that has a figure is open");
+}
+
+void EverythingExport::visit(Editor& editor, bool settled,
+                             const std::function<std::optional<Figure>(const std::string&)>& figure_of) {
+  const PanelName& panel = panels_[next_];
+  if (frames_ == 0) editor.shell.panel_to_focus = panel.id;
+  constexpr int shown = 4; // frames after which it has come to the front, and said what it wants
+  if (++frames_ <= shown || !settled) return;
+  if (std::optional<Figure> figure = figure_of(panel.id)) {
+    content_.panels.push_back({panel.id, panel.title, std::move(*figure)});
+  } else {
+    content_.empty.push_back(panel.title);
+  }
+  frames_ = 0;
+  if (++next_ < panels_.size()) return;
+  empty_ = content_.empty;
+  panels_.clear();
+  editor.shell.arrangement = arrangement_; // as if nothing had come to the front
+  write(editor);
+}
+
+void EverythingExport::write(Editor& editor) {
+  if (content_.panels.empty()) {
+    error_ = folder_.string() + ": no open panel shows anything yet";
+    return editor.say(Severity::error, error_);
+  }
+  job_ = std::make_unique<Job>();
+  job_->content = std::move(content_);
+  const auto work = [job = job_.get(), folder = folder_, style = style_,
+                     display = display_](const std::stop_token& stop) {
+    try {
+      write_export_folder(job->content, folder, style, stop);
+    } catch (const Cancelled&) {
+      job->cancelled = true;
+    } catch (const std::exception& error) {
+      job->error = error.what();
+    }
+    job->done = true;
+    display->wake();
+  };
+  job_->thread = std::jthread(work);
+}
+
+void EverythingExport::finish(Editor& editor) {
+  job_->thread.join();
+  const std::unique_ptr<Job> job = std::move(job_);
+  if (job->cancelled) {
+    error_ = "Not written: " + folder_.string();
+    editor.say(Severity::note, error_);
+  } else if (!job->error.empty()) {
+    error_ = job->error;
+    editor.say(Severity::error, error_);
+  } else {
+    written_ = folder_;
+    editor.say(Severity::note, fmt::format("Written: {} ({} figures)", (folder_ / "index.html").string(),
+                                           job->content.panels.size()));
+  }
+}
+
+void EverythingExport::update(Editor& editor, const std::vector<PanelName>& panels, bool settled,
+                              const std::function<std::optional<Figure>(const std::string&)>& figure_of) {
+  Shell& shell = editor.shell;
+  if (job_ && job_->done) finish(editor);
+  if (!busy() && shell.export_everything && !shell.export_folder) {
+    shell.export_everything = false;
+    shell.dialog = Dialog::export_everything;
+  }
+  if (!busy() && shell.export_folder) {
+    shell.export_everything = false;
+    begin(editor, panels);
+  }
+  if (std::exchange(cancelled_, false)) {
+    if (job_) job_->thread.request_stop();
+    if (!panels_.empty()) {
+      panels_.clear();
+      editor.shell.arrangement = arrangement_;
+      error_ = "Not written: " + folder_.string();
+      editor.say(Severity::note, error_);
+    }
+  }
+  if (!panels_.empty()) visit(editor, settled, figure_of);
+  if (busy()) shell.animate = true;
+}
+
+} // namespace hydrascope::app

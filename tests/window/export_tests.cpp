@@ -1,0 +1,158 @@
+// Figures that leave the window: numbers on the clipboard, everything open as a folder, and the way back from
+// a figure to its view.
+#include <algorithm>
+#include <fstream>
+
+#include "app/state/edits.h"
+#include "app/state/head_edits.h"
+#include "app/state/session_edits.h"
+#include "app/window/export_folder.h"
+#include "app/window/session_export.h"
+#include "engine/figures/numbers.h"
+#include "engine/plain/error.h"
+#include "engine/plain/paths.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void numbers_are_copied(ImGuiTestContext* context) {
+  start_over(context);
+  IM_CHECK(application().run("file.copy_numbers.predictions"));
+  context->Yield(2);
+  std::string text, csv;
+  between_frames(context, [&] {
+    const char* copied = ImGui::GetClipboardText();
+    text = copied == nullptr ? "" : copied;
+    csv = csv_text(*application().figure_of("predictions"));
+  });
+  IM_CHECK(text.starts_with("panel\tkind\ttitle\trow\t"));
+  IM_CHECK_EQ(std::ranges::count(text, '\n') + 1, std::ranges::count(csv, '\n')); // without the provenance
+  // A label with commas is one cell.
+  IM_CHECK_EQ(std::ranges::count(text, '\t'), 8 * std::ranges::count(text, '\n'));
+  IM_CHECK(text.find('"') == std::string::npos);
+  start_over(context);
+}
+
+void wait_for_everything(ImGuiTestContext* context) {
+  context->Yield(2);
+  while (application().everything().busy() && !context->IsError()) context->Yield();
+  context->Yield(2);
+}
+
+void everything_open(ImGuiTestContext* context) {
+  start_over(context);
+  IM_CHECK(application().run("view.layout.compare"));
+  select_cell(editor(), 11, 2);
+  settle(context);
+  const std::set<std::string> in_front = editor().shell.panels_in_front;
+  const Document before = copy_of_document();
+  const fs::path folder = scratch_file("everything");
+  editor().shell.export_folder = folder;
+  wait_for_everything(context);
+  IM_CHECK_STR_EQ(application().everything().error().c_str(), "");
+  IM_CHECK(application().everything().written() == folder);
+  IM_CHECK(document() == before);
+  context->Yield(4);
+  IM_CHECK(editor().shell.panels_in_front == in_front);
+  const std::string page = read_text_file(folder / "index.html");
+  for (const char* panel : {"focus", "weights", "predictions", "layers", "entropy", "kl"}) {
+    for (const char* ending : {".svg", ".pdf", ".png", ".csv"}) {
+      IM_CHECK_GT(fs::file_size(folder / (std::string(panel) + ending)), static_cast<std::uintmax_t>(100));
+      IM_CHECK(page.find("\"" + std::string(panel) + ending + "\"") != std::string::npos);
+    }
+  }
+  // It opens offline, and runs nothing.
+  for (const char* never : {"http:", "https:", "<script", "url("})
+    IM_CHECK(page.find(never) == std::string::npos);
+  IM_CHECK(page.find("prefers-color-scheme: dark") != std::string::npos);
+  const ReadSession read = read_session(read_text_file(folder / "session.json"), folder / "session.json");
+  Document kept = read.session.document;
+  kept.session = document().session;
+  IM_CHECK(kept == document());
+
+  // What is there is not written over: a new folder is made inside.
+  editor().shell.export_folder = folder;
+  wait_for_everything(context);
+  IM_CHECK(application().everything().written() == folder / "hydrascope-figures");
+  IM_CHECK(fs::exists(folder / "hydrascope-figures" / "index.html"));
+  for (const auto& entry : fs::directory_iterator(folder))
+    IM_CHECK(entry.path().filename().string().find("figures.") == std::string::npos); // nothing half-written
+  bool refused = false;
+  try {
+    write_export_folder({}, folder);
+  } catch (const Error& error) {
+    refused = std::string(error.what()).find("not empty") != std::string::npos;
+  }
+  IM_CHECK(refused);
+  start_over(context);
+}
+
+void cancelled(ImGuiTestContext* context) {
+  start_over(context);
+  const fs::path folder = scratch_file("cancelled");
+  editor().shell.export_folder = folder;
+  context->Yield(4);
+  IM_CHECK(editor().shell.computing);
+  IM_CHECK(application().run("model.cancel"));
+  wait_for_everything(context);
+  IM_CHECK(!fs::exists(folder));
+  start_over(context);
+}
+
+// Of every format: the figure leads back to what it was exported from.
+void figures_lead_back(ImGuiTestContext* context) {
+  start_over(context);
+  apply_preset(editor(), Strategy::back, 2, {.name = "hydra-cosine", .parameters = {}});
+  select_cell(editor(), 11, 2);
+  mute_head(editor(), {9, 1}, true);
+  hide_tokens(editor(), 40, 2, true);
+  settle(context);
+  const Document exported = copy_of_document();
+  for (const char* ending : {".svg", ".pdf", ".png", ".csv", ".json", ".npy"}) {
+    const fs::path file = scratch_file(std::string("entropy") + ending);
+    write_figure(*application().figure_of("entropy"), file);
+    start_over_at_once();
+    const Document before = copy_of_document();
+    IM_CHECK(open_path(editor(), file));
+    IM_CHECK(!editor().shell.waiting_session.has_value());
+    Document opened = copy_of_document();
+    opened.session = exported.session;
+    IM_CHECK(opened == exported);
+    IM_CHECK_STR_EQ(editor().shell.panel_to_focus.c_str(), "entropy");
+    IM_CHECK(editor().session().file.empty()); // Ctrl+S would not write over the figure
+    editor().undo();
+    IM_CHECK(document() == before);
+    editor().redo();
+    settle(context);
+  }
+  // A photograph is a photograph, and a figure made elsewhere says how it was made.
+  start_over(context);
+  IM_CHECK(open_path(editor(), example_pictures().front()));
+  Figure bare = *application().figure_of("entropy");
+  bare.provenance = R"({"program":"hydrascope","command":"hydrascope figure entropy --image a.png"})";
+  const fs::path svg = scratch_file("bare.svg"), png = scratch_file("bare.png");
+  write_figure(bare, svg);
+  write_figure(bare, png);
+  const Document before = copy_of_document();
+  IM_CHECK(!open_path(editor(), svg));
+  IM_CHECK(last_error().find("hydrascope figure entropy --image a.png") != std::string::npos);
+  IM_CHECK(document() == before);
+  IM_CHECK(open_path(editor(), png)); // it is a picture, too
+  IM_CHECK_STR_EQ(input_name(*document().scene().input).c_str(), "bare.png");
+  start_over(context);
+}
+
+} // namespace
+
+void register_export_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "exports", "numbers_are_copied")->TestFunc = numbers_are_copied;
+  IM_REGISTER_TEST(engine, "exports", "everything_open")->TestFunc = everything_open;
+  IM_REGISTER_TEST(engine, "exports", "cancelled")->TestFunc = cancelled;
+  IM_REGISTER_TEST(engine, "exports", "figures_lead_back")->TestFunc = figures_lead_back;
+}
+
+} // namespace hydrascope::app::window_tests
