@@ -93,7 +93,8 @@ void draw_session(const FigureOptions& options) {
     std::cerr << "note: " << panel << " shows nothing\n";
   if (options.common.json) {
     const auto index = std::filesystem::path(options.output) / "index.html";
-    std::cout << nlohmann::ordered_json{{"folder", options.output}, {"index", index.string()}}.dump(1) << "\n";
+    std::cout << nlohmann::ordered_json{{"folder", options.output}, {"index", index.string()}}.dump(1)
+              << "\n";
   }
 }
 

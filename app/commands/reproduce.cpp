@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/views/command_text.h"
+#include "app/window/session_export.h"
 #include "engine/figures/read_provenance.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
@@ -61,10 +62,13 @@ void reproduce(const ReproduceOptions& options) {
     throw UsageError("-o " + output.string(), "is the figure itself", "give another name");
   const std::string command = then.value("command", "");
   const std::vector<std::string> words = command_words(command);
-  if (words.size() < 2 || words[1] != "figure")
-    throw Error(figure.string(), "was exported from the window",
-                "open it in the window (hydrascope " + figure.string() + "), which restores what it showed");
-  draw_again(words, output);
+  if (then.contains("session")) {
+    reproduce_view(figure, output);
+  } else if (words.size() > 1 && words[1] == "figure") {
+    draw_again(words, output);
+  } else {
+    throw Error(figure.string(), "names neither a command nor a session to draw it by", "draw it anew");
+  }
   const auto now = ordered_json::parse(read_provenance(output));
   const bool same = read_text_file(figure) == read_text_file(output);
   const std::vector<std::string> differing = differences(then, now);

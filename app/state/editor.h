@@ -67,6 +67,12 @@ struct WaitingSession {
   std::size_t to_locate = 0; // of read.missing
 };
 
+// A figure that was drawn from the command line, and its command.
+struct FigureCommand {
+  std::filesystem::path file;
+  std::string command;
+};
+
 // What an action wants of the window; the window looks at it once per frame.
 struct Shell {
   bool quit = false;
@@ -91,6 +97,7 @@ struct Shell {
   std::optional<std::filesystem::path> session_file; // where the session is to be saved
   std::optional<std::string> arrangement;            // that the panels are to take, as Dear ImGui writes it
   std::optional<WaitingSession> waiting_session;
+  std::optional<FigureCommand> figure_to_show;
   bool export_everything = false;                           // the figures of all open panels …
   std::optional<std::filesystem::path> export_folder;       // … to this folder; without one the dialog asks
   std::string panel_to_focus;                               // id of a panel that is to come to the front

@@ -36,7 +36,8 @@ std::optional<std::string> figure_in(const fs::path& path) {
 
 // A picture is opened as one unless it holds a view.
 bool is_view(const std::string& provenance, const fs::path& path) {
-  return !has_picture_ending(path) || !view_of(provenance).session.empty();
+  const FigureView view = view_of(provenance);
+  return !has_picture_ending(path) || !view.session.empty() || view.command.starts_with("hydrascope figure ");
 }
 
 // The text of a file that says of itself that it is a session.

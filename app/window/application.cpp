@@ -15,6 +15,7 @@
 #include <imgui_internal.h>
 #include <implot.h>
 
+#include "app/commands/figure/show_figure.h"
 #include "app/panels/panels.h"
 #include "app/state/edits.h"
 #include "app/state/session_edits.h"
@@ -218,6 +219,8 @@ void Application::update_state() {
   run_requests();
   apply_settings();
   for (const auto& path : display_->take_dropped()) open_path(*editor_, path);
+  if (const auto figure = std::exchange(editor_->shell.figure_to_show, std::nullopt))
+    show_figure(*editor_, *figure);
   sessions_->update(*editor_);
   clipboard_->poll(*editor_, [this](const std::string& panel) { return figure_of(panel); });
   const bool checked = folder_check_->update(*editor_, coordinator_->computing());

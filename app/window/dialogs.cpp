@@ -40,8 +40,9 @@ void Dialogs::show(Dialog wanted, const Editor& editor) {
   switch (wanted) {
     case Dialog::none: break;
     case Dialog::open_file:
-      return open_file("Open picture or text",
-                       {"Pictures, text, sessions", "*.png *.jpg *.jpeg *.bmp *.gif *.tga *.ppm *.pgm *.txt *.json"});
+      return open_file(
+          "Open picture or text",
+          {"Pictures, text, sessions", "*.png *.jpg *.jpeg *.bmp *.gif *.tga *.ppm *.pgm *.txt *.json"});
     case Dialog::open_adapter: return open_file("Open adapter", {"Adapters", "*.safetensors"});
     case Dialog::open_session: return open_file("Open session", {"Sessions", "*.json"});
     case Dialog::open_model: return select("Open model folder");

@@ -1,44 +1,80 @@
 #include "app/window/session_export.h"
 
 #include <chrono>
+#include <functional>
 
 #include "app/state/session_edits.h"
+#include "app/views/provenance.h"
 #include "app/window/application.h"
+#include "engine/figures/read_provenance.h"
 #include "engine/plain/error.h"
 
 namespace hydrascope::app {
 
-std::vector<std::string> export_session(const std::filesystem::path& session_file,
-                                        const std::filesystem::path& folder,
-                                        const SessionExportOptions& options) {
-  check_export_folder(folder);
+namespace {
+
+WindowOptions hidden_window(const SessionExportOptions& options, const std::filesystem::path& file) {
   WindowOptions hidden;
   hidden.hidden = true;
   hidden.width = options.width;
   hidden.height = options.height;
-  hidden.files = {session_file};
-  Application application(hidden);
-  Editor& editor = application.editor();
-  if (const auto& waiting = editor.shell.waiting_session)
-    throw Error(session_file.string(), "lacks " + missing_text(*waiting),
+  hidden.files = {file};
+  return hidden;
+}
+
+void check_whole(Application& application, const std::filesystem::path& file) {
+  const Shell& shell = application.editor().shell;
+  if (shell.waiting_session)
+    throw Error(file.string(), "lacks " + missing_text(*shell.waiting_session),
                 "open it in the window, which lets you locate what is missing");
-  if (editor.document().session == 0) {
-    const auto& messages = editor.messages();
-    throw Error(session_file.string(), messages.empty() ? "is no session" : messages.back().text);
-  }
-  application.everything().set_style(options.style);
-  editor.shell.export_folder = folder;
+}
+
+// Draws frames until `done`, or an hour has passed.
+void draw_until(Application& application, const std::filesystem::path& file,
+                const std::function<bool()>& done) {
   const auto start = std::chrono::steady_clock::now();
   constexpr std::chrono::minutes patience{60};
   do {
     application.frame();
     application.wait(0.02);
     if (std::chrono::steady_clock::now() - start > patience)
-      throw Error(session_file.string(), "its runs did not finish within an hour",
+      throw Error(file.string(), "its runs did not finish within an hour",
                   "close panels that take long, and save it again");
-  } while (application.everything().busy() || editor.shell.export_folder);
+  } while (!done());
+}
+
+} // namespace
+
+std::vector<std::string> export_session(const std::filesystem::path& session_file,
+                                        const std::filesystem::path& folder,
+                                        const SessionExportOptions& options) {
+  check_export_folder(folder);
+  Application application(hidden_window(options, session_file));
+  Editor& editor = application.editor();
+  check_whole(application, session_file);
+  if (editor.document().session == 0) {
+    const auto& messages = editor.messages();
+    throw Error(session_file.string(), messages.empty() ? "is no session" : messages.back().text);
+  }
+  application.everything().set_style(options.style);
+  editor.shell.export_folder = folder;
+  draw_until(application, session_file,
+             [&] { return !application.everything().busy() && !editor.shell.export_folder; });
   if (!application.everything().error().empty()) throw Error(application.everything().error(), "");
   return application.everything().empty();
+}
+
+void reproduce_view(const std::filesystem::path& figure, const std::filesystem::path& output,
+                    const SessionExportOptions& options) {
+  const std::string panel = view_of(read_provenance(figure)).panel;
+  Application application(hidden_window(options, figure));
+  check_whole(application, figure);
+  for (int i = 0; i < 3; ++i) application.frame(); // what was open is asked for
+  draw_until(application, figure, [&] { return application.settled(); });
+  const auto drawn = application.figure_of(panel);
+  const std::string& error = application.coordinator().results(Side::a).error;
+  if (!drawn) throw Error(figure.string(), error.empty() ? "its panel shows nothing" : error);
+  write_figure(*drawn, output, options.style);
 }
 
 } // namespace hydrascope::app

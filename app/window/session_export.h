@@ -21,4 +21,9 @@ std::vector<std::string> export_session(const std::filesystem::path& session_fil
                                         const std::filesystem::path& folder,
                                         const SessionExportOptions& options = {});
 
+// Draws a figure that was exported from a window again, off screen, from the session in its own metadata: the
+// file's panel once it has been computed. Throws Error as above.
+void reproduce_view(const std::filesystem::path& figure, const std::filesystem::path& output,
+                    const SessionExportOptions& options = {});
+
 } // namespace hydrascope::app

@@ -97,7 +97,9 @@ std::vector<Expectation> file_and_edit() {
       {"file.close_folder", [](const Seen& seen) { return seen.after["document"]["folder"].is_null(); },
        labelled_folder},
       {"file.forget_recent", [](const Seen& seen) { return seen.settings().at("recent").empty(); },
-       [](Editor& editor) { remember(editor, {"a sentence", true}); }},
+       [](Editor& editor) {
+         remember(editor, {"a sentence", true});
+       }},
       {"file.copy.", [](const Seen& seen) { return seen.shell().at("panel_to_copy") == seen.rest; },
        some_clipboard},
       {"file.copy_numbers.",
@@ -112,7 +114,9 @@ std::vector<Expectation> file_and_edit() {
       {"edit.show_all_tokens", [](const Seen& seen) { return seen.scene().at("hidden_tokens").empty(); },
        [](Editor& editor) { hide_tokens(editor, 7, 2, true); }},
       {"edit.mute_head",
-       [](const Seen& seen) { return seen.scene().at("muted_heads") == Json::array({{3, 2}}); },
+       [](const Seen& seen) {
+         return seen.scene().at("muted_heads") == Json::array({{3, 2}});
+       },
        [](Editor& editor) { select_cell(editor, 3, 2); }},
       {"edit.mute_layer",
        [](const Seen& seen) {
@@ -187,8 +191,9 @@ std::vector<Expectation> view() {
          return shows_it(seen.after) != shows_it(seen.before);
        },
        [](Editor& editor) {
-         change_view(editor, "Maps",
-                     [](ViewOptions& view) { view.maps = {MapKind::focus, MapKind::rollout}; });
+         change_view(editor, "Maps", [](ViewOptions& view) {
+           view.maps = {MapKind::focus, MapKind::rollout};
+         });
        }},
       {"view.interpolation", [](const Seen& seen) { return seen.view().at("interpolation") == "bilinear"; }},
       {"view.special_tokens", flips("special_tokens")},

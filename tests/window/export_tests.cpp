@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include <nlohmann/json.hpp>
+
 #include "app/state/edits.h"
 #include "app/state/head_edits.h"
 #include "app/state/session_edits.h"
@@ -129,20 +131,64 @@ void figures_lead_back(ImGuiTestContext* context) {
     editor().redo();
     settle(context);
   }
-  // A photograph is a photograph, and a figure made elsewhere says how it was made.
+  // A photograph is a photograph.
   start_over(context);
   IM_CHECK(open_path(editor(), example_pictures().front()));
-  Figure bare = *application().figure_of("entropy");
-  bare.provenance = R"({"program":"hydrascope","command":"hydrascope figure entropy --image a.png"})";
-  const fs::path svg = scratch_file("bare.svg"), png = scratch_file("bare.png");
-  write_figure(bare, svg);
-  write_figure(bare, png);
+  start_over(context);
+}
+
+// As the command line would have written it.
+fs::path figure_of_command(const std::string& name, const std::string& command) {
+  Figure figure = *application().figure_of("entropy");
+  figure.provenance = nlohmann::json{{"program", "hydrascope"}, {"command", command}}.dump();
+  fs::path file = scratch_file(name);
+  write_figure(figure, file);
+  return file;
+}
+
+void commands_lead_to_views(ImGuiTestContext* context) {
+  start_over(context);
   const Document before = copy_of_document();
-  IM_CHECK(!open_path(editor(), svg));
-  IM_CHECK(last_error().find("hydrascope figure entropy --image a.png") != std::string::npos);
+  IM_CHECK(open_path(editor(), figure_of_command("words.svg",
+                                                 "hydrascope figure weights --text 'a hedgehog' --kernels "
+                                                 "softmax,elu --layer 2 --head 3 --query 1 --log")));
+  context->Yield(2);
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  const Scene& scene = document().scene();
+  IM_CHECK(document().kind == InputKind::text);
+  IM_CHECK_STR_EQ(std::get<TextInput>(*scene.input).text.c_str(), "a hedgehog");
+  IM_CHECK_EQ(scene.layer, 2);
+  IM_CHECK(scene.head.head == 3);
+  IM_CHECK(scene.query == 1);
+  IM_CHECK_EQ(scene.comparison.size(), 2U);
+  IM_CHECK_STR_EQ(scene.comparison.back()->text().c_str(), "elu");
+  IM_CHECK(document().view.logarithmic);
+  settle(context);
+  IM_CHECK(application().figure_of("weights").has_value());
+  editor().undo();
   IM_CHECK(document() == before);
-  IM_CHECK(open_path(editor(), png)); // it is a picture, too
-  IM_CHECK_STR_EQ(input_name(*document().scene().input).c_str(), "bare.png");
+
+  // A picture, too, is a view first; its input is found beside it.
+  fs::copy_file(example_pictures().front(), scratch_file("beside.png"), fs::copy_options::overwrite_existing);
+  IM_CHECK(open_path(editor(), figure_of_command("map.png",
+                                                 "hydrascope figure compare --image gone/beside.png "
+                                                 "--replace back:2=hydra-cosine")));
+  context->Yield(2);
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  IM_CHECK(document().view.shown == Shown::all);
+  IM_CHECK_STR_EQ(document().scene().schedules[0].layers.back().text().c_str(), "hydra-cosine");
+  IM_CHECK_STR_EQ(document().scene().schedules[1].layers.back().text().c_str(), "softmax");
+
+  // What cannot be followed leaves all as it was.
+  const Document shown = copy_of_document();
+  for (const auto& [command, why] : {std::pair{"hydrascope figure layers --image gone.png", "gone.png"},
+                                     std::pair{"hydrascope figure table --data a.txt", "many inputs"},
+                                     std::pair{"hydrascope figure focus --unheard-of", "not understood"}}) {
+    IM_CHECK(open_path(editor(), figure_of_command("wrong.csv", command)));
+    context->Yield(2);
+    IM_CHECK(last_error().find(why) != std::string::npos);
+    IM_CHECK(document() == shown);
+  }
   start_over(context);
 }
 
@@ -153,6 +199,7 @@ void register_export_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "exports", "everything_open")->TestFunc = everything_open;
   IM_REGISTER_TEST(engine, "exports", "cancelled")->TestFunc = cancelled;
   IM_REGISTER_TEST(engine, "exports", "figures_lead_back")->TestFunc = figures_lead_back;
+  IM_REGISTER_TEST(engine, "exports", "commands_lead_to_views")->TestFunc = commands_lead_to_views;
 }
 
 } // namespace hydrascope::app::window_tests

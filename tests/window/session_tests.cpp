@@ -425,7 +425,8 @@ void saved_sessions_fit_the_schema(ImGuiTestContext* context) {
   IM_CHECK_STR_EQ(check().c_str(), "");
   set_up_rich_view();
   IM_CHECK_STR_EQ(check().c_str(), "");
-  IM_CHECK_STR_EQ(schema_mismatch(Json{{"formt", 1}}, schema, schema, "").c_str(), " /formt is not in the schema");
+  IM_CHECK_STR_EQ(schema_mismatch(Json{{"formt", 1}}, schema, schema, "").c_str(),
+                  " /formt is not in the schema");
   Json wrong = Json::parse(written({}));
   wrong["document"]["view"]["opacity"] = "much";
   IM_CHECK_STR_EQ(schema_mismatch(wrong, schema, schema, "").c_str(), "/document/view/opacity");
