@@ -170,7 +170,7 @@ private:
 
   void prepare_figure(const Document& document) {
     figure_ = {};
-    figure_.title = fmt::format("{}, layer {}, {}", run_->model.name, document.scene().layer,
+    figure_.title = fmt::format("{} · layer {} · {}", run_->model.name, document.scene().layer,
                                 document.scene().head.text());
     figure_.columns = columns_.size() > 4 ? 3 : 0;
     for (const WeightsColumn& column : columns_) {

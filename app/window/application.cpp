@@ -391,7 +391,7 @@ void Application::draw_panel(Panel& panel) {
 std::optional<Figure> Application::figure_of(const std::string& id) const {
   const auto panel = std::ranges::find(panels_, id, [](const auto& each) { return each->id(); });
   std::optional<Figure> figure = panel == panels_.end() ? std::nullopt : (*panel)->figure();
-  if (!figure) return figure;
+  if (!figure || figure->panels.empty()) return std::nullopt;
   const Document& document = editor_->document();
   const RunResult* run = snapshot_.shown().any();
   if (run != nullptr && document.scene().input) {
