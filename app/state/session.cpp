@@ -226,7 +226,8 @@ std::string session_schema_text() {
                "absolute path, or, if they came with the program, as example:NAME, model:NAME, "
                "adapter:NAME; models of the Hugging Face cache as repository:OWNER/NAME. What is left out "
                "is as by default."}};
-  for (auto& [name, value] : Form<StoredSession>::schema().items()) schema[name] = value;
+  const Json fields = Form<StoredSession>::schema();
+  for (const auto& [name, value] : fields.items()) schema[name] = value;
   schema["properties"]["format"] = {{"const", format_name}};
   schema["properties"]["version"] = {{"const", session_version}};
   schema["required"] = {"format", "version", "document"};

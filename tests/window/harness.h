@@ -32,6 +32,8 @@ void start_over_at_once();
 // Does it after the next frame, on the thread that draws: a test has its own, which knows no OpenGL.
 void between_frames(ImGuiTestContext* context, std::function<void()> work);
 std::string last_error();
+// The same choices, and pictures of the same pixels: documents that were read hold pictures of their own.
+bool same_content(const Document& left, Document right);
 // A name in a folder of this process's own, below the system's for temporary files. Nothing is there yet.
 std::filesystem::path scratch_file(const std::string& name);
 
