@@ -160,6 +160,7 @@ bool Application::wait(double seconds) {
   if (moving) next = std::min(next, drawn_at_ + 1.0 / 30);
   if (redraw_ > 0) next = 0;
   const double now = seconds_now();
+  double until = next;
   if (!moving && redraw_ == 0) { // no frame waits for what may take some time
     if (std::exchange(ImGui::GetIO().WantSaveIniSettings, false)) {
       keep_arrangement();
@@ -167,8 +168,9 @@ bool Application::wait(double seconds) {
     }
     keeper_->save(*editor_);
     sessions_->rest(*editor_, now);
+    until = std::min(until, sessions_->due());
   }
-  const bool event = display_->wait(std::clamp(std::min(next, sessions_->due()) - now, 0.0, seconds));
+  const bool event = display_->wait(std::clamp(until - now, 0.0, seconds));
   if (event) redraw_ = std::max(redraw_, 3);
   return event || seconds_now() >= next;
 }

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <string>
 
 #include <imgui.h>
@@ -65,8 +64,8 @@ void register_view_tests(ImGuiTestEngine* engine);
 // The loop of the program in place of the test engine's, which draws all the time: whether frames are drawn
 // when something happens and only then. Returns what went wrong; empty if nothing did.
 std::string check_idle_gate(Application& application);
-// A session saved by the running program, and opened by others. Returns what is not as it was; empty if all
-// is.
-std::string check_restart(std::unique_ptr<Application> running, const WindowOptions& options);
+// Saves a session in the running program. What it returns is called when the program has ended: it opens the
+// session in others, and says what is not as it was; empty if all is.
+std::function<std::string()> prepare_restart(Application& running, const WindowOptions& options);
 
 } // namespace hydrascope::app::window_tests

@@ -78,15 +78,11 @@ std::string difference(const Seen& before, const Seen& after) {
 
 } // namespace
 
-std::string check_restart(std::unique_ptr<Application> running, const WindowOptions& options) {
-  const fs::path file = scratch_file("restart.json"), folder = scratch_file("restart");
-  fs::create_directories(folder);
-  set_up(*running);
-  running->editor().shell.session_file = file;
-  const Seen before = look(*running);
-  if (!fs::exists(file)) return "the session was not saved";
-  running.reset();
+namespace {
 
+std::string check(const WindowOptions& options, const fs::path& file, const Seen& before) {
+  const fs::path folder = scratch_file("restart");
+  fs::create_directories(folder);
   WindowOptions again = options;
   again.settings_file = folder / "settings.json"; // one that knows nothing of the first
   again.files = {file};
@@ -111,6 +107,19 @@ std::string check_restart(std::unique_ptr<Application> running, const WindowOpti
   if (std::string wrong = difference(before, left); !wrong.empty()) return "started again: " + wrong;
   if (last.editor().session().file != file) return "started again: the session's file is forgotten";
   return {};
+}
+
+} // namespace
+
+std::function<std::string()> prepare_restart(Application& running, const WindowOptions& options) {
+  const fs::path file = scratch_file("restart.json");
+  set_up(running);
+  running.editor().shell.session_file = file;
+  Seen before = look(running);
+  return [options, file, before = std::move(before)]() -> std::string {
+    if (!fs::exists(file)) return "the session was not saved";
+    return check(options, file, before);
+  };
 }
 
 } // namespace hydrascope::app::window_tests
