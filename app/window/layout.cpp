@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include <fmt/format.h>
 #include <imgui_internal.h>
 
 #include "app/state/layouts.h"
@@ -90,6 +91,20 @@ std::vector<Place> measure_places(ImGuiID rest, ImVec2 size) {
           {"monotonicity", divergence}, {nullptr, tables}};
 }
 
+// The panels in front of others that share their place. Dear ImGui takes this up by itself only for windows
+// that have not been drawn yet.
+std::vector<std::string> selected_panels(std::string_view arrangement,
+                                         const std::vector<std::string>& panels) {
+  std::vector<std::string> selected;
+  for (const std::string& panel : panels) {
+    const ImGuiWindow* window = ImGui::FindWindowByName(("###" + panel).c_str());
+    if (window != nullptr &&
+        arrangement.find(fmt::format("Selected=0x{:08X}", window->TabId)) != std::string_view::npos)
+      selected.push_back(panel);
+  }
+  return selected;
+}
+
 void dock(const std::string& panel, ImGuiID node) {
   ImGui::DockBuilderDockWindow(("###" + panel).c_str(), node);
 }
@@ -143,7 +158,7 @@ void save_layout(Editor& editor, const std::string& name) {
 void Arrangement::restore(Editor& editor, const std::string& arrangement) {
   ImGui::LoadIniSettingsFromMemory(arrangement.data(), arrangement.size());
   editor.shell.panel_to_focus.clear();
-  to_front_.clear();
+  to_front_ = selected_panels(arrangement, panels_);
   build_ = false;
 }
 

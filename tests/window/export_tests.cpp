@@ -58,7 +58,7 @@ void everything_open(ImGuiTestContext* context) {
   IM_CHECK_STR_EQ(application().everything().error().c_str(), "");
   IM_CHECK(application().everything().written() == folder);
   IM_CHECK(document() == before);
-  context->Yield(12);
+  context->Yield(12); // one comes to the front in each frame
   IM_CHECK(editor().shell.panels_in_front == in_front);
   const std::string page = read_text_file(folder / "index.html");
   for (const char* panel : {"focus", "weights", "predictions", "layers", "entropy", "kl"}) {

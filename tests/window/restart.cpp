@@ -72,7 +72,7 @@ Seen look(Application& application) {
 // program that has drawn other things before differs in a few pixels at their edges, and there by little. A
 // digit or a cell of a map that is another one differs by more.
 bool alike(const Image& left, const Image& right) {
-  constexpr int most_light = 48;
+  constexpr int most_light = 80;
   std::size_t differing = 0;
   for (std::size_t i = 0; i < left.rgb.size(); i += 3) {
     int most = 0;
