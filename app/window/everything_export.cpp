@@ -1,6 +1,5 @@
 #include "app/window/everything_export.h"
 
-#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <thread>
@@ -58,7 +57,6 @@ void EverythingExport::begin(Editor& editor, const std::vector<PanelName>& panel
   written_.clear();
   error_.clear();
   arrangement_ = present_arrangement();
-  in_front_ = editor.shell.panels_in_front;
   const fs::path& file = editor.session().file;
   content_ = {};
   content_.title = file.empty() ? "Hydrascope figures" : file.stem().string();
@@ -91,18 +89,6 @@ void EverythingExport::visit(Editor& editor, bool settled,
   panels_.clear();
   editor.shell.arrangement = arrangement_; // as if nothing had come to the front
   write(editor);
-}
-
-// Dear ImGui takes the tab that had the focus last for the one in front, whatever the arrangement says.
-void EverythingExport::put_back(Editor& editor) {
-  constexpr int arranged = 3; // frames until the panels stand by the arrangement
-  if (in_front_.empty() || ++frames_ <= arranged) return;
-  const auto behind = std::ranges::find_if(
-      in_front_, [&](const std::string& id) { return !editor.shell.panels_in_front.contains(id); });
-  if (behind == in_front_.end()) return in_front_.clear();
-  editor.shell.panel_to_focus = *behind;
-  in_front_.erase(behind);
-  frames_ = 1; // it takes a frame or two
 }
 
 void EverythingExport::write(Editor& editor) {
@@ -160,17 +146,12 @@ void EverythingExport::update(Editor& editor, const std::vector<PanelName>& pane
     if (!panels_.empty()) {
       panels_.clear();
       editor.shell.arrangement = arrangement_;
-      frames_ = 0;
       error_ = "Not written: " + folder_.string();
       editor.say(Severity::note, error_);
     }
   }
-  if (!panels_.empty()) {
-    visit(editor, settled, figure_of);
-  } else {
-    put_back(editor);
-  }
-  if (busy() || !in_front_.empty()) shell.animate = true;
+  if (!panels_.empty()) visit(editor, settled, figure_of);
+  if (busy()) shell.animate = true;
 }
 
 } // namespace hydrascope::app

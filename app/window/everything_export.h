@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -45,7 +44,6 @@ private:
   void begin(Editor& editor, const std::vector<PanelName>& panels);
   void visit(Editor& editor, bool settled,
              const std::function<std::optional<Figure>(const std::string&)>& figure_of);
-  void put_back(Editor& editor);
   void write(Editor& editor);
   void finish(Editor& editor);
 
@@ -59,8 +57,7 @@ private:
   std::vector<PanelName> panels_; // to be visited
   std::size_t next_ = 0;          // of panels_
   int frames_ = 0;                // since it came to the front
-  std::string arrangement_;       // before all that …
-  std::set<std::string> in_front_; // … and the panels that were in front, until they are so again
+  std::string arrangement_;       // before all that
   std::unique_ptr<Job> job_;
 };
 

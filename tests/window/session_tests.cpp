@@ -223,8 +223,8 @@ void missing_files_are_located(ImGuiTestContext* context) {
   fs::copy_file(example("rocket"), folder / "more" / "b.jpg");
   IM_CHECK(open_path(editor(), folder / "more"));
   editor().change("Picture of a test", [&](Document& document) {
-    document.scene_of(InputKind::image).input = ImageInput{
-        std::make_shared<const Image>(load_image(folder / "a.png")), "a.png", folder / "a.png"};
+    document.scene_of(InputKind::image).input =
+        ImageInput{std::make_shared<const Image>(load_image(folder / "a.png")), "a.png", folder / "a.png"};
   });
   const Document wanted = copy_of_document();
   const fs::path file = home / "owl.json";
@@ -269,7 +269,8 @@ void missing_models_and_adapters(ImGuiTestContext* context) {
   const Json whole = Json::parse(written({}));
   Json other = whole;
   other[Json::json_pointer("/document/scenes/image/model/folder")] = "/nowhere/model";
-  other[Json::json_pointer("/document/scenes/text/adapters/files")] = Json::array({"adapter:none.safetensors"});
+  other[Json::json_pointer("/document/scenes/text/adapters/files")] =
+      Json::array({"adapter:none.safetensors"});
   const ReadSession read = read_session(other.dump(), "/nowhere/session.json");
   IM_CHECK_EQ(read.missing.size(), static_cast<std::size_t>(2));
   IM_CHECK(read.missing[0].kind == FileKind::model);
@@ -413,13 +414,13 @@ std::string unlike_schema(const Json& value, Json schema, const Json& root, cons
 
 void saved_sessions_fit_the_schema(ImGuiTestContext* context) {
   start_over(context);
-  const Json schema =
-      Json::parse(read_text_file(test::source_folder() / "assets" / "session.schema.json"));
+  const Json schema = Json::parse(read_text_file(test::source_folder() / "assets" / "session.schema.json"));
   const auto check = [&] { return unlike_schema(Json::parse(written({})), schema, schema, ""); };
   IM_CHECK_STR_EQ(check().c_str(), "");
   set_up_rich_view();
   IM_CHECK_STR_EQ(check().c_str(), "");
-  IM_CHECK_STR_EQ(unlike_schema(Json{{"formt", 1}}, schema, schema, "").c_str(), " /formt is not in the schema");
+  IM_CHECK_STR_EQ(unlike_schema(Json{{"formt", 1}}, schema, schema, "").c_str(),
+                  " /formt is not in the schema");
   Json wrong = Json::parse(written({}));
   wrong["document"]["view"]["opacity"] = "much";
   IM_CHECK_STR_EQ(unlike_schema(wrong, schema, schema, "").c_str(), "/document/view/opacity");
