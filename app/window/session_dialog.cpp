@@ -65,7 +65,7 @@ void draw_session_dialog(Editor& editor, const Graphics& graphics) {
                        "Once one of them is located, the others are looked for beside it. Without them a "
                        "picture stays empty, and a bundled model or adapter stands in.");
     for (const std::string& note : waiting.read.notes) wrapped_small_text(graphics, note, theme::amber);
-    if (ImGui::Button("Open without")) open_without_missing(editor);
+    if (ImGui::Button("Open without them")) open_without_missing(editor);
     ImGui::SameLine();
     stays &= !ImGui::Button("Cancel") && !ImGui::IsKeyPressed(ImGuiKey_Escape);
   }

@@ -203,6 +203,33 @@ void take_get_model(ImGuiTestContext* context, const Look& look) {
   start_over(context);
 }
 
+// What a session that is opened on another machine may lack.
+void take_missing_files(ImGuiTestContext* context, const Look& look) {
+  start_over(context);
+  std::filesystem::create_directories(look.folder());
+  editor().change_settings([&](Settings& settings) {
+    settings.theme = look.theme;
+    settings.scale = look.scale;
+  });
+  resize(context, width * look.scale, height * look.scale);
+  WaitingSession waiting;
+  waiting.file = "/home/ada/sessions/owls.json";
+  waiting.read.missing = {
+      {FileKind::picture, "/home/ada/Pictures/a rather long name of a picture of an owl at night.jpg",
+       "is not there"},
+      {FileKind::model, "/data/models/bert-base-uncased", "is not there"},
+      {FileKind::adapter, "/data/adapters/hedgehog-cola.safetensors", "is not there"}};
+  waiting.read.notes = {
+      "/document/scenes/image/schedules/0/3: “hydra-kosine”: unknown kernel; did you mean "
+      "hydra-cosine?; softmax is in its place"};
+  editor().shell.waiting_session = waiting;
+  context->MouseMoveToPos(ImVec2(1, 1));
+  context->Yield(3);
+  write_png(look.folder() / "over-missing-files.png", frame(context));
+  resize(context, width, height);
+  start_over(context);
+}
+
 void take(ImGuiTestContext* context, const Look& look) {
   start_over(context);
   std::filesystem::create_directories(look.folder());
@@ -254,6 +281,10 @@ void register_screenshots(ImGuiTestEngine* engine) {
   for (const Look look : {Look{ThemeChoice::dark, 1}, Look{ThemeChoice::light, 2}})
     IM_REGISTER_TEST(engine, "screenshots", look.scale == 1 ? "heads_dark_1x" : "heads_light_2x")->TestFunc =
         [look](ImGuiTestContext* context) { take_heads(context, look); };
+  for (const Look look : {Look{ThemeChoice::dark, 1}, Look{ThemeChoice::light, 2}})
+    IM_REGISTER_TEST(engine, "screenshots",
+                     look.scale == 1 ? "missing_files_dark_1x" : "missing_files_light_2x")
+        ->TestFunc = [look](ImGuiTestContext* context) { take_missing_files(context, look); };
   for (const Look look : {Look{ThemeChoice::dark, 1}, Look{ThemeChoice::light, 2}})
     IM_REGISTER_TEST(engine, "screenshots", look.scale == 1 ? "get_model_dark_1x" : "get_model_light_2x")
         ->TestFunc = [look](ImGuiTestContext* context) { take_get_model(context, look); };

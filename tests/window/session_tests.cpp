@@ -252,7 +252,7 @@ void missing_files_are_located(ImGuiTestContext* context) {
   // Or without them.
   IM_CHECK(open_path(editor(), file));
   context->Yield(3);
-  context->ItemClick("//###missing_files/Open without");
+  context->ItemClick("//###missing_files/Open without them");
   context->Yield(2);
   IM_CHECK(!document().scene().input.has_value());
   IM_CHECK(document().folder == nullptr);
