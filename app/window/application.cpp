@@ -395,7 +395,11 @@ std::optional<Figure> Application::figure_of(const std::string& id) const {
   std::optional<Figure> figure = panel == panels_.end() ? std::nullopt : (*panel)->figure();
   if (!figure || figure->panels.empty()) return std::nullopt;
   const Document& document = editor_->document();
+  // Of the parts of a result one that knows the target, if any does: which came last depends on the panels
+  // that are in front.
   const RunResult* run = snapshot_.shown().any();
+  for (const auto& part : snapshot_.shown().parts)
+    if (!part->target.empty()) run = part.get();
   if (run != nullptr && document.scene().input) {
     figure->provenance =
         with_view(provenance_json(*run, *document.scene().input, document.execution, "hydrascope (window)"),

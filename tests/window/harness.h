@@ -64,8 +64,8 @@ void register_view_tests(ImGuiTestEngine* engine);
 // The loop of the program in place of the test engine's, which draws all the time: whether frames are drawn
 // when something happens and only then. Returns what went wrong; empty if nothing did.
 std::string check_idle_gate(Application& application);
-// Saves a session in the running program. What it returns is called when the program has ended: it opens the
-// session in others, and says what is not as it was; empty if all is.
-std::function<std::string()> prepare_restart(Application& running, const WindowOptions& options);
+// A session saved by one program and opened by others that start after it. Returns what is not as it was;
+// empty if all is. No other program may run in this process meanwhile.
+std::string check_restart(const WindowOptions& options);
 
 } // namespace hydrascope::app::window_tests

@@ -155,15 +155,12 @@ int run_all(const char* filter) {
   start_over_at_once();
   const std::string idle = check_idle_gate(*running);
   std::printf("idle gate: %s\n", idle.empty() ? "passed" : idle.c_str());
-  start_over_at_once();
-  std::function<std::string()> check_restart;
-  if (filter == nullptr || std::string_view(filter).starts_with("sessions"))
-    check_restart = prepare_restart(*running, options);
   ImGuiTestEngine_Stop(engine);
   running.reset();
   ImGuiTestEngine_DestroyContext(engine);
-  const std::string restart = check_restart ? check_restart() : std::string();
-  if (check_restart) std::printf("restart: %s\n", restart.empty() ? "passed" : restart.c_str());
+  const bool restarts = filter == nullptr || std::string_view(filter).starts_with("sessions");
+  const std::string restart = restarts ? check_restart(options) : std::string();
+  if (restarts) std::printf("restart: %s\n", restart.empty() ? "passed" : restart.c_str());
   std::filesystem::remove_all(scratch_folder());
   const bool passed = summary.CountTested > 0 && summary.CountTested == summary.CountSuccess;
   return passed && idle.empty() && restart.empty() ? 0 : 1;

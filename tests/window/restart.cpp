@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +13,8 @@
 #include "app/state/edits.h"
 #include "app/state/head_edits.h"
 #include "app/window/screenshot.h"
+#include "app/window/session_export.h"
+#include "engine/plain/paths.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"
 
@@ -97,22 +98,31 @@ std::string difference(const Seen& before, const Seen& after, bool exactly) {
   return {};
 }
 
-} // namespace
-
-namespace {
-
-std::string check(const WindowOptions& options, const fs::path& file, const Seen& before) {
-  const fs::path folder = scratch_file("restart");
-  fs::create_directories(folder);
-  WindowOptions again = options;
-  again.settings_file = folder / "settings.json"; // one that knows nothing of the first
-  again.files = {file};
-  auto opened = std::make_unique<Application>(again);
-  opened->editor().change_settings([](Settings& settings) {
+// A program of its own, so that no control stands as other tests have left it.
+std::unique_ptr<Application> start(const WindowOptions& options) {
+  auto application = std::make_unique<Application>(options);
+  application->editor().change_settings([](Settings& settings) {
     settings.scale = 1;
     settings.tour_seen = true;
   });
-  opened->editor().shell.tour.reset();
+  application->editor().shell.tour.reset();
+  return application;
+}
+
+Seen save_and_look(const WindowOptions& options, const fs::path& file) {
+  const auto first = start(options);
+  set_up(*first);
+  first->editor().shell.session_file = file;
+  return look(*first);
+}
+
+std::string check_session(WindowOptions options, const fs::path& file) {
+  options.settings_file = scratch_file("restart-first.json");
+  const Seen before = save_and_look(options, file);
+  if (!fs::exists(file)) return "the session was not saved";
+  options.settings_file = scratch_file("restart-second.json"); // one that knows nothing of the first
+  options.files = {file};
+  auto opened = start(options);
   const Seen after = look(*opened);
   if (std::string wrong = difference(before, after, false); !wrong.empty()) {
     const fs::path kept = test::program().parent_path() / "window_screenshots";
@@ -124,25 +134,34 @@ std::string check(const WindowOptions& options, const fs::path& file, const Seen
   opened.reset();
 
   // Started without anything it goes on where it was left.
-  again.files.clear();
-  Application last(again);
+  options.files.clear();
+  Application last(options);
   const Seen left = look(last);
   if (std::string wrong = difference(after, left, true); !wrong.empty()) return "started again: " + wrong;
   if (last.editor().session().file != file) return "started again: the session's file is forgotten";
   return {};
 }
 
+// The session's figures without a window, and one of each format drawn again from its own metadata.
+std::string check_figures(const fs::path& file) {
+  const fs::path folder = scratch_file("figures");
+  export_session(file, folder);
+  for (const char* const name : {"focus.svg", "kl.pdf", "weights.png", "entropy.csv"}) {
+    if (!fs::exists(folder / name)) return fmt::format("exported without a window: {} is missing", name);
+    const fs::path again = scratch_file(name);
+    reproduce_view(folder / name, again);
+    if (read_text_file(folder / name) != read_text_file(again))
+      return fmt::format("{} drawn again is another", name);
+  }
+  return {};
+}
+
 } // namespace
 
-std::function<std::string()> prepare_restart(Application& running, const WindowOptions& options) {
+std::string check_restart(const WindowOptions& options) {
   const fs::path file = scratch_file("restart.json");
-  set_up(running);
-  running.editor().shell.session_file = file;
-  Seen before = look(running);
-  return [options, file, before = std::move(before)]() -> std::string {
-    if (!fs::exists(file)) return "the session was not saved";
-    return check(options, file, before);
-  };
+  const std::string wrong = check_session(options, file);
+  return wrong.empty() ? check_figures(file) : wrong;
 }
 
 } // namespace hydrascope::app::window_tests
