@@ -366,10 +366,13 @@ struct Form<Scenes> {
   }
   static Scenes read(const Json& json, const std::string& at, Reading& reading) {
     Scenes scenes;
+    read_into(scenes, json, at, reading);
+    return scenes;
+  }
+  static void read_into(Scenes& scenes, const Json& json, const std::string& at, Reading& reading) {
     FieldReader fields(json, at, reading);
     describe(fields, scenes);
     fields.note_unknown();
-    return scenes;
   }
   static Json schema() {
     const Json scene{{"$ref", "#/$defs/scene"}};
@@ -396,19 +399,22 @@ bool ascending(const std::vector<T>& values) {
   return std::ranges::adjacent_find(values, std::greater_equal{}) == values.end();
 }
 
-// A scene needs a model to show anything: the bundled one stands in for one that is missing.
-void stand_in(Scene& scene, InputKind kind, const std::string& at, Reading& reading) {
-  if (scene.model && scene.model->input != kind) {
-    reading.note(at + "/model", scene.model->name + " takes another kind of input");
-    scene.model.reset();
-  }
-  if (scene.model) return;
+void take_bundled_model(Scene& scene, InputKind kind) {
   try {
     const fs::path folder = resolve_model(kind == InputKind::image ? "vit-small" : "minilm");
     set_model(scene, folder, read_model_info(folder));
   } catch (const Error&) {
     return; // nothing is shown, which the window says
   }
+}
+
+// A scene needs a model to show anything: the bundled one stands in for one that is missing.
+void stand_in(Scene& scene, InputKind kind, const std::string& at, Reading& reading) {
+  if (scene.model && scene.model->input != kind) {
+    reading.note(at + "/model", scene.model->name + " takes another kind of input");
+    scene.model.reset();
+  }
+  if (!scene.model) take_bundled_model(scene, kind);
 }
 
 // What was chosen has to be there: layers, heads and tokens of this model.
@@ -487,7 +493,9 @@ Json Form<Document>::write(const Document& document, const Writing& writing) {
 }
 
 Document Form<Document>::read(const Json& json, const std::string& at, Reading& reading) {
-  Document document;
+  Document document; // a scene that names no model is of the bundled one
+  for (const InputKind kind : {InputKind::image, InputKind::text})
+    take_bundled_model(document.scene_of(kind), kind);
   document.execution.threads = usual_threads();
   FieldReader fields(json, at, reading);
   describe(fields, document);

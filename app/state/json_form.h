@@ -101,6 +101,10 @@ public:
   void operator()(const char* name, T& value, Bounds bounds = {}) {
     const Json* entry = find(name);
     if (entry == nullptr) return;
+    if constexpr (requires { Form<T>::read_into(value, *entry, at(name), *reading_); }) {
+      Form<T>::read_into(value, *entry, at(name), *reading_); // what it leaves out stays, too
+      return;
+    }
     T read = Form<T>::read(*entry, at(name), *reading_);
     if constexpr (std::is_arithmetic_v<T>) {
       const auto number = static_cast<double>(read);
@@ -150,10 +154,13 @@ struct Form {
   }
   static T read(const Json& json, const std::string& at, Reading& reading) {
     T value{};
+    read_into(value, json, at, reading);
+    return value;
+  }
+  static void read_into(T& value, const Json& json, const std::string& at, Reading& reading) {
     FieldReader fields(json, at, reading);
     describe(fields, value);
     fields.note_unknown();
-    return value;
   }
   static Json schema() {
     FieldSchema fields;

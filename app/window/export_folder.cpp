@@ -58,7 +58,7 @@ a {{ color: var(--accent); }}
 nav {{ margin: 16px 0 24px; display: flex; flex-wrap: wrap; gap: 4px 16px; }}
 section {{ background: var(--card); border: 1px solid var(--line); border-radius: 6px; padding: 16px;
           margin: 0 0 24px; }}
-img {{ display: block; max-width: 100%; height: auto; background: #ffffff; border-radius: 3px; }}
+img {{ display: block; width: 100%; height: auto; background: #ffffff; border-radius: 3px; }}
 .files {{ display: flex; gap: 16px; margin: 12px 0 0; }}
 details {{ margin: 8px 0 0; color: var(--quiet); }}
 pre {{ overflow-x: auto; font: 12px/1.45 "JetBrains Mono", monospace; }}

@@ -212,6 +212,11 @@ void refusals_say_why(ImGuiTestContext* context) {
   const ReadSession read = read_session(bare.dump(), "/nowhere/bare.json");
   IM_CHECK(read.notes.empty());
   IM_CHECK(read.session.document.scene().model != nullptr);
+  bare["document"] = Json::parse(
+      R"({"kind": "text", "scenes": {"text": {"input": {"text": "one two"}, "query": 2, "layer": 3}}})");
+  const Document sparse = read_session(bare.dump(), "/nowhere/bare.json").session.document;
+  IM_CHECK(sparse.scene().query == 2);
+  IM_CHECK_EQ(sparse.scene().layer, 3);
   start_over(context);
 }
 
