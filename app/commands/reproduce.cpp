@@ -79,6 +79,8 @@ void reproduce(const ReproduceOptions& options) {
     return;
   }
   fmt::print("{}: {}\n", output.string(), same ? "identical" : "not identical");
+  if (!same && differing.empty() && then.contains("session"))
+    fmt::print("last digits of a window's numbers depend on what else its runs were asked for\n");
   if (!differing.empty()) fmt::print("since then changed: {}\n", fmt::join(differing, ", "));
 }
 

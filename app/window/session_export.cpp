@@ -69,7 +69,11 @@ void reproduce_view(const std::filesystem::path& figure, const std::filesystem::
   const std::string panel = view_of(read_provenance(figure)).panel;
   Application application(hidden_window(options, figure));
   check_whole(application, figure);
-  for (int i = 0; i < 3; ++i) application.frame(); // what was open is asked for
+  // The panels that were in front come back one a frame; then it is this one's turn.
+  constexpr int until_arranged = 30;
+  for (int i = 0; i < until_arranged; ++i) application.frame();
+  application.editor().shell.panel_to_focus = panel;
+  for (int i = 0; i < 4; ++i) application.frame(); // what it shows is asked for
   draw_until(application, figure, [&] { return application.settled(); });
   const auto drawn = application.figure_of(panel);
   const std::string& error = application.coordinator().results(Side::a).error;
