@@ -54,6 +54,7 @@ void register_run_tests(ImGuiTestEngine* engine);
 void register_screenshots(ImGuiTestEngine* engine);
 void register_selection_tests(ImGuiTestEngine* engine);
 void register_session_tests(ImGuiTestEngine* engine);
+void register_session_desk_tests(ImGuiTestEngine* engine);
 void register_settings_tests(ImGuiTestEngine* engine);
 void register_shell_tests(ImGuiTestEngine* engine);
 void register_column_tests(ImGuiTestEngine* engine);

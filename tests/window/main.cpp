@@ -43,6 +43,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_shell_tests(engine);
   register_appearance_tests(engine);
   register_session_tests(engine);
+  register_session_desk_tests(engine);
   register_settings_tests(engine);
   register_layout_tests(engine);
   register_run_tests(engine);
