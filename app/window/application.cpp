@@ -402,8 +402,8 @@ std::optional<Figure> Application::figure_of(const std::string& id) const {
     if (!part->target.empty()) run = part.get();
   if (run != nullptr && document.scene().input) {
     figure->provenance =
-        with_view(provenance_json(*run, *document.scene().input, document.execution, "hydrascope (window)"),
-                  id, compact_session_text(present_session(*editor_, {}), *hashes_));
+        with_view(provenance_json(*run, *document.scene().input, document.execution, "hydrascope"), id,
+                  compact_session_text(present_session(*editor_, {}), *hashes_));
   }
   return figure;
 }
