@@ -129,8 +129,9 @@ TEST_F(FigureNumbers, TablesAreThoseOfRun) {
   const std::string what = sentence + "--kernel elu ";
   for (const std::string kind : {"entropy", "kl"}) {
     const auto rows = drawn(kind + what)["panels"][0]["values"];
-    ASSERT_EQ(hydrascope("run" + what + "--tensors " + kind + " --output " + at("run.safetensors")).status,
-              0);
+    ASSERT_EQ(
+        hydrascope(fmt::format("run{}--tensors {} --output {}", what, kind, at("run.safetensors"))).status,
+        0);
     const auto values = tensor(bytes_of(folder_ / "run.safetensors"), kind);
     ASSERT_EQ(values.size(), rows.size() * rows[0].size());
     std::size_t index = 0;

@@ -153,8 +153,8 @@ bool same_numbers(const std::string& left, const std::string& right) {
     const auto comma = one.rfind(','), other_comma = other.rfind(',');
     if (one == other) continue;
     if (one.substr(0, comma) != other.substr(0, other_comma)) return false;
-    const double value = std::atof(one.c_str() + comma + 1),
-                 again = std::atof(other.c_str() + other_comma + 1);
+    const double value = std::strtod(one.c_str() + comma + 1, nullptr),
+                 again = std::strtod(other.c_str() + other_comma + 1, nullptr);
     if (std::abs(value - again) > 1e-4 * std::max(1.0, std::abs(value))) return false;
   }
   return !std::getline(second, other);

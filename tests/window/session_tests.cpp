@@ -331,8 +331,9 @@ std::string unlike_schema(const Json& value, Json schema, const Json& root, cons
   if (type == "object") {
     for (const auto& [name, entry] : value.items()) {
       const bool known = schema["properties"].contains(name);
-      wrong += known ? unlike_schema(entry, schema["properties"][name], root, at + "/" + name)
-                     : " " + at + "/" + name + " is not in the schema";
+      const std::string place = fmt::format("{}/{}", at, name);
+      wrong += known ? unlike_schema(entry, schema["properties"][name], root, place)
+                     : fmt::format(" {} is not in the schema", place);
     }
   }
   return wrong;
