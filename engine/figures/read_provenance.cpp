@@ -11,6 +11,7 @@
 
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
+#include "engine/plain/text_normalizer.h"
 
 namespace hydrascope {
 namespace {
@@ -63,25 +64,6 @@ std::optional<std::string> between(std::string_view bytes, std::string_view befo
   return std::string(bytes.substr(start + before.size(), end - start - before.size()));
 }
 
-void append_utf8(std::string& text, std::uint32_t point) {
-  const auto add = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
-  if (point < 0x80) {
-    add(point);
-  } else if (point < 0x800) {
-    add(0xc0 | point >> 6);
-    add(0x80 | (point & 0x3f));
-  } else if (point < 0x10000) {
-    add(0xe0 | point >> 12);
-    add(0x80 | (point >> 6 & 0x3f));
-    add(0x80 | (point & 0x3f));
-  } else {
-    add(0xf0 | point >> 18);
-    add(0x80 | (point >> 12 & 0x3f));
-    add(0x80 | (point >> 6 & 0x3f));
-    add(0x80 | (point & 0x3f));
-  }
-}
-
 // <FEFF…>: UTF-16, big endian (PDF 1.7, 7.9.2.2).
 std::optional<std::string> pdf_hexadecimal(std::string_view text) {
   std::vector<std::uint32_t> units;
@@ -97,7 +79,7 @@ std::optional<std::string> pdf_hexadecimal(std::string_view text) {
     std::uint32_t point = units[index];
     if (point >= 0xd800 && point < 0xdc00 && index + 1 < units.size())
       point = 0x10000 + ((point - 0xd800) << 10) + (units[++index] - 0xdc00);
-    append_utf8(plain, point);
+    append_code_point(plain, static_cast<char32_t>(point));
   }
   return plain;
 }

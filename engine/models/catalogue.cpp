@@ -27,15 +27,6 @@ bool is_model_folder(const fs::path& folder) {
   return fs::is_regular_file(folder / "config.json", error);
 }
 
-// A folder's entries; nothing if it is missing or cannot be read.
-std::vector<fs::path> entries_of(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    entries.push_back(entry->path());
-  return entries;
-}
-
 } // namespace
 
 std::vector<CatalogueEntry> model_catalogue() {

@@ -15,6 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/plain/environment.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 
@@ -24,11 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view folder_prefix = "models--";
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
 
 fs::path home() { return environment("HOME"); }
 
@@ -62,15 +58,6 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, error);
 }
 
-// A folder's entries; nothing if it is missing or cannot be read.
-std::vector<fs::path> entries_of(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    entries.push_back(entry->path());
-  return entries;
-}
-
 bool has_all_shards(const fs::path& index) {
   const auto json = nlohmann::json::parse(read_text_file(index), nullptr, false);
   const auto map = json.is_object() ? json.find("weight_map") : json.end();
@@ -86,6 +73,14 @@ bool has_all_shards(const fs::path& index) {
 }
 
 } // namespace
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    entries.push_back(entry->path());
+  return entries;
+}
 
 fs::path hub_home_folder() {
   if (const std::string home = environment("HF_HOME"); !home.empty()) return expanded(home);

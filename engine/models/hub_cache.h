@@ -10,6 +10,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hydrascope {
 
@@ -26,6 +27,9 @@ bool stays_below(std::string_view name);
 // A commit's hash or a file's tag, as a name in the cache.
 bool is_cache_name(std::string_view name);
 bool is_commit(std::string_view revision); // 40 hexadecimal digits
+
+// A folder's entries; nothing if it is missing or cannot be read.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
 std::filesystem::path repository_folder(const std::filesystem::path& cache, std::string_view repository);
 // The repository whose snapshot this is; empty if it is none.

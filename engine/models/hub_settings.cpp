@@ -5,6 +5,7 @@
 
 #include "engine/models/hub.h"
 #include "engine/models/hub_cache.h"
+#include "engine/plain/environment.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 
@@ -12,11 +13,6 @@ namespace hydrascope {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
 
 bool is_switched_on(const char* name) {
   std::string value = environment(name);

@@ -11,17 +11,13 @@
 #include <unistd.h>
 
 #include "engine/plain/digest.h"
+#include "engine/plain/environment.h"
 #include "engine/plain/error.h"
 
 namespace hydrascope {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
 
 fs::path deps_folder() {
   const std::string set = environment("HYDRASCOPE_DEPS");
