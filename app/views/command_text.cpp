@@ -59,9 +59,4 @@ std::vector<std::string> without_option(std::vector<std::string> words, std::str
   return kept;
 }
 
-std::vector<std::string> without_flag(std::vector<std::string> words, std::string_view name) {
-  std::erase(words, name);
-  return words;
-}
-
 } // namespace hydrascope::app

@@ -16,7 +16,5 @@ std::vector<std::string> command_words(std::string_view text);
 // The words without an option and its value, in each form it may have: `--name VALUE`, `--name=VALUE`, and
 // for a name of one letter `-n VALUE`, `-nVALUE`. `name` comes with its dashes.
 std::vector<std::string> without_option(std::vector<std::string> words, std::string_view name);
-// … of an option that takes no value.
-std::vector<std::string> without_flag(std::vector<std::string> words, std::string_view name);
 
 } // namespace hydrascope::app

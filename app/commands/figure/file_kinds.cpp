@@ -1,6 +1,5 @@
 // Figures of numbers that other commands wrote: loss, roofline, recall. No model is needed.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/commands/figure/category_colours.h"
 #include "app/commands/figure/data_provenance.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
@@ -24,17 +24,6 @@ std::vector<std::filesystem::path> data_files(const FigureOptions& options, cons
     throw UsageError("figure " + options.kind, "there are no numbers to draw",
                      std::string("name ") + what + " with --data");
   return {options.data.data.begin(), options.data.data.end()};
-}
-
-// Okabe–Ito, one after another.
-Colour series_colour(std::size_t index) {
-  static constexpr std::array<Colour, 6> colours = {{{0, 0.447f, 0.698f, 1},
-                                                     {0.835f, 0.369f, 0, 1},
-                                                     {0, 0.620f, 0.451f, 1},
-                                                     {0.800f, 0.475f, 0.655f, 1},
-                                                     {0.337f, 0.706f, 0.914f, 1},
-                                                     {0.902f, 0.624f, 0, 1}}};
-  return colours[index % colours.size()];
 }
 
 LinesPanel::Line read_curve(const std::filesystem::path& file) {
@@ -76,6 +65,15 @@ std::vector<json> read_records(const std::filesystem::path& file, const std::vec
   return records;
 }
 
+Figure plot_of(const FigureTask& task, std::string title, LinesPanel panel,
+               const std::vector<std::filesystem::path>& files) {
+  Figure figure;
+  figure.title = std::move(title);
+  figure.panels.emplace_back(std::move(panel));
+  figure.provenance = data_provenance(task, {}, "", {}, files);
+  return figure;
+}
+
 std::string kernel_name(const json& record) {
   const std::string text = record.at("kernel");
   return text.substr(0, text.find(':'));
@@ -92,13 +90,9 @@ Figure draw_loss(FigureTask& task) {
   for (const auto& file : files) {
     panel.lines.push_back(read_curve(file));
     panel.lines.back().name = file.stem().string();
-    panel.lines.back().colour = series_colour(panel.lines.size() - 1);
+    panel.lines.back().colour = category_colour(panel.lines.size() - 1);
   }
-  Figure figure;
-  figure.title = "Training loss";
-  figure.panels.emplace_back(std::move(panel));
-  figure.provenance = data_provenance(task, {}, "", {}, files);
-  return figure;
+  return plot_of(task, "Training loss", std::move(panel), files);
 }
 
 namespace {
@@ -155,11 +149,8 @@ Figure draw_roofline(FigureTask& task) {
     line.style = Style::points;
     panel.lines.push_back(std::move(line));
   }
-  Figure figure;
-  figure.title = "Roofline" + (device.empty() ? "" : " · " + device);
+  Figure figure = plot_of(task, "Roofline" + (device.empty() ? "" : " · " + device), std::move(panel), files);
   figure.subtitle = "Dashed: the bandwidth and the matrix rate measured in the same run; beside each point N";
-  figure.panels.emplace_back(std::move(panel));
-  figure.provenance = data_provenance(task, {}, "", {}, files);
   return figure;
 }
 
@@ -180,11 +171,7 @@ Figure draw_recall(FigureTask& task) {
       panel.lines.push_back(std::move(line));
     }
   }
-  Figure figure;
-  figure.title = "Associative recall against entropy";
-  figure.panels.emplace_back(std::move(panel));
-  figure.provenance = data_provenance(task, {}, "", {}, files);
-  return figure;
+  return plot_of(task, "Associative recall against entropy", std::move(panel), files);
 }
 
 } // namespace hydrascope::app

@@ -103,7 +103,7 @@ std::vector<Item> items_of(const FigureOptions& options, const std::string& comm
   std::vector<std::string> words = command_words(command);
   for (const char* const option : {"--images", "--texts", "-o", "--output"})
     words = without_option(words, option);
-  words = without_flag(words, "--json");
+  std::erase(words, "--json");
   const bool by_kernel = options.output.find("{kernel}") != std::string::npos;
   if (by_kernel && options.kernels.empty())
     throw UsageError("-o " + options.output, "there are no kernels to fill {kernel} with",

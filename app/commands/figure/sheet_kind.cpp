@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "app/commands/figure/category_colours.h"
 #include "app/commands/figure/data_provenance.h"
 #include "app/commands/figure/many_inputs.h"
 #include "app/commands/figure/run_figure.h"
@@ -36,9 +37,8 @@ OverlayPanel sheet_panel(const RunResult& run, const ImageInput& image, int laye
   }
   if (verdict == Verdict::right) panel.title += ", right";
   if (verdict == Verdict::wrong) panel.title += ", wrong: " + label;
-  // Green and vermilion of Okabe and Ito; the words say it too.
-  if (verdict == Verdict::right) panel.frame = Colour{0, 0.620f, 0.451f, 1};
-  if (verdict == Verdict::wrong) panel.frame = Colour{0.835f, 0.369f, 0, 1};
+  if (verdict == Verdict::right) panel.frame = category::green; // the words say it too
+  if (verdict == Verdict::wrong) panel.frame = category::vermilion;
   panel.note.clear();
   return panel;
 }

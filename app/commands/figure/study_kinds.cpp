@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include <fmt/format.h>
 
+#include "app/commands/figure/category_colours.h"
 #include "app/commands/figure/data_provenance.h"
 #include "app/commands/figure/many_inputs.h"
 #include "app/commands/figure/run_figure.h"
@@ -57,6 +59,17 @@ std::vector<KernelSpec> kernels_of(const FigureOptions& options, const std::stri
   return parse_kernel_list(options.kernels.empty() ? initial : options.kernels);
 }
 
+// Every data set counts by its items.
+double mean_cosine(const TeacherForcedOutcome& outcome, const KernelSpec& kernel) {
+  double sum = 0, items = 0;
+  for (const KernelMeasure& measure : outcome.measures) {
+    if (measure.kernel != kernel) continue;
+    sum += measure.mean.cosine * static_cast<double>(measure.items);
+    items += static_cast<double>(measure.items);
+  }
+  return sum / items;
+}
+
 LinesPanel::Line marked_line(const std::string& name, const Colour& colour) {
   LinesPanel::Line line;
   line.name = name;
@@ -105,17 +118,9 @@ Figure draw_heads(FigureTask& task) {
     const TeacherForcedOutcome outcome = measure_with_progress(request, "figure heads");
     hash = outcome.model_hash;
     adapters = outcome.adapters;
-    for (LinesPanel::Line& line : panel.lines) {
-      for (const double count : line.x) {
-        double sum = 0, items = 0; // every data set counts by its items
-        for (const KernelMeasure& measure : outcome.measures) {
-          const KernelSpec own = with_heads(parse_kernel_list(line.name).front(), static_cast<int>(count));
-          if (measure.kernel != own) continue;
-          sum += measure.mean.cosine * static_cast<double>(measure.items);
-          items += static_cast<double>(measure.items);
-        }
-        line.y.push_back(sum / items);
-      }
+    for (std::size_t index = 0; index < kernels.size(); ++index) {
+      for (const int count : counts)
+        panel.lines[index].y.push_back(mean_cosine(outcome, with_heads(kernels[index], count)));
     }
   }
   Figure figure;
@@ -133,16 +138,17 @@ Figure draw_heads(FigureTask& task) {
 
 namespace {
 
-// What a schedule makes of an input, beside what softmax makes of it.
-double hidden_cosine(const RunResult& a, const RunResult& b) {
-  const auto pooled = [](const Array& hidden) {
-    const auto width = static_cast<std::size_t>(hidden.extent(2));
-    std::vector<double> mean(width, 0);
-    for (std::size_t index = 0; index < hidden.values.size(); ++index)
-      mean[index % width] += static_cast<double>(hidden.values[index]);
-    return mean;
-  };
-  const auto left = pooled(a.hidden.back()), right = pooled(b.hidden.back());
+// What a run makes of its input: the mean over its tokens of the last hidden states.
+std::vector<double> pooled(const RunResult& run) {
+  const Array& hidden = run.hidden.back();
+  const auto width = static_cast<std::size_t>(hidden.extent(2));
+  std::vector<double> mean(width, 0);
+  for (std::size_t index = 0; index < hidden.values.size(); ++index)
+    mean[index % width] += static_cast<double>(hidden.values[index]);
+  return mean;
+}
+
+double cosine(const std::vector<double>& left, const std::vector<double>& right) {
   const auto dot = [](const auto& x, const auto& y) {
     return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
   };
@@ -150,9 +156,7 @@ double hidden_cosine(const RunResult& a, const RunResult& b) {
 }
 
 constexpr std::array<const char*, 3> strategy_names = {"front", "back", "interleave"};
-// Okabe–Ito, as all categories.
-constexpr std::array<Colour, 3> strategy_colours = {
-    {{0.835f, 0.369f, 0, 1}, {0, 0.447f, 0.698f, 1}, {0, 0.620f, 0.451f, 1}}};
+constexpr std::array strategy_colours = {category::vermilion, category::blue, category::green};
 
 std::vector<RunRequest> study_inputs(const FigureOptions& options) {
   std::vector<RunRequest> requests;
@@ -165,6 +169,59 @@ std::vector<RunRequest> study_inputs(const FigureOptions& options) {
   for (RunRequest& request : requests) request.asks.hidden = true;
   return requests;
 }
+
+// What replacing layers makes of the inputs, or of the pictures of a folder of classes. Each schedule is
+// looked at once: with none or all of the layers replaced the strategies are the same.
+class ReplacementStudy {
+public:
+  struct Found {
+    double value = 0;
+    EvaluateOutcome evaluated;            // by accuracy
+    std::shared_ptr<const RunResult> run; // of the last input
+  };
+
+  // No inputs: by accuracy.
+  ReplacementStudy(const FigureTask& task, const std::vector<RunRequest>& inputs, int layers)
+      : options_(task.options), runner_(task.runner), inputs_(inputs), layers_(layers) {
+    for (RunRequest request : inputs_) {
+      request.schedule = {.kernel = options_.common.schedule.kernel};
+      whole_.push_back(pooled(*runner_.run(request)));
+    }
+  }
+
+  const Found& of(const ScheduleText& schedule) {
+    const auto [found, is_new] = found_.try_emplace(parse_schedule(schedule, layers_).layers);
+    if (is_new) found->second = inputs_.empty() ? evaluated(schedule) : compared(schedule);
+    return found->second;
+  }
+
+private:
+  Found evaluated(const ScheduleText& schedule) const {
+    Found found;
+    found.value = accuracy(options_, schedule, found.evaluated);
+    return found;
+  }
+  Found compared(const ScheduleText& schedule) const {
+    Found found;
+    for (std::size_t index = 0; index < inputs_.size(); ++index) {
+      RunRequest request = inputs_[index];
+      request.schedule = schedule;
+      auto run = std::make_shared<RunResult>(*runner_.run(request));
+      found.value += cosine(pooled(*run), whole_[index]);
+      run->hidden.clear(); // of every schedule they would be many
+      found.run = std::move(run);
+    }
+    found.value /= static_cast<double>(inputs_.size());
+    return found;
+  }
+
+  const FigureOptions& options_;
+  Runner& runner_;
+  const std::vector<RunRequest>& inputs_;
+  int layers_;
+  std::vector<std::vector<double>> whole_; // by input: without any layer replaced
+  std::map<std::vector<KernelSpec>, Found> found_;
+};
 
 } // namespace
 
@@ -184,29 +241,18 @@ Figure draw_strategies(FigureTask& task) {
   LinesPanel panel;
   panel.x_label = "layers replaced";
   panel.y_label = by_accuracy ? "top-1 (%)" : "cosine of the last hidden states and softmax's";
-  EvaluateOutcome evaluated;
-  std::shared_ptr<const RunResult> last;
+  ReplacementStudy study(task, inputs, model.layers);
+  ReplacementStudy::Found last;
   ProgressBar bar("figure strategies");
   std::int64_t done = 0;
-  const auto value = [&](const ScheduleText& schedule) {
-    if (by_accuracy) return accuracy(options, schedule, evaluated);
-    double sum = 0;
-    for (RunRequest request : inputs) {
-      request.schedule = {.kernel = options.common.schedule.kernel};
-      const auto softmax = task.runner.run(request);
-      request.schedule = schedule;
-      last = task.runner.run(request);
-      sum += hidden_cosine(*last, *softmax);
-    }
-    return sum / static_cast<double>(inputs.size());
-  };
   for (std::size_t index = 0; index < strategy_names.size(); ++index) {
     LinesPanel::Line line = marked_line(strategy_names[index], strategy_colours[index]);
     for (const int count : counts) {
       ScheduleText schedule{.kernel = options.common.schedule.kernel};
       if (count > 0) schedule.replace = {fmt::format("{}:{}={}", strategy_names[index], count, kernel)};
       line.x.push_back(count);
-      line.y.push_back(value(schedule));
+      last = study.of(schedule);
+      line.y.push_back(last.value);
       if (!by_accuracy) bar.show(++done, static_cast<std::int64_t>(counts.size() * strategy_names.size()));
     }
     panel.lines.push_back(std::move(line));
@@ -216,14 +262,14 @@ Figure draw_strategies(FigureTask& task) {
   figure.subtitle = "Layers replaced from the front, from the back, or every other one";
   figure.panels.emplace_back(std::move(panel));
   if (by_accuracy) {
-    figure.provenance =
-        data_provenance(task, folder, evaluated.model_hash, evaluated.adapters, {one_folder(options)});
+    figure.provenance = data_provenance(task, folder, last.evaluated.model_hash, last.evaluated.adapters,
+                                        {one_folder(options)});
     return figure;
   }
-  figure = finished(task, std::move(figure), inputs.front(), *last);
+  figure = finished(task, std::move(figure), inputs.front(), *last.run);
   if (!options.images.empty()) {
     std::vector<std::filesystem::path> files;
-    for (const FolderPicture& picture : pictures_of(options.images)) files.push_back(picture.file);
+    for (const RunRequest& request : inputs) files.push_back(picture_of(request)->path);
     figure.provenance = with_files(figure.provenance, files);
   }
   return figure;
