@@ -88,11 +88,11 @@ bool open_session_text(Editor& editor, std::string text, const fs::path& file, b
 
 bool open_figure(Editor& editor, const std::string& provenance, const fs::path& file) {
   FigureView view = view_of(provenance);
-  if (view.session.empty() && view.command.starts_with("hydrascope figure ")) {
-    editor.shell.figure_to_show = FigureCommand{file, view.command};
-    return true;
-  }
   if (view.session.empty()) {
+    if (view.command.starts_with("hydrascope figure ")) {
+      editor.shell.figure_to_show = FigureCommand{file, view.command};
+      return true;
+    }
     const std::string how = view.command.empty() ? std::string() : "; it was made by: " + view.command;
     editor.say(Severity::error,
                file.string() + ": this figure was not exported from a window, and holds no view" + how);

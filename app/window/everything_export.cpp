@@ -1,8 +1,5 @@
 #include "app/window/everything_export.h"
 
-#include <atomic>
-#include <exception>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -35,16 +32,7 @@ std::vector<std::string> facts_of(const Document& document) {
 
 } // namespace
 
-struct EverythingExport::Job {
-  ExportFolder content;
-  std::string error; // the thread's alone until `done`
-  bool cancelled = false;
-  std::atomic<bool> done = false;
-  std::jthread thread; // last: joined before what it uses goes
-};
-
 EverythingExport::EverythingExport(Display& display) : display_(&display) {}
-EverythingExport::~EverythingExport() = default;
 
 std::string EverythingExport::state() const {
   if (job_) return folder_.filename().string();
@@ -96,43 +84,35 @@ void EverythingExport::write(Editor& editor) {
     error_ = folder_.string() + ": no open panel shows anything yet";
     return editor.say(Severity::error, error_);
   }
-  job_ = std::make_unique<Job>();
-  job_->content = std::move(content_);
-  const auto work = [job = job_.get(), folder = folder_, style = style_,
-                     display = display_](const std::stop_token& stop) {
-    try {
-      write_export_folder(job->content, folder, style, stop);
-    } catch (const Cancelled&) {
-      job->cancelled = true;
-    } catch (const std::exception& error) {
-      job->error = error.what();
-    }
-    job->done = true;
-    display->wake();
-  };
-  job_->thread = std::jthread(work);
+  job_ = std::make_unique<BackgroundJob<std::size_t>>(
+      [content = std::exchange(content_, {}), folder = folder_, style = style_](
+          BackgroundJob<std::size_t>& job, const std::stop_token& stop) {
+        write_export_folder(content, folder, style, stop);
+        job.publish(content.panels.size());
+      },
+      [display = display_] { display->wake(); });
 }
 
 void EverythingExport::finish(Editor& editor) {
-  job_->thread.join();
-  const std::unique_ptr<Job> job = std::move(job_);
-  if (job->cancelled) {
+  const std::vector<std::size_t> figures = job_->take();
+  error_ = job_->take_problem();
+  job_.reset();
+  if (!error_.empty()) {
+    editor.say(Severity::error, error_);
+  } else if (figures.empty()) {
     error_ = "Not written: " + folder_.string();
     editor.say(Severity::note, error_);
-  } else if (!job->error.empty()) {
-    error_ = job->error;
-    editor.say(Severity::error, error_);
   } else {
     written_ = folder_;
-    editor.say(Severity::note, fmt::format("Written: {} ({} figures)", (folder_ / "index.html").string(),
-                                           job->content.panels.size()));
+    editor.say(Severity::note,
+               fmt::format("Written: {} ({} figures)", (folder_ / "index.html").string(), figures.front()));
   }
 }
 
 void EverythingExport::update(Editor& editor, const std::vector<PanelName>& panels, bool settled,
                               const std::function<std::optional<Figure>(const std::string&)>& figure_of) {
   Shell& shell = editor.shell;
-  if (job_ && job_->done) finish(editor);
+  if (job_ && job_->done()) finish(editor);
   if (!busy() && shell.export_everything && !shell.export_folder) {
     shell.export_everything = false;
     shell.dialog = Dialog::export_everything;
@@ -142,7 +122,7 @@ void EverythingExport::update(Editor& editor, const std::vector<PanelName>& pane
     begin(editor, panels);
   }
   if (std::exchange(cancelled_, false)) {
-    if (job_) job_->thread.request_stop();
+    if (job_) job_->stop();
     if (!panels_.empty()) {
       panels_.clear();
       editor.shell.arrangement = arrangement_;

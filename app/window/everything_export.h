@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/state/actions.h"
+#include "app/state/background_job.h"
 #include "app/window/export_folder.h"
 
 namespace hydrascope::app {
@@ -21,9 +22,6 @@ class EverythingExport {
 public:
   // The display is woken when the folder has been written; it outlives this.
   explicit EverythingExport(Display& display);
-  ~EverythingExport();
-  EverythingExport(const EverythingExport&) = delete;
-  EverythingExport& operator=(const EverythingExport&) = delete;
 
   // Once per frame: takes up what the editor's shell asks for, and says there what has become of it.
   // `settled`: the panels in front have what they asked for.
@@ -40,7 +38,6 @@ public:
   const std::vector<std::string>& empty() const { return empty_; }
 
 private:
-  struct Job;
   void begin(Editor& editor, const std::vector<PanelName>& panels);
   void visit(Editor& editor, bool settled,
              const std::function<std::optional<Figure>(const std::string&)>& figure_of);
@@ -54,11 +51,11 @@ private:
   bool cancelled_ = false;
   std::filesystem::path folder_, written_;
   std::string error_;
-  std::vector<PanelName> panels_; // to be visited
-  std::size_t next_ = 0;          // of panels_
-  int frames_ = 0;                // since it came to the front
-  std::string arrangement_;       // before all that
-  std::unique_ptr<Job> job_;
+  std::vector<PanelName> panels_;                   // to be visited
+  std::size_t next_ = 0;                            // of panels_
+  int frames_ = 0;                                  // since it came to the front
+  std::string arrangement_;                         // before all that
+  std::unique_ptr<BackgroundJob<std::size_t>> job_; // finds the number of figures, once all are written
 };
 
 } // namespace hydrascope::app

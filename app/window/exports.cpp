@@ -1,60 +1,38 @@
 #include "app/window/exports.h"
 
-#include <atomic>
-#include <exception>
-#include <stop_token>
-#include <thread>
 #include <utility>
 
 #include "app/window/display.h"
-#include "engine/plain/error.h"
 
 namespace hydrascope::app {
 
-struct Exports::Job {
-  Figure figure;
-  std::string error; // the thread's alone until `done`
-  bool cancelled = false;
-  std::atomic<bool> done = false;
-  std::jthread thread; // last: joined before what it uses goes
-};
-
 Exports::Exports(Display& display) : display_(&display) {}
-Exports::~Exports() = default;
 
 void Exports::start(Figure figure, double now) {
   since_ = now;
-  job_ = std::make_unique<Job>();
-  job_->figure = std::move(figure);
-  const auto work = [job = job_.get(), file = file_, display = display_](const std::stop_token& stop) {
-    try {
-      write_figure(job->figure, file, {}, stop);
-    } catch (const Cancelled&) {
-      job->cancelled = true;
-    } catch (const std::exception& error) {
-      job->error = error.what();
-    }
-    job->done = true;
-    display->wake();
-  };
-  job_->thread = std::jthread(work);
+  job_ = std::make_unique<BackgroundJob<std::filesystem::path>>(
+      [figure = std::move(figure), file = file_](BackgroundJob<std::filesystem::path>& job,
+                                                 const std::stop_token& stop) {
+        write_figure(figure, file, {}, stop);
+        job.publish(file);
+      },
+      [display = display_] { display->wake(); });
 }
 
 void Exports::finish(Editor& editor) {
-  job_->thread.join();
-  if (job_->cancelled) {
-    editor.say(Severity::note, "Not written: " + file_.string());
-  } else if (!job_->error.empty()) {
-    editor.say(Severity::error, job_->error);
+  const std::string problem = job_->take_problem();
+  if (!problem.empty()) {
+    editor.say(Severity::error, problem);
   } else {
-    editor.say(Severity::note, "Written: " + file_.string());
+    const bool written = !job_->take().empty();
+    editor.say(Severity::note, (written ? "Written: " : "Not written: ") + file_.string());
   }
   job_.reset();
 }
 
 void Exports::update(Editor& editor,
                      const std::function<std::optional<Figure>(const std::string&)>& figure_of) {
-  if (job_ && job_->done) finish(editor);
+  if (job_ && job_->done()) finish(editor);
   Shell& shell = editor.shell;
   if (job_) {
     shell.animate = true; // the status bar says how long it takes
@@ -79,7 +57,7 @@ void Exports::update(Editor& editor,
 }
 
 void Exports::cancel() {
-  if (job_) job_->thread.request_stop();
+  if (job_) job_->stop();
 }
 
 std::string Exports::writing() const { return job_ ? file_.filename().string() : std::string(); }

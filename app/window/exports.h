@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "app/state/background_job.h"
 #include "app/state/editor.h"
 #include "engine/figures/figure.h"
 
@@ -18,9 +19,6 @@ class Exports {
 public:
   // The display is woken when a figure has been written; it outlives this.
   explicit Exports(Display& display);
-  ~Exports(); // stops what is being written
-  Exports(const Exports&) = delete;
-  Exports& operator=(const Exports&) = delete;
 
   // Once per frame: takes up what the editor's shell asks to be exported, one figure after another, and says
   // there what has become of it. `figure_of` gives a panel's figure, nullopt if it shows nothing.
@@ -32,14 +30,13 @@ public:
   double seconds(double now) const; // for how long, on the window's clock
 
 private:
-  struct Job;
   void start(Figure figure, double now);
   void finish(Editor& editor);
 
   Display* display_;
   std::filesystem::path file_;
   double since_ = 0;
-  std::unique_ptr<Job> job_;
+  std::unique_ptr<BackgroundJob<std::filesystem::path>> job_; // finds the file, once it is whole
 };
 
 } // namespace hydrascope::app

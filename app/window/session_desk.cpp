@@ -42,14 +42,12 @@ SessionDesk::SessionDesk(fs::path folder, Display& display)
   if (folder_.empty()) return;
   std::error_code none; // without a copy there is nothing to go on with
   if (fs::exists(copy_file(), none)) fs::rename(copy_file(), last_file(), none);
+  has_last_ = fs::exists(last_file(), none);
 }
 
 SessionDesk::~SessionDesk() = default;
 
-bool SessionDesk::reopen_last(Editor& editor) {
-  std::error_code none;
-  return !folder_.empty() && fs::exists(last_file(), none) && open_session(editor, last_file(), true);
-}
+bool SessionDesk::reopen_last(Editor& editor) { return has_last_ && open_session(editor, last_file(), true); }
 
 void SessionDesk::start(Session session, fs::path file, bool copy) {
   job_ = std::make_unique<Job>();
@@ -97,8 +95,7 @@ void SessionDesk::save(Editor& editor, const fs::path& file) {
 void SessionDesk::update(Editor& editor) {
   if (job_ && job_->done) finish(editor);
   Shell& shell = editor.shell;
-  std::error_code none;
-  shell.has_last_session = !folder_.empty() && (shell.has_last_session || fs::exists(last_file(), none));
+  shell.has_last_session = has_last_;
   if (std::exchange(shell.new_session, false)) start_new_session(editor);
   if (std::exchange(shell.reopen_last, false)) reopen_last(editor);
   if (!job_ && shell.session_file) {

@@ -46,6 +46,7 @@ private:
   std::filesystem::path last_file() const { return folder_ / "last-session.json"; }
 
   std::filesystem::path folder_;
+  bool has_last_ = false; // how the program was left the last time was kept
   Display* display_;
   std::unique_ptr<Job> job_;
   std::shared_ptr<FileHashes> hashes_; // the job's while there is one

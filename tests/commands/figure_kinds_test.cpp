@@ -1,7 +1,5 @@
 // Every kind of figure: it draws, the same bytes each time, and can be drawn again from its own metadata.
 #include <cmath>
-#include <cstdint>
-#include <cstring>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -111,18 +109,6 @@ TEST_F(FigureNumbers, TableIsThatOfKl) {
     EXPECT_EQ(table["values"][row][4], list[row]["change"]["cosine"]);
   }
   EXPECT_TRUE(table["values"][2][0].is_null()) << "signed weights have no KL";
-}
-
-// One float32 tensor of a safetensors file (8-byte header length, JSON, data).
-std::vector<float> tensor(const std::string& file, const std::string& name) {
-  std::uint64_t length = 0;
-  std::memcpy(&length, file.data(), sizeof length);
-  const auto entry = json::parse(file.substr(8, length)).at(name);
-  const auto begin = entry["data_offsets"][0].get<std::size_t>(),
-             end = entry["data_offsets"][1].get<std::size_t>();
-  std::vector<float> values((end - begin) / sizeof(float));
-  std::memcpy(values.data(), file.data() + 8 + length + begin, end - begin);
-  return values;
 }
 
 TEST_F(FigureNumbers, TablesAreThoseOfRun) {

@@ -24,18 +24,6 @@ protected:
   }
 };
 
-// One float32 tensor of a safetensors file (8-byte header length, JSON, data).
-std::vector<float> tensor(const std::string& file, const std::string& name) {
-  std::uint64_t length = 0;
-  std::memcpy(&length, file.data(), sizeof length);
-  const auto header = json::parse(file.substr(8, length));
-  const auto begin = header.at(name)["data_offsets"][0].get<std::size_t>();
-  const auto end = header.at(name)["data_offsets"][1].get<std::size_t>();
-  std::vector<float> values((end - begin) / sizeof(float));
-  std::memcpy(values.data(), file.data() + 8 + length + begin, end - begin);
-  return values;
-}
-
 TEST_F(FigureCommand, FocusIsTheSameFileUnderAnyName) {
   for (const std::string ending : {".svg", ".pdf", ".png"}) {
     const std::string arguments = "focus --image " + picture + " --replace back:2=hydra-cosine";

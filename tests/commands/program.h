@@ -2,15 +2,19 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/checkout.h"
 
@@ -25,6 +29,18 @@ inline std::string bytes_of(const fs::path& file) {
   std::ostringstream text;
   text << stream.rdbuf();
   return text.str();
+}
+
+// One float32 tensor of a safetensors file (8-byte header length, JSON, data).
+inline std::vector<float> tensor(const std::string& file, const std::string& name) {
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof length);
+  const auto header = nlohmann::json::parse(file.substr(8, length));
+  const auto begin = header.at(name)["data_offsets"][0].get<std::size_t>();
+  const auto end = header.at(name)["data_offsets"][1].get<std::size_t>();
+  std::vector<float> values((end - begin) / sizeof(float));
+  std::memcpy(values.data(), file.data() + 8 + length + begin, end - begin);
+  return values;
 }
 
 struct Outcome {

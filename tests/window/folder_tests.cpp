@@ -14,20 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path example(const std::string& name) {
-  for (const fs::path& picture : example_pictures()) {
-    if (picture.stem() == name) return picture;
-  }
-  return {};
-}
-
-fs::path fresh_folder(const std::string& name) {
-  const fs::path folder = scratch_file(name);
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-  return folder;
-}
-
 std::string shown_name() { return input_name(*document().scene().input); }
 
 void stepped_through(ImGuiTestContext* context) {

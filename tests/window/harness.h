@@ -35,6 +35,9 @@ std::string last_error();
 bool same_content(const Document& left, Document right);
 // A name in a folder of this process's own, below the system's for temporary files. Nothing is there yet.
 std::filesystem::path scratch_file(const std::string& name);
+std::filesystem::path fresh_folder(const std::string& name); // there, and empty
+std::filesystem::path example(
+    const std::string& name); // the bundled picture of this stem; empty if there is none
 
 void register_action_tests(ImGuiTestEngine* engine);
 void register_appearance_tests(ImGuiTestEngine* engine);

@@ -127,6 +127,19 @@ std::filesystem::path scratch_file(const std::string& name) {
   return scratch_folder() / name;
 }
 
+std::filesystem::path fresh_folder(const std::string& name) {
+  std::filesystem::path folder = scratch_file(name);
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
+std::filesystem::path example(const std::string& name) {
+  const auto pictures = example_pictures();
+  const auto found =
+      std::ranges::find_if(pictures, [&](const auto& picture) { return picture.stem() == name; });
+  return found == pictures.end() ? std::filesystem::path() : *found;
+}
+
 int run_all(const char* filter) {
   WindowOptions options;
   options.hidden = std::getenv("DISPLAY") == nullptr;

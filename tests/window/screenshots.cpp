@@ -129,8 +129,7 @@ void keep_measurements(ImGuiTestContext* context, const Look& look) {
   keep_panel(look, frame(context), "kernels", "cannot-run");
 }
 
-// Muted heads, heads like one of them, and the deletion curves of A and B.
-void take_heads(ImGuiTestContext* context, const Look& look) {
+void begin(ImGuiTestContext* context, const Look& look) {
   start_over(context);
   std::filesystem::create_directories(look.folder());
   editor().change_settings([&](Settings& settings) {
@@ -138,6 +137,11 @@ void take_heads(ImGuiTestContext* context, const Look& look) {
     settings.scale = look.scale;
   });
   resize(context, width * look.scale, height * look.scale);
+}
+
+// Muted heads, heads like one of them, and the deletion curves of A and B.
+void take_heads(ImGuiTestContext* context, const Look& look) {
+  begin(context, look);
   editor().shell.reset_layout = true;
   change_view(editor(), "B", [](ViewOptions& view) { view.shown = Shown::b; });
   apply_preset(editor(), Strategy::back, 2, {.name = "hydra-cosine", .parameters = {}});
@@ -166,13 +170,7 @@ void take_heads(ImGuiTestContext* context, const Look& look) {
 
 // A model on its way from the hub.
 void take_get_model(ImGuiTestContext* context, const Look& look) {
-  start_over(context);
-  std::filesystem::create_directories(look.folder());
-  editor().change_settings([&](Settings& settings) {
-    settings.theme = look.theme;
-    settings.scale = look.scale;
-  });
-  resize(context, width * look.scale, height * look.scale);
+  begin(context, look);
   test::HubServer server;
   const test::ScopedEnvironment environment(test::hub_environment(server, scratch_file("hf")));
   const auto model = test::source_folder() / "tests/golden/models/deit";
@@ -205,13 +203,7 @@ void take_get_model(ImGuiTestContext* context, const Look& look) {
 
 // What a session that is opened on another machine may lack.
 void take_missing_files(ImGuiTestContext* context, const Look& look) {
-  start_over(context);
-  std::filesystem::create_directories(look.folder());
-  editor().change_settings([&](Settings& settings) {
-    settings.theme = look.theme;
-    settings.scale = look.scale;
-  });
-  resize(context, width * look.scale, height * look.scale);
+  begin(context, look);
   WaitingSession waiting;
   waiting.file = "/home/ada/sessions/owls.json";
   waiting.read.missing = {
@@ -231,13 +223,7 @@ void take_missing_files(ImGuiTestContext* context, const Look& look) {
 }
 
 void take(ImGuiTestContext* context, const Look& look) {
-  start_over(context);
-  std::filesystem::create_directories(look.folder());
-  editor().change_settings([&](Settings& settings) {
-    settings.theme = look.theme;
-    settings.scale = look.scale;
-  });
-  resize(context, width * look.scale, height * look.scale);
+  begin(context, look);
   editor().shell.reset_layout = true;
   context->MouseMoveToPos(ImVec2(1, 1)); // no tooltip in the pictures
   for (const InputKind kind : {InputKind::image, InputKind::text}) {

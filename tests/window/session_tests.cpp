@@ -22,19 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-fs::path example(const std::string& name) {
-  for (const fs::path& picture : example_pictures()) {
-    if (picture.stem() == name) return picture;
-  }
-  return {};
-}
-
-fs::path fresh_folder(const std::string& name) {
-  const fs::path folder = scratch_file(name);
-  fs::create_directories(folder);
-  return folder;
-}
-
 std::string written(const fs::path& folder) {
   FileHashes hashes;
   return session_text(present_session(editor(), "[Window][###focus]\nPos=1,2\n"), folder, hashes);
