@@ -5,6 +5,7 @@
 
 #include "app/commands/command.h"
 #include "app/commands/training_progress.h"
+#include "engine/training/evaluate.h"
 
 namespace hydrascope::app {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/training/training.h"
+#include "engine/training/evaluate.h"
 
 #include <algorithm>
 #include <chrono>

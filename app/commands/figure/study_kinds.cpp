@@ -15,6 +15,7 @@
 #include "app/commands/progress_bar.h"
 #include "app/commands/training_progress.h"
 #include "engine/plain/error.h"
+#include "engine/training/evaluate.h"
 
 namespace hydrascope::app {
 namespace {

@@ -8,6 +8,7 @@
 #include "engine/plain/error.h"
 #include "engine/plain/safetensors.h"
 #include "engine/training/checkpoint.h"
+#include "engine/training/evaluate.h"
 #include "engine/training/feature_cache.h"
 #include "tests/engine/training/toy.h"
 #include "tests/support/checkout.h"
