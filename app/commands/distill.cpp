@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "app/commands/command.h"
+#include "app/commands/training_options.h"
 #include "app/commands/training_progress.h"
 #include "engine/plain/error.h"
 
@@ -10,7 +11,7 @@ namespace {
 struct DistillOptions {
   CommonOptions common;
   std::vector<std::string> data;
-  std::string output, curve;
+  std::string chunk, curve;
   DistillRequest request;
 };
 
@@ -29,11 +30,13 @@ void run(DistillOptions& options, const std::string& command_line) {
   request.data.assign(options.data.begin(), options.data.end());
   const bool pictures = std::filesystem::is_directory(request.data.front());
   const RunRequest run = make_request(common, pictures ? InputKind::image : InputKind::text);
-  request.model_folder = run.model_folder;
-  request.adapters = run.adapters;
-  request.execution = run.execution;
-  request.output = options.output;
-  request.command = command_line;
+  const ChunkLengths chunk = parse_chunk_lengths(options.chunk);
+  request.least_chunk = chunk.least;
+  request.chunk = chunk.most;
+  request.settings.model_folder = run.model_folder;
+  request.settings.adapters = run.adapters;
+  request.settings.execution = run.execution;
+  request.settings.command = command_line;
   TrainingOutcome outcome;
   {
     TrainingDisplay display;
@@ -54,25 +57,15 @@ void add_distill_command(CLI::App& program, const std::string& command_line) {
   command->add_option("--data", options->data, "text: a text a line, or *.tsv with --column; images: folders")
       ->required()
       ->delimiter(',');
-  command->add_option("-o,--output", options->output, "the adapter to write (safetensors)")->required();
+  add_training_options(*command, request.settings, options->curve);
   command->add_option("--column", request.column, "column of *.tsv files, from 1")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--header", request.header, "skip the first line of *.tsv files");
-  command->add_option("--chunk", request.chunk, "join lines and cut them to this many tokens")
-      ->check(CLI::NonNegativeNumber);
+  command->add_option(
+      "--chunk", options->chunk,
+      "plain texts: join lines and cut them to this many tokens, or 16-256: to random lengths");
   command->add_option("--limit", request.limit, "at most this many items of each file")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--epochs", request.epochs, "at most; stops when the held-out loss gets no better")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--batch", request.batch)->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--learning-rate", request.learning_rate)
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--validation-share", request.validation_share, "share of the items that is held out")
-      ->capture_default_str();
-  command->add_option("--curve", options->curve, "write the loss of every step as CSV");
-  command->add_flag("--resume", request.resume, "go on from the checkpoint beside the output");
   command->callback([options, command_line] { run(*options, command_line); });
 }
 

@@ -66,14 +66,22 @@ void TrainingDisplay::show(const TrainingProgress& progress) {
   std::fflush(stderr);
 }
 
+std::string duration_text(const double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds);
+  return whole < 3600 ? fmt::format("{}:{:02}", whole / 60, whole % 60)
+                      : fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
 std::string progress_text(const TrainingProgress& progress) {
   std::string text = fmt::format("{:<8} {}", progress.phase, progress_text(progress.step, progress.steps));
   if (progress.epoch > 0) text = fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs) + text;
   if (progress.loss > 0) text += fmt::format("  loss {:.4f}", progress.loss);
-  if (progress.validation_loss > 0) text += fmt::format("  held-out loss {:.4f}", progress.validation_loss);
-  if (progress.divergence > 0) text += fmt::format("  KL {:.4f}", progress.divergence);
-  if (progress.accuracy > 0) text += fmt::format("  top-1 {:.2f} %", 100 * progress.accuracy);
+  const HeldOut& held_out = progress.held_out;
+  if (held_out.loss > 0) text += fmt::format("  held-out loss {:.4f}", held_out.loss);
+  if (held_out.divergence > 0) text += fmt::format("  KL {:.4f}", held_out.divergence);
+  if (held_out.accuracy > 0) text += fmt::format("  top-1 {:.2f} %", 100 * held_out.accuracy);
   if (progress.items_per_second > 0) text += fmt::format("  {:.1f} items/s", progress.items_per_second);
+  if (progress.seconds_left > 0) text += fmt::format("  {} left", duration_text(progress.seconds_left));
   return text;
 }
 
@@ -95,19 +103,27 @@ void print_outcome(const TrainingOutcome& outcome, const bool json) {
                                      {"role", outcome.adapter.role},
                                      {"steps", outcome.steps},
                                      {"loss", outcome.final_loss},
-                                     {"validation_loss", outcome.validation_loss},
-                                     {"accuracy", outcome.accuracy},
-                                     {"kl", outcome.divergence},
-                                     {"kl_before", outcome.initial_divergence},
+                                     {"validation_loss", outcome.held_out.loss},
+                                     {"accuracy", outcome.held_out.accuracy},
+                                     {"accuracy_before", outcome.before.accuracy},
+                                     {"matthews", outcome.held_out.matthews},
+                                     {"f1", outcome.held_out.f1},
+                                     {"kl", outcome.held_out.divergence},
+                                     {"kl_before", outcome.before.divergence},
                                      {"notes", outcome.notes}};
     fmt::print("{}\n", document.dump(2));
     return;
   }
   fmt::print("{}: {} steps, loss {:.4f}, held-out loss {:.4f}", outcome.adapter.path.string(), outcome.steps,
-             outcome.final_loss, outcome.validation_loss);
-  if (outcome.accuracy > 0) fmt::print(", held-out top-1 {:.2f} %", 100 * outcome.accuracy);
-  if (outcome.initial_divergence > 0)
-    fmt::print(", held-out KL {:.4f} nats ({:.4f} before)", outcome.divergence, outcome.initial_divergence);
+             outcome.final_loss, outcome.held_out.loss);
+  const HeldOut& held_out = outcome.held_out;
+  if (held_out.accuracy > 0)
+    fmt::print(", held-out top-1 {:.2f} % ({:.2f} before)", 100 * held_out.accuracy,
+               100 * outcome.before.accuracy);
+  if (held_out.matthews != 0 || held_out.f1 > 0)
+    fmt::print(", Matthews {:.4f}, F1 {:.4f}", held_out.matthews, held_out.f1);
+  if (outcome.before.divergence > 0)
+    fmt::print(", held-out KL {:.4f} nats ({:.4f} before)", held_out.divergence, outcome.before.divergence);
   fmt::print("\n");
 }
 

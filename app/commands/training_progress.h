@@ -33,6 +33,8 @@ private:
   std::chrono::steady_clock::time_point last_{};
 };
 
+// "4:05" or "1:04:05".
+std::string duration_text(double seconds);
 // One line for people: "epoch 2/5  train 120/176  loss 1.234 …".
 std::string progress_text(const TrainingProgress& progress);
 

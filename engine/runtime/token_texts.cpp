@@ -38,21 +38,44 @@ std::vector<TokenIds> joined_texts(const std::vector<TokenIds>& texts, std::int6
   return pieces;
 }
 
-ModelInput text_batch(const std::vector<const TokenIds*>& texts) {
-  std::size_t longest = 0, shortest = texts.front()->size();
-  for (const TokenIds* text : texts) {
-    longest = std::max(longest, text->size());
-    shortest = std::min(shortest, text->size());
-  }
-  const auto rows = static_cast<std::int64_t>(texts.size()), columns = static_cast<std::int64_t>(longest);
+namespace {
+
+// (texts, longest) zeros, with a mask where the texts differ in length.
+ModelInput empty_batch(std::int64_t texts, std::int64_t shortest, std::int64_t longest) {
   ModelInput input;
-  input.token_ids = at::zeros({rows, columns}, at::kLong);
-  input.token_types = at::zeros({rows, columns}, at::kLong);
-  if (shortest < longest) input.mask = at::zeros({rows, columns}, at::kBool);
+  input.token_ids = at::zeros({texts, longest}, at::kLong);
+  input.token_types = at::zeros({texts, longest}, at::kLong);
+  if (shortest < longest) input.mask = at::zeros({texts, longest}, at::kBool);
+  return input;
+}
+
+} // namespace
+
+ModelInput text_batch(const std::vector<const TokenIds*>& texts) {
+  const auto [shortest, longest] =
+      std::ranges::minmax(texts, {}, [](const TokenIds* text) { return text->size(); });
+  const auto rows = static_cast<std::int64_t>(texts.size());
+  ModelInput input = empty_batch(rows, static_cast<std::int64_t>(shortest->size()),
+                                 static_cast<std::int64_t>(longest->size()));
   for (std::int64_t row = 0; row < rows; ++row) {
     const TokenIds& text = *texts[static_cast<std::size_t>(row)];
     const auto count = static_cast<std::int64_t>(text.size());
     input.token_ids[row].slice(0, 0, count).copy_(at::tensor(text, at::kLong));
+    if (input.mask.defined()) input.mask[row].slice(0, 0, count).fill_(true);
+  }
+  return input;
+}
+
+ModelInput padded_batch(const std::vector<const ModelInput*>& texts) {
+  const auto [shortest, longest] =
+      std::ranges::minmax(texts, {}, [](const ModelInput* text) { return text->token_ids.size(1); });
+  const auto rows = static_cast<std::int64_t>(texts.size());
+  ModelInput input = empty_batch(rows, shortest->token_ids.size(1), longest->token_ids.size(1));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const ModelInput& text = *texts[static_cast<std::size_t>(row)];
+    const std::int64_t count = text.token_ids.size(1);
+    input.token_ids[row].slice(0, 0, count).copy_(text.token_ids[0]);
+    input.token_types[row].slice(0, 0, count).copy_(text.token_types[0]);
     if (input.mask.defined()) input.mask[row].slice(0, 0, count).fill_(true);
   }
   return input;

@@ -23,5 +23,7 @@ std::vector<TokenIds> joined_texts(const std::vector<TokenIds>& texts, std::int6
 
 // Texts padded to the longest and masked; without a mask where all are of one length.
 ModelInput text_batch(const std::vector<const TokenIds*>& texts);
+// The same of texts as prepare_text gives them, which may be pairs: token types are kept.
+ModelInput padded_batch(const std::vector<const ModelInput*>& texts);
 
 } // namespace hydrascope

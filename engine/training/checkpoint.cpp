@@ -9,10 +9,14 @@
 #include "engine/plain/error.h"
 #include "engine/plain/safetensors.h"
 
-namespace hydrascope::training {
+namespace hydrascope {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HeldOut, step, loss, divergence, accuracy, matthews, f1)
+
+namespace training {
 namespace {
 
-constexpr const char* format_name = "hydrascope-checkpoint-1";
+constexpr const char* format_name = "hydrascope-checkpoint-2";
 
 ElementType element_type(const at::ScalarType type) {
   switch (type) {
@@ -57,15 +61,11 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkp
   for (const auto& [name, tensor] : checkpoint.parameters) tensors["parameter." + name] = tensor;
   for (const auto& [name, tensor] : checkpoint.best_parameters) tensors["best." + name] = tensor;
   for (const auto& [name, tensor] : checkpoint.moments) tensors["moment." + name] = tensor;
-  const nlohmann::json state = {{"step", checkpoint.step},
-                                {"updates", checkpoint.updates},
-                                {"epoch_loss", checkpoint.epoch_loss},
-                                {"epoch_layers", checkpoint.epoch_layers},
-                                {"best", checkpoint.best},
-                                {"best_step", checkpoint.best_step},
-                                {"initial_divergence", checkpoint.initial_divergence},
-                                {"curve", checkpoint.curve},
-                                {"notes", checkpoint.notes}};
+  const nlohmann::json state = {
+      {"step", checkpoint.step},     {"sums", checkpoint.sums},   {"epoch_loss", checkpoint.epoch_loss},
+      {"before", checkpoint.before}, {"best", checkpoint.best},   {"has_best", checkpoint.has_best},
+      {"worse", checkpoint.worse},   {"curve", checkpoint.curve}, {"validations", checkpoint.validations},
+      {"notes", checkpoint.notes}};
   write_tensors(
       file, tensors,
       {{"format", format_name}, {"configuration", checkpoint.configuration}, {"state", state.dump()}});
@@ -82,15 +82,16 @@ Checkpoint load_checkpoint(const std::filesystem::path& file, const std::string&
   try {
     result.configuration = metadata.at("configuration");
     const auto state = nlohmann::json::parse(metadata.at("state"));
-    result.step = state.at("step");
-    result.updates = state.at("updates");
-    result.epoch_loss = state.at("epoch_loss");
-    result.epoch_layers = state.at("epoch_layers").get<std::vector<double>>();
-    result.best = state.at("best");
-    result.best_step = state.at("best_step");
-    result.initial_divergence = state.at("initial_divergence");
-    result.curve = state.at("curve").get<std::vector<std::pair<std::int64_t, double>>>();
-    result.notes = state.at("notes").get<std::vector<std::string>>();
+    state.at("step").get_to(result.step);
+    state.at("sums").get_to(result.sums);
+    state.at("epoch_loss").get_to(result.epoch_loss);
+    state.at("before").get_to(result.before);
+    state.at("best").get_to(result.best);
+    state.at("has_best").get_to(result.has_best);
+    state.at("worse").get_to(result.worse);
+    state.at("curve").get_to(result.curve);
+    state.at("validations").get_to(result.validations);
+    state.at("notes").get_to(result.notes);
   } catch (const std::exception& error) {
     throw BrokenFile(file.string(), fmt::format("its metadata cannot be read ({})", error.what()),
                      "start again without --resume");
@@ -111,11 +112,12 @@ Checkpoint load_checkpoint(const std::filesystem::path& file, const std::string&
   return result;
 }
 
-bool CheckpointClock::due() {
+bool Interval::due() {
   const auto now = std::chrono::steady_clock::now();
-  if (now - last_ < std::chrono::minutes(1)) return false;
+  if (now - last_ < std::chrono::duration<double>(seconds_)) return false;
   last_ = now;
   return true;
 }
 
-} // namespace hydrascope::training
+} // namespace training
+} // namespace hydrascope

@@ -9,22 +9,24 @@
 #include <vector>
 
 #include "engine/training/optimizer.h"
+#include "engine/training/training.h"
 
 namespace hydrascope::training {
 
 struct Checkpoint {
-  std::string configuration;        // what must be the same to go on; told to the user if it is not
-  std::int64_t step = 0;            // steps done, over all epochs
-  std::int64_t updates = 0;         // updates of the optimizer
-  double epoch_loss = 0;            // sum of the epoch's losses so far
-  std::vector<double> epoch_layers; // distillation: the same per layer
-  double best = 0;                  // best validation so far
-  std::int64_t best_step = -1;
-  double initial_divergence = 0;
+  std::string configuration; // what must be the same to go on; told to the user if it is not
+  std::int64_t step = 0;     // steps done, over all epochs
+  std::vector<double> sums;  // over the epoch's steps so far, of what the task shows
+  double epoch_loss = 0;     // mean of the last whole epoch
+  HeldOut before;            // before the first step
+  HeldOut best;              // of best_parameters
+  bool has_best = false;
+  int worse = 0; // epochs since a validation was better
   std::vector<std::pair<std::int64_t, double>> curve;
+  std::vector<HeldOut> validations;
   std::vector<std::string> notes;
   NamedTensors parameters;
-  NamedTensors best_parameters; // may be empty
+  NamedTensors best_parameters; // empty before the first validation
   NamedTensors moments;
 };
 
@@ -36,12 +38,15 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkp
 // Throws Error (missing), ForeignFile, BrokenFile, UsageError (made with another configuration).
 Checkpoint load_checkpoint(const std::filesystem::path& file, const std::string& configuration);
 
-// True once a minute.
-class CheckpointClock {
+// True once in so many seconds; 0 seconds: always.
+class Interval {
 public:
+  explicit Interval(double seconds) : seconds_(seconds) {}
   bool due();
+  void reset() { last_ = std::chrono::steady_clock::now(); }
 
 private:
+  double seconds_;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 

@@ -1,5 +1,8 @@
 #include "engine/training/distill_data.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <ATen/ops/cat.h>
 #include <fmt/format.h>
 
@@ -7,6 +10,7 @@
 #include "engine/runtime/data_files.h"
 #include "engine/runtime/token_texts.h"
 #include "engine/training/image_folder.h"
+#include "engine/training/random.h"
 
 namespace hydrascope::training {
 namespace {
@@ -15,23 +19,22 @@ class TextData final : public DistillData {
 public:
   TextData(const PreparedModel& prepared, const DistillRequest& request) {
     const Model& model = *prepared.model;
+    if (request.chunk > 0 && (request.chunk < 4 || request.chunk > model.info().max_tokens ||
+                              request.least_chunk < 0 || request.least_chunk > request.chunk))
+      throw UsageError("--chunk", fmt::format("must lie between 4 and {}", model.info().max_tokens),
+                       "write it as 512, or 16-256 for pieces of many lengths");
     std::int64_t cut = 0;
     for (const auto& file : request.data) {
       // Tables and plain texts may stand side by side.
       const bool table = file.extension() == ".tsv";
       const TokenTexts texts = tokenized(
           model, read_texts(file, table ? request.column : 0, table && request.header, request.limit));
-      texts_.insert(texts_.end(), texts.texts.begin(), texts.texts.end());
+      const auto pieces = table || request.chunk == 0 ? texts.texts : chunks(texts.texts, request);
+      texts_.insert(texts_.end(), pieces.begin(), pieces.end());
       cut += texts.cut;
     }
     if (cut > 0)
       notes_.push_back(fmt::format("{} texts were cut at {} tokens", cut, model.info().max_tokens));
-    if (request.chunk > 0) {
-      if (request.chunk < 4 || request.chunk > model.info().max_tokens)
-        throw UsageError("--chunk", fmt::format("must lie between 4 and {}", model.info().max_tokens),
-                         "choose another");
-      texts_ = joined_texts(texts_, request.chunk);
-    }
   }
 
   std::int64_t items() const override { return static_cast<std::int64_t>(texts_.size()); }
@@ -47,6 +50,27 @@ public:
   }
 
 private:
+  // Running text in pieces of the length asked for, or of lengths drawn evenly on a logarithmic scale.
+  static std::vector<TokenIds> chunks(const std::vector<TokenIds>& texts, const DistillRequest& request) {
+    if (request.least_chunk == 0 || request.least_chunk == request.chunk)
+      return joined_texts(texts, request.chunk);
+    const TokenIds all = joined_texts(texts, 0).front();
+    std::vector<TokenIds> pieces;
+    const double least = std::log(std::max(4, request.least_chunk)), most = std::log(request.chunk);
+    for (std::size_t begin = 1; begin + 1 < all.size();) {
+      const double draw = unit(mix({request.settings.execution.seed, 6, begin}));
+      const auto length = static_cast<std::size_t>(std::lround(std::exp(least + (most - least) * draw))) - 2;
+      const std::size_t end = std::min(all.size() - 1, begin + length);
+      TokenIds piece{all.front()};
+      piece.insert(piece.end(), all.begin() + static_cast<std::ptrdiff_t>(begin),
+                   all.begin() + static_cast<std::ptrdiff_t>(end));
+      piece.push_back(all.back());
+      pieces.push_back(std::move(piece));
+      begin = end;
+    }
+    return pieces;
+  }
+
   std::vector<TokenIds> texts_;
   std::vector<std::string> notes_;
 };
@@ -54,13 +78,13 @@ private:
 class PictureData final : public DistillData {
 public:
   PictureData(const PreparedModel& prepared, const DistillRequest& request) : model_(*prepared.model) {
-    size_ = request.execution.image_size.value_or(model_.info().image_size);
+    size_ = request.settings.execution.image_size.value_or(model_.info().image_size);
     for (const auto& folder : request.data)
       for (const auto& file : files_below(folder, request.limit)) add(file);
   }
 
   std::int64_t items() const override { return static_cast<std::int64_t>(pixels_.size()); }
-  std::int64_t length(std::int64_t) const override { return 0; }
+  std::int64_t length(std::int64_t) const override { return layout_.prefix + layout_.rows * layout_.columns; }
   std::vector<std::string> notes() const override { return notes_; }
 
   ModelInput batch(const std::vector<std::int64_t>& items) const override {

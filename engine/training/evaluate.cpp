@@ -107,7 +107,7 @@ EvaluateOutcome evaluate_folder(const EvaluateRequest& request, const TrainingOb
     progress.step = i + 1;
     progress.steps = count;
     progress.items_per_second = static_cast<double>(i + 1) / std::max(1e-9, seconds.count());
-    progress.accuracy =
+    progress.held_out.accuracy =
         static_cast<double>(counter.first) / static_cast<double>(std::max<std::int64_t>(1, counter.items));
     observer(progress);
   }

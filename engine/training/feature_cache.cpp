@@ -25,14 +25,19 @@ namespace {
 using nlohmann::json;
 
 // Changes when what is cached changes its meaning.
-constexpr const char* cache_version = "features 1";
+constexpr const char* cache_version = "features 2";
 
 // Everything that hidden.layer of these pictures depends on.
 std::string cache_key(const PreparedModel& prepared, const ImageFolder& pictures,
                       const FeatureRequest& request, const int layer) {
-  json key = {{"version", cache_version},         {"layer", layer},
-              {"image_size", request.image_size}, {"copies", request.copies},
-              {"bfloat16", request.bfloat16},     {"seed", request.copies > 1 ? request.seed : 0}};
+  json key = {{"version", cache_version},
+              {"layer", layer},
+              {"image_size", request.image_size},
+              {"copies", request.copies},
+              {"bfloat16", request.bfloat16}};
+  if (request.copies > 1)
+    key["augmentation"] = {request.seed, request.augmentation.smallest_crop,
+                           request.augmentation.color_jitter, request.augmentation.flip};
   key["model"] = prepared.model->hash();
   // An adapter that changes later layers only leaves these features as they are.
   for (const auto& adapter : prepared.adapters)
@@ -207,9 +212,10 @@ private:
       const Image image = load_image(picture(i).file);
       std::vector<at::Tensor> pixels;
       ModelInput input;
+      const int side = request_.image_size > 0 ? request_.image_size : model_.info().image_size;
       for (int copy = 0; copy < request_.copies; ++copy) {
-        const Image version =
-            augmented_copy(image, copy, mix({request_.seed, static_cast<std::uint64_t>(i)}));
+        const Image version = augmented_copy(image, copy, side, request_.augmentation,
+                                             mix({request_.seed, static_cast<std::uint64_t>(i)}));
         input = prepare_picture(model_, version, request_.image_size);
         pixels.push_back(input.pixels);
       }

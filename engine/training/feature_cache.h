@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/training/augmentation.h"
 #include "engine/training/image_folder.h"
 #include "engine/training/prepared_model.h"
 #include "engine/training/training.h"
@@ -17,7 +18,8 @@ namespace hydrascope::training {
 struct FeatureRequest {
   int layer = 0;      // hidden.layer is kept: what enters this block
   int image_size = 0; // 0: the model's
-  int copies = 1;     // versions of each picture
+  int copies = 1;     // versions of each picture: itself, then augmented ones
+  Augmentation augmentation;
   int batch = 16;
   bool bfloat16 = false; // matrix products in bfloat16
   std::uint64_t seed = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -95,33 +94,6 @@ std::map<std::string, std::string> read_labels(const std::filesystem::path& file
     labels[line.substr(0, tab)] = names.substr(0, names.find(','));
   }
   return labels;
-}
-
-Image augmented_copy(const Image& image, const int copy, const std::uint64_t key) {
-  if (copy == 0) return image;
-  const auto draw = [&](const std::uint64_t what) {
-    return unit(mix({key, static_cast<std::uint64_t>(copy), what}));
-  };
-  const double side = std::sqrt(0.7 + 0.3 * draw(0));
-  const double stretch = std::sqrt(std::exp((2 * draw(1) - 1) * std::log(4.0 / 3.0)));
-  Image crop;
-  crop.width = std::clamp(static_cast<int>(std::lround(image.width * side * stretch)), 1, image.width);
-  crop.height = std::clamp(static_cast<int>(std::lround(image.height * side / stretch)), 1, image.height);
-  const int left = static_cast<int>(draw(2) * (image.width - crop.width + 1));
-  const int top = static_cast<int>(draw(3) * (image.height - crop.height + 1));
-  const bool mirrored = copy % 2 == 1;
-  crop.rgb.resize(3 * static_cast<std::size_t>(crop.width) * static_cast<std::size_t>(crop.height));
-  for (int y = 0; y < crop.height; ++y) {
-    for (int x = 0; x < crop.width; ++x) {
-      const int from_x = left + (mirrored ? crop.width - 1 - x : x);
-      const auto from = 3 * (static_cast<std::size_t>(top + y) * static_cast<std::size_t>(image.width) +
-                             static_cast<std::size_t>(from_x));
-      const auto to = 3 * (static_cast<std::size_t>(y) * static_cast<std::size_t>(crop.width) +
-                           static_cast<std::size_t>(x));
-      std::memcpy(&crop.rgb[to], &image.rgb[from], 3);
-    }
-  }
-  return crop;
 }
 
 } // namespace hydrascope::training

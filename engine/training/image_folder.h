@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/plain/image.h"
-
 namespace hydrascope::training {
 
 struct LabelledImage {
@@ -37,10 +35,5 @@ ImageFolder split_off(ImageFolder& folder, double share, std::uint64_t seed);
 // First column → second column of a TSV; of several names parted by commas the first. Throws Error,
 // BrokenFile.
 std::map<std::string, std::string> read_labels(const std::filesystem::path& file);
-
-// A version of a picture for training, a function of its arguments alone: copy 0 is the picture itself; later
-// copies are random crops (70 to 100 % of the area, sides 3:4 to 4:3 of the picture's), every odd one
-// mirrored.
-Image augmented_copy(const Image& image, int copy, std::uint64_t key);
 
 } // namespace hydrascope::training

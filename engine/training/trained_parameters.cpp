@@ -4,7 +4,9 @@
 
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "engine/models/encoder_layer.h"
 #include "engine/plain/error.h"
 
 namespace hydrascope::training {
@@ -15,7 +17,8 @@ at::Tensor leaf(const at::Tensor& value) {
 }
 
 bool is_head(const std::string& name) {
-  return name.starts_with("layernorm.") || name.find("classifier.") != std::string::npos;
+  return name.starts_with("layernorm.") || name.starts_with("pooler.") ||
+         name.find("classifier.") != std::string::npos;
 }
 
 std::vector<std::string> class_labels(const ClassPlan& plan) {
@@ -26,46 +29,79 @@ std::vector<std::string> class_labels(const ClassPlan& plan) {
 
 } // namespace
 
-std::vector<int> layers_to_train(const std::vector<int>& asked, const Schedule& schedule) {
+TrainedParts parts_to_train(const std::optional<TrainedParts>& asked, const Schedule& schedule) {
   const int count = static_cast<int>(schedule.layers.size());
-  std::vector<int> layers = asked;
-  if (layers.empty())
+  TrainedParts parts = asked.value_or(TrainedParts{});
+  if (!asked)
     for (int layer = 0; layer < count; ++layer)
       if (!kernel_info(schedule.layers[static_cast<std::size_t>(layer)].name).exact_softmax)
-        layers.push_back(layer);
-  if (layers.empty())
-    for (int layer = std::max(0, count - 4); layer < count; ++layer) layers.push_back(layer);
-  std::sort(layers.begin(), layers.end());
-  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
-  if (layers.front() < 0 || layers.back() >= count)
+        parts.layers.push_back(layer);
+  if (!asked && parts.layers.empty())
+    for (int layer = std::max(0, count - 4); layer < count; ++layer) parts.layers.push_back(layer);
+  std::ranges::sort(parts.layers);
+  std::ranges::sort(parts.attention);
+  std::vector<int> all = parts.layers;
+  all.insert(all.end(), parts.attention.begin(), parts.attention.end());
+  std::ranges::sort(all);
+  if (std::ranges::adjacent_find(all) != all.end())
+    throw UsageError("--train-layers",
+                     fmt::format("layer {} is named twice", *std::ranges::adjacent_find(all)),
+                     "name each layer once");
+  if (!all.empty() && (all.front() < 0 || all.back() >= count))
     throw UsageError("--train-layers", fmt::format("the model has layers 0 to {}", count - 1),
                      "name some of these");
-  return layers;
+  if (all.empty() && !parts.head && !parts.embeddings)
+    throw UsageError("--train-layers", "names nothing to train", "write it as 8-11,head");
+  return parts;
 }
 
-NamedTensors make_leaves(const PreparedModel& prepared, const std::vector<int>& layers, const bool head,
-                         const ClassPlan& plan) {
+int first_trained(const TrainedParts& parts, const int layers) {
+  if (parts.embeddings) return 0;
+  int first = layers;
+  for (const auto* some : {&parts.layers, &parts.attention})
+    if (!some->empty()) first = std::min(first, some->front());
+  return first;
+}
+
+std::string text_of(const TrainedParts& parts) {
+  std::string text = fmt::format("layers {}", fmt::join(parts.layers, ","));
+  if (!parts.attention.empty()) text += fmt::format(" attention of {}", fmt::join(parts.attention, ","));
+  if (parts.head) text += " and head";
+  if (parts.embeddings) text += " and embeddings";
+  return text;
+}
+
+NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& parts, const ClassPlan& plan) {
   NamedTensors leaves;
   const Model& model = *prepared.model;
+  const auto in = [](const std::string& name, const std::vector<int>& layers) {
+    return std::ranges::find(layers, layer_of_parameter(name)) != layers.end();
+  };
   for (const auto& name : model.parameter_names()) {
     if (name.starts_with("kernel.")) continue;
-    const bool in_layer = std::ranges::any_of(
-        layers, [&](const int layer) { return name.starts_with(fmt::format("encoder.layer.{}.", layer)); });
-    if (in_layer || (head && is_head(name))) leaves[name] = leaf(model.parameter(name));
+    // The projections alone: LayerNorms stay as they are.
+    const bool projection =
+        name.find(".attention.") != std::string::npos && name.find("orm") == std::string::npos;
+    if (in(name, parts.layers) || (projection && in(name, parts.attention)) ||
+        (parts.head && is_head(name)) || (parts.embeddings && name.starts_with("embeddings.")))
+      leaves[name] = leaf(model.parameter(name));
   }
-  for (const int layer : layers) {
-    const auto kernel = make_kernel(prepared.schedule.layers[static_cast<std::size_t>(layer)]);
-    if (!kernel->info().trainable) continue;
-    for (const auto& [name, value] : layer_parameters(model, layer, *kernel))
-      leaves[kernel_parameter_name(layer, *kernel, name)] = leaf(value);
-  }
+  for (const auto* layers : {&parts.layers, &parts.attention})
+    for (const int layer : *layers) {
+      const auto kernel = make_kernel(prepared.schedule.layers[static_cast<std::size_t>(layer)]);
+      if (!kernel->info().trainable) continue;
+      for (const auto& [name, value] : layer_parameters(model, layer, *kernel))
+        leaves[kernel_parameter_name(layer, *kernel, name)] = leaf(value);
+    }
   if (plan.new_head) {
-    if (!head)
+    if (!parts.head)
       throw UsageError("--train-layers", "the model has no classifier for these classes",
                        "add head to the list");
     const auto classes = static_cast<std::int64_t>(plan.classes.size());
+    // Without one to go by it reads the class token alone, as DeiT's does: then Hydra's focus map of the last
+    // layer (Eq. 15) tells all that the head sees.
     const std::int64_t features = model.info().has_classifier ? model.parameter("classifier.weight").size(1)
-                                                              : 2 * std::int64_t{model.info().width};
+                                                              : std::int64_t{model.info().width};
     // Zeros: LayerNorm's large values would make any other start a loud guess.
     leaves["classifier.weight"] = leaf(at::zeros({classes, features}, at::kFloat));
     leaves["classifier.bias"] = leaf(at::zeros({classes}, at::kFloat));
@@ -93,6 +129,7 @@ RunnableModel runnable(const PreparedModel& prepared, const NamedTensors& parame
 }
 
 at::Tensor RunnableModel::logits(at::Tensor hidden, const ModelInput& input, const int first) const {
+  if (!hidden.defined()) hidden = model->embed(input);
   for (int layer = first; layer < model->info().layers; ++layer) {
     const auto index = static_cast<std::size_t>(layer);
     hidden = model->block(layer, hidden, input, *kernels[index], kernel_parameters[index]);

@@ -5,18 +5,25 @@
 
 #include "engine/training/class_plan.h"
 #include "engine/training/prepared_model.h"
+#include "engine/training/training.h"
 
 namespace hydrascope::training {
 
-// The layers to train: the ones asked for, else those the schedule replaces, else the last four; ascending.
-// Throws UsageError for a layer that the model does not have.
-std::vector<int> layers_to_train(const std::vector<int>& asked, const Schedule& schedule);
+// What to train: what was asked for, in ascending order, else the layers that the schedule replaces, else the
+// last four, with the head. Throws UsageError for a layer that the model does not have, and for one asked for
+// twice.
+TrainedParts parts_to_train(const std::optional<TrainedParts>& asked, const Schedule& schedule);
 
-// Copies in float32 that require gradients, by canonical name: everything in `layers`, trainable parameters
-// of their kernels (kernel.LAYER.KERNEL.NAME), and with `head` the final LayerNorm and the classifier, which
-// starts at zero where the plan makes a new one.
-NamedTensors make_leaves(const PreparedModel& prepared, const std::vector<int>& layers, bool head,
-                         const ClassPlan& plan);
+// The first of the model's `layers` that is trained: 0 with the embeddings, `layers` with the head alone.
+int first_trained(const TrainedParts& parts, int layers);
+
+// "8-11, attention of 10-11 and head" in words, as a checkpoint and the user are told.
+std::string text_of(const TrainedParts& parts);
+
+// Copies in float32 that require gradients, by canonical name: everything in `layers`, W_q, W_k, W_v and W_o
+// of `attention`, the trainable parameters of their kernels (kernel.LAYER.KERNEL.NAME), and with `head` the
+// final LayerNorm, the pooler and the classifier, which starts at zero where the plan makes a new one.
+NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& parts, const ClassPlan& plan);
 
 // A model that runs with these parameters, and what its kernels take in each layer.
 struct RunnableModel {
@@ -24,7 +31,7 @@ struct RunnableModel {
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<KernelParameters> kernel_parameters;
 
-  // Blocks first … L−1 and the classifier: (B,C) float32.
+  // Blocks first … L−1 and the classifier: (B,C) float32. Without `hidden` the input is embedded first.
   at::Tensor logits(at::Tensor hidden, const ModelInput& input, int first) const;
 };
 RunnableModel runnable(const PreparedModel& prepared, const NamedTensors& parameters, const ClassPlan& plan);

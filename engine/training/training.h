@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -16,95 +17,133 @@
 #include "engine/attention/schedule.h"
 #include "engine/models/model_info.h"
 #include "engine/runtime/run.h"
+#include "engine/training/augmentation.h"
+#include "engine/training/labelled_text.h"
 
 namespace hydrascope {
+
+// What a validation on held-out data gave; 0 where it does not apply.
+struct HeldOut {
+  std::int64_t step = 0; // after so many steps
+  double loss = 0;
+  double divergence = 0; // distillation: mean KL(softmax ‖ kernel) in nats
+  double accuracy = 0;   // fine-tuning: top-1, from 0 to 1
+  double matthews = 0;   // two classes: Matthews' correlation, −1 … 1
+  double f1 = 0;         // two classes: F1 of the second class
+};
 
 struct TrainingProgress {
   std::string phase;                // "features", "train", "validate"
   int epoch = 0, epochs = 0;        // epoch counts from 1; 0 while features are computed
   std::int64_t step = 0, steps = 0; // of this epoch and phase
+  std::int64_t total_step = 0;      // over all epochs
   double loss = 0;                  // running mean of the epoch's training loss
-  double validation_loss = 0;       // of the last validation; 0 before it
-  double accuracy = 0;              // held-out top-1 (fine-tuning), from 0 to 1; 0 before it
-  double divergence = 0;            // held-out KL(softmax ‖ kernel) in nats (distillation); 0 before it
+  double step_loss = 0;             // of this step alone
+  double divergence = 0;            // distillation: this step's mean KL(softmax ‖ kernel) in nats
+  HeldOut held_out;                 // the last validation
   double items_per_second = 0;
-  std::vector<double> per_layer; // distillation: running mean of the loss per layer
+  double seconds_left = 0;       // at this rate
+  std::vector<double> per_layer; // distillation: this step's mean KL of each layer, in nats
+  std::vector<double> per_head;  // the same of each head, layer after layer
+  std::filesystem::path live;    // the newest adapter of the state so far (TrainingSettings::live_seconds)
+  std::int64_t live_step = 0;    // the step it was written after; 0: there is none yet
   std::string note; // something the user should know, told once ("skipped FILE: …"); else empty
 };
+// Called on the training's thread after every step; training pauses for as long as it does not return.
 using TrainingObserver = std::function<void(const TrainingProgress&)>;
 
 struct TrainingOutcome {
-  AdapterInfo adapter;           // empty if stopped
-  double final_loss = 0;         // distillation: held-out; fine-tuning: training loss of the last epoch
-  double validation_loss = 0;    // held-out
-  double accuracy = 0;           // held-out top-1, from 0 to 1
-  double divergence = 0;         // held-out KL(softmax ‖ kernel) in nats (distillation)
-  double initial_divergence = 0; // the same before training
+  AdapterInfo adapter;   // empty if stopped
+  double final_loss = 0; // training loss, mean of the last epoch
+  HeldOut before;        // before the first step
+  HeldOut held_out;      // of what was written: the best state that was validated
   std::int64_t steps = 0;
   std::vector<std::pair<std::int64_t, double>> curve; // step, training loss
+  std::vector<HeldOut> validations;                   // in order
   std::vector<std::string> notes;                     // skipped files and the like
   bool stopped = false;                               // a checkpoint was written, no adapter
 };
+
+// What every training is told.
+struct TrainingSettings {
+  std::filesystem::path model_folder = {};
+  AdapterChoice adapters = {}; // automatic: the model's own tail, if one is bundled
+  int epochs = 1;              // at most
+  int batch = 8;
+  double learning_rate = 1e-2;
+  double validation_share = 0.05;  // of the items, held out
+  int validate_every = 0;          // steps; 0: after every epoch only
+  int patience = 0;                // stop after so many epochs without a better validation; 0: never
+  ExecutionOptions execution = {}; // device auto or cpu
+  std::filesystem::path output =
+      {}; // adapter file; checkpoints go beside it as OUTPUT.checkpoint; empty: neither
+  bool resume = false;
+  double checkpoint_seconds = 60;
+  double live_seconds = 0; // > 0: about as often the state so far is written as an adapter, live_path(output)
+  std::string command = {}; // for the metadata
+};
+
+// STEM.live.safetensors beside the output.
+std::filesystem::path live_path(const std::filesystem::path& output);
 
 // Distillation of softmax weights into a kernel's trainable maps (Hedgehog paper, A.3; definitions in
 // kernels.md): model frozen, teacher-forced, soft cross-entropy between the kernel's weights and softmax's on
 // the same q, k, mean over real rows, summed over heads and layers (what is reported is the mean over heads
 // and layers, in nats).
 struct DistillRequest {
-  std::filesystem::path model_folder;
-  AdapterChoice adapters; // automatic: the model's own tail, if one is bundled
-  KernelSpec kernel;      // hedgehog
+  TrainingSettings settings{.epochs = 2, .patience = 1};
+  KernelSpec kernel; // hedgehog
   std::vector<std::filesystem::path>
       data;            // text: a text a line, or column `column` of a *.tsv; images: folders
   int column = 0;      // of *.tsv files, from 1; 0: whole lines
   bool header = false; // the first line of *.tsv files is skipped
-  int chunk = 0;       // text: lines joined and cut to this many tokens; 0: a line each
+  int chunk = 0;       // plain texts: lines joined and cut to this many tokens; 0: a line each
+  int least_chunk = 0; // > 0: to so many at least and `chunk` at most, at random
   int limit = 0;       // items of each file; 0: all
-  int epochs = 2;
-  int batch = 8;
-  double learning_rate = 1e-2;
-  double validation_share = 0.05;
-  ExecutionOptions execution;   // device auto or cpu
-  std::filesystem::path output; // adapter file; checkpoints go beside it as OUTPUT.checkpoint
-  bool resume = false;
-  std::string command; // for the metadata
 };
 
 // Throws Error, UsageError (kernel without trainable maps, t2r, no data).
 TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& observer = {},
                         const std::stop_token& stop = {});
 
-// Fine-tuning of chosen layers and the classifier on an image folder (a class per sub-folder). What enters
-// the first trained layer is computed once and cached on disk in float16.
-struct FinetuneRequest {
-  std::filesystem::path model_folder;
-  AdapterChoice adapters; // automatic: the model's own tail, if one is bundled
-  ScheduleText schedule;
-  std::filesystem::path data;       // a sub-folder per class, PNG or JPEG at any depth below it
-  std::filesystem::path validation; // the same, held out; empty: `validation_share` of the data
-  std::filesystem::path labels;     // TSV: sub-folder name, label; may be empty
-  std::vector<std::string> classes; // sub-folders to use; empty: those the classifier knows, or all
-  std::vector<int> trained_layers;  // empty: those the schedule replaces, or the last four
-  bool train_head = true;           // classifier and the final LayerNorm
-  int images_per_class = 0;         // 0: all
-  int copies =
-      2; // cached versions of a training image: the picture itself, then random crops, every other mirrored
-  int epochs = 5;
-  int batch = 64;
-  double learning_rate = 3e-4; // peak; linear warm-up over the first twentieth, then a cosine to zero
-  double weight_decay = 0.05;
-  double label_smoothing = 0.1;
-  double mixup = 0.0; // α of the Beta distribution by which cached features of two images are mixed; 0: none
-  double validation_share = 0.1;
-  // device auto or cpu; dtype float32, bfloat16 (autocast: matrix products in bfloat16, parameters, norms and
-  // loss in float32) or auto (bfloat16 where the CPU multiplies it natively).
-  ExecutionOptions execution;
-  std::filesystem::path output; // adapter file; checkpoints go beside it as OUTPUT.checkpoint
-  bool resume = false;
-  std::string command; // for the metadata
+// Which parameters a fine-tuning changes.
+struct TrainedParts {
+  std::vector<int> layers = {}; // whole blocks
+  // Of these the attention alone: W_q, W_k, W_v, W_o and the kernel's own parameters.
+  std::vector<int> attention = {};
+  bool head = true; // classifier, pooler and the final LayerNorm
+  bool embeddings = false;
 };
 
-// Throws Error, UsageError (layers out of range, classes the classifier does not know, no images).
+// Fine-tuning of chosen layers and the classifier: on an image folder (a class per sub-folder), where what
+// enters the first trained layer is computed once and cached on disk in float16, or on a labelled table of
+// texts.
+struct FinetuneRequest {
+  TrainingSettings settings{.epochs = 5, .batch = 64, .learning_rate = 3e-4, .validation_share = 0.1};
+  ScheduleText schedule;
+  std::filesystem::path data;       // a sub-folder per class, pictures at any depth below it; or a *.tsv
+  std::filesystem::path validation; // the same, held out; empty: a share of the data
+  LabelledColumns columns;          // of tables
+  bool header = false;              // the first line of tables is skipped
+  std::filesystem::path labels;     // TSV: sub-folder name, label; may be empty
+  std::vector<std::string> classes; // to use; empty: those the classifier knows, or all
+  std::optional<TrainedParts>
+      trained;              // empty: the layers the schedule replaces, or the last four, and the head
+  int images_per_class = 0; // 0: all
+  int limit = 0;            // of a table's lines; 0: all
+  int copies = 2;           // cached versions of a training picture: itself, then augmented ones
+  training::Augmentation augmentation;
+  double warmup =
+      0.05; // share of all steps over which the learning rate rises to its peak; then a cosine to 0
+  double weight_decay = 0.05;
+  double label_smoothing = 0.1;
+  double mixup =
+      0.0; // α of the Beta distribution by which cached features of two pictures are mixed; 0: none
+};
+// The execution's dtype: float32, bfloat16 (autocast: matrix products in bfloat16, parameters, norms and loss
+// in float32) or auto (bfloat16 where the CPU multiplies it natively).
+
+// Throws Error, UsageError (layers out of range, classes the classifier does not know, no items).
 TrainingOutcome finetune(const FinetuneRequest& request, const TrainingObserver& observer = {},
                          const std::stop_token& stop = {});
 

@@ -23,15 +23,15 @@ TEST(Distill, BringsTheWeightsNearerToSoftmax) {
   const ToyFolder folder;
   const DistillRequest request = toy_distillation(folder);
   const TrainingOutcome outcome = distill(request);
-  EXPECT_GT(outcome.initial_divergence, 1e-3);
-  EXPECT_LT(outcome.divergence, 0.7 * outcome.initial_divergence);
+  EXPECT_GT(outcome.before.divergence, 1e-3);
+  EXPECT_LT(outcome.held_out.divergence, 0.7 * outcome.before.divergence);
   EXPECT_EQ(outcome.adapter.role, "maps");
-  EXPECT_EQ(outcome.adapter.base, load_model(request.model_folder)->hash());
+  EXPECT_EQ(outcome.adapter.base, load_model(request.settings.model_folder)->hash());
   ASSERT_EQ(outcome.adapter.layers.size(), 2U);
   EXPECT_EQ(outcome.adapter.layers[1].kernel.name, "hedgehog");
-  EXPECT_FALSE(std::filesystem::exists(training::checkpoint_path(request.output)));
+  EXPECT_FALSE(std::filesystem::exists(training::checkpoint_path(request.settings.output)));
 
-  const auto model = apply_adapter(load_model(request.model_folder), outcome.adapter, {});
+  const auto model = apply_adapter(load_model(request.settings.model_folder), outcome.adapter, {});
   const KernelParameters maps = model->kernel_parameters(1, request.kernel);
   ASSERT_TRUE(maps.contains("query_map.weight"));
   EXPECT_EQ(maps.at("query_map.weight").sizes(), (std::vector<std::int64_t>{3, 8, 8}));
@@ -40,7 +40,7 @@ TEST(Distill, BringsTheWeightsNearerToSoftmax) {
 TEST(Distill, ReportsEveryStepAndEveryLayer) {
   const ToyFolder folder;
   DistillRequest request = toy_distillation(folder);
-  request.epochs = 1;
+  request.settings.epochs = 1;
   int trained = 0, validated = 0;
   const auto outcome = distill(request, [&](const TrainingProgress& progress) {
     if (progress.phase == "train") {
@@ -72,8 +72,8 @@ TEST(Distill, GoesOnBitForBit) {
     const auto first = distill(request, stop_at_14, source.get_token());
     EXPECT_TRUE(first.stopped);
     EXPECT_EQ(first.steps, 14);
-    EXPECT_FALSE(std::filesystem::exists(request.output));
-    request.resume = true;
+    EXPECT_FALSE(std::filesystem::exists(request.settings.output));
+    request.settings.resume = true;
     resumed = distill(request).adapter.hash;
   }
   EXPECT_EQ(whole, resumed);
@@ -85,10 +85,10 @@ TEST(Distill, RefusesToResumeWhatIsNotTheSame) {
   std::stop_source source;
   source.request_stop();
   EXPECT_TRUE(distill(request, {}, source.get_token()).stopped);
-  request.resume = true;
-  request.batch = 5;
+  request.settings.resume = true;
+  request.settings.batch = 5;
   EXPECT_THROW(distill(request), UsageError);
-  request.output = folder / "other.safetensors";
+  request.settings.output = folder / "other.safetensors";
   EXPECT_THROW(distill(request), Error);
 }
 
@@ -111,7 +111,7 @@ TEST(Distill, KernelsWithoutMapsAreAUsageError) {
 TEST(Distill, NotANumberStopsWithTheStepAndKeepsTheLastGoodState) {
   const ToyFolder folder;
   DistillRequest request = toy_distillation(folder);
-  request.learning_rate = 2e37; // the maps' outputs overflow after the first step
+  request.settings.learning_rate = 2e37; // the maps' outputs overflow after the first step
   try {
     distill(request);
     FAIL() << "was not refused";
@@ -119,11 +119,11 @@ TEST(Distill, NotANumberStopsWithTheStepAndKeepsTheLastGoodState) {
     EXPECT_THAT(error.what(), HasSubstr("step 2 of"));
     EXPECT_THAT(error.what(), HasSubstr("maps.safetensors.checkpoint"));
   }
-  EXPECT_FALSE(std::filesystem::exists(request.output));
-  request.resume = true;
-  request.learning_rate = 1e-2;
+  EXPECT_FALSE(std::filesystem::exists(request.settings.output));
+  request.settings.resume = true;
+  request.settings.learning_rate = 1e-2;
   const TrainingOutcome outcome = distill(request);
-  EXPECT_LT(outcome.divergence, outcome.initial_divergence);
+  EXPECT_LT(outcome.held_out.divergence, outcome.before.divergence);
 }
 
 TEST(DistillData, ReadsLinesAndColumns) {
@@ -143,8 +143,8 @@ TEST(DistillData, ChunksHaveTheLengthAskedFor) {
   const ToyFolder folder;
   DistillRequest request = toy_distillation(folder);
   request.chunk = 16;
-  const auto prepared =
-      training::prepare_model(request.model_folder, request.adapters, {}, request.execution, true);
+  const auto prepared = training::prepare_model(request.settings.model_folder, request.settings.adapters, {},
+                                                request.settings.execution, true);
   const auto data = training::make_distill_data(prepared, request);
   ASSERT_GT(data->items(), 5);
   for (std::int64_t i = 0; i + 1 < data->items(); ++i) EXPECT_EQ(data->length(i), 16);

@@ -23,7 +23,7 @@ using testing::ToyFolder;
 
 EvaluateRequest evaluation_of(const FinetuneRequest& request, std::vector<std::filesystem::path> adapters) {
   EvaluateRequest evaluation;
-  evaluation.model_folder = request.model_folder;
+  evaluation.model_folder = request.settings.model_folder;
   evaluation.adapters = {.automatic = false, .files = std::move(adapters)};
   evaluation.schedule = request.schedule;
   evaluation.data = request.data;
@@ -33,25 +33,25 @@ EvaluateRequest evaluation_of(const FinetuneRequest& request, std::vector<std::f
 TEST(Finetune, LearnsAToySetAndWritesATail) {
   const ToyFolder folder;
   FinetuneRequest request = toy_finetuning(folder);
-  request.epochs = 10;
+  request.settings.epochs = 10;
   const TrainingOutcome outcome = finetune(request);
-  EXPECT_EQ(outcome.accuracy, 1.0);
+  EXPECT_EQ(outcome.held_out.accuracy, 1.0);
   EXPECT_EQ(outcome.adapter.role, "tail");
-  EXPECT_EQ(outcome.adapter.base, load_model(request.model_folder)->hash());
+  EXPECT_EQ(outcome.adapter.base, load_model(request.settings.model_folder)->hash());
   EXPECT_EQ(outcome.adapter.image_size, 28);
   EXPECT_EQ(outcome.adapter.tokens, 5);
   ASSERT_THAT(outcome.adapter.classes, SizeIs(3));
   EXPECT_EQ(outcome.adapter.classes[0].id, "blue");
 
   // Only what was trained is stored.
-  const SafetensorsFile file = SafetensorsFile::open(request.output);
+  const SafetensorsFile file = SafetensorsFile::open(request.settings.output);
   EXPECT_TRUE(file.tensors().contains("classifier.weight"));
   EXPECT_TRUE(file.tensors().contains("encoder.layer.1.mlp.fc1.weight"));
   for (const auto& [name, view] : file.tensors()) {
     EXPECT_FALSE(name.starts_with("encoder.layer.0.")) << name;
     EXPECT_EQ(view.type, ElementType::f16) << name;
   }
-  const EvaluateOutcome evaluated = evaluate(evaluation_of(request, {request.output}));
+  const EvaluateOutcome evaluated = evaluate(evaluation_of(request, {request.settings.output}));
   EXPECT_EQ(evaluated.items, 36);
   EXPECT_GE(evaluated.top1, 0.97);
   EXPECT_EQ(evaluated.top5, 1.0);
@@ -63,17 +63,17 @@ TEST(Finetune, TrainsThroughASchedule) {
   const TrainingOutcome first = finetune(tail);
   FinetuneRequest request = tail;
   request.schedule.replace = {"back:1=hydra-cosine"};
-  request.adapters.files = {tail.output};
-  request.output = folder / "hydra.safetensors";
-  request.trained_layers.clear();
+  request.settings.adapters.files = {tail.settings.output};
+  request.settings.output = folder / "hydra.safetensors";
+  request.trained.reset();
   const TrainingOutcome outcome = finetune(request);
   EXPECT_EQ(outcome.adapter.role, "schedule");
   EXPECT_EQ(outcome.adapter.base, first.adapter.hash);
   ASSERT_THAT(outcome.adapter.layers, SizeIs(1));
   EXPECT_EQ(outcome.adapter.layers[0].layer, 1);
   EXPECT_EQ(outcome.adapter.layers[0].kernel.name, "hydra-cosine");
-  EXPECT_GE(outcome.accuracy, 0.9);
-  EXPECT_GE(evaluate(evaluation_of(request, {tail.output, request.output})).top1, 0.9);
+  EXPECT_GE(outcome.held_out.accuracy, 0.9);
+  EXPECT_GE(evaluate(evaluation_of(request, {tail.settings.output, request.settings.output})).top1, 0.9);
 }
 
 TEST(Finetune, TrainsTheMapsOfAKernel) {
@@ -81,7 +81,7 @@ TEST(Finetune, TrainsTheMapsOfAKernel) {
   FinetuneRequest request = toy_finetuning(folder);
   request.schedule.replace = {"back:1=hedgehog"};
   finetune(request);
-  const SafetensorsFile file = SafetensorsFile::open(request.output);
+  const SafetensorsFile file = SafetensorsFile::open(request.settings.output);
   EXPECT_TRUE(file.tensors().contains("kernel.1.hedgehog.query_map.weight"));
 }
 
@@ -105,7 +105,7 @@ TEST(Finetune, GoesOnBitForBit) {
     const auto first = finetune(request, stop_at_7, source.get_token());
     EXPECT_TRUE(first.stopped);
     EXPECT_EQ(first.steps, 7);
-    request.resume = true;
+    request.settings.resume = true;
     resumed = finetune(request).adapter.hash;
   }
   EXPECT_EQ(whole, resumed);
@@ -118,7 +118,7 @@ TEST(Finetune, SkipsAndNamesWhatItCannotRead) {
   std::filesystem::copy_file(test::source_folder() / "tests/golden/images/pictures/gray.png", broken);
   std::filesystem::resize_file(broken, std::filesystem::file_size(broken) / 2);
   std::vector<std::string> told;
-  request.epochs = 1;
+  request.settings.epochs = 1;
   const TrainingOutcome outcome = finetune(request, [&](const TrainingProgress& progress) {
     if (!progress.note.empty()) told.push_back(progress.note);
   });
@@ -126,7 +126,7 @@ TEST(Finetune, SkipsAndNamesWhatItCannotRead) {
   EXPECT_THAT(outcome.notes.front(), HasSubstr(broken.string()));
   EXPECT_EQ(told, outcome.notes);
   EXPECT_THAT(outcome.adapter.summary, HasSubstr("3 classes"));
-  const EvaluateOutcome evaluated = evaluate(evaluation_of(request, {request.output}));
+  const EvaluateOutcome evaluated = evaluate(evaluation_of(request, {request.settings.output}));
   EXPECT_EQ(evaluated.items, 36);
   EXPECT_THAT(evaluated.notes, SizeIs(1));
 }
@@ -134,7 +134,7 @@ TEST(Finetune, SkipsAndNamesWhatItCannotRead) {
 TEST(Finetune, NotANumberStopsWithTheStepAndKeepsTheLastGoodState) {
   const ToyFolder folder;
   FinetuneRequest request = toy_finetuning(folder);
-  request.learning_rate = 1e20;
+  request.settings.learning_rate = 1e20;
   try {
     finetune(request);
     FAIL() << "was not refused";
@@ -142,17 +142,17 @@ TEST(Finetune, NotANumberStopsWithTheStepAndKeepsTheLastGoodState) {
     EXPECT_THAT(error.what(), HasSubstr("step "));
     EXPECT_THAT(error.what(), HasSubstr("tail.safetensors.checkpoint"));
   }
-  EXPECT_FALSE(std::filesystem::exists(request.output));
-  request.resume = true;
-  request.learning_rate = 5e-3;
-  EXPECT_GE(finetune(request).accuracy, 0.9);
+  EXPECT_FALSE(std::filesystem::exists(request.settings.output));
+  request.settings.resume = true;
+  request.settings.learning_rate = 5e-3;
+  EXPECT_GE(finetune(request).held_out.accuracy, 0.9);
 }
 
 TEST(Finetune, RefusesWhatMakesNoSense) {
   const ToyFolder folder;
   const FinetuneRequest good = toy_finetuning(folder);
   FinetuneRequest request = good;
-  request.trained_layers = {2};
+  request.trained = {.layers = {2}};
   EXPECT_THROW(finetune(request), UsageError);
   request = good;
   request.classes = {"red", "purple"};
@@ -161,18 +161,18 @@ TEST(Finetune, RefusesWhatMakesNoSense) {
   request.data = folder / "nowhere";
   EXPECT_THROW(finetune(request), Error);
   request = good;
-  request.train_head = false; // the three colours need a new classifier
+  request.trained->head = false; // the three colours need a new classifier
   EXPECT_THROW(finetune(request), UsageError);
   request = good;
-  request.execution.dtype = "float16";
+  request.settings.execution.dtype = "float16";
   EXPECT_THROW(finetune(request), UsageError);
   EXPECT_THROW(evaluate(evaluation_of(good, {})), UsageError); // cat, dog, bird, fish
 }
 
 training::Features features_of(const FinetuneRequest& request, const int layer, const int copies,
                                int* computed) {
-  const auto prepared =
-      training::prepare_model(request.model_folder, request.adapters, {}, request.execution, true);
+  const auto prepared = training::prepare_model(request.settings.model_folder, request.settings.adapters, {},
+                                                request.settings.execution, true);
   const auto pictures = training::list_image_folder(request.data, training::class_folders(request.data), 0);
   training::FeatureRequest wanted;
   wanted.layer = layer;

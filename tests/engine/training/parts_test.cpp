@@ -1,4 +1,5 @@
 // The small parts of training: randomness, pictures, classes, the optimizer, checkpoints, metadata.
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <limits>
@@ -14,6 +15,7 @@
 
 #include "engine/plain/error.h"
 #include "engine/training/adapter_file.h"
+#include "engine/training/augmentation.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/class_plan.h"
 #include "engine/training/image_folder.h"
@@ -38,21 +40,45 @@ TEST(TrainingRandom, OrdersArePermutationsOfTheirKey) {
   EXPECT_NEAR(mean, 0.5, 0.05);
 }
 
-TEST(TrainingPictures, CropsStayInsideAndOddCopiesAreMirrored) {
-  Image image;
-  image.width = 8;
-  image.height = 6;
-  for (int i = 0; i < 48; ++i)
-    for (int c = 0; c < 3; ++c) image.rgb.push_back(static_cast<std::uint8_t>(10 * (i % 8)));
-  EXPECT_EQ(augmented_copy(image, 0, 1).rgb, image.rgb);
-  for (std::uint64_t key = 0; key < 50; ++key)
-    for (int copy = 1; copy <= 2; ++copy) {
-      const Image crop = augmented_copy(image, copy, key);
-      ASSERT_EQ(crop.rgb.size(), 3U * static_cast<std::size_t>(crop.width * crop.height));
-      EXPECT_GE(crop.width * crop.height, 20);
-      // The picture brightens from left to right by 10 a column.
-      EXPECT_EQ(static_cast<int>(crop.rgb[3]) - crop.rgb[0], copy == 1 ? -10 : 10);
-    }
+// Brightens from left to right; grey.
+Image a_ramp(const int width, const int height) {
+  Image image{width, height, {}};
+  for (int i = 0; i < width * height; ++i)
+    for (int c = 0; c < 3; ++c)
+      image.rgb.push_back(static_cast<std::uint8_t>(40 + 160 * (i % width) / width));
+  return image;
+}
+
+TEST(TrainingPictures, CopiesAreSquaresThatTheirKeyDecides) {
+  const Image image = a_ramp(24, 18);
+  EXPECT_EQ(augmented_copy(image, 0, 28, {}, 1).rgb, image.rgb);
+  int mirrored = 0;
+  for (std::uint64_t key = 0; key < 200; ++key) {
+    const Image copy = augmented_copy(image, 1, 28, {}, key);
+    ASSERT_EQ(copy.width, 28);
+    ASSERT_EQ(copy.height, 28);
+    ASSERT_EQ(copy.rgb.size(), 3U * 28 * 28);
+    EXPECT_EQ(copy.rgb, augmented_copy(image, 1, 28, {}, key).rgb);
+    EXPECT_NE(copy.rgb, augmented_copy(image, 2, 28, {}, key).rgb);
+    mirrored += copy.rgb.front() > copy.rgb[3 * 27] ? 1 : 0;
+  }
+  EXPECT_NEAR(mirrored, 100, 30);
+}
+
+TEST(TrainingPictures, EveryAugmentationCanBeSwitchedOff) {
+  const Image image = a_ramp(24, 24);
+  const Augmentation shape_only{.smallest_crop = 1, .color_jitter = 0, .flip = false};
+  const Augmentation colors{.smallest_crop = 1, .color_jitter = 0.4, .flip = false};
+  std::set<int> brightest;
+  for (std::uint64_t key = 0; key < 20; ++key) {
+    const Image plain = augmented_copy(image, 1, 24, shape_only, key);
+    EXPECT_LT(plain.rgb.front(), plain.rgb[3 * 23]);
+    EXPECT_LE(*std::max_element(plain.rgb.begin(), plain.rgb.end()), 200);
+    const Image changed = augmented_copy(image, 1, 24, colors, key);
+    for (std::size_t i = 0; i < changed.rgb.size(); i += 3) EXPECT_EQ(changed.rgb[i], changed.rgb[i + 2]);
+    brightest.insert(*std::max_element(changed.rgb.begin(), changed.rgb.end()));
+  }
+  EXPECT_GT(brightest.size(), 8U);
 }
 
 TEST(TrainingPictures, SplitsEveryClass) {
@@ -126,6 +152,9 @@ Checkpoint a_checkpoint(const std::int64_t step, const std::int64_t size) {
   checkpoint.configuration = "this";
   checkpoint.step = step;
   checkpoint.curve = {{1, 0.5}};
+  checkpoint.best = {.step = 2, .loss = 0.1, .divergence = 0.2, .accuracy = 0.3, .matthews = -0.4, .f1 = 0.5};
+  checkpoint.validations = {checkpoint.best};
+  checkpoint.sums = {0.1, 1.0 / 3};
   checkpoint.parameters["w"] = at::full({size}, static_cast<double>(step));
   return checkpoint;
 }
@@ -136,6 +165,9 @@ TEST(TrainingCheckpoint, IsReadAsItWasWritten) {
   const Checkpoint read = load_checkpoint(folder / "c", "this");
   EXPECT_EQ(read.step, 3);
   EXPECT_EQ(read.curve, a_checkpoint(3, 8).curve);
+  EXPECT_EQ(read.sums, a_checkpoint(3, 8).sums); // to the last bit
+  EXPECT_EQ(read.best.matthews, -0.4);
+  EXPECT_EQ(read.validations.at(0).f1, 0.5);
   EXPECT_TRUE(read.parameters.at("w").equal(at::full({8}, 3.0)));
   EXPECT_THROW(load_checkpoint(folder / "c", "that"), UsageError);
   EXPECT_THROW(load_checkpoint(folder / "none", "this"), Error);

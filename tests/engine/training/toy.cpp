@@ -80,29 +80,29 @@ std::filesystem::path make_toy_text(const ToyFolder& folder, const int lines) {
 
 DistillRequest toy_distillation(const ToyFolder& folder) {
   DistillRequest request;
-  request.model_folder = make_toy_model(folder, "bert");
-  request.adapters.automatic = false;
+  request.settings.model_folder = make_toy_model(folder, "bert");
+  request.settings.adapters.automatic = false;
   request.kernel.name = "hedgehog";
   request.data = {make_toy_text(folder, 48)};
-  request.epochs = 3;
-  request.batch = 4;
-  request.validation_share = 0.2;
-  request.output = folder / "maps.safetensors";
+  request.settings.epochs = 3;
+  request.settings.batch = 4;
+  request.settings.validation_share = 0.2;
+  request.settings.output = folder / "maps.safetensors";
   return request;
 }
 
 FinetuneRequest toy_finetuning(const ToyFolder& folder) {
   FinetuneRequest request;
-  request.model_folder = make_toy_model(folder, "dinov2");
-  request.adapters.automatic = false;
+  request.settings.model_folder = make_toy_model(folder, "dinov2");
+  request.settings.adapters.automatic = false;
   request.data = make_toy_pictures(folder, 12);
-  request.trained_layers = {1};
-  request.epochs = 6;
-  request.batch = 8;
-  request.learning_rate = 5e-3;
-  request.validation_share = 0.25;
-  request.execution.dtype = "float32";
-  request.output = folder / "tail.safetensors";
+  request.trained = {.layers = {1}};
+  request.settings.epochs = 6;
+  request.settings.batch = 8;
+  request.settings.learning_rate = 5e-3;
+  request.settings.validation_share = 0.25;
+  request.settings.execution.dtype = "float32";
+  request.settings.output = folder / "tail.safetensors";
   return request;
 }
 

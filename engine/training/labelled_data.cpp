@@ -1,0 +1,254 @@
+#include "engine/training/labelled_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/tensor.h>
+#include <fmt/format.h>
+
+#include "engine/plain/error.h"
+#include "engine/runtime/token_texts.h"
+#include "engine/training/autocast.h"
+#include "engine/training/feature_cache.h"
+#include "engine/training/loop.h"
+#include "engine/training/random.h"
+
+namespace hydrascope::training {
+namespace {
+
+std::string last_name(const std::filesystem::path& path) {
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+class PictureFeatures final : public LabelledData {
+public:
+  PictureFeatures(const PreparedModel& prepared, const FinetuneRequest& request,
+                  const TrainingObserver& observer)
+      : request_(request),
+        image_size_(request.settings.execution.image_size.value_or(prepared.model->info().image_size)) {
+    const auto labels =
+        request.labels.empty() ? std::map<std::string, std::string>{} : read_labels(request.labels);
+    plan_ = plan_classes(request.classes, class_folders(request.data), prepared.classes, labels);
+    if (!plan_.note.empty()) {
+      notes_.push_back(plan_.note);
+      tell(observer, plan_.note);
+    }
+    train_.pictures = list_image_folder(request.data, plan_.folders, request.images_per_class);
+    held_out_.pictures =
+        request.validation.empty()
+            ? split_off(train_.pictures, request.settings.validation_share, request.settings.execution.seed)
+            : list_image_folder(request.validation, plan_.folders, 0);
+  }
+
+  // False if it was stopped.
+  bool compute(const PreparedModel& prepared, const int first, const bool bfloat16,
+               const TrainingObserver& observer, const std::stop_token& stop) {
+    FeatureRequest wanted;
+    wanted.layer = first;
+    wanted.image_size = image_size_;
+    wanted.augmentation = request_.augmentation;
+    wanted.seed = request_.settings.execution.seed;
+    wanted.bfloat16 = bfloat16;
+    for (Set* set : {&train_, &held_out_}) {
+      set->copies = wanted.copies = set == &train_ ? request_.copies : 1;
+      set->features = cached_features(prepared, set->pictures, wanted, observer, stop);
+      if (!set->features.complete) return false;
+      for (std::size_t i = 0; i < set->features.usable.size(); ++i)
+        if (set->features.usable[i]) set->usable.push_back(static_cast<std::int64_t>(i));
+      notes_.insert(notes_.end(), set->features.notes.begin(), set->features.notes.end());
+    }
+    return true;
+  }
+
+  const ClassPlan& plan() const override { return plan_; }
+  std::int64_t items(const Part part) const override {
+    return static_cast<std::int64_t>(set(part).usable.size());
+  }
+  std::int64_t length(Part, std::int64_t) const override { return train_.features.hidden.size(1); }
+  std::int64_t label(const Part part, const std::int64_t item) const override {
+    const auto& picture = set(part).pictures.images[static_cast<std::size_t>(picture_of(part, item))];
+    return plan_.targets[static_cast<std::size_t>(picture.label)];
+  }
+
+  LabelledBatch batch(const Part part, const std::vector<std::int64_t>& items,
+                      const std::uint64_t key) const override {
+    std::vector<std::int64_t> rows;
+    const std::int64_t copies = set(part).copies;
+    for (const std::int64_t item : items) {
+      const double draw = unit(mix({key, static_cast<std::uint64_t>(item)}));
+      rows.push_back(picture_of(part, item) * copies +
+                     static_cast<std::int64_t>(draw * static_cast<double>(copies)));
+    }
+    LabelledBatch result;
+    result.hidden = set(part).features.hidden.index_select(0, at::tensor(rows, at::kLong)).to(at::kFloat);
+    result.input.layout = train_.features.layout;
+    return result;
+  }
+
+  std::string summary() const override {
+    return fmt::format("{} ({} classes, {} pictures)", last_name(request_.data), plan_.folders.size(),
+                       train_.usable.size());
+  }
+  std::string items_name() const override { return "pictures"; }
+  std::string configuration() const override {
+    const Augmentation& augmentation = request_.augmentation;
+    return fmt::format("{} px, {} copies, crop {}, jitter {}{}", image_size_, request_.copies,
+                       augmentation.smallest_crop, augmentation.color_jitter,
+                       augmentation.flip ? ", flip" : "");
+  }
+
+private:
+  struct Set {
+    ImageFolder pictures;
+    Features features;
+    std::vector<std::int64_t> usable; // pictures that could be read
+    int copies = 1;
+  };
+  const Set& set(const Part part) const { return part == Part::training ? train_ : held_out_; }
+  std::int64_t picture_of(const Part part, const std::int64_t item) const {
+    return set(part).usable[static_cast<std::size_t>(item)];
+  }
+
+  const FinetuneRequest& request_;
+  int image_size_ = 0;
+  ClassPlan plan_;
+  Set train_, held_out_;
+};
+
+class LabelledTexts final : public LabelledData {
+public:
+  LabelledTexts(const PreparedModel& prepared, const FinetuneRequest& request, const int first,
+                const bool bfloat16)
+      : request_(request),
+        prepared_(prepared),
+        first_(first),
+        bfloat16_(bfloat16),
+        kernels_(make_kernels(prepared.schedule)) {
+    auto train = read_labelled_texts(request.data, request.columns, request.header, request.limit);
+    std::vector<LabelledText> held_out;
+    if (request.validation.empty()) {
+      const auto order =
+          shuffled(static_cast<std::int64_t>(train.size()), mix({request.settings.execution.seed, 1}));
+      const auto count = static_cast<std::size_t>(std::clamp<double>(
+          std::round(request.settings.validation_share * static_cast<double>(train.size())), 1.0,
+          static_cast<double>(std::max<std::size_t>(2, train.size()) - 1)));
+      std::vector<LabelledText> rest;
+      for (std::size_t i = 0; i < order.size(); ++i)
+        (i < count ? held_out : rest).push_back(std::move(train[static_cast<std::size_t>(order[i])]));
+      train = std::move(rest);
+    } else {
+      held_out = read_labelled_texts(request.validation, request.columns, request.header, 0);
+    }
+    std::set<std::string> labels;
+    for (const auto* part : {&train, &held_out})
+      for (const LabelledText& text : *part) labels.insert(text.label);
+    plan_ = plan_classes(
+        request.classes, {labels.begin(), labels.end()}, prepared.classes,
+        request.labels.empty() ? std::map<std::string, std::string>{} : read_labels(request.labels));
+    if (!plan_.note.empty()) notes_.push_back(plan_.note);
+    take(train, train_);
+    take(held_out, held_out_);
+    if (train_.empty() || held_out_.empty())
+      throw UsageError("--data", "needs two texts or more: one to train on and one held out",
+                       "name another file");
+    if (cut_ > 0)
+      notes_.push_back(
+          fmt::format("{} texts were cut at {} tokens", cut_, prepared.model->info().max_tokens));
+  }
+
+  const ClassPlan& plan() const override { return plan_; }
+  std::int64_t items(const Part part) const override {
+    return static_cast<std::int64_t>(examples(part).size());
+  }
+  std::int64_t label(const Part part, const std::int64_t item) const override {
+    return example(part, item).label;
+  }
+  std::int64_t length(const Part part, const std::int64_t item) const override {
+    return example(part, item).input.token_ids.size(1);
+  }
+
+  LabelledBatch batch(const Part part, const std::vector<std::int64_t>& items, std::uint64_t) const override {
+    std::vector<const ModelInput*> inputs;
+    for (const std::int64_t item : items) inputs.push_back(&example(part, item).input);
+    LabelledBatch result;
+    result.input = padded_batch(inputs);
+    if (request_.trained && request_.trained->embeddings) return result;
+    const at::NoGradGuard no_gradients;
+    const Autocast autocast(bfloat16_);
+    result.hidden = prepared_.model->embed(result.input);
+    for (int layer = 0; layer < first_; ++layer) {
+      const Kernel& kernel = *kernels_[static_cast<std::size_t>(layer)];
+      result.hidden = prepared_.model->block(layer, result.hidden, result.input, kernel,
+                                             layer_parameters(*prepared_.model, layer, kernel));
+    }
+    return result;
+  }
+
+  std::string summary() const override {
+    return fmt::format("{} ({} classes, {} texts)", last_name(request_.data), plan_.folders.size(),
+                       train_.size());
+  }
+  std::string items_name() const override { return "texts"; }
+  std::string configuration() const override { return last_name(request_.data); }
+
+private:
+  struct Example {
+    ModelInput input; // B = 1
+    std::int64_t label = 0;
+  };
+  const std::vector<Example>& examples(const Part part) const {
+    return part == Part::training ? train_ : held_out_;
+  }
+  const Example& example(const Part part, const std::int64_t item) const {
+    return examples(part)[static_cast<std::size_t>(item)];
+  }
+
+  // Those whose label is used, tokenized.
+  void take(const std::vector<LabelledText>& texts, std::vector<Example>& into) {
+    for (const LabelledText& text : texts) {
+      const auto found = std::ranges::find(plan_.folders, text.label);
+      if (found == plan_.folders.end()) continue;
+      Example example;
+      example.input = prepared_.model->prepare_text(text.text, text.pair);
+      example.input.tokens.clear();
+      cut_ += example.input.note.empty() ? 0 : 1;
+      example.label = plan_.targets[static_cast<std::size_t>(found - plan_.folders.begin())];
+      into.push_back(std::move(example));
+    }
+  }
+
+  const FinetuneRequest& request_;
+  const PreparedModel& prepared_;
+  int first_ = 0;
+  bool bfloat16_ = false;
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+  ClassPlan plan_;
+  std::vector<Example> train_, held_out_;
+  std::int64_t cut_ = 0;
+};
+
+} // namespace
+
+std::unique_ptr<LabelledData> make_labelled_data(const PreparedModel& prepared,
+                                                 const FinetuneRequest& request, const int first,
+                                                 const bool bfloat16, const TrainingObserver& observer,
+                                                 const std::stop_token& stop) {
+  if (prepared.model->info().input == InputKind::text) {
+    if (std::filesystem::is_directory(request.data))
+      throw UsageError("--data " + request.data.string(), "is a folder, but the model takes texts",
+                       "name a tab-separated table, or another --model");
+    auto texts = std::make_unique<LabelledTexts>(prepared, request, first, bfloat16);
+    for (const auto& note : texts->notes()) tell(observer, note);
+    return texts;
+  }
+  if (request.trained && request.trained->embeddings)
+    throw UsageError("--train-layers embeddings", "are not trained on pictures, whose front is cached",
+                     "leave them out");
+  auto pictures = std::make_unique<PictureFeatures>(prepared, request, observer);
+  if (!pictures->compute(prepared, first, bfloat16, observer, stop)) return nullptr;
+  return pictures;
+}
+
+} // namespace hydrascope::training

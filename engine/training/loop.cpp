@@ -1,0 +1,260 @@
+#include "engine/training/loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include "engine/plain/error.h"
+
+namespace hydrascope {
+
+std::filesystem::path live_path(const std::filesystem::path& output) {
+  std::filesystem::path live = output;
+  return live.replace_extension(".live" + output.extension().string());
+}
+
+namespace training {
+namespace {
+
+class Loop {
+public:
+  Loop(TrainingTask& task, const TrainingSettings& settings, const std::vector<std::string>& notes,
+       const TrainingObserver& observer, const std::stop_token& stop)
+      : task_(task),
+        settings_(settings),
+        observer_(observer),
+        stop_(stop),
+        file_(settings.output.empty() ? std::filesystem::path() : checkpoint_path(settings.output)),
+        optimizer_(task.leaves(), task.weight_decay()),
+        checkpoint_due_(settings.checkpoint_seconds),
+        live_due_(settings.live_seconds) {
+    state_.notes = notes;
+  }
+
+  TrainingOutcome run() {
+    if (settings_.output.has_parent_path())
+      std::filesystem::create_directories(settings_.output.parent_path());
+    if (settings_.resume) {
+      restore(load_checkpoint(file_, task_.configuration()));
+    } else {
+      state_.before = validated();
+      report("validate", {});
+      save(); // from here on there is always a good state on disk
+    }
+    while (!ended()) {
+      if (stop_.stop_requested()) {
+        save();
+        return outcome(true);
+      }
+      step();
+    }
+    return finish();
+  }
+
+private:
+  std::int64_t total() const { return task_.steps_per_epoch() * settings_.epochs; }
+  bool ended() const {
+    return state_.step >= total() || (settings_.patience > 0 && state_.worse >= settings_.patience);
+  }
+  // Of the epoch that the last step belonged to.
+  std::int64_t step_of_epoch() const {
+    const std::int64_t count = task_.steps_per_epoch();
+    return state_.step == 0 ? 0 : (state_.step - 1) % count + 1;
+  }
+
+  void step() {
+    const auto begin = std::chrono::steady_clock::now();
+    const StepLoss loss = task_.loss(state_.step);
+    if (!std::isfinite(loss.shown.front())) fail("the loss is not a number");
+    loss.loss.backward();
+    if (!std::isfinite(optimizer_.step(task_.learning_rate(state_.step, total()), task_.clip_norm())))
+      fail("the gradients are not finite");
+    if (step_of_epoch() == task_.steps_per_epoch()) state_.sums.clear(); // a new epoch begins
+    ++state_.step;
+    ++steps_here_;
+    state_.sums.resize(loss.shown.size());
+    for (std::size_t i = 0; i < loss.shown.size(); ++i) state_.sums[i] += loss.shown[i];
+    state_.curve.emplace_back(state_.step, loss.shown.front());
+    seconds_here_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    report("train", loss.shown);
+    const bool epoch_ends = step_of_epoch() == task_.steps_per_epoch();
+    if (epoch_ends || (settings_.validate_every > 0 && state_.step % settings_.validate_every == 0))
+      consider(validated(), epoch_ends);
+    if (settings_.live_seconds > 0 && !file_.empty() && live_due_.due()) write_live();
+    if (epoch_ends ? !ended() : checkpoint_due_.due()) save();
+  }
+
+  HeldOut validated() {
+    HeldOut held_out = task_.validate();
+    held_out.step = state_.step;
+    return held_out;
+  }
+
+  // Keeps the state if it is the best so far.
+  void consider(const HeldOut& held_out, const bool epoch_ends) {
+    const bool better = state_.has_best        ? task_.merit(held_out) > task_.merit(state_.best)
+                        : task_.must_improve() ? task_.merit(held_out) > task_.merit(state_.before)
+                                               : true;
+    if (better) {
+      state_.best = held_out;
+      state_.has_best = true;
+      state_.best_parameters.clear();
+      for (const auto& [name, value] : task_.leaves()) state_.best_parameters[name] = value.detach().clone();
+    }
+    state_.validations.push_back(held_out);
+    if (epoch_ends) {
+      const bool any_better = state_.has_best && state_.best.step > state_.step - task_.steps_per_epoch();
+      state_.worse = any_better ? 0 : state_.worse + 1;
+      state_.epoch_loss = state_.sums.front() / static_cast<double>(task_.steps_per_epoch());
+    }
+    report("validate", {});
+  }
+
+  [[noreturn]] void fail(const std::string& reason) const {
+    throw Error(fmt::format("step {} of {}", state_.step + 1, total()),
+                fmt::format("{}; the last good state is kept in {}", reason, file_.string()),
+                "go on from it with --resume and a lower --learning-rate");
+  }
+
+  void save() {
+    if (file_.empty()) return; // nothing is to be kept
+    state_.configuration = task_.configuration();
+    state_.parameters = task_.leaves();
+    state_.moments = optimizer_.state();
+    save_checkpoint(file_, state_);
+    checkpoint_due_.reset(); // writing takes its time, too
+  }
+
+  void restore(Checkpoint checkpoint) {
+    const at::NoGradGuard no_gradients;
+    for (const auto& [name, value] : task_.leaves()) {
+      const auto saved = checkpoint.parameters.find(name);
+      if (saved == checkpoint.parameters.end() || saved->second.sizes() != value.sizes())
+        throw BrokenFile(file_.string(), "has no parameter that fits " + name,
+                         "start again without --resume");
+      value.copy_(saved->second);
+    }
+    optimizer_.restore(checkpoint.moments, checkpoint.step, file_.string());
+    state_ = std::move(checkpoint);
+  }
+
+  // What was changed: a parameter that never had a gradient is as in the base.
+  NamedTensors trained() const {
+    NamedTensors result;
+    const NamedTensors moments = optimizer_.state();
+    for (const auto& [name, value] : task_.leaves())
+      if (moments.contains("first_moment." + name)) result[name] = value;
+    return result;
+  }
+
+  void write_live() {
+    const HeldOut last = state_.validations.empty() ? state_.before : state_.validations.back();
+    const auto record = task_.record(state_, last);
+    if (!record) return;
+    write_adapter(live_path(settings_.output), trained(), *record);
+    live_step_ = state_.step;
+  }
+
+  void report(const char* phase, const std::vector<double>& shown) const {
+    if (!observer_) return;
+    TrainingProgress progress;
+    const std::int64_t count = task_.steps_per_epoch();
+    progress.phase = phase;
+    progress.epoch = state_.step == 0 ? 0 : static_cast<int>((state_.step - 1) / count) + 1;
+    progress.epochs = settings_.epochs;
+    progress.step = step_of_epoch();
+    progress.steps = count;
+    progress.total_step = state_.step;
+    const auto done = static_cast<double>(std::max<std::int64_t>(1, progress.step));
+    if (!state_.sums.empty()) progress.loss = state_.sums.front() / done;
+    progress.held_out = state_.validations.empty() ? state_.before : state_.validations.back();
+    if (steps_here_ > 0) {
+      const double each = seconds_here_ / static_cast<double>(steps_here_);
+      progress.items_per_second = settings_.batch / std::max(1e-9, each);
+      progress.seconds_left = each * static_cast<double>(total() - state_.step);
+    }
+    if (!shown.empty()) {
+      progress.step_loss = shown.front();
+      task_.describe(shown, progress);
+    }
+    if (live_step_ > 0) progress.live = live_path(settings_.output);
+    progress.live_step = live_step_;
+    observer_(progress);
+  }
+
+  TrainingOutcome outcome(const bool stopped) const {
+    TrainingOutcome result;
+    result.stopped = stopped;
+    result.steps = state_.step;
+    result.final_loss = state_.epoch_loss;
+    result.before = state_.before;
+    result.held_out = state_.best;
+    result.curve = state_.curve;
+    result.validations = state_.validations;
+    result.notes = state_.notes;
+    return result;
+  }
+
+  TrainingOutcome finish() {
+    if (!state_.has_best)
+      throw Error(settings_.output.string(), "training made the held-out loss no better, nothing was written",
+                  "try a lower --learning-rate or more data");
+    {
+      const at::NoGradGuard no_gradients;
+      for (const auto& [name, value] : task_.leaves()) value.copy_(state_.best_parameters.at(name));
+    }
+    TrainingOutcome result = outcome(false);
+    if (const auto record = task_.record(state_, state_.best))
+      result.adapter = write_adapter(settings_.output, trained(), *record);
+    if (!file_.empty()) {
+      std::filesystem::remove(live_path(settings_.output));
+      std::filesystem::remove(file_);
+    }
+    return result;
+  }
+
+  TrainingTask& task_;
+  const TrainingSettings& settings_;
+  const TrainingObserver& observer_;
+  std::stop_token stop_;
+  std::filesystem::path file_;
+  Optimizer optimizer_;
+  Checkpoint state_;
+  Interval checkpoint_due_, live_due_;
+  std::int64_t steps_here_ = 0, live_step_ = 0; // in this sitting
+  double seconds_here_ = 0;
+};
+
+} // namespace
+
+TrainingOutcome run_training(TrainingTask& task, const TrainingSettings& settings,
+                             const std::vector<std::string>& notes, const TrainingObserver& observer,
+                             const std::stop_token& stop) {
+  return Loop(task, settings, notes, observer, stop).run();
+}
+
+void check_settings(const TrainingSettings& settings) {
+  const auto check = [](const bool ok, const char* option, const char* reason) {
+    if (!ok) throw UsageError(option, reason, "see --help");
+  };
+  check(settings.epochs >= 1 && settings.batch >= 1, "--epochs and --batch", "must be 1 or more");
+  check(settings.learning_rate > 0, "--learning-rate", "must be above 0");
+  check(settings.validation_share > 0 && settings.validation_share < 1, "--validation-share",
+        "must lie in 0…1");
+  check(settings.validate_every >= 0 && settings.patience >= 0, "--validate-every and --patience",
+        "must not be below 0");
+}
+
+void tell(const TrainingObserver& observer, const std::string& note) {
+  if (!observer) return;
+  TrainingProgress progress;
+  progress.phase = "features";
+  progress.note = note;
+  observer(progress);
+}
+
+} // namespace training
+} // namespace hydrascope
