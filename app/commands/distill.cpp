@@ -58,6 +58,8 @@ void add_distill_command(CLI::App& program, const std::string& command_line) {
       ->required()
       ->delimiter(',');
   add_training_options(*command, request.settings, options->curve);
+  command->add_flag("--cosine", request.cosine,
+                    "let the learning rate fall to 0 along a cosine (the paper keeps it constant)");
   command->add_option("--column", request.column, "column of *.tsv files, from 1")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--header", request.header, "skip the first line of *.tsv files");

@@ -1,5 +1,7 @@
 #include "engine/training/adapter_file.h"
 
+#include <string_view>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -28,14 +30,19 @@ AdapterInfo write_adapter(const std::filesystem::path& file, const NamedTensors&
                                                        {"steps", std::to_string(record.steps)},
                                                        {"loss", fmt::format("{:.4f}", record.loss)},
                                                        {"accuracy", record.accuracy},
-                                                       {"command", without_folders(record.command)}};
+                                                       {"command", shared_command(record.command)}};
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path());
   write_tensors(file, halves, metadata);
   return read_adapter_info(file);
 }
 
-std::string without_folders(const std::string& command) {
-  std::string result;
+std::string shared_command(const std::string& whole) {
+  std::string command = whole, result;
+  constexpr std::string_view resume = " --resume";
+  if (const auto found = command.find(resume);
+      found != std::string::npos &&
+      (found + resume.size() == command.size() || command[found + resume.size()] == ' '))
+    command.erase(found, resume.size());
   std::size_t start = 0; // of the path so far: one begins after a space, a quote, a comma or =
   bool quoted = false;
   for (std::size_t i = 0; i < command.size(); ++i) {

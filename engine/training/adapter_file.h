@@ -29,8 +29,8 @@ struct AdapterRecord {
 AdapterInfo write_adapter(const std::filesystem::path& file, const NamedTensors& parameters,
                           const AdapterRecord& record);
 
-// The command line with every path cut to its last part, so that no folder of the machine ends up in a shared
-// file.
-std::string without_folders(const std::string& command);
+// The command line that makes the whole adapter anew: every path cut to its last part, so that no folder of
+// the machine ends up in a shared file, and without --resume.
+std::string shared_command(const std::string& whole);
 
 } // namespace hydrascope::training

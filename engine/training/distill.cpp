@@ -71,7 +71,9 @@ public:
   std::vector<std::string> notes() const { return data_->notes(); }
   const NamedTensors& leaves() const override { return leaves_; }
   std::int64_t steps_per_epoch() const override { return static_cast<std::int64_t>(train_.size()); }
-  double learning_rate(std::int64_t, std::int64_t) const override { return settings_.learning_rate; }
+  double learning_rate(const std::int64_t step, const std::int64_t total) const override {
+    return request_.cosine ? warmup_cosine(settings_.learning_rate, step, 0, total) : settings_.learning_rate;
+  }
 
   std::string configuration() const override {
     std::string files;

@@ -5,42 +5,22 @@
 #include <numbers>
 #include <vector>
 
-// The one place that includes LibTorch's optimizers (they pull in most of its C++ API).
-#include <torch/optim/adamw.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "engine/plain/error.h"
 
 namespace hydrascope::training {
 
-struct Optimizer::Implementation {
-  NamedTensors parameters;
-  std::unique_ptr<torch::optim::AdamW> adamw;
-};
-
 Optimizer::Optimizer(NamedTensors parameters, const double weight_decay)
-    : implementation_(std::make_unique<Implementation>()) {
-  std::vector<at::Tensor> matrices, others;
-  for (const auto& [name, tensor] : parameters) (tensor.dim() >= 2 ? matrices : others).push_back(tensor);
-  std::vector<torch::optim::OptimizerParamGroup> groups;
-  const auto add = [&](std::vector<at::Tensor> tensors, const double decay) {
-    if (tensors.empty()) return;
-    auto options = std::make_unique<torch::optim::AdamWOptions>();
-    options->weight_decay(decay);
-    groups.emplace_back(std::move(tensors), std::move(options));
-  };
-  add(std::move(matrices), weight_decay);
-  add(std::move(others), 0.0);
-  implementation_->parameters = std::move(parameters);
-  implementation_->adamw = std::make_unique<torch::optim::AdamW>(groups);
-}
-
-Optimizer::~Optimizer() = default;
-
-const NamedTensors& Optimizer::parameters() const { return implementation_->parameters; }
+    : parameters_(std::move(parameters)), weight_decay_(weight_decay) {}
 
 double Optimizer::step(const double learning_rate, const double clip_norm) {
+  const at::NoGradGuard no_gradients;
   double squares = 0;
-  for (const auto& [name, parameter] : implementation_->parameters) {
+  for (const auto& [name, parameter] : parameters_) {
     if (!parameter.grad().defined()) continue;
     const double norm = parameter.grad().norm().item<double>();
     squares += norm * norm;
@@ -48,30 +28,49 @@ double Optimizer::step(const double learning_rate, const double clip_norm) {
   const double norm = std::sqrt(squares);
   if (std::isfinite(norm)) {
     if (clip_norm > 0 && norm > clip_norm)
-      for (const auto& [name, parameter] : implementation_->parameters)
+      for (const auto& [name, parameter] : parameters_)
         if (parameter.grad().defined()) parameter.mutable_grad().mul_(clip_norm / norm);
-    for (auto& group : implementation_->adamw->param_groups()) group.options().set_lr(learning_rate);
-    implementation_->adamw->step();
+    ++steps_;
+    update(learning_rate, true);
+    update(learning_rate, false);
   }
-  implementation_->adamw->zero_grad();
+  for (const auto& [name, parameter] : parameters_) parameter.mutable_grad().reset();
   return norm;
+}
+
+void Optimizer::update(const double learning_rate, const bool matrices) {
+  std::vector<at::Tensor> parameters, gradients, first, second, steps;
+  for (const auto& [name, parameter] : parameters_) {
+    if ((parameter.dim() >= 2) != matrices || !parameter.grad().defined()) continue;
+    Moments& moments = moments_[name];
+    if (!moments.first.defined())
+      moments = {at::zeros_like(parameter), at::zeros_like(parameter),
+                 at::full({}, static_cast<double>(steps_ - 1), at::kFloat)};
+    parameters.push_back(parameter);
+    gradients.push_back(parameter.grad().contiguous());
+    first.push_back(moments.first);
+    second.push_back(moments.second);
+    // The operation reads how many steps this one makes.
+    steps.push_back(moments.steps.add_(1));
+  }
+  if (parameters.empty()) return;
+  constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  at::_fused_adamw_(parameters, gradients, first, second, {}, steps, learning_rate, beta1, beta2,
+                    matrices ? weight_decay_ : 0.0, epsilon, false, false);
 }
 
 NamedTensors Optimizer::state() const {
   NamedTensors result;
-  const auto& states = implementation_->adamw->state();
-  for (const auto& [name, parameter] : implementation_->parameters) {
-    const auto found = states.find(parameter.unsafeGetTensorImpl());
-    if (found == states.end()) continue;
-    const auto& moments = static_cast<const torch::optim::AdamWParamState&>(*found->second);
-    result["first_moment." + name] = moments.exp_avg();
-    result["second_moment." + name] = moments.exp_avg_sq();
+  for (const auto& [name, moments] : moments_) {
+    result["first_moment." + name] = moments.first;
+    result["second_moment." + name] = moments.second;
   }
   return result;
 }
 
 void Optimizer::restore(const NamedTensors& state, const std::int64_t steps, const std::string& subject) {
-  for (const auto& [name, parameter] : implementation_->parameters) {
+  steps_ = steps;
+  for (const auto& [name, parameter] : parameters_) {
     const auto first = state.find("first_moment." + name);
     const auto second = state.find("second_moment." + name);
     // A parameter that never had a gradient has no moments either.
@@ -80,11 +79,8 @@ void Optimizer::restore(const NamedTensors& state, const std::int64_t steps, con
         second->second.sizes() != parameter.sizes())
       throw BrokenFile(subject, "has no moments of the optimizer that fit " + name,
                        "start again without --resume");
-    auto moments = std::make_unique<torch::optim::AdamWParamState>();
-    moments->step(steps);
-    moments->exp_avg(first->second.clone());
-    moments->exp_avg_sq(second->second.clone());
-    implementation_->adamw->state()[parameter.unsafeGetTensorImpl()] = std::move(moments);
+    moments_[name] = {first->second.clone(), second->second.clone(),
+                      at::full({}, static_cast<double>(steps), at::kFloat)};
   }
 }
 

@@ -1,9 +1,9 @@
-// LibTorch's AdamW over named parameters, with its state as plain tensors so that it can be saved and
-// restored.
+// LibTorch's AdamW (its fused operation: one pass over each tensor instead of ten) over named parameters,
+// with its state as plain tensors so that it can be saved and restored.
 #pragma once
 
+#include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 
 #include <ATen/core/Tensor.h>
@@ -16,11 +16,8 @@ class Optimizer {
 public:
   // Leaves that require gradients. Weight decay applies to matrices only, never to biases, norms and scales.
   Optimizer(NamedTensors parameters, double weight_decay);
-  ~Optimizer();
-  Optimizer(const Optimizer&) = delete;
-  Optimizer& operator=(const Optimizer&) = delete;
 
-  const NamedTensors& parameters() const;
+  const NamedTensors& parameters() const { return parameters_; }
 
   // One update from the gradients, which are then cleared. The norm of all gradients is first clipped to
   // `clip_norm` (0: not at all). Returns the norm before clipping; where it is not finite nothing is updated.
@@ -32,8 +29,17 @@ public:
   void restore(const NamedTensors& state, std::int64_t steps, const std::string& subject);
 
 private:
-  struct Implementation;
-  std::unique_ptr<Implementation> implementation_;
+  struct Moments {
+    at::Tensor first, second;
+    at::Tensor steps; // () float32: updates of this parameter so far
+  };
+  // Of the matrices, or of the others.
+  void update(double learning_rate, bool matrices);
+
+  NamedTensors parameters_;
+  double weight_decay_;
+  std::int64_t steps_ = 0;
+  std::map<std::string, Moments> moments_;
 };
 
 // Linear warm-up over the first `warmup` steps, then a cosine to zero at `steps`.

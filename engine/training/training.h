@@ -100,6 +100,8 @@ struct DistillRequest {
   int chunk = 0;       // plain texts: lines joined and cut to this many tokens; 0: a line each
   int least_chunk = 0; // > 0: to so many at least and `chunk` at most, at random
   int limit = 0;       // items of each file; 0: all
+  // The learning rate falls to 0 along a cosine; without it is constant, as in the paper.
+  bool cosine = false;
 };
 
 // Throws Error, UsageError (kernel without trainable maps, t2r, no data).

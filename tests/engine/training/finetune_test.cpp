@@ -10,6 +10,7 @@
 #include "engine/training/checkpoint.h"
 #include "engine/training/evaluate.h"
 #include "engine/training/feature_cache.h"
+#include "engine/training/random.h"
 #include "tests/engine/training/toy.h"
 #include "tests/support/checkout.h"
 
@@ -83,6 +84,90 @@ TEST(Finetune, TrainsTheMapsOfAKernel) {
   finetune(request);
   const SafetensorsFile file = SafetensorsFile::open(request.settings.output);
   EXPECT_TRUE(file.tensors().contains("kernel.1.hedgehog.query_map.weight"));
+}
+
+TEST(Finetune, TrainsTheAttentionAlone) {
+  const ToyFolder folder;
+  FinetuneRequest tail = toy_finetuning(folder);
+  finetune(tail);
+  FinetuneRequest request = tail;
+  request.schedule.replace = {"back:1=hydra-cosine"};
+  request.settings.adapters.files = {tail.settings.output};
+  request.settings.output = folder / "hydra.safetensors";
+  request.trained = {.attention = {1}, .head = false};
+  const TrainingOutcome outcome = finetune(request);
+  EXPECT_GT(outcome.held_out.accuracy, outcome.before.accuracy - 1e-9);
+  const SafetensorsFile file = SafetensorsFile::open(request.settings.output);
+  EXPECT_EQ(file.tensors().size(), 8U); // four projections, weight and bias each
+  for (const auto& [name, view] : file.tensors())
+    EXPECT_TRUE(name.starts_with("encoder.layer.1.attention.")) << name;
+}
+
+// Letters of the first half of the alphabet are of one class, those of the second of the other.
+std::filesystem::path make_toy_table(const ToyFolder& folder, const std::uint64_t lines) {
+  std::ofstream table(folder / "table.tsv");
+  table << "label\tfirst\tsecond\n";
+  for (std::uint64_t line = 0; line < lines; ++line) {
+    table << (line % 2 == 0 ? "late" : "early");
+    for (std::uint64_t column = 0; column < 2; ++column) {
+      table << '\t';
+      for (std::uint64_t i = 0; i < 3 + training::mix({line, column}) % 6; ++i)
+        table << static_cast<char>('a' + static_cast<char>(training::mix({line, column, i}) % 13) +
+                                   (line % 2 == 0 ? 13 : 0))
+              << ' ';
+    }
+    table << '\n';
+  }
+  return folder / "table.tsv";
+}
+
+TEST(Finetune, LearnsFromATableOfTexts) {
+  for (const int pair : {0, 3}) {
+    const ToyFolder folder;
+    FinetuneRequest request = toy_finetuning(folder);
+    request.settings.model_folder = testing::make_toy_model(folder, "bert");
+    request.data = make_toy_table(folder, 80);
+    request.columns = {.text = 2, .pair = pair, .label = 1};
+    request.header = true;
+    request.trained = {.layers = {0, 1}};
+    request.schedule.kernel = "elu";
+    request.settings.epochs = 12;
+    const TrainingOutcome outcome = finetune(request);
+    EXPECT_GE(outcome.held_out.accuracy, 0.9);
+    EXPECT_GE(outcome.held_out.matthews, 0.8);
+    EXPECT_GE(outcome.held_out.f1, 0.9);
+    EXPECT_EQ(outcome.adapter.role, "schedule");
+    ASSERT_THAT(outcome.adapter.classes, SizeIs(2));
+    EXPECT_EQ(outcome.adapter.classes[1].label, "late");
+  }
+}
+
+TEST(Finetune, KeepsTheBestOfWhatItValidated) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  request.settings.validate_every = 2;
+  request.settings.patience = 2;
+  request.settings.epochs = 12;
+  const TrainingOutcome outcome = finetune(request);
+  double best = 0;
+  for (const HeldOut& one : outcome.validations) best = std::max(best, one.accuracy);
+  EXPECT_EQ(outcome.held_out.accuracy, best);
+  EXPECT_GT(outcome.validations.size(), 2U);
+  EXPECT_LT(outcome.steps, 12 * 4) << "it stops once it gets no better";
+}
+
+TEST(Finetune, WritesTheStateSoFar) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  request.settings.live_seconds = 1e-6;
+  std::int64_t live = 0;
+  finetune(request, [&](const TrainingProgress& progress) {
+    if (progress.live_step <= live) return;
+    live = progress.live_step;
+    EXPECT_EQ(read_adapter_info(progress.live).role, "tail");
+  });
+  EXPECT_GT(live, 3);
+  EXPECT_FALSE(std::filesystem::exists(live_path(request.settings.output)));
 }
 
 TEST(Finetune, GoesOnBitForBit) {

@@ -1,5 +1,6 @@
 // The small parts of training: randomness, pictures, classes, the optimizer, checkpoints, metadata.
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <fstream>
 #include <limits>
@@ -139,6 +140,17 @@ TEST(TrainingOptimizer, LeavesParametersAloneWhereGradientsAreNotFinite) {
   EXPECT_TRUE(optimizer.parameters().at("w").equal(at::ones({2})));
 }
 
+TEST(TrainingOptimizer, StepsAsAdamWDoes) {
+  // Decay by lr · λ, then lr · m̂ / (√v̂ + ε), where after one step m̂ = g and v̂ = g².
+  const at::Tensor matrix = at::full({2, 2}, 1.0).requires_grad_(true);
+  const at::Tensor bias = at::full({2}, 1.0).requires_grad_(true);
+  Optimizer optimizer({{"matrix", matrix}, {"bias", bias}}, 0.01);
+  (matrix.sum() * 0.5 + bias.sum() * -2.0).backward();
+  EXPECT_NEAR(optimizer.step(0.1, 0), std::sqrt(4 * 0.25 + 2 * 4.0), 1e-6);
+  EXPECT_NEAR(matrix[0][0].item<double>(), 1 - 0.1 * 0.01 - 0.1, 1e-6);
+  EXPECT_NEAR(bias[0].item<double>(), 1 + 0.1, 1e-6) << "biases do not decay";
+}
+
 TEST(TrainingOptimizer, WarmsUpAndCoolsDown) {
   EXPECT_DOUBLE_EQ(warmup_cosine(1.0, 0, 4, 100), 0.25);
   EXPECT_DOUBLE_EQ(warmup_cosine(1.0, 3, 4, 100), 1.0);
@@ -189,9 +201,10 @@ TEST(TrainingCheckpoint, AFullDiskLeavesTheFormerOne) {
 }
 
 TEST(TrainingMetadata, HoldsNoFolders) {
-  EXPECT_EQ(without_folders("hydrascope distill --data /home/me/a.txt,b/c.tsv -o=x/y.safetensors"),
+  EXPECT_EQ(shared_command("distill --resume --data a/b"), "distill --data b");
+  EXPECT_EQ(shared_command("hydrascope distill --data /home/me/a.txt,b/c.tsv -o=x/y.safetensors"),
             "hydrascope distill --data a.txt,c.tsv -o=y.safetensors");
-  EXPECT_EQ(without_folders("finetune --data /data/train/ -o '/my files/tail.safetensors'"),
+  EXPECT_EQ(shared_command("finetune --data /data/train/ -o '/my files/tail.safetensors'"),
             "finetune --data train -o 'tail.safetensors'");
 }
 
