@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <arpa/inet.h>
+#include <c10/util/Logging.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <netdb.h>
@@ -16,6 +17,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "engine/plain/environment.h"
 #include "engine/plain/error.h"
 
 namespace hydrascope::training {
@@ -28,6 +30,12 @@ using Clock = std::chrono::steady_clock;
 // them fail one after another.
 constexpr std::chrono::milliseconds kGrace{3000};
 constexpr std::chrono::milliseconds kPause{20};
+
+// c10d logs every failure with a stack trace before it throws; the user reads one line of ours instead, and
+// can have the log all the same.
+void quieten_log() {
+  if (environment("TORCH_CPP_LOG_LEVEL").empty()) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
+}
 
 std::string roll_key(int rank) { return fmt::format("hydrascope/rank/{}", rank); }
 std::string failure_key(int rank) { return fmt::format("hydrascope/failed/{}", rank); }
@@ -100,6 +108,7 @@ std::vector<bool> collect_failures(const Store& store, const WorldInfo& world) {
 
 Rendezvous::Rendezvous(WorldInfo world, std::chrono::milliseconds limit)
     : world_(std::move(world)), own_address_(address_towards(world_)) {
+  quieten_log();
   const auto deadline = Clock::now() + limit;
   connect(limit);
   call_the_roll(
