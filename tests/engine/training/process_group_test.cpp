@@ -17,6 +17,7 @@
 
 #include "engine/plain/paths.h"
 #include "tests/support/checkout.h"
+#include "tests/support/free_port.h"
 
 namespace {
 
@@ -27,20 +28,6 @@ using testing::HasSubstr;
 using testing::Not;
 
 namespace fs = std::filesystem;
-
-// A port that was free a moment ago.
-int free_port() {
-  const int handle = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  EXPECT_EQ(bind(handle, generic, sizeof address), 0);
-  EXPECT_EQ(getsockname(handle, generic, &length), 0);
-  close(handle);
-  return ntohs(address.sin_port);
-}
 
 // What one process printed and how it ended.
 struct Ending {
@@ -108,7 +95,7 @@ protected:
   void kill(int rank) const { ::kill(running_.at(rank), SIGKILL); }
 
   std::vector<Ending> run(int size, const std::string& task, int victim = -1) {
-    port_ = free_port();
+    port_ = test::free_port();
     for (int rank = 0; rank < size; ++rank) start(rank, size, task, victim);
     std::vector<Ending> endings;
     for (int rank = 0; rank < size; ++rank) endings.push_back(end_of(rank));
@@ -118,7 +105,7 @@ protected:
   fs::path output(int rank) const { return folder_ / std::to_string(rank); }
 
   fs::path folder_;
-  int port_ = free_port();
+  int port_ = test::free_port();
   std::map<int, pid_t> running_;
 };
 
@@ -192,7 +179,7 @@ TEST_F(Processes, EndWithAnErrorWhenOneLeavesEarly) {
 
 TEST_F(Processes, EndWithAnErrorWhenOneHangs) {
   for (const int victim : {0, 1}) {
-    port_ = free_port();
+    port_ = test::free_port();
     for (int rank = 0; rank < 2; ++rank) start(rank, 2, "stop", victim);
     const Ending ending = end_of(1 - victim);
     EXPECT_TRUE(WIFEXITED(ending.status));
