@@ -92,7 +92,9 @@ void run(const KlOptions& options) {
   if (!options.kernels.empty()) request.kernels = parse_kernel_list(options.kernels);
   request.lengths = options.lengths;
   request.joined = options.joined;
-  training::ProcessGroup group(training::world_from_environment());
+  training::ProcessGroupOptions together;
+  together.remedy = "start all again";
+  training::ProcessGroup group(training::world_from_environment(), together);
   request.share = group.share();
   const TeacherForcedOutcome outcome = measure_with_progress(request, "kl");
   if (group.rank() != 0) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <new>
 #include <optional>
 
 #include <ATen/core/Tensor.h>
@@ -90,10 +91,11 @@ std::string plain_reason(const std::exception& error) {
 
 class ProcessGroup::Connection {
 public:
-  Connection(const WorldInfo& world, const ProcessGroupLimits& limits) : rendezvous_(world, limits.connect) {
+  Connection(const WorldInfo& world, const ProcessGroupOptions& options)
+      : rendezvous_(world, options.connect), remedy_(options.remedy) {
     guarded([&] {
-      gloo_.emplace(rendezvous_.store(), world.rank, world.size, rendezvous_.own_address(), limits.connect,
-                    limits.answer);
+      gloo_.emplace(rendezvous_.store(), world.rank, world.size, rendezvous_.own_address(), options.connect,
+                    options.answer);
     });
   }
 
@@ -103,6 +105,10 @@ public:
     if (!failure_.empty()) fail();
     try {
       operation();
+    } catch (const std::bad_alloc&) {
+      failure_ = "this one had no memory left";
+      gloo_.reset();
+      throw;
     } catch (const std::exception& error) {
       failure_ = plain_reason(error);
       gloo_.reset();
@@ -118,16 +124,16 @@ private:
   [[noreturn]] void fail() const {
     const WorldInfo& world = rendezvous_.world();
     throw Error(fmt::format("rank {} of {}", world.rank, world.size),
-                "another process has ended or does not answer: " + failure_, "start all again with --resume");
+                "another process has ended or does not answer: " + failure_, remedy_);
   }
 
   Rendezvous rendezvous_;
   std::optional<GlooGroup> gloo_; // gone after a failure
-  std::string failure_;
+  std::string failure_, remedy_;
 };
 
-ProcessGroup::ProcessGroup(const WorldInfo& world, const ProcessGroupLimits& limits) : world_(world) {
-  if (!world.alone()) connection_ = std::make_unique<Connection>(world, limits);
+ProcessGroup::ProcessGroup(const WorldInfo& world, const ProcessGroupOptions& options) : world_(world) {
+  if (!world.alone()) connection_ = std::make_unique<Connection>(world, options);
 }
 
 ProcessGroup::~ProcessGroup() = default;

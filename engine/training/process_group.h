@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/runtime/data_share.h"
@@ -16,24 +17,27 @@ class Tensor;
 
 namespace hydrascope::training {
 
-struct ProcessGroupLimits {
+struct ProcessGroupOptions {
   // Until all processes have come. They start together, but load the program from one disk.
   std::chrono::milliseconds connect = std::chrono::seconds(60);
   // Until all have joined in one call. A process that ends is noticed at once; this is for a machine that
   // vanishes without a word, and must be longer than what one rank does while the others wait (rank 0 writes
   // files).
   std::chrono::milliseconds answer = std::chrono::seconds(300);
+  // What the user is told to do once a process is missing.
+  std::string remedy = "start all again with --resume";
 };
 
 // Every process calls the same members in the same order with the same shapes. One group a process, used by
-// one thread at a time. Alone nothing is opened and every call returns at once.
+// one thread at a time. Alone nothing is opened and every call returns at once. A process must not end while
+// another may still wait for what it sent: let the last call be a sum or barrier(), of which all need all.
 //
 // Once a process is missing, the call throws Error ("another process has ended or does not answer", with the
 // ranks and hosts that no longer do), and so does every later one: what is left to do is to end.
 class ProcessGroup {
 public:
   // Waits for all processes. Throws Error: who did not come, a port in use, addresses that cannot work.
-  explicit ProcessGroup(const WorldInfo& world = {}, const ProcessGroupLimits& limits = {});
+  explicit ProcessGroup(const WorldInfo& world = {}, const ProcessGroupOptions& options = {});
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;

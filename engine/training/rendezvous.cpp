@@ -30,6 +30,8 @@ using Clock = std::chrono::steady_clock;
 // them fail one after another.
 constexpr std::chrono::milliseconds kGrace{3000};
 constexpr std::chrono::milliseconds kPause{20};
+// How long rank 0 keeps the store after that, for the others to see what it has seen.
+constexpr std::chrono::milliseconds kLinger{500};
 
 // c10d logs every failure with a stack trace before it throws; the user reads one line of ours instead, and
 // can have the log all the same.
@@ -95,11 +97,13 @@ std::vector<bool> collect_failures(const Store& store, const WorldInfo& world) {
         }
       if (left > 0) std::this_thread::sleep_for(kPause);
     }
+    if (world.rank == 0 && !world.host_listens) std::this_thread::sleep_for(kLinger);
   } catch (const std::exception&) {
-    // Whoever keeps the store has gone: rank 0, by itself or after it had told. Nobody else can be judged.
-    const bool first_told = told.front();
+    // Whoever keeps the store has gone. If rank 0 has told before, it has waited long enough for the others;
+    // if not, it is the one, and nobody else can be judged.
+    if (told.front() && !world.host_listens) return told;
     told.assign(told.size(), true);
-    told.front() = first_told || world.host_listens;
+    told.front() = world.host_listens;
   }
   return told;
 }

@@ -109,10 +109,10 @@ void go_on(ProcessGroup& group, int victim, int signal) {
 }
 
 int run(const std::string& task, int victim) {
-  ProcessGroupLimits limits;
-  limits.connect = std::chrono::seconds(task == "wait" ? 4 : 120);
-  limits.answer = std::chrono::seconds(task == "stop" ? 3 : 120);
-  ProcessGroup group(world_from_environment(), limits);
+  ProcessGroupOptions options;
+  options.connect = std::chrono::seconds(task == "wait" ? 4 : 120);
+  options.answer = std::chrono::seconds(task == "stop" ? 3 : 120);
+  ProcessGroup group(world_from_environment(), options);
   if (task == "exchange") exchange(group);
   if (task == "descend") descend(group);
   if (task == "die") go_on(group, victim, SIGKILL);
