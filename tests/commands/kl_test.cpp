@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <map>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/commands/program.h"
@@ -123,7 +124,8 @@ void expect_near(const json& found, const json& expected, const std::string& whe
   ASSERT_EQ(found.size(), expected.size()) << where;
   if (expected.is_structured())
     for (const auto& [key, value] : expected.items())
-      expect_near(expected.is_array() ? found.at(std::stoul(key)) : found.at(key), value, where + "/" + key);
+      expect_near(expected.is_array() ? found.at(std::stoul(key)) : found.at(key), value,
+                  fmt::format("{}/{}", where, key));
   else if (expected.is_number_float())
     EXPECT_NEAR(found.get<double>(), expected.get<double>(), 1e-5 + 1e-5 * std::abs(expected.get<double>()))
         << where;
@@ -135,15 +137,15 @@ void expect_near(const json& found, const json& expected, const std::string& whe
 class KlTogether : public KlCommand {
 protected:
   json together(int size, const std::string& arguments) const {
-    std::string script = "cd '" + folder_.string() + "'; ";
-    const std::string port = std::to_string(free_port());
+    std::string script = fmt::format("cd '{}'; ", folder_.string());
+    const int port = free_port();
     for (int rank = 0; rank < size; ++rank) {
-      const std::string number = std::to_string(rank);
-      script += "RANK=" + number + " WORLD_SIZE=" + std::to_string(size) +
-                " MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port + " OMP_NUM_THREADS=1 '" + program().string() +
-                "' " + arguments + " --json >out" + number + " 2>err" + number + " & p" + number + "=$!; ";
+      script += fmt::format(
+          "RANK={0} WORLD_SIZE={1} MASTER_ADDR=127.0.0.1 MASTER_PORT={2} OMP_NUM_THREADS=1 "
+          "'{3}' {4} --json >out{0} 2>err{0} & p{0}=$!; ",
+          rank, size, port, program().string(), arguments);
     }
-    for (int rank = 0; rank < size; ++rank) script += "wait $p" + std::to_string(rank) + " || touch failed; ";
+    for (int rank = 0; rank < size; ++rank) script += fmt::format("wait $p{} || touch failed; ", rank);
     EXPECT_EQ(std::system(script.c_str()), 0);
     EXPECT_FALSE(fs::exists(folder_ / "failed")) << bytes_of(at("err0")) << bytes_of(at("err1"));
     for (int rank = 1; rank < size; ++rank) EXPECT_EQ(bytes_of(at("out" + std::to_string(rank))), "");

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -132,7 +131,7 @@ int run(const std::string& task, int victim) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc > 1 ? argv[1] : "", argc > 2 ? std::atoi(argv[2]) : -1);
+    return run(argc > 1 ? argv[1] : "", argc > 2 ? std::stoi(argv[2]) : -1);
   } catch (const UsageError& error) {
     fmt::print("usage {}\n", error.what());
   } catch (const Error& error) {
