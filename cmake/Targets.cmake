@@ -45,6 +45,7 @@ hydrascope_link(hydrascope_engine PUBLIC hydrascope_plain nlohmann_json::nlohman
 hydrascope_link(hydrascope_engine PRIVATE torchw::cpu stb CURL::libcurl Threads::Threads ${CMAKE_DL_LIBS})
 if(_engine_sources)
   target_compile_definitions(hydrascope_engine PRIVATE AT_PER_OPERATOR_HEADERS)
+  target_include_directories(hydrascope_engine SYSTEM PRIVATE "${GLOO_INCLUDE}")
 endif()
 
 # ---- CUDA plug-in: loaded at run time, and only where a driver is ------------------------------------------------------

@@ -48,6 +48,15 @@ if(TARGET engine_tests)
 endif()
 hydrascope_shards(engine_tests 2)
 
+# One of the processes that tests/engine/training/process_group_test.cpp starts.
+if(TARGET engine_tests)
+  add_executable(process_group_member "${CMAKE_SOURCE_DIR}/tests/support/process_group_member.cpp")
+  target_compile_definitions(process_group_member PRIVATE AT_PER_OPERATOR_HEADERS)
+  target_include_directories(process_group_member PRIVATE "${CMAKE_SOURCE_DIR}")
+  target_link_libraries(process_group_member PRIVATE hydrascope_engine torchw::cpu hydrascope_warnings)
+  add_dependencies(engine_tests process_group_member)
+endif()
+
 # The plain sources once more, under AddressSanitizer and UndefinedBehaviorSanitizer.
 hydrascope_test(plain_tests plain ${HYDRASCOPE_PLAIN_LIBRARIES})
 if(TARGET plain_tests)

@@ -6,6 +6,7 @@
 #include "app/commands/measure_options.h"
 #include "app/commands/table.h"
 #include "engine/plain/error.h"
+#include "engine/training/process_group.h"
 
 namespace hydrascope::app {
 namespace {
@@ -91,7 +92,12 @@ void run(const KlOptions& options) {
   if (!options.kernels.empty()) request.kernels = parse_kernel_list(options.kernels);
   request.lengths = options.lengths;
   request.joined = options.joined;
+  training::ProcessGroupOptions together;
+  together.remedy = "start all again";
+  training::ProcessGroup group(training::world_from_environment(), together);
+  request.share = group.share();
   const TeacherForcedOutcome outcome = measure_with_progress(request, "kl");
+  if (group.rank() != 0) return;
   if (!options.common.json) {
     print_measures(outcome);
     return;
@@ -107,7 +113,7 @@ void add_kl_command(CLI::App& program) {
   CLI::App* const command = program.add_subcommand(
       "kl",
       "KL divergence from softmax, entropy, monotonicity and output change of kernels on real data, "
-      "teacher-forced");
+      "teacher-forced; started by torchrun, srun or mpirun, several processes share the data");
   const auto options = std::make_shared<KlOptions>();
   add_common_options(*command, options->common);
   add_data_options(*command, options->data);

@@ -48,10 +48,12 @@ TeacherForcedRequest measure_request(const CommonOptions& common, const DataOpti
 
 TeacherForcedOutcome measure_with_progress(const TeacherForcedRequest& request, const std::string& label) {
   TeacherForcedOutcome outcome;
-  {
+  if (request.share.rank == 0) {
     ProgressBar bar(label);
     outcome = measure_teacher_forced(request,
                                      [&](std::int64_t done, std::int64_t total) { bar.show(done, total); });
+  } else {
+    outcome = measure_teacher_forced(request);
   }
   for (const std::string& note : outcome.notes) fmt::print(stderr, "note: {}\n", note);
   return outcome;

@@ -1,5 +1,7 @@
 #include "engine/runtime/softmax_run.h"
 
+#include <algorithm>
+
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 
@@ -45,13 +47,19 @@ void visit_softmax_run(const Model& model, const ModelInput& input, const LayerV
   }
 }
 
-PieceBuffer::PieceBuffer(int layers, std::int64_t length)
-    : length_(length), parts_(static_cast<std::size_t>(layers)), tokens_(static_cast<std::size_t>(layers)) {}
+PieceBuffer::PieceBuffer(int layers, std::int64_t length, std::int64_t skipped)
+    : length_(length),
+      parts_(static_cast<std::size_t>(layers)),
+      tokens_(static_cast<std::size_t>(layers)),
+      skip_(static_cast<std::size_t>(layers), skipped) {}
 
 void PieceBuffer::add(int layer, const AttentionInput& input) {
   const auto position = static_cast<std::size_t>(layer);
-  parts_[position].push_back(input);
-  tokens_[position] += input.q.size(2);
+  const std::int64_t tokens = input.q.size(2), skipped = std::min(tokens, skip_[position]);
+  skip_[position] -= skipped;
+  if (skipped == tokens) return;
+  parts_[position].push_back(skipped > 0 ? slice(input, skipped, tokens) : input);
+  tokens_[position] += tokens - skipped;
 }
 
 AttentionInput PieceBuffer::take(int layer) {

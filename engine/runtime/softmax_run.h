@@ -21,7 +21,8 @@ void visit_softmax_run(const Model& model, const ModelInput& input, const LayerV
 // q, k, v and layer inputs of consecutive texts (B = 1 each), cut into pieces of one length.
 class PieceBuffer {
 public:
-  PieceBuffer(int layers, std::int64_t length);
+  // `skipped`: tokens at the beginning that belong to no piece.
+  PieceBuffer(int layers, std::int64_t length, std::int64_t skipped = 0);
 
   void add(int layer, const AttentionInput& input);
   // Whether every layer holds a whole piece.
@@ -33,6 +34,7 @@ private:
   std::int64_t length_;
   std::vector<std::vector<AttentionInput>> parts_; // by layer
   std::vector<std::int64_t> tokens_;               // by layer
+  std::vector<std::int64_t> skip_;                 // by layer: still to be left out
 };
 
 } // namespace hydrascope

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <new>
 
 #include <ATen/TensorOperators.h>
@@ -29,6 +30,10 @@ struct ItemMean {
     sum += items.sum().item<double>();
     count += static_cast<double>(items.numel());
   }
+  void visit(const std::function<void(double&)>& each) {
+    each(sum);
+    each(count);
+  }
   double value() const { return count > 0 ? sum / count : KernelMeans::undefined; }
 };
 
@@ -51,6 +56,11 @@ struct LayerMeans {
     const at::Tensor sum = at::where(something, facts.change.select(2, 1), 0.0).sum(1);
     const at::Tensor count = something.sum(1);
     cosine.add((sum / count).masked_select(count > 0));
+  }
+
+  void visit(const std::function<void(double&)>& each) {
+    for (ItemMean* const mean : {&kl, &entropy, &spearman, &clamped, &ratio, &cosine, &error})
+      mean->visit(each);
   }
 
   KernelMeans means() const {
@@ -113,20 +123,46 @@ public:
     tokens_ += input.q.size(0) * input.q.size(2);
   }
 
-  // Leaves out what cannot run on such an input, and says so. Before the first add().
-  std::vector<std::string> drop_unsupported(const AttentionInput& input) {
+  // By kernel: why it cannot run on such an input, or nothing.
+  std::vector<std::string> objections(const AttentionInput& input) const {
     std::vector<std::string> reasons;
-    for (std::size_t i = zero_denominators_.size(); i-- > 0;) {
-      const Kernel& kernel = *kernels_.front()[i].kernel;
-      const Support support = kernel.supports(shape_of(input));
-      if (support.ok) continue;
-      reasons.push_back(fmt::format("{} was left out: {}", kernel.spec().text(), support.reason));
+    for (const LayerKernel& one : kernels_.front()) {
+      const Support support = one.kernel->supports(shape_of(input));
+      reasons.push_back(support.ok
+                            ? std::string()
+                            : fmt::format("{} was left out: {}", one.kernel->spec().text(), support.reason));
+    }
+    return reasons;
+  }
+
+  // Leaves out the kernels that are marked with another number than 0. Before the first add().
+  void drop(const std::vector<double>& marks) {
+    for (std::size_t i = marks.size(); i-- > 0;) {
+      if (marks[i] == 0) continue;
       const auto at = static_cast<std::ptrdiff_t>(i);
       zero_denominators_.erase(zero_denominators_.begin() + at);
       for (auto& layer : sums_) layer.erase(layer.begin() + at);
       for (auto& layer : kernels_) layer.erase(layer.begin() + at);
     }
-    return reasons;
+  }
+
+  // Adds what the other processes have measured, so that all have the same.
+  void combine(const DataShare& share) {
+    if (share.size == 1) return;
+    std::vector<double> values, extremes;
+    visit_sums([&](double& value) { values.push_back(value); });
+    share.sum(values);
+    auto next = values.begin();
+    visit_sums([&](double& value) { value = *next++; });
+    for (const std::vector<HeadScores>& heads : scores_)
+      for (const HeadScores& head : heads) extremes.insert(extremes.end(), {head.smallest, -head.largest});
+    share.smallest(extremes);
+    next = extremes.begin();
+    for (std::vector<HeadScores>& heads : scores_)
+      for (HeadScores& head : heads) {
+        head.smallest = *next++;
+        head.largest = -*next++;
+      }
   }
 
   std::int64_t items() const { return items_; }
@@ -156,6 +192,22 @@ public:
   }
 
 private:
+  // Everything that adds up, always in the same order. Counts stay exact as doubles.
+  void visit_sums(const std::function<void(double&)>& each) {
+    const auto count = [&](std::int64_t& number) {
+      auto value = static_cast<double>(number);
+      each(value);
+      number = std::llround(value);
+    };
+    for (auto& layer : sums_)
+      for (LayerMeans& kernel : layer) kernel.visit(each);
+    for (std::int64_t& zeros : zero_denominators_) count(zeros);
+    for (std::vector<HeadScores>& heads : scores_)
+      for (HeadScores& head : heads) each(head.share_below);
+    count(items_);
+    count(tokens_);
+  }
+
   // The model's own numbers are finite by now: these come of the kernel's parameters.
   static void check_numbers(const KernelMeasure& measure) {
     const KernelMeans& mean = measure.mean;
@@ -181,6 +233,71 @@ private:
   std::int64_t items_ = 0, tokens_ = 0;
 };
 
+// Progress over all processes. They meet so many times in each series, however much each has to do: so none
+// works on for hours when another has ended, and none waits for hours.
+class Pace {
+public:
+  Pace(const DataShare& share, const MeasureProgress& progress, std::int64_t total)
+      : share_(share), progress_(progress), total_(summed(total)) {}
+
+  void begin(std::int64_t own_of_series) {
+    series_ = own_of_series;
+    in_series_ = meetings_ = 0;
+  }
+
+  void advance(std::int64_t done) {
+    done_ += done;
+    in_series_ += done;
+    if (share_.size == 1) {
+      if (progress_) progress_(done_, total_);
+      return;
+    }
+    while (meetings_ < in_series_ * kMeetings / std::max<std::int64_t>(series_, 1)) meet();
+  }
+
+  void end() {
+    while (share_.size > 1 && meetings_ < kMeetings) meet();
+  }
+
+private:
+  static constexpr std::int64_t kMeetings = 32;
+
+  std::int64_t summed(std::int64_t own) const {
+    double value = static_cast<double>(own);
+    if (share_.size > 1) share_.sum({&value, 1});
+    return std::llround(value);
+  }
+
+  void meet() {
+    ++meetings_;
+    const std::int64_t done = summed(done_);
+    if (progress_ && done > shown_) progress_(done, total_);
+    shown_ = done;
+  }
+
+  const DataShare& share_;
+  const MeasureProgress& progress_;
+  std::int64_t total_, done_ = 0, shown_ = 0;
+  std::int64_t series_ = 0, in_series_ = 0, meetings_ = 0;
+};
+
+// Leaves out what cannot run on the first input of rank 0, and notes it there. Every process calls it once:
+// with that input, or with none if it is another rank or has no input.
+void drop_unsupported(Measurement& measurement, std::size_t kernels, const AttentionInput* input,
+                      const DataShare& share, std::vector<std::string>& notes) {
+  std::vector<double> marks(kernels);
+  if (input != nullptr) {
+    const std::vector<std::string> reasons = measurement.objections(*input);
+    for (std::size_t i = kernels; i-- > 0;) {
+      if (reasons[i].empty()) continue;
+      marks[i] = 1;
+      notes.push_back(reasons[i]);
+    }
+  }
+  if (share.size > 1) share.sum(marks);
+  measurement.drop(marks);
+}
+
 TeacherForcedOutcome measure(const TeacherForcedRequest& request, const MeasureProgress& progress,
                              const std::stop_token& stop, const ModelSource& source) {
   ModelStore store(source);
@@ -190,27 +307,38 @@ TeacherForcedOutcome measure(const TeacherForcedRequest& request, const MeasureP
       store.apply(request.model_folder, request.adapters, softmax, request.execution.dtype);
   const Model& model = *applied.model;
   const std::vector<KernelSpec> kernels = kernels_of(request);
+  const DataShare& share = request.share;
 
   TeacherForcedOutcome outcome;
   outcome.model_hash = store.base(request.model_folder)->hash();
   for (const AppliedAdapter& adapter : applied.adapters) outcome.adapters.push_back(adapter.info);
   const auto note = [&](const std::string& text) { outcome.notes.push_back(text); };
   const std::vector<SeriesOfData> all = make_series(applied, request, outcome.notes);
+  if (share.rank != 0) outcome.notes.clear(); // rank 0 has the same
   const bool skip = request.skip_unsupported || request.kernels.empty();
-  std::int64_t done = 0, total = 0;
+  std::int64_t total = 0;
   for (const SeriesOfData& series : all) total += series.series->items() * base.layers;
+  Pace pace(share, progress, total);
   for (const SeriesOfData& series : all) {
     Measurement measurement(model, kernels);
+    bool checked = !skip;
+    const auto check = [&](const AttentionInput* input) {
+      if (!checked) drop_unsupported(measurement, kernels.size(), input, share, outcome.notes);
+      checked = true;
+    };
+    if (share.rank != 0) check(nullptr);
+    pace.begin(series.series->items() * base.layers);
     series.series->visit(
         model,
         [&](int layer, const AttentionInput& input) {
-          if (skip && measurement.items() == 0)
-            for (const std::string& reason : measurement.drop_unsupported(input)) note(reason);
+          check(&input);
           measurement.add(layer, input);
-          done += input.q.size(0);
-          if (progress) progress(done, total);
+          pace.advance(input.q.size(0));
         },
         stop, note);
+    check(nullptr);
+    pace.end();
+    measurement.combine(share);
     if (measurement.items() == 0)
       throw Error(series.data.string(), "holds no picture", "name another folder");
     measurement.finish(series, outcome);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/models/model_info.h"
+#include "engine/runtime/data_share.h"
 #include "engine/runtime/run.h"
 #include "engine/runtime/runner.h"
 
@@ -34,6 +35,9 @@ struct TeacherForcedRequest {
   std::vector<KernelSpec> kernels; // empty: every kernel for which KL is defined
   bool skip_unsupported = false;   // leave out, with a note, what cannot run on this data, instead of failing
   ExecutionOptions execution;
+  // Of several processes that measure the same request: each runs its own part of the data, and each has the
+  // whole outcome, the notes excepted: what concerns all of them is noted by rank 0 alone.
+  DataShare share;
 };
 
 // Means over rows, then heads, (then layers,) then texts, each text equal. NaN: undefined for this kernel
@@ -84,7 +88,7 @@ struct TeacherForcedOutcome {
   std::vector<AdapterInfo> adapters; // applied
 };
 
-// Progress in layers of items: done of all.
+// Progress in layers of items: done of all, over all processes.
 using MeasureProgress = std::function<void(std::int64_t done, std::int64_t total)>;
 
 // Throws Error (missing or empty data), UsageError (unknown kernel, lengths beyond the data, data that the

@@ -23,20 +23,39 @@ using Texts = std::shared_ptr<const std::vector<TokenIds>>;
 // Enough for matrix products to be worth their call, few enough for every weight matrix to stay small.
 constexpr std::size_t kBatchTokens = 256;
 
-// Whole texts, those of one length together; with `maximum` > 0 positions beyond it begin again.
+// What comes in its turn when a process takes every size-th item.
+class Turns {
+public:
+  explicit Turns(const DataShare& share) : rank_(share.rank), size_(share.size) {}
+
+  std::int64_t of(std::size_t count) const {
+    return share_of(static_cast<std::int64_t>(count), rank_, size_).count;
+  }
+  bool has(std::size_t item) const {
+    return static_cast<int>(item % static_cast<std::size_t>(size_)) == rank_;
+  }
+
+private:
+  int rank_, size_;
+};
+
+// Whole texts, those of one length together; with `maximum` > 0 positions beyond it begin again. Processes
+// take turns in the order of the lengths, so that each has as much to do.
 class TextSeries final : public SequenceSeries {
 public:
-  TextSeries(Texts texts, std::optional<std::int64_t> length, std::int64_t maximum)
-      : texts_(std::move(texts)), length_(length), maximum_(maximum) {}
+  TextSeries(Texts texts, std::optional<std::int64_t> length, std::int64_t maximum, const DataShare& share)
+      : texts_(std::move(texts)), length_(length), maximum_(maximum), turns_(share) {}
 
   std::optional<std::int64_t> length() const override { return length_; }
-  std::int64_t items() const override { return static_cast<std::int64_t>(texts_->size()); }
+  std::int64_t items() const override { return turns_.of(texts_->size()); }
 
   void visit(const Model& model, const LayerVisitor& visitor, const std::stop_token& stop,
              const NoteTaker&) const override {
     std::map<std::size_t, std::vector<const TokenIds*>> by_length;
     for (const TokenIds& text : *texts_) by_length[text.size()].push_back(&text);
-    for (const auto& [length, texts] : by_length) {
+    std::size_t item = 0;
+    for (auto& [length, texts] : by_length) {
+      std::erase_if(texts, [&](const TokenIds*) { return !turns_.has(item++); });
       const std::size_t at_once = std::max<std::size_t>(1, kBatchTokens / length);
       for (std::size_t first = 0; first < texts.size(); first += at_once) {
         const std::size_t end = std::min(texts.size(), first + at_once);
@@ -53,28 +72,34 @@ private:
   Texts texts_;
   std::optional<std::int64_t> length_;
   std::int64_t maximum_;
+  Turns turns_;
 };
 
-// Texts run by themselves, their q and k concatenated to one length.
+// Texts run by themselves, their q and k concatenated to one length. Each process takes consecutive pieces,
+// so that only a text across two processes' pieces is run twice.
 class ConcatenatedSeries final : public SequenceSeries {
 public:
-  ConcatenatedSeries(Texts texts, std::int64_t length, std::int64_t tokens)
-      : texts_(std::move(texts)), length_(length), items_(tokens / length) {}
+  ConcatenatedSeries(Texts texts, std::int64_t length, std::int64_t tokens, const DataShare& share)
+      : texts_(std::move(texts)), length_(length), own_(share_of(tokens / length, share.rank, share.size)) {}
 
   std::optional<std::int64_t> length() const override { return length_; }
-  std::int64_t items() const override { return items_; }
+  std::int64_t items() const override { return own_.count; }
 
   void visit(const Model& model, const LayerVisitor& visitor, const std::stop_token& stop,
              const NoteTaker&) const override {
     const int layers = model.info().layers;
-    PieceBuffer buffer(layers, length_);
-    std::int64_t left = items_;
-    for (const TokenIds& text : *texts_) {
+    std::int64_t before = own_.first * length_; // tokens
+    auto text = texts_->begin();
+    for (; text != texts_->end() && static_cast<std::int64_t>(text->size()) <= before; ++text)
+      before -= static_cast<std::int64_t>(text->size());
+    PieceBuffer buffer(layers, length_, before);
+    std::int64_t left = own_.count;
+    for (; text != texts_->end(); ++text) {
       if (left == 0) return; // the last texts do not fill another piece
       visit_softmax_run(
-          model, text_batch({&text}),
+          model, text_batch({&*text}),
           [&](int layer, const AttentionInput& input) { buffer.add(layer, input); }, stop);
-      for (; buffer.full(); --left)
+      for (; left > 0 && buffer.full(); --left)
         for (int layer = 0; layer < layers; ++layer) {
           if (stop.stop_requested()) throw Cancelled();
           visitor(layer, buffer.take(layer));
@@ -84,13 +109,18 @@ public:
 
 private:
   Texts texts_;
-  std::int64_t length_, items_;
+  std::int64_t length_;
+  ItemRange own_;
 };
 
 class PictureSeries final : public SequenceSeries {
 public:
-  PictureSeries(std::vector<std::filesystem::path> files, std::optional<int> image_size)
-      : files_(std::move(files)), image_size_(image_size) {}
+  PictureSeries(std::vector<std::filesystem::path> files, std::optional<int> image_size,
+                const DataShare& share)
+      : files_(std::move(files)), image_size_(image_size) {
+    std::size_t item = 0;
+    std::erase_if(files_, [&, turns = Turns(share)](const auto&) { return !turns.has(item++); });
+  }
 
   std::int64_t items() const override { return static_cast<std::int64_t>(files_.size()); }
 
@@ -132,20 +162,20 @@ Texts read_data(const Model& model, const std::filesystem::path& file, const Tea
 }
 
 std::unique_ptr<SequenceSeries> concatenated(const Texts& texts, std::int64_t length,
-                                             const std::filesystem::path& file) {
+                                             const std::filesystem::path& file, const DataShare& share) {
   std::int64_t tokens = 0;
   for (const TokenIds& text : *texts) tokens += static_cast<std::int64_t>(text.size());
   if (length > tokens)
     throw UsageError(fmt::format("--lengths {}", length),
                      fmt::format("the texts of {} have {} tokens together", file.string(), tokens),
                      "choose a smaller length or more text");
-  return std::make_unique<ConcatenatedSeries>(texts, length, tokens);
+  return std::make_unique<ConcatenatedSeries>(texts, length, tokens, share);
 }
 
 // The texts as one (length 0), or in whole pieces of `length` tokens.
 std::unique_ptr<SequenceSeries> joined(const Texts& texts, std::int64_t length,
                                        const std::filesystem::path& file, const ModelInfo& info,
-                                       std::vector<std::string>& notes) {
+                                       const DataShare& share, std::vector<std::string>& notes) {
   std::vector<TokenIds> pieces = joined_texts(*texts, length);
   const auto size = [](const TokenIds& piece) { return static_cast<std::int64_t>(piece.size()); };
   if (length > 0 && !pieces.empty() && size(pieces.back()) < length) {
@@ -165,7 +195,7 @@ std::unique_ptr<SequenceSeries> joined(const Texts& texts, std::int64_t length,
   else
     notes.push_back(fmt::format("{}: fed as one text of {} tokens", file.string(), tokens));
   return std::make_unique<TextSeries>(std::make_shared<const std::vector<TokenIds>>(std::move(pieces)),
-                                      tokens, info.max_tokens);
+                                      tokens, info.max_tokens, share);
 }
 
 void check_lengths(const TeacherForcedRequest& request) {
@@ -194,7 +224,8 @@ std::vector<SeriesOfData> make_series(const AppliedModel& model, const TeacherFo
         throw UsageError(folder.string(),
                          fmt::format("is a file, and the model {} takes pictures", info.name),
                          "name a folder, or choose a text model with --model");
-      all.push_back({folder, std::make_unique<PictureSeries>(files_below(folder, request.limit), size)});
+      all.push_back(
+          {folder, std::make_unique<PictureSeries>(files_below(folder, request.limit), size, request.share)});
     }
     return all;
   }
@@ -204,11 +235,11 @@ std::vector<SeriesOfData> make_series(const AppliedModel& model, const TeacherFo
     if (lengths.empty()) lengths.push_back(0);
     for (const std::int64_t length : lengths) {
       if (request.joined)
-        all.push_back({file, joined(texts, length, file, info, notes)});
+        all.push_back({file, joined(texts, length, file, info, request.share, notes)});
       else if (length > 0)
-        all.push_back({file, concatenated(texts, length, file)});
+        all.push_back({file, concatenated(texts, length, file, request.share)});
       else
-        all.push_back({file, std::make_unique<TextSeries>(texts, std::nullopt, 0)});
+        all.push_back({file, std::make_unique<TextSeries>(texts, std::nullopt, 0, request.share)});
     }
   }
   return all;

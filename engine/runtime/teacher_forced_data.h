@@ -33,7 +33,8 @@ struct SeriesOfData {
   std::unique_ptr<SequenceSeries> series;
 };
 
-// All series that the request names, data by data, length by length. Throws Error, UsageError.
+// All series that the request names, data by data, length by length; of each, the part of the request's share
+// (which may be nothing). Throws Error, UsageError.
 std::vector<SeriesOfData> make_series(const AppliedModel& model, const TeacherForcedRequest& request,
                                       std::vector<std::string>& notes);
 

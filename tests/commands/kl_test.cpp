@@ -1,10 +1,13 @@
 // `kl` and `kernels --measure` as a user runs them, on the bundled text model and a small vision model.
 #include <cmath>
+#include <cstdlib>
 #include <map>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/commands/program.h"
+#include "tests/support/free_port.h"
 
 namespace {
 
@@ -113,6 +116,65 @@ TEST_F(KlCommand, KernelsTellHowSpikyAndMonotonicTheyAre) {
   const Outcome table = hydrascope("kernels --measure --limit 2");
   EXPECT_NE(table.output.find("spiky"), std::string::npos);
   EXPECT_FALSE(answer("kernels")[0].contains("spiky"));
+}
+
+// As numbers that were added up in another order.
+void expect_near(const json& found, const json& expected, const std::string& where) {
+  ASSERT_EQ(found.type(), expected.type()) << where;
+  ASSERT_EQ(found.size(), expected.size()) << where;
+  if (expected.is_structured())
+    for (const auto& [key, value] : expected.items())
+      expect_near(expected.is_array() ? found.at(std::stoul(key)) : found.at(key), value,
+                  fmt::format("{}/{}", where, key));
+  else if (expected.is_number_float())
+    EXPECT_NEAR(found.get<double>(), expected.get<double>(), 1e-5 + 1e-5 * std::abs(expected.get<double>()))
+        << where;
+  else
+    EXPECT_EQ(found, expected) << where;
+}
+
+// Runs as many processes as torchrun would; rank 0's answer. The others have nothing to say.
+class KlTogether : public KlCommand {
+protected:
+  json together(int size, const std::string& arguments) const {
+    std::string script = fmt::format("cd '{}'; ", folder_.string());
+    const int port = free_port();
+    for (int rank = 0; rank < size; ++rank) {
+      script += fmt::format(
+          "RANK={0} WORLD_SIZE={1} MASTER_ADDR=127.0.0.1 MASTER_PORT={2} OMP_NUM_THREADS=1 "
+          "'{3}' {4} --json >out{0} 2>err{0} & p{0}=$!; ",
+          rank, size, port, program().string(), arguments);
+    }
+    for (int rank = 0; rank < size; ++rank) script += fmt::format("wait $p{} || touch failed; ", rank);
+    EXPECT_EQ(std::system(script.c_str()), 0);
+    EXPECT_FALSE(fs::exists(folder_ / "failed")) << bytes_of(at("err0")) << bytes_of(at("err1"));
+    for (int rank = 1; rank < size; ++rank) EXPECT_EQ(bytes_of(at("out" + std::to_string(rank))), "");
+    return json::parse(bytes_of(at("out0")));
+  }
+};
+
+TEST_F(KlTogether, MeasuresWhatOneProcessDoes) {
+  const std::string arguments = "kl --limit 21 --kernels softmax,elu,hedgehog --data " + sentences;
+  const json alone = answer(arguments);
+  expect_near(together(2, arguments), alone, "2");
+  expect_near(together(3, arguments), alone, "3");
+}
+
+TEST_F(KlTogether, MeasuresLongPiecesAndPictures) {
+  const std::string pieces = "kl --limit 40 --kernels softmax,elu --lengths 64,128 --data " + sentences;
+  expect_near(together(2, pieces), answer(pieces), "pieces");
+  const std::string images = "kl --limit 3 --data " + pictures + " --model " +
+                             (source_folder() / "tests/golden/models/deit").string();
+  expect_near(together(2, images), answer(images), "pictures");
+}
+
+TEST_F(KlTogether, SaysWhatIsWrongWithTheEnvironment) {
+  setenv("RANK", "0", 1);
+  expect_error("kl --limit 1 --data " + sentences, 2, "WORLD_SIZE: is not set, while RANK is");
+  setenv("WORLD_SIZE", "2", 1);
+  expect_error("kl --limit 1 --data " + sentences, 2, "MASTER_ADDR");
+  unsetenv("RANK");
+  unsetenv("WORLD_SIZE");
 }
 
 TEST_F(KlCommand, BadRequestsAreOneLineWithTheirStatus) {
