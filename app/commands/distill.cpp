@@ -37,11 +37,12 @@ void run(DistillOptions& options, const std::string& command_line) {
   request.settings.adapters = run.adapters;
   request.settings.execution = run.execution;
   request.settings.command = command_line;
-  TrainingOutcome outcome;
-  {
-    TrainingDisplay display;
-    outcome = distill(request, display.observer(), display.stop());
-  }
+  TogetherTraining together(request.settings);
+  const TrainingOutcome outcome =
+      together.run([&](const TrainingObserver& observer, const std::stop_token& stop) {
+        return distill(request, observer, stop);
+      });
+  if (!together.tells()) return;
   if (!options.curve.empty()) write_curve(options.curve, outcome);
   print_outcome(outcome, common.json);
 }

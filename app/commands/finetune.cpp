@@ -30,11 +30,12 @@ void run(FinetuneOptions& options, const std::string& command_line) {
   request.labels = options.labels;
   if (!options.classes.empty()) request.classes = names_or_file(options.classes, "--classes");
   settings.command = command_line;
-  TrainingOutcome outcome;
-  {
-    TrainingDisplay display;
-    outcome = finetune(request, display.observer(), display.stop());
-  }
+  TogetherTraining together(settings);
+  const TrainingOutcome outcome =
+      together.run([&](const TrainingObserver& observer, const std::stop_token& stop) {
+        return finetune(request, observer, stop);
+      });
+  if (!together.tells()) return;
   if (!options.curve.empty()) write_curve(options.curve, outcome);
   print_outcome(outcome, options.common.json);
 }

@@ -1,11 +1,14 @@
 #include "app/commands/training_options.h"
 
 #include <charconv>
+#include <chrono>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include "app/commands/training_progress.h"
 #include "engine/plain/error.h"
+#include "engine/training/world.h"
 
 namespace hydrascope::app {
 namespace {
@@ -67,6 +70,18 @@ void add_training_options(CLI::App& command, TrainingSettings& settings, std::st
       ->capture_default_str();
   command.add_option("--curve", curve, "write the loss of every step as CSV");
   command.add_flag("--resume", settings.resume, "go on from the checkpoint beside the output");
+}
+
+TogetherTraining::TogetherTraining(TrainingSettings& settings)
+    // While one still computes the features of its pictures the others wait.
+    : group_(training::world_from_environment(), {.answer = std::chrono::minutes(30)}) {
+  if (!group_.alone()) settings.group = &group_;
+}
+
+TrainingOutcome TogetherTraining::run(
+    const std::function<TrainingOutcome(const TrainingObserver&, const std::stop_token&)>& training) {
+  TrainingDisplay display;
+  return training(tells() ? display.observer() : TrainingObserver(), display.stop());
 }
 
 TrainedParts parse_trained_parts(const std::string& text) {

@@ -1,17 +1,8 @@
 #include "engine/models/hub_cache.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <condition_variable>
 #include <cstdlib>
-#include <cstring>
-#include <mutex>
 #include <vector>
-
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -204,25 +195,10 @@ void link_into_snapshot(const fs::path& snapshot, const std::string& name, const
   if (error) refuse_writing(link, error.message());
 }
 
-BlobLock::BlobLock(const fs::path& repository, const std::string& tag, const std::stop_token& stop) {
-  const fs::path file = repository.parent_path() / ".locks" / repository.filename() / (tag + ".lock");
+fs::path blob_lock_file(const fs::path& repository, const std::string& tag) {
+  fs::path file = repository.parent_path() / ".locks" / repository.filename() / (tag + ".lock");
   make_folders(file.parent_path());
-  descriptor_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) refuse_writing(file, std::strerror(errno));
-  std::mutex mutex;
-  std::condition_variable_any stopped;
-  while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-    const int problem = errno;
-    const bool taken = problem == EWOULDBLOCK || problem == EINTR;
-    std::unique_lock lock(mutex);
-    if (taken) stopped.wait_for(lock, stop, std::chrono::milliseconds(100), [] { return false; });
-    if (taken && !stop.stop_requested()) continue;
-    ::close(descriptor_);
-    if (stop.stop_requested()) throw Cancelled();
-    refuse_writing(file, std::strerror(problem));
-  }
+  return file;
 }
-
-BlobLock::~BlobLock() { ::close(descriptor_); }
 
 } // namespace hydrascope

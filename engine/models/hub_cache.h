@@ -7,7 +7,6 @@
 
 #include <filesystem>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,16 +48,7 @@ void link_into_snapshot(const std::filesystem::path& snapshot, const std::string
                         const std::filesystem::path& blob);
 void make_folders(const std::filesystem::path& folder);
 
-// Held by one process (or thread) at a time, huggingface_hub's included. Waits; throws Cancelled, Error.
-class BlobLock {
-public:
-  BlobLock(const std::filesystem::path& repository, const std::string& tag, const std::stop_token& stop);
-  ~BlobLock();
-  BlobLock(const BlobLock&) = delete;
-  BlobLock& operator=(const BlobLock&) = delete;
-
-private:
-  int descriptor_ = -1;
-};
+// The file by which huggingface_hub, too, locks a blob; its folder is made. Throws Error.
+std::filesystem::path blob_lock_file(const std::filesystem::path& repository, const std::string& tag);
 
 } // namespace hydrascope

@@ -14,6 +14,7 @@
 
 #include "engine/models/hub_cache.h"
 #include "engine/plain/digest.h"
+#include "engine/plain/file_lock.h"
 
 namespace hydrascope {
 namespace {
@@ -266,7 +267,8 @@ fs::path download_blob(HttpSession& session, const HubSettings& settings, const 
   fs::path blob = repository / "blobs" / file.tag;
   if (is_whole(blob, file)) return blob; // another revision's
   make_folders(blob.parent_path());
-  const BlobLock lock(repository, file.tag, stop);
+  const FileLock lock(blob_lock_file(repository, file.tag), stop,
+                      "check the folder, or set HF_HOME to another one");
   if (is_whole(blob, file)) return blob; // another process was here meanwhile
   IncompleteFile incomplete(blob.string() + ".incomplete");
   if (file.size && incomplete.size() > *file.size) incomplete.start_over();

@@ -1,6 +1,7 @@
 #include "engine/training/training.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <ATen/TensorOperators.h>
@@ -94,14 +95,18 @@ public:
       epoch_ = epoch;
     }
     const auto& batch = train_[static_cast<std::size_t>(order_[static_cast<std::size_t>(step % count)])];
-    const Sums sums = over(batch);
-    const auto rows = static_cast<double>(rows_of(batch));
+    const auto& info = prepared_.model->info();
     StepLoss result;
+    result.shown.resize(1 + static_cast<std::size_t>(info.layers) * static_cast<std::size_t>(info.heads));
+    const auto own = own_share(batch, settings_.group);
+    if (own.empty()) return result;
+    const Sums sums = over(own);
+    const auto rows = static_cast<double>(rows_of(batch));
     result.loss = sums.cross_entropy.sum() / rows;
     const at::Tensor divergence = ((sums.cross_entropy.detach() - sums.entropy) / rows).to(at::kDouble);
     const auto* heads = divergence.const_data_ptr<double>();
-    result.shown = {sums.cross_entropy.detach().mean().item<double>() / rows};
-    result.shown.insert(result.shown.end(), heads, heads + divergence.numel());
+    result.shown.front() = sums.cross_entropy.detach().mean().item<double>() / rows;
+    std::copy_n(heads, divergence.numel(), result.shown.begin() + 1);
     return result;
   }
 
@@ -110,15 +115,20 @@ public:
     HeldOut held_out;
     double items = 0;
     for (const auto& batch : validation_) {
-      if (stop_.stop_requested()) break;
-      const Sums sums = over(batch);
-      const auto size = static_cast<double>(batch.size());
-      const double each = size / static_cast<double>(rows_of(batch));
+      if (settings_.group == nullptr && stop_.stop_requested()) break;
+      const auto own = own_share(batch, settings_.group);
+      items += static_cast<double>(batch.size());
+      if (own.empty()) continue;
+      const Sums sums = over(own);
+      const double each = static_cast<double>(batch.size()) / static_cast<double>(rows_of(batch));
       const double loss = sums.cross_entropy.mean().item<double>();
       held_out.loss += loss * each;
       held_out.divergence += (loss - sums.entropy.mean().item<double>()) * each;
-      items += size;
     }
+    std::array<double, 2> sums{held_out.loss, held_out.divergence};
+    sum_over(settings_.group, sums);
+    held_out.loss = sums[0];
+    held_out.divergence = sums[1];
     held_out.loss /= std::max(1.0, items);
     held_out.divergence /= std::max(1.0, items);
     return held_out;

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/plain/error.h"
+#include "engine/plain/file_lock.h"
 #include "engine/plain/paths.h"
 #include "engine/training/autocast.h"
 #include "engine/training/random.h"
@@ -55,18 +56,25 @@ std::string cache_key(const PreparedModel& prepared, const ImageFolder& pictures
   return sha256_of_text(key.dump());
 }
 
+constexpr const char* no_cache_remedy = "set XDG_CACHE_HOME to a folder that can be written";
+
+// The files of a key, without their endings; the folder is made.
+std::filesystem::path cache_file(const std::string& key) {
+  const auto folder = cache_folder() / "features";
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
+  if (!std::filesystem::is_directory(folder))
+    throw Error(folder.string(), "cannot be created", no_cache_remedy);
+  return folder / key;
+}
+
 // The mapped file and how far it is filled.
 class FeatureFile {
 public:
   FeatureFile(const std::string& key, const std::int64_t pictures)
-      : usable(static_cast<std::size_t>(pictures), true) {
-    const auto folder = cache_folder() / "features";
-    data_ = folder / (key + ".half");
-    state_ = folder / (key + ".json");
-    std::error_code ignored;
-    std::filesystem::create_directories(folder, ignored);
-    if (!std::filesystem::is_directory(folder))
-      throw Error(folder.string(), "cannot be created", "set XDG_CACHE_HOME to a folder that can be written");
+      : usable(static_cast<std::size_t>(pictures), true),
+        data_(cache_file(key) += ".half"),
+        state_(cache_file(key) += ".json") {
     read_state(pictures);
   }
 
@@ -76,8 +84,7 @@ public:
     const std::int64_t tokens = layout.prefix + layout.rows * layout.columns;
     const std::int64_t count = rows * tokens * width;
     const int file = open(data_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (file < 0)
-      throw Error(data_.string(), std::strerror(errno), "set XDG_CACHE_HOME to a folder that can be written");
+    if (file < 0) throw Error(data_.string(), std::strerror(errno), no_cache_remedy);
     // Writing to a mapped file that the disk has no room for would end the program.
     const int result = posix_fallocate(file, 0, count * 2);
     close(file);
@@ -272,7 +279,10 @@ Features cached_features(const PreparedModel& prepared, const ImageFolder& pictu
   const at::NoGradGuard no_gradients;
   const Autocast autocast(request.bfloat16);
   const auto count = static_cast<std::int64_t>(pictures.images.size());
-  FeatureFile file(cache_key(prepared, pictures, request, request.layer), count);
+  const std::string key = cache_key(prepared, pictures, request, request.layer);
+  // Another process that trains on the same pictures fills the file for both.
+  const FileLock lock(cache_file(key) += ".lock", stop, no_cache_remedy);
+  FeatureFile file(key, count);
   if (file.width() > 0) file.map(count * request.copies, file.layout, file.width());
   const auto earlier = file.done < count ? earlier_features(prepared, pictures, request) : std::nullopt;
   if (earlier) {

@@ -1,6 +1,7 @@
 #include "engine/training/training.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -36,6 +37,7 @@ public:
                                 settings_.execution, true)),
         parts_(parts_to_train(request.trained, prepared_.schedule)),
         first_(first_trained(parts_, prepared_.model->info().layers)),
+        pictures_(prepared_.model->info().input == InputKind::image),
         data_(make_labelled_data(prepared_, request, first_, bfloat16_, observer, stop_)) {
     if (!data_) return;
     leaves_ = make_leaves(prepared_, parts_, data_->plan());
@@ -68,13 +70,21 @@ public:
   StepLoss loss(const std::int64_t step) override {
     const std::uint64_t seed = settings_.execution.seed;
     const auto& items = batch_of(step);
-    LabelledBatch batch =
-        data_->batch(Part::training, items, mix({seed, 3, static_cast<std::uint64_t>(step)}));
-    const at::Tensor labels = labels_of(Part::training, items);
+    StepLoss result;
+    result.shown = {0};
+    const auto own = own_share(items, settings_.group);
+    if (own.empty()) return result;
+    const std::uint64_t key = mix({seed, 3, static_cast<std::uint64_t>(step)});
+    LabelledBatch batch = data_->batch(Part::training, own, key);
+    const at::Tensor labels = labels_of(Part::training, own);
+    at::Tensor other_labels;
     double share = 1;
-    if (request_.mixup > 0 && batch.hidden.defined() && !batch.input.mask.defined()) {
+    if (request_.mixup > 0 && pictures_) {
+      // Each picture with the one that stands as far from the batch's end as it stands from its beginning.
+      const auto others = own_share({items.rbegin(), items.rend()}, settings_.group);
       share = symmetric_beta(request_.mixup, mix({seed, 4, static_cast<std::uint64_t>(step)}));
-      batch.hidden = batch.hidden * share + batch.hidden.flip(0) * (1 - share);
+      batch.hidden = batch.hidden * share + data_->batch(Part::training, others, key).hidden * (1 - share);
+      other_labels = labels_of(Part::training, others);
     }
     at::Tensor logits;
     {
@@ -82,10 +92,10 @@ public:
       logits = model_.logits(batch.hidden, batch.input, first_);
     }
     const auto of = [&](const at::Tensor& target) {
-      return at::cross_entropy_loss(logits, target, {}, at::Reduction::Mean, -100, request_.label_smoothing);
+      return at::cross_entropy_loss(logits, target, {}, at::Reduction::Sum, -100, request_.label_smoothing) /
+             static_cast<double>(items.size());
     };
-    StepLoss result;
-    result.loss = share == 1 ? of(labels) : of(labels) * share + of(labels.flip(0)) * (1 - share);
+    result.loss = other_labels.defined() ? of(labels) * share + of(other_labels) * (1 - share) : of(labels);
     result.shown = {result.loss.item<double>()};
     return result;
   }
@@ -98,8 +108,10 @@ public:
     const Autocast autocast(bfloat16_);
     ClassCounts counts(data_->plan().classes.size());
     double loss = 0;
-    for (const auto& items : in_order(Part::held_out)) {
-      if (stop_.stop_requested()) break;
+    for (const auto& whole : in_order(Part::held_out)) {
+      if (settings_.group == nullptr && stop_.stop_requested()) break;
+      const auto items = own_share(whole, settings_.group);
+      if (items.empty()) continue;
       const LabelledBatch batch = data_->batch(Part::held_out, items, 0);
       const at::Tensor logits = model.logits(batch.hidden, batch.input, first_);
       const at::Tensor labels = labels_of(Part::held_out, items);
@@ -109,6 +121,7 @@ public:
         counts.add(data_->label(Part::held_out, items[i]),
                    std::span(best.const_data_ptr<std::int64_t>() + i, 1));
     }
+    combine(counts, loss);
     HeldOut held_out;
     held_out.loss = loss / static_cast<double>(std::max<std::int64_t>(1, counts.items));
     held_out.accuracy = top1(counts);
@@ -132,8 +145,7 @@ public:
                            std::ranges::find(parts_.attention, layer) != parts_.attention.end();
       if (trained || !kernel_info(spec.name).exact_softmax) record.layers.push_back({layer, spec});
     }
-    const bool pictures = prepared_.model->info().input == InputKind::image;
-    if (pictures) {
+    if (pictures_) {
       record.image_size = settings_.execution.image_size.value_or(prepared_.model->info().image_size);
       record.tokens = data_->length(Part::training, 0);
     }
@@ -150,6 +162,24 @@ public:
   }
 
 private:
+  // Sums over the processes.
+  void combine(ClassCounts& counts, double& loss) const {
+    if (settings_.group == nullptr) return;
+    std::vector<double> values{loss, static_cast<double>(counts.items), static_cast<double>(counts.first),
+                               static_cast<double>(counts.among_five)};
+    const std::array vectors{&counts.actual, &counts.predicted, &counts.right};
+    for (const auto* vector : vectors) values.insert(values.end(), vector->begin(), vector->end());
+    sum_over(settings_.group, values);
+    loss = values[0];
+    auto value = values.begin() + 1;
+    const auto next = [&] { return std::llround(*value++); };
+    counts.items = next();
+    counts.first = next();
+    counts.among_five = next();
+    for (auto* vector : vectors)
+      for (std::int64_t& count : *vector) count = next();
+  }
+
   using Batches = std::vector<std::vector<std::int64_t>>;
 
   // Items in an order, cut into batches.
@@ -210,6 +240,7 @@ private:
   PreparedModel prepared_;
   TrainedParts parts_;
   int first_;
+  bool pictures_;
   std::unique_ptr<LabelledData> data_;
   NamedTensors leaves_;
   RunnableModel model_; // runs with the leaves

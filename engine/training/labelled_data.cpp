@@ -247,7 +247,11 @@ std::unique_ptr<LabelledData> make_labelled_data(const PreparedModel& prepared,
     throw UsageError("--train-layers embeddings", "are not trained on pictures, whose front is cached",
                      "leave them out");
   auto pictures = std::make_unique<PictureFeatures>(prepared, request, observer);
-  if (!pictures->compute(prepared, first, bfloat16, observer, stop)) return nullptr;
+  try {
+    if (!pictures->compute(prepared, first, bfloat16, observer, stop)) return nullptr;
+  } catch (const Cancelled&) {
+    return nullptr;
+  }
   return pictures;
 }
 

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <span>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
 #include "engine/plain/error.h"
+#include "engine/training/process_group.h"
 
 namespace hydrascope {
 
@@ -27,6 +30,7 @@ public:
         settings_(settings),
         observer_(observer),
         stop_(stop),
+        group_(settings.group != nullptr && !settings.group->alone() ? settings.group : nullptr),
         file_(settings.output.empty() ? std::filesystem::path() : checkpoint_path(settings.output)),
         optimizer_(task.leaves(), task.weight_decay()),
         checkpoint_due_(settings.checkpoint_seconds),
@@ -45,11 +49,17 @@ public:
       save(); // from here on there is always a good state on disk
     }
     while (!ended()) {
-      if (stop_.stop_requested()) {
+      if (stop_wanted()) {
         save();
         return outcome(true);
       }
-      step();
+      try {
+        step();
+      } catch (const Error&) {
+        // Nothing has changed since the last whole step: what another process's end interrupts is not lost.
+        if (group_ != nullptr) save();
+        throw;
+      }
     }
     return finish();
   }
@@ -65,11 +75,33 @@ private:
     return state_.step == 0 ? 0 : (state_.step - 1) % count + 1;
   }
 
+  // Several processes stop after the same step: the one in which the first of them was asked to.
+  bool stop_wanted() const { return group_ == nullptr ? stop_.stop_requested() : agreed_to_stop_; }
+
+  // Sums over the processes what they show, and their gradients.
+  void combine(std::vector<double>& shown) {
+    if (group_ == nullptr) return;
+    shown.push_back(stop_.stop_requested() ? 1 : 0);
+    for (const auto& [name, leaf] : task_.leaves()) shown.push_back(leaf.grad().defined() ? 1 : 0);
+    group_->sum(std::span(shown));
+    auto has_gradient = shown.end() - static_cast<std::ptrdiff_t>(task_.leaves().size());
+    agreed_to_stop_ = *(has_gradient - 1) > 0;
+    std::vector<at::Tensor> gradients;
+    for (const auto& [name, leaf] : task_.leaves()) {
+      if (*has_gradient++ == 0) continue;
+      if (!leaf.grad().defined()) leaf.mutable_grad() = at::zeros_like(leaf);
+      gradients.push_back(leaf.grad());
+    }
+    shown.resize(shown.size() - task_.leaves().size() - 1);
+    group_->sum(gradients);
+  }
+
   void step() {
     const auto begin = std::chrono::steady_clock::now();
-    const StepLoss loss = task_.loss(state_.step);
+    StepLoss loss = task_.loss(state_.step);
+    if (loss.loss.defined() && std::isfinite(loss.shown.front())) loss.loss.backward();
+    combine(loss.shown);
     if (!std::isfinite(loss.shown.front())) fail("the loss is not a number");
-    loss.loss.backward();
     if (!std::isfinite(optimizer_.step(task_.learning_rate(state_.step, total()), task_.clip_norm())))
       fail("the gradients are not finite");
     if (step_of_epoch() == task_.steps_per_epoch()) state_.sums.clear(); // a new epoch begins
@@ -83,7 +115,7 @@ private:
     const bool epoch_ends = step_of_epoch() == task_.steps_per_epoch();
     if (epoch_ends || (settings_.validate_every > 0 && state_.step % settings_.validate_every == 0))
       consider(validated(), epoch_ends);
-    if (settings_.live_seconds > 0 && !file_.empty() && live_due_.due()) write_live();
+    if (settings_.live_seconds > 0 && writes() && live_due_.due()) write_live();
     if (epoch_ends ? !ended() : checkpoint_due_.due()) save();
   }
 
@@ -119,8 +151,11 @@ private:
                 "go on from it with --resume and a lower --learning-rate");
   }
 
+  // Rank 0 alone, and nobody where nothing is to be kept.
+  bool writes() const { return !file_.empty() && (group_ == nullptr || group_->rank() == 0); }
+
   void save() {
-    if (file_.empty()) return; // nothing is to be kept
+    if (!writes()) return;
     state_.configuration = task_.configuration();
     state_.parameters = task_.leaves();
     state_.moments = optimizer_.state();
@@ -207,12 +242,13 @@ private:
       for (const auto& [name, value] : task_.leaves()) value.copy_(state_.best_parameters.at(name));
     }
     TrainingOutcome result = outcome(false);
-    if (const auto record = task_.record(state_, state_.best))
-      result.adapter = write_adapter(settings_.output, trained(), *record);
-    if (!file_.empty()) {
+    const auto record = task_.record(state_, state_.best);
+    if (record && writes()) result.adapter = write_adapter(settings_.output, trained(), *record);
+    if (writes()) {
       std::filesystem::remove(live_path(settings_.output));
       std::filesystem::remove(file_);
     }
+    if (group_ != nullptr) group_->barrier();
     return result;
   }
 
@@ -220,6 +256,8 @@ private:
   const TrainingSettings& settings_;
   const TrainingObserver& observer_;
   std::stop_token stop_;
+  ProcessGroup* group_; // null alone
+  bool agreed_to_stop_ = false;
   std::filesystem::path file_;
   Optimizer optimizer_;
   Checkpoint state_;
@@ -246,6 +284,16 @@ void check_settings(const TrainingSettings& settings) {
         "must lie in 0…1");
   check(settings.validate_every >= 0 && settings.patience >= 0, "--validate-every and --patience",
         "must not be below 0");
+}
+
+std::vector<std::int64_t> own_share(const std::vector<std::int64_t>& items, ProcessGroup* group) {
+  if (group == nullptr) return items;
+  const ItemRange range = share_of(static_cast<std::int64_t>(items.size()), group->rank(), group->size());
+  return {items.begin() + range.first, items.begin() + range.end()};
+}
+
+void sum_over(ProcessGroup* group, const std::span<double> values) {
+  if (group != nullptr) group->sum(values);
 }
 
 void tell(const TrainingObserver& observer, const std::string& note) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -15,10 +16,11 @@
 namespace hydrascope::training {
 
 struct StepLoss {
-  at::Tensor loss; // scalar, to be minimised; with several processes the part of this one's items, so that
-                   // the sum over processes is the loss of the global batch
-  std::vector<double> shown; // [0] the loss as it is shown, then whatever describe() tells; parts that add up
-                             // over processes, too
+  // Scalar, to be minimised. With several processes it is the part of this one's items, so that the sum over
+  // processes is the loss of the global batch; undefined where it has none.
+  at::Tensor loss;
+  // [0] the loss as it is shown, then what describe() tells; parts that add up over processes, too.
+  std::vector<double> shown;
 };
 
 // One training: its parameters, data and loss. Everything random in it is a function of the seed and the
@@ -37,6 +39,7 @@ public:
 
   // Of step 0 … total−1, counted over all epochs.
   virtual StepLoss loss(std::int64_t step) = 0;
+  // Of the whole held-out data: several processes measure a part each and sum.
   virtual HeldOut validate() = 0;
   virtual double merit(const HeldOut& held_out) const = 0; // higher is better
   // Whether what is no better than the start is not worth writing.
@@ -56,6 +59,11 @@ TrainingOutcome run_training(TrainingTask& task, const TrainingSettings& setting
 
 // Throws UsageError naming the option: epochs and batch below 1, learning rate not above 0, …
 void check_settings(const TrainingSettings& settings);
+
+// The items of a batch that this process computes; all of them alone.
+std::vector<std::int64_t> own_share(const std::vector<std::int64_t>& items, ProcessGroup* group);
+// Value by value over the processes, in place.
+void sum_over(ProcessGroup* group, std::span<double> values);
 
 // Tells a note before the loop runs.
 void tell(const TrainingObserver& observer, const std::string& note);

@@ -22,6 +22,10 @@
 
 namespace hydrascope {
 
+namespace training {
+class ProcessGroup;
+}
+
 // What a validation on held-out data gave; 0 where it does not apply.
 struct HeldOut {
   std::int64_t step = 0; // after so many steps
@@ -81,6 +85,9 @@ struct TrainingSettings {
   double checkpoint_seconds = 60;
   double live_seconds = 0; // > 0: about as often the state so far is written as an adapter, live_path(output)
   std::string command = {}; // for the metadata
+  // Several processes that train one thing together, each on its part of every batch; null: alone. Rank 0
+  // alone writes files.
+  training::ProcessGroup* group = nullptr;
 };
 
 // STEM.live.safetensors beside the output.

@@ -1,5 +1,6 @@
 // Training by the program itself: killed at any moment it goes on to the same adapter.
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <random>
 #include <thread>
@@ -9,6 +10,7 @@
 #include <spawn.h>
 
 #include "tests/commands/program.h"
+#include "tests/support/free_port.h"
 
 extern char**
     environ; // NOLINT(readability-redundant-declaration): POSIX leaves its declaration to the program
@@ -19,6 +21,25 @@ namespace {
 namespace fs = std::filesystem;
 using test::bytes_of;
 using Clock = std::chrono::steady_clock;
+
+float from_half(const std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double size = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+  return static_cast<float>((bits >> 15) != 0 ? -size : size);
+}
+
+// All numbers of a safetensors file whose tensors are float16.
+std::vector<float> halves(const std::string& file) {
+  std::uint64_t header = 0;
+  std::memcpy(&header, file.data(), sizeof header);
+  std::vector<float> values;
+  for (std::size_t at = 8 + header; at + 1 < file.size(); at += 2) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, file.data() + at, sizeof bits);
+    values.push_back(from_half(bits));
+  }
+  return values;
+}
 
 class TrainingCommand : public test::ProgramTest {
 protected:
@@ -47,14 +68,49 @@ protected:
     return (test::source_folder() / "tests/golden/models" / name).string();
   }
 
-  pid_t start(const std::string& arguments) const {
-    const std::string command = "exec '" + test::program().string() + "' " + arguments + " >" +
-                                at("output.txt") + " 2>" + at("errors.txt");
+  // `name` tells its output files from those of others; `environment` as NAME=VALUE words.
+  pid_t start(const std::string& arguments, const std::string& name = "",
+              const std::string& environment = "") const {
+    const std::string command = "exec env " + environment + " '" + test::program().string() + "' " +
+                                arguments + " >" + at(name + "output.txt") + " 2>" + at(name + "errors.txt");
     std::string shell = "sh", flag = "-c", text = command;
     char* const words[] = {shell.data(), flag.data(), text.data(), nullptr};
     pid_t child = 0;
     EXPECT_EQ(posix_spawn(&child, "/bin/sh", nullptr, nullptr, words, environ), 0);
     return child;
+  }
+
+  // As torchrun sets it.
+  static std::string world(const int rank, const int size, const int port) {
+    return fmt::format("RANK={} WORLD_SIZE={} MASTER_ADDR=127.0.0.1 MASTER_PORT={}", rank, size, port);
+  }
+
+  static int wait_for(const pid_t child) {
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  void expect_same_by_several(const std::string& arguments) {
+    std::vector<float> alone;
+    for (const int size : {1, 2, 3}) {
+      SCOPED_TRACE(fmt::format("{} processes", size));
+      const fs::path output = folder_ / fmt::format("{}.safetensors", size);
+      const int port = test::free_port();
+      std::vector<pid_t> children;
+      for (int rank = 0; rank < size; ++rank)
+        children.push_back(start(arguments + " -o " + output.string(), std::to_string(rank),
+                                 size == 1 ? "" : world(rank, size, port)));
+      for (const pid_t child : children) EXPECT_EQ(wait_for(child), 0) << bytes_of(at("0errors.txt"));
+      for (int rank = 1; rank < size; ++rank)
+        EXPECT_EQ(bytes_of(at(std::to_string(rank) + "output.txt")), "") << "rank 0 alone tells";
+      const std::vector<float> values = halves(bytes_of(output));
+      ASSERT_GT(values.size(), 100U);
+      if (size == 1) alone = values;
+      ASSERT_EQ(values.size(), alone.size());
+      for (std::size_t i = 0; i < values.size(); ++i)
+        ASSERT_NEAR(values[i], alone[i], 2e-3 * std::max(1.0F, std::abs(alone[i])));
+    }
   }
 
   // Runs the training once to its end, then again killed at random times and resumed until it ends; the
@@ -81,12 +137,11 @@ protected:
         kill(child, SIGKILL);
       }
       ASSERT_EQ(waitpid(child, &status, 0), child);
-      if (WIFEXITED(status)) break; // it came to its end, before it was killed or because nobody did
-      EXPECT_FALSE(fs::exists(output)) << "a killed training left an adapter";
+      // At its end, before it was killed or because nobody did; or killed when all was written.
+      if (WIFEXITED(status) || fs::exists(output)) break;
     }
-    ASSERT_EQ(WEXITSTATUS(status), 0) << bytes_of(at("errors.txt"));
+    ASSERT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << bytes_of(at("errors.txt"));
     EXPECT_EQ(bytes_of(at("whole/it.safetensors")), bytes_of(output));
-    EXPECT_FALSE(fs::exists(output + ".checkpoint"));
   }
 };
 
@@ -101,6 +156,42 @@ TEST_F(TrainingCommand, FineTuningKilledAtRandomTimesEndsInTheSameAdapter) {
       "finetune --no-adapter --model " + model("dinov2") + " --data " + at("pictures") +
       " --train-layers 1,head --image-size 28 --epochs 60 --batch 4 --threads 1 --seed 3" +
       " --mixup 0.2 --checkpoint-seconds 0.02");
+}
+
+TEST_F(TrainingCommand, SeveralProcessesDistilTheSameAdapter) {
+  expect_same_by_several("distill --kernel hedgehog --no-adapter --model " + model("bert") + " --data " +
+                         at("lines.txt") + " --epochs 3 --batch 5 --threads 1 --patience 0 --seed 3");
+}
+
+TEST_F(TrainingCommand, SeveralProcessesFineTuneTheSameAdapter) {
+  expect_same_by_several("finetune --no-adapter --model " + model("dinov2") + " --data " + at("pictures") +
+                         " --train-layers 1,head --image-size 28 --epochs 4 --batch 5 --threads 1 --seed 3" +
+                         " --mixup 0.2 --dtype float32");
+}
+
+TEST_F(TrainingCommand, WhenAProcessDiesTheOthersStopAndTheCheckpointServes) {
+  const std::string arguments = "distill --kernel hedgehog --no-adapter --model " + model("bert") +
+                                " --data " + at("lines.txt") + " --epochs 90000 --batch 4 --threads 1" +
+                                " --patience 0 --checkpoint-seconds 0.05 -o " + at("it.safetensors");
+  const int port = test::free_port();
+  const pid_t first = start(arguments, "0", world(0, 2, port)),
+              second = start(arguments, "1", world(1, 2, port));
+  const std::string checkpoint = at("it.safetensors.checkpoint");
+  while (!fs::exists(checkpoint)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  kill(second, SIGKILL);
+  EXPECT_EQ(wait_for(second), -1);
+  EXPECT_EQ(wait_for(first), 1);
+  const std::string errors = bytes_of(at("0errors.txt"));
+  EXPECT_NE(errors.find("another process has ended"), std::string::npos) << errors;
+  EXPECT_NE(errors.find("--resume"), std::string::npos) << errors;
+
+  const pid_t resumed = start(arguments + " --resume");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  kill(resumed, SIGINT);
+  EXPECT_EQ(wait_for(resumed), 1);
+  EXPECT_NE(bytes_of(at("errors.txt")).find("stopped after"), std::string::npos)
+      << bytes_of(at("errors.txt"));
 }
 
 TEST_F(TrainingCommand, T2rIsTrainedWithTheTaskOnly) {
