@@ -8,7 +8,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/plain/error.h"
 #include "engine/runtime/teacher_forced.h"
 #include "tests/engine/models/golden.h"
 #include "tests/engine/training/toy.h"
@@ -16,7 +15,6 @@
 namespace hydrascope {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::make_toy_model;
 using testing::make_toy_pictures;
 using testing::ToyFolder;
