@@ -132,7 +132,10 @@ public:
     return held_out;
   }
 
-  double merit(const HeldOut& held_out) const override { return held_out.accuracy; }
+  // Of two classes one is often rare: a constant answer then has a high accuracy, but no correlation.
+  double merit(const HeldOut& held_out) const override {
+    return data_->plan().classes.size() == 2 ? held_out.matthews : held_out.accuracy;
+  }
   void describe(const std::vector<double>&, TrainingProgress&) const override {}
 
   std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
