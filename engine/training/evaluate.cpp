@@ -53,6 +53,7 @@ EvaluateOutcome evaluate_pictures(Evaluation& evaluation) {
     pixels.clear();
     targets.clear();
   };
+  const auto count = static_cast<std::int64_t>(pictures.size());
   std::int64_t done = 0;
   for (const LabelledImage& picture : pictures) {
     try {
@@ -66,10 +67,10 @@ EvaluateOutcome evaluate_pictures(Evaluation& evaluation) {
     } catch (const Error& error) {
       evaluation.note(fmt::format("skipped {}", error.what()));
     }
-    if (static_cast<int>(pixels.size()) >= request.batch) flush();
-    evaluation.progress(++done, static_cast<std::int64_t>(pictures.size()));
+    ++done;
+    if (static_cast<int>(pixels.size()) >= request.batch || done == count) flush();
+    evaluation.progress(done, count);
   }
-  flush();
   return evaluation.outcome();
 }
 
@@ -80,13 +81,13 @@ EvaluateOutcome evaluate(const EvaluateRequest& request, const TrainingObserver&
   try {
     const at::NoGradGuard no_gradients;
     const ThreadCount threads(request.execution.threads);
-    const training::Autocast autocast(training::use_bfloat16(request.execution.dtype));
     training::Evaluation evaluation(request, observer, stop);
     const bool text = evaluation.prepared().model->info().input == InputKind::text;
     if (text && !request.boxes.empty())
       throw UsageError("--boxes", "are for pictures, and the model takes text", "leave the option out");
-    if (text) return evaluate_texts(evaluation);
-    return request.boxes.empty() ? evaluate_pictures(evaluation) : evaluate_pointing(evaluation);
+    if (!request.boxes.empty()) return evaluate_pointing(evaluation); // its runs see to the dtype themselves
+    const training::Autocast autocast(training::use_bfloat16(request.execution.dtype));
+    return text ? evaluate_texts(evaluation) : evaluate_pictures(evaluation);
   } catch (const c10::Error& error) {
     throw Error("evaluate", error.what_without_backtrace(), "report this with the command");
   }

@@ -13,28 +13,32 @@ namespace hydrascope::training {
 namespace {
 
 // The boxes of each picture that show its own class; a picture may hold several objects.
-class BoxTable {
-public:
-  explicit BoxTable(const Evaluation& evaluation) : boxes_(read_boxes(evaluation.request().boxes)) {
-    for (std::size_t i = 0; i < boxes_.size(); ++i)
-      by_name_.emplace(std::filesystem::path(boxes_[i].image).filename().string(), i);
+std::vector<std::vector<PixelBox>> boxes_of(Evaluation& evaluation,
+                                            const std::vector<LabelledImage>& pictures) {
+  const std::filesystem::path& file = evaluation.request().boxes;
+  const std::vector<ObjectBox> boxes = read_boxes(file);
+  std::multimap<std::string, const ObjectBox*> by_name;
+  for (const ObjectBox& box : boxes)
+    by_name.emplace(std::filesystem::path(box.image).filename().string(), &box);
+  std::vector<std::vector<PixelBox>> result;
+  std::size_t without = 0;
+  for (const LabelledImage& picture : pictures) {
+    std::vector<PixelBox>& own = result.emplace_back();
+    const auto [first, last] = by_name.equal_range(picture.file.filename().string());
+    for (auto entry = first; entry != last; ++entry)
+      if (names_picture(entry->second->image, picture.file) &&
+          evaluation.means(entry->second->class_name, picture.label))
+        own.push_back(entry->second->box);
+    without += own.empty() ? 1 : 0;
   }
-
-  std::vector<PixelBox> of(const Evaluation& evaluation, const LabelledImage& picture) const {
-    std::vector<PixelBox> found;
-    const auto [first, last] = by_name_.equal_range(picture.file.filename().string());
-    for (auto entry = first; entry != last; ++entry) {
-      const ObjectBox& box = boxes_[entry->second];
-      if (names_picture(box.image, picture.file) && evaluation.means(box.class_name, picture.label))
-        found.push_back(box.box);
-    }
-    return found;
-  }
-
-private:
-  std::vector<ObjectBox> boxes_;
-  std::multimap<std::string, std::size_t> by_name_;
-};
+  if (without == pictures.size())
+    throw Error(file.string(), "holds no box of the pictures' own classes",
+                "its column image must name the pictures' files, its column class their sub-folders");
+  if (without > 0)
+    evaluation.note(
+        fmt::format("pointing: {} of {} pictures have no box of their class", without, pictures.size()));
+  return result;
+}
 
 std::span<const float> patches_of(const RunResult& run, const std::span<const float> row) {
   return row.subspan(static_cast<std::size_t>(run.prefix_tokens),
@@ -136,7 +140,7 @@ RunRequest request_of(const EvaluateRequest& request) {
 
 EvaluateOutcome evaluate_pointing(Evaluation& evaluation) {
   const std::vector<LabelledImage> pictures = labelled_pictures(evaluation);
-  const BoxTable table(evaluation);
+  const std::vector<std::vector<PixelBox>> boxes = boxes_of(evaluation, pictures);
   const PreparedModel& prepared = evaluation.prepared();
   const int last = prepared.model->info().layers - 1;
   const KernelSpec& kernel = prepared.schedule.layers.back();
@@ -149,11 +153,9 @@ EvaluateOutcome evaluate_pointing(Evaluation& evaluation) {
   PointingGame game(last, with_attention);
   Runner runner(/*cache_bytes=*/0); // no picture comes twice
   RunRequest request = request_of(evaluation.request());
-  std::int64_t done = 0, without_box = 0;
-  for (const LabelledImage& picture : pictures) {
-    evaluation.progress(done++, static_cast<std::int64_t>(pictures.size()));
-    const std::vector<PixelBox> boxes = table.of(evaluation, picture);
-    without_box += boxes.empty() ? 1 : 0;
+  for (std::size_t i = 0; i < pictures.size(); ++i) {
+    const LabelledImage& picture = pictures[i];
+    evaluation.progress(static_cast<std::int64_t>(i), static_cast<std::int64_t>(pictures.size()));
     try {
       request.input =
           ImageInput{std::make_shared<const Image>(load_image(picture.file)), picture.file.filename(), {}};
@@ -162,23 +164,18 @@ EvaluateOutcome evaluate_pointing(Evaluation& evaluation) {
       continue;
     }
     request.target.index = static_cast<int>(picture.label);
-    request.asks = boxes.empty() ? Asks() : game.asks();
+    request.asks = boxes[i].empty() ? Asks() : game.asks();
     const auto run = runner.run(request, evaluation.stop());
     count_predictions(evaluation, *run, picture.label);
-    if (!boxes.empty()) game.add(*run, boxes);
+    if (!boxes[i].empty()) game.add(*run, boxes[i]);
   }
-  evaluation.progress(done, done);
-  if (game.items() == 0)
-    throw Error(evaluation.request().boxes.string(), "holds no box of the pictures' own classes",
-                "its column image must name the pictures' files, its column class their sub-folders");
-  if (without_box > 0)
-    evaluation.note(
-        fmt::format("pointing: {} of {} pictures have no box of their class", without_box, pictures.size()));
+  const auto count = static_cast<std::int64_t>(pictures.size());
+  evaluation.progress(count, count);
   if (game.empty() > 0)
     evaluation.note(fmt::format("pointing: {} of {} focus maps are empty and count as misses", game.empty(),
                                 game.items()));
   EvaluateOutcome outcome = evaluation.outcome();
-  outcome.pointing = game.outcome();
+  if (game.items() > 0) outcome.pointing = game.outcome();
   return outcome;
 }
 
