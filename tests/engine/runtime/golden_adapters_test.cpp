@@ -1,6 +1,8 @@
 // Random adapters over the golden models, run as `hydrascope run --adapter` does, against transformers with
 // tools/load_adapter.py (tools/golden/make_adapters.py).
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -22,7 +24,8 @@ double error_of(const Array& found, const SafetensorsFile& file, const std::stri
   EXPECT_EQ(found.shape, expected.shape) << name;
   EXPECT_EQ(found.values.size() * sizeof(float), expected.bytes.size()) << name;
   std::vector<float> values(found.values.size());
-  std::memcpy(values.data(), expected.bytes.data(), std::min(expected.bytes.size(), values.size() * sizeof(float)));
+  std::memcpy(values.data(), expected.bytes.data(),
+              std::min(expected.bytes.size(), values.size() * sizeof(float)));
   double worst = 0, largest = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     worst = std::max(worst, std::abs(static_cast<double>(found.values[i]) - static_cast<double>(values[i])));
@@ -53,8 +56,10 @@ TEST_P(GoldenAdapters, RunAsTransformersRunsThem) {
   if (model == "bert")
     request.input = TextInput{expected.metadata().at("text"), std::nullopt};
   else
-    request.input = ImageInput{
-        std::make_shared<const Image>(load_image(golden / "images/pictures/gradient.png")), "gradient.png", {}};
+    request.input =
+        ImageInput{std::make_shared<const Image>(load_image(golden / "images/pictures/gradient.png")),
+                   "gradient.png",
+                   {}};
   request.asks.hidden = true;
   Runner runner;
   const auto result = runner.run(request);
