@@ -24,10 +24,11 @@ std::optional<std::size_t> maximum_patch(const std::span<const float> map) {
 
 bool points_into(const PatchGrid& grid, const std::size_t patch, const std::span<const PixelBox> boxes) {
   const auto columns = static_cast<std::size_t>(grid.columns);
-  const double row = static_cast<double>(patch / columns) + 0.5;
-  const double column = static_cast<double>(patch % columns) + 0.5;
-  return lies_in(grid.x + column * grid.width / static_cast<double>(grid.columns),
-                 grid.y + row * grid.height / static_cast<double>(grid.rows), boxes);
+  const std::size_t row = patch / columns, column = patch % columns;
+  const double width = grid.width / static_cast<double>(grid.columns);
+  const double height = grid.height / static_cast<double>(grid.rows);
+  return lies_in(grid.x + (static_cast<double>(column) + 0.5) * width,
+                 grid.y + (static_cast<double>(row) + 0.5) * height, boxes);
 }
 
 bool centre_points_into(const PatchGrid& grid, const std::span<const PixelBox> boxes) {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "engine/plain/safetensors.h"
 #include "tests/commands/program.h"
 
@@ -33,7 +35,8 @@ protected:
     const SafetensorsFile found = SafetensorsFile::open(at("run.safetensors"));
     const SafetensorsFile expected = SafetensorsFile::open(golden / "adapters/expected/expected.safetensors");
     for (const std::string name : {"logits", "hidden.2"}) {
-      const auto ours = values_of(found, name), theirs = values_of(expected, adapter + "." + name);
+      const std::string of_adapter = fmt::format("{}.{}", adapter, name);
+      const auto ours = values_of(found, name), theirs = values_of(expected, of_adapter);
       ASSERT_EQ(ours.size(), theirs.size()) << name;
       float worst = 0, largest = 0;
       for (std::size_t i = 0; i < ours.size(); ++i) {

@@ -1,4 +1,5 @@
 // `evaluate` as a user runs it, on small models.
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/commands/program.h"
@@ -23,7 +24,7 @@ protected:
         std::string pixels = "P6\n30 30\n255\n";
         for (int i = 0; i < 30 * 30 * 3; ++i)
           pixels += static_cast<char>((i * (name == "cat" ? 7 : 13) + std::stoi(number) * i / 90) % 251);
-        write("pictures/" + name + "/" + name + number + ".ppm", pixels);
+        write(fmt::format("pictures/{0}/{0}{1}.ppm", name, number), pixels);
       }
     }
   }
