@@ -4,61 +4,118 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/command.h"
+#include "app/commands/table.h"
 #include "app/commands/training_progress.h"
 #include "engine/training/evaluate.h"
 
 namespace hydrascope::app {
 namespace {
 
+using nlohmann::ordered_json;
+
 struct EvaluateOptions {
   CommonOptions common;
-  std::string data, classes;
+  std::string data, classes, boxes;
   EvaluateRequest request;
 };
 
+ordered_json number_or_null(const std::optional<double>& value) {
+  return value ? ordered_json(*value) : ordered_json();
+}
+
+ordered_json outcome_json(const EvaluateOutcome& outcome) {
+  ordered_json pointing;
+  ordered_json adapters = ordered_json::array();
+  for (const auto& adapter : outcome.adapters)
+    adapters.push_back({{"name", adapter.name}, {"hash", adapter.hash}});
+  ordered_json document = {{"items", outcome.items},
+                           {"top1", outcome.top1},
+                           {"top5", outcome.top5},
+                           {"matthews", number_or_null(outcome.matthews)},
+                           {"f1", number_or_null(outcome.f1)}};
+  if (outcome.f1) document["f1_of"] = outcome.f1_of;
+  if (outcome.pointing) {
+    for (const auto& method : outcome.pointing->methods) pointing[method.name] = method.share;
+    document["pointing_items"] = outcome.pointing->items;
+    document["pointing_empty"] = outcome.pointing->empty_focus_maps;
+  }
+  document["pointing"] = pointing;
+  document["adapters"] = adapters;
+  document["notes"] = outcome.notes;
+  return document;
+}
+
+void print_outcome_table(const EvaluateOutcome& outcome, const bool texts) {
+  const auto percent = [](const double share) { return fmt::format("{:.2f} %", 100 * share); };
+  std::vector<std::vector<std::string>> rows = {
+      {texts ? "texts" : "pictures", std::to_string(outcome.items), ""},
+      {"top-1", percent(outcome.top1), ""}};
+  if (outcome.classes > 5) rows.push_back({"top-5", percent(outcome.top5), ""});
+  if (outcome.matthews) rows.push_back({"Matthews", fmt::format("{:.4f}", *outcome.matthews), ""});
+  if (outcome.f1) rows.push_back({"F1", fmt::format("{:.4f}", *outcome.f1), outcome.f1_of});
+  if (outcome.pointing) {
+    rows.push_back({"pointing game", std::to_string(outcome.pointing->items), "pictures with a box"});
+    for (const auto& method : outcome.pointing->methods)
+      rows.push_back({"  " + method.name, percent(method.share), method.what});
+  }
+  print_table(rows, "lrl");
+}
+
 void run(EvaluateOptions& options) {
-  const RunRequest run = make_request(options.common, InputKind::image);
+  const bool texts = !std::filesystem::is_directory(options.data);
+  const RunRequest run = make_request(options.common, texts ? InputKind::text : InputKind::image);
   EvaluateRequest& request = options.request;
   request.model_folder = run.model_folder;
   request.adapters = run.adapters;
   request.schedule = run.schedule;
   request.execution = run.execution;
   request.data = options.data;
+  request.boxes = options.boxes;
   if (!options.classes.empty()) request.classes = names_or_file(options.classes, "--classes");
   EvaluateOutcome outcome;
   {
     TrainingDisplay display;
     outcome = evaluate(request, display.observer(), display.stop());
   }
-  if (options.common.json) {
-    auto adapters = nlohmann::json::array();
-    for (const auto& adapter : outcome.adapters)
-      adapters.push_back({{"name", adapter.name}, {"hash", adapter.hash}});
-    const nlohmann::json document = {{"items", outcome.items},
-                                     {"top1", outcome.top1},
-                                     {"top5", outcome.top5},
-                                     {"adapters", adapters},
-                                     {"notes", outcome.notes}};
-    fmt::print("{}\n", document.dump(2));
-    return;
-  }
-  fmt::print("pictures  {}\ntop-1     {:.2f} %\ntop-5     {:.2f} %\n", outcome.items, 100 * outcome.top1,
-             100 * outcome.top5);
+  if (options.common.json)
+    fmt::print("{}\n", outcome_json(outcome).dump(2));
+  else
+    print_outcome_table(outcome, texts);
 }
 
 } // namespace
 
 void add_evaluate_command(CLI::App& program) {
-  auto* command = program.add_subcommand("evaluate", "top-1 and top-5 on an image folder");
+  auto* command = program.add_subcommand(
+      "evaluate",
+      "top-1 and top-5 on an image folder, with --boxes the pointing game; accuracy, Matthews "
+      "correlation and F1 on a labelled table of texts");
   const auto options = std::make_shared<EvaluateOptions>();
+  EvaluateRequest& request = options->request;
   add_common_options(*command, options->common);
-  command->add_option("--data", options->data, "a folder with a sub-folder of pictures per class")
+  command
+      ->add_option("--data", options->data,
+                   "images: a folder with a sub-folder of pictures per class; text: a tab-separated file")
       ->required();
-  command->add_option("--classes", options->classes,
-                      "sub-folders to use: a comma list, or a file with one a line");
-  command->add_option("--images-per-class", options->request.images_per_class, "at most (default: all)")
+  command->add_option("--limit", request.limit, "at most: pictures taken evenly from all, the first texts")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--batch", options->request.batch)->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--batch", request.batch)->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--classes", options->classes,
+                      "images: sub-folders to use: a comma list, or a file with one a line");
+  command->add_option("--images-per-class", request.images_per_class, "images: at most (default: all)")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--boxes", options->boxes,
+                      "images: plays the pointing game: whether the maximum of a map lies in the object's "
+                      "box. TSV with the header image, class, x0, y0, x1, y1 (pixels, inclusive)");
+  command->add_option("--column", request.columns.text, "text: column of the texts, from 1")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--pair-column", request.columns.pair, "text: column of the second texts of pairs")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--label-column", request.columns.label, "text: column of the labels")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--header", request.header, "text: skip the first line");
   command->callback([options] { run(*options); });
 }
 

@@ -1,0 +1,268 @@
+#include "engine/training/evaluate.h"
+
+#include <fstream>
+#include <set>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/inspect/pointing.h"
+#include "engine/plain/error.h"
+#include "engine/runtime/runner.h"
+#include "engine/training/boxes.h"
+#include "tests/engine/training/toy.h"
+
+namespace hydrascope {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+using testing::ToyFolder;
+
+// ---- Texts ------------------------------------------------------------------------------------------------
+
+// Texts of several lengths with what the model, run by itself, predicts for each.
+struct ToyTexts {
+  std::vector<std::string> texts, predicted;
+};
+
+ToyTexts toy_texts(const std::filesystem::path& model, const std::string& pair) {
+  ToyTexts result;
+  Runner runner;
+  for (int i = 0; i < 24; ++i) {
+    std::string text;
+    for (int word = 0; word <= i % 7; ++word)
+      text += fmt::format("{} ", static_cast<char>('a' + (5 * i + 11 * word) % 26));
+    RunRequest request;
+    request.model_folder = model;
+    request.adapters.automatic = false;
+    request.input = TextInput{text, pair.empty() ? std::nullopt : std::optional(pair)};
+    result.texts.push_back(text);
+    result.predicted.push_back(runner.run(request)->predictions.front().label);
+  }
+  return result;
+}
+
+EvaluateRequest text_request(const std::filesystem::path& model, const std::filesystem::path& data) {
+  EvaluateRequest request;
+  request.model_folder = model;
+  request.adapters.automatic = false;
+  request.data = data;
+  request.batch = 5;
+  return request;
+}
+
+TEST(Evaluate, TextsInPaddedBatchesAreJudgedAsByThemselves) {
+  const ToyFolder folder;
+  const auto model = testing::make_toy_model(folder, "bert");
+  const ToyTexts toy = toy_texts(model, "");
+  ASSERT_GT(std::set(toy.predicted.begin(), toy.predicted.end()).size(), 1U);
+  std::ofstream table(folder / "table.tsv");
+  for (std::size_t i = 0; i < toy.texts.size(); ++i)
+    table << toy.texts[i] << '\t' << toy.predicted[i] << '\n';
+  table.close();
+  EvaluateRequest request = text_request(model, folder / "table.tsv");
+  const EvaluateOutcome all = evaluate(request);
+  EXPECT_EQ(all.items, 24);
+  EXPECT_EQ(all.top1, 1.0);
+  EXPECT_EQ(all.top5, 1.0);
+  EXPECT_EQ(all.matthews, 1.0);
+  EXPECT_EQ(all.f1, 1.0);
+  EXPECT_EQ(all.f1_of, "macro"); // three classes
+  EXPECT_FALSE(all.pointing);
+  request.limit = 7;
+  EXPECT_EQ(evaluate(request).items, 7);
+}
+
+TEST(Evaluate, PairsAndLabelsByTheirNumber) {
+  const ToyFolder folder;
+  const auto model = testing::make_toy_model(folder, "bert");
+  const ToyTexts toy = toy_texts(model, "q r s t");
+  const std::vector<std::string> labels = {"no", "maybe", "yes"};
+  std::ofstream table(folder / "table.tsv");
+  table << "label\tfirst\tsecond\n";
+  for (std::size_t i = 0; i < toy.texts.size(); ++i) {
+    const auto predicted = std::ranges::find(labels, toy.predicted[i]) - labels.begin();
+    // Every fourth label is another one than what is predicted.
+    table << (i % 4 == 0 ? (predicted + 1) % 3 : predicted) << '\t' << toy.texts[i] << "\tq r s t\n";
+  }
+  table.close();
+  EvaluateRequest request = text_request(model, folder / "table.tsv");
+  request.columns = {2, 3, 1};
+  request.header = true;
+  const EvaluateOutcome outcome = evaluate(request);
+  EXPECT_EQ(outcome.items, 24);
+  EXPECT_DOUBLE_EQ(outcome.top1, 0.75);
+  EXPECT_LT(*outcome.matthews, 1.0);
+}
+
+TEST(Evaluate, UnknownLabelsAreAllListed) {
+  const ToyFolder folder;
+  const auto model = testing::make_toy_model(folder, "bert");
+  std::ofstream(folder / "table.tsv") << "a\tyes\nb\tperhaps\nc\t3\nd\tperhaps\n";
+  const EvaluateRequest request = text_request(model, folder / "table.tsv");
+  EXPECT_THAT([&] { evaluate(request); },
+              ThrowsMessage<UsageError>(AllOf(HasSubstr("3, perhaps"), HasSubstr("no, maybe, yes"))));
+}
+
+// ---- Boxes ------------------------------------------------------------------------------------------------
+
+TEST(Boxes, ColumnsInAnyOrder) {
+  const ToyFolder folder;
+  std::ofstream(folder / "boxes.tsv")
+      << "class\timage\tscore\tx1\ty1\tx0\ty0\r\nred\ta/0.ppm\t1\t9\t8\t1.5\t2\r\n";
+  const auto boxes = training::read_boxes(folder / "boxes.tsv");
+  ASSERT_EQ(boxes.size(), 1U);
+  EXPECT_EQ(boxes[0].image, "a/0.ppm");
+  EXPECT_EQ(boxes[0].class_name, "red");
+  EXPECT_EQ(boxes[0].box, (PixelBox{1.5, 2, 9, 8}));
+  EXPECT_TRUE(training::names_picture("a/0.ppm", "x/a/0.ppm"));
+  EXPECT_TRUE(training::names_picture("0.ppm", "x/a/0.ppm"));
+  EXPECT_FALSE(training::names_picture("0.ppm", "x/a/10.ppm"));
+  EXPECT_FALSE(training::names_picture("b/0.ppm", "x/a/0.ppm"));
+}
+
+TEST(Boxes, ErrorsNameLineAndReason) {
+  const ToyFolder folder;
+  const auto message = [&](const std::string& text) {
+    std::ofstream(folder / "boxes.tsv") << text;
+    return [file = folder / "boxes.tsv"] { training::read_boxes(file); };
+  };
+  const std::string header = "image\tclass\tx0\ty0\tx1\ty1\n";
+  EXPECT_THAT(message("image\tclass\tx0\ty0\tx1\na\tb\t1\t1\t1\n"),
+              ThrowsMessage<Error>(AllOf(HasSubstr("boxes.tsv"), HasSubstr("no column y1"))));
+  EXPECT_THAT(message(header), ThrowsMessage<Error>(HasSubstr("holds no box")));
+  EXPECT_THAT(message(header + "a\tb\t0\t0\t4\n"), ThrowsMessage<Error>(HasSubstr("line 2 has no y1")));
+  EXPECT_THAT(message(header + "a\tb\t0\t0\t4\t4\na\tb\t0\t0x\t4\t4\n"),
+              ThrowsMessage<Error>(HasSubstr("line 3: y0 is \"0x\"")));
+  EXPECT_THAT(message(header + "a\tb\t5\t0\t4\t4\n"),
+              ThrowsMessage<Error>(HasSubstr("line 2: the box ends")));
+}
+
+// ---- The pointing game ------------------------------------------------------------------------------------
+
+class EvaluatePointing : public ::testing::Test {
+protected:
+  EvaluatePointing() {
+    request_.model_folder = testing::make_toy_model(folder_, "dinov2");
+    request_.adapters.automatic = false;
+    request_.data = folder_ / "pictures";
+    request_.boxes = folder_ / "boxes.tsv";
+    testing::make_toy_pictures(folder_, 3);
+    std::filesystem::rename(folder_ / "pictures/red", folder_ / "pictures/cat");
+    std::filesystem::rename(folder_ / "pictures/green", folder_ / "pictures/dog");
+    std::filesystem::rename(folder_ / "pictures/blue", folder_ / "pictures/fish");
+  }
+
+  template <typename BoxOf>
+  void write_boxes(const BoxOf& box_of) const {
+    std::ofstream table(request_.boxes);
+    table << "image\tclass\tx0\ty0\tx1\ty1\n";
+    for (const std::string name : {"cat", "dog", "fish"})
+      for (int i = 0; i < 3; ++i) {
+        const PixelBox box = box_of(name, i);
+        table << fmt::format("{}/{}.ppm\t{}\t{}\t{}\t{}\t{}\n", name, i, name, box.x0, box.y0, box.x1,
+                             box.y1);
+      }
+  }
+
+  static double share(const EvaluateOutcome& outcome, const std::string& name) {
+    for (const auto& method : outcome.pointing->methods)
+      if (method.name == name) return method.share;
+    throw std::runtime_error("no method " + name);
+  }
+
+  static bool has(const EvaluateOutcome& outcome, const std::string& name) {
+    return std::ranges::any_of(outcome.pointing->methods,
+                               [&](const auto& method) { return method.name == name; });
+  }
+
+  ToyFolder folder_;
+  EvaluateRequest request_;
+};
+
+TEST_F(EvaluatePointing, BoxesRoundEverythingAndRoundNothing) {
+  write_boxes([](const std::string&, int) { return PixelBox{0, 0, 29, 29}; });
+  const EvaluateOutcome all = evaluate(request_);
+  EXPECT_EQ(all.pointing->items, 9);
+  const auto empty = static_cast<double>(all.pointing->empty_focus_maps);
+  EXPECT_DOUBLE_EQ(share(all, "focus"), (9 - empty) / 9);
+  for (const char* name : {"rollout", "attention", "centre", "chance"}) EXPECT_EQ(share(all, name), 1.0);
+  // The rim that the crop takes away holds no patch's centre.
+  write_boxes([](const std::string&, int) { return PixelBox{0, 0, 29, 1}; });
+  const EvaluateOutcome none = evaluate(request_);
+  for (const auto& method : none.pointing->methods) EXPECT_EQ(method.share, 0.0) << method.name;
+  // The predictions are those of an evaluation without boxes.
+  request_.boxes.clear();
+  const EvaluateOutcome plain = evaluate(request_);
+  EXPECT_EQ(plain.items, 9);
+  EXPECT_EQ(plain.top1, none.top1);
+  EXPECT_FALSE(plain.pointing);
+  EXPECT_FALSE(plain.matthews);
+}
+
+TEST_F(EvaluatePointing, EachMethodIsJudgedByItsOwnMaximum) {
+  // A box of one patch for each picture: where the attention of the last layer, read by hand, is largest.
+  Runner runner;
+  std::vector<int> used(4);
+  write_boxes([&](const std::string& name, const int i) {
+    RunRequest run;
+    run.model_folder = request_.model_folder;
+    run.adapters.automatic = false;
+    const auto file = request_.data / name / fmt::format("{}.ppm", i);
+    run.input = ImageInput{std::make_shared<const Image>(load_image(file)), "", {}};
+    run.asks.weights = {{1, {}, {0}}};
+    const auto result = runner.run(run);
+    std::vector<double> sums(4);
+    for (std::int64_t head = 0; head < 2; ++head)
+      for (std::size_t patch = 0; patch < 4; ++patch)
+        sums[patch] += static_cast<double>(result->weights[0].weights.slice(head)[patch + 1]);
+    const auto best = std::ranges::max_element(sums) - sums.begin();
+    ++used[static_cast<std::size_t>(best)];
+    const double x = best % 2 == 0 ? 0 : 15, y = best / 2 == 0 ? 0 : 15;
+    return PixelBox{x, y, x + 14, y + 14};
+  });
+  EXPECT_LT(*std::ranges::max_element(used), 9); // not the same patch for all of them
+  const EvaluateOutcome outcome = evaluate(request_);
+  EXPECT_EQ(share(outcome, "attention"), 1.0);
+  EXPECT_EQ(share(outcome, "chance"), 0.25);
+  EXPECT_LT(share(outcome, "focus"), 1.0);
+}
+
+TEST_F(EvaluatePointing, WhatDoesNotApplyIsLeftOutAndSaidSo) {
+  write_boxes([](const std::string&, int) { return PixelBox{0, 0, 29, 29}; });
+  request_.schedule.replace = {"back:1=hydra-cosine"};
+  const EvaluateOutcome outcome = evaluate(request_);
+  EXPECT_FALSE(has(outcome, "attention"));
+  EXPECT_TRUE(has(outcome, "focus"));
+  ASSERT_FALSE(outcome.notes.empty());
+  EXPECT_THAT(outcome.notes.front(), HasSubstr("hydra-cosine in layer 1"));
+}
+
+TEST_F(EvaluatePointing, PicturesWithoutABoxOfTheirClassAreNotPlayed) {
+  std::ofstream(request_.boxes) << "image\tclass\tx0\ty0\tx1\ty1\ncat/0.ppm\tcat\t0\t0\t9\t9\n"
+                                   "cat/0.ppm\t0\t20\t20\t29\t29\ncat/1.ppm\tdog\t0\t0\t29\t29\n";
+  const EvaluateOutcome outcome = evaluate(request_);
+  EXPECT_EQ(outcome.items, 9);
+  EXPECT_EQ(outcome.pointing->items, 1); // the second box is of the same picture, the third of another class
+  EXPECT_EQ(share(outcome, "chance"), 0.5);
+  EXPECT_THAT(outcome.notes, ::testing::Contains(HasSubstr("8 of 9 pictures have no box")));
+  std::ofstream(request_.boxes) << "image\tclass\tx0\ty0\tx1\ty1\nother.ppm\tcat\t0\t0\t9\t9\n";
+  EXPECT_THAT([&] { evaluate(request_); }, ThrowsMessage<Error>(HasSubstr("boxes.tsv: holds no box")));
+  request_.model_folder = testing::make_toy_model(folder_, "bert");
+  EXPECT_THAT([&] { evaluate(request_); }, ThrowsMessage<UsageError>(HasSubstr("--boxes")));
+}
+
+TEST_F(EvaluatePointing, LimitTakesPicturesOfEveryClass) {
+  write_boxes([](const std::string&, int) { return PixelBox{0, 0, 29, 29}; });
+  request_.limit = 3;
+  EXPECT_EQ(evaluate(request_).items, 3);
+  std::filesystem::remove_all(folder_ / "pictures/dog");
+  std::filesystem::create_directories(folder_ / "pictures/hen");
+  EXPECT_THAT([&] { evaluate(request_); }, ThrowsMessage<UsageError>(HasSubstr("class of the model: hen")));
+}
+
+} // namespace
+} // namespace hydrascope
