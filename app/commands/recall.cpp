@@ -15,7 +15,7 @@ namespace {
 
 struct RecallOptions {
   std::string kernels, preset = "paper";
-  std::optional<std::string> loss;
+  std::optional<std::string> loss, schedule;
   std::optional<double> learning_rate, weight_decay;
   std::optional<int> batch, epochs, patience, warmup;
   std::vector<int> sequences;
@@ -38,6 +38,7 @@ RecallRequest request_of(const RecallOptions& options) {
   settings.execution = options.execution;
   request.weight_decay = options.weight_decay.value_or(request.weight_decay);
   request.warmup = options.warmup.value_or(request.warmup);
+  if (options.schedule) request.cosine = *options.schedule == "cosine";
   if (options.loss) request.all_values = *options.loss == "all";
   if (!options.sequences.empty()) {
     request.task.training = options.sequences[0];
@@ -76,13 +77,20 @@ void add_settings(CLI::App& command, RecallOptions& options) {
       ->check(CLI::NonNegativeNumber);
   command.add_option("--warmup", options.warmup, "steps over which the learning rate rises")
       ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--schedule", options.schedule,
+                  "of the learning rate after that: constant, or a cosine to 0; default: the preset's")
+      ->check(CLI::IsMember({"constant", "cosine"}));
   command.add_option("--batch", options.batch, "default: the preset's")->check(CLI::PositiveNumber);
-  command.add_option("--epochs", options.epochs, "at most; default: the preset's")->check(CLI::PositiveNumber);
+  command.add_option("--epochs", options.epochs, "at most; default: the preset's")
+      ->check(CLI::PositiveNumber);
   command
       .add_option("--patience", options.patience,
                   "stop after so many epochs without a better validation loss (0: never)")
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--loss", options.loss, "of the last token, or of all values whose key has occurred")
+  command
+      .add_option("--loss", options.loss,
+                  "of the last token, or of all values whose key has occurred; default: the preset's")
       ->check(CLI::IsMember({"last", "all"}));
   command
       .add_option("--sequences", options.sequences, "for training, validation and test, as 10000,1000,2000")
@@ -100,8 +108,9 @@ void add_recall_command(CLI::App& program) {
   const auto options = std::make_shared<RecallOptions>();
   command->add_option("--kernel,--kernels", options->kernels, "kernels of all layers, as a,b,c")->required();
   command
-      ->add_option("--preset", options->preset,
-                   "paper: 4 layers, 4 heads, d = 64, 128 tokens; small: 2 layers, 2 heads, d = 32, 64 tokens")
+      ->add_option(
+          "--preset", options->preset,
+          "paper: 4 layers, 4 heads, d = 64, 128 tokens; small: 2 layers, 2 heads, d = 32, 64 tokens")
       ->check(CLI::IsMember({"paper", "small"}))
       ->capture_default_str();
   add_settings(*command, *options);
@@ -109,8 +118,7 @@ void add_recall_command(CLI::App& program) {
                       "write the list of results as JSON after each kernel; checkpoints go beside it");
   command->add_flag("--resume", options->files.resume,
                     "keep the results that the output holds, and go on from the checkpoint beside it");
-  command
-      ->add_option("--checkpoint-seconds", options->checkpoint_seconds, "how often the state is kept")
+  command->add_option("--checkpoint-seconds", options->checkpoint_seconds, "how often the state is kept")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--curve", options->files.curve,

@@ -18,7 +18,8 @@ constexpr std::string_view kernel_in_name = "{kernel}";
 // A kernel as part of a file's name.
 std::string file_name(const KernelSpec& kernel) {
   std::string name = kernel.text();
-  std::ranges::replace_if(name, [](const char letter) { return letter == ':' || letter == '='; }, '-');
+  std::ranges::replace_if(
+      name, [](const char letter) { return letter == ':' || letter == '='; }, '-');
   return name;
 }
 

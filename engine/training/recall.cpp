@@ -31,7 +31,8 @@ struct Sequences {
   std::vector<std::vector<std::int64_t>> recalled; // of each, as RecallSequence
 };
 
-Sequences sequences(const RecallTask& task, const std::uint64_t seed, const RecallPart part, const int count) {
+Sequences sequences(const RecallTask& task, const std::uint64_t seed, const RecallPart part,
+                    const int count) {
   Sequences result;
   result.tokens = at::empty({count, task.tokens}, at::kLong);
   auto* token = result.tokens.mutable_data_ptr<std::int64_t>();
@@ -92,9 +93,10 @@ public:
   std::int64_t steps_per_epoch() const override {
     return (request_.task.training + request_.settings.batch - 1) / request_.settings.batch;
   }
-  double learning_rate(const std::int64_t step, std::int64_t) const override {
-    const double risen = static_cast<double>(step + 1) / std::max(1, request_.warmup);
-    return request_.settings.learning_rate * std::min(1.0, risen);
+  double learning_rate(const std::int64_t step, const std::int64_t total) const override {
+    const double peak = request_.settings.learning_rate;
+    if (request_.cosine) return warmup_cosine(peak, step, request_.warmup, total);
+    return peak * std::min(1.0, static_cast<double>(step + 1) / std::max(1, request_.warmup));
   }
   double weight_decay() const override { return request_.weight_decay; }
   double clip_norm() const override { return 1; }
@@ -118,7 +120,9 @@ public:
   HeldOut validate() override { return held_out(validation_, {}); }
   double merit(const HeldOut& held_out) const override { return -held_out.loss; }
   void describe(const std::vector<double>&, TrainingProgress&) const override {}
-  std::optional<AdapterRecord> record(const Checkpoint&, const HeldOut&) const override { return std::nullopt; }
+  std::optional<AdapterRecord> record(const Checkpoint&, const HeldOut&) const override {
+    return std::nullopt;
+  }
 
   // Of the model as it is, on the test's sequences.
   void test(RecallOutcome& outcome) const {
@@ -209,19 +213,29 @@ RecallRequest recall_request(const RecallPreset preset) {
   request.task.keys = request.task.values = 10;
   request.task.tokens = 64;
   request.model = {.layers = 2, .heads = 2, .head_width = 32};
-  request.settings.learning_rate = 1e-3;
+  request.settings.epochs = 12;
+  request.settings.patience = 0; // the learning rate's fall is what makes the last epochs the best
+  request.cosine = true;
+  request.settings.learning_rate = 3e-3;
+  request.warmup = 100;
+  request.all_values = true; // some twenty targets a sequence in place of one
   return request;
 }
 
 std::string recall_configuration(const RecallRequest& request) {
   const auto& [keys, values, tokens, training, validation, test] = request.task;
+  const auto& [layers, heads, head_width] = request.model;
+  const TrainingSettings& settings = request.settings;
+  const std::string data = fmt::format("{} keys, {} values, {} tokens, {}+{}+{} sequences", keys, values,
+                                       tokens, training, validation, test);
+  const std::string rate = fmt::format("learning rate {}{}, {} steps of warm-up", settings.learning_rate,
+                                       request.cosine ? " falling to 0" : "", request.warmup);
   return fmt::format(
-      "recall by {}: {} layers, {} heads, d = {}; {} keys, {} values, {} tokens, {}+{}+{} sequences; loss of {}; "
-      "at most {} epochs, patience {}, batch {}, learning rate {}, {} steps of warm-up, weight decay {}, seed {}",
-      request.kernel.text(), request.model.layers, request.model.heads, request.model.head_width, keys, values,
-      tokens, training, validation, test, request.all_values ? "all values" : "the last token",
-      request.settings.epochs, request.settings.patience, request.settings.batch,
-      request.settings.learning_rate, request.warmup, request.weight_decay, request.settings.execution.seed);
+      "recall by {}: {} layers, {} heads, d = {}; {}; loss of {}; at most {} epochs, patience {}, "
+      "batch {}, {}, weight decay {}, seed {}",
+      request.kernel.text(), layers, heads, head_width, data,
+      request.all_values ? "all values" : "the last token", settings.epochs, settings.patience,
+      settings.batch, rate, request.weight_decay, settings.execution.seed);
 }
 
 RecallOutcome recall(const RecallRequest& request, const TrainingObserver& observer,
@@ -233,7 +247,8 @@ RecallOutcome recall(const RecallRequest& request, const TrainingObserver& obser
     RecallOutcome outcome;
     outcome.configuration = task.configuration();
     outcome.training = training::run_training(task, request.settings, {}, observer, stop);
-    outcome.epochs = static_cast<int>((outcome.training.steps + task.steps_per_epoch() - 1) / task.steps_per_epoch());
+    outcome.epochs =
+        static_cast<int>((outcome.training.steps + task.steps_per_epoch() - 1) / task.steps_per_epoch());
     if (!outcome.training.stopped) task.test(outcome);
     outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return outcome;

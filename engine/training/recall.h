@@ -1,5 +1,5 @@
-// Associative recall (Hedgehog paper, section 3.2 and B.1): a small decoder learns from scratch to look up, in a
-// sequence of key–value pairs, the value of a key it has seen. Plain header.
+// Associative recall (Hedgehog paper, section 3.2 and B.1): a small decoder learns from scratch to look up,
+// in a sequence of key–value pairs, the value of a key it has seen. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,25 @@
 
 namespace hydrascope {
 
-// Sequences of N tokens: N/2 − 1 pairs of a key and its value, drawn with repetition under a key → value map that
-// is drawn anew for each sequence, then a key that has occurred, then its value.
+// Sequences of N tokens: N/2 − 1 pairs of a key and its value, drawn with repetition under a key → value map
+// that is drawn anew for each sequence, then a key that has occurred, then its value.
 struct RecallTask {
   int keys = 20, values = 20; // tokens 0 … keys − 1 and keys … keys + values − 1
   int tokens = 128;           // N, even
-  // Sequences. Those of the validation decide when training ends and which state is kept, those of the test are
-  // looked at once, at the end.
+  // Sequences. Those of the validation decide when training ends and which state is kept, those of the test
+  // are looked at once, at the end.
   int training = 10'000, validation = 1'000, test = 2'000;
 };
 
-// A decoder: pre-norm blocks of causal attention and an MLP of 4·D, with rotary position embeddings of q and k.
+// A decoder: pre-norm blocks of causal attention and an MLP of 4·D, with rotary position embeddings of q and
+// k.
 struct RecallModelShape {
   int layers = 4, heads = 4, head_width = 64; // L, H, d; D = H·d
 };
 
 enum class RecallPreset {
   paper, // the paper's task and model
-  small  // 20 tokens, length 64; two layers, H = 2, d = 32: minutes on two cores
+  small  // 20 tokens, length 64; two layers, H = 2, d = 32; the loss of all values: minutes on two cores
 };
 
 struct RecallRequest {
@@ -39,8 +40,10 @@ struct RecallRequest {
   RecallTask task;
   RecallModelShape model;
   double weight_decay = 0;
-  int warmup = 0;          // steps over which the learning rate rises to what it then stays at
-  bool all_values = false; // cross-entropy on every value whose key has occurred, else on the last token alone
+  int warmup = 0;      // steps over which the learning rate rises to its peak
+  bool cosine = false; // from there it falls to 0 at the last epoch's end, else it stays
+  bool all_values =
+      false; // cross-entropy on every value whose key has occurred, else on the last token alone
 };
 // What a preset stands for, for the kernel `softmax`.
 RecallRequest recall_request(RecallPreset preset);
@@ -48,8 +51,8 @@ RecallRequest recall_request(RecallPreset preset);
 struct RecallOutcome {
   double accuracy = 0; // share of the test sequences whose last token is the likeliest, among all tokens
   double loss = 0;     // cross-entropy of that token in nats
-  // Of the attention weights over the test sequences in nats: mean over rows, heads, layers; undefined for signed
-  // kernels.
+  // Of the attention weights over the test sequences in nats: mean over rows, heads, layers; undefined for
+  // signed kernels.
   std::optional<double> entropy;
   std::vector<double> layer_entropies;
   std::int64_t zero_denominators = 0; // rows of the test set that some layer set to 0 (Kernel::run)

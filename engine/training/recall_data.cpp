@@ -18,8 +18,8 @@ std::size_t below(const std::size_t count, const std::uint64_t bits) {
 
 RecallSequence recall_sequence(const RecallTask& task, const std::uint64_t seed, const RecallPart part,
                                const std::int64_t index) {
-  const std::uint64_t own = mix({seed, 0x7265'63616c6cULL, static_cast<std::uint64_t>(part),
-                                 static_cast<std::uint64_t>(index)});
+  const std::uint64_t own =
+      mix({seed, 0x7265'63616c6cULL, static_cast<std::uint64_t>(part), static_cast<std::uint64_t>(index)});
   const auto keys = static_cast<std::size_t>(task.keys), values = static_cast<std::size_t>(task.values);
   std::vector<std::size_t> value_of(keys);
   for (std::size_t key = 0; key < keys; ++key) value_of[key] = keys + below(values, mix({own, a_value, key}));

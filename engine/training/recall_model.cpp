@@ -87,8 +87,7 @@ RecallModel::RecallModel(const RecallRequest& request, const std::uint64_t seed)
     add_linear(leaves_, in_layer(layer, "mlp_out"), 4 * width, width, generator);
     const auto held = kernel_->fixed_parameters();
     fixed_.emplace_back();
-    for (const auto& [name, value] :
-         kernel_->initial_parameters(shape_.heads, shape_.head_width, layer)) {
+    for (const auto& [name, value] : kernel_->initial_parameters(shape_.heads, shape_.head_width, layer)) {
       if (std::ranges::find(held, name) != held.end())
         fixed_.back()[name] = value;
       else

@@ -1,5 +1,5 @@
-// The decoder that learns associative recall: embedding, pre-norm blocks of causal attention by any kernel and an
-// MLP, a final LayerNorm, logits.
+// The decoder that learns associative recall: embedding, pre-norm blocks of causal attention by any kernel
+// and an MLP, a final LayerNorm, logits.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,9 @@
 
 namespace hydrascope::training {
 
-// Rotary position embeddings (Su et al. 2021, Eq. 34; base 10,000; features i and i + d/2 are turned together): x
-// (B,H,N,d), d even, of tokens 0 … N−1. Products of a turned query and a turned key depend on their distance only.
+// Rotary position embeddings (Su et al. 2021, Eq. 34; base 10,000; features i and i + d/2 are turned
+// together): x (B,H,N,d), d even, of tokens 0 … N−1. Products of a turned query and a turned key depend on
+// their distance only.
 class Rotary {
 public:
   Rotary(std::int64_t tokens, std::int64_t head_width);
@@ -31,8 +32,8 @@ public:
   const Kernel& kernel() const { return *kernel_; }
 
   // Called with each layer's attention: what it takes and what it gives.
-  using Visitor = std::function<void(int layer, const AttentionInput& input, const KernelParameters& parameters,
-                                     const AttentionOutput& output)>;
+  using Visitor = std::function<void(int layer, const AttentionInput& input,
+                                     const KernelParameters& parameters, const AttentionOutput& output)>;
   // Token ids (B,N) → logits (P,vocabulary) at `positions` (P) int64, counted over the batch's B·N tokens.
   at::Tensor logits(const at::Tensor& tokens, const at::Tensor& positions, const Visitor& visit = {}) const;
 

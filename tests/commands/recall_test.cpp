@@ -16,8 +16,8 @@ class Recall : public ProgramTest {};
 
 TEST_F(Recall, ListsAccuracyAndEntropyByKernelAndTheFigureDrawsThem) {
   const Outcome outcome =
-      hydrascope(quick + "--kernel softmax,performer:features=16,hydra-cosine --json -o " + at("recall.json") +
-                 " --curve '" + at("{kernel}.csv") + "'");
+      hydrascope(quick + "--kernel softmax,performer:features=16,hydra-cosine --json -o " +
+                 at("recall.json") + " --curve '" + at("{kernel}.csv") + "'");
   ASSERT_EQ(outcome.status, 0) << outcome.errors;
   const json list = json::parse(outcome.output);
   EXPECT_EQ(json::parse(bytes_of(folder_ / "recall.json")), list);

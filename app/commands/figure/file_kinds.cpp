@@ -1,5 +1,5 @@
-// Figures of numbers that other commands wrote: loss, roofline, recall. No model is needed; without numbers recall
-// trains its own.
+// Figures of numbers that other commands wrote: loss, roofline, recall. No model is needed; without numbers
+// recall trains its own.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -165,14 +165,15 @@ std::vector<json> recall_records(const FigureOptions& options) {
   if (options.data.data.empty() && !options.kernels.empty()) {
     RecallRequest request = recall_request(RecallPreset::small);
     request.settings.execution = options.common.execution;
-    for (const auto& record : recall_kernels(request, parse_kernel_list(options.kernels))) records.push_back(record);
+    for (const auto& record : recall_kernels(request, parse_kernel_list(options.kernels)))
+      records.push_back(record);
     return records;
   }
   for (const auto& file : data_files(options, "what `recall --json` printed")) {
     for (json& record : read_records(file, {"accuracy"}, remedy)) {
       if (!record.contains("entropy") || !(record["entropy"].is_number() || record["entropy"].is_null()))
-        throw BrokenFile(file.string(), "the entry of " + record["kernel"].get<std::string>() + " has no entropy",
-                         remedy);
+        throw BrokenFile(file.string(),
+                         "the entry of " + record["kernel"].get<std::string>() + " has no entropy", remedy);
       records.push_back(std::move(record));
     }
   }
