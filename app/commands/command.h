@@ -49,6 +49,7 @@ void add_kl_command(CLI::App& program);
 void add_distill_command(CLI::App& program, const std::string& command_line);
 void add_finetune_command(CLI::App& program, const std::string& command_line);
 void add_evaluate_command(CLI::App& program);
+void add_recall_command(CLI::App& program);
 void add_flops_command(CLI::App& program);
 void add_fetch_command(CLI::App& program);
 void add_bench_command(CLI::App& program);

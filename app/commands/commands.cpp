@@ -15,6 +15,7 @@ void add_commands(CLI::App& program, const std::string& command_line) {
   add_distill_command(program, command_line);
   add_finetune_command(program, command_line);
   add_evaluate_command(program);
+  add_recall_command(program);
   add_flops_command(program);
   add_bench_command(program);
   add_fetch_command(program);

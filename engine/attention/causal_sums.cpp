@@ -48,13 +48,15 @@ struct ScaledFeatures {
 };
 
 // The scale of each query row and of each feature such that the largest product of a row is 1; undefined if
-// the early rows' features would overflow by it.
-std::optional<ScaledFeatures> scaled_by_all_keys(const at::Tensor& log_query, const at::Tensor& log_key) {
+// the early rows' features would overflow by it. `rows` (R): the tokens that the queries are; undefined: all.
+std::optional<ScaledFeatures> scaled_by_all_keys(const at::Tensor& log_query, const at::Tensor& log_key,
+                                                 const at::Tensor& rows = {}) {
   // e⁴⁰ is far from overflow, and what a key loses by underflow (below e⁻⁸⁷) is below e⁻⁴⁷ of its row.
   constexpr double safe_exponent = 40;
   const at::Tensor running = std::get<0>(at::cummax(log_key.detach(), 2));
   const at::Tensor overall = finite(running.slice(2, -1));
-  const at::Tensor reached = at::where(at::isinf(running), overall, running);
+  const at::Tensor own = rows.defined() ? running.index_select(2, rows) : running;
+  const at::Tensor reached = at::where(at::isinf(own), overall, own);
   const at::Tensor largest = (log_query.detach() + reached).amax(-1, true);
   const at::Tensor exponent = log_query + overall - largest;
   if (exponent.detach().amax().item<double>() > safe_exponent) return std::nullopt;
@@ -126,9 +128,13 @@ at::Tensor causal_products_of_logarithms(const at::Tensor& log_query, const at::
                                          const at::Tensor& rows, const at::Tensor& mask) {
   const at::Tensor real_key = masked_log(log_key, mask);
   const std::int64_t tokens = log_key.size(2), asked = log_query.size(2);
+  const at::Tensor keys = at::arange(tokens, rows.options());
+  if (const auto scaled = scaled_by_all_keys(log_query, real_key, rows)) {
+    const at::Tensor products = at::matmul(scaled->query, scaled->key.transpose(2, 3));
+    return at::where(keys <= rows.unsqueeze(1), products, at::Scalar(0));
+  }
   const std::int64_t row_entries = log_key.numel();
   const std::int64_t step = std::max<std::int64_t>(1, (8 << 20) / row_entries);
-  const at::Tensor keys = at::arange(tokens, rows.options());
   std::vector<at::Tensor> parts;
   for (std::int64_t first = 0; first < asked; first += step) {
     const std::int64_t last = std::min(asked, first + step);

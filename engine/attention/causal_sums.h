@@ -20,9 +20,10 @@ CausalSums causal_sums(const at::Tensor& query, const at::Tensor& key, const at:
 CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tensor& log_key,
                                      const at::Tensor& v, const at::Tensor& mask);
 
-// Σ_f exp(ℓ_f(q_i) + ℓ_f(k_j) − r_i) over j ≤ rows_i, where r_i = max of the exponents taken: (B,H,R,N), from
-// log_query (B,H,R,f), log_key (B,H,N,f). Key tokens masked or later than the query give 0. Formed in tiles
-// of rows.
+// Σ_f exp(ℓ_f(q_i) + ℓ_f(k_j) − r_i) over j ≤ rows_i, where r_i = max of ℓ_f(q_i) + ℓ_f(k_j) over all f and j
+// ≤ rows_i: (B,H,R,N), from log_query (B,H,R,f), log_key (B,H,N,f). Key tokens masked or later than the query
+// give 0. One product of matrices, or where the range of the keys is too wide for that, every exponent by
+// itself in tiles of rows.
 at::Tensor causal_products_of_logarithms(const at::Tensor& log_query, const at::Tensor& log_key,
                                          const at::Tensor& rows, const at::Tensor& mask);
 

@@ -146,8 +146,9 @@ private:
   }
 
   [[noreturn]] void fail(const std::string& reason) const {
-    throw Error(fmt::format("step {} of {}", state_.step + 1, total()),
-                fmt::format("{}; the last good state is kept in {}", reason, file_.string()),
+    const std::string step = fmt::format("step {} of {}", state_.step + 1, total());
+    if (file_.empty()) throw Error(step, reason, "use a lower --learning-rate");
+    throw Error(step, fmt::format("{}; the last good state is kept in {}", reason, file_.string()),
                 "go on from it with --resume and a lower --learning-rate");
   }
 

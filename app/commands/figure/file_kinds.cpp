@@ -1,4 +1,5 @@
-// Figures of numbers that other commands wrote: loss, roofline, recall. No model is needed.
+// Figures of numbers that other commands wrote: loss, roofline, recall. No model is needed; without numbers
+// recall trains its own.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,6 +11,7 @@
 
 #include "app/commands/figure/category_colours.h"
 #include "app/commands/figure/data_provenance.h"
+#include "app/commands/recall_output.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 
@@ -154,24 +156,54 @@ Figure draw_roofline(FigureTask& task) {
   return figure;
 }
 
+namespace {
+
+// What `recall --json` printed into the files, else what it finds by its small preset.
+std::vector<json> recall_records(const FigureOptions& options) {
+  const std::string remedy = "name a JSON list of {kernel, accuracy, entropy}";
+  std::vector<json> records;
+  if (options.data.data.empty() && !options.kernels.empty()) {
+    RecallRequest request = recall_request(RecallPreset::small);
+    request.settings.execution = options.common.execution;
+    for (const auto& record : recall_kernels(request, parse_kernel_list(options.kernels)))
+      records.push_back(record);
+    return records;
+  }
+  for (const auto& file : data_files(options, "what `recall --json` printed")) {
+    for (json& record : read_records(file, {"accuracy"}, remedy)) {
+      if (!record.contains("entropy") || !(record["entropy"].is_number() || record["entropy"].is_null()))
+        throw BrokenFile(file.string(),
+                         "the entry of " + record["kernel"].get<std::string>() + " has no entropy", remedy);
+      records.push_back(std::move(record));
+    }
+  }
+  return records;
+}
+
+} // namespace
+
 Figure draw_recall(FigureTask& task) {
-  const auto files = data_files(task.options, "what `recall --json` printed");
   LinesPanel panel;
   panel.x_label = "entropy of the attention weights (nats)";
   panel.y_label = "accuracy (%)";
-  for (const auto& file : files) {
-    for (const json& record :
-         read_records(file, {"accuracy", "entropy"}, "name a JSON list of {kernel, accuracy, entropy}")) {
-      LinesPanel::Line line;
-      line.x = {record["entropy"].get<double>()};
-      line.y = {record["accuracy"].get<double>() * 100};
-      line.labels = {record["kernel"].get<std::string>()};
-      line.style = Style::points;
-      line.colour = kernel_colour(kernel_name(record));
-      panel.lines.push_back(std::move(line));
+  for (const json& record : recall_records(task.options)) {
+    const std::string kernel = record["kernel"];
+    if (record["entropy"].is_null()) {
+      task.notes.push_back(kernel + " has signed weights, which have no entropy: it is left out");
+      continue;
     }
+    LinesPanel::Line line;
+    line.x = {record["entropy"].get<double>()};
+    line.y = {record["accuracy"].get<double>() * 100};
+    line.labels = {kernel};
+    line.style = Style::points;
+    line.colour = kernel_colour(kernel_name(record));
+    panel.lines.push_back(std::move(line));
   }
-  return plot_of(task, "Associative recall against entropy", std::move(panel), files);
+  if (panel.lines.empty())
+    throw Error("figure recall", "no kernel's attention weights have an entropy", "add one such as softmax");
+  return plot_of(task, "Associative recall against entropy", std::move(panel),
+                 {task.options.data.data.begin(), task.options.data.data.end()});
 }
 
 } // namespace hydrascope::app

@@ -34,7 +34,9 @@ const std::vector<FigureKind>& figure_kinds() {
       {"strategies", "similarity or accuracy against the layers replaced (Hydra paper, Fig. 4)", false,
        draw_strategies},
       {"recall",
-       "accuracy against entropy, of what `recall --json` printed into --data (Hedgehog paper, Fig. 4)",
+       "accuracy against entropy, of what `recall --json` printed into --data, or of --kernels trained by "
+       "its "
+       "small preset (Hedgehog paper, Fig. 4)",
        false, draw_recall},
       {"table",
        "KL, entropy, monotonicity and output change by kernel on --data (Hedgehog paper, tables 4, 5)", false,

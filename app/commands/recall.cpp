@@ -1,0 +1,133 @@
+// hydrascope recall: associative recall by kernel (Hedgehog paper, Fig. 4 and B.1).
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "app/commands/command.h"
+#include "app/commands/recall_output.h"
+#include "app/commands/table.h"
+#include "app/commands/training_progress.h"
+#include "engine/plain/error.h"
+
+namespace hydrascope::app {
+namespace {
+
+struct RecallOptions {
+  std::string kernels, preset = "paper";
+  std::optional<std::string> loss, schedule;
+  std::optional<double> learning_rate, weight_decay;
+  std::optional<int> batch, epochs, patience, warmup;
+  std::vector<int> sequences;
+  double checkpoint_seconds = 60;
+  ExecutionOptions execution;
+  RecallFiles files;
+  bool json = false;
+};
+
+// The preset's settings, and what the command line has in place of them.
+RecallRequest request_of(const RecallOptions& options) {
+  RecallRequest request =
+      recall_request(options.preset == "small" ? RecallPreset::small : RecallPreset::paper);
+  TrainingSettings& settings = request.settings;
+  settings.learning_rate = options.learning_rate.value_or(settings.learning_rate);
+  settings.batch = options.batch.value_or(settings.batch);
+  settings.epochs = options.epochs.value_or(settings.epochs);
+  settings.patience = options.patience.value_or(settings.patience);
+  settings.checkpoint_seconds = options.checkpoint_seconds;
+  settings.execution = options.execution;
+  request.weight_decay = options.weight_decay.value_or(request.weight_decay);
+  request.warmup = options.warmup.value_or(request.warmup);
+  if (options.schedule) request.cosine = *options.schedule == "cosine";
+  if (options.loss) request.all_values = *options.loss == "all";
+  if (!options.sequences.empty()) {
+    request.task.training = options.sequences[0];
+    request.task.validation = options.sequences[1];
+    request.task.test = options.sequences[2];
+  }
+  return request;
+}
+
+void print_results(const nlohmann::ordered_json& list) {
+  std::vector<std::vector<std::string>> rows{{"kernel", "accuracy", "entropy", "loss", "epochs", "time"}};
+  for (const auto& entry : list) {
+    const auto& entropy = entry["entropy"];
+    rows.push_back({entry["kernel"], fmt::format("{:.2f} %", 100 * entry["accuracy"].get<double>()),
+                    entropy.is_null() ? "—" : fmt::format("{:.3f}", entropy.get<double>()),
+                    fmt::format("{:.4f}", entry["loss"].get<double>()),
+                    std::to_string(entry["epochs"].get<int>()),
+                    duration_text(entry["seconds"].get<double>())});
+  }
+  print_table(rows, "lrrrrr");
+}
+
+void run(const RecallOptions& options) {
+  const auto kernels = parse_kernel_list(options.kernels, "--kernel");
+  const auto list = recall_kernels(request_of(options), kernels, options.files);
+  if (options.json)
+    fmt::print("{}\n", list.dump(2));
+  else
+    print_results(list);
+}
+
+void add_settings(CLI::App& command, RecallOptions& options) {
+  command.add_option("--lr,--learning-rate", options.learning_rate, "default: the preset's")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--weight-decay", options.weight_decay, "default: the preset's")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--warmup", options.warmup, "steps over which the learning rate rises")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--schedule", options.schedule,
+                  "of the learning rate after that: constant, or a cosine to 0; default: the preset's")
+      ->check(CLI::IsMember({"constant", "cosine"}));
+  command.add_option("--batch", options.batch, "default: the preset's")->check(CLI::PositiveNumber);
+  command.add_option("--epochs", options.epochs, "at most; default: the preset's")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--patience", options.patience,
+                  "stop after so many epochs without a better validation loss (0: never)")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--loss", options.loss,
+                  "of the last token, or of all values whose key has occurred; default: the preset's")
+      ->check(CLI::IsMember({"last", "all"}));
+  command
+      .add_option("--sequences", options.sequences, "for training, validation and test, as 10000,1000,2000")
+      ->delimiter(',')
+      ->expected(3)
+      ->check(CLI::PositiveNumber);
+}
+
+} // namespace
+
+void add_recall_command(CLI::App& program) {
+  CLI::App* const command = program.add_subcommand(
+      "recall",
+      "train a small decoder on associative recall, kernel by kernel (Hedgehog paper, Fig. 4 and B.1)");
+  const auto options = std::make_shared<RecallOptions>();
+  command->add_option("--kernel,--kernels", options->kernels, "kernels of all layers, as a,b,c")->required();
+  command
+      ->add_option(
+          "--preset", options->preset,
+          "paper: 4 layers, 4 heads, d = 64, 128 tokens; small: 2 layers, 2 heads, d = 32, 64 tokens")
+      ->check(CLI::IsMember({"paper", "small"}))
+      ->capture_default_str();
+  add_settings(*command, *options);
+  command->add_option("-o,--output", options->files.results,
+                      "write the list of results as JSON after each kernel; checkpoints go beside it");
+  command->add_flag("--resume", options->files.resume,
+                    "keep the results that the output holds, and go on from the checkpoint beside it");
+  command->add_option("--checkpoint-seconds", options->checkpoint_seconds, "how often the state is kept")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--curve", options->files.curve,
+                      "write the loss of every step as CSV; {kernel} in its name stands for the kernel");
+  command->add_option("--threads", options->execution.threads, "threads for the model (default: all)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--seed", options->execution.seed, "seed of everything random")->capture_default_str();
+  command->add_flag("--json", options->json, "one JSON document on standard output");
+  command->callback([options] { run(*options); });
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,82 @@
+// `hydrascope recall`: what it prints, keeps and resumes, and the figure of it.
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "tests/commands/program.h"
+
+namespace {
+
+using namespace hydrascope::test;
+using nlohmann::json;
+
+const std::string quick = "recall --preset small --sequences 64,20,40 --epochs 1 --threads 1 --seed 2 ";
+
+class Recall : public ProgramTest {};
+
+TEST_F(Recall, ListsAccuracyAndEntropyByKernelAndTheFigureDrawsThem) {
+  const Outcome outcome =
+      hydrascope(quick + "--kernel softmax,performer:features=16,hydra-cosine --json -o " +
+                 at("recall.json") + " --curve '" + at("{kernel}.csv") + "'");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  const json list = json::parse(outcome.output);
+  EXPECT_EQ(json::parse(bytes_of(folder_ / "recall.json")), list);
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0]["kernel"], "softmax");
+  EXPECT_EQ(list[1]["kernel"], "performer:features=16");
+  for (const json& entry : list) {
+    EXPECT_GE(entry["accuracy"].get<double>(), 0);
+    EXPECT_LE(entry["accuracy"].get<double>(), 1);
+    EXPECT_EQ(entry["epochs"], 1);
+    EXPECT_EQ(entry["steps"], 2); // 64 sequences in batches of 32
+    EXPECT_GT(entry["loss"].get<double>(), 0);
+    EXPECT_GT(entry["parameters"].get<int>(), 0);
+  }
+  EXPECT_GT(list[0]["entropy"].get<double>(), 0);
+  EXPECT_EQ(list[0]["layer_entropies"].size(), 2u);
+  EXPECT_TRUE(list[2]["entropy"].is_null()) << "signed weights have no entropy";
+  EXPECT_EQ(bytes_of(folder_ / "performer-features-16.csv").substr(0, 10), "step,loss\n");
+
+  const Outcome figure = hydrascope("figure recall --data " + at("recall.json") + " -o " + at("f.json"));
+  ASSERT_EQ(figure.status, 0) << figure.errors;
+  EXPECT_NE(figure.errors.find("hydra-cosine"), std::string::npos) << "what is left out is said";
+  const json lines = json::parse(bytes_of(folder_ / "f.json"))["panels"][0]["lines"];
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["x"][0], list[0]["entropy"]);
+  EXPECT_DOUBLE_EQ(lines[1]["y"][0].get<double>(), 100 * list[1]["accuracy"].get<double>());
+}
+
+TEST_F(Recall, ResumesWithWhatTheOutputHolds) {
+  const std::string what = quick + "-o " + at("recall.json") + " --json --kernel ";
+  const Outcome first = hydrascope(what + "elu");
+  ASSERT_EQ(first.status, 0) << first.errors;
+  const Outcome second = hydrascope(what + "elu,relu --resume");
+  ASSERT_EQ(second.status, 0) << second.errors;
+  const json list = json::parse(second.output);
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0], json::parse(first.output)[0]) << "with the very seconds: it was not trained again";
+  const json other = json::parse(hydrascope(what + "elu --lr 2e-3 --resume").output);
+  EXPECT_NE(other[0]["loss"], list[0]["loss"]) << "other settings are another training";
+}
+
+TEST_F(Recall, PrintsATable) {
+  const Outcome outcome = hydrascope(quick + "--kernel softmax --loss all");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_EQ(outcome.output.rfind("kernel ", 0), 0u);
+  EXPECT_NE(outcome.output.find("softmax"), std::string::npos);
+}
+
+TEST_F(Recall, SaysWhatItCannotDo) {
+  expect_error("recall", 2, "--kernel");
+  expect_error(quick + "--kernel hydra-tanh-softmax", 2, "no causal form");
+  expect_error(quick + "--kernel softmax,elu --curve " + at("c.csv"), 2, "{kernel}");
+  expect_error(quick + "--kernel softmax --resume", 2, "-o");
+  expect_error("recall --kernel softmax --preset large", 2, "--preset");
+  std::ofstream(at("other.json")) << "{}";
+  expect_error(quick + "--kernel softmax --resume -o " + at("other.json"), 1, "other.json");
+  std::ofstream(at("signed.json")) << R"([{"kernel":"hydra-cosine","accuracy":0.2,"entropy":null}])";
+  expect_error("figure recall --data " + at("signed.json") + " -o " + at("f.svg"), 1, "entropy");
+  expect_error("figure recall -o " + at("f.svg"), 2, "--data");
+}
+
+} // namespace
