@@ -30,12 +30,12 @@ public:
     ImGui::InputTextWithHint(fmt::format("##{}", name).c_str(), hint.c_str(), &value);
     said(tooltip);
   }
-  void path(const char* name, std::string& value, const std::string& hint, const char* tooltip, Dialog dialog) {
+  void path(const char* name, std::string& value, const std::string& hint, const char* tooltip,
+            Dialog dialog) {
     constexpr float button = 30;
     label(name, tooltip, button + 4);
     ImGui::InputTextWithHint(fmt::format("##{}", name).c_str(), hint.c_str(), &value);
-    if (ImGui::IsItemHovered())
-      text_tooltip(value.empty() ? std::string(tooltip) : value + "\n" + tooltip);
+    if (ImGui::IsItemHovered()) text_tooltip(value.empty() ? std::string(tooltip) : value + "\n" + tooltip);
     ImGui::SameLine(0, 4);
     if (ImGui::Button(fmt::format("…##{}", name).c_str(), {button, 0})) editor_.shell.dialog = dialog;
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("Choose…");
@@ -83,7 +83,8 @@ void kernel_row(TrainingForm& form) {
     const float height = ImGui::GetTextLineHeight();
     kernel_square(ImGui::GetWindowDrawList(), {at.x + height / 2, at.y + height / 2}, 9, name);
     ImGui::SetCursorScreenPos({at.x + height + 6, at.y});
-    if (ImGui::Selectable(name.c_str(), name == form.kernel.name)) form.kernel = {.name = name, .parameters = {}};
+    if (ImGui::Selectable(name.c_str(), name == form.kernel.name))
+      form.kernel = {.name = name, .parameters = {}};
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", kernel_info(name).definition.c_str());
   }
   ImGui::EndCombo();
@@ -126,7 +127,7 @@ void data_rows(const Document& document, TrainingKind kind, Rows& rows) {
   if (distills)
     Rows::text("Chunk", plan.chunk, "a text a line",
                "Plain texts: lines joined and cut to so many tokens, 512,\nor to random lengths, 16-256");
-  Rows::number("At most", plan.limit, 0, 100'000'000, "Items of each file; 0: all of them");
+  Rows::number("Items", plan.limit, 0, 100'000'000, "Of each file at most so many, the first ones; 0: all");
 }
 
 void number_rows(InputKind input, TrainingKind kind, Rows& rows) {
@@ -137,10 +138,10 @@ void number_rows(InputKind input, TrainingKind kind, Rows& rows) {
                distills ? "At most. Hedgehog paper, A.3: texts up to 5, pictures 2."
                         : "At most. Hedgehog paper, A.3: texts up to 5, pictures up to 10.");
   Rows::number("Batch", plan.batch, 1, 4096,
-               distills          ? "Items a step. Hedgehog paper, A.3: texts 8, pictures 32."
+               distills ? "Items a step. Hedgehog paper, A.3: texts 8, pictures 32."
                : !image ? "Items a step. Hedgehog paper, A.3: 8."
-                                 : "Items a step. The paper has no number for fine-tuning on pictures;\n32 is "
-                                   "that of its distillation.");
+                        : "Items a step. The paper has no number for fine-tuning on pictures;\n32 is "
+                          "that of its distillation.");
   Rows::number("Learning rate", plan.learning_rate, 1e-9, 10.0,
                distills ? "Of AdamW, constant, without weight decay. Hedgehog paper, A.3: 0.01."
                         : "The peak of a cosine, AdamW. Hedgehog paper, A.3: texts 1e-5, pictures 1e-3.");
@@ -192,11 +193,12 @@ TrainingPlan with_papers_numbers(const TrainingPlan& plan, TrainingKind kind, In
 void output_rows(Editor& editor, const std::string& default_output, Rows& rows) {
   TrainingForm& form = editor.training_form;
   const std::string before = rows.plan().output;
-  rows.path("Output", rows.plan().output, default_output,
-            "The adapter to be written (safetensors). Checkpoints go beside it.\nNothing that is there is "
-            "replaced without a question.",
-            Dialog::training_output);
-  if (rows.plan().output.empty() && ImGui::IsItemHovered()) text_tooltip(default_output);
+  const std::string about = fmt::format(
+      "The adapter to be written (safetensors). Checkpoints go beside it.\nNothing that is there is replaced "
+      "without a question.\nLeft empty: {}",
+      default_output);
+  rows.path("Output", rows.plan().output, std::filesystem::path(default_output).filename().string(),
+            about.c_str(), Dialog::training_output);
   if (rows.plan().output != before) editor.training.question = TrainingQuestion::none;
   Rows::label("Refresh", "How often the panels take up the model in training, while they show it");
   constexpr float width = 64;
@@ -222,8 +224,9 @@ void draw_training_form(Editor& editor, const Graphics& graphics, const std::str
     editor.training.question = TrainingQuestion::none;
   }
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip("Distil: a kernel's feature maps learn softmax's weights, layer by layer; the model "
-                      "stays as it is.\nFine-tune: chosen layers learn a task, through the kernels in place.");
+    ImGui::SetTooltip(
+        "Distil: a kernel's feature maps learn softmax's weights, layer by layer; the model "
+        "stays as it is.\nFine-tune: chosen layers learn a task, through the kernels in place.");
   TrainingPlan& plan = form.plan(form.kind, document.kind);
   Rows rows(editor, plan);
   if (form.kind == TrainingKind::distill) {

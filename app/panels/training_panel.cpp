@@ -1,5 +1,5 @@
-// Trains an adapter in the background, and shows how it gets on: loss, KL of each layer, held-out numbers. While
-// it trains, the other panels show the model in training.
+// Trains an adapter in the background, and shows how it gets on: loss, KL of each layer, held-out numbers.
+// While it trains, the other panels show the model in training.
 #include <algorithm>
 #include <system_error>
 
@@ -131,8 +131,9 @@ private:
     bool wanted = report.adapter.empty() ? editor().training_form.show_live : shown;
     if (ImGui::Checkbox("show while it trains", &wanted)) editor().shell.show_training = true;
     if (ImGui::IsItemHovered())
-      ImGui::SetTooltip("The panels show the model in training, with the kernel in all layers if one is "
-                        "distilled;\nafterwards they show the finished adapter, or what they showed before");
+      ImGui::SetTooltip(
+          "The panels show the model in training, with the kernel in all layers if one is "
+          "distilled;\nafterwards they show the finished adapter, or what they showed before");
   }
 
   void draw_question() {
@@ -164,9 +165,9 @@ private:
     }
     if (report.active()) {
       const char* const lead = report.state == TrainingState::stopping ? "stops after this step: "
-                               : report.paused && report.waiting         ? "paused: "
-                               : report.paused                        ? "pauses after this step: "
-                                                                      : "";
+                               : report.paused && report.waiting       ? "paused: "
+                               : report.paused                         ? "pauses after this step: "
+                                                                       : "";
       ImGui::PushFont(graphics().fonts().regular, theme::size_small);
       ellipsis_text(lead + progress_, ImGui::GetContentRegionAvail().x,
                     report.paused ? theme::amber : theme::text);
@@ -188,8 +189,7 @@ private:
     const std::string text =
         report.notes.back() + (others > 0 ? fmt::format(" (and {} more notes)", others) : std::string());
     ellipsis_text(text, ImGui::GetContentRegionAvail().x, theme::amber);
-    if (others > 0 && ImGui::IsItemHovered())
-      text_tooltip(fmt::format("{}", fmt::join(report.notes, "\n")));
+    if (others > 0 && ImGui::IsItemHovered()) text_tooltip(fmt::format("{}", fmt::join(report.notes, "\n")));
     ImGui::PopFont();
   }
 
@@ -202,10 +202,11 @@ private:
   // Beside each other where there is room, else one below the other.
   void draw_curves_in(ImVec2 size, bool fill) {
     if (figure_.panels.empty()) {
-      empty_notice(graphics(), editor().training.active()
-                                   ? "The curves begin with the first step."
-                                   : "Loss, KL of each layer and held-out numbers, once a training runs: name "
-                                     "the data, then press Start.");
+      empty_notice(graphics(),
+                   editor().training.active()
+                       ? "The curves begin with the first step."
+                       : "Loss, KL of each layer and held-out numbers, once a training runs: name "
+                         "the data, then press Start.");
       return;
     }
     constexpr float least = 300; // of a plot's width

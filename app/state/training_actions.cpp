@@ -52,8 +52,7 @@ void add_training_actions(std::vector<Action>& table) {
       "training.stop", "Stop training, keeping a checkpoint",
       [](Editor& editor) { editor.shell.stop_training = true; }, none_runs);
   add(
-      "training.show", "Show the trained adapter",
-      [](Editor& editor) { editor.shell.show_training = true; },
+      "training.show", "Show the trained adapter", [](Editor& editor) { editor.shell.show_training = true; },
       [](const Editor& editor) {
         const bool there = editor.training.active() || !editor.training.adapter.empty();
         return there ? std::string() : "nothing has been trained";

@@ -99,22 +99,14 @@ TrainingSettings settings_of(const Document& document, const TrainingForm& form,
 // What the same training is on the command line; paths are cut when it is written into the adapter.
 std::vector<std::string> command_of(const char* name, const Document& document, const TrainingPlan& plan,
                                     const fs::path& output) {
-  return {"hydrascope",
-          name,
-          "--model",
-          document.scene().model->name,
-          "--data",
-          plan.data,
-          "--epochs",
-          std::to_string(plan.epochs),
-          "--batch",
-          std::to_string(plan.batch),
-          "--learning-rate",
-          fmt::format("{}", plan.learning_rate),
-          "--patience",
-          std::to_string(plan.patience),
-          "--output",
-          output.string()};
+  return {"hydrascope",      name,
+          "--model",         document.scene().model->name,
+          "--data",          plan.data,
+          "--epochs",        std::to_string(plan.epochs),
+          "--batch",         std::to_string(plan.batch),
+          "--learning-rate", fmt::format("{}", plan.learning_rate),
+          "--patience",      std::to_string(plan.patience),
+          "--output",        output.string()};
 }
 
 } // namespace
@@ -139,7 +131,8 @@ TrainingPlan default_plan(TrainingKind kind, InputKind input) {
 TrainingForm::TrainingForm() {
   kernel.name = "hedgehog";
   for (const TrainingKind of : {TrainingKind::distill, TrainingKind::finetune})
-    for (const InputKind input : {InputKind::image, InputKind::text}) plan(of, input) = default_plan(of, input);
+    for (const InputKind input : {InputKind::image, InputKind::text})
+      plan(of, input) = default_plan(of, input);
 }
 
 TrainingPlan& TrainingForm::plan(TrainingKind of, InputKind input) { return plans.at(index_of(of, input)); }

@@ -1,6 +1,7 @@
 #include "app/state/training_job.h"
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <span>
@@ -24,6 +25,17 @@ using Request = std::variant<DistillRequest, FinetuneRequest>;
 
 // Of this process alone, so that two programs may train into files of the same name.
 fs::path live_folder() { return cache_folder() / fmt::format("training-{}", static_cast<long>(getpid())); }
+
+// "a lower --learning-rate" is "a lower learning rate" here.
+std::string without_dashes(std::string text) {
+  for (std::size_t at = 0; (at = text.find(" --", at)) != std::string::npos;) {
+    text.erase(++at, 2);
+    for (; at < text.size() && (std::isalpha(static_cast<unsigned char>(text[at])) != 0 || text[at] == '-');
+         ++at)
+      if (text[at] == '-') text[at] = ' ';
+  }
+  return text;
+}
 
 TrainingOutcome train(const Request& request, const TrainingObserver& observer, const std::stop_token& stop) {
   try {
@@ -182,8 +194,8 @@ void TrainingJob::start(const Editor& editor, TrainingStart how) {
         // Threads that LibTorch starts for this one inherit it.
         setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
         Reporter reporter(job, stop, wake, seconds, adapters);
-        reporter.end(
-            train(request, [&](const TrainingProgress& progress) { reporter.observe(progress); }, stop));
+        reporter.end(train(
+            request, [&](const TrainingProgress& progress) { reporter.observe(progress); }, stop));
       },
       wake_);
 }
@@ -218,7 +230,7 @@ bool TrainingJob::update(Editor& editor, bool interactive_run) {
   }
   report.waiting &= hold;
   if (!done) return changed;
-  const std::string problem = job_->take_problem();
+  const std::string problem = without_dashes(job_->take_problem());
   job_.reset();
   end(editor, problem);
   return true;
@@ -228,8 +240,7 @@ void TrainingJob::take(Editor& editor, News news) {
   TrainingReport& report = editor.training;
   if (news.progress) report.progress = std::move(*news.progress);
   report.waiting = news.held;
-  for (const Sample& sample : news.samples)
-    report.curves.add(sample.step, sample.loss, sample.divergences);
+  for (const Sample& sample : news.samples) report.curves.add(sample.step, sample.loss, sample.divergences);
   report.held_out.insert(report.held_out.end(), news.held_out.begin(), news.held_out.end());
   report.notes.insert(report.notes.end(), news.notes.begin(), news.notes.end());
   constexpr std::size_t most_notes = 50; // of thousands of broken pictures some say enough
@@ -316,8 +327,8 @@ void TrainingJob::show_former(Document& document, const TrainingReport& report) 
   scene.adapters = former_ ? former_->adapters : AdapterChoice{};
   if (!former_ || report.kind != TrainingKind::distill) return;
   Schedule& schedule = scene.schedules[static_cast<std::size_t>(former_->side)];
-  const bool as_set = std::ranges::all_of(
-      schedule.layers, [&](const KernelSpec& kernel) { return kernel == report.kernel; });
+  const bool as_set =
+      std::ranges::all_of(schedule.layers, [&](const KernelSpec& kernel) { return kernel == report.kernel; });
   if (as_set && schedule.layers.size() == former_->schedule.layers.size()) schedule = former_->schedule;
 }
 

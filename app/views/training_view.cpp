@@ -14,7 +14,7 @@ namespace {
 constexpr Colour training_colour{0.25f, 0.55f, 0.9f, 1}, held_out_colour{0.85f, 0.55f, 0.1f, 1};
 
 // By step, of what is not 0 throughout.
-LinesPanel::Line held_out_line(const TrainingReport& report, double HeldOut::* number, double factor) {
+LinesPanel::Line held_out_line(const TrainingReport& report, double HeldOut::*number, double factor) {
   LinesPanel::Line line;
   line.name = "held out";
   line.colour = held_out_colour;
@@ -31,10 +31,8 @@ LinesPanel loss_panel(const TrainingReport& report) {
   panel.title = "Loss";
   panel.x_label = "step";
   panel.y_label = report.kind == TrainingKind::distill ? "soft cross-entropy (nats)" : "cross-entropy (nats)";
-  panel.lines.push_back({.name = "training",
-                         .x = report.curves.steps(),
-                         .y = report.curves.loss(),
-                         .colour = training_colour});
+  panel.lines.push_back(
+      {.name = "training", .x = report.curves.steps(), .y = report.curves.loss(), .colour = training_colour});
   panel.lines.push_back(held_out_line(report, &HeldOut::loss, 1));
   return panel;
 }
@@ -72,8 +70,9 @@ LinesPanel accuracy_panel(const TrainingReport& report) {
 }
 
 std::string held_out_text(const TrainingReport& report, const HeldOut& held_out) {
-  return report.kind == TrainingKind::distill ? fmt::format("held-out KL {:.4f} nats", held_out.divergence)
-                                              : fmt::format("held-out top-1 {:.2f} %", 100 * held_out.accuracy);
+  return report.kind == TrainingKind::distill
+             ? fmt::format("held-out KL {:.4f} nats", held_out.divergence)
+             : fmt::format("held-out top-1 {:.2f} %", 100 * held_out.accuracy);
 }
 
 } // namespace
