@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <implot.h>
@@ -44,6 +45,20 @@ Colour on_surface(const Colour& colour) {
   return with_contrast(colour, {ground.x, ground.y, ground.z, 1}, graphical_contrast);
 }
 
+// Powers of ten alone would leave less than a decade without a number.
+void set_up_ticks(const Range& range) {
+  std::vector<double> values;
+  std::vector<std::string> texts;
+  for (const Tick& tick : ticks(range.low, range.high, true)) {
+    values.push_back(range.low * std::pow(range.high / range.low, tick.position));
+    texts.push_back(tick.text);
+  }
+  std::vector<const char*> labels;
+  for (const std::string& text : texts) labels.push_back(text.c_str());
+  if (!values.empty())
+    ImPlot::SetupAxisTicks(ImAxis_Y1, values.data(), static_cast<int>(values.size()), labels.data());
+}
+
 void set_up_axes(const LinesPanel& panel) {
   Range x, y;
   for (const LinesPanel::Line& line : panel.lines) {
@@ -55,7 +70,10 @@ void set_up_axes(const LinesPanel& panel) {
   constexpr ImPlotAxisFlags axis =
       ImPlotAxisFlags_Lock | ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoHighlight;
   ImPlot::SetupAxes(panel.x_label.c_str(), panel.y_label.c_str(), axis, axis);
-  if (panel.log_y) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+  if (panel.log_y) {
+    ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+    set_up_ticks(y);
+  }
   ImPlot::SetupAxesLimits(x.low, x.high, y.low, y.high, ImPlotCond_Always);
   ImPlot::SetupLegend(ImPlotLocation_NorthEast, ImPlotLegendFlags_NoButtons);
 }
@@ -91,7 +109,7 @@ void nearest_tooltip(const LinesPanel& panel) {
     }
   }
   if (nearest == nullptr) return;
-  text_tooltip(fmt::format("{}\n{} {:.0f}: {}", nearest->name, panel.x_label, nearest->x[place],
+  text_tooltip(fmt::format("{}\nstep {:.0f}: {}", nearest->name, nearest->x[place],
                            number_text(nearest->y[place], 4)));
 }
 

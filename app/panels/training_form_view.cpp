@@ -95,7 +95,7 @@ void schedule_rows(const Document& document, Rows& rows) {
               "The kernels in place, as the grid of the Kernels panel has them: training goes through them");
   ImGui::AlignTextToFramePadding();
   ellipsis_text(edited_schedule(document).summary(), ImGui::GetContentRegionAvail().x);
-  Rows::text("Layers", rows.plan().layers, "those replaced, else the last four; head",
+  Rows::text("Layers", rows.plan().layers, "what the schedule replaces",
              "Which parameters are trained: 8-11,head or 10-11.attention,head or 0-11,head,embeddings.\n"
              "Left empty: the layers that the schedule replaces, or the last four, and the head.");
 }

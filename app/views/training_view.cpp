@@ -1,7 +1,6 @@
 #include "app/views/training_view.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include <fmt/format.h>
 
@@ -13,7 +12,35 @@ namespace {
 
 constexpr Colour training_colour{0.25f, 0.55f, 0.9f, 1}, held_out_colour{0.85f, 0.55f, 0.1f, 1};
 
-// By step, of what is not 0 throughout.
+// Batches differ more than a step improves: each point of a curve is the mean of some before it.
+struct Smoothing {
+  std::size_t points = 1;
+  std::string x_label = "step";
+};
+
+Smoothing smoothing_of(const TrainingCurves& curves) {
+  constexpr std::size_t share = 40; // of the curve
+  Smoothing smoothing;
+  const std::vector<double>& steps = curves.steps();
+  smoothing.points = std::max<std::size_t>(1, steps.size() / share);
+  if (steps.size() < 2) return smoothing;
+  const double mean_of = static_cast<double>(smoothing.points) * (steps.back() - steps[steps.size() - 2]);
+  if (mean_of > 1) smoothing.x_label = fmt::format("step (curves: mean of the last {:.0f})", mean_of);
+  return smoothing;
+}
+
+std::vector<double> smoothed(const std::vector<double>& values, std::size_t points) {
+  std::vector<double> result;
+  double sum = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    sum += values[i];
+    if (i >= points) sum -= values[i - points];
+    result.push_back(sum / static_cast<double>(std::min(i + 1, points)));
+  }
+  return result;
+}
+
+// By step.
 LinesPanel::Line held_out_line(const TrainingReport& report, double HeldOut::*number, double factor) {
   LinesPanel::Line line;
   line.name = "held out";
@@ -27,20 +54,24 @@ LinesPanel::Line held_out_line(const TrainingReport& report, double HeldOut::*nu
 }
 
 LinesPanel loss_panel(const TrainingReport& report) {
+  const Smoothing smoothing = smoothing_of(report.curves);
   LinesPanel panel;
   panel.title = "Loss";
-  panel.x_label = "step";
+  panel.x_label = smoothing.x_label;
   panel.y_label = report.kind == TrainingKind::distill ? "soft cross-entropy (nats)" : "cross-entropy (nats)";
-  panel.lines.push_back(
-      {.name = "training", .x = report.curves.steps(), .y = report.curves.loss(), .colour = training_colour});
+  panel.lines.push_back({.name = "training",
+                         .x = report.curves.steps(),
+                         .y = smoothed(report.curves.loss(), smoothing.points),
+                         .colour = training_colour});
   panel.lines.push_back(held_out_line(report, &HeldOut::loss, 1));
   return panel;
 }
 
 LinesPanel layers_panel(const TrainingReport& report) {
+  const Smoothing smoothing = smoothing_of(report.curves);
   LinesPanel panel;
   panel.title = "KL by layer";
-  panel.x_label = "step";
+  panel.x_label = smoothing.x_label;
   panel.y_label = "KL(softmax ‖ kernel) (nats)";
   const auto& layers = report.curves.layers();
   const auto last = static_cast<float>(std::max<std::size_t>(1, layers.size() - 1));
@@ -49,7 +80,7 @@ LinesPanel layers_panel(const TrainingReport& report) {
     const float place = darkest + (brightest - darkest) * static_cast<float>(layer) / last;
     panel.lines.push_back({.name = fmt::format("layer {}", layer),
                            .x = report.curves.steps(),
-                           .y = layers[layer],
+                           .y = smoothed(layers[layer], smoothing.points),
                            .colour = colour_of(ColourMap::viridis, place)});
   }
   panel.lines.push_back(held_out_line(report, &HeldOut::divergence, 1));

@@ -236,8 +236,9 @@ void take_training(ImGuiTestContext* context, const Look& look) {
   keep("error");
   editor().training_form.kind = TrainingKind::finetune;
   application().run("view.layout.explore");
-  context->Yield(4);
+  context->Yield(8);
   editor().shell.panel_to_focus = "training";
+  settle(context);
   keep("explore");
   show_kind(editor(), InputKind::image);
   application().run("view.layout.train");
