@@ -29,13 +29,13 @@ struct Range {
 };
 
 // A little room around what is drawn, and some for a single value.
-Range with_room(Range range, bool logarithmic) {
+Range with_room(Range range, bool logarithmic, double share = 0.06) {
   if (range.empty()) return {.low = 0.1, .high = 1};
   if (logarithmic) {
     const double factor = std::max(1.15, std::pow(range.high / range.low, 0.05));
     return {.low = range.low / factor, .high = range.high * factor};
   }
-  const double room = range.high > range.low ? 0.06 * (range.high - range.low) : 0.5;
+  const double room = range.high > range.low ? share * (range.high - range.low) : 0.5;
   return {.low = range.low - room, .high = range.high + room};
 }
 
@@ -65,7 +65,7 @@ void set_up_axes(const LinesPanel& panel) {
     for (const double value : line.x) x.add(value);
     for (const double value : line.y) y.add(value);
   }
-  x = x.low < x.high ? x : with_room(x, false);
+  x = with_room(x, false, 0.015);
   y = with_room(y, panel.log_y);
   constexpr ImPlotAxisFlags axis =
       ImPlotAxisFlags_Lock | ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoHighlight;

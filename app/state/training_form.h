@@ -48,8 +48,8 @@ struct TrainingForm {
   TrainingForm();
 
   TrainingKind kind = TrainingKind::distill;
-  KernelSpec kernel; // that is distilled into
-  bool show_live = true; // the panels show the adapter while it trains …
+  KernelSpec kernel;       // that is distilled into
+  bool show_live = true;   // the panels show the adapter while it trains …
   double live_seconds = 4; // … and take up its newest state about as often
   std::array<TrainingPlan, 4> plans;
 

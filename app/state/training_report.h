@@ -57,7 +57,7 @@ struct TrainingReport {
   TrainingCurves curves;
   std::vector<HeldOut> held_out; // in order; of step 0, if it is there, before training
   std::vector<std::string> notes;
-  std::string problem; // why it failed
+  std::string problem;     // why it failed
   TrainingOutcome outcome; // finished and stopped
   // The files that give the model in training, in order of application; empty before there is one. Once it
   // has finished the last of them is the output.

@@ -236,7 +236,7 @@ void take_training(ImGuiTestContext* context, const Look& look) {
   keep("error");
   editor().training_form.kind = TrainingKind::finetune;
   application().run("view.layout.explore");
-  context->Yield(8);
+  context->Yield(20); // the panels that were in front come there one by one
   editor().shell.panel_to_focus = "training";
   settle(context);
   keep("explore");
