@@ -1,5 +1,6 @@
 // Training in the window: from the form to the adapter, with the panels showing the model in training.
 #include <algorithm>
+#include <fstream>
 
 #include "app/state/edits.h"
 #include "app/state/training_actions.h"
@@ -142,6 +143,34 @@ void another_model_stops_it(ImGuiTestContext* context) {
   start_over(context);
 }
 
+void fine_tunes_on_a_table(ImGuiTestContext* context) {
+  start_over(context);
+  ToyTraining toy(context);
+  const fs::path table = toy.folder / "table.tsv";
+  {
+    std::ofstream lines(table);
+    for (int line = 0; line < 60; ++line)
+      lines << (line % 2 == 0 ? "a b c d" : "w x y z") << '\t' << (line % 2 == 0 ? "yes" : "no") << '\n';
+  }
+  const Schedule before = document().scene().schedules[0];
+  editor().training_form.kind = TrainingKind::finetune;
+  training_plan().data = table.string();
+  training_plan().output = toy.output.string();
+  training_plan().learning_rate = 1e-3;
+  training_plan().epochs = 2;
+  context->Yield(2);
+  context->ItemClick("###start");
+  wait_for_end(context);
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  IM_CHECK(report().state == TrainingState::finished);
+  IM_CHECK_GT(report().outcome.held_out.accuracy, 0.0);
+  IM_CHECK(document().scene().adapters.files.back() == toy.output); // shown, as the form says …
+  IM_CHECK(document().scene().schedules[0] == before); // … by the kernels it was trained through
+  const auto figure = application().figure_of("training");
+  IM_CHECK(std::get<LinesPanel>(figure->panels.back()).title == "Accuracy");
+  start_over(context);
+}
+
 void problems_are_told(ImGuiTestContext* context) {
   start_over(context);
   ToyTraining toy(context);
@@ -225,6 +254,7 @@ void register_training_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "training", "from_form_to_adapter")->TestFunc = from_form_to_adapter;
   IM_REGISTER_TEST(engine, "training", "stopped_and_resumed")->TestFunc = stopped_and_resumed;
   IM_REGISTER_TEST(engine, "training", "another_model_stops_it")->TestFunc = another_model_stops_it;
+  IM_REGISTER_TEST(engine, "training", "fine_tunes_on_a_table")->TestFunc = fine_tunes_on_a_table;
   IM_REGISTER_TEST(engine, "training", "problems_are_told")->TestFunc = problems_are_told;
   IM_REGISTER_TEST(engine, "training", "curves_are_thinned")->TestFunc = curves_are_thinned;
   IM_REGISTER_TEST(engine, "training", "form_survives_the_settings")->TestFunc = form_survives_the_settings;
