@@ -232,8 +232,7 @@ void Application::update_state() {
   clipboard_->poll(*editor_, [this](const std::string& panel) { return figure_of(panel); });
   const bool checked = folder_check_->update(*editor_, coordinator_->computing());
   const bool measured = scaling_run_->update(*editor_, coordinator_->computing());
-  const bool trained =
-      training_->update(*editor_, coordinator_->computing() || editor_->scaling.running);
+  const bool trained = training_->update(*editor_, coordinator_->computing() || editor_->scaling.running);
   coordinator_->follow(training_->live_file(), training_->edition());
   model_fetch_->update(*editor_);
   std::vector<std::string> errors;

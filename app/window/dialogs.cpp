@@ -94,7 +94,7 @@ void Dialogs::take(Editor& editor, std::filesystem::path chosen) {
     case Dialog::training_output: {
       TrainingForm& form = editor.training_form;
       TrainingPlan& plan = form.plan(form.kind, editor.document().kind);
-      std::string& field = shown_ == Dialog::training_data       ? plan.data
+      std::string& field = shown_ == Dialog::training_data         ? plan.data
                            : shown_ == Dialog::training_validation ? plan.validation
                                                                    : plan.output;
       if (given) field = chosen.string();

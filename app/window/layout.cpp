@@ -97,10 +97,9 @@ std::vector<Place> train_places(ImGuiID rest, ImVec2 size) {
   const ImGuiID predictions = split(kernels, ImGuiDir_Down, 0.25f);
   ImGuiID weights = split(rest, ImGuiDir_Down, 0.46f);
   const ImGuiID tables = split(weights, ImGuiDir_Right, 0.3f);
-  return {{"kernels", kernels}, {"input", kernels},   {"predictions", predictions},
-          {"training", rest},   {"weights", weights}, {"focus", weights},
-          {"tokens", weights},  {"kl", tables},       {"entropy", tables},
-          {nullptr, tables}};
+  return {{"kernels", kernels}, {"input", kernels}, {"predictions", predictions}, {"training", rest},
+          {"weights", weights}, {"focus", weights}, {"tokens", weights},          {"kl", tables},
+          {"entropy", tables},  {nullptr, tables}};
 }
 
 // The panels in front of others that share their place. Dear ImGui takes this up by itself only for windows

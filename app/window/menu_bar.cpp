@@ -101,8 +101,8 @@ void draw_memory(const Snapshot& snapshot) {
 void draw_training(const TrainingReport& training) {
   if (!training.active()) return;
   ImGui::SameLine(0, 18);
-  const std::string text = fmt::format("training {:.0f} %{}", 100 * training_share(training),
-                                       training.paused ? ", paused" : "");
+  const std::string text =
+      fmt::format("training {:.0f} %{}", 100 * training_share(training), training.paused ? ", paused" : "");
   ImGui::TextColored(training.paused ? theme::amber : theme::text, "%s", text.c_str());
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", training_progress_text(training).c_str());
 }
