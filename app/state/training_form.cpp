@@ -26,7 +26,7 @@ constexpr std::array<const char*, 4> plan_names = {"distill_images", "distill_te
 
 // Each field once, for writing and for reading.
 template <typename Visitor, typename Plan>
-void visit(Visitor&& field, Plan& plan) {
+void visit(const Visitor& field, Plan& plan) {
   field("data", plan.data);
   field("validation", plan.validation);
   field("column", plan.column);
