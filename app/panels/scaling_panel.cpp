@@ -9,6 +9,7 @@
 #include <implot.h>
 
 #include "app/panels/panels.h"
+#include "app/panels/plot_style.h"
 #include "app/views/scaling_view.h"
 #include "app/window/widgets.h"
 
@@ -19,29 +20,6 @@ namespace {
 // Kernels of one name and so of one colour differ in their markers.
 constexpr std::array<ImPlotMarker, 4> markers = {ImPlotMarker_Circle, ImPlotMarker_Square,
                                                  ImPlotMarker_Diamond, ImPlotMarker_Up};
-
-class PlotColours {
-public:
-  PlotColours() {
-    const std::pair<ImPlotCol, ImVec4> colours[] = {
-        {ImPlotCol_FrameBg, {0, 0, 0, 0}},       {ImPlotCol_PlotBg, {0, 0, 0, 0}},
-        {ImPlotCol_PlotBorder, theme::line},     {ImPlotCol_LegendBg, theme::surface},
-        {ImPlotCol_LegendBorder, theme::line},   {ImPlotCol_LegendText, theme::text},
-        {ImPlotCol_InlayText, theme::quiet},     {ImPlotCol_AxisText, theme::quiet},
-        {ImPlotCol_AxisGrid, theme::line},       {ImPlotCol_AxisTick, theme::faint},
-        {ImPlotCol_AxisBgHovered, theme::raised}};
-    for (const auto& [index, colour] : colours) {
-      ImPlot::PushStyleColor(index, colour);
-      ++count_;
-    }
-  }
-  ~PlotColours() { ImPlot::PopStyleColor(count_); }
-  PlotColours(const PlotColours&) = delete;
-  PlotColours& operator=(const PlotColours&) = delete;
-
-private:
-  int count_ = 0;
-};
 
 void set_up_axes(double low, double high, bool fit) {
   ImPlot::SetupAxes("number of tokens N", "time (ms)", ImPlotAxisFlags_NoMenus, ImPlotAxisFlags_NoMenus);
@@ -163,9 +141,7 @@ private:
   }
 
   void draw_plot(ImVec2 size) {
-    const PlotColours colours;
-    ImPlot::PushStyleVar(ImPlotStyleVar_PlotPadding, ImVec2(4, 4));
-    ImPlot::PushStyleVar(ImPlotStyleVar_PlotMinSize, ImVec2(60, 40));
+    const PlotStyle style;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
     constexpr ImPlotFlags flags =
         ImPlotFlags_NoTitle | ImPlotFlags_NoMenus | ImPlotFlags_NoBoxSelect | ImPlotFlags_NoMouseText;
@@ -180,7 +156,6 @@ private:
       ImPlot::EndPlot();
     }
     ImGui::PopFont();
-    ImPlot::PopStyleVar(2);
   }
 
   void plot_line(std::size_t index) const {

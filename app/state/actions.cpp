@@ -10,6 +10,7 @@
 #include "app/state/head_actions.h"
 #include "app/state/input_actions.h"
 #include "app/state/session_actions.h"
+#include "app/state/training_actions.h"
 #include "app/state/window_actions.h"
 #include "engine/plain/paths.h"
 
@@ -283,6 +284,7 @@ std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Set
   add_window_actions(table, panels, settings);
   add_run_actions(table);
   add_measuring_actions(table);
+  add_training_actions(table);
   add_model_actions(table);
   add_help_actions(table);
   apply_shortcuts(table, settings);

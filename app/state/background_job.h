@@ -54,6 +54,10 @@ public:
     const std::scoped_lock lock(mutex_);
     found_.push_back(std::move(found));
   }
+  bool paused() {
+    const std::scoped_lock lock(mutex_);
+    return paused_;
+  }
   // Returns when it is not paused (or is to stop), with how often it has been paused so far.
   std::uint64_t wait_while_paused(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);

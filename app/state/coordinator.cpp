@@ -66,6 +66,7 @@ bool Coordinator::drain(std::vector<std::string>& errors) {
     if (lane.in_flight_asks.timed_passes > 0) continue; // it holds nothing that is not there already
     if (lane.key != lane.in_flight_key) {
       lane.key = lane.in_flight_key;
+      lane.choices = lane.in_flight_choices;
       lane.delivered = {};
       lane.results.parts.clear();
     }
@@ -123,13 +124,26 @@ void Coordinator::time_passes(const Document& document, int passes) {
   for (const Side side : {Side::a, Side::b}) {
     if ((side == Side::b && document.view.shown == Shown::a) || !can_run(document)) continue;
     Lane& lane = sides_[static_cast<std::size_t>(side)];
-    lane.timed_key = request_key(document, side);
+    lane.timed_key = key_of(document, side);
     lane.timed_passes = passes;
   }
 }
 
 bool Coordinator::timing() const {
   return std::ranges::any_of(sides_, [](const Lane& lane) { return !lane.timed_key.empty(); });
+}
+
+void Coordinator::follow(const std::filesystem::path& file, std::uint64_t edition) {
+  followed_ = file;
+  edition_ = edition;
+}
+
+std::string Coordinator::key_of(const Document& document, Side side) const {
+  std::string key = request_key(document, side);
+  const AdapterChoice& adapters = document.scene().adapters;
+  if (!adapters.automatic && std::ranges::count(adapters.files, followed_) > 0)
+    key += "\nedition " + std::to_string(edition_);
+  return key;
 }
 
 void Coordinator::run_again() {
@@ -144,6 +158,7 @@ void Coordinator::submit(Lane& lane, Side side, const Document& document, const 
                          const Asks& asks, bool first) {
   lane.in_flight = ++generation_;
   lane.in_flight_key = key;
+  lane.in_flight_choices = request_key(document, side);
   lane.in_flight_asks = asks;
   lane.in_flight_first = first;
   worker_->submit(make_run_request(document, side, asks, lane.in_flight), static_cast<int>(side));
@@ -170,10 +185,10 @@ void Coordinator::update(const Document& document, const Wants& wants, double no
       lane.timed_key.clear();
       continue;
     }
-    const std::string key = request_key(document, side);
+    const std::string key = key_of(document, side);
     const bool fresh = key == lane.key;
     if (lane.timed_key != key) lane.timed_key.clear();
-    if (fresh) {
+    if (fresh || request_key(document, side) == lane.choices) {
       lane.results.stale = false;
     } else if (!lane.results.stale) {
       lane.results.stale = true;
@@ -201,8 +216,12 @@ void Coordinator::update(const Document& document, const Wants& wants, double no
     settled_ = false;
     const bool flying = lane.in_flight != 0 && lane.in_flight_key == key && !lane.in_flight_asks.timed_passes;
     const bool need_first = !fresh || any_ask(first);
+    // Another state of a training comes at once: what the overviews show is not to go for a moment each time.
+    const bool renewed = !fresh && !lane.results.stale;
     if (flying && (!need_first || !any_ask(missing_asks(first, lane.in_flight_asks)))) continue;
-    submit(lane, side, document, key, need_first ? first : then, need_first);
+    Asks asks = need_first ? first : then;
+    if (renewed) add_asks(asks, then);
+    submit(lane, side, document, key, asks, need_first);
   }
   if (computing() && !was_computing) computing_since_ = now;
 }

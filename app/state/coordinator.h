@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -25,6 +26,11 @@ public:
   // Submits what the document and the open panels want and nobody has delivered or is computing; stops what
   // nobody wants any more.
   void update(const Document& document, const Wants& wants, double now);
+
+  // A file whose content changes while the document goes on naming it: with every new edition what was run
+  // with the last one is run again. Until it is there, the old does not count as stale: it is the newest that
+  // there is of a training.
+  void follow(const std::filesystem::path& file, std::uint64_t edition);
 
   const SideResults& results(Side side) const { return sides_[static_cast<std::size_t>(side)].results; }
   // Stops what runs for the user, who does not want to wait. It is not asked for again until something
@@ -51,11 +57,12 @@ private:
   struct Lane {
     SideResults results;
     std::string key;             // of results.parts
+    std::string choices;         // the same but for the edition of the file that is followed
     Asks delivered;              // under `key`
     bool grown = false;          // a part has come since it was last looked for parts to forget
     std::string failed_key;      // not asked for again until something changes
     std::uint64_t in_flight = 0; // generation; 0 = none
-    std::string in_flight_key;
+    std::string in_flight_key, in_flight_choices;
     Asks in_flight_asks;
     bool in_flight_first = false; // carries what the selection needs
     double stale_since = 0;
@@ -63,6 +70,7 @@ private:
     int timed_passes = 0;
   };
   void stop(Lane& lane);
+  std::string key_of(const Document& document, Side side) const;
   static void forget(Lane& lane, const Wants& wants);
   void submit(Lane& lane, Side side, const Document& document, const std::string& key, const Asks& asks,
               bool first);
@@ -71,6 +79,8 @@ private:
   Worker* worker_;
   std::array<Lane, 2> sides_;
   TimingRecord times_;
+  std::filesystem::path followed_;
+  std::uint64_t edition_ = 0;
   std::uint64_t generation_ = 0;
   double computing_since_ = 0;
   bool settled_ = false;

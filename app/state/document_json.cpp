@@ -20,6 +20,9 @@ constexpr const char* dialog_name(Dialog dialog) {
     case Dialog::locate: return "locate";
     case Dialog::export_figure: return "export_figure";
     case Dialog::export_everything: return "export_everything";
+    case Dialog::training_data: return "training_data";
+    case Dialog::training_validation: return "training_validation";
+    case Dialog::training_output: return "training_output";
   }
   return "none";
 }
@@ -51,6 +54,10 @@ Json editor_json(const Editor& editor) {
                    {"time_passes", shell.time_passes},
                    {"measure_scaling", shell.measure_scaling},
                    {"stop_scaling", shell.stop_scaling},
+                   {"start_training", static_cast<int>(shell.start_training)},
+                   {"pause_training", shell.pause_training},
+                   {"stop_training", shell.stop_training},
+                   {"show_training", shell.show_training},
                    {"dialog", dialog_name(shell.dialog)},
                    {"panel_to_export", shell.panel_to_export},
                    {"copy_input", shell.copy_input},

@@ -18,6 +18,7 @@
 #include "app/state/scaling_curves.h"
 #include "app/state/session.h"
 #include "app/state/settings.h"
+#include "app/state/training_report.h"
 
 namespace hydrascope::app {
 
@@ -39,7 +40,10 @@ enum class Dialog {
   save_session,
   locate, // of the waiting session's missing files the one to be located
   export_figure,
-  export_everything
+  export_everything,
+  training_data,
+  training_validation,
+  training_output
 };
 
 // Where the guided tour is (app/state/tour.h).
@@ -73,6 +77,14 @@ struct FigureCommand {
   std::string command;
 };
 
+// How a training is to begin.
+enum class TrainingStart {
+  no,
+  ask, // unless nothing stands in its way
+  replace,
+  resume
+};
+
 // What an action wants of the window; the window looks at it once per frame.
 struct Shell {
   bool quit = false;
@@ -87,6 +99,9 @@ struct Shell {
   bool cancel_runs = false, run_again = false;
   bool time_passes = false; // plain passes more, for the times of the layers
   bool measure_scaling = false, stop_scaling = false;
+  TrainingStart start_training = TrainingStart::no;
+  bool pause_training = false; // or go on with it
+  bool stop_training = false, show_training = false;
   Dialog dialog = Dialog::none;
   std::string panel_to_export;                      // id of the panel whose figure is to be written …
   std::optional<std::filesystem::path> export_file; // … to this file; without one the dialog asks
@@ -127,6 +142,7 @@ public:
   // What undo goes back to: forgets all steps.
   void set_initial(Document document) { history_.replace(std::move(document)); }
   bool panel_open(const std::string& id) const { return !document().closed_panels.contains(id); }
+  void amend(const std::function<void(Document&)>& edit) { history_.amend(edit); }
   void undo() { history_.undo(); }
   void redo() { history_.redo(); }
 
@@ -153,6 +169,10 @@ public:
   PictureChecks checks;
   // Time against N, as far as it has been measured.
   ScalingCurves scaling;
+
+  // The training to be, and the one that runs or was the last.
+  TrainingForm training_form;
+  TrainingReport training;
 
   // The one that the document belongs to. There is always one.
   const OpenSession& session() const { return sessions_[document().session]; }

@@ -23,6 +23,25 @@ void History::change(Document document, std::string label, const std::string& ge
   ++revision_;
 }
 
+void History::amend(const std::function<void(Document&)>& edit) {
+  edit(present_);
+  const auto amend_steps = [&](std::vector<Step>& steps) {
+    const Document* next = &present_; // towards the present; the last step is the one nearest to it
+    for (std::size_t i = steps.size(); i-- > 0;) {
+      edit(steps[i].document);
+      if (steps[i].document == *next) {
+        steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i));
+        next = i < steps.size() ? &steps[i].document : &present_;
+      } else {
+        next = &steps[i].document;
+      }
+    }
+  };
+  amend_steps(past_);
+  amend_steps(future_);
+  ++revision_;
+}
+
 void History::replace(Document document) {
   present_ = std::move(document);
   past_.clear();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ public:
   // non-empty `gesture` as the change before it, without end_gesture() in between, joins that step.
   void change(Document document, std::string label, const std::string& gesture = {});
   void end_gesture() { gesture_.clear(); }
+  // What the program, not the user, changes wherever it stands: in the present and in everything that undo
+  // and redo go back to. It is no step, and steps that it leaves without effect go.
+  void amend(const std::function<void(Document&)>& edit);
   // A new beginning: for what the program, not the user, decides at start. Forgets all steps.
   void replace(Document document);
 

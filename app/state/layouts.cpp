@@ -20,6 +20,10 @@ const std::vector<LayoutInfo>& layout_infos() {
        .title = "Measure",
        .shortcut = "Alt+4",
        .open = {"kernels", "timing", "scaling", "roofline", "entropy", "kl", "monotonicity", "predictions"}},
+      {.id = "train",
+       .title = "Train",
+       .shortcut = "Alt+5",
+       .open = {"kernels", "training", "weights", "focus", "tokens", "kl", "entropy", "predictions"}},
   };
   return infos;
 }

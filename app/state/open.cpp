@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "app/state/adapter_chain.h"
 #include "app/state/edits.h"
 #include "app/state/picture_folder.h"
 #include "app/state/session_edits.h"
@@ -100,16 +101,7 @@ bool open_model(Editor& editor, const std::string& name_or_folder) {
 
 bool open_adapter(Editor& editor, const fs::path& file) {
   try {
-    AdapterChoice choice{.automatic = false, .files = {}};
-    const std::vector<AdapterInfo> bundled = bundled_adapters();
-    // What it was trained over comes first.
-    for (AdapterInfo adapter = read_adapter_info(file);;) {
-      choice.files.insert(choice.files.begin(), adapter.path);
-      const auto base = std::ranges::find(bundled, adapter.base, &AdapterInfo::hash);
-      if (base == bundled.end() || choice.files.size() > bundled.size()) break;
-      adapter = *base;
-    }
-    choose_adapters(editor, choice);
+    choose_adapters(editor, {.automatic = false, .files = adapter_chain(file)});
     return true;
   } catch (const std::exception& error) {
     editor.say(Severity::error, error.what());

@@ -61,6 +61,8 @@ void take(Settings& settings, const std::string& key, const Json& value, Json& o
       const bool is_text = each.contains("text");
       settings.recent.push_back({each.at(is_text ? "text" : "path").get<std::string>(), is_text});
     }
+  } else if (key == "training") {
+    if (!value.is_null()) settings.training = value.dump();
   } else {
     other[key] = value;
   }
@@ -91,6 +93,7 @@ std::string settings_text(const Settings& settings) {
   for (const RecentInput& recent : settings.recent)
     json["recent"].push_back({{recent.is_text ? "text" : "path", recent.value}});
   json["last_layout"] = settings.last ? layout_json(*settings.last) : Json(nullptr);
+  json["training"] = settings.training.empty() ? Json(nullptr) : Json::parse(settings.training);
   // A file's name need not be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

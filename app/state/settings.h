@@ -47,6 +47,7 @@ struct Settings {
   std::vector<SavedLayout> layouts;
   std::optional<SavedLayout> last; // where the panels were when the window was closed
   std::vector<RecentInput> recent; // newest first
+  std::string training;            // the form of the last one, as training_text writes it; empty: none yet
   std::string other;               // what a later version wrote and this one does not know, as a JSON object
 
   bool operator==(const Settings&) const = default;

@@ -73,6 +73,7 @@ Application::Application(const WindowOptions& options) {
     worker_.reset();
     folder_check_.reset();
     scaling_run_.reset();
+    training_.reset();
     model_fetch_.reset();
     clipboard_.reset();
     panels_.clear();
@@ -85,6 +86,7 @@ Application::Application(const WindowOptions& options) {
 }
 
 Application::~Application() {
+  training_->leave(*editor_);
   sessions_->leave(*editor_);
   keep_arrangement();
   keeper_->save(*editor_);
@@ -94,6 +96,7 @@ Application::~Application() {
   worker_.reset();
   folder_check_.reset();
   scaling_run_.reset();
+  training_.reset();
   model_fetch_.reset();
   clipboard_.reset();
   panels_.clear();
@@ -130,6 +133,8 @@ void Application::start(const WindowOptions& options) {
   clipboard_ = std::make_unique<ClipboardDesk>(display_->picture_clipboard_obstacle(), wake);
   folder_check_ = std::make_unique<FolderCheck>(wake);
   scaling_run_ = std::make_unique<ScalingRun>(wake);
+  training_ = std::make_unique<TrainingJob>(wake);
+  editor_->training_form = parse_training(editor_->settings().training);
   model_fetch_ = std::make_unique<ModelFetch>(wake);
   coordinator_ = std::make_unique<Coordinator>(*worker_);
   panels_ = make_panels({editor_.get(), graphics_.get()});
@@ -227,6 +232,8 @@ void Application::update_state() {
   clipboard_->poll(*editor_, [this](const std::string& panel) { return figure_of(panel); });
   const bool checked = folder_check_->update(*editor_, coordinator_->computing());
   const bool measured = scaling_run_->update(*editor_, coordinator_->computing());
+  const bool trained = training_->update(*editor_, coordinator_->computing() || editor_->scaling.running);
+  coordinator_->follow(training_->live_file(), training_->edition());
   model_fetch_->update(*editor_);
   std::vector<std::string> errors;
   const bool delivered = coordinator_->drain(errors);
@@ -244,7 +251,7 @@ void Application::update_state() {
   const bool drawn = std::ranges::count(in_front_, true) > 0;
   if (drawn) coordinator_->update(editor_->document(), wants, editor_->clock());
 
-  const bool changed = delivered || checked || measured || editor_->revision() != drawn_revision_;
+  const bool changed = delivered || checked || measured || trained || editor_->revision() != drawn_revision_;
   drawn_revision_ = editor_->revision();
   snapshot_.document = &editor_->document();
   snapshot_.results = {&coordinator_->results(Side::a), &coordinator_->results(Side::b)};

@@ -15,6 +15,7 @@
 #include "app/state/folder_check.h"
 #include "app/state/model_fetch.h"
 #include "app/state/scaling_run.h"
+#include "app/state/training_job.h"
 #include "app/window/clipboard_desk.h"
 #include "app/window/damage.h"
 #include "app/window/display.h"
@@ -112,6 +113,7 @@ private:
   std::unique_ptr<ClipboardDesk> clipboard_;
   std::unique_ptr<FolderCheck> folder_check_;
   std::unique_ptr<ScalingRun> scaling_run_;
+  std::unique_ptr<TrainingJob> training_;
   std::unique_ptr<ModelFetch> model_fetch_;
   Snapshot snapshot_;
   std::vector<std::uint64_t> prepared_; // by panel: the snapshot's stamp it was prepared for

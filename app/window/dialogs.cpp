@@ -49,6 +49,14 @@ void Dialogs::show(Dialog wanted, const Editor& editor) {
     case Dialog::open_folder: return select("Open folder of pictures");
     case Dialog::export_everything: return select("Export everything open into this folder");
     case Dialog::save_session: return save_file("Save session", session_name(editor), {"Sessions", "*.json"});
+    case Dialog::training_data:
+    case Dialog::training_validation:
+      if (editor.document().kind == InputKind::image) return select("Folder of pictures to train on");
+      return open_file("Texts to train on", {"Texts and tables", "*.txt *.tsv"});
+    case Dialog::training_output:
+      return save_file("Adapter to be written",
+                       training_output(editor.document(), editor.training_form).string(),
+                       {"Adapters", "*.safetensors"});
     case Dialog::export_figure:
       return save_file("Export figure", editor.shell.panel_to_export + ".pdf",
                        {"PDF", "*.pdf", "SVG", "*.svg", "PNG", "*.png"});
@@ -81,6 +89,17 @@ void Dialogs::take(Editor& editor, std::filesystem::path chosen) {
       if (chosen.extension().empty()) chosen += ".json";
       shell.session_file = chosen;
       return;
+    case Dialog::training_data:
+    case Dialog::training_validation:
+    case Dialog::training_output: {
+      TrainingForm& form = editor.training_form;
+      TrainingPlan& plan = form.plan(form.kind, editor.document().kind);
+      std::string& field = shown_ == Dialog::training_data         ? plan.data
+                           : shown_ == Dialog::training_validation ? plan.validation
+                                                                   : plan.output;
+      if (given) field = chosen.string();
+      return;
+    }
     case Dialog::locate:
       if (given) locate_missing(editor, chosen);
       return;

@@ -91,6 +91,17 @@ std::vector<Place> measure_places(ImGuiID rest, ImVec2 size) {
           {"monotonicity", divergence}, {nullptr, tables}};
 }
 
+// What is to be trained and its curves above, the weights in training below.
+std::vector<Place> train_places(ImGuiID rest, ImVec2 size) {
+  ImGuiID kernels = split(rest, ImGuiDir_Left, left_share(size));
+  const ImGuiID predictions = split(kernels, ImGuiDir_Down, 0.25f);
+  ImGuiID weights = split(rest, ImGuiDir_Down, 0.46f);
+  const ImGuiID tables = split(weights, ImGuiDir_Right, 0.3f);
+  return {{"kernels", kernels}, {"input", kernels}, {"predictions", predictions}, {"training", rest},
+          {"weights", weights}, {"focus", weights}, {"tokens", weights},          {"kl", tables},
+          {"entropy", tables},  {nullptr, tables}};
+}
+
 // The panels in front of others that share their place. Dear ImGui takes this up by itself only for windows
 // that have not been drawn yet.
 std::vector<std::string> selected_panels(std::string_view arrangement,
@@ -121,6 +132,7 @@ void build_layout(std::string_view layout, ImGuiID dock_space, ImVec2 size,
   const std::vector<Place> places = layout == "compare"   ? compare_places(dock_space, size)
                                     : layout == "text"    ? text_places(dock_space, size)
                                     : layout == "measure" ? measure_places(dock_space, size)
+                                    : layout == "train"   ? train_places(dock_space, size)
                                                           : explore_places(dock_space, size);
   const ImGuiID others = places.back().second;
   for (const std::string& panel : panels) {
@@ -135,6 +147,7 @@ std::vector<std::string> front_panels(std::string_view layout) {
   if (layout == "compare") return {"kernels"};
   if (layout == "text") return {"weights"};
   if (layout == "measure") return {"scaling", "timing"};
+  if (layout == "train") return {"weights", "kl", "training"};
   return {"timing", "entropy"};
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <imgui_internal.h>
 
+#include "app/views/training_view.h"
 #include "app/window/shell.h"
 #include "app/window/widgets.h"
 #include "engine/runtime/memory_estimate.h"
@@ -96,6 +97,16 @@ void draw_memory(const Snapshot& snapshot) {
         "a smaller picture or fewer panels take less");
 }
 
+// It goes on whether or not its panel is open.
+void draw_training(const TrainingReport& training) {
+  if (!training.active()) return;
+  ImGui::SameLine(0, 18);
+  const std::string text =
+      fmt::format("training {:.0f} %{}", 100 * training_share(training), training.paused ? ", paused" : "");
+  ImGui::TextColored(training.paused ? theme::amber : theme::text, "%s", text.c_str());
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", training_progress_text(training).c_str());
+}
+
 // What makes the user wait, how far it is, and the way out of it.
 void draw_run(const Snapshot& snapshot, const std::vector<Action>& actions, Editor& editor) {
   const auto shortcut = [&](const char* id) {
@@ -163,6 +174,7 @@ void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& action
       ImGui::TextColored(theme::amber, "untrained");
     }
     draw_memory(snapshot);
+    draw_training(editor.training);
     draw_run(snapshot, actions, editor);
     if (!results.error.empty()) {
       ImGui::SameLine(0, 18);

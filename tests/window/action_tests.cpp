@@ -1,6 +1,7 @@
 // Every action of the table is run, and what it is for is looked up in the document, the settings or the
 // shell, all as JSON.
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <set>
@@ -262,6 +263,28 @@ std::vector<Expectation> window() {
   };
 }
 
+std::vector<Expectation> training() {
+  const auto asks = [](const char* what) {
+    return [what](const Seen& seen) { return seen.shell().at(what) == true; };
+  };
+  const auto starts = [](TrainingStart how) {
+    return [how](const Seen& seen) { return seen.shell().at("start_training") == static_cast<int>(how); };
+  };
+  const auto some_data = [](Editor& editor) {
+    const auto output = scratch_file("stopped.safetensors");
+    std::ofstream(checkpoint_of(output)) << "some steps";
+    TrainingPlan& plan = editor.training_form.plan(TrainingKind::distill, editor.document().kind);
+    plan.data = "/nowhere";
+    plan.output = output.string();
+  };
+  const auto running = [](Editor& editor) { editor.training.state = TrainingState::running; };
+  return {{"training.start", starts(TrainingStart::ask), some_data},
+          {"training.resume", starts(TrainingStart::resume), some_data},
+          {"training.pause", asks("pause_training"), running},
+          {"training.stop", asks("stop_training"), running},
+          {"training.show", asks("show_training"), running}};
+}
+
 std::vector<Expectation> kernels() {
   return {
       {"model.open.",
@@ -310,7 +333,7 @@ std::vector<Expectation> kernels() {
 
 std::vector<Expectation> all_expectations() {
   std::vector<Expectation> all;
-  for (const auto& group : {file_and_edit(), view(), window(), kernels()})
+  for (const auto& group : {file_and_edit(), view(), window(), training(), kernels()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }
@@ -344,6 +367,9 @@ void forget_requests() {
   shell.reopen_last = shell.new_session = shell.save_session = false;
   shell.time_passes = shell.measure_scaling = false;
   editor().scaling.running = false;
+  shell.start_training = TrainingStart::no;
+  shell.pause_training = shell.stop_training = shell.show_training = false;
+  editor().training = {};
 }
 
 bool opens_dialog(const std::string& id) {

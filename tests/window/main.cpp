@@ -51,6 +51,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_tour_tests(engine);
   register_view_tests(engine);
   register_timing_tests(engine);
+  register_training_tests(engine);
   register_action_tests(engine);
   register_screenshots(engine);
 }
@@ -87,6 +88,9 @@ void start_over_at_once() {
   editor().shell = Shell{};
   editor().shell.stop_scaling = editor().scaling.running;
   editor().scaling = {};
+  editor().shell.stop_training = editor().training.active();
+  if (!editor().training.active()) editor().training = {};
+  editor().training_form = {};
   for (std::size_t i = editor().messages().size(); i-- > 0;) editor().dismiss_message(i);
 }
 

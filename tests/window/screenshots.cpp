@@ -14,6 +14,7 @@
 #include "tests/support/checkout.h"
 #include "tests/support/hub_server.h"
 #include "tests/window/harness.h"
+#include "tests/window/training_toy.h"
 
 namespace hydrascope::app::window_tests {
 
@@ -201,6 +202,52 @@ void take_get_model(ImGuiTestContext* context, const Look& look) {
   start_over(context);
 }
 
+// A training as it runs, paused, finished, and one that cannot be.
+void take_training(ImGuiTestContext* context, const Look& look) {
+  begin(context, look);
+  ToyTraining toy(context);
+  const auto keep = [&](const char* name) {
+    context->MouseMoveToPos(ImVec2(1, 1)); // no tooltip in the pictures
+    context->Yield(3);
+    write_png(look.folder() / (std::string("training-") + name + ".png"), frame(context));
+  };
+  const TrainingReport& report = editor().training;
+  context->ItemClick("###start");
+  while (report.progress.epoch < 3 && report.active()) context->Yield();
+  keep("running");
+  context->ItemClick("###pause");
+  while (report.active() && !(report.paused && report.waiting)) context->Yield();
+  settle(context);
+  keep("paused");
+  context->ItemClick("###pause");
+  while (report.active()) context->Yield();
+  settle(context);
+  IM_CHECK(report.state == TrainingState::finished);
+  keep("finished");
+  context->ItemClick("###start");
+  keep("question");
+  context->ItemClick("###question_cancel");
+  training_plan().output.clear();
+  training_plan().data = (toy.folder / "absent.txt").string();
+  context->Yield(2);
+  context->ItemClick("###start");
+  context->Yield(2);
+  while (report.active()) context->Yield();
+  keep("error");
+  editor().training_form.kind = TrainingKind::finetune;
+  application().run("view.layout.explore");
+  context->Yield(20); // the panels that were in front come there one by one
+  editor().shell.panel_to_focus = "training";
+  settle(context);
+  keep("explore");
+  show_kind(editor(), InputKind::image);
+  application().run("view.layout.train");
+  settle(context);
+  keep("finetune");
+  resize(context, width, height);
+  start_over(context);
+}
+
 // What a session that is opened on another machine may lack.
 void take_missing_files(ImGuiTestContext* context, const Look& look) {
   begin(context, look);
@@ -271,6 +318,9 @@ void register_screenshots(ImGuiTestEngine* engine) {
     IM_REGISTER_TEST(engine, "screenshots",
                      look.scale == 1 ? "missing_files_dark_1x" : "missing_files_light_2x")
         ->TestFunc = [look](ImGuiTestContext* context) { take_missing_files(context, look); };
+  for (const Look look : {Look{ThemeChoice::dark, 1}, Look{ThemeChoice::light, 2}})
+    IM_REGISTER_TEST(engine, "screenshots", look.scale == 1 ? "training_dark_1x" : "training_light_2x")
+        ->TestFunc = [look](ImGuiTestContext* context) { take_training(context, look); };
   for (const Look look : {Look{ThemeChoice::dark, 1}, Look{ThemeChoice::light, 2}})
     IM_REGISTER_TEST(engine, "screenshots", look.scale == 1 ? "get_model_dark_1x" : "get_model_light_2x")
         ->TestFunc = [look](ImGuiTestContext* context) { take_get_model(context, look); };

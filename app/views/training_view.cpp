@@ -1,0 +1,171 @@
+#include "app/views/training_view.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "app/commands/training_progress.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+constexpr Colour training_colour{0.25f, 0.55f, 0.9f, 1}, held_out_colour{0.85f, 0.55f, 0.1f, 1};
+
+// Batches differ more than a step improves: each point of a curve is the mean of some before it.
+struct Smoothing {
+  std::size_t points = 1;
+  std::string x_label = "step";
+};
+
+Smoothing smoothing_of(const TrainingCurves& curves) {
+  constexpr std::size_t share = 40; // of the curve
+  Smoothing smoothing;
+  const std::vector<double>& steps = curves.steps();
+  smoothing.points = std::max<std::size_t>(1, steps.size() / share);
+  if (steps.size() < 2) return smoothing;
+  const double mean_of = static_cast<double>(smoothing.points) * (steps.back() - steps[steps.size() - 2]);
+  if (mean_of > 1) smoothing.x_label = fmt::format("step (curves: mean of the last {:.0f})", mean_of);
+  return smoothing;
+}
+
+std::vector<double> smoothed(const std::vector<double>& values, std::size_t points) {
+  std::vector<double> result;
+  double sum = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    sum += values[i];
+    if (i >= points) sum -= values[i - points];
+    result.push_back(sum / static_cast<double>(std::min(i + 1, points)));
+  }
+  return result;
+}
+
+// By step.
+LinesPanel::Line held_out_line(const TrainingReport& report, double HeldOut::*number, double factor) {
+  LinesPanel::Line line;
+  line.name = "held out";
+  line.colour = held_out_colour;
+  line.style = LinesPanel::Style::marked;
+  for (const HeldOut& each : report.held_out) {
+    line.x.push_back(static_cast<double>(each.step));
+    line.y.push_back(factor * each.*number);
+  }
+  return line;
+}
+
+LinesPanel loss_panel(const TrainingReport& report) {
+  const Smoothing smoothing = smoothing_of(report.curves);
+  LinesPanel panel;
+  panel.title = "Loss";
+  panel.x_label = smoothing.x_label;
+  panel.y_label = report.kind == TrainingKind::distill ? "soft cross-entropy (nats)" : "cross-entropy (nats)";
+  panel.lines.push_back({.name = "training",
+                         .x = report.curves.steps(),
+                         .y = smoothed(report.curves.loss(), smoothing.points),
+                         .colour = training_colour});
+  panel.lines.push_back(held_out_line(report, &HeldOut::loss, 1));
+  return panel;
+}
+
+LinesPanel layers_panel(const TrainingReport& report) {
+  const Smoothing smoothing = smoothing_of(report.curves);
+  LinesPanel panel;
+  panel.title = "KL by layer";
+  panel.x_label = smoothing.x_label;
+  panel.y_label = "KL(softmax ‖ kernel) (nats)";
+  const auto& layers = report.curves.layers();
+  const auto last = static_cast<float>(std::max<std::size_t>(1, layers.size() - 1));
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    constexpr float darkest = 0.1f, brightest = 0.9f; // of the map: its ends are hard to see on one ground
+    const float place = darkest + (brightest - darkest) * static_cast<float>(layer) / last;
+    panel.lines.push_back({.name = fmt::format("layer {}", layer),
+                           .x = report.curves.steps(),
+                           .y = smoothed(layers[layer], smoothing.points),
+                           .colour = colour_of(ColourMap::viridis, place)});
+  }
+  panel.lines.push_back(held_out_line(report, &HeldOut::divergence, 1));
+  const auto positive = [](const LinesPanel::Line& line) {
+    return std::ranges::all_of(line.y, [](double y) { return y > 0; });
+  };
+  panel.log_y = std::ranges::all_of(panel.lines, positive);
+  return panel;
+}
+
+LinesPanel accuracy_panel(const TrainingReport& report) {
+  LinesPanel panel;
+  panel.title = "Accuracy";
+  panel.x_label = "step";
+  panel.y_label = "held-out top-1 (%)";
+  panel.lines.push_back(held_out_line(report, &HeldOut::accuracy, 100));
+  return panel;
+}
+
+std::string held_out_text(const TrainingReport& report, const HeldOut& held_out) {
+  return report.kind == TrainingKind::distill
+             ? fmt::format("held-out KL {:.4f} nats", held_out.divergence)
+             : fmt::format("held-out top-1 {:.2f} %", 100 * held_out.accuracy);
+}
+
+} // namespace
+
+std::string training_title(const TrainingReport& report) {
+  return report.kind == TrainingKind::distill
+             ? fmt::format("distilling {} into {}", report.kernel.text(), report.model)
+             : fmt::format("fine-tuning {}", report.model);
+}
+
+double training_share(const TrainingReport& report) {
+  const TrainingProgress& progress = report.progress;
+  if (report.state == TrainingState::finished) return 1;
+  const bool features = progress.phase == "features";
+  const std::int64_t total = features ? progress.steps : progress.steps * progress.epochs;
+  const std::int64_t done = features ? progress.step : progress.total_step;
+  return total > 0 ? std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0) : 0;
+}
+
+std::string training_progress_text(const TrainingReport& report) {
+  const TrainingProgress& progress = report.progress;
+  if (progress.phase.empty()) return "loading the model and the data…";
+  if (progress.phase == "features") return fmt::format("features {} of {}", progress.step, progress.steps);
+  if (progress.total_step == 0) return "measured before training";
+  std::string text = fmt::format("epoch {} of {}, step {} of {}", progress.epoch, progress.epochs,
+                                 progress.step, progress.steps);
+  if (progress.items_per_second > 0) text += fmt::format(", {:.1f} items/s", progress.items_per_second);
+  if (report.active() && progress.seconds_left > 0)
+    text += fmt::format(", {} left", duration_text(progress.seconds_left));
+  if (!report.held_out.empty()) text += ", " + held_out_text(report, report.held_out.back());
+  return text;
+}
+
+std::string training_result_text(const TrainingReport& report) {
+  const TrainingOutcome& outcome = report.outcome;
+  switch (report.state) {
+    case TrainingState::finished:
+      return fmt::format("Written after {} steps: {}, {} ({} before)", outcome.steps,
+                         outcome.adapter.path.string(), held_out_text(report, outcome.held_out),
+                         report.kind == TrainingKind::distill
+                             ? fmt::format("{:.4f}", outcome.before.divergence)
+                             : fmt::format("{:.2f} %", 100 * outcome.before.accuracy));
+    case TrainingState::stopped:
+      return fmt::format("Stopped after {} steps; {} is kept, Resume goes on from it.", outcome.steps,
+                         checkpoint_of(report.output).string());
+    case TrainingState::failed: return report.problem;
+    default: return {};
+  }
+}
+
+Figure training_figure(const TrainingReport& report) {
+  Figure figure;
+  figure.title = training_title(report);
+  if (report.curves.steps().empty() && report.held_out.size() < 2) return figure;
+  figure.subtitle = training_progress_text(report);
+  figure.panels.emplace_back(loss_panel(report));
+  if (report.kind == TrainingKind::finetune) {
+    figure.panels.emplace_back(accuracy_panel(report));
+  } else if (!report.curves.layers().empty()) {
+    figure.panels.emplace_back(layers_panel(report));
+  }
+  return figure;
+}
+
+} // namespace hydrascope::app

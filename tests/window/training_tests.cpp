@@ -1,0 +1,265 @@
+// Training in the window: from the form to the adapter, with the panels showing the model in training.
+#include <algorithm>
+#include <fstream>
+
+#include "app/state/edits.h"
+#include "app/state/training_actions.h"
+#include "app/state/training_job.h"
+#include "app/views/training_view.h"
+#include "tests/window/harness.h"
+#include "tests/window/training_toy.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const TrainingReport& report() { return editor().training; }
+
+template <typename Condition>
+void wait_until(ImGuiTestContext* context, Condition condition) {
+  while (!condition() && !context->IsError()) context->Yield();
+}
+
+void wait_for_end(ImGuiTestContext* context) {
+  wait_until(context, [] { return !report().active(); });
+  settle(context);
+}
+
+bool all_hedgehog() {
+  return std::ranges::all_of(document().scene().schedules[0].layers,
+                             [](const KernelSpec& kernel) { return kernel.name == "hedgehog"; });
+}
+
+// What the Weights panel shows of the kernel in training.
+std::vector<float> shown_weights() {
+  for (const auto& part : results().parts)
+    for (const WeightsResult& weights : part->weights)
+      if (weights.kernel.name == "hedgehog") return weights.weights.values;
+  return {};
+}
+
+void pause(ImGuiTestContext* context) {
+  context->ItemClick("###pause");
+  wait_until(context, [] { return report().paused && report().waiting; });
+}
+
+void from_form_to_adapter(ImGuiTestContext* context) {
+  start_over(context);
+  ToyTraining toy(context);
+  const Document before = copy_of_document();
+  context->ItemClick("###start");
+  wait_until(context, [] { return report().progress.total_step > 0; });
+  pause(context);
+  const std::int64_t step = report().progress.total_step;
+  context->Yield(60);
+  IM_CHECK_EQ(report().progress.total_step, step); // none passes
+  context->ItemClick("###pause");
+  wait_until(context, [] { return shows_training(editor()); });
+  IM_CHECK(all_hedgehog());
+  IM_CHECK_STR_EQ(editor().history().undo_label().c_str(), "Show the trained adapter");
+  pause(context);
+  settle(context);
+  const std::int64_t shown_step = report().adapter_step;
+  const std::vector<float> shown = shown_weights();
+  IM_CHECK(!shown.empty());
+  const std::uint64_t revision = editor().revision();
+  context->ItemClick("###pause");
+  wait_until(context, [&] { return report().adapter_step > shown_step; });
+  pause(context);
+  settle(context);
+  IM_CHECK(report().state == TrainingState::running);
+  IM_CHECK_EQ(editor().revision(), revision); // nothing to be undone, however often it is written anew
+  IM_CHECK_EQ(shown_weights().size(), shown.size());
+  IM_CHECK(shown_weights() != shown);
+  context->ItemClick("###pause");
+  wait_for_end(context);
+
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  IM_CHECK(report().state == TrainingState::finished);
+  IM_CHECK(fs::exists(toy.output) && !fs::exists(checkpoint_of(toy.output)));
+  IM_CHECK(document().scene().adapters.files.back() == toy.output);
+  IM_CHECK(results().any()->adapters.back().path == toy.output);
+  IM_CHECK_EQ(report().curves.layers().size(), static_cast<std::size_t>(before.scene().model->layers));
+  IM_CHECK_EQ(report().held_out.size(), 13U); // before it, and after each epoch
+  IM_CHECK_LT(report().outcome.held_out.divergence, report().outcome.before.divergence);
+  IM_CHECK_EQ(application().figure_of("training")->panels.size(), 2U);
+  editor().undo();
+  IM_CHECK(document() == before);
+  editor().redo();
+  IM_CHECK(document().scene().adapters.files.back() == toy.output);
+
+  // What is there is not replaced without a question.
+  context->ItemClick("###start");
+  context->Yield(2);
+  IM_CHECK(!report().active());
+  IM_CHECK(report().question == TrainingQuestion::replace_output);
+  context->ItemClick("###question_cancel");
+  context->Yield(2);
+  IM_CHECK(report().question == TrainingQuestion::none);
+  settle(context);
+  start_over(context);
+}
+
+void stopped_and_resumed(ImGuiTestContext* context) {
+  start_over(context);
+  ToyTraining toy(context);
+  const Document before = copy_of_document();
+  context->ItemClick("###start");
+  wait_until(context, [] { return shows_training(editor()); });
+  context->ItemClick("###stop");
+  wait_for_end(context);
+  IM_CHECK(report().state == TrainingState::stopped);
+  IM_CHECK(fs::exists(checkpoint_of(toy.output)) && !fs::exists(toy.output));
+  IM_CHECK(document() == before); // what was shown before comes back …
+  IM_CHECK(editor().history().undo_label() != "Show the trained adapter"); // … and leaves no step behind
+  const std::int64_t done = report().outcome.steps;
+  context->ItemClick("###start");
+  context->Yield(2);
+  IM_CHECK(report().question == TrainingQuestion::found_checkpoint);
+  context->ItemClick("###question_resume");
+  wait_until(context, [] { return report().progress.total_step > 0; });
+  IM_CHECK_GT(report().progress.total_step, done);
+  wait_for_end(context);
+  IM_CHECK(report().state == TrainingState::finished);
+  IM_CHECK(fs::exists(toy.output));
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  start_over(context);
+}
+
+void another_model_stops_it(ImGuiTestContext* context) {
+  start_over(context);
+  ToyTraining toy(context);
+  const fs::path other = make_toy_model(toy.folder / "other-bert");
+  context->ItemClick("###start");
+  wait_until(context, [] { return report().progress.total_step > 0; });
+  open_model(editor(), other.string());
+  wait_for_end(context);
+  IM_CHECK(report().state == TrainingState::stopped);
+  IM_CHECK(fs::exists(checkpoint_of(toy.output)));
+  IM_CHECK(editor().messages().back().text.find("another model was opened") != std::string::npos);
+  IM_CHECK(document().scene().model_folder == other);
+  start_over(context);
+}
+
+void fine_tunes_on_a_table(ImGuiTestContext* context) {
+  start_over(context);
+  ToyTraining toy(context);
+  const fs::path table = toy.folder / "table.tsv";
+  {
+    std::ofstream lines(table);
+    for (int line = 0; line < 60; ++line)
+      lines << (line % 2 == 0 ? "a b c d" : "w x y z") << '\t' << (line % 2 == 0 ? "yes" : "no") << '\n';
+  }
+  const Schedule before = document().scene().schedules[0];
+  editor().training_form.kind = TrainingKind::finetune;
+  training_plan().data = table.string();
+  training_plan().output = toy.output.string();
+  training_plan().learning_rate = 1e-3;
+  training_plan().epochs = 2;
+  context->Yield(2);
+  context->ItemClick("###start");
+  wait_for_end(context);
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  IM_CHECK(report().state == TrainingState::finished);
+  IM_CHECK_GT(report().outcome.held_out.accuracy, 0.0);
+  IM_CHECK(document().scene().adapters.files.back() == toy.output); // shown, as the form says …
+  IM_CHECK(document().scene().schedules[0] == before); // … by the kernels it was trained through
+  const auto figure = application().figure_of("training");
+  IM_CHECK(std::get<LinesPanel>(figure->panels.back()).title == "Accuracy");
+  start_over(context);
+}
+
+void problems_are_told(ImGuiTestContext* context) {
+  start_over(context);
+  ToyTraining toy(context);
+  const Document before = copy_of_document();
+  training_plan().data = (toy.folder / "absent.txt").string();
+  context->ItemClick("###start");
+  wait_for_end(context);
+  IM_CHECK(report().state == TrainingState::failed);
+  IM_CHECK(training_result_text(report()).find("absent.txt") != std::string::npos); // in the panel …
+  IM_CHECK(last_error().find("absent.txt") != std::string::npos);                   // … and as a notice
+  IM_CHECK(document() == before);
+  training_plan().data.clear();
+  context->Yield(2);
+  IM_CHECK_STR_EQ(why_not_started(editor()).c_str(), "no data has been chosen");
+  IM_CHECK(!application().run("training.start"));
+  start_over(context);
+}
+
+void curves_are_thinned(ImGuiTestContext*) {
+  TrainingCurves curves;
+  constexpr std::int64_t steps = 100'000;
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    const std::vector<double> layers = {1.0, static_cast<double>(step)};
+    curves.add(step, static_cast<double>(step), layers);
+  }
+  IM_CHECK_LT(curves.steps().size(), TrainingCurves::most_points);
+  IM_CHECK_GT(curves.steps().size(), TrainingCurves::most_points / 4);
+  IM_CHECK_EQ(curves.layers().size(), 2U);
+  for (std::size_t i = 0; i < curves.steps().size(); ++i) {
+    const double first = i == 0 ? 1 : curves.steps()[i - 1] + 1; // of the steps that the point stands for
+    IM_CHECK_EQ(curves.loss()[i], (first + curves.steps()[i]) / 2);
+    IM_CHECK_EQ(curves.layers()[0][i], 1.0);
+    IM_CHECK_EQ(curves.layers()[1][i], curves.loss()[i]);
+  }
+}
+
+void form_survives_the_settings(ImGuiTestContext*) {
+  TrainingForm form;
+  form.kind = TrainingKind::finetune;
+  form.kernel = {.name = "hedgehog-softmax", .parameters = {{"shared", "1"}}};
+  form.plan(TrainingKind::distill, InputKind::image).data = "/pictures; /more pictures";
+  form.plan(TrainingKind::finetune, InputKind::text).learning_rate = 3e-5;
+  form.plan(TrainingKind::finetune, InputKind::text).header = true;
+  Settings settings;
+  settings.training = training_text(form);
+  IM_CHECK(parse_training(parse_settings(settings_text(settings), "settings").training) == form);
+  IM_CHECK(parse_training("") == TrainingForm{});
+  IM_CHECK(parse_training("{\"kind\":3}") == TrainingForm{});
+}
+
+void amended_history_has_no_idle_steps(ImGuiTestContext*) {
+  History history;
+  const auto layer_is = [](int layer) {
+    return [layer](Document& document) { document.scene().layer = layer; };
+  };
+  for (const int layer : {1, 2, 3, 4}) {
+    Document next = history.present();
+    layer_is(layer)(next);
+    history.change(std::move(next), "layer " + std::to_string(layer));
+  }
+  history.undo();
+  history.amend([](Document& document) { // 2 and 4 are no more
+    int& layer = document.scene().layer;
+    if (layer == 2) layer = 1;
+    if (layer == 4) layer = 3;
+  });
+  IM_CHECK_EQ(history.present().scene().layer, 3);
+  IM_CHECK(!history.can_redo());
+  history.undo();
+  IM_CHECK_EQ(history.present().scene().layer, 1);
+  history.undo();
+  IM_CHECK_EQ(history.present().scene().layer, 0);
+  IM_CHECK(!history.can_undo());
+  history.redo();
+  IM_CHECK_STR_EQ(history.redo_label().c_str(), "layer 3");
+}
+
+} // namespace
+
+void register_training_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "training", "from_form_to_adapter")->TestFunc = from_form_to_adapter;
+  IM_REGISTER_TEST(engine, "training", "stopped_and_resumed")->TestFunc = stopped_and_resumed;
+  IM_REGISTER_TEST(engine, "training", "another_model_stops_it")->TestFunc = another_model_stops_it;
+  IM_REGISTER_TEST(engine, "training", "fine_tunes_on_a_table")->TestFunc = fine_tunes_on_a_table;
+  IM_REGISTER_TEST(engine, "training", "problems_are_told")->TestFunc = problems_are_told;
+  IM_REGISTER_TEST(engine, "training", "curves_are_thinned")->TestFunc = curves_are_thinned;
+  IM_REGISTER_TEST(engine, "training", "form_survives_the_settings")->TestFunc = form_survives_the_settings;
+  IM_REGISTER_TEST(engine, "training", "amended_history_has_no_idle_steps")->TestFunc =
+      amended_history_has_no_idle_steps;
+}
+
+} // namespace hydrascope::app::window_tests
