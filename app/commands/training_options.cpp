@@ -79,7 +79,7 @@ TogetherTraining::TogetherTraining(TrainingSettings& settings)
 }
 
 TrainingOutcome TogetherTraining::run(
-    const std::function<TrainingOutcome(const TrainingObserver&, const std::stop_token&)>& training) {
+    const std::function<TrainingOutcome(const TrainingObserver&, const std::stop_token&)>& training) const {
   TrainingDisplay display;
   return training(tells() ? display.observer() : TrainingObserver(), display.stop());
 }

@@ -24,7 +24,7 @@ public:
   // Joins the others and gives the settings their group.
   explicit TogetherTraining(TrainingSettings& settings);
   TrainingOutcome run(
-      const std::function<TrainingOutcome(const TrainingObserver&, const std::stop_token&)>& training);
+      const std::function<TrainingOutcome(const TrainingObserver&, const std::stop_token&)>& training) const;
   bool tells() const { return group_.rank() == 0; }
 
 private:

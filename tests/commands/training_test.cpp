@@ -126,12 +126,12 @@ protected:
     const auto seed = std::random_device{}();
     SCOPED_TRACE(fmt::format("random times from seed {}", seed));
     std::mt19937 random(seed);
-    const std::string output = at("killed/it.safetensors");
+    const std::string output = at("killed/it.safetensors"), again = arguments + " -o " + output;
     constexpr int kills = 6;
     int status = -1;
     for (int life = 0;; ++life) {
       const bool resumed = fs::exists(output + ".checkpoint");
-      const pid_t child = start(arguments + " -o " + output + (resumed ? " --resume" : ""));
+      const pid_t child = start(resumed ? again + " --resume" : again);
       if (life < kills) {
         std::this_thread::sleep_for(duration * std::uniform_real_distribution<>(0.2, 0.9)(random));
         kill(child, SIGKILL);

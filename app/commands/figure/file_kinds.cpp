@@ -166,7 +166,7 @@ std::vector<json> recall_records(const FigureOptions& options) {
     RecallRequest request = recall_request(RecallPreset::small);
     request.settings.execution = options.common.execution;
     for (const auto& record : recall_kernels(request, parse_kernel_list(options.kernels)))
-      records.push_back(record);
+      records.emplace_back(record);
     return records;
   }
   for (const auto& file : data_files(options, "what `recall --json` printed")) {

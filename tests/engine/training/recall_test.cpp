@@ -67,7 +67,7 @@ TEST(RecallData, KeysAndValuesAreAboutEquallyFrequent) {
     const RecallSequence sequence = recall_sequence(paper, 1, RecallPart::test, index);
     for (std::size_t i = 0; i < 126; ++i) ++counts[static_cast<std::size_t>(sequence.tokens[i])];
   }
-  for (const int count : counts) EXPECT_NEAR(count, 500 * 63 / 20, 240); // values come in runs of about 3
+  for (const int count : counts) EXPECT_NEAR(count, 500 * 63 / 20.0, 240); // values come in runs of about 3
 }
 
 TEST(RecallData, IsAFunctionOfSeedPartAndIndex) {
@@ -187,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(Causal, RecallOfKernel, ::testing::ValuesIn(causal_kern
 
 TEST(RecallModel, KernelsWithoutACausalFormAreAUsageError) {
   try {
-    RecallModel(tiny("hydra-tanh-softmax"), 3);
+    const RecallModel model(tiny("hydra-tanh-softmax"), 3);
     FAIL() << "was not refused";
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(), HasSubstr("no causal form"));
