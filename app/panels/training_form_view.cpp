@@ -143,8 +143,13 @@ void number_rows(InputKind input, TrainingKind kind, Rows& rows) {
                         : "Items a step. The paper has no number for fine-tuning on pictures;\n32 is "
                           "that of its distillation.");
   Rows::number("Learning rate", plan.learning_rate, 1e-9, 10.0,
-               distills ? "Of AdamW, constant, without weight decay. Hedgehog paper, A.3: 0.01."
+               distills ? "Of AdamW, without weight decay. Hedgehog paper, A.3: 0.01, constant."
                         : "The peak of a cosine, AdamW. Hedgehog paper, A.3: texts 1e-5, pictures 1e-3.");
+  if (distills)
+    Rows::flag(
+        "falls along a cosine", plan.cosine,
+        "The learning rate ends at 0: closer to softmax after as many epochs.\nThe Hedgehog paper keeps "
+        "it constant.");
   Rows::number("Held-out share", plan.validation_share, 0.001, 0.9,
                "Of the items, never trained on: validation. The papers have splits of their own; 5 % to "
                "distil, 10 % to fine-tune are ours.");

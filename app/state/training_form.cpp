@@ -39,6 +39,7 @@ void visit(const Visitor& field, Plan& plan) {
   field("epochs", plan.epochs);
   field("batch", plan.batch);
   field("learning_rate", plan.learning_rate);
+  field("cosine", plan.cosine);
   field("validation_share", plan.validation_share);
   field("patience", plan.patience);
   field("warmup", plan.warmup);
@@ -225,10 +226,12 @@ DistillRequest distill_request(const Document& document, const TrainingForm& for
   request.column = plan.column;
   request.header = plan.header;
   request.limit = plan.limit;
+  request.cosine = plan.cosine;
   std::vector<std::string> command = command_of("distill", document, plan, request.settings.output);
   command.insert(command.end(), {"--kernel", form.kernel.text()});
   if (plan.column > 0) command.insert(command.end(), {"--column", std::to_string(plan.column)});
   if (plan.header) command.emplace_back("--header");
+  if (plan.cosine) command.emplace_back("--cosine");
   if (!plan.chunk.empty()) command.insert(command.end(), {"--chunk", plan.chunk});
   if (plan.limit > 0) command.insert(command.end(), {"--limit", std::to_string(plan.limit)});
   request.settings.command = command_text(command);

@@ -28,6 +28,7 @@ struct TrainingPlan {
   std::string layers;     // fine-tuning, as --train-layers; empty: what the schedule replaces
   int epochs = 5, batch = 8;
   double learning_rate = 1e-2;
+  bool cosine = false; // distillation: it falls to 0 along a cosine; fine-tuning always does so
   double validation_share = 0.05;
   int patience = 1; // epochs without a better validation before it stops; 0: never
   double warmup = 0.05, weight_decay = 0, label_smoothing = 0;

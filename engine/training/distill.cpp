@@ -76,10 +76,6 @@ public:
     return request_.cosine ? warmup_cosine(settings_.learning_rate, step, 0, total) : settings_.learning_rate;
   }
 
-  // A weight that ReLU has brought near zero has a gradient of p / w: one such step would fill AdamW's second
-  // moments for thousands of others.
-  double clip_norm() const override { return 5.0; }
-
   std::string configuration() const override {
     std::string files;
     for (const auto& file : request_.data) files += file.filename().string() + " ";
