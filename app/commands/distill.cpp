@@ -4,6 +4,7 @@
 #include "app/commands/training_options.h"
 #include "app/commands/training_progress.h"
 #include "engine/plain/error.h"
+#include "engine/training/option_texts.h"
 
 namespace hydrascope::app {
 namespace {

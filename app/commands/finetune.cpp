@@ -3,6 +3,7 @@
 #include "app/commands/command.h"
 #include "app/commands/training_options.h"
 #include "app/commands/training_progress.h"
+#include "engine/training/option_texts.h"
 
 namespace hydrascope::app {
 namespace {

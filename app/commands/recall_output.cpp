@@ -83,8 +83,8 @@ ordered_json recall_kernels(RecallRequest request, const std::vector<KernelSpec>
     }
     if (!files.results.empty()) {
       request.settings.output = files.results.string() + "." + file_name(kernel);
-      const std::filesystem::path checkpoint = request.settings.output.string() + ".checkpoint";
-      request.settings.resume = files.resume && std::filesystem::exists(checkpoint);
+      request.settings.resume =
+          files.resume && std::filesystem::exists(checkpoint_path(request.settings.output));
     }
     RecallOutcome outcome;
     {

@@ -13,9 +13,8 @@
 namespace hydrascope::app {
 
 // --epochs, --batch, --learning-rate, … with the settings' own values as defaults; --output, --resume,
-// --curve. `output_needed`: the command makes nothing without a file to write.
-void add_training_options(CLI::App& command, TrainingSettings& settings, std::string& curve,
-                          bool output_needed = true);
+// --curve.
+void add_training_options(CLI::App& command, TrainingSettings& settings, std::string& curve);
 
 // One of several processes that torchrun, srun or mpirun started, or one alone. Rank 0 alone shows how far it
 // is and tells the outcome.
@@ -30,14 +29,5 @@ public:
 private:
   training::ProcessGroup group_;
 };
-
-// "8-9,10-11.attention,head" → which parameters to train. Throws UsageError.
-TrainedParts parse_trained_parts(const std::string& text);
-
-// "512" → {0, 512}, "16-256" → {16, 256}; empty: {0, 0}. Throws UsageError.
-struct ChunkLengths {
-  int least = 0, most = 0;
-};
-ChunkLengths parse_chunk_lengths(const std::string& text);
 
 } // namespace hydrascope::app

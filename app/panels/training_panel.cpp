@@ -72,7 +72,7 @@ private:
     const std::filesystem::path output = training_output(document(), form_);
     std::error_code none;
     output_ = output.string();
-    has_checkpoint_ = std::filesystem::exists(checkpoint_of(output), none);
+    has_checkpoint_ = std::filesystem::exists(checkpoint_path(output), none);
   }
 
   // Greyed out with the reason as its tooltip; else `tooltip`.

@@ -42,7 +42,7 @@ void add_training_actions(std::vector<Action>& table) {
         if (!why.empty()) return why;
         std::error_code none;
         const auto output = training_output(editor.document(), editor.training_form);
-        return why_not_resumed(editor, std::filesystem::exists(checkpoint_of(output), none));
+        return why_not_resumed(editor, std::filesystem::exists(checkpoint_path(output), none));
       });
   add(
       "training.pause", "Pause training, or go on",

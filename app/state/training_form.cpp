@@ -1,14 +1,14 @@
 #include "app/state/training_form.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/training_options.h"
 #include "app/views/command_text.h"
 #include "engine/plain/error.h"
+#include "engine/plain/paths.h"
+#include "engine/training/option_texts.h"
 
 namespace hydrascope::app {
 
@@ -65,15 +65,6 @@ std::vector<fs::path> paths_in(const std::string& text) {
     begin = end + 1;
   }
   return paths;
-}
-
-// The base directory specification's folder for what programs keep for their user.
-fs::path adapters_folder() {
-  const char* const set = std::getenv("XDG_DATA_HOME");
-  if (set != nullptr && fs::path(set).is_absolute()) return fs::path(set) / "hydrascope" / "adapters";
-  const char* const home = std::getenv("HOME");
-  return (home == nullptr ? fs::temp_directory_path() : fs::path(home) / ".local" / "share") / "hydrascope" /
-         "adapters";
 }
 
 std::string plain_name(std::string name) {
@@ -145,7 +136,7 @@ const std::vector<std::string>& distillable_kernels() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> found;
     for (const KernelInfo& info : kernel_infos())
-      if (info.trainable && info.normalised && info.name != "t2r") found.push_back(info.name);
+      if (can_be_distilled(info)) found.push_back(info.name);
     return found;
   }();
   return names;
@@ -181,8 +172,6 @@ TrainingForm parse_training(std::string_view text) {
   return form;
 }
 
-fs::path checkpoint_of(const fs::path& output) { return output.string() + ".checkpoint"; }
-
 fs::path training_output(const Document& document, const TrainingForm& form) {
   const TrainingPlan& plan = form.plan(form.kind, document.kind);
   if (!plan.output.empty()) {
@@ -192,15 +181,12 @@ fs::path training_output(const Document& document, const TrainingForm& form) {
   std::string stem = document.scene().model ? document.scene().model->name : "model";
   stem += form.kind == TrainingKind::distill ? "-" + form.kernel.text() : "-finetuned";
   const std::vector<fs::path> data = paths_in(plan.data);
-  if (!data.empty()) {
-    const fs::path first = data.front().has_filename() ? data.front() : data.front().parent_path();
-    stem += "-" + first.stem().string();
-  }
+  if (!data.empty()) stem += "-" + fs::path(last_name(data.front())).stem().string();
   stem = plain_name(stem);
   std::error_code none;
   for (int number = 1;; ++number) {
     const std::string ending = number == 1 ? ".safetensors" : fmt::format("-{}.safetensors", number);
-    fs::path output = adapters_folder() / (stem + ending);
+    fs::path output = data_folder() / "adapters" / (stem + ending);
     if (!fs::exists(output, none)) return output;
   }
 }

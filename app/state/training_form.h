@@ -70,8 +70,6 @@ TrainingForm parse_training(std::string_view text);
 // Where a training writes: the form's own file, or a name made of model, kernel and data in the user's folder
 // for adapters that no finished adapter has yet.
 std::filesystem::path training_output(const Document& document, const TrainingForm& form);
-// STEM.checkpoint beside it is what a stopped training goes on from.
-std::filesystem::path checkpoint_of(const std::filesystem::path& output);
 
 // Why this cannot be trained; empty if it can, as far as is seen without looking at the data.
 std::string why_not_trained(const Document& document, const TrainingForm& form);

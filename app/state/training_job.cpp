@@ -47,6 +47,11 @@ TrainingOutcome train(const Request& request, const TrainingObserver& observer, 
   }
 }
 
+bool shows(const Scene& scene, const TrainingReport& report) {
+  return !report.adapter.empty() && !scene.adapters.automatic &&
+         std::ranges::count(scene.adapters.files, report.adapter.back()) > 0;
+}
+
 // A file as it is now, whatever becomes of it.
 void keep_copy(const fs::path& file, const fs::path& copy) {
   fs::create_directories(copy.parent_path());
@@ -141,10 +146,7 @@ private:
 };
 
 bool shows_training(const Editor& editor) {
-  const TrainingReport& report = editor.training;
-  const AdapterChoice& adapters = editor.document().scene_of(report.input).adapters;
-  return !report.adapter.empty() && !adapters.automatic &&
-         std::ranges::count(adapters.files, report.adapter.back()) > 0;
+  return shows(editor.document().scene_of(editor.training.input), editor.training);
 }
 
 void TrainingJob::begin(Editor& editor, TrainingStart how) {
@@ -158,7 +160,7 @@ void TrainingJob::begin(Editor& editor, TrainingStart how) {
   std::error_code none;
   if (how == TrainingStart::ask) {
     if (fs::exists(output, none)) report.question = TrainingQuestion::replace_output;
-    if (fs::exists(checkpoint_of(output), none)) report.question = TrainingQuestion::found_checkpoint;
+    if (fs::exists(checkpoint_path(output), none)) report.question = TrainingQuestion::found_checkpoint;
     if (report.question != TrainingQuestion::none) return;
   }
   report = {};
@@ -281,7 +283,7 @@ void TrainingJob::end(Editor& editor, const std::string& problem) {
       editor.say(Severity::note,
                  fmt::format("Training stopped after {} steps{}; {} is kept, Resume goes on from it",
                              report.outcome.steps, why_stopped_.empty() ? "" : ", as " + why_stopped_,
-                             checkpoint_of(report.output).string()));
+                             checkpoint_path(report.output).string()));
     } else {
       editor.say(Severity::error, problem);
     }
@@ -321,9 +323,7 @@ void TrainingJob::show(Editor& editor) {
 // What has been chosen since stays.
 void TrainingJob::show_former(Document& document, const TrainingReport& report) const {
   Scene& scene = document.scene_of(report.input);
-  const bool shown = !report.adapter.empty() && !scene.adapters.automatic &&
-                     std::ranges::count(scene.adapters.files, report.adapter.back()) > 0;
-  if (!shown) return;
+  if (!shows(scene, report)) return;
   scene.adapters = former_ ? former_->adapters : AdapterChoice{};
   if (!former_ || report.kind != TrainingKind::distill) return;
   Schedule& schedule = scene.schedules[static_cast<std::size_t>(former_->side)];
@@ -350,7 +350,7 @@ void TrainingJob::leave(Editor& editor) {
   const TrainingReport& report = editor.training;
   forget_shown(editor);
   fmt::print(stderr, "training is stopped; {} is kept, and Resume in the Training panel goes on from it\n",
-             checkpoint_of(report.output).string());
+             checkpoint_path(report.output).string());
   job_.reset(); // waits for the step that is under way
   drop_live();
 }

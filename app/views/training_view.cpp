@@ -148,7 +148,7 @@ std::string training_result_text(const TrainingReport& report) {
                              : fmt::format("{:.2f} %", 100 * outcome.before.accuracy));
     case TrainingState::stopped:
       return fmt::format("Stopped after {} steps; {} is kept, Resume goes on from it.", outcome.steps,
-                         checkpoint_of(report.output).string());
+                         checkpoint_path(report.output).string());
     case TrainingState::failed: return report.problem;
     default: return {};
   }

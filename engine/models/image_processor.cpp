@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
+#include "engine/plain/crop.h"
 #include "engine/plain/error.h"
 
 namespace hydrascope {
@@ -36,18 +37,6 @@ int crop_start(int have, int want, bool torchvision) {
   if (difference < 0) return torchvision ? -(-difference / 2) : -((-difference + 1) / 2);
   if (!torchvision) return difference / 2;
   return static_cast<int>(std::nearbyint(difference / 2.0));
-}
-
-Image cut(const Image& image, int top, int left, Size size) {
-  Image result{size.width, size.height, {}};
-  result.rgb.assign(3 * static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height), 0);
-  const int first = std::max(0, -left);
-  const int last = std::min(size.width, image.width - left);
-  for (int y = std::max(0, -top); y < std::min(size.height, image.height - top) && first < last; ++y) {
-    const auto from = image.rgb.begin() + 3 * (std::ptrdiff_t{y + top} * image.width + left + first);
-    std::copy_n(from, 3 * (last - first), result.rgb.begin() + 3 * (std::ptrdiff_t{y} * size.width + first));
-  }
-  return result;
 }
 
 int scaled(int length, double factor) { return std::max(1, static_cast<int>(std::lround(length * factor))); }
@@ -92,7 +81,7 @@ CroppedImage resize_and_crop(const Image& image, const ImageProcessor& processor
     shown = {(*processor.crop)[0], (*processor.crop)[1]};
     top = crop_start(size.height, shown.height, processor.torchvision_crop);
     left = crop_start(size.width, shown.width, processor.torchvision_crop);
-    result.image = cut(result.image, top, left, shown);
+    result.image = crop(result.image, left, top, shown.width, shown.height);
   }
   result.box = {left * across, top * down, shown.width * across, shown.height * down};
   return result;

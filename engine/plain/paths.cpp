@@ -101,7 +101,12 @@ fs::path shaders_folder() { return resource_root() / "shaders"; }
 fs::path examples_folder() { return deps_folder() / "examples"; }
 fs::path models_folder() { return deps_folder() / "models"; }
 fs::path cache_folder() { return user_folder("XDG_CACHE_HOME", ".cache"); }
+fs::path data_folder() { return user_folder("XDG_DATA_HOME", ".local/share"); }
 fs::path config_folder() { return user_folder("XDG_CONFIG_HOME", ".config"); }
+
+std::string last_name(const fs::path& path) {
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
 
 std::string sha256_of_file(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);

@@ -16,7 +16,11 @@ std::filesystem::path shaders_folder();  // …/shaders
 std::filesystem::path examples_folder(); // set-up's pictures: HYDRASCOPE_DEPS or …/.deps, then examples/
 std::filesystem::path models_folder();   // set-up's models: HYDRASCOPE_DEPS or …/.deps, then models/
 std::filesystem::path cache_folder();    // $XDG_CACHE_HOME/hydrascope or ~/.cache/hydrascope (not created)
-std::filesystem::path config_folder();   // $XDG_CONFIG_HOME/hydrascope or ~/.config/hydrascope (not created)
+std::filesystem::path data_folder();   // $XDG_DATA_HOME/hydrascope or ~/.local/share/hydrascope (not created)
+std::filesystem::path config_folder(); // $XDG_CONFIG_HOME/hydrascope or ~/.config/hydrascope (not created)
+
+// The last part of a path, also of one that ends with a slash: "photographs" of /home/ada/photographs/.
+std::string last_name(const std::filesystem::path& path);
 
 // SHA-256 in lower-case hexadecimal. Throws Error if the file cannot be read.
 std::string sha256_of_file(const std::filesystem::path& file);

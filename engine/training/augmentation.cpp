@@ -1,11 +1,10 @@
 #include "engine/training/augmentation.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
+#include "engine/plain/crop.h"
 #include "engine/plain/resample.h"
 #include "engine/training/random.h"
 
@@ -41,18 +40,6 @@ Box random_box(const Image& image, const double smallest, Draws& draws) {
     return {left, top, width, height};
   }
   return {0, 0, image.width, image.height};
-}
-
-Image cut(const Image& image, const Box& box) {
-  Image result{box.width, box.height, {}};
-  const std::size_t row = 3 * static_cast<std::size_t>(box.width);
-  result.rgb.resize(row * static_cast<std::size_t>(box.height));
-  for (int y = 0; y < box.height; ++y) {
-    const auto from = 3 * (static_cast<std::size_t>(box.top + y) * static_cast<std::size_t>(image.width) +
-                           static_cast<std::size_t>(box.left));
-    std::memcpy(&result.rgb[row * static_cast<std::size_t>(y)], &image.rgb[from], row);
-  }
-  return result;
 }
 
 void mirror(Image& image) {
@@ -99,11 +86,12 @@ Image augmented_copy(const Image& image, const int copy, const int side, const A
                      const std::uint64_t key) {
   if (copy == 0) return image;
   Draws draws(key, copy);
-  Image crop = cut(image, random_box(image, augmentation.smallest_crop, draws));
-  if (augmentation.flip && draws.between(0, 1) < 0.5) mirror(crop);
+  const Box box = random_box(image, augmentation.smallest_crop, draws);
+  Image part = crop(image, box.left, box.top, box.width, box.height);
+  if (augmentation.flip && draws.between(0, 1) < 0.5) mirror(part);
   // Before it is enlarged: fewer pixels to change, and the same colours.
-  if (augmentation.color_jitter > 0) change_colors(crop, augmentation.color_jitter, draws);
-  return resample(crop, side, side, Filter::bicubic);
+  if (augmentation.color_jitter > 0) change_colors(part, augmentation.color_jitter, draws);
+  return resample(part, side, side, Filter::bicubic);
 }
 
 } // namespace hydrascope::training

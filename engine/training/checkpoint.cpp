@@ -39,10 +39,6 @@ at::Tensor read_float(const TensorView& view, const std::string& subject, const 
 
 } // namespace
 
-std::filesystem::path checkpoint_path(const std::filesystem::path& output) {
-  return std::filesystem::path(output).concat(".checkpoint");
-}
-
 void write_tensors(const std::filesystem::path& file, const NamedTensors& tensors,
                    const std::map<std::string, std::string>& metadata) {
   std::vector<at::Tensor> keep; // the views point into these until the file is written

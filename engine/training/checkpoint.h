@@ -30,8 +30,6 @@ struct Checkpoint {
   NamedTensors moments;
 };
 
-std::filesystem::path checkpoint_path(const std::filesystem::path& output);
-
 // Writes beside the output, renamed when complete. Throws Error (disk full: the former one stays).
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
 

@@ -10,8 +10,10 @@
 #include <fmt/format.h>
 
 #include "engine/plain/error.h"
+#include "engine/plain/paths.h"
 #include "engine/runtime/execution.h"
 #include "engine/runtime/softmax_run.h"
+#include "engine/training/batches.h"
 #include "engine/training/distill_data.h"
 #include "engine/training/loop.h"
 #include "engine/training/random.h"
@@ -158,9 +160,7 @@ public:
       record.image_size = settings_.execution.image_size.value_or(info.image_size);
       record.tokens = data_->length(0);
     }
-    for (const auto& one : request_.data)
-      record.data += (record.data.empty() ? "" : ", ") +
-                     (one.has_filename() ? one : one.parent_path()).filename().string();
+    for (const auto& one : request_.data) record.data += (record.data.empty() ? "" : ", ") + last_name(one);
     record.data += fmt::format(" ({} items)", data_->items());
     record.steps = held_out.step;
     record.loss = held_out.loss;
@@ -179,8 +179,7 @@ private:
     if (spec.name == "t2r")
       throw UsageError("--kernel t2r", "its maps are trained with the task only, by finetune",
                        "t2r-hh is the same map trained by distillation");
-    const KernelInfo& info = kernel_info(spec.name);
-    if (!info.trainable || !info.normalised)
+    if (!can_be_distilled(kernel_info(spec.name)))
       throw UsageError("--kernel " + spec.name, "has no feature maps that distillation could train",
                        "try --kernel hedgehog");
     return make_kernel(spec);
@@ -188,22 +187,11 @@ private:
 
   // Held-out items, and batches of items of like length.
   void split() {
-    const auto order = shuffled(data_->items(), mix({settings_.execution.seed, 1}));
-    const auto held = std::clamp<std::int64_t>(
-        std::llround(settings_.validation_share * static_cast<double>(data_->items())), 1,
-        data_->items() - 1);
-    validation_ = batches({order.begin(), order.begin() + held});
-    train_ = batches({order.begin() + held, order.end()});
-  }
-
-  std::vector<std::vector<std::int64_t>> batches(std::vector<std::int64_t> items) const {
-    std::ranges::stable_sort(items, {}, [&](const std::int64_t item) { return data_->length(item); });
-    std::vector<std::vector<std::int64_t>> result;
-    const auto size = static_cast<std::size_t>(settings_.batch);
-    for (std::size_t begin = 0; begin < items.size(); begin += size)
-      result.emplace_back(items.begin() + static_cast<std::ptrdiff_t>(begin),
-                          items.begin() + static_cast<std::ptrdiff_t>(std::min(items.size(), begin + size)));
-    return result;
+    const auto [held_out, training] =
+        split_items(data_->items(), settings_.validation_share, mix({settings_.execution.seed, 1}));
+    const auto length = [&](const std::int64_t item) { return data_->length(item); };
+    validation_ = cut_by_length(held_out, settings_.batch, length);
+    train_ = cut_by_length(training, settings_.batch, length);
   }
 
   std::int64_t rows_of(const std::vector<std::int64_t>& items) const {
@@ -239,7 +227,7 @@ private:
   std::unique_ptr<Kernel> kernel_, softmax_;
   PreparedModel prepared_;
   std::unique_ptr<DistillData> data_;
-  std::vector<std::vector<std::int64_t>> train_, validation_;
+  std::vector<Items> train_, validation_;
   NamedTensors leaves_;
   std::vector<std::int64_t> order_; // of the batches of epoch_
   std::uint64_t epoch_ = 0;
@@ -247,6 +235,10 @@ private:
 
 } // namespace
 } // namespace training
+
+bool can_be_distilled(const KernelInfo& kernel) {
+  return kernel.trainable && kernel.normalised && kernel.name != "t2r";
+}
 
 TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& observer,
                         const std::stop_token& stop) {

@@ -52,7 +52,7 @@ public:
 private:
   // Running text in pieces of the length asked for, or of lengths drawn evenly on a logarithmic scale.
   static std::vector<TokenIds> chunks(const std::vector<TokenIds>& texts, const DistillRequest& request) {
-    if (request.least_chunk == 0 || request.least_chunk == request.chunk)
+    if (texts.empty() || request.least_chunk == 0 || request.least_chunk == request.chunk)
       return joined_texts(texts, request.chunk);
     const TokenIds all = joined_texts(texts, 0).front();
     std::vector<TokenIds> pieces;

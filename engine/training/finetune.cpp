@@ -14,6 +14,7 @@
 #include "engine/plain/error.h"
 #include "engine/runtime/execution.h"
 #include "engine/training/autocast.h"
+#include "engine/training/batches.h"
 #include "engine/training/class_counts.h"
 #include "engine/training/labelled_data.h"
 #include "engine/training/loop.h"
@@ -108,7 +109,10 @@ public:
     const Autocast autocast(bfloat16_);
     ClassCounts counts(data_->plan().classes.size());
     double loss = 0;
-    for (const auto& whole : in_order(Part::held_out)) {
+    Items all(static_cast<std::size_t>(data_->items(Part::held_out)));
+    std::iota(all.begin(), all.end(), std::int64_t{0});
+    const auto length = [&](const std::int64_t item) { return data_->length(Part::held_out, item); };
+    for (const Items& whole : cut_by_length(std::move(all), settings_.batch, length)) {
       if (settings_.group == nullptr && stop_.stop_requested()) break;
       const auto items = own_share(whole, settings_.group);
       if (items.empty()) continue;
@@ -183,26 +187,6 @@ private:
       for (std::int64_t& count : *vector) count = next();
   }
 
-  using Batches = std::vector<std::vector<std::int64_t>>;
-
-  // Items in an order, cut into batches.
-  Batches cut(const std::vector<std::int64_t>& order) const {
-    Batches batches;
-    const auto size = static_cast<std::size_t>(settings_.batch);
-    for (std::size_t begin = 0; begin < order.size(); begin += size)
-      batches.emplace_back(order.begin() + static_cast<std::ptrdiff_t>(begin),
-                           order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), begin + size)));
-    return batches;
-  }
-
-  // Those of like length together.
-  Batches in_order(const Part part) const {
-    std::vector<std::int64_t> order(static_cast<std::size_t>(data_->items(part)));
-    std::iota(order.begin(), order.end(), std::int64_t{0});
-    std::ranges::stable_sort(order, {}, [&](const std::int64_t item) { return data_->length(part, item); });
-    return cut(order);
-  }
-
   // The batches of an epoch: shuffled, then sorted by length within runs of some batches, so that texts need
   // little padding, then those batches shuffled.
   const std::vector<std::int64_t>& batch_of(const std::int64_t step) {
@@ -220,7 +204,7 @@ private:
         });
         begin = end;
       }
-      const Batches sorted = cut(order);
+      const std::vector<Items> sorted = cut(order, settings_.batch);
       batches_.clear();
       for (const std::int64_t batch : shuffled(count, mix({seed, 5, epoch})))
         batches_.push_back(sorted[static_cast<std::size_t>(batch)]);
@@ -246,8 +230,8 @@ private:
   bool pictures_;
   std::unique_ptr<LabelledData> data_;
   NamedTensors leaves_;
-  RunnableModel model_; // runs with the leaves
-  Batches batches_;     // of epoch_
+  RunnableModel model_;        // runs with the leaves
+  std::vector<Items> batches_; // of epoch_
   std::uint64_t epoch_ = 0;
 };
 

@@ -1,13 +1,13 @@
 #include "engine/training/image_folder.h"
 
 #include <algorithm>
-#include <cmath>
 #include <sstream>
 
 #include <fmt/format.h>
 
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
+#include "engine/training/batches.h"
 #include "engine/training/random.h"
 
 namespace hydrascope::training {
@@ -65,9 +65,7 @@ ImageFolder split_off(ImageFolder& folder, const double share, const std::uint64
     const auto last = std::find_if(first, folder.images.end(),
                                    [&](const LabelledImage& image) { return image.label != first->label; });
     const std::int64_t count = last - first;
-    const auto out =
-        count < 2 ? 0
-                  : std::clamp<std::int64_t>(std::llround(share * static_cast<double>(count)), 1, count - 1);
+    const std::int64_t out = held_out_count(count, share);
     const auto order = shuffled(count, mix({seed, static_cast<std::uint64_t>(first->label)}));
     std::vector<bool> taken(static_cast<std::size_t>(count), false);
     for (std::int64_t i = 0; i < out; ++i)

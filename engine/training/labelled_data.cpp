@@ -1,7 +1,6 @@
 #include "engine/training/labelled_data.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include <ATen/core/grad_mode.h>
@@ -9,18 +8,16 @@
 #include <fmt/format.h>
 
 #include "engine/plain/error.h"
+#include "engine/plain/paths.h"
 #include "engine/runtime/token_texts.h"
 #include "engine/training/autocast.h"
+#include "engine/training/batches.h"
 #include "engine/training/feature_cache.h"
 #include "engine/training/loop.h"
 #include "engine/training/random.h"
 
 namespace hydrascope::training {
 namespace {
-
-std::string last_name(const std::filesystem::path& path) {
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
-}
 
 class PictureFeatures final : public LabelledData {
 public:
@@ -129,14 +126,14 @@ public:
     auto train = read_labelled_texts(request.data, request.columns, request.header, request.limit);
     std::vector<LabelledText> held_out;
     if (request.validation.empty()) {
-      const auto order =
-          shuffled(static_cast<std::int64_t>(train.size()), mix({request.settings.execution.seed, 1}));
-      const auto count = static_cast<std::size_t>(std::clamp<double>(
-          std::round(request.settings.validation_share * static_cast<double>(train.size())), 1.0,
-          static_cast<double>(std::max<std::size_t>(2, train.size()) - 1)));
+      const ItemSplit split =
+          split_items(static_cast<std::int64_t>(train.size()), request.settings.validation_share,
+                      mix({request.settings.execution.seed, 1}));
       std::vector<LabelledText> rest;
-      for (std::size_t i = 0; i < order.size(); ++i)
-        (i < count ? held_out : rest).push_back(std::move(train[static_cast<std::size_t>(order[i])]));
+      for (const std::int64_t item : split.held_out)
+        held_out.push_back(std::move(train[static_cast<std::size_t>(item)]));
+      for (const std::int64_t item : split.training)
+        rest.push_back(std::move(train[static_cast<std::size_t>(item)]));
       train = std::move(rest);
     } else {
       held_out = read_labelled_texts(request.validation, request.columns, request.header, 0);

@@ -14,6 +14,10 @@
 
 namespace hydrascope {
 
+std::filesystem::path checkpoint_path(const std::filesystem::path& output) {
+  return std::filesystem::path(output).concat(".checkpoint");
+}
+
 std::filesystem::path live_path(const std::filesystem::path& output) {
   std::filesystem::path live = output;
   return live.replace_extension(".live" + output.extension().string());

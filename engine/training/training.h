@@ -90,8 +90,12 @@ struct TrainingSettings {
   training::ProcessGroup* group = nullptr;
 };
 
-// STEM.live.safetensors beside the output.
+// OUTPUT.checkpoint and STEM.live.safetensors beside the output.
+std::filesystem::path checkpoint_path(const std::filesystem::path& output);
 std::filesystem::path live_path(const std::filesystem::path& output);
+
+// Whether a kernel has feature maps that distillation can train; t2r's are trained with the task only.
+bool can_be_distilled(const KernelInfo& kernel);
 
 // Distillation of softmax weights into a kernel's trainable maps (Hedgehog paper, A.3; definitions in
 // kernels.md): model frozen, teacher-forced, soft cross-entropy between the kernel's weights and softmax's on

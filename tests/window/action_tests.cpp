@@ -272,7 +272,7 @@ std::vector<Expectation> training() {
   };
   const auto some_data = [](Editor& editor) {
     const auto output = scratch_file("stopped.safetensors");
-    std::ofstream(checkpoint_of(output)) << "some steps";
+    std::ofstream(checkpoint_path(output)) << "some steps";
     TrainingPlan& plan = editor.training_form.plan(TrainingKind::distill, editor.document().kind);
     plan.data = "/nowhere";
     plan.output = output.string();

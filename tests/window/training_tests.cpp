@@ -78,7 +78,7 @@ void from_form_to_adapter(ImGuiTestContext* context) {
 
   IM_CHECK_STR_EQ(last_error().c_str(), "");
   IM_CHECK(report().state == TrainingState::finished);
-  IM_CHECK(fs::exists(toy.output) && !fs::exists(checkpoint_of(toy.output)));
+  IM_CHECK(fs::exists(toy.output) && !fs::exists(checkpoint_path(toy.output)));
   IM_CHECK(document().scene().adapters.files.back() == toy.output);
   IM_CHECK(results().any()->adapters.back().path == toy.output);
   IM_CHECK_EQ(report().curves.layers().size(), static_cast<std::size_t>(before.scene().model->layers));
@@ -111,7 +111,7 @@ void stopped_and_resumed(ImGuiTestContext* context) {
   context->ItemClick("###stop");
   wait_for_end(context);
   IM_CHECK(report().state == TrainingState::stopped);
-  IM_CHECK(fs::exists(checkpoint_of(toy.output)) && !fs::exists(toy.output));
+  IM_CHECK(fs::exists(checkpoint_path(toy.output)) && !fs::exists(toy.output));
   IM_CHECK(document() == before); // what was shown before comes back …
   IM_CHECK(editor().history().undo_label() != "Show the trained adapter"); // … and leaves no step behind
   const std::int64_t done = report().outcome.steps;
@@ -137,7 +137,7 @@ void another_model_stops_it(ImGuiTestContext* context) {
   open_model(editor(), other.string());
   wait_for_end(context);
   IM_CHECK(report().state == TrainingState::stopped);
-  IM_CHECK(fs::exists(checkpoint_of(toy.output)));
+  IM_CHECK(fs::exists(checkpoint_path(toy.output)));
   IM_CHECK(editor().messages().back().text.find("another model was opened") != std::string::npos);
   IM_CHECK(document().scene().model_folder == other);
   start_over(context);

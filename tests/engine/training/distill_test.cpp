@@ -29,7 +29,7 @@ TEST(Distill, BringsTheWeightsNearerToSoftmax) {
   EXPECT_EQ(outcome.adapter.base, load_model(request.settings.model_folder)->hash());
   ASSERT_EQ(outcome.adapter.layers.size(), 2U);
   EXPECT_EQ(outcome.adapter.layers[1].kernel.name, "hedgehog");
-  EXPECT_FALSE(std::filesystem::exists(training::checkpoint_path(request.settings.output)));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_path(request.settings.output)));
 
   const auto model = apply_adapter(load_model(request.settings.model_folder), outcome.adapter, {});
   const KernelParameters maps = model->kernel_parameters(1, request.kernel);
