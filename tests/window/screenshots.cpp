@@ -212,6 +212,9 @@ void take_training(ImGuiTestContext* context, const Look& look) {
     write_png(look.folder() / (std::string("training-") + name + ".png"), frame(context));
   };
   const TrainingReport& report = editor().training;
+  const int epochs = training_plan().epochs;
+  training_plan().epochs = 10'000; // does not end by itself while pictures are taken
+  context->Yield(2);
   context->ItemClick("###start");
   while (report.progress.epoch < 3 && report.active()) context->Yield();
   keep("running");
@@ -219,14 +222,18 @@ void take_training(ImGuiTestContext* context, const Look& look) {
   while (report.active() && !(report.paused && report.waiting)) context->Yield();
   settle(context);
   keep("paused");
-  context->ItemClick("###pause");
+  context->ItemClick("###stop");
   while (report.active()) context->Yield();
   settle(context);
-  IM_CHECK(report.state == TrainingState::finished);
-  keep("finished");
+  keep("stopped");
+  training_plan().epochs = epochs;
+  context->Yield(2);
   context->ItemClick("###start");
   keep("question");
-  context->ItemClick("###question_cancel");
+  context->ItemClick("###question_replace");
+  while (report.state != TrainingState::finished && !context->IsError()) context->Yield();
+  settle(context);
+  keep("finished");
   training_plan().output.clear();
   training_plan().data = (toy.folder / "absent.txt").string();
   context->Yield(2);
