@@ -10,7 +10,7 @@ namespace {
 
 struct FinetuneOptions {
   CommonOptions common;
-  std::string data, validation, labels, classes, train_layers, curve;
+  std::string data, validation, labels, classes, train_layers, lora, curve;
   FinetuneRequest request;
   bool dtype_given = false;
 };
@@ -21,6 +21,7 @@ void run(FinetuneOptions& options, const std::string& command_line) {
   FinetuneRequest& request = options.request;
   TrainingSettings& settings = request.settings;
   if (!options.train_layers.empty()) request.trained = parse_trained_parts(options.train_layers);
+  if (!options.lora.empty()) request.low_rank = parse_low_rank(options.lora);
   settings.model_folder = run.model_folder;
   settings.adapters = run.adapters;
   request.schedule = run.schedule;
@@ -75,6 +76,10 @@ void add_finetune_command(CLI::App& program, const std::string& command_line) {
       "--train-layers", options->train_layers,
       "such as 8-11,head or 10-11.attention (default: what the schedule replaces, or the last "
       "four, and the head)");
+  command->add_option(
+      "--lora", options->lora,
+      "such as rank=8,alpha=16: of these layers the attention's four projections alone, each by a "
+      "low-rank update (the adapter holds what they become)");
   command->add_option("--images-per-class", request.images_per_class, "at most (default: all)")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--copies", request.copies, "cached versions of a picture: itself, then augmented ones")

@@ -98,6 +98,10 @@ void schedule_rows(const Document& document, Rows& rows) {
   Rows::text("Layers", rows.plan().layers, "what the schedule replaces",
              "Which parameters are trained: 8-11,head or 10-11.attention,head or 0-11,head,embeddings.\n"
              "Left empty: the layers that the schedule replaces, or the last four, and the head.");
+  Rows::text(
+      "LoRA", rows.plan().lora, "whole weights",
+      "rank=8,alpha=16: of these layers the attention's four projections alone, each by an update of low\n"
+      "rank (Hu et al. 2022), as the Hedgehog paper does for large models. Left empty: whole weights.");
 }
 
 void data_rows(const Document& document, TrainingKind kind, Rows& rows) {
@@ -191,6 +195,7 @@ TrainingPlan with_papers_numbers(const TrainingPlan& plan, TrainingKind kind, In
   fresh.chunk = plan.chunk;
   fresh.limit = plan.limit;
   fresh.layers = plan.layers;
+  fresh.lora = plan.lora;
   fresh.output = plan.output;
   return fresh;
 }

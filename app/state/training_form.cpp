@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/views/command_text.h"
+#include "app/state/training_command.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 #include "engine/training/option_texts.h"
@@ -36,6 +36,7 @@ void visit(const Visitor& field, Plan& plan) {
   field("chunk", plan.chunk);
   field("limit", plan.limit);
   field("layers", plan.layers);
+  field("lora", plan.lora);
   field("epochs", plan.epochs);
   field("batch", plan.batch);
   field("learning_rate", plan.learning_rate);
@@ -86,19 +87,6 @@ TrainingSettings settings_of(const Document& document, const TrainingForm& form,
   settings.output = training_output(document, form);
   settings.live_seconds = form.live_seconds;
   return settings;
-}
-
-// What the same training is on the command line; paths are cut when it is written into the adapter.
-std::vector<std::string> command_of(const char* name, const Document& document, const TrainingPlan& plan,
-                                    const fs::path& output) {
-  return {"hydrascope",      name,
-          "--model",         document.scene().model->name,
-          "--data",          plan.data,
-          "--epochs",        std::to_string(plan.epochs),
-          "--batch",         std::to_string(plan.batch),
-          "--learning-rate", fmt::format("{}", plan.learning_rate),
-          "--patience",      std::to_string(plan.patience),
-          "--output",        output.string()};
 }
 
 } // namespace
@@ -213,14 +201,7 @@ DistillRequest distill_request(const Document& document, const TrainingForm& for
   request.header = plan.header;
   request.limit = plan.limit;
   request.cosine = plan.cosine;
-  std::vector<std::string> command = command_of("distill", document, plan, request.settings.output);
-  command.insert(command.end(), {"--kernel", form.kernel.text()});
-  if (plan.column > 0) command.insert(command.end(), {"--column", std::to_string(plan.column)});
-  if (plan.header) command.emplace_back("--header");
-  if (plan.cosine) command.emplace_back("--cosine");
-  if (!plan.chunk.empty()) command.insert(command.end(), {"--chunk", plan.chunk});
-  if (plan.limit > 0) command.insert(command.end(), {"--limit", std::to_string(plan.limit)});
-  request.settings.command = command_text(command);
+  request.settings.command = training_command(request, document.scene().model->name);
   return request;
 }
 
@@ -238,6 +219,7 @@ FinetuneRequest finetune_request(const Document& document, const TrainingForm& f
   request.header = plan.header;
   request.limit = plan.limit;
   if (!plan.layers.empty()) request.trained = parse_trained_parts(plan.layers);
+  if (!plan.lora.empty()) request.low_rank = parse_low_rank(plan.lora);
   request.copies = plan.copies;
   request.augmentation = {
       .smallest_crop = plan.smallest_crop, .color_jitter = plan.color_jitter, .flip = plan.flip};
@@ -245,11 +227,7 @@ FinetuneRequest finetune_request(const Document& document, const TrainingForm& f
   request.weight_decay = plan.weight_decay;
   request.label_smoothing = plan.label_smoothing;
   request.mixup = plan.mixup;
-  std::vector<std::string> command = command_of("finetune", document, plan, request.settings.output);
-  for (const std::string& layers : request.schedule.layers)
-    command.insert(command.end(), {"--layers", layers});
-  if (!plan.layers.empty()) command.insert(command.end(), {"--train-layers", plan.layers});
-  request.settings.command = command_text(command);
+  request.settings.command = training_command(request, document.scene().model->name);
   return request;
 }
 

@@ -26,6 +26,7 @@ struct TrainingPlan {
   std::string chunk;      // distillation of plain texts, as --chunk: "512", "16-256"; empty: a line each
   int limit = 0;          // items of each file; 0: all
   std::string layers;     // fine-tuning, as --train-layers; empty: what the schedule replaces
+  std::string lora;       // fine-tuning, as --lora: "rank=8,alpha=16"; empty: whole weights
   int epochs = 5, batch = 8;
   double learning_rate = 1e-2;
   bool cosine = false; // distillation: it falls to 0 along a cosine; fine-tuning always does so

@@ -18,6 +18,7 @@
 #include "engine/training/class_counts.h"
 #include "engine/training/labelled_data.h"
 #include "engine/training/loop.h"
+#include "engine/training/low_rank.h"
 #include "engine/training/random.h"
 #include "engine/training/trained_parameters.h"
 
@@ -36,13 +37,13 @@ public:
         bfloat16_(use_bfloat16(settings_.execution.dtype)),
         prepared_(prepare_model(settings_.model_folder, settings_.adapters, request.schedule,
                                 settings_.execution, true)),
-        parts_(parts_to_train(request.trained, prepared_.schedule)),
+        parts_(parts_to_train(request.trained, request.low_rank, prepared_.schedule)),
         first_(first_trained(parts_, prepared_.model->info().layers)),
         pictures_(prepared_.model->info().input == InputKind::image),
         data_(make_labelled_data(prepared_, request, first_, bfloat16_, observer, stop_)) {
     if (!data_) return;
-    leaves_ = make_leaves(prepared_, parts_, data_->plan());
-    model_ = runnable(prepared_, leaves_, data_->plan());
+    leaves_ = make_leaves(prepared_, parts_, data_->plan(), settings_.execution.seed);
+    model_ = runnable_with(leaves_);
   }
 
   bool stopped() const { return data_ == nullptr; }
@@ -87,6 +88,7 @@ public:
       batch.hidden = batch.hidden * share + data_->batch(Part::training, others, key).hidden * (1 - share);
       other_labels = labels_of(Part::training, others);
     }
+    if (parts_.low_rank) model_ = runnable_with(leaves_); // its weights are new with every step
     at::Tensor logits;
     {
       const Autocast autocast(bfloat16_);
@@ -105,7 +107,7 @@ public:
     const at::NoGradGuard no_gradients;
     NamedTensors values;
     for (const auto& [name, value] : leaves_) values[name] = value.detach().clone();
-    const RunnableModel model = runnable(prepared_, values, data_->plan());
+    const RunnableModel model = runnable_with(values);
     const Autocast autocast(bfloat16_);
     ClassCounts counts(data_->plan().classes.size());
     double loss = 0;
@@ -142,6 +144,8 @@ public:
   }
   void describe(const std::vector<double>&, TrainingProgress&) const override {}
 
+  NamedTensors stored(NamedTensors trained) const override { return weights_of(std::move(trained)); }
+
   std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
     AdapterRecord record;
     record.role = prepared_.schedule.all_exact_softmax() ? "tail" : "schedule";
@@ -169,6 +173,14 @@ public:
   }
 
 private:
+  NamedTensors weights_of(NamedTensors parameters) const {
+    if (!parts_.low_rank) return parameters;
+    return with_updates(*prepared_.model, parameters, *parts_.low_rank);
+  }
+  RunnableModel runnable_with(const NamedTensors& parameters) const {
+    return runnable(prepared_, weights_of(parameters), data_->plan());
+  }
+
   // Sums over the processes.
   void combine(ClassCounts& counts, double& loss) const {
     if (settings_.group == nullptr) return;

@@ -187,7 +187,7 @@ private:
     const NamedTensors moments = optimizer_.state();
     for (const auto& [name, value] : task_.leaves())
       if (moments.contains("first_moment." + name)) result[name] = value;
-    return result;
+    return task_.stored(std::move(result));
   }
 
   void write_live() {

@@ -46,6 +46,8 @@ public:
   virtual bool must_improve() const { return false; }
   // Fills in what the shown values of a step mean beside the loss.
   virtual void describe(const std::vector<double>& shown, TrainingProgress& progress) const = 0;
+  // What an adapter holds of parameters that were trained: by default just them.
+  virtual NamedTensors stored(NamedTensors trained) const { return trained; }
   // The metadata of the adapter; nothing where there is no adapter to write.
   virtual std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const = 0;
 };

@@ -1,24 +1,15 @@
 #include "engine/training/option_texts.h"
 
-#include <charconv>
 #include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include "engine/attention/spec_values.h"
 #include "engine/plain/error.h"
 
 namespace hydrascope {
 namespace {
-
-int whole_number(const std::string_view text, const char* option, const std::string& item,
-                 const char* remedy) {
-  int value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0)
-    throw UsageError(option, fmt::format("\"{}\" is not what it takes", item), remedy);
-  return value;
-}
 
 struct Range {
   int first = 0, last = 0;
@@ -28,13 +19,12 @@ struct Range {
 Range range_of(const std::string& item, const std::string& text, const char* option, const char* remedy) {
   const std::string_view view = item;
   const auto dash = view.find('-');
-  Range range;
-  range.first = whole_number(view.substr(0, dash), option, text, remedy);
-  range.last = dash == std::string_view::npos ? range.first
-                                              : whole_number(view.substr(dash + 1), option, text, remedy);
-  if (range.last < range.first || range.last > 100'000)
+  const auto first = whole_number(view.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : whole_number(view.substr(dash + 1));
+  if (!first || !last) throw UsageError(option, fmt::format("\"{}\" is not what it takes", text), remedy);
+  if (*last < *first || *last > 100'000)
     throw UsageError(option, fmt::format("\"{}\" is no range", item), remedy);
-  return range;
+  return {*first, *last};
 }
 
 } // namespace
@@ -62,6 +52,24 @@ TrainedParts parse_trained_parts(const std::string& text) {
       (only ? parts.attention : parts.layers).push_back(layer);
   }
   return parts;
+}
+
+LowRank parse_low_rank(const std::string& text) {
+  LowRank update;
+  for (const std::string_view item : split(text, ',')) {
+    const auto equals = item.find('=');
+    const std::string_view name = trimmed(item.substr(0, equals));
+    const std::string_view number = equals == std::string_view::npos ? "" : item.substr(equals + 1);
+    const int value = whole_number(number).value_or(0);
+    if (value < 1 || (name != "rank" && name != "alpha"))
+      throw UsageError("--lora", fmt::format("\"{}\" is not what it takes", text),
+                       "write it as rank=8,alpha=16");
+    if (name == "rank")
+      update.rank = value;
+    else
+      update.alpha = value;
+  }
+  return update;
 }
 
 ChunkLengths parse_chunk_lengths(const std::string& text) {

@@ -10,6 +10,9 @@ namespace hydrascope {
 // "8-9,10-11.attention,head" → which parameters to train. Throws UsageError.
 TrainedParts parse_trained_parts(const std::string& text);
 
+// "rank=8,alpha=16" → a low-rank update, either left out as in the type. Throws UsageError.
+LowRank parse_low_rank(const std::string& text);
+
 // "512" → {0, 512}, "16-256" → {16, 256}; empty: {0, 0}. Throws UsageError.
 struct ChunkLengths {
   int least = 0, most = 0;

@@ -8,6 +8,8 @@
 
 #include "engine/models/encoder_layer.h"
 #include "engine/plain/error.h"
+#include "engine/training/low_rank.h"
+#include "engine/training/random.h"
 
 namespace hydrascope::training {
 namespace {
@@ -29,9 +31,11 @@ std::vector<std::string> class_labels(const ClassPlan& plan) {
 
 } // namespace
 
-TrainedParts parts_to_train(const std::optional<TrainedParts>& asked, const Schedule& schedule) {
+TrainedParts parts_to_train(const std::optional<TrainedParts>& asked, const std::optional<LowRank>& low_rank,
+                            const Schedule& schedule) {
   const int count = static_cast<int>(schedule.layers.size());
   TrainedParts parts = asked.value_or(TrainedParts{});
+  if (low_rank) parts.low_rank = low_rank;
   if (!asked)
     for (int layer = 0; layer < count; ++layer)
       if (!kernel_info(schedule.layers[static_cast<std::size_t>(layer)].name).exact_softmax)
@@ -52,6 +56,9 @@ TrainedParts parts_to_train(const std::optional<TrainedParts>& asked, const Sche
                      "name some of these");
   if (all.empty() && !parts.head && !parts.embeddings)
     throw UsageError("--train-layers", "names nothing to train", "write it as 8-11,head");
+  if (parts.low_rank && all.empty())
+    throw UsageError("--lora", "no layer is trained whose attention it could update",
+                     "name some with --train-layers");
   return parts;
 }
 
@@ -68,10 +75,13 @@ std::string text_of(const TrainedParts& parts) {
   if (!parts.attention.empty()) text += fmt::format(" attention of {}", fmt::join(parts.attention, ","));
   if (parts.head) text += " and head";
   if (parts.embeddings) text += " and embeddings";
+  if (parts.low_rank)
+    text += fmt::format(" by updates of rank {}, alpha {}", parts.low_rank->rank, parts.low_rank->alpha);
   return text;
 }
 
-NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& parts, const ClassPlan& plan) {
+NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& parts, const ClassPlan& plan,
+                         const std::uint64_t seed) {
   NamedTensors leaves;
   const Model& model = *prepared.model;
   const auto in = [](const std::string& name, const std::vector<int>& layers) {
@@ -82,9 +92,14 @@ NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& part
     // The projections alone: LayerNorms stay as they are.
     const bool projection =
         name.find(".attention.") != std::string::npos && name.find("orm") == std::string::npos;
-    if (in(name, parts.layers) || (projection && in(name, parts.attention)) ||
-        (parts.head && is_head(name)) || (parts.embeddings && name.starts_with("embeddings.")))
+    const bool layers = in(name, parts.layers) || (projection && in(name, parts.attention));
+    if (layers && parts.low_rank) {
+      if (projection && name.ends_with(".weight"))
+        add_factors(leaves, name, model.parameter(name), *parts.low_rank, mix({seed, 6, leaves.size()}));
+    } else if (layers || (parts.head && is_head(name)) ||
+               (parts.embeddings && name.starts_with("embeddings."))) {
       leaves[name] = leaf(model.parameter(name));
+    }
   }
   for (const auto* layers : {&parts.layers, &parts.attention})
     for (const int layer : *layers) {

@@ -119,6 +119,13 @@ struct DistillRequest {
 TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& observer = {},
                         const std::stop_token& stop = {});
 
+// Low-rank updates in place of whole weights (LoRA, Hu et al. 2022): W + (alpha / rank)·B·A. The Hedgehog
+// paper's numbers for its large models (A.3).
+struct LowRank {
+  int rank = 8;
+  double alpha = 16;
+};
+
 // Which parameters a fine-tuning changes.
 struct TrainedParts {
   std::vector<int> layers = {}; // whole blocks
@@ -126,6 +133,8 @@ struct TrainedParts {
   std::vector<int> attention = {};
   bool head = true; // classifier, pooler and the final LayerNorm
   bool embeddings = false;
+  // Of all these layers W_q, W_k, W_v and W_o alone, each by such an update, and the kernel's own parameters.
+  std::optional<LowRank> low_rank = {};
 };
 
 // Fine-tuning of chosen layers and the classifier: on an image folder (a class per sub-folder), where what
@@ -141,10 +150,11 @@ struct FinetuneRequest {
   std::filesystem::path labels;     // TSV: sub-folder name, label; may be empty
   std::vector<std::string> classes; // to use; empty: those the classifier knows, or all
   std::optional<TrainedParts>
-      trained;              // empty: the layers the schedule replaces, or the last four, and the head
-  int images_per_class = 0; // 0: all
-  int limit = 0;            // of a table's lines; 0: all
-  int copies = 2;           // cached versions of a training picture: itself, then augmented ones
+      trained;                     // empty: the layers the schedule replaces, or the last four, and the head
+  std::optional<LowRank> low_rank; // for those, whether named or not
+  int images_per_class = 0;        // 0: all
+  int limit = 0;                   // of a table's lines; 0: all
+  int copies = 2;                  // cached versions of a training picture: itself, then augmented ones
   training::Augmentation augmentation;
   double warmup =
       0.05; // share of all steps over which the learning rate rises to its peak; then a cosine to 0

@@ -205,6 +205,8 @@ TEST_F(TrainingCommand, OptionsThatMakeNoSenseAreNamed) {
                             " -o " + at("x") + " ";
   expect_error(start + "--train-layers 1-x", 2, "--train-layers");
   expect_error(start + "--train-layers 1,1.attention", 2, "named twice");
+  expect_error(start + "--lora 8", 2, "rank=8,alpha=16");
+  expect_error(start + "--train-layers head --lora rank=2", 2, "no layer is trained");
   expect_error("distill --kernel hedgehog --no-adapter --model " + model("bert") + " --data " +
                    at("lines.txt") + " --chunk 40-8 -o " + at("x"),
                2, "--chunk");

@@ -4,6 +4,7 @@
 
 #include "app/state/edits.h"
 #include "app/state/training_actions.h"
+#include "app/state/training_command.h"
 #include "app/state/training_job.h"
 #include "app/views/training_view.h"
 #include "tests/window/harness.h"
@@ -222,6 +223,39 @@ void form_survives_the_settings(ImGuiTestContext*) {
   IM_CHECK(parse_training("{\"kind\":3}") == TrainingForm{});
 }
 
+void command_says_it_all(ImGuiTestContext*) {
+  FinetuneRequest tuning;
+  tuning.settings.adapters = {.automatic = false, .files = {"tail.safetensors"}};
+  tuning.settings.execution.image_size = 168;
+  tuning.settings.execution.seed = 3;
+  tuning.settings.output = "out.safetensors";
+  tuning.schedule.layers = {"0-9=softmax;10,11=hydra-cosine"};
+  tuning.data = "table.tsv";
+  tuning.columns = {.text = 4, .pair = 5, .label = 1};
+  tuning.header = true;
+  tuning.trained = {.layers = {8}, .attention = {10, 11}};
+  tuning.low_rank = {.rank = 4, .alpha = 8};
+  IM_CHECK_STR_EQ(
+      training_command(tuning, "vit-small").c_str(),
+      "hydrascope finetune --model vit-small --adapter tail.safetensors --image-size 168 --seed 3 "
+      "--epochs 5 --batch 64 --learning-rate 0.0003 --validation-share 0.1 --patience 0 --output "
+      "out.safetensors --kernel softmax --layers '0-9=softmax;10,11=hydra-cosine' --data table.tsv "
+      "--train-layers 8,10.attention,11.attention,head --lora rank=4,alpha=8 --warmup 0.05 "
+      "--weight-decay 0.05 --label-smoothing 0.1 --column 4 --pair-column 5 --label-column 1 --header");
+  DistillRequest distilling;
+  distilling.settings.output = "maps.safetensors";
+  distilling.kernel.name = "hedgehog";
+  distilling.data = {"a.txt", "b.tsv"};
+  distilling.column = 2;
+  distilling.least_chunk = 16;
+  distilling.chunk = 256;
+  distilling.cosine = true;
+  IM_CHECK_STR_EQ(training_command(distilling, "minilm").c_str(),
+                  "hydrascope distill --model minilm --seed 0 --epochs 2 --batch 8 --learning-rate 0.01 "
+                  "--validation-share 0.05 --patience 1 --output maps.safetensors --kernel hedgehog --data "
+                  "a.txt,b.tsv --column 2 --chunk 16-256 --cosine");
+}
+
 void amended_history_has_no_idle_steps(ImGuiTestContext*) {
   History history;
   const auto layer_is = [](int layer) {
@@ -259,6 +293,7 @@ void register_training_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "training", "problems_are_told")->TestFunc = problems_are_told;
   IM_REGISTER_TEST(engine, "training", "curves_are_thinned")->TestFunc = curves_are_thinned;
   IM_REGISTER_TEST(engine, "training", "form_survives_the_settings")->TestFunc = form_survives_the_settings;
+  IM_REGISTER_TEST(engine, "training", "command_says_it_all")->TestFunc = command_says_it_all;
   IM_REGISTER_TEST(engine, "training", "amended_history_has_no_idle_steps")->TestFunc =
       amended_history_has_no_idle_steps;
 }

@@ -103,6 +103,34 @@ TEST(Finetune, TrainsTheAttentionAlone) {
     EXPECT_TRUE(name.starts_with("encoder.layer.1.attention.")) << name;
 }
 
+TEST(Finetune, UpdatesOfLowRankBecomeTheProjections) {
+  const ToyFolder folder;
+  FinetuneRequest tail = toy_finetuning(folder);
+  finetune(tail);
+  FinetuneRequest request = tail;
+  request.schedule.replace = {"back:1=hedgehog"};
+  request.settings.adapters.files = {tail.settings.output};
+  request.settings.output = folder / "updated.safetensors";
+  request.trained = {.layers = {1}, .head = false};
+  request.low_rank = {.rank = 2, .alpha = 4};
+  const TrainingOutcome outcome = finetune(request);
+  EXPECT_LT(outcome.held_out.loss, outcome.before.loss);
+  const SafetensorsFile file = SafetensorsFile::open(request.settings.output);
+  int projections = 0;
+  for (const auto& [name, view] : file.tensors()) {
+    if (name.starts_with("kernel.1.hedgehog.")) continue;
+    ++projections;
+    EXPECT_TRUE(name.starts_with("encoder.layer.1.attention.") && name.ends_with(".weight")) << name;
+    EXPECT_EQ(view.shape, (std::vector<std::int64_t>{24, 24}));
+  }
+  EXPECT_EQ(projections, 4);
+  // What was validated is what the file holds, to float16.
+  const auto evaluated = evaluate(evaluation_of(request, {tail.settings.output, request.settings.output}));
+  EXPECT_GE(evaluated.top1, outcome.held_out.accuracy - 0.1);
+  request.trained = {.head = true};
+  EXPECT_THROW(finetune(request), UsageError);
+}
+
 // Letters of the first half of the alphabet are of one class, those of the second of the other.
 std::filesystem::path make_toy_table(const ToyFolder& folder, const std::uint64_t lines) {
   std::ofstream table(folder / "table.tsv");

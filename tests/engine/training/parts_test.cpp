@@ -20,7 +20,9 @@
 #include "engine/training/checkpoint.h"
 #include "engine/training/class_plan.h"
 #include "engine/training/image_folder.h"
+#include "engine/training/low_rank.h"
 #include "engine/training/optimizer.h"
+#include "engine/training/option_texts.h"
 #include "engine/training/random.h"
 #include "tests/engine/training/toy.h"
 
@@ -157,6 +159,41 @@ TEST(TrainingOptimizer, WarmsUpAndCoolsDown) {
   EXPECT_DOUBLE_EQ(warmup_cosine(1.0, 4, 4, 100), 1.0);
   EXPECT_NEAR(warmup_cosine(1.0, 52, 4, 100), 0.5, 1e-12);
   EXPECT_NEAR(warmup_cosine(1.0, 100, 4, 100), 0.0, 1e-12);
+}
+
+TEST(TrainingLowRank, StartsAtTheWeightAndAddsAProduct) {
+  const ToyFolder folder;
+  const auto model = load_model(hydrascope::testing::make_toy_model(folder, "bert"));
+  const std::string name = "encoder.layer.0.attention.self.query.weight";
+  const LowRank update{.rank = 2, .alpha = 3};
+  NamedTensors leaves{{"classifier.bias", at::ones({2})}};
+  add_factors(leaves, name, model->parameter(name), update, 7);
+  ASSERT_EQ(leaves.at(name + ".lora_A").sizes(), (std::vector<std::int64_t>{2, 24}));
+  ASSERT_EQ(leaves.at(name + ".lora_B").sizes(), (std::vector<std::int64_t>{24, 2}));
+  const NamedTensors start = with_updates(*model, leaves, update);
+  EXPECT_EQ(start.size(), 2U);
+  EXPECT_TRUE(start.at("classifier.bias").equal(at::ones({2})));
+  EXPECT_TRUE(start.at(name).equal(model->parameter(name).to(at::kFloat)));
+  leaves[name + ".lora_B"] = at::full({24, 2}, 0.5);
+  const at::Tensor added = with_updates(*model, leaves, update).at(name) - model->parameter(name);
+  // Every row alike: (α / r)·½·(a₀ + a₁).
+  const at::Tensor row = leaves.at(name + ".lora_A").sum(0) * (3.0 / 2 * 0.5);
+  EXPECT_LT((added - row).abs().max().item<double>(), 1e-6);
+  EXPECT_GT(row.abs().max().item<double>(), 1e-2);
+}
+
+TEST(TrainingOptions, AreReadFromTheirTexts) {
+  EXPECT_THAT(parse_trained_parts("8-9,11.attention").layers, ElementsAre(8, 9));
+  EXPECT_THAT(parse_trained_parts("8-9,11.attention").attention, ElementsAre(11));
+  EXPECT_FALSE(parse_trained_parts("8").head);
+  EXPECT_EQ(parse_low_rank("rank=4").rank, 4);
+  EXPECT_EQ(parse_low_rank("rank=4").alpha, LowRank{}.alpha);
+  EXPECT_EQ(parse_low_rank("alpha=3, rank=2").alpha, 3);
+  for (const char* wrong : {"4", "rank", "rank=", "rank=0", "rank=4;alpha=2", "size=3"})
+    EXPECT_THROW(parse_low_rank(wrong), UsageError) << wrong;
+  EXPECT_EQ(parse_chunk_lengths("16-256").least, 16);
+  EXPECT_EQ(parse_chunk_lengths("512").most, 512);
+  EXPECT_THROW(parse_chunk_lengths("256-16"), UsageError);
 }
 
 Checkpoint a_checkpoint(const std::int64_t step, const std::int64_t size) {
