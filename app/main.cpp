@@ -12,6 +12,7 @@
 #include "app/version.h"
 #include "app/window/window.h"
 #include "engine/plain/error.h"
+#include "engine/runtime/process_memory.h"
 
 namespace {
 
@@ -72,6 +73,7 @@ int run(int argc, char** argv) {
 } // namespace
 
 int main(int argc, char** argv) {
+  keep_large_blocks();
   try {
     return run(argc, argv);
   } catch (const UsageError& error) {

@@ -47,6 +47,17 @@ if(_engine_sources)
   target_compile_definitions(hydrascope_engine PRIVATE AT_PER_OPERATOR_HEADERS)
   target_include_directories(hydrascope_engine SYSTEM PRIVATE "${GLOO_INCLUDE}")
 endif()
+# The fused loops, once for each kind of processor; which of them run is decided at run time.
+foreach(_variant IN ITEMS plain avx2 avx512)
+  file(GLOB _variant_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/attention/cpu/*_${_variant}.cpp")
+  set(_options -Wno-psabi) # vectors are passed within inlined code only
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND _variant STREQUAL "avx2")
+    list(APPEND _options -march=x86-64-v3)
+  elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND _variant STREQUAL "avx512")
+    list(APPEND _options -march=x86-64-v4 -mprefer-vector-width=512)
+  endif()
+  set_source_files_properties(${_variant_sources} PROPERTIES COMPILE_OPTIONS "${_options}")
+endforeach()
 
 # ---- CUDA plug-in: loaded at run time, and only where a driver is ------------------------------------------------------
 file(GLOB_RECURSE _cuda_sources CONFIGURE_DEPENDS

@@ -85,6 +85,7 @@ void add_bench_command(CLI::App& program) {
   add_common_options(*interact, options->window.common);
   interact->callback([options] { run_interact(*options); });
   add_bench_browse(*bench);
+  add_bench_kernels(*bench);
 }
 
 } // namespace hydrascope::app

@@ -55,5 +55,6 @@ void add_fetch_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
 // Below `bench`.
 void add_bench_browse(CLI::App& bench);
+void add_bench_kernels(CLI::App& bench);
 
 } // namespace hydrascope::app

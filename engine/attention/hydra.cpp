@@ -23,6 +23,7 @@
 
 #include "engine/attention/cost.h"
 #include "engine/attention/features.h"
+#include "engine/attention/hydra_cpu.h"
 #include "engine/attention/tokens.h"
 #include "engine/plain/error.h"
 
@@ -62,7 +63,13 @@ private:
 
 class Hydra final : public Kernel, public FeatureKernel {
 public:
-  Hydra(KernelSpec kernel_spec, HydraMaps maps) : Kernel(std::move(kernel_spec)), maps_(std::move(maps)) {}
+  Hydra(KernelSpec kernel_spec, HydraMaps maps) : Kernel(std::move(kernel_spec)), maps_(std::move(maps)) {
+    maps_.fused.push_back(hydra_on_cpu({.query = maps_.query.fused,
+                                        .key = maps_.key.fused,
+                                        .over_tokens = maps_.over_tokens,
+                                        .query_is_layer_input = maps_.query_is_layer_input,
+                                        .keeps_float32 = maps_.layer_norm}));
+  }
 
   Plan plan(const AttentionShape& shape) const override {
     if (maps_.query_is_layer_input && !shape.has_layer_input)
@@ -223,8 +230,9 @@ private:
   }
 
   // A block's φ_Q(Q), masked rows 0; `scale` as root_of_mean() or undefined.
-  at::Tensor mapped(RowMap map, const at::Tensor& x, const at::Tensor& mask, const at::Tensor& scale) const {
-    at::Tensor rows = map(select_rows(x, mask));
+  at::Tensor mapped(const RowMap& map, const at::Tensor& x, const at::Tensor& mask,
+                    const at::Tensor& scale) const {
+    at::Tensor rows = map.of(select_rows(x, mask));
     if (scale.defined()) rows = rows * scale;
     return select_rows(rows, mask);
   }

@@ -1,12 +1,19 @@
 // Hydra attention (Bolya et al. 2022, Eq. 10): as many heads as features, out = φ_Q(Q) ⊙ Σ_t φ_K(K)_t ⊙ V_t.
 #pragma once
 
+#include <functional>
+#include <vector>
+
+#include "engine/attention/cpu/hydra.h"
 #include "engine/attention/registry.h"
 
 namespace hydrascope {
 
-// φ of D-wide rows, each by itself: x (B,N,D) → (B,N,D), in x's type.
-using RowMap = at::Tensor (*)(const at::Tensor& x);
+// φ of D-wide rows, each by itself.
+struct RowMap {
+  at::Tensor (*of)(const at::Tensor& x); // (B,N,D) → (B,N,D), in x's type
+  cpu::RowMap fused;                     // the same in the fused loops
+};
 
 // What φ does over tokens, besides.
 enum class OverTokens {
@@ -15,20 +22,20 @@ enum class OverTokens {
   softmax, // φ_K is a softmax over the real tokens, feature by feature
 };
 
-// Does the whole operation without autograd where it can, e.g. by a fused loop: false where it cannot. Its
-// decision depends on the shape alone; mask may be undefined; out (B,H,N,d) is what it returns.
+// Does the whole operation without autograd where it can, e.g. by a fused loop. Its decision depends on the
+// shape alone; mask may be undefined; out (B,H,N,d), before LayerNorm, is what it returns.
 struct HydraFusedPath {
   std::string (*available)(const AttentionShape& shape); // the path's name; empty: not for this shape
-  at::Tensor (*run)(const AttentionInput& input, const at::Tensor& mask);
+  std::function<at::Tensor(const AttentionInput& input, const at::Tensor& mask)> run;
 };
 
 struct HydraMaps {
   RowMap query;
   RowMap key;
   OverTokens over_tokens = OverTokens::nothing;
-  bool query_is_layer_input = false; // Q is the attention module's own input (PolyNL, Eq. 13)
-  bool layer_norm = false;           // over D, before W_o
-  std::vector<HydraFusedPath> fused = {};
+  bool query_is_layer_input = false;      // Q is the attention module's own input (PolyNL, Eq. 13)
+  bool layer_norm = false;                // over D, before W_o
+  std::vector<HydraFusedPath> fused = {}; // beside the CPU's, which every kernel has
 };
 
 // The kernel of these maps. Its weights are derived and signed: Σ over the features of each original head of

@@ -17,9 +17,11 @@ template <int order>
 at::Tensor unit_rows(const at::Tensor& x) {
   return x / at::linalg_vector_norm(x, order, at::IntArrayRef({-1}), true).clamp_min(1e-12);
 }
-at::Tensor same(const at::Tensor& x) { return x; }
-at::Tensor tanh_of(const at::Tensor& x) { return at::tanh(x); }
-at::Tensor sigmoid_of(const at::Tensor& x) { return at::sigmoid(x); }
+constexpr RowMap unit_l2{unit_rows<2>, cpu::RowMap::unit_l2};
+constexpr RowMap unit_l1{unit_rows<1>, cpu::RowMap::unit_l1};
+constexpr RowMap same{[](const at::Tensor& x) { return x; }, cpu::RowMap::scaled};
+constexpr RowMap tanh_of{[](const at::Tensor& x) { return at::tanh(x); }, cpu::RowMap::hyperbolic};
+constexpr RowMap sigmoid_of{[](const at::Tensor& x) { return at::sigmoid(x); }, cpu::RowMap::logistic};
 
 std::string fused_cuda_available(const AttentionShape& shape) {
   constexpr std::int64_t most_sequences = 65535; // of one launch
@@ -63,11 +65,11 @@ constexpr Traits unit{.bounded = true};
 
 RegistryEntry hydra_cosine_kernel() {
   return hydra("hydra-cosine", "φ(x) = x/‖x‖₂ of D-wide rows, out = φ(Q) ⊙ Σ_t φ(K)_t ⊙ V_t", 76.37, unit,
-               {.query = unit_rows<2>, .key = unit_rows<2>, .fused = {{fused_cuda_available, fused_cuda}}});
+               {.query = unit_l2, .key = unit_l2, .fused = {{fused_cuda_available, fused_cuda}}});
 }
 RegistryEntry hydra_tanh_l2_kernel() {
   return hydra("hydra-tanh-l2", "φ_Q(x) = tanh x, φ_K(x) = x/‖x‖₂", 76.17, unit,
-               {.query = tanh_of, .key = unit_rows<2>});
+               {.query = tanh_of, .key = unit_l2});
 }
 RegistryEntry hydra_mean_kernel() {
   return hydra("hydra-mean", "φ(x) = x/√T", 75.95, {.linear = true},
@@ -75,11 +77,11 @@ RegistryEntry hydra_mean_kernel() {
 }
 RegistryEntry hydra_cosine_ln_kernel() {
   return hydra("hydra-cosine-ln", "as hydra-cosine, then LayerNorm over D", 75.74, unit,
-               {.query = unit_rows<2>, .key = unit_rows<2>, .layer_norm = true});
+               {.query = unit_l2, .key = unit_l2, .layer_norm = true});
 }
 RegistryEntry hydra_tanh_l2_ln_kernel() {
   return hydra("hydra-tanh-l2-ln", "as hydra-tanh-l2, then LayerNorm over D", 75.22, unit,
-               {.query = tanh_of, .key = unit_rows<2>, .layer_norm = true});
+               {.query = tanh_of, .key = unit_l2, .layer_norm = true});
 }
 RegistryEntry hydra_tanh_softmax_kernel() {
   return hydra("hydra-tanh-softmax", "φ_Q(x) = tanh x, φ_K = softmax over tokens, per feature", 74.18, unit,
@@ -95,7 +97,7 @@ RegistryEntry hydra_sigmoid_softmax_kernel() {
   return entry;
 }
 RegistryEntry hydra_l1_kernel() {
-  return hydra("hydra-l1", "φ(x) = x/‖x‖₁", 70.75, unit, {.query = unit_rows<1>, .key = unit_rows<1>});
+  return hydra("hydra-l1", "φ(x) = x/‖x‖₁", 70.75, unit, {.query = unit_l1, .key = unit_l1});
 }
 RegistryEntry poly_nl_kernel() {
   RegistryEntry entry =

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include <ATen/TensorOperators.h>
@@ -11,6 +12,8 @@
 #include <fmt/format.h>
 
 #include "engine/attention/kernel.h"
+#include "engine/measure/allocations.h"
+#include "engine/measure/dtype.h"
 #include "engine/plain/error.h"
 #include "engine/runtime/execution.h"
 #include "engine/runtime/process_memory.h"
@@ -24,12 +27,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-at::ScalarType type_of(const std::string& dtype) {
-  if (dtype == "float32") return at::kFloat;
-  if (dtype == "bfloat16") return at::kBFloat16;
-  throw UsageError("--dtype " + dtype, "the CPU computes in float32 or bfloat16", "use --dtype bfloat16");
-}
-
 // rows · columns = N with rows ≤ columns, as square as possible.
 TokenLayout grid_of(std::int64_t tokens) {
   std::int64_t rows = 1;
@@ -39,9 +36,10 @@ TokenLayout grid_of(std::int64_t tokens) {
 }
 
 AttentionInput random_input(const ScalingSetting& setting, std::int64_t tokens) {
-  const at::ScalarType type = type_of(setting.dtype);
+  const at::ScalarType type = dtype_on_cpu(setting.dtype);
   const std::int64_t heads = setting.heads, width = setting.head_width;
-  const auto random = [&] { return at::randn({1, heads, tokens, width}).to(type); };
+  // As a model's projections give them: the heads are cut out of D-wide rows.
+  const auto random = [&] { return at::randn({1, tokens, heads, width}).to(type).transpose(1, 2); };
   AttentionInput input;
   input.q = random();
   input.k = random();
@@ -92,10 +90,13 @@ struct ScalingMeasurer::State {
       const std::uint64_t before = quiet ? quiet() : 0;
       if (stop.stop_requested()) throw Cancelled();
       const auto start = Clock::now();
+      std::optional<AllocationMeter> meter;
+      if (!warm) meter.emplace(); // not while time is taken
       const AttentionOutput output = kernel->run(input, parameters);
       const at::Tensor finished = kernel->finish(output.out, input.mask, parameters);
       const double taken = seconds_since(start);
       if (quiet && quiet() != before) continue; // something else was computed meanwhile
+      if (meter) point.peak_bytes = meter->peak_bytes();
       if (std::exchange(warm, true)) {
         times.push_back(taken);
         spent += taken;
@@ -108,7 +109,7 @@ struct ScalingMeasurer::State {
 
 ScalingMeasurer::ScalingMeasurer(const KernelSpec& kernel, ScalingSetting setting, ScalingLimits limits)
     : state_(std::make_unique<State>()) {
-  type_of(setting.dtype);
+  dtype_on_cpu(setting.dtype);
   state_->kernel = make_kernel(kernel);
   state_->setting = std::move(setting);
   state_->limits = limits;
@@ -123,14 +124,16 @@ ScalingPoint ScalingMeasurer::measure(std::int64_t tokens, const std::stop_token
   AttentionShape shape{.heads = setting.heads,
                        .tokens = tokens,
                        .head_width = setting.head_width,
-                       .dtype = type_of(setting.dtype),
+                       .dtype = dtype_on_cpu(setting.dtype),
                        .has_layer_input = true};
   if (setting.image) shape.layout = grid_of(tokens);
   if (const Support support = state.kernel->supports(shape); !support.ok) {
     point.skipped = support.reason;
     return point;
   }
-  point.products = state.kernel->cost(shape).multiply_accumulates;
+  const Cost cost = state.kernel->cost(shape);
+  point.products = cost.multiply_accumulates;
+  point.bytes = cost.bytes;
   point.skipped = state.too_much(tokens, point.products);
   if (!point.skipped.empty()) return point;
   const ThreadCount threads(setting.threads);

@@ -33,10 +33,12 @@ struct ScalingLimits {
 struct ScalingPoint {
   KernelSpec kernel;
   std::int64_t tokens = 0;
-  RepeatedTime time = {};   // after one run that warms up
-  double products = 0;      // multiply-accumulates
-  std::string path = {};    // which path really ran
-  std::string skipped = {}; // why there is no time; empty if there is one
+  RepeatedTime time = {};      // after one run that warms up
+  double products = 0;         // multiply-accumulates
+  double bytes = 0;            // q, k, v read once and the output written once
+  std::int64_t peak_bytes = 0; // of tensors beyond q, k, v: the output and what is needed meanwhile
+  std::string path = {};       // which path really ran
+  std::string skipped = {};    // why there is no time; empty if there is one
 };
 
 // Measures one kernel at growing N; what it learns at one N says whether the next can be afforded.

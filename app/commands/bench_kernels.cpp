@@ -1,0 +1,188 @@
+// hydrascope bench kernels: each kernel's time on random q, k, v beside what the machine can do at most,
+// measured in the same run.
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/commands/command.h"
+#include "app/commands/progress_bar.h"
+#include "app/commands/table.h"
+#include "engine/measure/machine_limits.h"
+#include "engine/measure/scaling.h"
+#include "engine/runtime/execution.h"
+
+namespace hydrascope::app {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct KernelBenchOptions {
+  std::vector<std::string> kernels, dtypes = {"float32"};
+  std::vector<std::int64_t> tokens;
+  ScalingSetting setting{.heads = 12, .head_width = 64};
+  double point_seconds = 0.4;
+  bool json = false;
+};
+
+struct BenchCase {
+  KernelSpec kernel;
+  std::string dtype;
+  std::vector<std::int64_t>
+      tokens; // ascending: what a short one takes tells whether a long one can be afforded
+};
+
+// Lengths that show a kernel's own strength, beside those of all.
+std::vector<std::int64_t> default_lengths(const KernelSpec& kernel) {
+  std::vector<std::int64_t> lengths = {197, 577, 1024, 4096, 16384};
+  if (kernel.name == "hedgehog" || kernel.name == "sdpa") lengths.push_back(32768);
+  if (kernel.name == "hydra-cosine") lengths.push_back(65536);
+  return lengths;
+}
+
+std::vector<BenchCase> cases_of(const KernelBenchOptions& options) {
+  std::vector<KernelSpec> kernels;
+  for (const std::string& text : options.kernels) kernels.push_back(parse_kernel_spec(text));
+  if (kernels.empty())
+    for (const KernelInfo& info : kernel_infos()) kernels.push_back({info.name, {}});
+  std::vector<BenchCase> cases;
+  for (const std::string& dtype : options.dtypes)
+    for (const KernelSpec& kernel : kernels) {
+      std::vector<std::int64_t> lengths = options.tokens.empty() ? default_lengths(kernel) : options.tokens;
+      std::ranges::sort(lengths);
+      cases.push_back({kernel, dtype, std::move(lengths)});
+    }
+  return cases;
+}
+
+// Each limit once for all cases of its size.
+class Limits {
+public:
+  double bandwidth(double bytes) {
+    return once(bandwidths_, static_cast<std::int64_t>(bytes),
+                [](std::int64_t size) { return triad_bandwidth(size); });
+  }
+  double rate(const std::string& dtype) {
+    return once(rates_, dtype, [](const std::string& type) { return matrix_rate(type); });
+  }
+
+private:
+  template <typename Key, typename Measure>
+  static double once(std::map<Key, double>& known, const Key& key, const Measure& measure) {
+    const auto found = known.find(key);
+    return found != known.end() ? found->second : known.emplace(key, measure(key)).first->second;
+  }
+
+  std::map<std::int64_t, double> bandwidths_;
+  std::map<std::string, double> rates_;
+};
+
+ordered_json entry_of(const ScalingPoint& point, const ScalingSetting& setting, Limits& limits) {
+  ordered_json entry = {{"kernel", point.kernel.text()}, {"N", point.tokens},      {"H", setting.heads},
+                        {"d", setting.head_width},       {"dtype", setting.dtype}, {"device", "cpu"}};
+  if (!point.skipped.empty()) {
+    entry["skipped"] = point.skipped;
+    return entry;
+  }
+  const double bytes_per_second = point.bytes / point.time.median;
+  const double flops_per_second = 2 * point.products / point.time.median;
+  const double bandwidth = limits.bandwidth(point.bytes), rate = limits.rate(setting.dtype);
+  entry["path"] = point.path;
+  entry["runs"] = point.time.runs;
+  entry["median_ms"] = 1e3 * point.time.median;
+  entry["p95_ms"] = 1e3 * point.time.p95;
+  entry["bytes_per_second"] = bytes_per_second;
+  entry["share_of_bandwidth"] = bytes_per_second / bandwidth;
+  entry["flops_per_second"] = flops_per_second;
+  entry["share_of_flops"] = flops_per_second / rate;
+  entry["peak_bytes"] = point.peak_bytes;
+  entry["triad_bytes_per_second"] = bandwidth;
+  entry["matrix_flops_per_second"] = rate;
+  return entry;
+}
+
+void print_entries(const ordered_json& entries) {
+  std::vector<std::vector<std::string>> rows = {{"kernel", "dtype", "N", "median ms", "p95 ms", "GB/s",
+                                                 "of triad", "GFLOP/s", "of products", "peak MB", "path"}};
+  for (const ordered_json& entry : entries) {
+    std::vector<std::string> row = {entry["kernel"], entry["dtype"],
+                                    std::to_string(entry["N"].get<std::int64_t>())};
+    if (entry.contains("skipped")) {
+      row.insert(row.end(), {"—", "—", "—", "—", "—", "—", "—", entry["skipped"]});
+    } else {
+      const auto number = [&](const char* key, double scale, int digits) {
+        return fmt::format("{:.{}f}", scale * entry[key].get<double>(), digits);
+      };
+      row.insert(row.end(),
+                 {number("median_ms", 1, 3), number("p95_ms", 1, 3), number("bytes_per_second", 1e-9, 1),
+                  number("share_of_bandwidth", 100, 0) + " %", number("flops_per_second", 1e-9, 1),
+                  number("share_of_flops", 100, 0) + " %", number("peak_bytes", 1e-6, 1), entry["path"]});
+    }
+    rows.push_back(std::move(row));
+  }
+  print_table(rows, "llrrrrrrrrl");
+}
+
+void run(const KernelBenchOptions& options) {
+  const std::vector<BenchCase> cases = cases_of(options);
+  const ThreadCount threads(options.setting.threads);
+  Limits limits;
+  ordered_json entries = ordered_json::array();
+  {
+    ProgressBar bar("bench kernels");
+    std::int64_t done = 0, total = 0;
+    for (const BenchCase& one : cases) total += static_cast<std::int64_t>(one.tokens.size());
+    for (const BenchCase& one : cases) {
+      ScalingSetting setting = options.setting;
+      setting.dtype = one.dtype;
+      ScalingMeasurer measurer(one.kernel, setting,
+                               {.run_seconds = 5, .point_seconds = options.point_seconds});
+      for (const std::int64_t tokens : one.tokens) {
+        entries.push_back(entry_of(measurer.measure(tokens), setting, limits));
+        bar.show(++done, total);
+      }
+    }
+  }
+  if (options.json) {
+    std::cout << entries.dump(2) << '\n';
+    return;
+  }
+  fmt::print("{} heads of {}, batch 1; {}\n", options.setting.heads, options.setting.head_width,
+             threads_text());
+  print_entries(entries);
+}
+
+} // namespace
+
+void add_bench_kernels(CLI::App& bench) {
+  CLI::App* command = bench.add_subcommand(
+      "kernels",
+      "time, memory, bytes and operations a second of each kernel beside the machine's own limits");
+  const auto options = std::make_shared<KernelBenchOptions>();
+  command->add_option("--kernels", options->kernels, "a comma list (default: all)")->delimiter(',');
+  command
+      ->add_option("-N,--tokens", options->tokens, "a comma list (default: 197 to 16384, some kernels more)")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  command->add_option("--heads", options->setting.heads, "heads H")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--head-width", options->setting.head_width, "features d of a head")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--dtype", options->dtypes, "float32, bfloat16 or both")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->capture_default_str();
+  command->add_option("--threads", options->setting.threads, "threads (default: all)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--seconds", options->point_seconds, "how long each case is repeated")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "one JSON document on standard output");
+  command->callback([options] { run(*options); });
+}
+
+} // namespace hydrascope::app

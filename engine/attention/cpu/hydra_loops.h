@@ -1,0 +1,180 @@
+// Hydra's loops over tokens, for the processor that HYDRASCOPE_CPU names. Nothing here calls what is not
+// inlined: a function of the standard library compiled for one processor might be taken for all.
+#pragma once
+
+#include "engine/attention/cpu/hydra_variant.h"
+#include "engine/attention/cpu/lanes.h"
+
+namespace hydrascope::cpu::HYDRASCOPE_CPU {
+namespace {
+
+// A token's features as floats: where they lie if that serves, else gathered into the buffer, which is zero
+// beyond them.
+HYDRASCOPE_INLINE const float* row_of(const Rows& rows, const std::int64_t token, float* buffer) {
+  const std::int64_t d = rows.head_width;
+  if (rows.element == Element::float32) {
+    const auto* from = static_cast<const float*>(rows.data) + token * rows.token_stride;
+    if (rows.head_stride == d && rows.width() % lane_count == 0) return from;
+    for (std::int64_t head = 0; head < rows.heads; ++head)
+      std::memcpy(buffer + head * d, from + head * rows.head_stride,
+                  static_cast<std::size_t>(d) * sizeof(float));
+    return buffer;
+  }
+  const auto* from = static_cast<const std::uint16_t*>(rows.data) + token * rows.token_stride;
+  for (std::int64_t head = 0; head < rows.heads; ++head, from += rows.head_stride) {
+    std::int64_t f = 0;
+    for (; f + lane_count <= d; f += lane_count) store(buffer + head * d + f, load_bfloat16(from + f));
+    for (; f < d; ++f) {
+      const std::uint32_t bits = static_cast<std::uint32_t>(from[f]) << 16;
+      std::memcpy(buffer + head * d + f, &bits, sizeof bits);
+    }
+  }
+  return buffer;
+}
+
+// Where a token's results are to be put before put_row: its own place if that serves.
+HYDRASCOPE_INLINE float* place_of(const Rows& rows, const std::int64_t token, float* buffer) {
+  if (rows.element != Element::float32 || rows.head_stride != rows.head_width ||
+      rows.width() % lane_count != 0)
+    return buffer;
+  return static_cast<float*>(rows.data) + token * rows.token_stride;
+}
+
+HYDRASCOPE_INLINE void put_row(const Rows& rows, const std::int64_t token, const float* from) {
+  const std::int64_t d = rows.head_width;
+  if (rows.element == Element::float32) {
+    float* to = static_cast<float*>(rows.data) + token * rows.token_stride;
+    if (to == from) return;
+    for (std::int64_t head = 0; head < rows.heads; ++head)
+      std::memcpy(to + head * rows.head_stride, from + head * d, static_cast<std::size_t>(d) * sizeof(float));
+    return;
+  }
+  auto* to = static_cast<std::uint16_t*>(rows.data) + token * rows.token_stride;
+  for (std::int64_t head = 0; head < rows.heads; ++head, to += rows.head_stride, from += d) {
+    std::int64_t f = 0;
+    for (; f + lane_count <= d; f += lane_count) store_bfloat16(to + f, load(from + f));
+    if (f == d) continue;
+    float rest[lane_count] = {};
+    std::uint16_t rounded[lane_count];
+    std::memcpy(rest, from + f, static_cast<std::size_t>(d - f) * sizeof(float));
+    store_bfloat16(rounded, load(rest));
+    std::memcpy(to + f, rounded, static_cast<std::size_t>(d - f) * sizeof(std::uint16_t));
+  }
+}
+
+// What multiplies x in φ(x), where φ is a multiple of x.
+HYDRASCOPE_INLINE float factor_of(const RowMap map, const float* x, const std::int64_t padded,
+                                  const float scale) {
+  if (map != RowMap::unit_l1 && map != RowMap::unit_l2) return scale;
+  constexpr float least = 1e-12F;
+  // Four sums side by side: one would wait for each addition's result.
+  Lanes sums[4] = {};
+  const auto add = [&](Lanes & sum, const std::int64_t f) __attribute__((always_inline)) {
+    const Lanes part = load(x + f);
+    sum += map == RowMap::unit_l2 ? part * part : magnitude(part);
+  };
+  std::int64_t f = 0;
+  for (; f + 4 * lane_count <= padded; f += 4 * lane_count)
+    for (std::int64_t i = 0; i < 4; ++i) add(sums[i], f + i * lane_count);
+  for (; f < padded; f += lane_count) add(sums[0], f);
+  const float sum = sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  const float norm = map == RowMap::unit_l2 ? __builtin_sqrtf(sum) : sum;
+  return 1 / (norm > least ? norm : least);
+}
+
+// Calls use(φ of sixteen features) with the map as a constant of the inner loop.
+template <typename Use>
+HYDRASCOPE_INLINE void map_row(const RowMap map, const float* x, const std::int64_t padded,
+                               const float factor, const Use& use) {
+  switch (map) {
+    case RowMap::hyperbolic:
+      for (std::int64_t f = 0; f < padded; f += lane_count) use(f, hyperbolic_tangent(load(x + f)));
+      return;
+    case RowMap::logistic:
+      for (std::int64_t f = 0; f < padded; f += lane_count) use(f, logistic(load(x + f)));
+      return;
+    default:
+      for (std::int64_t f = 0; f < padded; f += lane_count) use(f, load(x + f) * factor);
+  }
+}
+
+HYDRASCOPE_INLINE bool real(const unsigned char* mask, const std::int64_t token) {
+  return mask == nullptr || mask[token] != 0;
+}
+
+void sum_tokens(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange range,
+                const RowMap map, const float scale, float* buffers, float* sum) {
+  const std::int64_t padded = padded_to_lanes(k.width());
+  for (std::int64_t token = range.first; token < range.last; ++token) {
+    if (!real(mask, token)) continue;
+    const float* const key = row_of(k, token, buffers);
+    const float* const value = row_of(v, token, buffers + padded);
+    const float factor = factor_of(map, key, padded, scale);
+    map_row(map, key, padded, factor, [&](const std::int64_t f, const Lanes& x) {
+      store(sum + f, load(sum + f) + x * load(value + f));
+    });
+  }
+}
+
+void add_to(float* sum, float* part, const std::int64_t padded) {
+  for (std::int64_t f = 0; f < padded; f += lane_count) {
+    store(sum + f, load(sum + f) + load(part + f));
+    store(part + f, Lanes{});
+  }
+}
+
+void softmax_tokens(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange range,
+                    float* buffers, float* largest, float* total, float* weighted) {
+  const std::int64_t padded = padded_to_lanes(k.width());
+  float* const before = buffers + 2 * padded;
+  std::memcpy(before, largest, static_cast<std::size_t>(padded) * sizeof(float));
+  for (std::int64_t token = range.first; token < range.last; ++token) {
+    if (!real(mask, token)) continue;
+    const float* const key = row_of(k, token, buffers);
+    for (std::int64_t f = 0; f < padded; f += lane_count)
+      store(largest + f, larger(load(key + f), load(largest + f)));
+  }
+  for (std::int64_t f = 0; f < padded; f += lane_count) {
+    const Lanes shrunk = exponential(load(before + f) - load(largest + f));
+    const Lanes old_total = load(total + f), old_weighted = load(weighted + f);
+    // What is 0 stays so, also where there has been no token yet and the exponent is no number.
+    store(total + f, old_total == 0 ? old_total : old_total * shrunk);
+    store(weighted + f, old_total == 0 ? old_weighted : old_weighted * shrunk);
+  }
+  for (std::int64_t token = range.first; token < range.last; ++token) {
+    if (!real(mask, token)) continue;
+    const float* const key = row_of(k, token, buffers);
+    const float* const value = row_of(v, token, buffers + padded);
+    for (std::int64_t f = 0; f < padded; f += lane_count) {
+      const Lanes share = exponential(load(key + f) - load(largest + f));
+      store(total + f, load(total + f) + share);
+      store(weighted + f, load(weighted + f) + share * load(value + f));
+    }
+  }
+}
+
+void gate_tokens(const Rows& q, const unsigned char* mask, const TokenRange range, const RowMap map,
+                 const float scale, const float* sum, const Rows& out, float* buffers) {
+  const std::int64_t padded = padded_to_lanes(q.width());
+  for (std::int64_t token = range.first; token < range.last; ++token) {
+    float* const result = place_of(out, token, buffers + padded);
+    if (real(mask, token)) {
+      const float* const query = row_of(q, token, buffers);
+      const float factor = factor_of(map, query, padded, scale);
+      map_row(map, query, padded, factor,
+              [&](const std::int64_t f, const Lanes& x) { store(result + f, x * load(sum + f)); });
+    } else {
+      std::memset(result, 0, static_cast<std::size_t>(padded) * sizeof(float));
+    }
+    put_row(out, token, result);
+  }
+}
+
+} // namespace
+
+const HydraLoops& hydra_loops() {
+  static constexpr HydraLoops loops{sum_tokens, add_to, softmax_tokens, gate_tokens};
+  return loops;
+}
+
+} // namespace hydrascope::cpu::HYDRASCOPE_CPU

@@ -1,0 +1,2 @@
+#define HYDRASCOPE_CPU plain
+#include "engine/attention/cpu/hydra_loops.h"

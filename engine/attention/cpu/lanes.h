@@ -1,0 +1,93 @@
+// Sixteen floats at a time: one AVX-512 register, two of AVX2, four of SSE. Included by files that are
+// compiled for one of these each, in a namespace of its own: the linker must never take one's code for
+// another's.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#ifndef HYDRASCOPE_CPU
+  #error "define HYDRASCOPE_CPU as plain, avx2 or avx512"
+#endif
+#define HYDRASCOPE_INLINE inline __attribute__((always_inline))
+
+namespace hydrascope::cpu::HYDRASCOPE_CPU {
+
+using Lanes = float __attribute__((vector_size(64)));
+using WholeLanes = std::int32_t __attribute__((vector_size(64)));
+using HalfWords = std::uint16_t __attribute__((vector_size(32)));
+using Words = std::uint32_t __attribute__((vector_size(64)));
+
+HYDRASCOPE_INLINE Lanes load(const float* from) {
+  Lanes x;
+  std::memcpy(&x, from, sizeof x);
+  return x;
+}
+HYDRASCOPE_INLINE void store(float* to, const Lanes& x) { std::memcpy(to, &x, sizeof x); }
+
+HYDRASCOPE_INLINE Lanes load_bfloat16(const std::uint16_t* from) {
+  HalfWords half;
+  std::memcpy(&half, from, sizeof half);
+  const Words bits = __builtin_convertvector(half, Words) << 16;
+  Lanes x;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+// To the nearest, ties to even; NaN stays NaN.
+HYDRASCOPE_INLINE void store_bfloat16(std::uint16_t* to, const Lanes& x) {
+  Words bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  const Words rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+  const Words quiet = (bits >> 16) | 0x40U;
+  const HalfWords half = __builtin_convertvector(x == x ? rounded : quiet, HalfWords);
+  std::memcpy(to, &half, sizeof half);
+}
+
+HYDRASCOPE_INLINE Lanes all(const float value) { return Lanes{} + value; }
+HYDRASCOPE_INLINE Lanes larger(const Lanes& a, const Lanes& b) { return a > b ? a : b; }
+HYDRASCOPE_INLINE Lanes smaller(const Lanes& a, const Lanes& b) { return a < b ? a : b; }
+HYDRASCOPE_INLINE Lanes magnitude(const Lanes& x) { return x < 0 ? -x : x; }
+HYDRASCOPE_INLINE float sum_of(const Lanes& x) {
+  const Lanes eight = x + __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+  const Lanes four =
+      eight + __builtin_shufflevector(eight, eight, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+  return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+// e^x to 1e-7 of itself: 2^n · e^r with |r| ≤ ½ ln 2 and e^r by its Taylor polynomial. Below −87 the smallest
+// normal number, above 88 about the largest; NaN stays NaN.
+HYDRASCOPE_INLINE Lanes exponential(const Lanes& exponent) {
+  Lanes x = exponent > 88.0F ? all(88.0F) : exponent; // comparisons with NaN choose it
+  x = x < -87.0F ? all(-87.0F) : x;
+  constexpr float to_whole = 12582912.0F; // 1.5 · 2²³: adding it rounds to whole numbers
+  const Lanes n = (x * 1.44269504F + to_whole) - to_whole;
+  const Lanes r = (x - n * 0.693359375F) + n * 2.12194440e-4F;
+  Lanes power = r * (1.0F / 5040) + (1.0F / 720);
+  power = power * r + (1.0F / 120);
+  power = power * r + (1.0F / 24);
+  power = power * r + (1.0F / 6);
+  power = power * r + 0.5F;
+  power = power * r + 1.0F;
+  power = power * r + 1.0F;
+  const WholeLanes exponent_bits = (__builtin_convertvector(n, WholeLanes) + 127) << 23;
+  Lanes scale;
+  std::memcpy(&scale, &exponent_bits, sizeof scale);
+  return power * scale;
+}
+
+// Near 0 by its Taylor polynomial, as 1 − 2 / (e^2x + 1) would lose small x.
+HYDRASCOPE_INLINE Lanes hyperbolic_tangent(const Lanes& x) {
+  const Lanes size = magnitude(x), square = x * x;
+  Lanes near = square * (-1382.0F / 155925) + (62.0F / 2835);
+  near = near * square - (17.0F / 315);
+  near = near * square + (2.0F / 15);
+  near = near * square - (1.0F / 3);
+  near = x + x * square * near;
+  const Lanes far = 1.0F - 2.0F / (exponential(2.0F * size) + 1.0F);
+  return size < 0.25F ? near : (x < 0 ? -far : far);
+}
+
+HYDRASCOPE_INLINE Lanes logistic(const Lanes& x) { return 1.0F / (1.0F + exponential(-x)); }
+
+} // namespace hydrascope::cpu::HYDRASCOPE_CPU

@@ -1,0 +1,147 @@
+#include "engine/attention/hydra_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+
+#include "engine/attention/tokens.h"
+
+namespace hydrascope {
+namespace {
+
+constexpr std::int64_t tokens_of_part = 256;
+
+std::string available(const AttentionShape& shape) {
+  const bool known_type = shape.dtype == at::kFloat || shape.dtype == at::kBFloat16;
+  return shape.device == at::kCPU && !shape.causal && known_type ? "fused cpu" : "";
+}
+
+cpu::Element element_of(const at::Tensor& x) {
+  return x.scalar_type() == at::kBFloat16 ? cpu::Element::bfloat16 : cpu::Element::float32;
+}
+
+// x (B,H,N,d) with features side by side, as it lies where it does.
+at::Tensor dense_features(const at::Tensor& x) {
+  return x.size(3) == 1 || x.stride(3) == 1 ? x : x.contiguous();
+}
+
+// The rows of one sequence of x (B,H,N,d).
+cpu::Rows rows_of(const at::Tensor& x, const std::int64_t sequence) {
+  const std::int64_t bytes = sequence * x.stride(0) * static_cast<std::int64_t>(x.element_size());
+  return {.data = static_cast<std::byte*>(x.data_ptr()) + bytes,
+          .element = element_of(x),
+          .heads = x.size(1),
+          .head_width = x.size(3),
+          .token_stride = x.stride(2),
+          .head_stride = x.stride(1)};
+}
+
+struct Masks {
+  at::Tensor bytes; // (B,N) bool, dense; undefined: all real
+
+  const unsigned char* of(const std::int64_t sequence) const {
+    if (!bytes.defined()) return nullptr;
+    return static_cast<const unsigned char*>(bytes.const_data_ptr()) + sequence * bytes.size(1);
+  }
+  // Real tokens of a sequence of `tokens`.
+  std::int64_t count(const std::int64_t sequence, const std::int64_t tokens) const {
+    const unsigned char* const mask = of(sequence);
+    return mask == nullptr ? tokens : tokens - std::count(mask, mask + tokens, static_cast<unsigned char>(0));
+  }
+};
+
+// What the parts of a sequence found: largest, total, weighted of each, `padded` floats every one. The first
+// part's `weighted` becomes their quotient over all.
+void merge_softmax(float* largest, float* total, float* weighted, const std::int64_t parts,
+                   const std::int64_t padded) {
+  for (std::int64_t f = 0; f < padded; ++f) {
+    float top = -INFINITY;
+    for (std::int64_t part = 0; part < parts; ++part) top = std::max(top, largest[part * padded + f]);
+    float sum = 0, all = 0;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const std::int64_t i = part * padded + f;
+      if (total[i] == 0) continue; // no real token
+      const float share = std::exp(largest[i] - top);
+      sum += weighted[i] * share;
+      all += total[i] * share;
+    }
+    weighted[f] = all == 0 ? 0 : sum / all;
+  }
+}
+
+void merge(float* sums, const std::int64_t parts, const std::int64_t padded) {
+  for (std::int64_t part = 1; part < parts; ++part)
+    for (std::int64_t f = 0; f < padded; ++f) sums[f] += sums[part * padded + f];
+}
+
+at::Tensor run(const HydraCpuMaps& maps, const AttentionInput& input, const at::Tensor& mask) {
+  const std::int64_t batch = input.q.size(0), heads = input.q.size(1), tokens = input.q.size(2);
+  at::Tensor query = maps.query_is_layer_input ? to_heads(input.layer_input, heads) : input.q;
+  if (query.scalar_type() != at::kBFloat16) query = query.to(at::kFloat);
+  query = dense_features(query);
+  const at::Tensor key = dense_features(input.k), value = dense_features(input.v);
+  const Masks masks{mask.defined() ? mask.contiguous() : mask};
+  const auto type = maps.keeps_float32 ? at::kFloat : input.q.scalar_type();
+  const at::Tensor out =
+      to_heads(at::empty({batch, tokens, heads * input.q.size(3)}, input.q.options().dtype(type)), heads);
+
+  const std::int64_t padded = cpu::padded_width(heads * input.q.size(3));
+  const std::int64_t parts = std::max<std::int64_t>(1, (tokens + tokens_of_part - 1) / tokens_of_part);
+  const auto part_of = [&](const std::int64_t part) {
+    return cpu::TokenRange{part * tokens_of_part, std::min(tokens, (part + 1) * tokens_of_part)};
+  };
+  const auto scale_of = [&](const std::int64_t sequence) {
+    if (maps.over_tokens != OverTokens::mean) return 1.0F;
+    const std::int64_t real = std::max<std::int64_t>(1, masks.count(sequence, tokens));
+    return 1 / std::sqrt(static_cast<float>(real));
+  };
+  // A part of a thread's own is worth its start from about 64 Ki features on.
+  const std::int64_t grain = std::max<std::int64_t>(1, 65'536 / (padded * std::min(tokens, tokens_of_part)));
+  const bool softmax = maps.over_tokens == OverTokens::softmax;
+  const auto floats = [&](const bool wanted) {
+    return std::vector<float>(wanted ? static_cast<std::size_t>(batch * parts * padded) : 0);
+  };
+  std::vector<float> sums = floats(true), largest = floats(softmax), total = floats(softmax);
+  at::parallel_for(0, batch * parts, grain, [&](const std::int64_t begin, const std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t sequence = i / parts;
+      const cpu::Rows k = rows_of(key, sequence), v = rows_of(value, sequence);
+      const cpu::TokenRange range = part_of(i % parts);
+      if (softmax)
+        cpu::hydra_softmax_sums(
+            k, v, masks.of(sequence), range, &largest[static_cast<std::size_t>(i * padded)],
+            &total[static_cast<std::size_t>(i * padded)], &sums[static_cast<std::size_t>(i * padded)]);
+      else
+        cpu::hydra_sum(k, v, masks.of(sequence), range, maps.key, scale_of(sequence),
+                       &sums[static_cast<std::size_t>(i * padded)]);
+    }
+  });
+  for (std::int64_t sequence = 0; sequence < batch; ++sequence) {
+    const auto at = static_cast<std::size_t>(sequence * parts * padded);
+    if (softmax)
+      merge_softmax(&largest[at], &total[at], &sums[at], parts, padded);
+    else
+      merge(&sums[at], parts, padded);
+  }
+  at::parallel_for(0, batch * parts, grain, [&](const std::int64_t begin, const std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t sequence = i / parts;
+      cpu::hydra_gate(rows_of(query, sequence), masks.of(sequence), part_of(i % parts), maps.query,
+                      scale_of(sequence), &sums[static_cast<std::size_t>(sequence * parts * padded)],
+                      rows_of(out, sequence));
+    }
+  });
+  return out;
+}
+
+} // namespace
+
+HydraFusedPath hydra_on_cpu(const HydraCpuMaps& maps) {
+  return {available,
+          [maps](const AttentionInput& input, const at::Tensor& mask) { return run(maps, input, mask); }};
+}
+
+} // namespace hydrascope

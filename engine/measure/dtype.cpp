@@ -1,0 +1,13 @@
+#include "engine/measure/dtype.h"
+
+#include "engine/plain/error.h"
+
+namespace hydrascope {
+
+c10::ScalarType dtype_on_cpu(const std::string& dtype) {
+  if (dtype == "float32") return c10::kFloat;
+  if (dtype == "bfloat16") return c10::kBFloat16;
+  throw UsageError("--dtype " + dtype, "the CPU computes in float32 or bfloat16", "use --dtype bfloat16");
+}
+
+} // namespace hydrascope

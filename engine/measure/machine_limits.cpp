@@ -1,0 +1,81 @@
+#include "engine/measure/machine_limits.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/randn.h>
+#include <fmt/format.h>
+
+#include "engine/measure/dtype.h"
+#include "engine/models/linear.h"
+
+namespace hydrascope {
+namespace {
+
+// Seconds of the fastest of some runs, after one that warms up.
+template <typename Run>
+double fastest(const Run& run) {
+  constexpr int runs = 7;
+  double best = std::numeric_limits<double>::infinity();
+  run();
+  for (int i = 0; i < runs; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    run();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+} // namespace
+
+double triad_bandwidth(const std::int64_t footprint) {
+  const at::NoGradGuard no_gradients;
+  const std::int64_t length = std::max<std::int64_t>(1, footprint / 12);
+  at::Tensor a = at::empty({length}, at::kFloat);
+  const at::Tensor b = at::full({length}, 1.0, at::kFloat), c = at::full({length}, 2.0, at::kFloat);
+  // Short ones many times over, or the clock and the call are what is measured.
+  const std::int64_t repeats = std::max<std::int64_t>(1, (4 << 20) / (12 * length));
+  const double seconds = fastest([&] {
+    for (std::int64_t i = 0; i < repeats; ++i) at::add_out(a, b, c, 0.5);
+  });
+  return static_cast<double>(12 * length * repeats) / seconds;
+}
+
+double matrix_rate(const std::string& dtype) {
+  const at::NoGradGuard no_gradients;
+  constexpr std::int64_t side = 1024;
+  const at::ScalarType type = dtype_on_cpu(dtype);
+  const at::Tensor x = at::randn({side, side}).to(type), w = at::randn({side, side}).to(type);
+  const Linear packed({{w, {}}});
+  const double seconds = std::min(fastest([&] { at::matmul(x, w); }), fastest([&] { packed(x); }));
+  return 2.0 * side * side * side / seconds;
+}
+
+std::string threads_text() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::string processors;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (int first = 0; first < CPU_SETSIZE; ++first) {
+      if (!CPU_ISSET(first, &set)) continue;
+      int last = first;
+      while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
+      processors += fmt::format("{}{}", processors.empty() ? "" : ",", first);
+      if (last > first) processors += fmt::format("-{}", last);
+      first = last;
+    }
+  }
+  return fmt::format("{} threads on processors {}", at::get_num_threads(), processors);
+}
+
+} // namespace hydrascope

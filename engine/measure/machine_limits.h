@@ -1,0 +1,22 @@
+// What this machine can do at most, measured beside what is compared with it: memory bandwidth (McCalpin's
+// STREAM triad) and the rate of matrix products. Plain header.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace hydrascope {
+
+// Bytes a second of a = b + s·c in float32, its three arrays of `footprint` bytes together, each counted once
+// as STREAM does; the best of several runs, by LibTorch's current threads. Small footprints measure a cache.
+double triad_bandwidth(std::int64_t footprint);
+
+// Floating-point operations a second (two for each multiply-accumulate) of a product of square matrices of
+// 1,024 rows: the best of at::matmul and of oneDNN with packed weights. Throws UsageError for a dtype but
+// float32 and bfloat16.
+double matrix_rate(const std::string& dtype);
+
+// Threads of LibTorch and the processors this process may run on, as "2 threads on processors 0-1".
+std::string threads_text();
+
+} // namespace hydrascope

@@ -1,0 +1,53 @@
+// `bench kernels` as a user runs it. Its numbers are a machine's own; only what must hold on each is
+// asserted.
+#include <nlohmann/json.hpp>
+
+#include "tests/commands/program.h"
+
+namespace {
+
+using namespace hydrascope::test;
+using nlohmann::json;
+
+class BenchCommand : public ProgramTest {};
+
+TEST_F(BenchCommand, KernelsStandBesideTheMachinesLimits) {
+  const Outcome outcome = hydrascope(
+      "bench kernels --kernels hydra-cosine,elu,cosformer:m=100 --tokens 64,197 --heads 2 --head-width 16 "
+      "--dtype float32,bfloat16 --seconds 0.01 --threads 1 --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  const json entries = json::parse(outcome.output);
+  ASSERT_EQ(entries.size(), 3U * 2 * 2);
+  int skipped = 0;
+  for (const json& entry : entries) {
+    EXPECT_EQ(entry.at("H"), 2);
+    EXPECT_EQ(entry.at("d"), 16);
+    EXPECT_EQ(entry.at("device"), "cpu");
+    if (entry.contains("skipped")) {
+      ++skipped;
+      EXPECT_EQ(entry.at("kernel"), "cosformer:m=100");
+      EXPECT_EQ(entry.at("N"), 197);
+      continue;
+    }
+    const double size = entry.at("dtype") == "float32" ? 4 : 2, tokens = entry.at("N");
+    const double seconds = 1e-3 * entry.at("median_ms").get<double>();
+    EXPECT_GT(seconds, 0);
+    EXPECT_GE(entry.at("p95_ms"), entry.at("median_ms"));
+    EXPECT_NEAR(entry.at("bytes_per_second").get<double>() * seconds, 4 * tokens * 32 * size, 1);
+    EXPECT_NEAR(
+        entry.at("share_of_bandwidth").get<double>() * entry.at("triad_bytes_per_second").get<double>(),
+        entry.at("bytes_per_second").get<double>(), 1);
+    EXPECT_NEAR(entry.at("share_of_flops").get<double>() * entry.at("matrix_flops_per_second").get<double>(),
+                entry.at("flops_per_second").get<double>(), 1);
+    EXPECT_GE(entry.at("peak_bytes"), tokens * 32 * size); // the output at least
+    EXPECT_EQ(entry.at("path"), entry.at("kernel") == "hydra-cosine" ? "fused cpu" : "composed");
+  }
+  EXPECT_EQ(skipped, 2);
+}
+
+TEST_F(BenchCommand, BadInputIsNamed) {
+  expect_error("bench kernels --kernels hydra", 2, "hydra-cosine");
+  expect_error("bench kernels --dtype float64", 2, "float64");
+}
+
+} // namespace
