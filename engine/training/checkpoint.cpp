@@ -11,12 +11,12 @@
 
 namespace hydrascope {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HeldOut, step, loss, divergence, accuracy, matthews, f1)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HeldOut, step, loss, divergence, accuracy, matthews, f1, head_losses)
 
 namespace training {
 namespace {
 
-constexpr const char* format_name = "hydrascope-checkpoint-2";
+constexpr const char* format_name = "hydrascope-checkpoint-3";
 
 ElementType element_type(const at::ScalarType type) {
   switch (type) {

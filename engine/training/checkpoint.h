@@ -26,7 +26,7 @@ struct Checkpoint {
   std::vector<HeldOut> validations;
   std::vector<std::string> notes;
   NamedTensors parameters;
-  NamedTensors best_parameters; // empty before the first validation
+  NamedTensors best_parameters; // empty before the first validation; of heads with losses of their own never
   NamedTensors moments;
 };
 

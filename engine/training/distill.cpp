@@ -1,8 +1,8 @@
 #include "engine/training/training.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <numeric>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -114,30 +114,43 @@ public:
 
   HeldOut validate() override {
     const at::NoGradGuard no_gradients;
-    HeldOut held_out;
+    const auto& info = prepared_.model->info();
+    const auto heads = static_cast<std::size_t>(info.layers) * static_cast<std::size_t>(info.heads);
+    std::vector<double> sums(heads + 1); // of the heads' losses, then of softmax's own entropy
     double items = 0;
     for (const auto& batch : validation_) {
       if (settings_.group == nullptr && stop_.stop_requested()) break;
       const auto own = own_share(batch, settings_.group);
       items += static_cast<double>(batch.size());
       if (own.empty()) continue;
-      const Sums sums = over(own);
+      const Sums part = over(own);
       const double each = static_cast<double>(batch.size()) / static_cast<double>(rows_of(batch));
-      const double loss = sums.cross_entropy.mean().item<double>();
-      held_out.loss += loss * each;
-      held_out.divergence += (loss - sums.entropy.mean().item<double>()) * each;
+      const at::Tensor losses = part.cross_entropy.to(at::kDouble).contiguous();
+      for (std::size_t head = 0; head < heads; ++head)
+        sums[head] += each * losses.const_data_ptr<double>()[head];
+      sums[heads] += each * part.entropy.mean().item<double>();
     }
-    std::array<double, 2> sums{held_out.loss, held_out.divergence};
     sum_over(settings_.group, sums);
-    held_out.loss = sums[0];
-    held_out.divergence = sums[1];
-    held_out.loss /= std::max(1.0, items);
-    held_out.divergence /= std::max(1.0, items);
+    for (double& sum : sums) sum /= std::max(1.0, items);
+    HeldOut held_out;
+    held_out.head_losses.assign(sums.begin(), sums.end() - 1);
+    held_out.loss = std::accumulate(sums.begin(), sums.end() - 1, 0.0) / static_cast<double>(heads);
+    held_out.divergence = held_out.loss - sums[heads];
     return held_out;
   }
 
   double merit(const HeldOut& held_out) const override { return -held_out.loss; }
   bool must_improve() const override { return true; }
+
+  // Every map has its heads first.
+  void copy_head(const std::size_t head, const NamedTensors& from, NamedTensors& to) const override {
+    const at::NoGradGuard no_gradients;
+    const auto heads = static_cast<std::size_t>(prepared_.model->info().heads);
+    const std::string prefix = kernel_parameter_name(static_cast<int>(head / heads), *kernel_, "");
+    const auto index = static_cast<std::int64_t>(head % heads);
+    for (const auto& [name, value] : from)
+      if (name.starts_with(prefix)) to.at(name).select(0, index).copy_(value.select(0, index));
+  }
 
   void describe(const std::vector<double>& shown, TrainingProgress& progress) const override {
     const auto heads = static_cast<std::size_t>(prepared_.model->info().heads);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <span>
 
 #include <ATen/core/grad_mode.h>
@@ -49,6 +50,10 @@ public:
       restore(load_checkpoint(file_, task_.configuration()));
     } else {
       state_.before = validated();
+      if (!state_.before.head_losses.empty()) { // each head's best so far is its start
+        state_.best = state_.before;
+        state_.best_parameters = copy_of_leaves();
+      }
       report("validate", {});
       save(); // from here on there is always a good state on disk
     }
@@ -129,24 +134,67 @@ private:
     return held_out;
   }
 
-  // Keeps the state if it is the best so far.
+  // Of as many right answers the surer ones.
+  bool is_better(const HeldOut& one, const HeldOut& other) const {
+    const double merit = task_.merit(one), than = task_.merit(other);
+    return merit > than || (merit == than && one.loss < other.loss);
+  }
+
+  NamedTensors copy_of_leaves() const {
+    NamedTensors copy;
+    for (const auto& [name, value] : task_.leaves()) copy[name] = value.detach().clone();
+    return copy;
+  }
+
+  // Keeps the state if it is the best so far; of heads that do not depend on each other, each one's own.
   void consider(const HeldOut& held_out, const bool epoch_ends) {
-    const bool better = state_.has_best        ? task_.merit(held_out) > task_.merit(state_.best)
-                        : task_.must_improve() ? task_.merit(held_out) > task_.merit(state_.before)
-                                               : true;
-    if (better) {
-      state_.best = held_out;
-      state_.has_best = true;
-      state_.best_parameters.clear();
-      for (const auto& [name, value] : task_.leaves()) state_.best_parameters[name] = value.detach().clone();
-    }
+    if (held_out.head_losses.empty())
+      keep_if_better(held_out);
+    else
+      keep_better_heads(held_out);
     state_.validations.push_back(held_out);
     if (epoch_ends) {
-      const bool any_better = state_.has_best && state_.best.step > state_.step - task_.steps_per_epoch();
-      state_.worse = any_better ? 0 : state_.worse + 1;
+      state_.worse = epoch_was_better() ? 0 : state_.worse + 1;
       state_.epoch_loss = state_.sums.front() / static_cast<double>(task_.steps_per_epoch());
     }
     report("validate", {});
+  }
+
+  void keep_if_better(const HeldOut& held_out) {
+    const bool better = state_.has_best        ? is_better(held_out, state_.best)
+                        : task_.must_improve() ? is_better(held_out, state_.before)
+                                               : true;
+    if (!better) return;
+    state_.best = held_out;
+    state_.has_best = true;
+    state_.best_parameters = copy_of_leaves();
+  }
+
+  void keep_better_heads(const HeldOut& held_out) {
+    std::vector<double>& least = state_.best.head_losses;
+    for (std::size_t head = 0; head < least.size(); ++head) {
+      if (!(held_out.head_losses[head] < least[head])) continue;
+      task_.copy_head(head, task_.leaves(), state_.best_parameters);
+      least[head] = held_out.head_losses[head];
+      state_.best.step = held_out.step;
+      state_.has_best = true;
+    }
+    // What softmax's weights themselves have stays as it is: the divergence falls with the loss.
+    const double loss = std::accumulate(least.begin(), least.end(), 0.0) / static_cast<double>(least.size());
+    state_.best.divergence += loss - state_.best.loss;
+    state_.best.loss = loss;
+  }
+
+  // Whether any validation of this epoch was better than all before it.
+  bool epoch_was_better() const {
+    const HeldOut* best = task_.must_improve() ? &state_.before : nullptr;
+    bool better = false;
+    for (const HeldOut& one : state_.validations) {
+      if (best != nullptr && !is_better(one, *best)) continue;
+      best = &one;
+      better = one.step > state_.step - task_.steps_per_epoch();
+    }
+    return better;
   }
 
   [[noreturn]] void fail(const std::string& reason) const {

@@ -34,6 +34,8 @@ struct HeldOut {
   double accuracy = 0;   // fine-tuning: top-1, from 0 to 1
   double matthews = 0;   // two classes: Matthews' correlation, −1 … 1
   double f1 = 0;         // two classes: F1 of the second class
+  // Distillation: the loss of each head, layer by layer; `loss` is their mean.
+  std::vector<double> head_losses = {};
 };
 
 struct TrainingProgress {

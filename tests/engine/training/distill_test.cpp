@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <fstream>
+#include <numeric>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +9,11 @@
 #include "engine/plain/error.h"
 #include "engine/plain/safetensors.h"
 #include "engine/runtime/data_files.h"
+#include "engine/runtime/teacher_forced.h"
+#include "engine/training/batches.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/distill_data.h"
+#include "engine/training/random.h"
 #include "tests/engine/training/toy.h"
 
 namespace hydrascope {
@@ -35,6 +40,43 @@ TEST(Distill, BringsTheWeightsNearerToSoftmax) {
   const KernelParameters maps = model->kernel_parameters(1, request.kernel);
   ASSERT_TRUE(maps.contains("query_map.weight"));
   EXPECT_EQ(maps.at("query_map.weight").sizes(), (std::vector<std::int64_t>{3, 8, 8}));
+}
+
+TEST(Distill, EveryHeadKeepsItsOwnBestState) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  request.settings.batch = 1;
+  request.settings.validate_every = 5;
+  request.settings.learning_rate = 0.1; // so high that heads get worse again
+  const TrainingOutcome outcome = distill(request);
+  std::vector<double> least = outcome.before.head_losses;
+  double best_whole = outcome.before.loss;
+  ASSERT_EQ(least.size(), 2U * 3);
+  for (const HeldOut& one : outcome.validations) {
+    best_whole = std::min(best_whole, one.loss);
+    for (std::size_t head = 0; head < least.size(); ++head)
+      least[head] = std::min(least[head], one.head_losses[head]);
+  }
+  EXPECT_EQ(outcome.held_out.head_losses, least);
+  EXPECT_NEAR(outcome.held_out.loss, std::accumulate(least.begin(), least.end(), 0.0) / 6, 1e-12);
+  EXPECT_LT(outcome.held_out.loss, best_whole);
+
+  // The file has these states: measured by another way, on the lines that were held out.
+  std::ifstream text(request.data.front());
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  const auto split = training::split_items(static_cast<std::int64_t>(lines.size()),
+                                           request.settings.validation_share, training::mix({0, 1}));
+  std::ofstream held_out(folder / "held-out.txt");
+  for (const std::int64_t item : split.held_out) held_out << lines[static_cast<std::size_t>(item)] << '\n';
+  held_out.close();
+  TeacherForcedRequest measure;
+  measure.model_folder = request.settings.model_folder;
+  measure.adapters = {.automatic = false, .files = {request.settings.output}};
+  measure.data = {folder / "held-out.txt"};
+  measure.kernels = {request.kernel};
+  const auto measured = measure_teacher_forced(measure);
+  EXPECT_NEAR(measured.measures.at(0).mean.kl, outcome.held_out.divergence, 1e-3);
 }
 
 TEST(Distill, ReportsEveryStepAndEveryLayer) {
