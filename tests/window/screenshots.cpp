@@ -212,7 +212,6 @@ void take_training(ImGuiTestContext* context, const Look& look) {
     write_png(look.folder() / (std::string("training-") + name + ".png"), frame(context));
   };
   const TrainingReport& report = editor().training;
-  const int epochs = training_plan().epochs;
   training_plan().epochs = 10'000; // does not end by itself while pictures are taken
   context->Yield(2);
   context->ItemClick("###start");
@@ -226,7 +225,7 @@ void take_training(ImGuiTestContext* context, const Look& look) {
   while (report.active()) context->Yield();
   settle(context);
   keep("stopped");
-  training_plan().epochs = epochs;
+  training_plan().epochs = 4;
   context->Yield(2);
   context->ItemClick("###start");
   keep("question");

@@ -62,7 +62,7 @@ ToyTraining::ToyTraining(ImGuiTestContext* context)
   plan.data = text.string();
   plan.output = output.string();
   plan.batch = 4;
-  plan.epochs = 40; // long enough for what tests do meanwhile, however quick the machine
+  plan.epochs = 20; // long enough for what tests do meanwhile, however quick the machine
   plan.patience = 0;
   plan.validation_share = 0.2;
   context->SetRef("//###training");
