@@ -170,11 +170,7 @@ void gate_tokens(const Rows& q, const unsigned char* mask, const TokenRange rang
   }
 }
 
+constexpr HydraLoops loops{sum_tokens, add_to, softmax_tokens, gate_tokens};
+
 } // namespace
-
-const HydraLoops& hydra_loops() {
-  static constexpr HydraLoops loops{sum_tokens, add_to, softmax_tokens, gate_tokens};
-  return loops;
-}
-
 } // namespace hydrascope::cpu::HYDRASCOPE_CPU
