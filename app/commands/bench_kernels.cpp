@@ -20,7 +20,8 @@ namespace {
 using nlohmann::ordered_json;
 
 struct KernelBenchOptions {
-  std::vector<std::string> kernels, dtypes = {"float32"};
+  std::string kernels; // empty: all
+  std::vector<std::string> dtypes = {"float32"};
   std::vector<std::int64_t> tokens;
   ScalingSetting setting{.heads = 12, .head_width = 64};
   double point_seconds = 0.4;
@@ -44,8 +45,9 @@ std::vector<std::int64_t> default_lengths(const KernelSpec& kernel) {
 
 std::vector<BenchCase> cases_of(const KernelBenchOptions& options) {
   std::vector<KernelSpec> kernels;
-  for (const std::string& text : options.kernels) kernels.push_back(parse_kernel_spec(text));
-  if (kernels.empty())
+  if (!options.kernels.empty())
+    kernels = parse_kernel_list(options.kernels);
+  else
     for (const KernelInfo& info : kernel_infos()) kernels.push_back({info.name, {}});
   std::vector<BenchCase> cases;
   for (const std::string& dtype : options.dtypes)
@@ -161,7 +163,7 @@ void add_bench_kernels(CLI::App& bench) {
       "kernels",
       "time, memory, bytes and operations a second of each kernel beside the machine's own limits");
   const auto options = std::make_shared<KernelBenchOptions>();
-  command->add_option("--kernels", options->kernels, "a comma list (default: all)")->delimiter(',');
+  command->add_option("--kernels", options->kernels, "a comma list (default: all)");
   command
       ->add_option("-N,--tokens", options->tokens, "a comma list (default: 197 to 16384, some kernels more)")
       ->delimiter(',')

@@ -64,11 +64,7 @@ private:
 class Hydra final : public Kernel, public FeatureKernel {
 public:
   Hydra(KernelSpec kernel_spec, HydraMaps maps) : Kernel(std::move(kernel_spec)), maps_(std::move(maps)) {
-    maps_.fused.push_back(hydra_on_cpu({.query = maps_.query.fused,
-                                        .key = maps_.key.fused,
-                                        .over_tokens = maps_.over_tokens,
-                                        .query_is_layer_input = maps_.query_is_layer_input,
-                                        .keeps_float32 = maps_.layer_norm}));
+    maps_.fused.push_back(hydra_on_cpu());
   }
 
   Plan plan(const AttentionShape& shape) const override {
@@ -99,7 +95,7 @@ public:
     const AttentionShape shape = shape_of(input);
     for (const HydraFusedPath& path : maps_.fused)
       if (const std::string name = path.available(shape); !name.empty())
-        return {.out = path.run(input, real_mask(input)), .path = name};
+        return {.out = path.run(maps_, input, real_mask(input)), .path = name};
     return {.out = run_in_blocks(input), .path = "composed"};
   }
 

@@ -1,7 +1,6 @@
 // Hydra attention (Bolya et al. 2022, Eq. 10): as many heads as features, out = φ_Q(Q) ⊙ Σ_t φ_K(K)_t ⊙ V_t.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "engine/attention/cpu/hydra.h"
@@ -24,9 +23,10 @@ enum class OverTokens {
 
 // Does the whole operation without autograd where it can, e.g. by a fused loop. Its decision depends on the
 // shape alone; mask may be undefined; out (B,H,N,d), before LayerNorm, is what it returns.
+struct HydraMaps;
 struct HydraFusedPath {
   std::string (*available)(const AttentionShape& shape); // the path's name; empty: not for this shape
-  std::function<at::Tensor(const AttentionInput& input, const at::Tensor& mask)> run;
+  at::Tensor (*run)(const HydraMaps& maps, const AttentionInput& input, const at::Tensor& mask);
 };
 
 struct HydraMaps {

@@ -77,14 +77,15 @@ void merge(float* sums, const std::int64_t parts, const std::int64_t padded) {
     for (std::int64_t f = 0; f < padded; ++f) sums[f] += sums[part * padded + f];
 }
 
-at::Tensor run(const HydraCpuMaps& maps, const AttentionInput& input, const at::Tensor& mask) {
+at::Tensor run(const HydraMaps& maps, const AttentionInput& input, const at::Tensor& mask) {
   const std::int64_t batch = input.q.size(0), heads = input.q.size(1), tokens = input.q.size(2);
   at::Tensor query = maps.query_is_layer_input ? to_heads(input.layer_input, heads) : input.q;
   if (query.scalar_type() != at::kBFloat16) query = query.to(at::kFloat);
   query = dense_features(query);
   const at::Tensor key = dense_features(input.k), value = dense_features(input.v);
   const Masks masks{mask.defined() ? mask.contiguous() : mask};
-  const auto type = maps.keeps_float32 ? at::kFloat : input.q.scalar_type();
+  // A LayerNorm that follows is given what has not been rounded.
+  const auto type = maps.layer_norm ? at::kFloat : input.q.scalar_type();
   const at::Tensor out =
       to_heads(at::empty({batch, tokens, heads * input.q.size(3)}, input.q.options().dtype(type)), heads);
 
@@ -115,7 +116,7 @@ at::Tensor run(const HydraCpuMaps& maps, const AttentionInput& input, const at::
             k, v, masks.of(sequence), range, &largest[static_cast<std::size_t>(i * padded)],
             &total[static_cast<std::size_t>(i * padded)], &sums[static_cast<std::size_t>(i * padded)]);
       else
-        cpu::hydra_sum(k, v, masks.of(sequence), range, maps.key, scale_of(sequence),
+        cpu::hydra_sum(k, v, masks.of(sequence), range, maps.key.fused, scale_of(sequence),
                        &sums[static_cast<std::size_t>(i * padded)]);
     }
   });
@@ -129,7 +130,7 @@ at::Tensor run(const HydraCpuMaps& maps, const AttentionInput& input, const at::
   at::parallel_for(0, batch * parts, grain, [&](const std::int64_t begin, const std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t sequence = i / parts;
-      cpu::hydra_gate(rows_of(query, sequence), masks.of(sequence), part_of(i % parts), maps.query,
+      cpu::hydra_gate(rows_of(query, sequence), masks.of(sequence), part_of(i % parts), maps.query.fused,
                       scale_of(sequence), &sums[static_cast<std::size_t>(sequence * parts * padded)],
                       rows_of(out, sequence));
     }
@@ -139,9 +140,6 @@ at::Tensor run(const HydraCpuMaps& maps, const AttentionInput& input, const at::
 
 } // namespace
 
-HydraFusedPath hydra_on_cpu(const HydraCpuMaps& maps) {
-  return {available,
-          [maps](const AttentionInput& input, const at::Tensor& mask) { return run(maps, input, mask); }};
-}
+HydraFusedPath hydra_on_cpu() { return {available, run}; }
 
 } // namespace hydrascope

@@ -31,7 +31,7 @@ std::string fused_cuda_available(const AttentionShape& shape) {
   return cuda_plugin() == nullptr ? "" : "fused cuda";
 }
 
-at::Tensor fused_cuda(const AttentionInput& input, const at::Tensor& mask) {
+at::Tensor fused_cuda(const HydraMaps&, const AttentionInput& input, const at::Tensor& mask) {
   return cuda_plugin()->hydra_cosine(input.q, input.k, input.v, mask);
 }
 

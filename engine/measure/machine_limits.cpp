@@ -16,8 +16,8 @@
 #include <ATen/ops/randn.h>
 #include <fmt/format.h>
 
-#include "engine/measure/dtype.h"
 #include "engine/models/linear.h"
+#include "engine/runtime/dtype.h"
 
 namespace hydrascope {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "engine/attention/kernel.h"
 #include "engine/measure/allocations.h"
-#include "engine/measure/dtype.h"
 #include "engine/plain/error.h"
+#include "engine/runtime/dtype.h"
 #include "engine/runtime/execution.h"
 #include "engine/runtime/process_memory.h"
 

@@ -7,6 +7,7 @@
 
 #include "engine/plain/error.h"
 #include "engine/plain/safetensors.h"
+#include "engine/runtime/dtype.h"
 
 namespace hydrascope {
 namespace {
@@ -57,14 +58,13 @@ auto* find_kept(List& list, const std::string& key) {
 }
 
 std::shared_ptr<const Model> in_dtype(const std::shared_ptr<const Model>& model, const std::string& dtype) {
-  if (dtype == "float32") return model;
-  if (dtype != "bfloat16")
-    throw UsageError("--dtype " + dtype, "the CPU computes in float32 or bfloat16", "use --dtype bfloat16");
+  const auto type = dtype_on_cpu(dtype);
+  if (type == at::kFloat) return model;
   std::map<std::string, at::Tensor> converted;
   for (const std::string& name : model->parameter_names()) {
     if (name.starts_with("kernel.")) continue; // feature maps stay float32, as their exponents are
     const at::Tensor parameter = model->parameter(name);
-    if (parameter.is_floating_point()) converted.emplace(name, parameter.to(at::kBFloat16));
+    if (parameter.is_floating_point()) converted.emplace(name, parameter.to(type));
   }
   return model->with_parameters(converted);
 }

@@ -140,7 +140,6 @@ public:
   }
 
   double merit(const HeldOut& held_out) const override { return -held_out.loss; }
-  bool must_improve() const override { return true; }
 
   // Every map has its heads first.
   void copy_head(const std::size_t head, const NamedTensors& from, NamedTensors& to) const override {

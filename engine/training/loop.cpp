@@ -161,10 +161,7 @@ private:
   }
 
   void keep_if_better(const HeldOut& held_out) {
-    const bool better = state_.has_best        ? is_better(held_out, state_.best)
-                        : task_.must_improve() ? is_better(held_out, state_.before)
-                                               : true;
-    if (!better) return;
+    if (state_.has_best && !is_better(held_out, state_.best)) return;
     state_.best = held_out;
     state_.has_best = true;
     state_.best_parameters = copy_of_leaves();
@@ -187,7 +184,7 @@ private:
 
   // Whether any validation of this epoch was better than all before it.
   bool epoch_was_better() const {
-    const HeldOut* best = task_.must_improve() ? &state_.before : nullptr;
+    const HeldOut* best = state_.before.head_losses.empty() ? nullptr : &state_.before;
     bool better = false;
     for (const HeldOut& one : state_.validations) {
       if (best != nullptr && !is_better(one, *best)) continue;

@@ -42,10 +42,8 @@ public:
   // Of the whole held-out data: several processes measure a part each and sum.
   virtual HeldOut validate() = 0;
   virtual double merit(const HeldOut& held_out) const = 0; // higher is better
-  // Whether what is no better than the start is not worth writing.
-  virtual bool must_improve() const { return false; }
   // Copies what a head's loss depends on and no other's, where validate() tells head_losses: then each head
-  // keeps its own best state.
+  // keeps its own best state, its start included, and where none has become better there is nothing to write.
   virtual void copy_head(std::size_t /*head*/, const NamedTensors& /*from*/, NamedTensors& /*to*/) const {}
   // Fills in what the shown values of a step mean beside the loss.
   virtual void describe(const std::vector<double>& shown, TrainingProgress& progress) const = 0;

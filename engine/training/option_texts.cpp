@@ -16,11 +16,10 @@ struct Range {
 };
 
 // "8" or "8-11".
-Range range_of(const std::string& item, const std::string& text, const char* option, const char* remedy) {
-  const std::string_view view = item;
-  const auto dash = view.find('-');
-  const auto first = whole_number(view.substr(0, dash));
-  const auto last = dash == std::string_view::npos ? first : whole_number(view.substr(dash + 1));
+Range range_of(const std::string_view item, const std::string& text, const char* option, const char* remedy) {
+  const auto dash = item.find('-');
+  const auto first = whole_number(item.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : whole_number(item.substr(dash + 1));
   if (!first || !last) throw UsageError(option, fmt::format("\"{}\" is not what it takes", text), remedy);
   if (*last < *first || *last > 100'000)
     throw UsageError(option, fmt::format("\"{}\" is no range", item), remedy);

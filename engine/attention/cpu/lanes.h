@@ -46,7 +46,6 @@ HYDRASCOPE_INLINE void store_bfloat16(std::uint16_t* to, const Lanes& x) {
 
 HYDRASCOPE_INLINE Lanes all(const float value) { return Lanes{} + value; }
 HYDRASCOPE_INLINE Lanes larger(const Lanes& a, const Lanes& b) { return a > b ? a : b; }
-HYDRASCOPE_INLINE Lanes smaller(const Lanes& a, const Lanes& b) { return a < b ? a : b; }
 HYDRASCOPE_INLINE Lanes magnitude(const Lanes& x) { return x < 0 ? -x : x; }
 HYDRASCOPE_INLINE float sum_of(const Lanes& x) {
   const Lanes eight = x + __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);

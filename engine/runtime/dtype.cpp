@@ -1,4 +1,4 @@
-#include "engine/measure/dtype.h"
+#include "engine/runtime/dtype.h"
 
 #include "engine/plain/error.h"
 
