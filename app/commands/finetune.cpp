@@ -82,8 +82,10 @@ void add_finetune_command(CLI::App& program, const std::string& command_line) {
       "low-rank update (the adapter holds what they become)");
   command->add_option("--images-per-class", request.images_per_class, "at most (default: all)")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--copies", request.copies, "cached versions of a picture: itself, then augmented ones")
-      ->check(CLI::PositiveNumber)
+  command
+      ->add_option("--copies", request.copies,
+                   "cached versions of a picture: itself, then augmented ones; 0: a new one in every step")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
       ->add_option("--crop", request.augmentation.smallest_crop,
@@ -109,6 +111,11 @@ void add_finetune_command(CLI::App& program, const std::string& command_line) {
       ->add_option("--mixup", request.mixup,
                    "pictures: α of the Beta distribution by which two are mixed; 0: none")
       ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--patch-dropout", request.patch_dropout,
+                   "pictures: share of the patches that a step leaves out (PatchDropout); 0: none")
+      ->check(CLI::Range(0.0, 0.95))
       ->capture_default_str();
   command->callback([options, command, command_line] {
     options->dtype_given = command->count("--dtype") > 0;

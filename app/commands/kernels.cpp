@@ -52,6 +52,7 @@ nlohmann::ordered_json to_json(const KernelInfo& info) {
           {"map_bounded", info.map_bounded},
           {"map_signed", info.map_signed},
           {"map_linear", info.map_linear},
+          {"positional", info.positional},
           {"parameters", parameter_names(info)},
           {"parameter_details", std::move(parameters)},
           {"devices", info.devices}};

@@ -99,6 +99,7 @@ std::string training_command(const FinetuneRequest& request, const std::string& 
     words.add("--color-jitter", request.augmentation.color_jitter);
     words.flag("--no-flip", !request.augmentation.flip);
     words.add("--mixup", request.mixup);
+    words.add("--patch-dropout", request.patch_dropout);
   } else {
     words.add("--column", request.columns.text);
     words.add_above_zero("--pair-column", request.columns.pair);

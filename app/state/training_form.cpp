@@ -50,6 +50,7 @@ void visit(const Visitor& field, Plan& plan) {
   field("smallest_crop", plan.smallest_crop);
   field("color_jitter", plan.color_jitter);
   field("mixup", plan.mixup);
+  field("patch_dropout", plan.patch_dropout);
   field("flip", plan.flip);
   field("output", plan.output);
 }
@@ -227,6 +228,7 @@ FinetuneRequest finetune_request(const Document& document, const TrainingForm& f
   request.weight_decay = plan.weight_decay;
   request.label_smoothing = plan.label_smoothing;
   request.mixup = plan.mixup;
+  request.patch_dropout = plan.patch_dropout;
   request.settings.command = training_command(request, document.scene().model->name);
   return request;
 }

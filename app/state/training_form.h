@@ -35,7 +35,7 @@ struct TrainingPlan {
   double warmup = 0.05, weight_decay = 0, label_smoothing = 0;
   // Of pictures that are fine-tuned on.
   int copies = 2;
-  double smallest_crop = 0.35, color_jitter = 0.3, mixup = 0;
+  double smallest_crop = 0.35, color_jitter = 0.3, mixup = 0, patch_dropout = 0;
   bool flip = true;
   std::string output; // empty: default_output()
 

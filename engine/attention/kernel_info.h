@@ -61,6 +61,7 @@ struct KernelInfo {
   bool map_bounded = false;          // φ is bounded
   bool map_signed = false;           // φ takes negative values
   bool map_linear = false;           // φ is linear in x
+  bool positional = false;           // weights depend on where tokens stand (window, cosFormer's factor)
   bool uses_query_projection = true; // false: W_q is not computed (poly-nl)
   std::vector<ParameterInfo> parameters; // accepted after the colon
   std::vector<std::string> devices;      // "cpu", "cuda"

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/from_file.h>
 #include <fmt/format.h>
@@ -17,7 +16,7 @@
 #include "engine/plain/error.h"
 #include "engine/plain/file_lock.h"
 #include "engine/plain/paths.h"
-#include "engine/training/autocast.h"
+#include "engine/training/frozen_front.h"
 #include "engine/training/random.h"
 
 namespace hydrascope::training {
@@ -139,28 +138,15 @@ private:
   std::int64_t width_ = 0;
 };
 
-// The model with the blocks' matrices in bfloat16. A product with a float32 input is then not one of the
-// packed float32 ones, and autocast does it in bfloat16 without converting the matrices each time; norms and
-// the residual stream stay float32.
-std::shared_ptr<const Model> with_bfloat16_matrices(const std::shared_ptr<const Model>& model) {
-  std::map<std::string, at::Tensor> matrices;
-  for (const auto& name : model->parameter_names())
-    if (name.starts_with("encoder.layer.") && model->parameter(name).dim() == 2)
-      matrices[name] = model->parameter(name).to(at::kBFloat16);
-  return model->with_parameters(matrices);
-}
-
 // Fills a feature file batch by batch.
 class FeatureMaker {
 public:
   FeatureMaker(const PreparedModel& prepared, const ImageFolder& pictures, const FeatureRequest& request,
                const TrainingObserver& observer)
-      : shared_(request.bfloat16 ? with_bfloat16_matrices(prepared.model) : prepared.model),
-        model_(*shared_),
+      : front_(prepared, request.layer, request.bfloat16),
         pictures_(pictures),
         request_(request),
-        observer_(observer),
-        kernels_(make_kernels(prepared.schedule)) {}
+        observer_(observer) {}
 
   // Pictures file.done … last−1 from their files.
   void from_pictures(FeatureFile& file, const std::int64_t last) const {
@@ -177,8 +163,8 @@ public:
     }
     if (pixels.empty()) return;
     input.pixels = at::cat(pixels);
-    const at::Tensor hidden = through(model_.embed(input), input, 0);
-    if (!file.hidden.defined()) file.map(rows(), input.layout, model_.info().width);
+    const at::Tensor hidden = front_.through(front_.embed(input), input);
+    if (!file.hidden.defined()) file.map(rows(), input.layout, front_.model().info().width);
     std::int64_t row = 0;
     for (std::int64_t i = file.done; i < last; ++i) {
       if (!file.usable[static_cast<std::size_t>(i)]) continue;
@@ -193,10 +179,10 @@ public:
                     const FeatureFile& earlier) const {
     ModelInput input;
     input.layout = earlier.layout;
-    if (!file.hidden.defined()) file.map(rows(), input.layout, model_.info().width);
+    if (!file.hidden.defined()) file.map(rows(), input.layout, front_.model().info().width);
     const std::int64_t from = file.done * request_.copies, to = last * request_.copies;
     const at::Tensor before = earlier.hidden.slice(0, from, to).to(at::kFloat);
-    file.hidden.slice(0, from, to).copy_(through(before, input, layer));
+    file.hidden.slice(0, from, to).copy_(front_.through(before, input, layer));
   }
 
 private:
@@ -205,25 +191,15 @@ private:
     return pictures_.images[static_cast<std::size_t>(i)];
   }
 
-  at::Tensor through(at::Tensor hidden, const ModelInput& input, const int first) const {
-    for (int layer = first; layer < request_.layer; ++layer) {
-      const Kernel& kernel = *kernels_[static_cast<std::size_t>(layer)];
-      hidden = model_.block(layer, hidden, input, kernel, layer_parameters(model_, layer, kernel));
-    }
-    return hidden;
-  }
-
   // The pixels of all copies of a picture; nothing if it cannot be read, which is noted.
   std::optional<ModelInput> read(FeatureFile& file, const std::int64_t i) const {
     try {
       const Image image = load_image(picture(i).file);
       std::vector<at::Tensor> pixels;
       ModelInput input;
-      const int side = request_.image_size > 0 ? request_.image_size : model_.info().image_size;
       for (int copy = 0; copy < request_.copies; ++copy) {
-        const Image version = augmented_copy(image, copy, side, request_.augmentation,
-                                             mix({request_.seed, static_cast<std::uint64_t>(i)}));
-        input = prepare_picture(model_, version, request_.image_size);
+        input = prepare_version(front_.model(), image, copy, request_.image_size, request_.augmentation,
+                                mix({request_.seed, static_cast<std::uint64_t>(i)}));
         pixels.push_back(input.pixels);
       }
       input.pixels = at::cat(pixels);
@@ -245,12 +221,10 @@ private:
     }
   }
 
-  std::shared_ptr<const Model> shared_;
-  const Model& model_;
+  FrozenFront front_;
   const ImageFolder& pictures_;
   const FeatureRequest& request_;
   const TrainingObserver& observer_;
-  std::vector<std::unique_ptr<Kernel>> kernels_;
 };
 
 struct EarlierFeatures {
@@ -276,8 +250,6 @@ std::optional<EarlierFeatures> earlier_features(const PreparedModel& prepared, c
 Features cached_features(const PreparedModel& prepared, const ImageFolder& pictures,
                          const FeatureRequest& request, const TrainingObserver& observer,
                          const std::stop_token& stop) {
-  const at::NoGradGuard no_gradients;
-  const Autocast autocast(request.bfloat16);
   const auto count = static_cast<std::int64_t>(pictures.images.size());
   const std::string key = cache_key(prepared, pictures, request, request.layer);
   // Another process that trains on the same pictures fills the file for both.

@@ -16,6 +16,7 @@
 #include "engine/training/autocast.h"
 #include "engine/training/batches.h"
 #include "engine/training/class_counts.h"
+#include "engine/training/frozen_front.h"
 #include "engine/training/labelled_data.h"
 #include "engine/training/loop.h"
 #include "engine/training/low_rank.h"
@@ -25,6 +26,20 @@
 namespace hydrascope {
 namespace training {
 namespace {
+
+// What to train, where it goes with what else is asked for.
+TrainedParts checked_parts(const FinetuneRequest& request, const Schedule& schedule) {
+  TrainedParts parts = parts_to_train(request.trained, schedule);
+  if (request.low_rank && parts.layers.empty() && parts.attention.empty())
+    throw UsageError("--lora", "no layer is trained whose attention it could update",
+                     "name some with --train-layers");
+  if (request.patch_dropout > 0)
+    for (const KernelSpec& kernel : schedule.layers)
+      if (kernel_info(kernel.name).positional)
+        throw UsageError("--patch-dropout", fmt::format("{} weighs tokens by where they stand", kernel.name),
+                         "leave it out, or choose another kernel");
+  return parts;
+}
 
 class Finetuning final : public TrainingTask {
 public:
@@ -37,12 +52,12 @@ public:
         bfloat16_(use_bfloat16(settings_.execution.dtype)),
         prepared_(prepare_model(settings_.model_folder, settings_.adapters, request.schedule,
                                 settings_.execution, true)),
-        parts_(parts_to_train(request.trained, request.low_rank, prepared_.schedule)),
+        parts_(checked_parts(request, prepared_.schedule)),
         first_(first_trained(parts_, prepared_.model->info().layers)),
         pictures_(prepared_.model->info().input == InputKind::image),
         data_(make_labelled_data(prepared_, request, first_, bfloat16_, observer, stop_)) {
     if (!data_) return;
-    leaves_ = make_leaves(prepared_, parts_, data_->plan(), settings_.execution.seed);
+    leaves_ = make_leaves(prepared_, parts_, data_->plan(), request_.low_rank, settings_.execution.seed);
     model_ = runnable_with(leaves_);
   }
 
@@ -61,12 +76,12 @@ public:
 
   std::string configuration() const override {
     return fmt::format(
-        "finetune of {} over {}, {}, {}, {}, {} + {} {} of {} classes, {} epochs, batch {}, mixup {}, seed "
+        "finetune of {} over {}, {}, {}{}, {}, {} + {} {} of {} classes, {} epochs, batch {}, mixup {}, seed "
         "{}, {}",
         prepared_.model->info().name, prepared_.base.substr(0, 12), prepared_.schedule.summary(),
-        text_of(parts_), data_->configuration(), data_->items(Part::training), data_->items(Part::held_out),
-        data_->items_name(), data_->plan().folders.size(), settings_.epochs, settings_.batch, request_.mixup,
-        settings_.execution.seed, bfloat16_ ? "bfloat16" : "float32");
+        text_of(parts_), low_rank_text(), data_->configuration(), data_->items(Part::training),
+        data_->items(Part::held_out), data_->items_name(), data_->plan().folders.size(), settings_.epochs,
+        settings_.batch, request_.mixup, settings_.execution.seed, bfloat16_ ? "bfloat16" : "float32");
   }
 
   StepLoss loss(const std::int64_t step) override {
@@ -88,7 +103,7 @@ public:
       batch.hidden = batch.hidden * share + data_->batch(Part::training, others, key).hidden * (1 - share);
       other_labels = labels_of(Part::training, others);
     }
-    if (parts_.low_rank) model_ = runnable_with(leaves_); // its weights are new with every step
+    if (request_.low_rank) model_ = runnable_with(leaves_); // its weights are new with every step
     at::Tensor logits;
     {
       const Autocast autocast(bfloat16_);
@@ -107,7 +122,10 @@ public:
     const at::NoGradGuard no_gradients;
     NamedTensors values;
     for (const auto& [name, value] : leaves_) values[name] = value.detach().clone();
-    const RunnableModel model = runnable_with(values);
+    values = weights_of(std::move(values));
+    if (bfloat16_)
+      for (auto& [name, value] : bfloat16_matrices(values)) values[name] = std::move(value);
+    const RunnableModel model = runnable(prepared_, values, data_->plan());
     const Autocast autocast(bfloat16_);
     ClassCounts counts(data_->plan().classes.size());
     double loss = 0;
@@ -148,8 +166,9 @@ public:
 
   std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
     AdapterRecord record;
-    record.role = prepared_.schedule.all_exact_softmax() ? "tail" : "schedule";
-    record.base = prepared_.base;
+    const bool tail = prepared_.schedule.all_exact_softmax();
+    record.role = tail ? "tail" : "schedule";
+    record.base = tail ? base_without_replaced(prepared_, stored(leaves_)) : prepared_.base;
     for (int layer = 0; layer < prepared_.model->info().layers; ++layer) {
       const KernelSpec& spec = prepared_.schedule.layers[static_cast<std::size_t>(layer)];
       const bool trained = std::ranges::find(parts_.layers, layer) != parts_.layers.end() ||
@@ -173,9 +192,13 @@ public:
   }
 
 private:
+  std::string low_rank_text() const {
+    if (!request_.low_rank) return "";
+    return fmt::format(" by updates of rank {}, alpha {}", request_.low_rank->rank, request_.low_rank->alpha);
+  }
   NamedTensors weights_of(NamedTensors parameters) const {
-    if (!parts_.low_rank) return parameters;
-    return with_updates(*prepared_.model, parameters, *parts_.low_rank);
+    if (!request_.low_rank) return parameters;
+    return with_updates(*prepared_.model, parameters, *request_.low_rank);
   }
   RunnableModel runnable_with(const NamedTensors& parameters) const {
     return runnable(prepared_, weights_of(parameters), data_->plan());

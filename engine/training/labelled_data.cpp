@@ -1,18 +1,21 @@
 #include "engine/training/labelled_data.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
 #include <set>
 
-#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 #include "engine/runtime/token_texts.h"
-#include "engine/training/autocast.h"
 #include "engine/training/batches.h"
 #include "engine/training/feature_cache.h"
+#include "engine/training/frozen_front.h"
 #include "engine/training/loop.h"
 #include "engine/training/random.h"
 
@@ -48,8 +51,14 @@ public:
     wanted.augmentation = request_.augmentation;
     wanted.seed = request_.settings.execution.seed;
     wanted.bfloat16 = bfloat16;
-    for (Set* set : {&train_, &held_out_}) {
+    front_.emplace(prepared, first, bfloat16);
+    for (Set* set : {&held_out_, &train_}) {
       set->copies = wanted.copies = set == &train_ ? request_.copies : 1;
+      if (set->copies == 0) {
+        set->usable.resize(set->pictures.images.size());
+        std::iota(set->usable.begin(), set->usable.end(), std::int64_t{0});
+        continue;
+      }
       set->features = cached_features(prepared, set->pictures, wanted, observer, stop);
       if (!set->features.complete) return false;
       for (std::size_t i = 0; i < set->features.usable.size(); ++i)
@@ -63,7 +72,7 @@ public:
   std::int64_t items(const Part part) const override {
     return static_cast<std::int64_t>(set(part).usable.size());
   }
-  std::int64_t length(Part, std::int64_t) const override { return train_.features.hidden.size(1); }
+  std::int64_t length(Part, std::int64_t) const override { return held_out_.features.hidden.size(1); }
   std::int64_t label(const Part part, const std::int64_t item) const override {
     const auto& picture = set(part).pictures.images[static_cast<std::size_t>(picture_of(part, item))];
     return plan_.targets[static_cast<std::size_t>(picture.label)];
@@ -71,16 +80,22 @@ public:
 
   LabelledBatch batch(const Part part, const std::vector<std::int64_t>& items,
                       const std::uint64_t key) const override {
-    std::vector<std::int64_t> rows;
-    const std::int64_t copies = set(part).copies;
-    for (const std::int64_t item : items) {
-      const double draw = unit(mix({key, static_cast<std::uint64_t>(item)}));
-      rows.push_back(picture_of(part, item) * copies +
-                     static_cast<std::int64_t>(draw * static_cast<double>(copies)));
-    }
     LabelledBatch result;
-    result.hidden = set(part).features.hidden.index_select(0, at::tensor(rows, at::kLong)).to(at::kFloat);
-    result.input.layout = train_.features.layout;
+    result.input.layout = held_out_.features.layout;
+    const at::Tensor tokens = part == Part::training ? kept_tokens(key) : at::Tensor();
+    if (tokens.defined()) {
+      // What is left has no grid.
+      result.input.layout.rows = result.input.layout.columns = 0;
+    }
+    if (set(part).copies > 0) {
+      result.hidden = set(part).features.hidden.index_select(0, rows_of(part, items, key));
+      if (tokens.defined()) result.hidden = result.hidden.index_select(1, tokens);
+      result.hidden = result.hidden.to(at::kFloat);
+      return result;
+    }
+    result.hidden = front_->embed(new_versions(part, items, key));
+    if (tokens.defined()) result.hidden = result.hidden.index_select(1, tokens);
+    result.hidden = front_->through(result.hidden, result.input);
     return result;
   }
 
@@ -91,9 +106,9 @@ public:
   std::string items_name() const override { return "pictures"; }
   std::string configuration() const override {
     const Augmentation& augmentation = request_.augmentation;
-    return fmt::format("{} px, {} copies, crop {}, jitter {}{}", image_size_, request_.copies,
-                       augmentation.smallest_crop, augmentation.color_jitter,
-                       augmentation.flip ? ", flip" : "");
+    return fmt::format("{} px, {} copies, crop {}, jitter {}{}, patch dropout {}", image_size_,
+                       request_.copies, augmentation.smallest_crop, augmentation.color_jitter,
+                       augmentation.flip ? ", flip" : "", request_.patch_dropout);
   }
 
 private:
@@ -108,8 +123,50 @@ private:
     return set(part).usable[static_cast<std::size_t>(item)];
   }
 
+  // Of the cached features: a copy of each picture by chance.
+  at::Tensor rows_of(const Part part, const Items& items, const std::uint64_t key) const {
+    Items rows;
+    const std::int64_t copies = set(part).copies;
+    for (const std::int64_t item : items) {
+      const double draw = unit(mix({key, static_cast<std::uint64_t>(item)}));
+      rows.push_back(picture_of(part, item) * copies +
+                     static_cast<std::int64_t>(draw * static_cast<double>(copies)));
+    }
+    return at::tensor(rows, at::kLong);
+  }
+
+  ModelInput new_versions(const Part part, const Items& items, const std::uint64_t key) const {
+    std::vector<at::Tensor> pixels;
+    ModelInput input;
+    for (const std::int64_t item : items) {
+      const auto& picture = set(part).pictures.images[static_cast<std::size_t>(picture_of(part, item))];
+      input = prepare_version(front_->model(), load_image(picture.file), 1, image_size_,
+                              request_.augmentation, mix({key, static_cast<std::uint64_t>(item)}));
+      pixels.push_back(input.pixels);
+    }
+    input.pixels = at::cat(pixels);
+    return input;
+  }
+
+  // The tokens that patch dropout leaves in a step, ascending: the prefix and a random set of the patches,
+  // the same for all pictures of the batch, whatever process they are in. Undefined: all.
+  at::Tensor kept_tokens(const std::uint64_t key) const {
+    if (request_.patch_dropout == 0) return {};
+    const auto [prefix, rows, columns] = held_out_.features.layout;
+    const std::int64_t patches = rows * columns;
+    const auto kept =
+        std::max<std::int64_t>(1, std::llround(static_cast<double>(patches) * (1 - request_.patch_dropout)));
+    Items tokens = shuffled(patches, mix({key, 7}));
+    tokens.resize(static_cast<std::size_t>(kept));
+    for (std::int64_t& token : tokens) token += prefix;
+    for (std::int64_t token = 0; token < prefix; ++token) tokens.push_back(token);
+    std::ranges::sort(tokens);
+    return at::tensor(tokens, at::kLong);
+  }
+
   const FinetuneRequest& request_;
   int image_size_ = 0;
+  std::optional<FrozenFront> front_;
   ClassPlan plan_;
   Set train_, held_out_;
 };
@@ -118,11 +175,7 @@ class LabelledTexts final : public LabelledData {
 public:
   LabelledTexts(const PreparedModel& prepared, const FinetuneRequest& request, const int first,
                 const bool bfloat16)
-      : request_(request),
-        prepared_(prepared),
-        first_(first),
-        bfloat16_(bfloat16),
-        kernels_(make_kernels(prepared.schedule)) {
+      : request_(request), prepared_(prepared), front_(prepared, first, bfloat16) {
     auto train = read_labelled_texts(request.data, request.columns, request.header, request.limit);
     std::vector<LabelledText> held_out;
     if (request.validation.empty()) {
@@ -172,14 +225,7 @@ public:
     LabelledBatch result;
     result.input = padded_batch(inputs);
     if (request_.trained && request_.trained->embeddings) return result;
-    const at::NoGradGuard no_gradients;
-    const Autocast autocast(bfloat16_);
-    result.hidden = prepared_.model->embed(result.input);
-    for (int layer = 0; layer < first_; ++layer) {
-      const Kernel& kernel = *kernels_[static_cast<std::size_t>(layer)];
-      result.hidden = prepared_.model->block(layer, result.hidden, result.input, kernel,
-                                             layer_parameters(*prepared_.model, layer, kernel));
-    }
+    result.hidden = front_.through(front_.embed(result.input), result.input);
     return result;
   }
 
@@ -218,9 +264,7 @@ private:
 
   const FinetuneRequest& request_;
   const PreparedModel& prepared_;
-  int first_ = 0;
-  bool bfloat16_ = false;
-  std::vector<std::unique_ptr<Kernel>> kernels_;
+  FrozenFront front_;
   ClassPlan plan_;
   std::vector<Example> train_, held_out_;
   std::int64_t cut_ = 0;

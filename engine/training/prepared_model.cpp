@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/plain/error.h"
+#include "engine/plain/safetensors.h"
 
 namespace hydrascope::training {
 namespace {
@@ -48,6 +49,18 @@ PreparedModel prepare_model(const std::filesystem::path& folder, const AdapterCh
     for (const auto& label : labels) prepared.classes.push_back({"", label});
   }
   return prepared;
+}
+
+std::string base_without_replaced(const PreparedModel& prepared, const NamedTensors& stored) {
+  std::string base = prepared.base;
+  for (auto adapter = prepared.adapters.rbegin(); adapter != prepared.adapters.rend(); ++adapter) {
+    if (adapter->hash != base) continue; // maps
+    const SafetensorsFile file = SafetensorsFile::open(adapter->path);
+    if (!std::ranges::all_of(file.tensors(), [&](const auto& one) { return stored.contains(one.first); }))
+      break;
+    base = adapter->base;
+  }
+  return base;
 }
 
 KernelParameters layer_parameters(const Model& model, const int layer, const Kernel& kernel) {

@@ -31,11 +31,9 @@ std::vector<std::string> class_labels(const ClassPlan& plan) {
 
 } // namespace
 
-TrainedParts parts_to_train(const std::optional<TrainedParts>& asked, const std::optional<LowRank>& low_rank,
-                            const Schedule& schedule) {
+TrainedParts parts_to_train(const std::optional<TrainedParts>& asked, const Schedule& schedule) {
   const int count = static_cast<int>(schedule.layers.size());
   TrainedParts parts = asked.value_or(TrainedParts{});
-  if (low_rank) parts.low_rank = low_rank;
   if (!asked)
     for (int layer = 0; layer < count; ++layer)
       if (!kernel_info(schedule.layers[static_cast<std::size_t>(layer)].name).exact_softmax)
@@ -56,9 +54,6 @@ TrainedParts parts_to_train(const std::optional<TrainedParts>& asked, const std:
                      "name some of these");
   if (all.empty() && !parts.head && !parts.embeddings)
     throw UsageError("--train-layers", "names nothing to train", "write it as 8-11,head");
-  if (parts.low_rank && all.empty())
-    throw UsageError("--lora", "no layer is trained whose attention it could update",
-                     "name some with --train-layers");
   return parts;
 }
 
@@ -75,13 +70,11 @@ std::string text_of(const TrainedParts& parts) {
   if (!parts.attention.empty()) text += fmt::format(" attention of {}", fmt::join(parts.attention, ","));
   if (parts.head) text += " and head";
   if (parts.embeddings) text += " and embeddings";
-  if (parts.low_rank)
-    text += fmt::format(" by updates of rank {}, alpha {}", parts.low_rank->rank, parts.low_rank->alpha);
   return text;
 }
 
 NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& parts, const ClassPlan& plan,
-                         const std::uint64_t seed) {
+                         const std::optional<LowRank>& low_rank, const std::uint64_t seed) {
   NamedTensors leaves;
   const Model& model = *prepared.model;
   const auto in = [](const std::string& name, const std::vector<int>& layers) {
@@ -93,9 +86,9 @@ NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& part
     const bool projection =
         name.find(".attention.") != std::string::npos && name.find("orm") == std::string::npos;
     const bool layers = in(name, parts.layers) || (projection && in(name, parts.attention));
-    if (layers && parts.low_rank) {
+    if (layers && low_rank) {
       if (projection && name.ends_with(".weight"))
-        add_factors(leaves, name, model.parameter(name), *parts.low_rank, mix({seed, 6, leaves.size()}));
+        add_factors(leaves, name, model.parameter(name), *low_rank, mix({seed, 6, leaves.size()}));
     } else if (layers || (parts.head && is_head(name)) ||
                (parts.embeddings && name.starts_with("embeddings."))) {
       leaves[name] = leaf(model.parameter(name));

@@ -135,8 +135,6 @@ struct TrainedParts {
   std::vector<int> attention = {};
   bool head = true; // classifier, pooler and the final LayerNorm
   bool embeddings = false;
-  // Of all these layers W_q, W_k, W_v and W_o alone, each by such an update, and the kernel's own parameters.
-  std::optional<LowRank> low_rank = {};
 };
 
 // Fine-tuning of chosen layers and the classifier: on an image folder (a class per sub-folder), where what
@@ -152,18 +150,24 @@ struct FinetuneRequest {
   std::filesystem::path labels;     // TSV: sub-folder name, label; may be empty
   std::vector<std::string> classes; // to use; empty: those the classifier knows, or all
   std::optional<TrainedParts>
-      trained;                     // empty: the layers the schedule replaces, or the last four, and the head
-  std::optional<LowRank> low_rank; // for those, whether named or not
-  int images_per_class = 0;        // 0: all
-  int limit = 0;                   // of a table's lines; 0: all
-  int copies = 2;                  // cached versions of a training picture: itself, then augmented ones
+      trained; // empty: the layers the schedule replaces, or the last four, and the head
+  // Of these layers, named or not, W_q, W_k, W_v and W_o alone by such updates, and the kernel's own
+  // parameters.
+  std::optional<LowRank> low_rank;
+  int images_per_class = 0; // 0: all
+  int limit = 0;            // of a table's lines; 0: all
+  // Cached versions of a training picture: itself, then augmented ones; 0: none, every step makes a new one
+  // of its picture and takes it through the frozen layers.
+  int copies = 2;
   training::Augmentation augmentation;
   double warmup =
       0.05; // share of all steps over which the learning rate rises to its peak; then a cosine to 0
   double weight_decay = 0.05;
   double label_smoothing = 0.1;
-  double mixup =
-      0.0; // α of the Beta distribution by which cached features of two pictures are mixed; 0: none
+  double mixup = 0.0; // α of the Beta distribution by which features of two pictures are mixed; 0: none
+  // Share of a training picture's patches that a step leaves out, at random (PatchDropout, Liu et al. 2022);
+  // not for kernels whose weights depend on where tokens stand.
+  double patch_dropout = 0;
 };
 // The execution's dtype: float32, bfloat16 (autocast: matrix products in bfloat16, parameters, norms and loss
 // in float32) or auto (bfloat16 where the CPU multiplies it natively).

@@ -72,6 +72,7 @@ RegistryEntry cosformer_kernel() {
   info.name = "cosformer";
   info.definition = "φ(x) = [ReLU(x) cos(π i/2M), ReLU(x) sin(π i/2M)], i the token's rank of M";
   info.feature_width = "2d";
+  info.positional = true;
   info.source = "Qin et al. (2022), Eq. 10";
   info.published = "39.9 Matthews (CoLA, BERT-base)";
   info.parameters = {{.name = "m",

@@ -19,6 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
 using testing::toy_finetuning;
 using testing::ToyFolder;
 
@@ -58,23 +59,39 @@ TEST(Finetune, LearnsAToySetAndWritesATail) {
   EXPECT_EQ(evaluated.top5, 1.0);
 }
 
+// Trains a tail, and asks for another training that starts from it.
+FinetuneRequest after_a_tail(const ToyFolder& folder, const char* replaced) {
+  FinetuneRequest request = toy_finetuning(folder);
+  finetune(request);
+  request.settings.adapters.files = {request.settings.output};
+  request.settings.output = folder / "after.safetensors";
+  request.schedule.replace = {replaced};
+  request.trained.reset();
+  return request;
+}
+
 TEST(Finetune, TrainsThroughASchedule) {
   const ToyFolder folder;
-  FinetuneRequest tail = toy_finetuning(folder);
-  const TrainingOutcome first = finetune(tail);
-  FinetuneRequest request = tail;
-  request.schedule.replace = {"back:1=hydra-cosine"};
-  request.settings.adapters.files = {tail.settings.output};
-  request.settings.output = folder / "hydra.safetensors";
-  request.trained.reset();
+  const FinetuneRequest request = after_a_tail(folder, "back:1=hydra-cosine");
+  const auto& tail = request.settings.adapters.files.front();
   const TrainingOutcome outcome = finetune(request);
   EXPECT_EQ(outcome.adapter.role, "schedule");
-  EXPECT_EQ(outcome.adapter.base, first.adapter.hash);
+  EXPECT_EQ(outcome.adapter.base, read_adapter_info(tail).hash);
   ASSERT_THAT(outcome.adapter.layers, SizeIs(1));
   EXPECT_EQ(outcome.adapter.layers[0].layer, 1);
   EXPECT_EQ(outcome.adapter.layers[0].kernel.name, "hydra-cosine");
   EXPECT_GE(outcome.held_out.accuracy, 0.9);
-  EXPECT_GE(evaluate(evaluation_of(request, {tail.settings.output, request.settings.output})).top1, 0.9);
+  EXPECT_GE(evaluate(evaluation_of(request, {tail, request.settings.output})).top1, 0.9);
+}
+
+// A tail that replaces all of an earlier one needs it no more.
+TEST(Finetune, BuildsOnWhatItDoesNotReplace) {
+  const ToyFolder folder;
+  FinetuneRequest request = after_a_tail(folder, "back:1=softmax");
+  request.trained = {.layers = {0, 1}};
+  EXPECT_EQ(finetune(request).adapter.base, load_model(request.settings.model_folder)->hash());
+  request.trained = {.layers = {0}};
+  EXPECT_EQ(finetune(request).adapter.base, read_adapter_info(request.settings.adapters.files.front()).hash);
 }
 
 TEST(Finetune, TrainsTheMapsOfAKernel) {
@@ -88,12 +105,7 @@ TEST(Finetune, TrainsTheMapsOfAKernel) {
 
 TEST(Finetune, TrainsTheAttentionAlone) {
   const ToyFolder folder;
-  FinetuneRequest tail = toy_finetuning(folder);
-  finetune(tail);
-  FinetuneRequest request = tail;
-  request.schedule.replace = {"back:1=hydra-cosine"};
-  request.settings.adapters.files = {tail.settings.output};
-  request.settings.output = folder / "hydra.safetensors";
+  FinetuneRequest request = after_a_tail(folder, "back:1=hydra-cosine");
   request.trained = {.attention = {1}, .head = false};
   const TrainingOutcome outcome = finetune(request);
   EXPECT_GT(outcome.held_out.accuracy, outcome.before.accuracy - 1e-9);
@@ -105,12 +117,7 @@ TEST(Finetune, TrainsTheAttentionAlone) {
 
 TEST(Finetune, UpdatesOfLowRankBecomeTheProjections) {
   const ToyFolder folder;
-  FinetuneRequest tail = toy_finetuning(folder);
-  finetune(tail);
-  FinetuneRequest request = tail;
-  request.schedule.replace = {"back:1=hedgehog"};
-  request.settings.adapters.files = {tail.settings.output};
-  request.settings.output = folder / "updated.safetensors";
+  FinetuneRequest request = after_a_tail(folder, "back:1=hedgehog");
   request.trained = {.layers = {1}, .head = false};
   request.low_rank = {.rank = 2, .alpha = 4};
   const TrainingOutcome outcome = finetune(request);
@@ -125,7 +132,8 @@ TEST(Finetune, UpdatesOfLowRankBecomeTheProjections) {
   }
   EXPECT_EQ(projections, 4);
   // What was validated is what the file holds, to float16.
-  const auto evaluated = evaluate(evaluation_of(request, {tail.settings.output, request.settings.output}));
+  const auto evaluated =
+      evaluate(evaluation_of(request, {request.settings.adapters.files.front(), request.settings.output}));
   EXPECT_GE(evaluated.top1, outcome.held_out.accuracy - 0.1);
   request.trained = {.head = true};
   EXPECT_THROW(finetune(request), UsageError);
@@ -224,6 +232,42 @@ TEST(Finetune, GoesOnBitForBit) {
   EXPECT_EQ(whole, resumed);
 }
 
+// Without cached copies a step makes its own pictures, and a resumed run makes the same ones.
+TEST(Finetune, MakesNewPicturesInEveryStep) {
+  std::string whole;
+  {
+    const ToyFolder folder;
+    FinetuneRequest request = toy_finetuning(folder);
+    request.copies = 0;
+    request.settings.epochs = 10;
+    const TrainingOutcome outcome = finetune(request);
+    EXPECT_GE(outcome.held_out.accuracy, 0.9);
+    whole = outcome.adapter.hash;
+    std::int64_t features = 0;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(folder / "cache" / "hydrascope" / "features"))
+      features += entry.path().extension() == ".half" ? 1 : 0;
+    EXPECT_EQ(features, 1); // of the held-out pictures
+  }
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  request.copies = 0;
+  request.settings.epochs = 10;
+  EXPECT_EQ(finetune(request).adapter.hash, whole);
+}
+
+TEST(Finetune, LearnsFromPartOfThePatches) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  request.patch_dropout = 0.5;
+  request.settings.epochs = 10;
+  EXPECT_GE(finetune(request).held_out.accuracy, 0.9);
+  request.copies = 0;
+  EXPECT_GE(finetune(request).held_out.accuracy, 0.9);
+  request.schedule.replace = {"back:1=cosformer"};
+  EXPECT_THAT([&] { finetune(request); }, ThrowsMessage<UsageError>(HasSubstr("cosformer")));
+}
+
 TEST(Finetune, SkipsAndNamesWhatItCannotRead) {
   const ToyFolder folder;
   FinetuneRequest request = toy_finetuning(folder);
@@ -242,6 +286,8 @@ TEST(Finetune, SkipsAndNamesWhatItCannotRead) {
   const EvaluateOutcome evaluated = evaluate(evaluation_of(request, {request.settings.output}));
   EXPECT_EQ(evaluated.items, 36);
   EXPECT_THAT(evaluated.notes, SizeIs(1));
+  request.copies = 0; // nobody has read it before the step that needs it
+  EXPECT_THAT([&] { finetune(request); }, ThrowsMessage<Error>(HasSubstr(broken.string())));
 }
 
 TEST(Finetune, NotANumberStopsWithTheStepAndKeepsTheLastGoodState) {
