@@ -46,15 +46,21 @@ hydrascope_link(hydrascope_engine PRIVATE torchw::cpu stb CURL::libcurl Threads:
 if(_engine_sources)
   target_compile_definitions(hydrascope_engine PRIVATE AT_PER_OPERATOR_HEADERS)
   target_include_directories(hydrascope_engine SYSTEM PRIVATE "${GLOO_INCLUDE}")
+  # Without it at::parallel_for does all on one thread, and says nothing.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(hydrascope_engine PRIVATE -fopenmp)
+  endif()
 endif()
 # The fused loops, once for each kind of processor; which of them run is decided at run time.
-foreach(_variant IN ITEMS plain avx2 avx512)
+foreach(_variant IN ITEMS plain avx2 avx512 avx512bf16)
   file(GLOB _variant_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/attention/cpu/*_${_variant}.cpp")
   set(_options -Wno-psabi) # vectors are passed within inlined code only
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND _variant STREQUAL "avx2")
     list(APPEND _options -march=x86-64-v3)
   elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND _variant STREQUAL "avx512")
     list(APPEND _options -march=x86-64-v4 -mprefer-vector-width=512)
+  elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND _variant STREQUAL "avx512bf16")
+    list(APPEND _options -march=x86-64-v4 -mprefer-vector-width=512 -mavx512bf16)
   endif()
   set_source_files_properties(${_variant_sources} PROPERTIES COMPILE_OPTIONS "${_options}")
 endforeach()

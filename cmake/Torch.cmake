@@ -20,7 +20,8 @@ if(NOT EXISTS "${_torch}/lib/libtorch_cpu.so")
   # An unusual layout, such as a distribution's package: let its own configuration say where things are.
   find_package(Torch REQUIRED)
   add_library(torchw::cpu INTERFACE IMPORTED GLOBAL)
-  set_target_properties(torchw::cpu PROPERTIES INTERFACE_LINK_LIBRARIES torch)
+  find_package(OpenMP REQUIRED)
+  set_target_properties(torchw::cpu PROPERTIES INTERFACE_LINK_LIBRARIES "torch;OpenMP::OpenMP_CXX")
   message(STATUS "LibTorch: ${Torch_VERSION} through find_package in ${Torch_DIR}")
   return()
 endif()
@@ -35,10 +36,12 @@ set_target_properties(torchw::c10 PROPERTIES
   IMPORTED_LOCATION "${_torch}/lib/libc10.so"
   INTERFACE_INCLUDE_DIRECTORIES
     "${CMAKE_BINARY_DIR}/generated/first;${_torch}/include;${_torch}/include/torch/csrc/api/include")
+# at::parallel_for is inline and shares the threads of LibTorch's own OpenMP library.
+file(GLOB _openmp "${_torch}/lib/libgomp*.so*")
 add_library(torchw::cpu SHARED IMPORTED GLOBAL)
 set_target_properties(torchw::cpu PROPERTIES
   IMPORTED_LOCATION "${_torch}/lib/libtorch_cpu.so"
-  INTERFACE_LINK_LIBRARIES torchw::c10)
+  INTERFACE_LINK_LIBRARIES "torchw::c10;${_openmp}")
 
 # The CUDA run-time library lies beside a wheel (nvidia/…) or inside a LibTorch archive (lib/libcudart-….so).
 file(GLOB _cudart "${_torch}/../nvidia/*/lib/libcudart.so.*" "${_torch}/lib/libcudart*.so*")

@@ -7,6 +7,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
+#include "engine/attention/loop_input.h"
 #include "engine/attention/tokens.h"
 
 namespace hydrascope {
@@ -14,44 +15,7 @@ namespace {
 
 constexpr std::int64_t tokens_of_part = 256;
 
-std::string available(const AttentionShape& shape) {
-  const bool known_type = shape.dtype == at::kFloat || shape.dtype == at::kBFloat16;
-  return shape.device == at::kCPU && !shape.causal && known_type ? "fused cpu" : "";
-}
-
-cpu::Element element_of(const at::Tensor& x) {
-  return x.scalar_type() == at::kBFloat16 ? cpu::Element::bfloat16 : cpu::Element::float32;
-}
-
-// x (B,H,N,d) with features side by side, as it lies where it does.
-at::Tensor dense_features(const at::Tensor& x) {
-  return x.size(3) == 1 || x.stride(3) == 1 ? x : x.contiguous();
-}
-
-// The rows of one sequence of x (B,H,N,d).
-cpu::Rows rows_of(const at::Tensor& x, const std::int64_t sequence) {
-  const std::int64_t bytes = sequence * x.stride(0) * static_cast<std::int64_t>(x.element_size());
-  return {.data = static_cast<std::byte*>(x.data_ptr()) + bytes,
-          .element = element_of(x),
-          .heads = x.size(1),
-          .head_width = x.size(3),
-          .token_stride = x.stride(2),
-          .head_stride = x.stride(1)};
-}
-
-struct Masks {
-  at::Tensor bytes; // (B,N) bool, dense; undefined: all real
-
-  const unsigned char* of(const std::int64_t sequence) const {
-    if (!bytes.defined()) return nullptr;
-    return static_cast<const unsigned char*>(bytes.const_data_ptr()) + sequence * bytes.size(1);
-  }
-  // Real tokens of a sequence of `tokens`.
-  std::int64_t count(const std::int64_t sequence, const std::int64_t tokens) const {
-    const unsigned char* const mask = of(sequence);
-    return mask == nullptr ? tokens : tokens - std::count(mask, mask + tokens, static_cast<unsigned char>(0));
-  }
-};
+std::string available(const AttentionShape& shape) { return loops_take(shape) ? "fused cpu" : ""; }
 
 // What the parts of a sequence found: largest, total, weighted of each, `padded` floats every one. The first
 // part's `weighted` becomes their quotient over all.
@@ -83,7 +47,7 @@ at::Tensor run(const HydraMaps& maps, const AttentionInput& input, const at::Ten
   if (query.scalar_type() != at::kBFloat16) query = query.to(at::kFloat);
   query = dense_features(query);
   const at::Tensor key = dense_features(input.k), value = dense_features(input.v);
-  const Masks masks{mask.defined() ? mask.contiguous() : mask};
+  const LoopMask masks(mask);
   // A LayerNorm that follows is given what has not been rounded.
   const auto type = maps.layer_norm ? at::kFloat : input.q.scalar_type();
   const at::Tensor out =

@@ -18,6 +18,7 @@
 #include "engine/attention/cost.h"
 #include "engine/attention/feature_maps/feature_map.h"
 #include "engine/attention/features.h"
+#include "engine/attention/loop_input.h"
 #include "engine/attention/parameter_infos.h"
 #include "engine/attention/spec_values.h"
 #include "engine/attention/tokens.h"
@@ -180,7 +181,7 @@ public:
     if (!heads.ok) return {heads, {}};
     if (const std::string reason = map_->refusal(shape); !reason.empty())
       return {{.ok = false, .reason = reason}, {}};
-    return {{}, "composed"};
+    return {{}, has_loop(shape) ? "fused cpu" : "composed"};
   }
 
   KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int layer) const override {
@@ -190,6 +191,14 @@ public:
 
   AttentionOutput run(const AttentionInput& input, const KernelParameters& parameters) const override {
     require_support(input);
+    const AttentionShape shape = shape_of(input);
+    if (has_loop(shape) && !needs_gradient(input, parameters)) {
+      const auto before = [&](const Side side) {
+        return map_->loop_projection(side, shape.heads, shape.head_width, parameters);
+      };
+      return linear_on_cpu(input, real_mask(input), *map_->point_map(), before(Side::query),
+                           before(Side::key));
+    }
     const FeatureBlocks tokens = blocks(input, parameters);
     if (input.causal) {
       const CausalSums sums = causal(tokens);
@@ -275,6 +284,10 @@ public:
   }
 
 private:
+  bool has_loop(const AttentionShape& shape) const {
+    return normalised_ && !heads_ && loops_take(shape) && map_->point_map();
+  }
+
   FeatureBlocks blocks(const AttentionInput& input, const KernelParameters& parameters) const {
     return {input, parameters, *map_, weight_heads(shape_of(input))};
   }

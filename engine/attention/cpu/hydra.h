@@ -3,21 +3,9 @@
 // Compiled for AVX-512, for AVX2 and for any processor; the best that the machine runs is taken. No LibTorch.
 #pragma once
 
-#include <cstdint>
+#include "engine/attention/cpu/rows.h"
 
 namespace hydrascope::cpu {
-
-enum class Element { float32, bfloat16 };
-
-// The D = heads · head_width features of tokens: feature f of head h of token t lies at
-// data[t·token_stride + h·head_stride + f].
-struct Rows {
-  void* data = nullptr; // only read, but for those that hydra_gate writes
-  Element element = Element::float32;
-  std::int64_t heads = 1, head_width = 1, token_stride = 0, head_stride = 0;
-
-  std::int64_t width() const { return heads * head_width; }
-};
 
 enum class RowMap {
   scaled,     // x · scale
@@ -25,10 +13,6 @@ enum class RowMap {
   unit_l1,    // x / ‖x‖₁
   hyperbolic, // tanh x
   logistic,   // 1 / (1 + e⁻ˣ)
-};
-
-struct TokenRange {
-  std::int64_t first = 0, last = 0; // [first, last)
 };
 
 // D rounded up to whole vector registers: the length of every array of floats below.

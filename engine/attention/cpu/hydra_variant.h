@@ -5,12 +5,6 @@
 
 namespace hydrascope::cpu {
 
-// Whole registers: arrays of floats have padded_to_lanes(D) entries.
-constexpr std::int64_t lane_count = 16;
-constexpr std::int64_t padded_to_lanes(const std::int64_t width) {
-  return (width + lane_count - 1) / lane_count * lane_count;
-}
-
 // `buffers` holds two rows, for softmax three; they are zero beyond the D features.
 struct HydraLoops {
   // Adds the range's tokens to `sum`.

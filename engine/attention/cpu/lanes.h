@@ -44,9 +44,15 @@ HYDRASCOPE_INLINE void store_bfloat16(std::uint16_t* to, const Lanes& x) {
   std::memcpy(to, &half, sizeof half);
 }
 
-HYDRASCOPE_INLINE Lanes all(const float value) { return Lanes{} + value; }
+// (Adding 0 would not be free: it changes −0.)
+HYDRASCOPE_INLINE Lanes all(const float value) { return value - Lanes{}; }
 HYDRASCOPE_INLINE Lanes larger(const Lanes& a, const Lanes& b) { return a > b ? a : b; }
 HYDRASCOPE_INLINE Lanes magnitude(const Lanes& x) { return x < 0 ? -x : x; }
+HYDRASCOPE_INLINE float largest_of(const Lanes& x) {
+  float largest = x[0];
+  for (int i = 1; i < 16; ++i) largest = x[i] > largest ? x[i] : largest;
+  return largest;
+}
 HYDRASCOPE_INLINE float sum_of(const Lanes& x) {
   const Lanes eight = x + __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
   const Lanes four =

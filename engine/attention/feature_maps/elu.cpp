@@ -16,6 +16,7 @@ public:
   at::Tensor features(const at::Tensor& x, Side, const FeatureContext&) const override {
     return x.clamp_max(0) + at::log1p(at::relu(x)); // log(1 + ELU(x)): x below 0, log(1 + x) above
   }
+  std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::one_plus_elu; }
 };
 
 } // namespace

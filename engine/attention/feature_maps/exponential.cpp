@@ -15,6 +15,10 @@ public:
   at::Tensor features(const at::Tensor& x, Side, const FeatureContext&) const override {
     return x * temperature_;
   }
+  std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::exponential; }
+  LoopProjection loop_projection(Side, std::int64_t, std::int64_t, const KernelParameters&) const override {
+    return {.scale = static_cast<double>(temperature_)};
+  }
 
 private:
   int temperature_;

@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
+#include "engine/attention/linear_cpu.h"
 #include "engine/attention/registry.h"
 
 namespace hydrascope {
@@ -38,6 +40,13 @@ public:
   virtual bool products_are_cheaper() const { return false; }
   // φ(q)·φ(k)ᵀ (B,H,R,T) of query (B,H,R,d), key (B,H,T,d); defined where products_are_cheaper().
   virtual at::Tensor products(const at::Tensor& /*query*/, const at::Tensor& /*key*/) const { return {}; }
+  // φ as the CPU's fused loops know it (cpu/linear.h); nullopt: they do not. Then what comes before it: the
+  // loops make features of x (B,H,R,d) as features() does. Throws UsageError for parameters of a wrong shape.
+  virtual std::optional<cpu::PointMap> point_map() const { return std::nullopt; }
+  virtual LoopProjection loop_projection(Side /*side*/, std::int64_t /*heads*/, std::int64_t /*head_width*/,
+                                         const KernelParameters& /*parameters*/) const {
+    return {};
+  }
   // Why the map cannot be taken of this input; empty: it can.
   virtual std::string refusal(const AttentionShape& /*shape*/) const { return {}; }
   // Multiply-accumulates of computing φ of all queries and keys of one sequence with all its heads.

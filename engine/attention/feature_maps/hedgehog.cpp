@@ -16,6 +16,7 @@ public:
   at::Tensor features(const at::Tensor& x, Side, const FeatureContext&) const override {
     return at::cat({x, -x}, -1);
   }
+  std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::plus_minus_exponential; }
 };
 
 class TrainedHedgehog final : public Hedgehog {
@@ -27,6 +28,10 @@ public:
   }
   KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int) const override {
     return identity_projections(form_, heads, head_width);
+  }
+  LoopProjection loop_projection(Side side, std::int64_t heads, std::int64_t head_width,
+                                 const KernelParameters& parameters) const override {
+    return loop_projection_of(side, form_, heads, head_width, parameters);
   }
   double cost(const AttentionShape& shape) const override { return projection_cost(shape); }
 

@@ -73,11 +73,22 @@ public:
 
   at::Tensor features(const at::Tensor& x, Side side, const FeatureContext& context) const override {
     const at::Tensor scaled = x * std::pow(static_cast<double>(x.size(3)), -0.25);
-    const at::Tensor projected = at::matmul(scaled, omega(x, context.parameters).t());
+    const at::Tensor projected =
+        at::matmul(scaled, omega(x.size(1), x.size(3), context.parameters).to(x.options()).t());
     const double logarithm = 0.5 * std::log(static_cast<double>(projected.size(3)));
     // A query's own ‖x̂‖²/2 is common to its row and cancels in the quotient: it would only cost digits.
     if (side == Side::query) return projected - logarithm;
     return projected - (0.5 * (scaled * scaled).sum(-1, true) + logarithm);
+  }
+
+  std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::exponential; }
+  LoopProjection loop_projection(Side side, std::int64_t heads, std::int64_t head_width,
+                                 const KernelParameters& parameters) const override {
+    const auto d = static_cast<double>(head_width);
+    // The constant 1/√m of both sides cancels.
+    return {.weight = omega(heads, head_width, parameters).t().unsqueeze(0),
+            .scale = std::pow(d, -0.25),
+            .half_square = side == Side::key ? 0.5 / std::sqrt(d) : 0};
   }
 
   double cost(const AttentionShape& shape) const override {
@@ -86,15 +97,15 @@ public:
   }
 
 private:
-  at::Tensor omega(const at::Tensor& x, const KernelParameters& parameters) const {
+  at::Tensor omega(std::int64_t heads, std::int64_t head_width, const KernelParameters& parameters) const {
     const auto found = parameters.find("omega");
     if (found == parameters.end() || !found->second.defined())
-      return initial_parameters(x.size(1), x.size(3), 0).at("omega").to(x.options());
+      return initial_parameters(heads, head_width, 0).at("omega");
     const at::Tensor& given = found->second;
-    if (given.dim() != 2 || given.size(1) != x.size(3) || given.size(0) < 1)
+    if (given.dim() != 2 || given.size(1) != head_width || given.size(0) < 1)
       throw UsageError("omega", fmt::format("its shape is ({})", fmt::join(given.sizes().vec(), ",")),
-                       fmt::format("for this input it is (m,{})", x.size(3)));
-    return given.to(x.options());
+                       fmt::format("for this input it is (m,{})", head_width));
+    return given;
   }
 
   std::optional<std::int64_t> features_;

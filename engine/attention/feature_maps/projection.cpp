@@ -50,6 +50,17 @@ at::Tensor project(const at::Tensor& x, Side side, const ProjectionForm& form,
   return y;
 }
 
+LoopProjection loop_projection_of(Side side, const ProjectionForm& form, std::int64_t heads,
+                                  std::int64_t head_width, const KernelParameters& parameters) {
+  const std::string name = prefix(side, form);
+  LoopProjection result;
+  if (const at::Tensor* weight = find(parameters, name + ".weight", {heads, head_width, head_width}))
+    result.weight = *weight;
+  if (const at::Tensor* bias = form.bias ? find(parameters, name + ".bias", {heads, head_width}) : nullptr)
+    result.bias = *bias;
+  return result;
+}
+
 KernelParameters identity_projections(const ProjectionForm& form, std::int64_t heads,
                                       std::int64_t head_width) {
   KernelParameters parameters;

@@ -18,6 +18,10 @@ ProjectionForm projection_form(const KernelSpec& spec);
 at::Tensor project(const at::Tensor& x, Side side, const ProjectionForm& form,
                    const KernelParameters& parameters);
 
+// The same W and b for the fused loops.
+LoopProjection loop_projection_of(Side side, const ProjectionForm& form, std::int64_t heads,
+                                  std::int64_t head_width, const KernelParameters& parameters);
+
 // W = I, b = 0 under the names of the form.
 KernelParameters identity_projections(const ProjectionForm& form, std::int64_t heads,
                                       std::int64_t head_width);

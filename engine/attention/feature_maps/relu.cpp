@@ -10,6 +10,7 @@ namespace {
 class Relu final : public FeatureMap {
 public:
   at::Tensor features(const at::Tensor& x, Side, const FeatureContext&) const override { return at::relu(x); }
+  std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::relu; }
 };
 
 } // namespace

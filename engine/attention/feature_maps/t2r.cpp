@@ -15,9 +15,13 @@ public:
   explicit T2R(const KernelSpec& spec) : form_(projection_form(spec)), seed_(seed_parameter(spec)) {}
 
   at::Tensor features(const at::Tensor& x, Side side, const FeatureContext& context) const override {
-    const bool given = context.parameters.contains("query_map.weight");
-    return at::relu(
-        project(x, side, form_, given ? context.parameters : initial_parameters(x.size(1), x.size(3), 0)));
+    return at::relu(project(x, side, form_, given_or_initial(context.parameters, x.size(1), x.size(3))));
+  }
+  std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::relu; }
+  LoopProjection loop_projection(Side side, std::int64_t heads, std::int64_t head_width,
+                                 const KernelParameters& parameters) const override {
+    return loop_projection_of(side, form_, heads, head_width,
+                              given_or_initial(parameters, heads, head_width));
   }
   KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int layer) const override {
     return random_projections(form_, heads, head_width, layer_seed(seed_, layer));
@@ -25,6 +29,11 @@ public:
   double cost(const AttentionShape& shape) const override { return projection_cost(shape); }
 
 private:
+  KernelParameters given_or_initial(const KernelParameters& parameters, std::int64_t heads,
+                                    std::int64_t head_width) const {
+    return parameters.contains("query_map.weight") ? parameters : initial_parameters(heads, head_width, 0);
+  }
+
   ProjectionForm form_;
   std::uint64_t seed_;
 };

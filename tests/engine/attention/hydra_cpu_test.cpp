@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -13,13 +12,14 @@
 #include "engine/attention/cpu/hydra_variant.h"
 #include "engine/attention/kernel.h"
 #include "tests/engine/attention/inputs.h"
+#include "tests/engine/attention/sequence.h"
 
 namespace hydrascope {
 namespace {
 
 using cpu::Element, cpu::HydraLoops, cpu::RowMap, cpu::Rows;
-using testing_inputs::Case, testing_inputs::describe, testing_inputs::make_input,
-    testing_inputs::relative_error;
+using testing_inputs::Case, testing_inputs::describe, testing_inputs::every_third_masked,
+    testing_inputs::make_input, testing_inputs::relative_error, testing_inputs::Sequence;
 
 std::vector<std::pair<const char*, const HydraLoops*>> variants() {
   std::vector<std::pair<const char*, const HydraLoops*>> all = {{"plain", &cpu::plain::hydra_loops()}};
@@ -29,40 +29,6 @@ std::vector<std::pair<const char*, const HydraLoops*>> variants() {
 #endif
   return all;
 }
-
-// One sequence, its heads one after another (H,N,d), as floats and rounded to bfloat16.
-struct Sequence {
-  Sequence(std::int64_t heads_, std::int64_t tokens_, std::int64_t width_, double phase)
-      : heads(heads_), tokens(tokens_), width(width_) {
-    for (std::int64_t i = 0; i < heads * tokens * width; ++i) {
-      const double x = 3 * std::sin(1.7 * static_cast<double>(i) + phase);
-      std::uint32_t bits = 0;
-      const auto value = static_cast<float>(x);
-      std::memcpy(&bits, &value, sizeof bits);
-      halves.push_back(static_cast<std::uint16_t>(bits >> 16));
-      bits &= 0xffff0000U; // the same numbers in both
-      float exact = 0;
-      std::memcpy(&exact, &bits, sizeof exact);
-      floats.push_back(exact);
-    }
-  }
-  Rows rows(Element element) {
-    return {.data = element == Element::float32 ? static_cast<void*>(floats.data()) : halves.data(),
-            .element = element,
-            .heads = heads,
-            .head_width = width,
-            .token_stride = width,
-            .head_stride = tokens * width};
-  }
-  double at(std::int64_t token, std::int64_t feature) const {
-    const std::int64_t head = feature / width;
-    return floats[static_cast<std::size_t>((head * tokens + token) * width + feature % width)];
-  }
-
-  std::int64_t heads, tokens, width;
-  std::vector<float> floats;
-  std::vector<std::uint16_t> halves;
-};
 
 double mapped(RowMap map, const Sequence& x, std::int64_t token, std::int64_t feature, double scale) {
   double norm = 0;
@@ -82,14 +48,8 @@ double mapped(RowMap map, const Sequence& x, std::int64_t token, std::int64_t fe
 constexpr std::int64_t tokens = 37;
 constexpr float scale = 0.25F;
 
-std::vector<unsigned char> every_third_masked() {
-  std::vector<unsigned char> mask(tokens, 1);
-  for (std::size_t token = 0; token < mask.size(); token += 3) mask[token] = 0;
-  return mask;
-}
-
 TEST(HydraLoops, SumAndGateAsDefinedOnEveryProcessor) {
-  const std::vector<unsigned char> mask = every_third_masked();
+  const std::vector<unsigned char> mask = every_third_masked(tokens);
   for (const auto& [heads, width] : {std::pair{1, 1}, {2, 5}, {3, 16}, {4, 24}, {1, 80}, {12, 64}})
     for (const Element element : {Element::float32, Element::bfloat16})
       for (const RowMap map :
@@ -129,7 +89,7 @@ TEST(HydraLoops, SumAndGateAsDefinedOnEveryProcessor) {
 }
 
 TEST(HydraLoops, SoftmaxOverTokensAsDefinedOnEveryProcessor) {
-  const std::vector<unsigned char> mask = every_third_masked();
+  const std::vector<unsigned char> mask = every_third_masked(tokens);
   for (const auto& [name, loops] : variants()) {
     SCOPED_TRACE(name);
     Sequence k(2, tokens, 12, 1), v(2, tokens, 12, 2);

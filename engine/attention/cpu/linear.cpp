@@ -1,0 +1,93 @@
+#include "engine/attention/cpu/linear.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/attention/cpu/linear_variant.h"
+
+namespace hydrascope::cpu {
+namespace {
+
+const LinearLoops& loops(const bool bfloat16) {
+#if defined(__x86_64__)
+  static const bool pairs = __builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512bf16");
+  static const LinearLoops& of_floats = __builtin_cpu_supports("x86-64-v4")   ? avx512::linear_loops()
+                                        : __builtin_cpu_supports("x86-64-v3") ? avx2::linear_loops()
+                                                                              : plain::linear_loops();
+  return bfloat16 && pairs ? avx512bf16::linear_loops() : of_floats;
+#else
+  static_cast<void>(bfloat16);
+  return plain::linear_loops();
+#endif
+}
+
+std::size_t size(const std::int64_t count) { return static_cast<std::size_t>(count); }
+
+template <typename Use>
+void in_blocks(const TokenRange range, const Use& use) {
+  for (std::int64_t first = range.first; first < range.last; first += tokens_of_block)
+    use(TokenRange{first, std::min(range.last, first + tokens_of_block)});
+}
+
+// Adds a part's sums, whose features are divided by e^its largest, to those over e^top.
+void add_shrunk(const KeySums& part, const std::vector<float>& top, KeySums& sums) {
+  const std::size_t stride = sums.values.size() / sums.ones.size();
+  for (std::size_t f = 0; f < sums.ones.size(); ++f) {
+    if (part.ones[f] == 0) continue;
+    const float share = part.largest[f] == top[f] ? 1 : std::exp(part.largest[f] - top[f]);
+    sums.ones[f] += part.ones[f] * share;
+    for (std::size_t i = f * stride; i < (f + 1) * stride; ++i) sums.values[i] += part.values[i] * share;
+  }
+}
+
+} // namespace
+
+std::int64_t buffer_floats(const LinearMap& map, const std::int64_t value_width) {
+  const std::int64_t in = padded_to_lanes(map.head_width), out = padded_to_lanes(map.outputs),
+                     value = padded_to_lanes(value_width), features = map.features();
+  const std::int64_t left = tokens_of_block * std::max(in, features);
+  const std::int64_t right = std::max({in * out, features * value, tokens_of_block * value});
+  return tokens_of_block * (in + out + features + value) + (left + right) / 2;
+}
+
+KeySums::KeySums(const LinearMap& map, const std::int64_t value_width)
+    : values(size(map.features() * padded_to_lanes(value_width))),
+      ones(size(map.features())),
+      largest(size(map.features()), map.map == PointMap::relu ? 0 : -std::numeric_limits<float>::infinity()) {
+}
+
+void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange range,
+              const LinearMap& map, const bool bfloat16, KeySums& sums) {
+  std::vector<float> buffers(size(buffer_floats(map, v.head_width)));
+  in_blocks(range, [&](const TokenRange block) {
+    loops(bfloat16).add_keys(k, v, mask, block, map, buffers.data(), sums.values.data(), sums.ones.data(),
+                             sums.largest.data());
+  });
+}
+
+KeySums merged(const std::span<const KeySums> parts) {
+  KeySums sums = parts.front();
+  for (const KeySums& part : parts)
+    for (std::size_t f = 0; f < sums.largest.size(); ++f)
+      sums.largest[f] = std::max(sums.largest[f], part.largest[f]);
+  for (float& largest : sums.largest)
+    if (std::isinf(largest)) largest = 0;
+  std::ranges::fill(sums.values, 0.0F);
+  std::ranges::fill(sums.ones, 0.0F);
+  for (const KeySums& part : parts) add_shrunk(part, sums.largest, sums);
+  return sums;
+}
+
+std::int64_t answer(const Rows& q, const unsigned char* mask, const TokenRange range, const LinearMap& map,
+                    const bool bfloat16, const KeySums& sums, const Rows& out) {
+  std::vector<float> buffers(size(buffer_floats(map, out.head_width)));
+  std::int64_t zeros = 0;
+  in_blocks(range, [&](const TokenRange block) {
+    zeros += loops(bfloat16).answer(q, mask, block, map, sums.values.data(), sums.ones.data(),
+                                    sums.largest.data(), buffers.data(), out);
+  });
+  return zeros;
+}
+
+} // namespace hydrascope::cpu

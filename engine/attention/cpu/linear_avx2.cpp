@@ -1,0 +1,8 @@
+#if defined(__x86_64__)
+  #define HYDRASCOPE_CPU avx2
+  #include "engine/attention/cpu/linear_loops.h"
+
+namespace hydrascope::cpu::avx2 {
+const LinearLoops& linear_loops() { return loops; }
+} // namespace hydrascope::cpu::avx2
+#endif

@@ -1,0 +1,315 @@
+// The loops of normalised linear attention, for the processor that HYDRASCOPE_CPU names. Nothing here calls
+// what is not inlined: a function of the standard library compiled for one processor might be taken for all.
+#pragma once
+
+#include "engine/attention/cpu/linear_variant.h"
+#include "engine/attention/cpu/products.h"
+#include "engine/attention/cpu/row_access.h"
+
+namespace hydrascope::cpu::HYDRASCOPE_CPU {
+namespace {
+
+// Where a block's numbers lie in the buffers.
+struct Space {
+  Space(const LinearMap& map, const std::int64_t value_width, float* buffers)
+      : x(buffers),
+        y(x + tokens_of_block * padded_to_lanes(map.head_width)),
+        features(y + tokens_of_block * padded_to_lanes(map.outputs)),
+        values(features + tokens_of_block * map.features()),
+        spare(values + tokens_of_block * padded_to_lanes(value_width)) {}
+
+  float* x;        // (T,d)
+  float* y;        // (T,outputs)
+  float* features; // (T,features)
+  float* values;   // (T,d): v of keys, the result of queries
+  float* spare;    // a product's factors, in bfloat16
+};
+
+HYDRASCOPE_INLINE std::int64_t whole_rows(const std::int64_t rows) {
+  return (rows + rows_at_once - 1) / rows_at_once * rows_at_once;
+}
+
+HYDRASCOPE_INLINE void clear(float* from, const std::int64_t count) {
+  std::memset(from, 0, static_cast<std::size_t>(count) * sizeof(float));
+}
+
+// The block's rows one after another, of keys and values the real ones only, and rows of 0 up to a whole
+// number of rows_at_once. How many there are without these.
+HYDRASCOPE_INLINE std::int64_t gather(const Rows& rows, const unsigned char* mask, const TokenRange block,
+                                      float* to) {
+  const std::int64_t padded = padded_to_lanes(rows.head_width);
+  if (padded != rows.head_width) clear(to, tokens_of_block * padded);
+  std::int64_t count = 0;
+  for (std::int64_t token = block.first; token < block.last; ++token) {
+    if (!real(mask, token)) continue;
+    float* const place = to + count * padded;
+    const float* const row = row_of(rows, token, place);
+    if (row != place) copy(place, row, padded);
+    ++count;
+  }
+  clear(to + count * padded, (whole_rows(count) - count) * padded);
+  return count;
+}
+
+#ifdef __AVX512BF16__
+
+// c (rows,stride) += a (rows,depth) · b (depth,stride); rows, depth whole.
+HYDRASCOPE_INLINE void add_rows_times(const float* a, const std::int64_t rows, const std::int64_t depth,
+                                      const float* b, const std::int64_t stride, float* c, float* spare) {
+  auto* const left = reinterpret_cast<Pair*>(spare);
+  Pair* const right = left + rows * depth / 2;
+  for (std::int64_t i = 0; i < rows * depth; i += lane_count)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(left + i / 2),
+                        __builtin_bit_cast(__m256i, _mm512_cvtneps_pbh(_mm512_loadu_ps(a + i))));
+  to_pairs(b, depth, stride, right);
+  add_product(LeftPairs{left, depth / 2, 1}, right, rows, depth, stride, c);
+}
+
+// c (columns,stride) += aᵀ · b for a (depth,columns), b (depth,stride); depth, columns whole.
+HYDRASCOPE_INLINE void add_columns_times(const float* a, const std::int64_t depth, const std::int64_t columns,
+                                         const float* b, const std::int64_t stride, float* c, float* spare) {
+  auto* const left = reinterpret_cast<Pair*>(spare);
+  Pair* const right = left + depth * columns / 2;
+  to_pairs(a, depth, columns, left);
+  to_pairs(b, depth, stride, right);
+  add_product(LeftPairs{left, 1, columns}, right, columns, depth, stride, c);
+}
+
+#else
+
+HYDRASCOPE_INLINE void add_rows_times(const float* a, const std::int64_t rows, const std::int64_t depth,
+                                      const float* b, const std::int64_t stride, float* c, float*) {
+  add_product(Left{a, depth, 1}, b, rows, depth, stride, c);
+}
+
+HYDRASCOPE_INLINE void add_columns_times(const float* a, const std::int64_t depth, const std::int64_t columns,
+                                         const float* b, const std::int64_t stride, float* c, float*) {
+  add_product(Left{a, 1, columns}, b, columns, depth, stride, c);
+}
+
+#endif
+
+// y of the gathered rows, into space.y.
+HYDRASCOPE_INLINE void make_outputs(const LinearMap& map, const std::int64_t count, const Space& space) {
+  const std::int64_t padded = padded_to_lanes(map.head_width), width = padded_to_lanes(map.outputs);
+  const std::int64_t rows = whole_rows(count);
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t f = 0; f < width; f += lane_count) {
+      const Lanes start = map.bias != nullptr ? load(map.bias + f) : Lanes{};
+      store(space.y + row * width + f,
+            map.weight != nullptr ? start : start + load(space.x + row * padded + f));
+    }
+  if (map.weight != nullptr) add_rows_times(space.x, rows, padded, map.weight, width, space.y, space.spare);
+  if (map.scale == 1 && map.half_square == 0) return;
+  for (std::int64_t row = 0; row < count; ++row) {
+    Lanes squares{};
+    for (std::int64_t f = 0; f < padded; f += lane_count) {
+      const Lanes x = load(space.x + row * padded + f);
+      squares += x * x;
+    }
+    const float shift = map.half_square * sum_of(squares);
+    for (std::int64_t f = 0; f < width; f += lane_count)
+      store(space.y + row * width + f, load(space.y + row * width + f) * map.scale - shift);
+  }
+}
+
+// Which of sixteen features from f on there are.
+HYDRASCOPE_INLINE WholeLanes present(const std::int64_t f, const std::int64_t outputs) {
+  constexpr WholeLanes order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return order + static_cast<std::int32_t>(f) < static_cast<std::int32_t>(outputs);
+}
+
+// A feature is e^exponent · factor.
+template <PointMap map, bool negative>
+HYDRASCOPE_INLINE Lanes exponent_of(const Lanes& y) {
+  if constexpr (map == PointMap::one_plus_elu) return y < 0 ? y : Lanes{};
+  return negative ? -y : y;
+}
+template <PointMap map>
+HYDRASCOPE_INLINE Lanes times_factor(const Lanes& power, const Lanes& y) {
+  if constexpr (map == PointMap::one_plus_elu) return y > 0 ? power * (1.0F + y) : power;
+  return power;
+}
+
+// Sixteen features of all keys of a block, over the largest so far; what was summed over a smaller one
+// shrinks.
+template <PointMap map, bool negative>
+HYDRASCOPE_INLINE void key_lanes(const float* y, const std::int64_t count, const std::int64_t width,
+                                 const WholeLanes& there, float* features, const std::int64_t stride,
+                                 const std::int64_t value_stride, float* values, float* ones,
+                                 float* largest) {
+  const Lanes before = load(largest);
+  Lanes top = before;
+  for (std::int64_t row = 0; row < count; ++row)
+    top = larger(exponent_of<map, negative>(load(y + row * width)), top);
+  store(largest, top);
+  const Lanes shrunk = exponential(before - top);
+  Lanes total = load(ones);
+  total = total == 0 ? total : total * shrunk; // without any key so far the exponent is no number
+  for (std::int64_t i = 0; i < lane_count; ++i) {
+    if (!(before[i] < top[i])) continue;
+    float* const row = values + i * value_stride;
+    for (std::int64_t f = 0; f < value_stride; f += lane_count) store(row + f, load(row + f) * shrunk[i]);
+  }
+  for (std::int64_t row = 0; row < count; ++row) {
+    const Lanes at = load(y + row * width);
+    const Lanes feature = times_factor<map>(exponential(exponent_of<map, negative>(at) - top), at);
+    const Lanes kept = there ? feature : Lanes{};
+    store(features + row * stride, kept);
+    total += kept;
+  }
+  store(ones, total);
+}
+
+template <PointMap map>
+HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64_t count, const Space& space,
+                                        const std::int64_t value_stride, float* values, float* ones,
+                                        float* largest) {
+  const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
+  for (std::int64_t f = 0; f < width; f += lane_count) {
+    const WholeLanes there = present(f, whole.outputs);
+    key_lanes<map, false>(space.y + f, count, width, there, space.features + f, stride, value_stride,
+                          values + f * value_stride, ones + f, largest + f);
+    if constexpr (map == PointMap::plus_minus_exponential) {
+      const std::int64_t second = width + f;
+      key_lanes<map, true>(space.y + f, count, width, there, space.features + second, stride, value_stride,
+                           values + second * value_stride, ones + second, largest + second);
+    }
+  }
+}
+
+HYDRASCOPE_INLINE void relu_keys(const LinearMap& map, const std::int64_t count, const Space& space,
+                                 float* ones) {
+  const std::int64_t width = map.features();
+  for (std::int64_t f = 0; f < width; f += lane_count) {
+    const WholeLanes there = present(f, map.outputs);
+    Lanes total = load(ones + f);
+    for (std::int64_t row = 0; row < count; ++row) {
+      const Lanes feature = larger(load(space.y + row * width + f), Lanes{});
+      const Lanes kept = there ? feature : Lanes{};
+      store(space.features + row * width + f, kept);
+      total += kept;
+    }
+    store(ones + f, total);
+  }
+}
+
+void add_block(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange block,
+               const LinearMap& map, float* buffers, float* values, float* ones, float* largest) {
+  const Space space(map, v.head_width, buffers);
+  const std::int64_t stride = padded_to_lanes(v.head_width);
+  const std::int64_t count = gather(k, mask, block, space.x);
+  if (count == 0) return;
+  gather(v, mask, block, space.values);
+  make_outputs(map, count, space);
+  const std::int64_t rows = whole_rows(count);
+  clear(space.features + count * map.features(), (rows - count) * map.features());
+  switch (map.map) {
+    case PointMap::plus_minus_exponential:
+      exponential_keys<PointMap::plus_minus_exponential>(map, count, space, stride, values, ones, largest);
+      break;
+    case PointMap::exponential:
+      exponential_keys<PointMap::exponential>(map, count, space, stride, values, ones, largest);
+      break;
+    case PointMap::one_plus_elu:
+      exponential_keys<PointMap::one_plus_elu>(map, count, space, stride, values, ones, largest);
+      break;
+    case PointMap::relu: relu_keys(map, count, space, ones);
+  }
+  add_columns_times(space.features, rows, map.features(), space.values, stride, values, space.spare);
+}
+
+// A query's features over its largest, which cancels in the quotient; φ(q)·z.
+template <PointMap map>
+HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, const float* ones,
+                                       const float* largest, float* features) {
+  const std::int64_t width = padded_to_lanes(whole.outputs);
+  constexpr bool both = map == PointMap::plus_minus_exponential;
+  Lanes top = all(-__builtin_inff());
+  for (std::int64_t f = 0; f < width; f += lane_count) {
+    const Lanes at = load(y + f);
+    const Lanes plus = exponent_of<map, false>(at) + load(largest + f);
+    Lanes greater = plus;
+    if constexpr (both) greater = larger(exponent_of<map, true>(at) + load(largest + width + f), plus);
+    top = larger(present(f, whole.outputs) ? greater : top, top);
+  }
+  const Lanes shift = all(largest_of(top));
+  Lanes product{};
+  const auto put = [&](const Lanes& exponent, const Lanes& at, const WholeLanes& there, const std::int64_t f)
+      __attribute__((always_inline)) {
+    const Lanes feature = times_factor<map>(exponential(exponent - shift), at);
+    const Lanes kept = there ? feature : Lanes{};
+    store(features + f, kept);
+    product += kept * load(ones + f);
+  };
+  for (std::int64_t f = 0; f < width; f += lane_count) {
+    const WholeLanes there = present(f, whole.outputs);
+    const Lanes at = load(y + f);
+    put(exponent_of<map, false>(at) + load(largest + f), at, there, f);
+    if constexpr (both) put(exponent_of<map, true>(at) + load(largest + width + f), at, there, width + f);
+  }
+  return sum_of(product);
+}
+
+template <>
+HYDRASCOPE_INLINE float query_features<PointMap::relu>(const LinearMap& whole, const float* y,
+                                                       const float* ones, const float*, float* features) {
+  Lanes product{};
+  for (std::int64_t f = 0; f < whole.features(); f += lane_count) {
+    const Lanes feature = larger(load(y + f), Lanes{});
+    const Lanes kept = present(f, whole.outputs) ? feature : Lanes{};
+    store(features + f, kept);
+    product += kept * load(ones + f);
+  }
+  return sum_of(product);
+}
+
+HYDRASCOPE_INLINE float query_features(const LinearMap& map, const float* y, const float* ones,
+                                       const float* largest, float* features) {
+  switch (map.map) {
+    case PointMap::plus_minus_exponential:
+      return query_features<PointMap::plus_minus_exponential>(map, y, ones, largest, features);
+    case PointMap::exponential: return query_features<PointMap::exponential>(map, y, ones, largest, features);
+    case PointMap::one_plus_elu:
+      return query_features<PointMap::one_plus_elu>(map, y, ones, largest, features);
+    case PointMap::relu: break;
+  }
+  return query_features<PointMap::relu>(map, y, ones, largest, features);
+}
+
+std::int64_t answer_block(const Rows& q, const unsigned char* mask, const TokenRange block,
+                          const LinearMap& map, const float* values, const float* ones, const float* largest,
+                          float* buffers, const Rows& out) {
+  const Space space(map, out.head_width, buffers);
+  const std::int64_t stride = padded_to_lanes(out.head_width), width = padded_to_lanes(map.outputs);
+  const std::int64_t count = gather(q, mask, block, space.x), rows = whole_rows(count);
+  make_outputs(map, count, space);
+  float denominators[tokens_of_block];
+  for (std::int64_t row = 0; row < count; ++row)
+    denominators[row] =
+        query_features(map, space.y + row * width, ones, largest, space.features + row * map.features());
+  clear(space.features + count * map.features(), (rows - count) * map.features());
+  clear(space.values, rows * stride);
+  add_rows_times(space.features, rows, map.features(), values, stride, space.values, space.spare);
+  std::int64_t zeros = 0, row = 0;
+  for (std::int64_t token = block.first; token < block.last; ++token) {
+    float* result = space.x; // of a masked token 0, and x is used up
+    if (real(mask, token)) {
+      result = space.values + row * stride;
+      const float denominator = denominators[row++];
+      zeros += denominator == 0 ? 1 : 0;
+      // Where it is 0 every product is 0, and with them the numerator.
+      const Lanes divisor = all(denominator == 0 ? 1.0F : denominator);
+      for (std::int64_t f = 0; f < stride; f += lane_count) store(result + f, load(result + f) / divisor);
+    } else {
+      clear(result, stride);
+    }
+    put_row(out, token, result);
+  }
+  return zeros;
+}
+
+constexpr LinearLoops loops{add_block, answer_block};
+
+} // namespace
+} // namespace hydrascope::cpu::HYDRASCOPE_CPU

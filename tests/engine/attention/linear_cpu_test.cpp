@@ -1,0 +1,258 @@
+// The fused loops of normalised linear attention, for every kind of processor that this machine can be,
+// against the definition in double precision; and the path that runs them against the composed one.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include "engine/attention/cpu/linear_variant.h"
+#include "engine/attention/kernel.h"
+#include "tests/engine/attention/inputs.h"
+#include "tests/engine/attention/sequence.h"
+
+namespace hydrascope {
+namespace {
+
+using cpu::Element, cpu::LinearLoops, cpu::LinearMap, cpu::PointMap, cpu::Rows;
+using testing_inputs::Case, testing_inputs::describe, testing_inputs::every_third_masked,
+    testing_inputs::make_input, testing_inputs::moved_parameters, testing_inputs::relative_error,
+    testing_inputs::Sequence;
+
+struct Variant {
+  const char* name;
+  const LinearLoops* loops;
+  double tolerance; // of outputs within ±3
+};
+
+std::vector<Variant> variants() {
+  std::vector<Variant> all = {{"plain", &cpu::plain::linear_loops(), 2e-5}};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("x86-64-v3")) all.push_back({"avx2", &cpu::avx2::linear_loops(), 2e-5});
+  if (__builtin_cpu_supports("x86-64-v4")) all.push_back({"avx512", &cpu::avx512::linear_loops(), 2e-5});
+  if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512bf16"))
+    all.push_back({"avx512bf16", &cpu::avx512bf16::linear_loops(), 0.08});
+#endif
+  return all;
+}
+
+constexpr std::int64_t tokens = 37;
+
+// W and b of one head, padded with what must not be looked at.
+struct Projection {
+  Projection(std::int64_t in, std::int64_t out)
+      : stride(cpu::padded_to_lanes(out)),
+        weight(static_cast<std::size_t>(cpu::padded_to_lanes(in) * stride)),
+        bias(static_cast<std::size_t>(stride)) {
+    for (std::int64_t i = 0; i < in; ++i)
+      for (std::int64_t o = 0; o < out; ++o)
+        weight[static_cast<std::size_t>(i * stride + o)] = static_cast<float>(
+            std::sin(static_cast<double>(i * 31 + o * 17)) / std::sqrt(static_cast<double>(in)) / 3);
+    for (std::int64_t o = 0; o < out; ++o)
+      bias[static_cast<std::size_t>(o)] = static_cast<float>(0.1 * std::cos(static_cast<double>(o)));
+  }
+  double w(std::int64_t i, std::int64_t o) const { return weight[static_cast<std::size_t>(i * stride + o)]; }
+  double b(std::int64_t o) const { return bias[static_cast<std::size_t>(o)]; }
+
+  std::int64_t stride;
+  std::vector<float> weight, bias;
+};
+
+// φ of a token of x's second head, by its definition.
+std::vector<double> features(const LinearMap& map, const Projection* projection, const Sequence& x,
+                             std::int64_t token) {
+  const auto entry = [&](std::int64_t f) { return x.at(token, x.width + f); };
+  double squares = 0;
+  for (std::int64_t i = 0; i < x.width; ++i) squares += entry(i) * entry(i);
+  std::vector<double> plus, minus;
+  for (std::int64_t o = 0; o < map.outputs; ++o) {
+    double y = projection == nullptr ? entry(o) : projection->b(o);
+    for (std::int64_t i = 0; projection != nullptr && i < x.width; ++i) y += entry(i) * projection->w(i, o);
+    y = map.scale * y - map.half_square * squares;
+    switch (map.map) {
+      case PointMap::plus_minus_exponential: minus.push_back(std::exp(-y)); [[fallthrough]];
+      case PointMap::exponential: plus.push_back(std::exp(y)); break;
+      case PointMap::one_plus_elu: plus.push_back(y < 0 ? std::exp(y) : 1 + y); break;
+      case PointMap::relu: plus.push_back(std::max(0.0, y));
+    }
+  }
+  plus.insert(plus.end(), minus.begin(), minus.end());
+  return plus;
+}
+
+// The second head of a sequence.
+Rows head_of(Sequence& x, Element element) {
+  Rows rows = x.rows(element);
+  rows.heads = 1;
+  rows.data = static_cast<std::byte*>(rows.data) +
+              rows.head_stride * (element == Element::float32 ? sizeof(float) : sizeof(std::uint16_t));
+  return rows;
+}
+
+struct Buffers {
+  Buffers(const LinearMap& map, std::int64_t value_width)
+      : space(static_cast<std::size_t>(cpu::buffer_floats(map, value_width)),
+              std::numeric_limits<float>::quiet_NaN()),
+        sums(map, value_width) {}
+  std::vector<float> space;
+  cpu::KeySums sums;
+};
+
+TEST(LinearLoops, KeysAndAnswersAsDefinedOnEveryProcessor) {
+  const std::vector<unsigned char> mask = every_third_masked(tokens);
+  for (const auto& [width, outputs] : {std::pair<std::int64_t, std::int64_t>{1, 1},
+                                       {5, 5},
+                                       {16, 7},
+                                       {24, 24},
+                                       {64, 64},
+                                       {64, 100},
+                                       {80, 80}})
+    for (const Element element : {Element::float32, Element::bfloat16})
+      for (const PointMap point :
+           {PointMap::plus_minus_exponential, PointMap::exponential, PointMap::one_plus_elu, PointMap::relu})
+        for (const bool projects : {false, true})
+          for (const Variant& variant : variants()) {
+            if (!projects && outputs != width) continue;
+            SCOPED_TRACE(std::string(variant.name) + ", " + std::to_string(width) + " to " +
+                         std::to_string(outputs) + ", map " + std::to_string(static_cast<int>(point)) +
+                         (projects ? ", projected" : "") + (element == Element::float32 ? "" : ", bfloat16"));
+            Sequence q(2, tokens, width, 0), k(2, tokens, width, 1), v(2, tokens, width, 2);
+            Sequence out(2, tokens, width, 3);
+            const Projection projection(width, outputs);
+            LinearMap map{.map = point, .head_width = width, .outputs = outputs, .scale = 0.5F};
+            map.half_square = 0.01F;
+            if (projects) {
+              map.weight = projection.weight.data();
+              map.bias = projection.bias.data();
+            }
+            for (Sequence* x : {&k, &v})
+              x->floats[static_cast<std::size_t>(tokens * width)] =
+                  std::numeric_limits<float>::quiet_NaN(); // masked, with its token
+            Buffers buffers(map, width);
+            auto& sums = buffers.sums;
+            const cpu::TokenRange steps[] = {{0, 1}, {1, 20}, {20, tokens}}; // the first without a real token
+            for (const cpu::TokenRange& step : steps)
+              variant.loops->add_keys(head_of(k, element), head_of(v, element), mask.data(), step, map,
+                                      buffers.space.data(), sums.values.data(), sums.ones.data(),
+                                      sums.largest.data());
+            const std::int64_t zeros = variant.loops->answer(
+                head_of(q, element), mask.data(), {0, tokens}, map, sums.values.data(), sums.ones.data(),
+                sums.largest.data(), buffers.space.data(), head_of(out, Element::float32));
+
+            const Projection* const used = projects ? &projection : nullptr;
+            std::int64_t expected_zeros = 0;
+            double worst = 0;
+            for (std::int64_t i = 0; i < tokens; ++i) {
+              std::vector<double> numerator(static_cast<std::size_t>(width));
+              double denominator = 0;
+              const bool real = mask[static_cast<std::size_t>(i)] != 0;
+              const auto query = features(map, used, q, i);
+              for (std::int64_t j = 0; real && j < tokens; ++j) {
+                if (mask[static_cast<std::size_t>(j)] == 0) continue;
+                const auto key = features(map, used, k, j);
+                double product = 0;
+                for (std::size_t f = 0; f < key.size(); ++f) product += query[f] * key[f];
+                denominator += product;
+                for (std::int64_t f = 0; f < width; ++f)
+                  numerator[static_cast<std::size_t>(f)] += product * v.at(j, width + f);
+              }
+              expected_zeros += real && denominator == 0 ? 1 : 0;
+              for (std::int64_t f = 0; f < width; ++f) {
+                const double expected =
+                    denominator == 0 ? 0 : numerator[static_cast<std::size_t>(f)] / denominator;
+                worst = std::max(worst, std::abs(out.at(i, width + f) - expected));
+              }
+            }
+            EXPECT_LT(worst, variant.tolerance);
+            EXPECT_EQ(zeros, expected_zeros);
+          }
+}
+
+// e^1000 and e^−1000 among the features: only their ratios count.
+TEST(LinearLoops, TakeLogarithmsOfAnySize) {
+  for (const Variant& variant : variants()) {
+    SCOPED_TRACE(variant.name);
+    Sequence q(2, tokens, 16, 0), k(2, tokens, 16, 1), v(2, tokens, 16, 2), out(2, tokens, 16, 3);
+    for (Sequence* x : {&q, &k})
+      for (float& value : x->floats) value *= 100;
+    const LinearMap map{.map = PointMap::plus_minus_exponential, .head_width = 16, .outputs = 16};
+    Buffers buffers(map, 16);
+    auto& sums = buffers.sums;
+    variant.loops->add_keys(head_of(k, Element::float32), head_of(v, Element::float32), nullptr, {0, tokens},
+                            map, buffers.space.data(), sums.values.data(), sums.ones.data(),
+                            sums.largest.data());
+    variant.loops->answer(head_of(q, Element::float32), nullptr, {0, tokens}, map, sums.values.data(),
+                          sums.ones.data(), sums.largest.data(), buffers.space.data(),
+                          head_of(out, Element::float32));
+    for (std::int64_t i = 0; i < tokens; ++i) {
+      // The logarithm of the weight of key j is the largest of q_f + k_f and −q_f − k_f, but for what is
+      // e^−50 of it.
+      std::array<double, tokens> score{};
+      for (std::int64_t j = 0; j < tokens; ++j)
+        for (std::int64_t f = 16; f < 32; ++f)
+          score.at(static_cast<std::size_t>(j)) =
+              std::max(score.at(static_cast<std::size_t>(j)), std::abs(q.at(i, f) + k.at(j, f)));
+      const double top = *std::ranges::max_element(score);
+      double total = 0, value = 0;
+      for (std::int64_t j = 0; j < tokens; ++j) {
+        double weight = 0;
+        for (std::int64_t f = 16; f < 32; ++f)
+          for (const double sign : {1.0, -1.0}) weight += std::exp(sign * (q.at(i, f) + k.at(j, f)) - top);
+        total += weight;
+        value += weight * v.at(j, 16);
+      }
+      EXPECT_NEAR(out.at(i, 16), value / total, variant.tolerance);
+    }
+  }
+}
+
+TEST(LinearLoops, PartsOfTheKeysAddUp) {
+  Sequence k(2, tokens, 24, 1), v(2, tokens, 24, 2);
+  const LinearMap map{.map = PointMap::plus_minus_exponential, .head_width = 24, .outputs = 24};
+  const Rows keys = head_of(k, Element::float32), values = head_of(v, Element::float32);
+  std::vector<cpu::KeySums> parts(3, cpu::KeySums(map, 24)); // the last has no keys
+  std::vector<cpu::KeySums> whole(1, cpu::KeySums(map, 24));
+  cpu::add_keys(keys, values, nullptr, {0, 10}, map, false, parts[0]);
+  cpu::add_keys(keys, values, nullptr, {10, tokens}, map, false, parts[1]);
+  cpu::add_keys(keys, values, nullptr, {0, tokens}, map, false, whole[0]);
+  const cpu::KeySums sum = cpu::merged(parts), expected = cpu::merged(whole);
+  EXPECT_EQ(sum.largest, expected.largest);
+  for (std::size_t i = 0; i < sum.values.size(); ++i) EXPECT_NEAR(sum.values[i], expected.values[i], 2e-5);
+  for (std::size_t i = 0; i < sum.ones.size(); ++i) EXPECT_NEAR(sum.ones[i], expected.ones[i], 2e-5);
+}
+
+TEST(LinearCpu, RunsAndAgreesWithTheComposedPath) {
+  int fused_kernels = 0;
+  for (const KernelInfo& info : kernel_infos()) {
+    if (info.family != "normalised linear") continue;
+    const auto kernel = make_kernel({info.name, {}});
+    for (const Case& shape : {Case{1, 1, 1, 1}, Case{2, 3, 65, 24, true}, Case{1, 2, 4100, 32, true}}) {
+      SCOPED_TRACE(info.name + " " + describe(shape));
+      const AttentionInput input = make_input(shape, 3);
+      if (kernel->plan(shape_of(input)).path != "fused cpu") continue;
+      ++fused_kernels;
+      AttentionInput exact = input; // in double precision there is the composed path alone
+      for (at::Tensor* x : {&exact.q, &exact.k, &exact.v}) *x = x->to(at::kDouble);
+      const KernelParameters parameters = moved_parameters(*kernel, shape, 5);
+      const AttentionOutput fused = kernel->run(input, parameters), composed = kernel->run(exact, parameters);
+      EXPECT_EQ(fused.path, "fused cpu");
+      EXPECT_EQ(composed.path, "composed");
+      EXPECT_EQ(fused.zero_denominators, composed.zero_denominators);
+      EXPECT_LT(relative_error(fused.out.to(at::kDouble), composed.out), 1e-5);
+
+      AttentionInput half = input;
+      for (at::Tensor* x : {&half.q, &half.k, &half.v}) *x = x->to(at::kBFloat16);
+      const AttentionOutput rounded = kernel->run(half, parameters);
+      EXPECT_EQ(rounded.out.scalar_type(), at::kBFloat16);
+      EXPECT_LT(relative_error(rounded.out.to(at::kDouble), composed.out), 0.05);
+    }
+  }
+  EXPECT_GE(fused_kernels, 3 * 7);
+}
+
+} // namespace
+} // namespace hydrascope
