@@ -69,7 +69,7 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
 
   const std::int64_t parts = std::max<std::int64_t>(1, (tokens + tokens_of_part - 1) / tokens_of_part);
   struct Unit {
-    std::int64_t sequence, head;
+    std::int64_t sequence = 0, head = 0;
     cpu::TokenRange range;
   };
   const auto unit = [&](const std::int64_t i) {
