@@ -86,6 +86,7 @@ void add_bench_command(CLI::App& program) {
   interact->callback([options] { run_interact(*options); });
   add_bench_browse(*bench);
   add_bench_kernels(*bench);
+  add_bench_model(*bench);
 }
 
 } // namespace hydrascope::app

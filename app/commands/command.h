@@ -56,5 +56,6 @@ void add_bench_command(CLI::App& program);
 // Below `bench`.
 void add_bench_browse(CLI::App& bench);
 void add_bench_kernels(CLI::App& bench);
+void add_bench_model(CLI::App& bench);
 
 } // namespace hydrascope::app

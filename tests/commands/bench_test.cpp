@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/commands/program.h"
+#include "tests/support/checkout.h"
 
 namespace {
 
@@ -10,6 +11,10 @@ using namespace hydrascope::test;
 using nlohmann::json;
 
 class BenchCommand : public ProgramTest {};
+
+std::string tiny_model(const std::string& name) {
+  return "'" + (source_folder() / "tests/golden/models" / name).string() + "'";
+}
 
 TEST_F(BenchCommand, KernelsStandBesideTheMachinesLimits) {
   const Outcome outcome = hydrascope(
@@ -45,7 +50,39 @@ TEST_F(BenchCommand, KernelsStandBesideTheMachinesLimits) {
   EXPECT_EQ(skipped, 2);
 }
 
+TEST_F(BenchCommand, ModelStandsBesideItsBounds) {
+  for (const char* folder : {"vit", "bert"}) {
+    const Outcome outcome =
+        hydrascope("bench model --model " + tiny_model(folder) +
+                   " --batch 1,2 --runs 3 --warm-ups 1 --threads 1 --tokens 12 --schedule softmax --schedule "
+                   "back:1=hydra-cosine --json");
+    ASSERT_EQ(outcome.status, 0) << outcome.errors;
+    const json entries = json::parse(outcome.output);
+    ASSERT_EQ(entries.size(), 2U * 4);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const json& entry = entries[i];
+      EXPECT_EQ(entry.at("batch"), i < 4 ? 1 : 2);
+      EXPECT_EQ(entry.at("runs"), 3);
+      EXPECT_GT(entry.at("items_per_second"), 0);
+      const double softmax = entries[i / 4 * 4].at("items_per_second");
+      EXPECT_NEAR(entry.at("times_softmax").get<double>() * softmax,
+                  entry.at("items_per_second").get<double>(), 1e-6 * softmax);
+      if (i % 4 == 1) {
+        EXPECT_EQ(entry.at("schedule"), "back:1=hydra-cosine");
+        EXPECT_EQ(entry.at("path"), "composed, fused cpu");
+        const double bound = entries[i + 1].at("items_per_second");
+        EXPECT_NEAR(entry.at("share_of_bound").get<double>() * bound,
+                    entry.at("items_per_second").get<double>(), 1e-6 * bound);
+      }
+      EXPECT_EQ(entry.at("kind"), i % 4 < 2 ? "schedule" : i % 4 == 2 ? "without attention" : "products");
+    }
+  }
+}
+
 TEST_F(BenchCommand, BadInputIsNamed) {
+  expect_error("bench model --model nowhere", 1, "nowhere");
+  expect_error("bench model --schedule back:99=hydra-cosine --model " + tiny_model("vit"), 2, "99");
+
   expect_error("bench kernels --kernels hydra", 2, "hydra-cosine");
   expect_error("bench kernels --dtype float64", 2, "float64");
 }

@@ -1,0 +1,232 @@
+#include "engine/measure/throughput.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/randn.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/attention/kernel.h"
+#include "engine/measure/flops_table.h"
+#include "engine/models/config.h"
+#include "engine/models/linear.h"
+#include "engine/models/model.h"
+#include "engine/plain/error.h"
+#include "engine/runtime/dtype.h"
+#include "engine/runtime/execution.h"
+#include "engine/runtime/model_store.h"
+#include "engine/runtime/runner.h"
+
+namespace hydrascope {
+namespace {
+
+// Hands v on, as if attention took no time.
+class Bypass final : public Kernel {
+public:
+  Bypass() : Kernel(KernelSpec{}) {}
+  Plan plan(const AttentionShape&) const override { return {{}, "none"}; }
+  AttentionOutput run(const AttentionInput& input, const KernelParameters&) const override {
+    return {.out = input.v, .path = "none"};
+  }
+  at::Tensor weights(const AttentionInput&, const KernelParameters&, const at::Tensor&) const override {
+    throw Error("bench model", "a bypass has no weights", "report this with the command");
+  }
+  Cost cost(const AttentionShape&) const override { return {}; }
+};
+
+ModelInput first_input(const Model& model, const ThroughputRequest& request) {
+  if (model.info().input == InputKind::image) {
+    const Image grey{64, 64, std::vector<std::uint8_t>(3UL * 64 * 64, 128)};
+    return model.prepare_image(grey, request.execution.image_size);
+  }
+  std::string words;
+  for (int i = 2; i < request.tokens; ++i) words += "a "; // beside [CLS] and [SEP]
+  return model.prepare_text(words);
+}
+
+ModelInput repeated(ModelInput input, const std::int64_t batch) {
+  for (at::Tensor* part : {&input.pixels, &input.token_ids, &input.token_types, &input.mask}) {
+    if (!part->defined()) continue;
+    std::vector<std::int64_t> times(static_cast<std::size_t>(part->dim()), 1);
+    times.front() = batch;
+    *part = part->repeat(times);
+  }
+  return input;
+}
+
+// The whole model under one schedule.
+class Contender {
+public:
+  Contender(std::shared_ptr<const Model> model, const Schedule& schedule) : model_(std::move(model)) {
+    for (const KernelSpec& spec : schedule.layers) kernels_.push_back(make_kernel(spec));
+    const ModelInfo& info = model_->info();
+    for (int layer = 0; layer < info.layers; ++layer)
+      parameters_.push_back(kernels_[static_cast<std::size_t>(layer)]->initial_parameters(
+          info.heads, info.width / info.heads, layer));
+  }
+  explicit Contender(std::shared_ptr<const Model> model) : model_(std::move(model)) {
+    for (int layer = 0; layer < model_->info().layers; ++layer)
+      kernels_.push_back(std::make_unique<Bypass>());
+    parameters_.resize(kernels_.size());
+  }
+
+  // Throws UsageError where a kernel cannot run on this input.
+  void run(const ModelInput& input) const {
+    at::Tensor hidden = model_->embed(input);
+    for (std::size_t layer = 0; layer < kernels_.size(); ++layer)
+      hidden = model_->block(static_cast<int>(layer), hidden, input, *kernels_[layer], parameters_[layer]);
+    if (model_->info().has_classifier)
+      model_->logits(hidden, input);
+    else
+      model_->final_hidden(hidden);
+  }
+
+  std::string paths(const ModelInput& input) const {
+    std::set<std::string> paths;
+    at::Tensor hidden = model_->embed(input);
+    for (std::size_t layer = 0; layer < kernels_.size(); ++layer) {
+      AttentionTap tap;
+      hidden =
+          model_->block(static_cast<int>(layer), hidden, input, *kernels_[layer], parameters_[layer], &tap);
+      paths.insert(tap.path);
+    }
+    return fmt::format("{}", fmt::join(paths, ", "));
+  }
+
+private:
+  std::shared_ptr<const Model> model_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+  std::vector<KernelParameters> parameters_;
+};
+
+// The products of all blocks and nothing else, each block with matrices of its own.
+class Products {
+public:
+  Products(const ModelConfig& config, const at::ScalarType type) {
+    // `count` projections of one input, which are one product.
+    const auto product = [&](int count, std::int64_t in, std::int64_t out) {
+      std::vector<Linear::Part> parts;
+      for (int i = 0; i < count; ++i)
+        parts.push_back({at::randn({out, in}).to(type), at::randn({out}).to(type)});
+      return std::make_unique<Linear>(std::move(parts));
+    };
+    const std::int64_t width = config.width, inner = config.intermediate;
+    for (int layer = 0; layer < config.layers; ++layer) {
+      auto& block = blocks_.emplace_back();
+      block.push_back(product(3, width, width));
+      block.push_back(product(1, width, width));
+      block.push_back(product(config.gated_mlp ? 2 : 1, width, inner));
+      block.push_back(product(1, inner, width));
+    }
+  }
+
+  void run(const at::Tensor& hidden) const {
+    for (const auto& block : blocks_) {
+      block[0]->split(hidden);
+      (*block[1])(hidden);
+      const at::Tensor inner = block[2]->split(hidden).front();
+      (*block[3])(inner);
+    }
+  }
+
+private:
+  std::vector<std::vector<std::unique_ptr<Linear>>> blocks_;
+};
+
+struct Entry {
+  ThroughputRow row;
+  std::function<void()> run;
+  std::vector<double> seconds;
+};
+
+void take_turns(std::vector<Entry>& entries, const ThroughputRequest& request,
+                const std::function<void()>& after_turn, const std::stop_token& stop) {
+  for (int turn = 0; turn < request.warm_ups + request.runs; ++turn)
+    for (Entry& entry : entries) {
+      if (stop.stop_requested()) throw Cancelled();
+      const auto start = std::chrono::steady_clock::now();
+      entry.run();
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+      if (turn >= request.warm_ups) entry.seconds.push_back(taken.count());
+      after_turn();
+    }
+  for (Entry& entry : entries) {
+    double total = 0;
+    for (const double seconds : entry.seconds) total += seconds;
+    entry.row.items_per_second = entry.row.batch * static_cast<double>(entry.seconds.size()) / total;
+    entry.row.time = repeated_time(entry.seconds);
+  }
+}
+
+std::vector<ThroughputRow> measure(const ThroughputRequest& request,
+                                   const std::function<void(std::int64_t, std::int64_t)>& tell,
+                                   const std::stop_token& stop) {
+  using Kind = ThroughputRow::Kind;
+  check_device(request.execution.device);
+  const auto type = dtype_on_cpu(request.execution.dtype);
+  const ThreadCount threads(request.execution.threads);
+  const at::NoGradGuard no_gradients;
+  ModelStore store(installed_models());
+  const AdapterChoice none{.automatic = false, .files = {}};
+  const int layers = read_model_info(request.model_folder).layers;
+  const auto model =
+      store.apply(request.model_folder, none, parse_schedule({}, layers), request.execution.dtype).model;
+  std::vector<Contender> contenders;
+  for (const ScheduleText& text : request.schedules)
+    contenders.emplace_back(model, parse_schedule(text, layers));
+  const Contender bound(model);
+  const Products products(read_config(request.model_folder), type);
+  const ModelInput first = first_input(*model, request);
+
+  std::int64_t done = 0;
+  const auto total = static_cast<std::int64_t>(request.batches.size() * (contenders.size() + 2)) *
+                     (request.warm_ups + request.runs);
+  std::vector<ThroughputRow> rows;
+  for (const int batch : request.batches) {
+    const ModelInput input = repeated(first, batch);
+    const at::Tensor hidden = model->embed(input).clone();
+    const auto row = [&](Kind kind, std::string schedule, std::string paths) {
+      return ThroughputRow{.kind = kind,
+                           .schedule = std::move(schedule),
+                           .batch = batch,
+                           .tokens = hidden.size(1),
+                           .paths = std::move(paths)};
+    };
+    std::vector<Entry> entries;
+    for (std::size_t i = 0; i < contenders.size(); ++i)
+      entries.push_back(
+          {row(Kind::schedule, written_schedule(request.schedules[i]), contenders[i].paths(input)),
+           [&, i] { contenders[i].run(input); },
+           {}});
+    entries.push_back({row(Kind::without_attention, "no attention", ""), [&] { bound.run(input); }, {}});
+    entries.push_back({row(Kind::products, "matrix products alone", ""), [&] { products.run(hidden); }, {}});
+    take_turns(
+        entries, request,
+        [&] {
+          if (tell) tell(++done, total);
+        },
+        stop);
+    for (Entry& entry : entries) rows.push_back(std::move(entry.row));
+  }
+  return rows;
+}
+
+} // namespace
+
+std::vector<ThroughputRow> measure_throughput(const ThroughputRequest& request,
+                                              const std::function<void(std::int64_t, std::int64_t)>& tell,
+                                              const std::stop_token& stop) {
+  try {
+    return measure(request, tell, stop);
+  } catch (const c10::Error& error) {
+    throw Error("bench model", error.what_without_backtrace(), "report this with the command");
+  }
+}
+
+} // namespace hydrascope

@@ -1,0 +1,50 @@
+// Pictures or texts a second of a whole model under several schedules, in one run. Plain header.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "engine/attention/schedule.h"
+#include "engine/measure/quantiles.h"
+#include "engine/runtime/run.h"
+
+namespace hydrascope {
+
+// The Hydra paper's protocol (Bolya et al. 2022, section 4): batch sizes are swept, each is the average over
+// 30 batches after 10 that warm up.
+struct ThroughputRequest {
+  std::filesystem::path model_folder; // without adapters: they change no speed
+  std::vector<ScheduleText> schedules;
+  std::vector<int> batches = {1, 8, 32};
+  int tokens = 128; // of a text
+  int warm_ups = 10, runs = 30;
+  ExecutionOptions execution; // device auto or cpu; image_size, dtype, threads
+};
+
+struct ThroughputRow {
+  enum class Kind {
+    schedule,
+    without_attention, // v goes on as the attention's output: the bound of every kernel
+    products,          // the blocks' matrix products alone: the bound of everything else
+  };
+  Kind kind = Kind::schedule;
+  std::string schedule; // as written; of a bound what it is
+  int batch = 1;
+  std::int64_t tokens = 0;
+  double items_per_second = 0; // batch · runs over the time of all runs
+  RepeatedTime time = {};      // of a batch
+  std::string paths = {};      // which paths of attention ran, "fused cpu, sdpa"
+};
+
+// For each batch size a row of every schedule, then the two bounds. Schedules take turns, batch by batch, so
+// that what else the machine does meets all of them. `tell`: after every turn, how many of how many are done.
+// Throws Error and its kinds, UsageError (schedule, dtype, device), Cancelled.
+std::vector<ThroughputRow> measure_throughput(
+    const ThroughputRequest& request, const std::function<void(std::int64_t, std::int64_t)>& tell = {},
+    const std::stop_token& stop = {});
+
+} // namespace hydrascope
