@@ -14,7 +14,11 @@
 namespace hydrascope {
 namespace {
 
-constexpr std::int64_t tokens_of_part = 2048;
+// Sums of a part's keys are to take less memory than the keys.
+std::int64_t tokens_of_part_with(const std::int64_t features) {
+  constexpr std::int64_t least = 2048;
+  return std::max(least, cpu::padded_to_lanes(4 * features));
+}
 
 // A projection in the loops' own form, for every head.
 class HeadMaps {
@@ -67,6 +71,8 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
   AttentionOutput output{.out = to_heads(at::empty({batch, tokens, heads * width}, input.q.options()), heads),
                          .path = "fused cpu"};
 
+  const cpu::LinearMap any = key_maps.of(0);
+  const std::int64_t tokens_of_part = tokens_of_part_with(any.features());
   const std::int64_t parts = std::max<std::int64_t>(1, (tokens + tokens_of_part - 1) / tokens_of_part);
   struct Unit {
     std::int64_t sequence = 0, head = 0;
@@ -78,7 +84,6 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
                 i / parts % heads,
                 {part * tokens_of_part, std::min(tokens, (part + 1) * tokens_of_part)}};
   };
-  const cpu::LinearMap any = key_maps.of(0);
   // A thread is worth its start from about a million products on.
   const std::int64_t products =
       std::max<std::int64_t>(1, std::min(tokens, tokens_of_part) * any.features() * width);

@@ -34,7 +34,7 @@ void in_blocks(const TokenRange range, const Use& use) {
 void add_shrunk(const KeySums& part, const std::vector<float>& top, KeySums& sums) {
   const std::size_t stride = sums.values.size() / sums.ones.size();
   for (std::size_t f = 0; f < sums.ones.size(); ++f) {
-    if (part.ones[f] == 0) continue;
+    if (std::isinf(part.largest[f])) continue; // no key
     const float share = part.largest[f] == top[f] ? 1 : std::exp(part.largest[f] - top[f]);
     sums.ones[f] += part.ones[f] * share;
     for (std::size_t i = f * stride; i < (f + 1) * stride; ++i) sums.values[i] += part.values[i] * share;
@@ -45,17 +45,27 @@ void add_shrunk(const KeySums& part, const std::vector<float>& top, KeySums& sum
 
 std::int64_t buffer_floats(const LinearMap& map, const std::int64_t value_width) {
   const std::int64_t in = padded_to_lanes(map.head_width), out = padded_to_lanes(map.outputs),
-                     value = padded_to_lanes(value_width), features = map.features();
+                     value = padded_to_lanes(value_width), features = map.features_at_once();
   const std::int64_t left = tokens_of_block * std::max(in, features);
   const std::int64_t right = std::max({in * out, features * value, tokens_of_block * value});
   return tokens_of_block * (in + out + features + value) + (left + right) / 2;
 }
 
+std::int64_t LinearMap::features() const {
+  const std::int64_t width = padded_to_lanes(outputs);
+  if (map == PointMap::plus_minus_exponential) return 2 * width;
+  if (map != PointMap::taylor) return width;
+  std::int64_t count = lane_count + width;
+  for (std::int64_t i = 0; i < outputs; ++i) count += width - i / lane_count * lane_count;
+  return count;
+}
+
 KeySums::KeySums(const LinearMap& map, const std::int64_t value_width)
     : values(size(map.features() * padded_to_lanes(value_width))),
       ones(size(map.features())),
-      largest(size(map.features()), map.map == PointMap::relu ? 0 : -std::numeric_limits<float>::infinity()) {
-}
+      largest(size(map.features()), map.map == PointMap::relu || map.map == PointMap::taylor
+                                        ? 0
+                                        : -std::numeric_limits<float>::infinity()) {}
 
 void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange range,
               const LinearMap& map, const bool bfloat16, KeySums& sums) {

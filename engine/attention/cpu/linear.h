@@ -18,6 +18,7 @@ enum class PointMap {
   exponential,            // e^y
   one_plus_elu,           // e^y below 0, 1 + y above
   relu,
+  taylor, // [1, y, y_i y_j for i < j, y_i²/√2]: two of them multiply to 1 + y·y' + (y·y')²/2
 };
 
 // φ of one head's queries or keys: y = scale · (x·W + b) − half_square · ‖x‖². Exponential maps are divided
@@ -30,9 +31,12 @@ struct LinearMap {
   const float* bias = nullptr;   // (outputs padded to lanes); null: 0
   float scale = 1, half_square = 0;
 
-  // Length of a row of features, padded: the second half of plus_minus_exponential begins at a whole lane.
-  std::int64_t features() const {
-    return padded_to_lanes(outputs) * (map == PointMap::plus_minus_exponential ? 2 : 1);
+  // Length of a row of features, padded: the second half of plus_minus_exponential begins at a whole lane,
+  // and so does each part of taylor's: the 1, y, and for every i the products with y_j from i's own lanes on.
+  std::int64_t features() const;
+  // As many of them as are made at once.
+  std::int64_t features_at_once() const {
+    return map == PointMap::taylor ? padded_to_lanes(outputs) : features();
   }
 };
 
@@ -40,9 +44,10 @@ struct LinearMap {
 struct KeySums {
   KeySums(const LinearMap& map, std::int64_t value_width);
 
-  std::vector<float> values;  // S: (features, d padded)
-  std::vector<float> ones;    // z: (features)
-  std::vector<float> largest; // the largest log-feature so far, −∞ before any; not of relu
+  std::vector<float> values; // S: (features, d padded)
+  std::vector<float> ones;   // z: (features)
+  std::vector<float>
+      largest; // the largest log-feature so far, −∞ before any; of maps without an exponential 0
 };
 
 // Adds the real keys of a range. mask: a byte a token, 0 = masked; null: all real. Masked keys are not looked

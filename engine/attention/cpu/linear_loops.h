@@ -15,12 +15,12 @@ struct Space {
       : x(buffers),
         y(x + tokens_of_block * padded_to_lanes(map.head_width)),
         features(y + tokens_of_block * padded_to_lanes(map.outputs)),
-        values(features + tokens_of_block * map.features()),
+        values(features + tokens_of_block * map.features_at_once()),
         spare(values + tokens_of_block * padded_to_lanes(value_width)) {}
 
   float* x;        // (T,d)
   float* y;        // (T,outputs)
-  float* features; // (T,features)
+  float* features; // (T,features at once)
   float* values;   // (T,d): v of keys, the result of queries
   float* spare;    // a product's factors, in bfloat16
 };
@@ -194,6 +194,80 @@ HYDRASCOPE_INLINE void relu_keys(const LinearMap& map, const std::int64_t count,
   }
 }
 
+// Calls use(i, first, width) for each part of taylor's features: i = −2 for the 1, −1 for y, else y_i · y_j
+// for j from `first` on.
+template <typename Use>
+HYDRASCOPE_INLINE void taylor_parts(const LinearMap& map, const Use& use) {
+  const std::int64_t width = padded_to_lanes(map.outputs);
+  use(std::int64_t{-2}, std::int64_t{0}, lane_count);
+  use(std::int64_t{-1}, std::int64_t{0}, width);
+  for (std::int64_t i = 0; i < map.outputs; ++i) {
+    const std::int64_t first = i / lane_count * lane_count;
+    use(i, first, width - first);
+  }
+}
+
+// One part of the features of `count` rows, rows of 0 up to `rows`; use(row, f, sixteen of them) for each.
+template <typename Use>
+HYDRASCOPE_INLINE void taylor_features(const LinearMap& map, const std::int64_t i, const std::int64_t first,
+                                       const std::int64_t width, const std::int64_t count,
+                                       const std::int64_t rows, const Space& space, const Use& use) {
+  constexpr WholeLanes order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  constexpr Lanes one = {1};
+  const std::int64_t stride = padded_to_lanes(map.outputs);
+  const auto own = static_cast<std::int32_t>(i - first); // i's place in the first lanes
+  const Lanes not_before = order == own ? all(0.70710678F) : (order > own ? all(1.0F) : Lanes{});
+  for (std::int64_t row = 0; row < count; ++row) {
+    const float* const y = space.y + row * stride;
+    for (std::int64_t f = 0; f < width; f += lane_count) {
+      Lanes feature = i == -2 ? one : load(y + first + f);
+      if (i >= 0) feature *= f == 0 ? not_before * y[i] : all(y[i]);
+      store(space.features + row * width + f, feature);
+      use(row, f, feature);
+    }
+  }
+  clear(space.features + count * width, (rows - count) * width);
+}
+
+HYDRASCOPE_INLINE void taylor_keys(const LinearMap& map, const std::int64_t count, const Space& space,
+                                   const std::int64_t value_stride, float* values, float* ones) {
+  const std::int64_t rows = whole_rows(count);
+  std::int64_t offset = 0;
+  taylor_parts(
+      map, [&](const std::int64_t i, const std::int64_t first,
+               const std::int64_t width) __attribute__((always_inline)) {
+        taylor_features(
+            map, i, first, width, count, rows, space,
+            [&](std::int64_t, const std::int64_t f, const Lanes& feature) __attribute__((always_inline)) {
+              store(ones + offset + f, load(ones + offset + f) + feature);
+            });
+        add_columns_times(space.features, rows, width, space.values, value_stride,
+                          values + offset * value_stride, space.spare);
+        offset += width;
+      });
+}
+
+// φ(q)·S into space.values, φ(q)·z into `denominators`.
+HYDRASCOPE_INLINE void taylor_answers(const LinearMap& map, const std::int64_t count, const Space& space,
+                                      const std::int64_t value_stride, const float* values, const float* ones,
+                                      float* denominators) {
+  const std::int64_t rows = whole_rows(count);
+  Lanes products[tokens_of_block] = {};
+  std::int64_t offset = 0;
+  taylor_parts(
+      map, [&](const std::int64_t i, const std::int64_t first,
+               const std::int64_t width) __attribute__((always_inline)) {
+        taylor_features(
+            map, i, first, width, count, rows, space,
+            [&](const std::int64_t row, const std::int64_t f, const Lanes& feature)
+                __attribute__((always_inline)) { products[row] += feature * load(ones + offset + f); });
+        add_rows_times(space.features, rows, width, values + offset * value_stride, value_stride,
+                       space.values, space.spare);
+        offset += width;
+      });
+  for (std::int64_t row = 0; row < count; ++row) denominators[row] = sum_of(products[row]);
+}
+
 void add_block(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange block,
                const LinearMap& map, float* buffers, float* values, float* ones, float* largest) {
   const Space space(map, v.head_width, buffers);
@@ -202,6 +276,10 @@ void add_block(const Rows& k, const Rows& v, const unsigned char* mask, const To
   if (count == 0) return;
   gather(v, mask, block, space.values);
   make_outputs(map, count, space);
+  if (map.map == PointMap::taylor) {
+    taylor_keys(map, count, space, stride, values, ones);
+    return;
+  }
   const std::int64_t rows = whole_rows(count);
   clear(space.features + count * map.features(), (rows - count) * map.features());
   switch (map.map) {
@@ -214,7 +292,8 @@ void add_block(const Rows& k, const Rows& v, const unsigned char* mask, const To
     case PointMap::one_plus_elu:
       exponential_keys<PointMap::one_plus_elu>(map, count, space, stride, values, ones, largest);
       break;
-    case PointMap::relu: relu_keys(map, count, space, ones);
+    case PointMap::relu: relu_keys(map, count, space, ones); break;
+    case PointMap::taylor: break; // above
   }
   add_columns_times(space.features, rows, map.features(), space.values, stride, values, space.spare);
 }
@@ -272,7 +351,8 @@ HYDRASCOPE_INLINE float query_features(const LinearMap& map, const float* y, con
     case PointMap::exponential: return query_features<PointMap::exponential>(map, y, ones, largest, features);
     case PointMap::one_plus_elu:
       return query_features<PointMap::one_plus_elu>(map, y, ones, largest, features);
-    case PointMap::relu: break;
+    case PointMap::relu:
+    case PointMap::taylor: break; // taylor has no row of features
   }
   return query_features<PointMap::relu>(map, y, ones, largest, features);
 }
@@ -285,12 +365,16 @@ std::int64_t answer_block(const Rows& q, const unsigned char* mask, const TokenR
   const std::int64_t count = gather(q, mask, block, space.x), rows = whole_rows(count);
   make_outputs(map, count, space);
   float denominators[tokens_of_block];
-  for (std::int64_t row = 0; row < count; ++row)
-    denominators[row] =
-        query_features(map, space.y + row * width, ones, largest, space.features + row * map.features());
-  clear(space.features + count * map.features(), (rows - count) * map.features());
   clear(space.values, rows * stride);
-  add_rows_times(space.features, rows, map.features(), values, stride, space.values, space.spare);
+  if (map.map == PointMap::taylor) {
+    taylor_answers(map, count, space, stride, values, ones, denominators);
+  } else {
+    for (std::int64_t row = 0; row < count; ++row)
+      denominators[row] =
+          query_features(map, space.y + row * width, ones, largest, space.features + row * map.features());
+    clear(space.features + count * map.features(), (rows - count) * map.features());
+    add_rows_times(space.features, rows, map.features(), values, stride, space.values, space.spare);
+  }
   std::int64_t zeros = 0, row = 0;
   for (std::int64_t token = block.first; token < block.last; ++token) {
     float* result = space.x; // of a masked token 0, and x is used up

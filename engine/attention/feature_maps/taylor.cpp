@@ -33,6 +33,12 @@ public:
     return at::cat({at::ones({x.size(0), x.size(1), x.size(2), 1}, x.options()), scaled, squares}, -1);
   }
 
+  std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::taylor; }
+  LoopProjection loop_projection(Side, std::int64_t, std::int64_t head_width,
+                                 const KernelParameters&) const override {
+    return {.weight = {}, .bias = {}, .scale = std::pow(static_cast<double>(head_width), -0.25)};
+  }
+
   bool products_are_cheaper() const override { return true; }
   at::Tensor products(const at::Tensor& query, const at::Tensor& key) const override {
     const at::Tensor scores =
