@@ -48,12 +48,12 @@ std::int64_t buffer_floats(const LinearMap& map, const std::int64_t value_width)
                      value = padded_to_lanes(value_width), features = map.features_at_once();
   const std::int64_t left = tokens_of_block * std::max(in, features);
   const std::int64_t right = std::max({in * out, features * value, tokens_of_block * value});
-  return tokens_of_block * (in + out + features + value) + (left + right) / 2;
+  return tokens_of_block * (in + out + features + value + 2) + (left + right) / 2;
 }
 
 std::int64_t LinearMap::features() const {
   const std::int64_t width = padded_to_lanes(outputs);
-  if (map == PointMap::plus_minus_exponential) return 2 * width;
+  if (has_both_signs(map)) return 2 * width;
   if (map != PointMap::taylor) return width;
   std::int64_t count = lane_count + width;
   for (std::int64_t i = 0; i < outputs; ++i) count += width - i / lane_count * lane_count;

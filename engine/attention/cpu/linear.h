@@ -16,10 +16,19 @@ namespace hydrascope::cpu {
 enum class PointMap {
   plus_minus_exponential, // [e^y, e^−y]: twice as many features as y has entries
   exponential,            // e^y
+  softmax,                // e^y / Σ e^y over the features of a token
+  plus_minus_softmax,     // [softmax y, softmax −y]
+  joint_softmax,          // softmax [y, −y]
   one_plus_elu,           // e^y below 0, 1 + y above
   relu,
   taylor, // [1, y, y_i y_j for i < j, y_i²/√2]: two of them multiply to 1 + y·y' + (y·y')²/2
 };
+
+// Whether φ has features of −y behind those of y.
+constexpr bool has_both_signs(const PointMap map) {
+  return map == PointMap::plus_minus_exponential || map == PointMap::plus_minus_softmax ||
+         map == PointMap::joint_softmax;
+}
 
 // φ of one head's queries or keys: y = scale · (x·W + b) − half_square · ‖x‖². Exponential maps are divided
 // by the largest of each feature over the keys, which cancels in the quotient.
@@ -31,7 +40,7 @@ struct LinearMap {
   const float* bias = nullptr;   // (outputs padded to lanes); null: 0
   float scale = 1, half_square = 0;
 
-  // Length of a row of features, padded: the second half of plus_minus_exponential begins at a whole lane,
+  // Length of a row of features, padded: features of −y begin at a whole lane,
   // and so does each part of taylor's: the 1, y, and for every i the products with y_j from i's own lanes on.
   std::int64_t features() const;
   // As many of them as are made at once.

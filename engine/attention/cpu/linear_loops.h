@@ -16,12 +16,14 @@ struct Space {
         y(x + tokens_of_block * padded_to_lanes(map.head_width)),
         features(y + tokens_of_block * padded_to_lanes(map.outputs)),
         values(features + tokens_of_block * map.features_at_once()),
-        spare(values + tokens_of_block * padded_to_lanes(value_width)) {}
+        shifts(values + tokens_of_block * padded_to_lanes(value_width)),
+        spare(shifts + 2 * tokens_of_block) {}
 
   float* x;        // (T,d)
   float* y;        // (T,outputs)
   float* features; // (T,features at once)
   float* values;   // (T,d): v of keys, the result of queries
+  float* shifts;   // (2,T): log Σ e^y and log Σ e^−y of softmaxes
   float* spare;    // a product's factors, in bfloat16
 };
 
@@ -119,11 +121,51 @@ HYDRASCOPE_INLINE WholeLanes present(const std::int64_t f, const std::int64_t ou
   return order + static_cast<std::int32_t>(f) < static_cast<std::int32_t>(outputs);
 }
 
-// A feature is e^exponent · factor.
+constexpr bool is_softmax(const PointMap map) {
+  return map == PointMap::softmax || map == PointMap::plus_minus_softmax || map == PointMap::joint_softmax;
+}
+
+// log Σ e^y of one row, or of −y, over what is present.
+template <bool negative>
+HYDRASCOPE_INLINE float log_sum(const float* y, const std::int64_t outputs) {
+  Lanes top = all(-__builtin_inff());
+  for (std::int64_t f = 0; f < outputs; f += lane_count) {
+    const Lanes at = negative ? -load(y + f) : load(y + f);
+    top = larger(present(f, outputs) ? at : top, top);
+  }
+  const float largest = largest_of(top);
+  Lanes sum{};
+  for (std::int64_t f = 0; f < outputs; f += lane_count) {
+    const Lanes at = negative ? -load(y + f) : load(y + f);
+    const Lanes power = exponential(at - largest);
+    sum += present(f, outputs) ? power : Lanes{};
+  }
+  return largest + __builtin_logf(sum_of(sum));
+}
+
+HYDRASCOPE_INLINE void make_shifts(const LinearMap& map, const std::int64_t count, const Space& space) {
+  if (!is_softmax(map.map)) return;
+  const std::int64_t width = padded_to_lanes(map.outputs);
+  for (std::int64_t row = 0; row < count; ++row) {
+    float plus = log_sum<false>(space.y + row * width, map.outputs);
+    float minus = plus;
+    if (has_both_signs(map.map)) minus = log_sum<true>(space.y + row * width, map.outputs);
+    if (map.map == PointMap::joint_softmax) {
+      const float larger_one = plus > minus ? plus : minus, other = plus > minus ? minus : plus;
+      plus = minus = larger_one + __builtin_logf(1 + __builtin_expf(other - larger_one));
+    }
+    space.shifts[row] = plus;
+    space.shifts[tokens_of_block + row] = minus;
+  }
+}
+
+// A feature is e^exponent · factor. shift: the sign's own, of softmaxes.
 template <PointMap map, bool negative>
-HYDRASCOPE_INLINE Lanes exponent_of(const Lanes& y) {
+HYDRASCOPE_INLINE Lanes exponent_of(const Lanes& y, const float shift) {
   if constexpr (map == PointMap::one_plus_elu) return y < 0 ? y : Lanes{};
-  return negative ? -y : y;
+  const Lanes x = negative ? -y : y;
+  if constexpr (is_softmax(map)) return x - shift;
+  return x;
 }
 template <PointMap map>
 HYDRASCOPE_INLINE Lanes times_factor(const Lanes& power, const Lanes& y) {
@@ -134,14 +176,14 @@ HYDRASCOPE_INLINE Lanes times_factor(const Lanes& power, const Lanes& y) {
 // Sixteen features of all keys of a block, over the largest so far; what was summed over a smaller one
 // shrinks.
 template <PointMap map, bool negative>
-HYDRASCOPE_INLINE void key_lanes(const float* y, const std::int64_t count, const std::int64_t width,
-                                 const WholeLanes& there, float* features, const std::int64_t stride,
-                                 const std::int64_t value_stride, float* values, float* ones,
-                                 float* largest) {
+HYDRASCOPE_INLINE void key_lanes(const float* y, const float* shifts, const std::int64_t count,
+                                 const std::int64_t width, const WholeLanes& there, float* features,
+                                 const std::int64_t stride, const std::int64_t value_stride, float* values,
+                                 float* ones, float* largest) {
   const Lanes before = load(largest);
   Lanes top = before;
   for (std::int64_t row = 0; row < count; ++row)
-    top = larger(exponent_of<map, negative>(load(y + row * width)), top);
+    top = larger(exponent_of<map, negative>(load(y + row * width), shifts[row]), top);
   store(largest, top);
   const Lanes shrunk = exponential(before - top);
   Lanes total = load(ones);
@@ -153,7 +195,8 @@ HYDRASCOPE_INLINE void key_lanes(const float* y, const std::int64_t count, const
   }
   for (std::int64_t row = 0; row < count; ++row) {
     const Lanes at = load(y + row * width);
-    const Lanes feature = times_factor<map>(exponential(exponent_of<map, negative>(at) - top), at);
+    const Lanes feature =
+        times_factor<map>(exponential(exponent_of<map, negative>(at, shifts[row]) - top), at);
     const Lanes kept = there ? feature : Lanes{};
     store(features + row * stride, kept);
     total += kept;
@@ -168,12 +211,13 @@ HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64
   const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const WholeLanes there = present(f, whole.outputs);
-    key_lanes<map, false>(space.y + f, count, width, there, space.features + f, stride, value_stride,
-                          values + f * value_stride, ones + f, largest + f);
-    if constexpr (map == PointMap::plus_minus_exponential) {
+    key_lanes<map, false>(space.y + f, space.shifts, count, width, there, space.features + f, stride,
+                          value_stride, values + f * value_stride, ones + f, largest + f);
+    if constexpr (has_both_signs(map)) {
       const std::int64_t second = width + f;
-      key_lanes<map, true>(space.y + f, count, width, there, space.features + second, stride, value_stride,
-                           values + second * value_stride, ones + second, largest + second);
+      key_lanes<map, true>(space.y + f, space.shifts + tokens_of_block, count, width, there,
+                           space.features + second, stride, value_stride, values + second * value_stride,
+                           ones + second, largest + second);
     }
   }
 }
@@ -276,6 +320,7 @@ void add_block(const Rows& k, const Rows& v, const unsigned char* mask, const To
   if (count == 0) return;
   gather(v, mask, block, space.values);
   make_outputs(map, count, space);
+  make_shifts(map, count, space);
   if (map.map == PointMap::taylor) {
     taylor_keys(map, count, space, stride, values, ones);
     return;
@@ -289,6 +334,15 @@ void add_block(const Rows& k, const Rows& v, const unsigned char* mask, const To
     case PointMap::exponential:
       exponential_keys<PointMap::exponential>(map, count, space, stride, values, ones, largest);
       break;
+    case PointMap::softmax:
+      exponential_keys<PointMap::softmax>(map, count, space, stride, values, ones, largest);
+      break;
+    case PointMap::plus_minus_softmax:
+      exponential_keys<PointMap::plus_minus_softmax>(map, count, space, stride, values, ones, largest);
+      break;
+    case PointMap::joint_softmax:
+      exponential_keys<PointMap::joint_softmax>(map, count, space, stride, values, ones, largest);
+      break;
     case PointMap::one_plus_elu:
       exponential_keys<PointMap::one_plus_elu>(map, count, space, stride, values, ones, largest);
       break;
@@ -300,16 +354,18 @@ void add_block(const Rows& k, const Rows& v, const unsigned char* mask, const To
 
 // A query's features over its largest, which cancels in the quotient; φ(q)·z.
 template <PointMap map>
-HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, const float* ones,
-                                       const float* largest, float* features) {
+HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, const float plus,
+                                       const float minus, const float* ones, const float* largest,
+                                       float* features) {
   const std::int64_t width = padded_to_lanes(whole.outputs);
-  constexpr bool both = map == PointMap::plus_minus_exponential;
+  constexpr bool both = has_both_signs(map);
   Lanes top = all(-__builtin_inff());
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const Lanes at = load(y + f);
-    const Lanes plus = exponent_of<map, false>(at) + load(largest + f);
-    Lanes greater = plus;
-    if constexpr (both) greater = larger(exponent_of<map, true>(at) + load(largest + width + f), plus);
+    const Lanes upper = exponent_of<map, false>(at, plus) + load(largest + f);
+    Lanes greater = upper;
+    if constexpr (both)
+      greater = larger(exponent_of<map, true>(at, minus) + load(largest + width + f), upper);
     top = larger(present(f, whole.outputs) ? greater : top, top);
   }
   const Lanes shift = all(largest_of(top));
@@ -324,14 +380,15 @@ HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, c
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const WholeLanes there = present(f, whole.outputs);
     const Lanes at = load(y + f);
-    put(exponent_of<map, false>(at) + load(largest + f), at, there, f);
-    if constexpr (both) put(exponent_of<map, true>(at) + load(largest + width + f), at, there, width + f);
+    put(exponent_of<map, false>(at, plus) + load(largest + f), at, there, f);
+    if constexpr (both)
+      put(exponent_of<map, true>(at, minus) + load(largest + width + f), at, there, width + f);
   }
   return sum_of(product);
 }
 
 template <>
-HYDRASCOPE_INLINE float query_features<PointMap::relu>(const LinearMap& whole, const float* y,
+HYDRASCOPE_INLINE float query_features<PointMap::relu>(const LinearMap& whole, const float* y, float, float,
                                                        const float* ones, const float*, float* features) {
   Lanes product{};
   for (std::int64_t f = 0; f < whole.features(); f += lane_count) {
@@ -343,18 +400,26 @@ HYDRASCOPE_INLINE float query_features<PointMap::relu>(const LinearMap& whole, c
   return sum_of(product);
 }
 
-HYDRASCOPE_INLINE float query_features(const LinearMap& map, const float* y, const float* ones,
-                                       const float* largest, float* features) {
+HYDRASCOPE_INLINE float query_features(const LinearMap& map, const float* y, const float plus,
+                                       const float minus, const float* ones, const float* largest,
+                                       float* features) {
   switch (map.map) {
     case PointMap::plus_minus_exponential:
-      return query_features<PointMap::plus_minus_exponential>(map, y, ones, largest, features);
-    case PointMap::exponential: return query_features<PointMap::exponential>(map, y, ones, largest, features);
+      return query_features<PointMap::plus_minus_exponential>(map, y, plus, minus, ones, largest, features);
+    case PointMap::exponential:
+      return query_features<PointMap::exponential>(map, y, plus, minus, ones, largest, features);
+    case PointMap::softmax:
+      return query_features<PointMap::softmax>(map, y, plus, minus, ones, largest, features);
+    case PointMap::plus_minus_softmax:
+      return query_features<PointMap::plus_minus_softmax>(map, y, plus, minus, ones, largest, features);
+    case PointMap::joint_softmax:
+      return query_features<PointMap::joint_softmax>(map, y, plus, minus, ones, largest, features);
     case PointMap::one_plus_elu:
-      return query_features<PointMap::one_plus_elu>(map, y, ones, largest, features);
+      return query_features<PointMap::one_plus_elu>(map, y, plus, minus, ones, largest, features);
     case PointMap::relu:
     case PointMap::taylor: break; // taylor has no row of features
   }
-  return query_features<PointMap::relu>(map, y, ones, largest, features);
+  return query_features<PointMap::relu>(map, y, plus, minus, ones, largest, features);
 }
 
 std::int64_t answer_block(const Rows& q, const unsigned char* mask, const TokenRange block,
@@ -364,6 +429,7 @@ std::int64_t answer_block(const Rows& q, const unsigned char* mask, const TokenR
   const std::int64_t stride = padded_to_lanes(out.head_width), width = padded_to_lanes(map.outputs);
   const std::int64_t count = gather(q, mask, block, space.x), rows = whole_rows(count);
   make_outputs(map, count, space);
+  make_shifts(map, count, space);
   float denominators[tokens_of_block];
   clear(space.values, rows * stride);
   if (map.map == PointMap::taylor) {
@@ -371,7 +437,8 @@ std::int64_t answer_block(const Rows& q, const unsigned char* mask, const TokenR
   } else {
     for (std::int64_t row = 0; row < count; ++row)
       denominators[row] =
-          query_features(map, space.y + row * width, ones, largest, space.features + row * map.features());
+          query_features(map, space.y + row * width, space.shifts[row], space.shifts[tokens_of_block + row],
+                         ones, largest, space.features + row * map.features());
     clear(space.features + count * map.features(), (rows - count) * map.features());
     add_rows_times(space.features, rows, map.features(), values, stride, space.values, space.spare);
   }

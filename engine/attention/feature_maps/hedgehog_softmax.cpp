@@ -45,6 +45,21 @@ public:
   KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int) const override {
     return identity_projections(projection_, heads, head_width);
   }
+  std::optional<cpu::PointMap> point_map() const override {
+    switch (form_) {
+      case Form::eq5: return cpu::PointMap::softmax;
+      case Form::joint: return cpu::PointMap::joint_softmax;
+      case Form::two: break;
+    }
+    return cpu::PointMap::plus_minus_softmax;
+  }
+  LoopProjection loop_projection(Side side, std::int64_t heads, std::int64_t head_width,
+                                 const KernelParameters& parameters) const override {
+    LoopProjection projection = loop_projection_of(side, projection_, heads, head_width, parameters);
+    if (form_ == Form::joint) projection.scale = 2;
+    return projection;
+  }
+
   double cost(const AttentionShape& shape) const override { return projection_cost(shape); }
 
 private:

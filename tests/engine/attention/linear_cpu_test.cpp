@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -74,7 +75,10 @@ std::vector<double> features(const LinearMap& map, const Projection* projection,
     for (std::int64_t i = 0; projection != nullptr && i < x.width; ++i) y += entry(i) * projection->w(i, o);
     y = map.scale * y - map.half_square * squares;
     switch (map.map) {
-      case PointMap::plus_minus_exponential: minus.push_back(std::exp(-y)); [[fallthrough]];
+      case PointMap::plus_minus_exponential:
+      case PointMap::plus_minus_softmax:
+      case PointMap::joint_softmax: minus.push_back(std::exp(-y)); [[fallthrough]];
+      case PointMap::softmax:
       case PointMap::exponential: plus.push_back(std::exp(y)); break;
       case PointMap::one_plus_elu: plus.push_back(y < 0 ? std::exp(y) : 1 + y); break;
       case PointMap::relu: plus.push_back(std::max(0.0, y)); break;
@@ -86,6 +90,14 @@ std::vector<double> features(const LinearMap& map, const Projection* projection,
     plus.push_back(1);
     for (const double a : y)
       for (const double b : y) plus.push_back(a * b * std::sqrt(0.5));
+  }
+  double plus_sum = std::reduce(plus.begin(), plus.end()),
+         minus_sum = std::reduce(minus.begin(), minus.end());
+  if (map.map == PointMap::joint_softmax) plus_sum = minus_sum = plus_sum + minus_sum;
+  if (map.map == PointMap::softmax || map.map == PointMap::plus_minus_softmax ||
+      map.map == PointMap::joint_softmax) {
+    for (double& feature : plus) feature /= plus_sum;
+    for (double& feature : minus) feature /= minus_sum;
   }
   plus.insert(plus.end(), minus.begin(), minus.end());
   return plus;
@@ -119,7 +131,8 @@ TEST(LinearLoops, KeysAndAnswersAsDefinedOnEveryProcessor) {
                                        {64, 100},
                                        {80, 80}})
     for (const Element element : {Element::float32, Element::bfloat16})
-      for (const PointMap point : {PointMap::plus_minus_exponential, PointMap::exponential,
+      for (const PointMap point : {PointMap::plus_minus_exponential, PointMap::exponential, PointMap::softmax,
+                                   PointMap::plus_minus_softmax, PointMap::joint_softmax,
                                    PointMap::one_plus_elu, PointMap::relu, PointMap::taylor})
         for (const bool projects : {false, true})
           for (const Variant& variant : variants()) {
@@ -259,7 +272,7 @@ TEST(LinearCpu, RunsAndAgreesWithTheComposedPath) {
       EXPECT_LT(relative_error(rounded.out.to(at::kDouble), composed.out), 0.05);
     }
   }
-  EXPECT_GE(fused_kernels, 3 * 10);
+  EXPECT_GE(fused_kernels, 3 * 11);
 }
 
 } // namespace
