@@ -193,11 +193,13 @@ public:
     require_support(input);
     const AttentionShape shape = shape_of(input);
     if (has_loop(shape) && !needs_gradient(input, parameters)) {
+      const at::Tensor mask = real_mask(input);
       const auto before = [&](const Side side) {
-        return map_->loop_projection(side, shape.heads, shape.head_width, parameters);
+        const FeatureContext context{
+            .parameters = parameters, .mask = mask, .rows = {}, .tokens = shape.tokens};
+        return map_->loop_projection(side, shape.heads, shape.head_width, context);
       };
-      return linear_on_cpu(input, real_mask(input), *map_->point_map(), before(Side::query),
-                           before(Side::key));
+      return linear_on_cpu(input, mask, *map_->point_map(), before(Side::query), before(Side::key));
     }
     const FeatureBlocks tokens = blocks(input, parameters);
     if (input.causal) {

@@ -25,6 +25,7 @@ class HeadMaps {
 public:
   HeadMaps(const cpu::PointMap map, const LoopProjection& projection, const std::int64_t head_width)
       : weight_(padded(projection.weight)), bias_(padded(projection.bias)) {
+    if (projection.turns.defined()) turns_ = projection.turns.to(at::kFloat).contiguous();
     common_.map = map;
     common_.head_width = head_width;
     common_.outputs = projection.weight.defined() ? projection.weight.size(2) : head_width;
@@ -32,11 +33,13 @@ public:
     common_.half_square = static_cast<float>(projection.half_square);
   }
 
-  cpu::LinearMap of(const std::int64_t head) const {
+  cpu::LinearMap of(const std::int64_t sequence, const std::int64_t head) const {
     cpu::LinearMap map = common_;
     if (weight_.defined())
       map.weight = weight_.const_data_ptr<float>() + (weight_.size(0) > 1 ? head * weight_.stride(0) : 0);
     if (bias_.defined()) map.bias = bias_.const_data_ptr<float>() + head * bias_.stride(0);
+    if (turns_.defined())
+      map.turns = turns_.const_data_ptr<float>() + (turns_.size(0) > 1 ? sequence * turns_.stride(0) : 0);
     return map;
   }
 
@@ -53,7 +56,7 @@ private:
     return result;
   }
 
-  at::Tensor weight_, bias_;
+  at::Tensor weight_, bias_, turns_;
   cpu::LinearMap common_;
 };
 
@@ -71,7 +74,7 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
   AttentionOutput output{.out = to_heads(at::empty({batch, tokens, heads * width}, input.q.options()), heads),
                          .path = "fused cpu"};
 
-  const cpu::LinearMap any = key_maps.of(0);
+  const cpu::LinearMap any = key_maps.of(0, 0);
   const std::int64_t tokens_of_part = tokens_of_part_with(any.features());
   const std::int64_t parts = std::max<std::int64_t>(1, (tokens + tokens_of_part - 1) / tokens_of_part);
   struct Unit {
@@ -94,7 +97,7 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
     for (std::int64_t i = begin; i < end; ++i) {
       const auto [sequence, head, range] = unit(i);
       cpu::add_keys(rows_of(key, sequence, head), rows_of(value, sequence, head), masks.of(sequence), range,
-                    key_maps.of(head), bfloat16, sums[static_cast<std::size_t>(i)]);
+                    key_maps.of(sequence, head), bfloat16, sums[static_cast<std::size_t>(i)]);
     }
   });
   std::vector<cpu::KeySums> all;
@@ -105,7 +108,7 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
     for (std::int64_t i = begin; i < end; ++i) {
       const auto [sequence, head, range] = unit(i);
       zeros[static_cast<std::size_t>(i)] = cpu::answer(
-          rows_of(query, sequence, head), masks.of(sequence), range, query_maps.of(head), bfloat16,
+          rows_of(query, sequence, head), masks.of(sequence), range, query_maps.of(sequence, head), bfloat16,
           all[static_cast<std::size_t>(i / parts)], rows_of(output.out, sequence, head));
     }
   });

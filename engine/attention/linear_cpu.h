@@ -11,6 +11,7 @@ struct LoopProjection {
   at::Tensor weight = {}; // (H,d,m) or, one for all heads, (1,d,m); undefined: the identity
   at::Tensor bias = {};   // (H,m); undefined: 0
   double scale = 1, half_square = 0;
+  at::Tensor turns = {}; // (B,N,2) or, the same for all sequences, (1,N,2): a and b of PointMap::relu_turned
 };
 
 // q, k, v (B,H,N,d) of a shape that loops_take() → out (B,H,N,d) of their type; mask (B,N) bool or undefined.

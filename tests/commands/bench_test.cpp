@@ -45,7 +45,7 @@ TEST_F(BenchCommand, KernelsStandBesideTheMachinesLimits) {
     EXPECT_NEAR(entry.at("share_of_flops").get<double>() * entry.at("matrix_flops_per_second").get<double>(),
                 entry.at("flops_per_second").get<double>(), 1);
     EXPECT_GE(entry.at("peak_bytes"), tokens * 32 * size); // the output at least
-    EXPECT_EQ(entry.at("path"), entry.at("kernel") == "cosformer:m=100" ? "composed" : "fused cpu");
+    EXPECT_EQ(entry.at("path"), "fused cpu");
   }
   EXPECT_EQ(skipped, 2);
 }

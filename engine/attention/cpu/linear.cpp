@@ -30,6 +30,10 @@ void in_blocks(const TokenRange range, const Use& use) {
     use(TokenRange{first, std::min(range.last, first + tokens_of_block)});
 }
 
+bool without_exponential(const PointMap map) {
+  return map == PointMap::relu || map == PointMap::relu_turned || map == PointMap::taylor;
+}
+
 // Adds a part's sums, whose features are divided by e^its largest, to those over e^top.
 void add_shrunk(const KeySums& part, const std::vector<float>& top, KeySums& sums) {
   const std::size_t stride = sums.values.size() / sums.ones.size();
@@ -53,7 +57,7 @@ std::int64_t buffer_floats(const LinearMap& map, const std::int64_t value_width)
 
 std::int64_t LinearMap::features() const {
   const std::int64_t width = padded_to_lanes(outputs);
-  if (has_both_signs(map)) return 2 * width;
+  if (has_two_halves(map)) return 2 * width;
   if (map != PointMap::taylor) return width;
   std::int64_t count = lane_count + width;
   for (std::int64_t i = 0; i < outputs; ++i) count += width - i / lane_count * lane_count;
@@ -63,9 +67,8 @@ std::int64_t LinearMap::features() const {
 KeySums::KeySums(const LinearMap& map, const std::int64_t value_width)
     : values(size(map.features() * padded_to_lanes(value_width))),
       ones(size(map.features())),
-      largest(size(map.features()), map.map == PointMap::relu || map.map == PointMap::taylor
-                                        ? 0
-                                        : -std::numeric_limits<float>::infinity()) {}
+      largest(size(map.features()),
+              without_exponential(map.map) ? 0 : -std::numeric_limits<float>::infinity()) {}
 
 void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange range,
               const LinearMap& map, const bool bfloat16, KeySums& sums) {

@@ -21,13 +21,14 @@ enum class PointMap {
   joint_softmax,          // softmax [y, −y]
   one_plus_elu,           // e^y below 0, 1 + y above
   relu,
-  taylor, // [1, y, y_i y_j for i < j, y_i²/√2]: two of them multiply to 1 + y·y' + (y·y')²/2
+  relu_turned, // [ReLU(y) · a, ReLU(y) · b] with a token's own a and b
+  taylor,      // [1, y, y_i y_j for i < j, y_i²/√2]: two of them multiply to 1 + y·y' + (y·y')²/2
 };
 
-// Whether φ has features of −y behind those of y.
-constexpr bool has_both_signs(const PointMap map) {
+// Whether behind the features of y there are as many again, of −y or with another factor.
+constexpr bool has_two_halves(const PointMap map) {
   return map == PointMap::plus_minus_exponential || map == PointMap::plus_minus_softmax ||
-         map == PointMap::joint_softmax;
+         map == PointMap::joint_softmax || map == PointMap::relu_turned;
 }
 
 // φ of one head's queries or keys: y = scale · (x·W + b) − half_square · ‖x‖². Exponential maps are divided
@@ -39,8 +40,9 @@ struct LinearMap {
   const float* weight = nullptr; // (d, outputs padded to lanes); null: W = I
   const float* bias = nullptr;   // (outputs padded to lanes); null: 0
   float scale = 1, half_square = 0;
+  const float* turns = nullptr; // (tokens,2): a and b of relu_turned
 
-  // Length of a row of features, padded: features of −y begin at a whole lane,
+  // Length of a row of features, padded: the second half begins at a whole lane,
   // and so does each part of taylor's: the 1, y, and for every i the products with y_j from i's own lanes on.
   std::int64_t features() const;
   // As many of them as are made at once.

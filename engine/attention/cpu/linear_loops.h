@@ -16,14 +16,14 @@ struct Space {
         y(x + tokens_of_block * padded_to_lanes(map.head_width)),
         features(y + tokens_of_block * padded_to_lanes(map.outputs)),
         values(features + tokens_of_block * map.features_at_once()),
-        shifts(values + tokens_of_block * padded_to_lanes(value_width)),
-        spare(shifts + 2 * tokens_of_block) {}
+        of_row(values + tokens_of_block * padded_to_lanes(value_width)),
+        spare(of_row + 2 * tokens_of_block) {}
 
   float* x;        // (T,d)
   float* y;        // (T,outputs)
   float* features; // (T,features at once)
   float* values;   // (T,d): v of keys, the result of queries
-  float* shifts;   // (2,T): log Σ e^y and log Σ e^−y of softmaxes
+  float* of_row;   // (2,T): of softmaxes log Σ e^y and log Σ e^−y, of relu_turned a and b
   float* spare;    // a product's factors, in bfloat16
 };
 
@@ -149,13 +149,25 @@ HYDRASCOPE_INLINE void make_shifts(const LinearMap& map, const std::int64_t coun
   for (std::int64_t row = 0; row < count; ++row) {
     float plus = log_sum<false>(space.y + row * width, map.outputs);
     float minus = plus;
-    if (has_both_signs(map.map)) minus = log_sum<true>(space.y + row * width, map.outputs);
+    if (has_two_halves(map.map)) minus = log_sum<true>(space.y + row * width, map.outputs);
     if (map.map == PointMap::joint_softmax) {
       const float larger_one = plus > minus ? plus : minus, other = plus > minus ? minus : plus;
       plus = minus = larger_one + __builtin_logf(1 + __builtin_expf(other - larger_one));
     }
-    space.shifts[row] = plus;
-    space.shifts[tokens_of_block + row] = minus;
+    space.of_row[row] = plus;
+    space.of_row[tokens_of_block + row] = minus;
+  }
+}
+
+HYDRASCOPE_INLINE void make_turns(const LinearMap& map, const unsigned char* mask, const TokenRange block,
+                                  const Space& space) {
+  if (map.map != PointMap::relu_turned) return;
+  std::int64_t row = 0;
+  for (std::int64_t token = block.first; token < block.last; ++token) {
+    if (!real(mask, token)) continue;
+    space.of_row[row] = map.turns[2 * token];
+    space.of_row[tokens_of_block + row] = map.turns[2 * token + 1];
+    ++row;
   }
 }
 
@@ -211,30 +223,39 @@ HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64
   const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const WholeLanes there = present(f, whole.outputs);
-    key_lanes<map, false>(space.y + f, space.shifts, count, width, there, space.features + f, stride,
+    key_lanes<map, false>(space.y + f, space.of_row, count, width, there, space.features + f, stride,
                           value_stride, values + f * value_stride, ones + f, largest + f);
-    if constexpr (has_both_signs(map)) {
+    if constexpr (has_two_halves(map)) {
       const std::int64_t second = width + f;
-      key_lanes<map, true>(space.y + f, space.shifts + tokens_of_block, count, width, there,
+      key_lanes<map, true>(space.y + f, space.of_row + tokens_of_block, count, width, there,
                            space.features + second, stride, value_stride, values + second * value_stride,
                            ones + second, largest + second);
     }
   }
 }
 
+template <bool turned>
 HYDRASCOPE_INLINE void relu_keys(const LinearMap& map, const std::int64_t count, const Space& space,
                                  float* ones) {
-  const std::int64_t width = map.features();
+  const std::int64_t width = padded_to_lanes(map.outputs), stride = map.features();
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const WholeLanes there = present(f, map.outputs);
-    Lanes total = load(ones + f);
+    Lanes total = load(ones + f), second_total = turned ? load(ones + width + f) : Lanes{};
     for (std::int64_t row = 0; row < count; ++row) {
-      const Lanes feature = larger(load(space.y + row * width + f), Lanes{});
-      const Lanes kept = there ? feature : Lanes{};
-      store(space.features + row * width + f, kept);
+      const Lanes positive = larger(load(space.y + row * width + f), Lanes{});
+      Lanes kept = there ? positive : Lanes{};
+      float* const to = space.features + row * stride + f;
+      if constexpr (turned) {
+        const Lanes second = kept * space.of_row[tokens_of_block + row];
+        store(to + width, second);
+        second_total += second;
+        kept *= space.of_row[row];
+      }
+      store(to, kept);
       total += kept;
     }
     store(ones + f, total);
+    if constexpr (turned) store(ones + width + f, second_total);
   }
 }
 
@@ -321,6 +342,7 @@ void add_block(const Rows& k, const Rows& v, const unsigned char* mask, const To
   gather(v, mask, block, space.values);
   make_outputs(map, count, space);
   make_shifts(map, count, space);
+  make_turns(map, mask, block, space);
   if (map.map == PointMap::taylor) {
     taylor_keys(map, count, space, stride, values, ones);
     return;
@@ -346,7 +368,8 @@ void add_block(const Rows& k, const Rows& v, const unsigned char* mask, const To
     case PointMap::one_plus_elu:
       exponential_keys<PointMap::one_plus_elu>(map, count, space, stride, values, ones, largest);
       break;
-    case PointMap::relu: relu_keys(map, count, space, ones); break;
+    case PointMap::relu: relu_keys<false>(map, count, space, ones); break;
+    case PointMap::relu_turned: relu_keys<true>(map, count, space, ones); break;
     case PointMap::taylor: break; // above
   }
   add_columns_times(space.features, rows, map.features(), space.values, stride, values, space.spare);
@@ -358,7 +381,7 @@ HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, c
                                        const float minus, const float* ones, const float* largest,
                                        float* features) {
   const std::int64_t width = padded_to_lanes(whole.outputs);
-  constexpr bool both = has_both_signs(map);
+  constexpr bool both = has_two_halves(map);
   Lanes top = all(-__builtin_inff());
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const Lanes at = load(y + f);
@@ -387,13 +410,20 @@ HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, c
   return sum_of(product);
 }
 
-template <>
-HYDRASCOPE_INLINE float query_features<PointMap::relu>(const LinearMap& whole, const float* y, float, float,
-                                                       const float* ones, const float*, float* features) {
+template <bool turned>
+HYDRASCOPE_INLINE float relu_query(const LinearMap& map, const float* y, const float a, const float b,
+                                   const float* ones, float* features) {
+  const std::int64_t width = padded_to_lanes(map.outputs);
   Lanes product{};
-  for (std::int64_t f = 0; f < whole.features(); f += lane_count) {
-    const Lanes feature = larger(load(y + f), Lanes{});
-    const Lanes kept = present(f, whole.outputs) ? feature : Lanes{};
+  for (std::int64_t f = 0; f < width; f += lane_count) {
+    const Lanes positive = larger(load(y + f), Lanes{});
+    Lanes kept = present(f, map.outputs) ? positive : Lanes{};
+    if constexpr (turned) {
+      const Lanes second = kept * b;
+      store(features + width + f, second);
+      product += second * load(ones + width + f);
+      kept *= a;
+    }
     store(features + f, kept);
     product += kept * load(ones + f);
   }
@@ -416,10 +446,11 @@ HYDRASCOPE_INLINE float query_features(const LinearMap& map, const float* y, con
       return query_features<PointMap::joint_softmax>(map, y, plus, minus, ones, largest, features);
     case PointMap::one_plus_elu:
       return query_features<PointMap::one_plus_elu>(map, y, plus, minus, ones, largest, features);
+    case PointMap::relu_turned: return relu_query<true>(map, y, plus, minus, ones, features);
     case PointMap::relu:
     case PointMap::taylor: break; // taylor has no row of features
   }
-  return query_features<PointMap::relu>(map, y, plus, minus, ones, largest, features);
+  return relu_query<false>(map, y, plus, minus, ones, features);
 }
 
 std::int64_t answer_block(const Rows& q, const unsigned char* mask, const TokenRange block,
@@ -430,6 +461,7 @@ std::int64_t answer_block(const Rows& q, const unsigned char* mask, const TokenR
   const std::int64_t count = gather(q, mask, block, space.x), rows = whole_rows(count);
   make_outputs(map, count, space);
   make_shifts(map, count, space);
+  make_turns(map, mask, block, space);
   float denominators[tokens_of_block];
   clear(space.values, rows * stride);
   if (map.map == PointMap::taylor) {
@@ -437,7 +469,7 @@ std::int64_t answer_block(const Rows& q, const unsigned char* mask, const TokenR
   } else {
     for (std::int64_t row = 0; row < count; ++row)
       denominators[row] =
-          query_features(map, space.y + row * width, space.shifts[row], space.shifts[tokens_of_block + row],
+          query_features(map, space.y + row * width, space.of_row[row], space.of_row[tokens_of_block + row],
                          ones, largest, space.features + row * map.features());
     clear(space.features + count * map.features(), (rows - count) * map.features());
     add_rows_times(space.features, rows, map.features(), values, stride, space.values, space.spare);

@@ -6,6 +6,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cumsum.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/relu.h>
 #include <fmt/format.h>
 
@@ -29,10 +30,19 @@ public:
   }
 
   at::Tensor features(const at::Tensor& x, Side, const FeatureContext& context) const override {
-    const at::Tensor turned = angles(x, context), positive = at::relu(x);
+    const at::Tensor turned = angles(x, x.size(2), context), positive = at::relu(x);
     // The last token's cosine is 0, which rounding must not make negative.
     const at::Tensor cosine = turned.cos().clamp_min(0).to(x.scalar_type());
     return at::cat({positive * cosine, positive * turned.sin().to(x.scalar_type())}, -1);
+  }
+
+  std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::relu_turned; }
+  LoopProjection loop_projection(Side, std::int64_t, std::int64_t,
+                                 const FeatureContext& context) const override {
+    const at::Tensor turned = angles(at::empty({0}), context.tokens, context);
+    LoopProjection projection;
+    projection.turns = at::cat({turned.cos().clamp_min(0), turned.sin()}, -1).squeeze(1);
+    return projection;
   }
 
 private:
@@ -40,13 +50,13 @@ private:
     return fmt::format("{} tokens are more than m={}, and beyond m weights turn negative", tokens, *length_);
   }
 
-  // π i/2M of the tokens that x holds, (B or 1, 1, R, 1), in double precision: i/M has no more digits than
-  // that.
-  at::Tensor angles(const at::Tensor& x, const FeatureContext& context) const {
-    const auto options = x.options().dtype(at::kDouble);
+  // π i/2M of the context's `count` tokens, (B or 1, 1, R, 1), where `like` is, in double precision: i/M has
+  // no more digits than that.
+  at::Tensor angles(const at::Tensor& like, std::int64_t count, const FeatureContext& context) const {
+    const auto options = like.options().dtype(at::kDouble);
     constexpr double quarter_turn = std::numbers::pi / 2;
     if (!context.mask.defined()) {
-      const at::Tensor rows = rows_or_all(context.rows, x.size(2), x);
+      const at::Tensor rows = rows_or_all(context.rows, count, like);
       const std::int64_t length = length_.value_or(context.tokens);
       return ((rows + 1).to(options) * (quarter_turn / static_cast<double>(length))).view({1, 1, -1, 1});
     }

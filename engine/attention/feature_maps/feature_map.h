@@ -41,10 +41,10 @@ public:
   // φ(q)·φ(k)ᵀ (B,H,R,T) of query (B,H,R,d), key (B,H,T,d); defined where products_are_cheaper().
   virtual at::Tensor products(const at::Tensor& /*query*/, const at::Tensor& /*key*/) const { return {}; }
   // φ as the CPU's fused loops know it (cpu/linear.h); nullopt: they do not. Then what comes before it: the
-  // loops make features of x (B,H,R,d) as features() does. Throws UsageError for parameters of a wrong shape.
+  // loops make features of x (B,H,N,d) as features() does. Throws UsageError for parameters of a wrong shape.
   virtual std::optional<cpu::PointMap> point_map() const { return std::nullopt; }
   virtual LoopProjection loop_projection(Side /*side*/, std::int64_t /*heads*/, std::int64_t /*head_width*/,
-                                         const KernelParameters& /*parameters*/) const {
+                                         const FeatureContext& /*context*/) const {
     return {};
   }
   // Why the map cannot be taken of this input; empty: it can.

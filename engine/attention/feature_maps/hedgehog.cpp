@@ -30,8 +30,8 @@ public:
     return identity_projections(form_, heads, head_width);
   }
   LoopProjection loop_projection(Side side, std::int64_t heads, std::int64_t head_width,
-                                 const KernelParameters& parameters) const override {
-    return loop_projection_of(side, form_, heads, head_width, parameters);
+                                 const FeatureContext& context) const override {
+    return loop_projection_of(side, form_, heads, head_width, context.parameters);
   }
   double cost(const AttentionShape& shape) const override { return projection_cost(shape); }
 

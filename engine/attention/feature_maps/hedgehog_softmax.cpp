@@ -54,8 +54,8 @@ public:
     return cpu::PointMap::plus_minus_softmax;
   }
   LoopProjection loop_projection(Side side, std::int64_t heads, std::int64_t head_width,
-                                 const KernelParameters& parameters) const override {
-    LoopProjection projection = loop_projection_of(side, projection_, heads, head_width, parameters);
+                                 const FeatureContext& context) const override {
+    LoopProjection projection = loop_projection_of(side, projection_, heads, head_width, context.parameters);
     if (form_ == Form::joint) projection.scale = 2;
     return projection;
   }

@@ -83,10 +83,10 @@ public:
 
   std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::exponential; }
   LoopProjection loop_projection(Side side, std::int64_t heads, std::int64_t head_width,
-                                 const KernelParameters& parameters) const override {
+                                 const FeatureContext& context) const override {
     const auto d = static_cast<double>(head_width);
     // The constant 1/√m of both sides cancels.
-    return {.weight = omega(heads, head_width, parameters).t().unsqueeze(0),
+    return {.weight = omega(heads, head_width, context.parameters).t().unsqueeze(0),
             .scale = std::pow(d, -0.25),
             .half_square = side == Side::key ? 0.5 / std::sqrt(d) : 0};
   }

@@ -19,9 +19,9 @@ public:
   }
   std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::relu; }
   LoopProjection loop_projection(Side side, std::int64_t heads, std::int64_t head_width,
-                                 const KernelParameters& parameters) const override {
+                                 const FeatureContext& context) const override {
     return loop_projection_of(side, form_, heads, head_width,
-                              given_or_initial(parameters, heads, head_width));
+                              given_or_initial(context.parameters, heads, head_width));
   }
   KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int layer) const override {
     return random_projections(form_, heads, head_width, layer_seed(seed_, layer));

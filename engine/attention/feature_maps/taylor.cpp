@@ -35,7 +35,7 @@ public:
 
   std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::taylor; }
   LoopProjection loop_projection(Side, std::int64_t, std::int64_t head_width,
-                                 const KernelParameters&) const override {
+                                 const FeatureContext&) const override {
     return {.weight = {}, .bias = {}, .scale = std::pow(static_cast<double>(head_width), -0.25)};
   }
 

@@ -82,6 +82,10 @@ std::vector<double> features(const LinearMap& map, const Projection* projection,
       case PointMap::exponential: plus.push_back(std::exp(y)); break;
       case PointMap::one_plus_elu: plus.push_back(y < 0 ? std::exp(y) : 1 + y); break;
       case PointMap::relu: plus.push_back(std::max(0.0, y)); break;
+      case PointMap::relu_turned:
+        plus.push_back(std::max(0.0, y) * map.turns[2 * token]);
+        minus.push_back(std::max(0.0, y) * map.turns[2 * token + 1]);
+        break;
       case PointMap::taylor: plus.push_back(y);
     }
   }
@@ -123,6 +127,9 @@ struct Buffers {
 
 TEST(LinearLoops, KeysAndAnswersAsDefinedOnEveryProcessor) {
   const std::vector<unsigned char> mask = every_third_masked(tokens);
+  std::vector<float> turns;
+  for (std::int64_t token = 0; token < 2 * tokens; ++token)
+    turns.push_back(static_cast<float>(std::abs(std::sin(static_cast<double>(token)))));
   for (const auto& [width, outputs] : {std::pair<std::int64_t, std::int64_t>{1, 1},
                                        {5, 5},
                                        {16, 7},
@@ -131,9 +138,10 @@ TEST(LinearLoops, KeysAndAnswersAsDefinedOnEveryProcessor) {
                                        {64, 100},
                                        {80, 80}})
     for (const Element element : {Element::float32, Element::bfloat16})
-      for (const PointMap point : {PointMap::plus_minus_exponential, PointMap::exponential, PointMap::softmax,
-                                   PointMap::plus_minus_softmax, PointMap::joint_softmax,
-                                   PointMap::one_plus_elu, PointMap::relu, PointMap::taylor})
+      for (const PointMap point :
+           {PointMap::plus_minus_exponential, PointMap::exponential, PointMap::softmax,
+            PointMap::plus_minus_softmax, PointMap::joint_softmax, PointMap::one_plus_elu, PointMap::relu,
+            PointMap::relu_turned, PointMap::taylor})
         for (const bool projects : {false, true})
           for (const Variant& variant : variants()) {
             if (!projects && outputs != width) continue;
@@ -146,6 +154,7 @@ TEST(LinearLoops, KeysAndAnswersAsDefinedOnEveryProcessor) {
             LinearMap map{.map = point, .head_width = width, .outputs = outputs, .scale = 0.5F};
             // (Taylor's products would be large and cancel.)
             map.half_square = point == PointMap::taylor ? 0 : 0.01F;
+            map.turns = turns.data();
             if (projects) {
               map.weight = projection.weight.data();
               map.bias = projection.bias.data();
@@ -272,7 +281,7 @@ TEST(LinearCpu, RunsAndAgreesWithTheComposedPath) {
       EXPECT_LT(relative_error(rounded.out.to(at::kDouble), composed.out), 0.05);
     }
   }
-  EXPECT_GE(fused_kernels, 3 * 11);
+  EXPECT_GE(fused_kernels, 3 * 12);
 }
 
 } // namespace
