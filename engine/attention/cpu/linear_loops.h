@@ -171,6 +171,21 @@ HYDRASCOPE_INLINE void make_turns(const LinearMap& map, const unsigned char* mas
   }
 }
 
+// Calls use with the map as a constant of the loops, if its features are e^exponent · factor.
+template <typename Use>
+HYDRASCOPE_INLINE bool with_exponential_map(const PointMap map, const Use& use) {
+  switch (map) {
+    case PointMap::plus_minus_exponential: use.template operator()<PointMap::plus_minus_exponential>(); break;
+    case PointMap::exponential: use.template operator()<PointMap::exponential>(); break;
+    case PointMap::softmax: use.template operator()<PointMap::softmax>(); break;
+    case PointMap::plus_minus_softmax: use.template operator()<PointMap::plus_minus_softmax>(); break;
+    case PointMap::joint_softmax: use.template operator()<PointMap::joint_softmax>(); break;
+    case PointMap::one_plus_elu: use.template operator()<PointMap::one_plus_elu>(); break;
+    default: return false;
+  }
+  return true;
+}
+
 // A feature is e^exponent · factor. shift: the sign's own, of softmaxes.
 template <PointMap map, bool negative>
 HYDRASCOPE_INLINE Lanes exponent_of(const Lanes& y, const float shift) {
@@ -349,29 +364,12 @@ void add_block(const Rows& k, const Rows& v, const unsigned char* mask, const To
   }
   const std::int64_t rows = whole_rows(count);
   clear(space.features + count * map.features(), (rows - count) * map.features());
-  switch (map.map) {
-    case PointMap::plus_minus_exponential:
-      exponential_keys<PointMap::plus_minus_exponential>(map, count, space, stride, values, ones, largest);
-      break;
-    case PointMap::exponential:
-      exponential_keys<PointMap::exponential>(map, count, space, stride, values, ones, largest);
-      break;
-    case PointMap::softmax:
-      exponential_keys<PointMap::softmax>(map, count, space, stride, values, ones, largest);
-      break;
-    case PointMap::plus_minus_softmax:
-      exponential_keys<PointMap::plus_minus_softmax>(map, count, space, stride, values, ones, largest);
-      break;
-    case PointMap::joint_softmax:
-      exponential_keys<PointMap::joint_softmax>(map, count, space, stride, values, ones, largest);
-      break;
-    case PointMap::one_plus_elu:
-      exponential_keys<PointMap::one_plus_elu>(map, count, space, stride, values, ones, largest);
-      break;
-    case PointMap::relu: relu_keys<false>(map, count, space, ones); break;
-    case PointMap::relu_turned: relu_keys<true>(map, count, space, ones); break;
-    case PointMap::taylor: break; // above
-  }
+  with_exponential_map(
+      map.map, [&]<PointMap point>() __attribute__((always_inline)) {
+        exponential_keys<point>(map, count, space, stride, values, ones, largest);
+      });
+  if (map.map == PointMap::relu) relu_keys<false>(map, count, space, ones);
+  if (map.map == PointMap::relu_turned) relu_keys<true>(map, count, space, ones);
   add_columns_times(space.features, rows, map.features(), space.values, stride, values, space.spare);
 }
 
@@ -433,24 +431,14 @@ HYDRASCOPE_INLINE float relu_query(const LinearMap& map, const float* y, const f
 HYDRASCOPE_INLINE float query_features(const LinearMap& map, const float* y, const float plus,
                                        const float minus, const float* ones, const float* largest,
                                        float* features) {
-  switch (map.map) {
-    case PointMap::plus_minus_exponential:
-      return query_features<PointMap::plus_minus_exponential>(map, y, plus, minus, ones, largest, features);
-    case PointMap::exponential:
-      return query_features<PointMap::exponential>(map, y, plus, minus, ones, largest, features);
-    case PointMap::softmax:
-      return query_features<PointMap::softmax>(map, y, plus, minus, ones, largest, features);
-    case PointMap::plus_minus_softmax:
-      return query_features<PointMap::plus_minus_softmax>(map, y, plus, minus, ones, largest, features);
-    case PointMap::joint_softmax:
-      return query_features<PointMap::joint_softmax>(map, y, plus, minus, ones, largest, features);
-    case PointMap::one_plus_elu:
-      return query_features<PointMap::one_plus_elu>(map, y, plus, minus, ones, largest, features);
-    case PointMap::relu_turned: return relu_query<true>(map, y, plus, minus, ones, features);
-    case PointMap::relu:
-    case PointMap::taylor: break; // taylor has no row of features
-  }
-  return relu_query<false>(map, y, plus, minus, ones, features);
+  float product = 0;
+  const bool exponential = with_exponential_map(
+      map.map, [&]<PointMap point>() __attribute__((always_inline)) {
+        product = query_features<point>(map, y, plus, minus, ones, largest, features);
+      });
+  if (exponential) return product;
+  return map.map == PointMap::relu_turned ? relu_query<true>(map, y, plus, minus, ones, features)
+                                          : relu_query<false>(map, y, plus, minus, ones, features);
 }
 
 std::int64_t answer_block(const Rows& q, const unsigned char* mask, const TokenRange block,
