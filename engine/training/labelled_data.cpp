@@ -51,7 +51,7 @@ public:
     wanted.augmentation = request_.augmentation;
     wanted.seed = request_.settings.execution.seed;
     wanted.bfloat16 = bfloat16;
-    front_.emplace(prepared, first, bfloat16);
+    if (request_.copies == 0) front_.emplace(prepared, first, bfloat16);
     for (Set* set : {&held_out_, &train_}) {
       set->copies = wanted.copies = set == &train_ ? request_.copies : 1;
       if (set->copies == 0) {
@@ -82,20 +82,14 @@ public:
                       const std::uint64_t key) const override {
     LabelledBatch result;
     result.input.layout = held_out_.features.layout;
-    const at::Tensor tokens = part == Part::training ? kept_tokens(key) : at::Tensor();
-    if (tokens.defined()) {
-      // What is left has no grid.
-      result.input.layout.rows = result.input.layout.columns = 0;
+    const bool cached = set(part).copies > 0;
+    result.hidden = cached ? set(part).features.hidden.index_select(0, rows_of(part, items, key))
+                           : front_->embed(new_versions(part, items, key));
+    if (part == Part::training && request_.patch_dropout > 0) {
+      result.hidden = result.hidden.index_select(1, kept_tokens(key));
+      result.input.layout.rows = result.input.layout.columns = 0; // what is left has no grid
     }
-    if (set(part).copies > 0) {
-      result.hidden = set(part).features.hidden.index_select(0, rows_of(part, items, key));
-      if (tokens.defined()) result.hidden = result.hidden.index_select(1, tokens);
-      result.hidden = result.hidden.to(at::kFloat);
-      return result;
-    }
-    result.hidden = front_->embed(new_versions(part, items, key));
-    if (tokens.defined()) result.hidden = result.hidden.index_select(1, tokens);
-    result.hidden = front_->through(result.hidden, result.input);
+    result.hidden = cached ? result.hidden.to(at::kFloat) : front_->through(result.hidden, result.input);
     return result;
   }
 
@@ -149,9 +143,8 @@ private:
   }
 
   // The tokens that patch dropout leaves in a step, ascending: the prefix and a random set of the patches,
-  // the same for all pictures of the batch, whatever process they are in. Undefined: all.
+  // the same for all pictures of the batch, whatever process they are in.
   at::Tensor kept_tokens(const std::uint64_t key) const {
-    if (request_.patch_dropout == 0) return {};
     const auto [prefix, rows, columns] = held_out_.features.layout;
     const std::int64_t patches = rows * columns;
     const auto kept =
@@ -166,7 +159,7 @@ private:
 
   const FinetuneRequest& request_;
   int image_size_ = 0;
-  std::optional<FrozenFront> front_;
+  std::optional<FrozenFront> front_; // without cached copies
   ClassPlan plan_;
   Set train_, held_out_;
 };

@@ -20,14 +20,6 @@ const HydraLoops& loops() {
 #endif
 }
 
-constexpr std::int64_t tokens_at_once = 64;
-
-template <typename Use>
-void in_blocks(const TokenRange range, const Use& use) {
-  for (std::int64_t first = range.first; first < range.last; first += tokens_at_once)
-    use(TokenRange{first, std::min(range.last, first + tokens_at_once)});
-}
-
 std::vector<float> zeros(const std::int64_t count) {
   return std::vector<float>(static_cast<std::size_t>(count));
 }

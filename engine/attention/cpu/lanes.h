@@ -46,6 +46,7 @@ HYDRASCOPE_INLINE void store_bfloat16(std::uint16_t* to, const Lanes& x) {
 
 // (Adding 0 would not be free: it changes −0.)
 HYDRASCOPE_INLINE Lanes all(const float value) { return value - Lanes{}; }
+constexpr WholeLanes lane_order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 HYDRASCOPE_INLINE Lanes larger(const Lanes& a, const Lanes& b) { return a > b ? a : b; }
 HYDRASCOPE_INLINE Lanes magnitude(const Lanes& x) { return x < 0 ? -x : x; }
 HYDRASCOPE_INLINE float largest_of(const Lanes& x) {

@@ -24,12 +24,6 @@ const LinearLoops& loops(const bool bfloat16) {
 
 std::size_t size(const std::int64_t count) { return static_cast<std::size_t>(count); }
 
-template <typename Use>
-void in_blocks(const TokenRange range, const Use& use) {
-  for (std::int64_t first = range.first; first < range.last; first += tokens_of_block)
-    use(TokenRange{first, std::min(range.last, first + tokens_of_block)});
-}
-
 bool without_exponential(const PointMap map) {
   return map == PointMap::relu || map == PointMap::relu_turned || map == PointMap::taylor;
 }

@@ -5,10 +5,6 @@
 
 namespace hydrascope::cpu {
 
-// Tokens whose features are made and used up together: with their sums they fill no more than the second
-// cache.
-constexpr std::int64_t tokens_of_block = 64;
-
 struct LinearLoops {
   // Blocks of up to tokens_of_block tokens, as add_keys and answer take ranges. `buffers`: buffer_floats of
   // them.

@@ -23,34 +23,10 @@ constexpr std::int64_t lanes_at_once = 4;
 constexpr std::int64_t lanes_at_once = 1;
 #endif
 
-// Entry (i,k) of A lies at data[i·row + k·column].
-struct Left {
-  const float* data;
-  std::int64_t row, column;
-};
-
-template <std::int64_t lanes>
-HYDRASCOPE_INLINE void add_tile(const Left& a, const float* b, const std::int64_t depth,
-                                const std::int64_t stride, float* c) {
-  Lanes sum[rows_at_once][lanes];
-  HYDRASCOPE_UNROLL
-  for (std::int64_t i = 0; i < rows_at_once; ++i) HYDRASCOPE_UNROLL
-  for (std::int64_t l = 0; l < lanes; ++l) sum[i][l] = load(c + i * stride + l * lane_count);
-  for (std::int64_t k = 0; k < depth; ++k) {
-    Lanes row[lanes];
-    HYDRASCOPE_UNROLL
-    for (std::int64_t l = 0; l < lanes; ++l) row[l] = load(b + k * stride + l * lane_count);
-    HYDRASCOPE_UNROLL
-    for (std::int64_t i = 0; i < rows_at_once; ++i) {
-      const Lanes factor = all(a.data[i * a.row + k * a.column]);
-      HYDRASCOPE_UNROLL
-      for (std::int64_t l = 0; l < lanes; ++l) sum[i][l] += factor * row[l];
-    }
-  }
-  HYDRASCOPE_UNROLL
-  for (std::int64_t i = 0; i < rows_at_once; ++i) HYDRASCOPE_UNROLL
-  for (std::int64_t l = 0; l < lanes; ++l) store(c + i * stride + l * lane_count, sum[i][l]);
-}
+// What a product multiplies: floats, or pairs of bfloat16 numbers.
+HYDRASCOPE_INLINE Lanes factors(const float* from) { return load(from); }
+HYDRASCOPE_INLINE Lanes factors(const float from) { return all(from); }
+HYDRASCOPE_INLINE void add_products(Lanes& sum, const Lanes& a, const Lanes& b) { sum += a * b; }
 
 #ifdef __AVX512BF16__
 
@@ -76,46 +52,55 @@ HYDRASCOPE_INLINE void to_pairs(const float* from, const std::int64_t depth, con
                           pairs_of(load(from + k * width + f), load(from + (k + 1) * width + f)));
 }
 
-// Entries (i,2k) and (i,2k+1) of A at data[i·row + k·column].
-struct LeftPairs {
-  const Pair* data;
-  std::int64_t row, column;
-};
-
-template <std::int64_t lanes>
-HYDRASCOPE_INLINE void add_tile(const LeftPairs& a, const Pair* b, const std::int64_t depth,
-                                const std::int64_t stride, float* c) {
-  __m512 sum[rows_at_once][lanes];
-  HYDRASCOPE_UNROLL
-  for (std::int64_t i = 0; i < rows_at_once; ++i) HYDRASCOPE_UNROLL
-  for (std::int64_t l = 0; l < lanes; ++l) sum[i][l] = _mm512_loadu_ps(c + i * stride + l * lane_count);
-  for (std::int64_t k = 0; k < depth / 2; ++k) {
-    __m512bh row[lanes];
-    HYDRASCOPE_UNROLL
-    for (std::int64_t l = 0; l < lanes; ++l)
-      row[l] = __builtin_bit_cast(__m512bh, _mm512_loadu_si512(b + k * stride + l * lane_count));
-    HYDRASCOPE_UNROLL
-    for (std::int64_t i = 0; i < rows_at_once; ++i) {
-      const auto factor =
-          __builtin_bit_cast(__m512bh, _mm512_set1_epi32(static_cast<int>(a.data[i * a.row + k * a.column])));
-      HYDRASCOPE_UNROLL
-      for (std::int64_t l = 0; l < lanes; ++l) sum[i][l] = _mm512_dpbf16_ps(sum[i][l], factor, row[l]);
-    }
-  }
-  HYDRASCOPE_UNROLL
-  for (std::int64_t i = 0; i < rows_at_once; ++i) HYDRASCOPE_UNROLL
-  for (std::int64_t l = 0; l < lanes; ++l) _mm512_storeu_ps(c + i * stride + l * lane_count, sum[i][l]);
+HYDRASCOPE_INLINE __m512bh factors(const Pair* from) {
+  return __builtin_bit_cast(__m512bh, _mm512_loadu_si512(from));
+}
+HYDRASCOPE_INLINE __m512bh factors(const Pair from) {
+  return __builtin_bit_cast(__m512bh, _mm512_set1_epi32(static_cast<int>(from)));
+}
+HYDRASCOPE_INLINE void add_products(Lanes& sum, const __m512bh& a, const __m512bh& b) {
+  sum = __builtin_bit_cast(Lanes, _mm512_dpbf16_ps(__builtin_bit_cast(__m512, sum), a, b));
 }
 
 #endif
 
+// Entry (i,k) of A lies at data[i·row + k·column]; of pairs k counts these.
+template <typename Entry>
+struct Left {
+  const Entry* data;
+  std::int64_t row, column;
+};
+
+template <std::int64_t lanes, typename Entry>
+HYDRASCOPE_INLINE void add_tile(const Left<Entry>& a, const Entry* b, const std::int64_t depth,
+                                const std::int64_t stride, float* c) {
+  Lanes sum[rows_at_once][lanes];
+  HYDRASCOPE_UNROLL
+  for (std::int64_t i = 0; i < rows_at_once; ++i) HYDRASCOPE_UNROLL
+  for (std::int64_t l = 0; l < lanes; ++l) sum[i][l] = load(c + i * stride + l * lane_count);
+  for (std::int64_t k = 0; k < depth; ++k) {
+    decltype(factors(b)) row[lanes];
+    HYDRASCOPE_UNROLL
+    for (std::int64_t l = 0; l < lanes; ++l) row[l] = factors(b + k * stride + l * lane_count);
+    HYDRASCOPE_UNROLL
+    for (std::int64_t i = 0; i < rows_at_once; ++i) {
+      const auto factor = factors(a.data[i * a.row + k * a.column]);
+      HYDRASCOPE_UNROLL
+      for (std::int64_t l = 0; l < lanes; ++l) add_products(sum[i][l], factor, row[l]);
+    }
+  }
+  HYDRASCOPE_UNROLL
+  for (std::int64_t i = 0; i < rows_at_once; ++i) HYDRASCOPE_UNROLL
+  for (std::int64_t l = 0; l < lanes; ++l) store(c + i * stride + l * lane_count, sum[i][l]);
+}
+
 // C (rows, stride) += A (rows, depth) · B (depth, stride). rows: a multiple of rows_at_once; stride: of
 // lane_count.
-template <typename LeftSide, typename Entry>
-HYDRASCOPE_INLINE void add_product(const LeftSide& a, const Entry* b, const std::int64_t rows,
+template <typename Entry>
+HYDRASCOPE_INLINE void add_product(const Left<Entry>& a, const Entry* b, const std::int64_t rows,
                                    const std::int64_t depth, const std::int64_t stride, float* c) {
   for (std::int64_t i = 0; i < rows; i += rows_at_once) {
-    const LeftSide own{a.data + i * a.row, a.row, a.column};
+    const Left<Entry> own{a.data + i * a.row, a.row, a.column};
     float* const to = c + i * stride;
     std::int64_t f = 0;
     for (; f + lanes_at_once * lane_count <= stride; f += lanes_at_once * lane_count)
@@ -123,6 +108,44 @@ HYDRASCOPE_INLINE void add_product(const LeftSide& a, const Entry* b, const std:
     for (; f < stride; f += lane_count) add_tile<1>(own, b + f, depth, stride, to + f);
   }
 }
+
+#ifdef __AVX512BF16__
+
+// c (rows,stride) += a (rows,depth) · b (depth,stride); rows, depth whole.
+HYDRASCOPE_INLINE void add_rows_times(const float* a, const std::int64_t rows, const std::int64_t depth,
+                                      const float* b, const std::int64_t stride, float* c, float* spare) {
+  auto* const left = reinterpret_cast<Pair*>(spare);
+  Pair* const right = left + rows * depth / 2;
+  for (std::int64_t i = 0; i < rows * depth; i += lane_count)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(left + i / 2),
+                        __builtin_bit_cast(__m256i, _mm512_cvtneps_pbh(_mm512_loadu_ps(a + i))));
+  to_pairs(b, depth, stride, right);
+  add_product(Left<Pair>{left, depth / 2, 1}, right, rows, depth / 2, stride, c);
+}
+
+// c (columns,stride) += aᵀ · b for a (depth,columns), b (depth,stride); depth, columns whole.
+HYDRASCOPE_INLINE void add_columns_times(const float* a, const std::int64_t depth, const std::int64_t columns,
+                                         const float* b, const std::int64_t stride, float* c, float* spare) {
+  auto* const left = reinterpret_cast<Pair*>(spare);
+  Pair* const right = left + depth * columns / 2;
+  to_pairs(a, depth, columns, left);
+  to_pairs(b, depth, stride, right);
+  add_product(Left<Pair>{left, 1, columns}, right, columns, depth / 2, stride, c);
+}
+
+#else
+
+HYDRASCOPE_INLINE void add_rows_times(const float* a, const std::int64_t rows, const std::int64_t depth,
+                                      const float* b, const std::int64_t stride, float* c, float*) {
+  add_product(Left<float>{a, depth, 1}, b, rows, depth, stride, c);
+}
+
+HYDRASCOPE_INLINE void add_columns_times(const float* a, const std::int64_t depth, const std::int64_t columns,
+                                         const float* b, const std::int64_t stride, float* c, float*) {
+  add_product(Left<float>{a, 1, columns}, b, columns, depth, stride, c);
+}
+
+#endif
 
 } // namespace
 } // namespace hydrascope::cpu::HYDRASCOPE_CPU

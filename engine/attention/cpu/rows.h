@@ -21,6 +21,19 @@ struct TokenRange {
   std::int64_t first = 0, last = 0; // [first, last)
 };
 
+// Tokens that are taken together: what is made of them fills no more than the second cache, and the error of
+// a sum over many blocks does not grow with N.
+constexpr std::int64_t tokens_of_block = 64;
+
+// Calls use(TokenRange) for each block of a range.
+template <typename Use>
+void in_blocks(const TokenRange range, const Use& use) {
+  for (std::int64_t first = range.first; first < range.last; first += tokens_of_block) {
+    const std::int64_t last = first + tokens_of_block;
+    use(TokenRange{first, last < range.last ? last : range.last});
+  }
+}
+
 // Whole registers: arrays of floats for the loops have padded_to_lanes(width) entries.
 constexpr std::int64_t lane_count = 16;
 constexpr std::int64_t padded_to_lanes(const std::int64_t width) {
