@@ -1,6 +1,6 @@
 """load_adapter(model, file) puts an adapter of Hydrascope into a model of transformers: see docs/adapter-format.md."""
-import functools, json, re, torch, torch.nn.functional as F  # noqa: E401
-from safetensors import safe_open
+import functools, json, re, safetensors, torch, torch.nn.functional as F  # noqa: E401
+EXACT = "softmax", "sdpa", "flash"
 unit = lambda x, real: F.normalize(x, dim=-1)  # maps of whole rows (B, N, D); real (B, N, 1): what is no padding
 tanh, mean = lambda x, real: x.tanh(), lambda x, real: x / real.sum(1, keepdim=True).sqrt()
 gate, soft = lambda x, real: x.sigmoid(), lambda x, real: x.masked_fill(~real, -torch.inf).softmax(1)
@@ -15,7 +15,7 @@ RENAMED = [(r"attention\.attention\.(\w)\w+", r"attention.\1_proj"), (r"attentio
            (r"encoder\.layer", "layers"), (r"intermediate\.dense", "mlp.fc1"), (r"output\.dense", "mlp.fc2")]
 
 def normalised(kernel, own, q, k, v, real):
-    if kernel in ("softmax", "sdpa"): return F.scaled_dot_product_attention(q, k, v, real.mT)
+    if kernel in EXACT: return F.scaled_dot_product_attention(q, k, v, real.mT)
     for end, apply in (("weight", torch.matmul), ("bias", lambda x, bias: x + bias[:, None])):
         q, k = (x if (p := own.get(f"{side}_map_{end}", own.get(f"query_map_{end}"))) is None else apply(x, p)
                 for side, x in (("query", q), ("key", k)))  # shared=1: one map for both
@@ -39,12 +39,12 @@ def forward(module, kernel, x, attention_mask=None, *_, **__):
 
 @torch.no_grad()
 def load_adapter(model, file):
-    with safe_open(file, "pt") as opened:
+    with safetensors.safe_open(file, "pt") as opened:
         about, tensors = opened.metadata(), {name: opened.get_tensor(name).float() for name in opened.keys()}
     for layer, spec in ((entry["layer"], entry["kernel"]) for entry in json.loads(about["layers"])):
         own = {"_".join(n.split(".")[-2:]): tensors.pop(n) for n in [*tensors] if n.startswith(f"kernel.{layer}.")}
         kernel = re.sub(r"[:,](shared|bias|seed)=\d+", "", spec)
-        if kernel not in {"softmax", "sdpa", *HYDRA, *MAPS, *LOGARITHMS} or (kernel.startswith("t2r") and not own):
+        if kernel not in {*EXACT, *HYDRA, *MAPS, *LOGARITHMS} or (kernel.startswith("t2r") and not own):
             raise NotImplementedError(f"{file}: layer {layer} runs {spec}, which this script does not compute")
         module = next(module for path, module in model.named_modules() if hasattr(module, "num_attention_heads")
                       and re.search(rf"layers?\.{layer}\.attention(\.self|\.attention)?$", path))

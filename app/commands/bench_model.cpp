@@ -22,7 +22,7 @@ using Kind = ThroughputRow::Kind;
 
 struct ModelBenchOptions {
   std::string model = "vit-small";
-  std::vector<std::string> schedules = {"softmax", "sdpa", "back:2=hydra-cosine", "hydra-cosine"};
+  std::vector<std::string> schedules = {"softmax", "sdpa", "flash", "back:2=hydra-cosine", "hydra-cosine"};
   ThroughputRequest request;
   int image_size = 0;
   bool json = false;

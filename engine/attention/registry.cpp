@@ -6,6 +6,7 @@
 #define HYDRASCOPE_KERNELS(KERNEL)     \
   KERNEL(softmax_kernel)               \
   KERNEL(sdpa_kernel)                  \
+  KERNEL(flash_kernel)                 \
   KERNEL(local_window_kernel)          \
   KERNEL(linear_cosine_kernel)         \
   KERNEL(hydra_cosine_kernel)          \

@@ -31,22 +31,25 @@ public:
 
   AttentionOutput run(const AttentionInput& input, const KernelParameters&) const override {
     require_support(input);
-    const std::int64_t heads = weight_heads(shape_of(input));
-    const at::Tensor mask = real_mask(input);
-    const at::Tensor q = resplit(select_tokens(input.q, mask), heads);
-    const at::Tensor k = resplit(select_tokens(input.k, mask), heads);
-    const at::Tensor v = resplit(select_tokens(input.v, mask), heads);
-    // LibTorch takes either its own causal form or a mask.
-    const bool plain_causal = input.causal && !mask.defined();
-    std::optional<at::Tensor> allowed;
-    if (mask.defined()) allowed = allowed_keys(mask, input.causal, rows_or_all({}, q.size(2), q), q.size(2));
-    const std::int64_t choice = at::_fused_sdp_choice(q, k, v, allowed, 0.0, plain_causal);
-    const at::Tensor out = at::scaled_dot_product_attention(q, k, v, allowed, 0.0, plain_causal);
-    return {.out = resplit(select_tokens(out, mask), input.q.size(1)), .path = backend_name(choice)};
+    return run_through_sdpa(input, weight_heads(shape_of(input)));
   }
 };
 
 } // namespace
+
+AttentionOutput run_through_sdpa(const AttentionInput& input, const std::int64_t heads) {
+  const at::Tensor mask = real_mask(input);
+  const at::Tensor q = resplit(select_tokens(input.q, mask), heads);
+  const at::Tensor k = resplit(select_tokens(input.k, mask), heads);
+  const at::Tensor v = resplit(select_tokens(input.v, mask), heads);
+  // LibTorch takes either its own causal form or a mask.
+  const bool plain_causal = input.causal && !mask.defined();
+  std::optional<at::Tensor> allowed;
+  if (mask.defined()) allowed = allowed_keys(mask, input.causal, rows_or_all({}, q.size(2), q), q.size(2));
+  const std::int64_t choice = at::_fused_sdp_choice(q, k, v, allowed, 0.0, plain_causal);
+  const at::Tensor out = at::scaled_dot_product_attention(q, k, v, allowed, 0.0, plain_causal);
+  return {.out = resplit(select_tokens(out, mask), input.q.size(1)), .path = backend_name(choice)};
+}
 
 RegistryEntry sdpa_kernel() {
   KernelInfo info = softmax_info("sdpa", "softmax by LibTorch's fused scaled_dot_product_attention");

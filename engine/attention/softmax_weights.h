@@ -1,4 +1,4 @@
-// What `softmax`, `sdpa` and `local-window` share: explicit weights, the heads= parameter, cost.
+// What `softmax`, `sdpa`, `flash` and `local-window` share: explicit weights, the heads= parameter, cost.
 #pragma once
 
 #include <optional>
@@ -38,6 +38,9 @@ at::Tensor allowed_keys(const at::Tensor& mask, bool causal, const at::Tensor& r
 // `allowed` as above. Overwrites the scores in place.
 at::Tensor attend_rows(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                        const at::Tensor& allowed);
+
+// softmax over the D features cut into `heads`, by LibTorch's fused scaled_dot_product_attention.
+AttentionOutput run_through_sdpa(const AttentionInput& input, std::int64_t heads);
 
 // What is known of every kernel of the family.
 KernelInfo softmax_info(const char* name, const char* definition);

@@ -28,9 +28,10 @@ Colour colour_from(std::uint32_t packed) {
 
 // Okabe & Ito's eight, then Tol's "muted" and "vibrant" for the kernels beyond them; one family keeps one
 // hue.
-constexpr std::array<std::pair<std::string_view, std::uint32_t>, 28> kernel_colours{{
+constexpr std::array<std::pair<std::string_view, std::uint32_t>, 29> kernel_colours{{
     {"softmax", 0x0072b2},
     {"sdpa", 0x56b4e9},
+    {"flash", 0x3a7ca5},
     {"local-window", 0x332288},
     {"linear-cosine", 0xcc79a7},
     {"hydra-cosine", 0xd55e00},

@@ -128,7 +128,7 @@ def reference(name, tensors, mask, given, grid):
     if name == "linear-cosine":
         unit = lambda x: x / x.norm(dim=3, keepdim=True).clamp_min(1e-12)
         weights = unit(q) @ unit(k).transpose(2, 3) * visible
-    elif name in ("softmax", "sdpa"):
+    elif name in ("softmax", "sdpa", "flash"):
         weights = normalised(scores, visible)
     elif name == "local-window":
         weights = normalised(scores, visible & near(mask, grid, q.shape[2]))

@@ -99,7 +99,7 @@ Figure draw_heads(FigureTask& task) {
   for (const KernelSpec& kernel : kernels) {
     if (kernel_info(kernel.name).parameter("heads") == nullptr)
       throw UsageError("--kernels", kernel.name + " has no number of heads to choose",
-                       "use softmax, sdpa or linear-cosine");
+                       "use softmax, sdpa, flash or linear-cosine");
     LinesPanel::Line line = marked_line(kernel.text(), kernel_colour(kernel.name));
     for (const int count : counts) {
       const KernelSpec own = with_heads(kernel, count);

@@ -1,8 +1,6 @@
-#if defined(__x86_64__)
-  #define HYDRASCOPE_CPU avx2
-  #include "engine/attention/cpu/hydra_loops.h"
+#define HYDRASCOPE_CPU avx2
+#include "engine/attention/cpu/hydra_loops.h"
 
 namespace hydrascope::cpu::avx2 {
 const HydraLoops& hydra_loops() { return loops; }
 } // namespace hydrascope::cpu::avx2
-#endif

@@ -1,8 +1,6 @@
-#if defined(__x86_64__)
-  #define HYDRASCOPE_CPU avx512
-  #include "engine/attention/cpu/hydra_loops.h"
+#define HYDRASCOPE_CPU avx512
+#include "engine/attention/cpu/hydra_loops.h"
 
 namespace hydrascope::cpu::avx512 {
 const HydraLoops& hydra_loops() { return loops; }
 } // namespace hydrascope::cpu::avx512
-#endif

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/attention/cpu/hydra.h"
+#include "engine/attention/cpu/processor.h"
 
 namespace hydrascope::cpu {
 
@@ -22,13 +23,12 @@ struct HydraLoops {
 namespace plain {
 const HydraLoops& hydra_loops();
 }
-#if defined(__x86_64__)
 namespace avx2 {
 const HydraLoops& hydra_loops();
 }
 namespace avx512 {
 const HydraLoops& hydra_loops();
 }
-#endif
+const HydraLoops& hydra_loops(Processor processor);
 
 } // namespace hydrascope::cpu

@@ -50,9 +50,12 @@ constexpr WholeLanes lane_order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
 HYDRASCOPE_INLINE Lanes larger(const Lanes& a, const Lanes& b) { return a > b ? a : b; }
 HYDRASCOPE_INLINE Lanes magnitude(const Lanes& x) { return x < 0 ? -x : x; }
 HYDRASCOPE_INLINE float largest_of(const Lanes& x) {
-  float largest = x[0];
-  for (int i = 1; i < 16; ++i) largest = x[i] > largest ? x[i] : largest;
-  return largest;
+  const Lanes eight =
+      larger(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  const Lanes four = larger(
+      eight, __builtin_shufflevector(eight, eight, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+  const float left = four[0] > four[2] ? four[0] : four[2], right = four[1] > four[3] ? four[1] : four[3];
+  return left > right ? left : right;
 }
 HYDRASCOPE_INLINE float sum_of(const Lanes& x) {
   const Lanes eight = x + __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);

@@ -3,24 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include "engine/attention/cpu/linear_variant.h"
 
 namespace hydrascope::cpu {
 namespace {
-
-const LinearLoops& loops(const bool bfloat16) {
-#if defined(__x86_64__)
-  static const bool pairs = __builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512bf16");
-  static const LinearLoops& of_floats = __builtin_cpu_supports("x86-64-v4")   ? avx512::linear_loops()
-                                        : __builtin_cpu_supports("x86-64-v3") ? avx2::linear_loops()
-                                                                              : plain::linear_loops();
-  return bfloat16 && pairs ? avx512bf16::linear_loops() : of_floats;
-#else
-  static_cast<void>(bfloat16);
-  return plain::linear_loops();
-#endif
-}
 
 std::size_t size(const std::int64_t count) { return static_cast<std::size_t>(count); }
 
@@ -40,6 +28,16 @@ void add_shrunk(const KeySums& part, const std::vector<float>& top, KeySums& sum
 }
 
 } // namespace
+
+const LinearLoops& linear_loops(const Processor processor) {
+  switch (processor) {
+    case Processor::plain: break;
+    case Processor::avx2: return avx2::linear_loops();
+    case Processor::avx512: return avx512::linear_loops();
+    case Processor::avx512bf16: return avx512bf16::linear_loops();
+  }
+  return plain::linear_loops();
+}
 
 std::int64_t buffer_floats(const LinearMap& map, const std::int64_t value_width) {
   const std::int64_t in = padded_to_lanes(map.head_width), out = padded_to_lanes(map.outputs),
@@ -66,10 +64,11 @@ KeySums::KeySums(const LinearMap& map, const std::int64_t value_width)
 
 void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange range,
               const LinearMap& map, const bool bfloat16, KeySums& sums) {
-  std::vector<float> buffers(size(buffer_floats(map, v.head_width)));
+  const auto buffers = std::make_unique_for_overwrite<float[]>(size(buffer_floats(map, v.head_width)));
   in_blocks(range, [&](const TokenRange block) {
-    loops(bfloat16).add_keys(k, v, mask, block, map, buffers.data(), sums.values.data(), sums.ones.data(),
-                             sums.largest.data());
+    linear_loops(best_processor(bfloat16))
+        .add_keys(k, v, mask, block, map, buffers.get(), sums.values.data(), sums.ones.data(),
+                  sums.largest.data());
   });
 }
 
@@ -88,11 +87,12 @@ KeySums merged(const std::span<const KeySums> parts) {
 
 std::int64_t answer(const Rows& q, const unsigned char* mask, const TokenRange range, const LinearMap& map,
                     const bool bfloat16, const KeySums& sums, const Rows& out) {
-  std::vector<float> buffers(size(buffer_floats(map, out.head_width)));
+  const auto buffers = std::make_unique_for_overwrite<float[]>(size(buffer_floats(map, out.head_width)));
   std::int64_t zeros = 0;
   in_blocks(range, [&](const TokenRange block) {
-    zeros += loops(bfloat16).answer(q, mask, block, map, sums.values.data(), sums.ones.data(),
-                                    sums.largest.data(), buffers.data(), out);
+    zeros += linear_loops(best_processor(bfloat16))
+                 .answer(q, mask, block, map, sums.values.data(), sums.ones.data(), sums.largest.data(),
+                         buffers.get(), out);
   });
   return zeros;
 }

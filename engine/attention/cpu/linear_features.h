@@ -2,9 +2,8 @@
 // these.
 #pragma once
 
+#include "engine/attention/cpu/blocks.h"
 #include "engine/attention/cpu/linear_variant.h"
-#include "engine/attention/cpu/products.h"
-#include "engine/attention/cpu/row_access.h"
 
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
@@ -26,19 +25,6 @@ struct Space {
   float* of_row;   // (2,T): of softmaxes log Σ e^y and log Σ e^−y, of relu_turned a and b
   float* spare;    // a product's factors, in bfloat16
 };
-
-HYDRASCOPE_INLINE std::int64_t whole_rows(const std::int64_t rows) {
-  return (rows + rows_at_once - 1) / rows_at_once * rows_at_once;
-}
-
-HYDRASCOPE_INLINE void clear(float* from, const std::int64_t count) {
-  std::memset(from, 0, static_cast<std::size_t>(count) * sizeof(float));
-}
-
-// Which of sixteen features from f on there are.
-HYDRASCOPE_INLINE WholeLanes present(const std::int64_t f, const std::int64_t outputs) {
-  return lane_order + static_cast<std::int32_t>(f) < static_cast<std::int32_t>(outputs);
-}
 
 constexpr bool is_softmax(const PointMap map) {
   return map == PointMap::softmax || map == PointMap::plus_minus_softmax || map == PointMap::joint_softmax;

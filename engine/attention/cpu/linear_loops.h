@@ -7,24 +7,6 @@
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
-// The block's rows one after another, of keys and values the real ones only, and rows of 0 up to a whole
-// number of rows_at_once. How many there are without these.
-HYDRASCOPE_INLINE std::int64_t gather(const Rows& rows, const unsigned char* mask, const TokenRange block,
-                                      float* to) {
-  const std::int64_t padded = padded_to_lanes(rows.head_width);
-  if (padded != rows.head_width) clear(to, tokens_of_block * padded);
-  std::int64_t count = 0;
-  for (std::int64_t token = block.first; token < block.last; ++token) {
-    if (!real(mask, token)) continue;
-    float* const place = to + count * padded;
-    const float* const row = row_of(rows, token, place);
-    if (row != place) copy(place, row, padded);
-    ++count;
-  }
-  clear(to + count * padded, (whole_rows(count) - count) * padded);
-  return count;
-}
-
 // y of the gathered rows, into space.y.
 HYDRASCOPE_INLINE void make_outputs(const LinearMap& map, const std::int64_t count, const Space& space) {
   const std::int64_t padded = padded_to_lanes(map.head_width), width = padded_to_lanes(map.outputs);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/attention/cpu/linear.h"
+#include "engine/attention/cpu/processor.h"
 
 namespace hydrascope::cpu {
 
@@ -20,7 +21,6 @@ std::int64_t buffer_floats(const LinearMap& map, std::int64_t value_width);
 namespace plain {
 const LinearLoops& linear_loops();
 }
-#if defined(__x86_64__)
 namespace avx2 {
 const LinearLoops& linear_loops();
 }
@@ -30,6 +30,6 @@ const LinearLoops& linear_loops();
 namespace avx512bf16 { // its products are of bfloat16
 const LinearLoops& linear_loops();
 }
-#endif
+const LinearLoops& linear_loops(Processor processor);
 
 } // namespace hydrascope::cpu

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/attention/cpu/lanes.h"
+#include "engine/attention/cpu/rows.h"
 
 #ifdef __AVX512BF16__
   #include <immintrin.h>

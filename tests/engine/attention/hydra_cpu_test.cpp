@@ -22,11 +22,9 @@ using testing_inputs::Case, testing_inputs::describe, testing_inputs::every_thir
     testing_inputs::make_input, testing_inputs::relative_error, testing_inputs::Sequence;
 
 std::vector<std::pair<const char*, const HydraLoops*>> variants() {
-  std::vector<std::pair<const char*, const HydraLoops*>> all = {{"plain", &cpu::plain::hydra_loops()}};
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("x86-64-v3")) all.emplace_back("avx2", &cpu::avx2::hydra_loops());
-  if (__builtin_cpu_supports("x86-64-v4")) all.emplace_back("avx512", &cpu::avx512::hydra_loops());
-#endif
+  std::vector<std::pair<const char*, const HydraLoops*>> all;
+  for (const cpu::Processor processor : cpu::processors())
+    all.emplace_back(cpu::name_of(processor), &cpu::hydra_loops(processor));
   return all;
 }
 

@@ -53,9 +53,10 @@ TEST(KernelSpec, EveryKernelIsFoundMadeAndDescribed) {
 }
 
 TEST(KernelSpec, AnUnknownNameGetsTheNearestAndTheList) {
-  EXPECT_THAT(usage_message([] { parse_kernel_spec("hydra-cosin", "--replace"); }),
-              AllOf(StartsWith("--replace: there is no kernel \"hydra-cosin\""),
-                    HasSubstr("the nearest name is hydra-cosine"), HasSubstr("softmax, sdpa, local-window")));
+  EXPECT_THAT(
+      usage_message([] { parse_kernel_spec("hydra-cosin", "--replace"); }),
+      AllOf(StartsWith("--replace: there is no kernel \"hydra-cosin\""),
+            HasSubstr("the nearest name is hydra-cosine"), HasSubstr("softmax, sdpa, flash, local-window")));
   EXPECT_THAT(usage_message([] { kernel_info("edgehog"); }), HasSubstr("the nearest name is hedgehog"));
   EXPECT_THAT(usage_message([] {
                 make_kernel({"hedgehogs", {}});

@@ -21,8 +21,8 @@ namespace {
 
 using cpu::Element, cpu::LinearLoops, cpu::LinearMap, cpu::PointMap, cpu::Rows;
 using testing_inputs::Case, testing_inputs::describe, testing_inputs::every_third_masked,
-    testing_inputs::make_input, testing_inputs::moved_parameters, testing_inputs::relative_error,
-    testing_inputs::Sequence;
+    testing_inputs::head_of, testing_inputs::make_input, testing_inputs::moved_parameters,
+    testing_inputs::relative_error, testing_inputs::Sequence;
 
 struct Variant {
   const char* name;
@@ -31,13 +31,10 @@ struct Variant {
 };
 
 std::vector<Variant> variants() {
-  std::vector<Variant> all = {{"plain", &cpu::plain::linear_loops(), 2e-5}};
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("x86-64-v3")) all.push_back({"avx2", &cpu::avx2::linear_loops(), 2e-5});
-  if (__builtin_cpu_supports("x86-64-v4")) all.push_back({"avx512", &cpu::avx512::linear_loops(), 2e-5});
-  if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512bf16"))
-    all.push_back({"avx512bf16", &cpu::avx512bf16::linear_loops(), 0.08});
-#endif
+  std::vector<Variant> all;
+  for (const cpu::Processor processor : cpu::processors())
+    all.push_back({cpu::name_of(processor), &cpu::linear_loops(processor),
+                   processor == cpu::Processor::avx512bf16 ? 0.08 : 2e-5});
   return all;
 }
 
@@ -105,15 +102,6 @@ std::vector<double> features(const LinearMap& map, const Projection* projection,
   }
   plus.insert(plus.end(), minus.begin(), minus.end());
   return plus;
-}
-
-// The second head of a sequence.
-Rows head_of(Sequence& x, Element element) {
-  Rows rows = x.rows(element);
-  rows.heads = 1;
-  rows.data = static_cast<std::byte*>(rows.data) +
-              rows.head_stride * (element == Element::float32 ? sizeof(float) : sizeof(std::uint16_t));
-  return rows;
 }
 
 struct Buffers {

@@ -266,6 +266,8 @@ std::vector<Row> table() {
       softmax_row("softmax:heads=1", 1),
       softmax_row("sdpa"),
       softmax_row("sdpa:heads=1", 1),
+      softmax_row("flash"),
+      softmax_row("flash:heads=1", 1),
       window_row("local-window", 0, false),
       window_row("local-window:w=5", 5, false),
       window_row("local-window:mode=blocks,w=6", 6, true),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -43,6 +44,15 @@ struct Sequence {
   std::vector<float> floats;
   std::vector<std::uint16_t> halves;
 };
+
+// The second head of a sequence.
+inline cpu::Rows head_of(Sequence& x, cpu::Element element) {
+  cpu::Rows rows = x.rows(element);
+  rows.heads = 1;
+  rows.data = static_cast<std::byte*>(rows.data) +
+              rows.head_stride * (element == cpu::Element::float32 ? sizeof(float) : sizeof(std::uint16_t));
+  return rows;
+}
 
 inline std::vector<unsigned char> every_third_masked(std::int64_t tokens) {
   std::vector<unsigned char> mask(static_cast<std::size_t>(tokens), 1);
