@@ -199,7 +199,12 @@ public:
             .parameters = parameters, .mask = mask, .rows = {}, .tokens = shape.tokens};
         return map_->loop_projection(side, shape.heads, shape.head_width, context);
       };
-      return linear_on_cpu(input, mask, *map_->point_map(), before(Side::query), before(Side::key));
+      AttentionInput own = input;
+      for (at::Tensor* x : {&own.q, &own.k, &own.v}) *x = resplit(*x, weight_heads(shape));
+      AttentionOutput output =
+          linear_on_cpu(own, mask, *map_->point_map(), before(Side::query), before(Side::key), normalised_);
+      output.out = resplit(output.out, shape.heads);
+      return output;
     }
     const FeatureBlocks tokens = blocks(input, parameters);
     if (input.causal) {
@@ -286,9 +291,7 @@ public:
   }
 
 private:
-  bool has_loop(const AttentionShape& shape) const {
-    return normalised_ && !heads_ && loops_take(shape) && map_->point_map();
-  }
+  bool has_loop(const AttentionShape& shape) const { return loops_take(shape) && map_->point_map(); }
 
   FeatureBlocks blocks(const AttentionInput& input, const KernelParameters& parameters) const {
     return {input, parameters, *map_, weight_heads(shape_of(input))};

@@ -23,13 +23,15 @@ std::int64_t tokens_of_part_with(const std::int64_t features) {
 // A projection in the loops' own form, for every head.
 class HeadMaps {
 public:
-  HeadMaps(const cpu::PointMap map, const LoopProjection& projection, const std::int64_t head_width)
+  HeadMaps(const cpu::PointMap map, const LoopProjection& projection, const std::int64_t head_width,
+           const bool normalised)
       : weight_(padded(projection.weight)), bias_(padded(projection.bias)) {
     if (projection.turns.defined()) turns_ = projection.turns.to(at::kFloat).contiguous();
     common_.map = map;
     common_.head_width = head_width;
     common_.outputs = projection.weight.defined() ? projection.weight.size(2) : head_width;
     common_.scale = static_cast<float>(projection.scale);
+    common_.normalised = normalised;
     common_.half_square = static_cast<float>(projection.half_square);
   }
 
@@ -63,13 +65,15 @@ private:
 } // namespace
 
 AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mask, const cpu::PointMap map,
-                              const LoopProjection& query_projection, const LoopProjection& key_projection) {
+                              const LoopProjection& query_projection, const LoopProjection& key_projection,
+                              const bool normalised) {
   const std::int64_t batch = input.q.size(0), heads = input.q.size(1), tokens = input.q.size(2),
                      width = input.q.size(3);
   const bool bfloat16 = input.q.scalar_type() == at::kBFloat16;
   const at::Tensor query = dense_features(input.q), key = dense_features(input.k),
                    value = dense_features(input.v);
-  const HeadMaps query_maps(map, query_projection, width), key_maps(map, key_projection, width);
+  const HeadMaps query_maps(map, query_projection, width, normalised),
+      key_maps(map, key_projection, width, normalised);
   const LoopMask masks(mask);
   AttentionOutput output{.out = to_heads(at::empty({batch, tokens, heads * width}, input.q.options()), heads),
                          .path = "fused cpu"};

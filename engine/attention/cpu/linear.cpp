@@ -13,7 +13,8 @@ namespace {
 std::size_t size(const std::int64_t count) { return static_cast<std::size_t>(count); }
 
 bool without_exponential(const PointMap map) {
-  return map == PointMap::relu || map == PointMap::relu_turned || map == PointMap::taylor;
+  return map == PointMap::relu || map == PointMap::relu_turned || map == PointMap::unit ||
+         map == PointMap::taylor;
 }
 
 // Adds a part's sums, whose features are divided by e^its largest, to those over e^top.

@@ -1,5 +1,6 @@
-// Normalised linear attention of one head without its features ever stored (Hedgehog paper, Eq. 2):
-//   S = Σ_j φ(k_j) v_jᵀ, z = Σ_j φ(k_j)   and then   out_i = φ(q_i)·S / φ(q_i)·z.
+// Linear attention of one head without its features ever stored (Hedgehog paper, Eq. 2):
+//   S = Σ_j φ(k_j) v_jᵀ, z = Σ_j φ(k_j)   and then   out_i = φ(q_i)·S / φ(q_i)·z,
+// or without the denominator (Hydra paper, Eq. 7).
 // Tokens are taken in blocks: each block's features are made in the first caches and used up there. Compiled
 // for AVX-512 with bfloat16 products, for AVX-512, for AVX2 and for any processor; the best that the machine
 // runs is taken. No LibTorch.
@@ -21,6 +22,7 @@ enum class PointMap {
   joint_softmax,          // softmax [y, −y]
   one_plus_elu,           // e^y below 0, 1 + y above
   relu,
+  unit,        // y / max(‖y‖₂, 10⁻¹²)
   relu_turned, // [ReLU(y) · a, ReLU(y) · b] with a token's own a and b
   taylor,      // [1, y, y_i y_j for i < j, y_i²/√2]: two of them multiply to 1 + y·y' + (y·y')²/2
 };
@@ -40,6 +42,7 @@ struct LinearMap {
   const float* weight = nullptr; // (d, outputs padded to lanes); null: W = I
   const float* bias = nullptr;   // (outputs padded to lanes); null: 0
   float scale = 1, half_square = 0;
+  bool normalised = true;       // whether the output is divided by φ(q_i)·z
   const float* turns = nullptr; // (tokens,2): a and b of relu_turned
 
   // Length of a row of features, padded: the second half begins at a whole lane,

@@ -22,8 +22,8 @@ struct Space {
   float* y;        // (T,outputs)
   float* features; // (T,features at once)
   float* values;   // (T,d): v of keys, the result of queries
-  float* of_row;   // (2,T): of softmaxes log Σ e^y and log Σ e^−y, of relu_turned a and b
-  float* spare;    // a product's factors, in bfloat16
+  float* of_row; // (2,T): of softmaxes log Σ e^y and log Σ e^−y, of relu_turned a and b, of unit 1/‖y‖
+  float* spare;  // a product's factors, in bfloat16
 };
 
 constexpr bool is_softmax(const PointMap map) {
@@ -64,8 +64,21 @@ HYDRASCOPE_INLINE void make_shifts(const LinearMap& map, const std::int64_t coun
   }
 }
 
-HYDRASCOPE_INLINE void make_turns(const LinearMap& map, const unsigned char* mask, const TokenRange block,
-                                  const Space& space) {
+// What relu_turned and unit multiply a row's features by.
+HYDRASCOPE_INLINE void make_factors(const LinearMap& map, const unsigned char* mask, const TokenRange block,
+                                    const std::int64_t count, const Space& space) {
+  if (map.map == PointMap::unit) {
+    const std::int64_t width = padded_to_lanes(map.outputs);
+    for (std::int64_t row = 0; row < count; ++row) {
+      Lanes squares{};
+      for (std::int64_t f = 0; f < width; f += lane_count) {
+        const Lanes y = load(space.y + row * width + f);
+        squares += present(f, map.outputs) ? y * y : Lanes{};
+      }
+      const float norm = __builtin_sqrtf(sum_of(squares));
+      space.of_row[row] = 1 / (norm < 1e-12F ? 1e-12F : norm);
+    }
+  }
   if (map.map != PointMap::relu_turned) return;
   std::int64_t row = 0;
   for (std::int64_t token = block.first; token < block.last; ++token) {
@@ -154,16 +167,23 @@ HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64
   }
 }
 
-template <bool turned>
-HYDRASCOPE_INLINE void relu_keys(const LinearMap& map, const std::int64_t count, const Space& space,
-                                 float* ones) {
-  const std::int64_t width = padded_to_lanes(map.outputs), stride = map.features();
+// Of relu, relu_turned and unit: sixteen features before relu_turned's factors.
+template <PointMap map>
+HYDRASCOPE_INLINE Lanes plain_feature(const Lanes& y, const float factor, const WholeLanes& there) {
+  const Lanes feature = map == PointMap::unit ? y * factor : larger(y, Lanes{});
+  return there ? feature : Lanes{};
+}
+
+template <PointMap map>
+HYDRASCOPE_INLINE void plain_keys(const LinearMap& whole, const std::int64_t count, const Space& space,
+                                  float* ones) {
+  constexpr bool turned = map == PointMap::relu_turned;
+  const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
   for (std::int64_t f = 0; f < width; f += lane_count) {
-    const WholeLanes there = present(f, map.outputs);
+    const WholeLanes there = present(f, whole.outputs);
     Lanes total = load(ones + f), second_total = turned ? load(ones + width + f) : Lanes{};
     for (std::int64_t row = 0; row < count; ++row) {
-      const Lanes positive = larger(load(space.y + row * width + f), Lanes{});
-      Lanes kept = there ? positive : Lanes{};
+      Lanes kept = plain_feature<map>(load(space.y + row * width + f), space.of_row[row], there);
       float* const to = space.features + row * stride + f;
       if constexpr (turned) {
         const Lanes second = kept * space.of_row[tokens_of_block + row];
@@ -287,15 +307,14 @@ HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, c
   return sum_of(product);
 }
 
-template <bool turned>
-HYDRASCOPE_INLINE float relu_query(const LinearMap& map, const float* y, const float a, const float b,
-                                   const float* ones, float* features) {
-  const std::int64_t width = padded_to_lanes(map.outputs);
+template <PointMap map>
+HYDRASCOPE_INLINE float plain_query(const LinearMap& whole, const float* y, const float a, const float b,
+                                    const float* ones, float* features) {
+  const std::int64_t width = padded_to_lanes(whole.outputs);
   Lanes product{};
   for (std::int64_t f = 0; f < width; f += lane_count) {
-    const Lanes positive = larger(load(y + f), Lanes{});
-    Lanes kept = present(f, map.outputs) ? positive : Lanes{};
-    if constexpr (turned) {
+    Lanes kept = plain_feature<map>(load(y + f), a, present(f, whole.outputs));
+    if constexpr (map == PointMap::relu_turned) {
       const Lanes second = kept * b;
       store(features + width + f, second);
       product += second * load(ones + width + f);
@@ -316,8 +335,12 @@ HYDRASCOPE_INLINE float query_features(const LinearMap& map, const float* y, con
         product = query_features<point>(map, y, plus, minus, ones, largest, features);
       });
   if (exponential) return product;
-  return map.map == PointMap::relu_turned ? relu_query<true>(map, y, plus, minus, ones, features)
-                                          : relu_query<false>(map, y, plus, minus, ones, features);
+  switch (map.map) {
+    case PointMap::unit: return plain_query<PointMap::unit>(map, y, plus, minus, ones, features);
+    case PointMap::relu_turned:
+      return plain_query<PointMap::relu_turned>(map, y, plus, minus, ones, features);
+    default: return plain_query<PointMap::relu>(map, y, plus, minus, ones, features);
+  }
 }
 
 } // namespace

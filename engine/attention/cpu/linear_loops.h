@@ -40,7 +40,7 @@ void add_block(const Rows& k, const Rows& v, const unsigned char* mask, const To
   gather(v, mask, block, space.values);
   make_outputs(map, count, space);
   make_shifts(map, count, space);
-  make_turns(map, mask, block, space);
+  make_factors(map, mask, block, count, space);
   if (map.map == PointMap::taylor) {
     taylor_keys(map, count, space, stride, values, ones);
     return;
@@ -51,8 +51,9 @@ void add_block(const Rows& k, const Rows& v, const unsigned char* mask, const To
       map.map, [&]<PointMap point>() __attribute__((always_inline)) {
         exponential_keys<point>(map, count, space, stride, values, ones, largest);
       });
-  if (map.map == PointMap::relu) relu_keys<false>(map, count, space, ones);
-  if (map.map == PointMap::relu_turned) relu_keys<true>(map, count, space, ones);
+  if (map.map == PointMap::relu) plain_keys<PointMap::relu>(map, count, space, ones);
+  if (map.map == PointMap::relu_turned) plain_keys<PointMap::relu_turned>(map, count, space, ones);
+  if (map.map == PointMap::unit) plain_keys<PointMap::unit>(map, count, space, ones);
   add_columns_times(space.features, rows, map.features(), space.values, stride, values, space.spare);
 }
 
@@ -64,7 +65,7 @@ std::int64_t answer_block(const Rows& q, const unsigned char* mask, const TokenR
   const std::int64_t count = gather(q, mask, block, space.x), rows = whole_rows(count);
   make_outputs(map, count, space);
   make_shifts(map, count, space);
-  make_turns(map, mask, block, space);
+  make_factors(map, mask, block, count, space);
   float denominators[tokens_of_block];
   clear(space.values, rows * stride);
   if (map.map == PointMap::taylor) {
@@ -82,7 +83,8 @@ std::int64_t answer_block(const Rows& q, const unsigned char* mask, const TokenR
     float* result = space.x; // of a masked token 0, and x is used up
     if (real(mask, token)) {
       result = space.values + row * stride;
-      const float denominator = denominators[row++];
+      const float denominator = map.normalised ? denominators[row] : 1;
+      ++row;
       zeros += denominator == 0 ? 1 : 0;
       // Where it is 0 every product is 0, and with them the numerator.
       const Lanes divisor = all(denominator == 0 ? 1.0F : denominator);
