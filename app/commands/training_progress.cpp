@@ -28,12 +28,18 @@ TrainingDisplay::TrainingDisplay() : terminal_(isatty(STDERR_FILENO) != 0) {
   interrupted = false;
   std::signal(SIGINT, interrupt);
   std::signal(SIGTERM, interrupt);
+  watcher_ = std::jthread([this](const std::stop_token& end) { watch(end); });
 }
 
 TrainingDisplay::~TrainingDisplay() {
   end_line();
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+}
+
+void TrainingDisplay::watch(const std::stop_token& end) {
+  while (!end.stop_requested() && !interrupted) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  if (interrupted) source_.request_stop();
 }
 
 TrainingObserver TrainingDisplay::observer() {
@@ -46,7 +52,6 @@ void TrainingDisplay::end_line() {
 }
 
 void TrainingDisplay::show(const TrainingProgress& progress) {
-  if (interrupted) source_.request_stop();
   if (!progress.note.empty()) {
     end_line();
     fmt::print(stderr, "note: {}\n", progress.note);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/training/training.h"
@@ -27,10 +28,14 @@ private:
   void show(const TrainingProgress& progress);
   void end_line();
 
+  // Hands a signal on: also while the training waits for another process, or tells nothing.
+  void watch(const std::stop_token& end);
+
   std::stop_source source_;
   bool terminal_;
   bool open_line_ = false;
   std::chrono::steady_clock::time_point last_{};
+  std::jthread watcher_; // the last member: it uses the others
 };
 
 // "4:05" or "1:04:05".

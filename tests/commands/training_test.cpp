@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/file.h>
 
 #include "tests/commands/program.h"
 #include "tests/support/free_port.h"
@@ -186,12 +187,41 @@ TEST_F(TrainingCommand, WhenAProcessDiesTheOthersStopAndTheCheckpointServes) {
   EXPECT_NE(errors.find("another process has ended"), std::string::npos) << errors;
   EXPECT_NE(errors.find("--resume"), std::string::npos) << errors;
 
+  const auto before = fs::last_write_time(checkpoint);
   const pid_t resumed = start(arguments + " --resume");
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  while (fs::last_write_time(checkpoint) == before)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   kill(resumed, SIGINT);
   EXPECT_EQ(wait_for(resumed), 1);
   EXPECT_NE(bytes_of(at("errors.txt")).find("stopped after"), std::string::npos)
       << bytes_of(at("errors.txt"));
+}
+
+// Who waits for the cache that another process is filling is told to stop by a signal, too.
+TEST_F(TrainingCommand, StopsWhileItWaitsForAnothersCache) {
+  const std::string arguments = "finetune --no-adapter --model " + model("dinov2") + " --data " +
+                                at("pictures") + " --train-layers 1,head --image-size 28 --epochs 1" +
+                                " --batch 5 --threads 1 -o " + at("it.safetensors");
+  EXPECT_EQ(wait_for(start(arguments)), 0); // makes the cache's files
+  std::vector<int> held;
+  for (const auto& entry : fs::directory_iterator(at("cache/hydrascope/features")))
+    if (entry.path().extension() == ".lock") {
+      held.push_back(open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
+      EXPECT_EQ(flock(held.back(), LOCK_EX | LOCK_NB), 0);
+    }
+  ASSERT_FALSE(held.empty());
+  const pid_t waiting = start(arguments);
+  const auto has_lock_open = [&] {
+    std::error_code gone;
+    for (const auto& entry : fs::directory_iterator(fmt::format("/proc/{}/fd", waiting), gone))
+      if (fs::read_symlink(entry.path(), gone).extension() == ".lock") return true;
+    return false;
+  };
+  while (!has_lock_open()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  kill(waiting, SIGTERM);
+  EXPECT_EQ(wait_for(waiting), 1);
+  EXPECT_NE(bytes_of(at("errors.txt")).find("stopped"), std::string::npos) << bytes_of(at("errors.txt"));
+  for (const int lock : held) close(lock);
 }
 
 TEST_F(TrainingCommand, T2rIsTrainedWithTheTaskOnly) {
