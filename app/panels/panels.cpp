@@ -22,6 +22,7 @@ std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services) {
   panels.push_back(make_folder_panel(services));
   panels.push_back(make_timing_panel(services));
   panels.push_back(make_scaling_panel(services));
+  panels.push_back(make_roofline_panel(services));
   panels.push_back(make_training_panel(services));
   return panels;
 }

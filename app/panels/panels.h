@@ -26,6 +26,7 @@ std::unique_ptr<Panel> make_deletion_panel(PanelServices services);
 std::unique_ptr<Panel> make_folder_panel(PanelServices services);
 std::unique_ptr<Panel> make_timing_panel(PanelServices services);
 std::unique_ptr<Panel> make_scaling_panel(PanelServices services);
+std::unique_ptr<Panel> make_roofline_panel(PanelServices services);
 std::unique_ptr<Panel> make_training_panel(PanelServices services);
 
 std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "app/state/document.h"
+#include "engine/measure/machine_limits.h"
 #include "engine/measure/scaling.h"
 
 namespace hydrascope::app {
@@ -11,6 +12,7 @@ namespace hydrascope::app {
 struct ScalingCurves {
   ScalingSetting setting;           // that all points were measured in
   std::vector<ScalingPoint> points; // in the order measured
+  MachineLimits limits;             // measured in the same run; 0: not yet
   bool running = false;
   double progress = 0; // 0…1
   std::string device;  // of the points: "cpu"

@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "engine/runtime/execution.h"
+
 namespace hydrascope::app {
 
 std::vector<KernelSpec> kernels_in_use(const Document& document) {
@@ -39,11 +41,17 @@ std::vector<ScalingPoint> points_of(const ScalingCurves& curves, const KernelSpe
 namespace {
 
 // All kernels at one N before the next N, so that what there is can be compared at any time.
-void measure_all(BackgroundJob<ScalingPoint>& job, const std::vector<KernelSpec>& kernels,
+void measure_all(BackgroundJob<ScalingNews>& job, const std::vector<KernelSpec>& kernels,
                  const ScalingSetting& setting, const std::function<void()>& wake,
                  const std::stop_token& stop) {
   // Threads that LibTorch starts for this one inherit it.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
+  job.wait_while_paused(stop);
+  if (stop.stop_requested()) return;
+  {
+    const ThreadCount threads(setting.threads);
+    job.publish(machine_limits(setting.dtype));
+  }
   std::vector<std::unique_ptr<ScalingMeasurer>> measurers;
   for (const KernelSpec& kernel : kernels)
     measurers.push_back(std::make_unique<ScalingMeasurer>(kernel, setting));
@@ -81,21 +89,26 @@ bool ScalingRun::update(Editor& editor, bool interactive_run) {
     curves.progress = 0;
     total_ = kernels.size() * scaling_lengths().size();
     jobs_.start(
-        [kernels, setting, wake = wake_](BackgroundJob<ScalingPoint>& job, const std::stop_token& stop) {
+        [kernels, setting, wake = wake_](BackgroundJob<ScalingNews>& job, const std::stop_token& stop) {
           measure_all(job, kernels, setting, wake, stop);
         },
         wake_);
     changed = true;
   }
-  BackgroundJob<ScalingPoint>* const job = jobs_.job();
+  BackgroundJob<ScalingNews>* const job = jobs_.job();
   if (job == nullptr) return changed;
   job->pause(interactive_run);
   const bool done = job->done();
-  std::vector<ScalingPoint> found = job->take();
-  curves.progress +=
-      static_cast<double>(found.size()) / static_cast<double>(std::max<std::size_t>(1, total_));
+  std::vector<ScalingNews> found = job->take();
   changed = changed || done || !found.empty();
-  std::ranges::move(found, std::back_inserter(curves.points));
+  for (ScalingNews& news : found) {
+    if (const auto* const limits = std::get_if<MachineLimits>(&news)) {
+      curves.limits = *limits;
+      continue;
+    }
+    curves.points.push_back(std::get<ScalingPoint>(std::move(news)));
+    curves.progress += 1 / static_cast<double>(std::max<std::size_t>(1, total_));
+  }
   if (const std::string problem = job->take_problem(); !problem.empty()) editor.say(Severity::error, problem);
   if (done) {
     curves.running = false;

@@ -3,12 +3,15 @@
 
 #include <cstddef>
 #include <functional>
+#include <variant>
 #include <vector>
 
 #include "app/state/background_job.h"
 #include "app/state/editor.h"
 
 namespace hydrascope::app {
+
+using ScalingNews = std::variant<MachineLimits, ScalingPoint>;
 
 // A thread of its own, of lower priority than the model's. It waits between runs of a kernel while the model
 // computes, and makes a run again that the model has disturbed.
@@ -24,7 +27,7 @@ public:
 
 private:
   std::function<void()> wake_;
-  JobSlot<ScalingPoint> jobs_;
+  JobSlot<ScalingNews> jobs_;
   std::size_t total_ = 0; // points that the job measures
 };
 

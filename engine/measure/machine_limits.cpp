@@ -61,6 +61,11 @@ double matrix_rate(const std::string& dtype) {
   return 2.0 * side * side * side / seconds;
 }
 
+MachineLimits machine_limits(const std::string& dtype) {
+  constexpr std::int64_t beyond_caches = 3LL << 26;
+  return {.bandwidth = triad_bandwidth(beyond_caches), .matrix_rate = matrix_rate(dtype)};
+}
+
 std::string threads_text() {
   cpu_set_t set;
   CPU_ZERO(&set);

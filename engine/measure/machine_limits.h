@@ -16,6 +16,15 @@ double triad_bandwidth(std::int64_t footprint);
 // float32 and bfloat16.
 double matrix_rate(const std::string& dtype);
 
+struct MachineLimits {
+  double bandwidth = 0;   // bytes a second, of arrays beyond the caches
+  double matrix_rate = 0; // floating-point operations a second
+
+  bool operator==(const MachineLimits&) const = default;
+};
+// Both, with LibTorch's current threads. Throws as matrix_rate.
+MachineLimits machine_limits(const std::string& dtype);
+
 // Threads of LibTorch and the processors this process may run on, as "2 threads on processors 0-1".
 std::string threads_text();
 

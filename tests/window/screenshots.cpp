@@ -118,6 +118,9 @@ void keep_measurements(ImGuiTestContext* context, const Look& look) {
   application().run("model.stop_scaling");
   context->Yield(4);
   write_png(look.folder() / "measured.png", frame(context));
+  context->WindowFocus("//###roofline");
+  context->Yield(4);
+  keep_panel(look, frame(context), "roofline", "measured");
   change_view(editor(), "A - B", [](ViewOptions& view) { view.shown = Shown::difference; });
   settle(context);
   application().run("model.time_passes");

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "app/state/edits.h"
+#include "app/views/roofline_view.h"
 #include "app/views/scaling_view.h"
 #include "app/views/timing_view.h"
 #include "tests/window/harness.h"
@@ -148,6 +149,23 @@ void register_scaling_tests(ImGuiTestEngine* engine) {
         const auto& plot = std::get<LinesPanel>(figure.panels.front());
         IM_CHECK_EQ(plot.lines.size(), 2U);
         IM_CHECK_EQ(plot.lines.front().upper.size(), plot.lines.front().y.size());
+        // The Roofline panel draws the same points below the limits that were measured before them.
+        IM_CHECK_GT(editor().scaling.limits.bandwidth, 1e8);
+        IM_CHECK_GT(editor().scaling.limits.matrix_rate, 1e8);
+        const auto points = roofline_lines(lines);
+        IM_CHECK_EQ(points.size(), 2U);
+        for (std::size_t i = 0; i < points.size(); ++i) {
+          const ScalingPoint& first = lines[i].points.front();
+          IM_CHECK_LT(std::abs(points[i].rate.front() * first.time.median * 1e9 / (2 * first.products) - 1),
+                      1e-9);
+          IM_CHECK_LT(std::abs(points[i].intensity.front() * first.bytes / (2 * first.products) - 1), 1e-9);
+        }
+        context->WindowFocus("//###roofline");
+        settle(context);
+        const Figure roofline = roofline_figure(editor().scaling, points);
+        const auto& below = std::get<LinesPanel>(roofline.panels.front());
+        IM_CHECK_EQ(below.lines.size(), 3U);
+        IM_CHECK(below.lines.front().style == LinesPanel::Style::dashed);
         const std::size_t before = editor().scaling.points.size();
         context->Yield(20);
         IM_CHECK_EQ(editor().scaling.points.size(), before); // it has really stopped

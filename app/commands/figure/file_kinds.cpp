@@ -2,8 +2,6 @@
 // recall trains its own.
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -12,6 +10,7 @@
 #include "app/commands/figure/category_colours.h"
 #include "app/commands/figure/data_provenance.h"
 #include "app/commands/recall_output.h"
+#include "app/views/roofline_view.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 
@@ -99,29 +98,20 @@ Figure draw_loss(FigureTask& task) {
 
 namespace {
 
-// What a machine allows at most: rising with the bandwidth to its ceiling (Williams et al. 2009).
-LinesPanel::Line roof(double bandwidth, double ceiling, double low, double high) {
-  LinesPanel::Line line;
-  line.name = fmt::format("{:.3g} GB/s, {:.3g} GFLOP/s", bandwidth / 1e9, ceiling / 1e9);
-  line.style = Style::dashed;
-  line.colour = {0.3f, 0.3f, 0.32f, 1};
-  for (const double x : {low, std::clamp(ceiling / bandwidth, low, high), high}) {
-    line.x.push_back(x);
-    line.y.push_back(std::min(ceiling, bandwidth * x) / 1e9);
-  }
-  return line;
+// That of a kernel by its text, made where it is not there yet.
+RooflineLine& line_of(std::vector<RooflineLine>& lines, const std::string& kernel) {
+  const auto found = std::ranges::find(lines, kernel, &RooflineLine::kernel);
+  if (found != lines.end()) return *found;
+  lines.push_back({.kernel = kernel, .intensity = {}, .rate = {}, .labels = {}});
+  return lines.back();
 }
 
 } // namespace
 
 Figure draw_roofline(FigureTask& task) {
   const auto files = data_files(task.options, "what `bench kernels --json` printed");
-  LinesPanel panel;
-  panel.x_label = "flops per byte of q, k, v and output";
-  panel.y_label = "GFLOP/s";
-  panel.log_x = panel.log_y = true;
-  std::map<std::string, LinesPanel::Line> lines; // by kernel
-  double bandwidth = 0, ceiling = 0, low = std::numeric_limits<double>::infinity(), high = 0;
+  std::vector<RooflineLine> lines;
+  MachineLimits limits;
   std::string device;
   for (const auto& file : files) {
     for (const json& record :
@@ -130,28 +120,19 @@ Figure draw_roofline(FigureTask& task) {
       const double flops = record["flops_per_second"], bytes = record["bytes_per_second"];
       const double of_bandwidth = record["share_of_bandwidth"], of_flops = record["share_of_flops"];
       if (!(flops > 0) || !(bytes > 0)) continue;
-      if (of_bandwidth > 0) bandwidth = std::max(bandwidth, bytes / of_bandwidth);
-      if (of_flops > 0) ceiling = std::max(ceiling, flops / of_flops);
-      low = std::min(low, flops / bytes);
-      high = std::max(high, flops / bytes);
-      LinesPanel::Line& line = lines[record["kernel"].get<std::string>()];
-      line.x.push_back(flops / bytes);
-      line.y.push_back(flops / 1e9);
+      if (of_bandwidth > 0) limits.bandwidth = std::max(limits.bandwidth, bytes / of_bandwidth);
+      if (of_flops > 0) limits.matrix_rate = std::max(limits.matrix_rate, flops / of_flops);
+      RooflineLine& line = line_of(lines, record["kernel"].get<std::string>());
+      line.intensity.push_back(flops / bytes);
+      line.rate.push_back(flops / 1e9);
       line.labels.push_back(record.contains("N") ? fmt::format("{}", record["N"].get<std::int64_t>()) : "");
-      line.colour = kernel_colour(kernel_name(record));
       device = record.value("device", device);
     }
   }
-  if (lines.empty() || !(bandwidth > 0) || !(ceiling > 0))
+  if (lines.empty() || !(limits.bandwidth > 0) || !(limits.matrix_rate > 0))
     throw Error(files.front().string(), "no entry has a share of the machine's limits", "measure again");
-  panel.lines.push_back(roof(bandwidth, ceiling, std::min(low, ceiling / bandwidth) / 2,
-                             std::max(high, ceiling / bandwidth) * 2));
-  for (auto& [name, line] : lines) {
-    line.name = name;
-    line.style = Style::points;
-    panel.lines.push_back(std::move(line));
-  }
-  Figure figure = plot_of(task, "Roofline" + (device.empty() ? "" : " · " + device), std::move(panel), files);
+  Figure figure = plot_of(task, "Roofline" + (device.empty() ? "" : " · " + device),
+                          roofline_panel(limits, lines), files);
   figure.subtitle = "Dashed: the bandwidth and the matrix rate measured in the same run; beside each point N";
   return figure;
 }
