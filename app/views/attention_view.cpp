@@ -54,10 +54,7 @@ void set_scale(TokenMap& map, bool with_sign, std::string label) {
   double high = 0;
   for (const float value : map.values.values) high = std::max(high, std::abs(static_cast<double>(value)));
   map.empty = !(high > 0);
-  if (map.empty) {
-    map.values = {};
-    high = 1;
-  }
+  if (map.empty) high = 1;
   map.scale = {.map = with_sign ? ColourMap::blue_white_red : ColourMap::viridis,
                .low = with_sign ? -high : 0,
                .high = high,

@@ -57,7 +57,9 @@ double divisor_of(std::span<const float> drawn, Normalisation normalise) {
 std::string note_of(const RunResult& run, const FocusResult& focus, const TokenMap& map) {
   std::vector<std::string> parts;
   if (focus.zero_gradient) {
-    parts.emplace_back("the gradient is zero: this query cannot influence the target in this layer");
+    parts.emplace_back(
+        "the gradient is zero: this query cannot influence the target in this layer, but may in an earlier "
+        "one");
   } else if (map.empty) {
     parts.emplace_back("no contribution is positive: the map is empty");
   }
@@ -126,7 +128,6 @@ TokenMap focus_map(const RunResult& run, const FocusResult& focus, const FocusOp
   map.divisor = map.empty ? 1 : divisor_of(drawn, options.normalise);
   for (double& value : map.prefix) value /= map.divisor;
   for (float& value : drawn) value = static_cast<float>(static_cast<double>(value) / map.divisor);
-  if (map.empty) map.values = {};
   map.scale = focus_scale(map.values, options);
   map.note = note_of(run, focus, map);
   return map;

@@ -80,15 +80,12 @@ TokenMap token_map(const RunResult& run, std::span<const float> values, const To
 }
 
 TokenMap map_difference(TokenMap a, const TokenMap& b) {
-  // A map that shows nothing is zero everywhere.
-  if (a.empty) {
-    a.values.shape = b.values.shape;
-    a.values.values.assign(b.values.values.size(), 0.0f);
-  }
-  if (!b.empty && a.values.shape != b.values.shape) a.values = {};
-  if (!b.empty)
+  const bool nothing = a.empty && b.empty; // both are zero everywhere
+  if (a.values.shape == b.values.shape)
     std::ranges::transform(a.values.values, b.values.values, a.values.values.begin(), std::minus{});
-  a.empty = a.values.empty();
+  else
+    a.values = {};
+  a.empty = nothing || a.values.empty();
   // Maps on a scale of their own kind go on having one; else the scale ends at the largest difference.
   double high = a.scale.high * (a.scale.low < 0 ? 2 : 1);
   if (!a.scale.shared) {

@@ -49,6 +49,8 @@ const RunResult& shown_run() { return *find_focus(results(), document().scene().
 void register_query_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "focus", "query_of_a_photograph")->TestFunc = [](ImGuiTestContext* context) {
     begin(context, false);
+    select_layer(editor(), 5); // in the last one no patch influences a head that reads the class token
+    settle(context);
     choose_query(context, "class token");
     IM_CHECK_STR_EQ(json_query().c_str(), "0");
     IM_CHECK_STR_EQ(query_name(shown_run()).c_str(), "class token");

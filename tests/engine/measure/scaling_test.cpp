@@ -21,7 +21,7 @@ TEST(ScalingTest, MeasuresAPointAfterARunThatWarmsUp) {
   EXPECT_TRUE(point.skipped.empty());
   EXPECT_EQ(point.time.runs, 3);
   EXPECT_GE(point.time.p95, point.time.median);
-  EXPECT_EQ(point.path, "composed");
+  EXPECT_EQ(point.path, "fused cpu");
   EXPECT_EQ(point.products, 2.0 * 32 * 16 * 16 / 4); // 2·N·D²/heads
   EXPECT_EQ(asked, 2 * 4);                           // before and after each of four runs
 }
