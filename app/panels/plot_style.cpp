@@ -29,4 +29,12 @@ PlotStyle::~PlotStyle() {
   ImPlot::PopStyleColor(colours_);
 }
 
+bool NearestPoint::offer(const double x, const double y) {
+  const ImVec2 at = ImPlot::PlotToPixels(x, y);
+  const float distance = (at.x - mouse_.x) * (at.x - mouse_.x) + (at.y - mouse_.y) * (at.y - mouse_.y);
+  if (distance >= best_) return false;
+  best_ = distance;
+  return true;
+}
+
 } // namespace hydrascope::app

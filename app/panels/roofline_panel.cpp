@@ -101,16 +101,12 @@ private:
 
   // Of the point nearest to the pointer.
   void point_tooltip() const {
-    const ImVec2 mouse = ImGui::GetMousePos();
+    NearestPoint pointed;
     const RooflineLine* nearest = nullptr;
     std::size_t point = 0;
-    float best = 14 * 14; // points further away are not meant
     for (const RooflineLine& line : lines_) {
       for (std::size_t i = 0; i < line.rate.size(); ++i) {
-        const ImVec2 at = ImPlot::PlotToPixels(line.intensity[i], line.rate[i]);
-        const float distance = (at.x - mouse.x) * (at.x - mouse.x) + (at.y - mouse.y) * (at.y - mouse.y);
-        if (distance >= best) continue;
-        best = distance;
+        if (!pointed.offer(line.intensity[i], line.rate[i])) continue;
         nearest = &line;
         point = i;
       }

@@ -185,16 +185,11 @@ private:
 
   // Of the point nearest to the pointer.
   void point_tooltip() const {
-    const ImVec2 mouse = ImGui::GetMousePos();
+    NearestPoint pointed;
     const ScalingPoint* nearest = nullptr;
-    float best = 14 * 14; // points further away are not meant
     for (const ScalingLine& line : lines_) {
       for (std::size_t i = 0; i < line.points.size(); ++i) {
-        const ImVec2 at = ImPlot::PlotToPixels(line.tokens[i], line.median[i]);
-        const float distance = (at.x - mouse.x) * (at.x - mouse.x) + (at.y - mouse.y) * (at.y - mouse.y);
-        if (distance >= best) continue;
-        best = distance;
-        nearest = &line.points[i];
+        if (pointed.offer(line.tokens[i], line.median[i])) nearest = &line.points[i];
       }
     }
     if (nearest == nullptr) return;

@@ -104,16 +104,14 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
                     key_maps.of(sequence, head), bfloat16, sums[static_cast<std::size_t>(i)]);
     }
   });
-  std::vector<cpu::KeySums> all;
-  for (auto first = sums.cbegin(); first != sums.cend(); first += parts)
-    all.push_back(cpu::merged({first, first + parts}));
+  for (auto first = sums.begin(); first != sums.end(); first += parts) cpu::merge({first, first + parts});
   std::vector<std::int64_t> zeros(static_cast<std::size_t>(batch * heads * parts));
   at::parallel_for(0, batch * heads * parts, grain, [&](const std::int64_t begin, const std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const auto [sequence, head, range] = unit(i);
       zeros[static_cast<std::size_t>(i)] = cpu::answer(
           rows_of(query, sequence, head), masks.of(sequence), range, query_maps.of(sequence, head), bfloat16,
-          all[static_cast<std::size_t>(i / parts)], rows_of(output.out, sequence, head));
+          sums[static_cast<std::size_t>(i / parts * parts)], rows_of(output.out, sequence, head));
     }
   });
   output.zero_denominators = std::reduce(zeros.begin(), zeros.end());

@@ -19,6 +19,6 @@ struct LoopProjection {
 // outputs are divided by φ(q)·Σφ(k). With bfloat16 inputs products are of bfloat16 where the processor has
 // them. The result does not depend on the threads: tokens are taken in parts whose number depends on N alone.
 AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
-                              const LoopProjection& query, const LoopProjection& key, bool normalised = true);
+                              const LoopProjection& query, const LoopProjection& key, bool normalised);
 
 } // namespace hydrascope

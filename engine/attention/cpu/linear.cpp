@@ -17,15 +17,10 @@ bool without_exponential(const PointMap map) {
          map == PointMap::taylor;
 }
 
-// Adds a part's sums, whose features are divided by e^its largest, to those over e^top.
-void add_shrunk(const KeySums& part, const std::vector<float>& top, KeySums& sums) {
-  const std::size_t stride = sums.values.size() / sums.ones.size();
-  for (std::size_t f = 0; f < sums.ones.size(); ++f) {
-    if (std::isinf(part.largest[f])) continue; // no key
-    const float share = part.largest[f] == top[f] ? 1 : std::exp(part.largest[f] - top[f]);
-    sums.ones[f] += part.ones[f] * share;
-    for (std::size_t i = f * stride; i < (f + 1) * stride; ++i) sums.values[i] += part.values[i] * share;
-  }
+// By how much a feature's sums over e^its largest shrink over e^top; 0 where there is no key.
+float share_of(const float largest, const float top) {
+  if (std::isinf(largest)) return 0;
+  return largest == top ? 1 : std::exp(largest - top);
 }
 
 } // namespace
@@ -73,17 +68,26 @@ void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const Tok
   });
 }
 
-KeySums merged(const std::span<const KeySums> parts) {
-  KeySums sums = parts.front();
-  for (const KeySums& part : parts)
-    for (std::size_t f = 0; f < sums.largest.size(); ++f)
-      sums.largest[f] = std::max(sums.largest[f], part.largest[f]);
-  for (float& largest : sums.largest)
-    if (std::isinf(largest)) largest = 0;
-  std::ranges::fill(sums.values, 0.0F);
-  std::ranges::fill(sums.ones, 0.0F);
-  for (const KeySums& part : parts) add_shrunk(part, sums.largest, sums);
-  return sums;
+void merge(const std::span<KeySums> parts) {
+  KeySums& sums = parts.front();
+  const std::size_t stride = sums.values.size() / sums.ones.size();
+  for (std::size_t f = 0; f < sums.ones.size(); ++f) {
+    float top = sums.largest[f];
+    for (const KeySums& part : parts.subspan(1)) top = std::max(top, part.largest[f]);
+    if (std::isinf(top)) top = 0;
+    if (const float share = share_of(sums.largest[f], top); share != 1) {
+      sums.ones[f] = share == 0 ? 0 : sums.ones[f] * share;
+      for (std::size_t i = f * stride; i < (f + 1) * stride; ++i)
+        sums.values[i] = share == 0 ? 0 : sums.values[i] * share;
+    }
+    for (const KeySums& part : parts.subspan(1)) {
+      const float share = share_of(part.largest[f], top);
+      if (share == 0) continue;
+      sums.ones[f] += part.ones[f] * share;
+      for (std::size_t i = f * stride; i < (f + 1) * stride; ++i) sums.values[i] += part.values[i] * share;
+    }
+    sums.largest[f] = top;
+  }
 }
 
 std::int64_t answer(const Rows& q, const unsigned char* mask, const TokenRange range, const LinearMap& map,

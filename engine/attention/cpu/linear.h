@@ -69,8 +69,9 @@ struct KeySums {
 void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, TokenRange range, const LinearMap& map,
               bool bfloat16, KeySums& sums);
 
-// What the keys of all ranges come to, ready for `answer`: a feature that no key has gets the largest 0.
-KeySums merged(std::span<const KeySums> parts);
+// Leaves in the first what the keys of all ranges come to, ready for `answer`: a feature that no key has gets
+// the largest 0.
+void merge(std::span<KeySums> parts);
 
 // out_i of a range's tokens, 0 where masked or where φ(q_i)·z is 0. How many real tokens have no z.
 std::int64_t answer(const Rows& q, const unsigned char* mask, TokenRange range, const LinearMap& map,
