@@ -78,6 +78,15 @@ if(TARGET hydrascope)
   hydrascope_shards(command_tests 2)
 endif()
 
+# Micro-benchmarks of the CPU's loops: built with the tests, so that they keep compiling, and run by hand.
+find_package(benchmark QUIET)
+if(benchmark_FOUND)
+  hydrascope_sources(_benchmark_sources tests/benchmarks engine/attention/cpu)
+  add_executable(cpu_loops ${_benchmark_sources})
+  target_include_directories(cpu_loops PRIVATE "${CMAKE_SOURCE_DIR}")
+  target_link_libraries(cpu_loops PRIVATE benchmark::benchmark hydrascope_warnings)
+endif()
+
 # Drives the window with Dear ImGui Test Engine: on a virtual X display, and with EGL and no display at all.
 hydrascope_sources(_window_sources tests/window)
 if(_window_sources)

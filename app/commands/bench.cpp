@@ -87,6 +87,8 @@ void add_bench_command(CLI::App& program) {
   add_bench_browse(*bench);
   add_bench_kernels(*bench);
   add_bench_model(*bench);
+  add_bench_scaling(*bench);
+  add_bench_heads(*bench);
 }
 
 } // namespace hydrascope::app

@@ -51,7 +51,7 @@ std::map<int, Reference> references(const std::vector<ThroughputRow>& rows) {
 }
 
 ordered_json entry_of(const ThroughputRow& row, const Reference& reference, const std::string& dtype) {
-  const char* const kinds[] = {"schedule", "without attention", "products"};
+  const char* const kinds[] = {"schedule", "untapped", "without attention", "products"};
   ordered_json entry = {{"kind", kinds[static_cast<int>(row.kind)]},
                         {"schedule", row.schedule},
                         {"batch", row.batch},

@@ -57,5 +57,7 @@ void add_bench_command(CLI::App& program);
 void add_bench_browse(CLI::App& bench);
 void add_bench_kernels(CLI::App& bench);
 void add_bench_model(CLI::App& bench);
+void add_bench_scaling(CLI::App& bench);
+void add_bench_heads(CLI::App& bench);
 
 } // namespace hydrascope::app

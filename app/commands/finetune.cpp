@@ -113,6 +113,16 @@ void add_finetune_command(CLI::App& program, const std::string& command_line) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
+      ->add_option(
+          "--distillation-alpha", request.distillation_alpha,
+          "share of the loss that is the divergence from the same model with softmax, as it was before "
+          "(DeiT's soft distillation); 0: labels alone")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command->add_option("--distillation-tau", request.distillation_tau, "its temperature")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
       ->add_option("--patch-dropout", request.patch_dropout,
                    "pictures: share of the patches that a step leaves out (PatchDropout); 0: none")
       ->check(CLI::Range(0.0, 0.95))

@@ -168,6 +168,13 @@ void number_rows(InputKind input, TrainingKind kind, Rows& rows) {
                "Hedgehog paper, A.3: none. DeiT's recipe (table 9): 0.05.");
   Rows::number("Label smoothing", plan.label_smoothing, 0.0, 0.99,
                image ? "DeiT, table 9: 0.1." : "None for texts: neither paper names one.");
+  Rows::number(
+      "Distillation", plan.distillation_alpha, 0.0, 1.0,
+      "Share of the loss that is the divergence from the same model with softmax, as it was before.\n"
+      "DeiT's soft distillation: 0.1; none is ours, as the Hydra paper trains from labels.");
+  if (plan.distillation_alpha > 0)
+    Rows::number("Temperature", plan.distillation_tau, 0.1, 100.0,
+                 "By which both sides' logits are divided. DeiT's soft distillation: 3.");
   if (!image) return;
   Rows::number("Copies", plan.copies, 0, 100,
                "Cached versions of each picture: itself, then augmented ones.\nOurs: what enters the first "

@@ -93,6 +93,10 @@ std::string training_command(const FinetuneRequest& request, const std::string& 
   words.add("--warmup", request.warmup);
   words.add("--weight-decay", request.weight_decay);
   words.add("--label-smoothing", request.label_smoothing);
+  if (request.distillation_alpha > 0) {
+    words.add("--distillation-alpha", request.distillation_alpha);
+    words.add("--distillation-tau", request.distillation_tau);
+  }
   if (std::filesystem::is_directory(request.data)) {
     words.add("--copies", request.copies);
     words.add("--crop", request.augmentation.smallest_crop);

@@ -46,6 +46,8 @@ void visit(const Visitor& field, Plan& plan) {
   field("warmup", plan.warmup);
   field("weight_decay", plan.weight_decay);
   field("label_smoothing", plan.label_smoothing);
+  field("distillation_alpha", plan.distillation_alpha);
+  field("distillation_tau", plan.distillation_tau);
   field("copies", plan.copies);
   field("smallest_crop", plan.smallest_crop);
   field("color_jitter", plan.color_jitter);
@@ -227,6 +229,8 @@ FinetuneRequest finetune_request(const Document& document, const TrainingForm& f
   request.warmup = plan.warmup;
   request.weight_decay = plan.weight_decay;
   request.label_smoothing = plan.label_smoothing;
+  request.distillation_alpha = plan.distillation_alpha;
+  request.distillation_tau = plan.distillation_tau;
   request.mixup = plan.mixup;
   request.patch_dropout = plan.patch_dropout;
   request.settings.command = training_command(request, document.scene().model->name);

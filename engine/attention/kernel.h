@@ -64,6 +64,14 @@ struct Plan {
 // (m,d).
 using KernelParameters = std::map<std::string, at::Tensor>;
 
+// A kernel that begins with a linear map of each head's queries and keys, y = x·W + b: those maps, and the
+// parameters that run() takes of q and k to which they have been applied already.
+struct LeadingMaps {
+  at::Tensor query_weight, key_weight; // (H,d,d)
+  at::Tensor query_bias, key_bias;     // (H,d) or undefined: 0
+  KernelParameters others;
+};
+
 struct AttentionOutput {
   // (B,H,N,d), before finish(); rows of masked queries are 0. In q's type; in float32 where q's is a half
   // type and finish() is yet to normalise it.
@@ -103,6 +111,13 @@ public:
                                               int layer = 0) const;
   // The names among initial_parameters() that training leaves as they are.
   virtual std::vector<std::string> fixed_parameters() const { return {}; }
+
+  // For who projects q and k: the maps that may be folded into the projections (W·W_q, W·W_k), which saves a
+  // third of a trained linear kernel's products. nullopt: there are none, or the parameters lack them.
+  virtual std::optional<LeadingMaps> leading_maps(std::int64_t /*heads*/, std::int64_t /*head_width*/,
+                                                  const KernelParameters& /*parameters*/) const {
+    return std::nullopt;
+  }
 
   // The output by the fast path, in the kernel's stated complexity. Differentiable in q, k, v and parameters
   // when gradients are enabled. Throws UsageError with the plan's reason if unsupported.

@@ -16,6 +16,8 @@
 
 #include "engine/attention/causal_sums.h"
 #include "engine/attention/cost.h"
+#include "engine/attention/cuda/plugin.h"
+#include "engine/attention/cuda_plugin.h"
 #include "engine/attention/feature_maps/feature_map.h"
 #include "engine/attention/features.h"
 #include "engine/attention/loop_input.h"
@@ -181,18 +183,22 @@ public:
     if (!heads.ok) return {heads, {}};
     if (const std::string reason = map_->refusal(shape); !reason.empty())
       return {{.ok = false, .reason = reason}, {}};
-    return {{}, has_loop(shape) ? "fused cpu" : "composed"};
+    return {{}, has_loop(shape) ? "fused cpu" : on_gpu(shape) ? "fused cuda" : "composed"};
   }
 
   KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int layer) const override {
     return map_->initial_parameters(heads, head_width, layer);
   }
   std::vector<std::string> fixed_parameters() const override { return map_->fixed_parameters(); }
+  std::optional<LeadingMaps> leading_maps(std::int64_t heads, std::int64_t head_width,
+                                          const KernelParameters& parameters) const override {
+    return map_->leading_maps(heads, head_width, parameters);
+  }
 
   AttentionOutput run(const AttentionInput& input, const KernelParameters& parameters) const override {
     require_support(input);
     const AttentionShape shape = shape_of(input);
-    if (has_loop(shape) && !needs_gradient(input, parameters)) {
+    if ((has_loop(shape) || on_gpu(shape)) && !needs_gradient(input, parameters)) {
       const at::Tensor mask = real_mask(input);
       const auto before = [&](const Side side) {
         const FeatureContext context{
@@ -201,8 +207,9 @@ public:
       };
       AttentionInput own = input;
       for (at::Tensor* x : {&own.q, &own.k, &own.v}) *x = resplit(*x, weight_heads(shape));
+      const auto run_fused = on_gpu(shape) ? cuda_plugin()->linear : &linear_on_cpu;
       AttentionOutput output =
-          linear_on_cpu(own, mask, *map_->point_map(), before(Side::query), before(Side::key), normalised_);
+          run_fused(own, mask, *map_->point_map(), before(Side::query), before(Side::key), normalised_);
       output.out = resplit(output.out, shape.heads);
       return output;
     }
@@ -292,6 +299,14 @@ public:
 
 private:
   bool has_loop(const AttentionShape& shape) const { return loops_take(shape) && map_->point_map(); }
+  // Whether the GPU's kernels take it.
+  bool on_gpu(const AttentionShape& shape) const {
+    const auto point = map_->point_map();
+    if (shape.device != at::kCUDA || shape.causal || !point || cuda_plugin() == nullptr) return false;
+    const std::int64_t width = shape.heads * shape.head_width / weight_heads(shape);
+    const std::int64_t outputs = map_->width(width) / (cpu::has_two_halves(*point) ? 2 : 1);
+    return cuda_plugin()->linear_takes(*point, normalised_, shape.dtype, width, outputs);
+  }
 
   FeatureBlocks blocks(const AttentionInput& input, const KernelParameters& parameters) const {
     return {input, parameters, *map_, weight_heads(shape_of(input))};

@@ -21,6 +21,7 @@
 #include "engine/runtime/dtype.h"
 #include "engine/runtime/execution.h"
 #include "engine/runtime/model_store.h"
+#include "engine/runtime/pass.h"
 #include "engine/runtime/runner.h"
 
 namespace hydrascope {
@@ -105,6 +106,34 @@ private:
   std::vector<KernelParameters> parameters_;
 };
 
+// A pass of the program's own, of which nobody asks more than the output.
+class Untapped {
+public:
+  Untapped(AppliedModel model, const Schedule& schedule) {
+    for (int layer = 0; const KernelSpec& spec : schedule.layers)
+      pass_.layers.push_back(layer_kernel(*model.model, layer++, spec));
+    pass_.model = std::move(model);
+    pass_.muted.resize(pass_.layers.size());
+    pass_.tapped.resize(pass_.layers.size());
+    pass_.first_gradient_layer = static_cast<int>(pass_.layers.size());
+  }
+
+  void set_input(const ModelInput& input) { pass_.input = {input, "bench model", 0}; }
+
+  void run(const std::stop_token& stop) const {
+    PrefixCache cache(std::size_t{1} << 30); // a new one, so that nothing is known
+    const at::Tensor hidden = run_pass(pass_, cache, stop, {}, {}).output;
+    const Model& model = *pass_.model.model;
+    if (model.info().has_classifier)
+      model.logits(hidden, pass_.input.input);
+    else
+      model.final_hidden(hidden);
+  }
+
+private:
+  Pass pass_;
+};
+
 // The products of all blocks and nothing else, each block with matrices of its own.
 class Products {
 public:
@@ -175,17 +204,19 @@ std::vector<ThroughputRow> measure(const ThroughputRequest& request,
   ModelStore store(installed_models());
   const AdapterChoice none{.automatic = false, .files = {}};
   const int layers = read_model_info(request.model_folder).layers;
-  const auto model =
-      store.apply(request.model_folder, none, parse_schedule({}, layers), request.execution.dtype).model;
+  const AppliedModel applied =
+      store.apply(request.model_folder, none, parse_schedule({}, layers), request.execution.dtype);
+  const auto& model = applied.model;
   std::vector<Contender> contenders;
   for (const ScheduleText& text : request.schedules)
     contenders.emplace_back(model, parse_schedule(text, layers));
+  Untapped untapped(applied, parse_schedule(request.schedules.front(), layers));
   const Contender bound(model);
   const Products products(read_config(request.model_folder), type);
   const ModelInput first = first_input(*model, request);
 
   std::int64_t done = 0;
-  const auto total = static_cast<std::int64_t>(request.batches.size() * (contenders.size() + 2)) *
+  const auto total = static_cast<std::int64_t>(request.batches.size() * (contenders.size() + 3)) *
                      (request.warm_ups + request.runs);
   std::vector<ThroughputRow> rows;
   for (const int batch : request.batches) {
@@ -204,6 +235,11 @@ std::vector<ThroughputRow> measure(const ThroughputRequest& request,
           {row(Kind::schedule, written_schedule(request.schedules[i]), contenders[i].paths(input)),
            [&, i] { contenders[i].run(input); },
            {}});
+    untapped.set_input(input);
+    entries.push_back(
+        {row(Kind::untapped, written_schedule(request.schedules.front()) + ", run by the program", ""),
+         [&] { untapped.run(stop); },
+         {}});
     entries.push_back({row(Kind::without_attention, "no attention", ""), [&] { bound.run(input); }, {}});
     entries.push_back({row(Kind::products, "matrix products alone", ""), [&] { products.run(hidden); }, {}});
     take_turns(

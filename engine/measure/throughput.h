@@ -28,6 +28,8 @@ struct ThroughputRequest {
 struct ThroughputRow {
   enum class Kind {
     schedule,
+    untapped, // the first schedule as the program runs it while nobody looks at it: stoppable, hidden states
+              // kept
     without_attention, // v goes on as the attention's output: the bound of every kernel
     products,          // the blocks' matrix products alone: the bound of everything else
   };
@@ -40,7 +42,8 @@ struct ThroughputRow {
   std::string paths = {};      // which paths of attention ran, "fused cpu, sdpa"
 };
 
-// For each batch size a row of every schedule, then the two bounds. Schedules take turns, batch by batch, so
+// For each batch size a row of every schedule, with nothing that could look at it compiled into its blocks,
+// then one of an untapped run of the first, then the two bounds. Schedules take turns, batch by batch, so
 // that what else the machine does meets all of them. `tell`: after every turn, how many of how many are done.
 // Throws Error and its kinds, UsageError (schedule, dtype, device), Cancelled.
 std::vector<ThroughputRow> measure_throughput(

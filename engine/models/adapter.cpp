@@ -180,8 +180,11 @@ std::vector<AdapterInfo> select_adapters(const std::string& model_hash, const Sc
   }
   // Trained maps: each brings layers that no other has brought yet.
   std::set<std::string> bases{model_hash};
-  for (const AdapterInfo& adapter : chosen) bases.insert(adapter.hash);
   std::set<std::pair<int, std::string>> missing = wanted;
+  for (const AdapterInfo& adapter : chosen) {
+    bases.insert(adapter.hash);
+    for (const auto& part : replaced(adapter.layers)) missing.erase(part);
+  }
   for (const AdapterInfo& adapter : available) {
     if (adapter.role != "maps" || !bases.contains(adapter.base)) continue;
     bool useful = false;

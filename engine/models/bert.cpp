@@ -101,6 +101,10 @@ protected:
   std::shared_ptr<Encoder> copy() const override { return std::make_shared<Bert>(*this); }
   void rebuild_ends() override { rebuild(); }
   TokenLayout layout_of(const ModelInput& input) const override { return input.layout; }
+  std::int64_t tokens_read() const override {
+    const bool classifier = head_->defined() && !decoder_->defined();
+    return classifier && find("classifier.weight").size(1) == config().width ? 1 : 0;
+  }
 
 private:
   static at::Tensor mean_of_real(const at::Tensor& hidden, const at::Tensor& mask) {

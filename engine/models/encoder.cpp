@@ -149,6 +149,12 @@ at::Tensor Encoder::block(int layer, const at::Tensor& hidden, const ModelInput&
                                                      tap);
 }
 
+at::Tensor Encoder::last_block(const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
+                               const KernelParameters& kernel_parameters) const {
+  const TokenLayout layout = layout_of(input);
+  return (*layers_.back())(hidden, {input.mask, layout, kernel, kernel_parameters, tokens_read()}, nullptr);
+}
+
 KernelParameters Encoder::kernel_parameters(int layer, const KernelSpec& kernel) const {
   const auto of_layer = kernels_.find(layer);
   if (of_layer == kernels_.end()) return {};

@@ -27,6 +27,8 @@ public:
   const ModelInfo& info() const override { return info_; }
   at::Tensor block(int layer, const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
                    const KernelParameters& kernel_parameters, AttentionTap* tap) const override;
+  at::Tensor last_block(const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
+                        const KernelParameters& kernel_parameters) const override;
   KernelParameters kernel_parameters(int layer, const KernelSpec& kernel) const override;
   at::Tensor attention_output_weight(int layer) const override;
   std::vector<std::string> parameter_names() const override;
@@ -49,6 +51,8 @@ protected:
   // Rebuilds what lies outside the blocks from parameters(); called after they have changed.
   virtual void rebuild_ends() = 0;
   virtual TokenLayout layout_of(const ModelInput& input) const = 0;
+  // How many tokens, from the first, logits() reads; 0: all.
+  virtual std::int64_t tokens_read() const = 0;
 
   const ModelConfig& config() const { return config_; }
   bool has(const std::string& name) const { return parameters_.contains(name); }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <string_view>
+#include <type_traits>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/layer_norm.h>
@@ -113,12 +114,17 @@ EncoderLayer::EncoderLayer(const LayerParameters& from, const ModelConfig& confi
       scale2_(names.scale2 != nullptr ? from.tensor(names.scale2) : at::Tensor()),
       gated_(names.mlp_gate != nullptr) {}
 
-at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& context,
-                                   AttentionTap* tap) const {
+template <typename Tap>
+at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& context, Tap tap) const {
   const std::int64_t batch = x.size(0);
   const std::int64_t tokens = x.size(1);
   const std::int64_t width = x.size(2);
-  std::vector<at::Tensor> parts = qkv_.split(x);
+  // Whoever looks at q and k is to see them as the model makes them.
+  bool folds = !c10::GradMode::is_enabled();
+  if constexpr (!std::is_same_v<Tap, NoTap>) folds = folds && !tap->reads_attention;
+  const auto folded = folds ? folded_.of(qkv_, context.kernel, context.kernel_parameters, heads_) : nullptr;
+  const KernelParameters& kernel_parameters = folded ? folded->parameters : context.kernel_parameters;
+  std::vector<at::Tensor> parts = (folded ? folded->projections : qkv_).split(x);
   for (at::Tensor& part : parts) part = part.view({batch, tokens, heads_, width / heads_}).transpose(1, 2);
 
   AttentionInput input;
@@ -128,18 +134,22 @@ at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& cont
   input.layer_input = x;
   input.mask = context.mask;
   input.layout = context.layout;
-  AttentionOutput output = context.kernel.run(input, context.kernel_parameters);
-  if (tap != nullptr) {
+  AttentionOutput output = context.kernel.run(input, kernel_parameters);
+  if constexpr (!std::is_same_v<Tap, NoTap>) {
     // The gradient is taken at the attention's output, also where nothing before it is differentiable.
     if (c10::GradMode::is_enabled() && !output.out.requires_grad())
       output.out = output.out.detach().set_requires_grad(true);
-    tap->input = input;
-    tap->out = output.out;
+    if (tap->reads_attention) {
+      tap->input = input;
+      tap->out = output.out;
+    }
     tap->path = output.path;
     tap->zero_denominators = output.zero_denominators;
   }
   const at::Tensor finished = context.kernel.finish(output.out, context.mask, context.kernel_parameters);
-  return output_(finished.to(x.scalar_type()).transpose(1, 2).reshape({batch, tokens, width}));
+  const std::int64_t outputs = context.outputs > 0 ? context.outputs : tokens;
+  return output_(
+      finished.narrow(2, 0, outputs).to(x.scalar_type()).transpose(1, 2).reshape({batch, outputs, width}));
 }
 
 at::Tensor EncoderLayer::mlp(const at::Tensor& x) const {
@@ -148,23 +158,29 @@ at::Tensor EncoderLayer::mlp(const at::Tensor& x) const {
   return mlp_out_(at::silu(parts[0]) * parts[1]);
 }
 
-at::Tensor EncoderLayer::operator()(const at::Tensor& hidden, const BlockContext& context,
-                                    AttentionTap* tap) const {
-  const auto start = std::chrono::steady_clock::now();
+template <typename Tap>
+at::Tensor EncoderLayer::run(const at::Tensor& hidden, const BlockContext& context, Tap tap) const {
   const auto scaled = [](const at::Tensor& x, const at::Tensor& scale) {
     return scale.defined() ? x * scale : x;
   };
-  at::Tensor x = hidden;
+  at::Tensor x = context.outputs > 0 ? hidden.narrow(1, 0, context.outputs) : hidden;
   if (norm_first_) {
-    x = x + scaled(attention(norm1_(x), context, tap), scale1_);
+    x = x + scaled(attention(norm1_(hidden), context, tap), scale1_);
     x = x + scaled(mlp(norm2_(x)), scale2_);
   } else {
-    x = norm1_(x + attention(x, context, tap));
+    x = norm1_(x + attention(hidden, context, tap));
     x = norm2_(x + mlp(x));
   }
-  if (tap != nullptr)
-    tap->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return x;
+}
+
+at::Tensor EncoderLayer::operator()(const at::Tensor& hidden, const BlockContext& context,
+                                    AttentionTap* tap) const {
+  if (tap == nullptr) return run(hidden, context, NoTap{});
+  const auto start = std::chrono::steady_clock::now();
+  at::Tensor output = run(hidden, context, tap);
+  tap->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return output;
 }
 
 } // namespace hydrascope

@@ -10,6 +10,7 @@
 
 #include "engine/models/checkpoint.h"
 #include "engine/models/config.h"
+#include "engine/models/folded_projections.h"
 #include "engine/models/linear.h"
 #include "engine/models/model.h"
 
@@ -48,6 +49,7 @@ struct BlockContext {
   const TokenLayout& layout;
   const Kernel& kernel;
   const KernelParameters& kernel_parameters;
+  std::int64_t outputs = 0; // > 0: only the output of the first so many tokens is wanted
 };
 
 class EncoderLayer {
@@ -55,13 +57,19 @@ public:
   // Takes the parameters `encoder.layer.LAYER.…`, which must be there in the right shapes.
   EncoderLayer(const TensorMap& parameters, const ModelConfig& config, int layer);
 
-  // (B,N,D) → (B,N,D); fills `tap` if there is one.
+  // (B,N,D) → (B,N,D), or of the wanted tokens; fills `tap` if there is one.
   at::Tensor operator()(const at::Tensor& hidden, const BlockContext& context, AttentionTap* tap) const;
 
 private:
   struct LayerParameters;
   EncoderLayer(const LayerParameters& from, const ModelConfig& config, const LayerNames& names);
-  at::Tensor attention(const at::Tensor& x, const BlockContext& context, AttentionTap* tap) const;
+  // With `Tap` NoTap nothing of taps is compiled in: what a block costs that nobody can look at.
+  struct NoTap {};
+  template <typename Tap>
+  at::Tensor run(const at::Tensor& hidden, const BlockContext& context, Tap tap) const;
+  // Of all tokens of x: the output of the wanted ones.
+  template <typename Tap>
+  at::Tensor attention(const at::Tensor& x, const BlockContext& context, Tap tap) const;
   at::Tensor mlp(const at::Tensor& x) const;
 
   std::int64_t heads_;
@@ -69,6 +77,7 @@ private:
   bool norm_first_;
   Norm norm1_, norm2_;
   Linear qkv_, output_, mlp_in_, mlp_out_;
+  FoldedProjections folded_;
   at::Tensor scale1_, scale2_; // (D) or undefined
   bool gated_ = false;         // mlp_in_ holds gate and up projection
 };

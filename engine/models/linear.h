@@ -23,6 +23,7 @@ public:
   Linear& operator=(const Linear&) = delete;
 
   bool defined() const { return !parts_.empty(); }
+  const std::vector<Part>& parts() const { return parts_; }
   // (…,in) → (…,out), followed by the activation. For one part only.
   at::Tensor operator()(const at::Tensor& x, Activation activation = Activation::identity) const;
   // (…,in) → (…,out) of every part, in order.

@@ -51,6 +51,9 @@ struct AttentionTap {
   std::string path;
   double seconds = 0; // the block's wall time
   std::int64_t zero_denominators = 0;
+  // Set by the caller; false: `input` and `out` are not wanted, and q and k may hold the kernel's leading
+  // maps.
+  bool reads_attention = true;
 };
 
 class Model {
@@ -78,6 +81,12 @@ public:
   // otherwise.
   virtual at::Tensor block(int layer, const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
                            const KernelParameters& kernel_parameters, AttentionTap* tap = nullptr) const = 0;
+  // The output of the last block for logits() alone, (B,T,D): the first T tokens, those that the classifier
+  // reads. Where it reads the class token the MLP of all others, two thirds of the block, is not computed.
+  virtual at::Tensor last_block(const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
+                                const KernelParameters& kernel_parameters) const {
+    return block(info().layers - 1, hidden, input, kernel, kernel_parameters);
+  }
   // Logits (B,C) of the classifier ((B,N,V) for a masked-LM head); undefined without one.
   virtual at::Tensor logits(const at::Tensor& hidden, const ModelInput& input) const = 0;
   // The last hidden state after the final LayerNorm where the model has one: (B,N,D).

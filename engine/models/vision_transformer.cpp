@@ -143,6 +143,10 @@ protected:
   TokenLayout layout_of(const ModelInput& input) const override {
     return input.layout.rows > 0 || !input.pixels.defined() ? input.layout : grid_layout(input.pixels);
   }
+  std::int64_t tokens_read() const override {
+    if (distilled_head_->defined()) return 2;
+    return head_->defined() && find("classifier.weight").size(1) == config().width ? 1 : 0;
+  }
 
 private:
   void rebuild() {

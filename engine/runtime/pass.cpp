@@ -47,6 +47,7 @@ public:
     const LayerKernel& kernel = pass_.layers[static_cast<std::size_t>(layer)];
     const auto running = mute_heads(kernel.kernel, pass_.muted[static_cast<std::size_t>(layer)]);
     AttentionTap tap; // always passed: the result says which path really ran
+    tap.reads_attention = differentiable || pass_.tapped[static_cast<std::size_t>(layer)];
     const auto start = std::chrono::steady_clock::now();
     at::Tensor output;
     {

@@ -8,9 +8,12 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/kl_div.h>
+#include <ATen/ops/log_softmax.h>
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
+#include "engine/models/encoder_layer.h"
 #include "engine/plain/error.h"
 #include "engine/runtime/execution.h"
 #include "engine/training/autocast.h"
@@ -59,6 +62,7 @@ public:
     if (!data_) return;
     leaves_ = make_leaves(prepared_, parts_, data_->plan(), request_.low_rank, settings_.execution.seed);
     model_ = runnable_with(leaves_);
+    if (request_.distillation_alpha > 0) teacher_ = make_teacher();
   }
 
   bool stopped() const { return data_ == nullptr; }
@@ -76,12 +80,14 @@ public:
 
   std::string configuration() const override {
     return fmt::format(
-        "finetune of {} over {}, {}, {}{}, {}, {} + {} {} of {} classes, {} epochs, batch {}, mixup {}, seed "
+        "finetune of {} over {}, {}, {}{}, {}, {} + {} {} of {} classes, {} epochs, batch {}, mixup {}{}, "
+        "seed "
         "{}, {}",
         prepared_.model->info().name, prepared_.base.substr(0, 12), prepared_.schedule.summary(),
         text_of(parts_), low_rank_text(), data_->configuration(), data_->items(Part::training),
         data_->items(Part::held_out), data_->items_name(), data_->plan().folders.size(), settings_.epochs,
-        settings_.batch, request_.mixup, settings_.execution.seed, bfloat16_ ? "bfloat16" : "float32");
+        settings_.batch, request_.mixup, distillation_text(), settings_.execution.seed,
+        bfloat16_ ? "bfloat16" : "float32");
   }
 
   StepLoss loss(const std::int64_t step) override {
@@ -110,10 +116,13 @@ public:
       logits = model_.logits(batch.hidden, batch.input, first_);
     }
     const auto of = [&](const at::Tensor& target) {
-      return at::cross_entropy_loss(logits, target, {}, at::Reduction::Sum, -100, request_.label_smoothing) /
-             static_cast<double>(items.size());
+      return at::cross_entropy_loss(logits, target, {}, at::Reduction::Sum, -100, request_.label_smoothing);
     };
-    result.loss = other_labels.defined() ? of(labels) * share + of(other_labels) * (1 - share) : of(labels);
+    at::Tensor sum =
+        other_labels.defined() ? of(labels) * share + of(other_labels) * (1 - share) : of(labels);
+    if (const double alpha = request_.distillation_alpha; alpha > 0)
+      sum = sum * (1 - alpha) + divergence_from_teacher(batch, logits) * alpha;
+    result.loss = sum / static_cast<double>(items.size());
     result.shown = {result.loss.item<double>()};
     return result;
   }
@@ -196,6 +205,40 @@ private:
     if (!request_.low_rank) return "";
     return fmt::format(" by updates of rank {}, alpha {}", request_.low_rank->rank, request_.low_rank->alpha);
   }
+  std::string distillation_text() const {
+    if (request_.distillation_alpha <= 0) return "";
+    return fmt::format(", distillation alpha {}, tau {}", request_.distillation_alpha,
+                       request_.distillation_tau);
+  }
+
+  // The model before training, with softmax in the layers that are trained; what lies before them is shared.
+  RunnableModel make_teacher() const {
+    if (data_->plan().new_head)
+      throw UsageError("--distillation-alpha", "the model has no classifier for these classes to learn from",
+                       "fine-tune it with softmax first, and build on that adapter");
+    PreparedModel softmax = prepared_;
+    const int layers = prepared_.model->info().layers;
+    for (int layer = first_; layer < layers; ++layer)
+      softmax.schedule.layers[static_cast<std::size_t>(layer)] = KernelSpec{"sdpa"};
+    NamedTensors matrices;
+    if (bfloat16_)
+      for (const std::string& name : prepared_.model->parameter_names())
+        if (layer_of_parameter(name) >= first_) matrices[name] = prepared_.model->parameter(name);
+    return runnable(softmax, bfloat16_matrices(matrices), data_->plan());
+  }
+
+  // τ²·KL(teacher ‖ student), summed over the batch.
+  at::Tensor divergence_from_teacher(const LabelledBatch& batch, const at::Tensor& logits) const {
+    const double tau = request_.distillation_tau;
+    at::Tensor taught;
+    {
+      const at::NoGradGuard no_gradients;
+      const Autocast autocast(bfloat16_);
+      taught = at::log_softmax(teacher_.logits(batch.hidden, batch.input, first_) / tau, 1);
+    }
+    return at::kl_div(at::log_softmax(logits / tau, 1), taught, at::Reduction::Sum, true) * (tau * tau);
+  }
+
   NamedTensors weights_of(NamedTensors parameters) const {
     if (!request_.low_rank) return parameters;
     return with_updates(*prepared_.model, parameters, *request_.low_rank);
@@ -266,6 +309,7 @@ private:
   std::unique_ptr<LabelledData> data_;
   NamedTensors leaves_;
   RunnableModel model_;        // runs with the leaves
+  RunnableModel teacher_;      // with distillation
   std::vector<Items> batches_; // of epoch_
   std::uint64_t epoch_ = 0;
 };

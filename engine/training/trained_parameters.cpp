@@ -138,9 +138,11 @@ RunnableModel runnable(const PreparedModel& prepared, const NamedTensors& parame
 
 at::Tensor RunnableModel::logits(at::Tensor hidden, const ModelInput& input, const int first) const {
   if (!hidden.defined()) hidden = model->embed(input);
-  for (int layer = first; layer < model->info().layers; ++layer) {
+  const int last = model->info().layers - 1;
+  for (int layer = first; layer <= last; ++layer) {
     const auto index = static_cast<std::size_t>(layer);
-    hidden = model->block(layer, hidden, input, *kernels[index], kernel_parameters[index]);
+    hidden = layer < last ? model->block(layer, hidden, input, *kernels[index], kernel_parameters[index])
+                          : model->last_block(hidden, input, *kernels[index], kernel_parameters[index]);
   }
   return model->logits(hidden, input).to(at::kFloat);
 }

@@ -165,6 +165,11 @@ struct FinetuneRequest {
   double weight_decay = 0.05;
   double label_smoothing = 0.1;
   double mixup = 0.0; // α of the Beta distribution by which features of two pictures are mixed; 0: none
+  // Soft distillation (DeiT, Touvron et al. 2021, Eq. 2) from the model as it stood, with softmax in the
+  // trained layers: (1 − α) of the loss is the labels', α of it τ²·KL(teacher ‖ student) of softmax(logits /
+  // τ), in nats.
+  double distillation_alpha = 0; // 0: labels alone
+  double distillation_tau = 3;
   // Share of a training picture's patches that a step leaves out, at random (PatchDropout, Liu et al. 2022);
   // not for kernels whose weights depend on where tokens stand.
   double patch_dropout = 0;

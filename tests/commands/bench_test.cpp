@@ -50,6 +50,40 @@ TEST_F(BenchCommand, KernelsStandBesideTheMachinesLimits) {
   EXPECT_EQ(skipped, 2);
 }
 
+TEST_F(BenchCommand, ScalingHasEveryLengthOrSaysWhyNot) {
+  const Outcome outcome = hydrascope(
+      "bench scaling --kernels softmax,cosformer:m=100 --tokens 128,64 --heads 2 --head-width 16 --seconds "
+      "0.01 "
+      "--threads 1 --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  const json entries = json::parse(outcome.output);
+  ASSERT_EQ(entries.size(), 4U);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const json& entry = entries[i];
+    EXPECT_EQ(entry.at("N"), i % 2 == 0 ? 64 : 128); // ascending
+    EXPECT_EQ(entry.contains("skipped"), i == 3) << entry;
+    if (i == 3) continue;
+    EXPECT_GT(entry.at("median_ms"), 0);
+    EXPECT_GE(entry.at("peak_bytes"), entry.at("N").get<int>() * 2 * 16 * 4); // the output at least
+  }
+  const Outcome table = hydrascope("bench scaling --kernels cosformer:m=100 --tokens 128 --seconds 0.01");
+  EXPECT_NE(table.output.find("cosformer:m=100 at N = 128: "), std::string::npos) << table.output;
+}
+
+TEST_F(BenchCommand, HeadsAreAllThatDivideTheWidth) {
+  const Outcome outcome = hydrascope("bench heads --width 12 --tokens 20 --seconds 0.01 --threads 1 --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  const json entries = json::parse(outcome.output);
+  std::vector<int> heads;
+  for (const json& entry : entries) {
+    EXPECT_EQ(entry.at("H").get<int>() * entry.at("d").get<int>(), 12);
+    EXPECT_GT(entry.at("median_ms"), 0);
+    if (entry.at("kernel") == "linear-cosine") heads.push_back(entry.at("H"));
+  }
+  EXPECT_EQ(heads, (std::vector<int>{1, 2, 3, 4, 6, 12}));
+  EXPECT_EQ(entries.size(), 2 * heads.size());
+}
+
 TEST_F(BenchCommand, ModelStandsBesideItsBounds) {
   for (const char* folder : {"vit", "bert"}) {
     const Outcome outcome =
@@ -58,23 +92,25 @@ TEST_F(BenchCommand, ModelStandsBesideItsBounds) {
                    "back:1=hydra-cosine --json");
     ASSERT_EQ(outcome.status, 0) << outcome.errors;
     const json entries = json::parse(outcome.output);
-    ASSERT_EQ(entries.size(), 2U * 4);
+    ASSERT_EQ(entries.size(), 2U * 5);
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const json& entry = entries[i];
-      EXPECT_EQ(entry.at("batch"), i < 4 ? 1 : 2);
+      EXPECT_EQ(entry.at("batch"), i < 5 ? 1 : 2);
       EXPECT_EQ(entry.at("runs"), 3);
       EXPECT_GT(entry.at("items_per_second"), 0);
-      const double softmax = entries[i / 4 * 4].at("items_per_second");
+      const double softmax = entries[i / 5 * 5].at("items_per_second");
       EXPECT_NEAR(entry.at("times_softmax").get<double>() * softmax,
                   entry.at("items_per_second").get<double>(), 1e-6 * softmax);
-      if (i % 4 == 1) {
+      if (i % 5 == 1) {
         EXPECT_EQ(entry.at("schedule"), "back:1=hydra-cosine");
         EXPECT_EQ(entry.at("path"), "composed, fused cpu");
-        const double bound = entries[i + 1].at("items_per_second");
+        const double bound = entries[i + 2].at("items_per_second");
         EXPECT_NEAR(entry.at("share_of_bound").get<double>() * bound,
                     entry.at("items_per_second").get<double>(), 1e-6 * bound);
       }
-      EXPECT_EQ(entry.at("kind"), i % 4 < 2 ? "schedule" : i % 4 == 2 ? "without attention" : "products");
+      const std::vector<std::string> kinds{"schedule", "schedule", "untapped", "without attention",
+                                           "products"};
+      EXPECT_EQ(entry.at("kind"), kinds[i % 5]);
     }
   }
 }

@@ -4,10 +4,9 @@
 //   3. the partial sums added, in a fixed order, so that results repeat to the bit;
 //   4. out = gate × global vector.
 // All sums are float32. Masked tokens are skipped before they are read: they may hold NaN.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include "engine/attention/cuda/elements.cuh"
 #include "engine/attention/cuda/hydra.h"
 
 namespace hydrascope::cuda {
@@ -16,24 +15,6 @@ namespace {
 constexpr int warp = 32;
 constexpr int block_threads = 256;
 constexpr float smallest_norm = 1e-12f;
-
-__device__ float to_float(float x) { return x; }
-__device__ float to_float(__half x) { return __half2float(x); }
-__device__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
-template <typename T>
-__device__ T from_float(float x);
-template <>
-__device__ float from_float<float>(float x) {
-  return x;
-}
-template <>
-__device__ __half from_float<__half>(float x) {
-  return __float2half(x);
-}
-template <>
-__device__ __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
-  return __float2bfloat16(x);
-}
 
 template <typename T>
 struct Rows {

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-namespace hydrascope::cuda {
+#include "engine/attention/cuda/arguments.h"
 
-enum class Element { float32, float16, bfloat16 };
+namespace hydrascope::cuda {
 
 // D-wide rows on the device: element (b, t, f) lies at data[b·batch_stride + t·token_stride + f].
 struct RowsOnDevice {

@@ -6,10 +6,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "engine/attention/linear_cpu.h"
+
 namespace hydrascope {
 
 // Counted up whenever the table changes: a plug-in of another version is not used.
-inline constexpr std::uint32_t hydrascope_cuda_plugin_version = 1;
+inline constexpr std::uint32_t hydrascope_cuda_plugin_version = 2;
 inline constexpr const char* hydrascope_cuda_plugin_symbol = "hydrascope_cuda_plugin_entry";
 
 struct HydrascopeCudaPlugin {
@@ -19,6 +21,12 @@ struct HydrascopeCudaPlugin {
   // c10::Error.
   at::Tensor (*hydra_cosine)(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                              const at::Tensor& mask);
+  // Whether `linear` takes such a map of heads of d features, m of which φ is made.
+  bool (*linear_takes)(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
+                       std::int64_t outputs);
+  // As linear_on_cpu, on the current stream; parameters may lie on any device.
+  AttentionOutput (*linear)(const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
+                            const LoopProjection& query, const LoopProjection& key, bool normalised);
 };
 
 using HydrascopeCudaPluginEntry = const HydrascopeCudaPlugin* (*)();

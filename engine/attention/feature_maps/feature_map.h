@@ -36,6 +36,11 @@ public:
     return {};
   }
   virtual std::vector<std::string> fixed_parameters() const { return {}; }
+  // As Kernel::leading_maps.
+  virtual std::optional<LeadingMaps> leading_maps(std::int64_t /*heads*/, std::int64_t /*head_width*/,
+                                                  const KernelParameters& /*parameters*/) const {
+    return std::nullopt;
+  }
   // Whether explicit weights are better formed by products() than by way of φ.
   virtual bool products_are_cheaper() const { return false; }
   // φ(q)·φ(k)ᵀ (B,H,R,T) of query (B,H,R,d), key (B,H,T,d); defined where products_are_cheaper().

@@ -33,6 +33,10 @@ public:
                                  const FeatureContext& context) const override {
     return loop_projection_of(side, form_, heads, head_width, context.parameters);
   }
+  std::optional<LeadingMaps> leading_maps(std::int64_t heads, std::int64_t head_width,
+                                          const KernelParameters& parameters) const override {
+    return leading_maps_of(form_, heads, head_width, parameters);
+  }
   double cost(const AttentionShape& shape) const override { return projection_cost(shape); }
 
 private:

@@ -59,7 +59,10 @@ public:
     if (form_ == Form::joint) projection.scale = 2;
     return projection;
   }
-
+  std::optional<LeadingMaps> leading_maps(std::int64_t heads, std::int64_t head_width,
+                                          const KernelParameters& parameters) const override {
+    return leading_maps_of(projection_, heads, head_width, parameters);
+  }
   double cost(const AttentionShape& shape) const override { return projection_cost(shape); }
 
 private:

@@ -61,6 +61,17 @@ LoopProjection loop_projection_of(Side side, const ProjectionForm& form, std::in
   return result;
 }
 
+std::optional<LeadingMaps> leading_maps_of(const ProjectionForm& form, std::int64_t heads,
+                                           std::int64_t head_width, const KernelParameters& parameters) {
+  const LoopProjection query = loop_projection_of(Side::query, form, heads, head_width, parameters);
+  const LoopProjection key = loop_projection_of(Side::key, form, heads, head_width, parameters);
+  if (!query.weight.defined() || !key.weight.defined()) return std::nullopt;
+  LeadingMaps maps{query.weight, key.weight, query.bias, key.bias, parameters};
+  for (auto& [name, value] : maps.others)
+    if (name.starts_with("query_map.") || name.starts_with("key_map.")) value = at::Tensor();
+  return maps;
+}
+
 KernelParameters identity_projections(const ProjectionForm& form, std::int64_t heads,
                                       std::int64_t head_width) {
   KernelParameters parameters;

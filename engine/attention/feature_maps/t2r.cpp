@@ -26,6 +26,10 @@ public:
   KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int layer) const override {
     return random_projections(form_, heads, head_width, layer_seed(seed_, layer));
   }
+  std::optional<LeadingMaps> leading_maps(std::int64_t heads, std::int64_t head_width,
+                                          const KernelParameters& parameters) const override {
+    return leading_maps_of(form_, heads, head_width, parameters);
+  }
   double cost(const AttentionShape& shape) const override { return projection_cost(shape); }
 
 private:

@@ -1,5 +1,7 @@
 // The fused CUDA kernels against the composed ones on the CPU. Without a GPU these tests say so and are
 // skipped.
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include <ATen/TensorOperators.h>
@@ -45,6 +47,29 @@ TEST(Cuda, FusedHydraCosineIsTheComposedOne) {
       EXPECT_LT(relative_error(fused.out.cpu(), kernel->run(host, {}).out), tolerance);
     }
   }
+}
+
+// Widths that the papers' models have, and one that fills no square of the tensor cores.
+TEST(Cuda, FusedLinearAttentionIsThatOfTheCpu) {
+  if (!cuda_status().available) GTEST_SKIP() << "no CUDA: " << cuda_status().reason;
+  if (!cuda_status().fused_kernels)
+    GTEST_SKIP() << "no fused kernels: " << cuda_status().fused_kernels_reason;
+  for (const char* name : {"hedgehog", "hedgehog-softmax", "t2r", "elu", "relu", "exp-t2", "cosformer",
+                           "performer:features=64", "linear-cosine"})
+    for (const Case& shape : {Case{1, 1, 1, 7}, Case{2, 3, 197, 64, true}, Case{1, 2, 300, 32, true},
+                              Case{1, 2, 1025, 80}, Case{1, 1, 70, 128}})
+      for (const auto& [type, tolerance] :
+           {std::pair{at::kFloat, 2e-5}, std::pair{at::kBFloat16, 2e-2}, std::pair{at::kHalf, 4e-3}}) {
+        SCOPED_TRACE(std::string(name) + " " + describe(shape) + " " + toString(type));
+        const auto kernel = make_kernel(parse_kernel_list(name).front());
+        AttentionInput host = make_input(shape, 3);
+        for (at::Tensor* x : {&host.q, &host.k, &host.v}) *x = x->to(type);
+        const AttentionInput device = on_gpu(host);
+        const bool signed_half = std::string(name) == "linear-cosine" && type != at::kFloat;
+        EXPECT_EQ(kernel->plan(shape_of(device)).path, signed_half ? "composed" : "fused cuda");
+        for (at::Tensor* x : {&host.q, &host.k, &host.v}) *x = x->to(at::kFloat); // the same numbers
+        EXPECT_LT(relative_error(kernel->run(device, {}).out.cpu(), kernel->run(host, {}).out), tolerance);
+      }
 }
 
 TEST(Cuda, EveryKernelRunsOnTheGpu) {

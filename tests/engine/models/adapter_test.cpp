@@ -255,6 +255,17 @@ std::vector<std::string> chosen(const std::vector<std::string>& kernels,
   return names;
 }
 
+// Maps that were fine-tuned with a schedule stand: those it was trained over come before it, and not again.
+TEST(SelectAdapters, MapsThatAScheduleWasTrainedOverComeOnce) {
+  const std::vector<AdapterInfo> available{
+      adapter("maps", "tail", "maps", {{0, "hedgehog"}, {1, "hedgehog"}}),
+      adapter("tuned", "maps", "schedule", {{0, "hedgehog"}, {1, "hedgehog"}}),
+      adapter("tail", "model", "tail", {{1, "softmax"}})};
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(chosen({"hedgehog", "hedgehog"}, available), (Names{"tail", "maps", "tuned"}));
+  EXPECT_EQ(chosen({"hedgehog", "softmax"}, available), (Names{"tail", "maps"}));
+}
+
 TEST(SelectAdapters, TailThenExactSchedulesThenMapsLayerByLayer) {
   const std::vector<AdapterInfo> available{
       adapter("foreign", "other", "tail", {{2, "softmax"}}),

@@ -115,6 +115,24 @@ TEST(Finetune, TrainsTheAttentionAlone) {
     EXPECT_TRUE(name.starts_with("encoder.layer.1.attention.")) << name;
 }
 
+TEST(Finetune, LearnsFromTheSameModelWithSoftmax) {
+  const ToyFolder folder;
+  FinetuneRequest request = after_a_tail(folder, "back:1=softmax");
+  request.trained = {.attention = {1}, .head = false};
+  request.distillation_alpha = 1; // the labels do not count
+  EXPECT_NEAR(finetune(request).curve.front().second, 0, 1e-6);
+
+  request.schedule.replace = {"back:1=hydra-cosine"};
+  request.settings.epochs = 10;
+  const TrainingOutcome outcome = finetune(request);
+  EXPECT_LT(outcome.final_loss, 0.5 * outcome.curve.front().second);
+  EXPECT_GE(outcome.held_out.accuracy, 0.9);
+
+  request.settings.adapters.files.clear(); // no classifier
+  request.trained->head = true;
+  EXPECT_THAT([&] { finetune(request); }, ThrowsMessage<UsageError>(HasSubstr("--distillation-alpha")));
+}
+
 TEST(Finetune, UpdatesOfLowRankBecomeTheProjections) {
   const ToyFolder folder;
   FinetuneRequest request = after_a_tail(folder, "back:1=hedgehog");

@@ -1,0 +1,217 @@
+// The programs that the GPU's blocks run for linear attention, run on the host thread by thread, against the
+// CPU's loops (which linear_cpu_test.cpp holds to the definition). What differs on a GPU, launches and tensor
+// cores, Cuda.* tests where there is one.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/attention/cpu/linear.h"
+#include "engine/attention/cuda/linear_programs.h"
+#include "tests/engine/attention/sequence.h"
+
+namespace hydrascope {
+namespace {
+
+using cpu::Element, cpu::PointMap;
+using testing_inputs::every_third_masked, testing_inputs::Sequence;
+
+// A block whose threads take turns.
+struct HostBlock {
+  template <typename T>
+  class Local {
+  public:
+    explicit Local(const T& initial) : values_(cuda::block_threads, initial) {}
+    T& operator[](int thread) { return values_[static_cast<std::size_t>(thread)]; }
+
+  private:
+    std::vector<T> values_;
+  };
+  template <typename Phase>
+  void each(const Phase& phase) {
+    for (int thread = 0; thread < cuda::block_threads; ++thread) phase(thread);
+  }
+};
+
+// The grid of linear.cu.
+class HostGrid {
+  static auto rows(const cuda::HeadsOnDevice& x, const std::int64_t b, const std::int64_t h) {
+    const auto* const data = static_cast<const float*>(x.data) + b * x.batch_stride + h * x.head_stride;
+    return [data, stride = x.token_stride](const std::int64_t token, const int c) {
+      return data[token * stride + c];
+    };
+  }
+
+public:
+  explicit HostGrid(const cuda::LinearArguments& arguments) : a_(arguments) {}
+
+  // How many denominators were 0.
+  int run() {
+    const int parts = cuda::linear_parts(a_.tokens);
+    for (std::int64_t b = 0; b < a_.batch; ++b)
+      for (std::int64_t h = 0; h < a_.heads; ++h) {
+        const cuda::HeadMap keys = head_map(a_, a_.key, b, h), queries = head_map(a_, a_.query, b, h);
+        const cuda::HeadSpace space = head_space(a_, b * a_.heads + h);
+        const int features = cuda::padded(keys.features), width = cuda::padded(keys.width);
+        memory_.assign(static_cast<std::size_t>(tile_floats(keys)), std::numeric_limits<float>::quiet_NaN());
+        const cuda::Tile tile = tile_in(memory_.data(), keys);
+        for (int part = 0; keys.logarithmic() && part < parts; ++part)
+          largest_of_keys(block_, keys, rows(a_.k, b, h), part_of(a_, b, part), tile,
+                          space.part_largest + part * features);
+        if (keys.logarithmic()) merge_largest(block_, keys, space, parts);
+        for (int part = 0; part < parts; ++part) {
+          cuda::PlainKeys<HostBlock, 16, 8> product;
+          sums_of_keys(block_, keys, rows(a_.k, b, h), rows(a_.v, b, h), part_of(a_, b, part), tile,
+                       space.largest, product, space.part_values + part * features * width,
+                       space.part_ones + part * features);
+        }
+        merge_sums(block_, keys, space, parts, a_.normalised, [](int, float) {});
+        const cuda::Tokens tokens{a_.mask == nullptr ? nullptr : a_.mask + b * a_.tokens, 0, a_.tokens};
+        for (std::int64_t first = 0; first < a_.tokens; first += cuda::tile_tokens) {
+          cuda::PlainAnswer<HostBlock> product;
+          answer(
+              block_, queries, rows(a_.q, b, h), tokens, first, tile, space, a_.normalised, product,
+              [&](const std::int64_t token, const int c, const float value) {
+                static_cast<float*>(a_.out)[((b * a_.tokens + token) * a_.heads + h) * a_.head_width + c] =
+                    value;
+              },
+              [&] { ++zeros_; });
+        }
+      }
+    return zeros_;
+  }
+
+private:
+  const cuda::LinearArguments& a_;
+  HostBlock block_;
+  std::vector<float> memory_;
+  int zeros_ = 0;
+};
+
+struct Case {
+  std::int64_t tokens;
+  int width, outputs;
+};
+
+constexpr std::int64_t heads = 2;
+
+// W (H,d,m) and b (H,m).
+std::vector<float> drawn(const std::int64_t count, const double phase, const double size) {
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < count; ++i)
+    values.push_back(static_cast<float>(size * std::sin(31.0 * static_cast<double>(i) + phase)));
+  return values;
+}
+
+// Rows of W of one head in the loops' own form.
+std::vector<float> padded_rows(const float* from, const std::int64_t rows, const std::int64_t columns) {
+  const std::int64_t stride = cpu::padded_to_lanes(columns);
+  std::vector<float> result(static_cast<std::size_t>(cpu::padded_to_lanes(rows) * stride));
+  for (std::int64_t i = 0; i < rows; ++i)
+    std::copy_n(from + i * columns, columns, result.begin() + i * stride);
+  return result;
+}
+
+void compare(const Case& one, const PointMap point, const bool projects, const bool masked) {
+  SCOPED_TRACE(std::to_string(one.tokens) + " tokens, " + std::to_string(one.width) + " to " +
+               std::to_string(one.outputs) + ", map " + std::to_string(static_cast<int>(point)) +
+               (projects ? ", projected" : "") + (masked ? ", masked" : ""));
+  const std::int64_t tokens = one.tokens;
+  Sequence q(heads, tokens, one.width, 0), k(heads, tokens, one.width, 1), v(heads, tokens, one.width, 2);
+  const std::vector<unsigned char> mask = every_third_masked(tokens);
+  if (masked)
+    for (Sequence* x : {&q, &k, &v}) x->floats.front() = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> turns = drawn(2 * tokens, 0, 1);
+  for (float& turn : turns) turn = std::abs(turn);
+  const std::vector<float> weight =
+      drawn(heads * one.width * one.outputs, 1, 1 / (3 * std::sqrt(static_cast<double>(one.width))));
+  const std::vector<float> bias = drawn(heads * one.outputs, 2, 0.1);
+  const bool normalised = point != PointMap::unit;
+  constexpr float scale = 0.5F, half_square = 0.01F;
+
+  cuda::SideArguments side{};
+  side.turns = turns.data();
+  side.scale = scale;
+  side.half_square = half_square;
+  if (projects) {
+    side.weight = weight.data();
+    side.weight_stride = static_cast<std::int64_t>(one.width) * one.outputs;
+    side.bias = bias.data();
+  }
+  const auto on_device = [&](Sequence& x) {
+    return cuda::HeadsOnDevice{x.floats.data(), heads * tokens * one.width, tokens * one.width, one.width};
+  };
+  std::vector<float> out(static_cast<std::size_t>(tokens * heads * one.width)), workspace;
+  cuda::LinearArguments arguments{};
+  arguments.map = point;
+  arguments.normalised = normalised;
+  arguments.q = on_device(q);
+  arguments.k = on_device(k);
+  arguments.v = on_device(v);
+  arguments.query = arguments.key = side;
+  arguments.mask = masked ? mask.data() : nullptr;
+  arguments.out = out.data();
+  arguments.batch = 1;
+  arguments.heads = heads;
+  arguments.tokens = tokens;
+  arguments.head_width = one.width;
+  arguments.outputs = one.outputs;
+  workspace.assign(static_cast<std::size_t>(cuda::counter_floats + heads * head_space_floats(arguments)),
+                   std::numeric_limits<float>::quiet_NaN());
+  arguments.workspace = workspace.data();
+  const int zeros = HostGrid(arguments).run();
+
+  std::int64_t expected_zeros = 0;
+  double worst = 0, largest = 0;
+  for (std::int64_t h = 0; h < heads; ++h) {
+    cpu::LinearMap map{.map = point, .head_width = one.width, .outputs = one.outputs, .scale = scale};
+    map.half_square = half_square;
+    map.normalised = normalised;
+    map.turns = turns.data();
+    const auto own_weight = padded_rows(weight.data() + h * one.width * one.outputs, one.width, one.outputs),
+               own_bias = padded_rows(bias.data() + h * one.outputs, 1, one.outputs);
+    if (projects) {
+      map.weight = own_weight.data();
+      map.bias = own_bias.data();
+    }
+    const auto head = [&](Sequence& x) {
+      cpu::Rows rows = x.rows(Element::float32);
+      rows.heads = 1;
+      rows.data = static_cast<float*>(rows.data) + h * rows.head_stride;
+      return rows;
+    };
+    Sequence expected(heads, tokens, one.width, 3);
+    std::vector<cpu::KeySums> sums{cpu::KeySums(map, one.width)};
+    const cpu::TokenRange all{0, tokens};
+    cpu::add_keys(head(k), head(v), arguments.mask, all, map, false, sums.front());
+    cpu::merge(sums);
+    expected_zeros += cpu::answer(head(q), arguments.mask, all, map, false, sums.front(), head(expected));
+    for (std::int64_t t = 0; t < tokens; ++t)
+      for (int c = 0; c < one.width; ++c) {
+        const double wanted = expected.at(t, h * one.width + c);
+        worst = std::max(worst,
+                         std::abs(wanted - out[static_cast<std::size_t>((t * heads + h) * one.width + c)]));
+        largest = std::max(largest, std::abs(wanted));
+      }
+  }
+  EXPECT_LE(worst, 2e-5 * largest);
+  EXPECT_EQ(zeros, expected_zeros);
+}
+
+TEST(CudaLinearPrograms, IsTheLoopsOfTheCpu) {
+  for (const Case& one : {Case{1, 1, 1}, Case{33, 8, 8}, Case{300, 20, 20}, Case{70, 16, 7}, Case{40, 64, 64},
+                          Case{37, 128, 128}, Case{35, 24, 40}})
+    for (const PointMap point :
+         {PointMap::plus_minus_exponential, PointMap::exponential, PointMap::softmax,
+          PointMap::plus_minus_softmax, PointMap::joint_softmax, PointMap::one_plus_elu, PointMap::relu,
+          PointMap::unit, PointMap::relu_turned})
+      for (const bool projects : {false, true})
+        for (const bool masked : {false, true})
+          if (projects || one.width == one.outputs) compare(one, point, projects, masked);
+}
+
+} // namespace
+} // namespace hydrascope
