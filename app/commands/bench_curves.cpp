@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/commands/bench_options.h"
 #include "app/commands/command.h"
 #include "app/commands/progress_bar.h"
 #include "app/commands/table.h"
@@ -160,12 +161,7 @@ void add_shared(CLI::App& command, CurveOptions& options) {
   command.add_option("--dtype", options.setting.dtype, "float32 or bfloat16")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->capture_default_str();
-  command.add_option("--threads", options.setting.threads, "threads (default: all)")
-      ->check(CLI::PositiveNumber);
-  command.add_option("--seconds", options.point_seconds, "how long each case is repeated")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command.add_flag("--json", options.json, "one JSON document on standard output");
+  add_run_options(command, options.setting, options.point_seconds, options.json);
 }
 
 } // namespace
@@ -178,12 +174,7 @@ void add_bench_scaling(CLI::App& bench) {
   command->add_option("-N,--tokens", options->tokens, "a comma list (default: 64, 128, … 32768)")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  command->add_option("--heads", options->setting.heads, "heads H")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--head-width", options->setting.head_width, "features d of a head")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_head_options(*command, options->setting);
   add_shared(*command, *options);
   command->callback([options] { run_scaling(*options); });
 }
