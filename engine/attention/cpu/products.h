@@ -16,18 +16,31 @@ namespace {
 // Registers have no index: loops over them are to be written out.
 #define HYDRASCOPE_UNROLL _Pragma("GCC unroll 8")
 
-// Rows of A are taken four at a time; this many lanes of C's row are kept in registers beside them.
-constexpr std::int64_t rows_at_once = 4;
-#ifdef __AVX512F__
-constexpr std::int64_t lanes_at_once = 4;
+// As wide as the processor's registers: wider values, such as Lanes on a lesser one than AVX-512, are kept in
+// memory.
+#if defined __AVX512F__
+using Register = Lanes;
+constexpr std::int64_t registers_at_once = 4;
+#elif defined __AVX__
+using Register = float __attribute__((vector_size(32)));
+constexpr std::int64_t registers_at_once = 2;
 #else
-constexpr std::int64_t lanes_at_once = 1;
+using Register = float __attribute__((vector_size(16)));
+constexpr std::int64_t registers_at_once = 2;
 #endif
+constexpr std::int64_t register_floats = sizeof(Register) / sizeof(float);
+
+// Rows of A are taken four at a time; registers_at_once registers of C's row are kept beside them.
+constexpr std::int64_t rows_at_once = 4;
 
 // What a product multiplies: floats, or pairs of bfloat16 numbers.
-HYDRASCOPE_INLINE Lanes factors(const float* from) { return load(from); }
-HYDRASCOPE_INLINE Lanes factors(const float from) { return all(from); }
-HYDRASCOPE_INLINE void add_products(Lanes& sum, const Lanes& a, const Lanes& b) { sum += a * b; }
+HYDRASCOPE_INLINE Register factors(const float* from) {
+  Register x;
+  std::memcpy(&x, from, sizeof x);
+  return x;
+}
+HYDRASCOPE_INLINE Register factors(const float from) { return from - Register{}; }
+HYDRASCOPE_INLINE void add_products(Register& sum, const Register& a, const Register& b) { sum += a * b; }
 
 #ifdef __AVX512BF16__
 
@@ -72,27 +85,29 @@ struct Left {
   std::int64_t row, column;
 };
 
-template <std::int64_t lanes, typename Entry>
+template <std::int64_t registers, typename Entry>
 HYDRASCOPE_INLINE void add_tile(const Left<Entry>& a, const Entry* b, const std::int64_t depth,
                                 const std::int64_t stride, float* c) {
-  Lanes sum[rows_at_once][lanes];
+  Register sum[rows_at_once][registers];
   HYDRASCOPE_UNROLL
   for (std::int64_t i = 0; i < rows_at_once; ++i) HYDRASCOPE_UNROLL
-  for (std::int64_t l = 0; l < lanes; ++l) sum[i][l] = load(c + i * stride + l * lane_count);
+  for (std::int64_t l = 0; l < registers; ++l)
+    std::memcpy(&sum[i][l], c + i * stride + l * register_floats, sizeof(Register));
   for (std::int64_t k = 0; k < depth; ++k) {
-    decltype(factors(b)) row[lanes];
+    decltype(factors(b)) row[registers];
     HYDRASCOPE_UNROLL
-    for (std::int64_t l = 0; l < lanes; ++l) row[l] = factors(b + k * stride + l * lane_count);
+    for (std::int64_t l = 0; l < registers; ++l) row[l] = factors(b + k * stride + l * register_floats);
     HYDRASCOPE_UNROLL
     for (std::int64_t i = 0; i < rows_at_once; ++i) {
       const auto factor = factors(a.data[i * a.row + k * a.column]);
       HYDRASCOPE_UNROLL
-      for (std::int64_t l = 0; l < lanes; ++l) add_products(sum[i][l], factor, row[l]);
+      for (std::int64_t l = 0; l < registers; ++l) add_products(sum[i][l], factor, row[l]);
     }
   }
   HYDRASCOPE_UNROLL
   for (std::int64_t i = 0; i < rows_at_once; ++i) HYDRASCOPE_UNROLL
-  for (std::int64_t l = 0; l < lanes; ++l) store(c + i * stride + l * lane_count, sum[i][l]);
+  for (std::int64_t l = 0; l < registers; ++l)
+    std::memcpy(c + i * stride + l * register_floats, &sum[i][l], sizeof(Register));
 }
 
 // C (rows, stride) += A (rows, depth) · B (depth, stride). rows: a multiple of rows_at_once; stride: of
@@ -104,9 +119,9 @@ HYDRASCOPE_INLINE void add_product(const Left<Entry>& a, const Entry* b, const s
     const Left<Entry> own{a.data + i * a.row, a.row, a.column};
     float* const to = c + i * stride;
     std::int64_t f = 0;
-    for (; f + lanes_at_once * lane_count <= stride; f += lanes_at_once * lane_count)
-      add_tile<lanes_at_once>(own, b + f, depth, stride, to + f);
-    for (; f < stride; f += lane_count) add_tile<1>(own, b + f, depth, stride, to + f);
+    for (; f + registers_at_once * register_floats <= stride; f += registers_at_once * register_floats)
+      add_tile<registers_at_once>(own, b + f, depth, stride, to + f);
+    for (; f < stride; f += register_floats) add_tile<1>(own, b + f, depth, stride, to + f);
   }
 }
 
