@@ -34,23 +34,6 @@ struct CurvePoint {
   ScalingPoint point;
 };
 
-ordered_json entry_of(const CurvePoint& one) {
-  const ScalingPoint& point = one.point;
-  ordered_json entry = {{"kernel", point.kernel.text()}, {"N", point.tokens},
-                        {"H", one.setting.heads},        {"d", one.setting.head_width},
-                        {"dtype", one.setting.dtype},    {"device", "cpu"}};
-  if (!point.skipped.empty()) {
-    entry["skipped"] = point.skipped;
-    return entry;
-  }
-  entry["path"] = point.path;
-  entry["runs"] = point.time.runs;
-  entry["median_ms"] = 1e3 * point.time.median;
-  entry["p95_ms"] = 1e3 * point.time.p95;
-  entry["peak_bytes"] = point.peak_bytes;
-  return entry;
-}
-
 // A line for each key, a column for each place along the curve; what has no number says why below.
 void print_points(const std::vector<CurvePoint>& points, const std::string& corner,
                   const std::function<std::string(const CurvePoint&)>& row_of,
@@ -78,16 +61,12 @@ void print_skipped(const std::vector<CurvePoint>& points,
       fmt::print("{} at {}: {}\n", one.point.kernel.text(), place_of(one), one.point.skipped);
 }
 
-std::vector<KernelSpec> kernels_of(const CurveOptions& options) {
-  if (!options.kernels.empty()) return parse_kernel_list(options.kernels);
-  std::vector<KernelSpec> kernels;
-  for (const KernelInfo& info : kernel_infos()) kernels.push_back({info.name, {}});
-  return kernels;
-}
-
 void print_json(const std::vector<CurvePoint>& points) {
   ordered_json entries = ordered_json::array();
-  for (const CurvePoint& one : points) entries.push_back(entry_of(one));
+  for (const CurvePoint& one : points) {
+    entries.push_back(entry_of(one.point, one.setting));
+    if (one.point.skipped.empty()) entries.back()["peak_bytes"] = one.point.peak_bytes;
+  }
   std::cout << entries.dump(2) << '\n';
 }
 
@@ -101,7 +80,7 @@ void run_scaling(CurveOptions options) {
     options.tokens.push_back(2 * options.tokens.back());
   }
   std::ranges::sort(options.tokens); // what a short one takes tells whether a long one can be afforded
-  const std::vector<KernelSpec> kernels = kernels_of(options);
+  const std::vector<KernelSpec> kernels = kernels_or_all(options.kernels);
   const ThreadCount threads(options.setting.threads);
   std::vector<CurvePoint> points;
   {
@@ -130,7 +109,7 @@ void run_heads(const CurveOptions& options) {
   std::vector<int> counts;
   for (int heads = 1; heads <= options.width; ++heads)
     if (options.width % heads == 0) counts.push_back(heads);
-  const std::vector<KernelSpec> kernels = kernels_of(options);
+  const std::vector<KernelSpec> kernels = kernels_or_all(options.kernels);
   const ThreadCount threads(options.setting.threads);
   std::vector<CurvePoint> points;
   {

@@ -45,11 +45,7 @@ std::vector<std::int64_t> default_lengths(const KernelSpec& kernel) {
 }
 
 std::vector<BenchCase> cases_of(const KernelBenchOptions& options) {
-  std::vector<KernelSpec> kernels;
-  if (!options.kernels.empty())
-    kernels = parse_kernel_list(options.kernels);
-  else
-    for (const KernelInfo& info : kernel_infos()) kernels.push_back({info.name, {}});
+  const std::vector<KernelSpec> kernels = kernels_or_all(options.kernels);
   std::vector<BenchCase> cases;
   for (const std::string& dtype : options.dtypes)
     for (const KernelSpec& kernel : kernels) {
@@ -82,20 +78,12 @@ private:
   std::map<std::string, double> rates_;
 };
 
-ordered_json entry_of(const ScalingPoint& point, const ScalingSetting& setting, Limits& limits) {
-  ordered_json entry = {{"kernel", point.kernel.text()}, {"N", point.tokens},      {"H", setting.heads},
-                        {"d", setting.head_width},       {"dtype", setting.dtype}, {"device", "cpu"}};
-  if (!point.skipped.empty()) {
-    entry["skipped"] = point.skipped;
-    return entry;
-  }
+ordered_json entry_beside(const ScalingPoint& point, const ScalingSetting& setting, Limits& limits) {
+  ordered_json entry = entry_of(point, setting);
+  if (!point.skipped.empty()) return entry;
   const double bytes_per_second = point.bytes / point.time.median;
   const double flops_per_second = 2 * point.products / point.time.median;
   const double bandwidth = limits.bandwidth(point.bytes), rate = limits.rate(setting.dtype);
-  entry["path"] = point.path;
-  entry["runs"] = point.time.runs;
-  entry["median_ms"] = 1e3 * point.time.median;
-  entry["p95_ms"] = 1e3 * point.time.p95;
   entry["bytes_per_second"] = bytes_per_second;
   entry["share_of_bandwidth"] = bytes_per_second / bandwidth;
   entry["flops_per_second"] = flops_per_second;
@@ -143,7 +131,7 @@ void run(const KernelBenchOptions& options) {
       ScalingMeasurer measurer(one.kernel, setting,
                                {.run_seconds = 5, .point_seconds = options.point_seconds});
       for (const std::int64_t tokens : one.tokens) {
-        entries.push_back(entry_of(measurer.measure(tokens), setting, limits));
+        entries.push_back(entry_beside(measurer.measure(tokens), setting, limits));
         bar.show(++done, total);
       }
     }

@@ -1,5 +1,7 @@
 #include "app/commands/bench_options.h"
 
+#include <nlohmann/json.hpp>
+
 namespace hydrascope::app {
 
 void add_head_options(CLI::App& command, ScalingSetting& setting) {
@@ -15,6 +17,28 @@ void add_run_options(CLI::App& command, ScalingSetting& setting, double& seconds
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command.add_flag("--json", json, "one JSON document on standard output");
+}
+
+std::vector<KernelSpec> kernels_or_all(const std::string& list) {
+  if (!list.empty()) return parse_kernel_list(list);
+  std::vector<KernelSpec> kernels;
+  for (const KernelInfo& info : kernel_infos()) kernels.push_back({info.name, {}});
+  return kernels;
+}
+
+nlohmann::ordered_json entry_of(const ScalingPoint& point, const ScalingSetting& setting) {
+  nlohmann::ordered_json entry = {
+      {"kernel", point.kernel.text()}, {"N", point.tokens},      {"H", setting.heads},
+      {"d", setting.head_width},       {"dtype", setting.dtype}, {"device", "cpu"}};
+  if (!point.skipped.empty()) {
+    entry["skipped"] = point.skipped;
+    return entry;
+  }
+  entry["path"] = point.path;
+  entry["runs"] = point.time.runs;
+  entry["median_ms"] = 1e3 * point.time.median;
+  entry["p95_ms"] = 1e3 * point.time.p95;
+  return entry;
 }
 
 } // namespace hydrascope::app

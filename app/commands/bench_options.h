@@ -1,7 +1,11 @@
 // Options that the benchmarks of attention alone share.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <CLI/CLI.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "engine/measure/scaling.h"
 
@@ -12,5 +16,11 @@ void add_head_options(CLI::App& command, ScalingSetting& setting);
 
 // --threads, --seconds (of each case) and --json.
 void add_run_options(CLI::App& command, ScalingSetting& setting, double& seconds, bool& json);
+
+// A comma list's kernels; of an empty one all there are. Throws UsageError.
+std::vector<KernelSpec> kernels_or_all(const std::string& list);
+
+// What was measured, and how long it took or why it was skipped.
+nlohmann::ordered_json entry_of(const ScalingPoint& point, const ScalingSetting& setting);
 
 } // namespace hydrascope::app

@@ -59,6 +59,15 @@ template <typename T>
 using Right = mma::fragment<mma::matrix_b, lanes, lanes, lanes, T, mma::row_major>;
 using Squares = mma::fragment<mma::accumulator, lanes, lanes, lanes, float>;
 
+// Where the i-th square of results of this thread's warp begins; f beyond the features: there is none.
+struct Square {
+  int f, c;
+};
+__device__ Square square_of(const HeadMap& map, const int i) {
+  const int square = static_cast<int>(threadIdx.x) / warp + warps * i, across = padded(map.width) / lanes;
+  return {square / across * lanes, square % across * lanes};
+}
+
 // featuresᵀ · value on the tensor cores, up to `squares` squares of results a warp.
 template <typename T, int squares>
 struct TensorKeys {
@@ -77,14 +86,13 @@ struct TensorKeys {
     const int rows = padded(map.features), columns = padded(map.width);
 #pragma unroll
     for (int i = 0; i < squares; ++i) {
-      const int square = static_cast<int>(threadIdx.x) / warp + warps * i;
-      if (square >= rows / lanes * (columns / lanes)) continue;
-      const int f = square / (columns / lanes) * lanes, c = square % (columns / lanes) * lanes;
+      const Square at = square_of(map, i);
+      if (at.f >= rows) continue;
       for (int t = 0; t < tile_tokens; t += lanes) {
         Left<T, mma::col_major> left;
         Right<T> right;
-        mma::load_matrix_sync(left, features + t * rows + f, rows);
-        mma::load_matrix_sync(right, value + t * columns + c, columns);
+        mma::load_matrix_sync(left, features + t * rows + at.f, rows);
+        mma::load_matrix_sync(right, value + t * columns + at.c, columns);
         mma::mma_sync(results[i], left, right, results[i]);
       }
     }
@@ -92,13 +100,12 @@ struct TensorKeys {
   }
 
   __device__ void write(DeviceBlock&, const HeadMap& map, float* const to) {
-    const int rows = padded(map.features), columns = padded(map.width);
+    const int columns = padded(map.width);
 #pragma unroll
     for (int i = 0; i < squares; ++i) {
-      const int square = static_cast<int>(threadIdx.x) / warp + warps * i;
-      if (square >= rows / lanes * (columns / lanes)) continue;
-      const int f = square / (columns / lanes) * lanes, c = square % (columns / lanes) * lanes;
-      mma::store_matrix_sync(to + f * columns + c, results[i], columns, mma::mem_row_major);
+      const Square at = square_of(map, i);
+      if (at.f < padded(map.features))
+        mma::store_matrix_sync(to + at.f * columns + at.c, results[i], columns, mma::mem_row_major);
     }
   }
 };
@@ -232,7 +239,7 @@ cudaError_t run(const LinearArguments& a, const cudaStream_t stream) {
 }
 
 cudaError_t run_float(const LinearArguments& a, const cudaStream_t stream) {
-  const int rows = padded(features_of(a.map, a.outputs)) / lanes, columns = padded(a.head_width) / lanes;
+  const int rows = padded(a.features) / lanes, columns = padded(a.head_width) / lanes;
   using Answer = PlainAnswer<DeviceBlock>;
   if (columns <= 4) {
     if (rows <= 4) return run<float, PlainKeys<DeviceBlock, 4, 4>, Answer>(a, stream);
@@ -245,7 +252,7 @@ cudaError_t run_float(const LinearArguments& a, const cudaStream_t stream) {
 
 template <typename T>
 cudaError_t run_half(const LinearArguments& a, const cudaStream_t stream) {
-  const int squares = padded(features_of(a.map, a.outputs)) / lanes * (padded(a.head_width) / lanes);
+  const int squares = padded(a.features) / lanes * (padded(a.head_width) / lanes);
   using Answer = TensorAnswer<T>;
   if (squares <= 2 * warps) return run<T, TensorKeys<T, 2>, Answer>(a, stream);
   if (squares <= 4 * warps) return run<T, TensorKeys<T, 4>, Answer>(a, stream);

@@ -37,7 +37,12 @@ struct LinearArguments {
   std::int64_t batch, heads, tokens;
   int head_width; // d
   int outputs;    // m, entries of y
+  int features;   // features_of(map, m)
 };
+
+inline int features_of(const cpu::PointMap map, const int outputs) {
+  return cpu::has_two_halves(map) ? 2 * outputs : outputs;
+}
 
 // Whether linear_attention() takes this map: up to 256 features, d up to 128, and without a normaliser
 // float32 alone.

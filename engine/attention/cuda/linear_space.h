@@ -43,18 +43,12 @@ struct HeadMap {
   }
 };
 
-HYDRASCOPE_BOTH inline int features_of(const cpu::PointMap map, const int outputs) {
-  const bool two = map == cpu::PointMap::plus_minus_exponential || map == cpu::PointMap::plus_minus_softmax ||
-                   map == cpu::PointMap::joint_softmax || map == cpu::PointMap::relu_turned;
-  return two ? 2 * outputs : outputs;
-}
-
 HYDRASCOPE_BOTH inline HeadMap head_map(const LinearArguments& a, const SideArguments& side,
                                         const std::int64_t b, const std::int64_t h) {
   return {a.map,
           a.head_width,
           a.outputs,
-          features_of(a.map, a.outputs),
+          a.features,
           side.weight == nullptr ? nullptr : side.weight + h * side.weight_stride,
           side.bias == nullptr ? nullptr : side.bias + h * a.outputs,
           side.turns == nullptr ? nullptr : side.turns + b * side.turns_stride,
@@ -79,13 +73,13 @@ struct HeadSpace {
   float* half_means;   // (F, d) of a half type
 };
 HYDRASCOPE_BOTH inline std::int64_t head_space_floats(const LinearArguments& a) {
-  const std::int64_t features = padded(features_of(a.map, a.outputs)), width = padded(a.head_width);
+  const std::int64_t features = padded(a.features), width = padded(a.head_width);
   const std::int64_t parts = linear_parts(a.tokens);
   return parts * features * (width + 2) + features * (width + 2) + features * width / 2;
 }
 constexpr std::int64_t counter_floats = lanes; // in front of all: how many denominators were 0
 HYDRASCOPE_BOTH inline HeadSpace head_space(const LinearArguments& a, const std::int64_t head) {
-  const std::int64_t features = padded(features_of(a.map, a.outputs)), width = padded(a.head_width);
+  const std::int64_t features = padded(a.features), width = padded(a.head_width);
   const std::int64_t parts = linear_parts(a.tokens);
   float* at = a.workspace + counter_floats + head * head_space_floats(a);
   const auto take = [&at](const std::int64_t floats) {

@@ -139,7 +139,9 @@ AttentionOutput linear(const AttentionInput& input, const at::Tensor& mask, cons
       .heads = heads,
       .tokens = tokens,
       .head_width = static_cast<int>(width),
-      .outputs = static_cast<int>(key_side.weight.defined() ? key_side.weight.size(2) : width)};
+      .outputs = static_cast<int>(key_side.weight.defined() ? key_side.weight.size(2) : width),
+      .features = 0};
+  arguments.features = cuda::features_of(map, arguments.outputs);
   const at::Tensor workspace =
       at::empty({cuda::linear_workspace_floats(arguments)}, q.options().dtype(at::kFloat));
   arguments.workspace = workspace.data_ptr<float>();

@@ -159,6 +159,7 @@ void compare(const Case& one, const PointMap point, const bool projects, const b
   arguments.tokens = tokens;
   arguments.head_width = one.width;
   arguments.outputs = one.outputs;
+  arguments.features = cuda::features_of(point, one.outputs);
   workspace.assign(static_cast<std::size_t>(cuda::counter_floats + heads * head_space_floats(arguments)),
                    std::numeric_limits<float>::quiet_NaN());
   arguments.workspace = workspace.data();
