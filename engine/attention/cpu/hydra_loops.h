@@ -14,21 +14,21 @@ HYDRASCOPE_INLINE float factor_of(const RowMap map, const float* x, const std::i
   if (map != RowMap::unit_l1 && map != RowMap::unit_l2) return scale;
   constexpr float least = 1e-12F;
   // Four sums side by side: one would wait for each addition's result.
-  Lanes sums[4] = {};
-  const auto add = [&](Lanes & sum, const std::int64_t f) __attribute__((always_inline)) {
-    const Lanes part = load(x + f);
+  Register sums[4] = {};
+  const auto add = [&](Register & sum, const std::int64_t f) __attribute__((always_inline)) {
+    const Register part = load_as<Register>(x + f);
     sum += map == RowMap::unit_l2 ? part * part : magnitude(part);
   };
   std::int64_t f = 0;
-  for (; f + 4 * lane_count <= padded; f += 4 * lane_count)
-    for (std::int64_t i = 0; i < 4; ++i) add(sums[i], f + i * lane_count);
-  for (; f < padded; f += lane_count) add(sums[0], f);
+  for (; f + 4 * register_floats <= padded; f += 4 * register_floats)
+    for (std::int64_t i = 0; i < 4; ++i) add(sums[i], f + i * register_floats);
+  for (; f < padded; f += register_floats) add(sums[0], f);
   const float sum = sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
   const float norm = map == RowMap::unit_l2 ? __builtin_sqrtf(sum) : sum;
   return 1 / (norm > least ? norm : least);
 }
 
-// Calls use(φ of sixteen features) with the map as a constant of the inner loop.
+// Calls use(φ of the next features, Lanes or a Register) with the map as a constant of the inner loop.
 template <typename Use>
 HYDRASCOPE_INLINE void map_row(const RowMap map, const float* x, const std::int64_t padded,
                                const float factor, const Use& use) {
@@ -40,7 +40,7 @@ HYDRASCOPE_INLINE void map_row(const RowMap map, const float* x, const std::int6
       for (std::int64_t f = 0; f < padded; f += lane_count) use(f, logistic(load(x + f)));
       return;
     default:
-      for (std::int64_t f = 0; f < padded; f += lane_count) use(f, load(x + f) * factor);
+      for (std::int64_t f = 0; f < padded; f += register_floats) use(f, load_as<Register>(x + f) * factor);
   }
 }
 
@@ -52,8 +52,8 @@ void sum_tokens(const Rows& k, const Rows& v, const unsigned char* mask, const T
     const float* const key = row_of(k, token, buffers);
     const float* const value = row_of(v, token, buffers + padded);
     const float factor = factor_of(map, key, padded, scale);
-    map_row(map, key, padded, factor, [&](const std::int64_t f, const Lanes& x) {
-      store(sum + f, load(sum + f) + x * load(value + f));
+    map_row(map, key, padded, factor, [&]<typename Vector>(const std::int64_t f, const Vector& x) {
+      store(sum + f, load_as<Vector>(sum + f) + x * load_as<Vector>(value + f));
     });
   }
 }
@@ -103,8 +103,9 @@ void gate_tokens(const Rows& q, const unsigned char* mask, const TokenRange rang
     if (real(mask, token)) {
       const float* const query = row_of(q, token, buffers);
       const float factor = factor_of(map, query, padded, scale);
-      map_row(map, query, padded, factor,
-              [&](const std::int64_t f, const Lanes& x) { store(result + f, x * load(sum + f)); });
+      map_row(map, query, padded, factor, [&]<typename Vector>(const std::int64_t f, const Vector& x) {
+        store(result + f, x * load_as<Vector>(sum + f));
+      });
     } else {
       std::memset(result, 0, static_cast<std::size_t>(padded) * sizeof(float));
     }

@@ -18,12 +18,28 @@ using WholeLanes = std::int32_t __attribute__((vector_size(64)));
 using HalfWords = std::uint16_t __attribute__((vector_size(32)));
 using Words = std::uint32_t __attribute__((vector_size(64)));
 
-HYDRASCOPE_INLINE Lanes load(const float* from) {
-  Lanes x;
+// As wide as the processor's registers: wider values, such as Lanes on a lesser one than AVX-512, are kept in
+// memory, which loops that do little with each number wait for.
+#if defined __AVX512F__
+using Register = Lanes;
+#elif defined __AVX__
+using Register = float __attribute__((vector_size(32)));
+#else
+using Register = float __attribute__((vector_size(16)));
+#endif
+constexpr std::int64_t register_floats = sizeof(Register) / sizeof(float);
+
+template <typename Vector>
+HYDRASCOPE_INLINE Vector load_as(const float* from) {
+  Vector x;
   std::memcpy(&x, from, sizeof x);
   return x;
 }
-HYDRASCOPE_INLINE void store(float* to, const Lanes& x) { std::memcpy(to, &x, sizeof x); }
+HYDRASCOPE_INLINE Lanes load(const float* from) { return load_as<Lanes>(from); }
+template <typename Vector>
+HYDRASCOPE_INLINE void store(float* to, const Vector& x) {
+  std::memcpy(to, &x, sizeof x);
+}
 
 HYDRASCOPE_INLINE Lanes load_bfloat16(const std::uint16_t* from) {
   HalfWords half;
@@ -48,7 +64,10 @@ HYDRASCOPE_INLINE void store_bfloat16(std::uint16_t* to, const Lanes& x) {
 HYDRASCOPE_INLINE Lanes all(const float value) { return value - Lanes{}; }
 constexpr WholeLanes lane_order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 HYDRASCOPE_INLINE Lanes larger(const Lanes& a, const Lanes& b) { return a > b ? a : b; }
-HYDRASCOPE_INLINE Lanes magnitude(const Lanes& x) { return x < 0 ? -x : x; }
+template <typename Vector>
+HYDRASCOPE_INLINE Vector magnitude(const Vector& x) {
+  return x < 0 ? -x : x;
+}
 HYDRASCOPE_INLINE float largest_of(const Lanes& x) {
   const Lanes eight =
       larger(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
@@ -62,6 +81,14 @@ HYDRASCOPE_INLINE float sum_of(const Lanes& x) {
   const Lanes four =
       eight + __builtin_shufflevector(eight, eight, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
   return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+// The same of a narrower register.
+template <typename Vector>
+HYDRASCOPE_INLINE float sum_of(const Vector& x) {
+  float sum = 0;
+  for (std::size_t i = 0; i < sizeof(Vector) / sizeof(float); ++i) sum += x[i];
+  return sum;
 }
 
 // e^x to 1e-7 of itself: 2^n · e^r with |r| ≤ ½ ln 2 and e^r by its Taylor polynomial. Below −87 the smallest

@@ -16,29 +16,12 @@ namespace {
 // Registers have no index: loops over them are to be written out.
 #define HYDRASCOPE_UNROLL _Pragma("GCC unroll 8")
 
-// As wide as the processor's registers: wider values, such as Lanes on a lesser one than AVX-512, are kept in
-// memory.
-#if defined __AVX512F__
-using Register = Lanes;
-constexpr std::int64_t registers_at_once = 4;
-#elif defined __AVX__
-using Register = float __attribute__((vector_size(32)));
-constexpr std::int64_t registers_at_once = 2;
-#else
-using Register = float __attribute__((vector_size(16)));
-constexpr std::int64_t registers_at_once = 2;
-#endif
-constexpr std::int64_t register_floats = sizeof(Register) / sizeof(float);
-
 // Rows of A are taken four at a time; registers_at_once registers of C's row are kept beside them.
 constexpr std::int64_t rows_at_once = 4;
+constexpr std::int64_t registers_at_once = register_floats == lane_count ? 4 : 2;
 
 // What a product multiplies: floats, or pairs of bfloat16 numbers.
-HYDRASCOPE_INLINE Register factors(const float* from) {
-  Register x;
-  std::memcpy(&x, from, sizeof x);
-  return x;
-}
+HYDRASCOPE_INLINE Register factors(const float* from) { return load_as<Register>(from); }
 HYDRASCOPE_INLINE Register factors(const float from) { return from - Register{}; }
 HYDRASCOPE_INLINE void add_products(Register& sum, const Register& a, const Register& b) { sum += a * b; }
 
