@@ -85,17 +85,22 @@ public:
 
   AttentionOutput run(const AttentionInput& input, const KernelParameters& parameters) const override {
     check(input);
-    if (needs_gradient(input, parameters) || input.causal) {
+    const AttentionShape shape = shape_of(input);
+    const bool gradients = needs_gradient(input, parameters);
+    for (const HydraFusedPath& path : maps_.fused) {
+      const std::string name = path.available(shape);
+      if (name.empty() || (gradients && path.run_with_gradients == nullptr)) continue;
+      const at::Tensor mask = real_mask(input);
+      return {.out = gradients ? path.run_with_gradients(input, mask) : path.run(maps_, input, mask),
+              .path = name};
+    }
+    if (gradients || input.causal) {
       const Rows rows = mapped_rows(input);
       const at::Tensor gated = rows.key * rows.value;
       const at::Tensor global = input.causal ? at::cumsum(gated, 1) : gated.sum(1, true);
       const at::Tensor out = to_heads(rows.query * global, input.q.size(1));
       return {.out = out.to(output_type(input)), .path = "composed"};
     }
-    const AttentionShape shape = shape_of(input);
-    for (const HydraFusedPath& path : maps_.fused)
-      if (const std::string name = path.available(shape); !name.empty())
-        return {.out = path.run(maps_, input, real_mask(input)), .path = name};
     return {.out = run_in_blocks(input), .path = "composed"};
   }
 

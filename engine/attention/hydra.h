@@ -22,11 +22,13 @@ enum class OverTokens {
 };
 
 // Does the whole operation without autograd where it can, e.g. by a fused loop. Its decision depends on the
-// shape alone; mask may be undefined; out (B,H,N,d), before LayerNorm, is what it returns.
+// shape alone; mask may be undefined; out (B,H,N,d), before LayerNorm, is what it returns. The same with
+// gradients, where it has them.
 struct HydraMaps;
 struct HydraFusedPath {
   std::string (*available)(const AttentionShape& shape); // the path's name; empty: not for this shape
   at::Tensor (*run)(const HydraMaps& maps, const AttentionInput& input, const at::Tensor& mask);
+  at::Tensor (*run_with_gradients)(const AttentionInput& input, const at::Tensor& mask) = nullptr;
 };
 
 struct HydraMaps {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/attention/cuda/plugin.h"
+#include "engine/attention/cuda_gradients.h"
 #include "engine/attention/cuda_plugin.h"
 #include "engine/attention/hydra.h"
 
@@ -65,7 +66,9 @@ constexpr Traits unit{.bounded = true};
 
 RegistryEntry hydra_cosine_kernel() {
   return hydra("hydra-cosine", "φ(x) = x/‖x‖₂ of D-wide rows, out = φ(Q) ⊙ Σ_t φ(K)_t ⊙ V_t", 76.37, unit,
-               {.query = unit_l2, .key = unit_l2, .fused = {{fused_cuda_available, fused_cuda}}});
+               {.query = unit_l2,
+                .key = unit_l2,
+                .fused = {{fused_cuda_available, fused_cuda, hydra_cosine_with_gradients}}});
 }
 RegistryEntry hydra_tanh_l2_kernel() {
   return hydra("hydra-tanh-l2", "φ_Q(x) = tanh x, φ_K(x) = x/‖x‖₂", 76.17, unit,

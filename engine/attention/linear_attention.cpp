@@ -17,6 +17,7 @@
 #include "engine/attention/causal_sums.h"
 #include "engine/attention/cost.h"
 #include "engine/attention/cuda/plugin.h"
+#include "engine/attention/cuda_gradients.h"
 #include "engine/attention/cuda_plugin.h"
 #include "engine/attention/feature_maps/feature_map.h"
 #include "engine/attention/features.h"
@@ -198,7 +199,8 @@ public:
   AttentionOutput run(const AttentionInput& input, const KernelParameters& parameters) const override {
     require_support(input);
     const AttentionShape shape = shape_of(input);
-    if ((has_loop(shape) || on_gpu(shape)) && !needs_gradient(input, parameters)) {
+    const bool gradients = needs_gradient(input, parameters);
+    if (gradients ? trains_fused(shape) : has_loop(shape) || on_gpu(shape)) {
       const at::Tensor mask = real_mask(input);
       const auto before = [&](const Side side) {
         const FeatureContext context{
@@ -207,7 +209,9 @@ public:
       };
       AttentionInput own = input;
       for (at::Tensor* x : {&own.q, &own.k, &own.v}) *x = resplit(*x, weight_heads(shape));
-      const auto run_fused = on_gpu(shape) ? cuda_plugin()->linear : &linear_on_cpu;
+      const auto run_fused = gradients       ? &linear_with_gradients
+                             : on_gpu(shape) ? cuda_plugin()->linear
+                                             : &linear_on_cpu;
       AttentionOutput output =
           run_fused(own, mask, *map_->point_map(), before(Side::query), before(Side::key), normalised_);
       output.out = resplit(output.out, shape.heads);
@@ -299,13 +303,20 @@ public:
 
 private:
   bool has_loop(const AttentionShape& shape) const { return loops_take(shape) && map_->point_map(); }
-  // Whether the GPU's kernels take it.
+  // Whether the GPU's kernels take it; with gradients.
   bool on_gpu(const AttentionShape& shape) const {
+    return cuda_plugin() != nullptr && fused_on_gpu(shape, cuda_plugin()->linear_takes);
+  }
+  bool trains_fused(const AttentionShape& shape) const {
+    return cuda_plugin() != nullptr && fused_on_gpu(shape, cuda_plugin()->linear_gradients_take);
+  }
+  template <typename Takes>
+  bool fused_on_gpu(const AttentionShape& shape, const Takes& takes) const {
     const auto point = map_->point_map();
-    if (shape.device != at::kCUDA || shape.causal || !point || cuda_plugin() == nullptr) return false;
+    if (shape.device != at::kCUDA || shape.causal || !point) return false;
     const std::int64_t width = shape.heads * shape.head_width / weight_heads(shape);
     const std::int64_t outputs = map_->width(width) / (cpu::has_two_halves(*point) ? 2 : 1);
-    return cuda_plugin()->linear_takes(*point, normalised_, shape.dtype, width, outputs);
+    return takes(*point, normalised_, shape.dtype, width, outputs);
   }
 
   FeatureBlocks blocks(const AttentionInput& input, const KernelParameters& parameters) const {

@@ -1,118 +1,145 @@
-// hydra-cosine on the GPU (Bolya et al. 2022, Eq. 10): out = q/‖q‖₂ ⊙ Σ_t k_t/‖k_t‖₂ ⊙ v_t over D-wide rows.
-//   1. inverse norms of all rows of q and k, a warp each;
-//   2. partial sums over a share of the tokens, a thread per feature;
-//   3. the partial sums added, in a fixed order, so that results repeat to the bit;
-//   4. out = gate × global vector.
-// All sums are float32. Masked tokens are skipped before they are read: they may hold NaN.
+// hydra-cosine on the GPU: the programs of hydra_programs.h.
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
+#include "engine/attention/cuda/device_block.cuh"
 #include "engine/attention/cuda/elements.cuh"
 #include "engine/attention/cuda/hydra.h"
+#include "engine/attention/cuda/hydra_programs.h"
 
 namespace hydrascope::cuda {
 namespace {
 
-constexpr int warp = 32;
-constexpr int block_threads = 256;
-constexpr float smallest_norm = 1e-12f;
-
+// Rows as float32.
 template <typename T>
 struct Rows {
   const T* data;
-  long long batch_stride, token_stride;
-  const __device__ T* row(long long b, long long t) const {
-    return data + b * batch_stride + t * token_stride;
+  std::int64_t batch_stride, token_stride;
+  explicit Rows(const RowsOnDevice& rows)
+      : data(static_cast<const T*>(rows.data)),
+        batch_stride(rows.batch_stride),
+        token_stride(rows.token_stride) {}
+  __device__ float operator()(const std::int64_t b, const std::int64_t t, const std::int64_t f) const {
+    return to_float(data[b * batch_stride + t * token_stride + f]);
+  }
+};
+template <typename T>
+struct DenseWriter {
+  T* to;
+  std::int64_t tokens, width;
+  __device__ void operator()(const std::int64_t b, const std::int64_t t, const std::int64_t f,
+                             const float value) const {
+    to[(b * tokens + t) * width + f] = from_float<T>(value);
   }
 };
 
-// A warp per row (b, t); 0 for masked rows.
 template <typename T>
-__global__ void inverse_norms(Rows<T> x, const unsigned char* mask, float* inverse, long long batch,
-                              long long tokens, long long width) {
-  const long long index = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) / warp;
-  if (index >= batch * tokens) return; // whole warps leave together
-  const int lane = threadIdx.x % warp;
-  const bool real = mask == nullptr || mask[index] != 0;
-  float sum = 0;
-  if (real) {
-    const T* row = x.row(index / tokens, index % tokens);
-    for (long long f = lane; f < width; f += warp) {
-      const float value = to_float(row[f]);
-      sum += value * value;
-    }
+__global__ void inverse_norms_kernel(const HydraShape shape, const Rows<T> x, float* const inverse) {
+  DeviceBlock block;
+  inverse_norms(block, shape, blockIdx.x, x, inverse);
+}
+template <typename T>
+__global__ void partial_sums_kernel(const HydraShape shape, const Rows<T> x, const Rows<T> y,
+                                    const float* const inverse, float* const partial) {
+  DeviceBlock block;
+  partial_sums(block, shape, blockIdx.x, static_cast<int>(blockIdx.y), static_cast<int>(gridDim.y),
+               blockIdx.z, x, y, inverse, partial);
+}
+__global__ void add_parts_kernel(const HydraShape shape, const int parts, const float* const partial,
+                                 float* const sums) {
+  DeviceBlock block;
+  add_parts(block, shape, blockIdx.x, parts, blockIdx.z, partial, sums);
+}
+template <typename T>
+__global__ void gate_kernel(const HydraShape shape, const Rows<T> x, const float* const inverse,
+                            const float* const sums, const DenseWriter<T> write) {
+  DeviceBlock block;
+  gate(block, shape, blockIdx.x, x, inverse, sums, write);
+}
+template <typename T>
+__global__ void through_norm_kernel(const HydraShape shape, const Rows<T> x, const Rows<T> y,
+                                    const float* const inverse, const float* const sums,
+                                    const DenseWriter<T> write) {
+  DeviceBlock block;
+  through_norm(block, shape, blockIdx.x, x, y, inverse, sums, write);
+}
+
+// The workspace, and each program over its grid.
+template <typename T>
+struct Launches {
+  HydraShape shape;
+  cudaStream_t stream;
+  int parts;
+  float *inverse_q, *inverse_k, *sums_of_keys, *sums_of_queries, *partial;
+
+  Launches(const HydraArguments& a, const cudaStream_t stream_)
+      : shape{a.mask, a.batch, a.tokens, a.width},
+        stream(stream_),
+        parts(hydra_token_parts(a.tokens)),
+        inverse_q(a.workspace),
+        inverse_k(inverse_q + a.batch * a.tokens),
+        sums_of_keys(inverse_k + a.batch * a.tokens),
+        sums_of_queries(sums_of_keys + a.batch * a.width),
+        partial(sums_of_queries + a.batch * a.width) {}
+
+  unsigned row_blocks() const {
+    return static_cast<unsigned>((shape.batch * shape.tokens + rows_of_block - 1) / rows_of_block);
   }
-  for (int offset = warp / 2; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffffu, sum, offset);
-  if (lane == 0) inverse[index] = real ? 1.0f / fmaxf(sqrtf(sum), smallest_norm) : 0.0f;
-}
+  DenseWriter<T> writer(void* const to) const { return {static_cast<T*>(to), shape.tokens, shape.width}; }
 
-// Block (features, part, b): partial[b][part][f] = Σ over the part's tokens of k·v/‖k‖.
-template <typename T>
-__global__ void partial_sums(Rows<T> k, Rows<T> v, const unsigned char* mask, const float* inverse,
-                             float* partial, long long tokens, long long width) {
-  const long long f = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (f >= width) return;
-  const long long b = blockIdx.z, part = blockIdx.y, parts = gridDim.y;
-  const long long first = tokens * part / parts, last = tokens * (part + 1) / parts;
-  float sum = 0;
-  for (long long t = first; t < last; ++t) {
-    if (mask != nullptr && mask[b * tokens + t] == 0) continue;
-    sum += to_float(k.row(b, t)[f]) * inverse[b * tokens + t] * to_float(v.row(b, t)[f]);
+  void norms(const RowsOnDevice& x, float* const inverse) const {
+    inverse_norms_kernel<T><<<row_blocks(), block_threads, 0, stream>>>(shape, Rows<T>(x), inverse);
   }
-  partial[(b * parts + part) * width + f] = sum;
-}
-
-__global__ void add_parts(const float* partial, float* global, long long parts, long long width) {
-  const long long f = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (f >= width) return;
-  const long long b = blockIdx.z;
-  float sum = 0;
-  for (long long part = 0; part < parts; ++part) sum += partial[(b * parts + part) * width + f];
-  global[b * width + f] = sum;
-}
-
-template <typename T>
-__global__ void gate(Rows<T> q, const unsigned char* mask, const float* inverse, const float* global, T* out,
-                     long long batch, long long tokens, long long width) {
-  const long long count = batch * tokens * width;
-  const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
-  for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
-    const long long token = i / width, f = i % width, b = token / tokens;
-    const bool real = mask == nullptr || mask[token] != 0;
-    const float value =
-        real ? to_float(q.row(b, token % tokens)[f]) * inverse[token] * global[b * width + f] : 0.0f;
-    out[i] = from_float<T>(value);
+  void sums(const RowsOnDevice& x, const RowsOnDevice& y, const float* const inverse, float* const to) const {
+    const auto features = static_cast<unsigned>((shape.width + block_threads - 1) / block_threads);
+    const auto batch = static_cast<unsigned>(shape.batch);
+    partial_sums_kernel<T><<<dim3(features, static_cast<unsigned>(parts), batch), block_threads, 0, stream>>>(
+        shape, Rows<T>(x), Rows<T>(y), inverse, partial);
+    add_parts_kernel<<<dim3(features, 1, batch), block_threads, 0, stream>>>(shape, parts, partial, to);
   }
-}
-
-long long blocks_for(long long threads) { return (threads + block_threads - 1) / block_threads; }
+  void gated(const RowsOnDevice& x, const float* const inverse, const float* const sums,
+             void* const to) const {
+    gate_kernel<T><<<row_blocks(), block_threads, 0, stream>>>(shape, Rows<T>(x), inverse, sums, writer(to));
+  }
+  void by_rows(const RowsOnDevice& x, const RowsOnDevice& y, const float* const inverse,
+               const float* const sums, void* const to) const {
+    through_norm_kernel<T><<<row_blocks(), block_threads, 0, stream>>>(shape, Rows<T>(x), Rows<T>(y), inverse,
+                                                                       sums, writer(to));
+  }
+};
 
 template <typename T>
-Rows<T> typed(const RowsOnDevice& rows) {
-  return {static_cast<const T*>(rows.data), rows.batch_stride, rows.token_stride};
+void output(const HydraArguments& a, const cudaStream_t stream) {
+  const Launches<T> launch(a, stream);
+  launch.norms(a.q, launch.inverse_q);
+  launch.norms(a.k, launch.inverse_k);
+  launch.sums(a.k, a.v, launch.inverse_k, launch.sums_of_keys);
+  launch.gated(a.q, launch.inverse_q, launch.sums_of_keys, a.out);
 }
 
 template <typename T>
-void launch(const HydraArguments& a, cudaStream_t stream) {
-  const long long batch = a.batch, tokens = a.tokens, width = a.width;
-  const int parts = hydra_token_parts(tokens);
-  float* const inverse_q = a.workspace;
-  float* const inverse_k = inverse_q + batch * tokens;
-  float* const partial = inverse_k + batch * tokens;
-  float* const global = partial + batch * parts * width;
-  const auto feature_blocks = static_cast<unsigned>(blocks_for(width));
-  const auto row_blocks = static_cast<unsigned>(blocks_for(batch * tokens * warp));
-  const auto sequences = static_cast<unsigned>(batch);
+void gradients_of(const HydraArguments& a, const HydraGradients& gradients, const cudaStream_t stream) {
+  const Launches<T> launch(a, stream);
+  launch.norms(a.q, launch.inverse_q);
+  launch.norms(a.k, launch.inverse_k);
+  launch.sums(a.k, a.v, launch.inverse_k, launch.sums_of_keys);
+  launch.sums(a.q, gradients.g, launch.inverse_q, launch.sums_of_queries);
+  launch.by_rows(a.q, gradients.g, launch.inverse_q, launch.sums_of_keys, gradients.q);
+  launch.by_rows(a.k, a.v, launch.inverse_k, launch.sums_of_queries, gradients.k);
+  launch.gated(a.k, launch.inverse_k, launch.sums_of_queries, gradients.v);
+}
 
-  inverse_norms<T>
-      <<<row_blocks, block_threads, 0, stream>>>(typed<T>(a.q), a.mask, inverse_q, batch, tokens, width);
-  inverse_norms<T>
-      <<<row_blocks, block_threads, 0, stream>>>(typed<T>(a.k), a.mask, inverse_k, batch, tokens, width);
-  partial_sums<T><<<dim3(feature_blocks, parts, sequences), block_threads, 0, stream>>>(
-      typed<T>(a.k), typed<T>(a.v), a.mask, inverse_k, partial, tokens, width);
-  add_parts<<<dim3(feature_blocks, 1, sequences), block_threads, 0, stream>>>(partial, global, parts, width);
-  const long long enough = blocks_for(batch * tokens * width);
-  gate<T><<<static_cast<unsigned>(enough < 65535 ? enough : 65535), block_threads, 0, stream>>>(
-      typed<T>(a.q), a.mask, inverse_q, global, static_cast<T*>(a.out), batch, tokens, width);
+// Calls run(T()) for the type of the elements; what CUDA says of its launches.
+template <typename Run>
+const char* with_element(const Element element, const Run& run) {
+  switch (element) {
+    case Element::float32: run(float()); break;
+    case Element::float16: run(__half()); break;
+    case Element::bfloat16: run(__nv_bfloat16()); break;
+  }
+  const cudaError_t outcome = cudaGetLastError();
+  return outcome == cudaSuccess ? nullptr : cudaGetErrorString(outcome);
 }
 
 } // namespace
@@ -123,18 +150,20 @@ int hydra_token_parts(std::int64_t tokens) {
 }
 
 std::int64_t hydra_workspace_floats(std::int64_t batch, std::int64_t tokens, std::int64_t width) {
-  return batch * (2 * tokens + (hydra_token_parts(tokens) + 1) * width);
+  return batch * (2 * tokens + (hydra_token_parts(tokens) + 2) * width);
 }
 
 const char* hydra_cosine(const HydraArguments& arguments, void* stream) {
-  const auto cuda_stream = static_cast<cudaStream_t>(stream);
-  switch (arguments.element) {
-    case Element::float32: launch<float>(arguments, cuda_stream); break;
-    case Element::float16: launch<__half>(arguments, cuda_stream); break;
-    case Element::bfloat16: launch<__nv_bfloat16>(arguments, cuda_stream); break;
-  }
-  const cudaError_t outcome = cudaGetLastError();
-  return outcome == cudaSuccess ? nullptr : cudaGetErrorString(outcome);
+  return with_element(arguments.element, [&](const auto element) {
+    output<std::decay_t<decltype(element)>>(arguments, static_cast<cudaStream_t>(stream));
+  });
+}
+
+const char* hydra_cosine_gradients(const HydraArguments& arguments, const HydraGradients& gradients,
+                                   void* stream) {
+  return with_element(arguments.element, [&](const auto element) {
+    gradients_of<std::decay_t<decltype(element)>>(arguments, gradients, static_cast<cudaStream_t>(stream));
+  });
 }
 
 } // namespace hydrascope::cuda

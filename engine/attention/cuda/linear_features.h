@@ -1,5 +1,4 @@
-// φ of a tile of tokens, made by one block in shared memory. A phase of block.each(phase) is run by every
-// thread, then all wait for each other (linear_programs.h).
+// φ of a tile of tokens, made by one block in shared memory (program.h).
 #pragma once
 
 #include <cmath>
@@ -51,7 +50,7 @@ template <typename Block>
 HYDRASCOPE_BLOCK void make_features(Block& block, const HeadMap& map, const std::int64_t first,
                                     const Tokens& tokens, const Tile& tile) {
   using cpu::PointMap;
-  const int outputs = map.outputs, width = map.width;
+  const int outputs = map.outputs, width = map.inputs;
   const float* const y = tile.y;
   block.each([&](const int thread) {
     for (int i = thread; i < tile_tokens * outputs; i += block_threads) {

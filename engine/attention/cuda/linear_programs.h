@@ -1,15 +1,11 @@
-// Fused linear attention as programs of one block of threads (linear.cu launches them): φ is made of 32
-// tokens at a time in shared memory and used up there.
+// Fused linear attention as programs of one block of threads (program.h; linear.cu launches them): φ is made
+// of 32 tokens at a time in shared memory and used up there.
 //   1. exponential maps: the largest log φ(k) of each feature over a part of the tokens,
 //   2. Σ φ(k) vᵀ and Σ φ(k) over a part of the tokens,
 //   3. for each feature f the mean value S_f / z_f, and how much it weighs, z_f,
 //   4. out = Σ_f a_f · mean_f / Σ_f a_f with a_f = φ(q)_f z_f, over the largest of the token: a convex
 //      combination, so that half types neither over- nor underflow. (Without a normaliser out = Σ_f φ(q)_f
 //      S_f.)
-//
-// A program is a sequence of block.each(phase): every thread runs the phase, then all wait for each other.
-// What a thread keeps from phase to phase is a Local. So the very programs of the GPU run on the host as
-// well, where the tests hold them to the definition (tests/engine/attention/cuda_linear_test.cpp).
 #pragma once
 
 #include <cmath>
@@ -24,7 +20,7 @@ HYDRASCOPE_BLOCK void largest_of_keys(Block& block, const HeadMap& map, const Re
                                       const Tile& tile, float* const out) {
   typename Block::template Local<float> largest(-INFINITY);
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
-    load(block, key, tokens, first, map.width, tile.x);
+    load(block, key, tokens, first, map.inputs, tile.x);
     make_features(block, map, first, tokens, tile);
     block.each([&](const int thread) {
       if (thread >= map.features) return;
@@ -45,7 +41,7 @@ HYDRASCOPE_BLOCK void sums_of_keys(Block& block, const HeadMap& map, const Read&
                                    Product& product, float* const values, float* const ones) {
   typename Block::template Local<float> sum(0.0f);
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
-    load(block, key, tokens, first, map.width, tile.x);
+    load(block, key, tokens, first, map.inputs, tile.x);
     load(block, value, tokens, first, map.width, tile.value);
     make_features(block, map, first, tokens, tile);
     block.each([&](const int thread) {
@@ -105,39 +101,48 @@ HYDRASCOPE_BLOCK void merge_sums(Block& block, const HeadMap& map, const HeadSpa
   });
 }
 
-// 4. The output of up to 32 tokens from `first` on: write(token, c, value). Adds to *zeros how many real ones
-// have no denominator.
+// The queries' features times z, each token's over its largest: a of 4. in place of φ(q) or its logarithm,
+// the largest in the tile's third number of a token, Σ a in its fourth.
+template <typename Block>
+HYDRASCOPE_BLOCK void weigh_queries(Block& block, const HeadMap& map, const Tile& tile,
+                                    const HeadSpace& space) {
+  float* const largest = tile.token + 2 * tile_tokens;
+  float* const total = tile.token + 3 * tile_tokens;
+  const int features = map.features;
+  const bool logarithmic = map.logarithmic();
+  reduce(
+      block, tile, features, -INFINITY,
+      [&](const int t, const int f) {
+        float& feature = tile.features[t * features + f];
+        feature = logarithmic ? feature + space.weights[f] : feature * space.weights[f];
+        return feature;
+      },
+      Larger(), largest);
+  reduce(
+      block, tile, features, 0.0f,
+      [&](const int t, const int f) {
+        float& feature = tile.features[t * features + f];
+        if (logarithmic)
+          feature = largest[t] == -INFINITY ? 0.0f : expf(feature - largest[t]);
+        else
+          feature = largest[t] > 0 ? feature / largest[t] : 0.0f;
+        return feature;
+      },
+      Sum(), total);
+}
+
+// 4. The output of up to 32 tokens from `first` on: write(token, c, value). Calls count() for each real one
+// without a denominator.
 template <typename Block, typename Read, typename Product, typename Write, typename Count>
 HYDRASCOPE_BLOCK void answer(Block& block, const HeadMap& map, const Read& query, const Tokens& tokens,
                              const std::int64_t first, const Tile& tile, const HeadSpace& space,
                              const bool normalised, Product& product, const Write& write,
                              const Count& count) {
-  load(block, query, tokens, first, map.width, tile.x);
+  load(block, query, tokens, first, map.inputs, tile.x);
   make_features(block, map, first, tokens, tile);
-  float* const largest = tile.token + 2 * tile_tokens;
-  float* const total = tile.token + 3 * tile_tokens;
-  const int features = map.features;
+  const float* const total = tile.token + 3 * tile_tokens;
   if (normalised) {
-    const bool logarithmic = map.logarithmic();
-    reduce(
-        block, tile, features, -INFINITY,
-        [&](const int t, const int f) {
-          float& feature = tile.features[t * features + f];
-          feature = logarithmic ? feature + space.weights[f] : feature * space.weights[f];
-          return feature;
-        },
-        Larger(), largest);
-    reduce(
-        block, tile, features, 0.0f,
-        [&](const int t, const int f) {
-          float& feature = tile.features[t * features + f];
-          if (logarithmic)
-            feature = largest[t] == -INFINITY ? 0.0f : expf(feature - largest[t]);
-          else
-            feature = largest[t] > 0 ? feature / largest[t] : 0.0f;
-          return feature;
-        },
-        Sum(), total);
+    weigh_queries(block, map, tile, space);
     block.each([&](const int thread) {
       if (thread < tile_tokens && tokens.real(first + thread) && !(total[thread] > 0)) count();
     });

@@ -5,21 +5,10 @@
 #include <cstdint>
 
 #include "engine/attention/cuda/linear.h"
-
-// What both the GPU and the host run, what a block runs, and a loop whose results lie in registers.
-#ifdef __CUDACC__
-  #define HYDRASCOPE_BOTH __host__ __device__
-  #define HYDRASCOPE_BLOCK __device__
-  #define HYDRASCOPE_UNROLL _Pragma("unroll")
-#else
-  #define HYDRASCOPE_BOTH
-  #define HYDRASCOPE_BLOCK
-  #define HYDRASCOPE_UNROLL
-#endif
+#include "engine/attention/cuda/program.h"
 
 namespace hydrascope::cuda {
 
-constexpr int block_threads = 256;
 constexpr int tile_tokens = 32;
 constexpr int threads_of_token = block_threads / tile_tokens;
 constexpr int most_features = block_threads; // a thread each
@@ -31,7 +20,7 @@ HYDRASCOPE_BOTH constexpr int padded(const int count) { return (count + lanes - 
 // What one head's blocks need to know of φ.
 struct HeadMap {
   cpu::PointMap map;
-  int width, outputs, features; // d, m and m or 2m
+  int width, inputs, outputs, features; // d, entries of x, m and m or 2m
   const float *weight, *bias, *turns;
   float scale, half_square;
 
@@ -47,6 +36,7 @@ HYDRASCOPE_BOTH inline HeadMap head_map(const LinearArguments& a, const SideArgu
                                         const std::int64_t b, const std::int64_t h) {
   return {a.map,
           a.head_width,
+          a.inputs,
           a.outputs,
           a.features,
           side.weight == nullptr ? nullptr : side.weight + h * side.weight_stride,
@@ -68,9 +58,9 @@ struct HeadSpace {
   float* part_values;  // (parts, F, d)
   float* part_ones;    // (parts, F)
   float* largest;      // (F)
-  float* means;        // (F, d)
+  float* means;        // (F, d); of gradients later A (linear_gradient_programs.h)
   float* weights;      // (F): z, of logarithmic maps largest + log z
-  float* half_means;   // (F, d) of a half type
+  float* half_means;   // (F, d) of a half type, of what is in means
 };
 HYDRASCOPE_BOTH inline std::int64_t head_space_floats(const LinearArguments& a) {
   const std::int64_t features = padded(a.features), width = padded(a.head_width);
@@ -101,24 +91,28 @@ HYDRASCOPE_BOTH inline HeadSpace head_space(const LinearArguments& a, const std:
 // Shared memory of a block. Once features are made, x and y are free; a product may keep its own copies
 // there.
 struct Tile {
-  float* x;        // (32, d), room for padded rows
-  float* y;        // (32, m), likewise
+  float* x;        // (32, inputs), room for padded rows of d
+  float* y;        // (32, m), room for padded rows
   float* features; // (32, F)
-  float* value;    // (32, d), likewise
+  float* value;    // (32, d), room for padded rows
   float* parts;    // (256): what each of a token's eight threads has gathered
   float* token;    // (4, 32): numbers of a token
+  float* gradient; // (32, F padded): the loss by the features; in programs of gradients alone
 };
-HYDRASCOPE_BOTH inline int tile_floats(const HeadMap& map) {
-  return tile_tokens * (2 * padded(map.width) + padded(map.outputs) + map.features + 4) + block_threads;
+HYDRASCOPE_BOTH inline int tile_floats(const HeadMap& map, const bool gradients) {
+  const int x = padded(map.inputs > map.width ? map.inputs : map.width);
+  const int row = x + padded(map.width) + padded(map.outputs) + map.features + 4;
+  return tile_tokens * (row + (gradients ? padded(map.features) : 0)) + block_threads;
 }
 HYDRASCOPE_BOTH inline Tile tile_in(float* memory, const HeadMap& map) {
   Tile tile{};
   tile.x = memory;
-  tile.y = tile.x + tile_tokens * padded(map.width);
+  tile.y = tile.x + tile_tokens * padded(map.inputs > map.width ? map.inputs : map.width);
   tile.value = tile.y + tile_tokens * padded(map.outputs);
   tile.features = tile.value + tile_tokens * padded(map.width);
   tile.parts = tile.features + tile_tokens * map.features;
   tile.token = tile.parts + block_threads;
+  tile.gradient = tile.token + 4 * tile_tokens;
   return tile;
 }
 

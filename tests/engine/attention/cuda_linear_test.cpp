@@ -10,86 +10,14 @@
 #include <gtest/gtest.h>
 
 #include "engine/attention/cpu/linear.h"
-#include "engine/attention/cuda/linear_programs.h"
+#include "tests/engine/attention/cuda_linear_grid.h"
 #include "tests/engine/attention/sequence.h"
 
 namespace hydrascope {
 namespace {
 
 using cpu::Element, cpu::PointMap;
-using testing_inputs::every_third_masked, testing_inputs::Sequence;
-
-// A block whose threads take turns.
-struct HostBlock {
-  template <typename T>
-  class Local {
-  public:
-    explicit Local(const T& initial) : values_(cuda::block_threads, initial) {}
-    T& operator[](int thread) { return values_[static_cast<std::size_t>(thread)]; }
-
-  private:
-    std::vector<T> values_;
-  };
-  template <typename Phase>
-  void each(const Phase& phase) {
-    for (int thread = 0; thread < cuda::block_threads; ++thread) phase(thread);
-  }
-};
-
-// The grid of linear.cu.
-class HostGrid {
-  static auto rows(const cuda::HeadsOnDevice& x, const std::int64_t b, const std::int64_t h) {
-    const auto* const data = static_cast<const float*>(x.data) + b * x.batch_stride + h * x.head_stride;
-    return [data, stride = x.token_stride](const std::int64_t token, const int c) {
-      return data[token * stride + c];
-    };
-  }
-
-public:
-  explicit HostGrid(const cuda::LinearArguments& arguments) : a_(arguments) {}
-
-  // How many denominators were 0.
-  int run() {
-    const int parts = cuda::linear_parts(a_.tokens);
-    for (std::int64_t b = 0; b < a_.batch; ++b)
-      for (std::int64_t h = 0; h < a_.heads; ++h) {
-        const cuda::HeadMap keys = head_map(a_, a_.key, b, h), queries = head_map(a_, a_.query, b, h);
-        const cuda::HeadSpace space = head_space(a_, b * a_.heads + h);
-        const int features = cuda::padded(keys.features), width = cuda::padded(keys.width);
-        memory_.assign(static_cast<std::size_t>(tile_floats(keys)), std::numeric_limits<float>::quiet_NaN());
-        const cuda::Tile tile = tile_in(memory_.data(), keys);
-        for (int part = 0; keys.logarithmic() && part < parts; ++part)
-          largest_of_keys(block_, keys, rows(a_.k, b, h), part_of(a_, b, part), tile,
-                          space.part_largest + part * features);
-        if (keys.logarithmic()) merge_largest(block_, keys, space, parts);
-        for (int part = 0; part < parts; ++part) {
-          cuda::PlainKeys<HostBlock, 16, 8> product;
-          sums_of_keys(block_, keys, rows(a_.k, b, h), rows(a_.v, b, h), part_of(a_, b, part), tile,
-                       space.largest, product, space.part_values + part * features * width,
-                       space.part_ones + part * features);
-        }
-        merge_sums(block_, keys, space, parts, a_.normalised, [](int, float) {});
-        const cuda::Tokens tokens{a_.mask == nullptr ? nullptr : a_.mask + b * a_.tokens, 0, a_.tokens};
-        for (std::int64_t first = 0; first < a_.tokens; first += cuda::tile_tokens) {
-          cuda::PlainAnswer<HostBlock> product;
-          answer(
-              block_, queries, rows(a_.q, b, h), tokens, first, tile, space, a_.normalised, product,
-              [&](const std::int64_t token, const int c, const float value) {
-                static_cast<float*>(a_.out)[((b * a_.tokens + token) * a_.heads + h) * a_.head_width + c] =
-                    value;
-              },
-              [&] { ++zeros_; });
-        }
-      }
-    return zeros_;
-  }
-
-private:
-  const cuda::LinearArguments& a_;
-  HostBlock block_;
-  std::vector<float> memory_;
-  int zeros_ = 0;
-};
+using testing_inputs::CudaLinearGrid, testing_inputs::every_third_masked, testing_inputs::Sequence;
 
 struct Case {
   std::int64_t tokens;
@@ -157,13 +85,13 @@ void compare(const Case& one, const PointMap point, const bool projects, const b
   arguments.batch = 1;
   arguments.heads = heads;
   arguments.tokens = tokens;
-  arguments.head_width = one.width;
+  arguments.head_width = arguments.inputs = one.width;
   arguments.outputs = one.outputs;
   arguments.features = cuda::features_of(point, one.outputs);
   workspace.assign(static_cast<std::size_t>(cuda::counter_floats + heads * head_space_floats(arguments)),
                    std::numeric_limits<float>::quiet_NaN());
   arguments.workspace = workspace.data();
-  const int zeros = HostGrid(arguments).run();
+  const int zeros = CudaLinearGrid(arguments).run();
 
   std::int64_t expected_zeros = 0;
   double worst = 0, largest = 0;

@@ -72,6 +72,37 @@ TEST(Cuda, FusedLinearAttentionIsThatOfTheCpu) {
       }
 }
 
+// The loss by q, k, v of a fixed sum of the output, by the fused kernels and by LibTorch through the composed
+// ones.
+TEST(Cuda, FusedGradientsAreThoseOfTheCpu) {
+  if (!cuda_status().available) GTEST_SKIP() << "no CUDA: " << cuda_status().reason;
+  if (!cuda_status().fused_kernels)
+    GTEST_SKIP() << "no fused kernels: " << cuda_status().fused_kernels_reason;
+  for (const char* name : {"hydra-cosine", "hedgehog", "hedgehog-softmax", "t2r", "elu", "relu", "exp-t2",
+                           "cosformer", "performer:features=64", "linear-cosine"})
+    for (const Case& shape : {Case{1, 1, 1, 7}, Case{2, 3, 197, 64, true}, Case{1, 2, 300, 32, true},
+                              Case{1, 2, 1025, 80}, Case{1, 1, 70, 128}})
+      for (const auto& [type, tolerance] : {std::pair{at::kFloat, 5e-5}, std::pair{at::kBFloat16, 4e-2}}) {
+        SCOPED_TRACE(std::string(name) + " " + describe(shape) + " " + toString(type));
+        if (std::string(name) == "linear-cosine" && type != at::kFloat) continue; // composed
+        const auto kernel = make_kernel(parse_kernel_list(name).front());
+        AttentionInput host = make_input(shape, 3);
+        for (at::Tensor* x : {&host.q, &host.k, &host.v}) *x = x->to(type);
+        AttentionInput device = on_gpu(host);
+        for (at::Tensor* x : {&host.q, &host.k, &host.v}) *x = x->to(at::kFloat).requires_grad_();
+        for (at::Tensor* x : {&device.q, &device.k, &device.v}) *x = x->detach().requires_grad_();
+        const at::Tensor g = testing_inputs::normal(host.v.sizes(), 5).to(type);
+        (kernel->run(host, {}).out * g.to(at::kFloat)).sum().backward();
+        const AttentionOutput fused = kernel->run(device, {});
+        EXPECT_EQ(fused.path, "fused cuda");
+        (fused.out * g.to(at::kCUDA)).sum().backward();
+        const at::Tensor expected[] = {host.q.grad(), host.k.grad(), host.v.grad()};
+        const at::Tensor results[] = {device.q.grad(), device.k.grad(), device.v.grad()};
+        for (int i = 0; i < 3; ++i)
+          EXPECT_LT(relative_error(results[i].cpu().to(at::kFloat), expected[i]), tolerance) << "qkv"[i];
+      }
+}
+
 TEST(Cuda, EveryKernelRunsOnTheGpu) {
   if (!cuda_status().available) GTEST_SKIP() << "no CUDA: " << cuda_status().reason;
   for (const KernelInfo& info : kernel_infos()) {
