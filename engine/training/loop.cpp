@@ -49,11 +49,9 @@ public:
     if (settings_.resume) {
       restore(load_checkpoint(file_, task_.configuration()));
     } else {
-      state_.before = validated();
-      if (!state_.before.head_losses.empty()) { // each head's best so far is its start
-        state_.best = state_.before;
-        state_.best_parameters = copy_of_leaves();
-      }
+      state_.before = state_.best = validated(); // the best so far is the start
+      state_.best_parameters = copy_of_leaves();
+      state_.has_best = state_.before.head_losses.empty();
       report("validate", {});
       save(); // from here on there is always a good state on disk
     }
@@ -161,9 +159,8 @@ private:
   }
 
   void keep_if_better(const HeldOut& held_out) {
-    if (state_.has_best && !is_better(held_out, state_.best)) return;
+    if (!is_better(held_out, state_.best)) return;
     state_.best = held_out;
-    state_.has_best = true;
     state_.best_parameters = copy_of_leaves();
   }
 
@@ -184,10 +181,10 @@ private:
 
   // Whether any validation of this epoch was better than all before it.
   bool epoch_was_better() const {
-    const HeldOut* best = state_.before.head_losses.empty() ? nullptr : &state_.before;
+    const HeldOut* best = &state_.before;
     bool better = false;
     for (const HeldOut& one : state_.validations) {
-      if (best != nullptr && !is_better(one, *best)) continue;
+      if (!is_better(one, *best)) continue;
       best = &one;
       better = one.step > state_.step - task_.steps_per_epoch();
     }

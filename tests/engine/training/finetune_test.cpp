@@ -210,6 +210,20 @@ TEST(Finetune, KeepsTheBestOfWhatItValidated) {
   EXPECT_LT(outcome.steps, 12 * 4) << "it stops once it gets no better";
 }
 
+TEST(Finetune, KeepsTheStartWhereNothingIsBetter) {
+  const ToyFolder folder;
+  FinetuneRequest request = after_a_tail(folder, "back:1=softmax");
+  request.trained = {.layers = {1}, .head = false};
+  request.settings.learning_rate = 10; // destroys everything at once
+  const TrainingOutcome outcome = finetune(request);
+  ASSERT_LT(outcome.validations.front().accuracy, outcome.before.accuracy);
+  EXPECT_EQ(outcome.held_out.step, 0);
+  EXPECT_EQ(outcome.held_out.accuracy, outcome.before.accuracy);
+  const auto& tail = request.settings.adapters.files.front();
+  EXPECT_EQ(evaluate(evaluation_of(request, {tail, request.settings.output})).top1,
+            evaluate(evaluation_of(request, {tail})).top1);
+}
+
 TEST(Finetune, WritesTheStateSoFar) {
   const ToyFolder folder;
   FinetuneRequest request = toy_finetuning(folder);
