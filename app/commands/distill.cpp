@@ -64,6 +64,9 @@ void add_distill_command(CLI::App& program, const std::string& command_line) {
                     "let the learning rate fall to 0 along a cosine (the paper keeps it constant)");
   command->add_option("--column", request.column, "column of *.tsv files, from 1")
       ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--pair-column", request.pair_column, "*.tsv files: column of the second text (0: none)")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--header", request.header, "skip the first line of *.tsv files");
   command->add_option(
       "--chunk", options->chunk,

@@ -123,10 +123,8 @@ void data_rows(const Document& document, TrainingKind kind, Rows& rows) {
   Rows::number("Text column", plan.column, distills ? 0 : 1, 999,
                distills ? "Of tables, from 1; 0: whole lines.\nCoLA: 4. MRPC: 4."
                         : "Of the table, from 1. CoLA: 4. MRPC: 4.");
-  if (!distills) {
-    Rows::number("Second text", plan.pair_column, 0, 999, "Column of the second text; 0: none. MRPC: 5.");
-    Rows::number("Label column", plan.label_column, 1, 999, "CoLA: 2. MRPC: 1.");
-  }
+  Rows::number("Second text", plan.pair_column, 0, 999, "Column of the second text; 0: none. MRPC: 5.");
+  if (!distills) Rows::number("Label column", plan.label_column, 1, 999, "CoLA: 2. MRPC: 1.");
   Rows::flag("first line is a header", plan.header, "The first line of tables is skipped");
   if (distills)
     Rows::text("Chunk", plan.chunk, "a text a line",

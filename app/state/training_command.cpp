@@ -73,6 +73,7 @@ std::string training_command(const DistillRequest& request, const std::string& m
   for (const auto& path : request.data) data.push_back(path.string());
   words.add("--data", fmt::format("{}", fmt::join(data, ",")));
   words.add_above_zero("--column", request.column);
+  words.add_above_zero("--pair-column", request.pair_column);
   words.flag("--header", request.header);
   words.add_unless_empty("--chunk", chunk_text(request));
   words.add_above_zero("--limit", request.limit);

@@ -201,6 +201,7 @@ DistillRequest distill_request(const Document& document, const TrainingForm& for
   request.least_chunk = chunk.least;
   request.chunk = chunk.most;
   request.column = plan.column;
+  request.pair_column = plan.pair_column;
   request.header = plan.header;
   request.limit = plan.limit;
   request.cosine = plan.cosine;

@@ -20,7 +20,7 @@ struct TrainingPlan {
   std::string data;       // text: files, "; " between them; images: folders
   std::string validation; // fine-tuning: the same, held out; empty: a share of the data
   int column = 0;         // of *.tsv files, from 1; 0: whole lines (fine-tuning: never 0)
-  int pair_column = 0;    // fine-tuning: of the second text; 0: there is none
+  int pair_column = 0;    // of the second text; 0: there is none
   int label_column = 2;   // fine-tuning
   bool header = false;    // the first line of *.tsv files is skipped
   std::string chunk;      // distillation of plain texts, as --chunk: "512", "16-256"; empty: a line each

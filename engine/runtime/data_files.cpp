@@ -13,12 +13,21 @@ namespace hydrascope {
 
 std::vector<std::string> read_texts(const std::filesystem::path& file, int column, bool header, int limit) {
   std::vector<std::string> texts;
+  for (TextOrPair& one : read_pairs(file, column, 0, header, limit)) texts.push_back(std::move(one.text));
+  return texts;
+}
+
+std::vector<TextOrPair> read_pairs(const std::filesystem::path& file, int column, int pair_column,
+                                   bool header, int limit) {
+  std::vector<TextOrPair> texts;
   for (const TsvLine& line : read_tsv(file)) {
     if (header && line.number == 1) continue;
     std::string text = column > 0 ? tsv_cell(line, column, file, "--column")
                                   : fmt::format("{}", fmt::join(line.cells, "\t"));
     if (text.find_first_not_of(' ') == std::string::npos) continue;
-    texts.push_back(std::move(text));
+    TextOrPair& read = texts.emplace_back();
+    read.text = std::move(text);
+    if (pair_column > 0) read.second = tsv_cell(line, pair_column, file, "--pair-column");
     if (limit > 0 && static_cast<int>(texts.size()) >= limit) break;
   }
   return texts;

@@ -82,11 +82,13 @@ public:
     std::string files;
     for (const auto& file : request_.data) files += file.filename().string() + " ";
     return fmt::format(
-        "distill {} of {} over {} on {}({} items, chunk {}-{}, held-out share {}), {} epochs, batch {}{}, "
-        "seed {}",
+        "distill {} of {} over {} on {}({} items, columns {} and {}, chunk {}-{}, held-out share {}), {} "
+        "epochs, "
+        "batch {}{}, seed {}",
         request_.kernel.text(), prepared_.model->info().name, prepared_.base.substr(0, 12), files,
-        data_->items(), request_.least_chunk, request_.chunk, settings_.validation_share, settings_.epochs,
-        settings_.batch, request_.cosine ? ", cosine" : "", settings_.execution.seed);
+        data_->items(), request_.column, request_.pair_column, request_.least_chunk, request_.chunk,
+        settings_.validation_share, settings_.epochs, settings_.batch, request_.cosine ? ", cosine" : "",
+        settings_.execution.seed);
   }
 
   StepLoss loss(const std::int64_t step) override {

@@ -23,33 +23,50 @@ public:
                               request.least_chunk < 0 || request.least_chunk > request.chunk))
       throw UsageError("--chunk", fmt::format("must lie between 4 and {}", model.info().max_tokens),
                        "write it as 512, or 16-256 for pieces of many lengths");
-    std::int64_t cut = 0;
-    for (const auto& file : request.data) {
+    if (request.pair_column > 0 && (request.column == 0 || request.column == request.pair_column))
+      throw UsageError(
+          "--pair-column",
+          request.column == 0 ? "needs the column of the first texts" : "is the column of the first texts",
+          "give --column as well, e.g. for MRPC --column 4 --pair-column 5");
+    for (const auto& file : request.data)
       // Tables and plain texts may stand side by side.
-      const bool table = file.extension() == ".tsv";
-      const TokenTexts texts = tokenized(
-          model, read_texts(file, table ? request.column : 0, table && request.header, request.limit));
-      const auto pieces = table || request.chunk == 0 ? texts.texts : chunks(texts.texts, request);
-      texts_.insert(texts_.end(), pieces.begin(), pieces.end());
-      cut += texts.cut;
-    }
-    if (cut > 0)
-      notes_.push_back(fmt::format("{} texts were cut at {} tokens", cut, model.info().max_tokens));
+      if (file.extension() == ".tsv" || request.chunk == 0)
+        take_lines(model, request, file);
+      else
+        take_chunks(model, request, file);
+    if (cut_ > 0)
+      notes_.push_back(fmt::format("{} texts were cut at {} tokens", cut_, model.info().max_tokens));
   }
 
   std::int64_t items() const override { return static_cast<std::int64_t>(texts_.size()); }
   std::int64_t length(const std::int64_t item) const override {
-    return static_cast<std::int64_t>(texts_[static_cast<std::size_t>(item)].size());
+    return texts_[static_cast<std::size_t>(item)].token_ids.size(1);
   }
   std::vector<std::string> notes() const override { return notes_; }
 
   ModelInput batch(const std::vector<std::int64_t>& items) const override {
-    std::vector<const TokenIds*> texts;
+    std::vector<const ModelInput*> texts;
     for (const std::int64_t item : items) texts.push_back(&texts_[static_cast<std::size_t>(item)]);
-    return text_batch(texts);
+    return padded_batch(texts);
   }
 
 private:
+  void take_lines(const Model& model, const DistillRequest& request, const std::filesystem::path& file) {
+    const bool table = file.extension() == ".tsv";
+    for (const TextOrPair& text :
+         read_pairs(file, table ? request.column : 0, table ? request.pair_column : 0,
+                    table && request.header, request.limit)) {
+      texts_.push_back(model.prepare_text(text.text, text.second));
+      texts_.back().tokens.clear();
+      cut_ += texts_.back().note.empty() ? 0 : 1;
+    }
+  }
+  void take_chunks(const Model& model, const DistillRequest& request, const std::filesystem::path& file) {
+    const TokenTexts texts = tokenized(model, read_texts(file, 0, false, request.limit));
+    for (const TokenIds& piece : chunks(texts.texts, request)) texts_.push_back(text_batch({&piece}));
+    cut_ += texts.cut;
+  }
+
   // Running text in pieces of the length asked for, or of lengths drawn evenly on a logarithmic scale.
   static std::vector<TokenIds> chunks(const std::vector<TokenIds>& texts, const DistillRequest& request) {
     if (texts.empty() || request.least_chunk == 0 || request.least_chunk == request.chunk)
@@ -71,7 +88,8 @@ private:
     return pieces;
   }
 
-  std::vector<TokenIds> texts_;
+  std::vector<ModelInput> texts_; // of one text or pair each
+  std::int64_t cut_ = 0;
   std::vector<std::string> notes_;
 };
 

@@ -109,6 +109,7 @@ struct DistillRequest {
   std::vector<std::filesystem::path>
       data;            // text: a text a line, or column `column` of a *.tsv; images: folders
   int column = 0;      // of *.tsv files, from 1; 0: whole lines
+  int pair_column = 0; // of *.tsv files, the second texts of pairs; 0: there are none
   bool header = false; // the first line of *.tsv files is skipped
   int chunk = 0;       // plain texts: lines joined and cut to this many tokens; 0: a line each
   int least_chunk = 0; // > 0: to so many at least and `chunk` at most, at random

@@ -181,6 +181,34 @@ TEST(DistillData, ReadsLinesAndColumns) {
   EXPECT_THROW(read_texts(folder / "none.txt", 0, false, 0), Error);
 }
 
+TEST(DistillData, PairsAreWhatTheModelReadsInTheTask) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  std::ofstream(folder / "pairs.tsv") << "label\tfirst\tsecond\n1\ta cat\tthe dog sat\n0\ta dog\ta cat\n";
+  request.data = {folder / "pairs.tsv"};
+  request.column = 2;
+  request.pair_column = 3;
+  request.header = true;
+  const auto prepared = training::prepare_model(request.settings.model_folder, request.settings.adapters, {},
+                                                request.settings.execution, true);
+  const auto data = training::make_distill_data(prepared, request);
+  ASSERT_EQ(data->items(), 2);
+  const ModelInput expected = prepared.model->prepare_text("a cat", "the dog sat");
+  const ModelInput batch = data->batch({0});
+  EXPECT_TRUE(batch.token_ids.equal(expected.token_ids));
+  EXPECT_TRUE(batch.token_types.equal(expected.token_types));
+  EXPECT_GT(batch.token_types.max().item<std::int64_t>(), 0);
+  EXPECT_EQ(data->length(0), expected.token_ids.size(1));
+
+  request.column = 0;
+  EXPECT_THROW(training::make_distill_data(prepared, request), UsageError);
+  request.column = 3;
+  EXPECT_THROW(training::make_distill_data(prepared, request), UsageError);
+  request.column = 2;
+  request.pair_column = 9;
+  EXPECT_THROW(training::make_distill_data(prepared, request), Error);
+}
+
 TEST(DistillData, ChunksHaveTheLengthAskedFor) {
   const ToyFolder folder;
   DistillRequest request = toy_distillation(folder);
