@@ -1,12 +1,13 @@
 #include "engine/attention/cuda_gradients.h"
 
+#include <functional>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/matmul.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/custom_class.h>
 
-#include "engine/attention/cuda/plugin.h"
-#include "engine/attention/cuda_plugin.h"
 #include "engine/attention/tokens.h"
 
 namespace hydrascope {
@@ -14,23 +15,35 @@ namespace {
 
 using torch::autograd::AutogradContext, torch::autograd::variable_list;
 
-void no_second_derivatives() {
-  TORCH_CHECK(!at::GradMode::is_enabled(), "fused attention on the GPU has no second derivatives");
+// A kernel of the plug-in with all its arguments but q, k and v.
+struct FusedCall : torch::CustomClassHolder {
+  std::function<at::Tensor(const AttentionInput&)> output;
+  std::function<InputGradients(const AttentionInput&, const at::Tensor& by_out)> gradients;
+};
+
+AttentionInput input_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  AttentionInput input;
+  input.q = q;
+  input.k = k;
+  input.v = v;
+  return input;
 }
 
-class FusedHydra : public torch::autograd::Function<FusedHydra> {
+class FusedAttention : public torch::autograd::Function<FusedAttention> {
 public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
-                            const at::Tensor& v, const at::Tensor& mask) {
-    context->save_for_backward({q, k, v, mask});
-    return cuda_plugin()->hydra_cosine(q, k, v, mask);
+                            const at::Tensor& v, const c10::intrusive_ptr<FusedCall>& call) {
+    context->save_for_backward({q, k, v});
+    context->saved_data["call"] = at::IValue::make_capsule(call);
+    return call->output(input_of(q, k, v));
   }
+
   static variable_list backward(AutogradContext* context, const variable_list& by_outputs) {
-    no_second_derivatives();
+    TORCH_CHECK(!at::GradMode::is_enabled(), "fused attention on the GPU has no second derivatives");
+    const auto call = c10::static_intrusive_pointer_cast<FusedCall>(context->saved_data["call"].toCapsule());
     const variable_list saved = context->get_saved_variables();
-    const InputGradients gradient =
-        cuda_plugin()->hydra_cosine_gradients(saved[0], saved[1], saved[2], saved[3], by_outputs[0]);
-    return {gradient.q, gradient.k, gradient.v, {}};
+    const InputGradients by = call->gradients(input_of(saved[0], saved[1], saved[2]), by_outputs[0]);
+    return {by.q, by.k, by.v, {}};
   }
 };
 
@@ -45,62 +58,40 @@ at::Tensor before_map(const at::Tensor& x, const at::Tensor& mask, const LoopPro
   return y.to(x.scalar_type());
 }
 
-// What a run is besides its tensors.
-struct Settings {
-  cpu::PointMap map;
-  bool normalised;
-};
-
-LoopProjection turned(const at::Tensor& turns) { return {.turns = turns}; }
-
-AttentionInput input_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  AttentionInput input;
-  input.q = q;
-  input.k = k;
-  input.v = v;
-  return input;
-}
-
-// q and k are y.
-class FusedLinear : public torch::autograd::Function<FusedLinear> {
-public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
-                            const at::Tensor& v, const at::Tensor& mask, const at::Tensor& query_turns,
-                            const at::Tensor& key_turns, const Settings settings, std::int64_t* zeros) {
-    context->save_for_backward({q, k, v, mask, query_turns, key_turns});
-    context->saved_data["map"] = static_cast<std::int64_t>(settings.map);
-    context->saved_data["normalised"] = settings.normalised;
-    const AttentionOutput output = cuda_plugin()->linear(
-        input_of(q, k, v), mask, settings.map, turned(query_turns), turned(key_turns), settings.normalised);
-    *zeros = output.zero_denominators;
-    return output.out;
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& by_outputs) {
-    no_second_derivatives();
-    const variable_list saved = context->get_saved_variables();
-    const InputGradients gradient = cuda_plugin()->linear_gradients(
-        input_of(saved[0], saved[1], saved[2]), saved[3],
-        static_cast<cpu::PointMap>(context->saved_data["map"].toInt()), turned(saved[4]), turned(saved[5]),
-        context->saved_data["normalised"].toBool(), by_outputs[0]);
-    return {gradient.q, gradient.k, gradient.v, {}, {}, {}, {}, {}};
-  }
-};
-
 } // namespace
 
-at::Tensor hydra_cosine_with_gradients(const AttentionInput& input, const at::Tensor& mask) {
-  return FusedHydra::apply(input.q, input.k, input.v, mask);
+at::Tensor hydra_cosine_with_gradients(const HydrascopeCudaPlugin& plugin, const AttentionInput& input,
+                                       const at::Tensor& mask) {
+  const auto call = c10::make_intrusive<FusedCall>();
+  call->output = [&plugin, mask](const AttentionInput& own) {
+    return plugin.hydra_cosine(own.q, own.k, own.v, mask);
+  };
+  call->gradients = [&plugin, mask](const AttentionInput& own, const at::Tensor& by_out) {
+    return plugin.hydra_cosine_gradients(own.q, own.k, own.v, mask, by_out);
+  };
+  return FusedAttention::apply(input.q, input.k, input.v, call);
 }
 
-AttentionOutput linear_with_gradients(const AttentionInput& input, const at::Tensor& mask,
-                                      const cpu::PointMap map, const LoopProjection& query,
-                                      const LoopProjection& key, const bool normalised) {
+AttentionOutput linear_with_gradients(const HydrascopeCudaPlugin& plugin, const AttentionInput& input,
+                                      const at::Tensor& mask, const cpu::PointMap map,
+                                      const LoopProjection& query, const LoopProjection& key,
+                                      const bool normalised) {
+  LoopProjection own_query, own_key; // of y
+  own_query.turns = query.turns;
+  own_key.turns = key.turns;
   AttentionOutput output;
-  output.path = "fused cuda";
+  const auto call = c10::make_intrusive<FusedCall>();
+  call->output = [&](const AttentionInput& own) {
+    output = plugin.linear(own, mask, map, own_query, own_key, normalised);
+    return output.out;
+  };
+  call->gradients = [&plugin, mask, map, own_query, own_key, normalised](const AttentionInput& own,
+                                                                         const at::Tensor& by_out) {
+    return plugin.linear_gradients(own, mask, map, own_query, own_key, normalised, by_out);
+  };
   output.out =
-      FusedLinear::apply(before_map(input.q, mask, query), before_map(input.k, mask, key), input.v, mask,
-                         query.turns, key.turns, Settings{map, normalised}, &output.zero_denominators);
+      FusedAttention::apply(before_map(input.q, mask, query), before_map(input.k, mask, key), input.v, call);
+  call->output = nullptr; // what it refers to ends here
   return output;
 }
 

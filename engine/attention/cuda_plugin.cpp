@@ -61,6 +61,10 @@ void load_fused_kernels(Loaded& loaded) {
         fmt::format("{} belongs to another version of the program", file.string());
     return;
   }
+  if (!plugin->runs_here()) {
+    loaded.status.fused_kernels_reason = "they are built for NVIDIA GPUs of compute capability 8.0 and later";
+    return;
+  }
   loaded.plugin = plugin;
   loaded.status.fused_kernels = true;
 }

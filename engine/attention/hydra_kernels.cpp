@@ -36,6 +36,10 @@ at::Tensor fused_cuda(const HydraMaps&, const AttentionInput& input, const at::T
   return cuda_plugin()->hydra_cosine(input.q, input.k, input.v, mask);
 }
 
+at::Tensor fused_cuda_with_gradients(const AttentionInput& input, const at::Tensor& mask) {
+  return hydra_cosine_with_gradients(*cuda_plugin(), input, mask);
+}
+
 // What a φ is like (Hydra paper, table 1).
 struct Traits {
   bool bounded = false, takes_negatives = true, linear = false;
@@ -68,7 +72,7 @@ RegistryEntry hydra_cosine_kernel() {
   return hydra("hydra-cosine", "φ(x) = x/‖x‖₂ of D-wide rows, out = φ(Q) ⊙ Σ_t φ(K)_t ⊙ V_t", 76.37, unit,
                {.query = unit_l2,
                 .key = unit_l2,
-                .fused = {{fused_cuda_available, fused_cuda, hydra_cosine_with_gradients}}});
+                .fused = {{fused_cuda_available, fused_cuda, fused_cuda_with_gradients}}});
 }
 RegistryEntry hydra_tanh_l2_kernel() {
   return hydra("hydra-tanh-l2", "φ_Q(x) = tanh x, φ_K(x) = x/‖x‖₂", 76.17, unit,

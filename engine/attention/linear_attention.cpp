@@ -209,11 +209,12 @@ public:
       };
       AttentionInput own = input;
       for (at::Tensor* x : {&own.q, &own.k, &own.v}) *x = resplit(*x, weight_heads(shape));
-      const auto run_fused = gradients       ? &linear_with_gradients
-                             : on_gpu(shape) ? cuda_plugin()->linear
-                                             : &linear_on_cpu;
+      const LoopProjection query = before(Side::query), key = before(Side::key);
+      const cpu::PointMap map = *map_->point_map();
       AttentionOutput output =
-          run_fused(own, mask, *map_->point_map(), before(Side::query), before(Side::key), normalised_);
+          gradients       ? linear_with_gradients(*cuda_plugin(), own, mask, map, query, key, normalised_)
+          : on_gpu(shape) ? cuda_plugin()->linear(own, mask, map, query, key, normalised_)
+                          : linear_on_cpu(own, mask, map, query, key, normalised_);
       output.out = resplit(output.out, shape.heads);
       return output;
     }
@@ -312,8 +313,10 @@ private:
   }
   template <typename Takes>
   bool fused_on_gpu(const AttentionShape& shape, const Takes& takes) const {
+    constexpr std::int64_t most_sequences = 65535; // of one launch
     const auto point = map_->point_map();
     if (shape.device != at::kCUDA || shape.causal || !point) return false;
+    if (shape.batch > most_sequences || weight_heads(shape) > most_sequences) return false;
     const std::int64_t width = shape.heads * shape.head_width / weight_heads(shape);
     const std::int64_t outputs = map_->width(width) / (cpu::has_two_halves(*point) ? 2 : 1);
     return takes(*point, normalised_, shape.dtype, width, outputs);

@@ -1,5 +1,7 @@
-// A block of the GPU's threads, as the programs of program.h take it.
+// A block of the GPU's threads, as the programs of program.h take it, and what CUDA says of a launch.
 #pragma once
+
+#include <cuda_runtime.h>
 
 #include "engine/attention/cuda/program.h"
 
@@ -23,5 +25,12 @@ struct DeviceBlock {
       local.value += __shfl_xor_sync(0xffffffffu, local.value, offset);
   }
 };
+
+// Null, or what went wrong, which LibTorch's next launch is then not to find.
+inline const char* message_of(const cudaError_t outcome) {
+  if (outcome == cudaSuccess) return nullptr;
+  cudaGetLastError();
+  return cudaGetErrorString(outcome);
+}
 
 } // namespace hydrascope::cuda

@@ -133,13 +133,13 @@ void gradients_of(const HydraArguments& a, const HydraGradients& gradients, cons
 // Calls run(T()) for the type of the elements; what CUDA says of its launches.
 template <typename Run>
 const char* with_element(const Element element, const Run& run) {
+  cudaGetLastError(); // what went wrong before is not ours
   switch (element) {
     case Element::float32: run(float()); break;
     case Element::float16: run(__half()); break;
     case Element::bfloat16: run(__nv_bfloat16()); break;
   }
-  const cudaError_t outcome = cudaGetLastError();
-  return outcome == cudaSuccess ? nullptr : cudaGetErrorString(outcome);
+  return message_of(cudaGetLastError());
 }
 
 } // namespace

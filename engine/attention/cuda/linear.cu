@@ -93,6 +93,16 @@ cudaError_t answers(const LinearArguments& a, const cudaStream_t stream) {
 
 } // namespace
 
+bool tile_fits(const cpu::PointMap map, const std::int64_t head_width, const std::int64_t inputs,
+               const std::int64_t outputs, const bool gradients) {
+  HeadMap one{};
+  one.width = static_cast<int>(head_width);
+  one.inputs = static_cast<int>(inputs);
+  one.outputs = static_cast<int>(outputs);
+  one.features = features_of(map, one.outputs);
+  return tile_bytes(one, gradients) <= most_tile_bytes();
+}
+
 cudaError_t sums_over_keys(const LinearArguments& a, const cudaStream_t stream) {
   switch (a.element) {
     case Element::float32: return sums_over_keys_of<float>(a, stream);
@@ -106,7 +116,8 @@ bool linear_takes(const cpu::PointMap map, const bool normalised, const Element 
                   const std::int64_t head_width, const std::int64_t outputs) {
   if (map == cpu::PointMap::taylor || head_width > most_width || outputs > most_features) return false;
   if (!normalised && element != Element::float32) return false; // its sums may leave a half type's range
-  return features_of(map, static_cast<int>(outputs)) <= most_features;
+  return features_of(map, static_cast<int>(outputs)) <= most_features &&
+         tile_fits(map, head_width, head_width, outputs, false);
 }
 
 std::int64_t linear_workspace_floats(const LinearArguments& arguments) {
@@ -117,7 +128,7 @@ const char* linear_attention(const LinearArguments& arguments, void* stream) {
   const auto cuda_stream = static_cast<cudaStream_t>(stream);
   cudaError_t outcome = sums_over_keys(arguments, cuda_stream);
   if (outcome == cudaSuccess) outcome = answers(arguments, cuda_stream);
-  return outcome == cudaSuccess ? nullptr : cudaGetErrorString(outcome);
+  return message_of(outcome);
 }
 
 } // namespace hydrascope::cuda

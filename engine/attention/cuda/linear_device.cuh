@@ -174,19 +174,34 @@ struct Type {
   using type = T;
 };
 
+inline int tile_bytes(const HeadMap& map, const bool gradients) {
+  return tile_floats(map, gradients) * static_cast<int>(sizeof(float));
+}
+
+// Shared memory that a block of the current device may have; 0: CUDA does not say.
+inline int most_tile_bytes() {
+  int device = 0, bytes = 0;
+  const bool known =
+      cudaGetDevice(&device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess;
+  return known ? bytes : 0;
+}
+
 // Launches over (x, H, B), one after another until one fails; a kernel with `tile` has a Tile in shared
 // memory.
 class Launches {
 public:
   Launches(const LinearArguments& a, const bool gradients, const cudaStream_t stream)
-      : a_(a), stream_(stream), tile_bytes_(tile_floats(head_map(a, a.key, 0, 0), gradients) * 4) {}
+      : a_(a), stream_(stream), tile_bytes_(tile_bytes(head_map(a, a.key, 0, 0), gradients)) {}
 
   template <typename... More>
   void then(void (*kernel)(LinearArguments, More...), const std::int64_t x, const bool tile,
             const More... more) {
     const int bytes = tile ? tile_bytes_ : 0;
-    if (outcome == cudaSuccess)
-      outcome = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    // Always as much as the device has: the attribute is the whole process's, and another thread may need
+    // more.
+    if (outcome == cudaSuccess && tile)
+      outcome = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most_tile_bytes());
     if (outcome != cudaSuccess) return;
     const dim3 grid(static_cast<unsigned>(x), static_cast<unsigned>(a_.heads),
                     static_cast<unsigned>(a_.batch));
@@ -231,6 +246,11 @@ template <typename T>
 using MeansOf = std::conditional_t<sizeof(T) < sizeof(float), TensorMeans<T>, PlainMeans<DeviceBlock>>;
 
 } // namespace
+
+// Whether a block of this device has shared memory for a tile. Consumer cards have 100 KB, which heads of 128
+// features need more than in training.
+bool tile_fits(cpu::PointMap map, std::int64_t head_width, std::int64_t inputs, std::int64_t outputs,
+               bool gradients);
 
 // 1. to 3. of linear_programs.h, in linear.cu.
 cudaError_t sums_over_keys(const LinearArguments& a, cudaStream_t stream);

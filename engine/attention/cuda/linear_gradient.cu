@@ -77,7 +77,8 @@ cudaError_t run(const LinearArguments& a, const LinearGradients& gradients, cons
 
 bool linear_gradients_take(const cpu::PointMap map, const bool normalised, const Element element,
                            const std::int64_t head_width, const std::int64_t outputs) {
-  return element != Element::float16 && linear_takes(map, normalised, element, head_width, outputs);
+  return element != Element::float16 && linear_takes(map, normalised, element, head_width, outputs) &&
+         tile_fits(map, head_width, outputs, outputs, true);
 }
 
 const char* linear_gradients(const LinearArguments& arguments, const LinearGradients& gradients,
@@ -86,7 +87,7 @@ const char* linear_gradients(const LinearArguments& arguments, const LinearGradi
   const cudaError_t outcome = arguments.element == Element::float32
                                   ? run<float>(arguments, gradients, cuda_stream)
                                   : run<__nv_bfloat16>(arguments, gradients, cuda_stream);
-  return outcome == cudaSuccess ? nullptr : cudaGetErrorString(outcome);
+  return message_of(outcome);
 }
 
 } // namespace hydrascope::cuda

@@ -1,5 +1,6 @@
 #include "engine/attention/cuda/plugin.h"
 
+#include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -85,6 +86,8 @@ struct HydraCall {
   at::Tensor q, k, v, mask, workspace;
   cuda::HydraArguments arguments{};
 };
+
+bool runs_here() { return at::cuda::getCurrentDeviceProperties()->major >= 8; }
 
 at::Tensor hydra_cosine(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                         const at::Tensor& mask) {
@@ -248,6 +251,7 @@ extern "C" __attribute__((visibility("default"))) const hydrascope::HydrascopeCu
 hydrascope_cuda_plugin_entry() {
   static const hydrascope::HydrascopeCudaPlugin plugin{
       .version = hydrascope::hydrascope_cuda_plugin_version,
+      .runs_here = &hydrascope::runs_here,
       .hydra_cosine = &hydrascope::hydra_cosine,
       .hydra_cosine_gradients = &hydrascope::hydra_cosine_gradients,
       .linear_takes = &hydrascope::linear_takes,

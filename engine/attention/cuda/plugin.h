@@ -21,6 +21,8 @@ struct InputGradients {
 
 struct HydrascopeCudaPlugin {
   std::uint32_t version;
+  // Whether the current device is one that the kernels are built for: sm_80 or later.
+  bool (*runs_here)();
   // hydra-cosine, not causal: q, k, v (B,H,N,d) float32, bfloat16 or float16 on one CUDA device, mask (B,N)
   // bool there or undefined → (B,H,N,d), masked rows 0. Runs on the current stream. Throws c10::Error.
   at::Tensor (*hydra_cosine)(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

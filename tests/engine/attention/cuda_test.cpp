@@ -80,7 +80,8 @@ TEST(Cuda, FusedGradientsAreThoseOfTheCpu) {
     GTEST_SKIP() << "no fused kernels: " << cuda_status().fused_kernels_reason;
   for (const char* name : {"hydra-cosine", "hedgehog", "hedgehog-softmax", "t2r", "elu", "relu", "exp-t2",
                            "cosformer", "performer:features=64", "linear-cosine"})
-    for (const Case& shape : {Case{1, 1, 1, 7}, Case{2, 3, 197, 64, true}, Case{1, 2, 300, 32, true},
+    // (Of one token normalised attention gives back v: gradients of q and k are 0.)
+    for (const Case& shape : {Case{1, 1, 3, 7}, Case{2, 3, 197, 64, true}, Case{1, 2, 300, 32, true},
                               Case{1, 2, 1025, 80}, Case{1, 1, 70, 128}})
       for (const auto& [type, tolerance] : {std::pair{at::kFloat, 5e-5}, std::pair{at::kBFloat16, 4e-2}}) {
         SCOPED_TRACE(std::string(name) + " " + describe(shape) + " " + toString(type));

@@ -1,0 +1,138 @@
+// How fused attention is trained through, with a plug-in made of what runs on the CPU in the place of the
+// GPU's: the gradients reach q, k, v and what stands before φ. (What the plug-in's blocks compute:
+// cuda_hydra_test.cpp, cuda_linear_gradient_test.cpp.)
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/matmul.h>
+
+#include "engine/attention/cuda_gradients.h"
+#include "engine/attention/tokens.h"
+#include "tests/engine/attention/inputs.h"
+
+namespace hydrascope {
+namespace {
+
+using testing_inputs::normal, testing_inputs::relative_error;
+
+at::Tensor unit(const at::Tensor& x) {
+  return x / at::linalg_vector_norm(x, 2, at::IntArrayRef({-1}), true).clamp_min(1e-12);
+}
+
+at::Tensor hydra(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask) {
+  const auto rows = [&](const at::Tensor& x) { return select_rows(to_rows(x), mask); };
+  const at::Tensor global = select_rows(unit(rows(k)) * rows(v), mask).sum(1, true);
+  return to_heads(select_rows(unit(rows(q)) * global, mask), q.size(1));
+}
+
+// Hedgehog's map of y.
+at::Tensor linear(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask) {
+  const auto features = [](const at::Tensor& y) { return at::cat({y.exp(), (-y).exp()}, -1); };
+  at::Tensor products = at::matmul(features(q), features(k).transpose(2, 3));
+  if (mask.defined()) products = products * mask.unsqueeze(1).unsqueeze(1);
+  return select_tokens(at::matmul(products / products.sum(-1, true), v), mask);
+}
+
+// LibTorch's own gradients of output(q, k, v).
+template <typename Output>
+InputGradients gradients_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const at::Tensor& by_out, const Output& output) {
+  const at::AutoGradMode with_graph(true);
+  InputGradients leaves{q.detach().requires_grad_(), k.detach().requires_grad_(),
+                        v.detach().requires_grad_()};
+  (output(leaves.q, leaves.k, leaves.v) * by_out).sum().backward();
+  return {leaves.q.grad(), leaves.k.grad(), leaves.v.grad()};
+}
+
+// As the GPU's: no graph comes out of it, and no projection goes in.
+HydrascopeCudaPlugin plugin_on_cpu() {
+  HydrascopeCudaPlugin plugin{};
+  plugin.hydra_cosine = [](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                           const at::Tensor& mask) {
+    return hydra(q.detach(), k.detach(), v.detach(), mask);
+  };
+  plugin.hydra_cosine_gradients = [](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                     const at::Tensor& mask, const at::Tensor& by_out) {
+    return gradients_of(q, k, v, by_out,
+                        [&](const auto& a, const auto& b, const auto& c) { return hydra(a, b, c, mask); });
+  };
+  plugin.linear = [](const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
+                     const LoopProjection& query, const LoopProjection& key, bool normalised) {
+    EXPECT_FALSE(query.weight.defined() || query.bias.defined() || key.weight.defined() ||
+                 key.bias.defined());
+    return linear_on_cpu(input, mask, map, query, key, normalised);
+  };
+  plugin.linear_gradients = [](const AttentionInput& input, const at::Tensor& mask, cpu::PointMap,
+                               const LoopProjection&, const LoopProjection&, bool, const at::Tensor& by_out) {
+    return gradients_of(input.q, input.k, input.v, by_out,
+                        [&](const auto& a, const auto& b, const auto& c) { return linear(a, b, c, mask); });
+  };
+  return plugin;
+}
+
+AttentionInput trained_input(const bool masked) {
+  AttentionInput input = testing_inputs::make_input({2, 3, 20, 8, masked}, 3);
+  if (masked)
+    input.mask.select(0, 1).select(0, 4).fill_(true); // a sequence without a real token has no row to compare
+  for (at::Tensor* x : {&input.q, &input.k, &input.v}) x->requires_grad_();
+  return input;
+}
+
+TEST(CudaGradients, ReachHydrasInputs) {
+  const HydrascopeCudaPlugin plugin = plugin_on_cpu();
+  for (const bool masked : {false, true}) {
+    const AttentionInput input = trained_input(masked);
+    const at::Tensor g = normal(input.v.sizes(), 9), mask = real_mask(input);
+    const at::Tensor out = hydra_cosine_with_gradients(plugin, input, mask);
+    EXPECT_LT(relative_error(out, hydra(input.q, input.k, input.v, mask)), 1e-6);
+    (out * g).sum().backward();
+    const InputGradients expected =
+        gradients_of(input.q, input.k, input.v, g,
+                     [&](const auto& a, const auto& b, const auto& c) { return hydra(a, b, c, mask); });
+    EXPECT_LT(relative_error(input.q.grad(), expected.q), 1e-5);
+    EXPECT_LT(relative_error(input.k.grad(), expected.k), 1e-5);
+    EXPECT_LT(relative_error(input.v.grad(), expected.v), 1e-5);
+  }
+}
+
+TEST(CudaGradients, ReachLinearAttentionsInputsAndProjections) {
+  const HydrascopeCudaPlugin plugin = plugin_on_cpu();
+  for (const bool masked : {false, true}) {
+    const AttentionInput input = trained_input(masked);
+    const at::Tensor g = normal(input.v.sizes(), 9), mask = real_mask(input);
+    const at::Tensor weight = (normal({3, 8, 8}, 5) / 4).requires_grad_(),
+                     bias = normal({3, 8}, 6).requires_grad_();
+    LoopProjection query, key;
+    query.weight = key.weight = weight;
+    query.bias = bias;
+    query.scale = 0.5;
+    key.half_square = 0.05;
+    AttentionOutput output =
+        linear_with_gradients(plugin, input, mask, cpu::PointMap::plus_minus_exponential, query, key, true);
+    EXPECT_EQ(output.path, "fused cpu"); // as the plug-in says
+    (output.out * g).sum().backward();
+
+    const at::Tensor own_weight = weight.detach().requires_grad_(), own_bias = bias.detach().requires_grad_();
+    const InputGradients expected =
+        gradients_of(input.q, input.k, input.v, g, [&](const auto& a, const auto& b, const auto& c) {
+          const at::Tensor y = (at::matmul(a, own_weight) + own_bias.unsqueeze(1)) * 0.5;
+          const at::Tensor z = at::matmul(b, own_weight) - 0.05 * b.square().sum(-1, true);
+          const at::Tensor out = linear(y, z, c, mask);
+          EXPECT_LT(relative_error(output.out, out), 1e-5);
+          return out;
+        });
+    EXPECT_LT(relative_error(input.q.grad(), expected.q), 1e-4);
+    EXPECT_LT(relative_error(input.k.grad(), expected.k), 1e-4);
+    EXPECT_LT(relative_error(input.v.grad(), expected.v), 1e-4);
+    EXPECT_LT(relative_error(weight.grad(), own_weight.grad()), 1e-4);
+    EXPECT_LT(relative_error(bias.grad(), own_bias.grad()), 1e-4);
+  }
+}
+
+} // namespace
+} // namespace hydrascope
