@@ -26,8 +26,9 @@ enum class OverTokens {
 // gradients, where it has them.
 struct HydraMaps;
 struct HydraFusedPath {
-  std::string (*available)(const AttentionShape& shape); // the path's name; empty: not for this shape
-  at::Tensor (*run)(const HydraMaps& maps, const AttentionInput& input, const at::Tensor& mask);
+  std::string (*available)(const AttentionShape& shape) =
+      nullptr; // the path's name; empty: not for this shape
+  at::Tensor (*run)(const HydraMaps& maps, const AttentionInput& input, const at::Tensor& mask) = nullptr;
   at::Tensor (*run_with_gradients)(const AttentionInput& input, const at::Tensor& mask) = nullptr;
 };
 

@@ -220,9 +220,11 @@ struct PlainMeans {
       for (int f = thread % lanes; f < map.features; f += lanes) {
         const float* const mean = space.means + f * padded(map.width);
         float sum[rows] = {};
-        for (int c = 0; c < map.width; ++c) HYDRASCOPE_UNROLL
-        for (int i = 0; i < rows; ++i)
-          sum[i] += tile.value[(thread / lanes + lanes * i) * map.width + c] * mean[c];
+        for (int c = 0; c < map.width; ++c) {
+          HYDRASCOPE_UNROLL
+          for (int i = 0; i < rows; ++i)
+            sum[i] += tile.value[(thread / lanes + lanes * i) * map.width + c] * mean[c];
+        }
         HYDRASCOPE_UNROLL
         for (int i = 0; i < rows; ++i)
           tile.gradient[(thread / lanes + lanes * i) * padded(map.features) + f] = sum[i];

@@ -37,7 +37,7 @@ struct Write {
 
 // The grids of hydra.cu.
 struct HostGrid {
-  cuda::HydraShape shape;
+  cuda::HydraShape shape = {};
   testing_inputs::HostBlock block = {};
   static constexpr int parts = 3;
 
