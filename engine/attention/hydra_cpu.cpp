@@ -14,6 +14,9 @@ namespace hydrascope {
 namespace {
 
 constexpr std::int64_t tokens_of_part = 256;
+// What the caches of a few cores hold. (The system's own figure is that of all cores in some virtual
+// machines.)
+constexpr std::int64_t bytes_of_caches = std::int64_t{32} << 20;
 
 std::string available(const AttentionShape& shape) { return loops_take(shape) ? "fused cpu" : ""; }
 
@@ -91,12 +94,14 @@ at::Tensor run(const HydraMaps& maps, const AttentionInput& input, const at::Ten
     else
       merge(&sums[at], parts, padded);
   }
+  const auto bytes = static_cast<std::int64_t>(query.nbytes() + key.nbytes() + value.nbytes() + out.nbytes());
+  const bool past_caches = bytes > bytes_of_caches;
   at::parallel_for(0, batch * parts, grain, [&](const std::int64_t begin, const std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t sequence = i / parts;
       cpu::hydra_gate(rows_of(query, sequence), masks.of(sequence), part_of(i % parts), maps.query.fused,
                       scale_of(sequence), &sums[static_cast<std::size_t>(sequence * parts * padded)],
-                      rows_of(out, sequence));
+                      rows_of(out, sequence), past_caches);
     }
   });
   return out;

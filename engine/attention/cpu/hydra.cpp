@@ -51,9 +51,9 @@ void hydra_softmax_sums(const Rows& k, const Rows& v, const unsigned char* mask,
 }
 
 void hydra_gate(const Rows& q, const unsigned char* mask, const TokenRange range, const RowMap map,
-                const float scale, const float* sum, const Rows& out) {
+                const float scale, const float* sum, const Rows& out, const bool past_caches) {
   std::vector<float> buffers = zeros(2 * padded_width(q.width()));
-  hydra_loops(best_processor(false)).gate(q, mask, range, map, scale, sum, out, buffers.data());
+  hydra_loops(best_processor(false)).gate(q, mask, range, map, scale, sum, out, past_caches, buffers.data());
 }
 
 } // namespace hydrascope::cpu

@@ -30,7 +30,9 @@ void hydra_softmax_sums(const Rows& k, const Rows& v, const unsigned char* mask,
                         float* largest, float* total, float* weighted);
 
 // out_t = φ(q)_t ⊙ sum for the tokens of the range, 0 where masked. `out` may hold another element than q.
+// past_caches: write it to memory directly, where the processor can. Worth it for sequences that do not fit
+// the caches, so that little of `out` would be found there by whoever reads it next.
 void hydra_gate(const Rows& q, const unsigned char* mask, TokenRange range, RowMap map, float scale,
-                const float* sum, const Rows& out);
+                const float* sum, const Rows& out, bool past_caches);
 
 } // namespace hydrascope::cpu

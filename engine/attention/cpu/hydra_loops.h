@@ -95,22 +95,33 @@ void softmax_tokens(const Rows& k, const Rows& v, const unsigned char* mask, con
   }
 }
 
+bool whole_lines(const float* row, const float* buffer) {
+  return row != buffer && reinterpret_cast<std::uintptr_t>(row) % sizeof(Lanes) == 0;
+}
+
 void gate_tokens(const Rows& q, const unsigned char* mask, const TokenRange range, const RowMap map,
-                 const float scale, const float* sum, const Rows& out, float* buffers) {
+                 const float scale, const float* sum, const Rows& out, const bool past_caches,
+                 float* buffers) {
   const std::int64_t padded = padded_to_lanes(q.width());
   for (std::int64_t token = range.first; token < range.last; ++token) {
     float* const result = place_of(out, token, buffers + padded);
     if (real(mask, token)) {
       const float* const query = row_of(q, token, buffers);
       const float factor = factor_of(map, query, padded, scale);
-      map_row(map, query, padded, factor, [&]<typename Vector>(const std::int64_t f, const Vector& x) {
-        store(result + f, x * load_as<Vector>(sum + f));
-      });
+      if (past_caches && whole_lines(result, buffers + padded))
+        map_row(map, query, padded, factor, [&]<typename Vector>(const std::int64_t f, const Vector& x) {
+          stream(result + f, x * load_as<Vector>(sum + f));
+        });
+      else
+        map_row(map, query, padded, factor, [&]<typename Vector>(const std::int64_t f, const Vector& x) {
+          store(result + f, x * load_as<Vector>(sum + f));
+        });
     } else {
       std::memset(result, 0, static_cast<std::size_t>(padded) * sizeof(float));
     }
     put_row(out, token, result);
   }
+  streamed();
 }
 
 constexpr HydraLoops loops{sum_tokens, add_to, softmax_tokens, gate_tokens};

@@ -17,7 +17,7 @@ struct HydraLoops {
   void (*softmax)(const Rows& k, const Rows& v, const unsigned char* mask, TokenRange range, float* buffers,
                   float* largest, float* total, float* weighted);
   void (*gate)(const Rows& q, const unsigned char* mask, TokenRange range, RowMap map, float scale,
-               const float* sum, const Rows& out, float* buffers);
+               const float* sum, const Rows& out, bool past_caches, float* buffers);
 };
 
 namespace plain {
