@@ -12,7 +12,16 @@
 #include "app/version.h"
 #include "app/window/window.h"
 #include "engine/plain/error.h"
-#include "engine/runtime/process_memory.h"
+
+// What jemalloc reads when it is loaded; the environment's MALLOC_CONF comes after it. Blocks that are freed
+// are given back to the system over a minute, and all lie in huge pages: the memory of a tensor of many
+// megabytes is then not made anew every time, which took up to ten times as long as computing it.
+// glibc's own allocator, told to keep large blocks, seldom finds one again that is aligned as LibTorch asks.
+extern "C" {
+extern const char* malloc_conf;
+const char* malloc_conf =
+    "thp:always,oversize_threshold:0,dirty_decay_ms:60000,muzzy_decay_ms:0,background_thread:true";
+}
 
 namespace {
 
@@ -73,7 +82,6 @@ int run(int argc, char** argv) {
 } // namespace
 
 int main(int argc, char** argv) {
-  keep_large_blocks();
   try {
     return run(argc, argv);
   } catch (const UsageError& error) {

@@ -10,6 +10,7 @@ pkg_check_modules(cairo REQUIRED IMPORTED_TARGET cairo cairo-pdf cairo-svg)
 pkg_check_modules(fontconfig REQUIRED IMPORTED_TARGET fontconfig)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(egl REQUIRED IMPORTED_TARGET egl)
+pkg_check_modules(jemalloc REQUIRED IMPORTED_TARGET jemalloc)
 pkg_check_modules(xcb REQUIRED IMPORTED_TARGET xcb)
 # LibTorch carries Gloo, but not its headers (engine/training/gloo_group.cpp).
 find_path(GLOO_INCLUDE gloo/context.h REQUIRED)

@@ -86,7 +86,8 @@ hydrascope_link(hydrascope_app PRIVATE stb PkgConfig::xcb)
 
 if(EXISTS "${CMAKE_SOURCE_DIR}/app/main.cpp")
   add_executable(hydrascope app/main.cpp)
-  target_link_libraries(hydrascope PRIVATE hydrascope_app implot imgui hydrascope_warnings)
+  # jemalloc first, so that LibTorch's blocks are its own, too (app/main.cpp).
+  target_link_libraries(hydrascope PRIVATE PkgConfig::jemalloc hydrascope_app implot imgui hydrascope_warnings)
   if(TARGET hydrascope_cuda)
     add_dependencies(hydrascope hydrascope_cuda)
   endif()

@@ -1,14 +1,8 @@
 #include "engine/runtime/process_memory.h"
 
-#include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <string>
-
-#ifdef __GLIBC__ // which the headers above say
-  #include <malloc.h>
-#endif
 
 namespace hydrascope {
 namespace {
@@ -32,15 +26,5 @@ std::int64_t kilobytes_field(const char* file, const std::string& name) {
 
 std::int64_t peak_resident_bytes() { return kilobytes_field("/proc/self/status", "VmHWM:"); }
 std::int64_t available_bytes() { return kilobytes_field("/proc/meminfo", "MemAvailable:"); }
-
-void keep_large_blocks() {
-#ifdef __GLIBC__
-  const std::int64_t share = kilobytes_field("/proc/meminfo", "MemTotal:") / 8;
-  const auto most = static_cast<int>(std::min<std::int64_t>(share, std::numeric_limits<int>::max()));
-  if (std::getenv("MALLOC_TRIM_THRESHOLD_") == nullptr) mallopt(M_TRIM_THRESHOLD, most);
-  if (std::getenv("MALLOC_MMAP_THRESHOLD_") == nullptr) mallopt(M_MMAP_THRESHOLD, most);
-#endif
-  setenv("THP_MEM_ALLOC_ENABLE", "1", 0); // LibTorch's own switch
-}
 
 } // namespace hydrascope
