@@ -161,6 +161,9 @@ private:
                       theme::packed(theme::text, brightness()), 1.0f);
       }
       const float text_y = y + (height - ImGui::GetTextLineHeight()) / 2;
+      if (row.time.runs == 0)
+        list->AddText({bar.x, text_y}, theme::packed(theme::faint),
+                      fitted("not timed while it is looked at", columns.bar_width).c_str());
       const ImU32 ink = theme::packed(row.time.runs > 0 ? theme::text : theme::faint);
       right_aligned(list, columns.numbers + number_width, text_y, ink,
                     milliseconds(row.time, row.time.median));
