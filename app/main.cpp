@@ -18,8 +18,8 @@
 // megabytes is then not made anew every time, which took up to ten times as long as computing it.
 // glibc's own allocator, told to keep large blocks, seldom finds one again that is aligned as LibTorch asks.
 extern "C" {
-extern const char* malloc_conf;
-const char* malloc_conf =
+extern const char* const malloc_conf;
+const char* const malloc_conf =
     "thp:always,oversize_threshold:0,dirty_decay_ms:60000,muzzy_decay_ms:0,background_thread:true";
 }
 

@@ -92,7 +92,7 @@ private:
       ImPlot::PlotLine(line.name.c_str(), line.x.data(), line.y.data(), count, spec);
       return;
     }
-    const Colour colour = theme::kernel(line.name.substr(0, line.name.find(':')));
+    const Colour colour = theme::kernel(line.name);
     spec.MarkerFillColor = spec.MarkerLineColor = {colour.red, colour.green, colour.blue, 1};
     spec.Marker = ImPlotMarker_Circle;
     spec.MarkerSize = 3.5f;

@@ -144,7 +144,7 @@ std::optional<HeadIndex> WeightsOverview::draw(Editor& editor, Graphics& graphic
   for (std::size_t layer = 0; layer < rows_.size(); ++layer) {
     const Row& row = rows_[layer];
     const float y = from.y + top + static_cast<float>(layer) * step;
-    kernel_square(list, {from.x + 5, y + step / 2}, 7, row.kernel.substr(0, row.kernel.find(':')));
+    kernel_square(list, {from.x + 5, y + step / 2}, 7, row.kernel);
     list->AddText({from.x + 13, y + step / 2 - 7},
                   theme::packed(static_cast<int>(layer) == scene.layer ? theme::text : theme::quiet),
                   fmt::format("{:>2}", layer).c_str());

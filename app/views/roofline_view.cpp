@@ -56,7 +56,7 @@ LinesPanel roofline_panel(const MachineLimits& limits, const std::vector<Rooflin
     panel.lines.push_back({.name = line.kernel,
                            .x = line.intensity,
                            .y = line.rate,
-                           .colour = kernel_colour(line.kernel.substr(0, line.kernel.find(':'))),
+                           .colour = kernel_colour(line.kernel),
                            .style = LinesPanel::Style::points,
                            .labels = line.labels});
   return panel;

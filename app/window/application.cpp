@@ -67,20 +67,7 @@ Application::Application(const WindowOptions& options) {
   try {
     start(options);
   } catch (...) {
-    sessions_.reset();
-    everything_.reset();
-    exports_.reset();
-    worker_.reset();
-    folder_check_.reset();
-    scaling_run_.reset();
-    training_.reset();
-    model_fetch_.reset();
-    clipboard_.reset();
-    panels_.clear();
-    graphics_.reset();
-    display_.reset();
-    ImPlot::DestroyContext();
-    ImGui::DestroyContext(context_);
+    release();
     throw;
   }
 }
@@ -90,6 +77,11 @@ Application::~Application() {
   sessions_->leave(*editor_);
   keep_arrangement();
   keeper_->save(*editor_);
+  release();
+}
+
+// What was made last goes first.
+void Application::release() {
   sessions_.reset();
   everything_.reset(); // before the display that they wake
   exports_.reset();

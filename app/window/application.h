@@ -79,6 +79,7 @@ public:
 
 private:
   void start(const WindowOptions& options);
+  void release();
   void apply_settings();
   void keep_arrangement();
   void update_state();

@@ -156,7 +156,7 @@ void apply(Theme& theme, Mode mode) {
 
 Colour kernel(std::string_view name) {
   if (const Theme* theme = current()) {
-    const auto found = theme->kernels.find(name);
+    const auto found = theme->kernels.find(name.substr(0, name.find(':')));
     if (found != theme->kernels.end()) return found->second;
   }
   return hydrascope::kernel_colour(name);

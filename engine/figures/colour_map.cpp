@@ -107,8 +107,9 @@ Colour colour_of(ColourMap map, float value01) {
 }
 
 Colour kernel_colour(std::string_view kernel_name) {
+  const std::string_view name = kernel_name.substr(0, kernel_name.find(':'));
   const auto* const found = std::find_if(kernel_colours.begin(), kernel_colours.end(),
-                                         [&](const auto& entry) { return entry.first == kernel_name; });
+                                         [&](const auto& entry) { return entry.first == name; });
   return colour_from(found == kernel_colours.end() ? 0x777777u : found->second);
 }
 

@@ -75,11 +75,6 @@ Figure plot_of(const FigureTask& task, std::string title, LinesPanel panel,
   return figure;
 }
 
-std::string kernel_name(const json& record) {
-  const std::string text = record.at("kernel");
-  return text.substr(0, text.find(':'));
-}
-
 } // namespace
 
 Figure draw_loss(FigureTask& task) {
@@ -178,7 +173,7 @@ Figure draw_recall(FigureTask& task) {
     line.y = {record["accuracy"].get<double>() * 100};
     line.labels = {kernel};
     line.style = Style::points;
-    line.colour = kernel_colour(kernel_name(record));
+    line.colour = kernel_colour(kernel);
     panel.lines.push_back(std::move(line));
   }
   if (panel.lines.empty())
