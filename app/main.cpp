@@ -13,16 +13,6 @@
 #include "app/window/window.h"
 #include "engine/plain/error.h"
 
-// What jemalloc reads when it is loaded; the environment's MALLOC_CONF comes after it. Blocks that are freed
-// are given back to the system over a minute, and all lie in huge pages: the memory of a tensor of many
-// megabytes is then not made anew every time, which took up to ten times as long as computing it.
-// glibc's own allocator, told to keep large blocks, seldom finds one again that is aligned as LibTorch asks.
-extern "C" {
-extern const char* const malloc_conf;
-const char* const malloc_conf =
-    "thp:always,oversize_threshold:0,dirty_decay_ms:60000,muzzy_decay_ms:0,background_thread:true";
-}
-
 namespace {
 
 using namespace hydrascope;

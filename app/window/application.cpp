@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <thread>
 #include <utility>
 
@@ -27,6 +26,7 @@
 #include "app/window/widgets.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
+#include "engine/runtime/process_memory.h"
 
 namespace hydrascope::app {
 
@@ -158,6 +158,8 @@ bool Application::wait(double seconds) {
   if (redraw_ > 0) next = 0;
   const double now = seconds_now();
   double until = next;
+  constexpr double long_rest = 30;
+  if (moving) give_back_at_ = now + long_rest;
   if (!moving && redraw_ == 0) { // no frame waits for what may take some time
     if (std::exchange(ImGui::GetIO().WantSaveIniSettings, false)) {
       keep_arrangement();
@@ -165,7 +167,11 @@ bool Application::wait(double seconds) {
     }
     keeper_->save(*editor_);
     sessions_->rest(*editor_, now);
-    until = std::min(until, sessions_->due());
+    if (now >= give_back_at_) {
+      give_back_freed_memory();
+      give_back_at_ = std::numeric_limits<double>::infinity();
+    }
+    until = std::min({until, sessions_->due(), give_back_at_});
   }
   const bool event = display_->wait(std::clamp(until - now, 0.0, seconds));
   if (event) redraw_ = std::max(redraw_, 3);

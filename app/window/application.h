@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -121,8 +122,9 @@ private:
   std::vector<bool> in_front_;          // by panel: it was drawn in the last frame
   std::uint64_t drawn_revision_ = 0;
   bool moved_ = false;
-  double drawn_at_ = 0; // the last frame
-  int redraw_ = 3;      // frames still to be drawn; layout and hovering settle over a few
+  double drawn_at_ = 0;                                           // the last frame
+  double give_back_at_ = std::numeric_limits<double>::infinity(); // memory; a while after the last run
+  int redraw_ = 3; // frames still to be drawn; layout and hovering settle over a few
 };
 
 } // namespace hydrascope::app
