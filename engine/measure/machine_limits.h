@@ -8,7 +8,8 @@
 namespace hydrascope {
 
 // Bytes a second of a = b + s·c in float32, its three arrays of `footprint` bytes together, each counted once
-// as STREAM does; the best of several runs, by LibTorch's current threads. Small footprints measure a cache.
+// as STREAM does; the best of several runs, by LibTorch's current threads, by ordinary stores or by those
+// past the caches, whichever are faster. Small footprints measure a cache.
 double triad_bandwidth(std::int64_t footprint);
 
 // Floating-point operations a second (two for each multiply-accumulate) of a product of square matrices of
