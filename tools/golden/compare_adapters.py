@@ -22,7 +22,7 @@ from load_adapter import load_adapter  # noqa: E402
 LIMIT = 1e-4
 TEXT = "The Hydra attention runs naïvely over tokens, not heads!"
 BUNDLED = {
-    "vit-small": [["vit-small-tiny-imagenet"], ["vit-small-tiny-imagenet", "vit-small-tiny-imagenet-hydra-cosine-back2"]],
+    "vit-small": [["vit-small-tiny-imagenet"], ["vit-small-tiny-imagenet", "vit-small-tiny-imagenet-hydra-cosine-back2-long"]],
     "minilm": [["minilm-hedgehog"]],
 }
 
