@@ -115,12 +115,18 @@ void add_finetune_command(CLI::App& program, const std::string& command_line) {
   command
       ->add_option(
           "--distillation-alpha", request.distillation_alpha,
-          "share of the loss that is the divergence from the same model with softmax, as it was before "
+          "share of the loss that is the divergence from the same model as it was trained with softmax "
           "(DeiT's soft distillation); 0: labels alone")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command->add_option("--distillation-tau", request.distillation_tau, "its temperature")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--distillation-hidden", request.distillation_hidden,
+                   "times this the loss has the distance of the trained blocks' hidden states from that "
+                   "model's, too (TinyBERT); 0: none")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
       ->add_option("--patch-dropout", request.patch_dropout,

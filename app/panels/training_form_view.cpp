@@ -168,11 +168,14 @@ void number_rows(InputKind input, TrainingKind kind, Rows& rows) {
                image ? "DeiT, table 9: 0.1." : "None for texts: neither paper names one.");
   Rows::number(
       "Distillation", plan.distillation_alpha, 0.0, 1.0,
-      "Share of the loss that is the divergence from the same model with softmax, as it was before.\n"
+      "Share of the loss that is the divergence from the same model as it was trained with softmax.\n"
       "DeiT's soft distillation: 0.1; none is ours, as the Hydra paper trains from labels.");
   if (plan.distillation_alpha > 0)
     Rows::number("Temperature", plan.distillation_tau, 0.1, 100.0,
                  "By which both sides' logits are divided. DeiT's soft distillation: 3.");
+  Rows::number("Hidden states", plan.distillation_hidden, 0.0, 1000.0,
+               "Times this the loss has the distance of hidden states from the same model's with softmax, "
+               "too\n(TinyBERT, Eq. 8). Ours: 5 for Hedgehog in all layers.");
   if (!image) return;
   Rows::number("Copies", plan.copies, 0, 100,
                "Cached versions of each picture: itself, then augmented ones.\nOurs: what enters the first "

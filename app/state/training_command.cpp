@@ -98,6 +98,7 @@ std::string training_command(const FinetuneRequest& request, const std::string& 
     words.add("--distillation-alpha", request.distillation_alpha);
     words.add("--distillation-tau", request.distillation_tau);
   }
+  if (request.distillation_hidden > 0) words.add("--distillation-hidden", request.distillation_hidden);
   if (std::filesystem::is_directory(request.data)) {
     words.add("--copies", request.copies);
     words.add("--crop", request.augmentation.smallest_crop);

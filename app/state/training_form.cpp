@@ -48,6 +48,7 @@ void visit(const Visitor& field, Plan& plan) {
   field("label_smoothing", plan.label_smoothing);
   field("distillation_alpha", plan.distillation_alpha);
   field("distillation_tau", plan.distillation_tau);
+  field("distillation_hidden", plan.distillation_hidden);
   field("copies", plan.copies);
   field("smallest_crop", plan.smallest_crop);
   field("color_jitter", plan.color_jitter);
@@ -232,6 +233,7 @@ FinetuneRequest finetune_request(const Document& document, const TrainingForm& f
   request.label_smoothing = plan.label_smoothing;
   request.distillation_alpha = plan.distillation_alpha;
   request.distillation_tau = plan.distillation_tau;
+  request.distillation_hidden = plan.distillation_hidden;
   request.mixup = plan.mixup;
   request.patch_dropout = plan.patch_dropout;
   request.settings.command = training_command(request, document.scene().model->name);

@@ -33,7 +33,7 @@ struct TrainingPlan {
   double validation_share = 0.05;
   int patience = 1; // epochs without a better validation before it stops; 0: never
   double warmup = 0.05, weight_decay = 0, label_smoothing = 0;
-  double distillation_alpha = 0, distillation_tau = 3; // fine-tuning
+  double distillation_alpha = 0, distillation_tau = 3, distillation_hidden = 0; // fine-tuning
   // Of pictures that are fine-tuned on.
   int copies = 2;
   double smallest_crop = 0.35, color_jitter = 0.3, mixup = 0, patch_dropout = 0;

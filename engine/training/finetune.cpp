@@ -9,6 +9,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/kl_div.h>
+#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
@@ -62,7 +63,7 @@ public:
     if (!data_) return;
     leaves_ = make_leaves(prepared_, parts_, data_->plan(), request_.low_rank, settings_.execution.seed);
     model_ = runnable_with(leaves_);
-    if (request_.distillation_alpha > 0) teacher_ = make_teacher();
+    if (distils()) teacher_ = make_teacher();
   }
 
   bool stopped() const { return data_ == nullptr; }
@@ -110,18 +111,14 @@ public:
       other_labels = labels_of(Part::training, others);
     }
     if (request_.low_rank) model_ = runnable_with(leaves_); // its weights are new with every step
-    at::Tensor logits;
-    {
-      const Autocast autocast(bfloat16_);
-      logits = model_.logits(batch.hidden, batch.input, first_);
-    }
+    Outputs outputs = outputs_of(model_, batch);
+    const at::Tensor& logits = outputs.logits;
     const auto of = [&](const at::Tensor& target) {
       return at::cross_entropy_loss(logits, target, {}, at::Reduction::Sum, -100, request_.label_smoothing);
     };
     at::Tensor sum =
         other_labels.defined() ? of(labels) * share + of(other_labels) * (1 - share) : of(labels);
-    if (const double alpha = request_.distillation_alpha; alpha > 0)
-      sum = sum * (1 - alpha) + divergence_from_teacher(batch, logits) * alpha;
+    if (distils()) sum = with_teacher(sum, outputs, batch);
     result.loss = sum / static_cast<double>(items.size());
     result.shown = {result.loss.item<double>()};
     return result;
@@ -206,37 +203,74 @@ private:
     return fmt::format(" by updates of rank {}, alpha {}", request_.low_rank->rank, request_.low_rank->alpha);
   }
   std::string distillation_text() const {
-    if (request_.distillation_alpha <= 0) return "";
-    return fmt::format(", distillation alpha {}, tau {}", request_.distillation_alpha,
-                       request_.distillation_tau);
+    if (!distils()) return "";
+    return fmt::format(", distillation alpha {}, tau {}, hidden {}", request_.distillation_alpha,
+                       request_.distillation_tau, request_.distillation_hidden);
   }
 
-  // The model before training, with softmax in the layers that are trained; what lies before them is shared.
+  bool distils() const { return request_.distillation_alpha > 0 || request_.distillation_hidden > 0; }
+
+  // The model as it was trained with softmax, without what was trained through other kernels since; what lies
+  // before the trained layers is shared.
   RunnableModel make_teacher() const {
-    if (data_->plan().new_head)
+    AdapterChoice with_softmax{.automatic = false, .files = {}};
+    for (const AdapterInfo& adapter : prepared_.adapters)
+      if (adapter.role == "tail") with_softmax.files.push_back(adapter.path);
+    const PreparedModel softmax =
+        prepare_model(settings_.model_folder, with_softmax, ScheduleText{"sdpa"}, settings_.execution, true);
+    if (data_->plan().new_head || !softmax.model->info().has_classifier)
       throw UsageError("--distillation-alpha", "the model has no classifier for these classes to learn from",
                        "fine-tune it with softmax first, and build on that adapter");
-    PreparedModel softmax = prepared_;
-    const int layers = prepared_.model->info().layers;
-    for (int layer = first_; layer < layers; ++layer)
-      softmax.schedule.layers[static_cast<std::size_t>(layer)] = KernelSpec{"sdpa"};
     NamedTensors matrices;
     if (bfloat16_)
-      for (const std::string& name : prepared_.model->parameter_names())
-        if (layer_of_parameter(name) >= first_) matrices[name] = prepared_.model->parameter(name);
+      for (const std::string& name : softmax.model->parameter_names())
+        if (layer_of_parameter(name) >= first_) matrices[name] = softmax.model->parameter(name);
     return runnable(softmax, bfloat16_matrices(matrices), data_->plan());
   }
 
-  // τ²·KL(teacher ‖ student), summed over the batch.
-  at::Tensor divergence_from_teacher(const LabelledBatch& batch, const at::Tensor& logits) const {
-    const double tau = request_.distillation_tau;
-    at::Tensor taught;
+  struct Outputs {
+    at::Tensor logits; // (B,C)
+    std::vector<at::Tensor>
+        states; // after each block from first_ to the last but one, (B,N,D), if they count
+  };
+  Outputs outputs_of(const RunnableModel& model, const LabelledBatch& batch) const {
+    const Autocast autocast(bfloat16_);
+    Outputs outputs;
+    outputs.logits = model.logits(batch.hidden, batch.input, first_,
+                                  request_.distillation_hidden > 0 ? &outputs.states : nullptr);
+    return outputs;
+  }
+
+  // The loss by labels with the teacher's part in it, all summed over the batch.
+  at::Tensor with_teacher(const at::Tensor& by_labels, const Outputs& outputs,
+                          const LabelledBatch& batch) const {
+    Outputs taught;
     {
       const at::NoGradGuard no_gradients;
-      const Autocast autocast(bfloat16_);
-      taught = at::log_softmax(teacher_.logits(batch.hidden, batch.input, first_) / tau, 1);
+      taught = outputs_of(teacher_, batch);
     }
-    return at::kl_div(at::log_softmax(logits / tau, 1), taught, at::Reduction::Sum, true) * (tau * tau);
+    const double alpha = request_.distillation_alpha, tau = request_.distillation_tau;
+    at::Tensor sum = by_labels * (1 - alpha);
+    if (alpha > 0)
+      sum = sum + at::kl_div(at::log_softmax(outputs.logits / tau, 1),
+                             at::log_softmax(taught.logits / tau, 1), at::Reduction::Sum, true) *
+                      (alpha * tau * tau);
+    for (std::size_t i = 0; i < outputs.states.size(); ++i)
+      sum = sum + distance(outputs.states[i], taught.states[i], batch.input.mask) *
+                      (request_.distillation_hidden / static_cast<double>(outputs.states.size()));
+    return sum;
+  }
+
+  // Of hidden states (B,N,D), normalised: the mean square over an item's tokens and features, summed over
+  // items.
+  static at::Tensor distance(const at::Tensor& a, const at::Tensor& b, const at::Tensor& mask) {
+    const auto normalised = [](const at::Tensor& x) {
+      return at::layer_norm(x.to(at::kFloat), x.size(2), {}, {}, 1e-6);
+    };
+    const at::Tensor squares = (normalised(a) - normalised(b)).square().mean(2);
+    if (!mask.defined()) return squares.mean(1).sum();
+    const at::Tensor counted = mask.to(at::kFloat);
+    return ((squares * counted).sum(1) / counted.sum(1)).sum();
   }
 
   NamedTensors weights_of(NamedTensors parameters) const {

@@ -136,13 +136,15 @@ RunnableModel runnable(const PreparedModel& prepared, const NamedTensors& parame
   return result;
 }
 
-at::Tensor RunnableModel::logits(at::Tensor hidden, const ModelInput& input, const int first) const {
+at::Tensor RunnableModel::logits(at::Tensor hidden, const ModelInput& input, const int first,
+                                 std::vector<at::Tensor>* states) const {
   if (!hidden.defined()) hidden = model->embed(input);
   const int last = model->info().layers - 1;
   for (int layer = first; layer <= last; ++layer) {
     const auto index = static_cast<std::size_t>(layer);
     hidden = layer < last ? model->block(layer, hidden, input, *kernels[index], kernel_parameters[index])
                           : model->last_block(hidden, input, *kernels[index], kernel_parameters[index]);
+    if (states != nullptr && layer < last) states->push_back(hidden);
   }
   return model->logits(hidden, input).to(at::kFloat);
 }

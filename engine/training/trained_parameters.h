@@ -35,7 +35,9 @@ struct RunnableModel {
   std::vector<KernelParameters> kernel_parameters;
 
   // Blocks first … L−1 and the classifier: (B,C) float32. Without `hidden` the input is embedded first.
-  at::Tensor logits(at::Tensor hidden, const ModelInput& input, int first) const;
+  // `states` takes what each block but the last puts out, (B,N,D).
+  at::Tensor logits(at::Tensor hidden, const ModelInput& input, int first,
+                    std::vector<at::Tensor>* states = nullptr) const;
 };
 RunnableModel runnable(const PreparedModel& prepared, const NamedTensors& parameters, const ClassPlan& plan);
 

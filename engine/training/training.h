@@ -166,11 +166,15 @@ struct FinetuneRequest {
   double weight_decay = 0.05;
   double label_smoothing = 0.1;
   double mixup = 0.0; // α of the Beta distribution by which features of two pictures are mixed; 0: none
-  // Soft distillation (DeiT, Touvron et al. 2021, Eq. 2) from the model as it stood, with softmax in the
-  // trained layers: (1 − α) of the loss is the labels', α of it τ²·KL(teacher ‖ student) of softmax(logits /
-  // τ), in nats.
+  // Soft distillation (DeiT, Touvron et al. 2021, Eq. 2) from the model as it was trained with softmax
+  // (adapters of another role left out): (1 − α) of the loss is the labels', α of it τ²·KL(teacher ‖ student)
+  // of softmax(logits / τ), in nats.
   double distillation_alpha = 0; // 0: labels alone
   double distillation_tau = 3;
+  // Times this the loss has the distance of hidden states, too (TinyBERT, Jiao et al. 2020, Eq. 8): the mean
+  // squared difference of what trained blocks but the last put out from the teacher's, each token brought to
+  // mean 0 and variance 1 (LayerNorm), padding left out. Says far more per item than logits do.
+  double distillation_hidden = 0;
   // Share of a training picture's patches that a step leaves out, at random (PatchDropout, Liu et al. 2022);
   // not for kernels whose weights depend on where tokens stand.
   double patch_dropout = 0;

@@ -133,6 +133,41 @@ TEST(Finetune, LearnsFromTheSameModelWithSoftmax) {
   EXPECT_THAT([&] { finetune(request); }, ThrowsMessage<UsageError>(HasSubstr("--distillation-alpha")));
 }
 
+// What a conversion trained is no teacher: run with softmax it says something else.
+TEST(Finetune, LearnsFromTheModelAsItWasBeforeAConversion) {
+  const ToyFolder folder;
+  FinetuneRequest request = after_a_tail(folder, "back:1=hydra-cosine");
+  request.trained = {.layers = {1}, .head = false};
+  finetune(request);
+  const std::filesystem::path converted = folder / "converted.safetensors";
+  std::filesystem::rename(request.settings.output, converted);
+
+  request.distillation_alpha = 1;
+  request.schedule.replace = {"back:1=softmax"};
+  EXPECT_NEAR(finetune(request).curve.front().second, 0, 1e-6);
+  request.settings.adapters.files.push_back(converted);
+  EXPECT_GT(finetune(request).curve.front().second, 1e-3);
+}
+
+TEST(Finetune, LearnsHiddenStates) {
+  const ToyFolder folder;
+  FinetuneRequest request = after_a_tail(folder, "back:1=softmax");
+  request.trained = {.attention = {0, 1}, .head = false};
+  request.distillation_alpha = 1;
+  const auto losses = [&](const char* kernel, double hidden) {
+    request.schedule = {.kernel = kernel};
+    request.distillation_hidden = hidden;
+    const TrainingOutcome outcome = finetune(request);
+    return std::pair(outcome.curve.front().second, outcome.final_loss);
+  };
+  EXPECT_NEAR(losses("softmax", 1).first, 0, 1e-6);
+  const double by_logits = losses("hydra-cosine", 0).first;
+  request.settings.epochs = 10;
+  const auto [first, last] = losses("hydra-cosine", 1);
+  EXPECT_GT(first, by_logits);
+  EXPECT_LT(last, 0.5 * first);
+}
+
 TEST(Finetune, UpdatesOfLowRankBecomeTheProjections) {
   const ToyFolder folder;
   FinetuneRequest request = after_a_tail(folder, "back:1=hedgehog");
