@@ -172,9 +172,8 @@ public:
 
   std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
     AdapterRecord record;
-    const bool tail = prepared_.schedule.all_exact_softmax();
-    record.role = tail ? "tail" : "schedule";
-    record.base = tail ? base_without_replaced(prepared_, stored(leaves_)) : prepared_.base;
+    record.role = prepared_.schedule.all_exact_softmax() ? "tail" : "schedule";
+    record.base = base_without_replaced(prepared_, record.role, stored(leaves_));
     for (int layer = 0; layer < prepared_.model->info().layers; ++layer) {
       const KernelSpec& spec = prepared_.schedule.layers[static_cast<std::size_t>(layer)];
       const bool trained = std::ranges::find(parts_.layers, layer) != parts_.layers.end() ||

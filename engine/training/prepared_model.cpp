@@ -51,10 +51,12 @@ PreparedModel prepare_model(const std::filesystem::path& folder, const AdapterCh
   return prepared;
 }
 
-std::string base_without_replaced(const PreparedModel& prepared, const NamedTensors& stored) {
+std::string base_without_replaced(const PreparedModel& prepared, const std::string& role,
+                                  const NamedTensors& stored) {
   std::string base = prepared.base;
   for (auto adapter = prepared.adapters.rbegin(); adapter != prepared.adapters.rend(); ++adapter) {
     if (adapter->hash != base) continue; // maps
+    if (adapter->role != role) break;
     const SafetensorsFile file = SafetensorsFile::open(adapter->path);
     if (!std::ranges::all_of(file.tensors(), [&](const auto& one) { return stored.contains(one.first); }))
       break;

@@ -29,9 +29,10 @@ PreparedModel prepare_model(const std::filesystem::path& folder, const AdapterCh
                             const ScheduleText& schedule, const ExecutionOptions& execution,
                             bool for_training);
 
-// What an adapter that stores these parameters builds on: prepared.base, or what came before those of its
-// last adapters of which it replaces every tensor.
-std::string base_without_replaced(const PreparedModel& prepared, const NamedTensors& stored);
+// What an adapter of this role that stores these parameters builds on: prepared.base, or what came before
+// those of its last adapters that have this role, too, and of which it replaces every tensor.
+std::string base_without_replaced(const PreparedModel& prepared, const std::string& role,
+                                  const NamedTensors& stored);
 
 // The kernel's parameters in a layer: what an adapter brought, else its starting values.
 KernelParameters layer_parameters(const Model& model, int layer, const Kernel& kernel);

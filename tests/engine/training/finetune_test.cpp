@@ -91,7 +91,20 @@ TEST(Finetune, BuildsOnWhatItDoesNotReplace) {
   request.trained = {.layers = {0, 1}};
   EXPECT_EQ(finetune(request).adapter.base, load_model(request.settings.model_folder)->hash());
   request.trained = {.layers = {0}};
-  EXPECT_EQ(finetune(request).adapter.base, read_adapter_info(request.settings.adapters.files.front()).hash);
+  const std::string tail = read_adapter_info(request.settings.adapters.files.front()).hash;
+  EXPECT_EQ(finetune(request).adapter.base, tail);
+
+  // Nor does one that goes on from a conversion, but the tail below it stays.
+  request.schedule.replace = {"back:1=hydra-cosine"};
+  request.trained = {.layers = {1}, .head = false};
+  finetune(request);
+  const std::filesystem::path converted = folder / "converted.safetensors";
+  std::filesystem::rename(request.settings.output, converted);
+  request.settings.adapters.files.push_back(converted);
+  request.trained = {.layers = {1}};
+  EXPECT_EQ(finetune(request).adapter.base, tail);
+  request.trained = {.attention = {1}, .head = false};
+  EXPECT_EQ(finetune(request).adapter.base, read_adapter_info(converted).hash);
 }
 
 TEST(Finetune, TrainsTheMapsOfAKernel) {
