@@ -1,6 +1,5 @@
 #include <fstream>
 
-#include <ATen/TensorOperators.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +8,6 @@
 #include "engine/plain/safetensors.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/evaluate.h"
-#include "engine/training/feature_cache.h"
 #include "engine/training/random.h"
 #include "tests/engine/training/toy.h"
 #include "tests/support/checkout.h"
@@ -406,53 +404,6 @@ TEST(Finetune, RefusesWhatMakesNoSense) {
   request.settings.execution.dtype = "float16";
   EXPECT_THROW(finetune(request), UsageError);
   EXPECT_THROW(evaluate(evaluation_of(good, {})), UsageError); // cat, dog, bird, fish
-}
-
-training::Features features_of(const FinetuneRequest& request, const int layer, const int copies,
-                               int* computed) {
-  const auto prepared = training::prepare_model(request.settings.model_folder, request.settings.adapters, {},
-                                                request.settings.execution, true);
-  const auto pictures = training::list_image_folder(request.data, training::class_folders(request.data), 0);
-  training::FeatureRequest wanted;
-  wanted.layer = layer;
-  wanted.image_size = 28;
-  wanted.copies = copies;
-  return training::cached_features(prepared, pictures, wanted, [&](const TrainingProgress&) { ++*computed; },
-                                   {});
-}
-
-TEST(FeatureCache, IsFilledOnceAndServesLaterLayers) {
-  const ToyFolder folder;
-  const FinetuneRequest request = toy_finetuning(folder);
-  int computed = 0;
-  const auto direct = features_of(request, 2, 2, &computed);
-  EXPECT_GT(computed, 0);
-  EXPECT_EQ(direct.hidden.sizes(), (std::vector<std::int64_t>{72, 5, 24}));
-  computed = 0;
-  const auto again = features_of(request, 2, 2, &computed);
-  EXPECT_EQ(computed, 0);
-  EXPECT_TRUE(again.hidden.equal(direct.hidden));
-  EXPECT_FALSE(direct.hidden[0].equal(direct.hidden[1])); // the second copy is another crop
-
-  const auto reference = direct.hidden.clone();
-  std::filesystem::remove_all(folder / "cache");
-  features_of(request, 1, 2, &computed);
-  const auto from_earlier = features_of(request, 2, 2, &computed);
-  const double scale = reference.abs().max().item<double>();
-  EXPECT_LT((from_earlier.hidden.to(at::kFloat) - reference.to(at::kFloat)).abs().max().item<double>(),
-            0.01 * scale);
-}
-
-TEST(FeatureCache, IsMadeAgainWhenAPictureChanges) {
-  const ToyFolder folder;
-  const FinetuneRequest request = toy_finetuning(folder);
-  int computed = 0;
-  features_of(request, 1, 1, &computed);
-  std::filesystem::last_write_time(request.data / "red" / "0.ppm",
-                                   std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
-  computed = 0;
-  features_of(request, 1, 1, &computed);
-  EXPECT_GT(computed, 0);
 }
 
 } // namespace

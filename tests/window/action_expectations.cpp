@@ -1,0 +1,309 @@
+#include "tests/window/action_expectations.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "app/state/edits.h"
+#include "app/state/head_edits.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+const KernelSpec elu{.name = "elu", .parameters = {}};
+
+bool all_are(const Json& schedule, const std::string& kernel) {
+  return std::ranges::all_of(schedule, [&](const Json& layer) { return layer == kernel; });
+}
+
+// What none of the kernels in the table is.
+void other_kernels(Editor& editor) {
+  set_all_kernels(editor, {.name = "softmax", .parameters = {{"heads", "2"}}});
+}
+
+std::vector<Expectation> file_and_edit() {
+  const auto dialog = [](const char* name) {
+    return [name](const Seen& seen) { return seen.shell().at("dialog") == name; };
+  };
+  const auto shows_picture = [](const char* name) {
+    return [name](const Seen& seen) {
+      return seen.after.at(Pointer("/document/scenes/image/input/name")) == name &&
+             seen.after["document"]["folder"] == example_pictures().front().parent_path().string();
+    };
+  };
+  const auto labelled_folder = [](Editor& editor) {
+    editor.change("Folder of a test", [](Document& document) {
+      PictureFolder folder{.path = "/nowhere", .pictures = {{"/nowhere/cat/a.png", "cat"}}, .labelled = true};
+      document.folder = std::make_shared<const PictureFolder>(std::move(folder));
+    });
+  };
+  // Off screen there is none, and the actions say so.
+  const auto some_clipboard = [](Editor& editor) { editor.shell.no_picture_clipboard.clear(); };
+  const auto some_change = [](Editor& editor) { set_layer_kernel(editor, 1, elu); };
+  const auto query = [](const char* wanted) {
+    return [wanted](const Seen& seen) { return seen.scene().at("query") == wanted; };
+  };
+  return {
+      {"file.open", dialog("open_file")},
+      {"file.new_session", [](const Seen& seen) { return seen.shell().at("new_session") == true; }},
+      {"file.open_session", dialog("open_session")},
+      {"file.save_session", dialog("save_session")},
+      {"file.save_session_as", dialog("save_session")},
+      {"file.reopen_last", [](const Seen& seen) { return seen.shell().at("reopen_last") == true; },
+       [](Editor& editor) { editor.shell.has_last_session = true; }},
+      {"file.reopen_at_start", [](const Seen& seen) { return seen.flipped("/settings/reopen_last"); }},
+      {"file.open_model", dialog("open_model")},
+      {"file.get_model", [](const Seen& seen) { return seen.shell().at("get_model_open") == true; }},
+      {"file.open_folder", dialog("open_folder")},
+      {"file.next_picture", shows_picture("coffee.png")},
+      {"file.previous_picture", shows_picture("astronaut.png")},
+      {"file.wrong_first", [](const Seen& seen) { return seen.flipped("/document/wrong_first"); },
+       labelled_folder},
+      {"file.close_folder", [](const Seen& seen) { return seen.after["document"]["folder"].is_null(); },
+       labelled_folder},
+      {"file.forget_recent", [](const Seen& seen) { return seen.settings().at("recent").empty(); },
+       [](Editor& editor) {
+         remember(editor, {"a sentence", true});
+       }},
+      {"file.copy.", [](const Seen& seen) { return seen.shell().at("panel_to_copy") == seen.rest; },
+       some_clipboard},
+      {"file.copy_numbers.",
+       [](const Seen& seen) { return seen.shell().at("numbers_to_copy") == seen.rest; }},
+      {"file.export_everything",
+       [](const Seen& seen) { return seen.shell().at("export_everything") == true; }},
+      {"edit.copy", [](const Seen& seen) { return seen.shell().at("copy_input") == true; }, some_clipboard},
+      {"edit.paste", [](const Seen& seen) { return seen.shell().at("paste") == true; }},
+      {"edit.hide_token",
+       [](const Seen& seen) { return seen.scene().at("hidden_tokens") == Json::array({7}); },
+       [](Editor& editor) { select_query(editor, 7); }},
+      {"edit.show_all_tokens", [](const Seen& seen) { return seen.scene().at("hidden_tokens").empty(); },
+       [](Editor& editor) { hide_tokens(editor, 7, 2, true); }},
+      {"edit.mute_head",
+       [](const Seen& seen) {
+         return seen.scene().at("muted_heads") == Json::array({{3, 2}});
+       },
+       [](Editor& editor) { select_cell(editor, 3, 2); }},
+      {"edit.mute_layer",
+       [](const Seen& seen) {
+         const Json& muted = seen.scene().at("muted_heads");
+         return muted.size() > 1 && std::ranges::all_of(muted, [&](const Json& each) {
+                  return each[0] == seen.scene().at("layer");
+                });
+       }},
+      {"edit.unmute_all", [](const Seen& seen) { return seen.scene().at("muted_heads").empty(); },
+       [](Editor& editor) { mute_layer(editor, 1, true); }},
+      {"file.example.",
+       [](const Seen& seen) {
+         const std::string path = seen.after.at(Pointer("/document/scenes/image/input/path"));
+         return std::filesystem::path(path).stem() == seen.rest && seen.after["document"]["kind"] == "image";
+       }},
+      {"file.sentence.",
+       [](const Seen& seen) {
+         const auto number = static_cast<std::size_t>(std::stoi(seen.rest));
+         return seen.after.at(Pointer("/document/scenes/text/input/text")) ==
+                    example_sentences().at(number) &&
+                seen.after["document"]["kind"] == "text";
+       }},
+      {"file.export.", [](const Seen& seen) { return seen.shell().at("panel_to_export") == seen.rest; }},
+      {"file.quit", [](const Seen& seen) { return seen.shell().at("quit") == true; }},
+      {"edit.undo", [](const Seen& seen) { return seen.scene().at("schedules")[0][1] == "softmax"; },
+       some_change},
+      {"edit.redo", [](const Seen& seen) { return seen.scene().at("schedules")[0][1] == "elu"; },
+       [some_change](Editor& editor) {
+         some_change(editor);
+         editor.undo();
+       }},
+      {"edit.show_image", [](const Seen& seen) { return seen.after["document"]["kind"] == "image"; },
+       [](Editor& editor) { show_kind(editor, InputKind::text); }},
+      {"edit.show_text", [](const Seen& seen) { return seen.after["document"]["kind"] == "text"; }},
+      {"edit.query_default", query("default"), [](Editor& editor) { select_query(editor, 3); }},
+      {"edit.query_all", query("all")},
+  };
+}
+
+std::vector<Expectation> view() {
+  const auto flips = [](const char* name) {
+    return [pointer = std::string("/document/view/") + name](const Seen& seen) {
+      return seen.flipped(pointer.c_str());
+    };
+  };
+  const auto shows = [](const char* side) {
+    return [side](const Seen& seen) { return seen.view().at("shown") == side; };
+  };
+  const auto show_b = [](Editor& editor) {
+    change_view(editor, "B", [](ViewOptions& options) { options.shown = Shown::b; });
+  };
+  const auto layer = [](int wanted) {
+    return [wanted](const Seen& seen) { return seen.scene().at("layer") == wanted; };
+  };
+  const auto head = [](const Json& wanted) {
+    return [wanted](const Seen& seen) { return seen.scene().at("head").at("head") == wanted; };
+  };
+  const auto at_layer_5 = [](Editor& editor) { select_layer(editor, 5); };
+  const auto at_head_2 = [](Editor& editor) { select_head(editor, {.head = 2, .fusion = HeadFusion::mean}); };
+  return {
+      {"view.layer_up", layer(4), at_layer_5},
+      {"view.layer_down", layer(6), at_layer_5},
+      {"view.head_left", head(1), at_head_2},
+      {"view.head_right", head(3), at_head_2},
+      {"view.head_mean", head(nullptr), at_head_2},
+      {"view.sign", flips("with_sign")},
+      {"view.map.",
+       [](const Seen& seen) {
+         const auto shows_it = [&](const Json& json) {
+           return json.at(Pointer("/document/view/maps")).get<std::set<std::string>>().contains(seen.rest);
+         };
+         return shows_it(seen.after) != shows_it(seen.before);
+       },
+       [](Editor& editor) {
+         change_view(editor, "Maps", [](ViewOptions& view) {
+           view.maps = {MapKind::focus, MapKind::rollout};
+         });
+       }},
+      {"view.interpolation", [](const Seen& seen) { return seen.view().at("interpolation") == "bilinear"; }},
+      {"view.special_tokens", flips("special_tokens")},
+      {"view.whole_words", flips("whole_words")},
+      {"view.logarithmic", flips("logarithmic")},
+      {"view.shared_scale", flips("shared_scale")},
+      {"view.value_weighted", flips("value_weighted")},
+      {"view.teacher_forced", flips("teacher_forced")},
+      {"view.side_a", shows("a"), show_b},
+      {"view.side_b", shows("b")},
+      {"view.difference", shows("difference")},
+      {"view.cividis", [](const Seen& seen) { return seen.flipped("/document/view/cividis"); }},
+      {"view.all_sides", shows("all")},
+      {"view.swap",
+       [](const Seen& seen) {
+         return all_are(seen.scene().at("schedules")[1], "elu") &&
+                all_are(seen.scene().at("schedules")[0], "softmax");
+       },
+       [](Editor& editor) { set_all_kernels(editor, elu); }},
+      {"view.panel.",
+       [](const Seen& seen) {
+         const auto closed = [&](const Json& json) {
+           const auto ids = json.at(Pointer("/document/closed_panels")).get<std::set<std::string>>();
+           return ids.contains(seen.rest);
+         };
+         // What was seen goes; all else comes to the front.
+         if (closed(seen.after)) return !closed(seen.before);
+         return seen.after.at(Pointer("/shell/panel_to_focus")) == seen.rest;
+       }},
+  };
+}
+
+std::vector<Expectation> window() {
+  const auto theme_is_rest = [](const Seen& seen) { return seen.settings().at("theme") == seen.rest; };
+  return {
+      {"view.layout.", [](const Seen& seen) { return seen.after["document"]["layout"] == seen.rest; },
+       [](Editor& editor) {
+         editor.change("Layout of a test", [](Document& document) { document.layout = "none"; });
+       }},
+      {"view.save_layout", [](const Seen& seen) { return seen.shell().at("layout_dialog_open") == true; }},
+      {"view.reset_layout",
+       [](const Seen& seen) {
+         return seen.after["document"]["closed_panels"].empty() && seen.shell().at("reset_layout") == true;
+       },
+       [](Editor& editor) { show_panel(editor, "weights", "Weights", false); }},
+      {"view.theme.", theme_is_rest,
+       [](Editor& editor) {
+         editor.change_settings([](Settings& settings) { settings.theme = ThemeChoice::dark; });
+       }},
+      {"view.larger", [](const Seen& seen) { return seen.settings().at("scale") == 1.1; }},
+      {"view.smaller", [](const Seen& seen) { return seen.settings().at("scale") == 0.9; }},
+      {"view.reset_scale", [](const Seen& seen) { return seen.settings().at("scale").is_null(); }},
+      {"view.fade", [](const Seen& seen) { return seen.flipped("/settings/fade"); }},
+      {"view.palette", [](const Seen& seen) { return seen.shell().at("palette_open") == true; }},
+      {"help.sheet", [](const Seen& seen) { return seen.shell().at("help_open") == true; }},
+      {"help.tour", [](const Seen& seen) { return seen.shell().at("tour_step") == 1; }},
+      {"help.shortcuts", [](const Seen& seen) { return seen.shell().at("shortcuts_open") == true; }},
+      {"model.cancel", [](const Seen& seen) { return seen.shell().at("cancel_runs") == true; },
+       [](Editor& editor) { editor.shell.computing = true; }},
+      {"model.run_again", [](const Seen& seen) { return seen.shell().at("run_again") == true; },
+       [](Editor& editor) { editor.shell.stopped = true; }},
+      {"model.time_passes", [](const Seen& seen) { return seen.shell().at("time_passes") == true; }},
+      {"model.measure_scaling", [](const Seen& seen) { return seen.shell().at("measure_scaling") == true; }},
+      {"model.stop_scaling", [](const Seen& seen) { return seen.shell().at("stop_scaling") == true; },
+       [](Editor& editor) { editor.scaling.running = true; }},
+  };
+}
+
+std::vector<Expectation> training() {
+  const auto asks = [](const char* what) {
+    return [what](const Seen& seen) { return seen.shell().at(what) == true; };
+  };
+  const auto starts = [](TrainingStart how) {
+    return [how](const Seen& seen) { return seen.shell().at("start_training") == static_cast<int>(how); };
+  };
+  const auto some_data = [](Editor& editor) {
+    const auto output = scratch_file("stopped.safetensors");
+    std::ofstream(checkpoint_path(output)) << "some steps";
+    TrainingPlan& plan = editor.training_form.plan(TrainingKind::distill, editor.document().kind);
+    plan.data = "/nowhere";
+    plan.output = output.string();
+  };
+  const auto running = [](Editor& editor) { editor.training.state = TrainingState::running; };
+  return {{"training.start", starts(TrainingStart::ask), some_data},
+          {"training.resume", starts(TrainingStart::resume), some_data},
+          {"training.pause", asks("pause_training"), running},
+          {"training.stop", asks("stop_training"), running},
+          {"training.show", asks("show_training"), running}};
+}
+
+std::vector<Expectation> kernels() {
+  return {
+      {"model.open.",
+       [](const Seen& seen) {
+         const std::string folder = seen.scene().at("model").at("folder");
+         return std::filesystem::path(folder).filename() == seen.rest ||
+                seen.scene().at("model").at("name") == seen.rest;
+       }},
+      {"kernels.layer.",
+       [](const Seen& seen) {
+         const auto layer = seen.scene().at("layer").get<std::size_t>();
+         return seen.scene().at("schedules")[0][layer] == seen.rest;
+       },
+       other_kernels},
+      {"kernels.compare.", [](const Seen& seen) { return seen.scene().at("comparison")[1] == seen.rest; }},
+      {"kernels.compare.layer", [](const Seen& seen) { return seen.scene().at("comparison")[1].is_null(); },
+       [](Editor& editor) { compare_kernel(editor, 1, elu); }},
+      {"kernels.all.", [](const Seen& seen) { return all_are(seen.scene().at("schedules")[0], seen.rest); },
+       other_kernels},
+      {"kernels.default_parameters",
+       [](const Seen& seen) {
+         const auto layer = seen.scene().at("layer").get<std::size_t>();
+         return seen.scene().at("schedules")[0][layer] == "softmax";
+       },
+       other_kernels},
+      {"model.adapters.automatic",
+       [](const Seen& seen) { return seen.scene().at("adapters").at("automatic") == true; },
+       [](Editor& editor) { choose_adapters(editor, {.automatic = false, .files = {}}); }},
+      {"model.adapters.none",
+       [](const Seen& seen) {
+         const Json& adapters = seen.scene().at("adapters");
+         return adapters.at("automatic") == false && adapters.at("files").empty();
+       },
+       [](Editor& editor) { choose_adapters(editor, {}); }},
+      {"model.adapters.open", [](const Seen& seen) { return seen.shell().at("dialog") == "open_adapter"; }},
+      {"kernels.back2.",
+       [](const Seen& seen) {
+         const Json& schedule = seen.scene().at("schedules")[0];
+         const std::size_t count = schedule.size();
+         return schedule[count - 1] == seen.rest && schedule[count - 2] == seen.rest &&
+                schedule[count - 3] == "softmax";
+       },
+       other_kernels},
+  };
+}
+
+} // namespace
+
+std::vector<Expectation> all_expectations() {
+  std::vector<Expectation> all;
+  for (const auto& group : {file_and_edit(), view(), window(), training(), kernels()})
+    all.insert(all.end(), group.begin(), group.end());
+  return all;
+}
+
+} // namespace hydrascope::app::window_tests

@@ -1,0 +1,45 @@
+// What each action of the table is for: where its effect shows in the document, the settings or the shell.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace hydrascope::app {
+class Editor;
+} // namespace hydrascope::app
+
+namespace hydrascope::app::window_tests {
+
+using Json = nlohmann::ordered_json;
+using Pointer = Json::json_pointer;
+
+// What is looked at: the JSON before and after, and the end of the id after the entry's prefix.
+struct Seen {
+  const Json& before;
+  const Json& after;
+  std::string rest;
+
+  const Json& scene() const {
+    const std::string kind = after.at(Pointer("/document/kind"));
+    return after.at("document").at("scenes").at(kind);
+  }
+  const Json& view() const { return after.at(Pointer("/document/view")); }
+  const Json& shell() const { return after.at("shell"); }
+  const Json& settings() const { return after.at("settings"); }
+  bool flipped(const char* pointer) const {
+    return after.at(Pointer(pointer)).get<bool>() != before.at(Pointer(pointer)).get<bool>();
+  }
+};
+
+struct Expectation {
+  std::string prefix; // of the action's id; the longest one that fits counts
+  std::function<bool(const Seen&)> effect;
+  std::function<void(Editor&)> prepare = {}; // so that the action has something to do
+};
+
+std::vector<Expectation> all_expectations();
+
+} // namespace hydrascope::app::window_tests
