@@ -279,10 +279,10 @@ FrameTime Application::frame(const std::function<void()>& before_swap) {
   ImGui::Render();
   snap_text_rows(*ImGui::GetDrawData());
   const std::vector<Box> changed = damage_.update(*ImGui::GetDrawData());
+  const double handed = seconds_now();
   display_->bind();
   glViewport(0, 0, display_->width(), display_->height());
   draw_boxes(*ImGui::GetDrawData(), changed, display_->height(), theme::ground);
-  const double handed = seconds_now();
   if (before_swap) before_swap();
   if (const bool exposed = display_->take_exposed(); exposed || !changed.empty()) display_->swap();
   const double end = seconds_now();
