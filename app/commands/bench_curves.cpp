@@ -11,7 +11,6 @@
 #include "app/commands/command.h"
 #include "app/commands/progress_bar.h"
 #include "app/commands/table.h"
-#include "engine/measure/machine_limits.h"
 #include "engine/measure/scaling.h"
 #include "engine/runtime/execution.h"
 
@@ -98,7 +97,7 @@ void run_scaling(CurveOptions options) {
   const auto kernel = [](const CurvePoint& one) { return one.point.kernel.text(); };
   const auto place = [](const CurvePoint& one) { return fmt::format("N = {}", one.point.tokens); };
   fmt::print("{} heads of {}, {}, batch 1; {}\nmilliseconds, median\n", options.setting.heads,
-             options.setting.head_width, options.setting.dtype, threads_text());
+             options.setting.head_width, options.setting.dtype, place_text(options.setting.device));
   print_points(points, "kernel", kernel, place, milliseconds);
   fmt::print("megabytes beyond q, k and v: the output and what is needed meanwhile\n");
   print_points(points, "kernel", kernel, place, megabytes);
@@ -129,7 +128,7 @@ void run_heads(const CurveOptions& options) {
   const auto place = [](const CurvePoint& one) { return fmt::format("H = {}", one.setting.heads); };
   const auto kernel = [](const CurvePoint& one) { return one.point.kernel.text(); };
   fmt::print("D = {}, N = {}, {}, batch 1; {}\nmilliseconds, median\n", options.width, options.tokens.front(),
-             options.setting.dtype, threads_text());
+             options.setting.dtype, place_text(options.setting.device));
   print_points(points, "heads", place, kernel, milliseconds);
   fmt::print("megabytes beyond q, k and v: the output and what is needed meanwhile\n");
   print_points(points, "heads", place, kernel, megabytes);
@@ -137,8 +136,8 @@ void run_heads(const CurveOptions& options) {
 }
 
 void add_shared(CLI::App& command, CurveOptions& options) {
-  command.add_option("--dtype", options.setting.dtype, "float32 or bfloat16")
-      ->check(CLI::IsMember({"float32", "bfloat16"}))
+  command.add_option("--dtype", options.setting.dtype, "float32, bfloat16, on a GPU float16")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
       ->capture_default_str();
   add_run_options(command, options.setting, options.point_seconds, options.json);
 }

@@ -11,6 +11,7 @@
 #include "app/commands/command.h"
 #include "app/commands/progress_bar.h"
 #include "app/commands/table.h"
+#include "engine/measure/device_state.h"
 #include "engine/measure/machine_limits.h"
 #include "engine/measure/scaling.h"
 #include "engine/runtime/execution.h"
@@ -59,12 +60,14 @@ std::vector<BenchCase> cases_of(const KernelBenchOptions& options) {
 // Each limit once for all cases of its size.
 class Limits {
 public:
+  explicit Limits(std::string device) : device_(std::move(device)) {}
+
   double bandwidth(double bytes) {
     return once(bandwidths_, static_cast<std::int64_t>(bytes),
-                [](std::int64_t size) { return triad_bandwidth(size); });
+                [&](std::int64_t size) { return triad_bandwidth(size, device_); });
   }
   double rate(const std::string& dtype) {
-    return once(rates_, dtype, [](const std::string& type) { return matrix_rate(type); });
+    return once(rates_, dtype, [&](const std::string& type) { return matrix_rate(type, device_); });
   }
 
 private:
@@ -74,6 +77,7 @@ private:
     return found != known.end() ? found->second : known.emplace(key, measure(key)).first->second;
   }
 
+  std::string device_;
   std::map<std::int64_t, double> bandwidths_;
   std::map<std::string, double> rates_;
 };
@@ -91,6 +95,7 @@ ordered_json entry_beside(const ScalingPoint& point, const ScalingSetting& setti
   entry["peak_bytes"] = point.peak_bytes;
   entry["triad_bytes_per_second"] = bandwidth;
   entry["matrix_flops_per_second"] = rate;
+  entry["device_state"] = text_of(device_state(setting.device)); // while it is still warm
   return entry;
 }
 
@@ -119,7 +124,7 @@ void print_entries(const ordered_json& entries) {
 void run(const KernelBenchOptions& options) {
   const std::vector<BenchCase> cases = cases_of(options);
   const ThreadCount threads(options.setting.threads);
-  Limits limits;
+  Limits limits(options.setting.device);
   ordered_json entries = ordered_json::array();
   {
     ProgressBar bar("bench kernels");
@@ -141,7 +146,7 @@ void run(const KernelBenchOptions& options) {
     return;
   }
   fmt::print("{} heads of {}, batch 1; {}\n", options.setting.heads, options.setting.head_width,
-             threads_text());
+             place_text(options.setting.device));
   print_entries(entries);
 }
 
@@ -158,9 +163,9 @@ void add_bench_kernels(CLI::App& bench) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   add_head_options(*command, options->setting);
-  command->add_option("--dtype", options->dtypes, "float32, bfloat16 or both")
+  command->add_option("--dtype", options->dtypes, "of float32, bfloat16 and, on a GPU, float16")
       ->delimiter(',')
-      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
       ->capture_default_str();
   add_run_options(*command, options->setting, options->point_seconds, options->json);
   command->callback([options] { run(*options); });

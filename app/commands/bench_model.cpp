@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/commands/bench_options.h"
 #include "app/commands/command.h"
 #include "app/commands/progress_bar.h"
 #include "app/commands/table.h"
-#include "engine/measure/machine_limits.h"
 #include "engine/measure/throughput.h"
 #include "engine/runtime/execution.h"
 
@@ -106,7 +106,7 @@ void run(const ModelBenchOptions& options) {
   }
   const ThreadCount threads(request.execution.threads);
   fmt::print("{}, {}, {}; {} batches of each after {} that warm up\n", options.model, request.execution.dtype,
-             threads_text(), request.runs, request.warm_ups);
+             place_text("cpu"), request.runs, request.warm_ups);
   print_entries(entries);
 }
 

@@ -2,6 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/measure/device_state.h"
+#include "engine/measure/machine_limits.h"
+
 namespace hydrascope::app {
 
 void add_head_options(CLI::App& command, ScalingSetting& setting) {
@@ -12,6 +15,7 @@ void add_head_options(CLI::App& command, ScalingSetting& setting) {
 }
 
 void add_run_options(CLI::App& command, ScalingSetting& setting, double& seconds, bool& json) {
+  command.add_option("--device", setting.device, "cpu, cuda or cuda:i")->capture_default_str();
   command.add_option("--threads", setting.threads, "threads (default: all)")->check(CLI::PositiveNumber);
   command.add_option("--seconds", seconds, "how long each case is repeated")
       ->check(CLI::PositiveNumber)
@@ -26,10 +30,17 @@ std::vector<KernelSpec> kernels_or_all(const std::string& list) {
   return kernels;
 }
 
+std::string place_text(const std::string& device) {
+  const std::string state = text_of(device_state(device));
+  std::string text = device.starts_with("cuda") ? device : threads_text();
+  if (!state.empty()) text += "; " + state;
+  return text;
+}
+
 nlohmann::ordered_json entry_of(const ScalingPoint& point, const ScalingSetting& setting) {
   nlohmann::ordered_json entry = {
       {"kernel", point.kernel.text()}, {"N", point.tokens},      {"H", setting.heads},
-      {"d", setting.head_width},       {"dtype", setting.dtype}, {"device", "cpu"}};
+      {"d", setting.head_width},       {"dtype", setting.dtype}, {"device", setting.device}};
   if (!point.skipped.empty()) {
     entry["skipped"] = point.skipped;
     return entry;

@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/attention/cuda_plugin.h"
+#include "engine/attention/device.h"
 #include "engine/attention/kernel.h"
 #include "engine/attention/tokens.h"
 #include "engine/plain/error.h"
@@ -138,19 +138,6 @@ void check_finite(const SafetensorsFile& file, const std::string& name, const at
     if (bad.any().item<bool>())
       throw Error(file.path().string(), fmt::format("\"{}\" holds NaN", name),
                   "mask the token, or see where its numbers come from");
-  }
-}
-
-at::Device device_of(const std::string& text) {
-  if (text == "auto" || text == "cpu") return at::kCPU;
-  const CudaStatus& cuda = cuda_status();
-  if (!cuda.available)
-    throw Error("--device " + text, "there is no CUDA here: " + cuda.reason, "use --device cpu");
-  try {
-    return at::Device(text);
-  } catch (const c10::Error&) {
-    throw UsageError("--device", fmt::format("there is no device \"{}\"", text),
-                     "write auto, cpu, cuda or cuda:i");
   }
 }
 

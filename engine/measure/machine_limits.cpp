@@ -6,7 +6,7 @@
 #endif
 
 #include <algorithm>
-#include <chrono>
+#include <functional>
 #include <limits>
 
 #include <ATen/Parallel.h>
@@ -20,6 +20,8 @@
 #include <fmt/format.h>
 
 #include "engine/attention/cpu/processor.h"
+#include "engine/attention/device.h"
+#include "engine/measure/device_clock.h"
 #include "engine/models/linear.h"
 #include "engine/runtime/dtype.h"
 
@@ -27,16 +29,11 @@ namespace hydrascope {
 namespace {
 
 // Seconds of the fastest of some runs, after one that warms up.
-template <typename Run>
-double fastest(const Run& run) {
+double fastest(const DeviceClock& clock, const std::function<void()>& run) {
   constexpr int runs = 7;
   double best = std::numeric_limits<double>::infinity();
   run();
-  for (int i = 0; i < runs; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    run();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
+  for (int i = 0; i < runs; ++i) best = std::min(best, clock.seconds(run));
   return best;
 }
 
@@ -57,21 +54,23 @@ bool can_stream() { return false; }
 
 } // namespace
 
-double triad_bandwidth(const std::int64_t footprint) {
+double triad_bandwidth(const std::int64_t footprint, const std::string& device) {
   const at::NoGradGuard no_gradients;
+  const at::TensorOptions floats = at::TensorOptions(at::kFloat).device(device_of(device));
+  const DeviceClock clock(floats.device());
   const std::int64_t length = std::max<std::int64_t>(16, footprint / 12 / 16 * 16);
-  at::Tensor a = at::empty({length}, at::kFloat);
-  const at::Tensor b = at::full({length}, 1.0, at::kFloat), c = at::full({length}, 2.0, at::kFloat);
+  at::Tensor a = at::empty({length}, floats);
+  const at::Tensor b = at::full({length}, 1.0, floats), c = at::full({length}, 2.0, floats);
   // Short ones many times over, or the clock and the call are what is measured.
   const std::int64_t repeats = std::max<std::int64_t>(1, (4 << 20) / (12 * length));
-  double seconds = fastest([&] {
+  double seconds = fastest(clock, [&] {
     for (std::int64_t i = 0; i < repeats; ++i) at::add_out(a, b, c, 0.5);
   });
-  if (can_stream()) {
+  if (floats.device().is_cpu() && can_stream()) {
     constexpr std::int64_t lines_of_thread = 4096;
     const float *from = b.const_data_ptr<float>(), *scaled = c.const_data_ptr<float>();
     float* const to = a.mutable_data_ptr<float>();
-    seconds = std::min(seconds, fastest([&] {
+    seconds = std::min(seconds, fastest(clock, [&] {
                          for (std::int64_t i = 0; i < repeats; ++i)
                            at::parallel_for(0, length / 16, lines_of_thread,
                                             [&](const std::int64_t first, const std::int64_t last) {
@@ -82,14 +81,19 @@ double triad_bandwidth(const std::int64_t footprint) {
   return static_cast<double>(12 * length * repeats) / seconds;
 }
 
-double matrix_rate(const std::string& dtype) {
+double matrix_rate(const std::string& dtype, const std::string& device) {
   const at::NoGradGuard no_gradients;
-  constexpr std::int64_t side = 1024;
-  const at::ScalarType type = dtype_on_cpu(dtype);
-  const at::Tensor x = at::randn({side, side}).to(type), w = at::randn({side, side}).to(type);
-  const Linear packed({{w, {}}});
-  const double seconds = std::min(fastest([&] { at::matmul(x, w); }), fastest([&] { packed(x); }));
-  return 2.0 * side * side * side / seconds;
+  const at::Device place = device_of(device);
+  const DeviceClock clock(place);
+  const std::int64_t side = place.is_cpu() ? 1024 : 8192;
+  const at::ScalarType type = dtype_on(place, dtype);
+  const at::Tensor x = at::randn({side, side}, place).to(type), w = at::randn({side, side}, place).to(type);
+  double seconds = fastest(clock, [&] { at::matmul(x, w); });
+  if (place.is_cpu()) {
+    const Linear packed({{w, {}}});
+    seconds = std::min(seconds, fastest(clock, [&] { packed(x); }));
+  }
+  return 2.0 * static_cast<double>(side * side * side) / seconds;
 }
 
 MachineLimits machine_limits(const std::string& dtype) {

@@ -1,6 +1,5 @@
 #include "engine/measure/scaling.h"
 
-#include <chrono>
 #include <new>
 #include <optional>
 #include <utility>
@@ -11,21 +10,16 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include "engine/attention/device.h"
 #include "engine/attention/kernel.h"
 #include "engine/measure/allocations.h"
+#include "engine/measure/device_clock.h"
 #include "engine/plain/error.h"
 #include "engine/runtime/dtype.h"
 #include "engine/runtime/execution.h"
-#include "engine/runtime/process_memory.h"
 
 namespace hydrascope {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // rows · columns = N with rows ≤ columns, as square as possible.
 TokenLayout grid_of(std::int64_t tokens) {
@@ -35,16 +29,16 @@ TokenLayout grid_of(std::int64_t tokens) {
   return {.prefix = 0, .rows = rows, .columns = tokens / rows};
 }
 
-AttentionInput random_input(const ScalingSetting& setting, std::int64_t tokens) {
-  const at::ScalarType type = dtype_on_cpu(setting.dtype);
+AttentionInput random_input(const ScalingSetting& setting, const at::Device device, std::int64_t tokens) {
+  const at::ScalarType type = dtype_on(device, setting.dtype);
   const std::int64_t heads = setting.heads, width = setting.head_width;
   // As a model's projections give them: the heads are cut out of D-wide rows.
-  const auto random = [&] { return at::randn({1, tokens, heads, width}).to(type).transpose(1, 2); };
+  const auto random = [&] { return at::randn({1, tokens, heads, width}, device).to(type).transpose(1, 2); };
   AttentionInput input;
   input.q = random();
   input.k = random();
   input.v = random();
-  input.layer_input = at::randn({1, tokens, heads * width}).to(type);
+  input.layer_input = at::randn({1, tokens, heads * width}, device).to(type);
   if (setting.image) input.layout = grid_of(tokens);
   return input;
 }
@@ -62,11 +56,12 @@ struct ScalingMeasurer::State {
   KernelParameters parameters;
   ScalingSetting setting;
   ScalingLimits limits;
+  at::Device device = at::kCPU;
   double seconds = 0, products = 0; // of the last point; 0: there is none yet
 
   std::string too_much(std::int64_t tokens, double wanted_products) const {
     const double needed = bytes_needed(setting, tokens);
-    const auto free = static_cast<double>(available_bytes());
+    const auto free = static_cast<double>(free_bytes(device));
     if (free > 0 && needed > 0.5 * free)
       return fmt::format("needs about {:.1f} GiB, {:.1f} GiB are free", needed / (1 << 30), free / (1 << 30));
     const double expected = products > 0 ? seconds * wanted_products / products : 0;
@@ -77,6 +72,7 @@ struct ScalingMeasurer::State {
 
   void repeat(const AttentionInput& input, ScalingPoint& point, const std::stop_token& stop,
               const std::function<std::uint64_t()>& quiet) const {
+    const DeviceClock clock(device);
     std::vector<double> times;
     double spent = 0;
     bool warm = false;
@@ -89,12 +85,13 @@ struct ScalingMeasurer::State {
     while (!enough()) {
       const std::uint64_t before = quiet ? quiet() : 0;
       if (stop.stop_requested()) throw Cancelled();
-      const auto start = Clock::now();
       std::optional<AllocationMeter> meter;
       if (!warm) meter.emplace(); // not while time is taken
-      const AttentionOutput output = kernel->run(input, parameters);
-      const at::Tensor finished = kernel->finish(output.out, input.mask, parameters);
-      const double taken = seconds_since(start);
+      AttentionOutput output;
+      const double taken = clock.seconds([&] {
+        output = kernel->run(input, parameters);
+        output.out = kernel->finish(output.out, input.mask, parameters);
+      });
       if (quiet && quiet() != before) continue; // something else was computed meanwhile
       if (meter) point.peak_bytes = meter->peak_bytes();
       if (std::exchange(warm, true)) {
@@ -109,7 +106,8 @@ struct ScalingMeasurer::State {
 
 ScalingMeasurer::ScalingMeasurer(const KernelSpec& kernel, ScalingSetting setting, ScalingLimits limits)
     : state_(std::make_unique<State>()) {
-  dtype_on_cpu(setting.dtype);
+  state_->device = device_of(setting.device);
+  dtype_on(state_->device, setting.dtype);
   state_->kernel = make_kernel(kernel);
   state_->setting = std::move(setting);
   state_->limits = limits;
@@ -124,7 +122,8 @@ ScalingPoint ScalingMeasurer::measure(std::int64_t tokens, const std::stop_token
   AttentionShape shape{.heads = setting.heads,
                        .tokens = tokens,
                        .head_width = setting.head_width,
-                       .dtype = dtype_on_cpu(setting.dtype),
+                       .dtype = dtype_on(state.device, setting.dtype),
+                       .device = state.device.type(),
                        .has_layer_input = true};
   if (setting.image) shape.layout = grid_of(tokens);
   if (const Support support = state.kernel->supports(shape); !support.ok) {
@@ -139,9 +138,11 @@ ScalingPoint ScalingMeasurer::measure(std::int64_t tokens, const std::stop_token
   const ThreadCount threads(setting.threads);
   const at::NoGradGuard no_gradients;
   try {
-    if (state.parameters.empty())
+    if (state.parameters.empty()) {
       state.parameters = state.kernel->initial_parameters(setting.heads, setting.head_width);
-    const AttentionInput input = random_input(setting, tokens);
+      for (auto& [name, parameter] : state.parameters) parameter = parameter.to(state.device);
+    }
+    const AttentionInput input = random_input(setting, state.device, tokens);
     state.repeat(input, point, stop, quiet);
   } catch (const c10::Error& error) {
     const std::string text = error.what_without_backtrace();

@@ -17,8 +17,9 @@ namespace hydrascope {
 struct ScalingSetting {
   int heads = 1, head_width = 1; // H, d of the model
   bool image = false; // tokens lie in a grid as near to a square as N allows, without prefix tokens
-  std::string dtype = "float32"; // float32 | bfloat16
+  std::string dtype = "float32"; // float32 | bfloat16, on a GPU float16, too
   int threads = 0;               // 0: LibTorch's default
+  std::string device = "cpu";    // cpu | cuda | cuda:i
 
   bool operator==(const ScalingSetting&) const = default;
 };
@@ -44,7 +45,8 @@ struct ScalingPoint {
 // Measures one kernel at growing N; what it learns at one N says whether the next can be afforded.
 class ScalingMeasurer {
 public:
-  // Throws UsageError for a kernel that does not exist or a dtype that does not run on the CPU.
+  // Throws UsageError for a kernel that does not exist or a dtype that does not run on the device, and as
+  // device_of.
   ScalingMeasurer(const KernelSpec& kernel, ScalingSetting setting, ScalingLimits limits = {});
   ~ScalingMeasurer();
   ScalingMeasurer(const ScalingMeasurer&) = delete;

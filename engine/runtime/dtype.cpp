@@ -10,4 +10,8 @@ c10::ScalarType dtype_on_cpu(const std::string& dtype) {
   throw UsageError("--dtype " + dtype, "the CPU computes in float32 or bfloat16", "use --dtype bfloat16");
 }
 
+c10::ScalarType dtype_on(const c10::Device device, const std::string& dtype) {
+  return !device.is_cpu() && dtype == "float16" ? c10::kHalf : dtype_on_cpu(dtype);
+}
+
 } // namespace hydrascope

@@ -2,19 +2,14 @@
 
 #include <ATen/Parallel.h>
 
-#include "engine/attention/cuda_plugin.h"
+#include "engine/attention/device.h"
 #include "engine/plain/error.h"
 
 namespace hydrascope {
 
 void check_device(const std::string& device) {
-  if (device == "auto" || device == "cpu") return;
-  if (device == "cuda" || device.starts_with("cuda:")) {
-    const CudaStatus& cuda = cuda_status();
-    throw Error("--device " + device, cuda.available ? "models do not run on a GPU yet" : cuda.reason,
-                "use --device cpu");
-  }
-  throw UsageError("--device " + device, "unknown device", "use auto, cpu, cuda or cuda:0");
+  if (!device_of(device).is_cpu())
+    throw Error("--device " + device, "models do not run on a GPU yet", "use --device cpu");
 }
 
 KernelSpec seeded(KernelSpec spec, std::uint64_t seed) {

@@ -46,8 +46,24 @@ TEST_F(BenchCommand, KernelsStandBesideTheMachinesLimits) {
                 entry.at("flops_per_second").get<double>(), 1);
     EXPECT_GE(entry.at("peak_bytes"), tokens * 32 * size); // the output at least
     EXPECT_EQ(entry.at("path"), "fused cpu");
+    EXPECT_TRUE(entry.contains("device_state"));
   }
   EXPECT_EQ(skipped, 2);
+}
+
+TEST_F(BenchCommand, AGpuIsMeasuredOrSaidToBeMissing) {
+  const Outcome outcome = hydrascope(
+      "bench kernels --device cuda --kernels hydra-cosine --tokens 64 --dtype float16 --seconds 0.01 --json");
+  if (outcome.status == 0) {
+    const json entry = json::parse(outcome.output).at(0);
+    EXPECT_EQ(entry.at("device"), "cuda");
+    EXPECT_GT(entry.at("median_ms"), 0);
+  } else {
+    EXPECT_NE(outcome.errors.find("there is no CUDA here"), std::string::npos) << outcome.errors;
+    EXPECT_TRUE(outcome.output.empty());
+  }
+  EXPECT_NE(hydrascope("bench kernels --device abacus --tokens 64").status, 0);
+  EXPECT_NE(hydrascope("bench kernels --kernels elu --tokens 64 --dtype float16").status, 0);
 }
 
 TEST_F(BenchCommand, ScalingHasEveryLengthOrSaysWhyNot) {

@@ -39,7 +39,7 @@ TEST(KernelSupportTest, SaysWhatTheDeviceCannot) {
   elsewhere.device = "cuda";
   EXPECT_NE(why_unsupported({"softmax", {}}, elsewhere), "");
   elsewhere.device = "quantum";
-  EXPECT_TRUE(says({"softmax", {}}, elsewhere, "unknown device"));
+  EXPECT_TRUE(says({"softmax", {}}, elsewhere, "there is no device"));
   LayerShape half = photograph;
   half.dtype = "float16";
   EXPECT_TRUE(says({"elu", {}}, half, "not in float16"));
