@@ -10,9 +10,10 @@
 // are freed are kept, and all lie in huge pages: the memory of a tensor of many megabytes is then not made
 // anew every time, which took up to ten times as long as computing it. (Decay would take the oldest block
 // again and again, however slow. glibc's own allocator, told to keep blocks, seldom finds one that is aligned
-// as LibTorch asks.) It is declared so in jemalloc.h.
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
-const char* malloc_conf = "thp:always,oversize_threshold:0,dirty_decay_ms:-1";
+// as LibTorch asks.) One arena for all threads: with one for every few of them, what a thread has freed no
+// other finds, and an hour of work holds what its threads held at most, each. It is declared so in
+// jemalloc.h. NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+const char* malloc_conf = "narenas:1,thp:always,oversize_threshold:0,dirty_decay_ms:-1";
 
 namespace hydrascope {
 namespace {
