@@ -8,19 +8,24 @@
 
 namespace hydrascope {
 
+namespace {
+
+UsageError unknown(const std::string& text) {
+  return {"--device", fmt::format("there is no device \"{}\"", text), "write auto, cpu, cuda or cuda:i"};
+}
+
+} // namespace
+
 c10::Device device_of(const std::string& text) {
   if (text == "auto" || text == "cpu") return c10::kCPU;
-  if (text != "cuda" && !text.starts_with("cuda:"))
-    throw UsageError("--device", fmt::format("there is no device \"{}\"", text),
-                     "write auto, cpu, cuda or cuda:i");
+  if (text != "cuda" && !text.starts_with("cuda:")) throw unknown(text);
   const CudaStatus& cuda = cuda_status();
   if (!cuda.available)
     throw Error("--device " + text, "there is no CUDA here: " + cuda.reason, "use --device cpu");
   try {
     return c10::Device(text);
   } catch (const c10::Error&) {
-    throw UsageError("--device", fmt::format("there is no device \"{}\"", text),
-                     "write auto, cpu, cuda or cuda:i");
+    throw unknown(text);
   }
 }
 
