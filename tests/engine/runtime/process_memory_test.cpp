@@ -44,6 +44,14 @@ TEST(ProcessMemory, WhatOneThreadFreedTheNextOneTakes) {
   EXPECT_LT(held, bytes);
 }
 
+TEST(ProcessMemory, SmallBlocksAreCutFromALargeOne) {
+  take_and_free(512 << 20);
+  const std::int64_t before = resident_bytes();
+  std::vector<at::Tensor> blocks;
+  for (int i = 0; i < 100; ++i) blocks.push_back(at::ones({2 << 20}, at::kByte));
+  EXPECT_LT(resident_bytes() - before, 50 << 20);
+}
+
 TEST(ProcessMemory, IsGivenBackWhenAsked) {
   constexpr std::int64_t bytes = 192 << 20;
   take_and_free(bytes);
