@@ -1,9 +1,12 @@
-// A lock that processes (and threads) share by a file's name: advisory, and gone with the process that held
-// it.
+// Locks that processes (and threads) share by a file's name: advisory, and gone with the process that held
+// them.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <stop_token>
+#include <utility>
 
 namespace hydrascope {
 
@@ -17,6 +20,21 @@ public:
   FileLock& operator=(const FileLock&) = delete;
 
 private:
+  int descriptor_ = -1;
+};
+
+// One of many pieces of work that are shared out, each a byte of the file: held by whoever works at it.
+class PieceLock {
+public:
+  // Nothing if somebody else holds this piece. Throws Error as above.
+  static std::optional<PieceLock> take(const std::filesystem::path& file, std::int64_t piece,
+                                       const char* remedy);
+  ~PieceLock();
+  PieceLock(PieceLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  PieceLock& operator=(PieceLock&&) = delete;
+
+private:
+  explicit PieceLock(int descriptor) : descriptor_(descriptor) {}
   int descriptor_ = -1;
 };
 

@@ -1,21 +1,20 @@
 #include "engine/training/feature_cache.h"
 
-#include <cerrno>
+#include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <condition_variable>
+#include <mutex>
 #include <optional>
-
-#include <fcntl.h>
-#include <unistd.h>
+#include <utility>
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/from_file.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/plain/error.h"
-#include "engine/plain/file_lock.h"
 #include "engine/plain/paths.h"
+#include "engine/training/feature_file.h"
 #include "engine/training/frozen_front.h"
 #include "engine/training/random.h"
 
@@ -55,105 +54,88 @@ std::string cache_key(const PreparedModel& prepared, const ImageFolder& pictures
   return sha256_of_text(key.dump());
 }
 
-constexpr const char* no_cache_remedy = "set XDG_CACHE_HOME to a folder that can be written";
-
-// The files of a key, without their endings; the folder is made.
-std::filesystem::path cache_file(const std::string& key) {
-  const auto folder = cache_folder() / "features";
-  std::error_code ignored;
-  std::filesystem::create_directories(folder, ignored);
-  if (!std::filesystem::is_directory(folder))
-    throw Error(folder.string(), "cannot be created", no_cache_remedy);
-  return folder / key;
-}
-
-// The mapped file and how far it is filled.
-class FeatureFile {
+// How far all processes have come, told after each batch of this one.
+class Progress {
 public:
-  FeatureFile(const std::string& key, const std::int64_t pictures)
-      : usable(static_cast<std::size_t>(pictures), true),
-        data_(cache_file(key) += ".half"),
-        state_(cache_file(key) += ".json") {
-    read_state(pictures);
-  }
+  Progress(const TrainingObserver& observer, const std::int64_t filled, const std::int64_t pictures)
+      : observer_(observer), pictures_(pictures), first_(filled) {}
 
-  // The number of tokens is known once the first picture went through the model.
-  void map(const std::int64_t rows, const TokenLayout& shape, const std::int64_t width) {
-    layout = shape;
-    const std::int64_t tokens = layout.prefix + layout.rows * layout.columns;
-    const std::int64_t count = rows * tokens * width;
-    const int file = open(data_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (file < 0) throw Error(data_.string(), std::strerror(errno), no_cache_remedy);
-    // Writing to a mapped file that the disk has no room for would end the program.
-    const int result = posix_fallocate(file, 0, count * 2);
-    close(file);
-    if (result != 0) {
-      std::filesystem::remove(data_);
-      throw Error(data_.string(),
-                  fmt::format("no room for {:.1f} GB of features ({})", static_cast<double>(count) * 2e-9,
-                              std::strerror(result)),
-                  "free some space, set XDG_CACHE_HOME to another disk, or use fewer images or copies");
-    }
-    hidden =
-        at::from_file(data_.string(), true, count, at::TensorOptions(at::kHalf)).view({rows, tokens, width});
-    width_ = width;
+  void tell(const std::int64_t filled, std::string note = {}) const {
+    if (!observer_) return;
+    TrainingProgress progress;
+    progress.phase = "features";
+    progress.step = filled;
+    progress.steps = pictures_;
+    progress.note = std::move(note);
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin_;
+    progress.items_per_second = static_cast<double>(filled - first_) / std::max(1e-9, passed.count());
+    observer_(progress);
   }
-
-  void save_state() const {
-    const json state = {{"done", done},
-                        {"usable", usable},
-                        {"notes", notes},
-                        {"width", width_},
-                        {"prefix", layout.prefix},
-                        {"rows", layout.rows},
-                        {"columns", layout.columns}};
-    write_file_atomically(state_, state.dump());
-  }
-
-  std::int64_t done = 0; // pictures
-  std::int64_t width() const { return width_; }
-  std::vector<bool> usable;
-  std::vector<std::string> notes;
-  TokenLayout layout;
-  at::Tensor hidden;
 
 private:
-  void read_state(const std::int64_t pictures) {
-    if (!std::filesystem::exists(state_) || !std::filesystem::exists(data_)) return;
-    try {
-      const json state = json::parse(read_text_file(state_));
-      auto marks = state.at("usable").get<std::vector<bool>>();
-      if (static_cast<std::int64_t>(marks.size()) != pictures) return;
-      notes = state.at("notes").get<std::vector<std::string>>();
-      layout = {state.at("prefix"), state.at("rows"), state.at("columns")};
-      width_ = state.at("width");
-      usable = std::move(marks);
-      done = state.at("done");
-    } catch (const json::exception&) {
-      done = 0; // it is a cache: what cannot be read is made again
-    }
-  }
-
-  std::filesystem::path data_, state_;
-  std::int64_t width_ = 0;
+  const TrainingObserver& observer_;
+  std::int64_t pictures_, first_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-// Fills a feature file batch by batch.
+// The latest earlier layer whose features are complete.
+struct EarlierFeatures {
+  int layer = 0;
+  FeatureFile file;
+  at::Tensor hidden;
+};
+
+FeatureFile file_of(const PreparedModel& prepared, const ImageFolder& pictures, const FeatureRequest& request,
+                    const int layer) {
+  return {cache_key(prepared, pictures, request, layer), static_cast<std::int64_t>(pictures.images.size()),
+          request.copies, request.pictures_a_piece};
+}
+
+std::optional<EarlierFeatures> earlier_features(const PreparedModel& prepared, const ImageFolder& pictures,
+                                                const FeatureRequest& request) {
+  for (int layer = request.layer - 1; layer > 0; --layer) {
+    FeatureFile file = file_of(prepared, pictures, request, layer);
+    if (!file.complete() || file.empty()) continue;
+    at::Tensor hidden = file.map();
+    return EarlierFeatures{layer, std::move(file), std::move(hidden)};
+  }
+  return std::nullopt;
+}
+
+// Computes pieces of the features, batch by batch.
 class FeatureMaker {
 public:
   FeatureMaker(const PreparedModel& prepared, const ImageFolder& pictures, const FeatureRequest& request,
-               const TrainingObserver& observer)
+               const Progress& progress)
       : front_(prepared, request.layer, request.bfloat16),
         pictures_(pictures),
         request_(request),
-        observer_(observer) {}
+        progress_(progress),
+        earlier_(earlier_features(prepared, pictures, request)) {}
 
-  // Pictures file.done … last−1 from their files.
-  void from_pictures(FeatureFile& file, const std::int64_t last) const {
+  // `filled`: pictures of other pieces. False if it was stopped.
+  bool fill(FeatureFile::Piece& piece, const std::int64_t filled, const std::stop_token& stop) const {
+    const std::int64_t step = std::max(1, request_.batch / request_.copies);
+    for (std::int64_t first = piece.first; first < piece.last; first += step) {
+      if (stop.stop_requested()) return false;
+      const std::int64_t last = std::min(piece.last, first + step);
+      if (earlier_)
+        from_earlier(piece, first, last);
+      else
+        from_pictures(piece, first, last, filled + first - piece.first);
+      progress_.tell(filled + last - piece.first);
+    }
+    return true;
+  }
+
+private:
+  // Of pictures first … last−1, from their files.
+  void from_pictures(FeatureFile::Piece& piece, const std::int64_t first, const std::int64_t last,
+                     const std::int64_t filled) const {
     std::vector<at::Tensor> pixels;
     ModelInput input;
-    for (std::int64_t i = file.done; i < last; ++i) {
-      auto one = read(file, i);
+    for (std::int64_t i = first; i < last; ++i) {
+      auto one = read(piece, i, filled);
       if (!one) continue;
       if (!pixels.empty() && one->pixels.sizes().slice(2) != pixels.front().sizes().slice(2))
         throw Error(picture(i).file.string(), "gives another size than the others",
@@ -164,35 +146,43 @@ public:
     if (pixels.empty()) return;
     input.pixels = at::cat(pixels);
     const at::Tensor hidden = front_.through(front_.embed(input), input);
-    if (!file.hidden.defined()) file.map(rows(), input.layout, front_.model().info().width);
     std::int64_t row = 0;
-    for (std::int64_t i = file.done; i < last; ++i) {
-      if (!file.usable[static_cast<std::size_t>(i)]) continue;
-      file.hidden.slice(0, i * request_.copies, (i + 1) * request_.copies)
-          .copy_(hidden.slice(0, row, row + request_.copies));
+    for (std::int64_t i = first; i < last; ++i) {
+      if (piece.skipped.contains(i)) continue;
+      put(piece, i, hidden.slice(0, row, row + request_.copies), input.layout);
       row += request_.copies;
     }
   }
 
   // The same from the features of an earlier layer.
-  void from_earlier(FeatureFile& file, const std::int64_t last, const int layer,
-                    const FeatureFile& earlier) const {
+  void from_earlier(FeatureFile::Piece& piece, const std::int64_t first, const std::int64_t last) const {
     ModelInput input;
-    input.layout = earlier.layout;
-    if (!file.hidden.defined()) file.map(rows(), input.layout, front_.model().info().width);
-    const std::int64_t from = file.done * request_.copies, to = last * request_.copies;
-    const at::Tensor before = earlier.hidden.slice(0, from, to).to(at::kFloat);
-    file.hidden.slice(0, from, to).copy_(front_.through(before, input, layer));
+    input.layout = earlier_->file.layout();
+    const at::Tensor before =
+        earlier_->hidden.slice(0, first * request_.copies, last * request_.copies).to(at::kFloat);
+    put(piece, first, front_.through(before, input, earlier_->layer), input.layout);
+    const auto& skipped = earlier_->file.skipped();
+    piece.skipped.insert(skipped.lower_bound(first), skipped.lower_bound(last));
   }
 
-private:
-  std::int64_t rows() const { return static_cast<std::int64_t>(pictures_.images.size()) * request_.copies; }
+  // `hidden`: of all copies of consecutive pictures, from this one on.
+  void put(FeatureFile::Piece& piece, const std::int64_t first, const at::Tensor& hidden,
+           const TokenLayout& layout) const {
+    if (!piece.hidden.defined()) {
+      const std::int64_t rows = (piece.last - piece.first) * request_.copies;
+      piece.hidden = at::zeros({rows, hidden.size(1), hidden.size(2)}, at::TensorOptions(at::kHalf));
+      piece.layout = layout;
+    }
+    piece.hidden.narrow(0, (first - piece.first) * request_.copies, hidden.size(0)).copy_(hidden);
+  }
+
   const LabelledImage& picture(const std::int64_t i) const {
     return pictures_.images[static_cast<std::size_t>(i)];
   }
 
   // The pixels of all copies of a picture; nothing if it cannot be read, which is noted.
-  std::optional<ModelInput> read(FeatureFile& file, const std::int64_t i) const {
+  std::optional<ModelInput> read(FeatureFile::Piece& piece, const std::int64_t i,
+                                 const std::int64_t filled) const {
     try {
       const Image image = load_image(picture(i).file);
       std::vector<at::Tensor> pixels;
@@ -207,16 +197,8 @@ private:
     } catch (const UsageError&) {
       throw; // a size that is not possible is no file's fault
     } catch (const Error& error) {
-      file.usable[static_cast<std::size_t>(i)] = false;
-      file.notes.push_back(fmt::format("skipped {}", error.what()));
-      if (observer_) {
-        TrainingProgress progress;
-        progress.phase = "features";
-        progress.step = i;
-        progress.steps = static_cast<std::int64_t>(pictures_.images.size());
-        progress.note = file.notes.back();
-        observer_(progress);
-      }
+      piece.skipped[i] = fmt::format("skipped {}", error.what());
+      progress_.tell(filled, piece.skipped[i]);
       return std::nullopt;
     }
   }
@@ -224,25 +206,34 @@ private:
   FrozenFront front_;
   const ImageFolder& pictures_;
   const FeatureRequest& request_;
-  const TrainingObserver& observer_;
+  const Progress& progress_;
+  std::optional<EarlierFeatures> earlier_;
 };
 
-struct EarlierFeatures {
-  int layer = 0;
-  FeatureFile file;
-};
+// Until others may have finished their pieces.
+void wait_a_moment(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  stopped.wait_for(lock, stop, std::chrono::milliseconds(100), [] { return false; });
+}
 
-// The latest earlier layer whose features are complete.
-std::optional<EarlierFeatures> earlier_features(const PreparedModel& prepared, const ImageFolder& pictures,
-                                                const FeatureRequest& request) {
-  const auto count = static_cast<std::int64_t>(pictures.images.size());
-  for (int layer = request.layer - 1; layer > 0; --layer) {
-    FeatureFile file(cache_key(prepared, pictures, request, layer), count);
-    if (file.done != count || file.width() == 0) continue;
-    file.map(count * request.copies, file.layout, file.width());
-    return EarlierFeatures{layer, std::move(file)};
+// False if it was stopped.
+bool fill(FeatureFile& file, const PreparedModel& prepared, const ImageFolder& pictures,
+          const FeatureRequest& request, const TrainingObserver& observer, const std::stop_token& stop) {
+  if (file.complete()) return true;
+  const Progress progress(observer, file.filled(), static_cast<std::int64_t>(pictures.images.size()));
+  const FeatureMaker maker(prepared, pictures, request, progress);
+  while (!stop.stop_requested()) {
+    if (auto piece = file.take()) {
+      if (!maker.fill(*piece, file.filled(), stop)) break;
+      file.keep(*piece, stop);
+    } else {
+      if (file.complete()) return true;
+      wait_a_moment(stop);
+    }
   }
-  return std::nullopt;
+  return false;
 }
 
 } // namespace
@@ -250,53 +241,20 @@ std::optional<EarlierFeatures> earlier_features(const PreparedModel& prepared, c
 Features cached_features(const PreparedModel& prepared, const ImageFolder& pictures,
                          const FeatureRequest& request, const TrainingObserver& observer,
                          const std::stop_token& stop) {
-  const auto count = static_cast<std::int64_t>(pictures.images.size());
-  const std::string key = cache_key(prepared, pictures, request, request.layer);
-  // Another process that trains on the same pictures fills the file for both.
-  const FileLock lock(cache_file(key) += ".lock", stop, no_cache_remedy);
-  FeatureFile file(key, count);
-  if (file.width() > 0) file.map(count * request.copies, file.layout, file.width());
-  const auto earlier = file.done < count ? earlier_features(prepared, pictures, request) : std::nullopt;
-  if (earlier) {
-    file.usable = earlier->file.usable;
-    file.notes = earlier->file.notes;
-  }
-  const FeatureMaker maker(prepared, pictures, request, observer);
-  const auto begin = std::chrono::steady_clock::now();
-  auto saved = begin;
-  const std::int64_t first = file.done;
-  while (file.done < count && !stop.stop_requested()) {
-    const std::int64_t last =
-        std::min<std::int64_t>(count, file.done + std::max(1, request.batch / request.copies));
-    if (earlier)
-      maker.from_earlier(file, last, earlier->layer, earlier->file);
-    else
-      maker.from_pictures(file, last);
-    file.done = last;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - saved > std::chrono::seconds(20)) {
-      file.save_state();
-      saved = now;
-    }
-    if (!observer) continue;
-    TrainingProgress progress;
-    progress.phase = "features";
-    progress.step = file.done;
-    progress.steps = count;
-    progress.items_per_second = static_cast<double>(file.done - first) /
-                                std::max(1e-9, std::chrono::duration<double>(now - begin).count());
-    observer(progress);
-  }
-  if (file.done > first) file.save_state();
+  FeatureFile file = file_of(prepared, pictures, request, request.layer);
   Features features;
-  features.complete = file.done == count;
-  if (!file.hidden.defined() && features.complete)
+  features.complete = fill(file, prepared, pictures, request, observer, stop);
+  features.usable.assign(pictures.images.size(), true);
+  for (const auto& [picture, note] : file.skipped()) {
+    features.usable[static_cast<std::size_t>(picture)] = false;
+    features.notes.push_back(note);
+  }
+  if (!features.complete) return features;
+  if (file.empty())
     throw Error(pictures.path.string(), "none of its pictures can be read",
-                file.notes.empty() ? std::string() : file.notes.front());
-  features.hidden = file.hidden;
-  features.usable = std::move(file.usable);
-  features.layout = file.layout;
-  features.notes = std::move(file.notes);
+                features.notes.empty() ? std::string() : features.notes.front());
+  features.hidden = file.map();
+  features.layout = file.layout();
   return features;
 }
 

@@ -1,5 +1,6 @@
 // What enters the first trained layer, computed once per picture and kept on disk: a memory-mapped float16
-// file in the cache folder, named by everything that it depends on, filled as far as the last run came.
+// file in the cache folder, named by everything that it depends on. All processes that train on the same
+// pictures fill it together, and a later run goes on where they stopped.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +22,8 @@ struct FeatureRequest {
   int copies = 1;     // versions of each picture: itself, then augmented ones
   Augmentation augmentation;
   int batch = 16;
-  bool bfloat16 = false; // matrix products in bfloat16
+  int pictures_a_piece = 64; // computed before they are kept, by one process
+  bool bfloat16 = false;     // matrix products in bfloat16
   std::uint64_t seed = 0;
 };
 

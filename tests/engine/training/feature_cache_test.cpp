@@ -1,10 +1,16 @@
 #include "engine/training/feature_cache.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <future>
+#include <latch>
+#include <string>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
+#include <ATen/ops/allclose.h>
 #include <gtest/gtest.h>
 
 #include "engine/training/image_folder.h"
@@ -18,7 +24,8 @@ using testing::toy_finetuning;
 using testing::ToyFolder;
 
 training::Features features_of(const FinetuneRequest& request, const int layer, const int copies,
-                               int* computed) {
+                               const TrainingObserver& observer, const std::stop_token& stop = {},
+                               const int pictures_a_piece = 8) {
   const auto prepared = training::prepare_model(request.settings.model_folder, request.settings.adapters, {},
                                                 request.settings.execution, true);
   const auto pictures = training::list_image_folder(request.data, training::class_folders(request.data), 0);
@@ -26,8 +33,14 @@ training::Features features_of(const FinetuneRequest& request, const int layer, 
   wanted.layer = layer;
   wanted.image_size = 28;
   wanted.copies = copies;
-  return training::cached_features(prepared, pictures, wanted, [&](const TrainingProgress&) { ++*computed; },
-                                   {});
+  wanted.batch = 8;
+  wanted.pictures_a_piece = pictures_a_piece;
+  return training::cached_features(prepared, pictures, wanted, observer, stop);
+}
+
+training::Features features_of(const FinetuneRequest& request, const int layer, const int copies,
+                               int* computed) {
+  return features_of(request, layer, copies, [&](const TrainingProgress&) { ++*computed; });
 }
 
 TEST(FeatureCache, IsFilledOnceAndServesLaterLayers) {
@@ -62,6 +75,68 @@ TEST(FeatureCache, IsMadeAgainWhenAPictureChanges) {
   computed = 0;
   features_of(request, 1, 1, &computed);
   EXPECT_GT(computed, 0);
+}
+
+TEST(FeatureCache, IsFilledByAllWhoWantIt) {
+  const ToyFolder folder;
+  const FinetuneRequest request = toy_finetuning(folder);
+  int alone = 0;
+  const at::Tensor reference = features_of(request, 2, 2, &alone).hidden.clone();
+  std::filesystem::remove_all(folder / "cache");
+
+  // One computes its first piece until the other has computed one, too.
+  std::latch both(2);
+  const auto join_in = [&](int* computed) {
+    return std::async(std::launch::async, [&both, &request, computed] {
+      return features_of(request, 2, 2, [&both, computed](const TrainingProgress&) {
+        if (++*computed == 1) both.arrive_and_wait();
+      });
+    });
+  };
+  int first = 0, second = 0;
+  auto one = join_in(&first), other = join_in(&second);
+  EXPECT_TRUE(one.get().hidden.equal(reference));
+  EXPECT_TRUE(other.get().hidden.equal(reference));
+  EXPECT_EQ(first + second, alone);
+}
+
+TEST(FeatureCache, GoesOnWhereItWasStopped) {
+  const ToyFolder folder;
+  const FinetuneRequest request = toy_finetuning(folder);
+  int alone = 0;
+  const at::Tensor reference = features_of(request, 2, 2, &alone).hidden.clone();
+  std::filesystem::remove_all(folder / "cache");
+
+  std::stop_source stop;
+  int before = 0, after = 0;
+  const auto stopped = features_of(
+      request, 2, 2,
+      [&](const TrainingProgress&) {
+        if (++before == 3) stop.request_stop(); // in the midst of the second piece
+      },
+      stop.get_token());
+  EXPECT_FALSE(stopped.complete);
+  EXPECT_TRUE(features_of(request, 2, 2, &after).hidden.equal(reference));
+  EXPECT_EQ(after, alone - 2); // the first piece's two batches were kept
+}
+
+TEST(FeatureCache, SkipsWhatCannotBeRead) {
+  const ToyFolder folder;
+  const FinetuneRequest request = toy_finetuning(folder);
+  int computed = 0;
+  const at::Tensor all = features_of(request, 1, 1, &computed).hidden.clone();
+  std::ofstream(request.data / "red" / "0.ppm") << "not a picture";
+  for (const int layer : {1, 2}) { // from pictures, then from the earlier layer
+    const auto features = features_of(request, layer, 1, &computed);
+    EXPECT_EQ(std::ranges::count(features.usable, false), 1);
+    ASSERT_EQ(features.notes.size(), 1U);
+    EXPECT_NE(features.notes[0].find("0.ppm"), std::string::npos) << features.notes[0];
+    if (layer > 1) continue;
+    for (std::int64_t i = 0; i < all.size(0); ++i) {
+      if (!features.usable[static_cast<std::size_t>(i)]) continue;
+      EXPECT_TRUE(features.hidden[i].allclose(all[i], 1e-2, 1e-2));
+    }
+  }
 }
 
 } // namespace
