@@ -23,7 +23,9 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
   add_schedule_options(command, options.schedule);
   command.add_option("--image-size", options.image_size, "side of the square the picture is resized to")
       ->check(CLI::PositiveNumber);
-  command.add_option("--device", options.execution.device, "auto, cpu, cuda or cuda:i")
+  command
+      .add_option("--device", options.execution.device,
+                  "auto or cpu; on a GPU run attend and bench kernels, scaling, heads")
       ->capture_default_str();
   command.add_option("--dtype", options.execution.dtype, "float32, bfloat16 or float16")
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))

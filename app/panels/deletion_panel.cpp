@@ -160,7 +160,8 @@ private:
       ImGui::BeginGroup();
       ImGui::PushFont(graphics().fonts().regular, theme::size_small);
       if (views_.size() > 1) ellipsis_text(views_[i].lines.title, width, theme::text);
-      ellipsis_text(views_[i].areas, width, theme::text);
+      draw_line_names(views_[i].lines, views_[i].areas, width);
+      if (ImGui::IsItemHovered()) ImGui::SetTooltip("The area under each curve.");
       ImGui::PopFont();
       draw_lines("##curve", graphics(), views_[i].lines,
                  {width, std::max(80.0f, room.y - line * (views_.size() > 1 ? 2.0f : 1.0f))}, range, opacity);

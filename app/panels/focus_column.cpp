@@ -55,8 +55,6 @@ void FocusColumn::prepare(const Snapshot& snapshot) {
     if (results.any() == nullptr) clear();
     return;
   }
-  const bool image = document.kind == InputKind::image;
-  if (image != (found->run->rows > 0)) return clear(); // the result still is of the other kind of input
   keep_ = results.parts;
   found_ = std::move(*found);
   if (subtracts) {

@@ -19,7 +19,7 @@ public:
   FocusColumn(PanelServices services, MapKind kind, Shown which)
       : services_(services), kind_(kind), which_(which) {}
 
-  // The last good picture stays while there is no newer one, unless it is of the other kind of input.
+  // The last good picture stays while there is no newer one.
   void prepare(const Snapshot& snapshot);
   void clear();
   MapKind kind() const { return kind_; }

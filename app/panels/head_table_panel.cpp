@@ -55,8 +55,7 @@ void HeadTableColumn::prepare(const Snapshot& snapshot) {
     found = {part.get(), &change};
   }
   if (found.table == nullptr) {
-    const RunResult* any = snapshot.shown().any();
-    if (any == nullptr || (any->rows > 0) != (snapshot.document->kind == InputKind::image)) view.panel = {};
+    if (snapshot.shown().any() == nullptr) view.panel = {};
     return; // else the last good one stays
   }
   error.clear();

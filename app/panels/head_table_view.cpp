@@ -43,13 +43,16 @@ std::optional<HeadIndex> HeadTableView::draw(Editor& editor, Graphics& graphics,
         hovered = HeadIndex{layer, head};
     }
   }
-  for (int head = 0; head < heads; ++head) {
+  // As many numbers as there is room for.
+  const float number_width = ImGui::CalcTextSize(std::to_string(heads - 1).c_str()).x + 3;
+  const int each = std::max(1, static_cast<int>(std::ceil(number_width / width)));
+  for (int head = 0; head < heads; head += each) {
     const std::string text = fmt::format("{}", head);
     list->AddText({at.x + (static_cast<float>(head) + 0.5f) * width - ImGui::CalcTextSize(text.c_str()).x / 2,
                    at.y + height * static_cast<float>(layers) + 2},
                   theme::packed(theme::quiet), text.c_str());
   }
-  list->AddText({from.x, at.y + height * static_cast<float>(layers) + 2}, theme::packed(theme::faint),
+  list->AddText({from.x, at.y + height * static_cast<float>(layers) + 2}, theme::packed(theme::quiet),
                 "head");
   ImGui::PopFont();
   colour_bar(graphics, panel.scale, {from.x + room.x - 50, from.y}, room.y - bottom);
@@ -130,7 +133,8 @@ std::optional<HeadIndex> HeadTableView::draw_with_spreads(Editor& editor, Graphi
                                                           ImVec2 room, float brightness) const {
   const float height = spreads_height();
   constexpr float least_table = 120; // lower than this the table needs all of the room
-  const bool both = height > 0 && room.y - height > least_table;
+  constexpr float least_width = 160; // of the spreads with their names
+  const bool both = height > 0 && room.y - height > least_table && room.x - colour_bar_width >= least_width;
   if (both) room.y -= height;
   const auto pointed = draw(editor, graphics, from, room, brightness);
   if (both) draw_spreads(graphics, {from.x, from.y + room.y}, room.x, brightness);
@@ -145,7 +149,6 @@ void HeadTableView::draw_spreads(Graphics& graphics, ImVec2 from, float width, f
   ImDrawList* list = ImGui::GetWindowDrawList();
   constexpr float name_width = 120;
   const float left = from.x + name_width, room = width - name_width - colour_bar_width;
-  if (room < 40) return;
   ImGui::PushFont(graphics.fonts().regular, theme::size_small);
   float y = from.y + 6;
   for (const KernelSpread& spread : spreads) {

@@ -60,10 +60,8 @@ private:
   void prepare_hidden(const Snapshot& snapshot) {
     hidden_.clear();
     const RunResult* run = snapshot.shown().any();
-    const Document& document = *snapshot.document;
-    const bool same_kind = run != nullptr && (run->rows > 0) == (document.kind == InputKind::image);
-    for (const std::int64_t token : document.scene().hidden_tokens)
-      hidden_.push_back({token, same_kind ? token_name(*run, token) : fmt::format("token {}", token)});
+    for (const std::int64_t token : snapshot.document->scene().hidden_tokens)
+      hidden_.push_back({token, run != nullptr ? token_name(*run, token) : fmt::format("token {}", token)});
   }
 
   // What is hidden, each to be shown again by a click.

@@ -46,7 +46,7 @@ void LayerMaps::prepare(const Snapshot& snapshot, Shown which) {
   const auto layers = static_cast<std::size_t>(document.scene().model->layers);
   for (std::size_t layer = 0; layer < layers; ++layer) {
     const auto [own, other] = find_layer(snapshot, which, static_cast<int>(layer));
-    if (own.focus == nullptr || (own.run->rows > 0) != image) continue;
+    if (own.focus == nullptr) continue;
     maps_.resize(layers);
     Map& shown = maps_[layer];
     TokenMap map = focus_map(*own.run, *own.focus, options);

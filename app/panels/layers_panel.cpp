@@ -33,11 +33,8 @@ public:
 
   void prepare(const Snapshot& snapshot) override {
     const Document& document = *snapshot.document;
-    if (!document.scene().model) return;
-    const RunResult* any = snapshot.shown().any();
-    if (any == nullptr) return;
     image_ = document.kind == InputKind::image;
-    if (image_ != (any->rows > 0)) {
+    if (snapshot.shown().any() == nullptr) {
       for (LayerMaps& side : sides_) side.clear();
       return;
     }

@@ -10,6 +10,7 @@
 #include <implot.h>
 
 #include "app/window/theme.h"
+#include "app/window/widgets.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {
@@ -57,6 +58,14 @@ PlotRange range_of_lines(const LinesPanel& panel) {
   return {low - room, high + room};
 }
 
+void draw_line_names(const LinesPanel& panel, std::span<const std::string> after, float width) {
+  const float end = ImGui::GetCursorPosX() + width;
+  for (std::size_t i = 0; i < panel.lines.size(); ++i) {
+    if (i > 0) ImGui::SameLine(0, 12);
+    ellipsis_text(panel.lines[i].name + " " + after[i], end - ImGui::GetCursorPosX(), line_colour(i, 1));
+  }
+}
+
 void draw_lines(const char* id, Graphics& graphics, const LinesPanel& panel, ImVec2 size, PlotRange range,
                 float opacity) {
   if (!(range.low < range.high)) range = range_of_lines(panel);
@@ -72,15 +81,13 @@ void draw_lines(const char* id, Graphics& graphics, const LinesPanel& panel, ImV
   ImPlot::PushStyleColor(ImPlotCol_PlotBg, ImVec4(0, 0, 0, 0));
   ImPlot::PushStyleColor(ImPlotCol_PlotBorder, ImVec4(theme::line));
   ImPlot::PushStyleColor(ImPlotCol_AxisText, ImVec4(theme::quiet));
-  ImPlot::PushStyleColor(ImPlotCol_LegendBg, ImVec4(theme::popup));
   ImPlot::PushStyleVar(ImPlotStyleVar_PlotPadding, ImVec2(4, 4));
-  const int flags =
-      ImPlotFlags_NoTitle | ImPlotFlags_NoMenus | ImPlotFlags_NoBoxSelect | ImPlotFlags_NoMouseText;
+  const int flags = ImPlotFlags_NoTitle | ImPlotFlags_NoLegend | ImPlotFlags_NoMenus |
+                    ImPlotFlags_NoBoxSelect | ImPlotFlags_NoMouseText;
   if (ImPlot::BeginPlot(id, size, flags)) {
     const int axis = ImPlotAxisFlags_Lock | ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoHighlight;
     ImPlot::SetupAxes(panel.x_label.c_str(), panel.y_label.c_str(), axis, axis);
     ImPlot::SetupAxesLimits(first, last, range.low, range.high, ImPlotCond_Always);
-    ImPlot::SetupLegend(ImPlotLocation_NorthEast, ImPlotLegendFlags_NoButtons);
     for (std::size_t i = 0; i < panel.lines.size(); ++i) {
       const LinesPanel::Line& line = panel.lines[i];
       const ImVec4 colour = line_colour(i, opacity);
@@ -94,7 +101,7 @@ void draw_lines(const char* id, Graphics& graphics, const LinesPanel& panel, ImV
     ImPlot::EndPlot();
   }
   ImPlot::PopStyleVar();
-  ImPlot::PopStyleColor(5);
+  ImPlot::PopStyleColor(4);
   ImGui::PopFont();
 }
 

@@ -54,8 +54,7 @@ void ask_monotonicity(const Document& document, bool one_of_two, Wants& wants) {
 void MonotonicityColumn::prepare(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
   const bool one_of_two = snapshot.one_of_two;
-  const RunResult* any = snapshot.shown().any();
-  if (any == nullptr || !document.scene().model || (any->rows > 0) != (document.kind == InputKind::image)) {
+  if (snapshot.shown().any() == nullptr) {
     run_ = nullptr;
     weights_ = nullptr;
     table_.panel = {};

@@ -19,7 +19,9 @@ namespace hydrascope::app {
 // What panels see of one moment.
 struct Snapshot {
   const Document* document = nullptr;
-  std::array<const SideResults*, 2> results{}; // A, B
+  // A, B: of the document's model and kind of input, or of none. Without any, a panel keeps nothing it
+  // showed.
+  std::array<const SideResults*, 2> results{};
   bool one_of_two = false; // this side is compared with the other: each by its own kernels
   std::uint64_t stamp = 0; // changes when document or results do
   bool computing = false;

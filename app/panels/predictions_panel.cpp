@@ -1,5 +1,6 @@
 // The classes that the model finds most likely, for A and, where B is shown, for B beside it.
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -19,6 +20,12 @@ struct Row {
   double whole = 0; // A's with nothing hidden or muted
 };
 
+// In points of 100; what rounds to nothing has no sign.
+std::string change_text(double difference) {
+  const double points = std::round(difference * 1000) / 10;
+  return points == 0 ? fmt::format("{:5.1f}", 0.0) : fmt::format("{:+5.1f}", points);
+}
+
 class PredictionsPanel final : public Panel {
 public:
   explicit PredictionsPanel(PanelServices services) : Panel("predictions", "Predictions", services) {}
@@ -29,13 +36,11 @@ public:
     change_.clear();
     const RunResult* a = snapshot.results[0]->any();
     const RunResult* b = snapshot.document->view.shown == Shown::a ? nullptr : snapshot.results[1]->any();
-    // While a new model's results arrive, B may still be of the one before, with other classes.
-    if (a != nullptr && b != nullptr && a->model.labels != b->model.labels) b = nullptr;
     no_classifier_ = a != nullptr && a->predictions.empty();
     with_b_ = b != nullptr;
     keep_ = a == nullptr ? nullptr : snapshot.results[0]->parts.back();
     keep_b_ = b == nullptr ? nullptr : snapshot.results[1]->parts.back();
-    if (a == nullptr || (a->rows > 0) != (snapshot.document->kind == InputKind::image)) return;
+    if (a == nullptr) return;
     if (a->whole) change_ = change_words(*a);
     with_whole_ = a->whole.has_value() && !with_b_;
     constexpr std::size_t most = 6;
@@ -134,8 +139,8 @@ private:
   void draw_header(float right) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
-    const std::string text = with_b_ ? fmt::format("{:>5}  {:>5}    {:>5}", "A", "B", "B−A")
-                                     : fmt::format("{:>5}    {:>6}", "now", "change");
+    const std::string text = with_b_ ? fmt::format("{:>6}  {:>6}  {:>5}", "A", "B", "B−A")
+                                     : fmt::format("{:>6}  {:>6}", "now", "change");
     const float width = ImGui::CalcTextSize(text.c_str()).x;
     ImGui::GetWindowDrawList()->AddText({at.x + right - width, at.y}, theme::packed(theme::quiet),
                                         text.c_str());
@@ -170,9 +175,10 @@ private:
     if (with_b_) bar(row.b, at.y + 2 + half, theme::side_b);
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
     const std::string numbers =
-        with_b_ ? fmt::format("{:5.1f}  {:5.1f} %  {:+5.1f}", row.a * 100, row.b * 100, (row.b - row.a) * 100)
-        : with_whole_ ? fmt::format("{:5.1f} %  {:+6.1f}", row.a * 100, (row.a - row.whole) * 100)
-                      : fmt::format("{:5.1f} %", row.a * 100);
+        with_b_
+            ? fmt::format("{:4.1f} %  {:4.1f} %  {}", row.a * 100, row.b * 100, change_text(row.b - row.a))
+        : with_whole_ ? fmt::format("{:4.1f} %  {:>6}", row.a * 100, change_text(row.a - row.whole))
+                      : fmt::format("{:4.1f} %", row.a * 100);
     const float numbers_width = ImGui::CalcTextSize(numbers.c_str()).x;
     list->AddText(
         {bar_x + bar_width + number_width - numbers_width, at.y + (height - ImGui::GetTextLineHeight()) / 2},

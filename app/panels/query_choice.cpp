@@ -66,7 +66,6 @@ void query_combo(Editor& editor, const RunResult* run, float width) {
   const Document& document = editor.document();
   const Scene& scene = document.scene();
   const bool image = document.kind == InputKind::image;
-  if (run != nullptr && (run->rows > 0) != image) run = nullptr; // still of the other kind of input
   const std::string name = run == nullptr ? "what the target reads" : query_name(*run);
   ImGui::SetNextItemWidth(width);
   const std::string preview =

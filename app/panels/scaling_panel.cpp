@@ -195,10 +195,10 @@ private:
     if (nearest == nullptr) return;
     const RepeatedTime& time = nearest->time;
     text_tooltip(
-        fmt::format("{}, N = {}\nmedian {:.3f} ms, p95 {:.3f} ms, n = {}\n{:.3f} GFLOPs, {:.1f} "
+        fmt::format("{}, N = {}\nmedian {:.3f} ms, p95 {:.3f} ms, n = {}\n{:.3f} GMACs, {:.1f} "
                     "GFLOP/s\npath: {}",
                     nearest->kernel.text(), nearest->tokens, time.median * 1e3, time.p95 * 1e3, time.runs,
-                    nearest->products / 1e9, nearest->products / 1e9 / time.median, nearest->path));
+                    nearest->products / 1e9, 2 * nearest->products / 1e9 / time.median, nearest->path));
   }
 
   std::vector<ScalingLine> lines_;

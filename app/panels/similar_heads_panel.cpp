@@ -35,9 +35,8 @@ struct SimilarHeadsColumn {
 };
 
 void SimilarHeadsColumn::prepare(const Snapshot& snapshot) {
-  const RunResult* any = snapshot.shown().any();
   const auto head = selected_head(*snapshot.document);
-  if (!head || any == nullptr || (any->rows > 0) != (snapshot.document->kind == InputKind::image)) {
+  if (!head || snapshot.shown().any() == nullptr) {
     *this = {};
     return;
   }

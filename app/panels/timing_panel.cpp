@@ -162,7 +162,7 @@ private:
       }
       const float text_y = y + (height - ImGui::GetTextLineHeight()) / 2;
       if (row.time.runs == 0)
-        list->AddText({bar.x, text_y}, theme::packed(theme::faint),
+        list->AddText({bar.x, text_y}, theme::packed(theme::quiet),
                       fitted("not timed while it is looked at", columns.bar_width).c_str());
       const ImU32 ink = theme::packed(row.time.runs > 0 ? theme::text : theme::faint);
       right_aligned(list, columns.numbers + number_width, text_y, ink,
@@ -251,7 +251,7 @@ private:
     ImDrawList* list = ImGui::GetWindowDrawList();
     list->AddLine({from.x, from.y - 2}, {from.x + width, from.y - 2}, theme::packed(theme::line));
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-    static constexpr std::array<const char*, 3> heads = {"ms", "GFLOPs", "GFLOP/s"};
+    static constexpr std::array<const char*, 3> heads = {"ms", "GMACs", "GFLOP/s"};
     constexpr float column = 62;
     const float numbers = from.x + width - column * 3;
     for (std::size_t i = 0; i < heads.size(); ++i)
@@ -280,7 +280,7 @@ private:
     const std::array<std::string, 3> cells = {
         kernel.measured > 0 ? fmt::format("{:.1f}", kernel.seconds * 1e3) : "—",
         known ? fmt::format("{:.2f}", kernel.products / 1e9) : "—",
-        known ? fmt::format("{:.1f}", kernel.products / 1e9 / kernel.seconds) : "—"};
+        known ? fmt::format("{:.1f}", 2 * kernel.products / 1e9 / kernel.seconds) : "—"};
     for (std::size_t i = 0; i < cells.size(); ++i)
       right_aligned(list, numbers + column * static_cast<float>(i + 1), at.y, theme::packed(theme::text),
                     cells[i]);
@@ -289,11 +289,12 @@ private:
 
   void kernels_tooltip() const {
     std::string text =
-        "Sums over the layers of a kernel. ms: of the medians. GFLOPs: multiply-accumulates of the blocks' "
-        "matrix\nproducts by formula (Hydra paper, table 4).";
+        "Sums over the layers of a kernel. ms: of the medians. GMACs: multiply-accumulates of the blocks' "
+        "matrix\nproducts by formula (the Hydra paper's GFLOPs, table 4). GFLOP/s: each counts as two "
+        "operations.";
     for (const KernelTiming& kernel : view().kernels) {
       if (kernel.products > 0)
-        text += fmt::format("\n{}: of these {:.3f} GFLOPs attention itself", kernel.kernel.text(),
+        text += fmt::format("\n{}: of these {:.3f} GMACs attention itself", kernel.kernel.text(),
                             kernel.attention / 1e9);
     }
     text_tooltip(text);

@@ -50,11 +50,10 @@ ImVec4 as_vector(const Colour& colour) { return {colour.red, colour.green, colou
 
 void TokensColumn::prepare(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
-  const RunResult* any = snapshot.shown().any();
   const bool image = document.kind == InputKind::image;
   difference_ = false;
   error_.clear();
-  if (any == nullptr || !document.scene().model || (any->rows > 0) != image) {
+  if (snapshot.shown().any() == nullptr) {
     shown_ = {};
     return;
   }

@@ -51,8 +51,7 @@ public:
 
   void prepare(const Snapshot& snapshot) override {
     const Document& document = *snapshot.document;
-    const RunResult* any = snapshot.shown().any();
-    if (any == nullptr || !document.scene().model || (any->rows > 0) != (document.kind == InputKind::image)) {
+    if (snapshot.shown().any() == nullptr) {
       columns_.clear();
       return;
     }

@@ -30,9 +30,8 @@ VectorsAsk vectors_ask_of(const Document& document) {
 
 void VectorsColumn::prepare(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
-  const RunResult* any = snapshot.shown().any();
   other_ = nullptr;
-  if (any == nullptr || !document.scene().model || (any->rows > 0) != (document.kind == InputKind::image)) {
+  if (snapshot.shown().any() == nullptr) {
     vectors_ = nullptr;
     return;
   }

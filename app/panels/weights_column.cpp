@@ -44,7 +44,9 @@ void WeightsColumn::show(const FoundWeights& found, const WeightsResult* softmax
       if (divergence) measures_ += fmt::format("   KL {:.3f} nats", *divergence);
     }
     if (!measures_.empty()) measures_ += "   ";
-    measures_ += fmt::format("|weights × V − output| ≤ {:.0e}, {} rows", weights.check, weights.rows.size());
+    // That these are the weights: with V they give what the fast path gave.
+    measures_ += weights.check > 0 ? fmt::format("check ≤ {:.0e}", weights.check) : "check exact";
+    about_ = fmt::format("check: the largest |weights × V − output| over {} rows", weights.rows.size());
   } catch (const std::exception& error) { // a head that this kernel does not have
     view_.clear();
     error_ = error.what();
@@ -54,6 +56,7 @@ void WeightsColumn::show(const FoundWeights& found, const WeightsResult* softmax
 void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
   tiled_ = false;
   difference_ = true;
+  about_.clear();
   signed_ = true;
   tiles_ = {};
   view_.clear();
@@ -91,6 +94,7 @@ std::optional<int> WeightsColumn::index_of(std::optional<std::int64_t> token) co
 void WeightsColumn::show_tiles(const SideResults& results, const WeightsOptions& options, double now) {
   tiled_ = true;
   difference_ = false;
+  about_.clear();
   view_.clear();
   error_.clear();
   measures_.clear();

@@ -19,7 +19,8 @@ public:
   bool tiled() const { return tiled_; }
   const Scale& scale() const { return tiled_ ? scale_ : view_.panel().scale; }
   const std::string& error() const { return error_; }       // why there is nothing to show
-  const std::string& measures() const { return measures_; } // entropy, KL
+  const std::string& measures() const { return measures_; } // entropy, KL, check
+  const std::string& about() const { return about_; }       // what they are; may be empty
   std::string label() const; // "untrained", "derived, signed"; empty where there is nothing to warn of
   bool is_signed() const { return signed_; }
 
@@ -51,7 +52,7 @@ private:
   Scale scale_; // of the tiles
   bool tiled_ = false, signed_ = false, untrained_ = false, difference_ = false;
   std::vector<ShownToken> tokens_; // of a whole matrix
-  std::string error_, measures_;
+  std::string error_, measures_, about_;
 };
 
 } // namespace hydrascope::app

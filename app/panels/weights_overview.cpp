@@ -90,9 +90,9 @@ void WeightsOverview::subtract(const WeightsOverview& a, const WeightsOverview& 
   set_scales(view);
 }
 
-void WeightsOverview::set_scales(const ViewOptions& view) {
+void WeightsOverview::set_scales(const ViewOptions& view, const double least) {
   shared_ = view.shared_scale;
-  double shared_high = 0;
+  shared_high_ = least;
   for (const Row& row : rows_) {
     for (std::size_t i = row.first; i < row.first + row.count; ++i) {
       Thumbnail& thumbnail = thumbnails_[i];
@@ -106,18 +106,24 @@ void WeightsOverview::set_scales(const ViewOptions& view) {
       if (difference_) thumbnail.scale.label += ", A − B";
       if (view.cividis) thumbnail.scale.map = ColourMap::cividis;
       if (row.derived_signed) thumbnail.scale.map = ColourMap::blue_white_red;
-      if (!row.derived_signed || difference_) shared_high = std::max(shared_high, high);
+      if (!row.derived_signed || difference_) shared_high_ = std::max(shared_high_, high);
     }
   }
   for (Thumbnail& thumbnail : thumbnails_) {
     Scale& scale = thumbnail.scale;
     const bool with_sign = scale.map == ColourMap::blue_white_red;
     scale.shared = shared_ && (!with_sign || difference_);
-    if (scale.shared && shared_high > 0) scale.high = shared_high;
+    if (scale.shared && shared_high_ > 0) scale.high = shared_high_;
     scale.logarithmic = view.logarithmic && !with_sign;
     scale.low = with_sign ? -scale.high : scale.logarithmic ? scale.high * 1e-4 : 0;
     thumbnail.map.set(thumbnail.values, scale);
   }
+}
+
+void WeightsOverview::share_scale(WeightsOverview& a, WeightsOverview& b, const ViewOptions& view) {
+  const double least = std::max(a.shared_high_, b.shared_high_);
+  a.set_scales(view, least);
+  b.set_scales(view, least);
 }
 
 std::optional<HeadIndex> WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness) {

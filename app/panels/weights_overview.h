@@ -20,6 +20,8 @@ public:
   std::optional<HeadIndex> draw(Editor& editor, Graphics& graphics, float brightness);
   bool empty() const { return thumbnails_.empty(); }
   Figure figure(const Document& document) const;
+  // One scale for two of them, where each has one for all of its own.
+  static void share_scale(WeightsOverview& a, WeightsOverview& b, const ViewOptions& view);
 
 private:
   struct Thumbnail {
@@ -32,9 +34,11 @@ private:
     bool derived_signed = false, untrained = false;
     std::size_t first = 0, count = 0; // of thumbnails_
   };
-  void set_scales(const ViewOptions& view);
+  // `least`: the shared scale goes as far as this at least.
+  void set_scales(const ViewOptions& view, double least = 0);
   std::vector<Row> rows_; // by layer
   std::vector<Thumbnail> thumbnails_;
+  double shared_high_ = 0;
   bool shared_ = false, difference_ = false, value_weighted_ = false;
 };
 

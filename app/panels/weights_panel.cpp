@@ -48,9 +48,8 @@ public:
   void prepare(const Snapshot& snapshot) override {
     const Document& document = *snapshot.document;
     const RunResult* any = snapshot.shown().any();
-    if (any == nullptr || !document.scene().model || (any->rows > 0) != (document.kind == InputKind::image))
-      return clear();
-    if (document.view.all_heads) return overview_.prepare(snapshot);
+    if (any == nullptr) return clear();
+    if (document.view.all_heads) return prepare_overview(snapshot);
     if (any->tokens.size() != tokens_) zoom_ = {};
     tokens_ = any->tokens.size();
     if (!prepare_columns(snapshot)) return; // the last good picture stays
@@ -89,6 +88,7 @@ private:
     figure_ = {};
     vectors_ = nullptr;
     run_ = nullptr;
+    overview_ = {};
   }
 
   // A column for each kernel that is compared on the shown schedule's q and k; or A's own, B's own and what
@@ -151,6 +151,13 @@ private:
                              editor().clock());
     }
     return true;
+  }
+
+  void prepare_overview(const Snapshot& snapshot) {
+    overview_.prepare(snapshot);
+    const auto shown = overview_.shown();
+    const ViewOptions& view = snapshot.document->view;
+    if (shown.size() > 1 && view.shared_scale) WeightsOverview::share_scale(shown[0], shown[1], view);
   }
 
   void share_scale() {
@@ -308,6 +315,8 @@ private:
       width -= ImGui::GetItemRectSize().x + 8;
     }
     ellipsis_text(column.measures().empty() ? " " : column.measures(), std::max(width, 24.0f), theme::quiet);
+    if (!column.about().empty() && ImGui::IsItemHovered())
+      text_tooltip(column.measures() + "\n" + column.about());
     ImGui::PopFont();
   }
 

@@ -55,7 +55,10 @@ bool Coordinator::drain(std::vector<std::string>& errors) {
     if (lane.in_flight_asks.timed_passes > 0) lane.timed_key.clear();
     if (!delivery.result) {
       lane.results.error = delivery.error;
-      if (lane.in_flight_asks.timed_passes == 0) lane.failed_key = lane.in_flight_key;
+      if (lane.in_flight_asks.timed_passes == 0) {
+        lane.failed_key = lane.in_flight_key;
+        lane.failed_asks = lane.in_flight_asks;
+      }
       errors.push_back(delivery.error);
       continue;
     }
@@ -75,6 +78,15 @@ bool Coordinator::drain(std::vector<std::string>& errors) {
     lane.grown = true;
   }
   return changed;
+}
+
+void Coordinator::turn_to(Lane& lane, const std::string& subject) {
+  if (lane.subject == subject) return;
+  lane.subject = subject;
+  lane.results.parts.clear();
+  lane.key.clear();
+  lane.choices.clear();
+  lane.delivered = {};
 }
 
 // Of many parts the oldest that hold nothing of what is wanted now; what is wanted may lie in any of them.
@@ -113,6 +125,7 @@ void Coordinator::cancel() {
     if (lane.in_flight == 0) continue;
     if (lane.in_flight_asks.timed_passes == 0) {
       lane.failed_key = lane.in_flight_key;
+      lane.failed_asks = lane.in_flight_asks;
       lane.results.cancelled = true;
       lane.results.error.clear();
     }
@@ -154,6 +167,14 @@ void Coordinator::run_again() {
   }
 }
 
+// Another comparison, or other panels, may want only what can be had.
+bool Coordinator::hopeless(const Lane& lane, const std::string& key, const Wants& wants) {
+  if (key != lane.failed_key) return false;
+  Asks wanted = wants.first;
+  add_asks(wanted, wants.then);
+  return !any_ask(missing_asks(lane.failed_asks, wanted));
+}
+
 void Coordinator::submit(Lane& lane, Side side, const Document& document, const std::string& key,
                          const Asks& asks, bool first) {
   lane.in_flight = ++generation_;
@@ -178,8 +199,10 @@ void Coordinator::update(const Document& document, const Wants& wants, double no
   const bool both = document.view.shown != Shown::a;
   settled_ = true;
   stopped_ = false;
+  const std::string subject = subject_key(document);
   for (const Side side : {Side::a, Side::b}) {
     Lane& lane = sides_[static_cast<std::size_t>(side)];
+    turn_to(lane, subject);
     if ((side == Side::b && !both) || !can_run(document)) {
       stop(lane); // nobody looks at it
       lane.timed_key.clear();
@@ -195,7 +218,8 @@ void Coordinator::update(const Document& document, const Wants& wants, double no
       lane.stale_since = now;
     }
     lane.results.stale_seconds = lane.results.stale ? now - lane.stale_since : 0;
-    if (key == lane.failed_key) {
+    if (hopeless(lane, key, wants)) {
+      stop(lane);
       stopped_ = true;
       continue;
     }

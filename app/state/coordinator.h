@@ -24,7 +24,7 @@ public:
   // `errors`.
   bool drain(std::vector<std::string>& errors);
   // Submits what the document and the open panels want and nobody has delivered or is computing; stops what
-  // nobody wants any more.
+  // nobody wants any more. Results of another model or kind of input are gone at once.
   void update(const Document& document, const Wants& wants, double now);
 
   // A file whose content changes while the document goes on naming it: with every new edition what was run
@@ -56,11 +56,13 @@ public:
 private:
   struct Lane {
     SideResults results;
-    std::string key;             // of results.parts
-    std::string choices;         // the same but for the edition of the file that is followed
-    Asks delivered;              // under `key`
-    bool grown = false;          // a part has come since it was last looked for parts to forget
-    std::string failed_key;      // not asked for again until something changes
+    std::string subject;    // of results.parts
+    std::string key;        // likewise
+    std::string choices;    // the same but for the edition of the file that is followed
+    Asks delivered;         // under `key`
+    bool grown = false;     // a part has come since it was last looked for parts to forget
+    std::string failed_key; // what failed is not asked for again under it, as long as all of it is wanted
+    Asks failed_asks;
     std::uint64_t in_flight = 0; // generation; 0 = none
     std::string in_flight_key, in_flight_choices;
     Asks in_flight_asks;
@@ -71,6 +73,8 @@ private:
   };
   void stop(Lane& lane);
   std::string key_of(const Document& document, Side side) const;
+  static void turn_to(Lane& lane, const std::string& subject);
+  static bool hopeless(const Lane& lane, const std::string& key, const Wants& wants);
   static void forget(Lane& lane, const Wants& wants);
   void submit(Lane& lane, Side side, const Document& document, const std::string& key, const Asks& asks,
               bool first);

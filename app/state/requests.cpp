@@ -205,6 +205,11 @@ std::string request_key(const Document& document, Side side) {
   return key;
 }
 
+std::string subject_key(const Document& document) {
+  return fmt::format("{} {}", document.kind == InputKind::image ? "image" : "text",
+                     document.scene().model ? document.scene().model_folder.string() : "");
+}
+
 RunRequest make_run_request(const Document& document, Side side, const Asks& asks, std::uint64_t generation) {
   if (!can_run(document))
     throw Error("window", "there is no input or no model", "open a picture or a sentence");

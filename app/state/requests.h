@@ -35,6 +35,10 @@ bool any_ask(const Asks& asks);
 // by side.
 std::string request_key(const Document& document, Side side);
 
+// The model and the kind of input: results of another subject are no older ones of this, and are not to be
+// seen.
+std::string subject_key(const Document& document);
+
 // The part of it that does not depend on the input: model, adapters and a schedule. Two scenes with the same
 // key give the same results on the same input with nothing hidden and nothing muted.
 std::string setup_key(const Scene& scene, Side side);

@@ -33,8 +33,7 @@ DeletionView deletion_view(const RunResult& run, bool probability, const std::st
   const auto add = [&](const char* name, const DeletionCurve& curve, const Colour& colour) {
     view.lines.lines.push_back(
         {name, deletion.shares, probability ? curve.probabilities : curve.values, colour});
-    view.areas += fmt::format("{}{} {}", view.areas.empty() ? "area under the curve: " : ", ", name,
-                              number_text(area_of(curve, deletion.shares, probability), 3));
+    view.areas.push_back(fmt::format("{:.3f}", area_of(curve, deletion.shares, probability)));
   };
   add("most first", deletion.most_first, blue);
   add("least first", deletion.least_first, orange);
@@ -49,8 +48,10 @@ Figure deletion_figure(std::span<const RunResult* const> runs, bool probability)
     DeletionView view = deletion_view(*run, probability, side);
     if (figure.title.empty())
       figure.title = fmt::format("{} · deletion of {}", run->model.name, run->deletion->target);
-    figure.subtitle += fmt::format("{}{}{}", figure.subtitle.empty() ? "" : "; ",
-                                   side.empty() ? "" : side + ": ", view.areas);
+    figure.subtitle += fmt::format("{}{}area under the curve:", figure.subtitle.empty() ? "" : "; ",
+                                   side.empty() ? "" : side + ": ");
+    for (std::size_t i = 0; i < view.areas.size(); ++i)
+      figure.subtitle += fmt::format("{} {} {}", i == 0 ? "" : ",", view.lines.lines[i].name, view.areas[i]);
     figure.panels.emplace_back(std::move(view.lines));
   }
   if (!figure.panels.empty()) figure.subtitle += std::string("; ") + deletion_note;

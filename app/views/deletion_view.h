@@ -15,8 +15,8 @@ inline constexpr const char* deletion_note =
     "a weight is not an explanation: this tests whether the model needs what the map marks";
 
 struct DeletionView {
-  LinesPanel lines;  // the map's order, its reverse, a random one
-  std::string areas; // the areas under them, in words
+  LinesPanel lines;               // the map's order, its reverse, a random one
+  std::vector<std::string> areas; // under each of them
 };
 
 // `probability`: of the target's class, where it is one; else the target's own value. `side`: "A", "B" or

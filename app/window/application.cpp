@@ -130,7 +130,7 @@ void Application::start(const WindowOptions& options) {
   model_fetch_ = std::make_unique<ModelFetch>(wake);
   coordinator_ = std::make_unique<Coordinator>(*worker_);
   panels_ = make_panels({editor_.get(), graphics_.get()});
-  prepared_.assign(panels_.size(), 0);
+  prepared_.assign(panels_.size(), {});
   in_front_.assign(panels_.size(), false);
   std::vector<std::string> ids;
   for (const auto& panel : panels_) {
@@ -340,9 +340,8 @@ void Application::draw_panels() {
       editor_->shell.panel_to_focus.clear();
     }
     if (ImGui::Begin(name.c_str(), &stays, ImGuiWindowFlags_NoCollapse)) {
-      if (!in_front_[i] && prepared_[i] != snapshot_.stamp) {
-        panel.prepare(snapshot_);
-        prepared_[i] = snapshot_.stamp;
+      if (!in_front_[i] && prepared_[i].stamp != snapshot_.stamp) {
+        prepare_panel(i);
       }
       in_front_[i] = true;
       in_front.insert(panel.id());
@@ -353,6 +352,21 @@ void Application::draw_panels() {
     if (!stays) show_panel(*editor_, panel.id(), panel.title(), false);
   }
   editor_->shell.panels_in_front = std::move(in_front);
+}
+
+void Application::prepare_panel(std::size_t i) {
+  std::string subject = subject_key(editor_->document());
+  if (prepared_[i].subject != subject) { // nothing that it keeps, of either side, is of this one
+    static const SideResults none;
+    Document both = editor_->document();
+    both.view.shown = Shown::all;
+    Snapshot nothing = snapshot_;
+    nothing.document = &both;
+    nothing.results = {&none, &none};
+    panels_[i]->prepare(nothing);
+  }
+  panels_[i]->prepare(snapshot_);
+  prepared_[i] = {snapshot_.stamp, std::move(subject)};
 }
 
 void Application::draw_panel(Panel& panel) {

@@ -87,6 +87,7 @@ private:
   void run_requests();
   void draw_frame();
   void draw_panels();
+  void prepare_panel(std::size_t i);
   void draw_panel(Panel& panel);
 
   theme::Theme theme_; // Dear ImGui's context points to it
@@ -118,8 +119,12 @@ private:
   std::unique_ptr<TrainingJob> training_;
   std::unique_ptr<ModelFetch> model_fetch_;
   Snapshot snapshot_;
-  std::vector<std::uint64_t> prepared_; // by panel: the snapshot's stamp it was prepared for
-  std::vector<bool> in_front_;          // by panel: it was drawn in the last frame
+  struct Prepared {
+    std::uint64_t stamp = 0; // of the snapshot
+    std::string subject;     // subject_key
+  };
+  std::vector<Prepared> prepared_; // by panel
+  std::vector<bool> in_front_;     // by panel: it was drawn in the last frame
   std::uint64_t drawn_revision_ = 0;
   bool moved_ = false;
   double drawn_at_ = 0;                                           // the last frame

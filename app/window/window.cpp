@@ -64,7 +64,8 @@ int write_screenshot(const WindowOptions& options) {
 } // namespace
 
 void add_window_options(CLI::App& program, WindowOptions& options) {
-  program.add_option("FILE", options.files, "pictures, text files or model folders to open");
+  program.add_option("FILE", options.files,
+                     "pictures, text files, model folders, sessions or exported figures to open");
   program.add_option("--text", options.text, "a sentence to start with");
   program.add_option("--screenshot", options.screenshot,
                      "write the window as it looks when the model has run to this PNG, and leave");

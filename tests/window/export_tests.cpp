@@ -163,6 +163,7 @@ void commands_lead_to_views(ImGuiTestContext* context) {
   IM_CHECK(application().figure_of("weights").has_value());
   editor().undo();
   IM_CHECK(document() == before);
+  settle(context);
 
   // A picture, too, is a view first; its input is found beside it.
   fs::copy_file(example_pictures().front(), scratch_file("beside.png"), fs::copy_options::overwrite_existing);

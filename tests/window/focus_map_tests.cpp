@@ -95,21 +95,6 @@ void register_query_tests(ImGuiTestEngine* engine) {
     IM_CHECK(std::get<TokensPanel>(figure.panels.front()).query == 3);
     start_over(context);
   };
-
-  IM_REGISTER_TEST(engine, "focus", "a_photograph_that_fails_shows_no_sentence")->TestFunc =
-      [](ImGuiTestContext* context) {
-        begin(context, false);
-        set_layer_kernel(editor(), 5, {.name = "cosformer", .parameters = {{"m", "16"}}}); // more tokens
-        settle(context);
-        open_text(editor(), sentence);
-        settle(context);
-        IM_CHECK(application().figure_of("focus").has_value());
-        show_kind(editor(), InputKind::image);
-        settle(context);
-        IM_CHECK(!results().error.empty());
-        IM_CHECK(!application().figure_of("focus").has_value());
-        start_over(context);
-      };
 }
 
 // What a panel shows, cell by cell.

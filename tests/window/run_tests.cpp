@@ -1,4 +1,10 @@
 // Runs that are no longer wanted: stopped by the user, or by what the document has become.
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "app/state/edits.h"
 #include "tests/window/harness.h"
 
@@ -86,6 +92,74 @@ void what_is_shown_is_not_forgotten(ImGuiTestContext* context) {
   IM_CHECK_LE(parts, static_cast<std::size_t>(layers) + 1);
 }
 
+// Puts every panel in front, one after the other, and names those that show something to export. Not of what
+// was measured when the user asked for it, which stays and says of what it is.
+std::set<std::string> panels_with_a_figure(ImGuiTestContext* context) {
+  static const std::set<std::string> measured = {"deletion", "folder", "scaling", "roofline", "training"};
+  std::set<std::string> found;
+  for (const PanelName& panel : application().panels()) {
+    if (measured.contains(panel.id)) continue;
+    editor().shell.panel_to_focus = panel.id;
+    settle(context);
+    if (application().figure_of(panel.id)) found.insert(panel.id);
+  }
+  return found;
+}
+
+// Neither in the panels in front nor in those behind, which come there when it is over.
+void a_picture_that_fails_shows_no_sentence(ImGuiTestContext* context) {
+  start_over(context);
+  set_layer_kernel(editor(), 5, {.name = "cosformer", .parameters = {{"m", "16"}}}); // it has more tokens
+  settle(context);
+  open_text(editor(), "The cat sat on the mat.");
+  for (const bool all_heads : {false, true}) {
+    show_kind(editor(), InputKind::text);
+    change_view(editor(), "All", [&](ViewOptions& view) {
+      view.shown = Shown::all;
+      view.all_heads = all_heads;
+    });
+    settle(context);
+    const std::set<std::string> of_the_sentence = panels_with_a_figure(context);
+    for (const char* panel : {"focus", "layers", "weights", "vectors", "tokens", "entropy", "monotonicity"})
+      IM_CHECK_NO_RET(of_the_sentence.contains(panel));
+    show_kind(editor(), InputKind::image);
+    settle(context);
+    IM_CHECK(!results().error.empty());
+    IM_CHECK(results().any() == nullptr);
+    IM_CHECK_STR_EQ(fmt::format("{}", fmt::join(panels_with_a_figure(context), ", ")).c_str(), "");
+  }
+  start_over(context);
+}
+
+// The picture is there, but not what this panel compares, which fails: what it showed of the sentence is not
+// kept.
+void a_comparison_that_fails_shows_no_sentence(ImGuiTestContext* context) {
+  start_over(context);
+  editor().change("Compare", [](Document& document) {
+    document.scene().comparison[1] = KernelSpec{.name = "cosformer", .parameters = {{"m", "16"}}};
+  });
+  open_text(editor(), "The cat sat on the mat.");
+  editor().shell.panel_to_focus = "weights";
+  settle(context);
+  IM_CHECK(application().figure_of("weights").has_value());
+  for (const PanelName& panel : application().panels()) // others compare, too
+    show_panel(editor(), panel.id, panel.title, panel.id == "focus");
+  settle(context);
+  show_kind(editor(), InputKind::image);
+  settle(context);
+  IM_CHECK(results().any() != nullptr);
+  show_panel(editor(), "weights", "Weights", true);
+  settle(context);
+  IM_CHECK(!results().error.empty());
+  IM_CHECK(!application().figure_of("weights").has_value());
+  editor().change("Compare",
+                  [](Document& document) { document.scene().comparison[1] = KernelSpec{.name = "elu"}; });
+  settle(context);
+  IM_CHECK_STR_EQ(results().error.c_str(), "");
+  IM_CHECK(application().figure_of("weights").has_value());
+  start_over(context);
+}
+
 } // namespace
 
 void register_run_tests(ImGuiTestEngine* engine) {
@@ -93,6 +167,10 @@ void register_run_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "runs", "memory_is_told_beforehand")->TestFunc = memory_is_told_beforehand;
   IM_REGISTER_TEST(engine, "runs", "what_is_shown_is_not_forgotten")->TestFunc =
       what_is_shown_is_not_forgotten;
+  IM_REGISTER_TEST(engine, "runs", "a_picture_that_fails_shows_no_sentence")->TestFunc =
+      a_picture_that_fails_shows_no_sentence;
+  IM_REGISTER_TEST(engine, "runs", "a_comparison_that_fails_shows_no_sentence")->TestFunc =
+      a_comparison_that_fails_shows_no_sentence;
   IM_REGISTER_TEST(engine, "runs", "made_pointless_by_undo")->TestFunc = made_pointless_by_undo;
 }
 

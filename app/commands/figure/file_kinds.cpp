@@ -78,7 +78,7 @@ Figure plot_of(const FigureTask& task, std::string title, LinesPanel panel,
 } // namespace
 
 Figure draw_loss(FigureTask& task) {
-  const auto files = data_files(task.options, "the curves that distill or finetune wrote");
+  const auto files = data_files(task.options, "the curves that distill, finetune or recall wrote");
   LinesPanel panel;
   panel.x_label = "step";
   panel.y_label = "training loss";
