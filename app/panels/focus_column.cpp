@@ -48,6 +48,7 @@ void FocusColumn::prepare(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
   const SideResults& results = *snapshot.results[which_ == Shown::b ? 1 : 0];
   const bool subtracts = which_ == Shown::difference;
+  error_ = results.error.empty() && subtracts ? snapshot.results[1]->error : results.error;
   auto found = find_column_map(results, document, kind_);
   const auto other =
       subtracts ? find_column_map(*snapshot.results[1], document, kind_) : std::optional<ColumnMap>();
@@ -130,8 +131,13 @@ void FocusColumn::describe(const Document& document, const RunResult* other) {
 }
 
 void FocusColumn::draw(ImVec2 size, float brightness) {
-  if (empty() && !has_nothing()) return ImGui::Dummy(size); // has not come yet
   const ImVec2 at = ImGui::GetCursorScreenPos();
+  if (empty() && !has_nothing()) { // has not come yet, or will not
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + size.x);
+    ImGui::TextColored(theme::quiet, "%s", error_.c_str());
+    ImGui::PopTextWrapPos();
+    return;
+  }
   draw_caption(size.x);
   const float below = ImGui::GetTextLineHeightWithSpacing() + (narrow_ ? ImGui::GetTextLineHeight() : 0);
   if (empty()) {

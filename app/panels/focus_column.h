@@ -60,6 +60,7 @@ private:
   SentenceCanvas sentence_;
   PaintedPicture painted_;
   std::optional<ShownToken> menu_token_;
+  std::string error_;  // why there is nothing new
   std::string side_;   // "A" or "B" where it has to be said
   std::string kernel_; // "" for rollout, which is of all layers
   std::string caption_, query_;

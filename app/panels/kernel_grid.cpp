@@ -108,16 +108,16 @@ void KernelGrid::draw(Editor& editor, const Graphics& graphics, const GridNotes&
 void KernelGrid::draw_headers(const Frame& frame) {
   const auto& infos = kernel_infos();
   const float y = frame.origin.y + frame.header_height - 12;
+  const float end = frame.list->GetClipRectMax().x;
   for (std::size_t kernel = 0; kernel < infos.size(); ++kernel) {
+    const float x = frame.column_x(kernel);
+    if (x - column_width / 2 < frame.left + sticky_width) continue; // scrolled away
     const bool usable = note_at(frame.notes.kernels, kernel).empty();
+    const std::string name = fitted(infos[kernel].name, (end - x) / std::cos(slant));
     // Written where it can be seen, so that nothing of it is left out, and then turned to its place.
-    slanted_text(frame.list, {frame.left, y}, {frame.column_x(kernel) - 5, y},
-                 theme::packed(usable ? theme::quiet : theme::faint), infos[kernel].name.c_str());
+    slanted_text(frame.list, {frame.left, y}, {x - 5, y}, theme::packed(usable ? theme::quiet : theme::faint),
+                 name.c_str());
   }
-  // Slanted names of columns out of sight would lie over the numbers.
-  frame.list->AddRectFilled({frame.left, frame.origin.y},
-                            {frame.left + sticky_width, frame.origin.y + frame.height},
-                            theme::packed(theme::surface));
 }
 
 void KernelGrid::draw_row(const Frame& frame, int layer) {

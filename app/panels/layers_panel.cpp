@@ -207,8 +207,10 @@ private:
     if (layer_is_muted(document(), layer))
       return muted_cross(list, {at.x, at.y + line}, {at.x + size.x, at.y + line + size.y});
     const std::string text = fmt::format("×{}", muted_in_layer(document(), layer));
-    list->AddText({at.x + size.x - ImGui::CalcTextSize(text.c_str()).x, at.y}, theme::packed(theme::amber),
-                  text.c_str());
+    const float width = ImGui::CalcTextSize(text.c_str()).x;
+    constexpr float number = 28;                             // what the layer's own takes
+    const float below = width + number <= size.x ? 0 : line; // on the map where it does not fit beside that
+    list->AddText({at.x + size.x - width, at.y + below}, theme::packed(theme::amber), text.c_str());
   }
 
   std::optional<int> pointed_; // the layer under the pointer

@@ -195,12 +195,12 @@ void MonotonicityColumn::draw_scatter(ImVec2 from, ImVec2 room) {
                           theme::packed(scale_colour(scale_, static_cast<double>(count)), brightness_));
     }
   }
-  draw_axes(list, at, to, from);
+  draw_axes(list, at, to);
   if (ImGui::IsItemHovered()) hover(at, step, rows, columns);
   colour_bar(graphics(), scale_, {to.x + 14, at.y}, to.y - at.y);
 }
 
-void MonotonicityColumn::draw_axes(ImDrawList* list, ImVec2 at, ImVec2 to, ImVec2 from) {
+void MonotonicityColumn::draw_axes(ImDrawList* list, ImVec2 at, ImVec2 to) {
   ImGui::PushFont(graphics().fonts().mono, 11.0f);
   for (const Tick& tick : ticks(view_.low_score, view_.high_score, false, 6)) {
     const float x = at.x + static_cast<float>(tick.position) * (to.x - at.x);
@@ -219,8 +219,7 @@ void MonotonicityColumn::draw_axes(ImDrawList* list, ImVec2 at, ImVec2 to, ImVec
   const char* const label = "q·k/√d";
   list->AddText({(at.x + to.x - ImGui::CalcTextSize(label).x) / 2, to.y + 14}, theme::packed(theme::quiet),
                 label);
-  list->AddText({from.x, to.y + 14}, theme::packed(theme::quiet),
-                view_.logarithmic ? "weight (log)" : "weight");
+  list->AddText({at.x + 4, at.y}, theme::packed(theme::quiet), view_.logarithmic ? "weight (log)" : "weight");
   ImGui::PopFont();
 }
 

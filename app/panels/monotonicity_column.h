@@ -39,7 +39,7 @@ private:
   void draw_facts();
   void draw_table(ImVec2 from, ImVec2 room);
   void draw_scatter(ImVec2 from, ImVec2 room);
-  void draw_axes(ImDrawList* list, ImVec2 at, ImVec2 to, ImVec2 from);
+  void draw_axes(ImDrawList* list, ImVec2 at, ImVec2 to);
   void hover(ImVec2 at, ImVec2 step, std::int64_t rows, std::int64_t columns);
 
   PanelServices services_;
