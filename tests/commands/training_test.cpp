@@ -5,11 +5,12 @@
 #include <random>
 #include <thread>
 
-#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <spawn.h>
-#include <sys/file.h>
+#include <sys/inotify.h>
 
+#include "engine/plain/file_lock.h"
 #include "tests/commands/program.h"
 #include "tests/support/free_port.h"
 
@@ -203,25 +204,24 @@ TEST_F(TrainingCommand, StopsWhileItWaitsForAnothersCache) {
                                 at("pictures") + " --train-layers 1,head --image-size 28 --epochs 1" +
                                 " --batch 5 --threads 1 -o " + at("it.safetensors");
   EXPECT_EQ(wait_for(start(arguments)), 0); // makes the cache's files
-  std::vector<int> held;
-  for (const auto& entry : fs::directory_iterator(at("cache/hydrascope/features")))
-    if (entry.path().extension() == ".lock") {
-      held.push_back(open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
-      EXPECT_EQ(flock(held.back(), LOCK_EX | LOCK_NB), 0);
-    }
+  const int watch = inotify_init1(IN_CLOEXEC);
+  std::vector<PieceLock> held; // of pictures as few as these there is one piece
+  for (const auto& entry : fs::directory_iterator(at("cache/hydrascope/features"))) {
+    if (entry.path().extension() == ".json") fs::remove(entry.path()); // nothing is filled
+    if (entry.path().extension() != ".pieces") continue;
+    auto piece = PieceLock::take(entry.path(), 0, "");
+    ASSERT_TRUE(piece);
+    held.push_back(std::move(*piece));
+    EXPECT_GE(inotify_add_watch(watch, entry.path().c_str(), IN_OPEN), 0);
+  }
   ASSERT_FALSE(held.empty());
   const pid_t waiting = start(arguments);
-  const auto has_lock_open = [&] {
-    std::error_code gone;
-    for (const auto& entry : fs::directory_iterator(fmt::format("/proc/{}/fd", waiting), gone))
-      if (fs::read_symlink(entry.path(), gone).extension() == ".lock") return true;
-    return false;
-  };
-  while (!has_lock_open()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  pollfd asked{.fd = watch, .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&asked, 1, 60'000), 1);
   kill(waiting, SIGTERM);
   EXPECT_EQ(wait_for(waiting), 1);
   EXPECT_NE(bytes_of(at("errors.txt")).find("stopped"), std::string::npos) << bytes_of(at("errors.txt"));
-  for (const int lock : held) close(lock);
+  close(watch);
 }
 
 TEST_F(TrainingCommand, T2rIsTrainedWithTheTaskOnly) {
