@@ -5,17 +5,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <thread>
 #include <utility>
 
-#include <fmt/format.h>
 #include <imgui.h>
 #include <imgui_impl_opengl3.h>
-#include <imgui_internal.h>
 #include <implot.h>
 
 #include "app/commands/figure/show_figure.h"
-#include "app/panels/panels.h"
 #include "app/state/edits.h"
 #include "app/state/session_edits.h"
 #include "app/state/tour.h"
@@ -23,7 +19,6 @@
 #include "app/window/pixel_snap.h"
 #include "app/window/start.h"
 #include "app/window/theme.h"
-#include "app/window/widgets.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 #include "engine/runtime/process_memory.h"
@@ -34,12 +29,6 @@ namespace {
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Panels are closed by their tabs or the View menu; a second button beside every tab bar would only be noise.
-ImGuiDockNodeFlags dock_flags() {
-  return static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_NoWindowMenuButton) |
-         static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_NoCloseButton);
 }
 
 std::unique_ptr<Display> open_display(const WindowOptions& options) {
@@ -91,7 +80,7 @@ void Application::release() {
   training_.reset();
   model_fetch_.reset();
   clipboard_.reset();
-  panels_.clear();
+  panels_.reset();
   graphics_.reset();
   display_.reset();
   ImPlot::DestroyContext();
@@ -129,15 +118,7 @@ void Application::start(const WindowOptions& options) {
   editor_->training_form = parse_training(editor_->settings().training);
   model_fetch_ = std::make_unique<ModelFetch>(wake);
   coordinator_ = std::make_unique<Coordinator>(*worker_);
-  panels_ = make_panels({editor_.get(), graphics_.get()});
-  prepared_.assign(panels_.size(), {});
-  in_front_.assign(panels_.size(), false);
-  std::vector<std::string> ids;
-  for (const auto& panel : panels_) {
-    panel_names_.push_back({panel->id(), panel->title(), panel->exports()});
-    ids.push_back(panel->id());
-  }
-  arrangement_ = std::make_unique<Arrangement>(std::move(ids));
+  panels_ = std::make_unique<PanelWindows>(PanelServices{editor_.get(), graphics_.get()});
   start_document(*editor_, *sessions_, options);
   if (keeper_->keeps() && !editor_->settings().tour_seen) go_to_tour_step(*editor_, 0);
   apply_settings();
@@ -198,7 +179,7 @@ void Application::apply_settings() {
       settings.theme == ThemeChoice::follow ? desktop_theme().value_or(ThemeChoice::dark) : settings.theme;
   theme::apply(theme_, choice == ThemeChoice::light ? theme::Mode::light : theme::Mode::dark);
   graphics_->set_fade(settings.fade);
-  actions_ = make_actions(panel_names_, settings);
+  actions_ = make_actions(panels(), settings);
   applied_ = settings;
   redraw_ = std::max(redraw_, 3);
 }
@@ -241,13 +222,8 @@ void Application::update_state() {
       check_model_hash(*editor_, *run);
   }
 
-  Wants wants;
-  for (std::size_t i = 0; i < panels_.size(); ++i) {
-    if (in_front_[i]) panels_[i]->ask(editor_->document(), wants);
-  }
-  // Before the first panel has been drawn nobody knows what is wanted: a run now would be one too many.
-  const bool drawn = std::ranges::count(in_front_, true) > 0;
-  if (drawn) coordinator_->update(editor_->document(), wants, editor_->clock());
+  const std::optional<Wants> wants = panels_->wants();
+  if (wants) coordinator_->update(editor_->document(), *wants, editor_->clock());
 
   const bool changed = delivered || checked || measured || trained || editor_->revision() != drawn_revision_;
   drawn_revision_ = editor_->revision();
@@ -257,7 +233,7 @@ void Application::update_state() {
   snapshot_.progress = coordinator_->progress();
   snapshot_.computing_seconds = snapshot_.computing ? editor_->clock() - coordinator_->computing_since() : 0;
   snapshot_.times = &coordinator_->times();
-  snapshot_.expected_bytes = expected_bytes(editor_->document(), wants);
+  snapshot_.expected_bytes = expected_bytes(editor_->document(), wants.value_or(Wants{}));
   snapshot_.writing = everything_->busy() ? everything_->state() : exports_->writing();
   snapshot_.writing_seconds = everything_->busy() ? 1 : exports_->seconds(editor_->clock());
   editor_->shell.computing = snapshot_.computing || exports_->busy() || everything_->busy() ||
@@ -272,7 +248,7 @@ void Application::update_state() {
 FrameTime Application::frame(const std::function<void()>& before_swap) {
   const double begin = seconds_now();
   update_state();
-  arrangement_->before_frame(*editor_);
+  panels_->before_frame();
   display_->begin_frame(static_cast<float>(editor_->shell.scale));
   ImGui::NewFrame();
   draw_frame();
@@ -298,7 +274,7 @@ void Application::draw_frame() {
   run_shortcuts(actions_, *editor_);
   draw_menu_bar(actions_, *editor_, *graphics_);
   draw_status_bar(snapshot_, actions_, *editor_, *graphics_);
-  draw_panels();
+  if (panels_->draw(snapshot_, *coordinator_)) redraw_ = std::max(redraw_, 5);
   palette_.draw(actions_, *editor_, *graphics_);
   draw_help_sheet(actions_, *editor_, *graphics_);
   shortcuts_dialog_.draw(actions_, *editor_, *graphics_);
@@ -311,7 +287,7 @@ void Application::draw_frame() {
   const auto figure = [this](const std::string& id) { return figure_of(id); };
   if (!dialogs_.open()) {
     exports_->update(*editor_, figure);
-    everything_->update(*editor_, panel_names_, coordinator_->settled(), figure);
+    everything_->update(*editor_, panels(), coordinator_->settled(), figure);
   }
   dialogs_.poll(*editor_);
   if (!ImGui::IsAnyItemActive()) editor_->end_gesture();
@@ -321,98 +297,9 @@ void Application::draw_frame() {
   if (input) redraw_ = std::max(redraw_, 3);
 }
 
-void Application::draw_panels() {
-  const ImGuiID dock_space = ImGui::GetID("panels");
-  const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  if (arrangement_->arrange(dock_space, viewport->WorkSize, *editor_)) redraw_ = std::max(redraw_, 5);
-  ImGui::DockSpaceOverViewport(dock_space, viewport, dock_flags());
-  editor_->next_frame();
-  std::set<std::string> in_front;
-  for (std::size_t i = 0; i < panels_.size(); ++i) {
-    in_front_[i] = false;
-    Panel& panel = *panels_[i];
-    if (!editor_->panel_open(panel.id())) continue;
-    bool stays = true;
-    ImGui::PushFont(graphics_->fonts().regular, theme::size_text);
-    const std::string name = panel.title() + "###" + panel.id();
-    if (editor_->shell.panel_to_focus == panel.id()) {
-      ImGui::SetNextWindowFocus();
-      editor_->shell.panel_to_focus.clear();
-    }
-    if (ImGui::Begin(name.c_str(), &stays, ImGuiWindowFlags_NoCollapse)) {
-      if (!in_front_[i] && prepared_[i].stamp != snapshot_.stamp) {
-        prepare_panel(i);
-      }
-      in_front_[i] = true;
-      in_front.insert(panel.id());
-      draw_panel(panel);
-    }
-    ImGui::End();
-    ImGui::PopFont();
-    if (!stays) show_panel(*editor_, panel.id(), panel.title(), false);
-  }
-  editor_->shell.panels_in_front = std::move(in_front);
-}
-
-void Application::prepare_panel(std::size_t i) {
-  std::string subject = subject_key(editor_->document());
-  if (prepared_[i].subject != subject) { // nothing that it keeps, of either side, is of this one
-    static const SideResults none;
-    Document both = editor_->document();
-    both.view.shown = Shown::all;
-    Snapshot nothing = snapshot_;
-    nothing.document = &both;
-    nothing.results = {&none, &none};
-    panels_[i]->prepare(nothing);
-  }
-  panels_[i]->prepare(snapshot_);
-  prepared_[i] = {snapshot_.stamp, std::move(subject)};
-}
-
-void Application::draw_panel(Panel& panel) {
-  const SideResults& results = snapshot_.shown();
-  if (panel.shows_results()) {
-    // The last good picture stays while the next is computed; after a moment it is dimmed, so that it cannot
-    // be taken for fresh.
-    constexpr double patience = 0.3;
-    const bool old = results.stale && results.stale_seconds >= patience;
-    panel.set_freshness(old ? 0.45f : 1.0f);
-    if (results.stale && !old) {
-      Shell& shell = editor_->shell;
-      shell.wake_at = std::min(shell.wake_at, editor_->clock() + patience - results.stale_seconds);
-    }
-    Wants wants;
-    panel.ask(editor_->document(), wants);
-    if (coordinator_->lacks(editor_->document(), wants)) progress_line(snapshot_.progress);
-  }
-  panel.draw();
-  if (!panel.exports()) return;
-  // Over its columns and lists, too, which are windows of their own.
-  const bool over =
-      ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows | ImGuiHoveredFlags_AllowWhenBlockedByPopup);
-  if (over && ImGui::IsMouseReleased(ImGuiMouseButton_Right)) ImGui::OpenPopup("export");
-  if (ImGui::BeginPopup("export")) {
-    panel.draw_menu();
-    const bool something = panel.figure().has_value();
-    if (ImGui::MenuItem("Export figure (PNG, SVG, PDF)…", nullptr, false, something)) {
-      editor_->shell.panel_to_export = panel.id();
-      editor_->shell.export_file.reset();
-    }
-    const std::string& obstacle = editor_->shell.no_picture_clipboard;
-    if (ImGui::MenuItem("Copy figure", nullptr, false, something && obstacle.empty()))
-      editor_->shell.panel_to_copy = panel.id();
-    if (!obstacle.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-      ImGui::SetTooltip("%s", obstacle.c_str());
-    if (ImGui::MenuItem("Copy numbers", nullptr, false, something))
-      editor_->shell.numbers_to_copy = panel.id();
-    ImGui::EndPopup();
-  }
-}
-
 std::optional<Figure> Application::figure_of(const std::string& id) const {
-  const auto panel = std::ranges::find(panels_, id, [](const auto& each) { return each->id(); });
-  std::optional<Figure> figure = panel == panels_.end() ? std::nullopt : (*panel)->figure();
-  if (!figure || figure->panels.empty()) return std::nullopt;
+  std::optional<Figure> figure = panels_->figure(id);
+  if (!figure) return std::nullopt;
   const Document& document = editor_->document();
   // Of the parts of a result one that knows the target, if any does: which came last depends on the panels
   // that are in front.
@@ -425,21 +312,6 @@ std::optional<Figure> Application::figure_of(const std::string& id) const {
                   compact_session_text(present_session(*editor_, {}), *hashes_));
   }
   return figure;
-}
-
-std::optional<std::array<int, 4>> Application::panel_rectangle(std::string_view panel) const {
-  for (std::size_t i = 0; i < panels_.size(); ++i) {
-    if (panels_[i]->id() != panel || !in_front_[i]) continue;
-    const ImGuiWindow* window = ImGui::FindWindowByName(("###" + panels_[i]->id()).c_str());
-    if (window == nullptr) return std::nullopt;
-    const ImVec2 density = ImGui::GetIO().DisplayFramebufferScale;
-    const auto pixels = [](float points, float scale) {
-      return static_cast<int>(std::lround(points * scale));
-    };
-    return std::array{pixels(window->Pos.x, density.x), pixels(window->Pos.y, density.y),
-                      pixels(window->Size.x, density.x), pixels(window->Size.y, density.y)};
-  }
-  return std::nullopt;
 }
 
 Image Application::read_frame() {

@@ -10,7 +10,6 @@
 #include <optional>
 #include <vector>
 
-#include "app/panels/panel.h"
 #include "app/state/actions.h"
 #include "app/state/coordinator.h"
 #include "app/state/folder_check.h"
@@ -22,7 +21,7 @@
 #include "app/window/display.h"
 #include "app/window/everything_export.h"
 #include "app/window/exports.h"
-#include "app/window/layout.h"
+#include "app/window/panel_windows.h"
 #include "app/window/session_desk.h"
 #include "app/window/settings_keeper.h"
 #include "app/window/shell.h"
@@ -73,8 +72,10 @@ public:
   // Draws all of the next frame, not only what has changed.
   void forget_frame() { damage_.forget(); }
   // Where a panel was drawn in the last frame, in pixels; nullopt if it was not.
-  std::optional<std::array<int, 4>> panel_rectangle(std::string_view panel) const; // x, y, width, height
-  const std::vector<PanelName>& panels() const { return panel_names_; }
+  std::optional<std::array<int, 4>> panel_rectangle(std::string_view panel) const { // x, y, width, height
+    return panels_->rectangle(panel);
+  }
+  const std::vector<PanelName>& panels() const { return panels_->names(); }
   // What the panel of this id exports, with where it comes from; nullopt if it shows nothing.
   std::optional<Figure> figure_of(const std::string& id) const;
 
@@ -86,9 +87,6 @@ private:
   void update_state();
   void run_requests();
   void draw_frame();
-  void draw_panels();
-  void prepare_panel(std::size_t i);
-  void draw_panel(Panel& panel);
 
   theme::Theme theme_; // Dear ImGui's context points to it
   ImGuiContext* context_ = nullptr;
@@ -98,14 +96,12 @@ private:
   std::unique_ptr<Editor> editor_;
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<Coordinator> coordinator_;
-  std::vector<std::unique_ptr<Panel>> panels_;
-  std::vector<PanelName> panel_names_;
+  std::unique_ptr<PanelWindows> panels_;
   std::vector<Action> actions_;
   std::unique_ptr<SettingsKeeper> keeper_;
   std::unique_ptr<SessionDesk> sessions_;
   std::shared_ptr<FileHashes> hashes_ = std::make_shared<FileHashes>(); // for what figures hold
-  std::unique_ptr<Arrangement> arrangement_;
-  std::optional<Settings> applied_; // the settings that are in force
+  std::optional<Settings> applied_;                                     // the settings that are in force
   Palette palette_;
   ShortcutsDialog shortcuts_dialog_;
   LayoutDialog layout_dialog_;
@@ -119,12 +115,6 @@ private:
   std::unique_ptr<TrainingJob> training_;
   std::unique_ptr<ModelFetch> model_fetch_;
   Snapshot snapshot_;
-  struct Prepared {
-    std::uint64_t stamp = 0; // of the snapshot
-    std::string subject;     // subject_key
-  };
-  std::vector<Prepared> prepared_; // by panel
-  std::vector<bool> in_front_;     // by panel: it was drawn in the last frame
   std::uint64_t drawn_revision_ = 0;
   bool moved_ = false;
   double drawn_at_ = 0;                                           // the last frame
