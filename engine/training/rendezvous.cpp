@@ -1,6 +1,7 @@
 #include "engine/training/rendezvous.h"
 
 #include <array>
+#include <csignal>
 #include <exception>
 #include <future>
 #include <memory>
@@ -38,6 +39,10 @@ constexpr std::chrono::milliseconds kLinger{500};
 void quieten_log() {
   if (environment("TORCH_CPP_LOG_LEVEL").empty()) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
 }
+
+// Gloo writes with writev, and Python, where it is at home, ignores this signal: otherwise a write to a
+// process that has gone would end this one, without a word, where it is to fail.
+void outlive_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
 std::string roll_key(int rank) { return fmt::format("hydrascope/rank/{}", rank); }
 std::string failure_key(int rank) { return fmt::format("hydrascope/failed/{}", rank); }
@@ -113,6 +118,7 @@ std::vector<bool> collect_failures(const Store& store, const WorldInfo& world) {
 Rendezvous::Rendezvous(WorldInfo world, std::chrono::milliseconds limit)
     : world_(std::move(world)), own_address_(address_towards(world_)) {
   quieten_log();
+  outlive_broken_pipes();
   const auto deadline = Clock::now() + limit;
   connect(limit);
   call_the_roll(

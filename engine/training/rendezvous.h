@@ -14,7 +14,7 @@ namespace hydrascope::training {
 
 class Rendezvous {
 public:
-  // Waits until every process has come. Throws Error.
+  // Waits until every process has come. From then on this process ignores SIGPIPE. Throws Error.
   Rendezvous(WorldInfo world, std::chrono::milliseconds limit);
 
   const WorldInfo& world() const { return world_; }

@@ -117,6 +117,10 @@ int run(const std::string& task, int victim) {
   if (task == "die") go_on(group, victim, SIGKILL);
   if (task == "stop") go_on(group, victim, SIGSTOP);
   if (task == "leave" && group.rank() != victim) go_on(group, -1, 0);
+  if (task == "pipe") {
+    std::raise(SIGPIPE); // as a write does to one who has gone
+    group.barrier();
+  }
   if (task == "again") {
     try {
       go_on(group, victim, SIGKILL);

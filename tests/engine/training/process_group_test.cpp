@@ -177,6 +177,10 @@ TEST_F(Processes, EndWithAnErrorWhenOneLeavesEarly) {
   EXPECT_THAT(endings[0].output, HasSubstr("rank 1 on "));
 }
 
+TEST_F(Processes, OutliveAWriteToOneWhoHasGone) {
+  for (const Ending& ending : run(2, "pipe")) EXPECT_TRUE(ending.done()) << ending.output;
+}
+
 TEST_F(Processes, EndWithAnErrorWhenOneHangs) {
   for (const int victim : {0, 1}) {
     port_ = test::free_port();
