@@ -38,6 +38,10 @@ public:
     }
     changed_.notify_all();
   }
+  bool waiting() { // because it is paused
+    const std::scoped_lock lock(mutex_);
+    return waits_ && paused_;
+  }
   std::vector<Found> take() { // since the last call
     const std::scoped_lock lock(mutex_);
     return std::exchange(found_, {});
@@ -61,7 +65,9 @@ public:
   // Returns when it is not paused (or is to stop), with how often it has been paused so far.
   std::uint64_t wait_while_paused(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
+    waits_ = true;
     changed_.wait(lock, stop, [this] { return !paused_; });
+    waits_ = false;
     return pauses_;
   }
 
@@ -83,7 +89,7 @@ private:
   std::atomic<bool> done_ = false;
   std::mutex mutex_; // of what follows
   std::condition_variable_any changed_;
-  bool paused_ = false;
+  bool paused_ = false, waits_ = false;
   std::uint64_t pauses_ = 0;
   std::vector<Found> found_;
   std::string problem_;

@@ -82,8 +82,7 @@ public:
     gather(progress);
     if (progress.live_step > live_step_ && worked_ >= live_seconds_) take_live(progress);
     constexpr std::chrono::milliseconds pause{250};
-    news_.held = job_.paused();
-    if (now - told_ >= pause || urgent_ || news_.held) tell();
+    if (now - told_ >= pause || urgent_ || job_.paused()) tell();
     job_.wait_while_paused(stop_);
     began_ = Clock::now();
   }
@@ -230,7 +229,9 @@ bool TrainingJob::update(Editor& editor, bool interactive_run) {
     take(editor, std::move(news));
     changed = true;
   }
-  report.waiting &= hold;
+  const bool waits = job_->waiting();
+  changed |= waits != report.waiting;
+  report.waiting = waits;
   if (!done) return changed;
   const std::string problem = without_dashes(job_->take_problem());
   job_.reset();
@@ -241,7 +242,6 @@ bool TrainingJob::update(Editor& editor, bool interactive_run) {
 void TrainingJob::take(Editor& editor, News news) {
   TrainingReport& report = editor.training;
   if (news.progress) report.progress = std::move(*news.progress);
-  report.waiting = news.held;
   for (const Sample& sample : news.samples) report.curves.add(sample.step, sample.loss, sample.divergences);
   report.held_out.insert(report.held_out.end(), news.held_out.begin(), news.held_out.end());
   report.notes.insert(report.notes.end(), news.notes.begin(), news.notes.end());

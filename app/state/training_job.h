@@ -39,7 +39,6 @@ private:
   };
   struct News {
     std::optional<TrainingProgress> progress; // the newest
-    bool held = false;                        // it waits before the next step
     std::vector<Sample> samples;
     std::vector<HeldOut> held_out;
     std::vector<std::string> notes;
