@@ -116,7 +116,6 @@ void FeatureFile::look() {
 }
 
 std::optional<FeatureFile::Piece> FeatureFile::take() {
-  look();
   for (std::size_t i = 0; i < done_.size(); ++i) {
     if (done_[i]) continue;
     const auto index = static_cast<std::int64_t>(i);

@@ -38,7 +38,8 @@ public:
     TokenLayout layout = {};
     std::map<std::int64_t, std::string> skipped = {};
   };
-  // Looks at the file again. One that is neither filled nor held by another; nothing if there is none now.
+  // One that is neither filled nor held by another; nothing if there is none now. Looks at the file again
+  // where it holds one.
   std::optional<Piece> take();
   // Throws Cancelled, Error (disk full).
   void keep(const Piece& piece, const std::stop_token& stop);

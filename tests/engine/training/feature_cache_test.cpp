@@ -24,8 +24,7 @@ using testing::toy_finetuning;
 using testing::ToyFolder;
 
 training::Features features_of(const FinetuneRequest& request, const int layer, const int copies,
-                               const TrainingObserver& observer, const std::stop_token& stop = {},
-                               const int pictures_a_piece = 8) {
+                               const TrainingObserver& observer, const std::stop_token& stop = {}) {
   const auto prepared = training::prepare_model(request.settings.model_folder, request.settings.adapters, {},
                                                 request.settings.execution, true);
   const auto pictures = training::list_image_folder(request.data, training::class_folders(request.data), 0);
@@ -34,7 +33,7 @@ training::Features features_of(const FinetuneRequest& request, const int layer, 
   wanted.image_size = 28;
   wanted.copies = copies;
   wanted.batch = 8;
-  wanted.pictures_a_piece = pictures_a_piece;
+  wanted.pictures_a_piece = 8;
   return training::cached_features(prepared, pictures, wanted, observer, stop);
 }
 
