@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <condition_variable>
 #include <cstdlib>
 #include <exception>
-#include <mutex>
 #include <utility>
 
 #include <curl/curl.h>
 #include <fmt/format.h>
+
+#include "engine/plain/sleep.h"
 
 namespace hydrascope {
 namespace {
@@ -276,10 +276,7 @@ bool Patience::wait(const HttpReply* reply, const std::stop_token& stop) {
     if (asked > longest) return false;
     pause = std::max<std::chrono::milliseconds>(pause, asked);
   }
-  std::mutex mutex;
-  std::condition_variable_any stopped;
-  std::unique_lock lock(mutex);
-  stopped.wait_for(lock, stop, pause, [] { return false; });
+  sleep_for(pause, stop);
   if (stop.stop_requested()) throw Cancelled();
   return true;
 }

@@ -2,9 +2,7 @@
 
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <string>
 
 #include <fcntl.h>
@@ -12,6 +10,7 @@
 #include <unistd.h>
 
 #include "engine/plain/error.h"
+#include "engine/plain/sleep.h"
 
 namespace hydrascope {
 namespace {
@@ -30,13 +29,10 @@ int open_lock_file(const std::filesystem::path& file, const char* remedy) {
 
 FileLock::FileLock(const std::filesystem::path& file, const std::stop_token& stop, const char* remedy)
     : descriptor_(open_lock_file(file, remedy)) {
-  std::mutex mutex;
-  std::condition_variable_any stopped;
   while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
     const int problem = errno;
     const bool taken = problem == EWOULDBLOCK || problem == EINTR;
-    std::unique_lock lock(mutex);
-    if (taken) stopped.wait_for(lock, stop, std::chrono::milliseconds(100), [] { return false; });
+    if (taken) sleep_for(std::chrono::milliseconds(100), stop);
     if (taken && !stop.stop_requested()) continue;
     ::close(descriptor_);
     if (stop.stop_requested()) throw Cancelled();

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -14,6 +12,7 @@
 
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
+#include "engine/plain/sleep.h"
 #include "engine/training/feature_file.h"
 #include "engine/training/frozen_front.h"
 #include "engine/training/random.h"
@@ -210,14 +209,6 @@ private:
   std::optional<EarlierFeatures> earlier_;
 };
 
-// Until others may have finished their pieces.
-void wait_a_moment(const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any stopped;
-  std::unique_lock lock(mutex);
-  stopped.wait_for(lock, stop, std::chrono::milliseconds(100), [] { return false; });
-}
-
 // False if it was stopped.
 bool fill(FeatureFile& file, const PreparedModel& prepared, const ImageFolder& pictures,
           const FeatureRequest& request, const TrainingObserver& observer, const std::stop_token& stop) {
@@ -230,7 +221,7 @@ bool fill(FeatureFile& file, const PreparedModel& prepared, const ImageFolder& p
       file.keep(*piece, stop);
     } else {
       if (file.complete()) return true;
-      wait_a_moment(stop);
+      sleep_for(std::chrono::milliseconds(100), stop); // others hold what is left
     }
   }
   return false;

@@ -42,9 +42,20 @@ training::Features features_of(const FinetuneRequest& request, const int layer, 
   return features_of(request, layer, copies, [&](const TrainingProgress&) { ++*computed; });
 }
 
-TEST(FeatureCache, IsFilledOnceAndServesLaterLayers) {
+class FeatureCache : public ::testing::Test {
+protected:
+  // Layer 2's, two crops of each, from a cache that is gone afterwards.
+  at::Tensor made_and_removed(int* computed) {
+    const at::Tensor features = features_of(request, 2, 2, computed).hidden.clone();
+    std::filesystem::remove_all(folder / "cache");
+    return features;
+  }
+
   const ToyFolder folder;
   const FinetuneRequest request = toy_finetuning(folder);
+};
+
+TEST_F(FeatureCache, IsFilledOnceAndServesLaterLayers) {
   int computed = 0;
   const auto direct = features_of(request, 2, 2, &computed);
   EXPECT_GT(computed, 0);
@@ -64,9 +75,7 @@ TEST(FeatureCache, IsFilledOnceAndServesLaterLayers) {
             0.01 * scale);
 }
 
-TEST(FeatureCache, IsMadeAgainWhenAPictureChanges) {
-  const ToyFolder folder;
-  const FinetuneRequest request = toy_finetuning(folder);
+TEST_F(FeatureCache, IsMadeAgainWhenAPictureChanges) {
   int computed = 0;
   features_of(request, 1, 1, &computed);
   std::filesystem::last_write_time(request.data / "red" / "0.ppm",
@@ -76,17 +85,14 @@ TEST(FeatureCache, IsMadeAgainWhenAPictureChanges) {
   EXPECT_GT(computed, 0);
 }
 
-TEST(FeatureCache, IsFilledByAllWhoWantIt) {
-  const ToyFolder folder;
-  const FinetuneRequest request = toy_finetuning(folder);
+TEST_F(FeatureCache, IsFilledByAllWhoWantIt) {
   int alone = 0;
-  const at::Tensor reference = features_of(request, 2, 2, &alone).hidden.clone();
-  std::filesystem::remove_all(folder / "cache");
+  const at::Tensor reference = made_and_removed(&alone);
 
   // One computes its first piece until the other has computed one, too.
   std::latch both(2);
   const auto join_in = [&](int* computed) {
-    return std::async(std::launch::async, [&both, &request, computed] {
+    return std::async(std::launch::async, [this, &both, computed] {
       return features_of(request, 2, 2, [&both, computed](const TrainingProgress&) {
         if (++*computed == 1) both.arrive_and_wait();
       });
@@ -99,12 +105,9 @@ TEST(FeatureCache, IsFilledByAllWhoWantIt) {
   EXPECT_EQ(first + second, alone);
 }
 
-TEST(FeatureCache, GoesOnWhereItWasStopped) {
-  const ToyFolder folder;
-  const FinetuneRequest request = toy_finetuning(folder);
+TEST_F(FeatureCache, GoesOnWhereItWasStopped) {
   int alone = 0;
-  const at::Tensor reference = features_of(request, 2, 2, &alone).hidden.clone();
-  std::filesystem::remove_all(folder / "cache");
+  const at::Tensor reference = made_and_removed(&alone);
 
   std::stop_source stop;
   int before = 0, after = 0;
@@ -119,9 +122,7 @@ TEST(FeatureCache, GoesOnWhereItWasStopped) {
   EXPECT_EQ(after, alone - 2); // the first piece's two batches were kept
 }
 
-TEST(FeatureCache, SkipsWhatCannotBeRead) {
-  const ToyFolder folder;
-  const FinetuneRequest request = toy_finetuning(folder);
+TEST_F(FeatureCache, SkipsWhatCannotBeRead) {
   int computed = 0;
   const at::Tensor all = features_of(request, 1, 1, &computed).hidden.clone();
   std::ofstream(request.data / "red" / "0.ppm") << "not a picture";
