@@ -55,17 +55,12 @@ bool Coordinator::drain(std::vector<std::string>& errors) {
     if (lane.in_flight_asks.timed_passes > 0) lane.timed_key.clear();
     if (!delivery.result) {
       lane.results.error = delivery.error;
-      if (lane.in_flight_asks.timed_passes == 0) {
-        lane.failed_key = lane.in_flight_key;
-        lane.failed_asks = lane.in_flight_asks;
-      }
+      if (lane.in_flight_asks.timed_passes == 0) fail(lane);
       errors.push_back(delivery.error);
       continue;
     }
     times_.add(*delivery.result);
-    lane.results.error.clear();
-    lane.results.cancelled = false;
-    lane.failed_key.clear();
+    if (lane.failed_key != lane.in_flight_key) forgive(lane);
     if (lane.in_flight_asks.timed_passes > 0) continue; // it holds nothing that is not there already
     if (lane.key != lane.in_flight_key) {
       lane.key = lane.in_flight_key;
@@ -126,6 +121,7 @@ void Coordinator::cancel() {
     if (lane.in_flight_asks.timed_passes == 0) {
       lane.failed_key = lane.in_flight_key;
       lane.failed_asks = lane.in_flight_asks;
+      lane.failed_alone = false;
       lane.results.cancelled = true;
       lane.results.error.clear();
     }
@@ -159,20 +155,29 @@ std::string Coordinator::key_of(const Document& document, Side side) const {
   return key;
 }
 
+void Coordinator::forgive(Lane& lane) {
+  lane.failed_key.clear();
+  lane.results.error.clear();
+  lane.results.cancelled = false;
+}
+
 void Coordinator::run_again() {
-  for (Lane& lane : sides_) {
-    lane.failed_key.clear();
-    lane.results.error.clear();
-    lane.results.cancelled = false;
-  }
+  for (Lane& lane : sides_) forgive(lane);
+}
+
+// A comparison with a kernel that cannot run here is no reason to show nothing of a model that can.
+void Coordinator::fail(Lane& lane) {
+  lane.failed_key = lane.in_flight_key;
+  lane.failed_alone = any_ask(lane.in_flight_compared);
+  lane.failed_asks = lane.failed_alone ? lane.in_flight_compared : lane.in_flight_asks;
 }
 
 // Another comparison, or other panels, may want only what can be had.
-bool Coordinator::hopeless(const Lane& lane, const std::string& key, const Wants& wants) {
-  if (key != lane.failed_key) return false;
+void Coordinator::hope_again(Lane& lane, const std::string& key, const Wants& wants) {
+  if (lane.failed_key.empty()) return;
   Asks wanted = wants.first;
   add_asks(wanted, wants.then);
-  return !any_ask(missing_asks(lane.failed_asks, wanted));
+  if (key != lane.failed_key || any_ask(missing_asks(lane.failed_asks, wanted))) forgive(lane);
 }
 
 void Coordinator::submit(Lane& lane, Side side, const Document& document, const std::string& key,
@@ -181,6 +186,7 @@ void Coordinator::submit(Lane& lane, Side side, const Document& document, const 
   lane.in_flight_key = key;
   lane.in_flight_choices = request_key(document, side);
   lane.in_flight_asks = asks;
+  lane.in_flight_compared = compared_asks(asks, document.scene().schedules[static_cast<std::size_t>(side)]);
   lane.in_flight_first = first;
   worker_->submit(make_run_request(document, side, asks, lane.in_flight), static_cast<int>(side));
 }
@@ -218,17 +224,21 @@ void Coordinator::update(const Document& document, const Wants& wants, double no
       lane.stale_since = now;
     }
     lane.results.stale_seconds = lane.results.stale ? now - lane.stale_since : 0;
-    if (hopeless(lane, key, wants)) {
+    hope_again(lane, key, wants);
+    const bool failed = !lane.failed_key.empty();
+    if (failed && !lane.failed_alone) {
       stop(lane);
       stopped_ = true;
       continue;
     }
 
     if (fresh) forget(lane, wants);
-    const Asks delivered = fresh ? lane.delivered : Asks{};
+    Asks delivered = fresh ? lane.delivered : Asks{};
+    if (failed) add_asks(delivered, lane.failed_asks); // there is nothing to come of it
     const Asks first = missing_asks(wants.first, delivered);
     const Asks then = missing_asks(wants.then, delivered);
     if (fresh && !any_ask(first) && !any_ask(then)) {
+      stopped_ |= failed;
       if (!lane.timed_key.empty()) {
         settled_ = false;
         submit_timing(lane, side, document, key);
@@ -250,12 +260,23 @@ void Coordinator::update(const Document& document, const Wants& wants, double no
   if (computing() && !was_computing) computing_since_ = now;
 }
 
+bool Coordinator::undelivered(const Lane& lane, const Wants& wants) {
+  return any_ask(missing_asks(wants.first, lane.delivered)) ||
+         any_ask(missing_asks(wants.then, lane.delivered));
+}
+
 bool Coordinator::lacks(const Document& document, const Wants& wants) const {
   const Lane& lane = sides_[static_cast<std::size_t>(edited_side(document.view))];
   if (lane.in_flight == 0) return false;
-  return lane.results.stale || lane.results.parts.empty() ||
-         any_ask(missing_asks(wants.first, lane.delivered)) ||
-         any_ask(missing_asks(wants.then, lane.delivered));
+  return lane.results.stale || lane.results.parts.empty() || undelivered(lane, wants);
+}
+
+bool Coordinator::refused(const Document& document, const Wants& wants) const {
+  const Shown shown = document.view.shown;
+  return std::ranges::any_of(sides_, [&](const Lane& lane) {
+    const Shown other = &lane == sides_.data() ? Shown::b : Shown::a;
+    return shown != other && !lane.failed_key.empty() && undelivered(lane, wants);
+  });
 }
 
 bool Coordinator::computing() const {

@@ -52,6 +52,8 @@ public:
   bool settled() const { return settled_; }
   // Something of this is still to come for a side that is shown.
   bool lacks(const Document& document, const Wants& wants) const;
+  // Something of this will not come: it has failed or was cancelled.
+  bool refused(const Document& document, const Wants& wants) const;
 
 private:
   struct Lane {
@@ -63,10 +65,11 @@ private:
     bool grown = false;     // a part has come since it was last looked for parts to forget
     std::string failed_key; // what failed is not asked for again under it, as long as all of it is wanted
     Asks failed_asks;
+    bool failed_alone = false;   // what else is wanted may still be had
     std::uint64_t in_flight = 0; // generation; 0 = none
     std::string in_flight_key, in_flight_choices;
-    Asks in_flight_asks;
-    bool in_flight_first = false; // carries what the selection needs
+    Asks in_flight_asks, in_flight_compared; // the second: what of the first compares with another kernel
+    bool in_flight_first = false;            // carries what the selection needs
     double stale_since = 0;
     std::string timed_key; // of the document whose layers are to be timed; empty: none
     int timed_passes = 0;
@@ -74,8 +77,11 @@ private:
   void stop(Lane& lane);
   std::string key_of(const Document& document, Side side) const;
   static void turn_to(Lane& lane, const std::string& subject);
-  static bool hopeless(const Lane& lane, const std::string& key, const Wants& wants);
+  static void fail(Lane& lane);
+  static void forgive(Lane& lane);
+  static void hope_again(Lane& lane, const std::string& key, const Wants& wants);
   static void forget(Lane& lane, const Wants& wants);
+  static bool undelivered(const Lane& lane, const Wants& wants);
   void submit(Lane& lane, Side side, const Document& document, const std::string& key, const Asks& asks,
               bool first);
   void submit_timing(Lane& lane, Side side, const Document& document, const std::string& key);

@@ -152,6 +152,29 @@ Asks missing_asks(const Asks& wanted, const Asks& delivered) {
   return missing;
 }
 
+Asks compared_asks(const Asks& asks, const Schedule& schedule) {
+  const auto own = [&](int layer, const KernelSpec& kernel) {
+    return kernel == schedule.layers.at(static_cast<std::size_t>(layer));
+  };
+  Asks compared;
+  for (const WeightsAsk& ask : asks.weights) {
+    for (const KernelSpec& kernel : ask.kernels) {
+      if (!own(ask.layer, kernel))
+        add_weights(compared, ask.layer, kernel, ask.teacher_forced, ask.rows, ask.value_weighted);
+    }
+  }
+  for (const VectorsAsk& ask : asks.vectors) {
+    if (std::ranges::any_of(ask.kernels, [&](const KernelSpec& kernel) { return !own(ask.layer, kernel); }))
+      add_vectors(compared, ask);
+  }
+  for (const TileAsk& ask : asks.tiles) {
+    if (!own(ask.layer, ask.kernel)) add_tile(compared, ask);
+  }
+  compared.teacher_forced_kernels = asks.teacher_forced_kernels;
+  compared.teacher_forced_monotonicity = asks.teacher_forced_monotonicity;
+  return compared;
+}
+
 bool any_ask(const Asks& asks) {
   return asks.pixels || asks.hidden || asks.rollout.has_value() || asks.entropy || asks.kl || asks.change ||
          asks.monotonicity || !asks.teacher_forced_monotonicity.empty() || !asks.focus_layers.empty() ||

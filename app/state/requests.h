@@ -30,6 +30,9 @@ void add_teacher_forced_monotonicity(Asks& asks, const KernelSpec& kernel);
 // What of `wanted` is not in `delivered`.
 Asks missing_asks(const Asks& wanted, const Asks& delivered);
 bool any_ask(const Asks& asks);
+// What of `asks` runs a kernel beside its layer's own in this schedule, and may fail where the schedule
+// itself runs.
+Asks compared_asks(const Asks& asks, const Schedule& schedule);
 
 // Two requests with the same key differ at most in what they ask for, so that their results can be shown side
 // by side.

@@ -100,16 +100,17 @@ void PanelWindows::draw_contents(Panel& panel, const Snapshot& snapshot, const C
   const SideResults& results = snapshot.shown();
   if (panel.shows_results()) {
     // The last good picture stays while the next is computed; after a moment it is dimmed, so that it cannot
-    // be taken for fresh.
+    // be taken for fresh; at once where no next one will come.
+    Wants wants;
+    panel.ask(editor().document(), wants);
     constexpr double patience = 0.3;
-    const bool old = results.stale && results.stale_seconds >= patience;
+    const bool old = (results.stale && results.stale_seconds >= patience) ||
+                     coordinator.refused(editor().document(), wants);
     panel.set_freshness(old ? 0.45f : 1.0f);
     if (results.stale && !old) {
       Shell& shell = editor().shell;
       shell.wake_at = std::min(shell.wake_at, editor().clock() + patience - results.stale_seconds);
     }
-    Wants wants;
-    panel.ask(editor().document(), wants);
     if (coordinator.lacks(editor().document(), wants)) progress_line(snapshot.progress);
   }
   panel.draw();
