@@ -1,6 +1,7 @@
 #include "app/panels/layer_maps.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,8 @@ Found find_layer(const Snapshot& snapshot, Shown which, int layer) {
 
 } // namespace
 
+const Scale* LayerMaps::scale() const { return shown_.empty() && !scale_.shared ? nullptr : &scale_; }
+
 const char* LayerMaps::title() const {
   return which_ == Shown::a ? "A" : (which_ == Shown::b ? "B" : "A − B");
 }
@@ -44,6 +47,7 @@ void LayerMaps::prepare(const Snapshot& snapshot, Shown which) {
   if (!image) options.interpolation = Interpolation::nearest;
   std::vector<FocusItem> items;
   const auto layers = static_cast<std::size_t>(document.scene().model->layers);
+  Scale scale;
   for (std::size_t layer = 0; layer < layers; ++layer) {
     const auto [own, other] = find_layer(snapshot, which, static_cast<int>(layer));
     if (own.focus == nullptr) continue;
@@ -64,11 +68,12 @@ void LayerMaps::prepare(const Snapshot& snapshot, Shown which) {
       item.title = fmt::format("{}, layer {}\n{}", title(), layer, shown.name);
     shown.nothing = map.empty ? map.note : "";
     shown.texture.set(map.values, map.scale, options.interpolation);
-    scale_ = map.scale;
+    if (items.empty() || map.scale.high > scale.high) scale = map.scale;
     shown_ = std::move(map.shown);
     items.push_back(std::move(item));
   }
   if (items.empty()) return;
+  scale_ = std::move(scale);
   if (!image) gather_rows();
   const auto* input = document.scene().input ? std::get_if<ImageInput>(&*document.scene().input) : nullptr;
   figure_ = focus_figure(items, input, options);

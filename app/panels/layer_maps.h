@@ -30,6 +30,7 @@ public:
   HeatMapView& rows() { return rows_; }                           // a sentence's: one row a layer
   const std::vector<ShownToken>& shown() const { return shown_; } // … and its columns
   const Figure& figure() const { return figure_; }
+  const Scale* scale() const; // of every layer's map; null where each has its own
 
 private:
   void gather_rows();
@@ -38,7 +39,7 @@ private:
   std::vector<Map> maps_;
   HeatMapView rows_;
   std::vector<ShownToken> shown_;
-  Scale scale_;
+  Scale scale_; // the widest
   Figure figure_;
 };
 

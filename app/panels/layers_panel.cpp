@@ -103,7 +103,9 @@ private:
     marks.row = document().scene().layer;
     marks.hovered_column = shown_index(side.shown(), editor().hovered_token());
     HeatMapView& rows = side.rows();
-    const auto input = rows.draw("rows", graphics(), from, size, marks, brightness());
+    const auto input =
+        rows.draw("rows", graphics(), from, {size.x - colour_bar_width, size.y}, marks, brightness());
+    colour_bar(graphics(), rows.panel().scale, {input.to.x + 10, input.from.y}, input.to.y - input.from.y);
     if (input.hovered && static_cast<std::size_t>(input.hovered->column) < side.shown().size()) {
       const ShownToken& token = side.shown()[static_cast<std::size_t>(input.hovered->column)];
       editor().hover(token.first, token.count);
@@ -122,7 +124,8 @@ private:
     const float titles = count_ > 1 ? ImGui::CalcTextSize("A − B").x + gap : 0;
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     const ImVec2 from{corner.x + titles, corner.y};
-    const ImVec2 room{ImGui::GetContentRegionAvail().x - titles, ImGui::GetContentRegionAvail().y};
+    const float bar = sides_[0].scale() == nullptr ? 0 : colour_bar_width;
+    const ImVec2 room{ImGui::GetContentRegionAvail().x - titles - bar, ImGui::GetContentRegionAvail().y};
     const auto stacked = static_cast<float>(count_);
     // As few rows as let the maps be as large as possible.
     int per_row = layers;
@@ -146,6 +149,11 @@ private:
                       from.y + static_cast<float>(row) * (height + gap)};
       draw_layer(layer, at, line, side);
       if (column == 0 && count_ > 1) draw_titles({corner.x, at.y + line}, side);
+    }
+    const float right = from.x + static_cast<float>(per_row) * (side + gap) - gap;
+    for (std::size_t i = 0; i < count_ && side > 8; ++i) {
+      const float y = from.y + line + static_cast<float>(i) * (side + within);
+      if (const Scale* const scale = sides_[i].scale()) colour_bar(graphics(), *scale, {right + 10, y}, side);
     }
     ImGui::PopFont();
   }

@@ -64,8 +64,8 @@ void draw_labels(ImDrawList* list, const MatrixAxes& axes, const Placement& plac
       const std::string text =
           fitted(with_known_glyphs((*axes.y_ticks)[static_cast<std::size_t>(row)]), label_width - 5);
       const bool marked = marks.row == row || marks.hovered_row == row;
-      list->AddText({placed.at.x - 5 - ImGui::CalcTextSize(text.c_str()).x, y - label_size / 2 - 1},
-                    theme::packed(marked ? theme::text : theme::quiet, opacity), text.c_str());
+      right_aligned(list, placed.at.x - 5, y - label_size / 2 - 1,
+                    theme::packed(marked ? theme::text : theme::quiet, opacity), text);
     }
   }
   if (!columns) return;

@@ -211,8 +211,7 @@ void MonotonicityColumn::draw_axes(ImDrawList* list, ImVec2 at, ImVec2 to) {
   for (const Tick& tick : ticks(view_.low_weight, view_.high_weight, view_.logarithmic, 5)) {
     const float y = to.y - static_cast<float>(tick.position) * (to.y - at.y);
     list->AddLine({at.x - 3, y}, {at.x, y}, theme::packed(theme::faint));
-    list->AddText({at.x - 5 - ImGui::CalcTextSize(tick.text.c_str()).x, y - 6}, theme::packed(theme::quiet),
-                  tick.text.c_str());
+    right_aligned(list, at.x - 5, y - 6, theme::packed(theme::quiet), tick.text);
   }
   ImGui::PopFont();
   ImGui::PushFont(graphics().fonts().regular, theme::size_small);

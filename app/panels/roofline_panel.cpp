@@ -1,6 +1,7 @@
 // What the kernels in use reach beside what the machine allows: of what the Scaling panel measures.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <fmt/format.h>
 #include <implot.h>
@@ -13,6 +14,8 @@
 namespace hydrascope::app {
 
 namespace {
+
+constexpr float label_gap = 7; // between a point and its N
 
 class RooflinePanel final : public Panel {
 public:
@@ -60,6 +63,7 @@ private:
     set_up_axes();
     ImPlot::SetupLegend(ImPlotLocation_SouthEast, ImPlotLegendFlags_NoMenus);
     for (const LinesPanel::Line& line : plot_.lines) plot_line(line);
+    draw_labels();
     if (ImPlot::IsPlotHovered()) point_tooltip();
     ImPlot::EndPlot();
   }
@@ -99,6 +103,27 @@ private:
     ImPlot::PlotScatter(line.name.c_str(), line.x.data(), line.y.data(), count, spec);
   }
 
+  // N beside the points, where they do not lie too close.
+  void draw_labels() const {
+    ImPlot::PushPlotClipRect();
+    std::vector<ImVec2> taken;
+    for (const RooflineLine& line : lines_) {
+      for (std::size_t i = 0; i < line.rate.size(); ++i) {
+        const ImVec2 at = ImPlot::PlotToPixels(line.intensity[i], line.rate[i]);
+        const float height = ImGui::GetTextLineHeight();
+        const float width = ImGui::CalcTextSize(line.labels[i].c_str()).x + label_gap;
+        const bool covers = std::ranges::any_of(taken, [&](const ImVec2& other) {
+          return std::abs(other.x - at.x) < width && std::abs(other.y - at.y) < height;
+        });
+        if (covers) continue;
+        taken.push_back(at);
+        ImPlot::GetPlotDrawList()->AddText({at.x + label_gap, at.y - height / 2}, theme::packed(theme::quiet),
+                                           line.labels[i].c_str());
+      }
+    }
+    ImPlot::PopPlotClipRect();
+  }
+
   // Of the point nearest to the pointer.
   void point_tooltip() const {
     NearestPoint pointed;
@@ -116,9 +141,11 @@ private:
     const double rate = nearest->rate[point], intensity = nearest->intensity[point];
     std::string text = fmt::format("{}, N = {}\n{:.1f} GFLOP/s at {:.1f} flops per byte", nearest->kernel,
                                    nearest->labels[point], rate, intensity);
-    if (limits.bandwidth > 0)
-      text += fmt::format("\n{:.0f} % of the roof above it",
-                          100 * rate * 1e9 / std::min(limits.matrix_rate, limits.bandwidth * intensity));
+    if (limits.bandwidth > 0) {
+      const double share = rate * 1e9 / std::min(limits.matrix_rate, limits.bandwidth * intensity);
+      text += fmt::format("\n{:.0f} % of the roof", 100 * share);
+      if (share > 1) text += ": q, k and v come from cache, which is faster than memory";
+    }
     text_tooltip(text);
   }
 

@@ -155,9 +155,8 @@ private:
                     column.view.kernels.at(static_cast<std::size_t>(near.head.layer)), brightness());
       list->AddText({row.x + 16, row.y + 2}, theme::packed(theme::text),
                     fmt::format("layer {:>2} head {:>2}", near.head.layer, near.head.head).c_str());
-      const std::string number = fmt::format("{:.3f}", near.distance);
-      list->AddText({row.x + width - 4 - ImGui::CalcTextSize(number.c_str()).x, row.y + 2},
-                    theme::packed(theme::quiet), number.c_str());
+      right_aligned(list, row.x + width - 4, row.y + 2, theme::packed(theme::quiet),
+                    fmt::format("{:.3f}", near.distance));
     }
     ImGui::PopFont();
     return pointed;

@@ -31,10 +31,6 @@ struct Columns {
   }
 };
 
-void right_aligned(ImDrawList* list, float right, float y, ImU32 colour, const std::string& text) {
-  list->AddText({right - ImGui::CalcTextSize(text.c_str()).x, y}, colour, text.c_str());
-}
-
 std::string milliseconds(const RepeatedTime& time, double seconds) {
   return time.runs > 0 ? fmt::format("{:.2f}", seconds * 1e3) : "—";
 }

@@ -305,6 +305,7 @@ void TokensColumn::draw_bars(const Frame& frame, int query, const Lines& lines, 
   double high = 0;
   for (const double value : row) high = std::max(high, std::abs(value));
   if (!(high > 0)) return;
+  const int decimals = decimals_of(high);
   const float number = 58, bar = width - number;
   const Colour own = theme::kernel(shown_.weights->kernel.name);
   for (int token = lines.first; token < lines.last && token < static_cast<int>(row.size()); ++token) {
@@ -315,8 +316,8 @@ void TokensColumn::draw_bars(const Frame& frame, int query, const Lines& lines, 
     frame.list->AddRectFilled(
         {left, y - 5}, {left + std::max(1.0f, bar * static_cast<float>(std::abs(value) / high)), y + 5},
         theme::packed(colour, frame.brightness * faded), 1.0f);
-    frame.list->AddText({left + bar + 6, y - ImGui::GetTextLineHeight() / 2}, theme::packed(theme::quiet),
-                        number_text(value, 3).c_str());
+    right_aligned(frame.list, left + width, y - ImGui::GetTextLineHeight() / 2, theme::packed(theme::quiet),
+                  decimal_text(value, decimals));
   }
 }
 

@@ -200,6 +200,10 @@ void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float heigh
   }
 }
 
+void right_aligned(ImDrawList* list, float right, float y, ImU32 colour, const std::string& text) {
+  list->AddText({right - ImGui::CalcTextSize(text.c_str()).x, y}, colour, text.c_str());
+}
+
 void progress_line(float progress) {
   const ImVec2 from = ImGui::GetWindowPos();
   const ImVec2 size = ImGui::GetWindowSize();

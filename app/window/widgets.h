@@ -55,6 +55,8 @@ void text_tooltip(std::string_view text);
 // Text that is cut to the width with an ellipsis, for drawing into a list; letters that no font has as
 // U+XXXX.
 std::string fitted(std::string_view text, float width);
+// Text that ends at `right`.
+void right_aligned(ImDrawList* list, float right, float y, ImU32 colour, const std::string& text);
 // The text with every character that the current font lacks written as U+XXXX.
 std::string with_known_glyphs(std::string_view text);
 

@@ -129,4 +129,14 @@ std::string number_text(double value, int digits) {
   return with_true_minus(fmt::format("{:.{}g}", value, digits));
 }
 
+std::string decimal_text(double value, int decimals) {
+  if (std::isnan(value)) return "—";
+  return with_true_minus(fmt::format("{:.{}f}", value, decimals));
+}
+
+int decimals_of(double largest, int digits) {
+  if (!(largest > 0) || !std::isfinite(largest)) return 0;
+  return std::max(0, digits - 1 - static_cast<int>(std::floor(std::log10(largest))));
+}
+
 } // namespace hydrascope

@@ -6,17 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "engine/figures/scale.h"
 #include "engine/plain/error.h"
 
 namespace hydrascope {
 namespace {
-
-std::string decimal_text(double value, int decimals) {
-  if (std::isnan(value)) return "—";
-  std::string text = fmt::format("{:.{}f}", value, decimals);
-  if (text.find_first_not_of("-0.") == std::string::npos && text.starts_with('-')) text.erase(0, 1);
-  return text.starts_with('-') ? "−" + text.substr(1) : text;
-}
 
 double value_at(const TablePanel& panel, std::size_t row, std::size_t column) {
   return row < panel.values.size() && column < panel.values[row].size()

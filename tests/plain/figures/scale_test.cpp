@@ -71,5 +71,15 @@ TEST(NumberText, IsForPeople) {
   EXPECT_EQ(number_text(std::nan("")), "—");
 }
 
+TEST(DecimalText, LinesUpInAColumn) {
+  const auto column = [](double largest, double value) { return decimal_text(value, decimals_of(largest)); };
+  EXPECT_EQ(column(0.0357, 0.0357), "0.0357");
+  EXPECT_EQ(column(0.0357, -0.00922), "−0.0092");
+  EXPECT_EQ(column(0.0357, -0.00001), "0.0000");
+  EXPECT_EQ(column(3.25, 0.5), "0.50");
+  EXPECT_EQ(column(1250, 7.5), "8");
+  EXPECT_EQ(column(0, 0), "0");
+}
+
 } // namespace
 } // namespace hydrascope
