@@ -295,6 +295,7 @@ void take(ImGuiTestContext* context, const Look& look) {
   for (const LayoutInfo& info : layout_infos()) {
     if (look.scale != 1 && info.id != default_layout) continue;
     show_kind(editor(), info.id == "text" ? InputKind::text : InputKind::image);
+    apply_preset(editor(), Strategy::back, 2, {.name = "hydra-cosine", .parameters = {}});
     application().run("view.layout." + info.id);
     settle(context);
     write_png(look.folder() / ("layout-" + info.id + ".png"), frame(context));
