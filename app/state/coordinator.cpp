@@ -167,9 +167,12 @@ void Coordinator::run_again() {
 
 // A comparison with a kernel that cannot run here is no reason to show nothing of a model that can.
 void Coordinator::fail(Lane& lane) {
+  const bool alone = any_ask(lane.in_flight_compared);
+  Asks failed = alone ? lane.in_flight_compared : lane.in_flight_asks;
+  if (alone && lane.failed_alone && lane.failed_key == lane.in_flight_key) add_asks(failed, lane.failed_asks);
   lane.failed_key = lane.in_flight_key;
-  lane.failed_alone = any_ask(lane.in_flight_compared);
-  lane.failed_asks = lane.failed_alone ? lane.in_flight_compared : lane.in_flight_asks;
+  lane.failed_asks = std::move(failed);
+  lane.failed_alone = alone;
 }
 
 // Another comparison, or other panels, may want only what can be had.

@@ -140,14 +140,17 @@ void a_comparison_that_fails_shows_no_sentence(ImGuiTestContext* context) {
   editor().change("Compare", [](Document& document) {
     document.scene().comparison[1] = KernelSpec{.name = "cosformer", .parameters = {{"m", "16"}}};
   });
+  change_view(editor(), "Teacher-forced", [](ViewOptions& view) { view.teacher_forced = true; });
   open_text(editor(), "The cat sat on the mat.");
-  editor().shell.panel_to_focus = "weights";
-  settle(context);
-  IM_CHECK(application().figure_of("weights").has_value());
+  for (const char* panel : {"weights", "kl"}) { // the second is asked for when the first has failed
+    editor().shell.panel_to_focus = panel;
+    settle(context);
+    IM_CHECK(application().figure_of(panel).has_value());
+  }
   show_kind(editor(), InputKind::image);
   settle(context);
   IM_CHECK(!results().error.empty());
-  IM_CHECK(!application().figure_of("weights").has_value());
+  for (const char* panel : {"weights", "kl"}) IM_CHECK(!application().figure_of(panel).has_value());
   IM_CHECK(application().figure_of("focus").has_value()); // which compares nothing
   IM_CHECK(application().coordinator().stopped());        // and is not tried for ever
   editor().change("Compare",
