@@ -42,6 +42,12 @@ Asks asks_of(const RunResult& part) {
   return asks;
 }
 
+Asks all_of(const Wants& wants) {
+  Asks all = wants.first;
+  add_asks(all, wants.then);
+  return all;
+}
+
 } // namespace
 
 bool Coordinator::drain(std::vector<std::string>& errors) {
@@ -88,8 +94,7 @@ void Coordinator::turn_to(Lane& lane, const std::string& subject) {
 void Coordinator::forget(Lane& lane, const Wants& wants) {
   auto& parts = lane.results.parts;
   if (!std::exchange(lane.grown, false) || parts.size() <= most_parts) return;
-  Asks wanted = wants.first;
-  add_asks(wanted, wants.then);
+  const Asks wanted = all_of(wants);
   const Asks lacking = missing_asks(wanted, lane.delivered);
   std::vector<Asks> held; // by part
   for (const auto& part : parts) held.push_back(asks_of(*part));
@@ -178,9 +183,7 @@ void Coordinator::fail(Lane& lane) {
 // Another comparison, or other panels, may want only what can be had.
 void Coordinator::hope_again(Lane& lane, const std::string& key, const Wants& wants) {
   if (lane.failed_key.empty()) return;
-  Asks wanted = wants.first;
-  add_asks(wanted, wants.then);
-  if (key != lane.failed_key || any_ask(missing_asks(lane.failed_asks, wanted))) forgive(lane);
+  if (key != lane.failed_key || any_ask(missing_asks(lane.failed_asks, all_of(wants)))) forgive(lane);
 }
 
 void Coordinator::submit(Lane& lane, Side side, const Document& document, const std::string& key,

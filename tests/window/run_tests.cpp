@@ -140,6 +140,34 @@ void a_comparison_that_fails_shows_no_sentence(ImGuiTestContext* context) {
   editor().change("Compare", [](Document& document) {
     document.scene().comparison[1] = KernelSpec{.name = "cosformer", .parameters = {{"m", "16"}}};
   });
+  open_text(editor(), "The cat sat on the mat.");
+  editor().shell.panel_to_focus = "weights";
+  settle(context);
+  IM_CHECK(application().figure_of("weights").has_value());
+  for (const PanelName& panel : application().panels()) // others compare, too
+    show_panel(editor(), panel.id, panel.title, panel.id == "focus");
+  settle(context);
+  show_kind(editor(), InputKind::image);
+  settle(context);
+  IM_CHECK(results().any() != nullptr);
+  show_panel(editor(), "weights", "Weights", true);
+  settle(context);
+  IM_CHECK(!results().error.empty());
+  IM_CHECK(!application().figure_of("weights").has_value());
+  editor().change("Compare",
+                  [](Document& document) { document.scene().comparison[1] = KernelSpec{.name = "elu"}; });
+  settle(context);
+  IM_CHECK_STR_EQ(results().error.c_str(), "");
+  IM_CHECK(application().figure_of("weights").has_value());
+  start_over(context);
+}
+
+// Of one request what compares is left out, and the rest comes.
+void what_compares_nothing_is_shown_where_a_comparison_fails(ImGuiTestContext* context) {
+  start_over(context);
+  editor().change("Compare", [](Document& document) {
+    document.scene().comparison[1] = KernelSpec{.name = "cosformer", .parameters = {{"m", "16"}}};
+  });
   change_view(editor(), "Teacher-forced", [](ViewOptions& view) { view.teacher_forced = true; });
   open_text(editor(), "The cat sat on the mat.");
   for (const char* panel : {"weights", "kl"}) { // the second is asked for when the first has failed
@@ -172,6 +200,8 @@ void register_run_tests(ImGuiTestEngine* engine) {
       a_picture_that_fails_shows_no_sentence;
   IM_REGISTER_TEST(engine, "runs", "a_comparison_that_fails_shows_no_sentence")->TestFunc =
       a_comparison_that_fails_shows_no_sentence;
+  IM_REGISTER_TEST(engine, "runs", "what_compares_nothing_is_shown_where_a_comparison_fails")->TestFunc =
+      what_compares_nothing_is_shown_where_a_comparison_fails;
   IM_REGISTER_TEST(engine, "runs", "made_pointless_by_undo")->TestFunc = made_pointless_by_undo;
 }
 
