@@ -26,7 +26,7 @@ Found find_layer(const Snapshot& snapshot, Shown which, int layer) {
 
 } // namespace
 
-const Scale* LayerMaps::scale() const { return shown_.empty() && !scale_.shared ? nullptr : &scale_; }
+const Scale* LayerMaps::scale() const { return scale_.shared ? &scale_ : nullptr; }
 
 const char* LayerMaps::title() const {
   return which_ == Shown::a ? "A" : (which_ == Shown::b ? "B" : "A − B");
@@ -35,6 +35,7 @@ const char* LayerMaps::title() const {
 void LayerMaps::clear() {
   maps_.clear();
   rows_.clear();
+  scale_ = {};
   figure_ = {};
 }
 

@@ -39,7 +39,7 @@ private:
   std::vector<Map> maps_;
   HeatMapView rows_;
   std::vector<ShownToken> shown_;
-  Scale scale_; // the widest
+  Scale scale_; // the widest, which is that of all rows
   Figure figure_;
 };
 

@@ -106,11 +106,11 @@ private:
   // N beside the points, where they do not lie too close.
   void draw_labels() const {
     ImPlot::PushPlotClipRect();
+    const float height = ImGui::GetTextLineHeight();
     std::vector<ImVec2> taken;
     for (const RooflineLine& line : lines_) {
       for (std::size_t i = 0; i < line.rate.size(); ++i) {
         const ImVec2 at = ImPlot::PlotToPixels(line.intensity[i], line.rate[i]);
-        const float height = ImGui::GetTextLineHeight();
         const float width = ImGui::CalcTextSize(line.labels[i].c_str()).x + label_gap;
         const bool covers = std::ranges::any_of(taken, [&](const ImVec2& other) {
           return std::abs(other.x - at.x) < width && std::abs(other.y - at.y) < height;

@@ -10,7 +10,7 @@ namespace hydrascope {
 namespace {
 
 std::string with_true_minus(std::string text) {
-  const auto is_zero = text.find_first_of("123456789") == std::string::npos;
+  const auto is_zero = text.find_first_not_of("-0.") == std::string::npos;
   if (text.starts_with('-')) {
     text = is_zero ? text.substr(1) : "\u2212" + text.substr(1);
   }
@@ -134,9 +134,9 @@ std::string decimal_text(double value, int decimals) {
   return with_true_minus(fmt::format("{:.{}f}", value, decimals));
 }
 
-int decimals_of(double largest, int digits) {
+int decimals_of(double largest) {
   if (!(largest > 0) || !std::isfinite(largest)) return 0;
-  return std::max(0, digits - 1 - static_cast<int>(std::floor(std::log10(largest))));
+  return std::max(0, 2 - static_cast<int>(std::floor(std::log10(largest))));
 }
 
 } // namespace hydrascope

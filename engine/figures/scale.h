@@ -24,7 +24,7 @@ std::vector<Tick> ticks(double low, double high, bool logarithmic, int most = 6)
 std::string number_text(double value, int digits = 3);
 // A number of a column, whose decimals stand below each other; likewise.
 std::string decimal_text(double value, int decimals);
-// The decimals that give a column's largest magnitude so many significant digits; 0 for 0.
-int decimals_of(double largest, int digits = 3);
+// The decimals that give a column's largest magnitude three significant digits; 0 for 0.
+int decimals_of(double largest);
 
 } // namespace hydrascope

@@ -1,4 +1,5 @@
 #pragma once
+
 #include <chrono>
 #include <stop_token>
 

@@ -1,6 +1,7 @@
 #include "engine/figures/scale.h"
 
 #include <cmath>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -79,6 +80,7 @@ TEST(DecimalText, LinesUpInAColumn) {
   EXPECT_EQ(column(3.25, 0.5), "0.50");
   EXPECT_EQ(column(1250, 7.5), "8");
   EXPECT_EQ(column(0, 0), "0");
+  EXPECT_EQ(column(1, -std::numeric_limits<double>::infinity()), "−inf");
 }
 
 } // namespace
