@@ -99,7 +99,7 @@ ordered_json entry_beside(const ScalingPoint& point, const ScalingSetting& setti
   return entry;
 }
 
-void print_entries(const ordered_json& entries) {
+void print_kernel_entries(const ordered_json& entries) {
   std::vector<std::vector<std::string>> rows = {{"kernel", "dtype", "N", "median ms", "p95 ms", "GB/s",
                                                  "of triad", "GFLOP/s", "of products", "peak MB", "path"}};
   for (const ordered_json& entry : entries) {
@@ -147,7 +147,7 @@ void run(const KernelBenchOptions& options) {
   }
   fmt::print("{} heads of {}, batch 1; {}\n", options.setting.heads, options.setting.head_width,
              place_text(options.setting.device));
-  print_entries(entries);
+  print_kernel_entries(entries);
 }
 
 } // namespace

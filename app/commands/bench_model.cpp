@@ -69,7 +69,7 @@ ordered_json entry_of(const ThroughputRow& row, const Reference& reference, cons
   return entry;
 }
 
-void print_entries(const ordered_json& entries) {
+void print_model_entries(const ordered_json& entries) {
   std::vector<std::vector<std::string>> lines = {
       {"schedule", "batch", "N", "items/s", "median ms", "p95 ms", "× softmax", "of bound", "attention"}};
   for (const ordered_json& entry : entries) {
@@ -107,7 +107,7 @@ void run(const ModelBenchOptions& options) {
   const ThreadCount threads(request.execution.threads);
   fmt::print("{}, {}, {}; {} batches of each after {} that warm up\n", options.model, request.execution.dtype,
              place_text("cpu"), request.runs, request.warm_ups);
-  print_entries(entries);
+  print_model_entries(entries);
 }
 
 } // namespace

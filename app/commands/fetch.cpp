@@ -13,7 +13,7 @@
 namespace hydrascope::app {
 namespace {
 
-constexpr double mega = 1e6;
+constexpr double megabyte = 1e6;
 
 struct FetchOptions {
   std::string repository;
@@ -41,7 +41,7 @@ void print(const FetchedModel& model) {
   for (const FetchedFile& file : model.files) {
     if (!file.downloaded) continue;
     ++downloaded;
-    megabytes += static_cast<double>(file.size) / mega;
+    megabytes += static_cast<double>(file.size) / megabyte;
   }
   if (downloaded == 0) {
     fmt::print(stderr, "{} is in the cache{}\n", model.repository,
@@ -58,7 +58,7 @@ void run(const FetchOptions& options) {
   {
     ProgressBar bar(options.repository + ", MB");
     const auto observe = [&](const FetchProgress& progress) {
-      constexpr auto whole = static_cast<std::int64_t>(mega);
+      constexpr auto whole = static_cast<std::int64_t>(megabyte);
       bar.show(progress.bytes / whole, (progress.total + whole - 1) / whole);
     };
     model = fetch_model(options.repository, options.revision, hub_settings(), observe);

@@ -10,7 +10,7 @@ namespace hydrascope::app {
 
 namespace {
 
-constexpr float label_width = 86;
+constexpr float strip_label_width = 86;
 constexpr float range_width = 46;
 
 // Of the features that a pixel stands for the one furthest from zero.
@@ -28,16 +28,16 @@ StripInput draw_strip(const char* id, Graphics& graphics, const FeatureStrip& st
                       std::optional<int> marked, const ImVec4& colour, float brightness) {
   StripInput input;
   const std::size_t count = strip.values.size();
-  if (count == 0 || size.x < label_width + range_width + 20 || size.y < 8) return input;
+  if (count == 0 || size.x < strip_label_width + range_width + 20 || size.y < 8) return input;
   ImDrawList* list = ImGui::GetWindowDrawList();
   ImGui::PushFont(graphics.fonts().mono, theme::size_small);
   const float line = ImGui::GetTextLineHeight();
   list->AddText({from.x, from.y + (size.y - line) / 2}, theme::packed(theme::text),
-                fitted(with_known_glyphs(strip.name), label_width - 6).c_str());
+                fitted(with_known_glyphs(strip.name), strip_label_width - 6).c_str());
   ImGui::PopFont();
 
-  const float width = size.x - label_width - range_width;
-  const float left = from.x + label_width, right = left + width;
+  const float width = size.x - strip_label_width - range_width;
+  const float left = from.x + strip_label_width, right = left + width;
   double high = 0;
   bool negative = false;
   for (const double value : strip.values) {

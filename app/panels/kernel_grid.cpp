@@ -16,7 +16,7 @@ namespace {
 constexpr float row_height = 21;
 constexpr float column_width = 19;
 constexpr float sticky_width = 44; // a layer's number and its kernel's colour
-constexpr float label_width = 96;
+constexpr float kernel_label_width = 96;
 constexpr float slant = 1.15f; // of the headers, in radians above the horizontal
 
 // Written at `from`, where all of it lies inside the panel (what lies outside is dropped at once), then
@@ -81,7 +81,7 @@ void KernelGrid::draw(Editor& editor, const Graphics& graphics, const GridNotes&
   Frame frame{.editor = editor, .graphics = graphics, .notes = notes, .schedule = schedule, .origin = {}};
   frame.header_height = slanted_height(graphics);
   frame.height = frame.header_height + layers * row_height + 2;
-  frame.width = sticky_width + static_cast<float>(kernel_infos().size()) * column_width + label_width;
+  frame.width = sticky_width + static_cast<float>(kernel_infos().size()) * column_width + kernel_label_width;
   // More kernels than the panel is wide: columns scroll below the layers' numbers and their kernels'
   // colours.
   const bool scrolls = frame.width > ImGui::GetContentRegionAvail().x;
@@ -123,7 +123,7 @@ void KernelGrid::draw_headers(const Frame& frame) {
 void KernelGrid::draw_row(const Frame& frame, int layer) {
   const auto& infos = kernel_infos();
   const ImVec2 at{frame.left, frame.origin.y + frame.header_height + static_cast<float>(layer) * row_height};
-  const float right = frame.column_x(infos.size()) - column_width / 2 + label_width;
+  const float right = frame.column_x(infos.size()) - column_width / 2 + kernel_label_width;
   const bool selected = frame.selected(layer);
   if (selected)
     frame.list->AddRectFilled(at, {right, at.y + row_height}, theme::packed(theme::accent, 0.16f), 2.0f);
@@ -147,7 +147,7 @@ void KernelGrid::draw_row(const Frame& frame, int layer) {
   ImGui::PopFont();
   kernel_square(frame.list, {at.x + 34, middle}, 9, frame.kernel(layer).name,
                 frame.reason(layer).empty() ? 1.0f : 0.35f);
-  ImGui::SetCursorScreenPos({right - label_width + 8, at.y});
+  ImGui::SetCursorScreenPos({right - kernel_label_width + 8, at.y});
   draw_row_name(frame, layer);
   ImGui::PopID();
 }
@@ -158,8 +158,8 @@ void KernelGrid::draw_row_name(const Frame& frame, int layer) {
   const std::string label = badge.empty() ? frame.kernel(layer).text() : badge;
   frame.list->AddText({at.x, at.y + (row_height - ImGui::GetTextLineHeight()) / 2},
                       theme::packed(badge.empty() ? theme::quiet : theme::amber),
-                      fitted(label, label_width - 10).c_str());
-  if (ImGui::InvisibleButton("name", {label_width - 8, row_height})) select_layer(frame.editor, layer);
+                      fitted(label, kernel_label_width - 10).c_str());
+  if (ImGui::InvisibleButton("name", {kernel_label_width - 8, row_height})) select_layer(frame.editor, layer);
   if (ImGui::IsItemHovered()) frame.layer_tooltip(layer, "Layer");
 }
 

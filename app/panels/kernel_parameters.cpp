@@ -16,7 +16,7 @@ namespace hydrascope::app {
 
 namespace {
 
-constexpr float label_width = 56;
+constexpr float parameter_label_width = 56;
 constexpr float reset_width = 44;
 
 // One parameter of one layer's kernel, on its way into the document.
@@ -91,7 +91,7 @@ void draw_choice(const Control& control) {
 
 void draw_control(const Control& control) {
   ImGui::PushID(control.parameter.name.c_str());
-  field_label(control.parameter.name.c_str(), label_width);
+  field_label(control.parameter.name.c_str(), parameter_label_width);
   const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - reset_width - 6);
   ImGui::BeginGroup();

@@ -8,7 +8,7 @@
 namespace hydrascope {
 namespace {
 
-constexpr double gap = 3;
+constexpr double bar_gap = 3;
 
 Colour bar_colour(const BarsPanel& panel, std::size_t index) {
   return index < panel.colours.size() ? panel.colours[index] : Colour{0, 0.447f, 0.698f, 1};
@@ -54,8 +54,8 @@ Surround surround(const BarsPanel& panel, const Ink& ink, const Placement&, doub
       widest = std::max(widest, text_width(line, ink.label()));
     }
   }
-  return {widest + 2 * gap, widest_value(panel, ink) + 2 * gap,
-          gap + line_height(ink.tick()) + (panel.x_label.empty() ? 0 : line_height(ink.tick()))};
+  return {widest + 2 * bar_gap, widest_value(panel, ink) + 2 * bar_gap,
+          bar_gap + line_height(ink.tick()) + (panel.x_label.empty() ? 0 : line_height(ink.tick()))};
 }
 
 double body_height(const BarsPanel& panel, const Ink& ink, double width) {
@@ -74,7 +74,8 @@ void draw(Canvas& canvas, const BarsPanel& panel, const Ink& ink, const Placemen
   for (const auto& mark : ticks(low, high, false, 5)) {
     const double x = body.x + mark.position * body.width;
     canvas.line(std::array<Point, 2>{{{x, body.y}, {x, body.bottom()}}}, ink.grid, 0.4);
-    draw_aligned(canvas, mark.text, {x, body.bottom() + gap + ascent(ink.tick())}, ink.tick(), Align::centre);
+    draw_aligned(canvas, mark.text, {x, body.bottom() + bar_gap + ascent(ink.tick())}, ink.tick(),
+                 Align::centre);
   }
   double y = body.y;
   for (std::size_t index = 0; index < panel.labels.size(); ++index) {
@@ -94,15 +95,17 @@ void draw(Canvas& canvas, const BarsPanel& panel, const Ink& ink, const Placemen
                   ink.rule, 0.8);
       reach = std::max(reach, panel.marks[index]);
     }
-    canvas.text(number_text(value), {across(reach) + gap, y + pitch / 2 + 0.36 * ink.size}, ink.label());
+    canvas.text(number_text(value), {across(reach) + bar_gap, y + pitch / 2 + 0.36 * ink.size}, ink.label());
     const double text_height = line_height(ink.label()) * static_cast<double>(lines.size());
-    draw_lines(canvas, lines, {body.x - 2 * gap, y + (pitch - text_height) / 2}, ink.label(), Align::right);
+    draw_lines(canvas, lines, {body.x - 2 * bar_gap, y + (pitch - text_height) / 2}, ink.label(),
+               Align::right);
     y += pitch;
   }
   canvas.line(std::array<Point, 2>{{{across(0), body.y}, {across(0), body.bottom()}}}, ink.rule, 0.6);
-  draw_aligned(canvas, panel.x_label,
-               {body.x + body.width / 2, body.bottom() + gap + line_height(ink.tick()) + ascent(ink.tick())},
-               ink.tick(), Align::centre);
+  draw_aligned(
+      canvas, panel.x_label,
+      {body.x + body.width / 2, body.bottom() + bar_gap + line_height(ink.tick()) + ascent(ink.tick())},
+      ink.tick(), Align::centre);
 }
 
 } // namespace hydrascope

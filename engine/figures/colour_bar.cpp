@@ -7,7 +7,7 @@
 namespace hydrascope {
 namespace {
 
-constexpr double gap = 5, thickness = 6, tick_length = 2, tick_gap = 1.5;
+constexpr double bar_distance = 5, thickness = 6, bar_tick_length = 2, tick_gap = 1.5;
 
 // The scale's name, with what a reader must know of it.
 std::string bar_label(const Scale& scale) {
@@ -55,21 +55,22 @@ double draw_lines(Canvas& canvas, const std::vector<std::string>& lines, Point t
 }
 
 double vertical_bar_room(const Scale& scale, const Ink& ink) {
-  return gap + thickness + tick_length + tick_gap + widest_tick(scale, ink) +
+  return bar_distance + thickness + bar_tick_length + tick_gap + widest_tick(scale, ink) +
          (scale.label.empty() ? 0 : 2 + line_height(ink.tick()));
 }
 
 void draw_vertical_bar(Canvas& canvas, const Scale& scale, const Ink& ink, const Box& beside) {
   const int most = std::clamp(static_cast<int>(beside.height / (2.2 * ink.size)), 2, 6);
   const auto marks = ticks(scale.low, scale.high, scale.logarithmic, most);
-  const Box bar{beside.right() + gap, beside.y, thickness, beside.height};
+  const Box bar{beside.right() + bar_distance, beside.y, thickness, beside.height};
   canvas.image(gradient(scale, true), bar, true);
   canvas.outline(bar, ink.rule, 0.4);
   for (const auto& mark : marks) {
     const double y = bar.bottom() - mark.position * bar.height;
-    const std::array<Point, 2> tick{{{bar.right(), y}, {bar.right() + tick_length, y}}};
+    const std::array<Point, 2> tick{{{bar.right(), y}, {bar.right() + bar_tick_length, y}}};
     canvas.line(tick, ink.rule, 0.4);
-    canvas.text(mark.text, {bar.right() + tick_length + tick_gap, y + 0.36 * ink.tick().size}, ink.tick());
+    canvas.text(mark.text, {bar.right() + bar_tick_length + tick_gap, y + 0.36 * ink.tick().size},
+                ink.tick());
   }
   if (scale.label.empty()) {
     return;
@@ -88,27 +89,29 @@ void draw_vertical_bar(Canvas& canvas, const Scale& scale, const Ink& ink, const
     widest = std::max(widest, text_width(mark.text, ink.tick()));
   }
   const double x =
-      bar.right() + tick_length + tick_gap + widest + 2 + line_height(ink.tick()) - 0.25 * style.size;
+      bar.right() + bar_tick_length + tick_gap + widest + 2 + line_height(ink.tick()) - 0.25 * style.size;
   canvas.text(label, {x, bar.y + bar.height / 2 + text_width(label, style) / 2}, style, 90);
 }
 
-double horizontal_bar_room(const Ink& ink) { return gap + thickness + tick_length + 1.2 * ink.size; }
+double horizontal_bar_room(const Ink& ink) {
+  return bar_distance + thickness + bar_tick_length + 1.2 * ink.size;
+}
 
 void draw_horizontal_bar(Canvas& canvas, const Scale& scale, const Ink& ink, Point top_left, double width) {
   const std::string label = bar_label(scale);
   const double label_width = label.empty() ? 0 : text_width(label, ink.tick()) + 6;
   const double length = std::min(140.0, std::max(40.0, width - label_width));
-  const Box bar{top_left.x, top_left.y + gap, length, thickness};
+  const Box bar{top_left.x, top_left.y + bar_distance, length, thickness};
   canvas.image(gradient(scale, false), bar, true);
   canvas.outline(bar, ink.rule, 0.4);
   for (const auto& mark : ticks(scale.low, scale.high, scale.logarithmic, 5)) {
     const double x = bar.x + mark.position * bar.width;
-    const std::array<Point, 2> tick{{{x, bar.bottom()}, {x, bar.bottom() + tick_length}}};
+    const std::array<Point, 2> tick{{{x, bar.bottom()}, {x, bar.bottom() + bar_tick_length}}};
     canvas.line(tick, ink.rule, 0.4);
     const double half = text_width(mark.text, ink.tick()) / 2;
     const double centre = std::max(x, top_left.x + half);
-    draw_aligned(canvas, mark.text, {centre, bar.bottom() + tick_length + 0.95 * ink.tick().size}, ink.tick(),
-                 Align::centre);
+    draw_aligned(canvas, mark.text, {centre, bar.bottom() + bar_tick_length + 0.95 * ink.tick().size},
+                 ink.tick(), Align::centre);
   }
   canvas.text(label, {bar.right() + 6, bar.y + thickness / 2 + 0.36 * ink.tick().size}, ink.tick());
 }

@@ -9,7 +9,7 @@
 namespace hydrascope {
 namespace {
 
-constexpr double tick_length = 2, gap = 2;
+constexpr double tick_length = 2, label_gap = 2;
 constexpr std::size_t most_named = 48; // more rows or columns than this are numbered instead
 
 enum class Labels { none, numbers, upright, turned };
@@ -40,11 +40,12 @@ AxisLabels axis_labels(const std::vector<std::string>& names, std::int64_t count
     labels.style.size = std::min(labels.style.size, cell * 0.92);
     const double width = widest(names, labels.style);
     labels.kind = rows || width <= cell * 0.96 ? Labels::upright : Labels::turned;
-    labels.room = tick_length + gap + (rows || labels.kind == Labels::turned ? width : labels.style.size);
+    labels.room =
+        tick_length + label_gap + (rows || labels.kind == Labels::turned ? width : labels.style.size);
     return labels;
   }
   const auto last = std::to_string(std::max<std::int64_t>(count - 1, 0));
-  labels.room = tick_length + gap + (rows ? text_width(last, labels.style) : labels.style.size);
+  labels.room = tick_length + label_gap + (rows ? text_width(last, labels.style) : labels.style.size);
   return labels;
 }
 
@@ -84,7 +85,7 @@ AxisLabels number_labels(const Axis& axis, double length, bool rows, const Ink& 
   double width = 0;
   for (const Tick& mark : number_ticks(axis, length, ink))
     width = std::max(width, text_width(mark.text, labels.style));
-  labels.room = tick_length + gap + (rows ? width : labels.style.size);
+  labels.room = tick_length + label_gap + (rows ? width : labels.style.size);
   return labels;
 }
 
@@ -110,8 +111,8 @@ void draw_rows_axis(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, c
         panel.y_axis ? body.bottom() - mark.position * body.height : body.y + mark.position * body.height;
     const std::array<Point, 2> tick{{{body.x - tick_length, y}, {body.x, y}}};
     canvas.line(tick, ink.rule, 0.4);
-    draw_aligned(canvas, mark.text, {body.x - tick_length - gap, y + 0.36 * labels.style.size}, labels.style,
-                 Align::right);
+    draw_aligned(canvas, mark.text, {body.x - tick_length - label_gap, y + 0.36 * labels.style.size},
+                 labels.style, Align::right);
   }
   if (!panel.y_label.empty()) {
     const double x = body.x - labels.room - 0.45 * ink.tick().size;
@@ -129,7 +130,7 @@ void draw_columns_axis(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink
     const double x = body.x + mark.position * body.width;
     const std::array<Point, 2> tick{{{x, body.bottom()}, {x, body.bottom() + tick_length}}};
     canvas.line(tick, ink.rule, 0.4);
-    const double top = body.bottom() + tick_length + gap;
+    const double top = body.bottom() + tick_length + label_gap;
     if (labels.kind == Labels::turned) {
       canvas.text(mark.text, {x + 0.36 * labels.style.size, top + text_width(mark.text, labels.style)},
                   labels.style, 90);

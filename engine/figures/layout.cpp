@@ -7,7 +7,7 @@
 namespace hydrascope {
 namespace {
 
-constexpr double margin = 4, column_gap = 9, row_gap = 9;
+constexpr double page_margin = 4, column_gap = 9, row_gap = 9;
 
 bool same_scale(const Scale& a, const Scale& b) {
   return a.map == b.map && a.low == b.low && a.high == b.high && a.logarithmic == b.logarithmic &&
@@ -102,7 +102,7 @@ double place_rows(const Figure& figure, Layout& layout, const Grid& grid, double
   for (std::size_t row = 0; row < grid.rows; ++row) {
     const auto first = row * grid.columns;
     const auto last = std::min(first + grid.columns, layout.panels.size());
-    double titles = 0, bodies = 0, below = 0, x = margin;
+    double titles = 0, bodies = 0, below = 0, x = page_margin;
     for (auto index = first; index < last; ++index) {
       auto& placed = layout.panels[index];
       const auto& panel = figure.panels[index];
@@ -133,7 +133,7 @@ double place_rows(const Figure& figure, Layout& layout, const Grid& grid, double
 
 void place_shared_bar(Layout& layout, double bottom) {
   if (layout.shared_horizontal) {
-    layout.shared_beside = {margin, bottom, layout.page.width - 2 * margin, 0};
+    layout.shared_beside = {page_margin, bottom, layout.page.width - 2 * page_margin, 0};
     return;
   }
   // Beside the first row of maps, as high as their bodies; over two rows where there are more.
@@ -166,7 +166,7 @@ Layout lay_out_at(const Figure& figure, const FigureStyle& style, double page_wi
   Layout layout;
   layout.ink.size = style.font_points;
   layout.page.width = page_width;
-  const double inner = layout.page.width - 2 * margin;
+  const double inner = layout.page.width - 2 * page_margin;
   layout.title_lines = wrap_text(figure.title, layout.ink.title(), inner);
   layout.subtitle_lines = wrap_text(figure.subtitle, layout.ink.note(), inner);
   layout.shared_bar = shared_scale(figure);
@@ -181,9 +181,9 @@ Layout lay_out_at(const Figure& figure, const FigureStyle& style, double page_wi
                         !repeats_rows(figure, index, columns)};
     layout.panels.push_back(std::move(placed));
   }
-  double y = margin + line_height(layout.ink.title()) * static_cast<double>(layout.title_lines.size()) +
+  double y = page_margin + line_height(layout.ink.title()) * static_cast<double>(layout.title_lines.size()) +
              line_height(layout.ink.note()) * static_cast<double>(layout.subtitle_lines.size());
-  y += y > margin ? 6 : 0;
+  y += y > page_margin ? 6 : 0;
   const double bar = layout.shared_bar != nullptr && !layout.shared_horizontal
                          ? vertical_bar_room(*layout.shared_bar, layout.ink)
                          : 0;
@@ -198,7 +198,7 @@ Layout lay_out_at(const Figure& figure, const FigureStyle& style, double page_wi
     place_shared_bar(layout, bottom);
     bottom += layout.shared_horizontal ? 2 + horizontal_bar_room(layout.ink) : 0;
   }
-  layout.page.height = bottom + margin;
+  layout.page.height = bottom + page_margin;
   return layout;
 }
 
@@ -245,9 +245,9 @@ Layout lay_out(const Figure& figure, const FigureStyle& style) {
 
 void draw_figure(Canvas& canvas, const Figure& figure, const Layout& layout,
                  const std::function<void()>& before_panel) {
-  double y = margin;
-  y += draw_lines(canvas, layout.title_lines, {margin, y}, layout.ink.title());
-  draw_lines(canvas, layout.subtitle_lines, {margin, y}, layout.ink.note());
+  double y = page_margin;
+  y += draw_lines(canvas, layout.title_lines, {page_margin, y}, layout.ink.title());
+  draw_lines(canvas, layout.subtitle_lines, {page_margin, y}, layout.ink.note());
   for (const auto& placed : layout.panels) {
     if (before_panel) before_panel();
     double line_y = placed.title.y;

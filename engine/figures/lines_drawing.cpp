@@ -9,7 +9,7 @@
 namespace hydrascope {
 namespace {
 
-constexpr double gap = 3;
+constexpr double line_gap = 3;
 
 struct Range {
   double low = std::numeric_limits<double>::infinity();
@@ -89,17 +89,19 @@ void draw_frame(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const B
   for (const auto& mark : across_ticks(panel, across)) {
     const double x = body.x + mark.position * body.width;
     canvas.line(std::array<Point, 2>{{{x, body.y}, {x, body.bottom()}}}, ink.grid, 0.4);
-    draw_aligned(canvas, mark.text, {x, body.bottom() + gap + ascent(ink.tick())}, ink.tick(), Align::centre);
+    draw_aligned(canvas, mark.text, {x, body.bottom() + line_gap + ascent(ink.tick())}, ink.tick(),
+                 Align::centre);
   }
   for (const auto& mark : ticks(up.low, up.high, panel.log_y, 6)) {
     const double y = body.bottom() - mark.position * body.height;
     canvas.line(std::array<Point, 2>{{{body.x, y}, {body.right(), y}}}, ink.grid, 0.4);
-    draw_aligned(canvas, mark.text, {body.x - gap, y + 0.36 * ink.tick().size}, ink.tick(), Align::right);
+    draw_aligned(canvas, mark.text, {body.x - line_gap, y + 0.36 * ink.tick().size}, ink.tick(),
+                 Align::right);
   }
   canvas.line(
       std::array<Point, 3>{{{body.x, body.y}, {body.x, body.bottom()}, {body.right(), body.bottom()}}},
       ink.rule, 0.6);
-  const double below = body.bottom() + gap + line_height(ink.tick());
+  const double below = body.bottom() + line_gap + line_height(ink.tick());
   draw_aligned(canvas, panel.x_label, {body.x + body.width / 2, below + ascent(ink.tick())}, ink.tick(),
                Align::centre);
 }
@@ -169,7 +171,7 @@ void draw_line(Canvas& canvas, const LinesPanel::Line& line, const Ink& ink, con
   };
   for (std::size_t index = 0; index < std::min(line.x.size(), line.y.size()); ++index) {
     if (!std::isfinite(line.x[index]) || !std::isfinite(line.y[index])) {
-      flush(); // a gap in the numbers is a gap in the line
+      flush(); // a line_gap in the numbers is a line_gap in the line
       continue;
     }
     points.push_back(axes.at(line.x[index], line.y[index]));
@@ -243,9 +245,9 @@ void draw_legend(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const 
 } // namespace
 
 Surround surround(const LinesPanel& panel, const Ink& ink, const Placement&, double) {
-  return {widest_y_tick(panel, ink) + gap + (panel.y_label.empty() ? 0 : 1.3 * line_height(ink.tick())),
+  return {widest_y_tick(panel, ink) + line_gap + (panel.y_label.empty() ? 0 : 1.3 * line_height(ink.tick())),
           std::max(legend_width(panel, ink), 8.0),
-          gap + line_height(ink.tick()) + (panel.x_label.empty() ? 0 : 1.2 * line_height(ink.tick()))};
+          line_gap + line_height(ink.tick()) + (panel.x_label.empty() ? 0 : 1.2 * line_height(ink.tick()))};
 }
 
 double body_height(const LinesPanel&, const Ink&, double width) { return width * 0.6; }
@@ -258,7 +260,7 @@ void draw(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placeme
   draw_point_labels(canvas, panel, ink, axes);
   draw_legend(canvas, panel, ink, body);
   if (!panel.y_label.empty()) {
-    const double x = body.x - gap - widest_y_tick(panel, ink) - 0.45 * ink.tick().size;
+    const double x = body.x - line_gap - widest_y_tick(panel, ink) - 0.45 * ink.tick().size;
     canvas.text(panel.y_label, {x, body.y + body.height / 2 + text_width(panel.y_label, ink.tick()) / 2},
                 ink.tick(), 90);
   }

@@ -14,22 +14,16 @@
 #include "engine/plain/error.h"
 
 namespace hydrascope {
-namespace {
-
-struct Waiting {
-  RunRequest request;
-  int lane = 0;
-};
-
-struct Running {
-  std::uint64_t generation = 0;
-  int lane = 0;
-  std::stop_source stop;
-};
-
-} // namespace
-
 struct Worker::State {
+  struct Waiting {
+    RunRequest request;
+    int lane = 0;
+  };
+  struct Running {
+    std::uint64_t generation = 0;
+    int lane = 0;
+    std::stop_source stop;
+  };
   std::function<void()> wake;
   std::unique_ptr<Runner> runner; // the thread's alone
 
@@ -116,7 +110,7 @@ void Worker::submit(RunRequest request, int lane) {
     std::uint64_t& newest = state_->newest[lane];
     if (request.generation < newest) return;
     newest = request.generation;
-    std::erase_if(state_->waiting, [&](const Waiting& job) { return job.lane == lane; });
+    std::erase_if(state_->waiting, [&](const State::Waiting& job) { return job.lane == lane; });
     if (state_->running && state_->running->lane == lane) state_->running->stop.request_stop();
     state_->waiting.push_back({std::move(request), lane});
     state_->progress[lane] = 0;
@@ -126,7 +120,7 @@ void Worker::submit(RunRequest request, int lane) {
 
 void Worker::cancel(int lane) {
   const std::scoped_lock lock(state_->mutex);
-  std::erase_if(state_->waiting, [&](const Waiting& job) { return job.lane == lane; });
+  std::erase_if(state_->waiting, [&](const State::Waiting& job) { return job.lane == lane; });
   std::erase_if(state_->deliveries, [&](const WorkerDelivery& delivery) { return delivery.lane == lane; });
   if (state_->running && state_->running->lane == lane) state_->running->stop.request_stop();
 }
@@ -143,7 +137,7 @@ bool Worker::busy(int lane) const {
   const std::scoped_lock lock(state_->mutex);
   const bool runs = state_->running && state_->running->lane == lane;
   return runs || std::any_of(state_->waiting.begin(), state_->waiting.end(),
-                             [&](const Waiting& job) { return job.lane == lane; });
+                             [&](const State::Waiting& job) { return job.lane == lane; });
 }
 
 float Worker::progress(int lane) const {
