@@ -12,8 +12,6 @@ namespace hydrascope::app::window_tests {
 
 namespace {
 
-const KernelSpec elu{.name = "elu", .parameters = {}};
-
 bool all_are(const Json& schedule, const std::string& kernel) {
   return std::ranges::all_of(schedule, [&](const Json& layer) { return layer == kernel; });
 }

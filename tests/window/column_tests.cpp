@@ -21,8 +21,6 @@ namespace hydrascope::app::window_tests {
 
 namespace {
 
-const KernelSpec elu{"elu", {}};
-
 // The columns that are drawn within a panel.
 int columns_of(std::string_view panel) {
   const std::string inside = "###" + std::string(panel) + "/side_";

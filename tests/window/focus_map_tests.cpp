@@ -21,12 +21,11 @@ namespace hydrascope::app::window_tests {
 
 namespace {
 
-const KernelSpec elu{"elu", {}}, hydra{"hydra-cosine", {}};
-const char* const sentence = "The cat sat on the mat because it was tired.";
+const char* const cat_sentence = "The cat sat on the mat because it was tired.";
 
 void begin(ImGuiTestContext* context, bool text) {
   start_over(context);
-  if (text) open_text(editor(), sentence);
+  if (text) open_text(editor(), cat_sentence);
   context->WindowFocus("//###focus");
   context->SetRef("//###focus");
   settle(context);

@@ -19,8 +19,6 @@ namespace hydrascope::app::window_tests {
 
 namespace {
 
-const KernelSpec elu{"elu", {}}, hydra{"hydra-cosine", {}};
-
 // A: this kernel in the selected layer; B: softmax.
 void compare_with_softmax(ImGuiTestContext* context, const KernelSpec& kernel, bool sentence) {
   start_over(context);

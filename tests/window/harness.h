@@ -13,6 +13,9 @@
 
 namespace hydrascope::app::window_tests {
 
+// The kernels that tests replace softmax by.
+inline const KernelSpec softmax, elu{"elu", {}}, hedgehog{"hedgehog", {}}, hydra{"hydra-cosine", {}};
+
 // Set by main before any test runs.
 Application& application();
 inline Editor& editor() { return application().editor(); }

@@ -14,8 +14,6 @@ namespace hydrascope::app::window_tests {
 
 namespace {
 
-const KernelSpec softmax, hydra{"hydra-cosine", {}};
-
 using Heads = std::vector<HeadIndex>;
 
 void key_mutes_selected_head(ImGuiTestContext* context) {

@@ -110,7 +110,6 @@ void register_kernel_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "kernels", "parameters_of_all_layers_with_the_kernel")->TestFunc =
       [](ImGuiTestContext* context) {
         start_over(context);
-        const KernelSpec hedgehog{.name = "hedgehog", .parameters = {}};
         set_layer_kernel(editor(), 4, hedgehog);
         set_layer_kernel(editor(), 7, hedgehog);
         context->Yield(2);

@@ -13,8 +13,6 @@ namespace hydrascope::app::window_tests {
 
 namespace {
 
-const KernelSpec softmax, hedgehog{"hedgehog", {}}, hydra{"hydra-cosine", {}};
-
 // On a sentence or the photograph, with this panel in front and everything it asked for.
 void show(ImGuiTestContext* context, const char* panel, bool sentence) {
   start_over(context);
