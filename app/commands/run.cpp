@@ -11,12 +11,14 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/commands/command.h"
 #include "app/commands/run_output.h"
 #include "engine/plain/error.h"
 #include "engine/plain/image.h"
 #include "engine/plain/safetensors.h"
+#include "engine/run/quantities/head_quantity.h"
 #include "engine/runtime/runner.h"
 
 namespace hydrascope::app {
@@ -66,9 +68,8 @@ Asks asks_of(const std::set<std::string>& tensors, const RunOptions& options, in
   asks.pixels = tensors.contains("pixels");
   asks.token_logits = tensors.contains("logits");
   asks.hidden = tensors.contains("hidden");
-  asks.entropy = tensors.contains("entropy");
-  asks.kl = tensors.contains("kl");
-  asks.change = tensors.contains("change");
+  for (const HeadQuantityInfo& quantity : head_quantity_infos())
+    if (tensors.contains(quantity.name)) asks.head_tables.push_back({quantity.name, {}});
   for (int layer = 0; layer < layers; ++layer) {
     if (options.layer >= 0 && layer != options.layer) continue;
     if (tensors.contains("attention"))
@@ -152,8 +153,7 @@ void add_run_command(CLI::App& program) {
   command->add_option("--pair", options->pair, "second text, joined to the first as one input");
   command->add_option("--output", options->output, "safetensors file for the tensors");
   command->add_option("--tensors", options->tensors,
-                      "comma list of pixels, logits, hidden, attention, focus, rollout, entropy, kl, change "
-                      "(default: all)");
+                      fmt::format("comma list of {} (default: all)", fmt::join(run_tensor_names(), ", ")));
   command->add_option("--target", options->target,
                       "what focus maps explain: class:NAME, class:INDEX, similarity:TEXT or norm "
                       "(default: the predicted class; without a classifier norm)");

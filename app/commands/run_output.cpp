@@ -9,6 +9,7 @@
 
 #include "app/commands/head_output.h"
 #include "engine/plain/error.h"
+#include "engine/run/quantities/head_quantity.h"
 
 namespace hydrascope::app {
 namespace {
@@ -25,19 +26,28 @@ Array one_head(const Array& weights, std::int64_t head) {
   return {{1, weights.extent(1), weights.extent(2)}, {values.begin(), values.end()}};
 }
 
-const HeadTable* in_place_table(const RunResult& result, std::string_view name) {
-  for (const HeadTable& table : result.tables)
-    if (table.in_place && table.name == name) return &table;
-  return nullptr;
+const HeadTable* in_place_table(const RunResult& result, const std::string& quantity) {
+  const auto found = std::ranges::find(result.tables, HeadTableAsk{quantity, {}}, &HeadTable::ask);
+  return found == result.tables.end() ? nullptr : &*found;
 }
 
-// null where any head is undefined.
-nlohmann::ordered_json mean_over_heads(const Array& table, std::size_t layer) {
-  const auto row = table.slice(static_cast<std::int64_t>(layer));
+// Of one part, over heads; null where any head is undefined.
+nlohmann::ordered_json mean_over_heads(const HeadTable& table, std::size_t layer, std::size_t part,
+                                       std::size_t parts) {
+  const auto row = table.values.slice(static_cast<std::int64_t>(layer));
   double sum = 0;
-  for (const float value : row) sum += static_cast<double>(value);
+  for (std::size_t i = part; i < row.size(); i += parts) sum += static_cast<double>(row[i]);
   if (row.empty() || !std::isfinite(sum)) return nullptr;
-  return sum / static_cast<double>(row.size());
+  return sum / static_cast<double>(row.size() / parts);
+}
+
+nlohmann::ordered_json heads_json(const HeadTable& table, std::size_t layer) {
+  const auto& parts = head_quantity_info(table.ask.quantity).parts;
+  if (parts.size() == 1) return mean_over_heads(table, layer, 0, 1);
+  nlohmann::ordered_json numbers;
+  for (std::size_t part = 0; part < parts.size(); ++part)
+    numbers[parts[part].name] = mean_over_heads(table, layer, part, parts.size());
+  return numbers;
 }
 
 nlohmann::ordered_json finite(double value) {
@@ -52,9 +62,8 @@ nlohmann::ordered_json layer_json(const RunResult& result, std::size_t index) {
                                   {"untrained", layer.untrained},
                                   {"other_resolution", layer.other_resolution},
                                   {"zero_denominators", layer.zero_denominators}};
-  for (const char* name : {"entropy", "kl"})
-    if (const HeadTable* table = in_place_table(result, name))
-      entry[name] = mean_over_heads(table->values, index);
+  for (const HeadTable& table : result.tables)
+    if (!table.ask.kernel) entry[table.ask.quantity] = heads_json(table, index);
   for (const WeightsResult& weights : result.weights)
     if (static_cast<std::size_t>(weights.layer) == index)
       entry["weights_check"] = {{"worst", weights.check}, {"rows", weights.rows.size()}};
@@ -116,8 +125,11 @@ std::string remarks(const LayerRun& layer) {
 } // namespace
 
 const std::vector<std::string>& run_tensor_names() {
-  static const std::vector<std::string> names = {"pixels",  "logits",  "hidden", "attention", "focus",
-                                                 "rollout", "entropy", "kl",     "change"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = {"pixels", "logits", "hidden", "attention", "focus", "rollout"};
+    for (const HeadQuantityInfo& quantity : head_quantity_infos()) all.push_back(quantity.name);
+    return all;
+  }();
   return names;
 }
 
@@ -139,7 +151,7 @@ std::set<std::string> parse_run_tensors(std::string_view list) {
 std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std::string>& asked,
                                     std::optional<int> head, std::vector<std::string>& missing) {
   std::vector<NamedArray> tensors;
-  const auto whole = [&](const char* name, const Array& array, const char* reason) {
+  const auto whole = [&](const std::string& name, const Array& array, const char* reason) {
     if (!asked.contains(name)) return;
     if (array.empty())
       missing.push_back(fmt::format("{} left out: {}", name, reason));
@@ -149,10 +161,9 @@ std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std:
   whole("pixels", result.pixels, "the model takes text");
   whole("logits", result.logits, "the model has no classifier");
   whole("rollout", result.rollout ? result.rollout->weights : Array{}, "there is no attention");
-  whole("change", result.change, "there is no attention");
-  for (const char* name : {"entropy", "kl"}) {
-    const HeadTable* table = in_place_table(result, name);
-    whole(name, table ? table->values : Array{}, "there is no attention");
+  for (const HeadQuantityInfo& quantity : head_quantity_infos()) {
+    const HeadTable* table = in_place_table(result, quantity.name);
+    whole(quantity.name, table ? table->values : Array{}, "there is no attention");
   }
   if (asked.contains("hidden"))
     for (std::size_t i = 0; i < result.hidden.size(); ++i)

@@ -43,7 +43,7 @@ std::optional<HeadIndex> HeadTableView::draw(Editor& editor, const Graphics& gra
              heads = static_cast<int>(panel.values.extent(1));
   for (int layer = 0; layer < layers; ++layer) {
     for (int head = 0; head < heads; ++head) {
-      if (!is_muted(document, {layer, head})) continue;
+      if (of_layers || !is_muted(document, {layer, head})) continue;
       if (const auto place = place_of({layer, head})) muted_cross(list, place->from, place->to);
     }
   }
@@ -55,16 +55,20 @@ std::optional<HeadIndex> HeadTableView::draw(Editor& editor, const Graphics& gra
   if (input.item) {
     hovered = HeadIndex{static_cast<int>(input.item->item.index), static_cast<int>(input.item->item.within)};
     outline(*hovered, theme::text);
-    if (input.clicked) select_cell(editor, hovered->layer, hovered->head);
+    if (input.clicked && of_layers) select_layer(editor, hovered->layer);
+    if (input.clicked && !of_layers) select_cell(editor, hovered->layer, hovered->head);
     const float value = panel.values.values.at(input.item->item.index * static_cast<std::size_t>(heads) +
                                                input.item->item.within);
     std::string shown = std::isnan(value) ? undefined : number_text(static_cast<double>(value), 4);
     if (!std::isnan(value) && !unit.empty()) shown += " " + unit;
-    ImGui::SetTooltip("layer %d, head %d%s\n%s", hovered->layer, hovered->head,
-                      is_muted(document, *hovered) ? ", muted" : "", shown.c_str());
-    editor.hover_head(*hovered);
+    const bool muted = !of_layers && is_muted(document, *hovered);
+    ImGui::SetTooltip("layer %d%s%s\n%s", hovered->layer,
+                      of_layers ? "" : fmt::format(", head {}", hovered->head).c_str(),
+                      muted ? ", muted" : "", shown.c_str());
+    if (!of_layers) editor.hover_head(*hovered);
   }
-  if (scene.head.head) outline({scene.layer, *scene.head.head}, theme::accent);
+  if (of_layers) outline({scene.layer, 0}, theme::accent);
+  if (scene.head.head && !of_layers) outline({scene.layer, *scene.head.head}, theme::accent);
   return hovered;
 }
 

@@ -27,7 +27,8 @@ struct HeadTableView {
   std::vector<std::string> kernels;  // by layer, a square of whose colour stands before it; may be empty
   std::vector<KernelSpread> spreads; // drawn below where there is room; may be empty
   std::string unit;                  // after a value: "nats"; may be empty
-  std::string undefined = "undefined: this kernel's weights are signed";
+  std::string undefined;             // why a cell may have no number
+  bool of_layers = false;            // one number a layer: a click selects the layer alone
 
   void set(HeatMapPanel table, std::vector<std::string> layer_kernels);
   void clear();

@@ -40,15 +40,18 @@ KernelSpec monotonicity_kernel(const Document& document, bool one_of_two) {
   return kernel_info(own.name).exact_softmax && !chosen ? compared_kernel(document, 1) : own;
 }
 
+namespace {
+HeadTableAsk monotonicity_table(const Document& document, bool one_of_two) {
+  if (in_place(document, one_of_two)) return {"monotonicity", {}};
+  return {"monotonicity", monotonicity_kernel(document, one_of_two)};
+}
+} // namespace
+
 void ask_monotonicity(const Document& document, bool one_of_two, Wants& wants) {
   add_vectors(wants.first, queries_and_keys(document));
   add_weights(wants.first, document.scene().layer, monotonicity_kernel(document, one_of_two),
               document.view.teacher_forced, monotonicity_rows(document));
-  if (in_place(document, one_of_two)) {
-    wants.then.monotonicity = true;
-  } else {
-    add_teacher_forced_monotonicity(wants.then, monotonicity_kernel(document, one_of_two));
-  }
+  add_head_table(wants.then, monotonicity_table(document, one_of_two));
 }
 
 void MonotonicityColumn::prepare(const Snapshot& snapshot) {
@@ -142,8 +145,9 @@ void MonotonicityColumn::prepare_table(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
   const bool one_of_two = snapshot.one_of_two;
   const KernelSpec kernel = monotonicity_kernel(document, one_of_two);
-  const bool own = in_place(document, one_of_two);
-  const FoundTable found = find_table(snapshot.shown(), "monotonicity", own ? nullptr : &kernel);
+  const HeadTableAsk ask = monotonicity_table(document, one_of_two);
+  const bool own = !ask.kernel;
+  const FoundTable found = find_table(snapshot.shown(), ask);
   if (found.table == nullptr) return; // the last good one stays
   table_.undefined = "undefined: this kernel has another number of heads";
   std::vector<std::string> kernels;

@@ -13,10 +13,9 @@ std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services) {
   panels.push_back(make_tokens_panel(services));
   panels.push_back(make_vectors_panel(services));
   panels.push_back(make_values_panel(services));
-  panels.push_back(make_entropy_panel(services));
-  panels.push_back(make_divergence_panel(services));
-  panels.push_back(make_monotonicity_panel(services));
-  panels.push_back(make_change_panel(services));
+  for (const HeadQuantityInfo& quantity : head_quantity_infos())
+    panels.push_back(quantity.name == "monotonicity" ? make_monotonicity_panel(services) // with a scatter
+                                                     : make_head_table_panel(quantity, services));
   panels.push_back(make_similar_heads_panel(services));
   panels.push_back(make_deletion_panel(services));
   panels.push_back(make_folder_panel(services));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/panels/panel.h"
+#include "engine/run/quantities/head_quantity.h"
 
 namespace hydrascope::app {
 
@@ -17,10 +18,9 @@ std::unique_ptr<Panel> make_weights_panel(PanelServices services);
 std::unique_ptr<Panel> make_tokens_panel(PanelServices services);
 std::unique_ptr<Panel> make_values_panel(PanelServices services);
 std::unique_ptr<Panel> make_vectors_panel(PanelServices services);
-std::unique_ptr<Panel> make_entropy_panel(PanelServices services);
-std::unique_ptr<Panel> make_divergence_panel(PanelServices services);
+// Of any quantity; it is named after the quantity, whose info outlives it.
+std::unique_ptr<Panel> make_head_table_panel(const HeadQuantityInfo& quantity, PanelServices services);
 std::unique_ptr<Panel> make_monotonicity_panel(PanelServices services);
-std::unique_ptr<Panel> make_change_panel(PanelServices services);
 std::unique_ptr<Panel> make_similar_heads_panel(PanelServices services);
 std::unique_ptr<Panel> make_deletion_panel(PanelServices services);
 std::unique_ptr<Panel> make_folder_panel(PanelServices services);

@@ -26,19 +26,12 @@ Asks asks_of(const RunResult& part) {
                        .teacher_forced = vectors.teacher_forced,
                        .gradient = !vectors.gradient.empty()});
   }
-  asks.change = !part.change.empty();
   for (const AttentionRowResult& row : part.attention_rows) add_attention_row(asks, row.ask);
   if (part.rollout) asks.rollout = part.rollout->ask;
   if (part.similar_heads) asks.similar_heads = part.similar_heads->head;
   if (part.deletion) asks.deletion = part.deletion->ask;
   for (const TileResult& tile : part.tiles) add_tile(asks, tile.ask);
-  for (const HeadTable& table : part.tables) {
-    if (!table.in_place && table.name == "monotonicity") add_teacher_forced_monotonicity(asks, table.kernel);
-    if (!table.in_place && table.name != "monotonicity") add_teacher_forced(asks, table.kernel);
-    asks.monotonicity |= table.in_place && table.name == "monotonicity";
-    asks.entropy |= table.in_place && table.name == "entropy";
-    asks.kl |= table.in_place && table.name == "kl";
-  }
+  for (const HeadTable& table : part.tables) add_head_table(asks, table.ask);
   return asks;
 }
 

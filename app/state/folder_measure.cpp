@@ -21,7 +21,7 @@ double mean_of_table(const RunResult& run, const std::string& name) {
   double sum = 0;
   int count = 0;
   for (const HeadTable& table : run.tables) {
-    if (!table.in_place || table.name != name) continue;
+    if (table.ask != HeadTableAsk{name, {}}) continue;
     for (const float value : table.values.values) {
       if (std::isnan(value)) continue;
       sum += static_cast<double>(value);
@@ -122,7 +122,7 @@ std::unique_ptr<BackgroundJob<PictureMeasures>> measure_folder(const Document& d
   runs.softmax = runs.own;
   runs.softmax.schedule = {};
   runs.own.muted_heads = document.scene_of(InputKind::image).muted_heads;
-  runs.own.asks.entropy = runs.own.asks.kl = true;
+  runs.own.asks.head_tables = {{"entropy", {}}, {"kl", {}}};
   runs.same = runs.own.schedule == ScheduleText{} && runs.own.muted_heads.empty();
   return std::make_unique<BackgroundJob<PictureMeasures>>(
       [folder = document.folder, runs](BackgroundJob<PictureMeasures>& job,

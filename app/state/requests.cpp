@@ -81,24 +81,14 @@ void add_tile(Asks& asks, const TileAsk& ask) {
   if (std::ranges::count(asks.tiles, ask) == 0) asks.tiles.push_back(ask);
 }
 
-void add_teacher_forced(Asks& asks, const KernelSpec& kernel) {
-  if (std::ranges::count(asks.teacher_forced_kernels, kernel) == 0)
-    asks.teacher_forced_kernels.push_back(kernel);
-}
-
-void add_teacher_forced_monotonicity(Asks& asks, const KernelSpec& kernel) {
-  if (std::ranges::count(asks.teacher_forced_monotonicity, kernel) == 0)
-    asks.teacher_forced_monotonicity.push_back(kernel);
+void add_head_table(Asks& asks, const HeadTableAsk& ask) {
+  if (std::ranges::count(asks.head_tables, ask) == 0) asks.head_tables.push_back(ask);
 }
 
 void add_asks(Asks& to, const Asks& more) {
   to.pixels |= more.pixels;
   to.hidden |= more.hidden;
   if (more.rollout) to.rollout = more.rollout;
-  to.entropy |= more.entropy;
-  to.kl |= more.kl;
-  to.change |= more.change;
-  to.monotonicity |= more.monotonicity;
   for (const int layer : more.focus_layers) add_focus(to, layer);
   for (const WeightsAsk& ask : more.weights) {
     for (const KernelSpec& kernel : ask.kernels)
@@ -107,9 +97,7 @@ void add_asks(Asks& to, const Asks& more) {
   for (const AttentionRowAsk& ask : more.attention_rows) add_attention_row(to, ask);
   for (const VectorsAsk& ask : more.vectors) add_vectors(to, ask);
   for (const TileAsk& ask : more.tiles) add_tile(to, ask);
-  for (const KernelSpec& kernel : more.teacher_forced_kernels) add_teacher_forced(to, kernel);
-  for (const KernelSpec& kernel : more.teacher_forced_monotonicity)
-    add_teacher_forced_monotonicity(to, kernel);
+  for (const HeadTableAsk& ask : more.head_tables) add_head_table(to, ask);
   if (more.similar_heads) to.similar_heads = more.similar_heads;
   if (more.deletion) to.deletion = more.deletion;
 }
@@ -119,10 +107,6 @@ Asks missing_asks(const Asks& wanted, const Asks& delivered) {
   missing.pixels = wanted.pixels && !delivered.pixels;
   missing.hidden = wanted.hidden && !delivered.hidden;
   if (wanted.rollout != delivered.rollout) missing.rollout = wanted.rollout;
-  missing.entropy = wanted.entropy && !delivered.entropy;
-  missing.kl = wanted.kl && !delivered.kl;
-  missing.change = wanted.change && !delivered.change;
-  missing.monotonicity = wanted.monotonicity && !delivered.monotonicity;
   for (const int layer : wanted.focus_layers) {
     if (std::ranges::count(delivered.focus_layers, layer) == 0) add_focus(missing, layer);
   }
@@ -139,14 +123,8 @@ Asks missing_asks(const Asks& wanted, const Asks& delivered) {
     if (std::ranges::count(delivered.vectors, ask) == 0) add_vectors(missing, ask);
   for (const TileAsk& ask : wanted.tiles)
     if (std::ranges::count(delivered.tiles, ask) == 0) add_tile(missing, ask);
-  for (const KernelSpec& kernel : wanted.teacher_forced_kernels) {
-    if (std::ranges::count(delivered.teacher_forced_kernels, kernel) == 0)
-      add_teacher_forced(missing, kernel);
-  }
-  for (const KernelSpec& kernel : wanted.teacher_forced_monotonicity) {
-    if (std::ranges::count(delivered.teacher_forced_monotonicity, kernel) == 0)
-      add_teacher_forced_monotonicity(missing, kernel);
-  }
+  for (const HeadTableAsk& ask : wanted.head_tables)
+    if (std::ranges::count(delivered.head_tables, ask) == 0) add_head_table(missing, ask);
   if (wanted.similar_heads != delivered.similar_heads) missing.similar_heads = wanted.similar_heads;
   if (wanted.deletion != delivered.deletion) missing.deletion = wanted.deletion;
   return missing;
@@ -170,16 +148,15 @@ Asks compared_asks(const Asks& asks, const Schedule& schedule) {
   for (const TileAsk& ask : asks.tiles) {
     if (!own(ask.layer, ask.kernel)) add_tile(compared, ask);
   }
-  compared.teacher_forced_kernels = asks.teacher_forced_kernels;
-  compared.teacher_forced_monotonicity = asks.teacher_forced_monotonicity;
+  for (const HeadTableAsk& ask : asks.head_tables)
+    if (ask.kernel) add_head_table(compared, ask);
   return compared;
 }
 
 bool any_ask(const Asks& asks) {
-  return asks.pixels || asks.hidden || asks.rollout.has_value() || asks.entropy || asks.kl || asks.change ||
-         asks.monotonicity || !asks.teacher_forced_monotonicity.empty() || !asks.focus_layers.empty() ||
-         !asks.weights.empty() || !asks.vectors.empty() || !asks.attention_rows.empty() ||
-         !asks.tiles.empty() || !asks.teacher_forced_kernels.empty() || asks.similar_heads || asks.deletion;
+  return asks.pixels || asks.hidden || asks.rollout.has_value() || !asks.head_tables.empty() ||
+         !asks.focus_layers.empty() || !asks.weights.empty() || !asks.vectors.empty() ||
+         !asks.attention_rows.empty() || !asks.tiles.empty() || asks.similar_heads || asks.deletion;
 }
 
 bool can_run(const Document& document) {

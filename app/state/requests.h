@@ -25,8 +25,7 @@ void add_vectors(Asks& asks, const VectorsAsk& ask);
 VectorsAsk queries_and_keys(const Document& document);
 void add_attention_row(Asks& asks, const AttentionRowAsk& ask);
 void add_tile(Asks& asks, const TileAsk& ask);
-void add_teacher_forced(Asks& asks, const KernelSpec& kernel);
-void add_teacher_forced_monotonicity(Asks& asks, const KernelSpec& kernel);
+void add_head_table(Asks& asks, const HeadTableAsk& ask);
 // What of `wanted` is not in `delivered`.
 Asks missing_asks(const Asks& wanted, const Asks& delivered);
 bool any_ask(const Asks& asks);

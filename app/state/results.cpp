@@ -83,12 +83,10 @@ std::shared_ptr<const RunResult> find_deletion(const SideResults& results, const
   return nullptr;
 }
 
-FoundTable find_table(const SideResults& results, const std::string& name, const KernelSpec* kernel) {
+FoundTable find_table(const SideResults& results, const HeadTableAsk& ask) {
   for (const auto& part : results.parts | std::views::reverse) {
-    for (const HeadTable& table : part->tables) {
-      if (table.name != name || table.in_place != (kernel == nullptr)) continue;
-      if (kernel == nullptr || table.kernel == *kernel) return {part.get(), &table};
-    }
+    for (const HeadTable& table : part->tables)
+      if (table.ask == ask) return {part.get(), &table};
   }
   return {};
 }

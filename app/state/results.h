@@ -58,7 +58,6 @@ struct FoundTable {
   const RunResult* run = nullptr;
   const HeadTable* table = nullptr;
 };
-// `kernel` null: the schedule's own kernels, in place.
-FoundTable find_table(const SideResults& results, const std::string& name, const KernelSpec* kernel);
+FoundTable find_table(const SideResults& results, const HeadTableAsk& ask);
 
 } // namespace hydrascope::app

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/plain/error.h"
+#include "engine/run/quantities/head_quantity.h"
 
 namespace hydrascope::app {
 namespace {
@@ -17,33 +18,15 @@ std::vector<std::string> numbers(std::int64_t count) {
   return names;
 }
 
-// Layers × heads; of the three numbers of "change" the one asked for.
-Array table_values(const HeadTable& table, ChangeMeasure measure) {
+// Layers × heads; of several parts the one asked for.
+Array table_values(const HeadTable& table, std::size_t part) {
   if (table.values.shape.size() != 3) return table.values;
   Array values;
   values.shape = {table.values.extent(0), table.values.extent(1)};
   const auto width = static_cast<std::size_t>(table.values.extent(2));
-  for (auto index = static_cast<std::size_t>(measure); index < table.values.values.size(); index += width) {
+  for (std::size_t index = part; index < table.values.values.size(); index += width)
     values.values.push_back(table.values.values[index]);
-  }
   return values;
-}
-
-std::string change_quantity(ChangeMeasure measure) {
-  switch (measure) {
-    case ChangeMeasure::ratio: return "‖out kernel‖ / ‖out softmax‖";
-    case ChangeMeasure::cosine: return "cosine of out kernel and out softmax";
-    case ChangeMeasure::error: break;
-  }
-  return "relative error of the output";
-}
-
-std::string quantity(const std::string& name) {
-  if (name == "entropy") return "entropy (nats)";
-  if (name == "kl") return "KL(softmax ‖ kernel) (nats)";
-  if (name == "monotonicity") return "Spearman's ρ of weight and q·k/√d";
-  if (name == "change") return "relative error of the output";
-  return name;
 }
 
 double largest(const Array& values) {
@@ -98,31 +81,27 @@ Figure timing_figure(const RunResult& run) {
 }
 
 HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table, ChangeMeasure measure) {
+  const HeadQuantityInfo& quantity = head_quantity_info(table.ask.quantity);
+  const std::size_t chosen = std::min(static_cast<std::size_t>(measure), quantity.parts.size() - 1);
+  const HeadQuantityInfo::Part& part = quantity.parts[chosen];
   HeatMapPanel panel;
   panel.title =
-      table.in_place ? run.schedule.summary() + "\nin place" : table.kernel.text() + "\nteacher-forced";
+      table.ask.kernel ? table.kernel.text() + "\nteacher-forced" : run.schedule.summary() + "\nin place";
   if (table.untrained) panel.title += ", untrained";
-  panel.values = table_values(table, measure);
+  panel.values = table_values(table, chosen);
   const double high = largest(panel.values);
   panel.scale.high = high > 0 ? high : 1;
-  panel.scale.label = quantity(table.name);
-  if (table.name == "change") {
-    panel.scale.label = change_quantity(measure);
-    panel.scale.map = measure == ChangeMeasure::cosine ? ColourMap::blue_white_red : ColourMap::cividis;
-    if (measure == ChangeMeasure::cosine) {
-      panel.scale.low = -1;
-      panel.scale.high = 1;
-    }
-  }
-  if (table.name == "monotonicity") {
+  panel.scale.label = part.label;
+  if (part.colours == HeadQuantityInfo::Colours::outputs) panel.scale.map = ColourMap::cividis;
+  if (part.colours == HeadQuantityInfo::Colours::signed_unit) {
     panel.scale.map = ColourMap::blue_white_red;
     panel.scale.low = -1;
     panel.scale.high = 1;
   }
-  panel.x_label = "head";
+  panel.x_label = quantity.of_layers ? "mean over heads" : "head";
   panel.y_label = "layer";
   if (!panel.values.empty()) {
-    panel.x_ticks = numbers(panel.values.extent(1));
+    panel.x_ticks = quantity.of_layers ? std::vector<std::string>{""} : numbers(panel.values.extent(1));
     panel.y_ticks = numbers(panel.values.extent(0));
     const bool undefined = std::any_of(panel.values.values.begin(), panel.values.values.end(),
                                        [](float value) { return std::isnan(value); });
@@ -151,11 +130,11 @@ HeatMapPanel head_table_difference(const HeatMapPanel& a, const HeatMapPanel& b)
 
 Figure head_table_figure(const RunResult& run, const std::string& name) {
   Figure figure;
-  figure.title = run.model.name + " · " + quantity(name);
+  figure.title = run.model.name + " · " + head_quantity_info(name).parts.back().label;
   std::vector<HeatMapPanel> panels;
   double high = 0;
   for (const auto& table : run.tables) {
-    if (table.name != name || table.values.empty()) continue;
+    if (table.ask.quantity != name || table.values.empty()) continue;
     panels.push_back(head_table_panel(run, table));
     high = std::max(high, largest(panels.back().values));
   }

@@ -16,11 +16,11 @@ Figure predictions_figure(std::span<const RunResult* const> runs, int count = 5)
 // Milliseconds of each layer, in the kernels' colours; cached layers are left out and named in the subtitle.
 Figure timing_figure(const RunResult& run);
 
-// Of the three numbers of the table "change": ‖out_kernel‖/‖out_softmax‖, their cosine,
-// ‖out_kernel − out_softmax‖/‖out_softmax‖.
+// Which part of a quantity of several numbers: of the output's change ‖out_kernel‖/‖out_softmax‖, their
+// cosine, ‖out_kernel − out_softmax‖/‖out_softmax‖.
 enum class ChangeMeasure { ratio, cosine, error };
 
-// Layers × heads heat map of a table of the run ("entropy", "kl", "change").
+// Layers × heads heat map of a table of the run.
 HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table,
                               ChangeMeasure measure = ChangeMeasure::error);
 // a − b cell by cell on a diverging scale; NaN where either is undefined. Throws UsageError where their

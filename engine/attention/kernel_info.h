@@ -69,6 +69,9 @@ struct KernelInfo {
   const ParameterInfo* parameter(std::string_view wanted) const; // null if it is not accepted
 };
 
+// Whether the rows of a kernel's weights are distributions: entropy and KL are defined for these alone.
+inline bool has_distributions(const KernelInfo& info) { return info.normalised && info.weights_positive; }
+
 // A kernel with its parameters, as written on the command line: `performer:features=128,seed=7`.
 struct KernelSpec {
   std::string name = "softmax";

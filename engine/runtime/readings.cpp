@@ -128,29 +128,25 @@ AttentionInput constant_input(const AttentionInput& input) {
   return constant;
 }
 
-std::vector<bool> Readings::tapped(std::size_t layers, const FactCache& cache) const {
+std::vector<bool> Readings::tapped(std::size_t layers, const HeadRowCache& cache) const {
   std::vector<bool> taps(layers, rollout.has_value() || similar_heads.has_value());
   for (const WeightsReading& reading : weights) taps[static_cast<std::size_t>(reading.ask.layer)] = true;
   for (const VectorsReading& reading : vectors) taps[static_cast<std::size_t>(reading.ask.layer)] = true;
   for (const TileReading& reading : tiles) taps[static_cast<std::size_t>(reading.ask.layer)] = true;
   for (const AttentionRowAsk& ask : attention_rows) taps[static_cast<std::size_t>(ask.layer)] = true;
   for (const int layer : focus_layers) taps[static_cast<std::size_t>(layer)] = true;
-  for (const FactReading& reading : facts)
+  for (const HeadTableReading& reading : head_tables)
     for (std::size_t layer = 0; layer < layers; ++layer)
-      if (!cache.find(reading.keys[layer], reading.kinds)) taps[layer] = true;
+      if (!reading.known(layer, cache)) taps[layer] = true;
   return taps;
 }
 
-void take_known_facts(Readings& readings, const FactCache& cache) {
-  for (FactReading& reading : readings.facts) {
-    reading.facts.resize(reading.keys.size());
-    for (std::size_t layer = 0; layer < reading.keys.size(); ++layer)
-      if (const LayerFacts* known = cache.find(reading.keys[layer], reading.kinds))
-        reading.facts[layer] = *known;
-  }
+void take_known_heads(Readings& readings, const HeadRowCache& cache) {
+  for (HeadTableReading& reading : readings.head_tables) reading.take_known(cache);
 }
 
-void read_layer(Readings& readings, FactCache& cache, const Pass& pass, int layer, const AttentionTap& tap) {
+void read_layer(Readings& readings, HeadRowCache& cache, const Pass& pass, int layer,
+                const AttentionTap& tap) {
   const auto position = static_cast<std::size_t>(layer);
   const AttentionInput input = constant_input(tap.input);
   for (const WeightsReading& reading : readings.weights) {
@@ -170,13 +166,7 @@ void read_layer(Readings& readings, FactCache& cache, const Pass& pass, int laye
         read_tile(reading.ask, reading.kernel, input, output_weight(pass, layer, reading.ask.value_weighted),
                   readings.stop));
   }
-  for (FactReading& reading : readings.facts) {
-    const LayerFacts* known = cache.find(reading.keys[position], reading.kinds);
-    reading.facts[position] =
-        known ? *known
-              : cache.insert(reading.keys[position],
-                             layer_facts(reading.kinds, input, reading.kernels[position]));
-  }
+  for (HeadTableReading& reading : readings.head_tables) reading.read(position, input, cache);
   for (const AttentionRowAsk& ask : readings.attention_rows) {
     if (ask.layer == layer)
       readings.delivered_rows.push_back(read_attention_row(ask, pass.layers[position], input, readings.stop));

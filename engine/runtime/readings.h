@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/facts.h"
+#include "engine/run/quantities/head_tables.h"
 #include "engine/runtime/pass.h"
 #include "engine/runtime/run.h"
 
@@ -31,14 +31,6 @@ struct TileReading {
   LayerKernel kernel;
 };
 
-// Facts of one kernel in every layer; `keys` say what each layer's facts depend on.
-struct FactReading {
-  FactKinds kinds;
-  std::vector<LayerKernel> kernels; // by layer
-  std::vector<std::string> keys;    // by layer
-  std::vector<LayerFacts> facts;    // by layer, filled
-};
-
 // q, k, v of every layer, which the chosen head's weights are compared by once all layers are known.
 struct SimilarHeadsReading {
   HeadIndex head;
@@ -60,7 +52,7 @@ struct Readings {
   std::vector<WeightsReading> weights;
   std::vector<VectorsReading> vectors;
   std::vector<TileReading> tiles;
-  std::vector<FactReading> facts;
+  std::vector<HeadTableReading> head_tables;
   std::vector<AttentionRowAsk> attention_rows;
   std::optional<RolloutReading> rollout;
   std::optional<SimilarHeadsReading> similar_heads;
@@ -72,12 +64,13 @@ struct Readings {
   std::vector<AttentionRowResult> delivered_rows; // filled, by layer
   std::stop_token stop;                           // polled where reading takes long
 
-  // Layers whose attention must be seen: facts that are known already ask for none.
-  std::vector<bool> tapped(std::size_t layers, const FactCache& cache) const;
+  // Layers whose attention must be seen: numbers of heads that are known already need none.
+  std::vector<bool> tapped(std::size_t layers, const HeadRowCache& cache) const;
 };
 
-// Fills in the facts that are known; then visits a layer's tap, taking what is asked of it.
-void take_known_facts(Readings& readings, const FactCache& cache);
-void read_layer(Readings& readings, FactCache& cache, const Pass& pass, int layer, const AttentionTap& tap);
+void take_known_heads(Readings& readings, const HeadRowCache& cache);
+// Visits a layer's tap, taking what is asked of it.
+void read_layer(Readings& readings, HeadRowCache& cache, const Pass& pass, int layer,
+                const AttentionTap& tap);
 
 } // namespace hydrascope

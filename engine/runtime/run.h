@@ -99,6 +99,15 @@ struct RolloutAsk {
   bool operator==(const RolloutAsk&) const = default;
 };
 
+// A number for every head (engine/run/quantities/head_quantity.h): of the schedule's own kernels in place, or
+// of one kernel in every layer, teacher-forced (q, k, v of the run with softmax in every layer).
+struct HeadTableAsk {
+  std::string quantity;
+  std::optional<KernelSpec> kernel; // nullopt: in place
+
+  bool operator==(const HeadTableAsk&) const = default;
+};
+
 // A run computes only this.
 struct Asks {
   bool pixels = false;
@@ -110,14 +119,7 @@ struct Asks {
   std::vector<int> focus_layers;
   std::vector<AttentionRowAsk> attention_rows;
   std::optional<RolloutAsk> rollout;
-  bool entropy = false; // of the schedule's own kernels, in place
-  bool kl = false;      // softmax ‖ the schedule's own kernels, in place
-  bool change = false;
-  bool monotonicity = false; // Spearman's ρ of the schedule's own kernels' weights and q·k/√d, in place
-  // Teacher-forced KL, entropy and output change of these kernels in every layer (q, k, v of the softmax
-  // run).
-  std::vector<KernelSpec> teacher_forced_kernels;
-  std::vector<KernelSpec> teacher_forced_monotonicity; // their ρ, which costs more than the rest
+  std::vector<HeadTableAsk> head_tables;
   std::optional<HeadIndex> similar_heads; // how far every head's weights lie from this one's, in place
   std::optional<DeletionAsk> deletion;    // costs deletion_passes() passes more
   // So many plain passes for their times alone: without the prefix cache, gradients or readings, after one
@@ -239,13 +241,12 @@ struct FocusResult {
   bool zero_gradient = false;
 };
 
-struct HeadTable {   // layers × heads; NaN where undefined (signed kernels)
-  std::string name;  // "entropy", "kl", "monotonicity"; teacher-forced also "change"
-  KernelSpec kernel; // of the whole table; ignored when `in_place`
-  bool in_place = true;
+struct HeadTable {
+  HeadTableAsk ask;
+  KernelSpec kernel;        // teacher-forced: with its seed
   bool untrained = false;   // teacher-forced: a trainable kernel at its initial parameters in some layer
-  double clamped_share = 0; // "kl": share of weights below the floor of 1e-12, mean over layers
-  Array values;             // (L,H); "change" (L,H,3): ratio of norms, cosine, relative error
+  double clamped_share = 0; // of the weights looked at: those raised to a floor, mean over layers
+  Array values;             // (L,H), of several parts (L,H,P), of layers (L,1); NaN where undefined
 };
 
 // How far the weights of every head lie from those of one.
@@ -298,8 +299,7 @@ struct RunResult {
   std::vector<FocusResult> focus;
   std::vector<AttentionRowResult> attention_rows; // in the order asked
   std::optional<RolloutResult> rollout;
-  Array change; // (L,H,3)
-  std::vector<HeadTable> tables;
+  std::vector<HeadTable> tables; // in the order asked
   std::optional<SimilarHeads> similar_heads;
   std::optional<DeletionResult> deletion;
 };

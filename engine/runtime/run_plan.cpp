@@ -103,7 +103,7 @@ std::vector<int> gradient_layers(const Asks& asks) {
   return layers;
 }
 
-PlannedPass plan_own(const RunRequest& request, Pass pass, const FactCache& facts) {
+PlannedPass plan_own(const RunRequest& request, Pass pass, const HeadRowCache& facts) {
   PlannedPass planned{std::move(pass), {}};
   const Asks& asks = request.asks;
   Readings& readings = planned.readings;
@@ -115,14 +115,12 @@ PlannedPass plan_own(const RunRequest& request, Pass pass, const FactCache& fact
     if (!asks.weights[i].teacher_forced)
       readings.weights.push_back(weights_reading(i, asks.weights[i], planned.pass, request.execution.seed));
   plan_details(request, planned.pass, false, readings);
-  if (asks.entropy || asks.kl || asks.change || asks.monotonicity) {
-    const FactKinds kinds{
-        .entropy = asks.entropy, .kl = asks.kl, .change = asks.change, .spearman = asks.monotonicity};
-    FactReading reading{kinds, planned.pass.layers, {}, {}};
+  if (const auto quantities = quantities_asked(asks.head_tables, std::nullopt); !quantities.empty()) {
+    HeadTableReading reading{quantities, planned.pass.layers, {}, {}};
     const std::vector<std::string> keys = planned.pass.keys();
     for (std::size_t layer = 0; layer < planned.pass.layers.size(); ++layer)
       reading.keys.push_back(keys[layer + 1] + "|own");
-    readings.facts.push_back(std::move(reading));
+    readings.head_tables.push_back(std::move(reading));
   }
   readings.attention_rows = asks.attention_rows;
   if (asks.rollout) readings.rollout = RolloutReading{*asks.rollout, false, {}};
@@ -131,7 +129,7 @@ PlannedPass plan_own(const RunRequest& request, Pass pass, const FactCache& fact
   return planned;
 }
 
-PlannedPass plan_teacher(const RunRequest& request, Pass pass, const FactCache& facts) {
+PlannedPass plan_teacher(const RunRequest& request, Pass pass, const HeadRowCache& facts) {
   PlannedPass planned{std::move(pass), {}};
   Readings& readings = planned.readings;
   planned.pass.need_output = false;
@@ -141,19 +139,16 @@ PlannedPass plan_teacher(const RunRequest& request, Pass pass, const FactCache& 
           weights_reading(i, request.asks.weights[i], planned.pass, request.execution.seed));
   plan_details(request, planned.pass, true, readings);
   const std::vector<std::string> keys = planned.pass.keys();
-  const auto add = [&](const KernelSpec& asked, const FactKinds& kinds) {
+  for (const KernelSpec& asked : kernels_asked(request.asks.head_tables)) {
     const KernelSpec spec = seeded(asked, request.execution.seed);
-    FactReading reading{kinds, {}, {}, {}};
+    HeadTableReading reading{quantities_asked(request.asks.head_tables, asked), {}, {}, {}};
     for (std::size_t i = 0; i < planned.pass.layers.size(); ++i) {
       const int layer = static_cast<int>(i);
       reading.kernels.push_back(layer_kernel(*planned.pass.model.model, layer, spec));
       reading.keys.push_back(keys[i + 1] + "|teacher|" + planned.pass.model.layer_key(layer, spec));
     }
-    readings.facts.push_back(std::move(reading));
-  };
-  for (const KernelSpec& asked : request.asks.teacher_forced_kernels)
-    add(asked, {.entropy = true, .kl = true, .change = true});
-  for (const KernelSpec& asked : request.asks.teacher_forced_monotonicity) add(asked, {.spearman = true});
+    readings.head_tables.push_back(std::move(reading));
+  }
   planned.pass.tapped = readings.tapped(planned.pass.layers.size(), facts);
   return planned;
 }
@@ -172,7 +167,7 @@ void check_memory(const RunRequest& request, const ModelInfo& info, std::int64_t
 } // namespace
 
 RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPreparer& inputs,
-                      const FactCache& facts) {
+                      const HeadRowCache& facts) {
   const ModelInfo base = store.base(request.model_folder)->info();
   RunPlan plan;
   plan.schedule = parse_schedule(request.schedule, base.layers);
@@ -201,8 +196,8 @@ RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPrepare
   const auto forced = [](const auto& asks) {
     return std::any_of(asks.begin(), asks.end(), [](const auto& ask) { return ask.teacher_forced; });
   };
-  if (!request.asks.teacher_forced_kernels.empty() || !request.asks.teacher_forced_monotonicity.empty() ||
-      forced(weights) || forced(request.asks.vectors) || forced(request.asks.tiles)) {
+  if (!kernels_asked(request.asks.head_tables).empty() || forced(weights) || forced(request.asks.vectors) ||
+      forced(request.asks.tiles)) {
     const Schedule softmax{std::vector<KernelSpec>(plan.schedule.layers.size())};
     const AppliedModel teacher = store.apply(request.model_folder, request.adapters, softmax, dtype);
     plan.teacher = plan_teacher(request, make_pass(teacher, input, softmax.layers), facts);

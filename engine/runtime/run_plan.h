@@ -36,6 +36,6 @@ struct RunPlan {
 // Throws UsageError for layers, rows, queries, heads, classes and kernels that do not exist; Error for a run
 // that needs more memory than there is.
 RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPreparer& inputs,
-                      const FactCache& facts);
+                      const HeadRowCache& facts);
 
 } // namespace hydrascope

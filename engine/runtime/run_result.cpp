@@ -12,30 +12,13 @@
 namespace hydrascope {
 namespace {
 
-HeadTable table_of(const char* name, const FactReading& reading, std::vector<float> LayerFacts::*member) {
-  HeadTable table;
-  table.name = name;
-  for (const LayerFacts& facts : reading.facts) {
-    const std::vector<float>& row = facts.*member;
-    table.values.values.insert(table.values.values.end(), row.begin(), row.end());
-    if (member == &LayerFacts::kl) table.clamped_share += facts.clamped_share;
-  }
-  const auto layers = static_cast<std::int64_t>(reading.facts.size());
-  const auto count = static_cast<std::int64_t>(table.values.values.size());
-  const std::int64_t per_layer = layers == 0 ? 0 : count / layers;
-  table.values.shape = {layers, per_layer};
-  if (member == &LayerFacts::change) table.values.shape = {layers, per_layer / 3, 3};
-  if (layers > 0) table.clamped_share /= static_cast<double>(layers);
-  return table;
-}
-
 void collect(std::vector<const LayerKernel*>& kernels, const Readings& readings) {
   for (const WeightsReading& reading : readings.weights)
     for (const LayerKernel& kernel : reading.kernels) kernels.push_back(&kernel);
   for (const VectorsReading& reading : readings.vectors)
     for (const LayerKernel& kernel : reading.kernels) kernels.push_back(&kernel);
   for (const TileReading& reading : readings.tiles) kernels.push_back(&reading.kernel);
-  for (const FactReading& reading : readings.facts)
+  for (const HeadTableReading& reading : readings.head_tables)
     for (const LayerKernel& kernel : reading.kernels) kernels.push_back(&kernel);
 }
 
@@ -110,37 +93,16 @@ std::vector<AdapterInfo> adapters_used(const RunPlan& plan) {
   return used;
 }
 
-std::vector<HeadTable> in_place_tables(const RunPlan& plan, const Asks& asks) {
+std::vector<HeadTable> head_tables(const RunPlan& plan, std::span<const HeadTableAsk> asks) {
+  const std::vector<KernelSpec> kernels = kernels_asked(asks);
   std::vector<HeadTable> tables;
-  for (const FactReading& reading : plan.own.readings.facts) {
-    if (asks.entropy) tables.push_back(table_of("entropy", reading, &LayerFacts::entropy));
-    if (asks.kl) tables.push_back(table_of("kl", reading, &LayerFacts::kl));
-    if (asks.monotonicity) tables.push_back(table_of("monotonicity", reading, &LayerFacts::spearman));
-  }
-  return tables;
-}
-
-Array in_place_change(const RunPlan& plan) {
-  return table_of("change", plan.own.readings.facts.front(), &LayerFacts::change).values;
-}
-
-std::vector<HeadTable> teacher_forced_tables(const PlannedPass& teacher) {
-  std::vector<HeadTable> tables;
-  for (const FactReading& reading : teacher.readings.facts) {
-    const bool untrained = std::any_of(
-        reading.kernels.begin(), reading.kernels.end(),
-        [](const LayerKernel& kernel) { return kernel.kernel->info().trainable && !kernel.own_parameters; });
-    std::vector<HeadTable> read;
-    if (reading.kinds.entropy) read.push_back(table_of("entropy", reading, &LayerFacts::entropy));
-    if (reading.kinds.kl) read.push_back(table_of("kl", reading, &LayerFacts::kl));
-    if (reading.kinds.change) read.push_back(table_of("change", reading, &LayerFacts::change));
-    if (reading.kinds.spearman) read.push_back(table_of("monotonicity", reading, &LayerFacts::spearman));
-    for (HeadTable& table : read) {
-      table.kernel = reading.kernels.front().kernel->spec();
-      table.in_place = false;
-      table.untrained = untrained;
-      tables.push_back(std::move(table));
+  for (const HeadTableAsk& ask : asks) {
+    if (!ask.kernel) {
+      tables.push_back(plan.own.readings.head_tables.front().table(ask));
+      continue;
     }
+    const auto position = std::ranges::find(kernels, *ask.kernel) - kernels.begin();
+    tables.push_back(plan.teacher->readings.head_tables[static_cast<std::size_t>(position)].table(ask));
   }
   return tables;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <vector>
 
 #include "engine/runtime/run_plan.h"
@@ -17,10 +18,8 @@ std::vector<LayerRun> layer_runs(const Pass& pass, const std::vector<PassBlock>&
 // Adapters for the schedule, and those whose feature maps a kernel of the schedule or a compared one used.
 std::vector<AdapterInfo> adapters_used(const RunPlan& plan);
 
-std::vector<HeadTable> in_place_tables(const RunPlan& plan, const Asks& asks);
-std::vector<HeadTable> teacher_forced_tables(const PlannedPass& teacher);
-// (L,H,3) of the schedule's own kernels.
-Array in_place_change(const RunPlan& plan);
+// In the order asked.
+std::vector<HeadTable> head_tables(const RunPlan& plan, std::span<const HeadTableAsk> asks);
 
 // Weights in the order they were asked for.
 std::vector<WeightsResult> weights_in_order(RunPlan& plan);

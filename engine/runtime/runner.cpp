@@ -15,7 +15,6 @@
 #include "engine/plain/error.h"
 #include "engine/runtime/deletion_reading.h"
 #include "engine/runtime/execution.h"
-#include "engine/runtime/facts.h"
 #include "engine/runtime/finite_check.h"
 #include "engine/runtime/process_memory.h"
 #include "engine/runtime/run_plan.h"
@@ -30,7 +29,7 @@ struct Runner::State {
   ModelStore store;
   InputPreparer inputs;
   PrefixCache cache;
-  FactCache facts;
+  HeadRowCache facts;
   int default_threads = at::get_num_threads();
 };
 
@@ -39,7 +38,7 @@ namespace {
 // One request on its way through its passes.
 class Job {
 public:
-  Job(const RunRequest& request, RunPlan plan, PrefixCache& cache, FactCache& facts, std::stop_token stop,
+  Job(const RunRequest& request, RunPlan plan, PrefixCache& cache, HeadRowCache& facts, std::stop_token stop,
       const RunProgress& progress)
       : request_(request),
         plan_(std::move(plan)),
@@ -68,14 +67,8 @@ public:
     const PassOutcome outcome = pass_through(plan_.own);
     finish_own(outcome, result);
     if (plan_.whole) result.whole = look_at_whole(outcome);
-    if (plan_.teacher) {
-      pass_through(*plan_.teacher);
-      result.tables = teacher_forced_tables(*plan_.teacher);
-    }
-    std::vector<HeadTable> tables = in_place_tables(plan_, request_.asks);
-    result.tables.insert(result.tables.begin(), std::make_move_iterator(tables.begin()),
-                         std::make_move_iterator(tables.end()));
-    if (request_.asks.change) result.change = in_place_change(plan_);
+    if (plan_.teacher) pass_through(*plan_.teacher);
+    result.tables = head_tables(plan_, request_.asks.head_tables);
     if (const auto& similar = plan_.own.readings.similar_heads)
       result.similar_heads = similar_heads(*similar, plan_.own.pass.layers, stop_);
     if (const auto& rollout = plan_.own.readings.rollout)
@@ -108,7 +101,7 @@ private:
   }
 
   PassOutcome pass_through(PlannedPass& planned) {
-    take_known_facts(planned.readings, facts_);
+    take_known_heads(planned.readings, facts_);
     PassOutcome outcome = run_pass(
         planned.pass, cache_, stop_,
         [&](int layer, const AttentionTap& tap) {
@@ -276,7 +269,7 @@ private:
   const RunRequest& request_;
   RunPlan plan_;
   PrefixCache& cache_;
-  FactCache& facts_;
+  HeadRowCache& facts_;
   std::stop_token stop_;
   const RunProgress& progress_;
   std::vector<std::int64_t> candidates_; // of a deletion curve

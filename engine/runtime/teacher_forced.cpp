@@ -1,6 +1,7 @@
 #include "engine/runtime/teacher_forced.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <new>
@@ -12,14 +13,19 @@
 
 #include "engine/inspect/monotonicity.h"
 #include "engine/plain/error.h"
+#include "engine/run/quantities/head_reader.h"
 #include "engine/runtime/execution.h"
-#include "engine/runtime/kernel_facts.h"
 #include "engine/runtime/teacher_forced_data.h"
 
 namespace hydrascope {
 namespace {
 
-constexpr FactKinds kKinds{.entropy = true, .kl = true, .change = true, .spearman = true};
+const std::array<const HeadQuantity*, 4>& measured_quantities() {
+  static const std::array<const HeadQuantity*, 4> quantities = {
+      &head_quantity("entropy"), &head_quantity("kl"), &head_quantity("monotonicity"),
+      &head_quantity("change")};
+  return quantities;
+}
 
 // A mean over items.
 struct ItemMean {
@@ -41,19 +47,22 @@ struct ItemMean {
 struct LayerMeans {
   ItemMean kl, entropy, spearman, clamped, ratio, cosine, error;
 
-  void add(const KernelFacts& facts, const AttentionInput& input) {
+  // `read` by measured_quantities().
+  void add(const std::vector<HeadValues>& read, const AttentionInput& input) {
     const auto heads = [](const at::Tensor& values) { return values.mean(1); };
-    if (facts.entropy.defined()) entropy.add(heads(facts.entropy));
-    if (facts.kl.defined()) {
-      kl.add(heads(facts.kl));
-      clamped.sum += facts.clamped_share * static_cast<double>(input.q.size(0));
+    const at::Tensor &entropies = read[0].values, &divergences = read[1].values, &ranks = read[2].values,
+                     &change = read[3].values;
+    if (entropies.defined()) entropy.add(heads(entropies));
+    if (divergences.defined()) {
+      kl.add(heads(divergences));
+      clamped.sum += read[1].clamped_share * static_cast<double>(input.q.size(0));
       clamped.count += static_cast<double>(input.q.size(0));
     }
-    if (facts.spearman.defined() && input.q.size(2) >= 3) spearman.add(heads(facts.spearman));
-    ratio.add(heads(facts.change.select(2, 0)));
-    error.add(heads(facts.change.select(2, 2)));
-    const at::Tensor something = facts.change.select(2, 0) != 0;
-    const at::Tensor sum = at::where(something, facts.change.select(2, 1), 0.0).sum(1);
+    if (ranks.defined() && input.q.size(2) >= 3) spearman.add(heads(ranks));
+    ratio.add(heads(change.select(2, 0)));
+    error.add(heads(change.select(2, 2)));
+    const at::Tensor something = change.select(2, 0) != 0;
+    const at::Tensor sum = at::where(something, change.select(2, 1), 0.0).sum(1);
     const at::Tensor count = something.sum(1);
     cosine.add((sum / count).masked_select(count > 0));
   }
@@ -112,10 +121,10 @@ public:
 
   void add(int layer, const AttentionInput& input) {
     const auto position = static_cast<std::size_t>(layer);
-    const std::vector<KernelFacts> facts = kernel_facts(kKinds, input, kernels_[position]);
-    for (std::size_t i = 0; i < facts.size(); ++i) {
-      sums_[position][i].add(facts[i], input);
-      zero_denominators_[i] += facts[i].zero_denominators;
+    const auto read = read_heads(measured_quantities(), input, kernels_[position]);
+    for (std::size_t i = 0; i < read.size(); ++i) {
+      sums_[position][i].add(read[i].values, input);
+      zero_denominators_[i] += read[i].zero_denominators;
     }
     add_scores(scores_[position], score_range(input));
     if (layer != 0) return;

@@ -14,7 +14,6 @@
 
 #include "engine/inspect/value_norms.h"
 #include "engine/plain/error.h"
-#include "engine/runtime/facts.h"
 #include "engine/runtime/tensor_array.h"
 
 namespace hydrascope {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "engine/plain/error.h"
-#include "engine/runtime/kernel_facts.h"
 #include "engine/runtime/runner.h"
 #include "engine/training/boxes.h"
 #include "engine/training/evaluation.h"

@@ -156,7 +156,7 @@ void measures_are_sorted(ImGuiTestContext*) {
   own.predictions = {prediction(1, "dog", 0.75), prediction(0, "cat", 0.25)};
   softmax.predictions = {prediction(0, "cat", 0.5), prediction(1, "dog", 0.5)};
   HeadTable table;
-  table.name = "kl";
+  table.ask.quantity = "kl";
   table.values = {{2, 2}, {0.1f, 0.3f, std::nanf(""), std::nanf("")}};
   own.tables.push_back(table);
   const PictureMeasures measures = measures_of(own, softmax);

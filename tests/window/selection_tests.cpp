@@ -41,7 +41,7 @@ void register_selection_tests(ImGuiTestEngine* engine) {
         context->SetRef("//###entropy");
         context->WindowFocus("//###entropy");
         settle(context);
-        IM_CHECK(find_table(results(), "entropy", nullptr).table != nullptr);
+        IM_CHECK(find_table(results(), HeadTableAsk{"entropy", {}}).table != nullptr);
         context->ItemClick("$$5002/cell");
         context->Yield(2);
         IM_CHECK_EQ(document().scene().layer, 5);

@@ -267,7 +267,7 @@ void register_measure_tests(ImGuiTestEngine* engine) {
     settle(context);
     const FoundWeights other = find_weights(results(), ask.layer, hedgehog, false);
     IM_CHECK(other.weights != nullptr);
-    const FoundTable table = find_table(results(), "monotonicity", &hedgehog);
+    const FoundTable table = find_table(results(), HeadTableAsk{"monotonicity", hedgehog});
     IM_CHECK(table.table != nullptr);
     const ScatterView second = scatter_view(*other.run, *other.weights, *vectors.vectors, 1, false);
     IM_CHECK_LT(second.correlation, 0.999);
@@ -281,7 +281,7 @@ void register_measure_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "change", "measures_and_cells")->TestFunc = [](ImGuiTestContext* context) {
     show(context, "//###change", true);
     const KernelSpec kernel = compared_kernel(document(), 1);
-    IM_CHECK(find_table(results(), "change", &kernel).table != nullptr);
+    IM_CHECK(find_table(results(), HeadTableAsk{"change", kernel}).table != nullptr);
     context->ItemClick("measure/cosine");
     context->ItemClick("$$2004/cell");
     context->Yield(2);

@@ -3,11 +3,14 @@
 #include <algorithm>
 
 #include "engine/plain/error.h"
+#include "engine/run/quantities/head_quantity.h"
 
 namespace hydrascope::app {
 
-const std::vector<FigureKind>& figure_kinds() {
-  static const std::vector<FigureKind> kinds = {
+namespace {
+
+std::vector<FigureKind> all_kinds() {
+  std::vector<FigureKind> kinds = {
       {"focus", "focus maps of a layer by kernel, or of several layers (Hydra paper, Fig. 3)", true,
        draw_focus},
       {"weights", "attention weights by kernel, head and layer (Hedgehog paper, Fig. 7–20)", true,
@@ -43,6 +46,17 @@ const std::vector<FigureKind>& figure_kinds() {
        "KL, entropy, monotonicity and output change by kernel on --data (Hedgehog paper, tables 4, 5)", false,
        draw_table},
       {"sheet", "focus maps of many pictures, right and wrong predictions framed", false, draw_sheet}};
+  for (const HeadQuantityInfo& quantity : head_quantity_infos()) { // but those with a kind of their own
+    if (std::ranges::none_of(kinds, [&](const FigureKind& kind) { return kind.name == quantity.name; }))
+      kinds.push_back({quantity.name.c_str(), quantity.summary.c_str(), true, draw_head_table});
+  }
+  return kinds;
+}
+
+} // namespace
+
+const std::vector<FigureKind>& figure_kinds() {
+  static const std::vector<FigureKind> kinds = all_kinds();
   return kinds;
 }
 

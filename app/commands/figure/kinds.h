@@ -46,6 +46,8 @@ Figure draw_vectors(FigureTask& task);
 Figure draw_monotonicity(FigureTask& task);
 Figure draw_entropy(FigureTask& task);
 Figure draw_divergence(FigureTask& task);
+// Of any quantity of heads, named by the kind.
+Figure draw_head_table(FigureTask& task);
 Figure draw_table(FigureTask& task);
 Figure draw_predictions(FigureTask& task);
 Figure draw_timing(FigureTask& task);

@@ -85,32 +85,32 @@ Figure data_figure(FigureTask& task, Quantity quantity, const std::string& name)
   return with_data(task, std::move(figure), request, outcome, name);
 }
 
-Figure head_tables(FigureTask& task, const std::string& name) {
-  RunTask run = run_task(task);
-  if (task.options.kernels.empty()) {
-    run.request.asks.entropy = name == "entropy";
-    run.request.asks.kl = name == "kl";
-  } else {
-    run.request.asks.teacher_forced_kernels = parse_kernel_list(task.options.kernels);
-  }
-  const auto result = task.runner.run(run.request);
-  return finished(task, head_table_figure(*result, name), run.request, *result);
-}
-
 bool of_data(const FigureOptions& options) {
   return !options.data.data.empty() && options.image.empty() && options.text.empty();
 }
 
 } // namespace
 
+Figure draw_head_table(FigureTask& task) {
+  const std::string& name = task.options.kind;
+  RunTask run = run_task(task);
+  if (task.options.kernels.empty())
+    run.request.asks.head_tables = {{name, {}}};
+  else
+    for (const KernelSpec& kernel : parse_kernel_list(task.options.kernels))
+      run.request.asks.head_tables.push_back({name, kernel});
+  const auto result = task.runner.run(run.request);
+  return finished(task, head_table_figure(*result, name), run.request, *result);
+}
+
 Figure draw_entropy(FigureTask& task) {
   return of_data(task.options) ? data_figure(task, &KernelMeans::entropy, "entropy (nats)")
-                               : head_tables(task, "entropy");
+                               : draw_head_table(task);
 }
 
 Figure draw_divergence(FigureTask& task) {
   return of_data(task.options) ? data_figure(task, &KernelMeans::kl, "KL(softmax ‖ kernel) (nats)")
-                               : head_tables(task, "kl");
+                               : draw_head_table(task);
 }
 
 Figure draw_table(FigureTask& task) {

@@ -25,7 +25,7 @@ protected:
 
 const HeadTable& table(const RunResult& result, const std::string& name, bool in_place) {
   for (const HeadTable& candidate : result.tables)
-    if (candidate.name == name && candidate.in_place == in_place) return candidate;
+    if (candidate.ask.quantity == name && !candidate.ask.kernel == in_place) return candidate;
   throw std::runtime_error("no table " + name);
 }
 
@@ -125,8 +125,7 @@ TEST_F(AsksTest, AHydraLayersVectorsHaveTheGradientOfItsFocusMap) {
 
 TEST_F(AsksTest, MonotonicityOfOwnAndOfTeacherForcedKernels) {
   RunRequest request = fake_request(kText, "2=elu");
-  request.asks.monotonicity = true;
-  request.asks.teacher_forced_monotonicity = {KernelSpec{"elu", {}}};
+  request.asks.head_tables = {{"monotonicity", {}}, {"monotonicity", KernelSpec{"elu", {}}}};
   const auto result = run(request);
   ASSERT_EQ(result->tables.size(), 2U);
   const HeadTable& own = table(*result, "monotonicity", true);
@@ -200,12 +199,13 @@ TEST_F(AsksTest, TeacherForcedWeightsAreThoseOfTheSoftmaxRun) {
 
 TEST_F(AsksTest, TablesInPlace) {
   RunRequest request = fake_request(kText, "1=sdpa;2=hydra-cosine;3=elu");
-  request.asks.entropy = request.asks.kl = request.asks.change = true;
+  request.asks.head_tables = {{"entropy", {}}, {"kl", {}}, {"change", {}}};
   const auto result = run(request);
   const HeadTable& entropy = table(*result, "entropy", true);
   const HeadTable& kl = table(*result, "kl", true);
+  const Array& change = table(*result, "change", true).values;
   EXPECT_THAT(entropy.values.shape, testing::ElementsAre(4, FakeModel::kHeads));
-  EXPECT_THAT(result->change.shape, testing::ElementsAre(4, FakeModel::kHeads, 3));
+  EXPECT_THAT(change.shape, testing::ElementsAre(4, FakeModel::kHeads, 3));
   for (std::size_t head = 0; head < FakeModel::kHeads; ++head) {
     EXPECT_GT(entropy.values.slice(0)[head], 0.0F);
     EXPECT_LT(entropy.values.slice(0)[head], std::log(static_cast<float>(kTokens)) + 1e-5F);
@@ -214,15 +214,15 @@ TEST_F(AsksTest, TablesInPlace) {
     EXPECT_TRUE(std::isnan(entropy.values.slice(2)[head])); // signed: undefined
     EXPECT_TRUE(std::isnan(kl.values.slice(2)[head]));
     EXPECT_GT(kl.values.slice(3)[head], 0.0F);
-    EXPECT_NEAR(result->change.slice(0)[3 * head], 1.0F, 1e-6F);
-    EXPECT_NEAR(result->change.slice(1)[3 * head + 2], 0.0F, 1e-4F);
-    EXPECT_GT(result->change.slice(2)[3 * head + 2], 0.0F);
+    EXPECT_NEAR(change.slice(0)[3 * head], 1.0F, 1e-6F);
+    EXPECT_NEAR(change.slice(1)[3 * head + 2], 0.0F, 1e-4F);
+    EXPECT_GT(change.slice(2)[3 * head + 2], 0.0F);
   }
 }
 
 TEST_F(AsksTest, KnownTablesRunNoBlockAgainAndStayTheSame) {
   RunRequest request = fake_request(kText, "3=elu");
-  request.asks.entropy = request.asks.kl = true;
+  request.asks.head_tables = {{"entropy", {}}, {"kl", {}}};
   const auto first = run(request);
   const auto second = run(request);
   EXPECT_THAT(model_->runs(), testing::Each(1));
@@ -233,13 +233,15 @@ TEST_F(AsksTest, KnownTablesRunNoBlockAgainAndStayTheSame) {
 
 TEST_F(AsksTest, TeacherForcedTables) {
   RunRequest request = fake_request(kText, "0-3=hydra-cosine");
-  request.asks.teacher_forced_kernels = {KernelSpec{"softmax", {}}, KernelSpec{"hedgehog", {}}};
+  for (const KernelSpec& kernel : {KernelSpec{"softmax", {}}, KernelSpec{"hedgehog", {}}})
+    for (const char* quantity : {"entropy", "kl", "change"})
+      request.asks.head_tables.push_back({quantity, kernel});
   const auto result = run(request);
   ASSERT_EQ(result->tables.size(), 6U);
-  EXPECT_EQ(result->tables[1].name, "kl");
+  EXPECT_EQ(result->tables[1].ask.quantity, "kl");
   EXPECT_EQ(result->tables[1].kernel.name, "softmax");
   for (const float value : result->tables[1].values.values) EXPECT_EQ(value, 0.0F);
-  EXPECT_EQ(result->tables[4].name, "kl");
+  EXPECT_EQ(result->tables[4].ask.quantity, "kl");
   EXPECT_EQ(result->tables[4].kernel.name, "hedgehog");
   EXPECT_TRUE(result->tables[4].untrained);
   for (const float value : result->tables[4].values.values) EXPECT_GT(value, 0.0F);

@@ -126,7 +126,8 @@ TEST(MutedHeadsRun, ComparesWithNothingMutedAndNothingHidden) {
 TEST(MutedHeadsRun, LeavesTheTeacherForcedRunAsItIs) {
   Runner runner(kCacheBytes, fake_source(fake()));
   RunRequest request = muting({});
-  request.asks.teacher_forced_kernels = {KernelSpec{"elu", {}}};
+  request.asks.head_tables = {
+      {"entropy", KernelSpec{"elu", {}}}, {"kl", KernelSpec{"elu", {}}}, {"change", KernelSpec{"elu", {}}}};
   request.asks.weights = {{3, {KernelSpec{"softmax", {}}}, {}, true},
                           {3, {KernelSpec{"softmax", {}}}, {}, false}};
   const auto plain = runner.run(request);

@@ -17,7 +17,7 @@
 #include "engine/inspect/inspect.h"
 #include "engine/inspect/monotonicity.h"
 #include "engine/plain/error.h"
-#include "engine/runtime/kernel_facts.h"
+#include "engine/run/quantities/head_reader.h"
 #include "tests/engine/models/golden.h"
 #include "tests/engine/training/toy.h"
 
@@ -333,7 +333,7 @@ TEST(TeacherForced, BadRequestsSayWhatIsWrong) {
   EXPECT_THAT(message_of<UsageError>([&] { measure_teacher_forced(bad); }), HasSubstr("folder"));
 }
 
-TEST(KernelFacts, PaddingChangesNothing) {
+TEST(HeadReader, PaddingChangesNothing) {
   const auto softmax = make_kernel({});
   AttentionInput padded;
   padded.q = at::randn({3, 2, 9, 4});
@@ -345,38 +345,40 @@ TEST(KernelFacts, PaddingChangesNothing) {
   kernels[0].kernel = make_kernel(parse_kernel_spec("softmax"));
   kernels[1].kernel = make_kernel(parse_kernel_spec("elu"));
   kernels[2].kernel = make_kernel(parse_kernel_spec("relu"));
-  const FactKinds kinds{.entropy = true, .kl = true, .change = true, .spearman = true};
-  const auto together = kernel_facts(kinds, padded, kernels);
+  const std::vector<const HeadQuantity*> quantities = {&head_quantity("entropy"), &head_quantity("kl"),
+                                                       &head_quantity("monotonicity"),
+                                                       &head_quantity("change")};
+  const auto together = read_heads(quantities, padded, kernels);
   for (std::int64_t b = 0; b < 3; ++b) {
     AttentionInput alone;
     alone.q = padded.q.slice(0, b, b + 1).slice(2, 0, 4 + 2 * b);
     alone.k = padded.k.slice(0, b, b + 1).slice(2, 0, 4 + 2 * b);
     alone.v = padded.v.slice(0, b, b + 1).slice(2, 0, 4 + 2 * b);
-    const auto facts = kernel_facts(kinds, alone, kernels);
+    const auto single = read_heads(quantities, alone, kernels);
     for (std::size_t i = 0; i < kernels.size(); ++i) {
-      EXPECT_TRUE(together[i].entropy[b].allclose(facts[i].entropy[0], 1e-5, 1e-6));
-      EXPECT_TRUE(together[i].kl[b].allclose(facts[i].kl[0], 1e-5, 1e-6));
-      EXPECT_TRUE(together[i].spearman[b].allclose(facts[i].spearman[0], 1e-9, 1e-9));
-      EXPECT_TRUE(together[i].change[b].allclose(facts[i].change[0], 1e-5, 1e-5));
+      for (std::size_t j = 0; j < quantities.size(); ++j)
+        EXPECT_TRUE(together[i].values[j].values[b].allclose(single[i].values[j].values[0], 1e-5, 1e-5))
+            << quantities[j]->info.name;
     }
   }
 }
 
-TEST(KernelFacts, TilesOfRowsGiveTheWholeMatrixsMeans) {
+TEST(HeadReader, TilesOfRowsGiveTheWholeMatrixsMeans) {
   AttentionInput input; // 2900² float32 are two tiles
   input.q = at::randn({1, 1, 2900, 4});
   input.k = at::randn({1, 1, 2900, 4});
   input.v = at::randn({1, 1, 2900, 4});
   std::vector<LayerKernel> kernels(1);
   kernels[0].kernel = make_kernel(parse_kernel_spec("relu"));
-  const auto facts =
-      kernel_facts({.entropy = true, .kl = true, .change = false, .spearman = true}, input, kernels);
+  const std::vector<const HeadQuantity*> quantities = {&head_quantity("entropy"), &head_quantity("kl"),
+                                                       &head_quantity("monotonicity")};
+  const auto read = read_heads(quantities, input, kernels).front().values;
   const at::Tensor weights = kernels[0].kernel->weights(input, {});
   const Divergence divergence = kl_divergence(make_kernel({})->weights(input, {}), weights);
-  EXPECT_NEAR(facts[0].entropy.item<double>(), entropy(weights).item<double>(), 1e-5);
-  EXPECT_NEAR(facts[0].kl.item<double>(), divergence.kl.item<double>(), 1e-5);
-  EXPECT_NEAR(facts[0].clamped_share, divergence.clamped_share, 1e-9);
-  EXPECT_NEAR(facts[0].spearman.item<double>(), monotonicity(weights, attention_scores(input)).item<double>(),
+  EXPECT_NEAR(read[0].values.item<double>(), entropy(weights).item<double>(), 1e-5);
+  EXPECT_NEAR(read[1].values.item<double>(), divergence.kl.item<double>(), 1e-5);
+  EXPECT_NEAR(read[1].clamped_share, divergence.clamped_share, 1e-9);
+  EXPECT_NEAR(read[2].values.item<double>(), monotonicity(weights, attention_scores(input)).item<double>(),
               1e-6);
 }
 

@@ -1,0 +1,102 @@
+// How the numbers of heads are read off a layer: in tiles of query rows, so that no N×N weights exist at
+// once, and for several kernels together, which share softmax's weights and ranks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "engine/inspect/monotonicity.h"
+#include "engine/run/quantities/head_quantity.h"
+#include "engine/runtime/pass.h"
+
+namespace hydrascope {
+
+// Some query rows of a layer, and what all kernels read there; formed when it is first asked for.
+class RowTile {
+public:
+  // Rows first … end−1. `mask` (B,N) is undefined where every token is real.
+  RowTile(const AttentionInput& input, const at::Tensor& mask, std::int64_t first, std::int64_t end);
+
+  const AttentionInput& input() const { return input_; }
+  const at::Tensor& mask() const { return mask_; }
+  const at::Tensor& rows() const { return rows_; }           // (R) int64
+  const at::Tensor& real_rows() const { return real_rows_; } // (B,R) bool or undefined: all
+  const at::Tensor& count() const { return count_; }         // (B,1) float64, number of real rows
+  double entries() const { return entries_; }                // real rows × real keys, over the batch
+
+  const at::Tensor& softmax();                  // softmax's weights, (B,H,R,N)
+  const RankedRows& scores(std::int64_t heads); // ranks of q·k/√d with the features cut into so many heads
+
+private:
+  const AttentionInput& input_;
+  at::Tensor mask_, rows_, real_rows_, count_, softmax_, visible_;
+  double entries_ = 0;
+  std::map<std::int64_t, RankedRows> scores_; // by number of heads
+};
+
+// A mean over rows that come tile by tile: (B,h), undefined before the first.
+class RowMean {
+public:
+  void add_sum(const at::Tensor& sum, const at::Tensor& rows); // over so many rows (B,1)
+  void add_mean(const at::Tensor& mean, const at::Tensor& rows);
+  at::Tensor value() const;
+
+private:
+  at::Tensor sum_, count_;
+};
+
+// A layer's outputs as W_o receives them, (B,H,N,d); formed when they are first asked for.
+class LayerOutputs {
+public:
+  LayerOutputs(const AttentionInput& input, at::Tensor& softmax, const LayerKernel& kernel)
+      : input_(input), softmax_(softmax), kernel_(kernel) {}
+  const at::Tensor& softmax();
+  const at::Tensor& kernel();
+  std::int64_t zero_denominators() const { return zero_denominators_; } // rows set to 0 in kernel()
+
+private:
+  const AttentionInput& input_;
+  at::Tensor& softmax_; // shared by the layer's kernels
+  const LayerKernel& kernel_;
+  at::Tensor out_;
+  std::int64_t zero_denominators_ = 0;
+};
+
+struct HeadValues {
+  at::Tensor values;        // (B,h) float64, of several parts (B,h,P); undefined where the kernel has none
+  double clamped_share = 0; // of the entries looked at: those raised to a floor
+};
+
+// Reads one quantity of one kernel off one layer.
+class HeadReader {
+public:
+  virtual ~HeadReader() = default;
+  virtual bool reads_weights() const { return true; } // whether add() is called
+  // Tiles come in order; the kernel's weights are (B,h,R,N), h its own number of heads.
+  virtual void add(RowTile& /*tile*/, const at::Tensor& /*weights*/) {}
+  virtual HeadValues finish(LayerOutputs& outputs) = 0;
+};
+
+struct HeadQuantity {
+  HeadQuantityInfo info;
+  // A reader for this kernel; null where the quantity is undefined for it.
+  std::unique_ptr<HeadReader> (*reader)(const KernelInfo& kernel);
+};
+const std::vector<HeadQuantity>& head_quantities();
+// Throws UsageError naming the known ones.
+const HeadQuantity& head_quantity(std::string_view name);
+
+struct KernelHeadValues {
+  std::vector<HeadValues> values;     // by quantity
+  std::int64_t zero_denominators = 0; // of the kernel's output, where a quantity looked at it
+};
+// By kernel. Throws as the kernels do.
+std::vector<KernelHeadValues> read_heads(std::span<const HeadQuantity* const> quantities,
+                                         const AttentionInput& input, std::span<const LayerKernel> kernels);
+
+} // namespace hydrascope

@@ -1,0 +1,35 @@
+// How far a kernel's output lies from softmax's on the same q, k, v.
+#include "engine/inspect/inspect.h"
+#include "engine/run/quantities/head_reader.h"
+
+namespace hydrascope {
+namespace {
+
+class OutputChangeReader final : public HeadReader {
+public:
+  bool reads_weights() const override { return false; }
+  HeadValues finish(LayerOutputs& outputs) override {
+    return {output_change(outputs.softmax(), outputs.kernel())};
+  }
+};
+
+} // namespace
+
+HeadQuantity output_change_quantity() {
+  using enum HeadQuantityInfo::Colours;
+  return {{.name = "change",
+           .title = "Output change",
+           .heading = "Output change",
+           .meaning = "against softmax on the same q, k, v",
+           .undefined = "undefined: this kernel has another number of heads, or softmax's output is 0",
+           .summary = "the output's change against softmax by layer and head",
+           .parts = {{"ratio of norms", "‖out kernel‖ / ‖out softmax‖", outputs},
+                     {"cosine", "cosine of out kernel and out softmax", signed_unit},
+                     {"relative error", "relative error of the output", outputs}},
+           .against_softmax = true},
+          [](const KernelInfo& /*kernel*/) -> std::unique_ptr<HeadReader> {
+            return std::make_unique<OutputChangeReader>();
+          }};
+}
+
+} // namespace hydrascope
