@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,15 +13,17 @@
 #include "engine/attention/cpu/linear_variant.h"
 #include "engine/attention/kernel.h"
 #include "tests/engine/attention/inputs.h"
+#include "tests/engine/attention/linear_definition.h"
 #include "tests/engine/attention/sequence.h"
 
 namespace hydrascope {
 namespace {
 
 using cpu::Element, cpu::LinearLoops, cpu::LinearMap, cpu::PointMap, cpu::Rows;
-using testing_inputs::Case, testing_inputs::describe, testing_inputs::every_third_masked,
-    testing_inputs::head_of, testing_inputs::make_input, testing_inputs::moved_parameters,
-    testing_inputs::relative_error, testing_inputs::Sequence;
+using testing_inputs::Case, testing_inputs::defined_linear_attention, testing_inputs::DefinedAnswer,
+    testing_inputs::describe, testing_inputs::every_third_masked, testing_inputs::head_of,
+    testing_inputs::make_input, testing_inputs::moved_parameters, testing_inputs::relative_error,
+    testing_inputs::Sequence;
 
 struct Variant {
   const char* name;
@@ -53,61 +54,10 @@ struct Projection {
     for (std::int64_t o = 0; o < out; ++o)
       bias[static_cast<std::size_t>(o)] = static_cast<float>(0.1 * std::cos(static_cast<double>(o)));
   }
-  double w(std::int64_t i, std::int64_t o) const { return weight[static_cast<std::size_t>(i * stride + o)]; }
-  double b(std::int64_t o) const { return bias[static_cast<std::size_t>(o)]; }
 
   std::int64_t stride;
   std::vector<float> weight, bias;
 };
-
-// φ of a token of x's second head, by its definition.
-std::vector<double> features(const LinearMap& map, const Projection* projection, const Sequence& x,
-                             std::int64_t token) {
-  const auto entry = [&](std::int64_t f) { return x.at(token, x.width + f); };
-  double squares = 0;
-  for (std::int64_t i = 0; i < x.width; ++i) squares += entry(i) * entry(i);
-  std::vector<double> plus, minus;
-  for (std::int64_t o = 0; o < map.outputs; ++o) {
-    double y = projection == nullptr ? entry(o) : projection->b(o);
-    for (std::int64_t i = 0; projection != nullptr && i < x.width; ++i) y += entry(i) * projection->w(i, o);
-    y = map.scale * y - map.half_square * squares;
-    switch (map.map) {
-      case PointMap::plus_minus_exponential:
-      case PointMap::plus_minus_softmax:
-      case PointMap::joint_softmax: minus.push_back(std::exp(-y)); [[fallthrough]];
-      case PointMap::softmax:
-      case PointMap::exponential: plus.push_back(std::exp(y)); break;
-      case PointMap::one_plus_elu: plus.push_back(y < 0 ? std::exp(y) : 1 + y); break;
-      case PointMap::relu: plus.push_back(std::max(0.0, y)); break;
-      case PointMap::relu_turned:
-        plus.push_back(std::max(0.0, y) * map.turns[2 * token]);
-        minus.push_back(std::max(0.0, y) * map.turns[2 * token + 1]);
-        break;
-      case PointMap::unit:
-      case PointMap::taylor: plus.push_back(y);
-    }
-  }
-  if (map.map == PointMap::unit) {
-    const double norm = std::sqrt(std::inner_product(plus.begin(), plus.end(), plus.begin(), 0.0));
-    for (double& feature : plus) feature /= norm;
-  }
-  if (map.map == PointMap::taylor) {
-    const std::vector<double> y = plus;
-    plus.push_back(1);
-    for (const double a : y)
-      for (const double b : y) plus.push_back(a * b * std::sqrt(0.5));
-  }
-  double plus_sum = std::reduce(plus.begin(), plus.end()),
-         minus_sum = std::reduce(minus.begin(), minus.end());
-  if (map.map == PointMap::joint_softmax) plus_sum = minus_sum = plus_sum + minus_sum;
-  if (map.map == PointMap::softmax || map.map == PointMap::plus_minus_softmax ||
-      map.map == PointMap::joint_softmax) {
-    for (double& feature : plus) feature /= plus_sum;
-    for (double& feature : minus) feature /= minus_sum;
-  }
-  plus.insert(plus.end(), minus.begin(), minus.end());
-  return plus;
-}
 
 struct Buffers {
   Buffers(const LinearMap& map, std::int64_t value_width)
@@ -167,34 +117,15 @@ TEST(LinearLoops, KeysAndAnswersAsDefinedOnEveryProcessor) {
                 head_of(q, element), mask.data(), {0, tokens}, map, sums.values.data(), sums.ones.data(),
                 sums.largest.data(), buffers.space.data(), head_of(out, Element::float32));
 
-            const Projection* const used = projects ? &projection : nullptr;
-            std::int64_t expected_zeros = 0;
+            const DefinedAnswer expected = defined_linear_attention(map, q, k, v, 1, mask.data());
             double worst = 0;
-            for (std::int64_t i = 0; i < tokens; ++i) {
-              std::vector<double> numerator(static_cast<std::size_t>(width));
-              double denominator = 0;
-              const bool real = mask[static_cast<std::size_t>(i)] != 0;
-              const auto query = features(map, used, q, i);
-              for (std::int64_t j = 0; real && j < tokens; ++j) {
-                if (mask[static_cast<std::size_t>(j)] == 0) continue;
-                const auto key = features(map, used, k, j);
-                double product = 0;
-                for (std::size_t f = 0; f < key.size(); ++f) product += query[f] * key[f];
-                denominator += product;
-                for (std::int64_t f = 0; f < width; ++f)
-                  numerator[static_cast<std::size_t>(f)] += product * v.at(j, width + f);
-              }
-              if (real && !map.normalised) denominator = 1;
-              expected_zeros += real && denominator == 0 ? 1 : 0;
-              for (std::int64_t f = 0; f < width; ++f) {
-                const double expected =
-                    denominator == 0 ? 0 : numerator[static_cast<std::size_t>(f)] / denominator;
-                worst = std::max(worst, std::abs(out.at(i, width + f) - expected));
-              }
-            }
+            for (std::int64_t i = 0; i < tokens; ++i)
+              for (std::int64_t f = 0; f < width; ++f)
+                worst = std::max(worst, std::abs(out.at(i, width + f) -
+                                                 expected.out[static_cast<std::size_t>(i * width + f)]));
             // Without a denominator outputs are tokens times as large.
             EXPECT_LT(worst, variant.tolerance * (map.normalised ? 1 : 10));
-            EXPECT_EQ(zeros, expected_zeros);
+            EXPECT_EQ(zeros, expected.zero_denominators);
           }
 }
 
