@@ -1,6 +1,6 @@
 // The programs that the GPU's blocks run for linear attention, run on the host thread by thread, against the
-// definition in double precision. What differs on a GPU, launches and tensor
-// cores, Cuda.* tests where there is one.
+// definition in double precision. What differs on a GPU, launches and tensor cores, Cuda.* tests where there
+// is one.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,7 +18,7 @@ namespace {
 
 using cpu::PointMap;
 using testing_inputs::CudaLinearGrid, testing_inputs::defined_linear_attention, testing_inputs::DefinedAnswer,
-    testing_inputs::every_third_masked, testing_inputs::Sequence;
+    testing_inputs::error_of, testing_inputs::every_third_masked, testing_inputs::Sequence;
 
 struct Case {
   std::int64_t tokens;
@@ -118,7 +118,7 @@ void compare(const Case& one, const PointMap point, const bool projects, const b
         largest = std::max(largest, std::abs(value));
       }
   }
-  EXPECT_LE(worst, 2e-5 * largest);
+  EXPECT_LE(worst, 1e-5 * largest); // measured: 3.2e-6
   EXPECT_EQ(zeros, expected_zeros);
 }
 

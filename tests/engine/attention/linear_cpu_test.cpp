@@ -21,21 +21,25 @@ namespace {
 
 using cpu::Element, cpu::LinearLoops, cpu::LinearMap, cpu::PointMap, cpu::Rows;
 using testing_inputs::Case, testing_inputs::defined_linear_attention, testing_inputs::DefinedAnswer,
-    testing_inputs::describe, testing_inputs::every_third_masked, testing_inputs::head_of,
-    testing_inputs::make_input, testing_inputs::moved_parameters, testing_inputs::relative_error,
-    testing_inputs::Sequence;
+    testing_inputs::describe, testing_inputs::error_of, testing_inputs::every_third_masked,
+    testing_inputs::head_of, testing_inputs::make_input, testing_inputs::moved_parameters,
+    testing_inputs::relative_error, testing_inputs::Sequence;
 
 struct Variant {
   const char* name;
   const LinearLoops* loops;
-  double tolerance; // of outputs within ±3
+  // Of outputs within ±3, and of those without a denominator, which are tokens times as large: three times
+  // what is measured over all maps and widths, 5.6e-6 and 9.1e-6, with bfloat16 products 0.011 and 0.11.
+  double tolerance, tolerance_unnormalised;
 };
 
 std::vector<Variant> variants() {
   std::vector<Variant> all;
-  for (const cpu::Processor processor : cpu::processors())
-    all.push_back({cpu::name_of(processor), &cpu::linear_loops(processor),
-                   processor == cpu::Processor::avx512bf16 ? 0.08 : 2e-5});
+  for (const cpu::Processor processor : cpu::processors()) {
+    const bool rounds = processor == cpu::Processor::avx512bf16;
+    all.push_back({cpu::name_of(processor), &cpu::linear_loops(processor), rounds ? 0.033 : 1.7e-5,
+                   rounds ? 0.33 : 2.8e-5});
+  }
   return all;
 }
 
@@ -121,10 +125,9 @@ TEST(LinearLoops, KeysAndAnswersAsDefinedOnEveryProcessor) {
             double worst = 0;
             for (std::int64_t i = 0; i < tokens; ++i)
               for (std::int64_t f = 0; f < width; ++f)
-                worst = std::max(worst, std::abs(out.at(i, width + f) -
+                worst = std::max(worst, error_of(out.at(i, width + f),
                                                  expected.out[static_cast<std::size_t>(i * width + f)]));
-            // Without a denominator outputs are tokens times as large.
-            EXPECT_LT(worst, variant.tolerance * (map.normalised ? 1 : 10));
+            EXPECT_LT(worst, map.normalised ? variant.tolerance : variant.tolerance_unnormalised);
             EXPECT_EQ(zeros, expected.zero_denominators);
           }
 }
@@ -201,13 +204,15 @@ TEST(LinearCpu, RunsAndAgreesWithTheComposedPath) {
       EXPECT_EQ(fused.path, "fused cpu");
       EXPECT_EQ(composed.path, "composed");
       EXPECT_EQ(fused.zero_denominators, composed.zero_denominators);
-      EXPECT_LT(relative_error(fused.out.to(at::kDouble), composed.out), 1e-5);
+      EXPECT_LT(relative_error(fused.out.to(at::kDouble), composed.out), 7e-6); // measured: 2.3e-6
 
       AttentionInput half = input;
       for (at::Tensor* x : {&half.q, &half.k, &half.v}) *x = x->to(at::kBFloat16);
       const AttentionOutput rounded = kernel->run(half, parameters);
       EXPECT_EQ(rounded.out.scalar_type(), at::kBFloat16);
-      EXPECT_LT(relative_error(rounded.out.to(at::kDouble), composed.out), 0.05);
+      // Measured with bfloat16 products: 0.024 of exp-t2, whose exponents are twice as large, else 0.0174.
+      EXPECT_LT(relative_error(rounded.out.to(at::kDouble), composed.out),
+                info.name == "exp-t2" ? 0.072 : 0.052);
     }
   }
   EXPECT_GE(fused_kernels, 3 * 13);
