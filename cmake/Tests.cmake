@@ -68,6 +68,16 @@ if(TARGET plain_tests)
     ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0")
 endif()
 
+# What crosses threads, under ThreadSanitizer: the worker with a runner that has no models, and background jobs.
+hydrascope_test(thread_tests threads Threads::Threads)
+if(TARGET thread_tests)
+  target_sources(thread_tests PRIVATE "${CMAKE_SOURCE_DIR}/engine/runtime/worker.cpp" "${CMAKE_SOURCE_DIR}/engine/plain/error.cpp")
+  target_compile_options(thread_tests PRIVATE -g1 -fsanitize=thread)
+  target_link_options(thread_tests PRIVATE -fsanitize=thread)
+  add_test(NAME thread_tests COMMAND thread_tests)
+  set_tests_properties(thread_tests PROPERTIES TIMEOUT 300 ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1")
+endif()
+
 # Runs the built program as a user would.
 if(TARGET hydrascope)
   hydrascope_test(command_tests commands hydrascope_plain nlohmann_json::nlohmann_json fmt::fmt)

@@ -38,16 +38,24 @@ void write_tokens(const fs::path& file, std::int64_t tokens) {
 // The N×N weights would take 4 GiB; softmax, too, takes its rows in tiles.
 TEST_F(AttendCommand, MemoryDoesNotGrowWithTheSquareOfTokens) {
   write_tokens(at("long.safetensors"), 32768);
-  for (const char* kernel :
-       {"linear-cosine", "hydra-cosine", "hydra-mean", "hydra-tanh-softmax", "elu", "relu", "t2r",
-        "performer", "cosformer", "exp-t1", "taylor", "hedgehog", "hedgehog-softmax", "local-window"}) {
+  // Three times the largest difference of Σ w·v and the output that is measured: outputs of linear-cosine and
+  // hydra-cosine are sums over all tokens, the others' are means.
+  struct Case {
+    const char* kernel;
+    double tolerance;
+  };
+  for (const auto& [kernel, tolerance] :
+       {Case{"linear-cosine", 1.5e-3}, Case{"hydra-cosine", 4e-5}, Case{"hydra-mean", 2.5e-7},
+        Case{"hydra-tanh-softmax", 2.5e-7}, Case{"elu", 2.5e-7}, Case{"relu", 2.5e-7}, Case{"t2r", 2.5e-7},
+        Case{"performer", 2.5e-7}, Case{"cosformer", 2.5e-7}, Case{"exp-t1", 2.5e-7}, Case{"taylor", 2.5e-7},
+        Case{"hedgehog", 2.5e-7}, Case{"hedgehog-softmax", 2.5e-7}, Case{"local-window", 2.5e-7}}) {
     const Outcome outcome =
         hydrascope(fmt::format("attend {} --input {} --output {} --weights --rows 32767 --json", kernel,
                                at("long.safetensors"), at("out.safetensors")));
     EXPECT_EQ(outcome.status, 0) << outcome.errors;
     const auto report = nlohmann::json::parse(outcome.output);
     EXPECT_EQ(report.at("checked_rows"), 1);
-    EXPECT_LT(report.at("check").get<double>(), 1e-2) << kernel;
+    EXPECT_LT(report.at("check").get<double>(), tolerance) << kernel;
   }
   rusage children{};
   getrusage(RUSAGE_CHILDREN, &children);

@@ -1,12 +1,16 @@
-// Every kind of figure: it draws, the same bytes each time, and can be drawn again from its own metadata.
+// Every kind of figure: it draws, the same bytes each time, and can be drawn again from its own metadata; and
+// its numbers are those that follow from what transformers computed for a golden model.
+#include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <set>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/commands/program.h"
+#include "tests/engine/inspect/spearman_definition.h"
 
 namespace {
 
@@ -15,10 +19,19 @@ using nlohmann::json;
 
 const std::string sentence = " --text 'the hedgehog eats a porcupine' ";
 
+const std::string golden_picture =
+    " --model '" + (source_folder() / "tests/golden/models/dinov2").string() + "' --PICTURE '" +
+    (source_folder() / "tests/golden/images/pictures/gradient.png").string() + "' ";
+
+std::string with_option(std::string text, const std::string& name) {
+  return text.replace(text.find("PICTURE"), 7, name);
+}
+
 struct Kind {
   const char* name;
   std::string arguments;
   std::size_t panels;
+  bool measured = false; // times: another figure each time
 };
 
 void PrintTo(const Kind& kind, std::ostream* stream) { *stream << kind.name; }
@@ -53,6 +66,7 @@ TEST_P(FigureKinds, DrawsTheSameEachTimeAndAgain) {
       EXPECT_FALSE(figure["title"].get<std::string>().empty());
       EXPECT_EQ(figure["provenance"]["program"], "hydrascope");
     }
+    if (GetParam().measured) continue;
     const Outcome reproduced = hydrascope(fmt::format("reproduce {} -o {}", first, again));
     ASSERT_EQ(reproduced.status, 0) << reproduced.errors;
     EXPECT_EQ(reproduced.output, again + ": identical\n");
@@ -60,25 +74,51 @@ TEST_P(FigureKinds, DrawsTheSameEachTimeAndAgain) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, FigureKinds,
-    testing::Values(Kind{"focus", sentence + "--kernels softmax,hedgehog", 2},
-                    Kind{"weights", sentence + "--kernels softmax,elu --layer 0,5 --head 0,mean", 8},
-                    Kind{"compare", sentence + "--replace back:2=elu", 3},
-                    Kind{"tokens", sentence + "--kernels softmax,elu --query 2", 2},
-                    Kind{"vectors", sentence + "--kernels hedgehog --query 2 --key 4", 6},
-                    Kind{"entropy", sentence, 1}, Kind{"kl", " --data DATA --kernels elu,hedgehog", 2},
-                    Kind{"monotonicity", sentence + "--kernels softmax,taylor --head 3", 2},
-                    Kind{"layers", sentence, 6}, Kind{"attention", sentence, 1}, Kind{"rollout", sentence, 1},
-                    Kind{"roofline", " --data DATA", 1}, Kind{"loss", " --data DATA", 1},
-                    Kind{"recall", " --data DATA", 1},
-                    Kind{"heads",
-                         " --model minilm --counts 6,12 --data " +
-                             (source_folder() / "assets/sentences.txt").string() + " --limit 3",
-                         1},
-                    Kind{"strategies", sentence + "--counts 0,3", 1},
-                    Kind{"table", " --data DATA --kernels softmax,elu", 1}),
-    [](const auto& kind) { return std::string(kind.param.name); });
+const std::vector<Kind>& table() {
+  static const std::vector<Kind> kinds = {
+      {"focus", sentence + "--kernels softmax,hedgehog", 2},
+      {"weights", sentence + "--kernels softmax,elu --layer 0,5 --head 0,mean", 8},
+      {"compare", sentence + "--replace back:2=elu", 3},
+      {"tokens", sentence + "--kernels softmax,elu --query 2", 2},
+      {"vectors", sentence + "--kernels hedgehog --query 2 --key 4", 6},
+      {"entropy", sentence, 1},
+      {"kl", " --data DATA --kernels elu,hedgehog", 2},
+      {"monotonicity", sentence + "--kernels softmax,taylor --head 3", 2},
+      {"layers", sentence, 6},
+      {"attention", sentence, 1},
+      {"rollout", sentence, 1},
+      {"predictions", with_option(golden_picture, "image"), 1},
+      {"timing", sentence, 1, true},
+      {"scaling", " --kernels elu,hydra-cosine --lengths 16,32", 1, true},
+      {"roofline", " --data DATA", 1},
+      {"loss", " --data DATA", 1},
+      {"recall", " --data DATA", 1},
+      {"heads",
+       " --model minilm --counts 6,12 --data " + (source_folder() / "assets/sentences.txt").string() +
+           " --limit 3",
+       1},
+      {"strategies", sentence + "--counts 0,3", 1},
+      {"table", " --data DATA --kernels softmax,elu", 1},
+      {"sheet", with_option(golden_picture, "images"), 1}};
+  return kinds;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, FigureKinds, testing::ValuesIn(table()),
+                         [](const auto& kind) { return std::string(kind.param.name); });
+
+class FigureTable : public ProgramTest {};
+
+// The kinds as `figure --help` lists them, one a line.
+TEST_F(FigureTable, HoldsEveryKindThatTheProgramLists) {
+  std::istringstream help(hydrascope("figure --help").output);
+  std::string line;
+  while (std::getline(help, line) && line != "Kinds:") {
+  }
+  std::set<std::string> listed, tested;
+  for (std::string name; std::getline(help, line) && std::istringstream(line) >> name;) listed.insert(name);
+  for (const Kind& kind : table()) tested.insert(kind.name);
+  EXPECT_EQ(listed, tested) << "add a row to table()";
+}
 
 class FigureNumbers : public ProgramTest {
 protected:
@@ -95,6 +135,221 @@ TEST_F(FigureNumbers, MeasuredTimesAreDrawnToo) {
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0]["x"], json({16.0, 32.0}));
   for (const auto& time : lines[1]["y"]) EXPECT_GT(time.get<double>(), 0);
+}
+
+TEST_F(FigureNumbers, NumbersOfFilesAreDrawnAsTheyStand) {
+  const auto line_of = [&](const std::string& kind, const std::string& text) {
+    std::ofstream(at("data")) << text;
+    const json lines = drawn(kind + " --data " + at("data"))["panels"][0]["lines"];
+    const auto named = [](const json& line) { return line.value("style", "") != "dashed"; };
+    return *std::find_if(lines.rbegin(), lines.rend(), named);
+  };
+  const json loss = line_of("loss", "step,loss\n1,2.5\n2,1.25\n");
+  EXPECT_EQ(loss["x"], json({1.0, 2.0}));
+  EXPECT_EQ(loss["y"], json({2.5, 1.25}));
+  const json recall = line_of("recall", R"([{"kernel":"elu","accuracy":0.5,"entropy":3.25}])");
+  EXPECT_EQ(recall["x"], json({3.25}));
+  EXPECT_EQ(recall["y"], json({50.0})); // per cent
+  const json roofline = line_of("roofline", R"([{"kernel":"elu","N":64,"flops_per_second":2e9,)"
+                                            R"("bytes_per_second":1e9,"share_of_bandwidth":0.125,)"
+                                            R"("share_of_flops":0.0625}])");
+  EXPECT_EQ(roofline["x"], json({2.0})); // flops per byte
+  EXPECT_EQ(roofline["y"], json({2.0})); // Gflop/s
+}
+
+using Matrix = std::vector<std::vector<double>>;
+
+// The golden BERT (2 layers, 3 heads of 8) and what transformers computed for one sentence of 15 tokens.
+class GoldenFigures : public FigureNumbers {
+protected:
+  static constexpr std::size_t layers = 2, heads = 3, tokens = 15, width = 8;
+
+  static fs::path folder() { return source_folder() / "tests/golden/models/bert"; }
+  static std::string input() {
+    return " --model '" + folder().string() + "' --text 'The Hydra attention sums over tokens, not heads!' ";
+  }
+
+  // The weights of transformers' softmax.
+  Matrix weights(std::size_t layer, std::size_t head) const {
+    const auto values = tensor(expected_, fmt::format("attention.{}", layer));
+    Matrix rows(tokens, std::vector<double>(tokens));
+    for (std::size_t i = 0; i < tokens; ++i)
+      for (std::size_t j = 0; j < tokens; ++j)
+        rows[i][j] = static_cast<double>(values[(head * tokens + i) * tokens + j]);
+    return rows;
+  }
+  // x·Wᵀ + b of one head, x transformers' hidden states before the layer; part: query, key or value.
+  Matrix projected(const std::string& part, std::size_t layer, std::size_t head) const {
+    const auto hidden = tensor(expected_, fmt::format("hidden.{}", layer));
+    const std::string name = fmt::format("bert.encoder.layer.{}.attention.self.{}.", layer, part);
+    const auto weight = halves(model_, name + "weight"), bias = halves(model_, name + "bias");
+    constexpr std::size_t all = heads * width;
+    Matrix rows(tokens, std::vector<double>(width));
+    for (std::size_t i = 0; i < tokens; ++i)
+      for (std::size_t c = 0; c < width; ++c) {
+        const std::size_t feature = head * width + c;
+        rows[i][c] = bias[feature];
+        for (std::size_t f = 0; f < all; ++f)
+          rows[i][c] += static_cast<double>(hidden[i * all + f]) * weight[feature * all + f];
+      }
+    return rows;
+  }
+  static Matrix products(const Matrix& a, const Matrix& b) { // a·bᵀ
+    Matrix result(a.size(), std::vector<double>(b.size()));
+    for (std::size_t i = 0; i < a.size(); ++i)
+      for (std::size_t j = 0; j < b.size(); ++j)
+        for (std::size_t c = 0; c < a[i].size(); ++c) result[i][j] += a[i][c] * b[j][c];
+    return result;
+  }
+  // The weights of elu: φ(x) = 1 + x above 0, eˣ below.
+  Matrix elu_weights(std::size_t layer, std::size_t head) const {
+    const auto features = [&](const char* part) {
+      Matrix x = projected(part, layer, head);
+      for (auto& row : x)
+        for (double& value : row) value = value < 0 ? std::exp(value) : 1 + value;
+      return x;
+    };
+    Matrix w = products(features("query"), features("key"));
+    for (auto& row : w) {
+      double sum = 0;
+      for (const double value : row) sum += value;
+      for (double& value : row) value /= sum;
+    }
+    return w;
+  }
+  static double entropy(const Matrix& w) {
+    double sum = 0;
+    for (const auto& row : w)
+      for (const double p : row) sum -= p * std::log(p);
+    return sum / static_cast<double>(w.size());
+  }
+  static double divergence(const Matrix& p, const Matrix& w) {
+    double sum = 0;
+    for (std::size_t i = 0; i < p.size(); ++i)
+      for (std::size_t j = 0; j < p.size(); ++j) sum += p[i][j] * std::log(p[i][j] / w[i][j]);
+    return sum / static_cast<double>(p.size());
+  }
+  double order(std::size_t layer, std::size_t head) const { // Spearman's ρ of elu's weights
+    const Matrix w = elu_weights(layer, head),
+                 scores = products(projected("query", layer, head), projected("key", layer, head));
+    double sum = 0;
+    for (std::size_t i = 0; i < tokens; ++i) sum += spearman_by_definition(w[i], scores[i]);
+    return sum / tokens;
+  }
+  static void expect_near(const json& found, const std::vector<double>& expected, const std::string& what) {
+    ASSERT_EQ(found.size(), expected.size()) << what;
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(found[i].get<double>(), expected[i], 3e-6) << what << ' ' << i;
+  }
+  Matrix mean_weights(std::size_t layer) const {
+    Matrix mean(tokens, std::vector<double>(tokens));
+    for (std::size_t head = 0; head < heads; ++head) {
+      const Matrix one = weights(layer, head);
+      for (std::size_t i = 0; i < tokens; ++i)
+        for (std::size_t j = 0; j < tokens; ++j) mean[i][j] += one[i][j] / heads;
+    }
+    return mean;
+  }
+
+  const std::string expected_ = bytes_of(folder() / "expected.safetensors"),
+                    model_ = bytes_of(folder() / "model.safetensors");
+};
+
+TEST_F(GoldenFigures, WeightsTokensAndAttentionAreTransformers) {
+  const json panels = drawn("weights --kernels softmax --layer 1 --head 2,mean" + input())["panels"];
+  ASSERT_EQ(panels.size(), 2U);
+  const Matrix one = weights(1, 2), mean = mean_weights(1);
+  for (std::size_t row = 0; row < tokens; ++row) {
+    expect_near(panels[0]["values"][row], one[row], "head 2");
+    expect_near(panels[1]["values"][row], mean[row], "mean");
+  }
+  expect_near(drawn("tokens --kernels softmax --layer 0 --query 3" + input())["panels"][0]["values"],
+              mean_weights(0)[3], "tokens");
+  expect_near(drawn("attention" + input())["panels"][0]["values"], mean[0], "attention");
+}
+
+TEST_F(GoldenFigures, RolloutMultipliesTransformersWeights) {
+  Matrix product(tokens, std::vector<double>(tokens));
+  for (std::size_t i = 0; i < tokens; ++i) product[i][i] = 1;
+  for (std::size_t layer = 0; layer < layers; ++layer) { // Ā = ½A + ½I, from the left
+    const Matrix a = mean_weights(layer), before = product;
+    for (std::size_t i = 0; i < tokens; ++i)
+      for (std::size_t j = 0; j < tokens; ++j) {
+        product[i][j] = 0.5 * before[i][j];
+        for (std::size_t k = 0; k < tokens; ++k) product[i][j] += 0.5 * a[i][k] * before[k][j];
+      }
+  }
+  expect_near(drawn("rollout" + input())["panels"][0]["values"], product[0], "class token's row");
+}
+
+TEST_F(GoldenFigures, EntropyAndDivergenceFollowFromTheWeights) {
+  const json entropies = drawn("entropy" + input())["panels"][0]["values"],
+             divergences = drawn("kl --kernels elu" + input())["panels"][0]["values"];
+  for (std::size_t layer = 0; layer < layers; ++layer)
+    for (std::size_t head = 0; head < heads; ++head) {
+      const Matrix p = weights(layer, head);
+      EXPECT_NEAR(entropies[layer][head].get<double>(), entropy(p), 3e-6);
+      EXPECT_NEAR(divergences[layer][head].get<double>(), divergence(p, elu_weights(layer, head)), 1e-5);
+    }
+}
+
+TEST_F(GoldenFigures, VectorsAreTheProjectionsOfTheHiddenStates) {
+  const json panels = drawn("vectors --kernels elu --layer 1 --head 2 --query 2 --key 4" + input())["panels"];
+  const auto line = [&](const std::string& name) {
+    for (const json& panel : panels)
+      for (const json& one : panel["lines"])
+        if (one["name"] == name) return one["y"];
+    return json();
+  };
+  expect_near(line("q"), projected("query", 1, 2)[2], "q");
+  expect_near(line("k"), projected("key", 1, 2)[4], "k");
+}
+
+TEST_F(GoldenFigures, MonotonicityIsSpearmansOfTheRows) {
+  const json panel = drawn("monotonicity --kernels elu --layer 0 --head 1" + input())["panels"][0];
+  EXPECT_EQ(panel["title"], fmt::format("elu\nρ {:.3f}", order(0, 1)));
+}
+
+TEST_F(GoldenFigures, PredictionsAreTheSoftmaxOfTransformersLogits) {
+  const auto logits = tensor(expected_, "logits");
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
+  const auto probability = [&](std::size_t index) {
+    return std::exp(static_cast<double>(logits[index])) / sum;
+  };
+  const json panel = drawn("predictions" + input())["panels"][0];
+  EXPECT_EQ(panel["labels"], json({"maybe", "no", "yes"}));
+  expect_near(panel["values"], {probability(1), probability(0), probability(2)}, "probability");
+}
+
+// KL, entropy, ρ, and the output's ratio of norms, cosine and relative error, mean over layers and heads.
+TEST_F(GoldenFigures, TableFollowsFromTheWeightsAndValues) {
+  std::ofstream(at("texts")) << "The Hydra attention sums over tokens, not heads!\n";
+  std::vector<double> means(6);
+  for (std::size_t layer = 0; layer < layers; ++layer)
+    for (std::size_t head = 0; head < heads; ++head) {
+      const Matrix p = weights(layer, head), w = elu_weights(layer, head),
+                   v = projected("value", layer, head);
+      double aa = 0, bb = 0, ab = 0;
+      for (std::size_t i = 0; i < tokens; ++i)
+        for (std::size_t c = 0; c < width; ++c) {
+          double a = 0, b = 0;
+          for (std::size_t j = 0; j < tokens; ++j) {
+            a += p[i][j] * v[j][c];
+            b += w[i][j] * v[j][c];
+          }
+          aa += a * a;
+          bb += b * b;
+          ab += a * b;
+        }
+      const double numbers[] = {divergence(p, w),        entropy(w),
+                                order(layer, head),      std::sqrt(bb / aa),
+                                ab / std::sqrt(aa * bb), std::sqrt((aa + bb - 2 * ab) / aa)};
+      for (std::size_t i = 0; i < means.size(); ++i) means[i] += numbers[i] / (layers * heads);
+    }
+  const json table =
+      drawn("table --kernels elu --model '" + folder().string() + "' --data " + at("texts"))["panels"][0];
+  expect_near(table["values"][0], means, "column");
 }
 
 TEST_F(FigureNumbers, TableIsThatOfKl) {

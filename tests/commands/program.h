@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -31,15 +32,36 @@ inline std::string bytes_of(const fs::path& file) {
   return text.str();
 }
 
-// One float32 tensor of a safetensors file (8-byte header length, JSON, data).
-inline std::vector<float> tensor(const std::string& file, const std::string& name) {
+// The bytes of one tensor of a safetensors file (8-byte header length, JSON, data).
+inline std::string tensor_bytes(const std::string& file, const std::string& name) {
   std::uint64_t length = 0;
   std::memcpy(&length, file.data(), sizeof length);
   const auto header = nlohmann::json::parse(file.substr(8, length));
   const auto begin = header.at(name)["data_offsets"][0].get<std::size_t>();
   const auto end = header.at(name)["data_offsets"][1].get<std::size_t>();
-  std::vector<float> values((end - begin) / sizeof(float));
-  std::memcpy(values.data(), file.data() + 8 + length + begin, end - begin);
+  return file.substr(8 + length + begin, end - begin);
+}
+
+// A float32 tensor.
+inline std::vector<float> tensor(const std::string& file, const std::string& name) {
+  const std::string bytes = tensor_bytes(file, name);
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+// A float16 tensor of finite numbers.
+inline std::vector<double> halves(const std::string& file, const std::string& name) {
+  const std::string bytes = tensor_bytes(file, name);
+  std::vector<double> values;
+  for (std::size_t i = 0; i < bytes.size(); i += 2) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, bytes.data() + i, sizeof bits);
+    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    const double magnitude =
+        exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+    values.push_back((bits & 0x8000) != 0 ? -magnitude : magnitude);
+  }
   return values;
 }
 

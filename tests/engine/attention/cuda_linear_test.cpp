@@ -1,6 +1,6 @@
 // The programs that the GPU's blocks run for linear attention, run on the host thread by thread, against the
-// CPU's loops (which linear_cpu_test.cpp holds to the definition). What differs on a GPU, launches and tensor
-// cores, Cuda.* tests where there is one.
+// definition in double precision. What differs on a GPU, launches and tensor cores, Cuda.* tests where there
+// is one.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,15 +9,16 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/attention/cpu/linear.h"
 #include "tests/engine/attention/cuda_linear_grid.h"
+#include "tests/engine/attention/linear_definition.h"
 #include "tests/engine/attention/sequence.h"
 
 namespace hydrascope {
 namespace {
 
-using cpu::Element, cpu::PointMap;
-using testing_inputs::CudaLinearGrid, testing_inputs::every_third_masked, testing_inputs::Sequence;
+using cpu::PointMap;
+using testing_inputs::CudaLinearGrid, testing_inputs::defined_linear_attention, testing_inputs::DefinedAnswer,
+    testing_inputs::error_of, testing_inputs::every_third_masked, testing_inputs::Sequence;
 
 struct Case {
   std::int64_t tokens;
@@ -34,7 +35,7 @@ std::vector<float> drawn(const std::int64_t count, const double phase, const dou
   return values;
 }
 
-// Rows of W of one head in the loops' own form.
+// Rows of W of one head as LinearMap holds them.
 std::vector<float> padded_rows(const float* from, const std::int64_t rows, const std::int64_t columns) {
   const std::int64_t stride = cpu::padded_to_lanes(columns);
   std::vector<float> result(static_cast<std::size_t>(cpu::padded_to_lanes(rows) * stride));
@@ -106,31 +107,22 @@ void compare(const Case& one, const PointMap point, const bool projects, const b
       map.weight = own_weight.data();
       map.bias = own_bias.data();
     }
-    const auto head = [&](Sequence& x) {
-      cpu::Rows rows = x.rows(Element::float32);
-      rows.heads = 1;
-      rows.data = static_cast<float*>(rows.data) + h * rows.head_stride;
-      return rows;
-    };
-    Sequence expected(heads, tokens, one.width, 3);
-    std::vector<cpu::KeySums> sums{cpu::KeySums(map, one.width)};
-    const cpu::TokenRange all{0, tokens};
-    cpu::add_keys(head(k), head(v), arguments.mask, all, map, false, sums.front());
-    cpu::merge(sums);
-    expected_zeros += cpu::answer(head(q), arguments.mask, all, map, false, sums.front(), head(expected));
+    const DefinedAnswer expected = defined_linear_attention(map, q, k, v, h, masked ? mask.data() : nullptr);
+    expected_zeros += expected.zero_denominators;
     for (std::int64_t t = 0; t < tokens; ++t)
       for (int c = 0; c < one.width; ++c) {
-        const double wanted = expected.at(t, h * one.width + c);
-        worst = std::max(worst,
-                         std::abs(wanted - out[static_cast<std::size_t>((t * heads + h) * one.width + c)]));
-        largest = std::max(largest, std::abs(wanted));
+        const double value = expected.out[static_cast<std::size_t>(t * one.width + c)];
+        worst = std::max(
+            worst, std::abs(value - static_cast<double>(
+                                        out[static_cast<std::size_t>((t * heads + h) * one.width + c)])));
+        largest = std::max(largest, std::abs(value));
       }
   }
-  EXPECT_LE(worst, 2e-5 * largest);
+  EXPECT_LE(worst, 1e-5 * largest); // measured: 3.2e-6
   EXPECT_EQ(zeros, expected_zeros);
 }
 
-TEST(CudaLinearPrograms, IsTheLoopsOfTheCpu) {
+TEST(CudaLinearPrograms, GiveTheDefinitionsOutput) {
   for (const Case& one : {Case{1, 1, 1}, Case{33, 8, 8}, Case{300, 20, 20}, Case{70, 16, 7}, Case{40, 64, 64},
                           Case{37, 128, 128}, Case{35, 24, 40}})
     for (const PointMap point :

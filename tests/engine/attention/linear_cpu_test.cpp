@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,27 +13,33 @@
 #include "engine/attention/cpu/linear_variant.h"
 #include "engine/attention/kernel.h"
 #include "tests/engine/attention/inputs.h"
+#include "tests/engine/attention/linear_definition.h"
 #include "tests/engine/attention/sequence.h"
 
 namespace hydrascope {
 namespace {
 
 using cpu::Element, cpu::LinearLoops, cpu::LinearMap, cpu::PointMap, cpu::Rows;
-using testing_inputs::Case, testing_inputs::describe, testing_inputs::every_third_masked,
+using testing_inputs::Case, testing_inputs::defined_linear_attention, testing_inputs::DefinedAnswer,
+    testing_inputs::describe, testing_inputs::error_of, testing_inputs::every_third_masked,
     testing_inputs::head_of, testing_inputs::make_input, testing_inputs::moved_parameters,
     testing_inputs::relative_error, testing_inputs::Sequence;
 
 struct Variant {
   const char* name;
   const LinearLoops* loops;
-  double tolerance; // of outputs within ±3
+  // Of outputs within ±3, and of those without a denominator, which are tokens times as large: three times
+  // what is measured over all maps and widths, 5.6e-6 and 9.1e-6, with bfloat16 products 0.011 and 0.11.
+  double tolerance, tolerance_unnormalised;
 };
 
 std::vector<Variant> variants() {
   std::vector<Variant> all;
-  for (const cpu::Processor processor : cpu::processors())
-    all.push_back({cpu::name_of(processor), &cpu::linear_loops(processor),
-                   processor == cpu::Processor::avx512bf16 ? 0.08 : 2e-5});
+  for (const cpu::Processor processor : cpu::processors()) {
+    const bool rounds = processor == cpu::Processor::avx512bf16;
+    all.push_back({cpu::name_of(processor), &cpu::linear_loops(processor), rounds ? 0.033 : 1.7e-5,
+                   rounds ? 0.33 : 2.8e-5});
+  }
   return all;
 }
 
@@ -53,61 +58,10 @@ struct Projection {
     for (std::int64_t o = 0; o < out; ++o)
       bias[static_cast<std::size_t>(o)] = static_cast<float>(0.1 * std::cos(static_cast<double>(o)));
   }
-  double w(std::int64_t i, std::int64_t o) const { return weight[static_cast<std::size_t>(i * stride + o)]; }
-  double b(std::int64_t o) const { return bias[static_cast<std::size_t>(o)]; }
 
   std::int64_t stride;
   std::vector<float> weight, bias;
 };
-
-// φ of a token of x's second head, by its definition.
-std::vector<double> features(const LinearMap& map, const Projection* projection, const Sequence& x,
-                             std::int64_t token) {
-  const auto entry = [&](std::int64_t f) { return x.at(token, x.width + f); };
-  double squares = 0;
-  for (std::int64_t i = 0; i < x.width; ++i) squares += entry(i) * entry(i);
-  std::vector<double> plus, minus;
-  for (std::int64_t o = 0; o < map.outputs; ++o) {
-    double y = projection == nullptr ? entry(o) : projection->b(o);
-    for (std::int64_t i = 0; projection != nullptr && i < x.width; ++i) y += entry(i) * projection->w(i, o);
-    y = map.scale * y - map.half_square * squares;
-    switch (map.map) {
-      case PointMap::plus_minus_exponential:
-      case PointMap::plus_minus_softmax:
-      case PointMap::joint_softmax: minus.push_back(std::exp(-y)); [[fallthrough]];
-      case PointMap::softmax:
-      case PointMap::exponential: plus.push_back(std::exp(y)); break;
-      case PointMap::one_plus_elu: plus.push_back(y < 0 ? std::exp(y) : 1 + y); break;
-      case PointMap::relu: plus.push_back(std::max(0.0, y)); break;
-      case PointMap::relu_turned:
-        plus.push_back(std::max(0.0, y) * map.turns[2 * token]);
-        minus.push_back(std::max(0.0, y) * map.turns[2 * token + 1]);
-        break;
-      case PointMap::unit:
-      case PointMap::taylor: plus.push_back(y);
-    }
-  }
-  if (map.map == PointMap::unit) {
-    const double norm = std::sqrt(std::inner_product(plus.begin(), plus.end(), plus.begin(), 0.0));
-    for (double& feature : plus) feature /= norm;
-  }
-  if (map.map == PointMap::taylor) {
-    const std::vector<double> y = plus;
-    plus.push_back(1);
-    for (const double a : y)
-      for (const double b : y) plus.push_back(a * b * std::sqrt(0.5));
-  }
-  double plus_sum = std::reduce(plus.begin(), plus.end()),
-         minus_sum = std::reduce(minus.begin(), minus.end());
-  if (map.map == PointMap::joint_softmax) plus_sum = minus_sum = plus_sum + minus_sum;
-  if (map.map == PointMap::softmax || map.map == PointMap::plus_minus_softmax ||
-      map.map == PointMap::joint_softmax) {
-    for (double& feature : plus) feature /= plus_sum;
-    for (double& feature : minus) feature /= minus_sum;
-  }
-  plus.insert(plus.end(), minus.begin(), minus.end());
-  return plus;
-}
 
 struct Buffers {
   Buffers(const LinearMap& map, std::int64_t value_width)
@@ -167,34 +121,14 @@ TEST(LinearLoops, KeysAndAnswersAsDefinedOnEveryProcessor) {
                 head_of(q, element), mask.data(), {0, tokens}, map, sums.values.data(), sums.ones.data(),
                 sums.largest.data(), buffers.space.data(), head_of(out, Element::float32));
 
-            const Projection* const used = projects ? &projection : nullptr;
-            std::int64_t expected_zeros = 0;
+            const DefinedAnswer expected = defined_linear_attention(map, q, k, v, 1, mask.data());
             double worst = 0;
-            for (std::int64_t i = 0; i < tokens; ++i) {
-              std::vector<double> numerator(static_cast<std::size_t>(width));
-              double denominator = 0;
-              const bool real = mask[static_cast<std::size_t>(i)] != 0;
-              const auto query = features(map, used, q, i);
-              for (std::int64_t j = 0; real && j < tokens; ++j) {
-                if (mask[static_cast<std::size_t>(j)] == 0) continue;
-                const auto key = features(map, used, k, j);
-                double product = 0;
-                for (std::size_t f = 0; f < key.size(); ++f) product += query[f] * key[f];
-                denominator += product;
-                for (std::int64_t f = 0; f < width; ++f)
-                  numerator[static_cast<std::size_t>(f)] += product * v.at(j, width + f);
-              }
-              if (real && !map.normalised) denominator = 1;
-              expected_zeros += real && denominator == 0 ? 1 : 0;
-              for (std::int64_t f = 0; f < width; ++f) {
-                const double expected =
-                    denominator == 0 ? 0 : numerator[static_cast<std::size_t>(f)] / denominator;
-                worst = std::max(worst, std::abs(out.at(i, width + f) - expected));
-              }
-            }
-            // Without a denominator outputs are tokens times as large.
-            EXPECT_LT(worst, variant.tolerance * (map.normalised ? 1 : 10));
-            EXPECT_EQ(zeros, expected_zeros);
+            for (std::int64_t i = 0; i < tokens; ++i)
+              for (std::int64_t f = 0; f < width; ++f)
+                worst = std::max(worst, error_of(out.at(i, width + f),
+                                                 expected.out[static_cast<std::size_t>(i * width + f)]));
+            EXPECT_LT(worst, map.normalised ? variant.tolerance : variant.tolerance_unnormalised);
+            EXPECT_EQ(zeros, expected.zero_denominators);
           }
 }
 
@@ -270,13 +204,15 @@ TEST(LinearCpu, RunsAndAgreesWithTheComposedPath) {
       EXPECT_EQ(fused.path, "fused cpu");
       EXPECT_EQ(composed.path, "composed");
       EXPECT_EQ(fused.zero_denominators, composed.zero_denominators);
-      EXPECT_LT(relative_error(fused.out.to(at::kDouble), composed.out), 1e-5);
+      EXPECT_LT(relative_error(fused.out.to(at::kDouble), composed.out), 7e-6); // measured: 2.3e-6
 
       AttentionInput half = input;
       for (at::Tensor* x : {&half.q, &half.k, &half.v}) *x = x->to(at::kBFloat16);
       const AttentionOutput rounded = kernel->run(half, parameters);
       EXPECT_EQ(rounded.out.scalar_type(), at::kBFloat16);
-      EXPECT_LT(relative_error(rounded.out.to(at::kDouble), composed.out), 0.05);
+      // Measured with bfloat16 products: 0.024 of exp-t2, whose exponents are twice as large, else 0.0174.
+      EXPECT_LT(relative_error(rounded.out.to(at::kDouble), composed.out),
+                info.name == "exp-t2" ? 0.072 : 0.052);
     }
   }
   EXPECT_GE(fused_kernels, 3 * 13);

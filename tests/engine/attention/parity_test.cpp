@@ -117,7 +117,8 @@ TEST_P(Parity, LongSequences) {
 }
 
 TEST_P(Parity, InputsOfAnySize) {
-  for (const auto& [scale, tolerance] : {std::pair{1e-4, 2e-5}, {30.0, 2e-3}, {100.0, 2e-2}})
+  // Three times what is measured over all kernels: 1.0e-6, 1.43e-4 (softmax:heads=1) and 1.14e-3 (performer).
+  for (const auto& [scale, tolerance] : {std::pair{1e-4, 3e-6}, {30.0, 4.3e-4}, {100.0, 3.5e-3}})
     for (const Case& shape : {Case{1, 2, 197, 64, false, false, {1, 14, 14}}, Case{2, 2, 65, 32, true},
                               Case{1, 2, 64, 128}, Case{2, 1, 64, 1, true}}) {
       SCOPED_TRACE(describe(shape) + " times " + std::to_string(scale));

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "engine/attention/cpu/rows.h"
@@ -44,6 +45,12 @@ struct Sequence {
   std::vector<float> floats;
   std::vector<std::uint16_t> halves;
 };
+
+// |found − expected|; infinity for what is not a number, which no maximum or comparison would see.
+inline double error_of(double found, double expected) {
+  const double error = std::abs(found - expected);
+  return std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+}
 
 // The second head of a sequence.
 inline cpu::Rows head_of(Sequence& x, cpu::Element element) {

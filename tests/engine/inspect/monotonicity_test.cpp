@@ -17,39 +17,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/engine/inspect/spearman_definition.h"
+
 namespace hydrascope {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-// By counting, in quadratic time: a rank is how many values are smaller, and half of those that are equal.
-std::vector<double> ranks_by_counting(const std::vector<double>& values) {
-  std::vector<double> ranks;
-  for (const double value : values) {
-    double rank = 0.5;
-    for (const double other : values) rank += other < value ? 1.0 : other == value ? 0.5 : 0.0;
-    ranks.push_back(rank);
-  }
-  return ranks;
-}
-
-// Pearson's correlation of the ranks, by its definition.
-double spearman_reference(const std::vector<double>& a, const std::vector<double>& b) {
-  const auto mean = [](const std::vector<double>& values) {
-    double sum = 0;
-    for (const double value : values) sum += value;
-    return sum / static_cast<double>(values.size());
-  };
-  const std::vector<double> x = ranks_by_counting(a), y = ranks_by_counting(b);
-  const double mean_x = mean(x), mean_y = mean(y);
-  double xy = 0, xx = 0, yy = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    xy += (x[i] - mean_x) * (y[i] - mean_y);
-    xx += (x[i] - mean_x) * (x[i] - mean_x);
-    yy += (y[i] - mean_y) * (y[i] - mean_y);
-  }
-  return xx * yy > 0 ? xy / std::sqrt(xx * yy) : 0.0;
-}
 
 // The visible values of one row.
 std::vector<double> row_of(const at::Tensor& values, const at::Tensor& visible, std::int64_t batch,
@@ -68,7 +41,7 @@ double monotonicity_reference(const at::Tensor& weights, const at::Tensor& score
   for (std::int64_t row = 0; row < weights.size(2); ++row) {
     const std::vector<double> seen = row_of(weights, visible, batch, head, row);
     if (seen.size() < 3) continue;
-    sum += spearman_reference(seen, row_of(scores, visible, batch, head, row));
+    sum += test::spearman_by_definition(seen, row_of(scores, visible, batch, head, row));
     ++count;
   }
   return count > 0 ? sum / count : nan;

@@ -1,5 +1,6 @@
 // Random adapters over the golden models, run as `hydrascope run --adapter` does, against transformers with
-// tools/load_adapter.py (tools/golden/make_adapters.py).
+// tools/load_adapter.py (tools/golden/make_adapters.py), which tools/golden/check_adapters.py holds to the
+// kernels' formulas.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -63,8 +64,9 @@ TEST_P(GoldenAdapters, RunAsTransformersRunsThem) {
   request.asks.hidden = true;
   Runner runner;
   const auto result = runner.run(request);
-  EXPECT_LE(error_of(result->logits, expected, name + ".logits"), 1e-4);
-  EXPECT_LE(error_of(result->hidden.at(2), expected, name + ".hidden.2"), 1e-4);
+  // Measured over all: 8.5e-7 (logits of bert-hydra-sigmoid-softmax).
+  EXPECT_LE(error_of(result->logits, expected, name + ".logits"), 2.6e-6);
+  EXPECT_LE(error_of(result->hidden.at(2), expected, name + ".hidden.2"), 2.6e-6);
 }
 
 std::string test_name(const ::testing::TestParamInfo<std::string>& info) {

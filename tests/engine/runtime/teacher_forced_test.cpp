@@ -14,10 +14,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/inspect/inspect.h"
 #include "engine/inspect/monotonicity.h"
 #include "engine/plain/error.h"
 #include "engine/run/quantities/head_reader.h"
+#include "tests/engine/attention/reference.h"
+#include "tests/engine/inspect/spearman_definition.h"
 #include "tests/engine/models/golden.h"
 #include "tests/engine/training/toy.h"
 
@@ -62,33 +63,47 @@ struct Expected {
   double kl = 0, entropy = 0, spearman = 0, clamped = 0, ratio = 0, cosine = 0, error = 0;
 };
 
-// Mean over heads of the mean over rows, of one sequence, in float64 and by loops.
+// Mean over heads of the mean over rows, of one sequence: by loops over the reference's weights and outputs,
+// which are in double precision as q, k and v are here.
 Expected expected_of(const AttentionInput& input, const std::string& kernel_text) {
-  const auto kernel = make_kernel(parse_kernel_spec(kernel_text));
-  const std::int64_t heads = input.q.size(1), tokens = input.q.size(2);
-  const KernelParameters parameters = kernel->initial_parameters(heads, input.q.size(3));
-  const at::Tensor p = make_kernel({})->weights(input, {}).to(at::kDouble)[0];
-  const at::Tensor w = kernel->weights(input, parameters).to(at::kDouble)[0];
-  const at::Tensor softmax_out = make_kernel({})->run(input, {}).out.to(at::kDouble)[0];
-  const at::Tensor out = kernel->run(input, parameters).out.to(at::kDouble)[0];
+  const std::int64_t heads = input.q.size(1), tokens = input.q.size(2), width = input.q.size(3);
+  const KernelParameters parameters =
+      make_kernel(parse_kernel_spec(kernel_text))->initial_parameters(heads, width);
+  const reference::Result softmax = reference::row("softmax").compute(input, {}, input.v);
+  const reference::Result kernel = reference::row(kernel_text).compute(input, parameters, input.v);
+  const auto p = softmax.weights.accessor<double, 4>()[0], w = kernel.weights.accessor<double, 4>()[0];
+  const auto softmax_out = softmax.out.accessor<double, 4>()[0], out = kernel.out.accessor<double, 4>()[0];
+  const at::Tensor q_double = input.q.to(at::kDouble), k_double = input.k.to(at::kDouble);
+  const auto q = q_double.accessor<double, 4>()[0], k = k_double.accessor<double, 4>()[0];
+  const double of_head = 1.0 / static_cast<double>(heads), of_row = of_head / static_cast<double>(tokens);
   Expected mean;
   for (std::int64_t h = 0; h < heads; ++h) {
-    for (std::int64_t row = 0; row < tokens; ++row)
+    double aa = 0, bb = 0, ab = 0, difference = 0;
+    for (std::int64_t row = 0; row < tokens; ++row) {
+      std::vector<double> weights, scores;
       for (std::int64_t key = 0; key < tokens; ++key) {
-        const double reference = p[h][row][key].item<double>(), weight = w[h][row][key].item<double>();
-        const double share = 1.0 / static_cast<double>(tokens * heads);
-        mean.kl +=
-            share * reference * (std::log(std::max(reference, 1e-12)) - std::log(std::max(weight, 1e-12)));
-        if (weight > 0) mean.entropy -= share * weight * std::log(weight);
-        if (std::min(reference, weight) < 1e-12) mean.clamped += share / static_cast<double>(tokens);
+        const double exact = p[h][row][key], weight = w[h][row][key];
+        mean.kl += of_row * exact * (std::log(std::max(exact, 1e-12)) - std::log(std::max(weight, 1e-12)));
+        if (weight > 0) mean.entropy -= of_row * weight * std::log(weight);
+        if (std::min(exact, weight) < 1e-12) mean.clamped += of_row / static_cast<double>(tokens);
+        double score = 0;
+        for (std::int64_t c = 0; c < width; ++c) score += q[h][row][c] * k[h][key][c];
+        weights.push_back(static_cast<float>(weight)); // those that float32 cannot hold are ties at 0
+        scores.push_back(score / std::sqrt(static_cast<double>(width)));
       }
-    const at::Tensor a = softmax_out[h].flatten(), b = out[h].flatten();
-    const double share = 1.0 / static_cast<double>(heads);
-    mean.ratio += share * (b.norm() / a.norm()).item<double>();
-    mean.cosine += share * ((a * b).sum() / (a.norm() * b.norm())).item<double>();
-    mean.error += share * ((b - a).norm() / a.norm()).item<double>();
+      mean.spearman += of_row * test::spearman_by_definition(weights, scores);
+      for (std::int64_t c = 0; c < width; ++c) {
+        const double a = softmax_out[h][row][c], b = out[h][row][c];
+        aa += a * a;
+        bb += b * b;
+        ab += a * b;
+        difference += (b - a) * (b - a);
+      }
+    }
+    mean.ratio += of_head * std::sqrt(bb / aa);
+    mean.cosine += of_head * ab / std::sqrt(aa * bb);
+    mean.error += of_head * std::sqrt(difference / aa);
   }
-  mean.spearman = monotonicity(w.unsqueeze(0), attention_scores(input)).mean().item<double>();
   return mean;
 }
 
@@ -142,9 +157,15 @@ TEST(TeacherForced, SignedWeightsHaveNoDivergence) {
   EXPECT_TRUE(std::isnan(mean.kl));
   EXPECT_TRUE(std::isnan(mean.entropy));
   EXPECT_TRUE(std::isnan(mean.clamped_share));
-  EXPECT_GT(mean.ratio, 0);
-  EXPECT_LE(std::abs(mean.cosine), 1);
-  EXPECT_LE(std::abs(mean.spearman), 1);
+  const auto model = load_model(folder / "bert");
+  Expected expected;
+  for (const std::string& sentence : sentences)
+    for (const AttentionInput& layer : layers_of(*model, model->prepare_text(sentence)))
+      add(expected, expected_of(layer, "hydra-cosine"), 1.0 / 14);
+  EXPECT_NEAR(mean.spearman, expected.spearman, 1e-6);
+  EXPECT_NEAR(mean.ratio, expected.ratio, 1e-5);
+  EXPECT_NEAR(mean.cosine, expected.cosine, 1e-5);
+  EXPECT_NEAR(mean.relative_error, expected.error, 1e-5);
 }
 
 TEST(TeacherForced, OtherHeadsHaveNoDivergenceButTheirOwnEntropyAndOrder) {
@@ -155,15 +176,20 @@ TEST(TeacherForced, OtherHeadsHaveNoDivergenceButTheirOwnEntropyAndOrder) {
   const KernelMeans& mean = outcome.measures.front().mean;
   EXPECT_TRUE(std::isnan(mean.kl));
   const auto model = load_model(request.model_folder);
-  double entropies = 0, order = 0;
+  Expected expected;
   for (const AttentionInput& layer : layers_of(*model, model->prepare_text(sentences.front()))) {
-    const at::Tensor weights = make_kernel(request.kernels.front())->weights(layer, {});
-    ASSERT_EQ(weights.size(1), 6);
-    entropies += 0.5 * entropy(weights).mean().item<double>();
-    order += 0.5 * monotonicity(weights, attention_scores(layer, {}, 6)).mean().item<double>();
+    // The same 24 features of every token in six heads of four: softmax of those is the kernel.
+    AttentionInput cut;
+    const auto in_six = [](const at::Tensor& x) {
+      return x.transpose(1, 2).reshape({1, x.size(2), 6, 4}).transpose(1, 2);
+    };
+    cut.q = in_six(layer.q);
+    cut.k = in_six(layer.k);
+    cut.v = in_six(layer.v);
+    add(expected, expected_of(cut, "softmax"), 0.5);
   }
-  EXPECT_NEAR(mean.entropy, entropies, 1e-6);
-  EXPECT_NEAR(mean.spearman, order, 1e-9);
+  EXPECT_NEAR(mean.entropy, expected.entropy, 1e-6);
+  EXPECT_NEAR(mean.spearman, expected.spearman, 1e-9);
 }
 
 TEST(TeacherForced, DefaultIsEveryKernelWithADivergence) {
@@ -373,13 +399,11 @@ TEST(HeadReader, TilesOfRowsGiveTheWholeMatrixsMeans) {
   const std::vector<const HeadQuantity*> quantities = {&head_quantity("entropy"), &head_quantity("kl"),
                                                        &head_quantity("monotonicity")};
   const auto read = read_heads(quantities, input, kernels).front().values;
-  const at::Tensor weights = kernels[0].kernel->weights(input, {});
-  const Divergence divergence = kl_divergence(make_kernel({})->weights(input, {}), weights);
-  EXPECT_NEAR(read[0].values.item<double>(), entropy(weights).item<double>(), 1e-5);
-  EXPECT_NEAR(read[1].values.item<double>(), divergence.kl.item<double>(), 1e-5);
-  EXPECT_NEAR(read[1].clamped_share, divergence.clamped_share, 1e-9);
-  EXPECT_NEAR(read[2].values.item<double>(), monotonicity(weights, attention_scores(input)).item<double>(),
-              1e-6);
+  const Expected expected = expected_of(input, "relu");
+  EXPECT_NEAR(read[0].values.item<double>(), expected.entropy, 1e-5);
+  EXPECT_NEAR(read[1].values.item<double>(), expected.kl, 1e-5);
+  EXPECT_NEAR(read[1].clamped_share, expected.clamped, 1e-9);
+  EXPECT_NEAR(read[2].values.item<double>(), expected.spearman, 1e-6);
 }
 
 } // namespace

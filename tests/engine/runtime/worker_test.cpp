@@ -1,8 +1,11 @@
 #include "engine/runtime/worker.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <stdexcept>
+#include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -201,19 +204,32 @@ TEST(Worker, CancelDuringTheLastBlockDeliversNothing) {
   EXPECT_EQ(deliveries[0].lane, 1);
 }
 
-TEST(Worker, CanBeDestroyedWhileItRuns) {
+TEST(Worker, DestructionStopsTheRunAndDropsWhatWaits) {
+  constexpr int layers = 4, lanes = 50;
   for (int round = 0; round < 20; ++round) {
     Gate gate;
-    Mailbox mailbox;
-    auto worker =
-        std::make_unique<Worker>(mailbox.wake(), runner_of({4, FakeHead::first_token, [&](int layer) {
-                                                              if (layer == round % 4) gate.pass();
-                                                            }}));
-    worker->submit(numbered(1));
-    worker->submit(numbered(2), 1);
+    std::atomic<int> blocks = 0, woken = 0;
+    std::atomic<bool> destroying = false;
+    auto model = std::make_shared<const FakeModel>(FakeOptions{layers, FakeHead::first_token, [&](int layer) {
+                                                                 ++blocks;
+                                                                 if (layer == round % layers) gate.pass();
+                                                               }});
+    const std::weak_ptr<const FakeModel> left = model;
+    auto worker = std::make_unique<Worker>(
+        [&] { ++woken; },
+        std::make_unique<Runner>(std::size_t{1} << 20, fake_source(std::exchange(model, nullptr))));
+    for (int lane = 0; lane < lanes; ++lane) worker->submit(numbered(1, std::to_string(lane)), lane);
     gate.await_arrival();
+    std::jthread destroyer([&] {
+      destroying = true;
+      worker.reset();
+    });
+    while (!destroying) std::this_thread::yield();
     gate.open();
-    worker.reset();
+    destroyer.join();
+    EXPECT_TRUE(left.expired()) << "its thread and what it ran have ended";
+    EXPECT_LT(blocks, lanes * layers);
+    EXPECT_LT(woken, lanes);
   }
 }
 

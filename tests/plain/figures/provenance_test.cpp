@@ -32,19 +32,22 @@ Figure table_figure(const std::string& provenance) {
   return figure;
 }
 
-class Provenance : public testing::TestWithParam<std::string> {
+class ScratchFolder {
 protected:
-  Provenance()
+  ScratchFolder()
       : folder_(std::filesystem::temp_directory_path() /
                 ("hydrascope-provenance-" + std::to_string(getpid()))) {
     std::filesystem::create_directories(folder_);
   }
-  ~Provenance() override {
+  ~ScratchFolder() {
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
   }
   std::filesystem::path folder_;
 };
+
+class Provenance : public testing::TestWithParam<std::string>, protected ScratchFolder {};
+class TruncatedFile : public testing::Test, protected ScratchFolder {};
 
 TEST_P(Provenance, IsReadBack) {
   for (const std::string text : {awkward, R"({"program":"hydrascope","seed":3})"}) {
@@ -75,21 +78,25 @@ TEST(ProvenanceOf, WhatIsNoFigureIsSaidToBeNone) {
   EXPECT_THROW(read_provenance("/nonexistent/figure.svg"), Error);
 }
 
-TEST(ProvenanceOf, ATruncatedPictureIsNoCrash) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("hydrascope-truncated-" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  for (const std::string ending : {".png", ".pdf", ".svg", ".csv"}) {
-    write_figure(table_figure(awkward), folder / ("x" + ending));
-    const std::string bytes = read_text_file(folder / ("x" + ending));
-    for (std::size_t length = 0; length < bytes.size(); length += 7) {
+// What is cut off before its end is refused, or holds all of the text; never a part of it.
+TEST_F(TruncatedFile, IsRefusedOrReadInFull) {
+  for (const std::string ending : {".png", ".pdf", ".svg", ".csv", ".json", ".tex", ".md"}) {
+    SCOPED_TRACE(ending);
+    write_figure(table_figure(awkward), folder_ / ("x" + ending));
+    const std::string bytes = read_text_file(folder_ / ("x" + ending));
+    std::size_t refused = 0;
+    for (std::size_t length = 0; length < bytes.size(); ++length) {
+      std::string found;
       try {
-        provenance_of(std::string_view(bytes).substr(0, length), "file");
-      } catch (const Error&) { // NOLINT(bugprone-empty-catch): either is right, a crash is not
+        found = provenance_of(std::string_view(bytes).substr(0, length), "file");
+      } catch (const Error&) {
+        ++refused;
+        continue;
       }
+      EXPECT_EQ(nlohmann::json::parse(found, nullptr, false), nlohmann::json::parse(awkward)) << length;
     }
+    EXPECT_GT(refused, std::string_view(awkward).size()) << "the text and what stands before it";
   }
-  std::filesystem::remove_all(folder);
 }
 
 } // namespace

@@ -1,0 +1,76 @@
+// Background jobs under ThreadSanitizer.
+#include "app/state/background_job.h"
+
+#include <numeric>
+#include <semaphore>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+namespace hydrascope::app {
+namespace {
+
+TEST(BackgroundJob, HandsOverEverythingInItsOrder) {
+  constexpr int count = 500;
+  std::binary_semaphore ended(0);
+  BackgroundJob<int> job(
+      [](BackgroundJob<int>& self, const std::stop_token& stop) {
+        for (int i = 0; i < count; ++i) {
+          self.wait_while_paused(stop);
+          self.publish(i);
+        }
+      },
+      [&] { ended.release(); });
+  std::vector<int> taken;
+  while (!job.done()) {
+    job.pause(true);
+    const bool waits = job.waiting();
+    for (const int found : job.take()) taken.push_back(found);
+    if (waits) {
+      EXPECT_TRUE(job.paused());
+      EXPECT_TRUE(job.take().empty()) << "it does not go on while it is paused";
+    }
+    job.pause(false);
+  }
+  ended.acquire();
+  for (const int found : job.take()) taken.push_back(found);
+  std::vector<int> expected(count);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(taken, expected);
+  EXPECT_EQ(job.take_problem(), "");
+}
+
+TEST(BackgroundJob, TellsWhatEndedItAndNotThatItWasCancelled) {
+  const auto problem_of = [](const BackgroundJob<int>::Work& work) {
+    std::binary_semaphore ended(0);
+    BackgroundJob<int> job(work, [&] { ended.release(); });
+    ended.acquire();
+    EXPECT_TRUE(job.done());
+    return job.take_problem();
+  };
+  EXPECT_EQ(problem_of([](auto&, const auto&) { throw std::runtime_error("no disk"); }), "no disk");
+  EXPECT_EQ(problem_of([](auto&, const auto&) { throw Cancelled(); }), "");
+}
+
+TEST(JobSlot, ARetiredJobIsStoppedEvenWhilePausedAndPublishesNothingMore) {
+  JobSlot<int> slot;
+  std::atomic<int> stopped = 0;
+  const auto work = [&](BackgroundJob<int>& self, const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      self.publish(1);
+      self.wait_while_paused(stop);
+    }
+    ++stopped;
+  };
+  for (int round = 0; round < 20; ++round) {
+    slot.start(work, {});
+    slot.job()->pause(round % 2 == 0);
+    EXPECT_FALSE(slot.job()->done());
+  }
+  slot.retire();
+  EXPECT_EQ(slot.job(), nullptr);
+  while (stopped < 20) std::this_thread::yield();
+}
+
+} // namespace
+} // namespace hydrascope::app

@@ -1,0 +1,31 @@
+// A Runner without models, linked in place of the engine's: four steps, each of which polls the stop.
+#include "engine/runtime/runner.h"
+
+#include <thread>
+
+#include "engine/plain/error.h"
+
+namespace hydrascope {
+
+struct Runner::State {};
+
+ModelSource installed_models() { return {}; }
+
+Runner::Runner(std::size_t, ModelSource) {}
+Runner::~Runner() = default;
+
+std::shared_ptr<const RunResult> Runner::run(const RunRequest& request, std::stop_token stop,
+                                             const RunProgress& progress) {
+  constexpr int steps = 4;
+  for (int step = 0; step < steps; ++step) {
+    if (stop.stop_requested()) throw Cancelled();
+    if (progress) progress(step + 1, steps);
+    std::this_thread::yield();
+  }
+  if (request.generation % 7 == 0) throw Error("generation", "is a multiple of seven", "use another");
+  auto result = std::make_shared<RunResult>();
+  result->generation = request.generation;
+  return result;
+}
+
+} // namespace hydrascope
