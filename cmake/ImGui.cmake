@@ -1,14 +1,12 @@
-# Dear ImGui (docking), ImPlot, GLFW, and a test build with Dear ImGui Test Engine, from the unpacked imgui-bundle source
+# Dear ImGui (docking), GLFW, and a test build with Dear ImGui Test Engine, from the unpacked imgui-bundle source
 # distribution, by an own list of files and without a patch.
 #   hydrascope_gui_headers  include folders of all of them; what the app is compiled against
 #   imgui                   Dear ImGui for the program
 #   imgui_tested            Dear ImGui with the test engine's hooks and the test engine; for window_tests only
-#   implot                  ImPlot; link it before imgui or imgui_tested
-# The hooks change none of Dear ImGui's types, so app and ImPlot are compiled once and linked with either.
+# The hooks change none of Dear ImGui's types, so the app is compiled once and linked with either.
 
 set(_bundle "${HYDRASCOPE_DEPS}/imgui-bundle/external")
 set(_imgui "${_bundle}/imgui/imgui")
-set(_implot "${_bundle}/implot/implot")
 set(_engine "${_bundle}/imgui_test_engine/imgui_test_engine/imgui_test_engine")
 if(NOT EXISTS "${_imgui}/imgui.h")
   message(FATAL_ERROR "No Dear ImGui in ${HYDRASCOPE_DEPS}: run tools/setup")
@@ -30,7 +28,7 @@ target_include_directories(glad SYSTEM PUBLIC "${_bundle}/glfw/glfw/deps")
 
 add_library(hydrascope_gui_headers INTERFACE)
 target_include_directories(hydrascope_gui_headers SYSTEM INTERFACE
-  "${_imgui}" "${_imgui}/backends" "${_imgui}/misc/cpp" "${_implot}"
+  "${_imgui}" "${_imgui}/backends" "${_imgui}/misc/cpp"
   "${_bundle}/portable_file_dialogs/portable_file_dialogs")
 target_link_libraries(hydrascope_gui_headers INTERFACE glfw glad ${CMAKE_DL_LIBS})
 
@@ -57,8 +55,3 @@ target_include_directories(imgui_tested SYSTEM PUBLIC "${_engine}" "${_engine}/.
 target_compile_definitions(imgui_tested PUBLIC IMGUI_ENABLE_TEST_ENGINE IMGUI_TEST_ENGINE_ENABLE_CAPTURE=1
   IMGUI_TEST_ENGINE_ENABLE_COROUTINE_STDTHREAD_IMPL=1 IMGUI_TEST_ENGINE_ENABLE_STD_FUNCTION=1)
 target_link_libraries(imgui_tested PUBLIC Threads::Threads)
-
-# All ten numeric types would take a minute to compile; these three cover what the panels plot.
-add_library(implot STATIC EXCLUDE_FROM_ALL "${_implot}/implot.cpp" "${_implot}/implot_items.cpp")
-target_compile_definitions(implot PRIVATE "IMPLOT_CUSTOM_NUMERIC_TYPES=(float)(double)(ImS32)")
-target_link_libraries(implot PUBLIC hydrascope_gui_headers)

@@ -118,7 +118,7 @@ target_link_libraries(hydrascope_app PUBLIC hydrascope_engine hydrascope_gui_hea
 target_link_libraries(hydrascope_app PRIVATE stb PkgConfig::xcb)
 
 add_executable(hydrascope app/main.cpp)
-target_link_libraries(hydrascope PRIVATE hydrascope_app implot imgui hydrascope_warnings)
+target_link_libraries(hydrascope PRIVATE hydrascope_app imgui hydrascope_warnings)
 if(TARGET hydrascope_cuda)
   add_dependencies(hydrascope hydrascope_cuda)
 endif()

@@ -48,7 +48,7 @@ CUDA_COMPILER=(
   "nvidia-cuda-runtime 13.0.96 7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548"
 )
 
-# Dear ImGui (docking), ImPlot, GLFW, Dear ImGui Test Engine, Portable File Dialogs: one source distribution.
+# Dear ImGui (docking), GLFW, Dear ImGui Test Engine, Portable File Dialogs: one source distribution.
 IMGUI_BUNDLE="imgui-bundle 1.93.0 10ad1dab8258a6787b4f07bb926b08d0efc648a7906242568c8dd778c5e719bf"
 
 # Models and pictures.

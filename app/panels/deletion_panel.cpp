@@ -2,13 +2,15 @@
 // many passes of the model, so it is measured when the user says so.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
-#include "app/panels/lines_plot.h"
 #include "app/panels/panels.h"
 #include "app/views/deletion_view.h"
+#include "app/window/drawn_figure.h"
 #include "app/window/widgets.h"
+#include "engine/figures/scale.h"
 
 namespace hydrascope::app {
 
@@ -69,10 +71,8 @@ public:
   }
 
   std::optional<Figure> figure() const override {
-    if (shown_.empty()) return std::nullopt;
-    std::vector<const RunResult*> runs;
-    for (const auto& run : shown_) runs.push_back(run.get());
-    return deletion_figure(runs, probability_);
+    if (view_.empty()) return std::nullopt;
+    return view_.figure();
   }
 
   bool shows_results() const override { return measuring(document()); }
@@ -93,12 +93,9 @@ private:
   }
 
   void gather() {
-    views_.clear();
-    for (std::size_t side = 0; side < shown_.size(); ++side)
-      views_.push_back(deletion_view(*shown_[side], probability_,
-                                     shown_.size() < 2 ? ""
-                                     : side == 0       ? "A"
-                                                       : "B"));
+    std::vector<const RunResult*> runs;
+    for (const auto& run : shown_) runs.push_back(run.get());
+    view_.set(deletion_figure(runs, probability_));
   }
 
   void draw_toolbar() {
@@ -144,29 +141,32 @@ private:
   }
 
   void draw_curves(float opacity) {
-    const float line = ImGui::GetTextLineHeightWithSpacing();
-    const ImVec2 room = ImGui::GetContentRegionAvail();
-    const auto count = static_cast<float>(views_.size());
-    const float width = (room.x - theme::grid * (count - 1)) / count;
-    PlotRange range{}; // the same for A and B, so that they can be compared
-    for (const DeletionView& view : views_) {
-      const PlotRange own = range_of_lines(view.lines);
-      range = range.low < range.high ? PlotRange{std::min(range.low, own.low), std::max(range.high, own.high)}
-                                     : own;
-    }
-    for (std::size_t i = 0; i < views_.size(); ++i) {
-      ImGui::PushID(static_cast<int>(i));
-      if (i > 0) ImGui::SameLine(0, theme::grid);
-      ImGui::BeginGroup();
-      ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-      if (views_.size() > 1) ellipsis_text(views_[i].lines.title, width, theme::text);
-      draw_line_names(views_[i].lines, views_[i].areas, width);
-      if (ImGui::IsItemHovered()) ImGui::SetTooltip("The area under each curve.");
-      ImGui::PopFont();
-      draw_lines("##curve", graphics(), views_[i].lines,
-                 {width, std::max(80.0f, room.y - line * (views_.size() > 1 ? 2.0f : 1.0f))}, range, opacity);
-      ImGui::EndGroup();
-      ImGui::PopID();
+    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+    ellipsis_text(view_.figure().subtitle, ImGui::GetContentRegionAvail().x, theme::quiet);
+    ImGui::PopFont();
+    const DrawnFigure::Input input =
+        view_.draw("##curves", graphics(), ImGui::GetContentRegionAvail(), opacity);
+    if (input.point) values_tooltip(*input.point);
+  }
+
+  // What all curves of a plot say at the share that is nearest to the pointer.
+  void values_tooltip(Point pointer) const {
+    for (const PlacedPanel& placed : view_.layout().panels) {
+      const auto& plot = std::get<LinesPanel>(view_.figure().panels.at(placed.index));
+      if (!contains(placed.body, pointer)) continue;
+      const PlotAxes axes = plot_axes(plot, placed.body);
+      const std::vector<double>& shares = plot.lines.front().x;
+      const double pointed = axes.value(pointer).x;
+      const auto nearest =
+          std::ranges::min_element(shares, {}, [&](double share) { return std::abs(share - pointed); });
+      const auto index = static_cast<std::size_t>(nearest - shares.begin());
+      const float x = view_.on_screen(axes.at(*nearest, 0)).x;
+      const DrawnFigure::Place body = view_.body_of(placed.index);
+      ImGui::GetWindowDrawList()->AddLine({x, body.from.y}, {x, body.to.y}, theme::packed(theme::quiet));
+      std::string text = fmt::format("{} {}", plot.x_label, number_text(*nearest, 3));
+      for (const LinesPanel::Line& line : plot.lines)
+        text += fmt::format("\n{}: {}", line.name, number_text(line.y.at(index), 4));
+      text_tooltip(text);
     }
   }
 
@@ -176,7 +176,7 @@ private:
   std::optional<DeletionAsk> wanted_; // until it has been delivered
   std::string wanted_key_, shown_key_;
   std::vector<std::shared_ptr<const RunResult>> shown_; // A, and B where both are shown
-  std::vector<DeletionView> views_;
+  DrawnFigure view_;
 };
 
 } // namespace

@@ -55,28 +55,29 @@ void HeadTableColumn::prepare(const Snapshot& snapshot) {
     found = {part.get(), &change};
   }
   if (found.table == nullptr) {
-    if (snapshot.shown().any() == nullptr) view.panel = {};
+    if (snapshot.shown().any() == nullptr) view.clear();
     return; // else the last good one stays
   }
   error.clear();
-  view.panel = head_table_panel(*found.run, *found.table, snapshot.document->view.change_measure);
-  view.kernels.clear();
-  for (const LayerRun& layer : found.run->layers)
-    view.kernels.push_back(forced ? kernel.name : layer.kernel.name);
+  std::vector<std::string> kernels;
+  for (const LayerRun& layer : found.run->layers) kernels.push_back(forced ? kernel.name : layer.kernel.name);
+  view.set(head_table_panel(*found.run, *found.table, snapshot.document->view.change_measure),
+           std::move(kernels));
   view.spreads = kernel_spreads(view.panel, view.kernels);
   caption = forced ? kernel.text() + ", teacher-forced" : "each layer's own kernel, in place";
 }
 
 void HeadTableColumn::subtract(const HeadTableColumn& a, const HeadTableColumn& b) {
-  view.panel = {};
+  view.clear(); // its layers have no kernel: each may have two
   error.clear();
   if (a.view.empty() || b.view.empty()) return;
   try {
-    view.panel = head_table_difference(a.view.panel, b.view.panel);
+    HeatMapPanel difference = head_table_difference(a.view.panel, b.view.panel);
+    difference.row_colours.clear();
+    view.set(std::move(difference), {});
   } catch (const std::exception& reason) {
     error = reason.what();
   }
-  view.kernels.clear(); // a layer may have two
   view.spreads.clear();
   caption = a.caption == b.caption ? a.caption : a.caption + " − " + b.caption;
 }
@@ -134,7 +135,7 @@ private:
     return column;
   }
 
-  void draw_column(const HeadTableColumn& column) {
+  void draw_column(HeadTableColumn& column) {
     if (column.view.empty()) {
       missing_notice(graphics(), column.error);
       return;

@@ -13,102 +13,59 @@
 
 namespace hydrascope::app {
 
-std::optional<HeadIndex> HeadTableView::draw(Editor& editor, Graphics& graphics, ImVec2 from, ImVec2 room,
-                                             float brightness) const {
-  const auto layers = static_cast<int>(panel.values.shape[0]);
-  const auto heads = static_cast<int>(panel.values.shape[1]);
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  constexpr float left = 36, bottom = 16;
-  ImGui::PushFont(graphics.fonts().mono, 11.0f);
-  const ImVec2 at{from.x + left, from.y};
-  const float width = (room.x - left - colour_bar_width) / static_cast<float>(heads);
-  const float height = (room.y - bottom) / static_cast<float>(layers);
-  const bool numbers = width > 34 && height > 13;
-  const int selected = editor.document().scene().layer;
-  std::optional<HeadIndex> hovered;
-  for (int layer = 0; layer < layers; ++layer) {
-    const float y = at.y + static_cast<float>(layer) * height;
-    if (static_cast<std::size_t>(layer) < kernels.size()) {
-      kernel_square(list, {from.x + 5, y + height / 2}, std::min(7.0f, height - 1),
-                    kernels[static_cast<std::size_t>(layer)]);
-    }
-    if (height > 10 || layer % 2 == 0) {
-      list->AddText({from.x + 13, y + height / 2 - 7},
-                    theme::packed(layer == selected ? theme::text : theme::quiet),
-                    fmt::format("{:>2}", layer).c_str());
-    }
-    for (int head = 0; head < heads; ++head) {
-      if (draw_cell(editor, list, {at.x + static_cast<float>(head) * width, y}, {width, height},
-                    {layer, head}, numbers, brightness))
-        hovered = HeadIndex{layer, head};
-    }
-  }
-  // As many numbers as there is room for.
-  const float number_width = ImGui::CalcTextSize(std::to_string(heads - 1).c_str()).x + 3;
-  const int each = std::max(1, static_cast<int>(std::ceil(number_width / width)));
-  for (int head = 0; head < heads; head += each) {
-    const std::string text = fmt::format("{}", head);
-    list->AddText({at.x + (static_cast<float>(head) + 0.5f) * width - ImGui::CalcTextSize(text.c_str()).x / 2,
-                   at.y + height * static_cast<float>(layers) + 2},
-                  theme::packed(theme::quiet), text.c_str());
-  }
-  list->AddText({from.x, at.y + height * static_cast<float>(layers) + 2}, theme::packed(theme::quiet),
-                "head");
-  ImGui::PopFont();
-  colour_bar(graphics, panel.scale, {from.x + room.x - 50, from.y}, room.y - bottom);
-  if (hovered) editor.hover_head(*hovered);
-  return hovered;
+void HeadTableView::set(HeatMapPanel table, std::vector<std::string> layer_kernels) {
+  kernels = std::move(layer_kernels);
+  table.decimals = 2;
+  for (const std::string& kernel : kernels) table.row_colours.push_back(kernel_colour(kernel));
+  panel = table;
+  Figure figure;
+  figure.panels.emplace_back(std::move(table));
+  map_.set(std::move(figure));
 }
 
-bool HeadTableView::draw_cell(Editor& editor, ImDrawList* list, ImVec2 at, ImVec2 size, HeadIndex cell,
-                              bool numbers, float brightness) const {
-  const auto [layer, head] = cell;
-  const auto index = static_cast<std::size_t>(layer) * static_cast<std::size_t>(panel.values.shape[1]) +
-                     static_cast<std::size_t>(head);
-  const float value = panel.values.values[index];
-  const ImVec2 to{at.x + size.x - 1, at.y + size.y - 1};
-  ImGui::SetCursorScreenPos(at);
-  ImGui::PushID(layer * 1000 + head);
-  if (ImGui::InvisibleButton("cell", size)) select_cell(editor, layer, head);
-  ImGui::PopID();
-  const bool hovered = ImGui::IsItemHovered();
-  const bool muted = is_muted(editor.document(), cell);
-  if (std::isnan(value)) { // undefined is hatched, never zero-coloured
-    list->AddRectFilled(at, to, theme::packed(theme::raised, brightness));
-    list->PushClipRect(at, to, true);
-    const int lines = static_cast<int>((size.x + size.y) / 6) + 1;
-    for (int line = 0; line < lines; ++line) {
-      const float x = at.x - size.y + 6 * static_cast<float>(line);
-      list->AddLine({x, to.y}, {x + size.y, at.y}, theme::packed(theme::faint, 0.6f));
-    }
-    list->PopClipRect();
-  } else {
-    const Colour colour = scale_colour(panel.scale, static_cast<double>(value));
-    list->AddRectFilled(at, to, theme::packed(colour, brightness));
-    if (muted) muted_cross(list, at, to);
-    if (numbers) {
-      const std::string text = fmt::format("{:.2f}", value);
-      const ImVec2 text_size = ImGui::CalcTextSize(text.c_str());
-      const ImVec2 text_at{at.x + (size.x - text_size.x) / 2, at.y + (size.y - text_size.y) / 2};
-      if (muted) // no line runs through the number
-        list->AddRectFilled({text_at.x - 3, text_at.y},
-                            {text_at.x + text_size.x + 3, text_at.y + text_size.y},
-                            theme::packed(colour, brightness));
-      list->AddText(text_at, theme::packed(theme::ink_on(colour), 0.9f), text.c_str());
+void HeadTableView::clear() {
+  panel = {};
+  kernels.clear();
+  map_.clear();
+}
+
+std::optional<HeadIndex> HeadTableView::draw(Editor& editor, const Graphics& graphics, ImVec2 from,
+                                             ImVec2 room, float brightness) {
+  ImGui::SetCursorScreenPos(from);
+  const DrawnFigure::Input input = map_.draw("table", graphics, room, brightness);
+  const Document& document = editor.document();
+  const Scene& scene = document.scene();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto place_of = [&](HeadIndex head) {
+    return map_.place_of({0, {static_cast<std::size_t>(head.layer), static_cast<std::size_t>(head.head)}});
+  };
+  const auto layers = static_cast<int>(panel.values.extent(0)),
+             heads = static_cast<int>(panel.values.extent(1));
+  for (int layer = 0; layer < layers; ++layer) {
+    for (int head = 0; head < heads; ++head) {
+      if (!is_muted(document, {layer, head})) continue;
+      if (const auto place = place_of({layer, head})) muted_cross(list, place->from, place->to);
     }
   }
-  if (muted && std::isnan(value)) muted_cross(list, at, to);
-  const Scene& scene = editor.document().scene();
-  const bool selected = scene.layer == layer && scene.head.head == head;
-  if (selected || hovered) {
-    list->AddRect({at.x - 1, at.y - 1}, {to.x + 1, to.y + 1},
-                  theme::packed(selected ? theme::accent : theme::text), 0, 2.0f);
+  const auto outline = [&](HeadIndex head, const ImVec4& colour) {
+    if (const auto place = place_of(head))
+      list->AddRect(place->from, place->to, theme::packed(colour), 0, 2.0f);
+  };
+  std::optional<HeadIndex> hovered;
+  if (input.item) {
+    hovered = HeadIndex{static_cast<int>(input.item->item.index), static_cast<int>(input.item->item.within)};
+    outline(*hovered, theme::text);
+    if (input.clicked) select_cell(editor, hovered->layer, hovered->head);
+    const float value = panel.values.values.at(input.item->item.index * static_cast<std::size_t>(heads) +
+                                               input.item->item.within);
+    std::string shown = std::isnan(value) ? undefined : number_text(static_cast<double>(value), 4);
+    if (!std::isnan(value) && !unit.empty()) shown += " " + unit;
+    ImGui::SetTooltip("layer %d, head %d%s\n%s", hovered->layer, hovered->head,
+                      is_muted(document, *hovered) ? ", muted" : "", shown.c_str());
+    editor.hover_head(*hovered);
   }
-  if (!hovered) return false;
-  std::string shown = std::isnan(value) ? undefined : number_text(static_cast<double>(value), 4);
-  if (!std::isnan(value) && !unit.empty()) shown += " " + unit;
-  ImGui::SetTooltip("layer %d, head %d%s\n%s", layer, head, muted ? ", muted" : "", shown.c_str());
-  return true;
+  if (scene.head.head) outline({scene.layer, *scene.head.head}, theme::accent);
+  return hovered;
 }
 
 std::vector<KernelSpread> kernel_spreads(const HeatMapPanel& panel, const std::vector<std::string>& kernels) {
@@ -129,8 +86,8 @@ namespace {
 constexpr float spread_row = 18;
 }
 
-std::optional<HeadIndex> HeadTableView::draw_with_spreads(Editor& editor, Graphics& graphics, ImVec2 from,
-                                                          ImVec2 room, float brightness) const {
+std::optional<HeadIndex> HeadTableView::draw_with_spreads(Editor& editor, const Graphics& graphics,
+                                                          ImVec2 from, ImVec2 room, float brightness) {
   const float height = spreads_height();
   constexpr float least_table = 120; // lower than this the table needs all of the room
   constexpr float least_width = 160; // of the spreads with their names
@@ -145,7 +102,7 @@ float HeadTableView::spreads_height() const {
   return spreads.empty() ? 0 : 6 + spread_row * static_cast<float>(spreads.size());
 }
 
-void HeadTableView::draw_spreads(Graphics& graphics, ImVec2 from, float width, float brightness) const {
+void HeadTableView::draw_spreads(const Graphics& graphics, ImVec2 from, float width, float brightness) const {
   ImDrawList* list = ImGui::GetWindowDrawList();
   constexpr float name_width = 120;
   const float left = from.x + name_width, room = width - name_width - colour_bar_width;

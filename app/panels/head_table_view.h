@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/state/editor.h"
-#include "app/window/graphics.h"
+#include "app/window/drawn_figure.h"
 #include "engine/figures/figure.h"
 
 namespace hydrascope::app {
@@ -23,27 +23,29 @@ struct KernelSpread {
 std::vector<KernelSpread> kernel_spreads(const HeatMapPanel& panel, const std::vector<std::string>& kernels);
 
 struct HeadTableView {
-  HeatMapPanel panel;
-  std::vector<std::string> kernels;  // by layer; a square of their colour stands before each
+  HeatMapPanel panel;                // as it is drawn and exported
+  std::vector<std::string> kernels;  // by layer, a square of whose colour stands before it; may be empty
   std::vector<KernelSpread> spreads; // drawn below where there is room; may be empty
   std::string unit;                  // after a value: "nats"; may be empty
   std::string undefined = "undefined: this kernel's weights are signed";
 
+  void set(HeatMapPanel table, std::vector<std::string> layer_kernels);
+  void clear();
   bool empty() const { return panel.values.empty(); }
-  // Few cells: rectangles of the draw list with their number inside where it fits, a colour bar beside them.
-  // Muted heads are crossed; returns the head under the pointer.
-  std::optional<HeadIndex> draw(Editor& editor, Graphics& graphics, ImVec2 from, ImVec2 room,
-                                float brightness) const;
+  // A number in each cell where it fits. A click selects the head; muted ones are crossed. Returns the head
+  // under the pointer.
+  std::optional<HeadIndex> draw(Editor& editor, const Graphics& graphics, ImVec2 from, ImVec2 room,
+                                float brightness);
   // The same above how the numbers of each kernel are spread over its scale, where there is room for both: a
   // tick for every head, a taller one for their median.
-  std::optional<HeadIndex> draw_with_spreads(Editor& editor, Graphics& graphics, ImVec2 from, ImVec2 room,
-                                             float brightness) const;
+  std::optional<HeadIndex> draw_with_spreads(Editor& editor, const Graphics& graphics, ImVec2 from,
+                                             ImVec2 room, float brightness);
 
 private:
-  void draw_spreads(Graphics& graphics, ImVec2 from, float width, float brightness) const;
+  void draw_spreads(const Graphics& graphics, ImVec2 from, float width, float brightness) const;
   float spreads_height() const;
-  bool draw_cell(Editor& editor, ImDrawList* list, ImVec2 at, ImVec2 size, HeadIndex cell, bool numbers,
-                 float brightness) const; // whether the pointer is on it
+
+  DrawnFigure map_;
 };
 
 } // namespace hydrascope::app

@@ -57,7 +57,8 @@ void MonotonicityColumn::prepare(const Snapshot& snapshot) {
   if (snapshot.shown().any() == nullptr) {
     run_ = nullptr;
     weights_ = nullptr;
-    table_.panel = {};
+    table_.clear();
+    scatter_.clear();
     return;
   }
   prepare_table(snapshot);
@@ -71,7 +72,7 @@ void MonotonicityColumn::prepare(const Snapshot& snapshot) {
   error_.clear();
   try {
     view_ = scatter_view(*weights.run, *weights.weights, *vectors.vectors, head_, document.view.logarithmic);
-    scale_ = scatter_scale(view_);
+    scatter_.set(scatter_figure(*weights.run, *weights.weights, view_, head_));
   } catch (const std::exception& error) {
     error_ = error.what();
   }
@@ -83,12 +84,14 @@ void MonotonicityColumn::subtract(const MonotonicityColumn& a, const Monotonicit
   run_ = nullptr;
   weights_ = nullptr;
   error_.clear();
-  table_.panel = {};
-  table_.kernels.clear();
+  table_.clear();
+  scatter_.clear();
   table_.spreads.clear();
   if (a.table_.empty() || b.table_.empty()) return;
   try {
-    table_.panel = head_table_difference(a.table_.panel, b.table_.panel);
+    HeatMapPanel difference = head_table_difference(a.table_.panel, b.table_.panel);
+    difference.row_colours.clear();
+    table_.set(std::move(difference), {});
     run_ = a.run_;
   } catch (const std::exception& error) {
     error_ = error.what();
@@ -127,7 +130,7 @@ std::optional<HeadIndex> MonotonicityColumn::draw(float brightness) {
 Figure MonotonicityColumn::figure() const {
   Figure figure;
   if (weights_ != nullptr) {
-    figure = scatter_figure(*run_, *weights_, view_, head_);
+    figure = scatter_.figure();
   } else {
     figure.title = run_->model.name + " · monotonicity, A − B";
   }
@@ -142,11 +145,10 @@ void MonotonicityColumn::prepare_table(const Snapshot& snapshot) {
   const bool own = in_place(document, one_of_two);
   const FoundTable found = find_table(snapshot.shown(), "monotonicity", own ? nullptr : &kernel);
   if (found.table == nullptr) return; // the last good one stays
-  table_.panel = head_table_panel(*found.run, *found.table);
   table_.undefined = "undefined: this kernel has another number of heads";
-  table_.kernels.clear();
-  for (const LayerRun& layer : found.run->layers)
-    table_.kernels.push_back(own ? layer.kernel.name : kernel.name);
+  std::vector<std::string> kernels;
+  for (const LayerRun& layer : found.run->layers) kernels.push_back(own ? layer.kernel.name : kernel.name);
+  table_.set(head_table_panel(*found.run, *found.table), std::move(kernels));
   table_.spreads = kernel_spreads(table_.panel, table_.kernels);
   caption_ = own ? "each layer's own kernel, in place" : kernel.text() + ", teacher-forced";
 }
@@ -175,60 +177,13 @@ void MonotonicityColumn::draw_table(ImVec2 from, ImVec2 room) {
 }
 
 void MonotonicityColumn::draw_scatter(ImVec2 from, ImVec2 room) {
-  constexpr float left = 58, bottom = 30;
-  const ImVec2 at{from.x + left, from.y + 4},
-      to{from.x + room.x - colour_bar_width - 8, from.y + room.y - bottom};
-  if (to.x - at.x < 40 || to.y - at.y < 30) return;
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  list->AddRectFilled(at, to, theme::packed(theme::raised, 0.4f));
-  const auto rows = view_.counts.extent(0), columns = view_.counts.extent(1);
-  const ImVec2 step{(to.x - at.x) / static_cast<float>(columns), (to.y - at.y) / static_cast<float>(rows)};
-  ImGui::SetCursorScreenPos(at);
-  ImGui::InvisibleButton("scatter", {to.x - at.x, to.y - at.y});
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t column = 0; column < columns; ++column) {
-      const float count = view_.counts.values[static_cast<std::size_t>(row * columns + column)];
-      if (std::isnan(count)) continue;
-      const ImVec2 corner{at.x + static_cast<float>(column) * step.x,
-                          at.y + static_cast<float>(row) * step.y};
-      list->AddRectFilled(corner, {corner.x + step.x + 0.5f, corner.y + step.y + 0.5f},
-                          theme::packed(scale_colour(scale_, static_cast<double>(count)), brightness_));
-    }
-  }
-  draw_axes(list, at, to);
-  if (ImGui::IsItemHovered()) hover(at, step, rows, columns);
-  colour_bar(graphics(), scale_, {to.x + 14, at.y}, to.y - at.y);
-}
-
-void MonotonicityColumn::draw_axes(ImDrawList* list, ImVec2 at, ImVec2 to) {
-  ImGui::PushFont(graphics().fonts().mono, 11.0f);
-  for (const Tick& tick : ticks(view_.low_score, view_.high_score, false, 6)) {
-    const float x = at.x + static_cast<float>(tick.position) * (to.x - at.x);
-    list->AddLine({x, to.y}, {x, to.y + 3}, theme::packed(theme::faint));
-    list->AddText({x - ImGui::CalcTextSize(tick.text.c_str()).x / 2, to.y + 3}, theme::packed(theme::quiet),
-                  tick.text.c_str());
-  }
-  for (const Tick& tick : ticks(view_.low_weight, view_.high_weight, view_.logarithmic, 5)) {
-    const float y = to.y - static_cast<float>(tick.position) * (to.y - at.y);
-    list->AddLine({at.x - 3, y}, {at.x, y}, theme::packed(theme::faint));
-    right_aligned(list, at.x - 5, y - 6, theme::packed(theme::quiet), tick.text);
-  }
-  ImGui::PopFont();
-  ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-  const char* const label = "q·k/√d";
-  list->AddText({(at.x + to.x - ImGui::CalcTextSize(label).x) / 2, to.y + 14}, theme::packed(theme::quiet),
-                label);
-  list->AddText({at.x + 4, at.y}, theme::packed(theme::quiet), view_.logarithmic ? "weight (log)" : "weight");
-  ImGui::PopFont();
-}
-
-void MonotonicityColumn::hover(ImVec2 at, ImVec2 step, std::int64_t rows, std::int64_t columns) {
-  const ImVec2 mouse = ImGui::GetMousePos();
-  const auto column =
-      std::clamp(static_cast<std::int64_t>((mouse.x - at.x) / step.x), std::int64_t{0}, columns - 1);
-  const auto row =
-      std::clamp(static_cast<std::int64_t>((mouse.y - at.y) / step.y), std::int64_t{0}, rows - 1);
-  const float count = view_.counts.values[static_cast<std::size_t>(row * columns + column)];
+  ImGui::SetCursorScreenPos(from);
+  const auto item = scatter_.draw("scatter", graphics(), room, brightness_).item;
+  if (!item) return;
+  const auto columns = view_.counts.extent(1);
+  const auto column = static_cast<std::int64_t>(item->item.within);
+  const float count = view_.counts.values.at(
+      static_cast<std::size_t>(static_cast<std::int64_t>(item->item.index) * columns + column));
   const double score = view_.low_score + (static_cast<double>(column) + 0.5) / static_cast<double>(columns) *
                                              (view_.high_score - view_.low_score);
   ImGui::SetTooltip("q·k/√d %s\n%s pairs of tokens", number_text(score, 3).c_str(),

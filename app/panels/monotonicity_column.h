@@ -39,15 +39,13 @@ private:
   void draw_facts();
   void draw_table(ImVec2 from, ImVec2 room);
   void draw_scatter(ImVec2 from, ImVec2 room);
-  void draw_axes(ImDrawList* list, ImVec2 at, ImVec2 to);
-  void hover(ImVec2 at, ImVec2 step, std::int64_t rows, std::int64_t columns);
 
   PanelServices services_;
   std::shared_ptr<const RunResult> run_;
   std::shared_ptr<const WeightsResult> weights_; // null: of a difference
   int head_ = 0;
   ScatterView view_;
-  Scale scale_;
+  DrawnFigure scatter_;
   std::string error_;
   HeadTableView table_;
   std::string caption_; // of table_

@@ -45,11 +45,11 @@ void SimilarHeadsColumn::prepare(const Snapshot& snapshot) {
   run = found;
   const SimilarHeads& similar = *run->similar_heads;
   const bool cosine = similar.metric == HeadMetric::cosine;
-  view.panel = similar_heads_panel(*run, similar);
+  std::vector<std::string> kernels;
+  for (const LayerRun& layer : run->layers) kernels.push_back(layer.kernel.name);
+  view.set(similar_heads_panel(*run, similar), std::move(kernels));
   view.unit = cosine ? "" : "nats";
   view.undefined = "undefined: this kernel, or the chosen head's, has another number of heads";
-  view.kernels.clear();
-  for (const LayerRun& layer : run->layers) view.kernels.push_back(layer.kernel.name);
   near = nearest_heads(similar, listed);
   caption = fmt::format("{} to layer {}, head {} — 0: the same weights; {}",
                         distance_quantity(similar.metric), similar.head.layer, similar.head.head,
@@ -67,7 +67,9 @@ void SimilarHeadsColumn::subtract(const SimilarHeadsColumn& a, const SimilarHead
     return;
   }
   try {
-    view.panel = head_table_difference(a.view.panel, b.view.panel);
+    HeatMapPanel difference = head_table_difference(a.view.panel, b.view.panel);
+    difference.row_colours.clear();
+    view.set(std::move(difference), {});
     view.unit = a.view.unit;
     caption = a.caption;
   } catch (const std::exception& reason) {
@@ -94,7 +96,7 @@ public:
                        : "Choose one head: a click on a head table, or the Weights panel's list.");
       return;
     }
-    columns_.draw(graphics(), [&](const SimilarHeadsColumn& column) { draw_column(column); });
+    columns_.draw(graphics(), [&](SimilarHeadsColumn& column) { draw_column(column); });
   }
 
   void draw_menu() override { menu_.draw(editor()); }
@@ -111,7 +113,7 @@ public:
   }
 
 private:
-  void draw_column(const SimilarHeadsColumn& column) {
+  void draw_column(SimilarHeadsColumn& column) {
     if (column.empty()) {
       missing_notice(graphics(), column.error);
       return;

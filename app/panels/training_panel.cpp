@@ -5,13 +5,14 @@
 
 #include <fmt/format.h>
 
-#include "app/panels/curves_plot.h"
 #include "app/panels/panels.h"
 #include "app/panels/training_form_view.h"
 #include "app/state/training_actions.h"
 #include "app/state/training_job.h"
 #include "app/views/training_view.h"
+#include "app/window/drawn_figure.h"
 #include "app/window/widgets.h"
+#include "engine/figures/scale.h"
 
 namespace hydrascope::app {
 
@@ -25,7 +26,7 @@ public:
 
   void prepare(const Snapshot&) override {
     const TrainingReport& report = editor().training;
-    figure_ = training_figure(report);
+    curves_.set(training_figure(report));
     progress_ = training_progress_text(report);
     result_ = training_result_text(report);
     share_ = static_cast<float>(training_share(report));
@@ -53,15 +54,15 @@ public:
     }
     if (ImGui::BeginChild("all")) {
       constexpr float height = 190;
-      if (!figure_.panels.empty()) draw_curves_in({ImGui::GetContentRegionAvail().x, height}, false);
+      if (!curves_.empty()) draw_curves_in({ImGui::GetContentRegionAvail().x, height}, false);
       draw_form();
     }
     ImGui::EndChild();
   }
 
   std::optional<Figure> figure() const override {
-    if (figure_.panels.empty()) return std::nullopt;
-    return figure_;
+    if (curves_.empty()) return std::nullopt;
+    return curves_.figure();
   }
 
 private:
@@ -201,7 +202,7 @@ private:
 
   // Beside each other where there is room, else one below the other.
   void draw_curves_in(ImVec2 size, bool fill) {
-    if (figure_.panels.empty()) {
+    if (curves_.empty()) {
       empty_notice(graphics(),
                    editor().training.active()
                        ? "The curves begin with the first step."
@@ -210,21 +211,19 @@ private:
       return;
     }
     constexpr float least = 300; // of a plot's width
-    const auto count = static_cast<float>(figure_.panels.size());
+    const auto count = static_cast<float>(curves_.figure().panels.size());
     const bool beside = size.x / count >= least;
-    const float gap = ImGui::GetStyle().ItemSpacing.x;
-    ImVec2 each = size;
-    if (beside) each.x = (size.x - gap * (count - 1)) / count;
-    if (!beside && fill) each.y = (size.y - ImGui::GetStyle().ItemSpacing.y * (count - 1)) / count;
-    for (std::size_t i = 0; i < figure_.panels.size(); ++i) {
-      const auto* panel = std::get_if<LinesPanel>(&figure_.panels[i]);
-      if (panel == nullptr) continue;
-      if (i > 0 && beside) ImGui::SameLine(0, gap);
-      draw_curves(fmt::format("##{}", panel->title).c_str(), graphics(), *panel, each);
-    }
+    if (!beside && !fill) size.y *= count;
+    curves_.arrange(beside ? 0 : 1);
+    const auto item = curves_.draw("##curves", graphics(), size).item;
+    if (!item) return;
+    const auto& panel = std::get<LinesPanel>(curves_.figure().panels.at(item->panel));
+    const LinesPanel::Line& line = panel.lines.at(item->item.index);
+    text_tooltip(fmt::format("{}\nstep {:.0f}: {}", line.name, line.x.at(item->item.within),
+                             number_text(line.y.at(item->item.within), 4)));
   }
 
-  Figure figure_;
+  DrawnFigure curves_;
   std::string progress_, result_;
   float share_ = 0;
   // What the files were looked up for, and what was found.

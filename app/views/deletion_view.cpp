@@ -1,5 +1,9 @@
 #include "app/views/deletion_view.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "engine/figures/scale.h"
@@ -17,6 +21,25 @@ double area_of(const DeletionCurve& curve, const std::vector<double>& shares, bo
   for (std::size_t i = 1; i < heights.size(); ++i)
     area += (shares[i] - shares[i - 1]) * (heights[i] + heights[i - 1]) / 2;
   return area;
+}
+
+// A and B can be compared by eye.
+void share_range(Figure& figure) {
+  if (figure.panels.size() < 2) return;
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (const FigurePanel& panel : figure.panels) {
+    for (const LinesPanel::Line& line : std::get<LinesPanel>(panel).lines) {
+      for (const double value : line.y) {
+        if (!std::isfinite(value)) continue;
+        low = std::min(low, value);
+        high = std::max(high, value);
+      }
+    }
+  }
+  if (!(low <= high)) return;
+  const double room = high > low ? 0.06 * (high - low) : 0.5;
+  for (FigurePanel& panel : figure.panels)
+    std::get<LinesPanel>(panel).y_axis = Axis{low - room, high + room, false};
 }
 
 } // namespace
@@ -54,6 +77,7 @@ Figure deletion_figure(std::span<const RunResult* const> runs, bool probability)
       figure.subtitle += fmt::format("{} {} {}", i == 0 ? "" : ",", view.lines.lines[i].name, view.areas[i]);
     figure.panels.emplace_back(std::move(view.lines));
   }
+  share_range(figure);
   if (!figure.panels.empty()) figure.subtitle += std::string("; ") + deletion_note;
   return figure;
 }

@@ -1,5 +1,7 @@
 #include "app/views/scaling_view.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace hydrascope::app {
@@ -39,13 +41,17 @@ Figure scaling_figure(const ScalingCurves& curves, const std::vector<ScalingLine
   panel.x_label = "number of tokens N";
   panel.y_label = "median time (ms), whisker: p95";
   panel.log_x = panel.log_y = true;
+  std::vector<std::string> names;
   for (const ScalingLine& line : lines) {
+    const bool again = std::ranges::count(names, line.kernel.name) > 0; // in the same colour
+    names.push_back(line.kernel.name);
     panel.lines.push_back({.name = line.kernel.text(),
                            .x = line.tokens,
                            .y = line.median,
                            .colour = kernel_colour(line.kernel.name),
                            .upper = line.p95,
-                           .upper_name = "p95"});
+                           .upper_name = "p95",
+                           .style = again ? LinesPanel::Style::dashed : LinesPanel::Style::line});
     if (!line.skipped.empty())
       figure.subtitle += fmt::format("; {} left out {}", line.kernel.text(), line.skipped);
   }

@@ -82,6 +82,19 @@ double rank_correlation(const Points& points) {
   return sum / static_cast<double>(rows);
 }
 
+Scale scatter_scale(const ScatterView& view) {
+  Scale scale;
+  scale.map = ColourMap::viridis;
+  scale.logarithmic = true;
+  scale.label = "pairs of tokens";
+  scale.low = 0.5;
+  scale.high = 1;
+  for (const float count : view.counts.values) {
+    if (!std::isnan(count)) scale.high = std::max(scale.high, static_cast<double>(count));
+  }
+  return scale;
+}
+
 } // namespace
 
 ScatterView scatter_view(const RunResult& run, const WeightsResult& weights, const VectorsResult& vectors,
@@ -124,19 +137,6 @@ ScatterView scatter_view(const RunResult& run, const WeightsResult& weights, con
     if (count == 0) count = std::numeric_limits<float>::quiet_NaN();
   }
   return view;
-}
-
-Scale scatter_scale(const ScatterView& view) {
-  Scale scale;
-  scale.map = ColourMap::viridis;
-  scale.logarithmic = true;
-  scale.label = "pairs of tokens";
-  scale.low = 0.5;
-  scale.high = 1;
-  for (const float count : view.counts.values) {
-    if (!std::isnan(count)) scale.high = std::max(scale.high, static_cast<double>(count));
-  }
-  return scale;
 }
 
 Figure scatter_figure(const RunResult& run, const WeightsResult& weights, const ScatterView& view, int head) {

@@ -25,7 +25,5 @@ ScatterView scatter_view(const RunResult& run, const WeightsResult& weights, con
                          int head, bool logarithmic);
 
 Figure scatter_figure(const RunResult& run, const WeightsResult& weights, const ScatterView& view, int head);
-// Of its cells.
-Scale scatter_scale(const ScatterView& view);
 
 } // namespace hydrascope::app

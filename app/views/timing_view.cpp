@@ -83,10 +83,9 @@ TimingView timing_view(const RunResult& run, const TimingRecord& times, const st
   return view;
 }
 
-Figure timing_figure(const TimingView& view) {
-  Figure figure;
-  figure.title = view.title;
-  figure.subtitle = fmt::format("{}; {}", view.setting, view.runs);
+namespace {
+
+BarsPanel medians(const TimingView& view) {
   BarsPanel panel;
   panel.title = "time of each layer";
   panel.x_label = "median of the last runs (ms), tick: p95";
@@ -97,14 +96,10 @@ Figure timing_figure(const TimingView& view) {
     panel.marks.push_back(milliseconds(row.time, row.time.p95));
     panel.colours.push_back(kernel_colour(row.kernel.name));
   }
-  figure.panels.emplace_back(std::move(panel));
-  return figure;
+  return panel;
 }
 
-Figure timing_difference_figure(const TimingView& a, const TimingView& b) {
-  Figure figure;
-  figure.title = fmt::format("A: {}; B: {}", a.title, b.title);
-  figure.subtitle = fmt::format("{}; A {}, B {}", a.setting, a.runs, b.runs);
+BarsPanel differences(const TimingView& a, const TimingView& b) {
   BarsPanel panel;
   panel.title = "time of each layer, A − B";
   panel.x_label = "difference of medians (ms)";
@@ -115,7 +110,39 @@ Figure timing_difference_figure(const TimingView& a, const TimingView& b) {
                            milliseconds(right.time, right.time.median));
     panel.colours.push_back(kernel_colour(left.kernel.name));
   }
-  figure.panels.emplace_back(std::move(panel));
+  return panel;
+}
+
+Figure headed(const TimingView& a, const TimingView& b) {
+  Figure figure;
+  figure.title = fmt::format("A: {}; B: {}", a.title, b.title);
+  figure.subtitle = fmt::format("{}; A {}, B {}", a.setting, a.runs, b.runs);
+  return figure;
+}
+
+} // namespace
+
+Figure timing_figure(const TimingView& view) {
+  Figure figure;
+  figure.title = view.title;
+  figure.subtitle = fmt::format("{}; {}", view.setting, view.runs);
+  figure.panels.emplace_back(medians(view));
+  return figure;
+}
+
+Figure timing_difference_figure(const TimingView& a, const TimingView& b) {
+  Figure figure = headed(a, b);
+  figure.panels.emplace_back(differences(a, b));
+  return figure;
+}
+
+Figure timing_sides_figure(const TimingView& a, const TimingView& b) {
+  Figure figure = headed(a, b);
+  BarsPanel left = medians(a), right = medians(b), difference = differences(a, b);
+  left.title = "A";
+  right.title = "B";
+  difference.title = "A − B";
+  for (BarsPanel* const panel : {&left, &right, &difference}) figure.panels.emplace_back(std::move(*panel));
   return figure;
 }
 

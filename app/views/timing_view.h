@@ -42,8 +42,10 @@ TimingView timing_view(const RunResult& run, const TimingRecord& times, const st
 // The run's flops by formula; nullopt for a model or kernel that the formulas do not cover.
 std::optional<Flops> flops_of_run(const RunResult& run);
 
-// Bars of the medians with a tick at p95; with `other`, B, the differences A − B of the medians.
+// Bars of the medians with a tick at p95; of the differences A − B of the medians; and all three beside each
+// other. A difference is of as many layers as both have.
 Figure timing_figure(const TimingView& view);
 Figure timing_difference_figure(const TimingView& a, const TimingView& b);
+Figure timing_sides_figure(const TimingView& a, const TimingView& b);
 
 } // namespace hydrascope::app

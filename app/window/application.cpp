@@ -9,7 +9,6 @@
 
 #include <imgui.h>
 #include <imgui_impl_opengl3.h>
-#include <implot.h>
 
 #include "app/commands/figure/show_figure.h"
 #include "app/state/edits.h"
@@ -48,7 +47,6 @@ std::unique_ptr<Display> open_display(const WindowOptions& options) {
 Application::Application(const WindowOptions& options) {
   IMGUI_CHECKVERSION();
   context_ = ImGui::CreateContext();
-  ImPlot::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
   io.ConfigWindowsMoveFromTitleBarOnly = true;
@@ -83,7 +81,6 @@ void Application::release() {
   panels_.reset();
   graphics_.reset();
   display_.reset();
-  ImPlot::DestroyContext();
   ImGui::DestroyContext(context_);
 }
 

@@ -107,6 +107,16 @@ Graphics::~Graphics() {
   glDeleteFramebuffers(1, &framebuffer_);
 }
 
+Texture Graphics::texture_of(const Pixels& pixels) {
+  Texture texture = Texture::make();
+  glBindTexture(GL_TEXTURE_2D, texture.id());
+  glPixelStorei(GL_UNPACK_ALIGNMENT, 4);
+  glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, pixels.width, pixels.height, 0, GL_RGBA, GL_UNSIGNED_BYTE,
+               pixels.rgba.data());
+  set_filter(GL_LINEAR);
+  return texture;
+}
+
 void Graphics::bake(const Array& values, const Scale& scale, Interpolation interpolation, int width,
                     int height, Texture& target) {
   const auto rows = static_cast<GLsizei>(values.shape[0]);

@@ -11,6 +11,7 @@
 #include <imgui.h>
 
 #include "app/window/theme.h"
+#include "engine/figures/canvas.h"
 #include "engine/figures/figure.h"
 
 namespace hydrascope::app {
@@ -50,6 +51,9 @@ public:
   ImTextureRef colour_table(ColourMap map) const {
     return tables_[static_cast<std::size_t>(map)].reference();
   }
+
+  // Of the picture's own pixels.
+  static Texture texture_of(const Pixels& pixels);
 
   // Draws `values` (rows, columns) coloured by `scale` into `target`, which becomes a new texture of `width`
   // × `height` texels, first row on top.

@@ -10,8 +10,8 @@ namespace {
 
 constexpr double bar_gap = 3;
 
-Colour bar_colour(const BarsPanel& panel, std::size_t index) {
-  return index < panel.colours.size() ? panel.colours[index] : Colour{0, 0.447f, 0.698f, 1};
+Colour bar_colour(const BarsPanel& panel, const Ink& ink, std::size_t index) {
+  return ink.mark(index < panel.colours.size() ? panel.colours[index] : Colour{0, 0.447f, 0.698f, 1});
 }
 
 // Bars start at 0: a bar's length is its value.
@@ -45,12 +45,22 @@ double row_pitch(const Ink& ink, std::size_t lines) {
   return 1.9 * ink.size + static_cast<double>(lines > 0 ? lines - 1 : 0) * line_height(ink.label());
 }
 
+// The rows' tops and the last one's bottom. A body that is higher or lower than the panel would be by itself
+// stretches them.
+std::vector<double> row_edges(const BarsPanel& panel, const Ink& ink, const Box& body) {
+  const double stretch = body.height / body_height(panel, ink, body.width);
+  std::vector<double> edges{body.y};
+  for (const auto& label : panel.labels)
+    edges.push_back(edges.back() + stretch * row_pitch(ink, bar_label(label, ink, body.width * 0.6).size()));
+  return edges;
+}
+
 } // namespace
 
-Surround surround(const BarsPanel& panel, const Ink& ink, const Placement&, double width) {
+Surround surround(const BarsPanel& panel, const Ink& ink, const Placement&, const Extent& body) {
   double widest = 0;
   for (const auto& label : panel.labels) {
-    for (const auto& line : bar_label(label, ink, width * 0.6)) {
+    for (const auto& line : bar_label(label, ink, body.width * 0.6)) {
       widest = std::max(widest, text_width(line, ink.label()));
     }
   }
@@ -77,16 +87,16 @@ void draw(Canvas& canvas, const BarsPanel& panel, const Ink& ink, const Placemen
     draw_aligned(canvas, mark.text, {x, body.bottom() + bar_gap + ascent(ink.tick())}, ink.tick(),
                  Align::centre);
   }
-  double y = body.y;
+  const std::vector<double> edges = row_edges(panel, ink, body);
   for (std::size_t index = 0; index < panel.labels.size(); ++index) {
     const double value = index < panel.values.size() ? panel.values[index] : std::nan("");
     const auto lines = bar_label(panel.labels[index], ink, body.width * 0.6);
-    const double pitch = row_pitch(ink, lines.size());
-    const double thickness = 1.25 * ink.size;
+    const double y = edges[index], pitch = edges[index + 1] - y;
+    const double thickness = std::min(1.25 * ink.size, 0.85 * pitch);
     if (std::isfinite(value)) {
       const double from = across(std::min(0.0, value)), to = across(std::max(0.0, value));
       canvas.fill({from, y + (pitch - thickness) / 2, std::max(0.3, to - from), thickness},
-                  bar_colour(panel, index));
+                  bar_colour(panel, ink, index));
     }
     double reach = std::isfinite(value) ? std::max(0.0, value) : 0; // the number stands behind all of it
     if (index < panel.marks.size() && std::isfinite(panel.marks[index])) {
@@ -99,13 +109,25 @@ void draw(Canvas& canvas, const BarsPanel& panel, const Ink& ink, const Placemen
     const double text_height = line_height(ink.label()) * static_cast<double>(lines.size());
     draw_lines(canvas, lines, {body.x - 2 * bar_gap, y + (pitch - text_height) / 2}, ink.label(),
                Align::right);
-    y += pitch;
   }
   canvas.line(std::array<Point, 2>{{{across(0), body.y}, {across(0), body.bottom()}}}, ink.rule, 0.6);
   draw_aligned(
       canvas, panel.x_label,
       {body.x + body.width / 2, body.bottom() + bar_gap + line_height(ink.tick()) + ascent(ink.tick())},
       ink.tick(), Align::centre);
+}
+
+std::optional<PanelItem> item_at(const BarsPanel& panel, const Ink& ink, const Box& body, Point point) {
+  const std::vector<double> edges = row_edges(panel, ink, body);
+  const auto below = std::ranges::upper_bound(edges, point.y);
+  if (below == edges.begin() || below == edges.end()) return {};
+  return PanelItem{static_cast<std::size_t>(below - edges.begin()) - 1};
+}
+
+std::optional<Box> box_of(const BarsPanel& panel, const Ink& ink, const Box& body, const PanelItem& item) {
+  const std::vector<double> edges = row_edges(panel, ink, body);
+  if (item.index + 1 >= edges.size()) return {};
+  return Box{body.x, edges[item.index], body.width, edges[item.index + 1] - edges[item.index]};
 }
 
 } // namespace hydrascope

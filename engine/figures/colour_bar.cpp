@@ -54,6 +54,29 @@ double draw_lines(Canvas& canvas, const std::vector<std::string>& lines, Point t
   return y - top.y;
 }
 
+bool contains(const Box& box, Point point) {
+  return point.x >= box.x && point.x < box.right() && point.y >= box.y && point.y < box.bottom();
+}
+
+std::optional<PanelItem> cell_at(const Array& values, const Box& body, Point point) {
+  if (!contains(body, point)) return {};
+  const auto along = [](double share, std::int64_t count) {
+    return static_cast<std::size_t>(share * static_cast<double>(count));
+  };
+  return PanelItem{along((point.y - body.y) / body.height, values.extent(0)),
+                   along((point.x - body.x) / body.width, values.extent(1))};
+}
+
+std::optional<Box> cell_box(const Array& values, const Box& body, const PanelItem& item) {
+  const auto rows = values.extent(0), columns = values.extent(1);
+  if (item.index >= static_cast<std::size_t>(rows) || item.within >= static_cast<std::size_t>(columns))
+    return {};
+  const double width = body.width / static_cast<double>(columns);
+  const double height = body.height / static_cast<double>(rows);
+  return Box{body.x + static_cast<double>(item.within) * width,
+             body.y + static_cast<double>(item.index) * height, width, height};
+}
+
 double vertical_bar_room(const Scale& scale, const Ink& ink) {
   return bar_distance + thickness + bar_tick_length + tick_gap + widest_tick(scale, ink) +
          (scale.label.empty() ? 0 : 2 + line_height(ink.tick()));

@@ -50,6 +50,8 @@ struct HeatMapPanel {
   std::string note;                             // small print below the map
   std::optional<Axis> x_axis = {}, y_axis = {}; // drawn instead of the ticks
   bool blank_missing = false;                   // NaN is nothing at all, left white, rather than masked
+  std::optional<int> decimals = {};             // of the numbers in the cells, where they fit; nullopt: none
+  std::vector<Colour> row_colours = {};         // of a square before each row, or empty
 };
 
 // A picture with a map over its crop.
@@ -106,6 +108,7 @@ struct LinesPanel {
   std::string title, x_label, y_label;
   std::vector<Line> lines;
   bool log_x = false, log_y = false;
+  std::optional<Axis> x_axis = {}, y_axis = {}; // what is shown, lines cut at it; nullopt: all of the data
 };
 
 // Numbers in rows and columns, as a paper prints them.

@@ -89,9 +89,9 @@ AxisLabels number_labels(const Axis& axis, double length, bool rows, const Ink& 
   return labels;
 }
 
-AxisLabels row_labels(const HeatMapPanel& panel, const Ink& ink, double width) {
-  if (panel.y_axis) return number_labels(*panel.y_axis, body_height(panel, ink, width), true, ink);
-  const double cell = body_height(panel, ink, width) / static_cast<double>(panel.values.extent(0));
+AxisLabels row_labels(const HeatMapPanel& panel, const Ink& ink, double height) {
+  if (panel.y_axis) return number_labels(*panel.y_axis, height, true, ink);
+  const double cell = height / static_cast<double>(panel.values.extent(0));
   return axis_labels(panel.y_ticks, panel.values.extent(0), cell, true, ink);
 }
 
@@ -101,8 +101,12 @@ AxisLabels column_labels(const HeatMapPanel& panel, const Ink& ink, double width
   return axis_labels(panel.x_ticks, panel.values.extent(1), cell, false, ink);
 }
 
+double square_room(const HeatMapPanel& panel, const Ink& ink) {
+  return panel.row_colours.empty() ? 0 : 0.9 * ink.size;
+}
+
 void draw_rows_axis(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Box& body) {
-  const auto labels = row_labels(panel, ink, body.width);
+  const auto labels = row_labels(panel, ink, body.height);
   const auto marks = panel.y_axis
                          ? number_ticks(*panel.y_axis, body.height, ink)
                          : axis_ticks(labels, panel.y_ticks, panel.values.extent(0), body.height, ink);
@@ -115,7 +119,7 @@ void draw_rows_axis(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, c
                  labels.style, Align::right);
   }
   if (!panel.y_label.empty()) {
-    const double x = body.x - labels.room - 0.45 * ink.tick().size;
+    const double x = body.x - labels.room - square_room(panel, ink) - 0.45 * ink.tick().size;
     canvas.text(panel.y_label, {x, body.y + body.height / 2 + text_width(panel.y_label, ink.tick()) / 2},
                 ink.tick(), 90);
   }
@@ -144,6 +148,44 @@ void draw_columns_axis(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink
   }
 }
 
+// Black or white, whichever can be read on this colour.
+Colour ink_upon(const Colour& ground) {
+  return relative_luminance(ground) > 0.18 ? Colour{0.05f, 0.05f, 0.06f, 1} : Colour{0.95f, 0.95f, 0.96f, 1};
+}
+
+void draw_squares(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Box& body, double labels) {
+  const double cell = body.height / static_cast<double>(panel.values.extent(0));
+  const double side = std::min(0.55 * ink.size, 0.9 * cell);
+  const double x = body.x - labels - square_room(panel, ink);
+  for (std::size_t row = 0; row < panel.row_colours.size(); ++row) {
+    const double y = body.y + (static_cast<double>(row) + 0.5) * cell;
+    canvas.fill({x, y - side / 2, side, side}, ink.mark(panel.row_colours[row]), 1);
+  }
+}
+
+void draw_numbers(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Box& body) {
+  const auto rows = panel.values.extent(0), columns = panel.values.extent(1);
+  const double width = body.width / static_cast<double>(columns);
+  const double height = body.height / static_cast<double>(rows);
+  TextStyle style = ink.tick();
+  style.face = Face::mono;
+  double longest = 0;
+  for (const float value : panel.values.values)
+    longest = std::max(longest, text_width(decimal_text(static_cast<double>(value), *panel.decimals), style));
+  if (width < longest + 3 || height < line_height(style)) return;
+  for (std::size_t index = 0; index < panel.values.values.size(); ++index) {
+    const auto value = static_cast<double>(panel.values.values[index]);
+    if (std::isnan(value)) continue;
+    const auto row = static_cast<std::int64_t>(index) / columns,
+               column = static_cast<std::int64_t>(index) % columns;
+    style.colour = ink_upon(scale_colour(panel.scale, value));
+    draw_aligned(canvas, decimal_text(value, *panel.decimals),
+                 {body.x + (static_cast<double>(column) + 0.5) * width,
+                  body.y + (static_cast<double>(row) + 0.5) * height + 0.36 * style.size},
+                 style, Align::centre);
+  }
+}
+
 double note_height(const HeatMapPanel& panel, const Ink& ink, double width) {
   return panel.note.empty() ? 0
                             : 3 + line_height(ink.note()) *
@@ -156,19 +198,19 @@ double axis_room_below(const HeatMapPanel& panel, const Ink& ink, double width) 
 
 } // namespace
 
-Surround surround(const HeatMapPanel& panel, const Ink& ink, const Placement& placement, double width) {
+Surround surround(const HeatMapPanel& panel, const Ink& ink, const Placement& placement, const Extent& body) {
   Surround room{tick_length, 2, 0};
   if (panel.values.empty()) {
-    return {0, 0, note_height(panel, ink, width)};
+    return {0, 0, note_height(panel, ink, body.width)};
   }
   if (placement.names_rows) {
-    room.left =
-        row_labels(panel, ink, width).room + (panel.y_label.empty() ? 0 : 1.3 * line_height(ink.tick()));
+    room.left = square_room(panel, ink) + row_labels(panel, ink, body.height).room +
+                (panel.y_label.empty() ? 0 : 1.3 * line_height(ink.tick()));
   }
   if (placement.own_bar) {
     room.right = vertical_bar_room(panel.scale, ink);
   }
-  room.below = axis_room_below(panel, ink, width) + note_height(panel, ink, width);
+  room.below = axis_room_below(panel, ink, body.width) + note_height(panel, ink, body.width);
   return room;
 }
 
@@ -196,9 +238,11 @@ void draw(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Place
     draw_hatch(canvas, body, ink.rule);
   }
   canvas.image(map_pixels(panel.values, panel.scale), body, false);
+  if (panel.decimals) draw_numbers(canvas, panel, ink, body);
   canvas.outline(body, ink.rule, 0.5);
   if (placement.names_rows) {
     draw_rows_axis(canvas, panel, ink, body);
+    draw_squares(canvas, panel, ink, body, row_labels(panel, ink, body.height).room);
   }
   draw_columns_axis(canvas, panel, ink, body);
   const double cell = body.height / static_cast<double>(panel.values.extent(0));
@@ -216,6 +260,14 @@ void draw(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Place
     draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width),
                {body.x, body.bottom() + axis_room_below(panel, ink, body.width) + 3}, ink.note());
   }
+}
+
+std::optional<PanelItem> item_at(const HeatMapPanel& panel, const Ink&, const Box& body, Point point) {
+  return panel.values.empty() ? std::nullopt : cell_at(panel.values, body, point);
+}
+
+std::optional<Box> box_of(const HeatMapPanel& panel, const Ink&, const Box& body, const PanelItem& item) {
+  return panel.values.empty() ? std::nullopt : cell_box(panel.values, body, item);
 }
 
 } // namespace hydrascope

@@ -7,7 +7,7 @@
 namespace hydrascope {
 namespace {
 
-constexpr double page_margin = 4, column_gap = 9, row_gap = 9;
+constexpr double column_gap = 9, row_gap = 9;
 
 bool same_scale(const Scale& a, const Scale& b) {
   return a.map == b.map && a.low == b.low && a.high == b.high && a.logarithmic == b.logarithmic &&
@@ -63,6 +63,9 @@ double height_limit(const FigureStyle& style, std::size_t columns) {
   return columns == 1 ? std::max(0.5 * width, std::min(width, 220.0)) : width;
 }
 
+// The height of a panel's body that is as wide as this.
+using BodyHeight = std::function<double(const PlacedPanel&, double width)>;
+
 struct Grid {
   std::size_t columns = 1, rows = 1;
   std::vector<double> left, right; // of each column
@@ -71,7 +74,8 @@ struct Grid {
 
 // Surrounds depend a little on the body's width (labels shrink with their cells), so the width is found in
 // two rounds.
-Grid fit_columns(const Figure& figure, const Layout& layout, std::size_t columns, double available) {
+Grid fit_columns(const Figure& figure, const Layout& layout, std::size_t columns, double available,
+                 const BodyHeight& height_of) {
   Grid grid;
   grid.columns = columns;
   grid.rows = (figure.panels.size() + columns - 1) / columns;
@@ -81,7 +85,8 @@ Grid fit_columns(const Figure& figure, const Layout& layout, std::size_t columns
     grid.left.assign(columns, 0);
     grid.right.assign(columns, 0);
     for (const auto& placed : layout.panels) {
-      const auto room = surround(figure.panels[placed.index], layout.ink, placed.placement, width);
+      const auto room = surround(figure.panels[placed.index], layout.ink, placed.placement,
+                                 {width, height_of(placed, width)});
       const auto column = placed.index % columns;
       grid.left[column] = std::max(grid.left[column], room.left);
       grid.right[column] = std::max(grid.right[column], room.right);
@@ -97,21 +102,22 @@ Grid fit_columns(const Figure& figure, const Layout& layout, std::size_t columns
 }
 
 // Places the panels row by row from `top`; gives the y below the last row.
-double place_rows(const Figure& figure, Layout& layout, const Grid& grid, double top) {
+double place_rows(const Figure& figure, Layout& layout, const Grid& grid, double top,
+                  const BodyHeight& height_of, bool titled = true) {
   double y = top;
   for (std::size_t row = 0; row < grid.rows; ++row) {
     const auto first = row * grid.columns;
     const auto last = std::min(first + grid.columns, layout.panels.size());
-    double titles = 0, bodies = 0, below = 0, x = page_margin;
+    double titles = 0, bodies = 0, below = 0, x = layout.margin;
     for (auto index = first; index < last; ++index) {
       auto& placed = layout.panels[index];
       const auto& panel = figure.panels[index];
       const auto column = index - first;
       const double slot = grid.left[column] + grid.body_width + grid.right[column];
-      placed.title_lines =
-          wrap_text(title_of(panel), layout.ink.panel_title(), slot - grid.left[column] + 0.5 * column_gap);
-      placed.body = {x + grid.left[column], 0, grid.body_width,
-                     body_height(panel, layout.ink, grid.body_width)};
+      if (titled)
+        placed.title_lines =
+            wrap_text(title_of(panel), layout.ink.panel_title(), slot - grid.left[column] + 0.5 * column_gap);
+      placed.body = {x + grid.left[column], 0, grid.body_width, height_of(placed, grid.body_width)};
       placed.title = {placed.body.x, y};
       double height = 0;
       for (std::size_t line = 0; line < placed.title_lines.size(); ++line) {
@@ -119,8 +125,8 @@ double place_rows(const Figure& figure, Layout& layout, const Grid& grid, double
       }
       titles = std::max(titles, height > 0 ? height + 2 : 0);
       bodies = std::max(bodies, placed.body.height);
-      below = std::max(
-          below, placed.body.height + surround(panel, layout.ink, placed.placement, grid.body_width).below);
+      const Extent body{placed.body.width, placed.body.height};
+      below = std::max(below, body.height + surround(panel, layout.ink, placed.placement, body).below);
       x += slot + column_gap;
     }
     for (auto index = first; index < last; ++index) {
@@ -133,7 +139,7 @@ double place_rows(const Figure& figure, Layout& layout, const Grid& grid, double
 
 void place_shared_bar(Layout& layout, double bottom) {
   if (layout.shared_horizontal) {
-    layout.shared_beside = {page_margin, bottom, layout.page.width - 2 * page_margin, 0};
+    layout.shared_beside = {layout.margin, bottom, layout.page.width - 2 * layout.margin, 0};
     return;
   }
   // Beside the first row of maps, as high as their bodies; over two rows where there are more.
@@ -161,19 +167,15 @@ double tallest_body(const Figure& figure, const Layout& layout, const Grid& grid
   return tallest;
 }
 
-// `spare`: 0 on the first call, which gives the width that a limit on the panels' height leaves empty.
-Layout lay_out_at(const Figure& figure, const FigureStyle& style, double page_width, double& spare) {
-  Layout layout;
-  layout.ink.size = style.font_points;
-  layout.page.width = page_width;
-  const double inner = layout.page.width - 2 * page_margin;
-  layout.title_lines = wrap_text(figure.title, layout.ink.title(), inner);
-  layout.subtitle_lines = wrap_text(figure.subtitle, layout.ink.note(), inner);
+std::size_t columns_of(const Figure& figure) {
+  return figure.columns > 0 ? static_cast<std::size_t>(figure.columns)
+                            : std::max<std::size_t>(1, figure.panels.size());
+}
+
+// Which panels share a scale or the names of their rows.
+void prepare_panels(Layout& layout, const Figure& figure, std::size_t columns) {
   layout.shared_bar = shared_scale(figure);
   layout.shared_horizontal = any_tokens(figure);
-
-  const auto columns = figure.columns > 0 ? static_cast<std::size_t>(figure.columns)
-                                          : std::max<std::size_t>(1, figure.panels.size());
   for (std::size_t index = 0; index < figure.panels.size(); ++index) {
     PlacedPanel placed;
     placed.index = index;
@@ -181,24 +183,52 @@ Layout lay_out_at(const Figure& figure, const FigureStyle& style, double page_wi
                         !repeats_rows(figure, index, columns)};
     layout.panels.push_back(std::move(placed));
   }
-  double y = page_margin + line_height(layout.ink.title()) * static_cast<double>(layout.title_lines.size()) +
+}
+
+double shared_bar_width(const Layout& layout) {
+  return layout.shared_bar != nullptr && !layout.shared_horizontal
+             ? vertical_bar_room(*layout.shared_bar, layout.ink)
+             : 0;
+}
+
+// What a panel's body makes of the height that there is for it.
+double height_within(const FigurePanel& panel, const Ink& ink, double width, double room) {
+  const double natural = body_height(panel, ink, width);
+  if (std::holds_alternative<BarsPanel>(panel)) return std::clamp(room, 0.75 * natural, 1.5 * natural);
+  if (std::holds_alternative<LinesPanel>(panel) || std::holds_alternative<HeatMapPanel>(panel))
+    return std::max(room, 5 * ink.size);
+  return natural;
+}
+
+// `spare`: 0 on the first call, which gives the width that a limit on the panels' height leaves empty.
+Layout lay_out_at(const Figure& figure, const FigureStyle& style, double page_width, double& spare) {
+  Layout layout;
+  layout.ink.size = style.font_points;
+  layout.page.width = page_width;
+  const double inner = layout.page.width - 2 * layout.margin;
+  layout.title_lines = wrap_text(figure.title, layout.ink.title(), inner);
+  layout.subtitle_lines = wrap_text(figure.subtitle, layout.ink.note(), inner);
+  const std::size_t columns = columns_of(figure);
+  prepare_panels(layout, figure, columns);
+  const auto height_of = [&](const PlacedPanel& placed, double width) {
+    return body_height(figure.panels[placed.index], layout.ink, width);
+  };
+  double y = layout.margin +
+             line_height(layout.ink.title()) * static_cast<double>(layout.title_lines.size()) +
              line_height(layout.ink.note()) * static_cast<double>(layout.subtitle_lines.size());
-  y += y > page_margin ? 6 : 0;
-  const double bar = layout.shared_bar != nullptr && !layout.shared_horizontal
-                         ? vertical_bar_room(*layout.shared_bar, layout.ink)
-                         : 0;
+  y += y > layout.margin ? 6 : 0;
   double bottom = y;
   if (!layout.panels.empty()) {
-    const Grid grid = fit_columns(figure, layout, columns, inner - bar);
+    const Grid grid = fit_columns(figure, layout, columns, inner - shared_bar_width(layout), height_of);
     const double fitting = std::min(1.0, height_limit(style, columns) / tallest_body(figure, layout, grid));
     spare = spare > 0 ? 0 : (1 - fitting) * grid.body_width * static_cast<double>(columns);
-    bottom = place_rows(figure, layout, grid, y);
+    bottom = place_rows(figure, layout, grid, y, height_of);
   }
   if (layout.shared_bar != nullptr) {
     place_shared_bar(layout, bottom);
     bottom += layout.shared_horizontal ? 2 + horizontal_bar_room(layout.ink) : 0;
   }
-  layout.page.height = bottom + page_margin;
+  layout.page.height = bottom + layout.margin;
   return layout;
 }
 
@@ -222,8 +252,16 @@ const std::string& title_of(const FigurePanel& panel) {
   return std::visit([](const auto& value) -> const std::string& { return value.title; }, panel);
 }
 
-Surround surround(const FigurePanel& panel, const Ink& ink, const Placement& placement, double width) {
-  return std::visit([&](const auto& value) { return surround(value, ink, placement, width); }, panel);
+Surround surround(const FigurePanel& panel, const Ink& ink, const Placement& placement, const Extent& body) {
+  return std::visit([&](const auto& value) { return surround(value, ink, placement, body); }, panel);
+}
+
+std::optional<PanelItem> item_at(const FigurePanel& panel, const Ink& ink, const Box& body, Point point) {
+  return std::visit([&](const auto& value) { return item_at(value, ink, body, point); }, panel);
+}
+
+std::optional<Box> box_of(const FigurePanel& panel, const Ink& ink, const Box& body, const PanelItem& item) {
+  return std::visit([&](const auto& value) { return box_of(value, ink, body, item); }, panel);
 }
 
 double body_height(const FigurePanel& panel, const Ink& ink, double width) {
@@ -243,11 +281,56 @@ Layout lay_out(const Figure& figure, const FigureStyle& style) {
   return spare > 1 ? lay_out_at(figure, style, width - spare, spare) : layout;
 }
 
+Layout lay_out_within(const Figure& figure, const Ink& ink, const PageSize& room) {
+  Layout layout;
+  layout.ink = ink;
+  layout.margin = 1;
+  layout.page = room;
+  const std::size_t columns = columns_of(figure);
+  prepare_panels(layout, figure, columns);
+  if (layout.panels.empty()) return layout;
+  const double inner = room.width - 2 * layout.margin - shared_bar_width(layout);
+  const double shared_below =
+      layout.shared_bar != nullptr && layout.shared_horizontal ? 2 + horizontal_bar_room(ink) : 0;
+  const std::size_t rows = (figure.panels.size() + columns - 1) / columns;
+  const double pitch =
+      (room.height - 2 * layout.margin - shared_below + row_gap) / static_cast<double>(rows) - row_gap;
+  const bool titled = figure.panels.size() > 1;
+  const auto height_of = [&](const PlacedPanel& placed, double width) {
+    const FigurePanel& panel = figure.panels[placed.index];
+    const double below = surround(panel, ink, placed.placement, {width, std::max(1.0, pitch)}).below;
+    const auto lines =
+        titled ? wrap_text(title_of(panel), ink.panel_title(), width) : std::vector<std::string>{};
+    double title = lines.empty() ? 0 : 2;
+    for (std::size_t line = 0; line < lines.size(); ++line)
+      title += line_height(line == 0 ? ink.panel_title() : ink.note());
+    return height_within(panel, ink, width, pitch - below - title);
+  };
+  const Grid grid = fit_columns(figure, layout, columns, inner, height_of);
+  const double bottom = place_rows(figure, layout, grid, layout.margin, height_of, titled);
+  if (layout.shared_bar != nullptr) place_shared_bar(layout, bottom);
+  layout.page.height = std::max(room.height, bottom + shared_below + layout.margin);
+  return layout;
+}
+
+std::optional<FigureItem> item_at(const Figure& figure, const Layout& layout, Point point) {
+  for (const PlacedPanel& placed : layout.panels) {
+    if (const auto item = item_at(figure.panels[placed.index], layout.ink, placed.body, point))
+      return FigureItem{placed.index, *item};
+  }
+  return {};
+}
+
+std::optional<Box> box_of(const Figure& figure, const Layout& layout, const FigureItem& item) {
+  if (item.panel >= layout.panels.size()) return {};
+  return box_of(figure.panels[item.panel], layout.ink, layout.panels[item.panel].body, item.item);
+}
+
 void draw_figure(Canvas& canvas, const Figure& figure, const Layout& layout,
                  const std::function<void()>& before_panel) {
-  double y = page_margin;
-  y += draw_lines(canvas, layout.title_lines, {page_margin, y}, layout.ink.title());
-  draw_lines(canvas, layout.subtitle_lines, {page_margin, y}, layout.ink.note());
+  double y = layout.margin;
+  y += draw_lines(canvas, layout.title_lines, {layout.margin, y}, layout.ink.title());
+  draw_lines(canvas, layout.subtitle_lines, {layout.margin, y}, layout.ink.note());
   for (const auto& placed : layout.panels) {
     if (before_panel) before_panel();
     double line_y = placed.title.y;

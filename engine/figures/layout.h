@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/figures/cairo_canvas.h"
@@ -21,6 +23,7 @@ struct PlacedPanel {
 
 struct Layout {
   PageSize page;
+  double margin = 4;
   Ink ink;
   std::vector<std::string> title_lines, subtitle_lines;
   std::vector<PlacedPanel> panels;
@@ -32,6 +35,19 @@ struct Layout {
 // The page is as wide as the style says (narrower where a single panel would grow too tall for a page) and as
 // high as the panels need. Refers to the figure.
 Layout lay_out(const Figure& figure, const FigureStyle& style);
+// The panels alone, without the figure's title, as large as they can be within `room`: for the window. The
+// page is higher where the panels need more. Refers to the figure.
+Layout lay_out_within(const Figure& figure, const Ink& ink, const PageSize& room);
+
+struct FigureItem {
+  std::size_t panel = 0;
+  PanelItem item;
+  bool operator==(const FigureItem&) const = default;
+};
+// What lies at a point of the page, and where something lies; nullopt: nothing.
+std::optional<FigureItem> item_at(const Figure& figure, const Layout& layout, Point point);
+std::optional<Box> box_of(const Figure& figure, const Layout& layout, const FigureItem& item);
+
 // `before_panel` may throw to stop the drawing.
 void draw_figure(Canvas& canvas, const Figure& figure, const Layout& layout,
                  const std::function<void()>& before_panel = {});

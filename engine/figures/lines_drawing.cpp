@@ -25,6 +25,7 @@ struct Range {
 // What the axis spans: the data, widened where all of it is one number.
 Range range_of(const LinesPanel& panel, bool vertical) {
   const bool logarithmic = vertical ? panel.log_y : panel.log_x;
+  if (const auto& shown = vertical ? panel.y_axis : panel.x_axis) return {shown->low, shown->high};
   Range range;
   for (const auto& line : panel.lines) {
     for (const double value : vertical ? line.y : line.x) {
@@ -115,15 +116,57 @@ double widest_y_tick(const LinesPanel& panel, const Ink& ink) {
   return widest;
 }
 
-// A plot's two axes in its box.
-struct Axes {
-  Box body;
-  Scale across, up;
-  Point at(double x, double y) const {
-    return {body.x + scale_position(across, x) * body.width,
-            body.bottom() - scale_position(up, y) * body.height};
+// As scale_position, but going on beyond the ends.
+double position_of(const Scale& scale, double value) {
+  if (!(value < scale.low || value > scale.high) || (scale.logarithmic && !(value > 0)))
+    return scale_position(scale, value);
+  return scale.logarithmic ? std::log(value / scale.low) / std::log(scale.high / scale.low)
+                           : (value - scale.low) / (scale.high - scale.low);
+}
+
+double value_of(const Scale& scale, double position) {
+  return scale.logarithmic ? scale.low * std::pow(scale.high / scale.low, position)
+                           : scale.low + position * (scale.high - scale.low);
+}
+
+bool within(const Box& body, Point point) { // its edges belong to it
+  constexpr double rounding = 1e-6;
+  return point.x >= body.x - rounding && point.x <= body.right() + rounding && point.y >= body.y - rounding &&
+         point.y <= body.bottom() + rounding;
+}
+
+// The part of the way from `from` to `to` that lies in the body (Liang & Barsky 1984).
+std::optional<std::array<Point, 2>> cut(Point from, Point to, const Box& body) {
+  const double x = to.x - from.x, y = to.y - from.y;
+  double enters = 0, leaves = 1;
+  const auto edge = [&](double towards, double distance) {
+    if (towards == 0) return distance >= 0;
+    const double share = distance / towards;
+    (towards < 0 ? enters : leaves) = towards < 0 ? std::max(enters, share) : std::min(leaves, share);
+    return enters <= leaves;
+  };
+  if (!edge(-x, from.x - body.x) || !edge(x, body.right() - from.x) || !edge(-y, from.y - body.y) ||
+      !edge(y, body.bottom() - from.y))
+    return {};
+  return std::array<Point, 2>{
+      {{from.x + enters * x, from.y + enters * y}, {from.x + leaves * x, from.y + leaves * y}}};
+}
+
+// The pieces of a line that lie in the body.
+std::vector<std::vector<Point>> cut(const std::vector<Point>& points, const Box& body) {
+  if (std::ranges::all_of(points, [&](Point point) { return within(body, point); })) return {points};
+  std::vector<std::vector<Point>> pieces;
+  for (std::size_t index = 1; index < points.size(); ++index) {
+    const auto piece = cut(points[index - 1], points[index], body);
+    if (!piece) continue;
+    const bool goes_on =
+        !pieces.empty() && within(body, points[index - 1]) && within(body, pieces.back().back());
+    if (!goes_on || pieces.back().back().x != piece->front().x || pieces.back().back().y != piece->front().y)
+      pieces.push_back({piece->front()});
+    pieces.back().push_back(piece->back());
   }
-};
+  return pieces;
+}
 
 void draw_mark(Canvas& canvas, Point at, const Ink& ink, const Colour& colour) {
   canvas.circle(at, 0.15 * ink.size, colour, 0.3 * ink.size);
@@ -157,28 +200,35 @@ void draw_whisker(Canvas& canvas, Point from, double top, const Colour& colour) 
   canvas.line(std::array<Point, 2>{{{from.x - 1.5, top}, {from.x + 1.5, top}}}, colour, 0.7);
 }
 
-void draw_line(Canvas& canvas, const LinesPanel::Line& line, const Ink& ink, const Axes& axes) {
+void draw_line(Canvas& canvas, const LinesPanel::Line& line, const Ink& ink, const PlotAxes& axes) {
+  const Colour colour = ink.mark(line.colour);
   std::vector<Point> points;
   const auto flush = [&] {
-    if (line.style == LinesPanel::Style::dashed) {
-      draw_dashed(canvas, points, line.colour);
-    } else if (points.size() == 1 && line.style == LinesPanel::Style::line) {
-      canvas.circle(points[0], 1, line.colour, 1);
+    if (points.size() == 1 && line.style == LinesPanel::Style::line) {
+      if (within(axes.body, points[0])) canvas.circle(points[0], 1, colour, 1);
     } else if (points.size() > 1 && line.style != LinesPanel::Style::points) {
-      canvas.line(points, line.colour, 1.1);
+      for (const auto& piece : cut(points, axes.body)) {
+        if (line.style == LinesPanel::Style::dashed) {
+          draw_dashed(canvas, piece, colour);
+        } else {
+          canvas.line(piece, colour, 1.1);
+        }
+      }
     }
     points.clear();
   };
   for (std::size_t index = 0; index < std::min(line.x.size(), line.y.size()); ++index) {
     if (!std::isfinite(line.x[index]) || !std::isfinite(line.y[index])) {
-      flush(); // a line_gap in the numbers is a line_gap in the line
+      flush(); // a gap in the numbers is a gap in the line
       continue;
     }
     points.push_back(axes.at(line.x[index], line.y[index]));
+    if (!within(axes.body, points.back())) continue;
     if (index < line.upper.size() && std::isfinite(line.upper[index]))
-      draw_whisker(canvas, points.back(), axes.at(line.x[index], line.upper[index]).y, line.colour);
+      draw_whisker(canvas, points.back(), std::max(axes.body.y, axes.at(line.x[index], line.upper[index]).y),
+                   colour);
     if (line.style == LinesPanel::Style::marked || line.style == LinesPanel::Style::points)
-      draw_mark(canvas, points.back(), ink, line.colour);
+      draw_mark(canvas, points.back(), ink, colour);
   }
   flush();
 }
@@ -189,7 +239,7 @@ bool overlap(const Box& a, const Box& b) {
 
 // The points' names, right of them or, near the right edge, left; moved down past each other where points lie
 // close.
-void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Axes& axes) {
+void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const PlotAxes& axes) {
   struct Label {
     Point point;
     const std::string* text;
@@ -198,8 +248,10 @@ void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, 
   for (const auto& line : panel.lines) {
     for (std::size_t index = 0; index < std::min({line.labels.size(), line.x.size(), line.y.size()});
          ++index) {
-      if (std::isfinite(line.x[index]) && std::isfinite(line.y[index]) && !line.labels[index].empty())
-        labels.push_back({axes.at(line.x[index], line.y[index]), &line.labels[index]});
+      if (!std::isfinite(line.x[index]) || !std::isfinite(line.y[index]) || line.labels[index].empty())
+        continue;
+      const Point point = axes.at(line.x[index], line.y[index]);
+      if (within(axes.body, point)) labels.push_back({point, &line.labels[index]});
     }
   }
   std::ranges::stable_sort(labels, {}, [](const Label& label) { return label.point.y; });
@@ -225,17 +277,32 @@ void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, 
 }
 
 void draw_legend(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Box& body) {
-  double y = body.y + ink.tick().size;
+  // Of more lines than there is room for, the first ones and the last, which is often of another kind.
+  std::vector<const LinesPanel::Line*> named;
   for (const auto& line : panel.lines) {
-    if (line.name.empty()) continue;
+    if (!line.name.empty()) named.push_back(&line);
+  }
+  const double room = body.height + line_gap + 2.2 * line_height(ink.tick());
+  const auto most = static_cast<std::size_t>(std::max(3.0, std::floor(room / line_height(ink.tick()))));
+  double y = body.y + ink.tick().size;
+  for (std::size_t index = 0; index < named.size(); ++index) {
+    if (named.size() > most && index + 2 >= most && index + 1 < named.size()) {
+      if (index + 2 == most) {
+        canvas.text("…", {body.right() + 15, y}, ink.tick());
+        y += line_height(ink.tick());
+      }
+      continue;
+    }
+    const auto& line = *named[index];
+    const Colour colour = ink.mark(line.colour);
     const double x = body.right() + 4, middle = y - 0.3 * ink.tick().size;
     const std::array<Point, 2> stroke{{{x, middle}, {x + 8, middle}}};
     if (line.style == LinesPanel::Style::points) {
-      draw_mark(canvas, {x + 4, middle}, ink, line.colour);
+      draw_mark(canvas, {x + 4, middle}, ink, colour);
     } else if (line.style == LinesPanel::Style::dashed) {
-      draw_dashed(canvas, stroke, line.colour);
+      draw_dashed(canvas, stroke, colour);
     } else {
-      canvas.line(stroke, line.colour, 1.4);
+      canvas.line(stroke, colour, 1.4);
     }
     canvas.text(line.name, {x + 11, y}, ink.tick());
     y += line_height(ink.tick());
@@ -244,7 +311,7 @@ void draw_legend(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const 
 
 } // namespace
 
-Surround surround(const LinesPanel& panel, const Ink& ink, const Placement&, double) {
+Surround surround(const LinesPanel& panel, const Ink& ink, const Placement&, const Extent&) {
   return {widest_y_tick(panel, ink) + line_gap + (panel.y_label.empty() ? 0 : 1.3 * line_height(ink.tick())),
           std::max(legend_width(panel, ink), 8.0),
           line_gap + line_height(ink.tick()) + (panel.x_label.empty() ? 0 : 1.2 * line_height(ink.tick()))};
@@ -255,7 +322,7 @@ double body_height(const LinesPanel&, const Ink&, double width) { return width *
 void draw(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placement&, const Box& body) {
   const Range across = range_of(panel, false), up = range_of(panel, true);
   draw_frame(canvas, panel, ink, body, across, up);
-  const Axes axes{body, axis_scale(across, panel.log_x), axis_scale(up, panel.log_y)};
+  const PlotAxes axes = plot_axes(panel, body);
   for (const auto& line : panel.lines) draw_line(canvas, line, ink, axes);
   draw_point_labels(canvas, panel, ink, axes);
   draw_legend(canvas, panel, ink, body);
@@ -264,6 +331,48 @@ void draw(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placeme
     canvas.text(panel.y_label, {x, body.y + body.height / 2 + text_width(panel.y_label, ink.tick()) / 2},
                 ink.tick(), 90);
   }
+}
+
+Point PlotAxes::at(double x, double y) const {
+  return {body.x + position_of(across, x) * body.width, body.bottom() - position_of(up, y) * body.height};
+}
+
+Point PlotAxes::value(Point point) const {
+  return {value_of(across, (point.x - body.x) / body.width),
+          value_of(up, (body.bottom() - point.y) / body.height)};
+}
+
+PlotAxes plot_axes(const LinesPanel& panel, const Box& body) {
+  return {body, axis_scale(range_of(panel, false), panel.log_x),
+          axis_scale(range_of(panel, true), panel.log_y)};
+}
+
+// The nearest point; points further away than a letter is high are not meant.
+std::optional<PanelItem> item_at(const LinesPanel& panel, const Ink& ink, const Box& body, Point point) {
+  const PlotAxes axes = plot_axes(panel, body);
+  std::optional<PanelItem> nearest;
+  double best = 1.1 * ink.size;
+  for (std::size_t index = 0; index < panel.lines.size(); ++index) {
+    const LinesPanel::Line& line = panel.lines[index];
+    for (std::size_t place = 0; place < std::min(line.x.size(), line.y.size()); ++place) {
+      if (!std::isfinite(line.x[place]) || !std::isfinite(line.y[place])) continue;
+      const Point at = axes.at(line.x[place], line.y[place]);
+      const double distance = std::hypot(at.x - point.x, at.y - point.y);
+      if (!within(body, at) || !(distance < best)) continue;
+      best = distance;
+      nearest = PanelItem{index, place};
+    }
+  }
+  return nearest;
+}
+
+std::optional<Box> box_of(const LinesPanel& panel, const Ink& ink, const Box& body, const PanelItem& item) {
+  if (item.index >= panel.lines.size()) return {};
+  const LinesPanel::Line& line = panel.lines[item.index];
+  if (item.within >= std::min(line.x.size(), line.y.size())) return {};
+  const Point at = plot_axes(panel, body).at(line.x[item.within], line.y[item.within]);
+  const double half = 0.3 * ink.size;
+  return Box{at.x - half, at.y - half, 2 * half, 2 * half};
 }
 
 } // namespace hydrascope

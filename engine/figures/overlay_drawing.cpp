@@ -39,14 +39,14 @@ void draw_query(Canvas& canvas, const OverlayPanel& panel, const Box& crop) {
 
 } // namespace
 
-Surround surround(const OverlayPanel& panel, const Ink& ink, const Placement& placement, double width) {
+Surround surround(const OverlayPanel& panel, const Ink& ink, const Placement& placement, const Extent& body) {
   Surround room;
   if (placement.own_bar && !panel.values.empty()) {
     room.right = vertical_bar_room(panel.scale, ink);
   }
   if (!panel.note.empty()) {
-    room.below =
-        3 + line_height(ink.note()) * static_cast<double>(wrap_text(panel.note, ink.note(), width).size());
+    room.below = 3 + line_height(ink.note()) *
+                         static_cast<double>(wrap_text(panel.note, ink.note(), body.width).size());
   }
   return room;
 }
@@ -86,6 +86,18 @@ void draw(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const Place
     draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width), {body.x, body.bottom() + 3},
                ink.note());
   }
+}
+
+std::optional<PanelItem> item_at(const OverlayPanel& panel, const Ink&, const Box& body, Point point) {
+  return panel.values.empty()
+             ? std::nullopt
+             : cell_at(panel.values, has_picture(panel) ? crop_box(panel, body) : body, point);
+}
+
+std::optional<Box> box_of(const OverlayPanel& panel, const Ink&, const Box& body, const PanelItem& item) {
+  return panel.values.empty()
+             ? std::nullopt
+             : cell_box(panel.values, has_picture(panel) ? crop_box(panel, body) : body, item);
 }
 
 } // namespace hydrascope

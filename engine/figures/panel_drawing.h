@@ -2,6 +2,8 @@
 // around it for ticks, labels and its colour bar; layout.cpp lines the bodies of a figure up.
 #pragma once
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,13 +22,25 @@ struct Ink {
   Colour rule{0.55f, 0.55f, 0.57f, 1};
   Colour grid{0.88f, 0.88f, 0.89f, 1};
   Colour accent{0.84f, 0.15f, 0.16f, 1};
+  Colour ground{1, 1, 1, 1};
+  double contrast = 0; // of lines and bars to the ground, at least
+  double least = 0;    // no text is smaller, in points
 
   TextStyle title() const { return {size * 1.25, true, Face::text, text}; }
   TextStyle panel_title() const { return {size, true, Face::text, text}; }
   TextStyle label() const { return {size, false, Face::text, text}; }
-  TextStyle note() const { return {size * 0.875, false, Face::text, muted}; }
-  TextStyle tick() const { return {size * 0.8, false, Face::text, muted}; }
-  TextStyle token() const { return {size * 0.75, false, Face::mono, text}; }
+  TextStyle note() const { return {std::max(least, size * 0.875), false, Face::text, muted}; }
+  TextStyle tick() const { return {std::max(least, size * 0.8), false, Face::text, muted}; }
+  TextStyle token() const { return {std::max(least, size * 0.75), false, Face::mono, text}; }
+  // A line's or bar's own colour, as light or dark as the ground needs it.
+  Colour mark(const Colour& colour) const {
+    return contrast > 0 ? with_contrast(colour, ground, contrast) : colour;
+  }
+};
+
+// Of a body, in points.
+struct Extent {
+  double width = 0, height = 0;
 };
 
 // What surrounds a body, in points.
@@ -40,22 +54,32 @@ struct Placement {
   bool names_rows = true; // draws row labels (false: the panel to its left has the same)
 };
 
+// A part of a panel that stands for one number.
+struct PanelItem {
+  std::size_t index = 0;  // of a cell's row, a word, a bar, a table's row, a line
+  std::size_t within = 0; // of a cell's column, a table's column, a line's point
+  bool operator==(const PanelItem&) const = default;
+};
+
 const Scale* scale_of(const FigurePanel& panel); // null where nothing is mapped to colours
 const std::string& title_of(const FigurePanel& panel);
 
-// `width` is the body's, known once all surrounds of the row are.
-Surround surround(const FigurePanel& panel, const Ink& ink, const Placement& placement, double width);
-double body_height(const FigurePanel& panel, const Ink& ink, double width);
+// The body's extent is known once all surrounds of the row are.
+Surround surround(const FigurePanel& panel, const Ink& ink, const Placement& placement, const Extent& body);
+double body_height(const FigurePanel& panel, const Ink& ink, double width); // by itself, on a page
 void draw_panel(Canvas& canvas, const FigurePanel& panel, const Ink& ink, const Placement& placement,
                 const Box& body);
+// What lies at a point, and where something lies; nullopt: nothing.
+std::optional<PanelItem> item_at(const FigurePanel& panel, const Ink& ink, const Box& body, Point point);
+std::optional<Box> box_of(const FigurePanel& panel, const Ink& ink, const Box& body, const PanelItem& item);
 
 // One kind each.
-Surround surround(const HeatMapPanel& panel, const Ink& ink, const Placement& placement, double width);
-Surround surround(const OverlayPanel& panel, const Ink& ink, const Placement& placement, double width);
-Surround surround(const TokensPanel& panel, const Ink& ink, const Placement& placement, double width);
-Surround surround(const BarsPanel& panel, const Ink& ink, const Placement& placement, double width);
-Surround surround(const LinesPanel& panel, const Ink& ink, const Placement& placement, double width);
-Surround surround(const TablePanel& panel, const Ink& ink, const Placement& placement, double width);
+Surround surround(const HeatMapPanel& panel, const Ink& ink, const Placement& placement, const Extent& body);
+Surround surround(const OverlayPanel& panel, const Ink& ink, const Placement& placement, const Extent& body);
+Surround surround(const TokensPanel& panel, const Ink& ink, const Placement& placement, const Extent& body);
+Surround surround(const BarsPanel& panel, const Ink& ink, const Placement& placement, const Extent& body);
+Surround surround(const LinesPanel& panel, const Ink& ink, const Placement& placement, const Extent& body);
+Surround surround(const TablePanel& panel, const Ink& ink, const Placement& placement, const Extent& body);
 double body_height(const HeatMapPanel& panel, const Ink& ink, double width);
 double body_height(const OverlayPanel& panel, const Ink& ink, double width);
 double body_height(const TokensPanel& panel, const Ink& ink, double width);
@@ -75,12 +99,39 @@ void draw(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placeme
 void draw(Canvas& canvas, const TablePanel& panel, const Ink& ink, const Placement& placement,
           const Box& body);
 
+std::optional<PanelItem> item_at(const HeatMapPanel& panel, const Ink& ink, const Box& body, Point point);
+std::optional<PanelItem> item_at(const OverlayPanel& panel, const Ink& ink, const Box& body, Point point);
+std::optional<PanelItem> item_at(const TokensPanel& panel, const Ink& ink, const Box& body, Point point);
+std::optional<PanelItem> item_at(const BarsPanel& panel, const Ink& ink, const Box& body, Point point);
+std::optional<PanelItem> item_at(const LinesPanel& panel, const Ink& ink, const Box& body, Point point);
+std::optional<PanelItem> item_at(const TablePanel& panel, const Ink& ink, const Box& body, Point point);
+std::optional<Box> box_of(const HeatMapPanel& panel, const Ink& ink, const Box& body, const PanelItem& item);
+std::optional<Box> box_of(const OverlayPanel& panel, const Ink& ink, const Box& body, const PanelItem& item);
+std::optional<Box> box_of(const TokensPanel& panel, const Ink& ink, const Box& body, const PanelItem& item);
+std::optional<Box> box_of(const BarsPanel& panel, const Ink& ink, const Box& body, const PanelItem& item);
+std::optional<Box> box_of(const LinesPanel& panel, const Ink& ink, const Box& body, const PanelItem& item);
+std::optional<Box> box_of(const TablePanel& panel, const Ink& ink, const Box& body, const PanelItem& item);
+
+// A plot's two axes in its body.
+struct PlotAxes {
+  Box body;
+  Scale across, up;
+  Point at(double x, double y) const; // outside the body where the value lies beyond its axis
+  Point value(Point point) const;
+};
+PlotAxes plot_axes(const LinesPanel& panel, const Box& body);
+
 // ---- Shared pieces ----
 enum class Align { left, centre, right };
 void draw_aligned(Canvas& canvas, std::string_view text, Point baseline, const TextStyle& style, Align align);
 // Lines from `top` downwards; gives the height they take.
 double draw_lines(Canvas& canvas, const std::vector<std::string>& lines, Point top, const TextStyle& style,
                   Align align = Align::left);
+
+bool contains(const Box& box, Point point);
+// Cells of a (rows, columns) map that fills the body.
+std::optional<PanelItem> cell_at(const Array& values, const Box& body, Point point);
+std::optional<Box> cell_box(const Array& values, const Box& body, const PanelItem& item);
 
 // A vertical colour bar: its body beside `beside`, ticks and label to its right; and the room it needs there.
 double vertical_bar_room(const Scale& scale, const Ink& ink);

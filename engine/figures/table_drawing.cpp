@@ -25,12 +25,35 @@ std::vector<double> column_widths(const TablePanel& panel, const std::vector<std
   return widths;
 }
 
+struct Columns {
+  double shrink = 1;         // of the text
+  std::vector<double> right; // of each column, the rows' names first
+};
+
+// Columns share what room there is; a table that is too wide for its page is drawn smaller.
+Columns columns_of(const TablePanel& panel, const std::vector<std::vector<TableCell>>& cells, const Ink& ink,
+                   const Box& body) {
+  const std::vector<double> widths = column_widths(panel, cells, ink);
+  double natural = 0;
+  for (const double width : widths) natural += width;
+  Columns columns;
+  columns.shrink = std::min(1.0, body.width / (natural + ink.size * static_cast<double>(widths.size() - 1)));
+  const double gap = widths.size() > 1 ? std::min(3 * ink.size, (body.width - natural * columns.shrink) /
+                                                                    static_cast<double>(widths.size() - 1))
+                                       : 0;
+  columns.right.push_back(body.x + widths[0] * columns.shrink);
+  for (std::size_t column = 1; column < widths.size(); ++column)
+    columns.right.push_back(columns.right.back() + gap + widths[column] * columns.shrink);
+  return columns;
+}
+
 } // namespace
 
-Surround surround(const TablePanel& panel, const Ink& ink, const Placement&, double width) {
+Surround surround(const TablePanel& panel, const Ink& ink, const Placement&, const Extent& body) {
   if (panel.note.empty()) return {};
   return {0, 0,
-          3 + line_height(ink.note()) * static_cast<double>(wrap_text(panel.note, ink.note(), width).size())};
+          3 + line_height(ink.note()) *
+                  static_cast<double>(wrap_text(panel.note, ink.note(), body.width).size())};
 }
 
 double body_height(const TablePanel& panel, const Ink& ink, double) {
@@ -39,27 +62,15 @@ double body_height(const TablePanel& panel, const Ink& ink, double) {
 
 void draw(Canvas& canvas, const TablePanel& panel, const Ink& ink, const Placement&, const Box& body) {
   const auto cells = table_cells(panel);
-  const std::vector<double> widths = column_widths(panel, cells, ink);
-  double natural = 0;
-  for (const double width : widths) natural += width;
-  // Columns share what room there is; a table that is too wide for its page is drawn smaller.
-  const double shrink =
-      std::min(1.0, body.width / (natural + ink.size * static_cast<double>(widths.size() - 1)));
-  const double gap =
-      widths.size() > 1
-          ? std::min(3 * ink.size, (body.width - natural * shrink) / static_cast<double>(widths.size() - 1))
-          : 0;
-  const auto style_of = [&](bool bold) {
+  const auto [shrink, right] = columns_of(panel, cells, ink, body);
+  const auto style_of = [&, shrink = shrink](bool bold) {
     TextStyle style = ink.label();
     style.size *= shrink;
     style.bold = bold;
     return style;
   };
-  std::vector<double> right{body.x + widths[0] * shrink}; // of each column
-  for (std::size_t column = 1; column < widths.size(); ++column)
-    right.push_back(right.back() + gap + widths[column] * shrink);
   const double pitch = row_height(ink);
-  const auto baseline = [&](std::size_t line) {
+  const auto baseline = [&, shrink = shrink](std::size_t line) {
     return body.y + pitch * (static_cast<double>(line) + 0.5) + 0.36 * ink.size * shrink;
   };
   canvas.text(panel.row_name, {body.x, baseline(0)}, style_of(true));
@@ -80,6 +91,23 @@ void draw(Canvas& canvas, const TablePanel& panel, const Ink& ink, const Placeme
   if (!panel.note.empty())
     draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width), {body.x, body.bottom() + 3},
                ink.note());
+}
+
+std::optional<PanelItem> item_at(const TablePanel& panel, const Ink& ink, const Box& body, Point point) {
+  const auto right = columns_of(panel, table_cells(panel), ink, body).right;
+  const double line = (point.y - body.y) / row_height(ink);
+  if (line < 1 || line >= static_cast<double>(panel.rows.size() + 1) || point.x < body.x) return {};
+  const auto column = std::ranges::lower_bound(right, point.x);
+  if (column == right.begin() || column == right.end()) return {}; // a row's name, or beside the table
+  return PanelItem{static_cast<std::size_t>(line) - 1, static_cast<std::size_t>(column - right.begin()) - 1};
+}
+
+std::optional<Box> box_of(const TablePanel& panel, const Ink& ink, const Box& body, const PanelItem& item) {
+  if (item.index >= panel.rows.size() || item.within >= panel.columns.size()) return {};
+  const auto right = columns_of(panel, table_cells(panel), ink, body).right;
+  const double left = right[item.within];
+  return Box{left, body.y + row_height(ink) * static_cast<double>(item.index + 1),
+             right[item.within + 1] - left, row_height(ink)};
 }
 
 } // namespace hydrascope

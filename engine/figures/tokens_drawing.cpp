@@ -54,11 +54,11 @@ TextStyle fitted(const std::string& token, TextStyle style, double width) {
 
 } // namespace
 
-Surround surround(const TokensPanel& panel, const Ink& ink, const Placement& placement, double width) {
+Surround surround(const TokensPanel& panel, const Ink& ink, const Placement& placement, const Extent& body) {
   Surround room;
   if (!panel.note.empty()) {
-    room.below =
-        3 + line_height(ink.note()) * static_cast<double>(wrap_text(panel.note, ink.note(), width).size());
+    room.below = 3 + line_height(ink.note()) *
+                         static_cast<double>(wrap_text(panel.note, ink.note(), body.width).size());
   }
   if (placement.own_bar) {
     room.below += horizontal_bar_room(ink);
@@ -98,6 +98,21 @@ void draw(Canvas& canvas, const TokensPanel& panel, const Ink& ink, const Placem
   if (placement.own_bar) {
     draw_horizontal_bar(canvas, panel.scale, ink, {body.x, y - 3}, body.width);
   }
+}
+
+std::optional<PanelItem> item_at(const TokensPanel& panel, const Ink& ink, const Box& body, Point point) {
+  for (const auto& word : flow(panel, ink, body.width)) {
+    if (contains(Box{body.x + word.box.x, body.y + word.box.y, word.box.width, word.box.height}, point))
+      return PanelItem{word.index};
+  }
+  return {};
+}
+
+std::optional<Box> box_of(const TokensPanel& panel, const Ink& ink, const Box& body, const PanelItem& item) {
+  const auto words = flow(panel, ink, body.width);
+  if (item.index >= words.size()) return {};
+  const Box& box = words[item.index].box;
+  return Box{body.x + box.x, body.y + box.y, box.width, box.height};
 }
 
 } // namespace hydrascope

@@ -109,6 +109,18 @@ void register_layer_tests(ImGuiTestEngine* engine) {
       const double expected = (left.rows[i].time.median - right.rows[i].time.median) * 1e3;
       IM_CHECK_LT(std::abs(bars.values[i] - expected), 1e-9);
     }
+    change_view(editor(), "A, B and A − B", [](ViewOptions& view) { view.shown = Shown::all; });
+    settle(context);
+    const auto shown = application().figure_of("timing");
+    IM_CHECK(shown.has_value());
+    IM_CHECK_EQ(shown->panels.size(), 3U);
+    for (std::size_t side = 0; side < 2; ++side) {
+      const auto& own = std::get<BarsPanel>(shown->panels[side]);
+      const TimingView& expected = side == 0 ? left : right;
+      IM_CHECK_EQ(own.values.size(), expected.rows.size());
+      for (std::size_t i = 0; i < own.values.size(); ++i)
+        IM_CHECK_LT(std::abs(own.values[i] - expected.rows[i].time.median * 1e3), 1e-9);
+    }
   };
 }
 
