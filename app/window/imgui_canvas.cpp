@@ -30,7 +30,7 @@ Ink theme_ink() {
   ink.accent = as_colour(theme::accent);
   ink.ground = as_colour(theme::surface);
   ink.contrast = 3; // of graphical objects: WCAG 2.1, 1.4.11
-  constexpr double smallest_text = 11;
+  constexpr double smallest_text = 11 / static_cast<double>(line_of_em);
   ink.least = smallest_text / static_cast<double>(figure_scale);
   return ink;
 }
@@ -94,12 +94,24 @@ void ImGuiCanvas::image(const Pixels& pixels, const hydrascope::Box& box, bool s
   if (crisp) list_->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
 }
 
-void ImGuiCanvas::text(std::string_view text, Point baseline, const TextStyle& style, double angle) {
+void ImGuiCanvas::push_font(const TextStyle& style) {
   const theme::Fonts& fonts = graphics_.fonts();
-  ImGui::PushFont(style.face == Face::mono ? fonts.mono
-                  : style.bold             ? fonts.strong
-                                           : fonts.regular,
-                  scaled(style.size));
+  ImFont* const font = style.face == Face::mono ? fonts.mono : style.bold ? fonts.strong : fonts.regular;
+  const auto [line, fresh] = cache_.line_heights.try_emplace(font, 1.0f);
+  if (fresh) {
+    constexpr float large = 32; // enough for widths that are not rounded much
+    constexpr const char* letters = "Hamburgefonstiv 0123456789";
+    TextStyle probe = style;
+    probe.size = static_cast<double>(large);
+    ImGui::PushFont(font, large);
+    line->second = static_cast<float>(text_width(letters, probe)) / ImGui::CalcTextSize(letters).x;
+    ImGui::PopFont();
+  }
+  ImGui::PushFont(font, scaled(style.size) * line->second);
+}
+
+void ImGuiCanvas::text(std::string_view text, Point baseline, const TextStyle& style, double angle) {
+  push_font(style);
   const std::string known = with_known_glyphs(text);
   const ImVec2 on_line = at(baseline);
   const float ascent = ImGui::GetFontBaked()->Ascent;

@@ -14,7 +14,8 @@ namespace hydrascope::app {
 // What is worked out when a recorded shape is first drawn, by its address. Clear it with the recording.
 struct CanvasCache {
   std::map<const Pixels*, Texture> textures;
-  std::map<const char*, double> text_widths; // as the figure's layout measures them
+  std::map<const char*, double> text_widths;   // as the figure's layout measures them
+  std::map<const ImFont*, float> line_heights; // of Dear ImGui's sizes, in the figure's, which are of an em
 };
 
 class ImGuiCanvas final : public Canvas {
@@ -34,6 +35,7 @@ public:
 
 private:
   ImVec2 at(Point point) const;
+  void push_font(const TextStyle& style);
   ImU32 packed(const Colour& colour) const { return theme::packed(colour, opacity_); }
 
   const Graphics& graphics_;
@@ -43,8 +45,10 @@ private:
   float opacity_;
 };
 
-// Labels of a figure, which are written in 8 points, are as large as the window's small text.
-inline constexpr float figure_scale = theme::size_small / 8;
+// Labels of a figure, which are written in 8 points, are as large as the window's small text. Dear ImGui's
+// size of a font is its line's height, a figure's is its em.
+inline constexpr float line_of_em = 1.21f; // of Inter
+inline constexpr float figure_scale = theme::size_small / 8 / line_of_em;
 // A figure's ink in the current theme.
 Ink theme_ink();
 
