@@ -54,7 +54,7 @@ void DrawnFigure::lay_out(ImVec2 size) {
   const PageSize room{static_cast<double>(size.x / figure_scale), static_cast<double>(size.y / figure_scale)};
   layout_ = lay_out_within(figure_, theme_ink(), room);
   recording_ = {};
-  textures_.clear();
+  cache_ = {};
   draw_figure(recording_, figure_, layout_);
   size_ = size;
   mode_ = theme::current_mode();
@@ -79,7 +79,7 @@ DrawnFigure::Input DrawnFigure::draw(const char* id, const Graphics& graphics, I
     input.double_clicked = ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
   }
   ImDrawList* const list = ImGui::GetWindowDrawList();
-  ImGuiCanvas canvas(graphics, list, origin_, textures_, opacity);
+  ImGuiCanvas canvas(graphics, list, origin_, cache_, opacity);
   recording_.replay(canvas);
   return input;
 }

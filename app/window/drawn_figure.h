@@ -63,7 +63,7 @@ private:
   std::vector<Range> ranges_; // by panel
   Layout layout_;             // of `size_` in the theme `mode_`
   Recording recording_;
-  PictureTextures textures_;
+  CanvasCache cache_;
   bool laid_out_ = false;
   ImVec2 size_, origin_;
   theme::Mode mode_ = theme::Mode::dark;

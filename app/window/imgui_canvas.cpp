@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/window/widgets.h"
+#include "engine/figures/text.h"
 
 namespace hydrascope::app {
 
@@ -29,7 +30,7 @@ Ink theme_ink() {
   ink.accent = as_colour(theme::accent);
   ink.ground = as_colour(theme::surface);
   ink.contrast = 3; // of graphical objects: WCAG 2.1, 1.4.11
-  constexpr double smallest_text = 11;
+  constexpr double smallest_text = 11 / static_cast<double>(line_of_em);
   ink.least = smallest_text / static_cast<double>(figure_scale);
   return ink;
 }
@@ -80,7 +81,7 @@ void ImGuiCanvas::circle(Point centre, double radius, const Colour& colour, doub
 
 void ImGuiCanvas::image(const Pixels& pixels, const hydrascope::Box& box, bool smooth) {
   if (pixels.width == 0 || pixels.height == 0) return;
-  Texture& texture = textures_[&pixels];
+  Texture& texture = cache_.textures[&pixels];
   if (!texture) texture = Graphics::texture_of(pixels);
   const ImVec2 from = at({box.x, box.y}), to = at({box.right(), box.bottom()});
   const float density = ImGui::GetIO().DisplayFramebufferScale.x;
@@ -93,26 +94,50 @@ void ImGuiCanvas::image(const Pixels& pixels, const hydrascope::Box& box, bool s
   if (crisp) list_->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
 }
 
-void ImGuiCanvas::text(std::string_view text, Point baseline, const TextStyle& style, double angle) {
+void ImGuiCanvas::push_font(const TextStyle& style) {
   const theme::Fonts& fonts = graphics_.fonts();
-  ImGui::PushFont(style.face == Face::mono ? fonts.mono
-                  : style.bold             ? fonts.strong
-                                           : fonts.regular,
-                  scaled(style.size));
+  ImFont* const font = style.face == Face::mono ? fonts.mono : style.bold ? fonts.strong : fonts.regular;
+  const auto [line, fresh] = cache_.line_heights.try_emplace(font, 1.0f);
+  if (fresh) {
+    constexpr float large = 32; // enough for widths that are not rounded much
+    constexpr const char* letters = "Hamburgefonstiv 0123456789";
+    TextStyle probe = style;
+    probe.size = static_cast<double>(large);
+    ImGui::PushFont(font, large);
+    line->second = static_cast<float>(text_width(letters, probe)) / ImGui::CalcTextSize(letters).x;
+    ImGui::PopFont();
+  }
+  ImGui::PushFont(font, scaled(style.size) * line->second);
+}
+
+void ImGuiCanvas::text(std::string_view text, Point baseline, const TextStyle& style, double angle) {
+  push_font(style);
   const std::string known = with_known_glyphs(text);
   const ImVec2 on_line = at(baseline);
   const float ascent = ImGui::GetFontBaked()->Ascent;
+  const ImVec2 from{std::round(on_line.x), std::round(on_line.y - ascent)};
   const int first = list_->VtxBuffer.Size;
-  list_->AddText({std::round(on_line.x), std::round(on_line.y - ascent)}, packed(style.colour),
-                 known.c_str());
-  if (angle != 0) {
-    const auto turn = static_cast<float>(-angle * std::numbers::pi / 180);
-    const float cosine = std::cos(turn), sine = std::sin(turn);
-    const ImVec2 about{std::round(on_line.x), std::round(on_line.y)};
-    for (int index = first; index < list_->VtxBuffer.Size; ++index) {
+  if (angle == 0) {
+    list_->AddText(from, packed(style.colour), known.c_str());
+  } else { // what leaves the clip rectangle before it is turned may lie inside it afterwards
+    constexpr ImVec4 everywhere{-1e6f, -1e6f, 1e6f, 1e6f};
+    ImGui::GetFont()->RenderText(list_, ImGui::GetFontSize(), from, packed(style.colour), everywhere,
+                                 known.data(), known.data() + known.size());
+  }
+  // Letters move apart or together to be as wide as the layout has measured them, so that they line up.
+  auto [width, fresh] = cache_.text_widths.try_emplace(text.data(), 0);
+  if (fresh) width->second = text_width(text, style);
+  const float drawn = ImGui::CalcTextSize(known.c_str()).x;
+  const float stretch = drawn > 0 && known == text ? scaled(width->second) / drawn : 1;
+  const auto turn = static_cast<float>(-angle * std::numbers::pi / 180);
+  const float cosine = std::cos(turn), sine = std::sin(turn);
+  const ImVec2 about{from.x, std::round(on_line.y)};
+  for (int letter = first; letter + 4 <= list_->VtxBuffer.Size; letter += 4) {
+    const float shift = (list_->VtxBuffer[letter].pos.x - from.x) * (stretch - 1);
+    for (int index = letter; index < letter + 4; ++index) {
       ImVec2& corner = list_->VtxBuffer[index].pos;
-      const ImVec2 from{corner.x - about.x, corner.y - about.y};
-      corner = {about.x + from.x * cosine - from.y * sine, about.y + from.x * sine + from.y * cosine};
+      const ImVec2 apart{corner.x + shift - about.x, corner.y - about.y};
+      corner = {about.x + apart.x * cosine - apart.y * sine, about.y + apart.x * sine + apart.y * cosine};
     }
   }
   ImGui::PopFont();

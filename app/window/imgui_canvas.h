@@ -11,15 +11,19 @@
 
 namespace hydrascope::app {
 
-// Textures of pictures by their address; made when first drawn. Clear it when the pictures are gone.
-using PictureTextures = std::map<const Pixels*, Texture>;
+// What is worked out when a recorded shape is first drawn, by its address. Clear it with the recording.
+struct CanvasCache {
+  std::map<const Pixels*, Texture> textures;
+  std::map<const char*, double> text_widths;   // as the figure's layout measures them
+  std::map<const ImFont*, float> line_heights; // of Dear ImGui's sizes, in the figure's, which are of an em
+};
 
 class ImGuiCanvas final : public Canvas {
 public:
   // A figure's point is `figure_scale` points of the window; (0, 0) lies at `origin`.
-  ImGuiCanvas(const Graphics& graphics, ImDrawList* list, ImVec2 origin, PictureTextures& textures,
+  ImGuiCanvas(const Graphics& graphics, ImDrawList* list, ImVec2 origin, CanvasCache& cache,
               float opacity = 1)
-      : graphics_(graphics), list_(list), origin_(origin), textures_(textures), opacity_(opacity) {}
+      : graphics_(graphics), list_(list), origin_(origin), cache_(cache), opacity_(opacity) {}
 
   void fill(const hydrascope::Box& box, const Colour& colour, double radius) override;
   void outline(const hydrascope::Box& box, const Colour& colour, double line_width, double radius) override;
@@ -31,17 +35,20 @@ public:
 
 private:
   ImVec2 at(Point point) const;
+  void push_font(const TextStyle& style);
   ImU32 packed(const Colour& colour) const { return theme::packed(colour, opacity_); }
 
   const Graphics& graphics_;
   ImDrawList* list_;
   ImVec2 origin_;
-  PictureTextures& textures_;
+  CanvasCache& cache_;
   float opacity_;
 };
 
-// Labels of a figure, which are written in 8 points, are as large as the window's small text.
-inline constexpr float figure_scale = theme::size_small / 8;
+// Labels of a figure, which are written in 8 points, are as large as the window's small text. Dear ImGui's
+// size of a font is its line's height, a figure's is its em.
+inline constexpr float line_of_em = 1.21f; // of Inter
+inline constexpr float figure_scale = theme::size_small / 8 / line_of_em;
 // A figure's ink in the current theme.
 Ink theme_ink();
 
