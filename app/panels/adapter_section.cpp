@@ -54,7 +54,7 @@ void draw_adapter_section(Editor& editor, const Graphics& graphics, const Adapte
       draw_found(editor, notes.found[i]);
       ImGui::PopID();
     }
-    if (ImGui::Selectable("Open file…")) editor.shell.dialog = Dialog::open_adapter;
+    if (ImGui::Selectable("Open file…")) editor.emit(ShowDialog{Dialog::open_adapter});
     ImGui::EndCombo();
   }
   ImGui::PushFont(graphics.fonts().regular, theme::size_small);

@@ -121,7 +121,7 @@ private:
     }
     same_line_if_fits(80);
     const int passes = deletion_passes(steps_, candidates_) * (both_sides(document()) ? 2 : 1);
-    const bool running = measuring(document()) && !editor().shell.stopped;
+    const bool running = measuring(document()) && !editor().status().stopped;
     ImGui::BeginDisabled(running || passes == 0);
     if (ImGui::Button(running ? "Measuring…###measure" : "Measure###measure")) measure();
     ImGui::EndDisabled();
@@ -137,7 +137,7 @@ private:
     wanted_ =
         DeletionAsk{.layer = document().scene().layer, .steps = steps_, .seed = document().execution.seed};
     wanted_key_ = key_of(document(), steps_);
-    if (editor().shell.stopped) editor().shell.run_again = true; // it was cancelled before
+    if (editor().status().stopped) editor().emit(RunAgain{}); // it was cancelled before
   }
 
   void draw_curves(float opacity) {

@@ -7,7 +7,6 @@
 
 #include "app/panels/panels.h"
 #include "app/state/edits.h"
-#include "app/state/folder_measure.h"
 #include "app/window/widgets.h"
 
 namespace hydrascope::app {
@@ -41,10 +40,13 @@ public:
   bool exports() const override { return true; }
   bool shows_results() const override { return false; }
 
-  void prepare(const Snapshot&) override {}
+  void prepare(const Snapshot&) override {
+    if (edition_ == editor().folder.edition) return;
+    rows_ = sorted();
+    edition_ = editor().folder.edition;
+  }
 
   void draw() override {
-    collect();
     if (!document().folder) {
       empty_notice(graphics(),
                    "Open a folder of pictures (File) to compare A's schedule with softmax on each of them.");
@@ -53,22 +55,24 @@ public:
     draw_toolbar();
     if (rows_.empty()) {
       empty_notice(graphics(),
-                   job_ ? "The first picture is being looked at."
-                        : "“Measure” runs A's schedule and softmax on every picture: class, entropy, "
-                          "KL, and where the two disagree most.");
+                   editor().folder.running
+                       ? "The first picture is being looked at."
+                       : "“Measure” runs A's schedule and softmax on every picture: class, entropy, "
+                         "KL, and where the two disagree most.");
       return;
     }
     draw_table();
   }
 
   std::optional<Figure> figure() const override {
-    if (rows_.empty()) return std::nullopt;
+    const std::vector<PictureMeasures> rows = sorted(); // it may be behind others, and rows_ old
+    if (rows.empty()) return std::nullopt;
     Figure figure;
     figure.title = "Folder: disagreement with softmax";
     figure.subtitle = "KL(softmax's classes ‖ A's), nats";
     BarsPanel bars;
     bars.x_label = "KL of the classes (nats)";
-    for (const PictureMeasures& row : rows_) {
+    for (const PictureMeasures& row : rows) {
       if (std::isnan(row.divergence)) continue;
       bars.labels.push_back(row.picture.file.filename().string() +
                             (row.class_changed() ? fmt::format(": {} → {}", row.softmax_class, row.own_class)
@@ -81,33 +85,19 @@ public:
   }
 
 private:
-  // What the thread has found since the last frame.
-  void collect() {
-    if (!job_) return;
-    const bool done = job_->done(); // asked before the last of them is taken
-    job_->pause(editor().shell.computing);
-    std::vector<PictureMeasures> found = job_->take();
-    for (PictureMeasures& each : found) rows_.push_back(std::move(each));
-    if (!found.empty()) sort_measures(rows_, sorted_by_, descending_);
-    if (const std::string problem = job_->take_problem(); !problem.empty())
-      editor().say(Severity::error, problem);
-    if (done) {
-      job_.reset();
-    } else {
-      editor().shell.animate = true; // looks again soon
-    }
+  std::vector<PictureMeasures> sorted() const {
+    std::vector<PictureMeasures> rows = editor().folder.pictures;
+    sort_measures(rows, sorted_by_, descending_);
+    return rows;
   }
 
   void draw_toolbar() {
-    const bool old = !rows_.empty() && key_ != folder_measure_key(document());
-    if (job_) {
-      if (ImGui::Button("Stop###measure")) job_.reset();
+    const FolderMeasures& measures = editor().folder;
+    const bool old = !rows_.empty() && measures.key != folder_measure_key(document());
+    if (measures.running) {
+      if (ImGui::Button("Stop###measure")) editor().emit(StopFolder{});
     } else if (ImGui::Button("Measure###measure")) {
-      rows_.clear();
-      key_ = folder_measure_key(document());
-      total_ = document().folder->pictures.size();
-      job_ = measure_folder(document());
-      editor().shell.animate = true;
+      editor().emit(MeasureFolder{});
     }
     ImGui::SameLine(0, 12);
     ImGui::AlignTextToFramePadding();
@@ -205,10 +195,8 @@ private:
       open_folder_picture(editor(), *index);
   }
 
-  std::unique_ptr<BackgroundJob<PictureMeasures>> job_; // null: nothing is being measured
-  std::size_t total_ = 0;                               // pictures that it looks at
-  std::vector<PictureMeasures> rows_;                   // sorted
-  std::string key_;                                     // of rows_
+  std::vector<PictureMeasures> rows_; // sorted
+  std::uint64_t edition_ = 0;         // of rows_
   FolderColumn sorted_by_ = FolderColumn::divergence;
   bool descending_ = true;
 };

@@ -42,7 +42,7 @@ public:
     if (clicked >= 0 && !image) sentence_.commit(editor());
     if (clicked >= 0) show_kind(editor(), clicked == 0 ? InputKind::image : InputKind::text);
     ImGui::SameLine(ImGui::GetContentRegionMax().x - 68);
-    if (ImGui::Button("Open…", {68, 0})) editor().shell.dialog = Dialog::open_file;
+    if (ImGui::Button("Open…", {68, 0})) editor().emit(ShowDialog{Dialog::open_file});
     if (image) {
       sentence_.abandon();
       draw_picture();

@@ -80,8 +80,8 @@ private:
         if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", entry.description.c_str());
       }
       ImGui::Separator();
-      if (ImGui::Selectable("Open folder…")) editor().shell.dialog = Dialog::open_model;
-      if (ImGui::Selectable("Get a model…")) editor().shell.get_model_open = true;
+      if (ImGui::Selectable("Open folder…")) editor().emit(ShowDialog{Dialog::open_model});
+      if (ImGui::Selectable("Get a model…")) editor().emit(ShowOverlay{Overlay::get_model});
       ImGui::EndCombo();
     }
   }

@@ -49,7 +49,7 @@ float PictureStrip::height() const {
 }
 
 void PictureStrip::draw() {
-  if (thumbnails_.collect()) editor_.shell.animate = true;
+  if (thumbnails_.collect()) editor_.draw_soon();
   if (const auto folder = editor_.document().folder) { // held: a click may change the document
     draw_folder_line(*folder);
     draw_pictures(*folder);

@@ -82,9 +82,9 @@ private:
     // One name whatever it says, so that it stays the same button.
     if (ImGui::Button(fmt::format("{}###measure", label).c_str())) {
       if (curves.running) {
-        editor().shell.stop_scaling = true;
+        editor().emit(StopScaling{});
       } else {
-        editor().shell.measure_scaling = true;
+        editor().emit(MeasureScaling{});
       }
     }
     if (ImGui::IsItemHovered())

@@ -57,7 +57,7 @@ void SentenceEditor::draw(Editor& editor, const Graphics& graphics) {
   if (switched || now - last_key_ >= typing_pause) {
     commit(editor);
   } else {
-    editor.shell.animate = true;
+    editor.draw_soon();
   }
 }
 

@@ -87,8 +87,8 @@ private:
 
   void draw_header() {
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-    const Shell& shell = editor().shell;
-    const char* const label = shell.timing ? "Cancel" : "Run again ×10";
+    const ShellStatus& status = editor().status();
+    const char* const label = status.timing ? "Cancel" : "Run again ×10";
     const float button = ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x;
     const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
     const std::string text =
@@ -98,18 +98,18 @@ private:
     ellipsis_text(text, ImGui::GetContentRegionAvail().x - button - 8, theme::quiet);
     ImGui::SameLine(end - button);
     if (ImGui::Button(label)) {
-      if (shell.timing) {
-        editor().shell.cancel_runs = true;
+      if (status.timing) {
+        editor().emit(CancelRuns{});
       } else {
-        editor().shell.time_passes = true;
+        editor().emit(TimePasses{});
       }
     }
     if (ImGui::IsItemHovered())
-      ImGui::SetTooltip(shell.timing
+      ImGui::SetTooltip(status.timing
                             ? "Stop the passes that are being timed"
                             : "Ten plain passes, after one that warms up: every layer is computed, none\n"
                               "is taken from the cache, and nothing is read off on the way");
-    if (shell.timing) progress_line(shell.progress);
+    if (status.timing) progress_line(status.progress);
     ImGui::PopFont();
   }
 

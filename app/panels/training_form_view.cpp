@@ -37,7 +37,7 @@ public:
     ImGui::InputTextWithHint(fmt::format("##{}", name).c_str(), hint.c_str(), &value);
     if (ImGui::IsItemHovered()) text_tooltip(value.empty() ? std::string(tooltip) : value + "\n" + tooltip);
     ImGui::SameLine(0, 4);
-    if (ImGui::Button(fmt::format("…##{}", name).c_str(), {button, 0})) editor_.shell.dialog = dialog;
+    if (ImGui::Button(fmt::format("…##{}", name).c_str(), {button, 0})) editor_.emit(ShowDialog{dialog});
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("Choose…");
   }
   static void number(const char* name, int& value, int least, int most, const char* tooltip) {

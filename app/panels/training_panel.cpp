@@ -87,25 +87,24 @@ private:
   }
 
   void draw_buttons() {
-    Shell& shell = editor().shell;
     const TrainingReport& report = editor().training;
     const bool runs = report.state == TrainingState::running;
     const std::string why_not = why_not_started(editor());
     if (!report.active()) {
       if (button("Start###start", why_not, "Trains in the background, and waits while the model runs"))
-        shell.start_training = TrainingStart::ask;
+        editor().emit(StartTraining{TrainingStart::ask});
       ImGui::SameLine();
       if (button("Resume###resume", why_not_resumed(editor(), has_checkpoint_),
                  "Goes on from the checkpoint beside the output"))
-        shell.start_training = TrainingStart::resume;
+        editor().emit(StartTraining{TrainingStart::resume});
     } else {
       const std::string stops = runs ? "" : "it is being stopped";
       if (button(report.paused ? "Go on###pause" : "Pause###pause", stops,
                  report.paused ? "Go on with the next step" : "Wait after this step"))
-        shell.pause_training = true;
+        editor().emit(PauseTraining{});
       ImGui::SameLine();
       if (button("Stop###stop", stops, "Stops after this step; a checkpoint is kept, to go on from"))
-        shell.stop_training = true;
+        editor().emit(StopTraining{});
     }
     draw_show();
     if (!report.active()) return;
@@ -125,12 +124,12 @@ private:
         ImGui::AlignTextToFramePadding();
         ImGui::TextColored(theme::quiet, "this adapter is in use");
       } else if (ImGui::Button("Use this adapter###use")) {
-        editor().shell.show_training = true;
+        editor().emit(ShowTraining{});
       }
       return;
     }
     bool wanted = report.adapter.empty() ? editor().training_form.show_live : shown;
-    if (ImGui::Checkbox("show while it trains", &wanted)) editor().shell.show_training = true;
+    if (ImGui::Checkbox("show while it trains", &wanted)) editor().emit(ShowTraining{});
     if (ImGui::IsItemHovered())
       ImGui::SetTooltip(
           "The panels show the model in training, with the kernel in all layers if one is "
@@ -140,7 +139,6 @@ private:
   void draw_question() {
     const TrainingQuestion question = editor().training.question;
     if (question == TrainingQuestion::none) return;
-    Shell& shell = editor().shell;
     const std::string name = std::filesystem::path(output_).filename().string();
     const bool checkpoint = question == TrainingQuestion::found_checkpoint;
     wrapped_small_text(graphics(),
@@ -148,10 +146,10 @@ private:
                                   : fmt::format("{} is there already.", output_),
                        theme::amber);
     if (checkpoint && ImGui::Button("Resume it###question_resume"))
-      shell.start_training = TrainingStart::resume;
+      editor().emit(StartTraining{TrainingStart::resume});
     if (checkpoint) ImGui::SameLine();
     if (ImGui::Button(checkpoint ? "Start anew###question_replace" : "Replace it###question_replace"))
-      shell.start_training = TrainingStart::replace;
+      editor().emit(StartTraining{TrainingStart::replace});
     ImGui::SameLine();
     if (ImGui::Button("Cancel###question_cancel")) editor().training.question = TrainingQuestion::none;
   }

@@ -255,7 +255,7 @@ private:
     if (column.tiled()) {
       column.tiles().see(zoom_, (input.to.x - input.from.x) * ImGui::GetIO().DisplayFramebufferScale.x,
                          editor().clock());
-      if (column.tiles().waits(editor().clock())) editor().shell.animate = true;
+      if (column.tiles().waits(editor().clock())) editor().draw_soon();
     }
     if (with_bar)
       colour_bar(graphics(), column.scale(), {from.x + size.x + 10, map_from.y},

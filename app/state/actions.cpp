@@ -37,11 +37,11 @@ void add(Table& table, std::string id, std::string label, std::string menu, std:
 void add_file_actions(Table& table, const std::vector<PanelName>& panels, const Settings& settings) {
   add_session_actions(table);
   add(table, "file.open", "Open picture or text…", "File", "Ctrl+O",
-      [](Editor& editor) { editor.shell.dialog = Dialog::open_file; });
+      [](Editor& editor) { editor.emit(ShowDialog{Dialog::open_file}); });
   add(table, "file.open_model", "Open model folder…", "File", "Ctrl+Shift+O",
-      [](Editor& editor) { editor.shell.dialog = Dialog::open_model; });
+      [](Editor& editor) { editor.emit(ShowDialog{Dialog::open_model}); });
   add(table, "file.get_model", "Get a model…", "File", "",
-      [](Editor& editor) { editor.shell.get_model_open = true; });
+      [](Editor& editor) { editor.emit(ShowOverlay{Overlay::get_model}); });
   add_folder_actions(table);
   add_recent_actions(table, settings);
   for (const fs::path& picture : example_pictures()) {
@@ -59,17 +59,14 @@ void add_file_actions(Table& table, const std::vector<PanelName>& panels, const 
     add(
         table, "file.export." + panel.id, "Export " + panel.title + "…", "File/Export",
         panel.id == "focus" ? "Ctrl+E" : (panel.id == "weights" ? "Ctrl+Shift+E" : ""),
-        [id = panel.id](Editor& editor) {
-          editor.shell.panel_to_export = id;
-          editor.shell.export_file.reset();
-        },
+        [id = panel.id](Editor& editor) { editor.emit(ExportFigure{.panel = id, .file = std::nullopt}); },
         with_model);
   }
   add(
       table, "file.export_everything", "Export everything open…", "File/Export", "",
-      [](Editor& editor) { editor.shell.export_everything = true; }, with_model);
+      [](Editor& editor) { editor.emit(ExportEverything{}); }, with_model);
   add_copy_actions(table, panels);
-  add(table, "file.quit", "Quit", "File", "Ctrl+Q", [](Editor& editor) { editor.shell.quit = true; });
+  add(table, "file.quit", "Quit", "File", "Ctrl+Q", [](Editor& editor) { editor.emit(Quit{}); });
 }
 
 void add_edit_actions(Table& table) {
@@ -197,14 +194,14 @@ void add_view_actions(Table& table, const std::vector<PanelName>& panels) {
   for (const PanelName& panel : panels) {
     add(table, "view.panel." + panel.id, panel.title, "View/Panels", "", [panel](Editor& editor) {
       // One behind others comes to the front; what is seen goes.
-      const bool opens = !editor.panel_open(panel.id) || !editor.shell.panels_in_front.contains(panel.id);
+      const bool opens = !editor.panel_open(panel.id) || !editor.status().panels_in_front.contains(panel.id);
       if (opens != editor.panel_open(panel.id)) show_panel(editor, panel.id, panel.title, opens);
-      if (opens) editor.shell.panel_to_focus = panel.id;
+      if (opens) editor.emit(BringToFront{panel.id});
     });
     table.back().checked = [id = panel.id](const Editor& editor) { return editor.panel_open(id); };
   }
   add(table, "view.palette", "Search actions…", "View", "Ctrl+P",
-      [](Editor& editor) { editor.shell.palette_open = true; });
+      [](Editor& editor) { editor.emit(ShowOverlay{Overlay::palette}); });
 }
 
 void add_model_actions(Table& table) {
@@ -225,7 +222,7 @@ void add_model_actions(Table& table) {
   };
   add(
       table, "model.adapters.open", "Open adapter…", "Model/Adapters", "",
-      [](Editor& editor) { editor.shell.dialog = Dialog::open_adapter; }, with_model);
+      [](Editor& editor) { editor.emit(ShowDialog{Dialog::open_adapter}); }, with_model);
   int number = 0;
   for (const KernelInfo& info : kernel_infos()) {
     const KernelSpec spec{.name = info.name, .parameters = {}};

@@ -10,7 +10,7 @@ namespace hydrascope::app {
 // Everything that undo and redo go over. Pictures are named by path and size, not written out.
 nlohmann::ordered_json document_json(const Document& document);
 
-// The document, the settings, and what actions have asked of the window.
+// The document and the settings.
 nlohmann::ordered_json editor_json(const Editor& editor);
 
 } // namespace hydrascope::app

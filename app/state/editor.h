@@ -1,8 +1,8 @@
-// The document's only writer, and what surrounds it: what is hovered, which dialogs are wanted, messages.
-// Panels and actions change the document through here; they know nothing of each other and nothing of the
-// window.
+// The document's only writer, and what surrounds it: commands, what is hovered, messages. Panels and actions
+// change the document through here; they know nothing of each other and nothing of the window.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "app/state/commands.h"
+#include "app/state/folder_measures.h"
 #include "app/state/history.h"
 #include "app/state/scaling_curves.h"
 #include "app/state/session.h"
@@ -28,29 +30,6 @@ struct Message {
   std::string text;
   double seconds = 0; // when it was last said, on the window's clock
   int count = 1;      // repeats are counted, not listed
-};
-
-enum class Dialog {
-  none,
-  open_file,
-  open_folder,
-  open_model,
-  open_adapter,
-  open_session,
-  save_session,
-  locate, // of the waiting session's missing files the one to be located
-  export_figure,
-  export_everything,
-  training_data,
-  training_validation,
-  training_output
-};
-
-// Where the guided tour is (app/state/tour.h).
-struct TourState {
-  std::size_t step = 0;
-  Document start;    // as it was when the step began
-  bool done = false; // the user has done what the step asks for
 };
 
 // A session that is open, and how it stands to its file.
@@ -71,63 +50,23 @@ struct WaitingSession {
   std::size_t to_locate = 0; // of read.missing
 };
 
-// A figure that was drawn from the command line, and its command.
-struct FigureCommand {
-  std::filesystem::path file;
-  std::string command;
-};
-
-// How a training is to begin.
-enum class TrainingStart {
-  no,
-  ask, // unless nothing stands in its way
-  replace,
-  resume
-};
-
-// What an action wants of the window; the window looks at it once per frame.
-struct Shell {
-  bool quit = false;
-  bool reset_layout = false;
-  bool palette_open = false;
-  bool help_open = false;
-  bool shortcuts_open = false;
-  bool layout_dialog_open = false;
-  bool get_model_open = false;
-  std::optional<TourState> tour;
-  bool capturing_keys = false; // the next keys are a shortcut to be, not one to be run
-  bool cancel_runs = false, run_again = false;
-  bool time_passes = false; // plain passes more, for the times of the layers
-  bool measure_scaling = false, stop_scaling = false;
-  TrainingStart start_training = TrainingStart::no;
-  bool pause_training = false; // or go on with it
-  bool stop_training = false, show_training = false;
-  Dialog dialog = Dialog::none;
-  std::string panel_to_export;                      // id of the panel whose figure is to be written …
-  std::optional<std::filesystem::path> export_file; // … to this file; without one the dialog asks
-  bool copy_input = false, paste = false;
-  std::string panel_to_copy;   // id of the panel whose figure is to be copied
-  std::string numbers_to_copy; // … and whose numbers
-  bool new_session = false, save_session = false, reopen_last = false;
-  std::optional<std::filesystem::path> session_file; // where the session is to be saved
-  std::optional<std::string> arrangement;            // that the panels are to take, as Dear ImGui writes it
-  std::optional<WaitingSession> waiting_session;
-  std::optional<FigureCommand> figure_to_show;
-  bool export_everything = false;                           // the figures of all open panels …
-  std::optional<std::filesystem::path> export_folder;       // … to this folder; without one the dialog asks
-  std::string panel_to_focus;                               // id of a panel that is to come to the front
-  bool animate = false;                                     // something moves: draw another frame soon
-  double wake_at = std::numeric_limits<double>::infinity(); // … or at this time of the window's clock
-
-  // Said by the window, for the actions.
-  bool computing = false;
-  bool timing = false;  // passes run for the times of their layers …
-  float progress = 0;   // … or another run: so much of it is done, 0…1
-  bool stopped = false; // the last run was cancelled or failed, and nothing has been asked for since
-  double scale = 1;     // in force
+// What the window reports of itself to panels and actions; written once per frame.
+struct ShellStatus {
+  bool computing = false;                // a run, a measurement of time against N, an export or a fetch
+  bool timing = false;                   // passes run for the times of their layers …
+  float progress = 0;                    // … or another run: so much of it is done, 0…1
+  bool stopped = false;                  // the last run was cancelled or failed, and nothing was asked since
+  double scale = 1;                      // in force
+  bool exporting_figure = false;         // its file is being chosen or written
   std::set<std::string> panels_in_front; // that were drawn in the last frame
   bool has_last_session = false;         // how the program was left the last time is known
   std::string no_picture_clipboard;      // why pictures can be neither copied nor pasted; empty if they can
+};
+
+// Frames that are drawn although there is no input.
+struct FrameRequests {
+  bool soon = false;                                   // something moves
+  double at = std::numeric_limits<double>::infinity(); // on the window's clock
 };
 
 class Editor {
@@ -163,12 +102,28 @@ public:
     hovered_count_ = next_hovered_count_;
   }
 
-  Shell shell;
+  // What is applied at the begin of the next frame, in this order.
+  void emit(Command command) { commands_.push_back(std::move(command)); }
+  const std::vector<Command>& commands() const { return commands_; }
+  std::vector<Command> take_commands() { return std::exchange(commands_, {}); }
+
+  const ShellStatus& status() const { return status_; }
+  void set_status(ShellStatus status) { status_ = std::move(status); }
+
+  void draw_soon() { frames_.soon = true; }
+  void draw_at(double seconds) { frames_.at = std::min(frames_.at, seconds); }
+  const FrameRequests& frame_requests() const { return frames_; }
+  void forget_frame_requests() { frames_ = {}; }
+
+  // A session that is not open yet, as files of it are missing.
+  std::optional<WaitingSession> waiting_session;
 
   // What the model makes of the open folder's pictures, as far as it has been found.
   PictureChecks checks;
   // Time against N, as far as it has been measured.
   ScalingCurves scaling;
+  // How far A lies from softmax on each picture of a folder, as far as it has been measured.
+  FolderMeasures folder;
 
   // The training to be, and the one that runs or was the last.
   TrainingForm training_form;
@@ -199,6 +154,9 @@ private:
   Settings settings_;
   std::vector<OpenSession> sessions_ = std::vector<OpenSession>(1);
   std::vector<Message> messages_;
+  std::vector<Command> commands_;
+  ShellStatus status_;
+  FrameRequests frames_;
   double clock_ = 0;
   std::optional<std::int64_t> hovered_token_, next_hovered_token_;
   std::optional<HeadIndex> hovered_head_, next_hovered_head_;

@@ -1,6 +1,7 @@
 #include "app/state/folder_measure.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -116,7 +117,9 @@ std::string folder_measure_key(const Document& document) {
   return key;
 }
 
-std::unique_ptr<BackgroundJob<PictureMeasures>> measure_folder(const Document& document) {
+void FolderMeasure::start(Editor& editor) {
+  const Document& document = editor.document();
+  if (!document.folder || document.scene_of(InputKind::image).model == nullptr) return;
   FolderRuns runs;
   runs.own = folder_request(document);
   runs.softmax = runs.own;
@@ -124,17 +127,51 @@ std::unique_ptr<BackgroundJob<PictureMeasures>> measure_folder(const Document& d
   runs.own.muted_heads = document.scene_of(InputKind::image).muted_heads;
   runs.own.asks.head_tables = {{"entropy", {}}, {"kl", {}}};
   runs.same = runs.own.schedule == ScheduleText{} && runs.own.muted_heads.empty();
-  return std::make_unique<BackgroundJob<PictureMeasures>>(
-      [folder = document.folder, runs](BackgroundJob<PictureMeasures>& job,
-                                       const std::stop_token& stop) mutable {
+  FolderMeasures& measures = editor.folder;
+  measures = {.key = folder_measure_key(document),
+              .pictures = {},
+              .total = document.folder->pictures.size(),
+              .running = true,
+              .edition = measures.edition + 1};
+  jobs_.start(
+      [folder = document.folder, runs, wake = wake_](BackgroundJob<PictureMeasures>& job,
+                                                     const std::stop_token& stop) mutable {
         Runner runner(0); // nothing is shown twice, so hidden states are not worth keeping
+        std::chrono::steady_clock::time_point woken;
         for (const FolderPicture& picture : folder->pictures) {
           job.wait_while_paused(stop);
           if (stop.stop_requested()) return;
           job.publish(look_at(runner, runs, picture, stop));
+          // The table is sorted anew a few times a second at most.
+          const auto now = std::chrono::steady_clock::now();
+          if (now - woken < std::chrono::milliseconds(300)) continue;
+          woken = now;
+          if (wake) wake();
         }
       },
-      nullptr); // the panel looks again by itself
+      wake_);
+}
+
+void FolderMeasure::stop(Editor& editor) {
+  jobs_.retire();
+  editor.folder.running = false;
+}
+
+bool FolderMeasure::update(Editor& editor, bool interactive_run) {
+  BackgroundJob<PictureMeasures>* const job = jobs_.job();
+  if (job == nullptr) return false;
+  job->pause(interactive_run);
+  const bool done = job->done(); // asked before the last of them is taken
+  std::vector<PictureMeasures> found = job->take();
+  FolderMeasures& measures = editor.folder;
+  for (PictureMeasures& each : found) measures.pictures.push_back(std::move(each));
+  if (!found.empty()) ++measures.edition;
+  if (const std::string problem = job->take_problem(); !problem.empty()) editor.say(Severity::error, problem);
+  if (done) {
+    measures.running = false;
+    jobs_.finish();
+  }
+  return done || !found.empty();
 }
 
 } // namespace hydrascope::app

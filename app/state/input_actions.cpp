@@ -52,7 +52,7 @@ std::optional<ChosenTokens> chosen_tokens(const Editor& editor) {
 }
 
 Availability can_copy_pictures(const Editor& editor) {
-  const std::string& obstacle = editor.shell.no_picture_clipboard;
+  const std::string& obstacle = editor.status().no_picture_clipboard;
   return {obstacle.empty(), obstacle};
 }
 
@@ -74,7 +74,7 @@ void add_recent_actions(Table& table, const Settings& settings) {
 
 void add_folder_actions(Table& table) {
   add(table, "file.open_folder", "Open folder of pictures…", "File", "",
-      [](Editor& editor) { editor.shell.dialog = Dialog::open_folder; });
+      [](Editor& editor) { editor.emit(ShowDialog{Dialog::open_folder}); });
   add(
       table, "file.next_picture", "Next picture", "File/Folder", "PageDown",
       [](Editor& editor) { step_picture(editor, 1); }, can_step);
@@ -100,16 +100,16 @@ void add_copy_actions(Table& table, const std::vector<PanelName>& panels) {
     if (!panel.exports) continue;
     add(
         table, "file.copy." + panel.id, "Copy " + panel.title, "File/Copy figure", "",
-        [id = panel.id](Editor& editor) { editor.shell.panel_to_copy = id; }, can_copy_pictures);
+        [id = panel.id](Editor& editor) { editor.emit(CopyFigure{id}); }, can_copy_pictures);
     add(table, "file.copy_numbers." + panel.id, "Copy numbers of " + panel.title, "File/Copy numbers", "",
-        [id = panel.id](Editor& editor) { editor.shell.numbers_to_copy = id; });
+        [id = panel.id](Editor& editor) { editor.emit(CopyNumbers{id}); });
   }
 }
 
 void add_clipboard_actions(Table& table) {
   add(
       table, "edit.copy", "Copy the input", "Edit", "Ctrl+C",
-      [](Editor& editor) { editor.shell.copy_input = true; },
+      [](Editor& editor) { editor.emit(CopyInput{}); },
       [](const Editor& editor) {
         const Document& document = editor.document();
         if (!document.scene().input) return Availability{false, "nothing is open"};
@@ -117,7 +117,7 @@ void add_clipboard_actions(Table& table) {
       });
   // Text can be pasted anywhere; what keeps pictures from it is said where there is no text either.
   add(table, "edit.paste", "Paste picture or text", "Edit", "Ctrl+V",
-      [](Editor& editor) { editor.shell.paste = true; });
+      [](Editor& editor) { editor.emit(Paste{}); });
 }
 
 void add_token_actions(Table& table) {

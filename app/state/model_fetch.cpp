@@ -47,7 +47,7 @@ void ModelFetch::update(Editor& editor) {
   while (samples_.size() > 1 && editor.clock() - samples_.front().seconds > memory) samples_.pop_front();
   problem_ = job->take_problem();
   if (done) jobs_.finish();
-  if (model && open_path(editor, model->folder)) editor.shell.get_model_open = false;
+  if (model && open_path(editor, model->folder)) editor.emit(HideOverlay{Overlay::get_model});
 }
 
 double ModelFetch::bytes_per_second(double now) const {

@@ -69,38 +69,39 @@ void measure_all(BackgroundJob<ScalingNews>& job, const std::vector<KernelSpec>&
 
 ScalingRun::ScalingRun(std::function<void()> wake) : wake_(std::move(wake)) {}
 
-bool ScalingRun::update(Editor& editor, bool interactive_run) {
+void ScalingRun::start(Editor& editor) {
+  if (!editor.document().scene().model) return;
   ScalingCurves& curves = editor.scaling;
-  bool changed = false;
-  if (std::exchange(editor.shell.stop_scaling, false)) {
-    changed = curves.running;
-    jobs_.retire();
-    curves.running = false;
-  }
-  if (std::exchange(editor.shell.measure_scaling, false) && editor.document().scene().model) {
-    const std::vector<KernelSpec> kernels = kernels_in_use(editor.document());
-    const ScalingSetting setting = scaling_setting(editor.document());
-    if (curves.setting != setting) curves.points.clear();
-    std::erase_if(curves.points,
-                  [&](const ScalingPoint& point) { return std::ranges::count(kernels, point.kernel) > 0; });
-    curves.setting = setting;
-    curves.device = "cpu";
-    curves.running = true;
-    curves.progress = 0;
-    total_ = kernels.size() * scaling_lengths().size();
-    jobs_.start(
-        [kernels, setting, wake = wake_](BackgroundJob<ScalingNews>& job, const std::stop_token& stop) {
-          measure_all(job, kernels, setting, wake, stop);
-        },
-        wake_);
-    changed = true;
-  }
+  const std::vector<KernelSpec> kernels = kernels_in_use(editor.document());
+  const ScalingSetting setting = scaling_setting(editor.document());
+  if (curves.setting != setting) curves.points.clear();
+  std::erase_if(curves.points,
+                [&](const ScalingPoint& point) { return std::ranges::count(kernels, point.kernel) > 0; });
+  curves.setting = setting;
+  curves.device = "cpu";
+  curves.running = true;
+  curves.progress = 0;
+  total_ = kernels.size() * scaling_lengths().size();
+  jobs_.start(
+      [kernels, setting, wake = wake_](BackgroundJob<ScalingNews>& job, const std::stop_token& stop) {
+        measure_all(job, kernels, setting, wake, stop);
+      },
+      wake_);
+}
+
+void ScalingRun::stop(Editor& editor) {
+  jobs_.retire();
+  editor.scaling.running = false;
+}
+
+bool ScalingRun::update(Editor& editor, bool interactive_run) {
   BackgroundJob<ScalingNews>* const job = jobs_.job();
-  if (job == nullptr) return changed;
+  if (job == nullptr) return false;
+  ScalingCurves& curves = editor.scaling;
   job->pause(interactive_run);
   const bool done = job->done();
   std::vector<ScalingNews> found = job->take();
-  changed = changed || done || !found.empty();
+  const bool changed = !found.empty();
   for (ScalingNews& news : found) {
     if (const auto* const limits = std::get_if<MachineLimits>(&news)) {
       curves.limits = *limits;
@@ -114,7 +115,7 @@ bool ScalingRun::update(Editor& editor, bool interactive_run) {
     curves.running = false;
     jobs_.finish();
   }
-  return changed;
+  return done || changed;
 }
 
 } // namespace hydrascope::app

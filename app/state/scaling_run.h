@@ -20,8 +20,9 @@ public:
   // `wake` is called from the thread when a point has been measured.
   explicit ScalingRun(std::function<void()> wake);
 
-  // Once per frame: starts and stops what the shell asks for, and puts what was measured into the editor.
-  // Returns whether anything has changed.
+  void start(Editor& editor); // all kernels in use; nothing without a model
+  void stop(Editor& editor);  // what has been measured stays; no frame waits for the thread
+  // Once per frame: puts what was measured into the editor. Returns whether anything has changed.
   bool update(Editor& editor, bool interactive_run);
   bool running() const { return jobs_.job() != nullptr; }
 

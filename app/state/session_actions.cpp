@@ -12,29 +12,28 @@ void add_session_actions(std::vector<Action>& table) {
     table.push_back({id, label, "File", shortcut, std::move(enabled), std::move(run)});
   };
   add(
-      "file.new_session", "New session", "Ctrl+N", [](Editor& editor) { editor.shell.new_session = true; },
-      always);
+      "file.new_session", "New session", "Ctrl+N", [](Editor& editor) { editor.emit(NewSession{}); }, always);
   add(
       "file.open_session", "Open session…", "",
-      [](Editor& editor) { editor.shell.dialog = Dialog::open_session; }, always);
+      [](Editor& editor) { editor.emit(ShowDialog{Dialog::open_session}); }, always);
   add(
-      "file.reopen_last", "Reopen last session", "", [](Editor& editor) { editor.shell.reopen_last = true; },
+      "file.reopen_last", "Reopen last session", "", [](Editor& editor) { editor.emit(ReopenLastSession{}); },
       [](const Editor& editor) {
-        return Availability{editor.shell.has_last_session, "nothing is known of an earlier session"};
+        return Availability{editor.status().has_last_session, "nothing is known of an earlier session"};
       });
   add(
       "file.save_session", "Save session", "Ctrl+S",
       [](Editor& editor) {
         if (editor.session().file.empty()) {
-          editor.shell.dialog = Dialog::save_session;
+          editor.emit(ShowDialog{Dialog::save_session});
         } else {
-          editor.shell.save_session = true;
+          editor.emit(SaveSession{});
         }
       },
       always);
   add(
       "file.save_session_as", "Save session as…", "Ctrl+Shift+S",
-      [](Editor& editor) { editor.shell.dialog = Dialog::save_session; }, always);
+      [](Editor& editor) { editor.emit(ShowDialog{Dialog::save_session}); }, always);
   add(
       "file.reopen_at_start", "Start where the last session ended", "",
       [](Editor& editor) {

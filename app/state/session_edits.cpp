@@ -35,11 +35,11 @@ void apply(Editor& editor, const WaitingSession& waiting) {
   });
   const bool in_file = !file.empty() && !(waiting.copy && session.changed) && waiting.read.missing.empty();
   if (in_file) editor.session_of(editor.document()).saved = editor.document();
-  if (!session.arrangement.empty()) editor.shell.arrangement = session.arrangement;
+  if (!session.arrangement.empty()) editor.emit(RestoreArrangement{session.arrangement});
   for (const auto& [folder, hash] : session.model_hashes) editor.model_hashes[folder] = hash;
   for (const std::string& note : waiting.read.notes)
     editor.say(Severity::note, fmt::format("{}: {}", waiting.file.filename().string(), note));
-  if (waiting.figure) editor.shell.panel_to_focus = waiting.panel;
+  if (waiting.figure) editor.emit(BringToFront{waiting.panel});
   if (!file.empty()) remember(editor, {file.string(), false});
 }
 
@@ -64,10 +64,10 @@ bool open_whole(Editor& editor, WaitingSession waiting) {
   try {
     read_again(waiting);
     if (waiting.read.missing.empty()) {
-      editor.shell.waiting_session.reset();
+      editor.waiting_session.reset();
       apply(editor, waiting);
     } else {
-      editor.shell.waiting_session = std::move(waiting);
+      editor.waiting_session = std::move(waiting);
     }
     return true;
   } catch (const std::exception& error) {
@@ -90,7 +90,7 @@ bool open_figure(Editor& editor, const std::string& provenance, const fs::path& 
   FigureView view = view_of(provenance);
   if (view.session.empty()) {
     if (view.command.starts_with("hydrascope figure ")) {
-      editor.shell.figure_to_show = FigureCommand{file, view.command};
+      editor.emit(ShowFigure{file, view.command});
       return true;
     }
     const std::string how = view.command.empty() ? std::string() : "; it was made by: " + view.command;
@@ -107,8 +107,8 @@ bool open_figure(Editor& editor, const std::string& provenance, const fs::path& 
 }
 
 void locate_missing(Editor& editor, const fs::path& place) {
-  if (!editor.shell.waiting_session) return;
-  WaitingSession waiting = *editor.shell.waiting_session;
+  if (!editor.waiting_session) return;
+  WaitingSession waiting = *editor.waiting_session;
   if (waiting.to_locate >= waiting.read.missing.size()) return;
   waiting.relocated[waiting.read.missing[waiting.to_locate].path] = place;
   try {
@@ -118,11 +118,11 @@ void locate_missing(Editor& editor, const fs::path& place) {
   }
   const bool whole = waiting.read.missing.empty();
   if (whole) apply(editor, waiting);
-  editor.shell.waiting_session = whole ? std::nullopt : std::optional(std::move(waiting));
+  editor.waiting_session = whole ? std::nullopt : std::optional(std::move(waiting));
 }
 
 void open_without_missing(Editor& editor) {
-  const auto waiting = std::exchange(editor.shell.waiting_session, std::nullopt);
+  const auto waiting = std::exchange(editor.waiting_session, std::nullopt);
   if (waiting) apply(editor, *waiting);
 }
 
@@ -169,7 +169,7 @@ void start_new_session(Editor& editor) {
   for (std::string& problem : problems) editor.say(Severity::error, std::move(problem));
   fresh.session = editor.add_session({});
   editor.change("New session", [&](Document& document) { document = std::move(fresh); });
-  editor.shell.reset_layout = true;
+  editor.emit(ResetLayout{});
 }
 
 Session present_session(const Editor& editor, std::string arrangement) {

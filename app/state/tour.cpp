@@ -36,9 +36,7 @@ bool sentence_open(const Document&, const Editor& editor) {
   return editor.document().kind == InputKind::text;
 }
 
-bool exported(const Document&, const Editor& editor) {
-  return editor.shell.dialog == Dialog::export_figure || !editor.shell.panel_to_export.empty();
-}
+bool exported(const Document&, const Editor& editor) { return editor.status().exporting_figure; }
 
 constexpr std::array<TourStep, 9> steps = {{
     {"Welcome to Hydrascope",
@@ -96,18 +94,17 @@ std::string tour_text(const TourStep& step, const std::vector<Action>& actions) 
   return text;
 }
 
-void go_to_tour_step(Editor& editor, std::size_t step) {
-  if (step >= steps.size()) return end_tour(editor);
-  Shell& shell = editor.shell;
-  shell.tour = TourState{.step = step, .start = editor.document(), .done = false};
+void go_to_tour_step(Editor& editor, std::optional<TourState>& tour, std::size_t step) {
+  if (step >= steps.size()) return end_tour(editor, tour);
+  tour = TourState{.step = step, .start = editor.document(), .done = false};
   const std::string panel = steps.at(step).panel;
   if (panel.empty()) return;
   if (!editor.panel_open(panel)) show_panel(editor, panel, panel, true);
-  shell.panel_to_focus = panel;
+  editor.emit(BringToFront{panel});
 }
 
-void end_tour(Editor& editor) {
-  editor.shell.tour.reset();
+void end_tour(Editor& editor, std::optional<TourState>& tour) {
+  tour.reset();
   editor.change_settings([](Settings& settings) { settings.tour_seen = true; });
 }
 

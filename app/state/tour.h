@@ -1,6 +1,8 @@
 // The guided tour: what each step says, where it points, and how it is known to have been done.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,6 +10,13 @@
 #include "app/state/actions.h"
 
 namespace hydrascope::app {
+
+// Where it is.
+struct TourState {
+  std::size_t step = 0;
+  Document start;    // as it was when the step began
+  bool done = false; // the user has done what the step asks for
+};
 
 struct TourStep {
   const char* title;
@@ -25,8 +34,8 @@ std::string tour_text(const TourStep& step, const std::vector<Action>& actions);
 
 // Begins at a step, brings its panel to the front and takes the document as where it starts from; from the
 // step after the last the tour is over.
-void go_to_tour_step(Editor& editor, std::size_t step);
+void go_to_tour_step(Editor& editor, std::optional<TourState>& tour, std::size_t step);
 // The tour is over and not offered again.
-void end_tour(Editor& editor);
+void end_tour(Editor& editor, std::optional<TourState>& tour);
 
 } // namespace hydrascope::app

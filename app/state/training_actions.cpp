@@ -33,10 +33,10 @@ void add_training_actions(std::vector<Action>& table) {
   };
   add(
       "training.start", "Start training",
-      [](Editor& editor) { editor.shell.start_training = TrainingStart::ask; }, why_not_started);
+      [](Editor& editor) { editor.emit(StartTraining{TrainingStart::ask}); }, why_not_started);
   add(
       "training.resume", "Resume training from its checkpoint",
-      [](Editor& editor) { editor.shell.start_training = TrainingStart::resume; },
+      [](Editor& editor) { editor.emit(StartTraining{TrainingStart::resume}); },
       [](const Editor& editor) {
         const std::string why = why_not_started(editor);
         if (!why.empty()) return why;
@@ -45,14 +45,14 @@ void add_training_actions(std::vector<Action>& table) {
         return why_not_resumed(editor, std::filesystem::exists(checkpoint_path(output), none));
       });
   add(
-      "training.pause", "Pause training, or go on",
-      [](Editor& editor) { editor.shell.pause_training = true; }, none_runs)
+      "training.pause", "Pause training, or go on", [](Editor& editor) { editor.emit(PauseTraining{}); },
+      none_runs)
       .checked = [](const Editor& editor) { return editor.training.paused; };
   add(
       "training.stop", "Stop training, keeping a checkpoint",
-      [](Editor& editor) { editor.shell.stop_training = true; }, none_runs);
+      [](Editor& editor) { editor.emit(StopTraining{}); }, none_runs);
   add(
-      "training.show", "Show the trained adapter", [](Editor& editor) { editor.shell.show_training = true; },
+      "training.show", "Show the trained adapter", [](Editor& editor) { editor.emit(ShowTraining{}); },
       [](const Editor& editor) {
         const bool there = editor.training.active() || !editor.training.adapter.empty();
         return there ? std::string() : "nothing has been trained";

@@ -209,17 +209,14 @@ void TrainingJob::stop(Editor& editor, std::string reason) {
   job_->stop();
 }
 
+void TrainingJob::toggle_pause(Editor& editor) {
+  if (job_) editor.training.paused = !editor.training.paused;
+}
+
 bool TrainingJob::update(Editor& editor, bool interactive_run) {
-  Shell& shell = editor.shell;
+  if (!job_) return false;
   TrainingReport& report = editor.training;
-  bool changed = shell.pause_training || shell.stop_training || shell.show_training ||
-                 shell.start_training != TrainingStart::no;
-  if (const auto how = std::exchange(shell.start_training, TrainingStart::no); how != TrainingStart::no)
-    begin(editor, how);
-  if (std::exchange(shell.pause_training, false) && job_) report.paused = !report.paused;
-  if (std::exchange(shell.stop_training, false)) stop(editor, "");
-  if (std::exchange(shell.show_training, false)) toggle_shown(editor);
-  if (!job_) return changed;
+  bool changed = false;
   if (editor.document().scene_of(report.input).model_folder != model_folder_)
     stop(editor, "another model was opened");
   const bool hold = report.paused || interactive_run;

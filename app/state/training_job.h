@@ -21,8 +21,12 @@ public:
   // `wake` is called from the thread when there is news, a few times a second.
   explicit TrainingJob(std::function<void()> wake) : wake_(std::move(wake)) {}
 
-  // Once per frame: does what the shell asks for, and puts what has come of it into the editor. Returns
-  // whether anything has changed.
+  void begin(Editor& editor, TrainingStart how);
+  void toggle_pause(Editor& editor);
+  void stop(Editor& editor, std::string reason = {}); // keeps a checkpoint
+  // Shows the trained adapter, or what was shown before it.
+  void toggle_shown(Editor& editor);
+  // Once per frame: puts what has come of it into the editor. Returns whether anything has changed.
   bool update(Editor& editor, bool interactive_run);
   // Before the program ends: stops it with a checkpoint, and the document no longer names what goes with it.
   void leave(Editor& editor);
@@ -55,12 +59,9 @@ private:
     Side side = Side::a;
   };
 
-  void begin(Editor& editor, TrainingStart how);
   void start(const Editor& editor, TrainingStart how);
-  void stop(Editor& editor, std::string reason);
   void take(Editor& editor, News news);
   void end(Editor& editor, const std::string& problem);
-  void toggle_shown(Editor& editor);
   void show(Editor& editor);
   void show_former(Document& document, const TrainingReport& report) const;
   void forget_shown(Editor& editor);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "app/state/layouts.h"
-#include "app/state/tour.h"
 
 namespace hydrascope::app {
 
@@ -49,11 +48,11 @@ void add_layouts(Table& table, const std::vector<PanelName>& panels, const Setti
         });
   }
   add(table, "view.save_layout", "Save layout as…", "View/Layout", "",
-      [](Editor& editor) { editor.shell.layout_dialog_open = true; });
+      [](Editor& editor) { editor.emit(ShowOverlay{Overlay::save_layout}); });
   add(table, "view.reset_layout", "Reset layout", "View/Layout", "", [panels](Editor& editor) {
     const std::string& layout = editor.document().layout;
     choose_layout(editor, layout, closed_in_layout(layout, panels, editor.settings()));
-    editor.shell.reset_layout = true;
+    editor.emit(ResetLayout{});
   });
 }
 
@@ -73,10 +72,12 @@ void add_themes(Table& table) {
   }
 }
 
+// In force, or chosen since the last frame: two key presses in one frame are two steps.
+double scale_of(const Editor& editor) { return editor.settings().scale.value_or(editor.status().scale); }
+
 void step_scale(Editor& editor, int steps) {
-  const double scale = stepped_scale(editor.shell.scale, steps);
+  const double scale = stepped_scale(scale_of(editor), steps);
   editor.change_settings([&](Settings& settings) { settings.scale = scale; });
-  editor.shell.scale = scale; // two key presses in one frame are two steps
 }
 
 void add_scales(Table& table) {
@@ -84,13 +85,13 @@ void add_scales(Table& table) {
       table, "view.larger", "Larger text and controls", "View/Appearance",
       "Ctrl+=", [](Editor& editor) { step_scale(editor, 1); },
       [](const Editor& editor) {
-        return Availability{editor.shell.scale < greatest_scale, "this is the largest"};
+        return Availability{scale_of(editor) < greatest_scale, "this is the largest"};
       });
   add(
       table, "view.smaller", "Smaller text and controls", "View/Appearance", "Ctrl+-",
       [](Editor& editor) { step_scale(editor, -1); },
       [](const Editor& editor) {
-        return Availability{editor.shell.scale > least_scale, "this is the smallest"};
+        return Availability{scale_of(editor) > least_scale, "this is the smallest"};
       });
   add(
       table, "view.reset_scale", "Size of text as the monitor has it", "View/Appearance", "Ctrl+0",
@@ -115,17 +116,17 @@ void add_run_actions(Table& table) {
   add(
       table, "model.cancel", "Cancel what is running", "Model", "Ctrl+.",
       [](Editor& editor) {
-        editor.shell.cancel_runs = true;
-        editor.shell.stop_scaling = editor.scaling.running;
+        editor.emit(CancelRuns{});
+        if (editor.scaling.running) editor.emit(StopScaling{});
+        if (editor.folder.running) editor.emit(StopFolder{});
       },
       [](const Editor& editor) {
-        return Availability{editor.shell.computing, "nothing is running"};
+        return Availability{editor.status().computing, "nothing is running"};
       });
   add(
-      table, "model.run_again", "Run again", "Model", "F5",
-      [](Editor& editor) { editor.shell.run_again = true; },
+      table, "model.run_again", "Run again", "Model", "F5", [](Editor& editor) { editor.emit(RunAgain{}); },
       [](const Editor& editor) {
-        return Availability{editor.shell.stopped, "nothing was cancelled, and nothing has failed"};
+        return Availability{editor.status().stopped, "nothing was cancelled, and nothing has failed"};
       });
 }
 
@@ -135,13 +136,13 @@ void add_measuring_actions(Table& table) {
   };
   add(
       table, "model.time_passes", "Run again ×10, for the times of the layers", "Model", "Shift+F5",
-      [](Editor& editor) { editor.shell.time_passes = true; }, with_model);
+      [](Editor& editor) { editor.emit(TimePasses{}); }, with_model);
   add(
       table, "model.measure_scaling", "Measure time against N", "Model", "",
-      [](Editor& editor) { editor.shell.measure_scaling = true; }, with_model);
+      [](Editor& editor) { editor.emit(MeasureScaling{}); }, with_model);
   add(
       table, "model.stop_scaling", "Stop measuring time against N", "Model", "",
-      [](Editor& editor) { editor.shell.stop_scaling = true; },
+      [](Editor& editor) { editor.emit(StopScaling{}); },
       [](const Editor& editor) {
         return Availability{editor.scaling.running, "it is not being measured"};
       });
@@ -149,10 +150,10 @@ void add_measuring_actions(Table& table) {
 
 void add_help_actions(Table& table) {
   add(table, "help.sheet", "Shortcuts and gestures", "Help", "?",
-      [](Editor& editor) { editor.shell.help_open = !editor.shell.help_open; });
-  add(table, "help.tour", "Guided tour", "Help", "", [](Editor& editor) { go_to_tour_step(editor, 1); });
+      [](Editor& editor) { editor.emit(ToggleOverlay{Overlay::help}); });
+  add(table, "help.tour", "Guided tour", "Help", "", [](Editor& editor) { editor.emit(GoToTourStep{1}); });
   add(table, "help.shortcuts", "Change shortcuts…", "Help", "",
-      [](Editor& editor) { editor.shell.shortcuts_open = !editor.shell.shortcuts_open; });
+      [](Editor& editor) { editor.emit(ToggleOverlay{Overlay::shortcuts}); });
 }
 
 const Action* action_with_shortcut(const Table& table, std::string_view shortcut, std::string_view except) {

@@ -10,11 +10,11 @@
 #include <imgui.h>
 #include <imgui_impl_opengl3.h>
 
-#include "app/commands/figure/show_figure.h"
 #include "app/state/edits.h"
 #include "app/state/session_edits.h"
 #include "app/state/tour.h"
 #include "app/views/provenance.h"
+#include "app/window/apply_command.h"
 #include "app/window/pixel_snap.h"
 #include "app/window/start.h"
 #include "app/window/theme.h"
@@ -44,53 +44,35 @@ std::unique_ptr<Display> open_display(const WindowOptions& options) {
 
 } // namespace
 
-Application::Application(const WindowOptions& options) {
+Application::Gui::Gui() {
   IMGUI_CHECKVERSION();
   context_ = ImGui::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
   io.ConfigWindowsMoveFromTitleBarOnly = true;
   io.IniFilename = nullptr; // where the panels are is kept with the settings
-  try {
-    start(options);
-  } catch (...) {
-    release();
-    throw;
-  }
 }
+
+Application::Gui::~Gui() {
+  ImGui::DestroyContext(context_);
+}
+
+Application::Application(const WindowOptions& options) { start(options); }
 
 Application::~Application() {
-  training_->leave(*editor_);
+  jobs_->leave(*editor_);
   sessions_->leave(*editor_);
   keep_arrangement();
-  keeper_->save(*editor_);
-  release();
-}
-
-// What was made last goes first.
-void Application::release() {
-  sessions_.reset();
-  everything_.reset(); // before the display that they wake
-  exports_.reset();
-  worker_.reset();
-  folder_check_.reset();
-  scaling_run_.reset();
-  training_.reset();
-  model_fetch_.reset();
-  clipboard_.reset();
-  panels_.reset();
-  graphics_.reset();
-  display_.reset();
-  ImGui::DestroyContext(context_);
+  settings_file_->save(*editor_);
 }
 
 void Application::start(const WindowOptions& options) {
   editor_ = std::make_unique<Editor>();
   editor_->set_clock(seconds_now());
-  std::filesystem::path settings_file = options.settings_file;
-  if (settings_file.empty() && !options.hidden) settings_file = config_folder() / "settings.json";
-  keeper_ = std::make_unique<SettingsKeeper>(settings_file, *editor_);
-  if (!keeper_->keeps()) {
+  std::filesystem::path file = options.settings_file;
+  if (file.empty() && !options.hidden) file = config_folder() / "settings.json";
+  settings_file_ = std::make_unique<SettingsFile>(file, *editor_);
+  if (!settings_file_->exists()) {
     editor_->change_settings([&](Settings& settings) {
       settings.scale = options.scale;
       settings.theme = options.theme;
@@ -101,39 +83,38 @@ void Application::start(const WindowOptions& options) {
   graphics_ = std::make_unique<Graphics>(fonts);
   exports_ = std::make_unique<Exports>(*display_);
   everything_ = std::make_unique<EverythingExport>(*display_);
-  const bool keeps = keeper_->keeps();
-  sessions_ =
-      std::make_unique<SessionDesk>(keeps ? settings_file.parent_path() : std::filesystem::path(), *display_);
+  sessions_ = std::make_unique<SessionStore>(
+      settings_file_->exists() ? file.parent_path() : std::filesystem::path(), *display_);
   if (!fonts.note.empty())
     editor_->say(Severity::note, fonts.note + "; install fonts-inter and fonts-jetbrains-mono");
   const auto wake = [display = display_.get()] { display->wake(); };
   worker_ = std::make_unique<Worker>(wake);
-  clipboard_ = std::make_unique<ClipboardDesk>(display_->picture_clipboard_obstacle(), wake);
-  folder_check_ = std::make_unique<FolderCheck>(wake);
-  scaling_run_ = std::make_unique<ScalingRun>(wake);
-  training_ = std::make_unique<TrainingJob>(wake);
+  clipboard_ = std::make_unique<Clipboard>(display_->picture_clipboard_obstacle(), wake);
+  jobs_ = std::make_unique<Jobs>(wake);
   editor_->training_form = parse_training(editor_->settings().training);
-  model_fetch_ = std::make_unique<ModelFetch>(wake);
   coordinator_ = std::make_unique<Coordinator>(*worker_);
   panels_ = std::make_unique<PanelWindows>(PanelServices{editor_.get(), graphics_.get()});
   start_document(*editor_, *sessions_, options);
-  if (keeper_->keeps() && !editor_->settings().tour_seen) go_to_tour_step(*editor_, 0);
+  if (settings_file_->exists() && !editor_->settings().tour_seen)
+    go_to_tour_step(*editor_, overlays_.tour, 0);
   apply_settings();
+  report_status();
 }
 
-bool Application::running() const { return !editor_->shell.quit && !display_->close_requested(); }
+bool Application::running() const { return !quit_ && !display_->close_requested(); }
 
 bool Application::settled() const { return coordinator_->settled() && redraw_ == 0; }
 
 bool Application::wait(double seconds) {
   // Without anything to show no frame is drawn; while a run's progress or something that moves is shown, some
   // thirty a second.
-  const bool moving = coordinator_->computing() || editor_->shell.animate;
+  const bool moving = coordinator_->computing() || exports_->busy() || everything_->busy() ||
+                      dialogs_.shown() != Dialog::none || editor_->frame_requests().soon;
   constexpr double blink = 0.3; // of the cursor in a text field
-  double next = editor_->shell.wake_at;
+  double next = editor_->frame_requests().at;
   if (ImGui::GetIO().WantTextInput) next = std::min(next, drawn_at_ + blink);
   if (moving) next = std::min(next, drawn_at_ + 1.0 / 30);
-  if (redraw_ > 0) next = 0;
+  if (redraw_ > 0 || !editor_->commands().empty()) next = 0;
   const double now = seconds_now();
   double until = next;
   constexpr double long_rest = 30;
@@ -143,7 +124,7 @@ bool Application::wait(double seconds) {
       keep_arrangement();
       sessions_->arrangement_changed(now);
     }
-    keeper_->save(*editor_);
+    settings_file_->save(*editor_);
     sessions_->rest(*editor_, now);
     if (now >= give_back_at_) {
       give_back_freed_memory();
@@ -157,7 +138,7 @@ bool Application::wait(double seconds) {
 }
 
 void Application::keep_arrangement() {
-  if (!keeper_ || !keeper_->keeps()) return;
+  if (!settings_file_->exists()) return;
   const Document& document = editor_->document();
   editor_->change_settings([&](Settings& settings) {
     settings.last = SavedLayout{.name = document.layout,
@@ -170,7 +151,7 @@ void Application::apply_settings() {
   const Settings& settings = editor_->settings();
   const double scale =
       settings.scale.value_or(static_cast<double>(display_->content_scale())); // may change with the monitor
-  editor_->shell.scale = std::clamp(scale, least_scale, greatest_scale);
+  scale_ = std::clamp(scale, least_scale, greatest_scale);
   if (applied_ == settings) return;
   const ThemeChoice choice =
       settings.theme == ThemeChoice::follow ? desktop_theme().value_or(ThemeChoice::dark) : settings.theme;
@@ -181,36 +162,39 @@ void Application::apply_settings() {
   redraw_ = std::max(redraw_, 3);
 }
 
-// What actions asked of the window.
-void Application::run_requests() {
-  Shell& shell = editor_->shell;
-  if (std::exchange(shell.cancel_runs, false)) {
-    coordinator_->cancel();
-    exports_->cancel();
-    everything_->cancel();
-    model_fetch_->cancel();
-  }
-  if (std::exchange(shell.run_again, false)) coordinator_->run_again();
-  constexpr int passes = 10;
-  if (std::exchange(shell.time_passes, false)) coordinator_->time_passes(editor_->document(), passes);
-  shell.animate = false;
-  shell.wake_at = std::numeric_limits<double>::infinity();
-}
-
 void Application::update_state() {
   editor_->set_clock(seconds_now());
-  run_requests();
+  editor_->forget_frame_requests();
+  const bool applied = apply_commands({.editor = *editor_,
+                                       .runs = *coordinator_,
+                                       .jobs = *jobs_,
+                                       .exports = *exports_,
+                                       .everything = *everything_,
+                                       .clipboard = *clipboard_,
+                                       .sessions = *sessions_,
+                                       .dialogs = dialogs_,
+                                       .arrangement = panels_->arrangement(),
+                                       .overlays = overlays_,
+                                       .quit = quit_,
+                                       .figure_of = [this](const std::string& id) { return figure_of(id); }});
   apply_settings();
   for (const auto& path : display_->take_dropped()) open_path(*editor_, path);
-  if (const auto figure = std::exchange(editor_->shell.figure_to_show, std::nullopt))
-    show_figure(*editor_, *figure);
   sessions_->update(*editor_);
-  clipboard_->poll(*editor_, [this](const std::string& panel) { return figure_of(panel); });
-  const bool checked = folder_check_->update(*editor_, coordinator_->computing());
-  const bool measured = scaling_run_->update(*editor_, coordinator_->computing());
-  const bool trained = training_->update(*editor_, coordinator_->computing() || editor_->scaling.running);
-  coordinator_->follow(training_->live_file(), training_->edition());
-  model_fetch_->update(*editor_);
+  clipboard_->poll(*editor_);
+  const bool found = jobs_->update(*editor_, coordinator_->computing());
+  const bool delivered = take_results();
+  const std::optional<Wants> wants = panels_->wants();
+  if (wants) coordinator_->update(editor_->document(), *wants, editor_->clock());
+  const bool changed = applied || delivered || found || editor_->revision() != drawn_revision_;
+  drawn_revision_ = editor_->revision();
+  update_snapshot(wants.value_or(Wants{}));
+  report_status();
+  if (changed) ++snapshot_.stamp;
+  if (changed) redraw_ = std::max(redraw_, 2);
+}
+
+bool Application::take_results() {
+  coordinator_->follow(jobs_->training.live_file(), jobs_->training.edition());
   std::vector<std::string> errors;
   const bool delivered = coordinator_->drain(errors);
   for (std::string& error : errors) editor_->say(Severity::error, std::move(error));
@@ -218,35 +202,40 @@ void Application::update_state() {
     if (const RunResult* run = coordinator_->results(side).any(); delivered && run != nullptr)
       check_model_hash(*editor_, *run);
   }
+  return delivered;
+}
 
-  const std::optional<Wants> wants = panels_->wants();
-  if (wants) coordinator_->update(editor_->document(), *wants, editor_->clock());
-
-  const bool changed = delivered || checked || measured || trained || editor_->revision() != drawn_revision_;
-  drawn_revision_ = editor_->revision();
+void Application::update_snapshot(const Wants& wants) {
   snapshot_.document = &editor_->document();
   snapshot_.results = {&coordinator_->results(Side::a), &coordinator_->results(Side::b)};
   snapshot_.computing = coordinator_->computing();
   snapshot_.progress = coordinator_->progress();
   snapshot_.computing_seconds = snapshot_.computing ? editor_->clock() - coordinator_->computing_since() : 0;
   snapshot_.times = &coordinator_->times();
-  snapshot_.expected_bytes = expected_bytes(editor_->document(), wants.value_or(Wants{}));
+  snapshot_.expected_bytes = expected_bytes(editor_->document(), wants);
   snapshot_.writing = everything_->busy() ? everything_->state() : exports_->writing();
   snapshot_.writing_seconds = everything_->busy() ? 1 : exports_->seconds(editor_->clock());
-  editor_->shell.computing = snapshot_.computing || exports_->busy() || everything_->busy() ||
-                             editor_->scaling.running || model_fetch_->running();
-  editor_->shell.stopped = coordinator_->stopped();
-  editor_->shell.timing = coordinator_->timing();
-  editor_->shell.progress = snapshot_.progress;
-  if (changed) ++snapshot_.stamp;
-  if (changed) redraw_ = std::max(redraw_, 2);
+}
+
+void Application::report_status() {
+  editor_->set_status({.computing = coordinator_->computing() || exports_->busy() || everything_->busy() ||
+                                    editor_->scaling.running || editor_->folder.running ||
+                                    jobs_->fetch.running(),
+                       .timing = coordinator_->timing(),
+                       .progress = coordinator_->progress(),
+                       .stopped = coordinator_->stopped(),
+                       .scale = scale_,
+                       .exporting_figure = exports_->busy() || dialogs_.shown() == Dialog::export_figure,
+                       .panels_in_front = panels_->in_front(),
+                       .has_last_session = sessions_->has_last(),
+                       .no_picture_clipboard = clipboard_->picture_obstacle()});
 }
 
 FrameTime Application::frame(const std::function<void()>& before_swap) {
   const double begin = seconds_now();
   update_state();
   panels_->before_frame();
-  display_->begin_frame(static_cast<float>(editor_->shell.scale));
+  display_->begin_frame(static_cast<float>(scale_));
   ImGui::NewFrame();
   draw_frame();
   ImGui::Render();
@@ -268,24 +257,22 @@ FrameTime Application::frame(const std::function<void()>& before_swap) {
 
 void Application::draw_frame() {
   ImGui::PushFont(graphics_->fonts().regular, theme::size_text);
-  run_shortcuts(actions_, *editor_);
+  if (!overlays_[Overlay::palette] && !shortcuts_dialog_.capturing()) run_shortcuts(actions_, *editor_);
   draw_menu_bar(actions_, *editor_, *graphics_);
   draw_status_bar(snapshot_, actions_, *editor_, *graphics_);
   if (panels_->draw(snapshot_, *coordinator_)) redraw_ = std::max(redraw_, 5);
-  palette_.draw(actions_, *editor_, *graphics_);
-  draw_help_sheet(actions_, *editor_, *graphics_);
-  shortcuts_dialog_.draw(actions_, *editor_, *graphics_);
-  layout_dialog_.draw(*editor_, *graphics_);
-  get_model_dialog_.draw(*editor_, *graphics_, *model_fetch_);
+  palette_.draw(actions_, *editor_, *graphics_, overlays_[Overlay::palette]);
+  draw_help_sheet(actions_, *graphics_, overlays_[Overlay::help]);
+  shortcuts_dialog_.draw(actions_, *editor_, *graphics_, overlays_[Overlay::shortcuts]);
+  layout_dialog_.draw(*editor_, *graphics_, overlays_[Overlay::save_layout]);
+  get_model_dialog_.draw(*editor_, *graphics_, jobs_->fetch, overlays_[Overlay::get_model]);
   draw_session_dialog(*editor_, *graphics_);
-  draw_tour(actions_, *editor_, *graphics_);
+  draw_tour(actions_, *editor_, *graphics_, overlays_.tour);
   draw_messages(*editor_, *graphics_);
   ImGui::PopFont();
-  const auto figure = [this](const std::string& id) { return figure_of(id); };
-  if (!dialogs_.open()) {
-    exports_->update(*editor_, figure);
-    everything_->update(*editor_, panels(), coordinator_->settled(), figure);
-  }
+  exports_->update(*editor_);
+  everything_->update(*editor_, panels(), coordinator_->settled(),
+                      [this](const std::string& id) { return figure_of(id); });
   dialogs_.poll(*editor_);
   if (!ImGui::IsAnyItemActive()) editor_->end_gesture();
   const ImGuiIO& io = ImGui::GetIO();

@@ -12,18 +12,15 @@
 
 #include "app/state/actions.h"
 #include "app/state/coordinator.h"
-#include "app/state/folder_check.h"
-#include "app/state/model_fetch.h"
-#include "app/state/scaling_run.h"
-#include "app/state/training_job.h"
-#include "app/window/clipboard_desk.h"
+#include "app/state/jobs.h"
+#include "app/window/clipboard.h"
 #include "app/window/damage.h"
 #include "app/window/display.h"
 #include "app/window/everything_export.h"
 #include "app/window/exports.h"
 #include "app/window/panel_windows.h"
-#include "app/window/session_desk.h"
-#include "app/window/settings_keeper.h"
+#include "app/window/session_store.h"
+#include "app/window/settings_file.h"
 #include "app/window/shell.h"
 #include "app/window/window.h"
 #include "engine/plain/image.h"
@@ -64,7 +61,9 @@ public:
 
   Editor& editor() { return *editor_; }
   const Coordinator& coordinator() const { return *coordinator_; }
-  const ModelFetch& model_fetch() const { return *model_fetch_; }
+  const ModelFetch& model_fetch() const { return jobs_->fetch; }
+  Overlays& overlays() { return overlays_; }
+  Dialog dialog() const { return dialogs_.shown(); } // of the desktop, that is open
   const std::vector<Action>& actions() const { return actions_; }
   Display& display() { return *display_; }
   bool run(std::string_view action) { return run_action(actions_, action, *editor_); }
@@ -81,16 +80,30 @@ public:
 
 private:
   void start(const WindowOptions& options);
-  void release();
   void apply_settings();
   void keep_arrangement();
   void update_state();
-  void run_requests();
+  bool take_results();
+  void update_snapshot(const Wants& wants);
+  void report_status();
   void draw_frame();
 
+  // Dear ImGui's and ImPlot's contexts.
+  class Gui {
+  public:
+    Gui();
+    ~Gui();
+    Gui(const Gui&) = delete;
+    Gui& operator=(const Gui&) = delete;
+
+  private:
+    ImGuiContext* context_;
+  };
+
+  // What is declared first is used by what follows, and outlives it.
   theme::Theme theme_; // Dear ImGui's context points to it
-  ImGuiContext* context_ = nullptr;
-  std::unique_ptr<Display> display_;
+  Gui gui_;
+  std::unique_ptr<Display> display_; // woken by the threads of all below
   std::unique_ptr<Graphics> graphics_;
   Damage damage_;
   std::unique_ptr<Editor> editor_;
@@ -98,10 +111,11 @@ private:
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<PanelWindows> panels_;
   std::vector<Action> actions_;
-  std::unique_ptr<SettingsKeeper> keeper_;
-  std::unique_ptr<SessionDesk> sessions_;
+  std::unique_ptr<SettingsFile> settings_file_;
+  std::unique_ptr<SessionStore> sessions_;
   std::shared_ptr<FileHashes> hashes_ = std::make_shared<FileHashes>(); // for what figures hold
   std::optional<Settings> applied_;                                     // the settings that are in force
+  Overlays overlays_;
   Palette palette_;
   ShortcutsDialog shortcuts_dialog_;
   LayoutDialog layout_dialog_;
@@ -109,11 +123,10 @@ private:
   Dialogs dialogs_;
   std::unique_ptr<Exports> exports_;
   std::unique_ptr<EverythingExport> everything_;
-  std::unique_ptr<ClipboardDesk> clipboard_;
-  std::unique_ptr<FolderCheck> folder_check_;
-  std::unique_ptr<ScalingRun> scaling_run_;
-  std::unique_ptr<TrainingJob> training_;
-  std::unique_ptr<ModelFetch> model_fetch_;
+  std::unique_ptr<Clipboard> clipboard_;
+  std::unique_ptr<Jobs> jobs_;
+  bool quit_ = false;
+  double scale_ = 1; // pixels a point, in force
   Snapshot snapshot_;
   std::uint64_t drawn_revision_ = 0;
   bool moved_ = false;

@@ -27,8 +27,7 @@ Dialogs::~Dialogs() = default;
 
 bool Dialogs::open() const { return file_ || folder_ || save_; }
 
-void Dialogs::show(Dialog wanted, const Editor& editor) {
-  shown_ = wanted;
+void Dialogs::create(Dialog dialog, const Editor& editor) {
   const auto open_file = [&](const char* title, Filters filters) {
     filters.insert(filters.end(), {"All files", "*"});
     file_ = std::make_unique<pfd::open_file>(title, "", filters);
@@ -37,7 +36,7 @@ void Dialogs::show(Dialog wanted, const Editor& editor) {
   const auto save_file = [&](const char* title, const std::string& name, const Filters& filters) {
     save_ = std::make_unique<pfd::save_file>(title, name, filters);
   };
-  switch (wanted) {
+  switch (dialog) {
     case Dialog::none: break;
     case Dialog::open_file:
       return open_file(
@@ -58,10 +57,9 @@ void Dialogs::show(Dialog wanted, const Editor& editor) {
                        training_output(editor.document(), editor.training_form).string(),
                        {"Adapters", "*.safetensors"});
     case Dialog::export_figure:
-      return save_file("Export figure", editor.shell.panel_to_export + ".pdf",
-                       {"PDF", "*.pdf", "SVG", "*.svg", "PNG", "*.png"});
+      return save_file("Export figure", panel_ + ".pdf", {"PDF", "*.pdf", "SVG", "*.svg", "PNG", "*.png"});
     case Dialog::locate: {
-      const auto& waiting = editor.shell.waiting_session;
+      const auto& waiting = editor.waiting_session;
       if (!waiting || waiting->to_locate >= waiting->read.missing.size()) return;
       const MissingFile& file = waiting->read.missing[waiting->to_locate];
       const std::string title = "Locate " + file.path.filename().string();
@@ -72,22 +70,20 @@ void Dialogs::show(Dialog wanted, const Editor& editor) {
 }
 
 void Dialogs::take(Editor& editor, std::filesystem::path chosen) {
-  Shell& shell = editor.shell;
   const bool given = !chosen.empty();
   switch (shown_) {
     case Dialog::export_figure:
-      if (!given) return shell.panel_to_export.clear();
+      if (!given) return;
       if (chosen.extension().empty()) chosen += ".pdf";
-      shell.export_file = chosen;
+      editor.emit(ExportFigure{.panel = panel_, .file = chosen});
       return;
     case Dialog::export_everything:
-      if (given) shell.export_folder = chosen;
-      if (!given) shell.export_everything = false;
+      if (given) editor.emit(ExportEverything{chosen});
       return;
     case Dialog::save_session:
       if (!given) return;
       if (chosen.extension().empty()) chosen += ".json";
-      shell.session_file = chosen;
+      editor.emit(SaveSession{chosen});
       return;
     case Dialog::training_data:
     case Dialog::training_validation:
@@ -114,17 +110,18 @@ void Dialogs::take(Editor& editor, std::filesystem::path chosen) {
   }
 }
 
+void Dialogs::show(Dialog dialog, Editor& editor, std::string panel) {
+  if (open()) return;
+  if (!pfd::settings::available())
+    return editor.say(Severity::error,
+                      "file dialog: neither zenity nor kdialog is installed; drop the file on the window, or "
+                      "name it on the command line");
+  shown_ = dialog;
+  panel_ = std::move(panel);
+  create(dialog, editor);
+}
+
 void Dialogs::poll(Editor& editor) {
-  const Dialog wanted = std::exchange(editor.shell.dialog, Dialog::none);
-  if (wanted != Dialog::none && !open()) {
-    if (pfd::settings::available()) {
-      show(wanted, editor);
-    } else {
-      editor.say(Severity::error,
-                 "file dialog: neither zenity nor kdialog is installed; drop the file on the window, or "
-                 "name it on the command line");
-    }
-  }
   if (file_ && file_->ready(0)) {
     const auto files = file_->result();
     file_.reset();
@@ -140,7 +137,6 @@ void Dialogs::poll(Editor& editor) {
     save_.reset();
     take(editor, file);
   }
-  if (open()) editor.shell.animate = true;
 }
 
 } // namespace hydrascope::app

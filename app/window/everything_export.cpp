@@ -40,8 +40,8 @@ std::string EverythingExport::state() const {
   return fmt::format("{} ({} of {})", panels_[next_].title, next_ + 1, panels_.size());
 }
 
-void EverythingExport::begin(Editor& editor, const std::vector<PanelName>& panels) {
-  folder_ = free_export_folder(*std::exchange(editor.shell.export_folder, std::nullopt), folder_name(editor));
+void EverythingExport::begin(Editor& editor, const std::vector<PanelName>& panels, const fs::path& folder) {
+  folder_ = free_export_folder(folder, folder_name(editor));
   written_.clear();
   error_.clear();
   arrangement_ = present_arrangement();
@@ -63,7 +63,7 @@ void EverythingExport::begin(Editor& editor, const std::vector<PanelName>& panel
 void EverythingExport::visit(Editor& editor, bool settled,
                              const std::function<std::optional<Figure>(const std::string&)>& figure_of) {
   const PanelName& panel = panels_[next_];
-  if (frames_ == 0) editor.shell.panel_to_focus = panel.id;
+  if (frames_ == 0) editor.emit(BringToFront{panel.id});
   constexpr int shown = 4; // frames after which it has come to the front, and said what it wants
   if (++frames_ <= shown || !settled) return;
   if (std::optional<Figure> figure = figure_of(panel.id)) {
@@ -75,7 +75,7 @@ void EverythingExport::visit(Editor& editor, bool settled,
   if (++next_ < panels_.size()) return;
   empty_ = content_.empty;
   panels_.clear();
-  editor.shell.arrangement = arrangement_; // as if nothing had come to the front
+  editor.emit(RestoreArrangement{arrangement_}); // as if nothing had come to the front
   write(editor);
 }
 
@@ -111,27 +111,18 @@ void EverythingExport::finish(Editor& editor) {
 
 void EverythingExport::update(Editor& editor, const std::vector<PanelName>& panels, bool settled,
                               const std::function<std::optional<Figure>(const std::string&)>& figure_of) {
-  Shell& shell = editor.shell;
   if (job_ && job_->done()) finish(editor);
-  if (!busy() && shell.export_everything && !shell.export_folder) {
-    shell.export_everything = false;
-    shell.dialog = Dialog::export_everything;
-  }
-  if (!busy() && shell.export_folder) {
-    shell.export_everything = false;
-    begin(editor, panels);
-  }
+  if (!goes_on() && next_folder_) begin(editor, panels, *std::exchange(next_folder_, std::nullopt));
   if (std::exchange(cancelled_, false)) {
     if (job_) job_->stop();
     if (!panels_.empty()) {
       panels_.clear();
-      editor.shell.arrangement = arrangement_;
+      editor.emit(RestoreArrangement{arrangement_});
       error_ = "Not written: " + folder_.string();
       editor.say(Severity::note, error_);
     }
   }
   if (!panels_.empty()) visit(editor, settled, figure_of);
-  if (busy()) shell.animate = true;
 }
 
 } // namespace hydrascope::app

@@ -23,13 +23,15 @@ public:
   // The display is woken when the folder has been written; it outlives this.
   explicit EverythingExport(Display& display);
 
-  // Once per frame: takes up what the editor's shell asks for, and says there what has become of it.
-  // `settled`: the panels in front have what they asked for.
+  // Into this folder, after one that is being written.
+  void start(std::filesystem::path folder) { next_folder_ = std::move(folder); }
+  // Once per frame: goes on, and says what has become of it. `settled`: the panels in front have what they
+  // asked for.
   void update(Editor& editor, const std::vector<PanelName>& panels, bool settled,
               const std::function<std::optional<Figure>(const std::string&)>& figure_of);
-  void cancel() { cancelled_ = busy(); }
+  void cancel() { cancelled_ = goes_on(); }
   void set_style(const FigureStyle& style) { style_ = style; }
-  bool busy() const { return !state().empty(); }
+  bool busy() const { return goes_on() || next_folder_.has_value(); }
   std::string state() const; // "Weights (3 of 12)"; empty if nothing goes on
   // The folder that was written last, and what kept it from being written; both empty before the first.
   const std::filesystem::path& written() const { return written_; }
@@ -38,7 +40,8 @@ public:
   const std::vector<std::string>& empty() const { return empty_; }
 
 private:
-  void begin(Editor& editor, const std::vector<PanelName>& panels);
+  bool goes_on() const { return job_ || !panels_.empty(); }
+  void begin(Editor& editor, const std::vector<PanelName>& panels, const std::filesystem::path& folder);
   void visit(Editor& editor, bool settled,
              const std::function<std::optional<Figure>(const std::string&)>& figure_of);
   void write(Editor& editor);
@@ -49,6 +52,7 @@ private:
   ExportFolder content_;
   std::vector<std::string> empty_;
   bool cancelled_ = false;
+  std::optional<std::filesystem::path> next_folder_;
   std::filesystem::path folder_, written_;
   std::string error_;
   std::vector<PanelName> panels_;                   // to be visited

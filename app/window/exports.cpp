@@ -8,8 +8,11 @@ namespace hydrascope::app {
 
 Exports::Exports(Display& display) : display_(&display) {}
 
-void Exports::start(Figure figure, double now) {
+void Exports::start(double now) {
   since_ = now;
+  file_ = std::move(waiting_.front().file);
+  Figure figure = std::move(waiting_.front().figure);
+  waiting_.pop_front();
   job_ = std::make_unique<BackgroundJob<std::filesystem::path>>(
       [figure = std::move(figure), file = file_](BackgroundJob<std::filesystem::path>& job,
                                                  const std::stop_token& stop) {
@@ -30,30 +33,17 @@ void Exports::finish(Editor& editor) {
   job_.reset();
 }
 
-void Exports::update(Editor& editor,
-                     const std::function<std::optional<Figure>(const std::string&)>& figure_of) {
+void Exports::write(std::optional<Figure> figure, std::filesystem::path file, Editor& editor) {
+  if (!figure)
+    return editor.say(Severity::error,
+                      file.string() + ": the panel shows nothing yet; wait until the model has run");
+  waiting_.push_back({std::move(*figure), std::move(file)});
+  if (!job_) start(editor.clock());
+}
+
+void Exports::update(Editor& editor) {
   if (job_ && job_->done()) finish(editor);
-  Shell& shell = editor.shell;
-  if (job_) {
-    shell.animate = true; // the status bar says how long it takes
-    return;
-  }
-  if (shell.panel_to_export.empty()) return;
-  if (!shell.export_file) {
-    shell.dialog = Dialog::export_figure;
-    return;
-  }
-  const std::string panel = std::exchange(shell.panel_to_export, {});
-  file_ = *shell.export_file;
-  shell.export_file.reset();
-  std::optional<Figure> figure = figure_of(panel);
-  if (!figure) {
-    editor.say(Severity::error,
-               file_.string() + ": the panel shows nothing yet; wait until the model has run");
-    return;
-  }
-  start(std::move(*figure), editor.clock());
-  shell.animate = true;
+  if (!job_ && !waiting_.empty()) start(editor.clock());
 }
 
 void Exports::cancel() {

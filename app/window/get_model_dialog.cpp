@@ -66,9 +66,9 @@ void GetModelDialog::choose(const std::string& repository, ModelFetch& fetch) {
   fetch.forget_problem();
 }
 
-void GetModelDialog::go(Editor& editor, ModelFetch& fetch) {
+void GetModelDialog::go(Editor& editor, ModelFetch& fetch, bool& open) {
   if (!name_cached_) return fetch.start(name_);
-  if (open_path(editor, cached_snapshot(hub_cache_folder(), name_))) editor.shell.get_model_open = false;
+  if (open_path(editor, cached_snapshot(hub_cache_folder(), name_))) open = false;
 }
 
 // Returns whether one of them was double-clicked.
@@ -103,7 +103,8 @@ void GetModelDialog::draw_progress(const Editor& editor, const Graphics& graphic
   small_text(graphics, fitted(progress.file, ImGui::GetContentRegionAvail().x));
 }
 
-void GetModelDialog::draw_body(Editor& editor, const Graphics& graphics, ModelFetch& fetch, bool appearing) {
+void GetModelDialog::draw_body(Editor& editor, const Graphics& graphics, ModelFetch& fetch, bool appearing,
+                               bool& open) {
   const bool running = fetch.running();
   ImGui::BeginDisabled(running);
   if (appearing) ImGui::SetKeyboardFocusHere();
@@ -128,20 +129,20 @@ void GetModelDialog::draw_body(Editor& editor, const Graphics& graphics, ModelFe
   ImGui::BeginDisabled(!possible);
   wanted |= ImGui::Button(name_cached_ ? "Open###go" : "Get###go");
   ImGui::EndDisabled();
-  if (wanted && possible) go(editor, fetch);
+  if (wanted && possible) go(editor, fetch, open);
   ImGui::SameLine();
   if (ImGui::Button(running ? "Cancel###stop" : "Close###stop")) {
     if (running) {
       fetch.cancel();
     } else {
-      editor.shell.get_model_open = false;
+      open = false;
     }
   }
-  if (!running && ImGui::IsKeyPressed(ImGuiKey_Escape)) editor.shell.get_model_open = false;
+  if (!running && ImGui::IsKeyPressed(ImGuiKey_Escape)) open = false;
 }
 
-void GetModelDialog::draw(Editor& editor, const Graphics& graphics, ModelFetch& fetch) {
-  if (!editor.shell.get_model_open) {
+void GetModelDialog::draw(Editor& editor, const Graphics& graphics, ModelFetch& fetch, bool& open) {
+  if (!open) {
     fetch.cancel(); // nobody would see what comes of it
     was_open_ = false;
     return;
@@ -155,7 +156,7 @@ void GetModelDialog::draw(Editor& editor, const Graphics& graphics, ModelFetch& 
   was_open_ = true;
   was_running_ = fetch.running();
   constexpr double refresh = 0.5; // of the rate, where nothing arrives
-  if (was_running_) editor.shell.wake_at = std::min(editor.shell.wake_at, editor.clock() + refresh);
+  if (was_running_) editor.draw_at(editor.clock() + refresh);
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + 96},
                           ImGuiCond_Appearing, {0.5f, 0});
@@ -163,11 +164,11 @@ void GetModelDialog::draw(Editor& editor, const Graphics& graphics, ModelFetch& 
   if (appearing) ImGui::SetNextWindowFocus();
   const OverlayStyle style;
   // While it runs, Cancel is the way out: a window that is closed by mistake would stop it.
-  bool* const closable = was_running_ ? nullptr : &editor.shell.get_model_open;
+  bool* const closable = was_running_ ? nullptr : &open;
   if (ImGui::Begin("Get a model###get_model", closable,
                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
                        ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoResize)) {
-    draw_body(editor, graphics, fetch, appearing);
+    draw_body(editor, graphics, fetch, appearing, open);
   }
   ImGui::End();
 }

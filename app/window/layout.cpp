@@ -168,39 +168,46 @@ void save_layout(Editor& editor, const std::string& name) {
   choose_layout(editor, std::string(own_layout_prefix) + name, closed);
 }
 
-void Arrangement::restore(Editor& editor, const std::string& arrangement) {
+void Arrangement::restore(const std::string& arrangement) {
   ImGui::LoadIniSettingsFromMemory(arrangement.data(), arrangement.size());
-  editor.shell.panel_to_focus.clear();
+  focused_.clear();
   to_front_ = selected_panels(arrangement, panels_);
   build_ = false;
 }
 
+bool Arrangement::take_focus(const std::string& panel) {
+  if (focused_ != panel) return false;
+  focused_.clear();
+  return true;
+}
+
 void Arrangement::before_frame(Editor& editor) {
-  if (!to_front_.empty()) {
-    editor.shell.panel_to_focus = to_front_.front();
+  if (!given_ && !to_front_.empty()) {
+    focused_ = to_front_.front();
     to_front_.erase(to_front_.begin());
   }
   const std::string& wanted = editor.document().layout;
-  if (const auto given = std::exchange(editor.shell.arrangement, std::nullopt)) {
+  if (const auto given = std::exchange(given_, std::nullopt)) {
     if (!shown_.empty()) left_[shown_] = present_arrangement();
-    restore(editor, *given);
+    const std::vector<std::string> asked = std::exchange(to_front_, {});
+    restore(*given);
+    to_front_.insert(to_front_.end(), asked.begin(), asked.end());
     shown_ = wanted;
-    editor.shell.reset_layout = false;
     return;
   }
-  const bool reset = std::exchange(editor.shell.reset_layout, false);
+  const bool reset = std::exchange(reset_, false);
   if (wanted == shown_ && !reset) return;
   const bool own = wanted.starts_with(own_layout_prefix);
   const SavedLayout* saved =
       own ? find_layout(editor.settings(), wanted.substr(own_layout_prefix.size())) : nullptr;
   if (shown_.empty() && editor.settings().last && editor.settings().last->name == wanted) {
-    restore(editor, editor.settings().last->arrangement);
+    restore(editor.settings().last->arrangement);
   } else if (const auto left = left_.find(wanted); !reset && wanted != shown_ && left != left_.end()) {
     left_[shown_] = present_arrangement();
-    restore(editor, left->second);
+    restore(left->second);
   } else {
     if (!shown_.empty() && wanted != shown_) left_[shown_] = present_arrangement();
-    if (saved != nullptr) restore(editor, saved->arrangement);
+    if (saved != nullptr) restore(saved->arrangement);
     build_ = saved == nullptr;
   }
   shown_ = wanted;

@@ -12,8 +12,8 @@
 
 namespace hydrascope::app {
 
-void LayoutDialog::draw(Editor& editor, const Graphics& graphics) {
-  if (!editor.shell.layout_dialog_open) {
+void LayoutDialog::draw(Editor& editor, const Graphics& graphics, bool& open) {
+  if (!open) {
     was_open_ = false;
     return;
   }
@@ -25,7 +25,7 @@ void LayoutDialog::draw(Editor& editor, const Graphics& graphics) {
   ImGui::SetNextWindowSize({360, 0});
   if (appearing) ImGui::SetNextWindowFocus();
   const OverlayStyle style;
-  if (ImGui::Begin("Save layout###save_layout", &editor.shell.layout_dialog_open,
+  if (ImGui::Begin("Save layout###save_layout", &open,
                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
                        ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoResize)) {
     if (appearing) ImGui::SetKeyboardFocusHere();
@@ -37,13 +37,12 @@ void LayoutDialog::draw(Editor& editor, const Graphics& graphics) {
     ImGui::BeginDisabled(name_.empty());
     if ((ImGui::Button("Save") || entered) && !name_.empty()) {
       save_layout(editor, name_);
-      editor.shell.layout_dialog_open = false;
+      open = false;
       name_.clear();
     }
     ImGui::EndDisabled();
     ImGui::SameLine();
-    if (ImGui::Button("Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape))
-      editor.shell.layout_dialog_open = false;
+    if (ImGui::Button("Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape)) open = false;
   }
   ImGui::End();
 }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <imgui_internal.h>
 
-#include "app/views/training_view.h"
 #include "app/window/shell.h"
 #include "app/window/widgets.h"
 #include "engine/runtime/memory_estimate.h"
@@ -69,7 +68,7 @@ void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Gra
     ImGui::PushFont(graphics.fonts().regular, theme::size_small);
     const Action* search = find_action(actions, "view.palette");
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    if (ImGui::Button("Search actions…", {width, 22})) editor.shell.palette_open = true;
+    if (ImGui::Button("Search actions…", {width, 22})) editor.emit(ShowOverlay{Overlay::palette});
     if (search != nullptr) {
       const float key_width = ImGui::CalcTextSize(search->shortcut.c_str()).x;
       ImGui::GetWindowDrawList()->AddText({at.x + width - key_width - 8, at.y + 4},
@@ -97,14 +96,13 @@ void draw_memory(const Snapshot& snapshot) {
         "a smaller picture or fewer panels take less");
 }
 
-// It goes on whether or not its panel is open.
-void draw_training(const TrainingReport& training) {
-  if (!training.active()) return;
-  ImGui::SameLine(0, 18);
-  const std::string text =
-      fmt::format("training {:.0f} %{}", 100 * training_share(training), training.paused ? ", paused" : "");
-  ImGui::TextColored(training.paused ? theme::amber : theme::text, "%s", text.c_str());
-  if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", training_progress_text(training).c_str());
+// They go on whether or not their panels are open.
+void draw_jobs(const std::vector<JobState>& jobs) {
+  for (const JobState& job : jobs) {
+    ImGui::SameLine(0, 18);
+    ImGui::TextColored(job.paused ? theme::amber : theme::text, "%s", job.text.c_str());
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", job.details.c_str());
+  }
 }
 
 // What makes the user wait, how far it is, and the way out of it.
@@ -130,11 +128,11 @@ void draw_run(const Snapshot& snapshot, const std::vector<Action>& actions, Edit
   if (!busy.empty()) {
     ImGui::SameLine(0, 18);
     ImGui::TextColored(theme::text, "%s", busy.c_str());
-    if (button("Cancel", "model.cancel")) editor.shell.cancel_runs = true;
-  } else if (editor.shell.stopped && snapshot.shown().cancelled) {
+    if (button("Cancel", "model.cancel")) editor.emit(CancelRuns{});
+  } else if (editor.status().stopped && snapshot.shown().cancelled) {
     ImGui::SameLine(0, 18);
     ImGui::TextColored(theme::amber, "cancelled");
-    if (button("Run again", "model.run_again")) editor.shell.run_again = true;
+    if (button("Run again", "model.run_again")) editor.emit(RunAgain{});
   }
 }
 
@@ -174,7 +172,7 @@ void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& action
       ImGui::TextColored(theme::amber, "untrained");
     }
     draw_memory(snapshot);
-    draw_training(editor.training);
+    draw_jobs(running_jobs(editor));
     draw_run(snapshot, actions, editor);
     if (!results.error.empty()) {
       ImGui::SameLine(0, 18);

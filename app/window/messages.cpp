@@ -19,7 +19,7 @@ void draw_messages(Editor& editor, const Graphics& graphics) {
     const double until = message.seconds + (error ? error_seconds : note_seconds);
     if (editor.clock() >= until) continue;
     ++shown;
-    editor.shell.wake_at = std::min(editor.shell.wake_at, until); // to take it away again
+    editor.draw_at(until); // to take it away again
     ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x - width - 12, bottom},
                             ImGuiCond_Always, {0, 1});
     ImGui::SetNextWindowSize({width, 0});

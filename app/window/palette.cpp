@@ -20,8 +20,8 @@ OverlayStyle::~OverlayStyle() {
   ImGui::PopStyleColor(2);
 }
 
-void Palette::draw(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics) {
-  if (!editor.shell.palette_open) {
+void Palette::draw(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics, bool& open) {
+  if (!open) {
     was_open_ = false;
     return;
   }
@@ -77,23 +77,23 @@ void Palette::draw(const std::vector<Action>& actions, Editor& editor, const Gra
     }
     ImGui::EndChild();
     const bool left = !appearing && !ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows);
-    if (run != nullptr || ImGui::IsKeyPressed(ImGuiKey_Escape) || left) editor.shell.palette_open = false;
+    if (run != nullptr || ImGui::IsKeyPressed(ImGuiKey_Escape) || left) open = false;
     if (run != nullptr) run_action(actions, run->id, editor);
   }
   ImGui::End();
 }
 
-void draw_help_sheet(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics) {
-  if (!editor.shell.help_open) return;
+void draw_help_sheet(const std::vector<Action>& actions, const Graphics& graphics, bool& open) {
+  if (!open) return;
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   ImGui::SetNextWindowPos(
       {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y / 2},
       ImGuiCond_Appearing, {0.5f, 0.5f});
   ImGui::SetNextWindowSize({720, std::min(560.0f, viewport->WorkSize.y - 32)}, ImGuiCond_Appearing);
   const OverlayStyle style;
-  if (ImGui::Begin("Shortcuts and gestures###help", &editor.shell.help_open,
+  if (ImGui::Begin("Shortcuts and gestures###help", &open,
                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings)) {
-    if (ImGui::IsKeyPressed(ImGuiKey_Escape)) editor.shell.help_open = false;
+    if (ImGui::IsKeyPressed(ImGuiKey_Escape)) open = false;
     if (ImGui::BeginTable("shortcuts", 2, ImGuiTableFlags_SizingFixedFit)) {
       for (const Action& action : actions) {
         if (action.shortcut.empty()) continue;

@@ -51,14 +51,18 @@ bool PanelWindows::draw(const Snapshot& snapshot, const Coordinator& coordinator
   const bool arranged = arrangement_->arrange(dock_space, viewport->WorkSize, editor());
   ImGui::DockSpaceOverViewport(dock_space, viewport, dock_flags());
   editor().next_frame();
-  std::set<std::string> in_front;
   for (Place& place : places_) {
     place.in_front = false;
     if (editor().panel_open(place.panel->id())) draw_window(place, snapshot, coordinator);
-    if (place.in_front) in_front.insert(place.panel->id());
   }
-  editor().shell.panels_in_front = std::move(in_front);
   return arranged;
+}
+
+std::set<std::string> PanelWindows::in_front() const {
+  std::set<std::string> ids;
+  for (const Place& place : places_)
+    if (place.in_front) ids.insert(place.panel->id());
+  return ids;
 }
 
 void PanelWindows::draw_window(Place& place, const Snapshot& snapshot, const Coordinator& coordinator) {
@@ -66,10 +70,7 @@ void PanelWindows::draw_window(Place& place, const Snapshot& snapshot, const Coo
   bool stays = true;
   ImGui::PushFont(services_.graphics->fonts().regular, theme::size_text);
   const std::string name = panel.title() + "###" + panel.id();
-  if (editor().shell.panel_to_focus == panel.id()) {
-    ImGui::SetNextWindowFocus();
-    editor().shell.panel_to_focus.clear();
-  }
+  if (arrangement_->take_focus(panel.id())) ImGui::SetNextWindowFocus();
   if (ImGui::Begin(name.c_str(), &stays, ImGuiWindowFlags_NoCollapse)) {
     if (place.stamp != snapshot.stamp) prepare(place, snapshot);
     place.in_front = true;
@@ -107,10 +108,7 @@ void PanelWindows::draw_contents(Panel& panel, const Snapshot& snapshot, const C
     const bool old = (results.stale && results.stale_seconds >= patience) ||
                      coordinator.refused(editor().document(), wants);
     panel.set_freshness(old ? 0.45f : 1.0f);
-    if (results.stale && !old) {
-      Shell& shell = editor().shell;
-      shell.wake_at = std::min(shell.wake_at, editor().clock() + patience - results.stale_seconds);
-    }
+    if (results.stale && !old) editor().draw_at(editor().clock() + patience - results.stale_seconds);
     if (coordinator.lacks(editor().document(), wants)) progress_line(snapshot.progress);
   }
   panel.draw();
@@ -125,17 +123,14 @@ void PanelWindows::draw_menu(Panel& panel) {
   if (!ImGui::BeginPopup("export")) return;
   panel.draw_menu();
   const bool something = panel.figure().has_value();
-  Shell& shell = editor().shell;
-  if (ImGui::MenuItem("Export figure (PNG, SVG, PDF)…", nullptr, false, something)) {
-    shell.panel_to_export = panel.id();
-    shell.export_file.reset();
-  }
-  const std::string& obstacle = shell.no_picture_clipboard;
+  if (ImGui::MenuItem("Export figure (PNG, SVG, PDF)…", nullptr, false, something))
+    editor().emit(ExportFigure{.panel = panel.id(), .file = std::nullopt});
+  const std::string& obstacle = editor().status().no_picture_clipboard;
   if (ImGui::MenuItem("Copy figure", nullptr, false, something && obstacle.empty()))
-    shell.panel_to_copy = panel.id();
+    editor().emit(CopyFigure{panel.id()});
   if (!obstacle.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
     ImGui::SetTooltip("%s", obstacle.c_str());
-  if (ImGui::MenuItem("Copy numbers", nullptr, false, something)) shell.numbers_to_copy = panel.id();
+  if (ImGui::MenuItem("Copy numbers", nullptr, false, something)) editor().emit(CopyNumbers{panel.id()});
   ImGui::EndPopup();
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,8 @@ public:
   // What the panels that were in front in the last frame want; nothing before the first one, when nobody
   // knows what is wanted.
   std::optional<Wants> wants() const;
+  Arrangement& arrangement() { return *arrangement_; }
+  std::set<std::string> in_front() const; // ids of the panels that were drawn in the last frame
   // Between frames.
   void before_frame();
   // Within a frame. Returns whether a layout was built, which settles over a few frames.

@@ -33,7 +33,7 @@ void draw_missing(Editor& editor, WaitingSession& waiting, const Graphics& graph
     ImGui::TableNextColumn();
     if (ImGui::Button("Locate…")) {
       waiting.to_locate = i;
-      editor.shell.dialog = Dialog::locate;
+      editor.emit(ShowDialog{Dialog::locate});
     }
     ImGui::PopID();
   }
@@ -43,8 +43,8 @@ void draw_missing(Editor& editor, WaitingSession& waiting, const Graphics& graph
 } // namespace
 
 void draw_session_dialog(Editor& editor, const Graphics& graphics) {
-  if (!editor.shell.waiting_session) return;
-  WaitingSession& waiting = *editor.shell.waiting_session;
+  if (!editor.waiting_session) return;
+  WaitingSession& waiting = *editor.waiting_session;
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + 96},
                           ImGuiCond_Appearing, {0.5f, 0});
@@ -70,7 +70,7 @@ void draw_session_dialog(Editor& editor, const Graphics& graphics) {
     stays &= !ImGui::Button("Cancel") && !ImGui::IsKeyPressed(ImGuiKey_Escape);
   }
   ImGui::End();
-  if (!stays) editor.shell.waiting_session.reset();
+  if (!stays) editor.waiting_session.reset();
 }
 
 } // namespace hydrascope::app

@@ -23,9 +23,9 @@ WindowOptions hidden_window(const SessionExportOptions& options, const std::file
 }
 
 void check_whole(Application& application, const std::filesystem::path& file) {
-  const Shell& shell = application.editor().shell;
-  if (shell.waiting_session)
-    throw Error(file.string(), "lacks " + missing_text(*shell.waiting_session),
+  const auto& waiting = application.editor().waiting_session;
+  if (waiting)
+    throw Error(file.string(), "lacks " + missing_text(*waiting),
                 "open it in the window, which lets you locate what is missing");
 }
 
@@ -57,9 +57,8 @@ std::vector<std::string> export_session(const std::filesystem::path& session_fil
     throw Error(session_file.string(), messages.empty() ? "is no session" : messages.back().text);
   }
   application.everything().set_style(options.style);
-  editor.shell.export_folder = folder;
-  draw_until(application, session_file,
-             [&] { return !application.everything().busy() && !editor.shell.export_folder; });
+  editor.emit(ExportEverything{folder});
+  draw_until(application, session_file, [&] { return !application.everything().busy(); });
   if (!application.everything().error().empty()) throw Error(application.everything().error(), "");
   return application.everything().empty();
 }
@@ -72,7 +71,7 @@ void reproduce_view(const std::filesystem::path& figure, const std::filesystem::
   // The panels that were in front come back one a frame; then it is this one's turn.
   constexpr int until_arranged = 30;
   for (int i = 0; i < until_arranged; ++i) application.frame();
-  application.editor().shell.panel_to_focus = panel;
+  application.editor().emit(BringToFront{panel});
   for (int i = 0; i < 4; ++i) application.frame(); // what it shows is asked for
   draw_until(application, figure, [&] { return application.settled(); });
   const auto drawn = application.figure_of(panel);

@@ -5,11 +5,14 @@
 #include <array>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/panels/panel.h"
 #include "app/state/actions.h"
+#include "app/state/jobs.h"
+#include "app/state/tour.h"
 
 namespace pfd {
 class open_file;
@@ -19,7 +22,14 @@ class save_file;
 
 namespace hydrascope::app {
 
-class ModelFetch;
+// What lies over the panels.
+struct Overlays {
+  std::array<bool, 5> open{}; // by Overlay
+  std::optional<TourState> tour;
+
+  bool& operator[](Overlay overlay) { return open[static_cast<std::size_t>(overlay)]; }
+  bool operator[](Overlay overlay) const { return open[static_cast<std::size_t>(overlay)]; }
+};
 
 // Menus by the actions' menu paths, in the table's order; the palette's entry on the right.
 void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
@@ -42,7 +52,7 @@ public:
 // Ctrl+P: type a few letters of what is wanted, arrows and Enter.
 class Palette {
 public:
-  void draw(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
+  void draw(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics, bool& open);
 
 private:
   std::string query_;
@@ -53,10 +63,11 @@ private:
 // Each action's shortcut, to be changed by pressing keys; a shortcut that is taken is named before it moves.
 class ShortcutsDialog {
 public:
-  void draw(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
+  void draw(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics, bool& open);
+  bool capturing() const { return !capturing_.empty(); } // the next keys become a shortcut, and run none
 
 private:
-  void stop(Editor& editor);
+  void stop();
   void capture(const std::vector<Action>& actions, Editor& editor);
   void draw_row(const std::vector<Action>& actions, const Action& action, Editor& editor,
                 const Graphics& graphics);
@@ -69,7 +80,7 @@ private:
 
 class LayoutDialog {
 public:
-  void draw(Editor& editor, const Graphics& graphics);
+  void draw(Editor& editor, const Graphics& graphics, bool& open);
 
 private:
   std::string name_;
@@ -79,15 +90,15 @@ private:
 // A model's name on the Hugging Face Hub, with some to choose from; then how far it is.
 class GetModelDialog {
 public:
-  void draw(Editor& editor, const Graphics& graphics, ModelFetch& fetch);
+  void draw(Editor& editor, const Graphics& graphics, ModelFetch& fetch, bool& open);
 
 private:
   void look_into_cache();
   void choose(const std::string& repository, ModelFetch& fetch);
-  void go(Editor& editor, ModelFetch& fetch);
+  void go(Editor& editor, ModelFetch& fetch, bool& open);
   bool draw_suggestions(const Graphics& graphics, ModelFetch& fetch);
   static void draw_progress(const Editor& editor, const Graphics& graphics, const ModelFetch& fetch);
-  void draw_body(Editor& editor, const Graphics& graphics, ModelFetch& fetch, bool appearing);
+  void draw_body(Editor& editor, const Graphics& graphics, ModelFetch& fetch, bool appearing, bool& open);
 
   std::string name_;
   bool name_cached_ = false;
@@ -99,24 +110,30 @@ private:
 // What a session that waits to be opened lacks, to be located or done without.
 void draw_session_dialog(Editor& editor, const Graphics& graphics);
 // The guided tour's card beside the panel that its step is about, which is framed.
-void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
-void draw_help_sheet(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
+void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics,
+               std::optional<TourState>& tour);
+void draw_help_sheet(const std::vector<Action>& actions, const Graphics& graphics, bool& open);
 // The newest messages as notices in the corner; errors stay longer.
 void draw_messages(Editor& editor, const Graphics& graphics);
 
-// The desktop's own dialogs, asked for by actions; polled, so that frames go on while one is open.
+// The desktop's own dialogs; polled, so that frames go on while one is open.
 class Dialogs {
 public:
   Dialogs();
   ~Dialogs();
+  // Nothing while another is open. `panel`: whose figure is exported.
+  void show(Dialog dialog, Editor& editor, std::string panel = {});
+  // Once per frame: opens what was chosen, or emits the command that was asked for with it.
   void poll(Editor& editor);
-  bool open() const;
+  Dialog shown() const { return open() ? shown_ : Dialog::none; }
 
 private:
-  void show(Dialog wanted, const Editor& editor);
+  bool open() const;
+  void create(Dialog dialog, const Editor& editor);
   void take(Editor& editor, std::filesystem::path chosen); // empty: nothing was chosen
 
   Dialog shown_ = Dialog::none;
+  std::string panel_;
   std::unique_ptr<pfd::open_file> file_;
   std::unique_ptr<pfd::select_folder> folder_;
   std::unique_ptr<pfd::save_file> save_;

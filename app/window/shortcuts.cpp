@@ -22,7 +22,6 @@ bool goes_into_text(const Action& action, ImGuiKeyChord chord) {
 } // namespace
 
 void run_shortcuts(const std::vector<Action>& actions, Editor& editor) {
-  if (editor.shell.palette_open || editor.shell.capturing_keys) return;
   for (const Action& action : actions) {
     const ImGuiKeyChord chord = chord_of(action.shortcut);
     if (chord == 0 || goes_into_text(action, chord)) continue;

@@ -12,24 +12,23 @@
 
 namespace hydrascope::app {
 
-void ShortcutsDialog::stop(Editor& editor) {
+void ShortcutsDialog::stop() {
   capturing_.clear();
   wanted_.clear();
-  editor.shell.capturing_keys = false;
 }
 
 void ShortcutsDialog::capture(const std::vector<Action>& actions, Editor& editor) {
   if (capturing_.empty() || !wanted_.empty()) return;
   const ImGuiKeyChord chord = pressed_chord();
   if (chord == 0) return;
-  if (chord == ImGuiKey_Escape) return stop(editor);
+  if (chord == ImGuiKey_Escape) return stop();
   const std::string shortcut = shortcut_text(chord);
   if (action_with_shortcut(actions, shortcut, capturing_) != nullptr) {
     wanted_ = shortcut; // taken: the user decides
     return;
   }
   set_shortcut(editor, actions, capturing_, shortcut);
-  stop(editor);
+  stop();
 }
 
 void ShortcutsDialog::draw_row(const std::vector<Action>& actions, const Action& action, Editor& editor,
@@ -48,12 +47,11 @@ void ShortcutsDialog::draw_row(const std::vector<Action>& actions, const Action&
   ImGui::PopFont();
   ImGui::TableNextColumn();
   if (here) {
-    if (ImGui::Button("Cancel")) stop(editor);
+    if (ImGui::Button("Cancel")) stop();
   } else {
     if (ImGui::Button("Change")) {
       capturing_ = action.id;
       wanted_.clear();
-      editor.shell.capturing_keys = true;
     }
     ImGui::SameLine();
     ImGui::BeginDisabled(action.shortcut.empty());
@@ -70,21 +68,22 @@ void ShortcutsDialog::draw_row(const std::vector<Action>& actions, const Action&
 void ShortcutsDialog::draw_conflict(const std::vector<Action>& actions, Editor& editor) {
   const Action* taken = action_with_shortcut(actions, wanted_, capturing_);
   const Action* here = find_action(actions, capturing_);
-  if (taken == nullptr || here == nullptr) return stop(editor);
+  if (taken == nullptr || here == nullptr) return stop();
   ImGui::PushTextWrapPos(0);
   ImGui::TextColored(theme::amber, "%s is used by “%s”.", wanted_.c_str(), taken->label.c_str());
   ImGui::PopTextWrapPos();
   if (ImGui::Button("Use it here instead")) {
     set_shortcut(editor, actions, capturing_, wanted_);
-    stop(editor);
+    stop();
   }
   ImGui::SameLine();
-  if (ImGui::Button("Leave it there")) stop(editor);
+  if (ImGui::Button("Leave it there")) stop();
 }
 
-void ShortcutsDialog::draw(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics) {
-  if (!editor.shell.shortcuts_open) {
-    if (!capturing_.empty()) stop(editor);
+void ShortcutsDialog::draw(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics,
+                           bool& open) {
+  if (!open) {
+    if (!capturing_.empty()) stop();
     return;
   }
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
@@ -93,7 +92,7 @@ void ShortcutsDialog::draw(const std::vector<Action>& actions, Editor& editor, c
   ImGui::SetNextWindowPos(middle, ImGuiCond_Appearing, {0.5f, 0.5f});
   ImGui::SetNextWindowSize({720, std::min(560.0f, viewport->WorkSize.y - 32)}, ImGuiCond_Appearing);
   const OverlayStyle style;
-  if (ImGui::Begin("Change shortcuts###shortcuts", &editor.shell.shortcuts_open,
+  if (ImGui::Begin("Change shortcuts###shortcuts", &open,
                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings)) {
     capture(actions, editor);
     ImGui::SetNextItemWidth(260);
@@ -101,7 +100,7 @@ void ShortcutsDialog::draw(const std::vector<Action>& actions, Editor& editor, c
     ImGui::SameLine();
     ImGui::BeginDisabled(editor.settings().shortcuts.empty());
     if (ImGui::Button("Reset all")) {
-      stop(editor);
+      stop();
       editor.change_settings([](Settings& settings) { settings.shortcuts.clear(); });
     }
     ImGui::EndDisabled();

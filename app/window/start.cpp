@@ -41,7 +41,7 @@ void apply_options(Document& document, const CommonOptions& common) {
 
 } // namespace
 
-void start_document(Editor& editor, SessionDesk& sessions, const WindowOptions& options) {
+void start_document(Editor& editor, SessionStore& sessions, const WindowOptions& options) {
   ExecutionOptions execution = options.common.execution;
   if (execution.threads == 0) execution.threads = usual_threads();
   std::vector<std::string> problems;
@@ -55,7 +55,7 @@ void start_document(Editor& editor, SessionDesk& sessions, const WindowOptions& 
     opened = true;
   }
   if (asks_for_nothing(options) && editor.settings().reopen_last)
-    opened |= sessions.reopen_last(editor) && !editor.shell.waiting_session;
+    opened |= sessions.reopen_last(editor) && !editor.waiting_session;
   Document ready = editor.document();
   if (!opened && options.files.empty() && ready.kind == InputKind::image) {
     try {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/state/editor.h"
-#include "app/window/session_desk.h"
+#include "app/window/session_store.h"
 #include "app/window/window.h"
 
 namespace hydrascope::app {
@@ -10,6 +10,6 @@ namespace hydrascope::app {
 // The files, the sentence and the choices of the command line; with none of them where the program was left
 // the last time, if the user wants that, else an example picture. Undo begins there. What cannot be opened is
 // said. Throws UsageError for a schedule that the model cannot have.
-void start_document(Editor& editor, SessionDesk& sessions, const WindowOptions& options);
+void start_document(Editor& editor, SessionStore& sessions, const WindowOptions& options);
 
 } // namespace hydrascope::app

@@ -50,13 +50,13 @@ void place_card(const TourStep& step, const Rectangle& panel) {
   }
 }
 
-void draw_buttons(Editor& editor, std::size_t step, bool finished) {
+void draw_buttons(Editor& editor, std::optional<TourState>& tour, std::size_t step, bool finished) {
   const std::size_t count = tour_steps().size();
   const bool welcome = step == 0, last = step + 1 == count;
-  if (ImGui::Button(welcome ? "Not now" : "End")) return end_tour(editor);
+  if (ImGui::Button(welcome ? "Not now" : "End")) return end_tour(editor, tour);
   if (step > 1) {
     ImGui::SameLine();
-    if (ImGui::Button("Back")) return go_to_tour_step(editor, step - 1);
+    if (ImGui::Button("Back")) return go_to_tour_step(editor, tour, step - 1);
   }
   const char* const next = welcome ? "Show me around" : last ? "Done" : "Next";
   const float width = ImGui::CalcTextSize(next).x + 2 * ImGui::GetStyle().FramePadding.x;
@@ -68,14 +68,15 @@ void draw_buttons(Editor& editor, std::size_t step, bool finished) {
   }
   const bool pressed = ImGui::Button(next);
   if (inviting) ImGui::PopStyleColor(2);
-  if (pressed) go_to_tour_step(editor, step + 1);
+  if (pressed) go_to_tour_step(editor, tour, step + 1);
 }
 
 } // namespace
 
-void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics) {
-  if (!editor.shell.tour) return;
-  TourState& state = *editor.shell.tour;
+void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics,
+               std::optional<TourState>& tour) {
+  if (!tour) return;
+  TourState& state = *tour;
   const TourStep& step = tour_steps()[state.step];
   if (step.done != nullptr && !state.done) state.done = step.done(state.start, editor);
   const Rectangle panel = place_of(step);
@@ -102,7 +103,7 @@ void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphic
     ImGui::TextUnformatted(tour_text(step, actions).c_str());
     ImGui::PopTextWrapPos();
     ImGui::Dummy({0, 2});
-    draw_buttons(editor, state.step, state.done);
+    draw_buttons(editor, tour, state.step, state.done);
   }
   ImGui::End();
 }

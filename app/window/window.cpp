@@ -43,7 +43,7 @@ int write_screenshot(const WindowOptions& options) {
   WindowOptions hidden = options;
   hidden.hidden = true;
   Application application(hidden);
-  if (const auto& waiting = application.editor().shell.waiting_session)
+  if (const auto& waiting = application.editor().waiting_session)
     throw Error(waiting->file.string(), "lacks " + missing_text(*waiting),
                 "open it in the window, which lets you locate what is missing");
   settle(application);

@@ -21,10 +21,57 @@ void other_kernels(Editor& editor) {
   set_all_kernels(editor, {.name = "softmax", .parameters = {{"heads", "2"}}});
 }
 
-std::vector<Expectation> file_and_edit() {
-  const auto dialog = [](const char* name) {
-    return [name](const Seen& seen) { return seen.shell().at("dialog") == name; };
+using Prepare = std::function<void(Editor&)>;
+
+Expectation shows(const char* prefix, std::function<bool(const std::string& rest)> what,
+                  Prepare prepare = {}) {
+  return {
+      prefix, {}, std::move(prepare), [what = std::move(what)](ImGuiTestContext*, const std::string& rest) {
+        return what(rest);
+      }};
+}
+
+// A window over the panels.
+Expectation opens(const char* id, const char* window) {
+  return shows(id, [window](const std::string&) { return is_shown(window); });
+}
+
+// A dialog of the desktop.
+Expectation asks(const char* prefix, const char* title) {
+  return {prefix, {}, {}, [title](ImGuiTestContext* context, const std::string&) {
+            return title_of_dialog(context) == title;
+          }};
+}
+
+// A note that begins so.
+Expectation says(const char* prefix, const char* done, const char* refused, Prepare prepare = {}) {
+  return shows(
+      prefix,
+      [=](const std::string&) {
+        return std::ranges::any_of(editor().messages(), [&](const Message& message) {
+          return message.text.starts_with(done) || message.text.starts_with(refused);
+        });
+      },
+      std::move(prepare));
+}
+
+template <typename Kind>
+Expectation emits(const char* id, Prepare prepare = {}) {
+  return {id, {}, std::move(prepare), {}, [](const Command& command) {
+            return std::holds_alternative<Kind>(command);
+          }};
+}
+
+// As if the window had reported so.
+Prepare with_status(std::function<void(ShellStatus&)> edit) {
+  return [edit = std::move(edit)](Editor& editor) {
+    ShellStatus status = editor.status();
+    edit(status);
+    editor.set_status(std::move(status));
   };
+}
+
+std::vector<Expectation> file_and_edit() {
   const auto shows_picture = [](const char* name) {
     return [name](const Seen& seen) {
       return seen.after.at(Pointer("/document/scenes/image/input/name")) == name &&
@@ -38,23 +85,25 @@ std::vector<Expectation> file_and_edit() {
     });
   };
   // Off screen there is none, and the actions say so.
-  const auto some_clipboard = [](Editor& editor) { editor.shell.no_picture_clipboard.clear(); };
+  const Prepare some_clipboard =
+      with_status([](ShellStatus& status) { status.no_picture_clipboard.clear(); });
   const auto some_change = [](Editor& editor) { set_layer_kernel(editor, 1, elu); };
   const auto query = [](const char* wanted) {
     return [wanted](const Seen& seen) { return seen.scene().at("query") == wanted; };
   };
   return {
-      {"file.open", dialog("open_file")},
-      {"file.new_session", [](const Seen& seen) { return seen.shell().at("new_session") == true; }},
-      {"file.open_session", dialog("open_session")},
-      {"file.save_session", dialog("save_session")},
-      {"file.save_session_as", dialog("save_session")},
-      {"file.reopen_last", [](const Seen& seen) { return seen.shell().at("reopen_last") == true; },
-       [](Editor& editor) { editor.shell.has_last_session = true; }},
+      asks("file.open", "Open picture or text"),
+      shows("file.new_session",
+            [](const std::string&) { return editor().history().undo_label() == "New session"; }),
+      asks("file.open_session", "Open session"),
+      asks("file.save_session", "Save session"),
+      asks("file.save_session_as", "Save session"),
+      emits<ReopenLastSession>("file.reopen_last",
+                               with_status([](ShellStatus& status) { status.has_last_session = true; })),
       {"file.reopen_at_start", [](const Seen& seen) { return seen.flipped("/settings/reopen_last"); }},
-      {"file.open_model", dialog("open_model")},
-      {"file.get_model", [](const Seen& seen) { return seen.shell().at("get_model_open") == true; }},
-      {"file.open_folder", dialog("open_folder")},
+      asks("file.open_model", "Open model folder"),
+      opens("file.get_model", "get_model"),
+      asks("file.open_folder", "Open folder of pictures"),
       {"file.next_picture", shows_picture("coffee.png")},
       {"file.previous_picture", shows_picture("astronaut.png")},
       {"file.wrong_first", [](const Seen& seen) { return seen.flipped("/document/wrong_first"); },
@@ -65,14 +114,11 @@ std::vector<Expectation> file_and_edit() {
        [](Editor& editor) {
          remember(editor, {"a sentence", true});
        }},
-      {"file.copy.", [](const Seen& seen) { return seen.shell().at("panel_to_copy") == seen.rest; },
-       some_clipboard},
-      {"file.copy_numbers.",
-       [](const Seen& seen) { return seen.shell().at("numbers_to_copy") == seen.rest; }},
-      {"file.export_everything",
-       [](const Seen& seen) { return seen.shell().at("export_everything") == true; }},
-      {"edit.copy", [](const Seen& seen) { return seen.shell().at("copy_input") == true; }, some_clipboard},
-      {"edit.paste", [](const Seen& seen) { return seen.shell().at("paste") == true; }},
+      says("file.copy.", "Copied: the figure", "copy: ", some_clipboard),
+      says("file.copy_numbers.", "Copied: the figure's numbers", "copy: the panel shows nothing"),
+      asks("file.export_everything", "Export everything open into this folder"),
+      says("edit.copy", "Copied: ", "copy: ", some_clipboard),
+      emits<Paste>("edit.paste"),
       {"edit.hide_token",
        [](const Seen& seen) { return seen.scene().at("hidden_tokens") == Json::array({7}); },
        [](Editor& editor) { select_query(editor, 7); }},
@@ -104,8 +150,8 @@ std::vector<Expectation> file_and_edit() {
                     example_sentences().at(number) &&
                 seen.after["document"]["kind"] == "text";
        }},
-      {"file.export.", [](const Seen& seen) { return seen.shell().at("panel_to_export") == seen.rest; }},
-      {"file.quit", [](const Seen& seen) { return seen.shell().at("quit") == true; }},
+      asks("file.export.", "Export figure"),
+      shows("file.quit", [](const std::string&) { return !application().running(); }),
       {"edit.undo", [](const Seen& seen) { return seen.scene().at("schedules")[0][1] == "softmax"; },
        some_change},
       {"edit.redo", [](const Seen& seen) { return seen.scene().at("schedules")[0][1] == "elu"; },
@@ -178,15 +224,12 @@ std::vector<Expectation> view() {
                 all_are(seen.scene().at("schedules")[0], "softmax");
        },
        [](Editor& editor) { set_all_kernels(editor, elu); }},
+      // What was seen goes; all else comes to the front.
       {"view.panel.",
-       [](const Seen& seen) {
-         const auto closed = [&](const Json& json) {
-           const auto ids = json.at(Pointer("/document/closed_panels")).get<std::set<std::string>>();
-           return ids.contains(seen.rest);
-         };
-         // What was seen goes; all else comes to the front.
-         if (closed(seen.after)) return !closed(seen.before);
-         return seen.after.at(Pointer("/shell/panel_to_focus")) == seen.rest;
+       {},
+       {},
+       [](ImGuiTestContext*, const std::string& rest) {
+         return editor().panel_open(rest) == application().panel_rectangle(rest).has_value();
        }},
   };
 }
@@ -198,12 +241,11 @@ std::vector<Expectation> window() {
        [](Editor& editor) {
          editor.change("Layout of a test", [](Document& document) { document.layout = "none"; });
        }},
-      {"view.save_layout", [](const Seen& seen) { return seen.shell().at("layout_dialog_open") == true; }},
-      {"view.reset_layout",
-       [](const Seen& seen) {
-         return seen.after["document"]["closed_panels"].empty() && seen.shell().at("reset_layout") == true;
-       },
-       [](Editor& editor) { show_panel(editor, "weights", "Weights", false); }},
+      opens("view.save_layout", "save_layout"),
+      shows(
+          "view.reset_layout",
+          [](const std::string&) { return application().panel_rectangle("weights").has_value(); },
+          [](Editor& editor) { show_panel(editor, "weights", "Weights", false); }),
       {"view.theme.", theme_is_rest,
        [](Editor& editor) {
          editor.change_settings([](Settings& settings) { settings.theme = ThemeChoice::dark; });
@@ -212,28 +254,21 @@ std::vector<Expectation> window() {
       {"view.smaller", [](const Seen& seen) { return seen.settings().at("scale") == 0.9; }},
       {"view.reset_scale", [](const Seen& seen) { return seen.settings().at("scale").is_null(); }},
       {"view.fade", [](const Seen& seen) { return seen.flipped("/settings/fade"); }},
-      {"view.palette", [](const Seen& seen) { return seen.shell().at("palette_open") == true; }},
-      {"help.sheet", [](const Seen& seen) { return seen.shell().at("help_open") == true; }},
-      {"help.tour", [](const Seen& seen) { return seen.shell().at("tour_step") == 1; }},
-      {"help.shortcuts", [](const Seen& seen) { return seen.shell().at("shortcuts_open") == true; }},
-      {"model.cancel", [](const Seen& seen) { return seen.shell().at("cancel_runs") == true; },
-       [](Editor& editor) { editor.shell.computing = true; }},
-      {"model.run_again", [](const Seen& seen) { return seen.shell().at("run_again") == true; },
-       [](Editor& editor) { editor.shell.stopped = true; }},
-      {"model.time_passes", [](const Seen& seen) { return seen.shell().at("time_passes") == true; }},
-      {"model.measure_scaling", [](const Seen& seen) { return seen.shell().at("measure_scaling") == true; }},
-      {"model.stop_scaling", [](const Seen& seen) { return seen.shell().at("stop_scaling") == true; },
-       [](Editor& editor) { editor.scaling.running = true; }},
+      opens("view.palette", "palette"),
+      opens("help.sheet", "help"),
+      opens("help.tour", "tour"),
+      opens("help.shortcuts", "shortcuts"),
+      emits<CancelRuns>("model.cancel", with_status([](ShellStatus& status) { status.computing = true; })),
+      emits<RunAgain>("model.run_again", with_status([](ShellStatus& status) { status.stopped = true; })),
+      emits<TimePasses>("model.time_passes"),
+      shows("model.measure_scaling", [](const std::string&) { return editor().scaling.running; }),
+      shows(
+          "model.stop_scaling", [](const std::string&) { return !editor().scaling.running; },
+          [](Editor& editor) { editor.scaling.running = true; }),
   };
 }
 
 std::vector<Expectation> training() {
-  const auto asks = [](const char* what) {
-    return [what](const Seen& seen) { return seen.shell().at(what) == true; };
-  };
-  const auto starts = [](TrainingStart how) {
-    return [how](const Seen& seen) { return seen.shell().at("start_training") == static_cast<int>(how); };
-  };
   const auto some_data = [](Editor& editor) {
     const auto output = scratch_file("stopped.safetensors");
     std::ofstream(checkpoint_path(output)) << "some steps";
@@ -242,11 +277,13 @@ std::vector<Expectation> training() {
     plan.output = output.string();
   };
   const auto running = [](Editor& editor) { editor.training.state = TrainingState::running; };
-  return {{"training.start", starts(TrainingStart::ask), some_data},
-          {"training.resume", starts(TrainingStart::resume), some_data},
-          {"training.pause", asks("pause_training"), running},
-          {"training.stop", asks("stop_training"), running},
-          {"training.show", asks("show_training"), running}};
+  return {
+      shows(
+          "training.start",
+          [](const std::string&) { return editor().training.question == TrainingQuestion::found_checkpoint; },
+          some_data),
+      emits<StartTraining>("training.resume", some_data), emits<PauseTraining>("training.pause", running),
+      emits<StopTraining>("training.stop", running), emits<ShowTraining>("training.show", running)};
 }
 
 std::vector<Expectation> kernels() {
@@ -283,7 +320,7 @@ std::vector<Expectation> kernels() {
          return adapters.at("automatic") == false && adapters.at("files").empty();
        },
        [](Editor& editor) { choose_adapters(editor, {}); }},
-      {"model.adapters.open", [](const Seen& seen) { return seen.shell().at("dialog") == "open_adapter"; }},
+      asks("model.adapters.open", "Open adapter"),
       {"kernels.back2.",
        [](const Seen& seen) {
          const Json& schedule = seen.scene().at("schedules")[0];

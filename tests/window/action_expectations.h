@@ -1,4 +1,4 @@
-// What each action of the table is for: where its effect shows in the document, the settings or the shell.
+// What each action of the table is for: where its effect shows in the document, the settings or the window.
 #pragma once
 
 #include <functional>
@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-namespace hydrascope::app {
-class Editor;
-} // namespace hydrascope::app
+#include "app/state/editor.h"
+
+struct ImGuiTestContext;
 
 namespace hydrascope::app::window_tests {
 
@@ -27,7 +27,6 @@ struct Seen {
     return after.at("document").at("scenes").at(kind);
   }
   const Json& view() const { return after.at(Pointer("/document/view")); }
-  const Json& shell() const { return after.at("shell"); }
   const Json& settings() const { return after.at("settings"); }
   bool flipped(const char* pointer) const {
     return after.at(Pointer(pointer)).get<bool>() != before.at(Pointer(pointer)).get<bool>();
@@ -38,6 +37,11 @@ struct Expectation {
   std::string prefix; // of the action's id; the longest one that fits counts
   std::function<bool(const Seen&)> effect;
   std::function<void(Editor&)> prepare = {}; // so that the action has something to do
+  // What the user sees within some frames; `rest` as in Seen.
+  std::function<bool(ImGuiTestContext*, const std::string& rest)> shown = {};
+  // Of what a test of its own sees the effect, as it needs a run, a clipboard or another program: the
+  // command, which is not applied.
+  std::function<bool(const Command&)> emitted = {};
 };
 
 std::vector<Expectation> all_expectations();

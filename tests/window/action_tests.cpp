@@ -1,5 +1,6 @@
-// Every action of the table is run, and what it is for is looked up in the document, the settings or the
-// shell, all as JSON.
+// Every action of the table is run, and what it is for is looked up in the document and the settings as JSON,
+// or in the window.
+#include <algorithm>
 #include <random>
 #include <set>
 
@@ -28,24 +29,6 @@ std::vector<std::string> action_ids() {
   return ids;
 }
 
-// What the desktop's own dialogs and the program's end would otherwise do to the test.
-void forget_requests() {
-  Shell& shell = editor().shell;
-  shell.quit = false;
-  shell.dialog = Dialog::none;
-  shell.panel_to_export.clear();
-  shell.panel_to_copy.clear();
-  shell.numbers_to_copy.clear();
-  shell.export_everything = false;
-  shell.copy_input = shell.paste = false;
-  shell.reopen_last = shell.new_session = shell.save_session = false;
-  shell.time_passes = shell.measure_scaling = false;
-  editor().scaling.running = false;
-  shell.start_training = TrainingStart::no;
-  shell.pause_training = shell.stop_training = shell.show_training = false;
-  editor().training = {};
-}
-
 bool opens_dialog(const std::string& id) {
   return id == "file.quit" || id == "file.open" || id == "file.open_session" ||
          id.starts_with("file.save_session") || id == "file.reopen_last" || id == "file.open_folder" ||
@@ -54,13 +37,24 @@ bool opens_dialog(const std::string& id) {
 }
 
 // Runs the action as menus and shortcuts do, and says what was wrong; empty if nothing was.
-std::string try_action(const std::string& id, const Expectation& expectation) {
+std::string try_action(ImGuiTestContext* context, const std::string& id, const Expectation& expectation) {
   if (expectation.prepare) expectation.prepare(editor());
   const Json before = editor_json(editor());
   if (!application().run(id)) return id + " did not run: " + last_error();
   const Json after = editor_json(editor());
-  const Seen seen{before, after, id.substr(expectation.prefix.size())};
-  return expectation.effect(seen) ? std::string() : id + " has not the effect that it is for";
+  const std::string rest = id.substr(expectation.prefix.size());
+  bool good = !expectation.effect || expectation.effect({before, after, rest});
+  if (expectation.emitted) good &= std::ranges::any_of(editor().take_commands(), expectation.emitted);
+  if (expectation.shown) {
+    bool seen = false;
+    constexpr int patience = 100; // frames
+    for (int i = 0; i < patience && !seen; ++i) {
+      context->Yield();
+      seen = expectation.shown(context, rest);
+    }
+    good &= seen;
+  }
+  return good ? std::string() : id + " has not the effect that it is for";
 }
 
 void every_action(ImGuiTestContext* context) {
@@ -72,9 +66,9 @@ void every_action(ImGuiTestContext* context) {
   IM_CHECK_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
   for (const std::string& id : ids) {
     start_over_at_once();
-    const std::string wrong = try_action(id, expectation_of(expectations, id));
+    const std::string wrong = try_action(context, id, expectation_of(expectations, id));
     IM_CHECK_STR_EQ(wrong.c_str(), "");
-    forget_requests();
+    editor().training = {};
     context->Yield(2); // the window draws what has come of it
     IM_CHECK_STR_EQ(last_error().c_str(), "");
   }
@@ -99,7 +93,7 @@ void random_actions(ImGuiTestContext* context) {
     IM_CHECK_STR_EQ(last_error().c_str(), "");
   }
   IM_CHECK_GT(ran, 400);
-  editor().shell = Shell{};
+  application().overlays() = {};
   IM_CHECK(document_json(document()) != first);
   const auto file = scratch_file("random.json");
   FileHashes hashes;

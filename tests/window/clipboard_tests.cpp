@@ -4,7 +4,7 @@
 #include <random>
 
 #include "app/state/edits.h"
-#include "app/window/clipboard_desk.h"
+#include "app/window/clipboard.h"
 #include "engine/plain/paths.h"
 #include "engine/plain/png.h"
 #include "tests/window/harness.h"
@@ -197,7 +197,7 @@ void files_of_a_file_manager(ImGuiTestContext* context) {
 
 void says_why_not(ImGuiTestContext* context) {
   start_over(context);
-  IM_CHECK(!editor().shell.no_picture_clipboard.empty());
+  IM_CHECK(!editor().status().no_picture_clipboard.empty());
   IM_CHECK(!application().run("edit.copy"));
   IM_CHECK(!application().run("file.copy.focus"));
   IM_CHECK(last_message().find("no display") != std::string::npos);

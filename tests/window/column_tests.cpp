@@ -42,7 +42,7 @@ void three_columns_everywhere(ImGuiTestContext* context) {
     set_layer_kernel(editor(), document().scene().layer, elu);
     change_view(editor(), "all", [](ViewOptions& view) { view.shown = Shown::all; });
     for (const char* panel : {"tokens", "vectors", "entropy", "kl", "monotonicity", "change"}) {
-      if (!editor().shell.panels_in_front.contains(panel))
+      if (!editor().status().panels_in_front.contains(panel))
         IM_CHECK(application().run(std::string("view.panel.") + panel));
       settle(context);
       IM_CHECK_EQ(columns_of(panel), 3);

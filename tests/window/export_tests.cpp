@@ -50,16 +50,16 @@ void everything_open(ImGuiTestContext* context) {
   IM_CHECK(application().run("view.layout.compare"));
   select_cell(editor(), 11, 2);
   settle(context);
-  const std::set<std::string> in_front = editor().shell.panels_in_front;
+  const std::set<std::string> in_front = editor().status().panels_in_front;
   const Document before = copy_of_document();
   const fs::path folder = scratch_file("everything");
-  editor().shell.export_folder = folder;
+  editor().emit(ExportEverything{folder});
   wait_for_everything(context);
   IM_CHECK_STR_EQ(application().everything().error().c_str(), "");
   IM_CHECK(application().everything().written() == folder);
   IM_CHECK(document() == before);
   context->Yield(12); // one comes to the front in each frame
-  IM_CHECK(editor().shell.panels_in_front == in_front);
+  IM_CHECK(editor().status().panels_in_front == in_front);
   const std::string page = read_text_file(folder / "index.html");
   for (const char* panel : {"focus", "weights", "predictions", "layers", "entropy", "kl"}) {
     for (const char* ending : {".svg", ".pdf", ".png", ".csv"}) {
@@ -75,7 +75,7 @@ void everything_open(ImGuiTestContext* context) {
   IM_CHECK(same_content(document(), read.session.document));
 
   // What is there is not written over: a new folder is made inside.
-  editor().shell.export_folder = folder;
+  editor().emit(ExportEverything{folder});
   wait_for_everything(context);
   IM_CHECK(application().everything().written() == folder / "hydrascope-figures");
   IM_CHECK(fs::exists(folder / "hydrascope-figures" / "index.html"));
@@ -94,9 +94,9 @@ void everything_open(ImGuiTestContext* context) {
 void cancelled(ImGuiTestContext* context) {
   start_over(context);
   const fs::path folder = scratch_file("cancelled");
-  editor().shell.export_folder = folder;
+  editor().emit(ExportEverything{folder});
   context->Yield(4);
-  IM_CHECK(editor().shell.computing);
+  IM_CHECK(editor().status().computing);
   IM_CHECK(application().run("model.cancel"));
   wait_for_everything(context);
   IM_CHECK(!fs::exists(folder));
@@ -118,14 +118,15 @@ void figures_lead_back(ImGuiTestContext* context) {
     start_over_at_once();
     const Document before = copy_of_document();
     IM_CHECK(open_path(editor(), file));
-    IM_CHECK(!editor().shell.waiting_session.has_value());
+    IM_CHECK(!editor().waiting_session.has_value());
     IM_CHECK(same_content(exported, document()));
-    IM_CHECK_STR_EQ(editor().shell.panel_to_focus.c_str(), "entropy");
     IM_CHECK(editor().session().file.empty()); // Ctrl+S would not write over the figure
     editor().undo();
     IM_CHECK(document() == before);
     editor().redo();
     settle(context);
+    context->Yield(12); // one comes to the front in each frame
+    IM_CHECK(application().panel_rectangle("entropy").has_value());
   }
   // A photograph is a photograph.
   start_over(context);

@@ -53,7 +53,7 @@ void got_and_opened(ImGuiTestContext* context) {
   type_name(context, tiny);
   context->ItemClick("###go");
   wait_for_end(context);
-  IM_CHECK(!editor().shell.get_model_open);
+  IM_CHECK(!is_shown("get_model"));
   IM_CHECK_STR_EQ(model_name().c_str(), tiny);
   settle(context);
   IM_CHECK_STR_EQ(last_error().c_str(), "");
@@ -70,7 +70,7 @@ void got_and_opened(ImGuiTestContext* context) {
   context->Yield(2);
   IM_CHECK(hub.server.requests().empty());
   IM_CHECK_STR_EQ(model_name().c_str(), tiny);
-  IM_CHECK(!editor().shell.get_model_open);
+  IM_CHECK(!is_shown("get_model"));
   start_over(context);
 }
 
@@ -80,7 +80,7 @@ void suggested(ImGuiTestContext* context) {
   context->SetRef("//###kernels");
   context->ComboClick("##model/Get a model…");
   context->Yield(3);
-  IM_CHECK(editor().shell.get_model_open);
+  IM_CHECK(is_shown("get_model"));
   context->SetRef("//###get_model");
   context->ItemDoubleClick("facebook\\/deit-tiny-patch16-224");
   wait_for_end(context);
@@ -103,11 +103,11 @@ void cancelled(ImGuiTestContext* context) {
   context->KeyPress(ImGuiKey_Escape); // closes nothing while it runs
   context->Yield(2);
   IM_CHECK(fetch().running());
-  IM_CHECK(editor().shell.get_model_open);
+  IM_CHECK(is_shown("get_model"));
   context->ItemClick("###stop");
   context->Yield(2);
   IM_CHECK(!fetch().running());
-  IM_CHECK(editor().shell.get_model_open);
+  IM_CHECK(is_shown("get_model"));
   IM_CHECK_STR_EQ(fetch().problem().c_str(), "");
   IM_CHECK_STR_EQ(model_name().c_str(), before.c_str());
   hub.server.release();
@@ -131,14 +131,14 @@ void refused(ImGuiTestContext* context) {
   context->ItemClick("###go");
   wait_for_end(context);
   IM_CHECK(fetch().problem().find("HF_TOKEN") != std::string::npos);
-  IM_CHECK(editor().shell.get_model_open);
+  IM_CHECK(is_shown("get_model"));
   IM_CHECK_STR_EQ(model_name().c_str(), before.c_str());
   IM_CHECK_STR_EQ(last_error().c_str(), ""); // said in the dialog
   type_name(context, "org/other");
   IM_CHECK_STR_EQ(fetch().problem().c_str(), "");
   context->KeyPress(ImGuiKey_Escape, 2); // leaves the text field, then the dialog
   context->Yield(2);
-  IM_CHECK(!editor().shell.get_model_open);
+  IM_CHECK(!is_shown("get_model"));
   start_over(context);
 }
 

@@ -34,6 +34,12 @@ void start_over_at_once();
 // Does it after the next frame, on the thread that draws: a test has its own, which knows no OpenGL.
 void between_frames(ImGuiTestContext* context, std::function<void()> work);
 std::string last_error();
+// Whether a window of this id was drawn in the last frame.
+bool is_shown(const char* window);
+// What the desktop's next file dialog is answered with; without it it is cancelled.
+void answer_dialog(const std::filesystem::path& file);
+// Of the dialog that is opened in these frames; waits until it is answered. Empty: none was opened.
+std::string title_of_dialog(ImGuiTestContext* context);
 // The same choices, and pictures of the same pixels: documents that were read hold pictures of their own.
 bool same_content(const Document& left, Document right);
 // A name in a folder of this process's own, below the system's for temporary files. Nothing is there yet.
@@ -60,7 +66,7 @@ void register_run_tests(ImGuiTestEngine* engine);
 void register_screenshots(ImGuiTestEngine* engine);
 void register_selection_tests(ImGuiTestEngine* engine);
 void register_session_tests(ImGuiTestEngine* engine);
-void register_session_desk_tests(ImGuiTestEngine* engine);
+void register_session_store_tests(ImGuiTestEngine* engine);
 void register_settings_tests(ImGuiTestEngine* engine);
 void register_shell_tests(ImGuiTestEngine* engine);
 void register_column_tests(ImGuiTestEngine* engine);

@@ -163,8 +163,7 @@ void deletion_is_measured_when_asked(ImGuiTestContext* context) {
 
   // Its numbers are written.
   const auto file = scratch_file("deletion.csv");
-  editor().shell.panel_to_export = "deletion";
-  editor().shell.export_file = file;
+  editor().emit(ExportFigure{.panel = "deletion", .file = file});
   settle(context);
   for (int i = 0; i < 200 && !std::filesystem::exists(file); ++i) context->Yield();
   IM_CHECK(contents(file).find("most first") != std::string::npos);

@@ -85,7 +85,7 @@ void own(ImGuiTestContext* context) {
   context->ItemClick("##name");
   context->KeyCharsReplaceEnter("My layout");
   context->Yield(3);
-  IM_CHECK(!editor().shell.layout_dialog_open);
+  IM_CHECK(!is_shown("save_layout"));
   IM_CHECK(find_layout(editor().settings(), "My layout") != nullptr);
   IM_CHECK_STR_EQ(document().layout.c_str(), "own:My layout");
 
@@ -113,7 +113,7 @@ void own(ImGuiTestContext* context) {
 
 void reset(ImGuiTestContext* context) {
   start_over(context);
-  editor().shell.reset_layout = true;
+  editor().emit(ResetLayout{});
   context->Yield(4);
   const ImVec2 before = place_of("timing");
   context->UndockWindow("//###timing");

@@ -1,15 +1,18 @@
 // Drives the window with Dear ImGui Test Engine: on the display there is, or off screen through EGL.
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 #include <unistd.h>
 
+#include <imgui_internal.h>
 #include <imgui_te_exporters.h>
 
 #include "app/state/edits.h"
+#include "engine/plain/paths.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"
 
@@ -43,7 +46,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_shell_tests(engine);
   register_appearance_tests(engine);
   register_session_tests(engine);
-  register_session_desk_tests(engine);
+  register_session_store_tests(engine);
   register_settings_tests(engine);
   register_layout_tests(engine);
   register_run_tests(engine);
@@ -85,10 +88,15 @@ void start_over_at_once() {
   start.session = editor().add_session({}); // one that no test has saved
   editor().set_initial(std::move(start));
   editor().change_settings([](Settings& settings) { settings = *the_settings; });
-  editor().shell = Shell{};
-  editor().shell.stop_scaling = editor().scaling.running;
+  editor().take_commands();
+  editor().waiting_session.reset();
+  application().overlays() = {};
+  if (editor().scaling.running) editor().emit(StopScaling{});
   editor().scaling = {};
-  editor().shell.stop_training = editor().training.active();
+  if (editor().folder.running) editor().emit(StopFolder{});
+  editor().folder.pictures.clear();
+  ++editor().folder.edition;
+  if (editor().training.active()) editor().emit(StopTraining{});
   if (!editor().training.active()) editor().training = {};
   editor().training_form = {};
   for (std::size_t i = editor().messages().size(); i-- > 0;) editor().dismiss_message(i);
@@ -97,6 +105,48 @@ void start_over_at_once() {
 void start_over(ImGuiTestContext* context) {
   start_over_at_once();
   settle(context);
+}
+
+bool is_shown(const char* window) {
+  const ImGuiWindow* const found = ImGui::FindWindowByName((std::string("###") + window).c_str());
+  return found != nullptr && found->WasActive;
+}
+
+// The desktop's file dialogs are a script that stands in zenity's place.
+namespace {
+
+void install_dialogs() {
+  const auto folder = fresh_folder("bin");
+  const auto script = folder / "zenity";
+  std::ofstream(script) << "#!/bin/sh\n"
+                           "while [ $# -gt 0 ]; do\n"
+                           "  [ \"$1\" = --title ] && printf %s \"$2\" > '"
+                        << (folder / "title").string()
+                        << "'\n  shift\ndone\n"
+                           "cat '"
+                        << (folder / "answer").string() << "' 2>/dev/null\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  const char* const path = std::getenv("PATH");
+  setenv("PATH", (folder.string() + ":" + (path == nullptr ? "" : path)).c_str(), 1);
+  unsetenv("XDG_SESSION_DESKTOP"); // KDE's have a dialog of their own
+}
+
+} // namespace
+
+void answer_dialog(const std::filesystem::path& file) {
+  std::ofstream(scratch_folder() / "bin" / "answer") << file.string();
+}
+
+std::string title_of_dialog(ImGuiTestContext* context) {
+  const auto title = scratch_folder() / "bin" / "title";
+  constexpr int patience = 5'000;
+  for (int i = 0; i < patience && !std::filesystem::exists(title); ++i) context->Yield();
+  while (application().dialog() != Dialog::none) context->Yield();
+  context->Yield(); // what was chosen is applied
+  std::string text = std::filesystem::exists(title) ? read_text_file(title) : std::string();
+  std::filesystem::remove(title);
+  std::filesystem::remove(scratch_folder() / "bin" / "answer");
+  return text;
 }
 
 void between_frames(ImGuiTestContext* context, std::function<void()> work) {
@@ -148,6 +198,7 @@ int run_all(const char* filter) {
   WindowOptions options;
   options.hidden = std::getenv("DISPLAY") == nullptr;
   options.settings_file = scratch_file("settings.json"); // a user's own do not belong into a test
+  install_dialogs();
   auto running = std::make_unique<Application>(options);
   the_application = running.get();
   Document start = running->editor().document();

@@ -46,7 +46,7 @@ void set_up(Application& application) {
   hide_tokens(editor, 60, 4, true);
   mute_head(editor, {9, 1}, true);
   settle_alone(application);
-  editor.shell.panel_to_focus = "kl"; // was behind another
+  editor.emit(BringToFront{"kl"}); // was behind another
   settle_alone(application);
 }
 
@@ -107,14 +107,14 @@ std::unique_ptr<Application> start(const WindowOptions& options) {
     settings.scale = 1;
     settings.tour_seen = true;
   });
-  application->editor().shell.tour.reset();
+  application->overlays().tour.reset();
   return application;
 }
 
 Seen save_and_look(const WindowOptions& options, const fs::path& file) {
   const auto first = start(options);
   set_up(*first);
-  first->editor().shell.session_file = file;
+  first->editor().emit(SaveSession{file});
   return look(*first);
 }
 

@@ -23,14 +23,14 @@ void cancelled_by_the_user(ImGuiTestContext* context) {
   start_over(context);
   const std::uint64_t before = results().any()->generation;
   start_a_long_run(context);
-  IM_CHECK(editor().shell.computing);
+  IM_CHECK(editor().status().computing);
   IM_CHECK(application().run("model.cancel"));
   settle(context);
   IM_CHECK(!application().coordinator().computing());
   IM_CHECK_EQ(results().any()->generation, before); // the last good picture stays …
   IM_CHECK(results().stale);                        // … and is not taken for fresh
   IM_CHECK(results().cancelled);
-  IM_CHECK(editor().shell.stopped);
+  IM_CHECK(editor().status().stopped);
   IM_CHECK_STR_EQ(last_error().c_str(), "");
 
   IM_CHECK(application().run("model.run_again"));
@@ -38,7 +38,7 @@ void cancelled_by_the_user(ImGuiTestContext* context) {
   settle(context);
   IM_CHECK(!results().stale);
   IM_CHECK(!results().cancelled);
-  IM_CHECK(!editor().shell.stopped);
+  IM_CHECK(!editor().status().stopped);
   IM_CHECK_EQ(results().any()->tokens.size(), 1297U);
   start_over(context);
 }
@@ -52,7 +52,7 @@ void made_pointless_by_undo(ImGuiTestContext* context) {
   IM_CHECK(!application().coordinator().computing());
   IM_CHECK_EQ(results().any()->generation, before);
   IM_CHECK(!results().stale);
-  IM_CHECK(!editor().shell.stopped);
+  IM_CHECK(!editor().status().stopped);
 }
 
 void memory_is_told_beforehand(ImGuiTestContext* context) {
@@ -99,7 +99,7 @@ std::set<std::string> panels_with_a_figure(ImGuiTestContext* context) {
   std::set<std::string> found;
   for (const PanelName& panel : application().panels()) {
     if (measured.contains(panel.id)) continue;
-    editor().shell.panel_to_focus = panel.id;
+    editor().emit(BringToFront{panel.id});
     settle(context);
     if (application().figure_of(panel.id)) found.insert(panel.id);
   }
@@ -141,7 +141,7 @@ void a_comparison_that_fails_shows_no_sentence(ImGuiTestContext* context) {
     document.scene().comparison[1] = KernelSpec{.name = "cosformer", .parameters = {{"m", "16"}}};
   });
   open_text(editor(), "The cat sat on the mat.");
-  editor().shell.panel_to_focus = "weights";
+  editor().emit(BringToFront{"weights"});
   settle(context);
   IM_CHECK(application().figure_of("weights").has_value());
   for (const PanelName& panel : application().panels()) // others compare, too
@@ -171,7 +171,7 @@ void what_compares_nothing_is_shown_where_a_comparison_fails(ImGuiTestContext* c
   change_view(editor(), "Teacher-forced", [](ViewOptions& view) { view.teacher_forced = true; });
   open_text(editor(), "The cat sat on the mat.");
   for (const char* panel : {"weights", "kl"}) { // the second is asked for when the first has failed
-    editor().shell.panel_to_focus = panel;
+    editor().emit(BringToFront{panel});
     settle(context);
     IM_CHECK(application().figure_of(panel).has_value());
   }

@@ -67,7 +67,7 @@ void keep_panels(ImGuiTestContext* context, const Look& look, const std::string&
     }
   }
   for (const std::string& panel : behind) {
-    editor().shell.panel_to_focus = panel;
+    editor().emit(BringToFront{panel});
     settle(context);
     IM_CHECK(application().panel_rectangle(panel).has_value());
     keep_panel(look, frame(context), panel, input);
@@ -80,23 +80,22 @@ void keep_overlays(ImGuiTestContext* context, const Look& look) {
     context->Yield(3);
     write_png(look.folder() / ("over-" + name + ".png"), frame(context));
   };
-  Shell& shell = editor().shell;
-  shell.palette_open = true;
+  Overlays& overlays = application().overlays();
+  overlays[Overlay::palette] = true;
   keep("palette");
-  shell = Shell{};
-  shell.help_open = true;
+  overlays = {};
+  overlays[Overlay::help] = true;
   keep("help");
-  shell = Shell{};
-  shell.shortcuts_open = true;
-  shell.computing = true;
+  overlays = {};
+  overlays[Overlay::shortcuts] = true;
   keep("shortcuts");
-  shell = Shell{};
-  shell.layout_dialog_open = true;
+  overlays = {};
+  overlays[Overlay::save_layout] = true;
   editor().say(Severity::note, "Written: focus.pdf");
   for (int i = 0; i < 3; ++i)
     editor().say(Severity::error, "picture.png: is damaged at byte 8; open another picture");
   keep("messages");
-  shell = Shell{};
+  overlays = {};
   context->MenuAction(ImGuiTestAction_Hover, "//##MainMenuBar/View/Appearance/###view.larger");
   keep("menu");
   context->KeyPress(ImGuiKey_Escape, 2);
@@ -146,7 +145,7 @@ void begin(ImGuiTestContext* context, const Look& look) {
 // Muted heads, heads like one of them, and the deletion curves of A and B.
 void take_heads(ImGuiTestContext* context, const Look& look) {
   begin(context, look);
-  editor().shell.reset_layout = true;
+  editor().emit(ResetLayout{});
   change_view(editor(), "B", [](ViewOptions& view) { view.shown = Shown::b; });
   apply_preset(editor(), Strategy::back, 2, {.name = "hydra-cosine", .parameters = {}});
   select_cell(editor(), 11, 3);
@@ -159,7 +158,7 @@ void take_heads(ImGuiTestContext* context, const Look& look) {
   });
   for (const char* panel : {"similar", "deletion"}) {
     settle(context);
-    editor().shell.panel_to_focus = panel;
+    editor().emit(BringToFront{panel});
   }
   settle(context);
   context->ItemClick("//###deletion/steps/5 steps");
@@ -246,7 +245,7 @@ void take_training(ImGuiTestContext* context, const Look& look) {
   editor().training_form.kind = TrainingKind::finetune;
   application().run("view.layout.explore");
   context->Yield(20); // the panels that were in front come there one by one
-  editor().shell.panel_to_focus = "training";
+  editor().emit(BringToFront{"training"});
   settle(context);
   keep("explore");
   show_kind(editor(), InputKind::image);
@@ -270,7 +269,7 @@ void take_missing_files(ImGuiTestContext* context, const Look& look) {
   waiting.read.notes = {
       "/document/scenes/image/schedules/0/3: “hydra-kosine”: unknown kernel; did you mean "
       "hydra-cosine?; softmax is in its place"};
-  editor().shell.waiting_session = waiting;
+  editor().waiting_session = waiting;
   context->MouseMoveToPos(ImVec2(1, 1));
   context->Yield(3);
   write_png(look.folder() / "over-missing-files.png", frame(context));
@@ -280,7 +279,7 @@ void take_missing_files(ImGuiTestContext* context, const Look& look) {
 
 void take(ImGuiTestContext* context, const Look& look) {
   begin(context, look);
-  editor().shell.reset_layout = true;
+  editor().emit(ResetLayout{});
   context->MouseMoveToPos(ImVec2(1, 1)); // no tooltip in the pictures
   for (const InputKind kind : {InputKind::image, InputKind::text}) {
     const std::string input = kind == InputKind::image ? "photograph" : "sentence";
@@ -302,7 +301,7 @@ void take(ImGuiTestContext* context, const Look& look) {
   }
   resize(context, width, height);
   start_over(context);
-  editor().shell.reset_layout = true;
+  editor().emit(ResetLayout{});
   context->Yield(3);
 }
 

@@ -228,13 +228,13 @@ void missing_files_are_located(ImGuiTestContext* context) {
   const Document before = copy_of_document();
   IM_CHECK(open_path(editor(), file));
   IM_CHECK(document() == before); // nothing is half open
-  IM_CHECK(editor().shell.waiting_session.has_value());
-  IM_CHECK_EQ(editor().shell.waiting_session->read.missing.size(), static_cast<std::size_t>(2));
+  IM_CHECK(editor().waiting_session.has_value());
+  IM_CHECK_EQ(editor().waiting_session->read.missing.size(), static_cast<std::size_t>(2));
   context->Yield(3);
   IM_CHECK(context->ItemExists("//###missing_files/**/$$0/Locate…"));
-  editor().shell.waiting_session->to_locate = 0;
+  editor().waiting_session->to_locate = 0;
   locate_missing(editor(), after / "a.png"); // the folder was beside it
-  IM_CHECK(!editor().shell.waiting_session.has_value());
+  IM_CHECK(!editor().waiting_session.has_value());
   IM_CHECK_STR_EQ(input_name(*document().scene().input).c_str(), "a.png");
   IM_CHECK(document().folder != nullptr);
   IM_CHECK(document().folder->path == after / "more");
@@ -252,7 +252,7 @@ void missing_files_are_located(ImGuiTestContext* context) {
   context->Yield(3);
   context->ItemClick("//###missing_files/Cancel");
   context->Yield(2);
-  IM_CHECK(!editor().shell.waiting_session.has_value());
+  IM_CHECK(!editor().waiting_session.has_value());
   start_over(context);
 }
 

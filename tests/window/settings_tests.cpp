@@ -59,15 +59,15 @@ void changes_are_written(ImGuiTestContext* context) {
   start_over(context);
   const fs::path file = scratch_file("written.json");
   Editor editor;
-  SettingsKeeper keeper(file, editor);
-  keeper.save(editor);
+  SettingsFile settings_file(file, editor);
+  settings_file.save(editor);
   IM_CHECK(!fs::exists(file)); // nothing has changed
   editor.change_settings([](Settings& settings) { settings.theme = ThemeChoice::light; });
-  keeper.save(editor);
+  settings_file.save(editor);
   IM_CHECK(load_settings(file).settings.theme == ThemeChoice::light);
 
   Editor failing;
-  SettingsKeeper nowhere("/proc/none/settings.json", failing);
+  SettingsFile nowhere("/proc/none/settings.json", failing);
   failing.change_settings([](Settings& settings) { settings.fade = false; });
   nowhere.save(failing);
   nowhere.save(failing);
@@ -99,19 +99,19 @@ const std::string& shortcut_of(const char* id) { return find_action(application(
 void press_into(ImGuiTestContext* context, const char* id, ImGuiKeyChord chord) {
   context->ItemClick((std::string("**/") + id + "/Change").c_str());
   context->Yield(2);
-  IM_CHECK(editor().shell.capturing_keys);
+  IM_CHECK(context->ItemExists((std::string("**/") + id + "/Cancel").c_str()));
   context->KeyPress(chord);
   context->Yield(2);
 }
 
 void shortcuts_change(ImGuiTestContext* context) {
   start_over(context);
-  editor().shell.shortcuts_open = true;
+  application().overlays()[Overlay::shortcuts] = true;
   context->Yield(2);
   context->SetRef("//###shortcuts");
   context->ItemInputValue("##filter", "focus map");
   press_into(context, "view.sign", ImGuiMod_Ctrl | ImGuiMod_Alt | ImGuiKey_G);
-  IM_CHECK(!editor().shell.capturing_keys);
+  IM_CHECK(!context->ItemExists("**/view.sign/Cancel"));
   IM_CHECK_STR_EQ(shortcut_of("view.sign").c_str(), "Ctrl+Alt+G");
   IM_CHECK(editor().settings().shortcuts.at("view.sign") == "Ctrl+Alt+G");
 
@@ -128,9 +128,9 @@ void shortcuts_change(ImGuiTestContext* context) {
 
   // While keys are being pressed into the dialog they do nothing else; Escape leaves all as it was.
   press_into(context, "view.sign", ImGuiKey_Escape);
-  IM_CHECK(!editor().shell.capturing_keys);
+  IM_CHECK(!context->ItemExists("**/view.sign/Cancel"));
   IM_CHECK_STR_EQ(shortcut_of("view.sign").c_str(), "S");
-  editor().shell.shortcuts_open = false;
+  application().overlays()[Overlay::shortcuts] = false;
   context->Yield(2);
 
   const Interpolation before = document().view.interpolation;

@@ -17,8 +17,7 @@ std::string first_bytes(const std::filesystem::path& file, std::size_t count) {
 }
 
 void export_to(ImGuiTestContext* context, const std::string& panel, const std::filesystem::path& file) {
-  editor().shell.panel_to_export = panel;
-  editor().shell.export_file = file;
+  editor().emit(ExportFigure{.panel = panel, .file = file});
   context->Yield(2);
   while (application().exporting()) context->Yield();
   context->Yield(2);
@@ -32,12 +31,12 @@ void register_shell_tests(ImGuiTestEngine* engine) {
     const bool before = document().view.with_sign;
     context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_P);
     context->Yield(3);
-    IM_CHECK(editor().shell.palette_open);
+    IM_CHECK(is_shown("palette"));
     context->KeyChars("signed focus");
     context->Yield(2);
     context->KeyPress(ImGuiKey_Enter);
     context->Yield(2);
-    IM_CHECK(!editor().shell.palette_open);
+    IM_CHECK(!is_shown("palette"));
     IM_CHECK(document().view.with_sign != before);
   };
 

@@ -84,11 +84,11 @@ void register_layer_tests(ImGuiTestEngine* engine) {
     context->WindowFocus("//###timing");
     settle(context);
     IM_CHECK(application().run("model.time_passes"));
-    while (!editor().shell.timing) context->Yield();
+    while (!editor().status().timing) context->Yield();
     IM_CHECK(application().run("model.cancel"));
     settle(context);
     IM_CHECK(!application().coordinator().timing());
-    IM_CHECK(!editor().shell.stopped); // what is shown was not cancelled
+    IM_CHECK(!editor().status().stopped); // what is shown was not cancelled
   };
 
   IM_REGISTER_TEST(engine, "timing", "differences_of_a_and_b")->TestFunc = [](ImGuiTestContext* context) {

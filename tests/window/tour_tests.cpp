@@ -9,8 +9,8 @@ namespace hydrascope::app::window_tests {
 
 namespace {
 
-std::size_t step() { return editor().shell.tour ? editor().shell.tour->step : 0; }
-bool done() { return editor().shell.tour && editor().shell.tour->done; }
+std::size_t step() { return application().overlays().tour ? application().overlays().tour->step : 0; }
+bool done() { return application().overlays().tour && application().overlays().tour->done; }
 
 // Goes on by the button; before that the step must have seen that it was done.
 void next(ImGuiTestContext* context) {
@@ -43,21 +43,19 @@ void steps_notice_what_was_done(ImGuiTestContext* context) {
   context->ItemClick("//###input/kind/Sentence");
   next(context);
   settle(context);
-  editor().shell.dialog = Dialog::export_figure; // the desktop's dialog is not opened by a test
-  editor().shell.tour->done = tour_steps()[step()].done(editor().shell.tour->start, editor());
-  editor().shell.dialog = Dialog::none;
+  IM_CHECK(application().run("file.export.focus"));
   next(context);
   IM_CHECK_EQ(step(), tour_steps().size() - 1);
   context->ItemClick("//###tour/Done");
   context->Yield(2);
-  IM_CHECK(!editor().shell.tour);
+  IM_CHECK(!application().overlays().tour);
   IM_CHECK(editor().settings().tour_seen);
   start_over(context);
 }
 
 void goes_back_and_ends(ImGuiTestContext* context) {
   start_over(context);
-  go_to_tour_step(editor(), 0);
+  editor().emit(GoToTourStep{0});
   context->Yield(2);
   IM_CHECK(!editor().settings().tour_seen);
   context->ItemClick("//###tour/Show me around");
@@ -70,7 +68,7 @@ void goes_back_and_ends(ImGuiTestContext* context) {
   IM_CHECK_EQ(step(), 1U);
   context->ItemClick("//###tour/End");
   context->Yield(2);
-  IM_CHECK(!editor().shell.tour);
+  IM_CHECK(!application().overlays().tour);
   IM_CHECK(editor().settings().tour_seen);
   start_over(context);
 }

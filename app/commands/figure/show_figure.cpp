@@ -22,7 +22,7 @@ std::string panel_of(const std::string& kind) {
   return other == others.end() ? kind : other->second;
 }
 
-FigureOptions options_of(const FigureCommand& figure) {
+FigureOptions options_of(const ShowFigure& figure) {
   FigureOptions options;
   std::vector<std::string> words = command_words(figure.command);
   words.insert(words.end(), {"-o", figure.file.string()});
@@ -94,7 +94,7 @@ Scene scene_of(const FigureOptions& options, Scene scene) {
 
 } // namespace
 
-void show_figure(Editor& editor, const FigureCommand& figure) {
+void show_figure(Editor& editor, const ShowFigure& figure) {
   try {
     const FigureOptions options = options_of(figure);
     if (!figure_kind(options.kind).of_one_input || (options.image.empty() && options.text.empty()))
@@ -116,7 +116,7 @@ void show_figure(Editor& editor, const FigureCommand& figure) {
           options.common.image_size > 0 ? std::optional(options.common.image_size) : std::nullopt;
       document.closed_panels.erase(panel);
     });
-    editor.shell.panel_to_focus = panel;
+    editor.emit(BringToFront{panel});
   } catch (const std::exception& error) {
     editor.say(Severity::error, error.what());
   }

@@ -9,6 +9,6 @@ namespace hydrascope::app {
 // undoable step, and brings the panel that shows its kind to the front. An input that is not where the
 // command names it is looked for beside the figure. Says so where the command has no single input, or cannot
 // be followed; what was open stays then.
-void show_figure(Editor& editor, const FigureCommand& figure);
+void show_figure(Editor& editor, const ShowFigure& figure);
 
 } // namespace hydrascope::app

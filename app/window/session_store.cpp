@@ -1,4 +1,4 @@
-#include "app/window/session_desk.h"
+#include "app/window/session_store.h"
 
 #include <atomic>
 #include <exception>
@@ -28,7 +28,7 @@ void make_folder(const fs::path& folder) {
 
 } // namespace
 
-struct SessionDesk::Job {
+struct SessionStore::Job {
   Session session;
   fs::path file;
   bool copy = false;
@@ -37,7 +37,7 @@ struct SessionDesk::Job {
   std::jthread thread; // last: joined before what it uses goes
 };
 
-SessionDesk::SessionDesk(fs::path folder, Display& display)
+SessionStore::SessionStore(fs::path folder, Display& display)
     : folder_(std::move(folder)), display_(&display), hashes_(std::make_shared<FileHashes>()) {
   if (folder_.empty()) return;
   std::error_code none; // without a copy there is nothing to go on with
@@ -45,11 +45,13 @@ SessionDesk::SessionDesk(fs::path folder, Display& display)
   has_last_ = fs::exists(last_file(), none);
 }
 
-SessionDesk::~SessionDesk() = default;
+SessionStore::~SessionStore() = default;
 
-bool SessionDesk::reopen_last(Editor& editor) { return has_last_ && open_session(editor, last_file(), true); }
+bool SessionStore::reopen_last(Editor& editor) {
+  return has_last_ && open_session(editor, last_file(), true);
+}
 
-void SessionDesk::start(Session session, fs::path file, bool copy) {
+void SessionStore::start(Session session, fs::path file, bool copy) {
   job_ = std::make_unique<Job>();
   job_->session = std::move(session);
   job_->file = std::move(file);
@@ -69,7 +71,7 @@ void SessionDesk::start(Session session, fs::path file, bool copy) {
   job_->thread = std::jthread(work);
 }
 
-void SessionDesk::finish(Editor& editor) {
+void SessionStore::finish(Editor& editor) {
   job_->thread.join();
   const std::unique_ptr<Job> job = std::move(job_);
   if (job->copy) {
@@ -85,24 +87,18 @@ void SessionDesk::finish(Editor& editor) {
   }
 }
 
-void SessionDesk::save(Editor& editor, const fs::path& file) {
+void SessionStore::write(Editor& editor, const fs::path& file) {
   Session session = present_session(editor, present_arrangement());
   session.file.clear();
   session.changed = false;
   start(std::move(session), fs::absolute(file), false);
 }
 
-void SessionDesk::update(Editor& editor) {
+void SessionStore::update(Editor& editor) {
   if (job_ && job_->done) finish(editor);
-  Shell& shell = editor.shell;
-  shell.has_last_session = has_last_;
-  if (std::exchange(shell.new_session, false)) start_new_session(editor);
-  if (std::exchange(shell.reopen_last, false)) reopen_last(editor);
-  if (!job_ && shell.session_file) {
-    save(editor, *std::exchange(shell.session_file, std::nullopt));
-    shell.save_session = false;
-  } else if (!job_ && std::exchange(shell.save_session, false)) {
-    save(editor, editor.session().file);
+  if (!job_ && to_save_) {
+    const SaveSession next = *std::exchange(to_save_, std::nullopt);
+    write(editor, next.file.value_or(editor.session().file));
   }
   if (editor.revision() != seen_revision_ || title_.empty()) {
     if (editor.revision() != seen_revision_ && !changed_at_) changed_at_ = editor.clock();
@@ -113,24 +109,24 @@ void SessionDesk::update(Editor& editor) {
   }
 }
 
-void SessionDesk::arrangement_changed(double now) {
+void SessionStore::arrangement_changed(double now) {
   if (!changed_at_) changed_at_ = now;
 }
 
-double SessionDesk::due() const {
+double SessionStore::due() const {
   constexpr double patience = 3;
   const bool waits = !folder_.empty() && changed_at_ && !job_;
   return waits ? *changed_at_ + patience : std::numeric_limits<double>::infinity();
 }
 
-void SessionDesk::rest(Editor& editor, double now) {
+void SessionStore::rest(Editor& editor, double now) {
   if (job_ && job_->done && job_->copy) finish(editor);
   if (now < due()) return;
   changed_at_.reset();
   start(present_session(editor, present_arrangement()), copy_file(), true);
 }
 
-void SessionDesk::leave(Editor& editor) {
+void SessionStore::leave(Editor& editor) {
   if (job_) finish(editor);
   if (folder_.empty()) return;
   start(present_session(editor, present_arrangement()), copy_file(), true);

@@ -7,17 +7,17 @@
 
 namespace hydrascope::app {
 
-class SettingsKeeper {
+class SettingsFile {
 public:
   // Reads the file, if a path is given, into the editor; says there what is wrong with it.
-  SettingsKeeper(std::filesystem::path file, Editor& editor);
+  SettingsFile(std::filesystem::path file, Editor& editor);
 
   // Writes the file if the settings have changed since. Says once what keeps it from being written.
   void save(Editor& editor);
-  bool keeps() const { return !file_.empty(); }
+  bool exists() const { return !file_.empty(); }
 
 private:
-  std::filesystem::path file_; // empty: nothing is kept
+  std::filesystem::path file_; // empty: none
   Settings saved_;
 };
 

@@ -1,7 +1,7 @@
 // Saving in the window, the way back by undo, and the automatic copy.
 #include "app/state/edits.h"
 #include "app/state/session_edits.h"
-#include "app/window/session_desk.h"
+#include "app/window/session_store.h"
 #include "engine/plain/paths.h"
 #include "tests/window/harness.h"
 
@@ -21,10 +21,10 @@ void saved_and_opened_in_the_window(ImGuiTestContext* context) {
   start_over(context);
   const fs::path file = scratch_file("owl.json");
   IM_CHECK_STR_EQ(window_title(editor()).c_str(), "Hydrascope");
+  answer_dialog(file);
   IM_CHECK(application().run("file.save_session"));
-  IM_CHECK(editor().shell.dialog == Dialog::save_session); // it has no file yet
-  editor().shell.dialog = Dialog::none;
-  editor().shell.session_file = file;
+  IM_CHECK_STR_EQ(title_of_dialog(context).c_str(), "Save session"); // it has no file yet
+  while (!editor().commands().empty() || editor().session().file.empty()) context->Yield();
   wait_until_saved(context);
   IM_CHECK(fs::exists(file));
   IM_CHECK_STR_EQ(window_title(editor()).c_str(), "owl – Hydrascope");
@@ -51,39 +51,39 @@ void saved_and_opened_in_the_window(ImGuiTestContext* context) {
   IM_CHECK_STR_EQ(window_title(editor()).c_str(), "owl – Hydrascope");
   IM_CHECK(document() == saved);
 
-  editor().shell.session_file = "/proc/none/owl.json";
+  editor().emit(SaveSession{"/proc/none/owl.json"});
   wait_until_saved(context);
   IM_CHECK(last_error().find("/proc/none/owl.json") != std::string::npos);
   IM_CHECK(editor().session().file == file); // as it was
   start_over(context);
 }
 
-// The desk by itself, with a clock of the test's.
+// By itself, with a clock of the test's.
 void copies_itself(ImGuiTestContext* context) {
   start_over(context);
   const fs::path folder = scratch_file("state") / "below", copy = folder / "autosave.json";
   between_frames(context, [&] {
-    SessionDesk desk(folder, application().display());
-    desk.update(editor());
+    SessionStore store(folder, application().display());
+    store.update(editor());
     const double now = editor().clock();
-    desk.rest(editor(), now); // at once: nothing
-    IM_CHECK(!desk.busy());
-    IM_CHECK_GT(desk.due(), now + 1);
-    desk.rest(editor(), now + 10);
-    IM_CHECK(desk.busy());
-    while (desk.busy()) desk.rest(editor(), now + 10);
+    store.rest(editor(), now); // at once: nothing
+    IM_CHECK(!store.busy());
+    IM_CHECK_GT(store.due(), now + 1);
+    store.rest(editor(), now + 10);
+    IM_CHECK(store.busy());
+    while (store.busy()) store.rest(editor(), now + 10);
     IM_CHECK(same_content(document(), read_session(read_text_file(copy), copy).session.document));
-    IM_CHECK_GT(desk.due(), now + 1e9); // until something changes
+    IM_CHECK_GT(store.due(), now + 1e9); // until something changes
     set_layer_kernel(editor(), 5, {.name = "elu", .parameters = {}});
-    desk.leave(editor());
+    store.leave(editor());
   });
   IM_CHECK(same_content(document(), read_session(read_text_file(copy), copy).session.document));
   const Document left = copy_of_document();
   start_over_at_once();
   between_frames(context, [&] {
-    SessionDesk desk(folder, application().display());
+    SessionStore store(folder, application().display());
     IM_CHECK(!fs::exists(copy)); // it is the last session's now
-    IM_CHECK(desk.reopen_last(editor()));
+    IM_CHECK(store.reopen_last(editor()));
   });
   IM_CHECK(same_content(left, document()));
   IM_CHECK(editor().session().file.empty()); // it had none: the copy is no session's file
@@ -92,7 +92,7 @@ void copies_itself(ImGuiTestContext* context) {
 
 } // namespace
 
-void register_session_desk_tests(ImGuiTestEngine* engine) {
+void register_session_store_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "sessions", "saved_and_opened_in_the_window")->TestFunc =
       saved_and_opened_in_the_window;
   IM_REGISTER_TEST(engine, "sessions", "copies_itself")->TestFunc = copies_itself;

@@ -1,4 +1,4 @@
-#include "app/window/clipboard_desk.h"
+#include "app/window/clipboard.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -56,20 +56,10 @@ void open_pasted_text(Editor& editor, std::string text) {
   open_recent(editor, {text, true}); // a tab parts a pair
 }
 
-ClipboardDesk::ClipboardDesk(std::string obstacle, std::function<void()> wake)
+Clipboard::Clipboard(std::string obstacle, std::function<void()> wake)
     : pictures_(std::move(obstacle), std::move(wake)) {}
 
-void ClipboardDesk::poll(Editor& editor,
-                         const std::function<std::optional<Figure>(const std::string&)>& figure_of) {
-  Shell& shell = editor.shell;
-  shell.no_picture_clipboard = pictures_.obstacle();
-  if (std::exchange(shell.copy_input, false)) copy_input(editor);
-  if (const std::string panel = std::exchange(shell.panel_to_copy, {}); !panel.empty())
-    copy_figure(editor, figure_of(panel));
-  if (const std::string panel = std::exchange(shell.numbers_to_copy, {}); !panel.empty())
-    copy_numbers(editor, figure_of(panel));
-  if (std::exchange(shell.paste, false)) paste(editor);
-
+void Clipboard::poll(Editor& editor) {
   std::optional<Pasted> pasted = pictures_.take();
   if (!pasted) return;
   waiting_ = false;
@@ -83,7 +73,7 @@ void ClipboardDesk::poll(Editor& editor,
   }
 }
 
-void ClipboardDesk::copy_input(Editor& editor) {
+void Clipboard::copy_input(Editor& editor) {
   const auto& input = editor.document().scene().input;
   if (!input) return;
   if (const auto* text = std::get_if<TextInput>(&*input)) {
@@ -97,7 +87,7 @@ void ClipboardDesk::copy_input(Editor& editor) {
   editor.say(Severity::note, "Copied: " + image.name);
 }
 
-void ClipboardDesk::copy_figure(Editor& editor, const std::optional<Figure>& figure) {
+void Clipboard::copy_figure(Editor& editor, const std::optional<Figure>& figure) {
   if (!pictures_.obstacle().empty()) return editor.say(Severity::note, "copy: " + pictures_.obstacle());
   if (!figure) return editor.say(Severity::note, "copy: the panel shows nothing yet");
   try {
@@ -108,13 +98,13 @@ void ClipboardDesk::copy_figure(Editor& editor, const std::optional<Figure>& fig
   }
 }
 
-void ClipboardDesk::copy_numbers(Editor& editor, const std::optional<Figure>& figure) {
+void Clipboard::copy_numbers(Editor& editor, const std::optional<Figure>& figure) {
   if (!figure) return editor.say(Severity::note, "copy: the panel shows nothing yet");
   ImGui::SetClipboardText(tsv_text(*figure).c_str());
   editor.say(Severity::note, "Copied: the figure's numbers, with tabs between them");
 }
 
-void ClipboardDesk::paste(Editor& editor) {
+void Clipboard::paste(Editor& editor) {
   if (pictures_.obstacle().empty()) {
     waiting_ = true;
     return pictures_.ask();

@@ -1,11 +1,11 @@
-#include "app/window/settings_keeper.h"
+#include "app/window/settings_file.h"
 
 #include <exception>
 #include <utility>
 
 namespace hydrascope::app {
 
-SettingsKeeper::SettingsKeeper(std::filesystem::path file, Editor& editor) : file_(std::move(file)) {
+SettingsFile::SettingsFile(std::filesystem::path file, Editor& editor) : file_(std::move(file)) {
   if (file_.empty()) return;
   LoadedSettings loaded = load_settings(file_);
   if (!loaded.problem.empty()) editor.say(Severity::error, loaded.problem);
@@ -14,7 +14,7 @@ SettingsKeeper::SettingsKeeper(std::filesystem::path file, Editor& editor) : fil
   editor.change_settings([&](Settings& settings) { settings = std::move(loaded.settings); });
 }
 
-void SettingsKeeper::save(Editor& editor) {
+void SettingsFile::save(Editor& editor) {
   if (file_.empty() || editor.settings() == saved_) return;
   saved_ = editor.settings();
   try {

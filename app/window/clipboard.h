@@ -1,4 +1,4 @@
-// What actions want of the clipboard: pictures through an X11 selection of our own, text through GLFW's.
+// The desktop's clipboard: pictures through an X11 selection of our own, text through GLFW's.
 #pragma once
 
 #include <functional>
@@ -11,21 +11,22 @@
 
 namespace hydrascope::app {
 
-class ClipboardDesk {
+class Clipboard {
 public:
   // As PictureClipboard.
-  ClipboardDesk(std::string obstacle, std::function<void()> wake);
-  // Once per frame, on the window's thread. `figure_of` gives what a panel shows.
-  void poll(Editor& editor, const std::function<std::optional<Figure>(const std::string&)>& figure_of);
-  // A picture has been asked for and has not come yet.
-  bool waiting() const { return waiting_; }
-
-private:
+  Clipboard(std::string obstacle, std::function<void()> wake);
+  // All on the window's thread. A figure of nullopt is of a panel that shows nothing.
   void copy_input(Editor& editor);
   void copy_figure(Editor& editor, const std::optional<Figure>& figure);
   void copy_numbers(Editor& editor, const std::optional<Figure>& figure);
   void paste(Editor& editor);
+  // Once per frame: opens what has been asked for and has come.
+  void poll(Editor& editor);
+  const std::string& picture_obstacle() const { return pictures_.obstacle(); }
+  // A picture has been asked for and has not come yet.
+  bool waiting() const { return waiting_; }
 
+private:
   PictureClipboard pictures_;
   bool waiting_ = false;
 };

@@ -1,0 +1,45 @@
+// All background work that goes on whatever panels are drawn: owned, shown and stopped here.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/state/folder_check.h"
+#include "app/state/folder_measure.h"
+#include "app/state/model_fetch.h"
+#include "app/state/scaling_run.h"
+#include "app/state/training_job.h"
+
+namespace hydrascope::app {
+
+// A job that runs, as the status bar shows it.
+struct JobState {
+  std::string text; // "training 40 %"
+  std::string details;
+  bool paused = false; // by the user
+};
+
+class Jobs {
+public:
+  // `wake` is called from the jobs' threads.
+  explicit Jobs(const std::function<void()>& wake);
+
+  ScalingRun scaling;
+  TrainingJob training;
+  FolderMeasure folder;
+  ModelFetch fetch;
+
+  // Once per frame: puts what has been found into the editor, and lets the jobs wait while an interactive run
+  // is under way. Returns whether anything has changed.
+  bool update(Editor& editor, bool interactive_run);
+  // Before the program ends: a training keeps a checkpoint.
+  void leave(Editor& editor);
+
+private:
+  FolderCheck check_;
+};
+
+std::vector<JobState> running_jobs(const Editor& editor);
+
+} // namespace hydrascope::app
