@@ -53,9 +53,7 @@ Application::Gui::Gui() {
   io.IniFilename = nullptr; // where the panels are is kept with the settings
 }
 
-Application::Gui::~Gui() {
-  ImGui::DestroyContext(context_);
-}
+Application::Gui::~Gui() { ImGui::DestroyContext(context_); }
 
 Application::Application(const WindowOptions& options) { start(options); }
 
