@@ -13,7 +13,8 @@
   QUANTITY(entropy_quantity)                 \
   QUANTITY(kl_quantity)                      \
   QUANTITY(monotonicity_quantity)            \
-  QUANTITY(output_change_quantity)
+  QUANTITY(output_change_quantity)           \
+  QUANTITY(attention_distance_quantity)
 
 namespace hydrascope {
 

@@ -41,6 +41,10 @@ double sum_over_keys(int first, const std::function<double(int)>& of_key) {
   return sum;
 }
 
+double patch_distance(int a, int b) {
+  return std::hypot((a - 1) / 3 - (b - 1) / 3, (a - 1) % 3 - (b - 1) % 3);
+}
+
 using Definition = std::function<double(const Weights& weight, int head)>;
 
 // Of softmax itself; a quantity without a row fails.
@@ -55,6 +59,13 @@ const std::map<std::string, Definition> definitions = {
     {"kl", [](const Weights&, int) { return 0.0; }},
     {"monotonicity", [](const Weights&, int head) { return head == 0 ? 0.0 : 1.0; }}, // constant rows: 0
     {"change", [](const Weights&, int) { return 0.0; }},                              // its relative error
+    {"distance",
+     [](const Weights& weight, int head) {
+       return mean_over_rows(1, [&](int row) {
+         return sum_over_keys(1, [&](int key) { return weight(head, row, key) * patch_distance(row, key); }) /
+                sum_over_keys(1, [&](int key) { return weight(head, row, key); });
+       });
+     }},
 };
 
 TEST(HeadQuantities, AgreeWithTheirDefinitions) {
