@@ -14,7 +14,8 @@
   QUANTITY(kl_quantity)                      \
   QUANTITY(monotonicity_quantity)            \
   QUANTITY(output_change_quantity)           \
-  QUANTITY(attention_distance_quantity)
+  QUANTITY(attention_distance_quantity)      \
+  QUANTITY(first_token_share_quantity)
 
 namespace hydrascope {
 

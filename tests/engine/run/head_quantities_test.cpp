@@ -66,7 +66,9 @@ const std::map<std::string, Definition> definitions = {
                 sum_over_keys(1, [&](int key) { return weight(head, row, key); });
        });
      }},
-};
+    {"sink", [](const Weights& weight, int head) {
+       return mean_over_rows(0, [&](int row) { return weight(head, row, 0); });
+     }}};
 
 TEST(HeadQuantities, AgreeWithTheirDefinitions) {
   const AttentionInput input = patches();
