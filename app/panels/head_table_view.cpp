@@ -18,6 +18,7 @@ void HeadTableView::set(HeatMapPanel table, std::vector<std::string> layer_kerne
   table.decimals = 2;
   for (const std::string& kernel : kernels) table.row_colours.push_back(kernel_colour(kernel));
   panel = table;
+  table.note.clear(); // the pointer says why a cell is hatched, and the map has its room
   Figure figure;
   figure.panels.emplace_back(std::move(table));
   map_.set(std::move(figure));

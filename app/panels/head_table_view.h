@@ -23,7 +23,7 @@ struct KernelSpread {
 std::vector<KernelSpread> kernel_spreads(const HeatMapPanel& panel, const std::vector<std::string>& kernels);
 
 struct HeadTableView {
-  HeatMapPanel panel;                // as it is drawn and exported
+  HeatMapPanel panel;                // as it is drawn, and exported with its note
   std::vector<std::string> kernels;  // by layer, a square of whose colour stands before it; may be empty
   std::vector<KernelSpread> spreads; // drawn below where there is room; may be empty
   std::string unit;                  // after a value: "nats"; may be empty
