@@ -36,6 +36,9 @@ void between_frames(ImGuiTestContext* context, std::function<void()> work);
 std::string last_error();
 // Whether a window of this id was drawn in the last frame.
 bool is_shown(const char* window);
+// Moves the pointer over the reference window's table of heads to this head's cell; fails the test where
+// there is none.
+void point_at_head(ImGuiTestContext* context, HeadIndex head);
 // What the desktop's next file dialog is answered with; without it it is cancelled.
 void answer_dialog(const std::filesystem::path& file);
 // Of the dialog that is opened in these frames; waits until it is answered. Empty: none was opened.

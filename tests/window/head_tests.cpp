@@ -50,7 +50,7 @@ void menu_mutes_cell(ImGuiTestContext* context) {
   context->WindowFocus("//###entropy");
   settle(context);
   context->SetRef("//###entropy");
-  context->MouseMove("$$5003/cell");
+  point_at_head(context, {5, 3});
   context->MouseClick(ImGuiMouseButton_Right);
   context->Yield(2);
   context->ItemClick("//$FOCUSED/###mute_head");
@@ -58,7 +58,7 @@ void menu_mutes_cell(ImGuiTestContext* context) {
   IM_CHECK(document().scene().muted_heads == (Heads{{5, 3}}));
   // The pointer's head, not the selected one; and the layer of it.
   context->SetRef("//###entropy");
-  context->MouseMove("$$7001/cell");
+  point_at_head(context, {7, 1});
   context->Yield(2);
   IM_CHECK(editor().hovered_head() == (HeadIndex{7, 1}));
   context->KeyPress(ImGuiKey_M);
@@ -69,7 +69,7 @@ void menu_mutes_cell(ImGuiTestContext* context) {
   context->ItemClick("//$FOCUSED/###mute_layer");
   settle(context);
   IM_CHECK_EQ(document().scene().muted_heads.size(), 7U);
-  context->MouseMove("$$7001/cell");
+  point_at_head(context, {7, 1});
   context->MouseClick(ImGuiMouseButton_Right);
   context->Yield(2);
   context->ItemClick("//$FOCUSED/Unmute everything");

@@ -107,6 +107,25 @@ void start_over(ImGuiTestContext* context) {
   settle(context);
 }
 
+void point_at_head(ImGuiTestContext* context, HeadIndex head) {
+  const ImRect table = context->ItemInfo("**/table").RectFull;
+  const auto hovered = [&](float across, float down) {
+    const ImVec2 size = table.GetSize();
+    context->MouseMoveToPos({table.Min.x + across * size.x, table.Min.y + down * size.y});
+    context->Yield(2);
+    return editor().hovered_head();
+  };
+  // The labels at the table's edges have a room that only its layout knows: look for the row, then the
+  // column.
+  constexpr float step = 0.02f;
+  for (float down = step; down < 1; down += step) {
+    if (const auto found = hovered(0.5f, down); !found || found->layer != head.layer) continue;
+    for (float across = step; across < 1; across += step)
+      if (hovered(across, down) == head) return;
+  }
+  IM_ERRORF("no cell of layer %d, head %d", head.layer, head.head);
+}
+
 bool is_shown(const char* window) {
   const ImGuiWindow* const found = ImGui::FindWindowByName((std::string("###") + window).c_str());
   return found != nullptr && found->WasActive;

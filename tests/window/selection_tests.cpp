@@ -42,7 +42,8 @@ void register_selection_tests(ImGuiTestEngine* engine) {
         context->WindowFocus("//###entropy");
         settle(context);
         IM_CHECK(find_table(results(), HeadTableAsk{"entropy", {}}).table != nullptr);
-        context->ItemClick("$$5002/cell");
+        point_at_head(context, {5, 2});
+        context->MouseClick();
         context->Yield(2);
         IM_CHECK_EQ(document().scene().layer, 5);
         IM_CHECK(document().scene().head.head == 2);
