@@ -117,11 +117,12 @@ void point_at_head(ImGuiTestContext* context, HeadIndex head) {
   };
   // The labels at the table's edges have a room that only its layout knows: look for the row, then the
   // column.
-  constexpr float step = 0.02f;
-  for (float down = step; down < 1; down += step) {
-    if (const auto found = hovered(0.5f, down); !found || found->layer != head.layer) continue;
-    for (float across = step; across < 1; across += step)
-      if (hovered(across, down) == head) return;
+  constexpr int steps = 50;
+  const auto share = [](int step) { return static_cast<float>(step) / steps; };
+  for (int down = 1; down < steps; ++down) {
+    if (const auto found = hovered(0.5f, share(down)); !found || found->layer != head.layer) continue;
+    for (int across = 1; across < steps; ++across)
+      if (hovered(share(across), share(down)) == head) return;
   }
   IM_ERRORF("no cell of layer %d, head %d", head.layer, head.head);
 }
