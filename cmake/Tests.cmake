@@ -57,10 +57,21 @@ if(TARGET engine_tests)
   add_dependencies(engine_tests process_group_member)
 endif()
 
-# The plain sources once more, under AddressSanitizer and UndefinedBehaviorSanitizer.
+# What needs no LibTorch once more, under AddressSanitizer and UndefinedBehaviorSanitizer: the plain sources with
+# their tests, and those tests of engine_tests whose sources compile by themselves: the CPU's loops, the programs of
+# the GPU's blocks, and what only counts.
 hydrascope_test(plain_tests plain ${HYDRASCOPE_PLAIN_LIBRARIES})
 if(TARGET plain_tests)
-  target_sources(plain_tests PRIVATE ${HYDRASCOPE_PLAIN_UNITS})
+  file(GLOB _loop_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/attention/cpu/*.cpp")
+  target_sources(plain_tests PRIVATE ${HYDRASCOPE_PLAIN_UNITS} ${_loop_sources})
+  foreach(_name IN ITEMS attention/cuda_linear attention/linear_loops attention/softmax_cpu inspect/deletion
+                         inspect/pointing runtime/memory_estimate training/class_counts)
+    target_sources(plain_tests PRIVATE "${CMAKE_SOURCE_DIR}/tests/engine/${_name}_test.cpp")
+  endforeach()
+  foreach(_source IN ITEMS tests/engine/attention/linear_definition engine/inspect/deletion engine/inspect/pointing
+                           engine/runtime/memory_estimate engine/training/class_counts)
+    target_sources(plain_tests PRIVATE "${CMAKE_SOURCE_DIR}/${_source}.cpp")
+  endforeach()
   target_compile_options(plain_tests PRIVATE -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(plain_tests PRIVATE -fsanitize=address,undefined)
   add_test(NAME plain_tests COMMAND plain_tests)

@@ -1,0 +1,186 @@
+// The fused loops of normalised linear attention, for every kind of processor that this machine can be,
+// against the definition in double precision.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/attention/cpu/linear_variant.h"
+#include "tests/engine/attention/linear_definition.h"
+#include "tests/engine/attention/sequence.h"
+
+namespace hydrascope {
+namespace {
+
+using cpu::Element, cpu::LinearLoops, cpu::LinearMap, cpu::PointMap, cpu::Rows;
+using testing_inputs::defined_linear_attention, testing_inputs::DefinedAnswer, testing_inputs::error_of,
+    testing_inputs::every_third_masked, testing_inputs::head_of, testing_inputs::Sequence;
+
+struct Variant {
+  const char* name;
+  const LinearLoops* loops;
+  // Of outputs within ±3, and of those without a denominator, which are tokens times as large: three times
+  // what is measured over all maps and widths, 5.6e-6 and 9.1e-6, with bfloat16 products 0.011 and 0.11.
+  double tolerance, tolerance_unnormalised;
+};
+
+std::vector<Variant> variants() {
+  std::vector<Variant> all;
+  for (const cpu::Processor processor : cpu::processors()) {
+    const bool rounds = processor == cpu::Processor::avx512bf16;
+    all.push_back({cpu::name_of(processor), &cpu::linear_loops(processor), rounds ? 0.033 : 1.7e-5,
+                   rounds ? 0.33 : 2.8e-5});
+  }
+  return all;
+}
+
+constexpr std::int64_t tokens = 37;
+
+// W and b of one head, padded with what must not be looked at.
+struct Projection {
+  Projection(std::int64_t in, std::int64_t out)
+      : stride(cpu::padded_to_lanes(out)),
+        weight(static_cast<std::size_t>(cpu::padded_to_lanes(in) * stride)),
+        bias(static_cast<std::size_t>(stride)) {
+    for (std::int64_t i = 0; i < in; ++i)
+      for (std::int64_t o = 0; o < out; ++o)
+        weight[static_cast<std::size_t>(i * stride + o)] = static_cast<float>(
+            std::sin(static_cast<double>(i * 31 + o * 17)) / std::sqrt(static_cast<double>(in)) / 3);
+    for (std::int64_t o = 0; o < out; ++o)
+      bias[static_cast<std::size_t>(o)] = static_cast<float>(0.1 * std::cos(static_cast<double>(o)));
+  }
+
+  std::int64_t stride;
+  std::vector<float> weight, bias;
+};
+
+struct Buffers {
+  Buffers(const LinearMap& map, std::int64_t value_width)
+      : space(static_cast<std::size_t>(cpu::buffer_floats(map, value_width)),
+              std::numeric_limits<float>::quiet_NaN()),
+        sums(map, value_width) {}
+  std::vector<float> space;
+  cpu::KeySums sums;
+};
+
+TEST(LinearLoops, KeysAndAnswersAsDefinedOnEveryProcessor) {
+  const std::vector<unsigned char> mask = every_third_masked(tokens);
+  std::vector<float> turns;
+  for (std::int64_t token = 0; token < 2 * tokens; ++token)
+    turns.push_back(static_cast<float>(std::abs(std::sin(static_cast<double>(token)))));
+  for (const auto& [width, outputs] : {std::pair<std::int64_t, std::int64_t>{1, 1},
+                                       {5, 5},
+                                       {16, 7},
+                                       {24, 24},
+                                       {64, 64},
+                                       {64, 100},
+                                       {80, 80}})
+    for (const Element element : {Element::float32, Element::bfloat16})
+      for (const PointMap point :
+           {PointMap::plus_minus_exponential, PointMap::exponential, PointMap::softmax,
+            PointMap::plus_minus_softmax, PointMap::joint_softmax, PointMap::one_plus_elu, PointMap::relu,
+            PointMap::relu_turned, PointMap::unit, PointMap::taylor})
+        for (const bool projects : {false, true})
+          for (const Variant& variant : variants()) {
+            if (!projects && outputs != width) continue;
+            SCOPED_TRACE(std::string(variant.name) + ", " + std::to_string(width) + " to " +
+                         std::to_string(outputs) + ", map " + std::to_string(static_cast<int>(point)) +
+                         (projects ? ", projected" : "") + (element == Element::float32 ? "" : ", bfloat16"));
+            Sequence q(2, tokens, width, 0), k(2, tokens, width, 1), v(2, tokens, width, 2);
+            Sequence out(2, tokens, width, 3);
+            const Projection projection(width, outputs);
+            LinearMap map{.map = point, .head_width = width, .outputs = outputs, .scale = 0.5F};
+            // (Taylor's products would be large and cancel.)
+            map.half_square = point == PointMap::taylor ? 0 : 0.01F;
+            map.normalised = point != PointMap::unit; // its weights are of both signs
+            map.turns = turns.data();
+            if (projects) {
+              map.weight = projection.weight.data();
+              map.bias = projection.bias.data();
+            }
+            for (Sequence* x : {&k, &v})
+              x->floats[static_cast<std::size_t>(tokens * width)] =
+                  std::numeric_limits<float>::quiet_NaN(); // masked, with its token
+            Buffers buffers(map, width);
+            auto& sums = buffers.sums;
+            const cpu::TokenRange steps[] = {{0, 1}, {1, 20}, {20, tokens}}; // the first without a real token
+            for (const cpu::TokenRange& step : steps)
+              variant.loops->add_keys(head_of(k, element), head_of(v, element), mask.data(), step, map,
+                                      buffers.space.data(), sums.values.data(), sums.ones.data(),
+                                      sums.largest.data());
+            const std::int64_t zeros = variant.loops->answer(
+                head_of(q, element), mask.data(), {0, tokens}, map, sums.values.data(), sums.ones.data(),
+                sums.largest.data(), buffers.space.data(), head_of(out, Element::float32));
+
+            const DefinedAnswer expected = defined_linear_attention(map, q, k, v, 1, mask.data());
+            double worst = 0;
+            for (std::int64_t i = 0; i < tokens; ++i)
+              for (std::int64_t f = 0; f < width; ++f)
+                worst = std::max(worst, error_of(out.at(i, width + f),
+                                                 expected.out[static_cast<std::size_t>(i * width + f)]));
+            EXPECT_LT(worst, map.normalised ? variant.tolerance : variant.tolerance_unnormalised);
+            EXPECT_EQ(zeros, expected.zero_denominators);
+          }
+}
+
+// e^1000 and e^−1000 among the features: only their ratios count.
+TEST(LinearLoops, TakeLogarithmsOfAnySize) {
+  for (const Variant& variant : variants()) {
+    SCOPED_TRACE(variant.name);
+    Sequence q(2, tokens, 16, 0), k(2, tokens, 16, 1), v(2, tokens, 16, 2), out(2, tokens, 16, 3);
+    for (Sequence* x : {&q, &k})
+      for (float& value : x->floats) value *= 100;
+    const LinearMap map{.map = PointMap::plus_minus_exponential, .head_width = 16, .outputs = 16};
+    Buffers buffers(map, 16);
+    auto& sums = buffers.sums;
+    variant.loops->add_keys(head_of(k, Element::float32), head_of(v, Element::float32), nullptr, {0, tokens},
+                            map, buffers.space.data(), sums.values.data(), sums.ones.data(),
+                            sums.largest.data());
+    variant.loops->answer(head_of(q, Element::float32), nullptr, {0, tokens}, map, sums.values.data(),
+                          sums.ones.data(), sums.largest.data(), buffers.space.data(),
+                          head_of(out, Element::float32));
+    for (std::int64_t i = 0; i < tokens; ++i) {
+      // The logarithm of the weight of key j is the largest of q_f + k_f and −q_f − k_f, but for what is
+      // e^−50 of it.
+      std::array<double, tokens> score{};
+      for (std::int64_t j = 0; j < tokens; ++j)
+        for (std::int64_t f = 16; f < 32; ++f)
+          score.at(static_cast<std::size_t>(j)) =
+              std::max(score.at(static_cast<std::size_t>(j)), std::abs(q.at(i, f) + k.at(j, f)));
+      const double top = *std::ranges::max_element(score);
+      double total = 0, value = 0;
+      for (std::int64_t j = 0; j < tokens; ++j) {
+        double weight = 0;
+        for (std::int64_t f = 16; f < 32; ++f)
+          for (const double sign : {1.0, -1.0}) weight += std::exp(sign * (q.at(i, f) + k.at(j, f)) - top);
+        total += weight;
+        value += weight * v.at(j, 16);
+      }
+      EXPECT_NEAR(out.at(i, 16), value / total, variant.tolerance);
+    }
+  }
+}
+
+TEST(LinearLoops, PartsOfTheKeysAddUp) {
+  Sequence k(2, tokens, 24, 1), v(2, tokens, 24, 2);
+  const LinearMap map{.map = PointMap::plus_minus_exponential, .head_width = 24, .outputs = 24};
+  const Rows keys = head_of(k, Element::float32), values = head_of(v, Element::float32);
+  std::vector<cpu::KeySums> parts(3, cpu::KeySums(map, 24)); // the last has no keys
+  std::vector<cpu::KeySums> whole(1, cpu::KeySums(map, 24));
+  cpu::add_keys(keys, values, nullptr, {0, 10}, map, false, parts[0]);
+  cpu::add_keys(keys, values, nullptr, {10, tokens}, map, false, parts[1]);
+  cpu::add_keys(keys, values, nullptr, {0, tokens}, map, false, whole[0]);
+  cpu::merge(parts);
+  cpu::merge(whole);
+  const cpu::KeySums &sum = parts.front(), &expected = whole.front();
+  EXPECT_EQ(sum.largest, expected.largest);
+  for (std::size_t i = 0; i < sum.values.size(); ++i) EXPECT_NEAR(sum.values[i], expected.values[i], 2e-5);
+  for (std::size_t i = 0; i < sum.ones.size(); ++i) EXPECT_NEAR(sum.ones[i], expected.ones[i], 2e-5);
+}
+
+} // namespace
+} // namespace hydrascope
