@@ -57,8 +57,17 @@ Expectation says(const char* prefix, const char* done, const char* refused, Prep
 
 template <typename Kind>
 Expectation emits(const char* id, Prepare prepare = {}) {
-  return {id, {}, std::move(prepare), {}, [](const Command& command) {
+  return {id, {}, std::move(prepare), {}, [](const Command& command, const std::string&) {
             return std::holds_alternative<Kind>(command);
+          }};
+}
+
+// Of the panel that the rest of the id names. Drawing the figure of every panel would take minutes.
+template <typename Kind>
+Expectation emits_of_panel(const char* prefix, Prepare prepare = {}) {
+  return {prefix, {}, std::move(prepare), {}, [](const Command& command, const std::string& rest) {
+            const Kind* const found = std::get_if<Kind>(&command);
+            return found != nullptr && found->panel == rest;
           }};
 }
 
@@ -114,8 +123,8 @@ std::vector<Expectation> file_and_edit() {
        [](Editor& editor) {
          remember(editor, {"a sentence", true});
        }},
-      says("file.copy.", "Copied: the figure", "copy: ", some_clipboard),
-      says("file.copy_numbers.", "Copied: the figure's numbers", "copy: the panel shows nothing"),
+      emits_of_panel<CopyFigure>("file.copy.", some_clipboard),
+      emits_of_panel<CopyNumbers>("file.copy_numbers."),
       asks("file.export_everything", "Export everything open into this folder"),
       says("edit.copy", "Copied: ", "copy: ", some_clipboard),
       emits<Paste>("edit.paste"),
@@ -150,7 +159,7 @@ std::vector<Expectation> file_and_edit() {
                     example_sentences().at(number) &&
                 seen.after["document"]["kind"] == "text";
        }},
-      asks("file.export.", "Export figure"),
+      emits_of_panel<ExportFigure>("file.export."),
       shows("file.quit", [](const std::string&) { return !application().running(); }),
       {"edit.undo", [](const Seen& seen) { return seen.scene().at("schedules")[0][1] == "softmax"; },
        some_change},

@@ -41,7 +41,7 @@ struct Expectation {
   std::function<bool(ImGuiTestContext*, const std::string& rest)> shown = {};
   // Of what a test of its own sees the effect, as it needs a run, a clipboard or another program: the
   // command, which is not applied.
-  std::function<bool(const Command&)> emitted = {};
+  std::function<bool(const Command&, const std::string& rest)> emitted = {};
 };
 
 std::vector<Expectation> all_expectations();

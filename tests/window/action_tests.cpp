@@ -44,7 +44,9 @@ std::string try_action(ImGuiTestContext* context, const std::string& id, const E
   const Json after = editor_json(editor());
   const std::string rest = id.substr(expectation.prefix.size());
   bool good = !expectation.effect || expectation.effect({before, after, rest});
-  if (expectation.emitted) good &= std::ranges::any_of(editor().take_commands(), expectation.emitted);
+  if (expectation.emitted)
+    good &= std::ranges::any_of(editor().take_commands(),
+                                [&](const Command& command) { return expectation.emitted(command, rest); });
   if (expectation.shown) {
     bool seen = false;
     constexpr int patience = 100; // frames
