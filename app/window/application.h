@@ -88,7 +88,7 @@ private:
   void report_status();
   void draw_frame();
 
-  // Dear ImGui's and ImPlot's contexts.
+  // Dear ImGui's context.
   class Gui {
   public:
     Gui();

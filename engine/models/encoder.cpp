@@ -140,19 +140,14 @@ void Encoder::set_classes(std::int64_t classes) {
 }
 
 at::Tensor Encoder::block(int layer, const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
-                          const KernelParameters& kernel_parameters, AttentionTap* tap) const {
+                          const KernelParameters& kernel_parameters, const BlockOptions& options) const {
   if (layer < 0 || layer >= config_.layers)
     throw UsageError(fmt::format("layer {}", layer),
                      fmt::format("{} has the layers 0 to {}", info_.name, config_.layers - 1));
   const TokenLayout layout = layout_of(input);
-  return (*layers_[static_cast<std::size_t>(layer)])(hidden, {input.mask, layout, kernel, kernel_parameters},
-                                                     tap);
-}
-
-at::Tensor Encoder::last_block(const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
-                               const KernelParameters& kernel_parameters) const {
-  const TokenLayout layout = layout_of(input);
-  return (*layers_.back())(hidden, {input.mask, layout, kernel, kernel_parameters, tokens_read()}, nullptr);
+  const std::int64_t outputs = options.for_logits ? tokens_read() : 0;
+  return (*layers_[static_cast<std::size_t>(layer)])(
+      hidden, {input.mask, layout, kernel, kernel_parameters, options.muted, outputs}, options.tap);
 }
 
 KernelParameters Encoder::kernel_parameters(int layer, const KernelSpec& kernel) const {

@@ -26,9 +26,7 @@ class Encoder : public Model {
 public:
   const ModelInfo& info() const override { return info_; }
   at::Tensor block(int layer, const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
-                   const KernelParameters& kernel_parameters, AttentionTap* tap) const override;
-  at::Tensor last_block(const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
-                        const KernelParameters& kernel_parameters) const override;
+                   const KernelParameters& kernel_parameters, const BlockOptions& options) const override;
   KernelParameters kernel_parameters(int layer, const KernelSpec& kernel) const override;
   at::Tensor attention_output_weight(int layer) const override;
   std::vector<std::string> parameter_names() const override;

@@ -9,6 +9,8 @@
 #include <ATen/ops/silu.h>
 #include <c10/core/GradMode.h>
 
+#include "engine/attention/muted_kernel.h"
+
 namespace hydrascope {
 namespace {
 
@@ -146,7 +148,8 @@ at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& cont
     tap->path = output.path;
     tap->zero_denominators = output.zero_denominators;
   }
-  const at::Tensor finished = context.kernel.finish(output.out, context.mask, context.kernel_parameters);
+  const at::Tensor finished = without_muted(
+      context.kernel.finish(output.out, context.mask, context.kernel_parameters), context.muted);
   const std::int64_t outputs = context.outputs > 0 ? context.outputs : tokens;
   return output_(
       finished.narrow(2, 0, outputs).to(x.scalar_type()).transpose(1, 2).reshape({batch, outputs, width}));

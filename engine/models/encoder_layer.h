@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <ATen/core/Tensor.h>
@@ -49,6 +50,7 @@ struct BlockContext {
   const TokenLayout& layout;
   const Kernel& kernel;
   const KernelParameters& kernel_parameters;
+  std::span<const int> muted = {};
   std::int64_t outputs = 0; // > 0: only the output of the first so many tokens is wanted
 };
 
