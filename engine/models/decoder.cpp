@@ -9,7 +9,7 @@
 namespace hydrascope {
 namespace {
 
-ExpectedParameters expected_parameters(const ModelConfig& config) {
+ExpectedParameters decoder_parameters(const ModelConfig& config) {
   ExpectedParameters expected;
   const std::int64_t width = config.width, vocabulary = config.vocabulary;
   expected["embedding.weight"] = {{vocabulary, width}, true};
@@ -23,7 +23,7 @@ ExpectedParameters expected_parameters(const ModelConfig& config) {
 class Decoder final : public Encoder {
 public:
   Decoder(const ModelConfig& config, TensorMap tensors)
-      : Encoder(config, "decoder", Checkpoint{std::move(tensors), {}}, expected_parameters(config)) {
+      : Encoder(config, "decoder", Checkpoint{std::move(tensors), {}}, decoder_parameters(config)) {
     rebuild();
   }
 
