@@ -46,9 +46,10 @@ PictureCheck look_at(Runner& runner, RunRequest& request, const FolderPicture& p
 }
 
 void look_at_all(BackgroundJob<FoundCheck>& job, const PictureFolder& folder, RunRequest request,
-                 const std::function<void()>& wake, const std::stop_token& stop) {
+                 const std::shared_ptr<ModelStore>& models, const std::function<void()>& wake,
+                 const std::stop_token& stop) {
   // Nothing is shown twice, so hidden states are not worth keeping.
-  Runner runner(0);
+  Runner runner(0, models);
   std::chrono::steady_clock::time_point woken;
   for (const FolderPicture& picture : folder.pictures) {
     job.wait_while_paused(stop);
@@ -64,7 +65,8 @@ void look_at_all(BackgroundJob<FoundCheck>& job, const PictureFolder& folder, Ru
 
 } // namespace
 
-FolderCheck::FolderCheck(std::function<void()> wake) : wake_(std::move(wake)) {}
+FolderCheck::FolderCheck(std::function<void()> wake, std::shared_ptr<ModelStore> models)
+    : wake_(std::move(wake)), models_(std::move(models)) {}
 
 bool FolderCheck::update(Editor& editor, bool interactive_run) {
   const Document& document = editor.document();
@@ -79,10 +81,12 @@ bool FolderCheck::update(Editor& editor, bool interactive_run) {
   const bool unfinished = jobs_.job() == nullptr && checks.found.size() < checks.total;
   if (checks.setup != setup || unfinished) {
     checks = {.setup = setup, .found = {}, .total = document.folder->pictures.size(), .running = true};
-    jobs_.start([folder = document.folder, request = folder_request(document), wake = wake_](
-                    BackgroundJob<FoundCheck>& job,
-                    const std::stop_token& stop) { look_at_all(job, *folder, request, wake, stop); },
-                wake_);
+    jobs_.start(
+        [folder = document.folder, request = folder_request(document), models = models_, wake = wake_](
+            BackgroundJob<FoundCheck>& job, const std::stop_token& stop) {
+          look_at_all(job, *folder, request, models, wake, stop);
+        },
+        wake_);
     return true;
   }
   BackgroundJob<FoundCheck>* const job = jobs_.job();

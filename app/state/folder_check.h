@@ -3,9 +3,11 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 
 #include "app/state/background_job.h"
 #include "app/state/editor.h"
+#include "engine/runtime/model_source.h"
 
 namespace hydrascope::app {
 
@@ -14,12 +16,12 @@ struct FoundCheck {
   PictureCheck check;
 };
 
-// A thread with a runner, and so weights, of its own. It waits between pictures while an interactive run is
+// A thread with a runner of its own. It waits between pictures while an interactive run is
 // under way.
 class FolderCheck {
 public:
   // `wake` is called from the thread when something has been found.
-  explicit FolderCheck(std::function<void()> wake);
+  FolderCheck(std::function<void()> wake, std::shared_ptr<ModelStore> models);
 
   // Once per frame: starts when the document wants the wrong pictures first, stops when it no longer does or
   // when model or kernels have changed, and puts what has been found into the editor. Returns whether
@@ -28,6 +30,7 @@ public:
 
 private:
   std::function<void()> wake_;
+  std::shared_ptr<ModelStore> models_;
   JobSlot<FoundCheck> jobs_; // no job as long as nobody has asked
 };
 

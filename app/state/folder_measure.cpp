@@ -134,9 +134,9 @@ void FolderMeasure::start(Editor& editor) {
               .running = true,
               .edition = measures.edition + 1};
   jobs_.start(
-      [folder = document.folder, runs, wake = wake_](BackgroundJob<PictureMeasures>& job,
-                                                     const std::stop_token& stop) mutable {
-        Runner runner(0); // nothing is shown twice, so hidden states are not worth keeping
+      [folder = document.folder, runs, models = models_, wake = wake_](BackgroundJob<PictureMeasures>& job,
+                                                                       const std::stop_token& stop) mutable {
+        Runner runner(0, models); // nothing is shown twice, so hidden states are not worth keeping
         std::chrono::steady_clock::time_point woken;
         for (const FolderPicture& picture : folder->pictures) {
           job.wait_while_paused(stop);

@@ -2,18 +2,21 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "app/state/background_job.h"
 #include "app/state/editor.h"
+#include "engine/runtime/model_source.h"
 
 namespace hydrascope::app {
 
-// A thread with a runner, and so weights, of its own. It waits between pictures while an interactive run is
+// A thread with a runner of its own. It waits between pictures while an interactive run is
 // under way. Everything is taken by value: what the document becomes meanwhile makes no difference.
 class FolderMeasure {
 public:
   // `wake` is called from the thread when something has been measured, a few times a second.
-  explicit FolderMeasure(std::function<void()> wake) : wake_(std::move(wake)) {}
+  FolderMeasure(std::function<void()> wake, std::shared_ptr<ModelStore> models)
+      : wake_(std::move(wake)), models_(std::move(models)) {}
 
   void start(Editor& editor); // nothing without a folder and a model
   void stop(Editor& editor);  // what has been measured stays; no frame waits for the thread
@@ -22,6 +25,7 @@ public:
 
 private:
   std::function<void()> wake_;
+  std::shared_ptr<ModelStore> models_;
   JobSlot<PictureMeasures> jobs_;
 };
 

@@ -8,8 +8,8 @@
 
 namespace hydrascope::app {
 
-Jobs::Jobs(const std::function<void()>& wake)
-    : scaling(wake), training(wake), folder(wake), fetch(wake), check_(wake) {}
+Jobs::Jobs(const std::function<void()>& wake, const std::shared_ptr<ModelStore>& models)
+    : scaling(wake), training(wake, models), folder(wake, models), fetch(wake), check_(wake, models) {}
 
 bool Jobs::update(Editor& editor, bool interactive_run) {
   const bool checked = check_.update(editor, interactive_run);

@@ -22,8 +22,8 @@ struct JobState {
 
 class Jobs {
 public:
-  // `wake` is called from the jobs' threads.
-  explicit Jobs(const std::function<void()>& wake);
+  // `wake` is called from the jobs' threads; `models` are those that the window runs, too.
+  Jobs(const std::function<void()>& wake, const std::shared_ptr<ModelStore>& models);
 
   ScalingRun scaling;
   TrainingJob training;

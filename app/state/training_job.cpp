@@ -37,11 +37,12 @@ std::string without_dashes(std::string text) {
   return text;
 }
 
-TrainingOutcome train(const Request& request, const TrainingObserver& observer, const std::stop_token& stop) {
+TrainingOutcome train(const Request& request, const TrainingObserver& observer, const std::stop_token& stop,
+                      const std::shared_ptr<ModelStore>& models) {
   try {
     if (const auto* distillation = std::get_if<DistillRequest>(&request))
-      return distill(*distillation, observer, stop);
-    return finetune(std::get<FinetuneRequest>(request), observer, stop);
+      return distill(*distillation, observer, stop, models);
+    return finetune(std::get<FinetuneRequest>(request), observer, stop, models);
   } catch (const fs::filesystem_error& error) {
     throw Error(error.path1().string(), error.code().message(), "write the adapter into another folder");
   }
@@ -190,13 +191,13 @@ void TrainingJob::start(const Editor& editor, TrainingStart how) {
   former_.reset();
   why_stopped_.clear();
   job_ = std::make_unique<Job>(
-      [request, wake = wake_, seconds = form.live_seconds, adapters = document.scene().adapters.files](
-          Job& job, const std::stop_token& stop) {
+      [request, models = models_, wake = wake_, seconds = form.live_seconds,
+       adapters = document.scene().adapters.files](Job& job, const std::stop_token& stop) {
         // Threads that LibTorch starts for this one inherit it.
         setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
         Reporter reporter(job, stop, wake, seconds, adapters);
         reporter.end(train(
-            request, [&](const TrainingProgress& progress) { reporter.observe(progress); }, stop));
+            request, [&](const TrainingProgress& progress) { reporter.observe(progress); }, stop, models));
       },
       wake_);
 }

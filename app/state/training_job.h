@@ -19,7 +19,8 @@ namespace hydrascope::app {
 class TrainingJob {
 public:
   // `wake` is called from the thread when there is news, a few times a second.
-  explicit TrainingJob(std::function<void()> wake) : wake_(std::move(wake)) {}
+  TrainingJob(std::function<void()> wake, std::shared_ptr<ModelStore> models)
+      : wake_(std::move(wake)), models_(std::move(models)) {}
 
   void begin(Editor& editor, TrainingStart how);
   void toggle_pause(Editor& editor);
@@ -68,6 +69,7 @@ private:
   void drop_live();
 
   std::function<void()> wake_;
+  std::shared_ptr<ModelStore> models_;
   std::unique_ptr<Job> job_;
   std::filesystem::path model_folder_; // of what is trained
   std::filesystem::path live_;

@@ -86,9 +86,10 @@ void Application::start(const WindowOptions& options) {
   if (!fonts.note.empty())
     editor_->say(Severity::note, fonts.note + "; install fonts-inter and fonts-jetbrains-mono");
   const auto wake = [display = display_.get()] { display->wake(); };
-  worker_ = std::make_unique<Worker>(wake);
+  const auto models = make_model_store(); // of all jobs
+  worker_ = std::make_unique<Worker>(wake, std::make_unique<Runner>(usual_cache_bytes, models));
   clipboard_ = std::make_unique<Clipboard>(display_->picture_clipboard_obstacle(), wake);
-  jobs_ = std::make_unique<Jobs>(wake);
+  jobs_ = std::make_unique<Jobs>(wake, models);
   editor_->training_form = parse_training(editor_->settings().training);
   coordinator_ = std::make_unique<Coordinator>(*worker_);
   panels_ = std::make_unique<PanelWindows>(PanelServices{editor_.get(), graphics_.get()});

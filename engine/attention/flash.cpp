@@ -21,17 +21,16 @@ public:
   explicit Flash(KernelSpec kernel_spec) : SoftmaxFamily(std::move(kernel_spec)) {}
 
   Plan plan(const AttentionShape& shape) const override {
-    return {SoftmaxFamily::plan(shape).support, loops_take(shape) ? "fused cpu" : "LibTorch sdpa"};
+    return {SoftmaxFamily::plan(shape).support, loops_take(shape) ? Path::fused_cpu : Path::sdpa};
   }
 
-  AttentionOutput run(const AttentionInput& input, const KernelParameters&) const override {
-    require_support(input);
-    const AttentionShape shape = shape_of(input);
-    const std::int64_t heads = weight_heads(shape);
-    if (needs_gradient(input) || !loops_take(shape)) return run_through_sdpa(input, heads);
+protected:
+  AttentionOutput compute(Path path, const AttentionInput& input, const KernelParameters&) const override {
+    const std::int64_t heads = weight_heads(shape_of(input));
+    if (path == Path::sdpa) return run_through_sdpa(input, heads);
     const at::Tensor out = run_in_loops(resplit(input.q, heads), resplit(input.k, heads),
                                         resplit(input.v, heads), LoopMask(real_mask(input)));
-    return {.out = resplit(out, shape.heads), .path = "fused cpu"};
+    return {.out = resplit(out, input.q.size(1))};
   }
 
 private:

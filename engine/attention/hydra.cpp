@@ -73,35 +73,14 @@ public:
     if (maps_.over_tokens == OverTokens::softmax && shape.causal)
       return {{.ok = false, .reason = "its softmax over tokens looks at later tokens: it has no causal form"},
               {}};
-    for (const HydraFusedPath& path : maps_.fused)
-      if (const std::string name = path.available(shape); !name.empty()) return {{}, name};
-    return {{}, "composed"};
+    for (const HydraFusedPath& fused : maps_.fused)
+      if (fused.takes(shape)) return {{}, fused.path};
+    return {{}, shape.gradients || shape.causal ? Path::at_once : Path::in_blocks};
   }
 
   KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int) const override {
     if (!maps_.layer_norm) return {};
     return {{"norm.weight", at::ones({heads * head_width})}, {"norm.bias", at::zeros({heads * head_width})}};
-  }
-
-  AttentionOutput run(const AttentionInput& input, const KernelParameters& parameters) const override {
-    check(input);
-    const AttentionShape shape = shape_of(input);
-    const bool gradients = needs_gradient(input, parameters);
-    for (const HydraFusedPath& path : maps_.fused) {
-      const std::string name = path.available(shape);
-      if (name.empty() || (gradients && path.run_with_gradients == nullptr)) continue;
-      const at::Tensor mask = real_mask(input);
-      return {.out = gradients ? path.run_with_gradients(input, mask) : path.run(maps_, input, mask),
-              .path = name};
-    }
-    if (gradients || input.causal) {
-      const Rows rows = mapped_rows(input);
-      const at::Tensor gated = rows.key * rows.value;
-      const at::Tensor global = input.causal ? at::cumsum(gated, 1) : gated.sum(1, true);
-      const at::Tensor out = to_heads(rows.query * global, input.q.size(1));
-      return {.out = out.to(output_type(input)), .path = "composed"};
-    }
-    return {.out = run_in_blocks(input), .path = "composed"};
   }
 
   at::Tensor finish(const at::Tensor& out, const at::Tensor& mask,
@@ -197,9 +176,26 @@ public:
             .bytes = bytes_moved(shape)};
   }
 
+protected:
+  AttentionOutput compute(const Path path, const AttentionInput& input,
+                          const KernelParameters&) const override {
+    check_layer_input(input);
+    for (const HydraFusedPath& fused : maps_.fused)
+      if (fused.path == path) return {.out = fused.run(maps_, input, real_mask(input))};
+    if (path == Path::in_blocks) return {.out = run_in_blocks(input)};
+    const Rows rows = mapped_rows(input);
+    const at::Tensor gated = rows.key * rows.value;
+    const at::Tensor global = input.causal ? at::cumsum(gated, 1) : gated.sum(1, true);
+    const at::Tensor out = to_heads(rows.query * global, input.q.size(1));
+    return {.out = out.to(output_type(input))};
+  }
+
 private:
   void check(const AttentionInput& input) const {
     require_support(input);
+    check_layer_input(input);
+  }
+  void check_layer_input(const AttentionInput& input) const {
     if (!maps_.query_is_layer_input) return;
     const at::IntArrayRef q = input.q.sizes();
     if (input.layer_input.sizes() != at::IntArrayRef({q[0], q[2], q[1] * q[3]}))

@@ -21,15 +21,13 @@ enum class OverTokens {
   softmax, // φ_K is a softmax over the real tokens, feature by feature
 };
 
-// Does the whole operation without autograd where it can, e.g. by a fused loop. Its decision depends on the
-// shape alone; mask may be undefined; out (B,H,N,d), before LayerNorm, is what it returns. The same with
-// gradients, where it has them.
+// Does the whole operation, e.g. by a fused loop, where it takes the shape; mask may be undefined; out
+// (B,H,N,d), before LayerNorm, is what it returns.
 struct HydraMaps;
 struct HydraFusedPath {
-  std::string (*available)(const AttentionShape& shape) =
-      nullptr; // the path's name; empty: not for this shape
+  Path path = Path::fused_cpu;
+  bool (*takes)(const AttentionShape& shape) = nullptr;
   at::Tensor (*run)(const HydraMaps& maps, const AttentionInput& input, const at::Tensor& mask) = nullptr;
-  at::Tensor (*run_with_gradients)(const AttentionInput& input, const at::Tensor& mask) = nullptr;
 };
 
 struct HydraMaps {

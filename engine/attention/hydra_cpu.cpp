@@ -18,8 +18,6 @@ constexpr std::int64_t tokens_of_part = 256;
 // machines.)
 constexpr std::int64_t bytes_of_caches = std::int64_t{32} << 20;
 
-std::string available(const AttentionShape& shape) { return loops_take(shape) ? "fused cpu" : ""; }
-
 // What the parts of a sequence found: largest, total, weighted of each, `padded` floats every one. The first
 // part's `weighted` becomes their quotient over all.
 void merge_softmax(float* largest, float* total, float* weighted, const std::int64_t parts,
@@ -109,6 +107,6 @@ at::Tensor run(const HydraMaps& maps, const AttentionInput& input, const at::Ten
 
 } // namespace
 
-HydraFusedPath hydra_on_cpu() { return {available, run}; }
+HydraFusedPath hydra_on_cpu() { return {Path::fused_cpu, loops_take, run}; }
 
 } // namespace hydrascope

@@ -24,19 +24,21 @@ constexpr RowMap same{[](const at::Tensor& x) { return x; }, cpu::RowMap::scaled
 constexpr RowMap tanh_of{[](const at::Tensor& x) { return at::tanh(x); }, cpu::RowMap::hyperbolic};
 constexpr RowMap sigmoid_of{[](const at::Tensor& x) { return at::sigmoid(x); }, cpu::RowMap::logistic};
 
-std::string fused_cuda_available(const AttentionShape& shape) {
+bool cuda_takes(const AttentionShape& shape) {
   constexpr std::int64_t most_sequences = 65535; // of one launch
   const bool known_type =
       shape.dtype == at::kFloat || shape.dtype == at::kHalf || shape.dtype == at::kBFloat16;
-  if (shape.device != at::kCUDA || shape.causal || !known_type || shape.batch > most_sequences) return {};
-  return cuda_plugin() == nullptr ? "" : "fused cuda";
+  if (shape.device != at::kCUDA || shape.causal || !known_type || shape.batch > most_sequences) return false;
+  return cuda_plugin() != nullptr;
 }
+bool cuda_runs(const AttentionShape& shape) { return !shape.gradients && cuda_takes(shape); }
+bool cuda_trains(const AttentionShape& shape) { return shape.gradients && cuda_takes(shape); }
 
 at::Tensor fused_cuda(const HydraMaps&, const AttentionInput& input, const at::Tensor& mask) {
   return cuda_plugin()->hydra_cosine(input.q, input.k, input.v, mask);
 }
 
-at::Tensor fused_cuda_with_gradients(const AttentionInput& input, const at::Tensor& mask) {
+at::Tensor fused_cuda_training(const HydraMaps&, const AttentionInput& input, const at::Tensor& mask) {
   return hydra_cosine_with_gradients(*cuda_plugin(), input, mask);
 }
 
@@ -72,7 +74,8 @@ RegistryEntry hydra_cosine_kernel() {
   return hydra("hydra-cosine", "φ(x) = x/‖x‖₂ of D-wide rows, out = φ(Q) ⊙ Σ_t φ(K)_t ⊙ V_t", 76.37, unit,
                {.query = unit_l2,
                 .key = unit_l2,
-                .fused = {{fused_cuda_available, fused_cuda, fused_cuda_with_gradients}}});
+                .fused = {{Path::fused_cuda, cuda_runs, fused_cuda},
+                          {Path::fused_cuda_training, cuda_trains, fused_cuda_training}}});
 }
 RegistryEntry hydra_tanh_l2_kernel() {
   return hydra("hydra-tanh-l2", "φ_Q(x) = tanh x, φ_K(x) = x/‖x‖₂", 76.17, unit,

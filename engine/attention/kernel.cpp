@@ -21,9 +21,13 @@ std::int64_t tile_rows(std::int64_t batch_heads, std::int64_t tokens) {
   return std::clamp<std::int64_t>(entries / std::max<std::int64_t>(1, batch_heads * tokens), 1, tokens);
 }
 
+void require(const Support& support, const KernelSpec& spec) {
+  if (!support.ok) throw UsageError(spec.text(), support.reason, "choose another kernel or other parameters");
+}
+
 } // namespace
 
-AttentionShape shape_of(const AttentionInput& input) {
+AttentionShape shape_of(const AttentionInput& input, const KernelParameters& parameters) {
   return {.batch = input.q.size(0),
           .heads = input.q.size(1),
           .tokens = input.q.size(2),
@@ -33,7 +37,20 @@ AttentionShape shape_of(const AttentionInput& input) {
           .has_layer_input = input.layer_input.defined(),
           .has_mask = input.mask.defined(),
           .causal = input.causal,
+          .gradients = needs_gradient(input, parameters),
           .layout = input.layout};
+}
+
+const char* path_name(const Path path) {
+  switch (path) {
+    case Path::in_blocks:
+    case Path::at_once: return "composed";
+    case Path::fused_cpu: return "fused cpu";
+    case Path::fused_cuda:
+    case Path::fused_cuda_training: return "fused cuda";
+    case Path::sdpa: return "LibTorch sdpa";
+  }
+  return "";
 }
 
 const KernelInfo& Kernel::info() const { return kernel_info(spec_.name); }
@@ -53,9 +70,16 @@ std::optional<GlobalVector> Kernel::global_vector(const AttentionInput&, const K
 
 void Kernel::require_support(const AttentionInput& input) const {
   check_input(input);
-  const Support support = supports(shape_of(input));
-  if (!support.ok)
-    throw UsageError(spec().text(), support.reason, "choose another kernel or other parameters");
+  require(supports(shape_of(input)), spec_);
+}
+
+AttentionOutput Kernel::run(const AttentionInput& input, const KernelParameters& parameters) const {
+  check_input(input);
+  const Plan planned = plan(shape_of(input, parameters));
+  require(planned.support, spec_);
+  AttentionOutput output = compute(planned.path, input, parameters);
+  if (output.path.empty()) output.path = path_name(planned.path);
+  return output;
 }
 
 at::Tensor Kernel::contributions(const AttentionInput& input, const KernelParameters& parameters,

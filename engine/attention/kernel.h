@@ -25,6 +25,11 @@ struct TokenLayout {
   std::int64_t columns = 0;
 };
 
+// Trained or initial parameters by the names of the command line's `attend`:
+// query_map.weight (H,d,d) with y = x·W, query_map.bias (H,d), key_map.*, norm.weight, norm.bias (D), omega
+// (m,d).
+using KernelParameters = std::map<std::string, at::Tensor>;
+
 // The value a kernel takes.
 struct AttentionInput {
   at::Tensor q, k, v; // (B,H,N,d), after their projections
@@ -43,26 +48,33 @@ struct AttentionShape {
   bool has_layer_input = false;
   bool has_mask = false;
   bool causal = false;
+  bool gradients = false; // of q, k, v or a parameter are wanted: nothing may be overwritten
   TokenLayout layout = {};
 };
-AttentionShape shape_of(const AttentionInput& input);
+AttentionShape shape_of(const AttentionInput& input, const KernelParameters& parameters = {});
 
 struct Support {
   bool ok = true;
   std::string reason; // why not, one sentence for the user
 };
 
-// The outcome of one decision: can it run, and by which path ("composed", "fused cpu", "fused cuda", "oneDNN
-// sdpa").
-struct Plan {
-  Support support;
-  std::string path;
+// How a kernel computes its output.
+enum class Path {
+  in_blocks,           // LibTorch's operations on a block of tokens after another: memory stays O(N)
+  at_once,             // the same on all tokens, as a graph keeps what is made of them anyway
+  fused_cpu,           // our own loops
+  fused_cuda,          // our own kernels
+  fused_cuda_training, // the same, with the gradients of q, k and v
+  sdpa                 // LibTorch's scaled_dot_product_attention
 };
+// As people see it: "composed", "fused cpu", "fused cuda", "LibTorch sdpa".
+const char* path_name(Path path);
 
-// Trained or initial parameters by the names of the command line's `attend`:
-// query_map.weight (H,d,d) with y = x·W, query_map.bias (H,d), key_map.*, norm.weight, norm.bias (D), omega
-// (m,d).
-using KernelParameters = std::map<std::string, at::Tensor>;
+// The outcome of one decision: can it run, and by which path.
+struct Plan {
+  Support support = {};
+  Path path = Path::in_blocks;
+};
 
 // A kernel that begins with a linear map of each head's queries and keys, y = x·W + b: those maps, and the
 // parameters that run() takes of q and k to which they have been applied already.
@@ -76,7 +88,7 @@ struct AttentionOutput {
   // (B,H,N,d), before finish(); rows of masked queries are 0. In q's type; in float32 where q's is a half
   // type and finish() is yet to normalise it.
   at::Tensor out;
-  std::string path;                   // which path really ran
+  std::string path = {};              // which path really ran, as path_name() or more exactly
   std::int64_t zero_denominators = 0; // rows set to zero because their normaliser was 0
 };
 
@@ -98,7 +110,7 @@ public:
   const KernelInfo& info() const; // the registry's entry of spec().name
   const KernelSpec& spec() const { return spec_; }
 
-  // The one decision that supports() and run() share.
+  // The one decision of what the kernel runs by, which supports() and run() share.
   virtual Plan plan(const AttentionShape& shape) const = 0;
   Support supports(const AttentionShape& shape) const { return plan(shape).support; }
 
@@ -119,9 +131,9 @@ public:
     return std::nullopt;
   }
 
-  // The output by the fast path, in the kernel's stated complexity. Differentiable in q, k, v and parameters
-  // when gradients are enabled. Throws UsageError with the plan's reason if unsupported.
-  virtual AttentionOutput run(const AttentionInput& input, const KernelParameters& parameters) const = 0;
+  // The output by the planned path, in the kernel's stated complexity. Differentiable in q, k, v and
+  // parameters when gradients are enabled. Throws UsageError with the plan's reason if unsupported.
+  AttentionOutput run(const AttentionInput& input, const KernelParameters& parameters) const;
 
   // What the kernel puts between its output and W_o: out (B,H,N,d) → (B,H,N,d), rows of masked queries 0. The
   // LayerNorm of Hydra's `-ln` variants; out itself for all others.
@@ -156,6 +168,9 @@ public:
 
 protected:
   explicit Kernel(KernelSpec spec) : spec_(std::move(spec)) {}
+  // The output of an input that is checked and supported, by the path of plan(shape_of(input, parameters)).
+  virtual AttentionOutput compute(Path path, const AttentionInput& input,
+                                  const KernelParameters& parameters) const = 0;
   // Checks the input's shapes and throws UsageError with the plan's reason where it is not supported.
   void require_support(const AttentionInput& input) const;
 

@@ -29,6 +29,9 @@
 namespace hydrascope {
 namespace {
 
+// A graph keeps all features anyway, and nothing it keeps may be overwritten.
+bool at_once(const AttentionShape& shape) { return shape.gradients || shape.causal; }
+
 // An input's tokens and their features, a block at a time.
 class FeatureBlocks {
 public:
@@ -42,8 +45,7 @@ public:
         type_(compute_type(input.q.scalar_type())) {
     const std::int64_t tokens = input.q.size(2);
     const std::int64_t width = input.q.size(1) * input.q.size(3) / heads;
-    // A graph keeps all features anyway, and nothing it keeps may be overwritten.
-    if (needs_gradient(input, parameters) || input.causal)
+    if (at_once(shape_of(input, parameters)))
       blocks_ = {{0, tokens}};
     else
       blocks_ = token_blocks(tokens, input.q.size(0) * heads * map.width(width));
@@ -184,7 +186,7 @@ public:
     if (!heads.ok) return {heads, {}};
     if (const std::string reason = map_->refusal(shape); !reason.empty())
       return {{.ok = false, .reason = reason}, {}};
-    return {{}, has_loop(shape) ? "fused cpu" : on_gpu(shape) ? "fused cuda" : "composed"};
+    return {{}, path_of(shape)};
   }
 
   KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int layer) const override {
@@ -194,49 +196,6 @@ public:
   std::optional<LeadingMaps> leading_maps(std::int64_t heads, std::int64_t head_width,
                                           const KernelParameters& parameters) const override {
     return map_->leading_maps(heads, head_width, parameters);
-  }
-
-  AttentionOutput run(const AttentionInput& input, const KernelParameters& parameters) const override {
-    require_support(input);
-    const AttentionShape shape = shape_of(input);
-    const bool gradients = needs_gradient(input, parameters);
-    if (gradients ? trains_fused(shape) : has_loop(shape) || on_gpu(shape)) {
-      const at::Tensor mask = real_mask(input);
-      const auto before = [&](const Side side) {
-        const FeatureContext context{
-            .parameters = parameters, .mask = mask, .rows = {}, .tokens = shape.tokens};
-        return map_->loop_projection(side, shape.heads, shape.head_width, context);
-      };
-      AttentionInput own = input;
-      for (at::Tensor* x : {&own.q, &own.k, &own.v}) *x = resplit(*x, weight_heads(shape));
-      const LoopProjection query = before(Side::query), key = before(Side::key);
-      const cpu::PointMap map = *map_->point_map();
-      AttentionOutput output =
-          gradients       ? linear_with_gradients(*cuda_plugin(), own, mask, map, query, key, normalised_)
-          : on_gpu(shape) ? cuda_plugin()->linear(own, mask, map, query, key, normalised_)
-                          : linear_on_cpu(own, mask, map, query, key, normalised_);
-      output.out = resplit(output.out, shape.heads);
-      return output;
-    }
-    const FeatureBlocks tokens = blocks(input, parameters);
-    if (input.causal) {
-      const CausalSums sums = causal(tokens);
-      return finished(input, tokens, {0, input.q.size(2)}, sums.numerator, sums.denominator);
-    }
-    const KeySums sums = sums_over_keys(tokens, map_->logarithmic());
-    const auto block_output = [&](const TokenBlock& block) {
-      const at::Tensor query = scaled(tokens.query(block), sums);
-      return finished(input, tokens, block, at::matmul(query, sums.values),
-                      normalised_ ? at::matmul(query, sums.ones) : at::Tensor());
-    };
-    if (tokens.all().size() == 1) return block_output(tokens.all().front());
-    AttentionOutput output{.out = at::empty_like(input.q), .path = "composed"};
-    for (const TokenBlock& block : tokens.all()) {
-      const AttentionOutput part = block_output(block);
-      output.out.slice(2, block.first, block.last).copy_(part.out);
-      output.zero_denominators += part.zero_denominators;
-    }
-    return output;
   }
 
   at::Tensor weights(const AttentionInput& input, const KernelParameters& parameters,
@@ -302,24 +261,74 @@ public:
         .bytes = bytes_moved(shape)};
   }
 
+protected:
+  AttentionOutput compute(const Path path, const AttentionInput& input,
+                          const KernelParameters& parameters) const override {
+    return path == Path::in_blocks || path == Path::at_once ? composed(input, parameters)
+                                                            : fused(path, input, parameters);
+  }
+
 private:
-  bool has_loop(const AttentionShape& shape) const { return loops_take(shape) && map_->point_map(); }
-  // Whether the GPU's kernels take it; with gradients.
-  bool on_gpu(const AttentionShape& shape) const {
-    return cuda_plugin() != nullptr && fused_on_gpu(shape, cuda_plugin()->linear_takes);
+  Path path_of(const AttentionShape& shape) const {
+    if (map_->point_map() && loops_take(shape)) return Path::fused_cpu;
+    if (fused_on_gpu(shape)) return shape.gradients ? Path::fused_cuda_training : Path::fused_cuda;
+    return at_once(shape) ? Path::at_once : Path::in_blocks;
   }
-  bool trains_fused(const AttentionShape& shape) const {
-    return cuda_plugin() != nullptr && fused_on_gpu(shape, cuda_plugin()->linear_gradients_take);
-  }
-  template <typename Takes>
-  bool fused_on_gpu(const AttentionShape& shape, const Takes& takes) const {
+  bool fused_on_gpu(const AttentionShape& shape) const {
     constexpr std::int64_t most_sequences = 65535; // of one launch
     const auto point = map_->point_map();
     if (shape.device != at::kCUDA || shape.causal || !point) return false;
     if (shape.batch > most_sequences || weight_heads(shape) > most_sequences) return false;
+    const HydrascopeCudaPlugin* const plugin = cuda_plugin();
+    if (plugin == nullptr) return false;
     const std::int64_t width = shape.heads * shape.head_width / weight_heads(shape);
     const std::int64_t outputs = map_->width(width) / (cpu::has_two_halves(*point) ? 2 : 1);
+    const auto takes = shape.gradients ? plugin->linear_gradients_take : plugin->linear_takes;
     return takes(*point, normalised_, shape.dtype, width, outputs);
+  }
+
+  AttentionOutput fused(const Path path, const AttentionInput& input,
+                        const KernelParameters& parameters) const {
+    const AttentionShape shape = shape_of(input);
+    const at::Tensor mask = real_mask(input);
+    const auto before = [&](const Side side) {
+      const FeatureContext context{
+          .parameters = parameters, .mask = mask, .rows = {}, .tokens = shape.tokens};
+      return map_->loop_projection(side, shape.heads, shape.head_width, context);
+    };
+    AttentionInput own = input;
+    for (at::Tensor* x : {&own.q, &own.k, &own.v}) *x = resplit(*x, weight_heads(shape));
+    const LoopProjection query = before(Side::query), key = before(Side::key);
+    const cpu::PointMap map = *map_->point_map();
+    AttentionOutput output =
+        path == Path::fused_cuda_training
+            ? linear_with_gradients(*cuda_plugin(), own, mask, map, query, key, normalised_)
+        : path == Path::fused_cuda ? cuda_plugin()->linear(own, mask, map, query, key, normalised_)
+                                   : linear_on_cpu(own, mask, map, query, key, normalised_);
+    output.out = resplit(output.out, shape.heads);
+    return output;
+  }
+
+  AttentionOutput composed(const AttentionInput& input, const KernelParameters& parameters) const {
+    const FeatureBlocks tokens = blocks(input, parameters);
+    if (input.causal) {
+      const CausalSums sums = causal(tokens);
+      return finished(input, tokens, {0, input.q.size(2)}, sums.numerator, sums.denominator);
+    }
+    const KeySums sums = sums_over_keys(tokens, map_->logarithmic());
+    const auto block_output = [&](const TokenBlock& block) {
+      const at::Tensor query = scaled(tokens.query(block), sums);
+      return finished(input, tokens, block, at::matmul(query, sums.values),
+                      normalised_ ? at::matmul(query, sums.ones) : at::Tensor());
+    };
+    if (tokens.all().size() == 1) return block_output(tokens.all().front());
+    AttentionOutput output{.out = at::empty_like(input.q)};
+    for (const TokenBlock& block : tokens.all()) {
+      const AttentionOutput part = block_output(block);
+      output.out.slice(2, block.first, block.last).copy_(part.out);
+      output.zero_denominators += part.zero_denominators;
+    }
+    return output;
   }
 
   FeatureBlocks blocks(const AttentionInput& input, const KernelParameters& parameters) const {
@@ -335,7 +344,7 @@ private:
                                   const TokenBlock& block, const at::Tensor& numerator,
                                   const at::Tensor& denominator) {
     const at::Tensor mask = tokens.mask(block);
-    AttentionOutput output{.out = numerator, .path = "composed"};
+    AttentionOutput output{.out = numerator};
     if (denominator.defined()) {
       output.out = quotient(numerator, denominator);
       at::Tensor zero = (denominator == 0).squeeze(-1);

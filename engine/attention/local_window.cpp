@@ -107,9 +107,19 @@ public:
     return SoftmaxFamily::plan(shape);
   }
 
-  AttentionOutput run(const AttentionInput& input, const KernelParameters&) const override {
-    if (needs_gradient(input)) return run_through_weights(input);
-    require_support(input);
+  Cost cost(const AttentionShape& shape) const override {
+    const auto [prefix, rows, columns] = shape.layout;
+    const std::int64_t window = window_.value_or(rows > 0 ? image_window : text_window);
+    const std::int64_t keys = rows > 0 ? prefix + std::min(window, rows) * std::min(window, columns)
+                                       : std::min(window, shape.tokens);
+    return {.multiply_accumulates = 2 * static_cast<double>(shape.batch) * static_cast<double>(shape.tokens) *
+                                    static_cast<double>(keys) * model_width(shape),
+            .bytes = bytes_moved(shape)};
+  }
+
+protected:
+  AttentionOutput compute(Path path, const AttentionInput& input, const KernelParameters&) const override {
+    if (path == Path::at_once) return {.out = run_through_weights(input)};
     const at::Tensor mask = real_mask(input);
     const std::vector<Axis> axes = windows(input, mask);
     const at::ScalarType type = compute_type(input.q.scalar_type());
@@ -130,20 +140,9 @@ public:
       out.slice(2, first, last).copy_(part);
       first = last;
     }
-    return {.out = select_tokens(out, mask), .path = "composed"};
+    return {.out = select_tokens(out, mask)};
   }
 
-  Cost cost(const AttentionShape& shape) const override {
-    const auto [prefix, rows, columns] = shape.layout;
-    const std::int64_t window = window_.value_or(rows > 0 ? image_window : text_window);
-    const std::int64_t keys = rows > 0 ? prefix + std::min(window, rows) * std::min(window, columns)
-                                       : std::min(window, shape.tokens);
-    return {.multiply_accumulates = 2 * static_cast<double>(shape.batch) * static_cast<double>(shape.tokens) *
-                                    static_cast<double>(keys) * model_width(shape),
-            .bytes = bytes_moved(shape)};
-  }
-
-protected:
   at::Tensor allowed(const AttentionInput& input, const at::Tensor& mask,
                      const at::Tensor& rows) const override {
     const at::Tensor keys = at::arange(input.q.size(2), mask_options(input));

@@ -24,7 +24,7 @@ cpu::Rows rows_from(const at::Tensor& x, const std::int64_t offset, const std::i
 
 bool loops_take(const AttentionShape& shape) {
   const bool known_type = shape.dtype == at::kFloat || shape.dtype == at::kBFloat16;
-  return shape.device == at::kCPU && !shape.causal && known_type;
+  return shape.device == at::kCPU && !shape.causal && !shape.gradients && known_type;
 }
 
 at::Tensor dense_features(const at::Tensor& x) {

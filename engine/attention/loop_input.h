@@ -8,7 +8,7 @@
 
 namespace hydrascope {
 
-// float32 or bfloat16 on the CPU, not causal. (Gradients are the caller's business.)
+// float32 or bfloat16 on the CPU, neither causal nor with gradients.
 bool loops_take(const AttentionShape& shape);
 
 // x (B,H,N,d) with each head's features side by side, as it lies where it does.

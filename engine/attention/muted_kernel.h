@@ -1,7 +1,6 @@
-// A kernel some of whose heads are silent: what a block runs where heads are muted.
+// Heads whose output does not count.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -9,10 +8,10 @@
 
 namespace hydrascope {
 
-// The same kernel, but what W_o receives (finish()) is 0 in the d columns of these heads of the model, for
-// kernels that cut the D features otherwise too (Hydra; `heads=`). Its weights, its output before finish()
-// and its costs are the kernel's: gradients taken at that output are 0 in a muted head.
-std::shared_ptr<const Kernel> mute_heads(std::shared_ptr<const Kernel> kernel, std::vector<int> heads);
+// What W_o receives (Kernel::finish, (B,H,N,d)), 0 in the d columns of these heads of the model, also for
+// kernels that cut the D features otherwise (Hydra; `heads=`). Gradients taken at the kernel's output are
+// then 0 in a muted head.
+at::Tensor without_muted(const at::Tensor& finished, std::span<const int> muted);
 
 // Which of a kernel's own `kernel_heads` heads still reach W_o where these of the model's `heads` heads are
 // muted: all but those whose every column is.

@@ -26,11 +26,11 @@ public:
   explicit Sdpa(KernelSpec kernel_spec) : SoftmaxFamily(std::move(kernel_spec)) {}
 
   Plan plan(const AttentionShape& shape) const override {
-    return {SoftmaxFamily::plan(shape).support, "LibTorch sdpa"};
+    return {SoftmaxFamily::plan(shape).support, Path::sdpa};
   }
 
-  AttentionOutput run(const AttentionInput& input, const KernelParameters&) const override {
-    require_support(input);
+protected:
+  AttentionOutput compute(Path, const AttentionInput& input, const KernelParameters&) const override {
     return run_through_sdpa(input, weight_heads(shape_of(input)));
   }
 };

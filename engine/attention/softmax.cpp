@@ -17,16 +17,15 @@ class Softmax final : public SoftmaxFamily {
 public:
   explicit Softmax(KernelSpec kernel_spec) : SoftmaxFamily(std::move(kernel_spec)) {}
 
-  AttentionOutput run(const AttentionInput& input, const KernelParameters&) const override {
-    if (needs_gradient(input)) return run_through_weights(input);
-    return {.out = run_in_tiles(input), .path = "composed"};
+protected:
+  AttentionOutput compute(Path path, const AttentionInput& input, const KernelParameters&) const override {
+    return {.out = path == Path::at_once ? run_through_weights(input) : run_in_tiles(input)};
   }
 
 private:
   // Rows are taken in tiles of about 32 MB of scores: nothing is kept for a backward pass, so that memory
   // stays O(N).
   at::Tensor run_in_tiles(const AttentionInput& input) const {
-    require_support(input);
     const at::Tensor mask = real_mask(input);
     const std::int64_t heads = weight_heads(shape_of(input)), tokens = input.q.size(2);
     const at::ScalarType type = compute_type(input.q.scalar_type());

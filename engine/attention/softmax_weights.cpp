@@ -19,7 +19,7 @@ SoftmaxFamily::SoftmaxFamily(KernelSpec kernel_spec)
     : Kernel(std::move(kernel_spec)), heads_(positive_parameter(spec(), "heads")) {}
 
 Plan SoftmaxFamily::plan(const AttentionShape& shape) const {
-  return {heads_support(heads_, shape), "composed"};
+  return {heads_support(heads_, shape), shape.gradients ? Path::at_once : Path::in_blocks};
 }
 
 std::int64_t SoftmaxFamily::weight_heads(const AttentionShape& shape) const {
@@ -67,11 +67,10 @@ at::Tensor SoftmaxFamily::weights(const AttentionInput& input, const KernelParam
   return select_tokens(at::softmax(scores, -1), take_mask(real.mask, rows));
 }
 
-AttentionOutput SoftmaxFamily::run_through_weights(const AttentionInput& input) const {
+at::Tensor SoftmaxFamily::run_through_weights(const AttentionInput& input) const {
   const at::Tensor w = weights(input, {}, {});
   const at::Tensor v = resplit(select_tokens(input.v, real_mask(input)), w.size(1));
-  const at::Tensor out = at::matmul(w.to(v.scalar_type()), v);
-  return {.out = resplit(out, input.q.size(1)), .path = "composed"};
+  return resplit(at::matmul(w.to(v.scalar_type()), v), input.q.size(1));
 }
 
 Cost SoftmaxFamily::cost(const AttentionShape& shape) const {

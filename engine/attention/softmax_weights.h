@@ -23,7 +23,7 @@ protected:
   virtual at::Tensor allowed(const AttentionInput& input, const at::Tensor& mask,
                              const at::Tensor& rows) const;
   // Output by way of the explicit weights of all rows, for the sake of a gradient.
-  AttentionOutput run_through_weights(const AttentionInput& input) const;
+  at::Tensor run_through_weights(const AttentionInput& input) const;
 
 private:
   std::optional<std::int64_t> heads_;

@@ -22,7 +22,6 @@
 #include "engine/runtime/execution.h"
 #include "engine/runtime/model_store.h"
 #include "engine/runtime/pass.h"
-#include "engine/runtime/runner.h"
 
 namespace hydrascope {
 namespace {
@@ -31,14 +30,16 @@ namespace {
 class Bypass final : public Kernel {
 public:
   Bypass() : Kernel(KernelSpec{}) {}
-  Plan plan(const AttentionShape&) const override { return {{}, "none"}; }
-  AttentionOutput run(const AttentionInput& input, const KernelParameters&) const override {
-    return {.out = input.v, .path = "none"};
-  }
+  Plan plan(const AttentionShape&) const override { return {}; }
   at::Tensor weights(const AttentionInput&, const KernelParameters&, const at::Tensor&) const override {
     throw Error("bench model", "a bypass has no weights", "report this with the command");
   }
   Cost cost(const AttentionShape&) const override { return {}; }
+
+protected:
+  AttentionOutput compute(Path, const AttentionInput& input, const KernelParameters&) const override {
+    return {.out = input.v, .path = "none"};
+  }
 };
 
 ModelInput first_input(const Model& model, const ThroughputRequest& request) {
@@ -61,76 +62,44 @@ ModelInput repeated(ModelInput input, const std::int64_t batch) {
   return input;
 }
 
-// The whole model under one schedule.
+// The whole model under one schedule; nothing that could look at it is compiled into its blocks.
 class Contender {
 public:
-  Contender(std::shared_ptr<const Model> model, const Schedule& schedule) : model_(std::move(model)) {
-    for (const KernelSpec& spec : schedule.layers) kernels_.push_back(make_kernel(spec));
-    const ModelInfo& info = model_->info();
-    for (int layer = 0; layer < info.layers; ++layer)
-      parameters_.push_back(kernels_[static_cast<std::size_t>(layer)]->initial_parameters(
-          info.heads, info.width / info.heads, layer));
+  Contender(std::shared_ptr<const Model> model, std::vector<LayerKernel> kernels)
+      : pass_(plain_pass(std::move(model), std::move(kernels))) {
+    pass_.observed = false;
   }
-  explicit Contender(std::shared_ptr<const Model> model) : model_(std::move(model)) {
-    for (int layer = 0; layer < model_->info().layers; ++layer)
-      kernels_.push_back(std::make_unique<Bypass>());
-    parameters_.resize(kernels_.size());
-  }
+
+  void set_input(const ModelInput& input) { pass_.input.input = input; }
 
   // Throws UsageError where a kernel cannot run on this input.
-  void run(const ModelInput& input) const {
-    at::Tensor hidden = model_->embed(input);
-    for (std::size_t layer = 0; layer < kernels_.size(); ++layer)
-      hidden = model_->block(static_cast<int>(layer), hidden, input, *kernels_[layer], parameters_[layer]);
-    if (model_->info().has_classifier)
-      model_->logits(hidden, input);
-    else
-      model_->final_hidden(hidden);
-  }
+  void run() const { finish(pass_, run_pass(pass_).output); }
 
-  std::string paths(const ModelInput& input) const {
+  std::string paths() const {
+    Pass observed = pass_;
+    observed.observed = true;
     std::set<std::string> paths;
-    at::Tensor hidden = model_->embed(input);
-    for (std::size_t layer = 0; layer < kernels_.size(); ++layer) {
-      AttentionTap tap;
-      hidden =
-          model_->block(static_cast<int>(layer), hidden, input, *kernels_[layer], parameters_[layer], &tap);
-      paths.insert(tap.path);
-    }
+    for (const PassBlock& block : run_pass(observed).blocks) paths.insert(block.path);
     return fmt::format("{}", fmt::join(paths, ", "));
   }
 
-private:
-  std::shared_ptr<const Model> model_;
-  std::vector<std::unique_ptr<Kernel>> kernels_;
-  std::vector<KernelParameters> parameters_;
-};
-
-// A pass of the program's own, of which nobody asks more than the output.
-class Untapped {
-public:
-  Untapped(AppliedModel model, const Schedule& schedule) {
-    for (int layer = 0; const KernelSpec& spec : schedule.layers)
-      pass_.layers.push_back(layer_kernel(*model.model, layer++, spec));
-    pass_.model = std::move(model);
-    pass_.muted.resize(pass_.layers.size());
-    pass_.tapped.resize(pass_.layers.size());
-    pass_.first_gradient_layer = static_cast<int>(pass_.layers.size());
+  // The same as the program runs it while nobody asks for more than the output.
+  void run_untapped(const std::stop_token& stop) const {
+    Pass observed = pass_;
+    observed.observed = true;
+    PrefixCache cache(std::size_t{1} << 30); // a new one, so that nothing is known
+    finish(observed, run_pass(observed, cache, stop, {}, {}).output);
   }
 
-  void set_input(const ModelInput& input) { pass_.input = {input, "bench model", 0}; }
-
-  void run(const std::stop_token& stop) const {
-    PrefixCache cache(std::size_t{1} << 30); // a new one, so that nothing is known
-    const at::Tensor hidden = run_pass(pass_, cache, stop, {}, {}).output;
-    const Model& model = *pass_.model.model;
+private:
+  static void finish(const Pass& pass, const at::Tensor& hidden) {
+    const Model& model = *pass.model.model;
     if (model.info().has_classifier)
-      model.logits(hidden, pass_.input.input);
+      model.logits(hidden, pass.input.input);
     else
       model.final_hidden(hidden);
   }
 
-private:
   Pass pass_;
 };
 
@@ -195,23 +164,22 @@ void take_turns(std::vector<Entry>& entries, const ThroughputRequest& request,
 
 std::vector<ThroughputRow> measure(const ThroughputRequest& request,
                                    const std::function<void(std::int64_t, std::int64_t)>& tell,
-                                   const std::stop_token& stop) {
+                                   const std::stop_token& stop, ModelStore& models) {
   using Kind = ThroughputRow::Kind;
   check_device(request.execution.device);
   const auto type = dtype_on_cpu(request.execution.dtype);
   const ThreadCount threads(request.execution.threads);
   const at::NoGradGuard no_gradients;
-  ModelStore store(installed_models());
   const AdapterChoice none{.automatic = false, .files = {}};
-  const int layers = read_model_info(request.model_folder).layers;
+  const int layers = models.base(request.model_folder)->info().layers;
   const AppliedModel applied =
-      store.apply(request.model_folder, none, parse_schedule({}, layers), request.execution.dtype);
+      models.apply(request.model_folder, none, parse_schedule({}, layers), request.execution.dtype);
   const auto& model = applied.model;
   std::vector<Contender> contenders;
   for (const ScheduleText& text : request.schedules)
-    contenders.emplace_back(model, parse_schedule(text, layers));
-  Untapped untapped(applied, parse_schedule(request.schedules.front(), layers));
-  const Contender bound(model);
+    contenders.emplace_back(model, layer_kernels(*model, parse_schedule(text, layers).layers));
+  Contender bound(model, std::vector(static_cast<std::size_t>(layers),
+                                     LayerKernel{std::make_shared<const Bypass>(), {}, false}));
   const Products products(read_config(request.model_folder), type);
   const ModelInput first = first_input(*model, request);
 
@@ -230,17 +198,17 @@ std::vector<ThroughputRow> measure(const ThroughputRequest& request,
                            .paths = std::move(paths)};
     };
     std::vector<Entry> entries;
+    for (Contender& contender : contenders) contender.set_input(input);
+    bound.set_input(input);
     for (std::size_t i = 0; i < contenders.size(); ++i)
-      entries.push_back(
-          {row(Kind::schedule, written_schedule(request.schedules[i]), contenders[i].paths(input)),
-           [&, i] { contenders[i].run(input); },
-           {}});
-    untapped.set_input(input);
+      entries.push_back({row(Kind::schedule, written_schedule(request.schedules[i]), contenders[i].paths()),
+                         [&, i] { contenders[i].run(); },
+                         {}});
     entries.push_back(
         {row(Kind::untapped, written_schedule(request.schedules.front()) + ", run by the program", ""),
-         [&] { untapped.run(stop); },
+         [&] { contenders.front().run_untapped(stop); },
          {}});
-    entries.push_back({row(Kind::without_attention, "no attention", ""), [&] { bound.run(input); }, {}});
+    entries.push_back({row(Kind::without_attention, "no attention", ""), [&] { bound.run(); }, {}});
     entries.push_back({row(Kind::products, "matrix products alone", ""), [&] { products.run(hidden); }, {}});
     take_turns(
         entries, request,
@@ -257,9 +225,10 @@ std::vector<ThroughputRow> measure(const ThroughputRequest& request,
 
 std::vector<ThroughputRow> measure_throughput(const ThroughputRequest& request,
                                               const std::function<void(std::int64_t, std::int64_t)>& tell,
-                                              const std::stop_token& stop) {
+                                              const std::stop_token& stop,
+                                              const std::shared_ptr<ModelStore>& models) {
   try {
-    return measure(request, tell, stop);
+    return measure(request, tell, stop, *models);
   } catch (const c10::Error& error) {
     throw Error("bench model", error.what_without_backtrace(), "report this with the command");
   }

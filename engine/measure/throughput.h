@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "engine/attention/schedule.h"
 #include "engine/measure/quantiles.h"
+#include "engine/runtime/model_source.h"
 #include "engine/runtime/run.h"
 
 namespace hydrascope {
@@ -48,6 +50,6 @@ struct ThroughputRow {
 // Throws Error and its kinds, UsageError (schedule, dtype, device), Cancelled.
 std::vector<ThroughputRow> measure_throughput(
     const ThroughputRequest& request, const std::function<void(std::int64_t, std::int64_t)>& tell = {},
-    const std::stop_token& stop = {});
+    const std::stop_token& stop = {}, const std::shared_ptr<ModelStore>& models = make_model_store());
 
 } // namespace hydrascope

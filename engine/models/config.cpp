@@ -233,7 +233,7 @@ ModelInfo info_of(const ModelConfig& config, const std::filesystem::path& folder
     info.name =
         folder.filename().empty() ? folder.parent_path().filename().string() : folder.filename().string();
   info.family = config.family;
-  info.input = config.family == "bert" ? InputKind::text : InputKind::image;
+  info.input = config.vocabulary > 0 ? InputKind::text : InputKind::image;
   info.layers = config.layers;
   info.heads = config.heads;
   info.width = config.width;

@@ -37,6 +37,9 @@ struct ModelConfig {
   std::optional<TimmPreparation> timm;
   // text
   int vocabulary = 0, max_positions = 0, token_types = 0;
+  // decoders
+  bool causal = false; // a token attends to itself and those before it
+  bool rotary = false; // rotary position embeddings of q and k
 };
 
 // Reads and checks config.json. Throws Error (missing), ForeignFile (no known model_type or architecture),

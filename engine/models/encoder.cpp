@@ -124,6 +124,8 @@ Encoder::Encoder(ModelConfig config, const std::filesystem::path& folder, const 
   info_.has_classifier = false;
   info_.labels.clear();
   parameters_ = checked_parameters(checkpoint, expected, info_);
+  if (config_.rotary)
+    rotary_ = std::make_shared<const Rotary>(config_.max_positions, config_.width / config_.heads);
   for (int i = 0; i < config_.layers; ++i)
     layers_.push_back(std::make_shared<const EncoderLayer>(parameters_, config_, i));
 }
@@ -140,19 +142,22 @@ void Encoder::set_classes(std::int64_t classes) {
 }
 
 at::Tensor Encoder::block(int layer, const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
-                          const KernelParameters& kernel_parameters, AttentionTap* tap) const {
+                          const KernelParameters& kernel_parameters, const BlockOptions& options) const {
   if (layer < 0 || layer >= config_.layers)
     throw UsageError(fmt::format("layer {}", layer),
                      fmt::format("{} has the layers 0 to {}", info_.name, config_.layers - 1));
   const TokenLayout layout = layout_of(input);
-  return (*layers_[static_cast<std::size_t>(layer)])(hidden, {input.mask, layout, kernel, kernel_parameters},
-                                                     tap);
-}
-
-at::Tensor Encoder::last_block(const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
-                               const KernelParameters& kernel_parameters) const {
-  const TokenLayout layout = layout_of(input);
-  return (*layers_.back())(hidden, {input.mask, layout, kernel, kernel_parameters, tokens_read()}, nullptr);
+  BlockContext context{.mask = input.mask,
+                       .layout = layout,
+                       .kernel = kernel,
+                       .kernel_parameters = kernel_parameters,
+                       .rotary = rotary_.get(),
+                       .muted = options.muted};
+  if (options.for_logits) {
+    context.outputs = tokens_read();
+    context.read = input.read;
+  }
+  return (*layers_[static_cast<std::size_t>(layer)])(hidden, context, options.tap);
 }
 
 KernelParameters Encoder::kernel_parameters(int layer, const KernelSpec& kernel) const {
@@ -265,8 +270,9 @@ void expect_layers(const ModelConfig& config, ExpectedParameters& expected) {
       expected[prefix + name + ".weight"] = {{out, in}, true};
       expected[prefix + name + ".bias"] = {{out}, bias};
     };
+    if (names.query_key_value != nullptr) linear(names.query_key_value, 3 * width, width, config.qkv_bias);
     for (const char* name : {names.query, names.key, names.value})
-      linear(name, width, width, config.qkv_bias);
+      if (name != nullptr) linear(name, width, width, config.qkv_bias);
     linear(names.attention_output, width, width, true);
     linear(names.mlp_in, hidden, width, true);
     if (names.mlp_gate != nullptr) linear(names.mlp_gate, hidden, width, true);

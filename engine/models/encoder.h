@@ -1,5 +1,5 @@
-// What the vision transformer and BERT share: parameters by name, blocks that are built from them, adapters'
-// kernels.
+// What the vision transformer, BERT and decoders share: parameters by name, blocks that are built from them,
+// adapters' kernels.
 #pragma once
 
 #include <map>
@@ -12,6 +12,7 @@
 #include "engine/models/config.h"
 #include "engine/models/encoder_layer.h"
 #include "engine/models/model.h"
+#include "engine/models/rotary.h"
 
 namespace hydrascope {
 
@@ -26,9 +27,7 @@ class Encoder : public Model {
 public:
   const ModelInfo& info() const override { return info_; }
   at::Tensor block(int layer, const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
-                   const KernelParameters& kernel_parameters, AttentionTap* tap) const override;
-  at::Tensor last_block(const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
-                        const KernelParameters& kernel_parameters) const override;
+                   const KernelParameters& kernel_parameters, const BlockOptions& options) const override;
   KernelParameters kernel_parameters(int layer, const KernelSpec& kernel) const override;
   at::Tensor attention_output_weight(int layer) const override;
   std::vector<std::string> parameter_names() const override;
@@ -74,6 +73,7 @@ private:
   ModelInfo info_;
   TensorMap parameters_;
   std::vector<std::shared_ptr<const EncoderLayer>> layers_;
+  std::shared_ptr<const Rotary> rotary_; // null: positions are embedded with the input
   std::map<int, std::map<std::string, KernelParameters>> kernels_; // layer → kernel as named by the adapter
   std::shared_ptr<Origin> origin_;
 };
@@ -87,6 +87,8 @@ void expect_layers(const ModelConfig& config, ExpectedParameters& expected);
 std::shared_ptr<const Model> make_vision_transformer(const ModelConfig& config,
                                                      const std::filesystem::path& folder,
                                                      const Checkpoint& checkpoint);
+// Of the parameters `embedding.weight`, `encoder.layer.…`, `final_norm.…` and `logits.…`, which it shares.
+std::shared_ptr<const Model> make_decoder(const ModelConfig& config, TensorMap parameters);
 std::shared_ptr<const Model> make_bert(const ModelConfig& config, const std::filesystem::path& folder,
                                        const Checkpoint& checkpoint);
 

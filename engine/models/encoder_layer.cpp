@@ -9,6 +9,8 @@
 #include <ATen/ops/silu.h>
 #include <c10/core/GradMode.h>
 
+#include "engine/attention/muted_kernel.h"
+
 namespace hydrascope {
 namespace {
 
@@ -49,6 +51,10 @@ constexpr LayerNames bert_names{"attention.self.query",
                                 nullptr,
                                 false};
 
+constexpr LayerNames decoder_names{nullptr,    nullptr,  nullptr,          "output", "attention_norm",
+                                   "mlp_norm", "mlp_in", "mlp_out",        nullptr,  nullptr,
+                                   nullptr,    true,     "query_key_value"};
+
 } // namespace
 
 // A block's parameters by the family's names.
@@ -74,6 +80,7 @@ at::Tensor Norm::operator()(const at::Tensor& x) const {
 
 LayerNames layer_names(const ModelConfig& config) {
   if (config.family == "bert") return bert_names;
+  if (config.family == "decoder") return decoder_names;
   if (config.family != "dinov2") return vit_names;
   LayerNames names = dinov2_names;
   if (config.gated_mlp) {
@@ -102,9 +109,13 @@ EncoderLayer::EncoderLayer(const LayerParameters& from, const ModelConfig& confi
     : heads_(config.heads),
       activation_(config.activation),
       norm_first_(names.norm_first),
+      causal_(config.causal),
       norm1_(from.norm(names.norm1, config.layer_norm_epsilon)),
       norm2_(from.norm(names.norm2, config.layer_norm_epsilon)),
-      qkv_({from.part(names.query), from.part(names.key), from.part(names.value)}),
+      qkv_(names.query_key_value != nullptr
+               ? std::vector<Linear::Part>{from.part(names.query_key_value)}
+               : std::vector<Linear::Part>{from.part(names.query), from.part(names.key),
+                                           from.part(names.value)}),
       output_({from.part(names.attention_output)}),
       mlp_in_(names.mlp_gate != nullptr
                   ? std::vector<Linear::Part>{from.part(names.mlp_gate), from.part(names.mlp_in)}
@@ -120,19 +131,21 @@ at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& cont
   const std::int64_t tokens = x.size(1);
   const std::int64_t width = x.size(2);
   // Whoever looks at q and k is to see them as the model makes them.
-  bool folds = !c10::GradMode::is_enabled();
+  bool folds = !c10::GradMode::is_enabled() && qkv_.parts().size() == 3 && context.rotary == nullptr;
   if constexpr (!std::is_same_v<Tap, NoTap>) folds = folds && !tap->reads_attention;
   const auto folded = folds ? folded_.of(qkv_, context.kernel, context.kernel_parameters, heads_) : nullptr;
   const KernelParameters& kernel_parameters = folded ? folded->parameters : context.kernel_parameters;
   std::vector<at::Tensor> parts = (folded ? folded->projections : qkv_).split(x);
+  if (parts.size() == 1) parts = parts.front().chunk(3, -1);
   for (at::Tensor& part : parts) part = part.view({batch, tokens, heads_, width / heads_}).transpose(1, 2);
 
   AttentionInput input;
-  input.q = parts[0];
-  input.k = parts[1];
+  input.q = context.rotary != nullptr ? (*context.rotary)(parts[0]) : parts[0];
+  input.k = context.rotary != nullptr ? (*context.rotary)(parts[1]) : parts[1];
   input.v = parts[2];
   input.layer_input = x;
   input.mask = context.mask;
+  input.causal = causal_;
   input.layout = context.layout;
   AttentionOutput output = context.kernel.run(input, kernel_parameters);
   if constexpr (!std::is_same_v<Tap, NoTap>) {
@@ -146,7 +159,8 @@ at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& cont
     tap->path = output.path;
     tap->zero_denominators = output.zero_denominators;
   }
-  const at::Tensor finished = context.kernel.finish(output.out, context.mask, context.kernel_parameters);
+  const at::Tensor finished = without_muted(
+      context.kernel.finish(output.out, context.mask, context.kernel_parameters), context.muted);
   const std::int64_t outputs = context.outputs > 0 ? context.outputs : tokens;
   return output_(
       finished.narrow(2, 0, outputs).to(x.scalar_type()).transpose(1, 2).reshape({batch, outputs, width}));
@@ -163,12 +177,15 @@ at::Tensor EncoderLayer::run(const at::Tensor& hidden, const BlockContext& conte
   const auto scaled = [](const at::Tensor& x, const at::Tensor& scale) {
     return scale.defined() ? x * scale : x;
   };
+  const auto read = [&](const at::Tensor& rows) {
+    return context.read.defined() ? rows.flatten(0, 1).index_select(0, context.read) : rows;
+  };
   at::Tensor x = context.outputs > 0 ? hidden.narrow(1, 0, context.outputs) : hidden;
   if (norm_first_) {
-    x = x + scaled(attention(norm1_(hidden), context, tap), scale1_);
+    x = read(x + scaled(attention(norm1_(hidden), context, tap), scale1_));
     x = x + scaled(mlp(norm2_(x)), scale2_);
   } else {
-    x = norm1_(x + attention(hidden, context, tap));
+    x = read(norm1_(x + attention(hidden, context, tap)));
     x = norm2_(x + mlp(x));
   }
   return x;

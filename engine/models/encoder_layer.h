@@ -1,9 +1,10 @@
-// One block of a transformer encoder: attention through a kernel, then the MLP. Vision models normalise
+// One block of a transformer: attention through a kernel, then the MLP. Vision models and decoders normalise
 // before each part and may scale what it adds (LayerScale); BERT normalises after.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <ATen/core/Tensor.h>
@@ -13,6 +14,7 @@
 #include "engine/models/folded_projections.h"
 #include "engine/models/linear.h"
 #include "engine/models/model.h"
+#include "engine/models/rotary.h"
 
 namespace hydrascope {
 
@@ -37,6 +39,7 @@ struct LayerNames {
   const char* scale1;   // LayerScale, or null
   const char* scale2;
   bool norm_first;
+  const char* query_key_value = nullptr; // one projection in place of query, key and value, or null
 };
 LayerNames layer_names(const ModelConfig& config);
 
@@ -49,7 +52,10 @@ struct BlockContext {
   const TokenLayout& layout;
   const Kernel& kernel;
   const KernelParameters& kernel_parameters;
-  std::int64_t outputs = 0; // > 0: only the output of the first so many tokens is wanted
+  const Rotary* rotary = nullptr; // turns q and k, or null
+  std::span<const int> muted = {};
+  std::int64_t outputs = 0; // > 0: only the output of the first so many tokens is asked for
+  at::Tensor read = {};     // (P) int64: only the output of these of the B·N tokens is, as (P,D)
 };
 
 class EncoderLayer {
@@ -57,7 +63,7 @@ public:
   // Takes the parameters `encoder.layer.LAYER.…`, which must be there in the right shapes.
   EncoderLayer(const TensorMap& parameters, const ModelConfig& config, int layer);
 
-  // (B,N,D) → (B,N,D), or of the wanted tokens; fills `tap` if there is one.
+  // (B,N,D) → (B,N,D), or of the tokens asked for; fills `tap` if there is one.
   at::Tensor operator()(const at::Tensor& hidden, const BlockContext& context, AttentionTap* tap) const;
 
 private:
@@ -67,16 +73,17 @@ private:
   struct NoTap {};
   template <typename Tap>
   at::Tensor run(const at::Tensor& hidden, const BlockContext& context, Tap tap) const;
-  // Of all tokens of x: the output of the wanted ones.
+  // Of all tokens of x: the output of the first ones asked for.
   template <typename Tap>
   at::Tensor attention(const at::Tensor& x, const BlockContext& context, Tap tap) const;
   at::Tensor mlp(const at::Tensor& x) const;
 
   std::int64_t heads_;
   Activation activation_;
-  bool norm_first_;
+  bool norm_first_, causal_;
   Norm norm1_, norm2_;
-  Linear qkv_, output_, mlp_in_, mlp_out_;
+  Linear qkv_; // three parts, or one of all three
+  Linear output_, mlp_in_, mlp_out_;
   FoldedProjections folded_;
   at::Tensor scale1_, scale2_; // (D) or undefined
   bool gated_ = false;         // mlp_in_ holds gate and up projection

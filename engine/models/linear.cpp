@@ -72,13 +72,14 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
   return x;
 }
 
-// oneDNN's packed product has no derivative: what takes part in a gradient goes through at::linear.
+// oneDNN's packed product has no derivative: what takes part in a gradient goes through at::linear. So do
+// weights in training at any time: they change in place, and what is packed would not.
 bool Linear::packable(const at::Tensor& x) const {
   const at::Tensor& weight = parts_.front().weight;
   if (!x.device().is_cpu() || !weight.device().is_cpu() || x.numel() == 0) return false;
   if (x.scalar_type() != weight.scalar_type() || !one_dnn().can(weight.scalar_type())) return false;
-  if (!c10::GradMode::is_enabled()) return true;
-  return !x.requires_grad() && std::none_of(parts_.begin(), parts_.end(), [](const Part& part) {
+  if (c10::GradMode::is_enabled() && x.requires_grad()) return false;
+  return std::none_of(parts_.begin(), parts_.end(), [](const Part& part) {
     return part.weight.requires_grad() || (part.bias.defined() && part.bias.requires_grad());
   });
 }

@@ -37,6 +37,7 @@ struct ModelInput {
   at::Tensor token_types; // text: (B,N) int64
   at::Tensor mask;        // text: (B,N) bool; undefined = all real
   at::Tensor positions;   // text: (N) int64, rows of the position table; undefined = 0 … N−1
+  at::Tensor read;        // decoders: (P) int64, over the batch's B·N tokens: what logits() is asked of
   TokenLayout layout;
   std::vector<TextToken> tokens; // text, B = 1
   CropBox crop;                  // images, B = 1
@@ -54,6 +55,15 @@ struct AttentionTap {
   // Set by the caller; false: `input` and `out` are not wanted, and q and k may hold the kernel's leading
   // maps.
   bool reads_attention = true;
+};
+
+// What a block does beside the plain way.
+struct BlockOptions {
+  AttentionTap* tap = nullptr;     // filled if there is one
+  std::span<const int> muted = {}; // heads whose part of what W_o receives is 0
+  // Of the last block: the output of the tokens that logits() reads alone, (B,T,D), the first T. Where it
+  // reads the class token the MLP of all others, two thirds of the block, is not computed.
+  bool for_logits = false;
 };
 
 class Model {
@@ -77,16 +87,11 @@ public:
 
   // hidden.0: (B,N,D). Position embeddings are interpolated bicubically where the size differs.
   virtual at::Tensor embed(const ModelInput& input) const = 0;
-  // The output of block `layer`. Runs packed oneDNN weights when gradients are disabled, differentiable
-  // otherwise.
+  // The output of block `layer`; run_pass() (engine/runtime/pass.h) runs one after another. Runs packed
+  // oneDNN weights when gradients are disabled, differentiable otherwise.
   virtual at::Tensor block(int layer, const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
-                           const KernelParameters& kernel_parameters, AttentionTap* tap = nullptr) const = 0;
-  // The output of the last block for logits() alone, (B,T,D): the first T tokens, those that the classifier
-  // reads. Where it reads the class token the MLP of all others, two thirds of the block, is not computed.
-  virtual at::Tensor last_block(const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
-                                const KernelParameters& kernel_parameters) const {
-    return block(info().layers - 1, hidden, input, kernel, kernel_parameters);
-  }
+                           const KernelParameters& kernel_parameters,
+                           const BlockOptions& options = {}) const = 0;
   // Logits (B,C) of the classifier ((B,N,V) for a masked-LM head); undefined without one.
   virtual at::Tensor logits(const at::Tensor& hidden, const ModelInput& input) const = 0;
   // The last hidden state after the final LayerNorm where the model has one: (B,N,D).

@@ -19,9 +19,11 @@ KernelSpec seeded(KernelSpec spec, std::uint64_t seed) {
 }
 
 ThreadCount::ThreadCount(int threads) : before_(at::get_num_threads()) {
-  if (threads > 0) at::set_num_threads(threads);
+  if (threads > 0 && threads != before_) at::set_num_threads(threads);
 }
 
-ThreadCount::~ThreadCount() { at::set_num_threads(before_); }
+ThreadCount::~ThreadCount() {
+  if (at::get_num_threads() != before_) at::set_num_threads(before_);
+}
 
 } // namespace hydrascope

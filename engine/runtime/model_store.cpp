@@ -2,8 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <exception>
+#include <functional>
+#include <future>
+#include <mutex>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "engine/plain/error.h"
 #include "engine/plain/safetensors.h"
@@ -12,8 +18,11 @@
 namespace hydrascope {
 namespace {
 
+// Few, because each may hold packed copies of its weights.
 constexpr std::size_t kKeptBases = 4;
 constexpr std::size_t kKeptOverlays = 6;
+constexpr std::size_t kKeptAdapterFiles = 64;
+constexpr std::size_t kKeptLists = 16;
 
 // Splits "PREFIX12.rest" into 12 and "rest".
 std::optional<std::pair<int, std::string_view>> numbered(std::string_view name, std::string_view prefix) {
@@ -40,21 +49,6 @@ AdapterParts parts_of(const AdapterInfo& adapter) {
   const SafetensorsFile file = SafetensorsFile::open(adapter.path);
   for (const auto& [name, tensor] : file.tensors()) names.push_back(name);
   return adapter_parts(names);
-}
-
-template <typename List>
-void keep(List& list, typename List::value_type entry, std::size_t limit) {
-  if (list.size() >= limit) list.erase(list.begin());
-  list.push_back(std::move(entry));
-}
-
-template <typename List>
-auto* find_kept(List& list, const std::string& key) {
-  const auto found =
-      std::find_if(list.begin(), list.end(), [&](const auto& entry) { return entry.key == key; });
-  if (found == list.end()) return static_cast<decltype(&found->value)>(nullptr);
-  std::rotate(found, found + 1, list.end());
-  return &list.back().value;
 }
 
 std::shared_ptr<const Model> in_dtype(const std::shared_ptr<const Model>& model, const std::string& dtype) {
@@ -122,85 +116,157 @@ std::optional<int> AppliedModel::adapter_image_size() const {
   return std::nullopt;
 }
 
+// Values by key, each made once by the thread that asks first, while others that ask wait for it. Beyond
+// `limit` the least recently used goes.
+template <typename Value>
+class SharedValues {
+public:
+  explicit SharedValues(std::size_t limit) : limit_(limit) {}
+
+  Value get(const std::string& key, const std::function<Value()>& make) {
+    std::promise<Value> promise;
+    if (const std::shared_future<Value> known = find_or_add(key, promise); known.valid()) return known.get();
+    try {
+      Value value = make();
+      promise.set_value(value);
+      return value;
+    } catch (...) {
+      forget(key); // who asks again tries again
+      promise.set_exception(std::current_exception());
+      throw;
+    }
+  }
+
+private:
+  struct Entry {
+    std::string key;
+    std::shared_future<Value> value;
+  };
+
+  // The value of the key if it is known or being made; else an invalid one, and the promise stands for it.
+  std::shared_future<Value> find_or_add(const std::string& key, std::promise<Value>& promise) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(entries_, key, &Entry::key);
+    if (found != entries_.end()) {
+      std::rotate(found, found + 1, entries_.end());
+      return entries_.back().value;
+    }
+    if (entries_.size() >= limit_) entries_.erase(entries_.begin());
+    entries_.push_back({key, promise.get_future().share()});
+    return {};
+  }
+
+  void forget(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(entries_, [&](const Entry& entry) { return entry.key == key; });
+  }
+
+  std::size_t limit_;
+  std::mutex mutex_;
+  std::vector<Entry> entries_; // most recently used last
+};
+
+struct ModelStore::State {
+  explicit State(ModelSource from) : source(std::move(from)) {}
+
+  const std::vector<AdapterInfo>& bundled() {
+    std::call_once(bundled_once, [this] { known_bundled = source.bundled(); });
+    return known_bundled;
+  }
+  // Read again where the file has changed.
+  AdapterInfo adapter_file(const std::filesystem::path& file) {
+    std::error_code missing; // then read_adapter_info says so better
+    const auto written = std::filesystem::last_write_time(file, missing);
+    return files.get(fmt::format("{}|{}", file.string(), written.time_since_epoch().count()),
+                     [&] { return read_adapter_info(file); });
+  }
+  std::vector<AppliedAdapter> choose(const Model& base, const AdapterChoice& choice, const Schedule& schedule,
+                                     AutomaticAdapters automatic);
+
+  ModelSource source;
+  std::once_flag bundled_once;
+  std::vector<AdapterInfo> known_bundled;
+  SharedValues<AdapterInfo> files{kKeptAdapterFiles};
+  SharedValues<std::shared_ptr<const std::vector<AdapterInfo>>> available{kKeptLists}; // by model
+  SharedValues<std::shared_ptr<const Model>> bases{kKeptBases};
+  SharedValues<AppliedModel> applied{kKeptOverlays};
+};
+
+ModelStore::ModelStore(ModelSource source) : state_(std::make_unique<State>(std::move(source))) {}
+ModelStore::~ModelStore() = default;
+
 std::shared_ptr<const Model> ModelStore::base(const std::filesystem::path& folder) {
-  if (const auto* known = find_kept(bases_, folder.string())) return *known;
-  auto model = source_.load(folder);
-  keep(bases_, {folder.string(), model}, kKeptBases);
-  return model;
-}
-
-const AdapterInfo& ModelStore::adapter_file(const std::filesystem::path& file) {
-  std::error_code missing; // then read_adapter_info says so better
-  const auto written = std::filesystem::last_write_time(file, missing);
-  const auto known = files_.find(file);
-  if (!missing && known != files_.end() && known->second.first == written) return known->second.second;
-  return files_.insert_or_assign(file, std::pair{written, read_adapter_info(file)}).first->second.second;
-}
-
-const std::vector<AdapterInfo>& ModelStore::bundled() {
-  if (!bundled_) bundled_ = source_.bundled();
-  return *bundled_;
+  return state_->bases.get(folder.string(), [&] { return state_->source.load(folder); });
 }
 
 std::shared_ptr<const std::vector<AdapterInfo>> ModelStore::available(const std::filesystem::path& folder) {
-  auto& known = available_[folder];
-  if (known) return known;
-  std::set<std::string> bases = {base(folder)->hash()};
-  // An adapter may stand before the one it was trained over.
-  std::vector<AdapterInfo> fitting;
-  for (std::size_t before = 0; before != bases.size();) {
-    before = bases.size();
-    fitting.clear();
-    for (const AdapterInfo& adapter : bundled()) {
-      if (!bases.contains(adapter.base)) continue;
-      bases.insert(adapter.hash);
-      fitting.push_back(adapter);
+  return state_->available.get(folder.string(), [&] {
+    std::set<std::string> bases = {base(folder)->hash()};
+    // An adapter may stand before the one it was trained over.
+    std::vector<AdapterInfo> fitting;
+    for (std::size_t before = 0; before != bases.size();) {
+      before = bases.size();
+      fitting.clear();
+      for (const AdapterInfo& adapter : state_->bundled()) {
+        if (!bases.contains(adapter.base)) continue;
+        bases.insert(adapter.hash);
+        fitting.push_back(adapter);
+      }
     }
-  }
-  known = std::make_shared<const std::vector<AdapterInfo>>(std::move(fitting));
-  return known;
+    return std::make_shared<const std::vector<AdapterInfo>>(std::move(fitting));
+  });
 }
 
-std::vector<AppliedAdapter> ModelStore::choose(const Model& base, const AdapterChoice& choice,
-                                               const Schedule& schedule) {
+std::vector<AppliedAdapter> ModelStore::State::choose(const Model& base, const AdapterChoice& choice,
+                                                      const Schedule& schedule,
+                                                      const AutomaticAdapters automatic) {
   std::vector<AppliedAdapter> chosen;
   if (!choice.automatic) {
     for (const auto& file : choice.files) chosen.push_back({adapter_file(file), {}, true});
     return chosen;
   }
-  const std::vector<AdapterInfo>& known = bundled();
-  std::set<std::string> bases = {base.hash()};
+  std::vector<AdapterInfo> known = bundled();
+  if (automatic == AutomaticAdapters::tail)
+    std::erase_if(known, [](const AdapterInfo& adapter) { return adapter.role != "tail"; });
+  std::set<std::string> hashes = {base.hash()};
   for (AdapterInfo& adapter : select_adapters(base.hash(), schedule, known)) {
-    bases.insert(adapter.hash);
+    hashes.insert(adapter.hash);
     chosen.push_back({std::move(adapter), {}, true});
   }
+  if (automatic != AutomaticAdapters::all) return chosen;
   for (const AdapterInfo& adapter : known)
-    if (adapter.role == "maps" && bases.contains(adapter.base) && !bases.contains(adapter.hash))
+    if (adapter.role == "maps" && hashes.contains(adapter.base) && !hashes.contains(adapter.hash))
       chosen.push_back({adapter, {}, false});
   return chosen;
 }
 
 AppliedModel ModelStore::apply(const std::filesystem::path& folder, const AdapterChoice& choice,
-                               const Schedule& schedule, const std::string& dtype) {
+                               const Schedule& schedule, const std::string& dtype,
+                               const AutomaticAdapters automatic) {
   AppliedModel applied;
   applied.model = base(folder);
   applied.dtype = dtype;
-  applied.adapters = choose(*applied.model, choice, schedule);
+  applied.adapters = state_->choose(*applied.model, choice, schedule, automatic);
 
   std::string key = folder.string() + '|' + dtype;
   for (const AppliedAdapter& adapter : applied.adapters)
     key += '|' + adapter.info.hash + (adapter.for_schedule ? "" : "?");
-  if (const auto* known = find_kept(applied_, key)) return *known;
+  return state_->applied.get(key, [&] {
+    std::vector<std::string> hashes;
+    for (AppliedAdapter& adapter : applied.adapters) {
+      adapter.parts = parts_of(adapter.info);
+      applied.model = apply_adapter(applied.model, adapter.info, hashes);
+      hashes.push_back(adapter.info.hash);
+    }
+    applied.model = in_dtype(applied.model, dtype);
+    return applied;
+  });
+}
 
-  std::vector<std::string> hashes;
-  for (AppliedAdapter& adapter : applied.adapters) {
-    adapter.parts = parts_of(adapter.info);
-    applied.model = apply_adapter(applied.model, adapter.info, hashes);
-    hashes.push_back(adapter.info.hash);
-  }
-  applied.model = in_dtype(applied.model, dtype);
-  keep(applied_, {key, applied}, kKeptOverlays);
-  return applied;
+ModelSource installed_models() { return {load_model, bundled_adapters}; }
+
+std::shared_ptr<ModelStore> make_model_store(ModelSource source) {
+  return std::make_shared<ModelStore>(std::move(source));
 }
 
 } // namespace hydrascope

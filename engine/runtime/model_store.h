@@ -7,14 +7,12 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/attention/schedule.h"
 #include "engine/models/model.h"
 #include "engine/models/model_info.h"
-#include "engine/runtime/run.h"
-#include "engine/runtime/runner.h"
+#include "engine/runtime/model_source.h"
 
 namespace hydrascope {
 
@@ -48,40 +46,36 @@ struct AppliedModel {
   std::optional<int> adapter_image_size() const;
 };
 
+// What an automatic choice of adapters brings.
+enum class AutomaticAdapters {
+  tail,     // the model's own: what a training starts from
+  schedule, // and what was trained through the schedule
+  all       // and trained feature maps that fit: they change nothing but kernels that are asked for by name
+};
+
+// Safe to call from several threads: what two ask for at once is loaded once, and the second waits for it.
 class ModelStore {
 public:
-  explicit ModelStore(ModelSource source) : source_(std::move(source)) {}
+  explicit ModelStore(ModelSource source);
+  ~ModelStore();
+  ModelStore(const ModelStore&) = delete;
+  ModelStore& operator=(const ModelStore&) = delete;
 
-  // The base model of a folder, loaded once. Throws as load_model.
+  // The base model of a folder. Throws as load_model.
   std::shared_ptr<const Model> base(const std::filesystem::path& folder);
 
-  // The model with the adapters that the choice and the schedule call for; with an automatic choice, trained
-  // feature maps that fit it are laid over as well, since they change nothing but kernels that are asked for
-  // by name. Throws as load_model and apply_adapter, UsageError for a dtype that does not run.
+  // The model with the adapters that the choice and the schedule call for. Throws as load_model and
+  // apply_adapter, UsageError for a dtype that does not run.
   AppliedModel apply(const std::filesystem::path& folder, const AdapterChoice& choice,
-                     const Schedule& schedule, const std::string& dtype);
+                     const Schedule& schedule, const std::string& dtype,
+                     AutomaticAdapters automatic = AutomaticAdapters::all);
 
   // The bundled adapters that were trained over this model or over another of them.
   std::shared_ptr<const std::vector<AdapterInfo>> available(const std::filesystem::path& folder);
 
 private:
-  const std::vector<AdapterInfo>& bundled();
-  const AdapterInfo& adapter_file(const std::filesystem::path& file); // read again where the file has changed
-  std::vector<AppliedAdapter> choose(const Model& base, const AdapterChoice& choice,
-                                     const Schedule& schedule);
-
-  template <typename Value>
-  struct Kept {
-    std::string key;
-    Value value;
-  };
-  ModelSource source_;
-  std::optional<std::vector<AdapterInfo>> bundled_;
-  std::map<std::filesystem::path, std::pair<std::filesystem::file_time_type, AdapterInfo>> files_;
-  std::map<std::filesystem::path, std::shared_ptr<const std::vector<AdapterInfo>>> available_; // by model
-  // Most recently used last; few, because each may hold packed copies of its weights.
-  std::vector<Kept<std::shared_ptr<const Model>>> bases_;
-  std::vector<Kept<AppliedModel>> applied_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 } // namespace hydrascope

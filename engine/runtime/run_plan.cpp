@@ -54,8 +54,7 @@ Pass make_pass(const AppliedModel& model, const PreparedInput& input, const std:
   Pass pass;
   pass.model = model;
   pass.input = input;
-  for (std::size_t layer = 0; layer < kernels.size(); ++layer)
-    pass.layers.push_back(layer_kernel(*model.model, static_cast<int>(layer), kernels[layer]));
+  pass.layers = layer_kernels(*model.model, kernels);
   pass.muted = muted_by_layer(muted, static_cast<int>(kernels.size()));
   pass.tapped.assign(kernels.size(), false);
   pass.first_gradient_layer = static_cast<int>(kernels.size());

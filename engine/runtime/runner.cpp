@@ -25,12 +25,12 @@
 namespace hydrascope {
 
 struct Runner::State {
-  State(std::size_t cache_bytes, ModelSource source) : store(std::move(source)), cache(cache_bytes) {}
-  ModelStore store;
+  State(std::size_t cache_bytes, std::shared_ptr<ModelStore> shared)
+      : models(std::move(shared)), cache(cache_bytes) {}
+  std::shared_ptr<ModelStore> models;
   InputPreparer inputs;
   PrefixCache cache;
   HeadRowCache facts;
-  int default_threads = at::get_num_threads();
 };
 
 namespace {
@@ -278,22 +278,19 @@ private:
 
 } // namespace
 
-ModelSource installed_models() { return {load_model, bundled_adapters}; }
-
-Runner::Runner(std::size_t cache_bytes, ModelSource source)
-    : state_(std::make_unique<State>(cache_bytes, std::move(source))) {}
+Runner::Runner(std::size_t cache_bytes, std::shared_ptr<ModelStore> models)
+    : state_(std::make_unique<State>(cache_bytes, std::move(models))) {}
 Runner::~Runner() = default;
 
 std::shared_ptr<const RunResult> Runner::run(const RunRequest& request, std::stop_token stop,
                                              const RunProgress& progress) {
   const auto start = std::chrono::steady_clock::now();
   check_device(request.execution.device);
-  const int threads = request.execution.threads > 0 ? request.execution.threads : state_->default_threads;
-  if (threads != at::get_num_threads()) at::set_num_threads(threads);
+  const ThreadCount threads(request.execution.threads);
   try {
     const at::NoGradGuard no_grad;
     auto result = std::make_shared<RunResult>();
-    Job job(request, make_run_plan(request, state_->store, state_->inputs, state_->facts), state_->cache,
+    Job job(request, make_run_plan(request, *state_->models, state_->inputs, state_->facts), state_->cache,
             state_->facts, std::move(stop), progress);
     job.run(*result);
     result->peak_bytes = peak_resident_bytes();

@@ -1,34 +1,27 @@
-// Runs requests one after another on the calling thread; owns the loaded models and the prefix cache. Plain
-// header.
+// Runs requests one after another on the calling thread; owns the prefix cache. Plain header.
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "engine/runtime/model_source.h"
 #include "engine/runtime/run.h"
 
 namespace hydrascope {
 
-class Model;
-
-// Where a runner gets its models from; tests put their own in.
-struct ModelSource {
-  std::function<std::shared_ptr<const Model>(const std::filesystem::path& folder)> load;
-  std::function<std::vector<AdapterInfo>()> bundled; // adapters that may apply by themselves
-};
-ModelSource installed_models(); // load_model, bundled_adapters
-
 // Progress of a run: blocks done of blocks to do.
 using RunProgress = std::function<void(int done, int total)>;
+
+inline constexpr std::size_t usual_cache_bytes = std::size_t{256} << 20;
 
 class Runner {
 public:
   // `cache_bytes`: memory for hidden states kept before each layer (least recently used goes first).
-  explicit Runner(std::size_t cache_bytes = std::size_t{256} << 20, ModelSource source = installed_models());
+  explicit Runner(std::size_t cache_bytes = usual_cache_bytes,
+                  std::shared_ptr<ModelStore> models = make_model_store());
   ~Runner();
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;

@@ -5,8 +5,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 
-#include "engine/plain/error.h"
 #include "engine/runtime/finite_check.h"
+#include "engine/runtime/pass.h"
 
 namespace hydrascope {
 namespace {
@@ -33,18 +33,18 @@ AttentionInput slice(const AttentionInput& whole, std::int64_t first, std::int64
 
 } // namespace
 
-void visit_softmax_run(const Model& model, const ModelInput& input, const LayerVisitor& visit,
-                       const std::stop_token& stop) {
+void visit_softmax_run(const std::shared_ptr<const Model>& model, const ModelInput& input,
+                       const LayerVisitor& visit, const std::stop_token& stop) {
   const at::NoGradGuard no_gradients;
-  const auto softmax = make_kernel(KernelSpec{});
-  at::Tensor hidden = model.embed(input);
-  for (int layer = 0; layer < model.info().layers; ++layer) {
-    if (stop.stop_requested()) throw Cancelled();
-    AttentionTap tap;
-    hidden = model.block(layer, hidden, input, *softmax, {}, &tap);
-    check_finite(hidden, model);
+  const auto layers = static_cast<std::size_t>(model->info().layers);
+  const LayerKernel softmax{make_kernel(KernelSpec{}), {}, false};
+  Pass pass = plain_pass(model, std::vector(layers, softmax), input);
+  pass.tapped.assign(layers, true);
+  const PassOutcome outcome = run_pass(pass, stop, [&](int layer, const AttentionTap& tap) {
+    check_finite(tap.out, *model);
     visit(layer, tap.input);
-  }
+  });
+  check_finite(outcome.output, *model);
 }
 
 PieceBuffer::PieceBuffer(int layers, std::int64_t length, std::int64_t skipped)

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <vector>
 
@@ -15,8 +16,8 @@ using LayerVisitor = std::function<void(int layer, const AttentionInput& input)>
 // Runs the model with softmax in every layer and shows each layer's q, k, v and input, one layer after
 // another, without gradients. Throws Cancelled when `stop` is requested (polled before each block), and as
 // check_finite.
-void visit_softmax_run(const Model& model, const ModelInput& input, const LayerVisitor& visit,
-                       const std::stop_token& stop = {});
+void visit_softmax_run(const std::shared_ptr<const Model>& model, const ModelInput& input,
+                       const LayerVisitor& visit, const std::stop_token& stop = {});
 
 // q, k, v and layer inputs of consecutive texts (B = 1 each), cut into pieces of one length.
 class PieceBuffer {

@@ -308,8 +308,7 @@ void drop_unsupported(Measurement& measurement, std::size_t kernels, const Atten
 }
 
 TeacherForcedOutcome measure(const TeacherForcedRequest& request, const MeasureProgress& progress,
-                             const std::stop_token& stop, const ModelSource& source) {
-  ModelStore store(source);
+                             const std::stop_token& stop, ModelStore& store) {
   const ModelInfo base = store.base(request.model_folder)->info();
   const Schedule softmax{std::vector<KernelSpec>(static_cast<std::size_t>(base.layers))};
   const AppliedModel applied =
@@ -338,7 +337,7 @@ TeacherForcedOutcome measure(const TeacherForcedRequest& request, const MeasureP
     if (share.rank != 0) check(nullptr);
     pace.begin(series.series->items() * base.layers);
     series.series->visit(
-        model,
+        applied.model,
         [&](int layer, const AttentionInput& input) {
           check(&input);
           measurement.add(layer, input);
@@ -359,11 +358,11 @@ TeacherForcedOutcome measure(const TeacherForcedRequest& request, const MeasureP
 
 TeacherForcedOutcome measure_teacher_forced(const TeacherForcedRequest& request,
                                             const MeasureProgress& progress, const std::stop_token& stop,
-                                            const ModelSource& source) {
+                                            const std::shared_ptr<ModelStore>& models) {
   check_device(request.execution.device);
   const ThreadCount threads(request.execution.threads);
   try {
-    return measure(request, progress, stop, source);
+    return measure(request, progress, stop, *models);
   } catch (const c10::Error& error) {
     const std::string text = error.what_without_backtrace();
     throw Error("kl", text.substr(0, text.find('\n')), "try shorter texts or fewer kernels");

@@ -14,8 +14,8 @@
 
 #include "engine/models/model_info.h"
 #include "engine/runtime/data_share.h"
+#include "engine/runtime/model_source.h"
 #include "engine/runtime/run.h"
-#include "engine/runtime/runner.h"
 
 namespace hydrascope {
 
@@ -96,6 +96,6 @@ using MeasureProgress = std::function<void(std::int64_t done, std::int64_t total
 TeacherForcedOutcome measure_teacher_forced(const TeacherForcedRequest& request,
                                             const MeasureProgress& progress = {},
                                             const std::stop_token& stop = {},
-                                            const ModelSource& source = installed_models());
+                                            const std::shared_ptr<ModelStore>& models = make_model_store());
 
 } // namespace hydrascope

@@ -49,8 +49,8 @@ public:
   std::optional<std::int64_t> length() const override { return length_; }
   std::int64_t items() const override { return turns_.of(texts_->size()); }
 
-  void visit(const Model& model, const LayerVisitor& visitor, const std::stop_token& stop,
-             const NoteTaker&) const override {
+  void visit(const std::shared_ptr<const Model>& model, const LayerVisitor& visitor,
+             const std::stop_token& stop, const NoteTaker&) const override {
     std::map<std::size_t, std::vector<const TokenIds*>> by_length;
     for (const TokenIds& text : *texts_) by_length[text.size()].push_back(&text);
     std::size_t item = 0;
@@ -85,9 +85,9 @@ public:
   std::optional<std::int64_t> length() const override { return length_; }
   std::int64_t items() const override { return own_.count; }
 
-  void visit(const Model& model, const LayerVisitor& visitor, const std::stop_token& stop,
-             const NoteTaker&) const override {
-    const int layers = model.info().layers;
+  void visit(const std::shared_ptr<const Model>& model, const LayerVisitor& visitor,
+             const std::stop_token& stop, const NoteTaker&) const override {
+    const int layers = model->info().layers;
     std::int64_t before = own_.first * length_; // tokens
     auto text = texts_->begin();
     for (; text != texts_->end() && static_cast<std::int64_t>(text->size()) <= before; ++text)
@@ -124,11 +124,11 @@ public:
 
   std::int64_t items() const override { return static_cast<std::int64_t>(files_.size()); }
 
-  void visit(const Model& model, const LayerVisitor& visitor, const std::stop_token& stop,
-             const NoteTaker& note) const override {
+  void visit(const std::shared_ptr<const Model>& model, const LayerVisitor& visitor,
+             const std::stop_token& stop, const NoteTaker& note) const override {
     for (const auto& file : files_)
       if (const auto image = loaded(file, note))
-        visit_softmax_run(model, model.prepare_image(*image, image_size_), visitor, stop);
+        visit_softmax_run(model, model->prepare_image(*image, image_size_), visitor, stop);
   }
 
 private:

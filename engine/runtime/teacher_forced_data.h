@@ -24,7 +24,8 @@ public:
   virtual std::int64_t items() const = 0;
   // Shows every batch of sequences of one length, without padding: layer 0, 1, … of the softmax run, then
   // the next batch. `note`: what the user should know.
-  virtual void visit(const Model& model, const LayerVisitor& visitor, const std::stop_token& stop,
+  virtual void visit(const std::shared_ptr<const Model>& model, const LayerVisitor& visitor,
+                     const std::stop_token& stop,
                      const std::function<void(const std::string&)>& note) const = 0;
 };
 

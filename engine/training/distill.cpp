@@ -12,6 +12,7 @@
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
 #include "engine/runtime/execution.h"
+#include "engine/runtime/layer_kernel.h"
 #include "engine/runtime/softmax_run.h"
 #include "engine/training/batches.h"
 #include "engine/training/distill_data.h"
@@ -26,7 +27,7 @@ namespace {
 constexpr double smallest_weight = 1e-12;
 
 // The model's q and k of every layer with softmax everywhere.
-std::vector<AttentionInput> teacher(const Model& model, const ModelInput& input) {
+std::vector<AttentionInput> teacher(const std::shared_ptr<const Model>& model, const ModelInput& input) {
   std::vector<AttentionInput> inputs;
   visit_softmax_run(model, input, [&](int, const AttentionInput& layer) { inputs.push_back(layer); });
   return inputs;
@@ -53,20 +54,20 @@ LayerLoss layer_loss(const AttentionInput& input, const Kernel& softmax, const K
 
 class Distillation final : public TrainingTask {
 public:
-  Distillation(const DistillRequest& request, std::stop_token stop)
+  Distillation(const DistillRequest& request, std::stop_token stop, ModelStore& models)
       : request_(request),
         settings_(request.settings),
         stop_(std::move(stop)),
         threads_(settings_.execution.threads),
         kernel_(checked_kernel(request.kernel)),
         softmax_(make_kernel({})),
-        prepared_(prepare_model(settings_.model_folder, settings_.adapters, {}, settings_.execution, true)),
+        prepared_(
+            prepare_model(models, settings_.model_folder, settings_.adapters, {}, settings_.execution, true)),
         data_(make_distill_data(prepared_, request)) {
     split();
     const auto& info = prepared_.model->info();
     for (int layer = 0; layer < info.layers; ++layer)
-      for (const auto& [name, value] :
-           kernel_->initial_parameters(info.heads, info.width / info.heads, layer))
+      for (const auto& [name, value] : initial_layer_kernel(info, layer, kernel_->spec()).parameters)
         leaves_[kernel_parameter_name(layer, *kernel_, name)] =
             value.detach().to(at::kFloat).clone().requires_grad_(true);
   }
@@ -223,7 +224,7 @@ private:
   }
 
   Sums over(const std::vector<std::int64_t>& items) const {
-    const auto inputs = teacher(*prepared_.model, data_->batch(items));
+    const auto inputs = teacher(prepared_.model, data_->batch(items));
     std::vector<at::Tensor> cross_entropies, entropies;
     for (std::size_t layer = 0; layer < inputs.size(); ++layer) {
       const LayerLoss loss =
@@ -255,10 +256,10 @@ bool can_be_distilled(const KernelInfo& kernel) {
 }
 
 TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& observer,
-                        const std::stop_token& stop) {
+                        const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
   try {
     training::check_settings(request.settings);
-    training::Distillation task(request, stop);
+    training::Distillation task(request, stop, *models);
     for (const auto& note : task.notes()) training::tell(observer, note);
     return training::run_training(task, request.settings, task.notes(), observer, stop);
   } catch (const c10::Error& error) {

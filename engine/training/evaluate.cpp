@@ -49,7 +49,7 @@ EvaluateOutcome evaluate_pictures(Evaluation& evaluation) {
   const auto flush = [&] {
     if (pixels.empty()) return;
     input.pixels = at::cat(pixels);
-    evaluation.count(targets, model.logits(prepared.model->embed(input), input, 0));
+    evaluation.count(targets, model.logits({}, input, 0));
     pixels.clear();
     targets.clear();
   };
@@ -77,11 +77,11 @@ EvaluateOutcome evaluate_pictures(Evaluation& evaluation) {
 } // namespace training
 
 EvaluateOutcome evaluate(const EvaluateRequest& request, const TrainingObserver& observer,
-                         const std::stop_token& stop) {
+                         const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
   try {
     const at::NoGradGuard no_gradients;
     const ThreadCount threads(request.execution.threads);
-    training::Evaluation evaluation(request, observer, stop);
+    training::Evaluation evaluation(request, observer, stop, models);
     const bool text = evaluation.prepared().model->info().input == InputKind::text;
     if (text && !request.boxes.empty())
       throw UsageError("--boxes", "are for pictures, and the model takes text", "leave the option out");

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "engine/runtime/model_source.h"
 #include "engine/training/labelled_text.h"
 #include "engine/training/training.h"
 
@@ -64,6 +66,7 @@ struct EvaluateOutcome {
 // Throws Error, UsageError (sub-folders or labels that match no class, all listed; a model without
 // classifier; boxes for a model that takes text).
 EvaluateOutcome evaluate(const EvaluateRequest& request, const TrainingObserver& observer = {},
-                         const std::stop_token& stop = {});
+                         const std::stop_token& stop = {},
+                         const std::shared_ptr<ModelStore>& models = make_model_store());
 
 } // namespace hydrascope

@@ -150,7 +150,7 @@ EvaluateOutcome evaluate_pointing(Evaluation& evaluation) {
                     "distributions",
                     kernel.text(), last));
   PointingGame game(last, with_attention);
-  Runner runner(/*cache_bytes=*/0); // no picture comes twice
+  Runner runner(/*cache_bytes=*/0, evaluation.models()); // no picture comes twice
   RunRequest request = request_of(evaluation.request());
   for (std::size_t i = 0; i < pictures.size(); ++i) {
     const LabelledImage& picture = pictures[i];

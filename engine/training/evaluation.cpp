@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include <ATen/core/Tensor.h>
 #include <fmt/format.h>
@@ -27,12 +28,13 @@ std::int64_t class_of(const std::vector<AdapterInfo::Class>& classes, const std:
 } // namespace
 
 Evaluation::Evaluation(const EvaluateRequest& request, const TrainingObserver& observer,
-                       const std::stop_token& stop)
+                       const std::stop_token& stop, std::shared_ptr<ModelStore> models)
     : request_(request),
       observer_(observer),
       stop_(stop),
-      prepared_(prepare_model(request.model_folder, request.adapters, request.schedule, request.execution,
-                              /*for_training=*/false)),
+      models_(std::move(models)),
+      prepared_(prepare_model(*models_, request.model_folder, request.adapters, request.schedule,
+                              request.execution, /*for_training=*/false)),
       counts_(prepared_.classes.size()) {
   if (prepared_.classes.empty())
     throw UsageError("--model", "has no classifier", "apply an adapter that brings one with --adapter");

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -18,10 +19,12 @@ namespace hydrascope::training {
 class Evaluation {
 public:
   // Throws UsageError: a model without classifier.
-  Evaluation(const EvaluateRequest& request, const TrainingObserver& observer, const std::stop_token& stop);
+  Evaluation(const EvaluateRequest& request, const TrainingObserver& observer, const std::stop_token& stop,
+             std::shared_ptr<ModelStore> models);
 
   const EvaluateRequest& request() const { return request_; }
   const PreparedModel& prepared() const { return prepared_; }
+  const std::shared_ptr<ModelStore>& models() const { return models_; }
 
   // The classes that these names mean. Throws UsageError listing all that mean none; `what` they are called.
   std::vector<std::int64_t> classes_of(const std::vector<std::string>& names, const std::string& what) const;
@@ -44,6 +47,7 @@ private:
   const EvaluateRequest& request_;
   const TrainingObserver& observer_;
   const std::stop_token& stop_;
+  std::shared_ptr<ModelStore> models_;
   PreparedModel prepared_;
   ClassCounts counts_;
   std::vector<std::string> notes_;

@@ -144,7 +144,7 @@ private:
     }
     if (pixels.empty()) return;
     input.pixels = at::cat(pixels);
-    const at::Tensor hidden = front_.through(front_.embed(input), input);
+    const at::Tensor hidden = front_.through({}, input);
     std::int64_t row = 0;
     for (std::int64_t i = first; i < last; ++i) {
       if (piece.skipped.contains(i)) continue;

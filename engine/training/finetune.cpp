@@ -48,13 +48,14 @@ TrainedParts checked_parts(const FinetuneRequest& request, const Schedule& sched
 class Finetuning final : public TrainingTask {
 public:
   // `stopped()` if it was stopped while the features were computed.
-  Finetuning(const FinetuneRequest& request, const TrainingObserver& observer, std::stop_token stop)
+  Finetuning(const FinetuneRequest& request, const TrainingObserver& observer, std::stop_token stop,
+             ModelStore& models)
       : request_(request),
         settings_(request.settings),
         stop_(std::move(stop)),
         threads_(settings_.execution.threads),
         bfloat16_(use_bfloat16(settings_.execution.dtype)),
-        prepared_(prepare_model(settings_.model_folder, settings_.adapters, request.schedule,
+        prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, request.schedule,
                                 settings_.execution, true)),
         parts_(checked_parts(request, prepared_.schedule)),
         first_(first_trained(parts_, prepared_.model->info().layers)),
@@ -63,7 +64,7 @@ public:
     if (!data_) return;
     leaves_ = make_leaves(prepared_, parts_, data_->plan(), request_.low_rank, settings_.execution.seed);
     model_ = runnable_with(leaves_);
-    if (distils()) teacher_ = make_teacher();
+    if (distils()) teacher_ = make_teacher(models);
   }
 
   bool stopped() const { return data_ == nullptr; }
@@ -211,12 +212,12 @@ private:
 
   // The model as it was trained with softmax, without what was trained through other kernels since; what lies
   // before the trained layers is shared.
-  RunnableModel make_teacher() const {
+  RunnableModel make_teacher(ModelStore& models) const {
     AdapterChoice with_softmax{.automatic = false, .files = {}};
     for (const AdapterInfo& adapter : prepared_.adapters)
       if (adapter.role == "tail") with_softmax.files.push_back(adapter.path);
-    const PreparedModel softmax =
-        prepare_model(settings_.model_folder, with_softmax, ScheduleText{"sdpa"}, settings_.execution, true);
+    const PreparedModel softmax = prepare_model(models, settings_.model_folder, with_softmax,
+                                                ScheduleText{"sdpa"}, settings_.execution, true);
     if (data_->plan().new_head || !softmax.model->info().has_classifier)
       throw UsageError("--distillation-alpha", "the model has no classifier for these classes to learn from",
                        "fine-tune it with softmax first, and build on that adapter");
@@ -351,10 +352,10 @@ private:
 } // namespace training
 
 TrainingOutcome finetune(const FinetuneRequest& request, const TrainingObserver& observer,
-                         const std::stop_token& stop) {
+                         const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
   try {
     training::check_settings(request.settings);
-    training::Finetuning task(request, observer, stop);
+    training::Finetuning task(request, observer, stop, *models);
     if (!task.stopped()) return training::run_training(task, request.settings, task.notes(), observer, stop);
     TrainingOutcome outcome;
     outcome.stopped = true;

@@ -1,5 +1,7 @@
 #include "engine/training/frozen_front.h"
 
+#include <utility>
+
 #include <ATen/core/grad_mode.h>
 
 #include "engine/training/autocast.h"
@@ -16,25 +18,28 @@ std::shared_ptr<const Model> with_bfloat16_matrices(const std::shared_ptr<const 
 } // namespace
 
 FrozenFront::FrozenFront(const PreparedModel& prepared, const int first, const bool bfloat16)
-    : model_(bfloat16 && first > 0 ? with_bfloat16_matrices(prepared.model) : prepared.model),
-      first_(first),
-      bfloat16_(bfloat16),
-      kernels_(make_kernels(prepared.schedule)) {}
+    : bfloat16_(bfloat16) {
+  auto model = bfloat16 && first > 0 ? with_bfloat16_matrices(prepared.model) : prepared.model;
+  const auto& all = prepared.schedule.layers;
+  std::vector<LayerKernel> kernels = layer_kernels(*model, {all.begin(), all.begin() + first});
+  pass_ = plain_pass(std::move(model), std::move(kernels));
+  pass_.observed = false;
+}
 
 at::Tensor FrozenFront::embed(const ModelInput& input) const {
   const at::NoGradGuard no_gradients;
   const Autocast autocast(bfloat16_);
-  return model_->embed(input);
+  return model().embed(input);
 }
 
-at::Tensor FrozenFront::through(at::Tensor hidden, const ModelInput& input, const int from) const {
+at::Tensor FrozenFront::through(const at::Tensor& hidden, const ModelInput& input, const int from) const {
   const at::NoGradGuard no_gradients;
   const Autocast autocast(bfloat16_);
-  for (int layer = from; layer < first_; ++layer) {
-    const Kernel& kernel = *kernels_[static_cast<std::size_t>(layer)];
-    hidden = model_->block(layer, hidden, input, kernel, layer_parameters(*model_, layer, kernel));
-  }
-  return hidden;
+  Pass pass = pass_;
+  pass.input.input = input;
+  pass.first_layer = from;
+  pass.hidden = hidden;
+  return run_pass(pass).output;
 }
 
 NamedTensors bfloat16_matrices(const NamedTensors& parameters) {

@@ -1,9 +1,7 @@
 // The part of a model before the first layer that is trained.
 #pragma once
 
-#include <memory>
-#include <vector>
-
+#include "engine/runtime/pass.h"
 #include "engine/training/augmentation.h"
 #include "engine/training/prepared_model.h"
 
@@ -14,16 +12,15 @@ public:
   // With `bfloat16` products are done in it, under autocast.
   FrozenFront(const PreparedModel& prepared, int first, bool bfloat16);
 
-  const Model& model() const { return *model_; }
-  // (B,N,D), both without gradients: what enters block 0, and that after blocks from … first−1.
+  const Model& model() const { return *pass_.model.model; }
+  // (B,N,D), without gradients: what enters block 0, and that after blocks from … first−1. Without `hidden`
+  // the input is embedded first.
   at::Tensor embed(const ModelInput& input) const;
-  at::Tensor through(at::Tensor hidden, const ModelInput& input, int from = 0) const;
+  at::Tensor through(const at::Tensor& hidden, const ModelInput& input, int from = 0) const;
 
 private:
-  std::shared_ptr<const Model> model_;
-  int first_ = 0;
+  Pass pass_; // through the blocks 0 … first−1
   bool bfloat16_ = false;
-  std::vector<std::unique_ptr<Kernel>> kernels_;
 };
 
 // The matrices of the blocks among these parameters, in bfloat16. A product with a float32 input is then not

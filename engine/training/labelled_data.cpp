@@ -218,7 +218,7 @@ public:
     LabelledBatch result;
     result.input = padded_batch(inputs);
     if (request_.trained && request_.trained->embeddings) return result;
-    result.hidden = front_.through(front_.embed(result.input), result.input);
+    result.hidden = front_.through({}, result.input);
     return result;
   }
 

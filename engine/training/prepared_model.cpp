@@ -6,42 +6,27 @@
 
 #include "engine/plain/error.h"
 #include "engine/plain/safetensors.h"
+#include "engine/runtime/model_store.h"
 
 namespace hydrascope::training {
-namespace {
-
-std::vector<AdapterInfo> chosen_adapters(const Model& model, const AdapterChoice& choice,
-                                         const Schedule& schedule, const bool for_training) {
-  if (!choice.automatic) {
-    std::vector<AdapterInfo> adapters;
-    for (const auto& file : choice.files) adapters.push_back(read_adapter_info(file));
-    return adapters;
-  }
-  std::vector<AdapterInfo> available = bundled_adapters();
-  if (for_training)
-    std::erase_if(available, [](const AdapterInfo& adapter) { return adapter.role != "tail"; });
-  return select_adapters(model.hash(), schedule, available);
-}
-
-} // namespace
-
-PreparedModel prepare_model(const std::filesystem::path& folder, const AdapterChoice& adapters,
-                            const ScheduleText& schedule, const ExecutionOptions& execution,
-                            const bool for_training) {
+PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& folder,
+                            const AdapterChoice& adapters, const ScheduleText& schedule,
+                            const ExecutionOptions& execution, const bool for_training) {
   if (execution.device != "auto" && execution.device != "cpu")
     throw UsageError("--device " + execution.device, "this command runs on the CPU", "leave the option out");
+  const auto base = models.base(folder);
   PreparedModel prepared;
-  prepared.model = load_model(folder);
-  prepared.schedule = parse_schedule(schedule, prepared.model->info().layers);
-  prepared.adapters = chosen_adapters(*prepared.model, adapters, prepared.schedule, for_training);
-  prepared.base = prepared.model_hash = prepared.model->hash();
-  std::vector<std::string> applied;
-  for (const auto& adapter : prepared.adapters) {
-    prepared.model = apply_adapter(prepared.model, adapter, applied);
-    applied.push_back(adapter.hash);
+  prepared.schedule = parse_schedule(schedule, base->info().layers);
+  const AppliedModel applied =
+      models.apply(folder, adapters, prepared.schedule, "float32",
+                   for_training ? AutomaticAdapters::tail : AutomaticAdapters::schedule);
+  prepared.model = applied.model;
+  prepared.base = prepared.model_hash = base->hash();
+  for (const AppliedAdapter& adapter : applied.adapters) {
+    prepared.adapters.push_back(adapter.info);
     // Trained maps change nothing that a later adapter could build on.
-    if (adapter.role != "maps") prepared.base = adapter.hash;
-    if (!adapter.classes.empty()) prepared.classes = adapter.classes;
+    if (adapter.info.role != "maps") prepared.base = adapter.info.hash;
+    if (!adapter.info.classes.empty()) prepared.classes = adapter.info.classes;
   }
   const auto& labels = prepared.model->info().labels;
   if (prepared.model->info().has_classifier && prepared.classes.size() != labels.size()) {
@@ -63,19 +48,6 @@ std::string base_without_replaced(const PreparedModel& prepared, const std::stri
     base = adapter->base;
   }
   return base;
-}
-
-KernelParameters layer_parameters(const Model& model, const int layer, const Kernel& kernel) {
-  KernelParameters parameters = model.kernel_parameters(layer, kernel.spec());
-  if (!parameters.empty()) return parameters;
-  const auto& info = model.info();
-  return kernel.initial_parameters(info.heads, info.width / info.heads, layer);
-}
-
-std::vector<std::unique_ptr<Kernel>> make_kernels(const Schedule& schedule) {
-  std::vector<std::unique_ptr<Kernel>> kernels;
-  for (const auto& spec : schedule.layers) kernels.push_back(make_kernel(spec));
-  return kernels;
 }
 
 std::string kernel_parameter_name(const int layer, const Kernel& kernel, const std::string& name) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/models/model.h"
+#include "engine/runtime/model_source.h"
 #include "engine/runtime/run.h"
 #include "engine/training/optimizer.h"
 
@@ -25,20 +26,14 @@ struct PreparedModel {
 // Automatic adapters: the model's own tail alone for training (what was trained through a schedule before is
 // not a base to train from), everything that fits the schedule otherwise. Throws Error and its kinds;
 // UsageError for a device other than the CPU.
-PreparedModel prepare_model(const std::filesystem::path& folder, const AdapterChoice& adapters,
-                            const ScheduleText& schedule, const ExecutionOptions& execution,
-                            bool for_training);
+PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& folder,
+                            const AdapterChoice& adapters, const ScheduleText& schedule,
+                            const ExecutionOptions& execution, bool for_training);
 
 // What an adapter of this role that stores these parameters builds on: prepared.base, or what came before
 // those of its last adapters that have this role, too, and of which it replaces every tensor.
 std::string base_without_replaced(const PreparedModel& prepared, const std::string& role,
                                   const NamedTensors& stored);
-
-// The kernel's parameters in a layer: what an adapter brought, else its starting values.
-KernelParameters layer_parameters(const Model& model, int layer, const Kernel& kernel);
-
-// One kernel object per layer.
-std::vector<std::unique_ptr<Kernel>> make_kernels(const Schedule& schedule);
 
 // The name of a kernel's parameter among a model's: kernel.LAYER.KERNEL.NAME.
 std::string kernel_parameter_name(int layer, const Kernel& kernel, const std::string& name);

@@ -127,14 +127,14 @@ public:
   // Of the model as it is, on the test's sequences.
   void test(RecallOutcome& outcome) const {
     const Sequences sequences = part(RecallPart::test, request_.task.test);
-    const KernelInfo& info = model_.kernel().info();
+    const KernelInfo& info = model_.kernel(0).kernel->info();
     const bool has_entropy = info.normalised && info.weights_positive;
     std::vector<double> sums(static_cast<std::size_t>(request_.model.layers));
-    const auto visit = [&](const int layer, const AttentionInput& input, const KernelParameters& parameters,
-                           const AttentionOutput& output) {
-      outcome.zero_denominators += output.zero_denominators;
+    const auto visit = [&](const int layer, const AttentionTap& tap) {
+      outcome.zero_denominators += tap.zero_denominators;
       if (!has_entropy) return;
-      const at::Tensor heads = entropy(model_.kernel().weights(input, parameters)); // (B,H)
+      const auto& [kernel, parameters, own] = model_.kernel(layer);
+      const at::Tensor heads = entropy(kernel->weights(tap.input, parameters)); // (B,H)
       sums[static_cast<std::size_t>(layer)] += heads.mean(1).sum().item<double>();
     };
     const HeldOut result = held_out(sequences, visit);
@@ -156,7 +156,7 @@ private:
   }
 
   // Of the last token, whatever the loss is taken of.
-  HeldOut held_out(const Sequences& sequences, const RecallModel::Visitor& visit) const {
+  HeldOut held_out(const Sequences& sequences, const TapVisitor& visit) const {
     const at::NoGradGuard no_gradients;
     const auto count = static_cast<std::int64_t>(sequences.recalled.size());
     HeldOut result;

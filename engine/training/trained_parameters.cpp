@@ -96,10 +96,11 @@ NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& part
   }
   for (const auto* layers : {&parts.layers, &parts.attention})
     for (const int layer : *layers) {
-      const auto kernel = make_kernel(prepared.schedule.layers[static_cast<std::size_t>(layer)]);
-      if (!kernel->info().trainable) continue;
-      for (const auto& [name, value] : layer_parameters(model, layer, *kernel))
-        leaves[kernel_parameter_name(layer, *kernel, name)] = leaf(value);
+      const LayerKernel made =
+          layer_kernel(model, layer, prepared.schedule.layers[static_cast<std::size_t>(layer)]);
+      if (!made.kernel->info().trainable) continue;
+      for (const auto& [name, value] : made.parameters)
+        leaves[kernel_parameter_name(layer, *made.kernel, name)] = leaf(value);
     }
   if (plan.new_head) {
     if (!parts.head)
@@ -118,35 +119,34 @@ NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& part
 }
 
 RunnableModel runnable(const PreparedModel& prepared, const NamedTensors& parameters, const ClassPlan& plan) {
-  RunnableModel result;
-  result.kernels = make_kernels(prepared.schedule);
   NamedTensors replacements;
   for (const auto& [name, value] : parameters)
     if (!name.starts_with("kernel.")) replacements[name] = value;
-  result.model = prepared.model->with_parameters(replacements, class_labels(plan));
-  for (int layer = 0; layer < prepared.model->info().layers; ++layer) {
-    const Kernel& kernel = *result.kernels[static_cast<std::size_t>(layer)];
-    KernelParameters own = layer_parameters(*prepared.model, layer, kernel);
-    for (auto& [name, value] : own) {
-      const auto trained = parameters.find(kernel_parameter_name(layer, kernel, name));
+  std::vector<LayerKernel> kernels = layer_kernels(*prepared.model, prepared.schedule.layers);
+  for (std::size_t layer = 0; layer < kernels.size(); ++layer)
+    for (auto& [name, value] : kernels[layer].parameters) {
+      const auto trained =
+          parameters.find(kernel_parameter_name(static_cast<int>(layer), *kernels[layer].kernel, name));
       if (trained != parameters.end()) value = trained->second;
     }
-    result.kernel_parameters.push_back(std::move(own));
-  }
-  return result;
+  Pass pass =
+      plain_pass(prepared.model->with_parameters(replacements, class_labels(plan)), std::move(kernels));
+  pass.training = true;
+  pass.for_logits = true;
+  pass.observed = false;
+  return {std::move(pass)};
 }
 
-at::Tensor RunnableModel::logits(at::Tensor hidden, const ModelInput& input, const int first,
+at::Tensor RunnableModel::logits(const at::Tensor& hidden, const ModelInput& input, const int first,
                                  std::vector<at::Tensor>* states) const {
-  if (!hidden.defined()) hidden = model->embed(input);
-  const int last = model->info().layers - 1;
-  for (int layer = first; layer <= last; ++layer) {
-    const auto index = static_cast<std::size_t>(layer);
-    hidden = layer < last ? model->block(layer, hidden, input, *kernels[index], kernel_parameters[index])
-                          : model->last_block(hidden, input, *kernels[index], kernel_parameters[index]);
-    if (states != nullptr && layer < last) states->push_back(hidden);
-  }
-  return model->logits(hidden, input).to(at::kFloat);
+  Pass own = pass;
+  own.input.input = input;
+  own.first_layer = first;
+  own.hidden = hidden;
+  own.keep_hidden = states != nullptr;
+  const PassOutcome outcome = run_pass(own);
+  for (std::size_t i = 1; i + 1 < outcome.hidden.size(); ++i) states->push_back(outcome.hidden[i]);
+  return own.model.model->logits(outcome.output, input).to(at::kFloat);
 }
 
 } // namespace hydrascope::training

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "engine/runtime/pass.h"
 #include "engine/training/class_plan.h"
 #include "engine/training/prepared_model.h"
 #include "engine/training/training.h"
@@ -30,13 +31,11 @@ NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& part
 
 // A model that runs with these parameters, and what its kernels take in each layer.
 struct RunnableModel {
-  std::shared_ptr<const Model> model;
-  std::vector<std::unique_ptr<Kernel>> kernels;
-  std::vector<KernelParameters> kernel_parameters;
+  Pass pass; // through all of its blocks
 
   // Blocks first … L−1 and the classifier: (B,C) float32. Without `hidden` the input is embedded first.
   // `states` takes what each block but the last puts out, (B,N,D).
-  at::Tensor logits(at::Tensor hidden, const ModelInput& input, int first,
+  at::Tensor logits(const at::Tensor& hidden, const ModelInput& input, int first,
                     std::vector<at::Tensor>* states = nullptr) const;
 };
 RunnableModel runnable(const PreparedModel& prepared, const NamedTensors& parameters, const ClassPlan& plan);

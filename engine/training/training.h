@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -16,6 +17,7 @@
 
 #include "engine/attention/schedule.h"
 #include "engine/models/model_info.h"
+#include "engine/runtime/model_source.h"
 #include "engine/runtime/run.h"
 #include "engine/training/augmentation.h"
 #include "engine/training/labelled_text.h"
@@ -120,7 +122,8 @@ struct DistillRequest {
 
 // Throws Error, UsageError (kernel without trainable maps, t2r, no data).
 TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& observer = {},
-                        const std::stop_token& stop = {});
+                        const std::stop_token& stop = {},
+                        const std::shared_ptr<ModelStore>& models = make_model_store());
 
 // Low-rank updates in place of whole weights (LoRA, Hu et al. 2022): W + (alpha / rank)·B·A. The Hedgehog
 // paper's numbers for its large models (A.3).
@@ -184,6 +187,7 @@ struct FinetuneRequest {
 
 // Throws Error, UsageError (layers out of range, classes the classifier does not know, no items).
 TrainingOutcome finetune(const FinetuneRequest& request, const TrainingObserver& observer = {},
-                         const std::stop_token& stop = {});
+                         const std::stop_token& stop = {},
+                         const std::shared_ptr<ModelStore>& models = make_model_store());
 
 } // namespace hydrascope

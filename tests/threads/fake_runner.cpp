@@ -10,8 +10,9 @@ namespace hydrascope {
 struct Runner::State {};
 
 ModelSource installed_models() { return {}; }
+std::shared_ptr<ModelStore> make_model_store(ModelSource) { return nullptr; }
 
-Runner::Runner(std::size_t, ModelSource) {}
+Runner::Runner(std::size_t, std::shared_ptr<ModelStore>) {}
 Runner::~Runner() = default;
 
 std::shared_ptr<const RunResult> Runner::run(const RunRequest& request, std::stop_token stop,

@@ -66,7 +66,7 @@ TEST(Cuda, FusedLinearAttentionIsThatOfTheCpu) {
         for (at::Tensor* x : {&host.q, &host.k, &host.v}) *x = x->to(type);
         const AttentionInput device = on_gpu(host);
         const bool signed_half = std::string(name) == "linear-cosine" && type != at::kFloat;
-        EXPECT_EQ(kernel->plan(shape_of(device)).path, signed_half ? "composed" : "fused cuda");
+        EXPECT_EQ(kernel->plan(shape_of(device)).path, signed_half ? Path::in_blocks : Path::fused_cuda);
         for (at::Tensor* x : {&host.q, &host.k, &host.v}) *x = x->to(at::kFloat); // the same numbers
         EXPECT_LT(relative_error(kernel->run(device, {}).out.cpu(), kernel->run(host, {}).out), tolerance);
       }

@@ -20,7 +20,7 @@ TEST(LinearCpu, RunsAndAgreesWithTheComposedPath) {
     for (const Case& shape : {Case{1, 1, 1, 1}, Case{2, 3, 65, 24, true}, Case{1, 2, 4100, 32, true}}) {
       SCOPED_TRACE(info.name + " " + describe(shape));
       const AttentionInput input = make_input(shape, 3);
-      if (kernel->plan(shape_of(input)).path != "fused cpu") continue;
+      if (kernel->plan(shape_of(input)).path != Path::fused_cpu) continue;
       ++fused_kernels;
       AttentionInput exact = input; // in double precision there is the composed path alone
       for (at::Tensor* x : {&exact.q, &exact.k, &exact.v}) *x = x->to(at::kDouble);

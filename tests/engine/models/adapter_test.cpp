@@ -215,7 +215,7 @@ TEST_F(Adapters, DifferentiablePathAgreesWithThePackedOne) {
   at::Tensor hidden = trained->embed(input_);
   AttentionTap tap;
   for (int i = 0; i < trained->info().layers; ++i)
-    hidden = trained->block(i, hidden, input_, *softmax, {}, i == 1 ? &tap : nullptr);
+    hidden = trained->block(i, hidden, input_, *softmax, {}, {.tap = i == 1 ? &tap : nullptr});
   const at::Tensor logits = trained->logits(hidden, input_);
   EXPECT_TRUE(close_to(logits.detach(), packed, 1e-5));
   tap.out.retain_grad();
@@ -230,7 +230,8 @@ TEST_F(Adapters, DifferentiablePathAgreesWithThePackedOne) {
 TEST_F(Adapters, ATapIsDifferentiableWhereNothingBeforeItIs) {
   const auto softmax = make_kernel(KernelSpec{});
   AttentionTap tap;
-  const at::Tensor hidden = model_->block(0, model_->embed(input_).detach(), input_, *softmax, {}, &tap);
+  const at::Tensor hidden =
+      model_->block(0, model_->embed(input_).detach(), input_, *softmax, {}, {.tap = &tap});
   ASSERT_TRUE(tap.out.requires_grad());
   hidden.sum().backward();
   EXPECT_TRUE(tap.out.grad().defined());

@@ -9,6 +9,8 @@
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/tensor.h>
 
+#include "engine/attention/muted_kernel.h"
+
 namespace hydrascope {
 namespace {
 
@@ -70,7 +72,7 @@ at::Tensor FakeModel::embed(const ModelInput& input) const {
 
 at::Tensor FakeModel::block(int layer, const at::Tensor& hidden, const ModelInput& input,
                             const Kernel& kernel, const KernelParameters& parameters,
-                            AttentionTap* tap) const {
+                            const BlockOptions& options) const {
   if (options_.before_block) options_.before_block(layer);
   ++(*runs_)[static_cast<std::size_t>(layer)];
   const std::string prefix = "encoder.layer." + std::to_string(layer) + ".";
@@ -88,12 +90,13 @@ at::Tensor FakeModel::block(int layer, const at::Tensor& hidden, const ModelInpu
   attention.layout = input.layout;
   attention.mask = input.mask;
   AttentionOutput output = kernel.run(attention, parameters);
-  if (tap != nullptr) {
+  if (AttentionTap* const tap = options.tap; tap != nullptr) {
     if (at::GradMode::is_enabled() && !output.out.requires_grad())
       output.out = output.out.detach().set_requires_grad(true);
     *tap = {attention, output.out, output.path, 0, output.zero_denominators};
   }
-  const at::Tensor finished = kernel.finish(output.out, attention.mask, parameters);
+  const at::Tensor finished =
+      without_muted(kernel.finish(output.out, attention.mask, parameters), options.muted);
   const at::Tensor joined = finished.transpose(1, 2).reshape({1, tokens, kWidth});
   const at::Tensor mixed = hidden + at::linear(joined, parameters_.at(prefix + "output.weight"));
   return mixed + at::tanh(mixed * 0.5);
@@ -133,8 +136,10 @@ std::shared_ptr<const Model> FakeModel::with_parameters(const std::map<std::stri
   return model;
 }
 
-ModelSource fake_source(std::shared_ptr<const FakeModel> model, std::vector<AdapterInfo> adapters) {
-  return {[model](const std::filesystem::path&) { return model; }, [adapters] { return adapters; }};
+std::shared_ptr<ModelStore> fake_source(std::shared_ptr<const FakeModel> model,
+                                        std::vector<AdapterInfo> adapters) {
+  return make_model_store(
+      {[model](const std::filesystem::path&) { return model; }, [adapters] { return adapters; }});
 }
 
 RunRequest fake_request(const std::string& text, const std::string& layers) {

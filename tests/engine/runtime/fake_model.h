@@ -34,7 +34,7 @@ public:
   ModelInput prepare_text(const std::string& text, const std::optional<std::string>& second) const override;
   at::Tensor embed(const ModelInput& input) const override;
   at::Tensor block(int layer, const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
-                   const KernelParameters& parameters, AttentionTap* tap) const override;
+                   const KernelParameters& parameters, const BlockOptions& options) const override;
   at::Tensor logits(const at::Tensor& hidden, const ModelInput& input) const override;
   at::Tensor final_hidden(const at::Tensor& hidden) const override { return hidden; }
   KernelParameters kernel_parameters(int layer, const KernelSpec& kernel) const override;
@@ -57,8 +57,9 @@ private:
   std::shared_ptr<std::vector<int>> runs_;
 };
 
-// A source that knows this one model, whatever the folder, and these adapters.
-ModelSource fake_source(std::shared_ptr<const FakeModel> model, std::vector<AdapterInfo> adapters = {});
+// A store of this one model, whatever the folder, and these adapters.
+std::shared_ptr<ModelStore> fake_source(std::shared_ptr<const FakeModel> model,
+                                        std::vector<AdapterInfo> adapters = {});
 
 // A request for the fake model with `text` and the kernels of --layers' form.
 RunRequest fake_request(const std::string& text, const std::string& layers = {});

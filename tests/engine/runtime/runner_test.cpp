@@ -3,10 +3,12 @@
 #include <cmath>
 #include <numeric>
 
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/plain/error.h"
+#include "engine/runtime/execution.h"
 #include "tests/engine/runtime/fake_model.h"
 
 namespace hydrascope {
@@ -50,6 +52,20 @@ TEST_F(RunnerTest, GivesPredictionsTokensAndLayers) {
   EXPECT_FALSE(result->layers[0].path.empty());
   EXPECT_TRUE(result->focus.empty());
   EXPECT_TRUE(result->hidden.empty());
+}
+
+TEST_F(RunnerTest, TheNumberOfThreadsHoldsForTheRunAlone) {
+  const ThreadCount two(2);
+  RunRequest request = fake_request(kText);
+  request.execution.threads = 1;
+  EXPECT_EQ(run(request)->threads, 1);
+  EXPECT_EQ(at::get_num_threads(), 2);
+  request.execution.threads = 0;
+  EXPECT_EQ(run(request)->threads, 2);
+  request.execution.threads = 1;
+  request.asks.weights = {{99, {}, {}, false}}; // no such layer
+  EXPECT_THROW(run(request), UsageError);
+  EXPECT_EQ(at::get_num_threads(), 2);
 }
 
 TEST_F(RunnerTest, TimedPassesRunEveryLayerWithoutTheCache) {

@@ -53,7 +53,7 @@ std::vector<AttentionInput> layers_of(const Model& model, const ModelInput& inpu
   at::Tensor hidden = model.embed(input);
   for (int layer = 0; layer < model.info().layers; ++layer) {
     AttentionTap tap;
-    hidden = model.block(layer, hidden, input, *make_kernel({}), {}, &tap);
+    hidden = model.block(layer, hidden, input, *make_kernel({}), {}, {.tap = &tap});
     layers.push_back(tap.input);
   }
   return layers;

@@ -9,6 +9,7 @@
 #include "engine/plain/error.h"
 #include "engine/plain/safetensors.h"
 #include "engine/runtime/data_files.h"
+#include "engine/runtime/model_store.h"
 #include "engine/runtime/teacher_forced.h"
 #include "engine/training/batches.h"
 #include "engine/training/checkpoint.h"
@@ -189,8 +190,9 @@ TEST(DistillData, PairsAreWhatTheModelReadsInTheTask) {
   request.column = 2;
   request.pair_column = 3;
   request.header = true;
-  const auto prepared = training::prepare_model(request.settings.model_folder, request.settings.adapters, {},
-                                                request.settings.execution, true);
+  const auto prepared =
+      training::prepare_model(*make_model_store(), request.settings.model_folder, request.settings.adapters,
+                              {}, request.settings.execution, true);
   const auto data = training::make_distill_data(prepared, request);
   ASSERT_EQ(data->items(), 2);
   const ModelInput expected = prepared.model->prepare_text("a cat", "the dog sat");
@@ -213,8 +215,9 @@ TEST(DistillData, ChunksHaveTheLengthAskedFor) {
   const ToyFolder folder;
   DistillRequest request = toy_distillation(folder);
   request.chunk = 16;
-  const auto prepared = training::prepare_model(request.settings.model_folder, request.settings.adapters, {},
-                                                request.settings.execution, true);
+  const auto prepared =
+      training::prepare_model(*make_model_store(), request.settings.model_folder, request.settings.adapters,
+                              {}, request.settings.execution, true);
   const auto data = training::make_distill_data(prepared, request);
   ASSERT_GT(data->items(), 5);
   for (std::int64_t i = 0; i + 1 < data->items(); ++i) EXPECT_EQ(data->length(i), 16);

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/attention/registry.h"
+#include "engine/models/rotary.h"
 #include "engine/plain/error.h"
 #include "engine/training/recall.h"
 #include "engine/training/recall_data.h"
