@@ -86,7 +86,7 @@ public:
         "epochs, "
         "batch {}{}, seed {}",
         request_.kernel.text(), prepared_.model->info().name, prepared_.base.substr(0, 12), files,
-        data_->items(), request_.column, request_.pair_column, request_.least_chunk, request_.chunk,
+        data_->items(), request_.column, request_.pair_column, request_.chunk.least, request_.chunk.most,
         settings_.validation_share, settings_.epochs, settings_.batch, request_.cosine ? ", cosine" : "",
         settings_.execution.seed);
   }
