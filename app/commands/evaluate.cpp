@@ -7,6 +7,7 @@
 #include "app/commands/table.h"
 #include "app/commands/training_progress.h"
 #include "engine/training/evaluate.h"
+#include "engine/training/option_texts.h"
 
 namespace hydrascope::app {
 namespace {

@@ -7,14 +7,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include "engine/training/options.h"
 #include "engine/training/process_group.h"
-#include "engine/training/training.h"
 
 namespace hydrascope::app {
 
-// --epochs, --batch, --learning-rate, … with the settings' own values as defaults; --output, --resume,
-// --curve.
-void add_training_options(CLI::App& command, TrainingSettings& settings, std::string& curve);
+// Those of the table that the training has, with the values as defaults; the values must outlive the parse.
+void add_training_options(CLI::App& command, TrainingKind kind, OptionValues& values);
 
 // One of several processes that torchrun, srun or mpirun started, or one alone. Rank 0 alone shows how far it
 // is and tells the outcome.
@@ -22,12 +21,13 @@ class TogetherTraining {
 public:
   // Joins the others and gives the settings their group.
   explicit TogetherTraining(TrainingSettings& settings);
-  TrainingOutcome run(
-      const std::function<TrainingOutcome(const TrainingObserver&, const std::stop_token&)>& training) const;
-  bool tells() const { return group_.rank() == 0; }
+  // The curve is written where the settings say, the outcome printed. Throws what the training throws.
+  void run(const std::function<TrainingOutcome(const TrainingObserver&, const std::stop_token&)>& training,
+           bool json) const;
 
 private:
   training::ProcessGroup group_;
+  const TrainingSettings& settings_;
 };
 
 } // namespace hydrascope::app

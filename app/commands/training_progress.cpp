@@ -132,18 +132,4 @@ void print_outcome(const TrainingOutcome& outcome, const bool json) {
   fmt::print("\n");
 }
 
-std::vector<std::string> names_or_file(const std::string& text, const std::string& option) {
-  const bool file = std::filesystem::is_regular_file(text);
-  if (!file && text.find('/') != std::string::npos)
-    throw UsageError(option, fmt::format("there is no file {}", text),
-                     "name a file or list the names with commas");
-  std::istringstream source(file ? read_text_file(text) : text);
-  std::vector<std::string> names;
-  for (std::string name; std::getline(source, name, file ? '\n' : ',');) {
-    name = name.substr(0, name.find_first_of("\t\r"));
-    if (!name.empty()) names.push_back(name);
-  }
-  return names;
-}
-
 } // namespace hydrascope::app

@@ -49,8 +49,4 @@ void write_curve(const std::filesystem::path& file, const TrainingOutcome& outco
 // The outcome as JSON, on standard output, or in words; throws Error where it was stopped before its end.
 void print_outcome(const TrainingOutcome& outcome, bool json);
 
-// A comma list, or a file with a name a line (of several columns parted by tabs the first). Throws
-// UsageError, Error.
-std::vector<std::string> names_or_file(const std::string& text, const std::string& option);
-
 } // namespace hydrascope::app

@@ -4,13 +4,12 @@
 
 #include <string>
 
-#include "engine/training/training.h"
+#include "engine/training/options.h"
 
 namespace hydrascope::app {
 
 // `model` is what --model is to say. Numbers that are the command's own defaults are written, too: defaults
 // may change.
-std::string training_command(const DistillRequest& request, const std::string& model);
-std::string training_command(const FinetuneRequest& request, const std::string& model);
+std::string training_command(const TrainingRequest& request, const std::string& model);
 
 } // namespace hydrascope::app

@@ -8,7 +8,6 @@
 #include "app/state/training_command.h"
 #include "engine/plain/error.h"
 #include "engine/plain/paths.h"
-#include "engine/training/option_texts.h"
 
 namespace hydrascope::app {
 
@@ -24,42 +23,22 @@ std::size_t index_of(TrainingKind kind, InputKind input) {
 constexpr std::array<const char*, 4> plan_names = {"distill_images", "distill_text", "finetune_images",
                                                    "finetune_text"};
 
-// Each field once, for writing and for reading.
-template <typename Visitor, typename Plan>
-void visit(const Visitor& field, Plan& plan) {
-  field("data", plan.data);
-  field("validation", plan.validation);
-  field("column", plan.column);
-  field("pair_column", plan.pair_column);
-  field("label_column", plan.label_column);
-  field("header", plan.header);
-  field("chunk", plan.chunk);
-  field("limit", plan.limit);
-  field("layers", plan.layers);
-  field("lora", plan.lora);
-  field("epochs", plan.epochs);
-  field("batch", plan.batch);
-  field("learning_rate", plan.learning_rate);
-  field("cosine", plan.cosine);
-  field("validation_share", plan.validation_share);
-  field("patience", plan.patience);
-  field("warmup", plan.warmup);
-  field("weight_decay", plan.weight_decay);
-  field("label_smoothing", plan.label_smoothing);
-  field("distillation_alpha", plan.distillation_alpha);
-  field("distillation_tau", plan.distillation_tau);
-  field("distillation_hidden", plan.distillation_hidden);
-  field("copies", plan.copies);
-  field("smallest_crop", plan.smallest_crop);
-  field("color_jitter", plan.color_jitter);
-  field("mixup", plan.mixup);
-  field("patch_dropout", plan.patch_dropout);
-  field("flip", plan.flip);
-  field("output", plan.output);
+Json json_of(const TrainingPlan& plan) {
+  Json json = Json::object();
+  for (const TrainingOption* option : form_options())
+    std::visit([&](const auto& value) { json[option->key] = value; }, plan.value(option->key));
+  return json;
 }
 
-std::vector<fs::path> paths_in(const std::string& text) {
-  std::vector<fs::path> paths;
+// An entry that is not there leaves the value as it is.
+void read_plan(TrainingPlan& plan, const Json& json) {
+  for (const TrainingOption* option : form_options())
+    if (const auto found = json.find(option->key); found != json.end())
+      std::visit([&](auto& value) { found->get_to(value); }, plan.value(option->key));
+}
+
+std::vector<std::string> paths_in(const std::string& text) {
+  std::vector<std::string> paths;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(';', begin), text.size());
     const auto first = text.find_first_not_of(' ', begin);
@@ -78,45 +57,13 @@ std::string plain_name(std::string name) {
   return name;
 }
 
-TrainingSettings settings_of(const Document& document, const TrainingForm& form, const TrainingPlan& plan) {
-  TrainingSettings settings;
-  settings.model_folder = document.scene().model_folder;
-  settings.adapters = document.scene().adapters;
-  settings.epochs = plan.epochs;
-  settings.batch = plan.batch;
-  settings.learning_rate = plan.learning_rate;
-  settings.validation_share = plan.validation_share;
-  settings.patience = plan.patience;
-  settings.execution = document.execution;
-  settings.output = training_output(document, form);
-  settings.live_seconds = form.live_seconds;
-  return settings;
-}
-
 } // namespace
-
-TrainingPlan default_plan(TrainingKind kind, InputKind input) {
-  TrainingPlan plan;
-  const bool image = input == InputKind::image;
-  if (kind == TrainingKind::distill) {
-    plan.epochs = image ? 2 : 5;
-    plan.batch = image ? 32 : 8;
-    return plan;
-  }
-  plan.column = 1;
-  plan.epochs = image ? 10 : 5;
-  plan.batch = image ? 32 : 8;
-  plan.learning_rate = image ? 1e-3 : 1e-5;
-  plan.validation_share = 0.1;
-  plan.label_smoothing = image ? 0.1 : 0;
-  return plan;
-}
 
 TrainingForm::TrainingForm() {
   kernel.name = "hedgehog";
   for (const TrainingKind of : {TrainingKind::distill, TrainingKind::finetune})
     for (const InputKind input : {InputKind::image, InputKind::text})
-      plan(of, input) = default_plan(of, input);
+      plan(of, input) = papers_values(of, input);
 }
 
 TrainingPlan& TrainingForm::plan(TrainingKind of, InputKind input) { return plans.at(index_of(of, input)); }
@@ -139,8 +86,7 @@ std::string training_text(const TrainingForm& form) {
             {"kernel", form.kernel.text()},
             {"show_live", form.show_live},
             {"live_seconds", form.live_seconds}};
-  for (std::size_t i = 0; i < plan_names.size(); ++i)
-    visit([&](const char* name, const auto& value) { json[plan_names[i]][name] = value; }, form.plans[i]);
+  for (std::size_t i = 0; i < plan_names.size(); ++i) json[plan_names[i]] = json_of(form.plans[i]);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -153,11 +99,8 @@ TrainingForm parse_training(std::string_view text) {
     form.kernel = parse_kernel_spec(json.value("kernel", form.kernel.text()));
     form.show_live = json.value("show_live", form.show_live);
     form.live_seconds = json.value("live_seconds", form.live_seconds);
-    for (std::size_t i = 0; i < plan_names.size(); ++i) {
-      if (!json.contains(plan_names[i])) continue;
-      visit([&](const char* name, auto& value) { value = json[plan_names[i]].value(name, value); },
-            form.plans[i]);
-    }
+    for (std::size_t i = 0; i < plan_names.size(); ++i)
+      if (json.contains(plan_names[i])) read_plan(form.plans[i], json[plan_names[i]]);
   } catch (const std::exception&) {
     return {}; // of a later version, or edited by hand: nothing but the form's defaults is at stake
   }
@@ -166,13 +109,13 @@ TrainingForm parse_training(std::string_view text) {
 
 fs::path training_output(const Document& document, const TrainingForm& form) {
   const TrainingPlan& plan = form.plan(form.kind, document.kind);
-  if (!plan.output.empty()) {
-    fs::path output = plan.output;
-    return output.has_extension() ? output : output += ".safetensors";
+  if (fs::path output = plan.get<std::string>("output"); !output.empty()) {
+    if (!output.has_extension()) output += ".safetensors";
+    return output;
   }
   std::string stem = document.scene().model ? document.scene().model->name : "model";
   stem += form.kind == TrainingKind::distill ? "-" + form.kernel.text() : "-finetuned";
-  const std::vector<fs::path> data = paths_in(plan.data);
+  const std::vector<std::string> data = paths_in(plan.get<std::string>("data"));
   if (!data.empty()) stem += "-" + fs::path(last_name(data.front())).stem().string();
   stem = plain_name(stem);
   std::error_code none;
@@ -186,57 +129,33 @@ fs::path training_output(const Document& document, const TrainingForm& form) {
 std::string why_not_trained(const Document& document, const TrainingForm& form) {
   if (!document.scene().model) return "no model is open";
   const TrainingPlan& plan = form.plan(form.kind, document.kind);
-  if (paths_in(plan.data).empty()) return "no data has been chosen";
+  if (paths_in(plan.get<std::string>("data")).empty()) return "no data has been chosen";
   if (form.kind == TrainingKind::distill && std::ranges::count(distillable_kernels(), form.kernel.name) == 0)
     return form.kernel.name + " has no feature maps that distillation could train";
   return {};
 }
 
-DistillRequest distill_request(const Document& document, const TrainingForm& form) {
-  const TrainingPlan& plan = form.plan(TrainingKind::distill, document.kind);
-  DistillRequest request;
-  request.settings = settings_of(document, form, plan);
-  request.kernel = form.kernel;
-  request.data = paths_in(plan.data);
-  const ChunkLengths chunk = parse_chunk_lengths(plan.chunk);
-  request.least_chunk = chunk.least;
-  request.chunk = chunk.most;
-  request.column = plan.column;
-  request.pair_column = plan.pair_column;
-  request.header = plan.header;
-  request.limit = plan.limit;
-  request.cosine = plan.cosine;
-  request.settings.command = training_command(request, document.scene().model->name);
-  return request;
-}
-
-FinetuneRequest finetune_request(const Document& document, const TrainingForm& form) {
-  const TrainingPlan& plan = form.plan(TrainingKind::finetune, document.kind);
-  FinetuneRequest request;
-  request.settings = settings_of(document, form, plan);
-  request.settings.execution.dtype = "auto";
-  request.schedule = schedule_text(edited_schedule(document));
-  const std::vector<fs::path> data = paths_in(plan.data), held_out = paths_in(plan.validation);
-  if (data.size() > 1) throw UsageError("data", "fine-tuning takes one folder or table", "name one");
-  if (!data.empty()) request.data = data.front();
-  if (!held_out.empty()) request.validation = held_out.front();
-  request.columns = {.text = plan.column, .pair = plan.pair_column, .label = plan.label_column};
-  request.header = plan.header;
-  request.limit = plan.limit;
-  if (!plan.layers.empty()) request.trained = parse_trained_parts(plan.layers);
-  if (!plan.lora.empty()) request.low_rank = parse_low_rank(plan.lora);
-  request.copies = plan.copies;
-  request.augmentation = {
-      .smallest_crop = plan.smallest_crop, .color_jitter = plan.color_jitter, .flip = plan.flip};
-  request.warmup = plan.warmup;
-  request.weight_decay = plan.weight_decay;
-  request.label_smoothing = plan.label_smoothing;
-  request.distillation_alpha = plan.distillation_alpha;
-  request.distillation_tau = plan.distillation_tau;
-  request.distillation_hidden = plan.distillation_hidden;
-  request.mixup = plan.mixup;
-  request.patch_dropout = plan.patch_dropout;
-  request.settings.command = training_command(request, document.scene().model->name);
+TrainingRequest training_request(const Document& document, const TrainingForm& form) {
+  TrainingRequest request;
+  if (form.kind == TrainingKind::finetune) request = FinetuneRequest{};
+  TrainingPlan plan = form.plan(form.kind, document.kind);
+  for (const char* const files : {"data", "validation"})
+    plan.set(files, paths_in(plan.get<std::string>(files)));
+  set_options(request, plan);
+  TrainingSettings& settings =
+      std::visit([](auto& one) -> TrainingSettings& { return one.settings; }, request);
+  settings.model_folder = document.scene().model_folder;
+  settings.adapters = document.scene().adapters;
+  settings.execution = document.execution;
+  settings.output = training_output(document, form);
+  settings.live_seconds = form.live_seconds;
+  if (auto* distillation = std::get_if<DistillRequest>(&request)) {
+    distillation->kernel = form.kernel;
+  } else {
+    settings.execution.dtype = "auto";
+    std::get<FinetuneRequest>(request).schedule = schedule_text(edited_schedule(document));
+  }
+  settings.command = training_command(request, document.scene().model->name);
   return request;
 }
 

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdio>
 #include <span>
-#include <variant>
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -21,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-using Request = std::variant<DistillRequest, FinetuneRequest>;
 
 // Of this process alone, so that two programs may train into files of the same name.
 fs::path live_folder() { return cache_folder() / fmt::format("training-{}", static_cast<long>(getpid())); }
@@ -37,8 +35,8 @@ std::string without_dashes(std::string text) {
   return text;
 }
 
-TrainingOutcome train(const Request& request, const TrainingObserver& observer, const std::stop_token& stop,
-                      const std::shared_ptr<ModelStore>& models) {
+TrainingOutcome train(const TrainingRequest& request, const TrainingObserver& observer,
+                      const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
   try {
     if (const auto* distillation = std::get_if<DistillRequest>(&request))
       return distill(*distillation, observer, stop, models);
@@ -183,8 +181,7 @@ void TrainingJob::begin(Editor& editor, TrainingStart how) {
 void TrainingJob::start(const Editor& editor, TrainingStart how) {
   const Document& document = editor.document();
   const TrainingForm& form = editor.training_form;
-  Request request = form.kind == TrainingKind::distill ? Request(distill_request(document, form))
-                                                       : Request(finetune_request(document, form));
+  TrainingRequest request = training_request(document, form);
   std::visit([&](auto& each) { each.settings.resume = how == TrainingStart::resume; }, request);
   model_folder_ = document.scene().model_folder;
   offered_ = false;

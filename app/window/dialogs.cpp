@@ -90,10 +90,10 @@ void Dialogs::take(Editor& editor, std::filesystem::path chosen) {
     case Dialog::training_output: {
       TrainingForm& form = editor.training_form;
       TrainingPlan& plan = form.plan(form.kind, editor.document().kind);
-      std::string& field = shown_ == Dialog::training_data         ? plan.data
-                           : shown_ == Dialog::training_validation ? plan.validation
-                                                                   : plan.output;
-      if (given) field = chosen.string();
+      const char* const field = shown_ == Dialog::training_data         ? "data"
+                                : shown_ == Dialog::training_validation ? "validation"
+                                                                        : "output";
+      if (given) plan.set(field, chosen.string());
       return;
     }
     case Dialog::locate:

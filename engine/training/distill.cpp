@@ -87,7 +87,7 @@ public:
         "epochs, "
         "batch {}{}, seed {}",
         request_.kernel.text(), prepared_.model->info().name, prepared_.base.substr(0, 12), files,
-        data_->items(), request_.column, request_.pair_column, request_.least_chunk, request_.chunk,
+        data_->items(), request_.column, request_.pair_column, request_.chunk.least, request_.chunk.most,
         settings_.validation_share, settings_.epochs, settings_.batch, request_.cosine ? ", cosine" : "",
         settings_.execution.seed);
   }
@@ -144,15 +144,24 @@ public:
 
   double merit(const HeldOut& held_out) const override { return -held_out.loss; }
 
-  // Every map has its heads first.
-  void copy_head(const std::size_t head, const NamedTensors& from, NamedTensors& to) const override {
-    const at::NoGradGuard no_gradients;
-    const auto heads = static_cast<std::size_t>(prepared_.model->info().heads);
-    const std::string prefix = kernel_parameter_name(static_cast<int>(head / heads), *kernel_, "");
-    const auto index = static_cast<std::int64_t>(head % heads);
-    for (const auto& [name, value] : from)
-      if (name.starts_with(prefix)) to.at(name).select(0, index).copy_(value.select(0, index));
+  // A head's loss depends on its own map alone: each keeps its own best state, its start included.
+  bool keep_better(const HeldOut& held_out, HeldOut& best, NamedTensors& best_parameters) const override {
+    bool kept = false;
+    std::vector<double>& least = best.head_losses;
+    for (std::size_t head = 0; head < least.size(); ++head) {
+      if (!(held_out.head_losses[head] < least[head])) continue;
+      copy_head(head, best_parameters);
+      least[head] = held_out.head_losses[head];
+      best.step = held_out.step;
+      kept = true;
+    }
+    // What softmax's weights themselves have stays as it is: the divergence falls with the loss.
+    const double loss = std::accumulate(least.begin(), least.end(), 0.0) / static_cast<double>(least.size());
+    best.divergence += loss - best.loss;
+    best.loss = loss;
+    return kept;
   }
+  bool start_is_result() const override { return false; }
 
   void describe(const std::vector<double>& shown, TrainingProgress& progress) const override {
     const auto heads = static_cast<std::size_t>(prepared_.model->info().heads);
@@ -198,6 +207,16 @@ private:
       throw UsageError("--kernel " + spec.name, "has no feature maps that distillation could train",
                        "try --kernel hedgehog");
     return make_kernel(spec);
+  }
+
+  // From the leaves. Every map has its heads first.
+  void copy_head(const std::size_t head, NamedTensors& to) const {
+    const at::NoGradGuard no_gradients;
+    const auto heads = static_cast<std::size_t>(prepared_.model->info().heads);
+    const std::string prefix = kernel_parameter_name(static_cast<int>(head / heads), *kernel_, "");
+    const auto index = static_cast<std::int64_t>(head % heads);
+    for (const auto& [name, value] : leaves_)
+      if (name.starts_with(prefix)) to.at(name).select(0, index).copy_(value.select(0, index));
   }
 
   // Held-out items, and batches of items of like length.

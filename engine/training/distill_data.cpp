@@ -19,8 +19,8 @@ class TextData final : public DistillData {
 public:
   TextData(const PreparedModel& prepared, const DistillRequest& request) {
     const Model& model = *prepared.model;
-    if (request.chunk > 0 && (request.chunk < 4 || request.chunk > model.info().max_tokens ||
-                              request.least_chunk < 0 || request.least_chunk > request.chunk))
+    if (request.chunk.most > 0 && (request.chunk.most < 4 || request.chunk.most > model.info().max_tokens ||
+                                   request.chunk.least < 0 || request.chunk.least > request.chunk.most))
       throw UsageError("--chunk", fmt::format("must lie between 4 and {}", model.info().max_tokens),
                        "write it as 512, or 16-256 for pieces of many lengths");
     if (request.pair_column > 0 && (request.column == 0 || request.column == request.pair_column))
@@ -30,7 +30,7 @@ public:
           "give --column as well, e.g. for MRPC --column 4 --pair-column 5");
     for (const auto& file : request.data)
       // Tables and plain texts may stand side by side.
-      if (file.extension() == ".tsv" || request.chunk == 0)
+      if (file.extension() == ".tsv" || request.chunk.most == 0)
         take_lines(model, request, file);
       else
         take_chunks(model, request, file);
@@ -69,11 +69,11 @@ private:
 
   // Running text in pieces of the length asked for, or of lengths drawn evenly on a logarithmic scale.
   static std::vector<TokenIds> chunks(const std::vector<TokenIds>& texts, const DistillRequest& request) {
-    if (texts.empty() || request.least_chunk == 0 || request.least_chunk == request.chunk)
-      return joined_texts(texts, request.chunk);
+    if (texts.empty() || request.chunk.least == 0 || request.chunk.least == request.chunk.most)
+      return joined_texts(texts, request.chunk.most);
     const TokenIds all = joined_texts(texts, 0).front();
     std::vector<TokenIds> pieces;
-    const double least = std::log(std::max(4, request.least_chunk)), most = std::log(request.chunk);
+    const double least = std::log(std::max(4, request.chunk.least)), most = std::log(request.chunk.most);
     for (std::size_t begin = 1; begin + 1 < all.size();) {
       const double draw = unit(mix({request.settings.execution.seed, 6, begin}));
       const auto length = static_cast<std::size_t>(std::lround(std::exp(least + (most - least) * draw))) - 2;

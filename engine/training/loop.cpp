@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <numeric>
 #include <span>
 
 #include <ATen/core/grad_mode.h>
@@ -26,6 +25,12 @@ std::filesystem::path live_path(const std::filesystem::path& output) {
 
 namespace training {
 namespace {
+
+NamedTensors copy_of(const NamedTensors& tensors) {
+  NamedTensors copy;
+  for (const auto& [name, value] : tensors) copy[name] = value.detach().clone();
+  return copy;
+}
 
 class Loop {
 public:
@@ -50,8 +55,8 @@ public:
       restore(load_checkpoint(file_, task_.configuration()));
     } else {
       state_.before = state_.best = validated(); // the best so far is the start
-      state_.best_parameters = copy_of_leaves();
-      state_.has_best = state_.before.head_losses.empty();
+      state_.best_parameters = copy_of(task_.leaves());
+      state_.has_best = task_.start_is_result();
       report("validate", {});
       save(); // from here on there is always a good state on disk
     }
@@ -132,24 +137,8 @@ private:
     return held_out;
   }
 
-  // Of as many right answers the surer ones.
-  bool is_better(const HeldOut& one, const HeldOut& other) const {
-    const double merit = task_.merit(one), than = task_.merit(other);
-    return merit > than || (merit == than && one.loss < other.loss);
-  }
-
-  NamedTensors copy_of_leaves() const {
-    NamedTensors copy;
-    for (const auto& [name, value] : task_.leaves()) copy[name] = value.detach().clone();
-    return copy;
-  }
-
-  // Keeps the state if it is the best so far; of heads that do not depend on each other, each one's own.
   void consider(const HeldOut& held_out, const bool epoch_ends) {
-    if (held_out.head_losses.empty())
-      keep_if_better(held_out);
-    else
-      keep_better_heads(held_out);
+    if (task_.keep_better(held_out, state_.best, state_.best_parameters)) state_.has_best = true;
     state_.validations.push_back(held_out);
     if (epoch_ends) {
       state_.worse = epoch_was_better() ? 0 : state_.worse + 1;
@@ -158,33 +147,12 @@ private:
     report("validate", {});
   }
 
-  void keep_if_better(const HeldOut& held_out) {
-    if (!is_better(held_out, state_.best)) return;
-    state_.best = held_out;
-    state_.best_parameters = copy_of_leaves();
-  }
-
-  void keep_better_heads(const HeldOut& held_out) {
-    std::vector<double>& least = state_.best.head_losses;
-    for (std::size_t head = 0; head < least.size(); ++head) {
-      if (!(held_out.head_losses[head] < least[head])) continue;
-      task_.copy_head(head, task_.leaves(), state_.best_parameters);
-      least[head] = held_out.head_losses[head];
-      state_.best.step = held_out.step;
-      state_.has_best = true;
-    }
-    // What softmax's weights themselves have stays as it is: the divergence falls with the loss.
-    const double loss = std::accumulate(least.begin(), least.end(), 0.0) / static_cast<double>(least.size());
-    state_.best.divergence += loss - state_.best.loss;
-    state_.best.loss = loss;
-  }
-
   // Whether any validation of this epoch was better than all before it.
   bool epoch_was_better() const {
     const HeldOut* best = &state_.before;
     bool better = false;
     for (const HeldOut& one : state_.validations) {
-      if (!is_better(one, *best)) continue;
+      if (!task_.is_better(one, *best)) continue;
       best = &one;
       better = one.step > state_.step - task_.steps_per_epoch();
     }
@@ -314,6 +282,18 @@ private:
 };
 
 } // namespace
+
+bool TrainingTask::is_better(const HeldOut& one, const HeldOut& other) const {
+  const double first = merit(one), second = merit(other);
+  return first > second || (first == second && one.loss < other.loss);
+}
+
+bool TrainingTask::keep_better(const HeldOut& held_out, HeldOut& best, NamedTensors& best_parameters) const {
+  if (!is_better(held_out, best)) return false;
+  best = held_out;
+  best_parameters = copy_of(leaves());
+  return true;
+}
 
 TrainingOutcome run_training(TrainingTask& task, const TrainingSettings& settings,
                              const std::vector<std::string>& notes, const TrainingObserver& observer,

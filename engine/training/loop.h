@@ -42,9 +42,13 @@ public:
   // Of the whole held-out data: several processes measure a part each and sum.
   virtual HeldOut validate() = 0;
   virtual double merit(const HeldOut& held_out) const = 0; // higher is better
-  // Copies what a head's loss depends on and no other's, where validate() tells head_losses: then each head
-  // keeps its own best state, its start included, and where none has become better there is nothing to write.
-  virtual void copy_head(std::size_t /*head*/, const NamedTensors& /*from*/, NamedTensors& /*to*/) const {}
+  // Of states with as many right answers the one with the lower loss is better.
+  bool is_better(const HeldOut& one, const HeldOut& other) const;
+  // Takes into the best state so far what is better in the leaves as they are. Returns whether anything was.
+  // By default all of them or nothing.
+  virtual bool keep_better(const HeldOut& held_out, HeldOut& best, NamedTensors& best_parameters) const;
+  // Whether there is something to write where nothing has become better than the start.
+  virtual bool start_is_result() const { return true; }
   // Fills in what the shown values of a step mean beside the loss.
   virtual void describe(const std::vector<double>& shown, TrainingProgress& progress) const = 0;
   // What an adapter holds of parameters that were trained: by default just them.

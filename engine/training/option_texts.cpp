@@ -1,12 +1,15 @@
 #include "engine/training/option_texts.h"
 
+#include <filesystem>
 #include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/attention/spec_values.h"
 #include "engine/plain/error.h"
+#include "engine/plain/paths.h"
 
 namespace hydrascope {
 namespace {
@@ -53,6 +56,15 @@ TrainedParts parse_trained_parts(const std::string& text) {
   return parts;
 }
 
+std::string trained_parts_text(const TrainedParts& parts) {
+  std::vector<std::string> items;
+  for (const int layer : parts.layers) items.push_back(std::to_string(layer));
+  for (const int layer : parts.attention) items.push_back(fmt::format("{}.attention", layer));
+  if (parts.head) items.emplace_back("head");
+  if (parts.embeddings) items.emplace_back("embeddings");
+  return fmt::format("{}", fmt::join(items, ","));
+}
+
 LowRank parse_low_rank(const std::string& text) {
   LowRank update;
   for (const std::string_view item : split(text, ',')) {
@@ -71,10 +83,33 @@ LowRank parse_low_rank(const std::string& text) {
   return update;
 }
 
+std::string low_rank_text(const LowRank& update) {
+  return fmt::format("rank={},alpha={}", update.rank, update.alpha);
+}
+
 ChunkLengths parse_chunk_lengths(const std::string& text) {
   if (text.empty()) return {};
   const Range range = range_of(text, text, "--chunk", "write it as 512 or 16-256");
   return {range.first == range.last ? 0 : range.first, range.last};
+}
+
+std::string chunk_lengths_text(const ChunkLengths& chunk) {
+  if (chunk.most <= 0) return {};
+  return chunk.least > 0 ? fmt::format("{}-{}", chunk.least, chunk.most) : std::to_string(chunk.most);
+}
+
+std::vector<std::string> names_or_file(const std::string& text, const std::string& option) {
+  const bool file = std::filesystem::is_regular_file(text);
+  if (!file && text.find('/') != std::string::npos)
+    throw UsageError(option, fmt::format("there is no file {}", text),
+                     "name a file or list the names with commas");
+  std::istringstream source(file ? read_text_file(text) : text);
+  std::vector<std::string> names;
+  for (std::string name; std::getline(source, name, file ? '\n' : ',');) {
+    name = name.substr(0, name.find_first_of("\t\r"));
+    if (!name.empty()) names.push_back(name);
+  }
+  return names;
 }
 
 } // namespace hydrascope

@@ -85,6 +85,7 @@ struct TrainingSettings {
   ExecutionOptions execution = {}; // device auto or cpu
   std::filesystem::path output =
       {}; // adapter file; checkpoints go beside it as OUTPUT.checkpoint; empty: neither
+  std::filesystem::path curve = {}; // of every step's loss, as CSV, for whoever writes it; may be empty
   bool resume = false;
   double checkpoint_seconds = 60;
   double live_seconds = 0; // > 0: about as often the state so far is written as an adapter, live_path(output)
@@ -101,6 +102,12 @@ std::filesystem::path live_path(const std::filesystem::path& output);
 // Whether a kernel has feature maps that distillation can train; t2r's are trained with the task only.
 bool can_be_distilled(const KernelInfo& kernel);
 
+// Plain texts: lines joined and cut to `most` tokens; with `least` to so many at least, at random. 0 and 0: a
+// line each.
+struct ChunkLengths {
+  int least = 0, most = 0;
+};
+
 // Distillation of softmax weights into a kernel's trainable maps (Hedgehog paper, A.3; definitions in
 // kernels.md): model frozen, teacher-forced, soft cross-entropy between the kernel's weights and softmax's on
 // the same q, k, mean over real rows, summed over heads and layers (what is reported is the mean over heads
@@ -113,8 +120,7 @@ struct DistillRequest {
   int column = 0;      // of *.tsv files, from 1; 0: whole lines
   int pair_column = 0; // of *.tsv files, the second texts of pairs; 0: there are none
   bool header = false; // the first line of *.tsv files is skipped
-  int chunk = 0;       // plain texts: lines joined and cut to this many tokens; 0: a line each
-  int least_chunk = 0; // > 0: to so many at least and `chunk` at most, at random
+  ChunkLengths chunk;  // plain texts
   int limit = 0;       // items of each file; 0: all
   // The learning rate falls to 0 along a cosine; without it is constant, as in the paper.
   bool cosine = false;

@@ -282,8 +282,8 @@ std::vector<Expectation> training() {
     const auto output = scratch_file("stopped.safetensors");
     std::ofstream(checkpoint_path(output)) << "some steps";
     TrainingPlan& plan = editor.training_form.plan(TrainingKind::distill, editor.document().kind);
-    plan.data = "/nowhere";
-    plan.output = output.string();
+    plan.set("data", std::string("/nowhere"));
+    plan.set("output", output.string());
   };
   const auto running = [](Editor& editor) { editor.training.state = TrainingState::running; };
   return {

@@ -76,6 +76,7 @@ void register_column_tests(ImGuiTestEngine* engine);
 void register_tour_tests(ImGuiTestEngine* engine);
 void register_timing_tests(ImGuiTestEngine* engine);
 void register_training_tests(ImGuiTestEngine* engine);
+void register_training_option_tests(ImGuiTestEngine* engine);
 void register_view_tests(ImGuiTestEngine* engine);
 
 // The loop of the program in place of the test engine's, which draws all the time: whether frames are drawn

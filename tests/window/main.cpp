@@ -55,6 +55,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_view_tests(engine);
   register_timing_tests(engine);
   register_training_tests(engine);
+  register_training_option_tests(engine);
   register_action_tests(engine);
   register_screenshots(engine);
 }

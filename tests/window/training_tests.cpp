@@ -84,7 +84,7 @@ void from_form_to_adapter(ImGuiTestContext* context) {
   IM_CHECK(results().any()->adapters.back().path == toy.output);
   IM_CHECK_EQ(report().curves.layers().size(), static_cast<std::size_t>(before.scene().model->layers));
   IM_CHECK_EQ(report().held_out.size(), // before it, and after each epoch
-              static_cast<std::size_t>(training_plan().epochs) + 1);
+              static_cast<std::size_t>(training_plan().get<int>("epochs")) + 1);
   IM_CHECK_LT(report().outcome.held_out.divergence, report().outcome.before.divergence);
   IM_CHECK_EQ(application().figure_of("training")->panels.size(), 2U);
   editor().undo();
@@ -156,10 +156,10 @@ void fine_tunes_on_a_table(ImGuiTestContext* context) {
   }
   const Schedule before = document().scene().schedules[0];
   editor().training_form.kind = TrainingKind::finetune;
-  training_plan().data = table.string();
-  training_plan().output = toy.output.string();
-  training_plan().learning_rate = 1e-3;
-  training_plan().epochs = 2;
+  training_plan().set("data", table.string());
+  training_plan().set("output", toy.output.string());
+  training_plan().set("learning_rate", 1e-3);
+  training_plan().set("epochs", 2);
   context->Yield(2);
   context->ItemClick("###start");
   wait_for_end(context);
@@ -177,14 +177,14 @@ void problems_are_told(ImGuiTestContext* context) {
   start_over(context);
   ToyTraining toy(context);
   const Document before = copy_of_document();
-  training_plan().data = (toy.folder / "absent.txt").string();
+  training_plan().set("data", (toy.folder / "absent.txt").string());
   context->ItemClick("###start");
   wait_for_end(context);
   IM_CHECK(report().state == TrainingState::failed);
   IM_CHECK(training_result_text(report()).find("absent.txt") != std::string::npos); // in the panel …
   IM_CHECK(last_error().find("absent.txt") != std::string::npos);                   // … and as a notice
   IM_CHECK(document() == before);
-  training_plan().data.clear();
+  training_plan().set("data", std::string());
   context->Yield(2);
   IM_CHECK_STR_EQ(why_not_started(editor()).c_str(), "no data has been chosen");
   IM_CHECK(!application().run("training.start"));
@@ -213,9 +213,9 @@ void form_survives_the_settings(ImGuiTestContext*) {
   TrainingForm form;
   form.kind = TrainingKind::finetune;
   form.kernel = {.name = "hedgehog-softmax", .parameters = {{"shared", "1"}}};
-  form.plan(TrainingKind::distill, InputKind::image).data = "/pictures; /more pictures";
-  form.plan(TrainingKind::finetune, InputKind::text).learning_rate = 3e-5;
-  form.plan(TrainingKind::finetune, InputKind::text).header = true;
+  form.plan(TrainingKind::distill, InputKind::image).set("data", std::string("/pictures; /more pictures"));
+  form.plan(TrainingKind::finetune, InputKind::text).set("learning_rate", 3e-5);
+  form.plan(TrainingKind::finetune, InputKind::text).set("header", true);
   Settings settings;
   settings.training = training_text(form);
   IM_CHECK(parse_training(parse_settings(settings_text(settings), "settings").training) == form);
@@ -247,8 +247,7 @@ void command_says_it_all(ImGuiTestContext*) {
   distilling.kernel.name = "hedgehog";
   distilling.data = {"a.txt", "b.tsv"};
   distilling.column = 2;
-  distilling.least_chunk = 16;
-  distilling.chunk = 256;
+  distilling.chunk = {.least = 16, .most = 256};
   distilling.cosine = true;
   IM_CHECK_STR_EQ(training_command(distilling, "minilm").c_str(),
                   "hydrascope distill --model minilm --seed 0 --epochs 2 --batch 8 --learning-rate 0.01 "

@@ -59,12 +59,12 @@ ToyTraining::ToyTraining(ImGuiTestContext* context)
   settle(context);
   editor().training_form.live_seconds = 0.05;
   TrainingPlan& plan = training_plan();
-  plan.data = text.string();
-  plan.output = output.string();
-  plan.batch = 4;
-  plan.epochs = 20; // long enough for what tests do meanwhile, however quick the machine
-  plan.patience = 0;
-  plan.validation_share = 0.2;
+  plan.set("data", text.string());
+  plan.set("output", output.string());
+  plan.set("batch", 4);
+  plan.set("epochs", 20); // long enough for what tests do meanwhile, however quick the machine
+  plan.set("patience", 0);
+  plan.set("validation_share", 0.2);
   context->SetRef("//###training");
 }
 

@@ -214,7 +214,7 @@ TEST(DistillData, PairsAreWhatTheModelReadsInTheTask) {
 TEST(DistillData, ChunksHaveTheLengthAskedFor) {
   const ToyFolder folder;
   DistillRequest request = toy_distillation(folder);
-  request.chunk = 16;
+  request.chunk.most = 16;
   const auto prepared =
       training::prepare_model(*make_model_store(), request.settings.model_folder, request.settings.adapters,
                               {}, request.settings.execution, true);
