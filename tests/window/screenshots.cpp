@@ -214,7 +214,7 @@ void take_training(ImGuiTestContext* context, const Look& look) {
     write_png(look.folder() / (std::string("training-") + name + ".png"), frame(context));
   };
   const TrainingReport& report = editor().training;
-  training_plan().epochs = 10'000; // does not end by itself while pictures are taken
+  training_plan().set("epochs", 10'000); // does not end by itself while pictures are taken
   context->Yield(2);
   context->ItemClick("###start");
   while (report.progress.epoch < 3 && report.active()) context->Yield();
@@ -227,7 +227,7 @@ void take_training(ImGuiTestContext* context, const Look& look) {
   while (report.active()) context->Yield();
   settle(context);
   keep("stopped");
-  training_plan().epochs = 4;
+  training_plan().set("epochs", 4);
   context->Yield(2);
   context->ItemClick("###start");
   keep("question");
@@ -235,8 +235,8 @@ void take_training(ImGuiTestContext* context, const Look& look) {
   while (report.state != TrainingState::finished && !context->IsError()) context->Yield();
   settle(context);
   keep("finished");
-  training_plan().output.clear();
-  training_plan().data = (toy.folder / "absent.txt").string();
+  training_plan().set("output", std::string());
+  training_plan().set("data", (toy.folder / "absent.txt").string());
   context->Yield(2);
   context->ItemClick("###start");
   context->Yield(2);
