@@ -27,18 +27,18 @@ struct Norm {
 
 // The family's names of a block's parameters, without `encoder.layer.N.`.
 struct LayerNames {
-  const char* query;
-  const char* key;
-  const char* value;
-  const char* attention_output;
-  const char* norm1; // before the attention, or after it
-  const char* norm2; // before the MLP, or after it
-  const char* mlp_in;
-  const char* mlp_out;
-  const char* mlp_gate; // SwiGLU's gate, or null
-  const char* scale1;   // LayerScale, or null
-  const char* scale2;
-  bool norm_first;
+  const char* query = "";
+  const char* key = "";
+  const char* value = "";
+  const char* attention_output = "";
+  const char* norm1 = ""; // before the attention, or after it
+  const char* norm2 = ""; // before the MLP, or after it
+  const char* mlp_in = "";
+  const char* mlp_out = "";
+  const char* mlp_gate = nullptr; // SwiGLU's gate, or null
+  const char* scale1 = nullptr;   // LayerScale, or null
+  const char* scale2 = nullptr;
+  bool norm_first = false;
   const char* query_key_value = nullptr; // one projection in place of query, key and value, or null
 };
 LayerNames layer_names(const ModelConfig& config);

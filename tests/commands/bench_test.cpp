@@ -43,10 +43,12 @@ TEST_F(BenchCommand, KernelsStandBesideTheMachinesLimits) {
     EXPECT_GT(seconds, 0);
     EXPECT_GE(entry.at("p95_ms"), entry.at("median_ms"));
     // q, k, v and the output once each; two operations for a multiplication with its addition: Σ φ(k)vᵀ and
-    // φ(q)·S with the row's sum (elu), two element-wise products (hydra-cosine).
+    // φ(q)·S with the row's sum (elu, cosformer), two element-wise products (hydra-cosine).
     const double bytes = 4 * tokens * 32 * size;
-    const double flops = entry.at("kernel") == "elu" ? 2 * (2 * tokens * 2 * 16 * 16 + tokens * 2 * 16)
-                                                     : 2 * (2 * tokens * 32);
+    const double features = entry.at("kernel") == "elu" ? 16 : 32; // cosformer: cosine and sine of each
+    const double flops = entry.at("kernel") == "hydra-cosine"
+                             ? 2 * (2 * tokens * 32)
+                             : 2 * (2 * tokens * 2 * features * 16 + tokens * 2 * features);
     EXPECT_NEAR(entry.at("bytes_per_second").get<double>() * seconds / bytes, 1, 1e-9);
     EXPECT_NEAR(entry.at("flops_per_second").get<double>() * seconds / flops, 1, 1e-9);
     const double triad = entry.at("triad_bytes_per_second"), matrix = entry.at("matrix_flops_per_second");

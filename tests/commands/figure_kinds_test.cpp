@@ -122,7 +122,8 @@ TEST_F(FigureTable, EveryKindThatTheProgramListsHasARowOrDrawsASentence) {
   EXPECT_THAT(listed, testing::IsSupersetOf(tested)) << "a row's kind does not exist";
   for (const std::string& kind : listed) {
     if (tested.contains(kind)) continue;
-    const Outcome outcome = hydrascope("figure " + kind + sentence + "-o " + at("figure.json"));
+    const Outcome outcome = hydrascope(
+        std::string("figure ").append(kind).append(sentence).append("-o ").append(at("figure.json")));
     ASSERT_EQ(outcome.status, 0) << kind << ": " << outcome.errors << "; add a row to table()";
     const auto figure = json::parse(bytes_of(at("figure.json")));
     ASSERT_EQ(figure["panels"].size(), 1U) << kind;

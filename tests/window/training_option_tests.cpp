@@ -111,6 +111,8 @@ void every_field_is_in_the_form(ImGuiTestContext* context) {
       TrainingPlan& plan = training_plan();
       for (const TrainingOption* option : form_options())
         if (!option->only_with.empty()) plan.set(option->only_with, 0.5);
+      settle(context); // a new kind of input is run, and may bring another panel to the front
+      editor().emit(BringToFront{"training"});
       context->Yield(3);
       for (const TrainingOption* option : form_options()) {
         if (!option->applies(kind, input)) continue;

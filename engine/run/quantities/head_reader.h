@@ -85,7 +85,7 @@ public:
 struct HeadQuantity {
   HeadQuantityInfo info;
   // A reader for this kernel; null where the quantity is undefined for it.
-  std::unique_ptr<HeadReader> (*reader)(const KernelInfo& kernel);
+  std::unique_ptr<HeadReader> (*reader)(const KernelInfo& kernel) = nullptr;
 };
 const std::vector<HeadQuantity>& head_quantities();
 // Throws UsageError naming the known ones.

@@ -18,7 +18,7 @@ namespace {
 
 using cpu::PointMap;
 using testing_inputs::CudaLinearGrid, testing_inputs::defined_linear_attention, testing_inputs::DefinedAnswer,
-    testing_inputs::error_of, testing_inputs::every_third_masked, testing_inputs::Sequence;
+    testing_inputs::every_third_masked, testing_inputs::Sequence;
 
 struct Case {
   std::int64_t tokens;
