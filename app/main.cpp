@@ -9,9 +9,10 @@
 
 #include "app/commands/command.h"
 #include "app/commands/commands.h"
+#include "app/commands/figure/show_figure.h"
+#include "app/shell/window.h"
 #include "app/version.h"
-#include "app/window/window.h"
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 
 namespace {
 
@@ -50,6 +51,7 @@ int run(int argc, char** argv) {
   program.footer("Without a command the window opens. Every command answers --help.");
   program.option_defaults()->always_capture_default(false);
   app::WindowOptions window;
+  window.show_figure = app::show_figure;
   app::add_window_options(program, window);
   app::add_commands(program, app::command_line_text(argc, argv));
   program.require_subcommand(0, 1);

@@ -11,15 +11,15 @@ function(hydrascope_sources variable)
 endfunction()
 
 # hydrascope_units(VARIABLE SOURCES…): the translation units that are compiled, each of which includes up to
-# HYDRASCOPE_UNIT_SOURCES files of one folder: parsing headers costs more than the code behind them. Names in unnamed
-# namespaces are therefore unique within a folder. The units name files relative to the checkout, so that the compiler
-# cache hits across clones.
-set(HYDRASCOPE_UNIT_SOURCES 8 CACHE STRING "Source files of one folder compiled as one; 1: each by itself")
+# HYDRASCOPE_UNIT_SOURCES files of one room (two folders deep): parsing headers costs more than the code behind them.
+# Names in unnamed namespaces are therefore unique within a room. The units name files relative to the checkout, so
+# that the compiler cache hits across clones.
+set(HYDRASCOPE_UNIT_SOURCES 8 CACHE STRING "Source files of one room compiled as one; 1: each by itself")
 function(hydrascope_units variable)
   set(folders)
   foreach(source IN LISTS ARGN)
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${CMAKE_SOURCE_DIR}")
-    cmake_path(GET source PARENT_PATH folder)
+    string(REGEX MATCH "^[^/]+/[^/]+" folder "${source}")
     list(APPEND folders "${folder}")
     list(APPEND "sources_${folder}" "${source}")
   endforeach()
@@ -53,7 +53,8 @@ function(hydrascope_library name)
 endfunction()
 
 # ---- Plain: no LibTorch, not even its headers -------------------------------------------------------------------------
-hydrascope_sources(HYDRASCOPE_PLAIN_SOURCES engine/figures engine/plain)
+hydrascope_sources(HYDRASCOPE_PLAIN_SOURCES engine/base engine/figures engine/models/tokenizer)
+list(FILTER HYDRASCOPE_PLAIN_SOURCES EXCLUDE REGEX "/process_memory.cpp$") # jemalloc's
 set(HYDRASCOPE_PLAIN_LIBRARIES nlohmann_json::nlohmann_json fmt::fmt stb PkgConfig::cairo PkgConfig::fontconfig PkgConfig::utf8proc OpenSSL::Crypto)
 hydrascope_units(HYDRASCOPE_PLAIN_UNITS ${HYDRASCOPE_PLAIN_SOURCES})
 hydrascope_library(hydrascope_plain ${HYDRASCOPE_PLAIN_UNITS})
@@ -61,15 +62,16 @@ target_link_libraries(hydrascope_plain PUBLIC ${HYDRASCOPE_PLAIN_LIBRARIES})
 
 # ---- Engine: LibTorch inside, plain C++ types outside ------------------------------------------------------------------
 hydrascope_sources(_engine_sources engine)
-list(FILTER _engine_sources EXCLUDE REGEX "^${CMAKE_SOURCE_DIR}/engine/(figures|plain|attention/cuda)/")
+list(FILTER _engine_sources EXCLUDE REGEX "^${CMAKE_SOURCE_DIR}/engine/(attention/linear/cuda/plugin\\.cpp$|figures/|models/tokenizer/)")
+list(REMOVE_ITEM _engine_sources ${HYDRASCOPE_PLAIN_SOURCES})
 # The fused loops, once for each kind of processor; which of them run is decided at run time.
-file(GLOB _variant_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/attention/cpu/*_plain.cpp"
-  "${CMAKE_SOURCE_DIR}/engine/attention/cpu/*_avx*.cpp")
+file(GLOB _variant_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/attention/*/cpu/*_plain.cpp"
+  "${CMAKE_SOURCE_DIR}/engine/attention/*/cpu/*_avx*.cpp")
 list(REMOVE_ITEM _engine_sources ${_variant_sources})
 hydrascope_units(_engine_units ${_engine_sources})
 hydrascope_library(hydrascope_engine ${_engine_units} ${_variant_sources})
 target_link_libraries(hydrascope_engine PUBLIC hydrascope_plain nlohmann_json::nlohmann_json fmt::fmt spdlog::spdlog)
-# jemalloc takes the place of malloc in whatever is linked with it, LibTorch included (engine/runtime/process_memory.cpp).
+# jemalloc takes the place of malloc in whatever is linked with it, LibTorch included (engine/base/process_memory.cpp).
 target_link_libraries(hydrascope_engine PRIVATE torchw::cpu PkgConfig::jemalloc stb CURL::libcurl Threads::Threads ${CMAKE_DL_LIBS})
 target_compile_definitions(hydrascope_engine PRIVATE AT_PER_OPERATOR_HEADERS)
 target_include_directories(hydrascope_engine SYSTEM PRIVATE "${GLOO_INCLUDE}")
@@ -92,8 +94,8 @@ foreach(_variant IN ITEMS plain avx2 avx512 avx512bf16)
 endforeach()
 
 # ---- CUDA plug-in: loaded at run time, and only where a driver is ------------------------------------------------------
-file(GLOB_RECURSE _cuda_sources CONFIGURE_DEPENDS
-  "${CMAKE_SOURCE_DIR}/engine/attention/cuda/*.cu" "${CMAKE_SOURCE_DIR}/engine/attention/cuda/*.cpp")
+file(GLOB _cuda_sources CONFIGURE_DEPENDS
+  "${CMAKE_SOURCE_DIR}/engine/attention/*/cuda/*.cu" "${CMAKE_SOURCE_DIR}/engine/attention/linear/cuda/plugin.cpp")
 if(HYDRASCOPE_HAS_CUDA AND _cuda_sources)
   add_library(hydrascope_cuda MODULE ${_cuda_sources})
   set_target_properties(hydrascope_cuda PROPERTIES PREFIX "")
@@ -109,7 +111,7 @@ list(REMOVE_ITEM _app_sources "${CMAKE_SOURCE_DIR}/app/main.cpp")
 # The window system's headers define macros and types that no other file should see.
 set(_display_sources)
 foreach(_name damage egl_display glfw_display graphics picture_clipboard x11_selection)
-  list(APPEND _display_sources "${CMAKE_SOURCE_DIR}/app/window/${_name}.cpp")
+  list(APPEND _display_sources "${CMAKE_SOURCE_DIR}/app/ui/${_name}.cpp")
 endforeach()
 list(REMOVE_ITEM _app_sources ${_display_sources})
 hydrascope_units(_app_units ${_app_sources})

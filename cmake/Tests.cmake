@@ -62,14 +62,14 @@ endif()
 # the GPU's blocks, and what only counts.
 hydrascope_test(plain_tests plain ${HYDRASCOPE_PLAIN_LIBRARIES})
 if(TARGET plain_tests)
-  file(GLOB _loop_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/attention/cpu/*.cpp")
+  file(GLOB _loop_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/attention/*/cpu/*.cpp" "${CMAKE_SOURCE_DIR}/engine/attention/simd/*.cpp")
   target_sources(plain_tests PRIVATE ${HYDRASCOPE_PLAIN_UNITS} ${_loop_sources})
-  foreach(_name IN ITEMS attention/cuda_linear attention/linear_loops attention/softmax_cpu inspect/deletion
-                         inspect/pointing runtime/memory_estimate training/class_counts)
+  foreach(_name IN ITEMS attention/cuda_linear attention/linear_loops attention/softmax_cpu run/quantities/deletion
+                         measure/pointing run/memory_estimate training/class_counts)
     target_sources(plain_tests PRIVATE "${CMAKE_SOURCE_DIR}/tests/engine/${_name}_test.cpp")
   endforeach()
-  foreach(_source IN ITEMS tests/engine/attention/linear_definition engine/inspect/deletion engine/inspect/pointing
-                           engine/runtime/memory_estimate engine/training/class_counts)
+  foreach(_source IN ITEMS tests/engine/attention/linear_definition engine/run/quantities/deletion
+                           engine/measure/pointing engine/run/memory_estimate engine/training/data/class_counts)
     target_sources(plain_tests PRIVATE "${CMAKE_SOURCE_DIR}/${_source}.cpp")
   endforeach()
   target_compile_options(plain_tests PRIVATE -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -82,7 +82,7 @@ endif()
 # What crosses threads, under ThreadSanitizer: the worker with a runner that has no models, and background jobs.
 hydrascope_test(thread_tests threads Threads::Threads)
 if(TARGET thread_tests)
-  target_sources(thread_tests PRIVATE "${CMAKE_SOURCE_DIR}/engine/runtime/worker.cpp" "${CMAKE_SOURCE_DIR}/engine/plain/error.cpp")
+  target_sources(thread_tests PRIVATE "${CMAKE_SOURCE_DIR}/engine/run/worker.cpp" "${CMAKE_SOURCE_DIR}/engine/base/error.cpp")
   target_compile_options(thread_tests PRIVATE -g1 -fsanitize=thread)
   target_link_options(thread_tests PRIVATE -fsanitize=thread)
   add_test(NAME thread_tests COMMAND thread_tests)
@@ -102,7 +102,7 @@ endif()
 # Micro-benchmarks of the CPU's loops: built with the tests, so that they keep compiling, and run by hand.
 find_package(benchmark QUIET)
 if(benchmark_FOUND)
-  hydrascope_sources(_benchmark_sources tests/benchmarks engine/attention/cpu)
+  hydrascope_sources(_benchmark_sources tests/benchmarks engine/attention/simd engine/attention/softmax/cpu engine/attention/hydra/cpu engine/attention/linear/cpu)
   add_executable(cpu_loops ${_benchmark_sources})
   target_include_directories(cpu_loops PRIVATE "${CMAKE_SOURCE_DIR}")
   target_link_libraries(cpu_loops PRIVATE benchmark::benchmark hydrascope_warnings)

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/command.h"
-#include "engine/attention/attend.h"
-#include "engine/attention/spec_values.h"
-#include "engine/plain/error.h"
+#include "engine/attention/interface/attend.h"
+#include "engine/attention/interface/spec_values.h"
+#include "engine/base/error.h"
 
 namespace hydrascope::app {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "app/commands/bench_session.h"
 #include "app/commands/command.h"
-#include "app/state/edits.h"
-#include "engine/plain/error.h"
+#include "app/document/edits.h"
+#include "engine/base/error.h"
 
 namespace hydrascope::app {
 

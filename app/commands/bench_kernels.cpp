@@ -14,7 +14,7 @@
 #include "engine/measure/device_state.h"
 #include "engine/measure/machine_limits.h"
 #include "engine/measure/scaling.h"
-#include "engine/runtime/execution.h"
+#include "engine/run/execution.h"
 
 namespace hydrascope::app {
 namespace {

@@ -12,7 +12,7 @@
 #include "app/commands/progress_bar.h"
 #include "app/commands/table.h"
 #include "engine/measure/throughput.h"
-#include "engine/runtime/execution.h"
+#include "engine/run/execution.h"
 
 namespace hydrascope::app {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/window/application.h"
+#include "app/shell/application.h"
 
 namespace hydrascope::app {
 

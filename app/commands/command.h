@@ -6,21 +6,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include "engine/models/model_info.h"
-#include "engine/runtime/run.h"
+#include "app/document/common_options.h"
 
 namespace hydrascope::app {
 
-// The options every command that runs a model shares (commands.md's "Common options").
-struct CommonOptions {
-  std::string model; // catalogue name, folder or repository; empty: the default for the input
-  std::vector<std::string> adapters;
-  bool no_adapter = false;
-  ScheduleText schedule;
-  ExecutionOptions execution;
-  int image_size = 0;
-  bool json = false;
-};
+struct WindowOptions;
 
 // --kernel, --replace, --layers; `schedule` must outlive the parse.
 void add_schedule_options(CLI::App& command, ScheduleText& schedule);
@@ -28,11 +18,8 @@ void add_schedule_options(CLI::App& command, ScheduleText& schedule);
 // Adds all of them to a subcommand; `options` must outlive the parse.
 void add_common_options(CLI::App& command, CommonOptions& options);
 
-// The model folder for an input of this kind: --model, else the catalogue's default. Throws Error.
-std::filesystem::path model_folder(const CommonOptions& options, InputKind input);
-
-// A request with everything the common options say; input, asks and target are the command's own.
-RunRequest make_request(const CommonOptions& options, InputKind input);
+// Files, --text, --screenshot with its --action, --size, --scale and --theme, and the common options.
+void add_window_options(CLI::App& program, WindowOptions& options);
 
 // The command line as it was typed, quoted for a shell, for metadata. Set once by main.
 std::string command_line_text(int argc, const char* const* argv);

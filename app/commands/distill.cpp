@@ -2,7 +2,7 @@
 
 #include "app/commands/command.h"
 #include "app/commands/training_options.h"
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 
 namespace hydrascope::app {
 namespace {

@@ -6,8 +6,8 @@
 #include "app/commands/command.h"
 #include "app/commands/table.h"
 #include "app/commands/training_progress.h"
-#include "engine/training/evaluate.h"
-#include "engine/training/option_texts.h"
+#include "engine/training/loop/option_texts.h"
+#include "engine/training/tasks/evaluate.h"
 
 namespace hydrascope::app {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "app/commands/command.h"
 #include "app/commands/progress_bar.h"
-#include "engine/models/hub.h"
+#include "engine/models/hub/hub.h"
 
 namespace hydrascope::app {
 namespace {

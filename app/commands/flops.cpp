@@ -8,8 +8,8 @@
 
 #include "app/commands/command.h"
 #include "app/commands/table.h"
+#include "engine/base/error.h"
 #include "engine/measure/flops_table.h"
-#include "engine/plain/error.h"
 
 namespace hydrascope::app {
 namespace {

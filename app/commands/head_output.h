@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/runtime/run.h"
+#include "engine/run/run.h"
 
 namespace hydrascope::app {
 

@@ -8,8 +8,8 @@
 
 #include "app/commands/measure_options.h"
 #include "app/commands/table.h"
-#include "engine/attention/kernel_info.h"
-#include "engine/plain/error.h"
+#include "engine/attention/interface/kernel_info.h"
+#include "engine/base/error.h"
 
 namespace hydrascope::app {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "app/commands/measure_options.h"
 #include "app/commands/table.h"
-#include "engine/plain/error.h"
-#include "engine/training/process_group.h"
+#include "engine/base/error.h"
+#include "engine/training/distributed/process_group.h"
 
 namespace hydrascope::app {
 namespace {

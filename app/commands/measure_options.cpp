@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "app/commands/progress_bar.h"
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
 
 namespace hydrascope::app {
 

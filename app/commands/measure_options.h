@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/command.h"
-#include "engine/runtime/teacher_forced.h"
+#include "engine/measure/teacher_forced.h"
 
 namespace hydrascope::app {
 

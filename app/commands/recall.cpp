@@ -8,7 +8,8 @@
 #include "app/commands/recall_output.h"
 #include "app/commands/table.h"
 #include "app/commands/training_progress.h"
-#include "engine/plain/error.h"
+#include "app/views/training_view.h"
+#include "engine/base/error.h"
 
 namespace hydrascope::app {
 namespace {

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "app/commands/training_progress.h"
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
 
 namespace hydrascope::app {
 namespace {

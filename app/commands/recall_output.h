@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/training/recall.h"
+#include "engine/training/tasks/recall.h"
 
 namespace hydrascope::app {
 

@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/shell/session_export.h"
 #include "app/views/command_text.h"
-#include "app/window/session_export.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
 #include "engine/figures/read_provenance.h"
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
 
 namespace hydrascope::app {
 namespace {

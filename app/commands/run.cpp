@@ -15,11 +15,11 @@
 
 #include "app/commands/command.h"
 #include "app/commands/run_output.h"
-#include "engine/plain/error.h"
-#include "engine/plain/image.h"
-#include "engine/plain/safetensors.h"
+#include "engine/base/error.h"
+#include "engine/base/image.h"
+#include "engine/base/safetensors.h"
 #include "engine/run/quantities/head_quantity.h"
-#include "engine/runtime/runner.h"
+#include "engine/run/runner.h"
 
 namespace hydrascope::app {
 namespace {

@@ -8,7 +8,7 @@
 #include <fmt/ostream.h>
 
 #include "app/commands/head_output.h"
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 #include "engine/run/quantities/head_quantity.h"
 
 namespace hydrascope::app {

@@ -10,8 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/plain/array.h"
-#include "engine/runtime/run.h"
+#include "engine/base/array.h"
+#include "engine/run/run.h"
 
 namespace hydrascope::app {
 

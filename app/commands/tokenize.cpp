@@ -11,9 +11,9 @@
 #include <fmt/ranges.h>
 
 #include "app/commands/command.h"
+#include "engine/base/error.h"
 #include "engine/models/model_info.h"
-#include "engine/plain/error.h"
-#include "engine/plain/wordpiece.h"
+#include "engine/models/tokenizer/wordpiece.h"
 
 namespace hydrascope::app {
 namespace {

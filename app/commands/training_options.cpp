@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "app/commands/training_progress.h"
-#include "engine/training/world.h"
+#include "engine/training/distributed/world.h"
 
 namespace hydrascope::app {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "engine/training/options.h"
-#include "engine/training/process_group.h"
+#include "engine/training/distributed/process_group.h"
+#include "engine/training/loop/options.h"
 
 namespace hydrascope::app {
 

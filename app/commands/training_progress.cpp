@@ -1,5 +1,7 @@
 #include "app/commands/training_progress.h"
 
+#include "app/views/training_view.h"
+
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -11,8 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/progress_bar.h"
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
 
 namespace hydrascope::app {
 namespace {
@@ -69,12 +71,6 @@ void TrainingDisplay::show(const TrainingProgress& progress) {
   open_line_ = terminal_;
   if (epoch_done) end_line();
   std::fflush(stderr);
-}
-
-std::string duration_text(const double seconds) {
-  const auto whole = static_cast<std::int64_t>(seconds);
-  return whole < 3600 ? fmt::format("{}:{:02}", whole / 60, whole % 60)
-                      : fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
 std::string progress_text(const TrainingProgress& progress) {

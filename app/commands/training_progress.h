@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/training/training.h"
+#include "engine/training/loop/training.h"
 
 namespace hydrascope::app {
 
@@ -38,8 +38,6 @@ private:
   std::jthread watcher_; // the last member: it uses the others
 };
 
-// "4:05" or "1:04:05".
-std::string duration_text(double seconds);
 // One line for people: "epoch 2/5  train 120/176  loss 1.234 …".
 std::string progress_text(const TrainingProgress& progress);
 

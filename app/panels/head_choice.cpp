@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "app/state/edits.h"
-#include "app/window/widgets.h"
+#include "app/document/edits.h"
+#include "app/ui/widgets.h"
 
 namespace hydrascope::app {
 

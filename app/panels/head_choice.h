@@ -1,7 +1,7 @@
 // Controls that several panels share: which heads, and on whose q and k.
 #pragma once
 
-#include "app/state/editor.h"
+#include "app/document/editor.h"
 
 namespace hydrascope::app {
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "app/state/head_edits.h"
-#include "app/window/theme.h"
+#include "app/document/head_edits.h"
+#include "app/ui/theme.h"
 
 namespace hydrascope::app {
 

@@ -5,7 +5,7 @@
 
 #include <imgui.h>
 
-#include "app/state/editor.h"
+#include "app/document/editor.h"
 
 namespace hydrascope::app {
 

@@ -6,7 +6,7 @@
 #include <imgui.h>
 
 #include "app/panels/map_zoom.h"
-#include "app/window/graphics.h"
+#include "app/ui/graphics.h"
 #include "engine/figures/figure.h"
 
 namespace hydrascope::app {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/window/widgets.h"
+#include "app/ui/widgets.h"
 
 namespace hydrascope::app {
 

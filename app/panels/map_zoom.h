@@ -8,7 +8,7 @@
 
 #include <imgui.h>
 
-#include "app/window/graphics.h"
+#include "app/ui/graphics.h"
 
 namespace hydrascope::app {
 

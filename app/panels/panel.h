@@ -7,11 +7,11 @@
 #include <optional>
 #include <string>
 
-#include "app/state/editor.h"
-#include "app/state/requests.h"
-#include "app/state/results.h"
-#include "app/state/timing_record.h"
-#include "app/window/graphics.h"
+#include "app/document/editor.h"
+#include "app/jobs/requests.h"
+#include "app/jobs/results.h"
+#include "app/ui/graphics.h"
+#include "app/views/timing_record.h"
 #include "engine/figures/figure.h"
 
 namespace hydrascope::app {

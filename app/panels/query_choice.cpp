@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "app/document/edits.h"
 #include "app/panels/token_names.h"
-#include "app/state/edits.h"
-#include "app/window/widgets.h"
+#include "app/ui/widgets.h"
 
 namespace hydrascope::app {
 

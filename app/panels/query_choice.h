@@ -1,7 +1,7 @@
 // Which token is the query: the class token, the distillation token, all, or any patch or word.
 #pragma once
 
-#include "app/state/editor.h"
+#include "app/document/editor.h"
 
 namespace hydrascope::app {
 

@@ -1,6 +1,6 @@
 #include "app/panels/side_columns.h"
 
-#include "app/window/widgets.h"
+#include "app/ui/widgets.h"
 
 namespace hydrascope::app {
 

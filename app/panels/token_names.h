@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/runtime/run.h"
+#include "engine/run/run.h"
 
 namespace hydrascope::app {
 

@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "app/views/focus_view.h"
-#include "engine/attention/kernel_info.h"
+#include "engine/attention/interface/kernel_info.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/error.h"
 #include "engine/figures/scale.h"
-#include "engine/plain/error.h"
 
 namespace hydrascope::app {
 namespace {

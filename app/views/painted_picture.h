@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/runtime/run.h"
+#include "engine/run/run.h"
 
 namespace hydrascope::app {
 

@@ -4,7 +4,7 @@
 
 #include "app/version.h"
 #include "app/views/command_text.h"
-#include "engine/plain/paths.h"
+#include "engine/base/paths.h"
 
 namespace hydrascope::app {
 namespace {

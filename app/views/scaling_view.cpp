@@ -6,6 +6,14 @@
 
 namespace hydrascope::app {
 
+std::vector<ScalingPoint> points_of(const ScalingCurves& curves, const KernelSpec& kernel) {
+  std::vector<ScalingPoint> points;
+  for (const ScalingPoint& point : curves.points)
+    if (point.kernel == kernel) points.push_back(point);
+  std::ranges::sort(points, {}, &ScalingPoint::tokens);
+  return points;
+}
+
 std::vector<ScalingLine> scaling_lines(const ScalingCurves& curves, const std::vector<KernelSpec>& kernels) {
   std::vector<ScalingLine> lines;
   for (const KernelSpec& kernel : kernels) {

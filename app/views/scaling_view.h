@@ -4,10 +4,24 @@
 #include <string>
 #include <vector>
 
-#include "app/state/scaling_curves.h"
 #include "engine/figures/figure.h"
+#include "engine/measure/machine_limits.h"
+#include "engine/measure/scaling.h"
 
 namespace hydrascope::app {
+
+// Time against N of the kernels in use, as far as it has been measured.
+struct ScalingCurves {
+  ScalingSetting setting;           // that all points were measured in
+  std::vector<ScalingPoint> points; // in the order measured
+  MachineLimits limits;             // measured in the same run; 0: not yet
+  bool running = false;
+  double progress = 0; // 0…1
+  std::string device;  // of the points: "cpu"
+};
+
+// The points of one kernel by growing N.
+std::vector<ScalingPoint> points_of(const ScalingCurves& curves, const KernelSpec& kernel);
 
 struct ScalingLine {
   KernelSpec kernel;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/figures/figure.h"
-#include "engine/runtime/run.h"
+#include "engine/run/run.h"
 
 namespace hydrascope::app {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/figures/figure.h"
-#include "engine/runtime/run.h"
+#include "engine/run/run.h"
 
 namespace hydrascope::app {
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 #include "engine/run/quantities/head_quantity.h"
 
 namespace hydrascope::app {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "app/state/timing_record.h"
+#include "app/views/timing_record.h"
 #include "engine/figures/figure.h"
 #include "engine/measure/flops.h"
-#include "engine/runtime/run.h"
+#include "engine/run/run.h"
 
 namespace hydrascope::app {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/views/weights_view.h"
-#include "engine/runtime/run.h"
+#include "engine/run/run.h"
 
 namespace hydrascope::app {
 

@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "app/commands/training_progress.h"
-
 namespace hydrascope::app {
 
 namespace {
@@ -121,6 +119,12 @@ double training_share(const TrainingReport& report) {
   const std::int64_t total = features ? progress.steps : progress.steps * progress.epochs;
   const std::int64_t done = features ? progress.step : progress.total_step;
   return total > 0 ? std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0) : 0;
+}
+
+std::string duration_text(const double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds);
+  return whole < 3600 ? fmt::format("{}:{:02}", whole / 60, whole % 60)
+                      : fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
 std::string training_progress_text(const TrainingReport& report) {

@@ -3,11 +3,13 @@
 
 #include <string>
 
-#include "app/state/training_report.h"
+#include "app/views/training_report.h"
 #include "engine/figures/figure.h"
 
 namespace hydrascope::app {
 
+// "4:05" or "1:04:05".
+std::string duration_text(double seconds);
 // "distilling hedgehog into bert-base"
 std::string training_title(const TrainingReport& report);
 // "epoch 2 of 5, step 120 of 176, 31.2 items/s, 4:05 left"; while it is not between two steps, what it does.

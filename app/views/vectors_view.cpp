@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/attention/kernel_info.h"
+#include "engine/attention/interface/kernel_info.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {

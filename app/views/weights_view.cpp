@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/attention/kernel_info.h"
+#include "engine/attention/interface/kernel_info.h"
+#include "engine/base/error.h"
 #include "engine/figures/scale.h"
-#include "engine/plain/error.h"
 
 namespace hydrascope::app {
 namespace {

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <numbers>
 
+#include "engine/base/error.h"
 #include "engine/figures/cairo_handles.h"
 #include "engine/figures/text.h"
-#include "engine/plain/error.h"
 
 namespace hydrascope {
 namespace {

@@ -11,9 +11,9 @@
 #include <variant>
 #include <vector>
 
+#include "engine/base/array.h"
+#include "engine/base/image.h"
 #include "engine/figures/colour_map.h"
-#include "engine/plain/array.h"
-#include "engine/plain/image.h"
 
 namespace hydrascope {
 

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 
 namespace hydrascope {
 namespace {

@@ -9,9 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
-#include "engine/plain/text_normalizer.h"
+#include "engine/base/code_points.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
 
 namespace hydrascope {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/error.h"
 #include "engine/figures/scale.h"
-#include "engine/plain/error.h"
 
 namespace hydrascope {
 namespace {

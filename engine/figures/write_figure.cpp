@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
 #include "engine/figures/cairo_canvas.h"
 #include "engine/figures/figure.h"
 #include "engine/figures/layout.h"
@@ -10,8 +12,6 @@
 #include "engine/figures/png_metadata.h"
 #include "engine/figures/svg_canvas.h"
 #include "engine/figures/table_text.h"
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
 
 namespace hydrascope {
 namespace {

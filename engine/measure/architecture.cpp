@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/models/config.h"
-#include "engine/models/image_processor.h"
-#include "engine/plain/error.h"
-#include "engine/plain/nearest_name.h"
+#include "engine/base/error.h"
+#include "engine/base/nearest_name.h"
+#include "engine/models/transformer/config.h"
+#include "engine/models/vision/image_processor.h"
 
 namespace hydrascope {
 namespace {

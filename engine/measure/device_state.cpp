@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/attention/device.h"
+#include "engine/attention/interface/device.h"
 
 namespace hydrascope {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/attention/kernel.h"
-#include "engine/plain/error.h"
+#include "engine/attention/interface/kernel.h"
+#include "engine/base/error.h"
 
 namespace hydrascope {
 namespace {

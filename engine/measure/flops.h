@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/attention/schedule.h"
+#include "engine/attention/interface/schedule.h"
 #include "engine/measure/architecture.h"
 
 namespace hydrascope {

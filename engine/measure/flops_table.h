@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/attention/schedule.h"
+#include "engine/attention/interface/schedule.h"
 #include "engine/measure/flops.h"
 
 namespace hydrascope {

@@ -19,11 +19,11 @@
 #include <ATen/ops/randn.h>
 #include <fmt/format.h>
 
-#include "engine/attention/cpu/processor.h"
-#include "engine/attention/device.h"
+#include "engine/attention/interface/device.h"
+#include "engine/attention/simd/processor.h"
 #include "engine/measure/device_clock.h"
-#include "engine/models/linear.h"
-#include "engine/runtime/dtype.h"
+#include "engine/models/transformer/linear.h"
+#include "engine/run/dtype.h"
 
 namespace hydrascope {
 namespace {

@@ -10,13 +10,13 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
-#include "engine/attention/device.h"
-#include "engine/attention/kernel.h"
+#include "engine/attention/interface/device.h"
+#include "engine/attention/interface/kernel.h"
+#include "engine/base/error.h"
 #include "engine/measure/allocations.h"
 #include "engine/measure/device_clock.h"
-#include "engine/plain/error.h"
-#include "engine/runtime/dtype.h"
-#include "engine/runtime/execution.h"
+#include "engine/run/dtype.h"
+#include "engine/run/execution.h"
 
 namespace hydrascope {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/attention/kernel_info.h"
+#include "engine/attention/interface/kernel_info.h"
 #include "engine/measure/quantiles.h"
 
 namespace hydrascope {

@@ -12,16 +12,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/attention/kernel.h"
+#include "engine/attention/interface/kernel.h"
+#include "engine/base/error.h"
 #include "engine/measure/flops_table.h"
-#include "engine/models/config.h"
-#include "engine/models/linear.h"
-#include "engine/models/model.h"
-#include "engine/plain/error.h"
-#include "engine/runtime/dtype.h"
-#include "engine/runtime/execution.h"
-#include "engine/runtime/model_store.h"
-#include "engine/runtime/pass.h"
+#include "engine/models/transformer/config.h"
+#include "engine/models/transformer/linear.h"
+#include "engine/models/transformer/model.h"
+#include "engine/run/dtype.h"
+#include "engine/run/execution.h"
+#include "engine/run/model_store.h"
+#include "engine/run/pass.h"
 
 namespace hydrascope {
 namespace {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/attention/schedule.h"
+#include "engine/attention/interface/schedule.h"
 #include "engine/measure/quantiles.h"
-#include "engine/runtime/model_source.h"
-#include "engine/runtime/run.h"
+#include "engine/run/model_source.h"
+#include "engine/run/run.h"
 
 namespace hydrascope {
 

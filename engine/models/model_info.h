@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/attention/schedule.h"
+#include "engine/attention/interface/schedule.h"
 
 namespace hydrascope {
 

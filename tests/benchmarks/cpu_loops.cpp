@@ -11,9 +11,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "engine/attention/cpu/hydra_variant.h"
-#include "engine/attention/cpu/linear_variant.h"
-#include "engine/attention/cpu/softmax_variant.h"
+#include "engine/attention/hydra/cpu/hydra_variant.h"
+#include "engine/attention/linear/cpu/linear_variant.h"
+#include "engine/attention/softmax/cpu/softmax_variant.h"
 
 namespace hydrascope::cpu {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/plain/safetensors.h"
+#include "engine/base/safetensors.h"
 #include "tests/commands/program.h"
 
 namespace {

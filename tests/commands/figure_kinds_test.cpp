@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/commands/program.h"
-#include "tests/engine/inspect/spearman_definition.h"
+#include "tests/engine/run/quantities/spearman_definition.h"
 
 namespace {
 

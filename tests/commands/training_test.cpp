@@ -10,7 +10,7 @@
 #include <spawn.h>
 #include <sys/inotify.h>
 
-#include "engine/plain/file_lock.h"
+#include "engine/base/file_lock.h"
 #include "tests/commands/program.h"
 #include "tests/support/free_port.h"
 

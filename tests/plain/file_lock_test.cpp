@@ -1,4 +1,4 @@
-#include "engine/plain/file_lock.h"
+#include "engine/base/file_lock.h"
 
 #include <csignal>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 
 namespace hydrascope {
 namespace {

@@ -6,12 +6,12 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/plain/error.h"
-#include "engine/plain/exif.h"
-#include "engine/plain/image.h"
-#include "engine/plain/paths.h"
-#include "engine/plain/resample.h"
-#include "engine/plain/safetensors.h"
+#include "engine/base/error.h"
+#include "engine/base/exif.h"
+#include "engine/base/image.h"
+#include "engine/base/paths.h"
+#include "engine/base/resample.h"
+#include "engine/base/safetensors.h"
 #include "tests/support/checkout.h"
 
 namespace hydrascope {

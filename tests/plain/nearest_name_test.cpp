@@ -1,4 +1,4 @@
-#include "engine/plain/nearest_name.h"
+#include "engine/base/nearest_name.h"
 
 #include <gtest/gtest.h>
 

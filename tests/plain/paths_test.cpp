@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
 #include "tests/support/checkout.h"
 
 namespace hydrascope {

@@ -9,9 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
-#include "engine/plain/safetensors.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+#include "engine/base/safetensors.h"
 
 namespace hydrascope {
 namespace {

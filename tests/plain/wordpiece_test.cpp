@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
-#include "engine/plain/wordpiece.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+#include "engine/models/tokenizer/wordpiece.h"
 #include "tests/support/checkout.h"
 
 namespace hydrascope {

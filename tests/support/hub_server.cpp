@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/plain/digest.h"
+#include "engine/base/digest.h"
 
 namespace hydrascope::test {
 

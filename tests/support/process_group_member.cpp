@@ -18,8 +18,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/plain/error.h"
-#include "engine/training/process_group.h"
+#include "engine/base/error.h"
+#include "engine/training/distributed/process_group.h"
 
 namespace {
 

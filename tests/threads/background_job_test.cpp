@@ -1,5 +1,5 @@
 // Background jobs under ThreadSanitizer.
-#include "app/state/background_job.h"
+#include "app/jobs/background_job.h"
 
 #include <numeric>
 #include <semaphore>

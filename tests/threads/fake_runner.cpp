@@ -1,9 +1,9 @@
 // A Runner without models, linked in place of the engine's: four steps, each of which polls the stop.
-#include "engine/runtime/runner.h"
+#include "engine/run/runner.h"
 
 #include <thread>
 
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 
 namespace hydrascope {
 

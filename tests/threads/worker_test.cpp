@@ -1,5 +1,5 @@
 // The worker under ThreadSanitizer: everything that the window's thread may call while a run is under way.
-#include "engine/runtime/worker.h"
+#include "engine/run/worker.h"
 
 #include <algorithm>
 #include <atomic>

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "app/state/edits.h"
-#include "app/state/head_edits.h"
+#include "app/document/edits.h"
+#include "app/document/head_edits.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/state/editor.h"
+#include "app/document/editor.h"
 
 struct ImGuiTestContext;
 

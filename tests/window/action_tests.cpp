@@ -4,8 +4,8 @@
 #include <random>
 #include <set>
 
-#include "app/state/document_json.h"
-#include "app/state/session_edits.h"
+#include "app/document/document_json.h"
+#include "app/document/session_edits.h"
 #include "tests/window/action_expectations.h"
 #include "tests/window/harness.h"
 

@@ -1,8 +1,8 @@
 // Theme, scale, fonts, and the fading of maps.
 #include <cmath>
 
-#include "app/state/edits.h"
-#include "app/window/widgets.h"
+#include "app/document/edits.h"
+#include "app/ui/widgets.h"
 #include "engine/figures/colour_map.h"
 #include "tests/window/harness.h"
 

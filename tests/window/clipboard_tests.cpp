@@ -3,10 +3,10 @@
 #include <fstream>
 #include <random>
 
-#include "app/state/edits.h"
-#include "app/window/clipboard.h"
-#include "engine/plain/paths.h"
-#include "engine/plain/png.h"
+#include "app/document/edits.h"
+#include "app/shell/clipboard.h"
+#include "engine/base/paths.h"
+#include "engine/base/png.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {

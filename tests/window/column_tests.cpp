@@ -7,14 +7,14 @@
 
 #include <imgui_internal.h>
 
-#include "app/panels/column_sources.h"
-#include "app/panels/head_table_view.h"
+#include "app/document/edits.h"
+#include "app/panels/heads/head_table_view.h"
 #include "app/panels/side_columns.h"
-#include "app/state/edits.h"
+#include "app/panels/weights/column_sources.h"
 #include "app/views/shown_weights.h"
 #include "app/views/table_views.h"
 #include "app/views/vectors_view.h"
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {

@@ -5,14 +5,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/state/edits.h"
-#include "app/state/head_edits.h"
-#include "app/state/session_edits.h"
-#include "app/window/export_folder.h"
-#include "app/window/session_export.h"
+#include "app/document/edits.h"
+#include "app/document/head_edits.h"
+#include "app/document/session_edits.h"
+#include "app/shell/export_folder.h"
+#include "app/shell/session_export.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
 #include "engine/figures/numbers.h"
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {

@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/document/document_json.h"
+#include "app/document/edits.h"
 #include "app/panels/token_names.h"
-#include "app/state/document_json.h"
-#include "app/state/edits.h"
-#include "app/window/screenshot.h"
+#include "app/ui/screenshot.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"
 

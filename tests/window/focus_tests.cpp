@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "app/state/edits.h"
-#include "app/window/graphics.h"
-#include "app/window/screenshot.h"
+#include "app/document/edits.h"
+#include "app/ui/graphics.h"
+#include "app/ui/screenshot.h"
 #include "engine/figures/raster.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <thread>
 
-#include "app/state/edits.h"
-#include "app/state/folder_measure.h"
+#include "app/document/edits.h"
+#include "app/jobs/folder_measure.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {

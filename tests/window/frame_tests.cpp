@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "app/state/edits.h"
+#include "app/document/edits.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {

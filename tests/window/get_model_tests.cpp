@@ -1,7 +1,7 @@
 // The dialog that gets a model, against a hub on the loopback.
 #include <fstream>
 
-#include "app/state/edits.h"
+#include "app/document/edits.h"
 #include "tests/support/checkout.h"
 #include "tests/support/hub_server.h"
 #include "tests/window/harness.h"

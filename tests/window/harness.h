@@ -9,7 +9,7 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
-#include "app/window/application.h"
+#include "app/shell/application.h"
 
 namespace hydrascope::app::window_tests {
 

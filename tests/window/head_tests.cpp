@@ -4,8 +4,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "app/state/edits.h"
-#include "app/state/head_edits.h"
+#include "app/document/edits.h"
+#include "app/document/head_edits.h"
 #include "app/views/deletion_view.h"
 #include "app/views/similar_heads_view.h"
 #include "tests/window/harness.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/state/edits.h"
+#include "app/document/edits.h"
 #include "app/views/focus_view.h"
 #include "tests/window/harness.h"
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <fstream>
 
-#include "app/state/actions.h"
-#include "app/state/edits.h"
+#include "app/actions/actions.h"
+#include "app/document/edits.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {

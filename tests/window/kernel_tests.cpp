@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string>
 
-#include "app/state/edits.h"
+#include "app/document/edits.h"
 #include "app/views/adapter_view.h"
 #include "tests/window/harness.h"
 

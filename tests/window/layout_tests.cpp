@@ -4,9 +4,9 @@
 
 #include <imgui_internal.h>
 
-#include "app/state/edits.h"
-#include "app/state/layouts.h"
-#include "app/window/layout.h"
+#include "app/document/edits.h"
+#include "app/document/layouts.h"
+#include "app/shell/layout.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {

@@ -11,8 +11,9 @@
 #include <imgui_internal.h>
 #include <imgui_te_exporters.h>
 
-#include "app/state/edits.h"
-#include "engine/plain/paths.h"
+#include "app/commands/figure/show_figure.h"
+#include "app/document/edits.h"
+#include "engine/base/paths.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"
 
@@ -218,6 +219,7 @@ std::filesystem::path example(const std::string& name) {
 int run_all(const char* filter) {
   WindowOptions options;
   options.hidden = std::getenv("DISPLAY") == nullptr;
+  options.show_figure = show_figure;
   options.settings_file = scratch_file("settings.json"); // a user's own do not belong into a test
   install_dialogs();
   auto running = std::make_unique<Application>(options);

@@ -11,12 +11,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/state/document_json.h"
-#include "app/state/edits.h"
-#include "app/state/head_edits.h"
-#include "app/window/screenshot.h"
-#include "app/window/session_export.h"
-#include "engine/plain/paths.h"
+#include "app/document/document_json.h"
+#include "app/document/edits.h"
+#include "app/document/head_edits.h"
+#include "app/shell/session_export.h"
+#include "app/ui/screenshot.h"
+#include "engine/base/paths.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"
 

@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "app/state/edits.h"
-#include "app/state/head_edits.h"
-#include "app/state/layouts.h"
-#include "app/window/screenshot.h"
+#include "app/document/edits.h"
+#include "app/document/head_edits.h"
+#include "app/document/layouts.h"
+#include "app/ui/screenshot.h"
 #include "tests/support/checkout.h"
 #include "tests/support/hub_server.h"
 #include "tests/window/harness.h"

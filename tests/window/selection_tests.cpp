@@ -1,5 +1,5 @@
 // The selection that all panels share: query token, layer, head, class.
-#include "app/state/edits.h"
+#include "app/document/edits.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {

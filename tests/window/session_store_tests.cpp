@@ -1,8 +1,8 @@
 // Saving in the window, the way back by undo, and the automatic copy.
-#include "app/state/edits.h"
-#include "app/state/session_edits.h"
-#include "app/window/session_store.h"
-#include "engine/plain/paths.h"
+#include "app/document/edits.h"
+#include "app/document/session_edits.h"
+#include "app/shell/session_store.h"
+#include "engine/base/paths.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {

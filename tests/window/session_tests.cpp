@@ -1,17 +1,17 @@
 // Sessions as files: what is written is read again as the same document, what is damaged is named, what has
 // gone is found again.
-#include "app/state/session.h"
+#include "app/document/session.h"
 
 #include <fstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/state/edits.h"
-#include "app/state/head_edits.h"
-#include "app/state/session_edits.h"
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
+#include "app/document/edits.h"
+#include "app/document/head_edits.h"
+#include "app/document/session_edits.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"
 

@@ -1,10 +1,10 @@
 // The settings file, and the dialog that changes shortcuts.
 #include <fstream>
 
-#include "app/state/settings.h"
-#include "app/window/key_names.h"
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
+#include "app/document/settings.h"
+#include "app/shell/key_names.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {

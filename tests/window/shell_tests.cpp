@@ -1,7 +1,7 @@
 // What lies around the panels: palette, menus, export, layout.
 #include <fstream>
 
-#include "app/state/edits.h"
+#include "app/document/edits.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "app/state/edits.h"
+#include "app/document/edits.h"
 #include "app/views/roofline_view.h"
 #include "app/views/scaling_view.h"
 #include "app/views/timing_view.h"

@@ -1,8 +1,8 @@
 // The guided tour is walked through as a new user would.
 #include <string_view>
 
-#include "app/state/edits.h"
-#include "app/state/tour.h"
+#include "app/actions/tour.h"
+#include "app/document/edits.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {

@@ -6,9 +6,9 @@
 #include <CLI/CLI.hpp>
 
 #include "app/commands/training_options.h"
-#include "app/state/training_command.h"
-#include "app/state/training_form.h"
-#include "engine/plain/error.h"
+#include "app/document/training_command.h"
+#include "app/document/training_form.h"
+#include "engine/base/error.h"
 #include "tests/window/harness.h"
 #include "tests/window/training_toy.h"
 

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <fstream>
 
-#include "app/state/edits.h"
-#include "app/state/training_actions.h"
-#include "app/state/training_command.h"
-#include "app/state/training_job.h"
+#include "app/actions/training_actions.h"
+#include "app/document/edits.h"
+#include "app/document/training_command.h"
+#include "app/jobs/training_job.h"
 #include "app/views/training_view.h"
 #include "tests/window/harness.h"
 #include "tests/window/training_toy.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "app/state/edits.h"
-#include "engine/plain/safetensors.h"
+#include "app/document/edits.h"
+#include "engine/base/safetensors.h"
 #include "tests/support/checkout.h"
 
 namespace hydrascope::app::window_tests {

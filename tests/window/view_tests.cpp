@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "app/state/edits.h"
+#include "app/document/edits.h"
 #include "app/views/scatter_view.h"
 #include "app/views/token_lines.h"
 #include "app/views/vectors_view.h"

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/state/picture_folder.h"
+#include "app/document/picture_folder.h"
 #include "app/views/provenance.h"
-#include "engine/plain/paths.h"
+#include "engine/base/paths.h"
 
 namespace hydrascope::app {
 namespace {

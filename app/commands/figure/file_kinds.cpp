@@ -11,8 +11,8 @@
 #include "app/commands/figure/data_provenance.h"
 #include "app/commands/recall_output.h"
 #include "app/views/roofline_view.h"
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
 
 namespace hydrascope::app {
 namespace {

@@ -9,7 +9,7 @@
 #include "app/views/attention_view.h"
 #include "app/views/focus_view.h"
 #include "app/views/table_views.h"
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 
 namespace hydrascope::app {
 namespace {

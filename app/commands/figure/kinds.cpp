@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 #include "engine/run/quantities/head_quantity.h"
 
 namespace hydrascope::app {

@@ -7,7 +7,7 @@
 
 #include "app/commands/figure/options.h"
 #include "engine/figures/figure.h"
-#include "engine/runtime/runner.h"
+#include "engine/run/runner.h"
 
 namespace hydrascope::app {
 

@@ -11,9 +11,9 @@
 
 #include "app/commands/progress_bar.h"
 #include "app/views/command_text.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
 #include "engine/figures/read_provenance.h"
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
 
 namespace hydrascope::app {
 namespace {

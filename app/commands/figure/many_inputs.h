@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/commands/figure/kinds.h"
-#include "app/state/picture_folder.h"
+#include "app/document/picture_folder.h"
 
 namespace hydrascope::app {
 

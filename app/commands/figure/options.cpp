@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "app/commands/figure/kinds.h"
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 
 namespace hydrascope::app {
 namespace {

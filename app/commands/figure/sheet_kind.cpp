@@ -9,7 +9,7 @@
 #include "app/commands/figure/run_figure.h"
 #include "app/commands/progress_bar.h"
 #include "app/views/focus_view.h"
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 
 namespace hydrascope::app {
 namespace {

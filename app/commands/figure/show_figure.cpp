@@ -5,9 +5,9 @@
 
 #include "app/commands/figure/kinds.h"
 #include "app/commands/figure/run_figure.h"
-#include "app/state/edits.h"
+#include "app/document/edits.h"
 #include "app/views/command_text.h"
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 
 namespace hydrascope::app {
 namespace {

@@ -1,7 +1,7 @@
 // Back from a figure that the command line has drawn to what the window shows of it.
 #pragma once
 
-#include "app/state/editor.h"
+#include "app/document/editor.h"
 
 namespace hydrascope::app {
 

@@ -14,8 +14,8 @@
 #include "app/commands/figure/run_figure.h"
 #include "app/commands/progress_bar.h"
 #include "app/commands/training_progress.h"
-#include "engine/plain/error.h"
-#include "engine/training/evaluate.h"
+#include "engine/base/error.h"
+#include "engine/training/tasks/evaluate.h"
 
 namespace hydrascope::app {
 namespace {

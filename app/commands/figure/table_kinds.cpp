@@ -7,7 +7,7 @@
 #include "app/commands/figure/data_provenance.h"
 #include "app/commands/figure/run_figure.h"
 #include "app/views/table_views.h"
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 
 namespace hydrascope::app {
 namespace {

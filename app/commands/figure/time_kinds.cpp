@@ -4,7 +4,7 @@
 #include "app/commands/progress_bar.h"
 #include "app/views/scaling_view.h"
 #include "app/views/table_views.h"
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 
 namespace hydrascope::app {
 

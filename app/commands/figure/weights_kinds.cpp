@@ -7,7 +7,7 @@
 #include "app/views/attention_view.h"
 #include "app/views/scatter_view.h"
 #include "app/views/vectors_view.h"
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 
 namespace hydrascope::app {
 namespace {

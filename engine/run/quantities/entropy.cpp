@@ -1,6 +1,6 @@
 // Entropy of each head's weights: how widely a query spreads its attention (Hedgehog paper, section 3.2).
-#include "engine/inspect/inspect.h"
 #include "engine/run/quantities/head_reader.h"
+#include "engine/run/quantities/measures.h"
 
 namespace hydrascope {
 namespace {

@@ -7,7 +7,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/where.h>
 
-#include "engine/attention/tokens.h"
+#include "engine/attention/interface/tokens.h"
 
 namespace hydrascope {
 namespace {

@@ -10,9 +10,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "engine/inspect/monotonicity.h"
+#include "engine/run/pass.h"
 #include "engine/run/quantities/head_quantity.h"
-#include "engine/runtime/pass.h"
+#include "engine/run/quantities/rank_correlation.h"
 
 namespace hydrascope {
 

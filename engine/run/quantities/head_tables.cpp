@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/runtime/tensor_array.h"
+#include "engine/run/tensor_array.h"
 
 namespace hydrascope {
 namespace {

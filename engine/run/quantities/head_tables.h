@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/run/quantities/head_reader.h"
-#include "engine/runtime/run.h"
+#include "engine/run/run.h"
 
 namespace hydrascope {
 

@@ -1,6 +1,6 @@
 // KL(softmax ‖ kernel) of each head's weights (Hedgehog paper, tables 4, 5 and 14).
-#include "engine/inspect/inspect.h"
 #include "engine/run/quantities/head_reader.h"
+#include "engine/run/quantities/measures.h"
 
 namespace hydrascope {
 namespace {

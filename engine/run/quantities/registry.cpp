@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 #include "engine/run/quantities/head_reader.h"
 
 // The quantities of heads in the order in which people see them: one line each, defined in the file of its

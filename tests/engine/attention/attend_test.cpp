@@ -1,4 +1,4 @@
-#include "engine/attention/attend.h"
+#include "engine/attention/interface/attend.h"
 
 #include <filesystem>
 #include <fstream>
@@ -14,9 +14,9 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/tensor.h>
 
-#include "engine/attention/kernel.h"
-#include "engine/plain/error.h"
-#include "engine/plain/safetensors.h"
+#include "engine/attention/interface/kernel.h"
+#include "engine/base/error.h"
+#include "engine/base/safetensors.h"
 #include "tests/engine/attention/inputs.h"
 #include "tests/engine/attention/reference.h"
 

@@ -11,8 +11,8 @@
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/matmul.h>
 
-#include "engine/attention/cuda_gradients.h"
-#include "engine/attention/tokens.h"
+#include "engine/attention/cuda/cuda_gradients.h"
+#include "engine/attention/interface/tokens.h"
 #include "tests/engine/attention/inputs.h"
 
 namespace hydrascope {

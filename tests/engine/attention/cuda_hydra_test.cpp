@@ -11,7 +11,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
 
-#include "engine/attention/cuda/hydra_programs.h"
+#include "engine/attention/hydra/cuda/hydra_programs.h"
 #include "tests/engine/attention/cuda_host.h"
 #include "tests/engine/attention/inputs.h"
 

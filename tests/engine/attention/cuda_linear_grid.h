@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "engine/attention/cuda/linear_gradient_programs.h"
+#include "engine/attention/linear/cuda/linear_gradient_programs.h"
 #include "tests/engine/attention/cuda_host.h"
 
 namespace hydrascope::testing_inputs {

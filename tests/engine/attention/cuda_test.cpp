@@ -6,8 +6,8 @@
 
 #include <ATen/TensorOperators.h>
 
-#include "engine/attention/cuda_plugin.h"
-#include "engine/attention/kernel.h"
+#include "engine/attention/interface/cuda_plugin.h"
+#include "engine/attention/interface/kernel.h"
 #include "tests/engine/attention/inputs.h"
 
 namespace hydrascope {

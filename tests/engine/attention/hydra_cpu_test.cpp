@@ -9,8 +9,8 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "engine/attention/cpu/hydra_variant.h"
-#include "engine/attention/kernel.h"
+#include "engine/attention/hydra/cpu/hydra_variant.h"
+#include "engine/attention/interface/kernel.h"
 #include "tests/engine/attention/inputs.h"
 #include "tests/engine/attention/sequence.h"
 

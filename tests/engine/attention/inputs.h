@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/attention/kernel.h"
+#include "engine/attention/interface/kernel.h"
 
 namespace hydrascope::testing_inputs {
 

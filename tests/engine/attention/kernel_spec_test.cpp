@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/attention/kernel.h"
-#include "engine/attention/kernel_info.h"
-#include "engine/plain/error.h"
+#include "engine/attention/interface/kernel.h"
+#include "engine/attention/interface/kernel_info.h"
+#include "engine/base/error.h"
 
 namespace hydrascope {
 namespace {

@@ -3,7 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "engine/attention/kernel.h"
+#include "engine/attention/interface/kernel.h"
 #include "tests/engine/attention/inputs.h"
 
 namespace hydrascope {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/attention/cpu/linear.h"
+#include "engine/attention/linear/cpu/linear.h"
 #include "tests/engine/attention/sequence.h"
 
 namespace hydrascope::testing_inputs {

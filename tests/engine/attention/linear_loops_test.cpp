@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/attention/cpu/linear_variant.h"
+#include "engine/attention/linear/cpu/linear_variant.h"
 #include "tests/engine/attention/linear_definition.h"
 #include "tests/engine/attention/sequence.h"
 

@@ -14,9 +14,9 @@
 #include <ATen/ops/sign.h>
 #include <ATen/ops/tensor.h>
 
-#include "engine/attention/features.h"
-#include "engine/attention/kernel.h"
-#include "engine/plain/error.h"
+#include "engine/attention/interface/features.h"
+#include "engine/attention/interface/kernel.h"
+#include "engine/base/error.h"
 #include "tests/engine/attention/inputs.h"
 #include "tests/engine/attention/reference.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/attention/kernel.h"
+#include "engine/attention/interface/kernel.h"
 
 namespace hydrascope::reference {
 

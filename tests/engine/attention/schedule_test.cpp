@@ -1,11 +1,11 @@
-#include "engine/attention/schedule.h"
+#include "engine/attention/interface/schedule.h"
 
 #include <functional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 
 namespace hydrascope {
 namespace {

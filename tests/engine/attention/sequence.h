@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "engine/attention/cpu/rows.h"
+#include "engine/attention/simd/rows.h"
 
 namespace hydrascope::testing_inputs {
 

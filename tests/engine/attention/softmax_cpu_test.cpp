@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/attention/cpu/softmax_variant.h"
+#include "engine/attention/softmax/cpu/softmax_variant.h"
 #include "tests/engine/attention/sequence.h"
 
 namespace hydrascope {

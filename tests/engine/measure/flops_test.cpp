@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/base/error.h"
 #include "engine/measure/flops_table.h"
-#include "engine/plain/error.h"
 #include "tests/engine/models/golden.h"
 
 namespace hydrascope {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 
 namespace hydrascope {
 namespace {

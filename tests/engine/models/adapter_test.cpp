@@ -9,10 +9,10 @@
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
-#include "engine/models/model.h"
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
-#include "engine/plain/safetensors.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+#include "engine/base/safetensors.h"
+#include "engine/models/transformer/model.h"
 #include "tests/engine/models/golden.h"
 
 namespace hydrascope::test {

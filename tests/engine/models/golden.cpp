@@ -8,7 +8,7 @@
 #include <ATen/ops/isfinite.h>
 #include <c10/core/GradMode.h>
 
-#include "engine/models/checkpoint.h"
+#include "engine/models/transformer/checkpoint.h"
 
 namespace hydrascope::test {
 

@@ -8,7 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
 
-#include "engine/models/model.h"
+#include "engine/models/transformer/model.h"
 #include "tests/support/checkout.h"
 
 namespace hydrascope::test {

@@ -3,9 +3,9 @@
 #include <ATen/ops/rand.h>
 #include <gtest/gtest.h>
 
-#include "engine/attention/registry.h"
-#include "engine/models/model.h"
-#include "engine/plain/error.h"
+#include "engine/attention/interface/registry.h"
+#include "engine/base/error.h"
+#include "engine/models/transformer/model.h"
 #include "tests/engine/models/golden.h"
 
 namespace hydrascope::test {

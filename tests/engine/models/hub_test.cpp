@@ -1,5 +1,5 @@
 // Fetching models, against a hub that the test itself is: no request leaves this machine.
-#include "engine/models/hub.h"
+#include "engine/models/hub/hub.h"
 
 #include <fstream>
 #include <future>
@@ -8,9 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/models/hub_cache.h"
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+#include "engine/models/hub/hub_cache.h"
 #include "tests/engine/models/golden.h"
 #include "tests/support/checkout.h"
 #include "tests/support/hub_server.h"

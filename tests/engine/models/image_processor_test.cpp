@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/models/image_processor.h"
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
+#include "engine/models/vision/image_processor.h"
 #include "tests/engine/models/golden.h"
 
 namespace hydrascope::test {

@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/models/checkpoint.h"
-#include "engine/models/model.h"
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+#include "engine/models/transformer/checkpoint.h"
+#include "engine/models/transformer/model.h"
 #include "tests/engine/models/golden.h"
 
 namespace hydrascope::test {

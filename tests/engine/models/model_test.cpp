@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/models/model.h"
-#include "engine/plain/error.h"
-#include "engine/plain/safetensors.h"
+#include "engine/base/error.h"
+#include "engine/base/safetensors.h"
+#include "engine/models/transformer/model.h"
 #include "tests/engine/models/golden.h"
 
 namespace hydrascope::test {

@@ -3,7 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
-#include "engine/models/model.h"
+#include "engine/models/transformer/model.h"
 #include "tests/engine/models/golden.h"
 
 namespace hydrascope {

@@ -1,5 +1,5 @@
 // Measures of a classifier against numbers worked out by hand.
-#include "engine/training/class_counts.h"
+#include "engine/training/data/class_counts.h"
 
 #include <array>
 #include <cmath>

@@ -5,16 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/models/model.h"
-#include "engine/plain/error.h"
-#include "engine/plain/safetensors.h"
-#include "engine/runtime/data_files.h"
-#include "engine/runtime/model_store.h"
-#include "engine/runtime/teacher_forced.h"
-#include "engine/training/batches.h"
-#include "engine/training/checkpoint.h"
-#include "engine/training/distill_data.h"
-#include "engine/training/random.h"
+#include "engine/base/error.h"
+#include "engine/base/safetensors.h"
+#include "engine/measure/teacher_forced.h"
+#include "engine/models/transformer/model.h"
+#include "engine/run/data_files.h"
+#include "engine/run/model_store.h"
+#include "engine/training/data/batches.h"
+#include "engine/training/data/random.h"
+#include "engine/training/loop/checkpoint.h"
+#include "engine/training/tasks/distill_data.h"
 #include "tests/engine/training/toy.h"
 
 namespace hydrascope {

@@ -1,4 +1,4 @@
-#include "engine/training/evaluate.h"
+#include "engine/training/tasks/evaluate.h"
 
 #include <fstream>
 #include <set>
@@ -7,10 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/inspect/pointing.h"
-#include "engine/plain/error.h"
-#include "engine/runtime/runner.h"
-#include "engine/training/boxes.h"
+#include "engine/base/error.h"
+#include "engine/measure/pointing.h"
+#include "engine/run/runner.h"
+#include "engine/training/data/boxes.h"
 #include "tests/engine/training/toy.h"
 
 namespace hydrascope {

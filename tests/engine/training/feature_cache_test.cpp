@@ -1,5 +1,5 @@
-#include "engine/training/feature_cache.h"
-#include "engine/runtime/model_store.h"
+#include "engine/training/tasks/feature_cache.h"
+#include "engine/run/model_store.h"
 
 #include <algorithm>
 #include <chrono>
@@ -14,8 +14,8 @@
 #include <ATen/ops/allclose.h>
 #include <gtest/gtest.h>
 
-#include "engine/training/image_folder.h"
-#include "engine/training/prepared_model.h"
+#include "engine/training/data/image_folder.h"
+#include "engine/training/loop/prepared_model.h"
 #include "tests/engine/training/toy.h"
 
 namespace hydrascope {

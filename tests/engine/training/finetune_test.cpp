@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/models/model.h"
-#include "engine/plain/error.h"
-#include "engine/plain/safetensors.h"
-#include "engine/training/checkpoint.h"
-#include "engine/training/evaluate.h"
-#include "engine/training/random.h"
+#include "engine/base/error.h"
+#include "engine/base/safetensors.h"
+#include "engine/models/transformer/model.h"
+#include "engine/training/data/random.h"
+#include "engine/training/loop/checkpoint.h"
+#include "engine/training/tasks/evaluate.h"
 #include "tests/engine/training/toy.h"
 #include "tests/support/checkout.h"
 

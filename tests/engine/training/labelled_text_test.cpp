@@ -1,11 +1,11 @@
-#include "engine/training/labelled_text.h"
+#include "engine/training/data/labelled_text.h"
 
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 #include "tests/engine/training/toy.h"
 
 namespace hydrascope {

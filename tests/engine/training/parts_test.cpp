@@ -14,16 +14,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/plain/error.h"
-#include "engine/training/adapter_file.h"
-#include "engine/training/augmentation.h"
-#include "engine/training/checkpoint.h"
-#include "engine/training/class_plan.h"
-#include "engine/training/image_folder.h"
-#include "engine/training/low_rank.h"
-#include "engine/training/optimizer.h"
-#include "engine/training/option_texts.h"
-#include "engine/training/random.h"
+#include "engine/base/error.h"
+#include "engine/training/data/augmentation.h"
+#include "engine/training/data/class_plan.h"
+#include "engine/training/data/image_folder.h"
+#include "engine/training/data/random.h"
+#include "engine/training/loop/adapter_file.h"
+#include "engine/training/loop/checkpoint.h"
+#include "engine/training/loop/low_rank.h"
+#include "engine/training/loop/optimizer.h"
+#include "engine/training/loop/option_texts.h"
 #include "tests/engine/training/toy.h"
 
 namespace hydrascope::training {

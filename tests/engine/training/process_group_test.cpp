@@ -1,5 +1,5 @@
 // Several processes on this machine: they agree, they compute what one computes, and none is left waiting.
-#include "engine/training/process_group.h"
+#include "engine/training/distributed/process_group.h"
 
 #include <cmath>
 #include <csignal>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/plain/paths.h"
+#include "engine/base/paths.h"
 #include "tests/support/checkout.h"
 #include "tests/support/free_port.h"
 

@@ -12,12 +12,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/attention/registry.h"
-#include "engine/models/rotary.h"
-#include "engine/plain/error.h"
-#include "engine/training/recall.h"
-#include "engine/training/recall_data.h"
-#include "engine/training/recall_model.h"
+#include "engine/attention/interface/registry.h"
+#include "engine/base/error.h"
+#include "engine/models/transformer/rotary.h"
+#include "engine/training/tasks/recall.h"
+#include "engine/training/tasks/recall_data.h"
+#include "engine/training/tasks/recall_model.h"
 #include "tests/engine/attention/inputs.h"
 #include "tests/engine/training/toy.h"
 

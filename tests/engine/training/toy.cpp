@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "engine/models/model.h"
-#include "engine/training/checkpoint.h"
-#include "engine/training/random.h"
+#include "engine/models/transformer/model.h"
+#include "engine/training/data/random.h"
+#include "engine/training/loop/checkpoint.h"
 #include "tests/support/checkout.h"
 
 namespace hydrascope::testing {

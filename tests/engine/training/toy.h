@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/training/training.h"
+#include "engine/training/loop/training.h"
 
 namespace hydrascope::testing {
 

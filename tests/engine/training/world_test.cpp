@@ -1,5 +1,5 @@
 // What torchrun, mpirun and srun put into the environment.
-#include "engine/training/world.h"
+#include "engine/training/distributed/world.h"
 
 #include <cstdlib>
 #include <map>
@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/plain/error.h"
+#include "engine/base/error.h"
 
 namespace {
 

@@ -7,9 +7,9 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
 #include "engine/figures/figure.h"
-#include "engine/plain/error.h"
-#include "engine/plain/paths.h"
 
 namespace hydrascope {
 namespace {

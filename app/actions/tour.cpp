@@ -1,0 +1,111 @@
+#include "app/actions/tour.h"
+
+#include <array>
+
+#include "app/document/edits.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+bool input_changed(const Document& start, const Editor& editor) {
+  const auto& before = start.scene().input;
+  const auto& now = editor.document().scene().input;
+  return now && (!before || start.kind != editor.document().kind || !same_input(*before, *now));
+}
+
+bool query_chosen(const Document&, const Editor& editor) {
+  const Scene& scene = editor.document().scene();
+  return !scene.default_query && scene.query.has_value();
+}
+
+bool schedule_changed(const Document& start, const Editor& editor) {
+  const Document& now = editor.document();
+  return start.kind == now.kind && start.scene().schedules != now.scene().schedules;
+}
+
+bool compared(const Document&, const Editor& editor) { return editor.document().view.shown != Shown::a; }
+
+bool looked_into_a_head(const Document& start, const Editor& editor) {
+  const Scene &before = start.scene(), &now = editor.document().scene();
+  return before.head != now.head || before.key != now.key || before.comparison != now.comparison ||
+         start.view.all_heads != editor.document().view.all_heads;
+}
+
+bool sentence_open(const Document&, const Editor& editor) {
+  return editor.document().kind == InputKind::text;
+}
+
+bool exported(const Document&, const Editor& editor) { return editor.status().exporting_figure; }
+
+constexpr std::array<TourStep, 9> steps = {{
+    {"Welcome to Hydrascope",
+     "See what a vision transformer or BERT attends to, and swap the attention kernel of any layer while you "
+     "look. The tour takes two minutes, and everything in it can be undone with {edit.undo}.",
+     "", nullptr},
+    {"Open a picture", "Click one of the examples, press {file.open}, or drop a photograph on the window.",
+     "input", input_changed},
+    {"See what counts",
+     "The map marks the patches that speak for the predicted class. Point at one: it lights up in every "
+     "panel. "
+     "Click one to ask what that patch attends to; click it again to go back.",
+     "focus", query_chosen},
+    {"Swap a layer's kernel",
+     "Rows are layers, columns are attention kernels. Click a dot in the last row, under hydra-cosine for "
+     "example: every panel follows at once.",
+     "kernels", schedule_changed},
+    {"Compare with softmax",
+     "What you changed is A; B still is softmax in every layer. Press {view.side_b} for B, {view.difference} "
+     "for A − B, {view.all_sides} for all three side by side, {view.side_a} to come back.",
+     "focus", compared},
+    {"Look into a head",
+     "The layer's weights under several kernels, on the same queries and keys. The wheel zooms, pointing "
+     "tells "
+     "numbers, a click pins a pair of tokens. Choose another head, or show all of them.",
+     "weights", looked_into_a_head},
+    {"Type a sentence", "Choose Sentence, and write: the model runs while you type.", "input", sentence_open},
+    {"Save the picture",
+     "Right-click any panel and export its figure as PNG, SVG or PDF, or copy it. The whole list is under "
+     "File › Export.",
+     "focus", exported},
+    {"Everything else",
+     "{view.palette} finds every action by a few letters of its name, {help.sheet} lists shortcuts and "
+     "gestures, and {edit.undo} takes anything back. This tour is under Help.",
+     "", nullptr},
+}};
+
+} // namespace
+
+std::span<const TourStep> tour_steps() { return steps; }
+
+std::string tour_text(const TourStep& step, const std::vector<Action>& actions) {
+  std::string text;
+  std::string_view rest = step.text;
+  while (!rest.empty()) {
+    const std::size_t open = rest.find('{');
+    text += rest.substr(0, open);
+    if (open == std::string_view::npos) break;
+    const std::size_t close = rest.find('}', open);
+    const Action* action = find_action(actions, rest.substr(open + 1, close - open - 1));
+    if (action != nullptr)
+      text += action->shortcut.empty() ? action->menu + " › " + action->label : action->shortcut;
+    rest.remove_prefix(close + 1);
+  }
+  return text;
+}
+
+void go_to_tour_step(Editor& editor, std::optional<TourState>& tour, std::size_t step) {
+  if (step >= steps.size()) return end_tour(editor, tour);
+  tour = TourState{.step = step, .start = editor.document(), .done = false};
+  const std::string panel = steps.at(step).panel;
+  if (panel.empty()) return;
+  if (!editor.panel_open(panel)) show_panel(editor, panel, panel, true);
+  editor.emit(BringToFront{panel});
+}
+
+void end_tour(Editor& editor, std::optional<TourState>& tour) {
+  tour.reset();
+  editor.change_settings([](Settings& settings) { settings.tour_seen = true; });
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,132 @@
+// `figure KIND`: any view as a file, with the numbers it shows and where it comes from.
+#include "app/commands/command.h"
+
+#include <functional>
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/commands/figure/kinds.h"
+#include "app/commands/figure/many_inputs.h"
+#include "app/shell/session_export.h"
+#include "engine/base/error.h"
+
+namespace hydrascope::app {
+namespace {
+
+void check_output(const FigureOptions& options) {
+  check_figure_ending(options.output);
+  const std::string ending = std::filesystem::path(options.output).extension().string();
+  if ((ending == ".tex" || ending == ".md") && options.kind != "table")
+    throw UsageError("-o " + options.output, "only a table is written as " + ending,
+                     "use figure table, or .svg, .pdf, .png, .csv, .json or .npy");
+}
+
+void draw_one(const FigureOptions& options, const std::string& command,
+              const std::function<Figure(FigureTask&)>& draw) {
+  Runner runner;
+  FigureTask task{options, runner, command};
+  const Figure figure = draw(task);
+  for (const auto& note : task.notes) std::cerr << "note: " << note << "\n";
+  if (figure.panels.empty()) {
+    std::cerr << "note: this model and schedule have nothing to show as " << options.kind
+              << "; no figure was written\n";
+    return;
+  }
+  write_figure(figure, options.output, options.style);
+  if (options.common.json) {
+    const auto provenance = nlohmann::ordered_json::parse(figure.provenance);
+    std::cout << nlohmann::ordered_json{{"figure", options.output}, {"provenance", provenance}}.dump(1)
+              << "\n";
+  }
+}
+
+void draw_pattern(const FigureOptions& options, const std::string& command) {
+  const BatchOutcome outcome = draw_many(options, command);
+  const std::size_t failed = outcome.failures.size();
+  if (options.common.json) {
+    nlohmann::ordered_json failures = nlohmann::ordered_json::array();
+    for (const auto& [output, reason] : outcome.failures)
+      failures.push_back({{"output", output}, {"reason", reason}});
+    std::cout << nlohmann::ordered_json{{"written", outcome.written},
+                                        {"kept", outcome.kept},
+                                        {"failed", failures}}
+                     .dump(1)
+              << "\n";
+  } else {
+    fmt::print("{} written, {} kept, {} failed\n", outcome.written, outcome.kept, failed);
+  }
+  for (const auto& [output, reason] : outcome.failures)
+    std::cerr << "failed: " << output << ": " << reason << "\n";
+  if (failed > 0) {
+    throw Error("figure",
+                fmt::format("{} of {} figures failed", failed, outcome.written + outcome.kept + failed),
+                "they are listed above; the others are written, and the same command goes on from there");
+  }
+}
+
+void draw(FigureOptions& options, const std::string& command) {
+  const FigureKind& kind = figure_kind(options.kind);
+  check_output(options);
+  const bool many = !options.images.empty() || !options.texts.empty();
+  if (many && kind.of_one_input) {
+    if (!options.image.empty() || !options.text.empty())
+      throw UsageError("figure " + options.kind, "there are both one input and many",
+                       "leave out --image and --text, or --images and --texts");
+    if (is_pattern(options.output)) return draw_pattern(options, command);
+    if (options.kind == "focus" && options.texts.empty()) return draw_one(options, command, draw_focus_rows);
+    throw UsageError("-o " + options.output, "the figures of many inputs do not fit into one file",
+                     "put {stem}, {line} or {index} into its name");
+  }
+  draw_one(options, command, kind.draw);
+}
+
+// Every open panel of a session into a folder.
+void draw_session(const FigureOptions& options) {
+  if (!options.kind.empty())
+    throw UsageError("--session", "draws every open panel and no kind", "leave out " + options.kind);
+  SessionExportOptions look;
+  look.style = options.style;
+  for (const std::string& panel : export_session(options.session, options.output, look))
+    std::cerr << "note: " << panel << " shows nothing\n";
+  if (options.common.json) {
+    const auto index = std::filesystem::path(options.output) / "index.html";
+    std::cout << nlohmann::ordered_json{{"folder", options.output}, {"index", index.string()}}.dump(1)
+              << "\n";
+  }
+}
+
+// A preset's width and text size, where the command line does not name its own.
+void apply_preset(FigureOptions& options, const CLI::App& command) {
+  if (options.preset.empty()) return;
+  const FigureStyle preset = paper_style(options.preset);
+  if (command.count("--width-mm") == 0) options.style.width_mm = preset.width_mm;
+  if (command.count("--font-points") == 0) options.style.font_points = preset.font_points;
+}
+
+std::string kinds_text() {
+  std::string text = "Kinds:\n";
+  for (const FigureKind& kind : figure_kinds()) text += fmt::format("  {:13} {}\n", kind.name, kind.summary);
+  return text;
+}
+
+} // namespace
+
+void add_figure_command(CLI::App& program, const std::string& command_line) {
+  auto options = std::make_shared<FigureOptions>();
+  CLI::App* const command = program.add_subcommand(
+      "figure", "write a view as a figure (svg, pdf, png) or as its numbers (csv, json, npy, tex, md)");
+  command->footer(kinds_text());
+  add_figure_options(*command, *options);
+  command->callback([options, command, command_line] {
+    options->with_pair = command->count("--pair") > 0;
+    apply_preset(*options, *command);
+    if (!options->session.empty()) return draw_session(*options);
+    if (options->kind.empty()) throw UsageError("figure", "no kind is named", "see hydrascope figure --help");
+    draw(*options, command_line);
+  });
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,98 @@
+#include "app/document/document.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace hydrascope::app {
+
+bool same_input(const RunInput& left, const RunInput& right) {
+  if (left.index() != right.index()) return false;
+  if (const auto* image = std::get_if<ImageInput>(&left)) {
+    const auto& other = std::get<ImageInput>(right);
+    return image->image == other.image && image->path == other.path;
+  }
+  const auto& text = std::get<TextInput>(left);
+  const auto& other = std::get<TextInput>(right);
+  return text.text == other.text && text.pair == other.pair;
+}
+
+bool Scene::operator==(const Scene& other) const {
+  const bool inputs =
+      input.has_value() == other.input.has_value() && (!input || same_input(*input, *other.input));
+  return inputs && hidden_tokens == other.hidden_tokens && muted_heads == other.muted_heads &&
+         model_folder == other.model_folder && adapters == other.adapters && schedules == other.schedules &&
+         layer == other.layer && head == other.head && default_query == other.default_query &&
+         query == other.query && key == other.key && target == other.target &&
+         comparison == other.comparison && detail_kernel == other.detail_kernel;
+}
+
+Side edited_side(const ViewOptions& view) { return view.shown == Shown::b ? Side::b : Side::a; }
+
+Schedule& edited_schedule(Document& document) {
+  return document.scene().schedules[static_cast<std::size_t>(edited_side(document.view))];
+}
+
+const Schedule& edited_schedule(const Document& document) {
+  return document.scene().schedules[static_cast<std::size_t>(edited_side(document.view))];
+}
+
+std::string input_name(const RunInput& input) {
+  if (const auto* image = std::get_if<ImageInput>(&input)) return image->name;
+  return std::get<TextInput>(input).text;
+}
+
+void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info) {
+  const auto layers = static_cast<std::size_t>(std::max(info.layers, 0));
+  for (Schedule& schedule : scene.schedules) {
+    if (schedule.layers.size() != layers) schedule.layers.assign(layers, KernelSpec{});
+  }
+  scene.model_folder = std::move(folder);
+  const bool first = scene.model == nullptr;
+  scene.layer = first ? info.layers - 1 : std::clamp(scene.layer, 0, std::max(info.layers - 1, 0));
+  if (scene.head.head && *scene.head.head >= info.heads) scene.head.head = 0;
+  std::erase_if(scene.head.subset, [&](int head) { return head >= info.heads; });
+  std::erase_if(scene.muted_heads, [&](const HeadIndex& muted) {
+    return muted.layer >= info.layers || muted.head >= info.heads;
+  });
+  scene.model = std::make_shared<const ModelInfo>(std::move(info));
+  scene.target = {};
+  scene.hidden_tokens.clear(); // another model cuts the input into other tokens
+  scene.default_query = true;
+  scene.query.reset();
+  scene.key.reset();
+}
+
+KernelSpec compared_kernel(const Document& document, int position) {
+  const Scene& scene = document.scene();
+  const auto index = static_cast<std::size_t>(position);
+  if (index < scene.comparison.size() && scene.comparison[index]) return *scene.comparison[index];
+  if (position == 0) return KernelSpec{};
+  const Schedule& schedule = edited_schedule(document);
+  const auto layer = static_cast<std::size_t>(scene.layer);
+  if (layer < schedule.layers.size() && !kernel_info(schedule.layers[layer].name).exact_softmax) {
+    return schedule.layers[layer];
+  }
+  return KernelSpec{.name = "hedgehog", .parameters = {}};
+}
+
+KernelSpec detail_kernel(const Document& document) {
+  const Scene& scene = document.scene();
+  if (scene.detail_kernel) return *scene.detail_kernel;
+  const Schedule& schedule = edited_schedule(document);
+  const auto layer = static_cast<std::size_t>(scene.layer);
+  return layer < schedule.layers.size() ? schedule.layers[layer] : KernelSpec{};
+}
+
+ScheduleText schedule_text(const Schedule& schedule) {
+  ScheduleText text;
+  std::string layers;
+  for (std::size_t layer = 0; layer < schedule.layers.size(); ++layer) {
+    if (schedule.layers[layer] == KernelSpec{}) continue;
+    layers += fmt::format("{}{}={}", layers.empty() ? "" : ";", layer, schedule.layers[layer].text());
+  }
+  if (!layers.empty()) text.layers.push_back(std::move(layers));
+  return text;
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,36 @@
+#include "app/document/editor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hydrascope::app {
+
+void Editor::change(std::string label, const std::function<void(Document&)>& edit,
+                    const std::string& gesture) {
+  Document next = history_.present();
+  edit(next);
+  history_.change(std::move(next), std::move(label), gesture);
+}
+
+void Editor::say(Severity severity, std::string text) {
+  const auto known = std::ranges::find_if(messages_, [&](const Message& message) {
+    return message.severity == severity && message.text == text;
+  });
+  if (known != messages_.end()) {
+    Message again = std::move(*known);
+    messages_.erase(known);
+    again.seconds = clock_;
+    ++again.count;
+    messages_.push_back(std::move(again));
+    return;
+  }
+  messages_.push_back({severity, std::move(text), clock_, 1});
+  constexpr std::size_t most_messages = 100;
+  if (messages_.size() > most_messages) messages_.erase(messages_.begin());
+}
+
+void Editor::dismiss_message(std::size_t index) {
+  if (index < messages_.size()) messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,232 @@
+// Opening what the user names: the kind of a file is found by its content, and a failure leaves everything as
+// it was.
+#include <algorithm>
+#include <cctype>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include "app/document/adapter_chain.h"
+#include "app/document/edits.h"
+#include "app/document/picture_folder.h"
+#include "app/document/session_edits.h"
+#include "app/views/provenance.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+#include "engine/figures/read_provenance.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void show_image(Editor& editor, const fs::path& path) {
+  open_image(editor, {std::make_shared<const Image>(load_image(path)), path.filename().string(), path});
+}
+
+// Where a figure of this program came from; nullopt for every other file.
+std::optional<std::string> figure_in(const fs::path& path) {
+  try {
+    return read_provenance(path);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// A picture is opened as one unless it holds a view.
+bool is_view(const std::string& provenance, const fs::path& path) {
+  const FigureView view = view_of(provenance);
+  return !has_picture_ending(path) || !view.session.empty() || view.command.starts_with("hydrascope figure ");
+}
+
+// The text of a file that says of itself that it is a session.
+std::optional<std::string> session_in(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string begin(64, '\0');
+  stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(stream.gcount()));
+  const auto first = begin.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos || begin[first] != '{') return std::nullopt;
+  std::string text = read_text_file(path);
+  return is_session(text) ? std::optional(std::move(text)) : std::nullopt;
+}
+
+bool is_text(const std::string& bytes) {
+  return std::ranges::none_of(bytes, [](char byte) { return byte == '\0'; });
+}
+
+// A text file is one input: its lines become one paragraph, as a tokenizer would read them.
+void show_text_file(Editor& editor, const fs::path& path) {
+  std::string text = read_text_file(path);
+  constexpr std::size_t most_bytes = std::size_t{1} << 20;
+  if (!is_text(text))
+    throw ForeignFile(path.string(), "is neither a picture nor text", "open a PNG, JPEG or text file");
+  if (text.size() > most_bytes)
+    throw Error(path.string(), "is longer than 1 MB of text", "open a part of it");
+  std::ranges::replace(text, '\n', ' ');
+  std::ranges::replace(text, '\r', ' ');
+  const auto last = text.find_last_not_of(" \t");
+  if (last == std::string::npos)
+    throw Error(path.string(), "holds no text", "open a file with a sentence in it");
+  text.resize(last + 1);
+  open_text(editor, text);
+}
+
+bool has_text_ending(const fs::path& path) {
+  std::string ending = path.extension().string();
+  std::ranges::transform(ending, ending.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return ending == ".txt" || ending == ".md" || ending == ".tsv" || ending == ".csv";
+}
+
+} // namespace
+
+bool open_model(Editor& editor, const std::string& name_or_folder) {
+  try {
+    const fs::path folder = resolve_model(name_or_folder);
+    ModelInfo info = read_model_info(folder);
+    const InputKind kind = info.input;
+    editor.change("Open model " + info.name, [&](Document& document) {
+      document.kind = kind;
+      set_model(document.scene(), folder, std::move(info));
+    });
+    return true;
+  } catch (const std::exception& error) {
+    editor.say(Severity::error, error.what());
+    return false;
+  }
+}
+
+bool open_adapter(Editor& editor, const fs::path& file) {
+  try {
+    choose_adapters(editor, {.automatic = false, .files = adapter_chain(file)});
+    return true;
+  } catch (const std::exception& error) {
+    editor.say(Severity::error, error.what());
+    return false;
+  }
+}
+
+namespace {
+
+bool is_example(const fs::path& path) {
+  std::error_code none;
+  return fs::equivalent(path.parent_path(), examples_folder(), none);
+}
+
+// The first picture from `position` on, in steps of `by`, that can be read. What is no picture is reported
+// and passed.
+bool open_from(Editor& editor, const std::shared_ptr<const PictureFolder>& folder,
+               const std::vector<std::size_t>& order, std::ptrdiff_t position, int by) {
+  constexpr int most_broken = 20; // in a row: then something else is wrong
+  for (int tries = 0; tries < most_broken; ++tries, position += by) {
+    if (position < 0 || position >= static_cast<std::ptrdiff_t>(order.size())) return false;
+    const fs::path& file = folder->pictures[order[static_cast<std::size_t>(position)]].file;
+    try {
+      ImageInput image{std::make_shared<const Image>(load_image(file)), file.filename().string(), file};
+      open_in_folder(editor, std::move(image), folder);
+      return true;
+    } catch (const std::exception& error) {
+      editor.say(Severity::error, error.what());
+    }
+  }
+  return false;
+}
+
+void open_directory(Editor& editor, const fs::path& path) {
+  const PictureFolder listed = [&] {
+    try {
+      return list_pictures(path);
+    } catch (const Error&) {
+      throw Error(
+          path.string(), "holds neither a model (config.json) nor pictures",
+          "open a Hugging Face folder, or one with pictures or with a sub-folder of pictures per class");
+    }
+  }();
+  const auto folder = std::make_shared<const PictureFolder>(listed);
+  open_from(editor, folder, shown_order(*folder, false, {}), 0, 1);
+}
+
+} // namespace
+
+bool open_folder(Editor& editor, const fs::path& folder) {
+  try {
+    open_directory(editor, folder);
+    remember(editor, {folder.string(), false});
+    return true;
+  } catch (const std::exception& error) {
+    editor.say(Severity::error, error.what());
+    return false;
+  }
+}
+
+void open_folder_picture(Editor& editor, std::size_t index) {
+  const auto folder = editor.document().folder;
+  if (folder && index < folder->pictures.size()) open_from(editor, folder, {index}, 0, 1);
+}
+
+void step_picture(Editor& editor, int by) {
+  const Document& document = editor.document();
+  const auto& input = document.scene_of(InputKind::image).input;
+  const auto* image = input ? std::get_if<ImageInput>(&*input) : nullptr;
+  try {
+    auto folder = document.folder;
+    if (!folder && image != nullptr && !image->path.empty())
+      folder = std::make_shared<const PictureFolder>(list_pictures(image->path.parent_path()));
+    if (!folder) return;
+    const std::vector<std::size_t> order = shown_order(*folder, document.wrong_first, editor.checks);
+    const auto index = image == nullptr ? std::nullopt : find_picture(*folder, image->path);
+    const auto at = index ? std::ranges::find(order, *index) - order.begin() : (by > 0 ? -1 : 1);
+    const bool ends = at + by < 0 || at + by >= static_cast<std::ptrdiff_t>(order.size());
+    if (ends)
+      return editor.say(Severity::note, by > 0 ? "that was the last picture" : "that was the first picture");
+    open_from(editor, folder, order, at + by, by);
+  } catch (const std::exception& error) {
+    editor.say(Severity::error, error.what());
+  }
+}
+
+bool open_recent(Editor& editor, const RecentInput& recent) {
+  if (!recent.is_text) return open_path(editor, recent.value);
+  const auto tab = recent.value.find('\t');
+  const auto pair = tab == std::string::npos ? std::nullopt : std::optional(recent.value.substr(tab + 1));
+  open_text(editor, recent.value.substr(0, tab), pair);
+  remember(editor, recent);
+  return true;
+}
+
+bool open_path(Editor& editor, const fs::path& path) {
+  try {
+    if (!fs::exists(path)) throw Error(path.string(), "does not exist", "check the path");
+    if (fs::is_directory(path) && !fs::exists(path / "config.json")) return open_folder(editor, path);
+    if (fs::is_directory(path) || path.filename() == "config.json") {
+      const fs::path folder = fs::is_directory(path) ? path : path.parent_path();
+      if (!open_model(editor, folder.string())) return false;
+      remember(editor, {folder.string(), false});
+      return true;
+    }
+    if (path.extension() == ".safetensors" && path.filename() != "model.safetensors")
+      return open_adapter(editor, path);
+    if (const auto figure = figure_in(path); figure && is_view(*figure, path))
+      return open_figure(editor, *figure, path);
+    if (auto session = session_in(path)) return open_session_text(editor, std::move(*session), path);
+    if (has_text_ending(path)) {
+      show_text_file(editor, path);
+    } else {
+      try {
+        show_image(editor, path);
+      } catch (const ForeignFile&) {
+        show_text_file(editor, path);
+      }
+    }
+    if (!is_example(path)) remember(editor, {path.string(), false});
+    return true;
+  } catch (const std::exception& error) {
+    editor.say(Severity::error, error.what());
+    return false;
+  }
+}
+
+} // namespace hydrascope::app

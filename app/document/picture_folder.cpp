@@ -1,0 +1,112 @@
+#include "app/document/picture_folder.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <numeric>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "engine/base/error.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+// Folders are often named with what file systems like better than spaces.
+std::string plain_name(std::string_view name) {
+  std::string plain = lower(name);
+  std::ranges::replace(plain, '_', ' ');
+  return plain;
+}
+
+void add_pictures(PictureFolder& folder, const fs::path& from, const std::string& label) {
+  for (const auto& entry : fs::directory_iterator(from, fs::directory_options::skip_permission_denied)) {
+    if (entry.is_regular_file() && has_picture_ending(entry.path()))
+      folder.pictures.push_back({entry.path(), label});
+  }
+}
+
+int class_index(const RunResult& run, const std::string& label) {
+  for (auto adapter = run.adapters.rbegin(); adapter != run.adapters.rend(); ++adapter) {
+    if (adapter->classes.size() != run.predictions.size()) continue;
+    const auto found = std::ranges::find(adapter->classes, label, &AdapterInfo::Class::id);
+    if (found != adapter->classes.end()) return static_cast<int>(found - adapter->classes.begin());
+  }
+  const std::string wanted = plain_name(label);
+  for (const Prediction& prediction : run.predictions) {
+    const std::string name = plain_name(prediction.label);
+    if (name == wanted || name.substr(0, name.find(',')) == wanted) return prediction.index;
+  }
+  return -1;
+}
+
+} // namespace
+
+bool has_picture_ending(const fs::path& file) {
+  constexpr std::array<std::string_view, 9> endings = {".png", ".jpg", ".jpeg", ".bmp", ".gif",
+                                                       ".tga", ".ppm", ".pgm",  ".psd"};
+  return std::ranges::find(endings, lower(file.extension().string())) != endings.end();
+}
+
+PictureFolder list_pictures(const fs::path& path) {
+  PictureFolder folder;
+  folder.path = path;
+  try {
+    add_pictures(folder, path, "");
+    const bool loose = !folder.pictures.empty();
+    for (const auto& entry : fs::directory_iterator(path)) {
+      if (entry.is_directory()) add_pictures(folder, entry.path(), entry.path().filename().string());
+    }
+    folder.labelled = !loose && !folder.pictures.empty();
+  } catch (const fs::filesystem_error& error) {
+    throw Error(path.string(), error.code().message(), "check its permissions");
+  }
+  if (folder.pictures.empty())
+    throw Error(path.string(), "holds no pictures",
+                "open a folder with pictures, or with a sub-folder per class");
+  std::ranges::sort(folder.pictures, [](const FolderPicture& a, const FolderPicture& b) {
+    return std::tie(a.label, a.file) < std::tie(b.label, b.file);
+  });
+  return folder;
+}
+
+std::optional<std::size_t> find_picture(const PictureFolder& folder, const fs::path& file) {
+  const auto found = std::ranges::find(folder.pictures, file, &FolderPicture::file);
+  if (found == folder.pictures.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - folder.pictures.begin());
+}
+
+std::optional<bool> is_right(const RunResult& run, const std::string& label) {
+  if (run.predictions.empty()) return std::nullopt;
+  const int index = class_index(run, label);
+  if (index < 0) return std::nullopt;
+  return run.predictions.front().index == index;
+}
+
+std::vector<std::size_t> shown_order(const PictureFolder& folder, bool wrong_first,
+                                     const PictureChecks& checks) {
+  std::vector<std::size_t> order(folder.pictures.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (!wrong_first) return order;
+  const auto rank = [&](std::size_t index) -> std::pair<int, double> {
+    const auto found = checks.found.find(folder.pictures[index].file);
+    if (found == checks.found.end() || found->second.verdict == PictureCheck::Verdict::unknown) return {1, 0};
+    const bool wrong = found->second.verdict == PictureCheck::Verdict::wrong;
+    return {wrong ? 0 : 2, wrong ? -found->second.probability : found->second.probability};
+  };
+  std::ranges::stable_sort(order, {}, rank);
+  return order;
+}
+
+} // namespace hydrascope::app

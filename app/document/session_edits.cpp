@@ -1,0 +1,212 @@
+#include "app/document/session_edits.h"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "app/document/edits.h"
+#include "app/document/examples.h"
+#include "app/views/provenance.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string name_of(const fs::path& file) { return file.stem().string(); }
+
+// Everything at once: nothing of a session is open before all of it is.
+void apply(Editor& editor, const WaitingSession& waiting) {
+  const Session& session = waiting.read.session;
+  const fs::path file = waiting.figure ? fs::path() : waiting.copy ? session.file : waiting.file;
+  const std::size_t id = editor.add_session({.file = file, .saved = std::nullopt});
+  const std::string label = waiting.figure ? "Open the view of " + waiting.file.filename().string()
+                            : file.empty() ? "Open the last session"
+                                           : "Open session " + name_of(file);
+  editor.change(label, [&](Document& document) {
+    document = session.document;
+    document.session = id;
+  });
+  const bool in_file = !file.empty() && !(waiting.copy && session.changed) && waiting.read.missing.empty();
+  if (in_file) editor.session_of(editor.document()).saved = editor.document();
+  if (!session.arrangement.empty()) editor.emit(RestoreArrangement{session.arrangement});
+  for (const auto& [folder, hash] : session.model_hashes) editor.model_hashes[folder] = hash;
+  for (const std::string& note : waiting.read.notes)
+    editor.say(Severity::note, fmt::format("{}: {}", waiting.file.filename().string(), note));
+  if (waiting.figure) editor.emit(BringToFront{waiting.panel});
+  if (!file.empty()) remember(editor, {file.string(), false});
+}
+
+void read_again(WaitingSession& waiting) {
+  waiting.read = read_session(waiting.text, waiting.file, waiting.relocated);
+}
+
+} // namespace
+
+bool open_session(Editor& editor, const fs::path& file, bool copy) {
+  try {
+    return open_session_text(editor, read_text_file(file), file, copy);
+  } catch (const std::exception& error) {
+    editor.say(Severity::error, error.what());
+    return false;
+  }
+}
+
+namespace {
+
+bool open_whole(Editor& editor, WaitingSession waiting) {
+  try {
+    read_again(waiting);
+    if (waiting.read.missing.empty()) {
+      editor.waiting_session.reset();
+      apply(editor, waiting);
+    } else {
+      editor.waiting_session = std::move(waiting);
+    }
+    return true;
+  } catch (const std::exception& error) {
+    editor.say(Severity::error, error.what());
+    return false;
+  }
+}
+
+} // namespace
+
+bool open_session_text(Editor& editor, std::string text, const fs::path& file, bool copy) {
+  WaitingSession waiting;
+  waiting.file = file;
+  waiting.text = std::move(text);
+  waiting.copy = copy;
+  return open_whole(editor, std::move(waiting));
+}
+
+bool open_figure(Editor& editor, const std::string& provenance, const fs::path& file) {
+  FigureView view = view_of(provenance);
+  if (view.session.empty()) {
+    if (view.command.starts_with("hydrascope figure ")) {
+      editor.emit(ShowFigure{file, view.command});
+      return true;
+    }
+    const std::string how = view.command.empty() ? std::string() : "; it was made by: " + view.command;
+    editor.say(Severity::error,
+               file.string() + ": this figure was not exported from a window, and holds no view" + how);
+    return false;
+  }
+  WaitingSession waiting;
+  waiting.file = file;
+  waiting.text = std::move(view.session);
+  waiting.figure = true;
+  waiting.panel = std::move(view.panel);
+  return open_whole(editor, std::move(waiting));
+}
+
+void locate_missing(Editor& editor, const fs::path& place) {
+  if (!editor.waiting_session) return;
+  WaitingSession waiting = *editor.waiting_session;
+  if (waiting.to_locate >= waiting.read.missing.size()) return;
+  waiting.relocated[waiting.read.missing[waiting.to_locate].path] = place;
+  try {
+    read_again(waiting);
+  } catch (const std::exception& error) {
+    return editor.say(Severity::error, error.what());
+  }
+  const bool whole = waiting.read.missing.empty();
+  if (whole) apply(editor, waiting);
+  editor.waiting_session = whole ? std::nullopt : std::optional(std::move(waiting));
+}
+
+void open_without_missing(Editor& editor) {
+  const auto waiting = std::exchange(editor.waiting_session, std::nullopt);
+  if (waiting) apply(editor, *waiting);
+}
+
+std::string missing_text(const WaitingSession& waiting) {
+  std::string text;
+  for (const MissingFile& file : waiting.read.missing)
+    text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", kind_name(file.kind), file.path.string(),
+                        file.reason);
+  return text;
+}
+
+Document new_document(const ExecutionOptions& execution, std::vector<std::string>& problems) {
+  Document document;
+  document.execution = execution;
+  for (const InputKind kind : {InputKind::image, InputKind::text}) {
+    try {
+      Scene& scene = document.scene_of(kind);
+      const auto folder = resolve_model(kind == InputKind::image ? "vit-small" : "minilm");
+      set_model(scene, folder, read_model_info(folder));
+    } catch (const std::exception& error) {
+      problems.emplace_back(error.what());
+    }
+  }
+  document.scene_of(InputKind::text).input = TextInput{example_sentences().front(), std::nullopt};
+  return document;
+}
+
+void open_example_picture(Document& document) {
+  const auto pictures = example_pictures();
+  const auto cat = std::ranges::find_if(pictures, [](const auto& path) { return path.stem() == "chelsea"; });
+  if (cat == pictures.end()) return;
+  document.scene_of(InputKind::image).input =
+      ImageInput{std::make_shared<const Image>(load_image(*cat)), cat->filename().string(), *cat};
+}
+
+void start_new_session(Editor& editor) {
+  std::vector<std::string> problems;
+  Document fresh = new_document(editor.document().execution, problems);
+  try {
+    open_example_picture(fresh);
+  } catch (const std::exception& error) {
+    problems.emplace_back(error.what());
+  }
+  for (std::string& problem : problems) editor.say(Severity::error, std::move(problem));
+  fresh.session = editor.add_session({});
+  editor.change("New session", [&](Document& document) { document = std::move(fresh); });
+  editor.emit(ResetLayout{});
+}
+
+Session present_session(const Editor& editor, std::string arrangement) {
+  return {.document = editor.document(),
+          .arrangement = std::move(arrangement),
+          .model_hashes = editor.model_hashes,
+          .file = editor.session().file,
+          .changed = session_changed(editor)};
+}
+
+void session_saved(Editor& editor, const Document& document, const fs::path& file) {
+  OpenSession& session = editor.session_of(document);
+  session.file = file;
+  session.saved = document;
+  remember(editor, {file.string(), false});
+}
+
+bool session_changed(const Editor& editor) {
+  const OpenSession& session = editor.session();
+  return !session.file.empty() && session.saved != editor.document();
+}
+
+std::string window_title(const Editor& editor) {
+  const fs::path& file = editor.session().file;
+  if (file.empty()) return "Hydrascope";
+  return fmt::format("{}{} – Hydrascope", session_changed(editor) ? "• " : "", name_of(file));
+}
+
+void check_model_hash(Editor& editor, const RunResult& run) {
+  if (run.model_hash.empty()) return;
+  std::string& known = editor.model_hashes[run.model.folder];
+  if (known == run.model_hash) return;
+  if (!known.empty())
+    editor.say(Severity::note, run.model.name +
+                                   ": its weights are others than when the session was saved; numbers may "
+                                   "differ from what was seen then");
+  known = run.model_hash;
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,54 @@
+#include "app/jobs/jobs.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "app/views/training_view.h"
+
+namespace hydrascope::app {
+
+Jobs::Jobs(const std::function<void()>& wake, const std::shared_ptr<ModelStore>& models)
+    : scaling(wake), training(wake, models), folder(wake, models), fetch(wake), check_(wake, models) {}
+
+bool Jobs::update(Editor& editor, bool interactive_run) {
+  const bool checked = check_.update(editor, interactive_run);
+  const bool measured = scaling.update(editor, interactive_run);
+  const bool folder_measured = folder.update(editor, interactive_run || editor.scaling.running);
+  const bool trained = training.update(editor, interactive_run || editor.scaling.running);
+  fetch.update(editor);
+  return checked || measured || folder_measured || trained;
+}
+
+void Jobs::leave(Editor& editor) { training.leave(editor); }
+
+std::vector<JobState> running_jobs(const Editor& editor) {
+  std::vector<JobState> states;
+  const TrainingReport& training = editor.training;
+  if (training.active())
+    states.push_back({.text = fmt::format("training {:.0f} %{}", 100 * training_share(training),
+                                          training.paused ? ", paused" : ""),
+                      .details = training_progress_text(training),
+                      .paused = training.paused});
+  const ScalingCurves& scaling = editor.scaling;
+  if (scaling.running)
+    states.push_back({.text = fmt::format("time against N {:.0f} %", 100 * scaling.progress),
+                      .details = "measured in the background, while nothing else runs"});
+  const FolderMeasures& folder = editor.folder;
+  if (folder.running)
+    states.push_back(
+        {.text =
+             fmt::format("folder {:.0f} %", 100 * static_cast<double>(folder.pictures.size()) /
+                                                static_cast<double>(std::max<std::size_t>(1, folder.total))),
+         .details = fmt::format("{} of {} pictures measured", folder.pictures.size(), folder.total)});
+  const PictureChecks& checks = editor.checks;
+  if (checks.running)
+    states.push_back(
+        {.text = fmt::format("wrong first {:.0f} %",
+                             100 * static_cast<double>(checks.found.size()) /
+                                 static_cast<double>(std::max<std::size_t>(1, checks.total))),
+         .details = fmt::format("{} of {} pictures predicted", checks.found.size(), checks.total)});
+  return states;
+}
+
+} // namespace hydrascope::app

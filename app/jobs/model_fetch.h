@@ -1,0 +1,49 @@
+// Gets a model from the Hugging Face Hub in the background, and opens it.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "app/document/editor.h"
+#include "app/jobs/background_job.h"
+#include "engine/models/hub/hub.h"
+
+namespace hydrascope::app {
+
+class ModelFetch {
+public:
+  // `wake` is called from the thread when something has arrived, a few times a second.
+  explicit ModelFetch(std::function<void()> wake) : wake_(std::move(wake)) {}
+
+  void start(const std::string& repository);
+  void cancel(); // what has arrived is kept in the cache
+  // Once per frame: takes up how far it is, and opens the model when it is there.
+  void update(Editor& editor);
+
+  bool running() const { return jobs_.job() != nullptr; }
+  const FetchProgress& progress() const { return progress_; }
+  double bytes_per_second(double now) const; // over the last seconds; `now` on the window's clock
+  const std::string& problem() const { return problem_; } // why the last one failed; empty if it did not
+  void forget_problem() { problem_.clear(); }
+
+private:
+  struct News {
+    FetchProgress progress;
+    std::optional<FetchedModel> model; // it is there
+  };
+  struct Sample {
+    double seconds = 0;
+    std::int64_t received = 0;
+  };
+
+  std::function<void()> wake_;
+  JobSlot<News> jobs_;
+  FetchProgress progress_;
+  std::deque<Sample> samples_; // of the last seconds
+  std::string problem_;
+};
+
+} // namespace hydrascope::app

@@ -1,0 +1,113 @@
+#include "app/jobs/scaling_run.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "engine/run/execution.h"
+
+namespace hydrascope::app {
+
+std::vector<KernelSpec> kernels_in_use(const Document& document) {
+  std::vector<KernelSpec> kernels;
+  for (const Schedule& schedule : document.scene().schedules) {
+    for (const KernelSpec& kernel : schedule.layers) {
+      if (std::ranges::count(kernels, kernel) == 0) kernels.push_back(kernel);
+    }
+  }
+  return kernels;
+}
+
+ScalingSetting scaling_setting(const Document& document) {
+  const ModelInfo& model = *document.scene().model;
+  return {.heads = model.heads,
+          .head_width = model.width / std::max(model.heads, 1),
+          .image = model.input == InputKind::image,
+          .dtype = document.execution.dtype,
+          .threads = document.execution.threads};
+}
+
+namespace {
+
+// All kernels at one N before the next N, so that what there is can be compared at any time.
+void measure_all(BackgroundJob<ScalingNews>& job, const std::vector<KernelSpec>& kernels,
+                 const ScalingSetting& setting, const std::function<void()>& wake,
+                 const std::stop_token& stop) {
+  // Threads that LibTorch starts for this one inherit it.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
+  job.wait_while_paused(stop);
+  if (stop.stop_requested()) return;
+  {
+    const ThreadCount threads(setting.threads);
+    job.publish(machine_limits(setting.dtype));
+  }
+  std::vector<std::unique_ptr<ScalingMeasurer>> measurers;
+  for (const KernelSpec& kernel : kernels)
+    measurers.push_back(std::make_unique<ScalingMeasurer>(kernel, setting));
+  for (const std::int64_t tokens : scaling_lengths()) {
+    for (const auto& measurer : measurers) {
+      // While the model computes, nothing is measured; what it has cut into is measured again.
+      job.publish(measurer->measure(tokens, stop, [&job, &stop] { return job.wait_while_paused(stop); }));
+      if (wake) wake();
+      if (stop.stop_requested()) return;
+    }
+  }
+}
+
+} // namespace
+
+ScalingRun::ScalingRun(std::function<void()> wake) : wake_(std::move(wake)) {}
+
+void ScalingRun::start(Editor& editor) {
+  if (!editor.document().scene().model) return;
+  ScalingCurves& curves = editor.scaling;
+  const std::vector<KernelSpec> kernels = kernels_in_use(editor.document());
+  const ScalingSetting setting = scaling_setting(editor.document());
+  if (curves.setting != setting) curves.points.clear();
+  std::erase_if(curves.points,
+                [&](const ScalingPoint& point) { return std::ranges::count(kernels, point.kernel) > 0; });
+  curves.setting = setting;
+  curves.device = "cpu";
+  curves.running = true;
+  curves.progress = 0;
+  total_ = kernels.size() * scaling_lengths().size();
+  jobs_.start(
+      [kernels, setting, wake = wake_](BackgroundJob<ScalingNews>& job, const std::stop_token& stop) {
+        measure_all(job, kernels, setting, wake, stop);
+      },
+      wake_);
+}
+
+void ScalingRun::stop(Editor& editor) {
+  jobs_.retire();
+  editor.scaling.running = false;
+}
+
+bool ScalingRun::update(Editor& editor, bool interactive_run) {
+  BackgroundJob<ScalingNews>* const job = jobs_.job();
+  if (job == nullptr) return false;
+  ScalingCurves& curves = editor.scaling;
+  job->pause(interactive_run);
+  const bool done = job->done();
+  std::vector<ScalingNews> found = job->take();
+  const bool changed = !found.empty();
+  for (ScalingNews& news : found) {
+    if (const auto* const limits = std::get_if<MachineLimits>(&news)) {
+      curves.limits = *limits;
+      continue;
+    }
+    curves.points.push_back(std::get<ScalingPoint>(std::move(news)));
+    curves.progress += 1 / static_cast<double>(std::max<std::size_t>(1, total_));
+  }
+  if (const std::string problem = job->take_problem(); !problem.empty()) editor.say(Severity::error, problem);
+  if (done) {
+    curves.running = false;
+    jobs_.finish();
+  }
+  return done || changed;
+}
+
+} // namespace hydrascope::app

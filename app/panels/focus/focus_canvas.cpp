@@ -1,0 +1,201 @@
+#include "app/panels/focus/focus_canvas.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/panels/token_names.h"
+#include "app/ui/widgets.h"
+#include "engine/figures/scale.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+struct Box {
+  ImVec2 from, to;
+};
+
+Box cell_box(const Box& crop, int cell, int rows, int columns) {
+  const float width = (crop.to.x - crop.from.x) / static_cast<float>(columns);
+  const float height = (crop.to.y - crop.from.y) / static_cast<float>(rows);
+  const int whole_rows = cell / columns;
+  const auto row = static_cast<float>(whole_rows), column = static_cast<float>(cell % columns);
+  return {{crop.from.x + column * width, crop.from.y + row * height},
+          {crop.from.x + (column + 1) * width, crop.from.y + (row + 1) * height}};
+}
+
+void dim_outside(ImDrawList* list, const Box& whole, const Box& crop) {
+  const ImU32 shade = theme::packed(theme::surface, 0.62f);
+  list->AddRectFilled(whole.from, {whole.to.x, crop.from.y}, shade);
+  list->AddRectFilled({whole.from.x, crop.to.y}, whole.to, shade);
+  list->AddRectFilled({whole.from.x, crop.from.y}, {crop.from.x, crop.to.y}, shade);
+  list->AddRectFilled({crop.to.x, crop.from.y}, {whole.to.x, crop.to.y}, shade);
+}
+
+void patch_grid(ImDrawList* list, const Box& crop, int rows, int columns) {
+  const ImU32 colour = theme::packed(theme::over_picture, 0.15f);
+  for (int row = 1; row < rows; ++row) {
+    const float y =
+        crop.from.y + (crop.to.y - crop.from.y) * static_cast<float>(row) / static_cast<float>(rows);
+    list->AddLine({crop.from.x, y}, {crop.to.x, y}, colour);
+  }
+  for (int column = 1; column < columns; ++column) {
+    const float x =
+        crop.from.x + (crop.to.x - crop.from.x) * static_cast<float>(column) / static_cast<float>(columns);
+    list->AddLine({x, crop.from.y}, {x, crop.to.y}, colour);
+  }
+}
+
+void ring(ImDrawList* list, const Box& box, ImU32 colour) {
+  list->AddRect({box.from.x - 1, box.from.y - 1}, {box.to.x + 1, box.to.y + 1},
+                theme::packed(theme::under_picture_ring), 0, 4.0f);
+  list->AddRect({box.from.x - 1, box.from.y - 1}, {box.to.x + 1, box.to.y + 1}, colour, 0, 2.0f);
+}
+
+} // namespace
+
+void PictureCanvas::set(const OverlayPanel& panel) {
+  panel_ = panel;
+  picture_.set(panel.image);
+  map_.set(panel.values, panel.scale, panel.interpolation);
+}
+
+CanvasInput PictureCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
+                                std::optional<int> hovered, float brightness) {
+  CanvasInput input;
+  if (map_.empty() || !panel_.image || size.x < 16 || size.y < 16) return input;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto image_width = static_cast<float>(panel_.image->width);
+  const auto image_height = static_cast<float>(panel_.image->height);
+  const float scale = std::min(size.x / image_width, size.y / image_height);
+  const ImVec2 shown{std::floor(image_width * scale), std::floor(image_height * scale)};
+  const ImVec2 at{std::floor(from.x + (size.x - shown.x) / 2), std::floor(from.y + (size.y - shown.y) / 2)};
+  const Box whole{at, {at.x + shown.x, at.y + shown.y}};
+  const auto place = [&](double x, double y) {
+    return ImVec2{at.x + static_cast<float>(x) * scale, at.y + static_cast<float>(y) * scale};
+  };
+  const Box crop{place(panel_.crop_x, panel_.crop_y),
+                 place(panel_.crop_x + panel_.crop_width, panel_.crop_y + panel_.crop_height)};
+
+  picture_.draw(list, whole.from, whole.to, brightness);
+  dim_outside(list, whole, crop);
+  map_.draw(graphics, list, crop.from, crop.to, panel_.opacity * brightness);
+  list->AddRect(crop.from, crop.to, theme::packed(theme::over_picture, 0.35f));
+
+  ImGui::SetCursorScreenPos(crop.from);
+  const bool clicked =
+      ImGui::InvisibleButton("photograph", {crop.to.x - crop.from.x, crop.to.y - crop.from.y});
+  if (ImGui::IsItemHovered()) {
+    const ImVec2 mouse = ImGui::GetMousePos();
+    const int row = std::clamp(static_cast<int>((mouse.y - crop.from.y) / (crop.to.y - crop.from.y) *
+                                                static_cast<float>(map_.rows())),
+                               0, map_.rows() - 1);
+    const int column = std::clamp(static_cast<int>((mouse.x - crop.from.x) / (crop.to.x - crop.from.x) *
+                                                   static_cast<float>(map_.columns())),
+                                  0, map_.columns() - 1);
+    input.hovered = row * map_.columns() + column;
+    if (clicked) input.clicked = input.hovered;
+    patch_grid(list, crop, map_.rows(), map_.columns());
+    hovered = input.hovered;
+  }
+  const int cells = map_.rows() * map_.columns();
+  if (hovered && *hovered >= 0 && *hovered < cells) {
+    ring(list, cell_box(crop, *hovered, map_.rows(), map_.columns()), theme::packed(theme::over_picture));
+  }
+  if (query && *query >= 0 && *query < cells) {
+    ring(list, cell_box(crop, *query, map_.rows(), map_.columns()), theme::packed(theme::accent));
+  }
+  return input;
+}
+
+CanvasInput SentenceCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
+                                 std::optional<int> hovered, float brightness) {
+  CanvasInput input;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  // A short sentence is written large; a long one as small as it takes to be seen whole.
+  std::size_t letters = 0;
+  for (const std::string& token : panel_.tokens) letters += token.size() + 2;
+  const float area = size.x * size.y / static_cast<float>(std::max<std::size_t>(letters, 1));
+  ImGui::PushFont(graphics.fonts().regular, std::clamp(std::sqrt(area * 0.55f), 13.0f, 26.0f));
+  const float height = ImGui::GetTextLineHeight() + 10;
+  ImVec2 at{from.x, from.y + 8};
+  for (std::size_t i = 0; i < panel_.tokens.size(); ++i) {
+    const bool continues = panel_.tokens[i].starts_with("##");
+    const std::string text = with_known_glyphs(plain_piece(panel_.tokens[i]));
+    const float width = ImGui::CalcTextSize(text.c_str()).x + 10;
+    if (i > 0) at.x += continues ? 1 : 7;
+    if (at.x + width > from.x + size.x && at.x > from.x) at = {from.x, at.y + height + 8};
+    const Box box{at, {at.x + width, at.y + height}};
+    const double value = panel_.values[i];
+    ImVec4 ink = theme::text;
+    if (std::isnan(value)) {
+      ink = theme::quiet;
+    } else {
+      const Colour colour = scale_colour(panel_.scale, value);
+      list->AddRectFilled(box.from, box.to, theme::packed(colour, brightness), 3.0f);
+      ink = theme::ink_on(colour);
+    }
+    list->AddText({at.x + 5, at.y + 5}, theme::packed(ink), text.c_str());
+    ImGui::SetCursorScreenPos(box.from);
+    ImGui::PushID(static_cast<int>(i));
+    if (ImGui::InvisibleButton("token", {width, height})) input.clicked = static_cast<int>(i);
+    ImGui::PopID();
+    if (ImGui::IsItemHovered()) input.hovered = static_cast<int>(i);
+    const bool lit = input.hovered == static_cast<int>(i) || hovered == static_cast<int>(i);
+    if (lit)
+      list->AddRect({box.from.x - 1, box.from.y - 1}, {box.to.x + 1, box.to.y + 1},
+                    theme::packed(theme::text), 3.0f);
+    if (query == static_cast<int>(i)) {
+      list->AddRect({box.from.x - 1, box.from.y - 1}, {box.to.x + 1, box.to.y + 1},
+                    theme::packed(theme::accent), 3.0f, 2.0f);
+    }
+    at.x += width;
+  }
+  ImGui::PopFont();
+  const float top = at.y + height + 24;
+  const float room = std::min(from.y + size.y - top, 260.0f);
+  if (room > 90) draw_bars(graphics, {from.x, top}, {size.x, room}, query, hovered, brightness, input);
+  return input;
+}
+
+void SentenceCanvas::draw_bars(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
+                               std::optional<int> hovered, float brightness, CanvasInput& input) const {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  ImGui::PushFont(graphics.fonts().mono, 11.0f);
+  const float label_height = ImGui::GetTextLineHeight() + 4;
+  const float step = std::min(64.0f, size.x / static_cast<float>(panel_.tokens.size()));
+  const bool with_sign = panel_.scale.low < 0;
+  const float high = static_cast<float>(std::max(panel_.scale.high, 1e-12));
+  const float length = (size.y - label_height) / (with_sign ? 2.0f : 1.0f);
+  const float zero = from.y + length;
+  list->AddLine({from.x, zero}, {from.x + step * static_cast<float>(panel_.tokens.size()), zero},
+                theme::packed(theme::line));
+  for (std::size_t i = 0; i < panel_.tokens.size(); ++i) {
+    const float left = from.x + step * static_cast<float>(i);
+    const double value = panel_.values[i];
+    ImGui::SetCursorScreenPos({left, from.y});
+    ImGui::PushID(static_cast<int>(i));
+    if (ImGui::InvisibleButton("bar", {step, size.y})) input.clicked = static_cast<int>(i);
+    ImGui::PopID();
+    if (ImGui::IsItemHovered()) input.hovered = static_cast<int>(i);
+    const bool lit = hovered == static_cast<int>(i) || input.hovered == static_cast<int>(i);
+    if (lit)
+      list->AddRectFilled({left, from.y}, {left + step, from.y + size.y}, theme::packed(theme::raised));
+    if (!std::isnan(value)) {
+      const float end = zero - length * std::clamp(static_cast<float>(value) / high, -1.0f, 1.0f);
+      const float gap = step > 8 ? 2.0f : 0.0f;
+      const Colour colour = scale_colour(panel_.scale, value);
+      list->AddRectFilled({left + gap, std::min(end, zero)}, {left + step - gap, std::max(end, zero) + 1},
+                          theme::packed(colour, brightness));
+    }
+    if (step < 30) continue;
+    const std::string text = fitted(with_known_glyphs(plain_piece(panel_.tokens[i])), step - 2);
+    const ImVec4& ink = query == static_cast<int>(i) ? theme::accent : (lit ? theme::text : theme::quiet);
+    list->AddText(
+        {left + (step - ImGui::CalcTextSize(text.c_str()).x) / 2, from.y + size.y - label_height + 4},
+        theme::packed(ink), text.c_str());
+  }
+  ImGui::PopFont();
+}
+
+} // namespace hydrascope::app

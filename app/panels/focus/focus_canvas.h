@@ -1,0 +1,52 @@
+// The two ways a focus map is shown: over the photograph, and as shaded words.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/ui/graphics.h"
+#include "engine/figures/figure.h"
+
+namespace hydrascope::app {
+
+struct CanvasInput {
+  std::optional<int> hovered, clicked; // a patch (row-major) or a token
+};
+
+// The photograph at its own aspect ratio with the map over the model's crop; what the model does not see is
+// dimmed.
+class PictureCanvas {
+public:
+  void set(const OverlayPanel& panel);
+  void clear() { map_.clear(); }
+  bool empty() const { return map_.empty(); }
+  const MapTexture& map() const { return map_; }
+  CanvasInput draw(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
+                   std::optional<int> hovered, float brightness);
+
+private:
+  OverlayPanel panel_;
+  PictureTexture picture_;
+  MapTexture map_;
+};
+
+// Word pieces in reading order, each on its own shade; pieces of one word stand closer together.
+class SentenceCanvas {
+public:
+  void set(const TokensPanel& panel) { panel_ = panel; }
+  void clear() { panel_ = {}; }
+  bool empty() const { return panel_.tokens.empty(); }
+  CanvasInput draw(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
+                   std::optional<int> hovered, float brightness);
+
+private:
+  // The same values as bars below the words, where there is room for them.
+  void draw_bars(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
+                 std::optional<int> hovered, float brightness, CanvasInput& input) const;
+
+  TokensPanel panel_;
+};
+
+} // namespace hydrascope::app

@@ -1,0 +1,284 @@
+#include "app/panels/focus/focus_column.h"
+
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "app/document/edits.h"
+#include "app/panels/token_names.h"
+#include "app/ui/widgets.h"
+#include "engine/figures/scale.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+constexpr const char* not_an_explanation =
+    "A weight is not an explanation: it says where a token looks, not what\n"
+    "decided the prediction (Jain & Wallace 2019).";
+
+std::string meaning_of(MapKind kind) {
+  switch (kind) {
+    case MapKind::attention:
+      return std::string(
+                 "The query's weights in this layer, heads fused as chosen. Where a kernel is\n"
+                 "“derived, signed” they are what multiplied with V gives its output.\n") +
+             not_an_explanation;
+    case MapKind::rollout:
+      return std::string(
+                 "The weights of all layers multiplied, each mixed half and half with the residual\n"
+                 "stream (Abnar & Zuidema 2020). Neither values nor MLPs enter it.\n") +
+             not_an_explanation;
+    case MapKind::focus: break;
+  }
+  return "What each token contributes to the target through this layer's attention:\n"
+         "its part of the output times the target's gradient (Hydra Attention, 2022, Eq. 15–17).";
+}
+
+std::string kernel_of(const RunResult& run, int layer) {
+  const auto index = static_cast<std::size_t>(layer);
+  return index < run.layers.size() ? run.layers[index].kernel.text() : "";
+}
+
+} // namespace
+
+void FocusColumn::prepare(const Snapshot& snapshot) {
+  const Document& document = *snapshot.document;
+  const SideResults& results = *snapshot.results[which_ == Shown::b ? 1 : 0];
+  const bool subtracts = which_ == Shown::difference;
+  error_ = results.error.empty() && subtracts ? snapshot.results[1]->error : results.error;
+  auto found = find_column_map(results, document, kind_);
+  const auto other =
+      subtracts ? find_column_map(*snapshot.results[1], document, kind_) : std::optional<ColumnMap>();
+  if (!found || (subtracts && !other)) {
+    if (results.any() == nullptr) clear();
+    return;
+  }
+  keep_ = results.parts;
+  found_ = std::move(*found);
+  if (subtracts) {
+    found_.map = map_difference(std::move(found_.map), other->map);
+    if (!other->flags.empty() && other->flags != found_.flags)
+      found_.flags += (found_.flags.empty() ? "" : " − ") + other->flags;
+  }
+  describe(document, subtracts ? other->run : nullptr);
+  show(document);
+}
+
+void FocusColumn::clear() {
+  picture_.clear();
+  sentence_.clear();
+  figure_ = {};
+  found_ = {};
+  keep_.clear();
+}
+
+void FocusColumn::show(const Document& document) {
+  const RunResult& run = *found_.run;
+  const auto* image = document.scene().input ? std::get_if<ImageInput>(&*document.scene().input) : nullptr;
+  if (image != nullptr) {
+    if (!painted_.shows(*image, run)) painted_ = PaintedPicture(*image, run);
+    image = &painted_.picture();
+  }
+  std::string title = side_.empty() ? "" : side_ + ", ";
+  title += caption_;
+  if (!kernel_.empty()) title += "\n" + kernel_;
+  if (!found_.flags.empty()) title += (kernel_.empty() ? "\n" : ", ") + found_.flags;
+  figure_ = {};
+  figure_.title = map_title(run, image, document.scene().layer);
+  figure_.subtitle = map_subtitle(run, kind_, run.query);
+  figure_.panels = {map_panel(run, run.query, image, found_.map, title,
+                              {document.view.opacity, document.view.interpolation})};
+  const auto* overlay = std::get_if<OverlayPanel>(&figure_.panels.front());
+  const auto* tokens = std::get_if<TokensPanel>(&figure_.panels.front());
+  if (overlay != nullptr) {
+    picture_.set(*overlay);
+    sentence_.clear();
+  } else if (tokens != nullptr) {
+    sentence_.set(*tokens);
+    picture_.clear();
+  }
+}
+
+// `other`: B's run where it is subtracted.
+void FocusColumn::describe(const Document& document, const RunResult* other) {
+  const RunResult& run = *found_.run;
+  const ViewOptions& view = document.view;
+  const int layer = document.scene().layer;
+  const bool several = view.maps.size() > 1 || kind_ != MapKind::focus;
+  narrow_ = view.shown == Shown::all || view.maps.size() > 1;
+  side_ = view.shown != Shown::all ? "" : (which_ == Shown::a ? "A" : (which_ == Shown::b ? "B" : "A − B"));
+  kernel_ = kind_ == MapKind::rollout ? "" : kernel_of(run, layer);
+  if (other != nullptr && kind_ != MapKind::rollout) kernel_ += " − " + kernel_of(*other, layer);
+  caption_ = several ? map_name(kind_) : "";
+  const auto say = [&](const std::string& more) { caption_ += (caption_.empty() ? "" : ", ") + more; };
+  if (kind_ == MapKind::rollout) {
+    say(fmt::format("layers 0–{}", static_cast<int>(run.layers.size()) - 1));
+  } else {
+    say(fmt::format("layer {}", layer));
+  }
+  if (kind_ != MapKind::focus) say(document.scene().head.text());
+  if (kind_ == MapKind::rollout && view.discard > 0)
+    say(fmt::format("lowest {:.0f} % left out", view.discard * 100));
+  if (other != nullptr && !found_.map.empty) {
+    found_.map.note = "A − B: red where A (" + run.schedule.summary() + ") looks more, blue where B (" +
+                      other->schedule.summary() + ") does";
+  }
+  query_ = "query " + query_name(run);
+  if (kind_ == MapKind::focus) query_ += "   target " + run.target;
+}
+
+void FocusColumn::draw(ImVec2 size, float brightness) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  if (empty() && !has_nothing()) { // has not come yet, or will not
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + size.x);
+    ImGui::TextColored(theme::quiet, "%s", error_.c_str());
+    ImGui::PopTextWrapPos();
+    return;
+  }
+  draw_caption(size.x);
+  const float below = ImGui::GetTextLineHeightWithSpacing() + (narrow_ ? ImGui::GetTextLineHeight() : 0);
+  if (empty()) {
+    ImGui::SetCursorScreenPos({at.x, at.y + below});
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + size.x);
+    ImGui::TextColored(theme::quiet, "%s", nothing().c_str());
+    ImGui::PopTextWrapPos();
+    return;
+  }
+  const float note_height = found_.map.note.empty() ? 0 : ImGui::GetTextLineHeightWithSpacing();
+  ImGui::SetCursorScreenPos({at.x, at.y + below});
+  draw_map({size.x, size.y - below - note_height}, brightness);
+  if (found_.map.note.empty()) return;
+  ImGui::SetCursorScreenPos({at.x, at.y + size.y - note_height + 4});
+  ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+  ellipsis_text(found_.map.note, size.x, theme::quiet);
+  ImGui::PopFont();
+}
+
+void FocusColumn::draw_map(ImVec2 size, float brightness) {
+  const ImVec2 from = ImGui::GetCursorScreenPos();
+  const float bar_height = std::clamp(size.y - 20, 40.0f, 260.0f);
+  const ImVec2 canvas{size.x - colour_bar_width, size.y};
+  const auto prefix = static_cast<int>(found_.run->prefix_tokens);
+  const auto cell_of = [&](std::optional<std::int64_t> token) {
+    if (picture_.empty()) return shown_index(found_.map.shown, token);
+    return token && *token >= prefix ? std::optional(static_cast<int>(*token) - prefix) : std::nullopt;
+  };
+  const auto query = cell_of(found_.run->query), hovered = cell_of(editor().hovered_token());
+  CanvasInput input;
+  if (!picture_.empty()) {
+    input = picture_.draw(graphics(), from, canvas, query, hovered, brightness);
+  } else if (ImGui::BeginChild("sentence", canvas)) { // a long text is scrolled
+    input = sentence_.draw(graphics(), ImGui::GetCursorScreenPos(), ImGui::GetContentRegionAvail(), query,
+                           hovered, brightness);
+  }
+  if (picture_.empty()) ImGui::EndChild();
+  colour_bar(graphics(), found_.map.scale, {from.x + size.x - 50, from.y + (size.y - bar_height) / 2},
+             bar_height);
+  react(input);
+}
+
+void FocusColumn::draw_caption(float width) const {
+  const ImVec2 from = ImGui::GetCursorScreenPos();
+  const float height = ImGui::GetTextLineHeight(), end = from.x + width;
+  float x = from.x, y = from.y;
+  // As much as there is room for; the whole is in the tooltip.
+  const auto say = [&](const std::string& text, const ImVec4& colour, float gap) {
+    if (text.empty() || x + 24 > end) return;
+    ImGui::SetCursorScreenPos({x, y});
+    ellipsis_text(text, end - x, colour);
+    x += ImGui::CalcTextSize(text.c_str()).x + gap;
+  };
+  const auto next_line = [&] {
+    x = from.x;
+    y += ImGui::GetTextLineHeight() + 2;
+  };
+  say(side_, theme::accent, 8);
+  if (!kernel_.empty()) {
+    kernel_square(ImGui::GetWindowDrawList(), {x + 6, from.y + height / 2}, 10,
+                  kernel_.substr(0, kernel_.find_first_of(": ")));
+    x += 18;
+    ImGui::PushFont(graphics().fonts().strong, theme::size_text);
+    say(kernel_, theme::text, 10);
+    ImGui::PopFont();
+  }
+  // What must not be overlooked comes first where there is little room.
+  if (narrow_) {
+    if (!found_.flags.empty() && x + 60 > end) next_line();
+    say(found_.flags, theme::amber, 10);
+    if (y == from.y && x > from.x) next_line();
+    say(caption_, theme::quiet, 10);
+  } else {
+    say(caption_, theme::quiet, 10);
+    say(found_.flags, theme::amber, 10);
+  }
+  say(query_, theme::quiet, 0);
+  if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(from, {end, y + height})) return;
+  std::string about =
+      fmt::format("{}{}{}   {}{}{}\n{}\n\n{}", side_, side_.empty() ? "" : "   ", kernel_, caption_,
+                  found_.flags.empty() ? "" : "   ", found_.flags, query_, meaning_of(kind_));
+  if (found_.flags.find("untrained") != std::string::npos)
+    about +=
+        "\n\nUntrained: this kernel replaces softmax with the model's own weights;\n"
+        "no adapter was trained for this schedule.";
+  text_tooltip(about);
+}
+
+// The tokens of the run behind a patch or a word.
+ShownToken FocusColumn::token_at(int cell) const {
+  const auto index = static_cast<std::size_t>(cell);
+  const auto& shown = found_.map.shown;
+  if (picture_.empty() && index < shown.size()) return shown[index];
+  return {.first = cell + found_.run->prefix_tokens, .count = 1, .text = {}};
+}
+
+std::string FocusColumn::name_of(const ShownToken& token) const {
+  return token.count > 1 ? fmt::format("“{}”", token.text) : token_name(*found_.run, token.first);
+}
+
+void FocusColumn::react(const CanvasInput& input) {
+  if (input.hovered) {
+    const ShownToken token = token_at(*input.hovered);
+    editor().hover(token.first, token.count);
+    if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) menu_token_ = token;
+    text_tooltip(fmt::format("{}\n{}\nclick: make it the query\n{}", name_of(token),
+                             value_text(token, *input.hovered), hint_of(token)));
+  } else if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) {
+    menu_token_.reset();
+  }
+  if (!input.clicked) return;
+  const ShownToken token = token_at(*input.clicked);
+  const Scene& scene = document().scene();
+  if (ImGui::GetIO().KeyAlt) {
+    hide_tokens(editor(), token.first, token.count, !is_hidden(document(), token.first));
+  } else if (!scene.default_query && scene.query && *scene.query >= token.first &&
+             *scene.query < token.first + token.count) {
+    select_default_query(editor());
+  } else {
+    select_query(editor(), token.first);
+  }
+}
+
+std::string FocusColumn::value_text(const ShownToken& token, int cell) const {
+  const auto& values = found_.map.values.values;
+  const auto index = static_cast<std::size_t>(cell);
+  const std::string drawn =
+      number_text(index < values.size() ? static_cast<double>(values[index]) : std::nan(""));
+  if (kind_ != MapKind::focus) return found_.map.scale.label + " " + drawn;
+  double raw = 0;
+  for (const double part : shown_sums(std::span(&token, 1), found_.raw)) raw += part;
+  return fmt::format("contribution {}   drawn {}", number_text(raw), drawn);
+}
+
+std::string FocusColumn::hint_of(const ShownToken& token) const {
+  const std::string reason = why_not_hidden(document(), token.first);
+  if (!reason.empty()) return reason;
+  const bool image = document().kind == InputKind::image;
+  if (is_hidden(document(), token.first)) return "H or Alt+click: show it again";
+  return image ? "H or Alt+click: hide it, painting the patch in the mean colour"
+               : "H or Alt+click: mask it, so that no token attends to it";
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,169 @@
+// What goes into the model: a picture or a sentence, its examples, and how to open one's own.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include "app/actions/actions.h"
+#include "app/document/edits.h"
+#include "app/panels/input/picture_strip.h"
+#include "app/panels/input/sentence_editor.h"
+#include "app/panels/panels.h"
+#include "app/panels/token_names.h"
+#include "app/ui/widgets.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+class InputPanel final : public Panel {
+public:
+  explicit InputPanel(PanelServices services)
+      : Panel("input", "Input", services), strip_(*services.editor, *services.graphics) {}
+  bool shows_results() const override { return false; }
+
+  void prepare(const Snapshot& snapshot) override {
+    const Scene& text_scene = snapshot.document->scene_of(InputKind::text);
+    sentence_.follow(text_scene.input ? std::get_if<TextInput>(&*text_scene.input) : nullptr);
+    prepare_hidden(snapshot);
+    const Scene& image_scene = snapshot.document->scene_of(InputKind::image);
+    const auto* image = image_scene.input ? std::get_if<ImageInput>(&*image_scene.input) : nullptr;
+    if (image != nullptr) picture_.set(image->image);
+    picture_line_ = image != nullptr && image->image
+                        ? fmt::format("{}   {} × {}", image->name, image->image->width, image->image->height)
+                        : "";
+  }
+
+  void draw() override {
+    static constexpr std::array<const char*, 2> kinds = {"Picture", "Sentence"};
+    const bool image = document().kind == InputKind::image;
+    const int clicked = segmented("kind", kinds, image ? 0 : 1);
+    if (clicked >= 0 && !image) sentence_.commit(editor());
+    if (clicked >= 0) show_kind(editor(), clicked == 0 ? InputKind::image : InputKind::text);
+    ImGui::SameLine(ImGui::GetContentRegionMax().x - 68);
+    if (ImGui::Button("Open…", {68, 0})) editor().emit(ShowDialog{Dialog::open_file});
+    if (image) {
+      sentence_.abandon();
+      draw_picture();
+    } else {
+      draw_sentence();
+    }
+  }
+
+private:
+  struct HiddenToken {
+    std::int64_t token = 0;
+    std::string name;
+  };
+
+  void prepare_hidden(const Snapshot& snapshot) {
+    hidden_.clear();
+    const RunResult* run = snapshot.shown().any();
+    for (const std::int64_t token : snapshot.document->scene().hidden_tokens)
+      hidden_.push_back({token, run != nullptr ? token_name(*run, token) : fmt::format("token {}", token)});
+  }
+
+  // What is hidden, each to be shown again by a click.
+  void draw_hidden() {
+    if (hidden_.empty()) return;
+    const bool image = document().kind == InputKind::image;
+    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextColored(theme::quiet, "%s",
+                       fmt::format("{} {}", hidden_.size(), image ? "hidden" : "masked").c_str());
+    ImGui::SameLine();
+    if (ImGui::SmallButton("Show all")) show_all_tokens(editor());
+    constexpr std::size_t most = 12;
+    for (std::size_t i = 0; i < std::min(hidden_.size(), most); ++i) {
+      const HiddenToken& hidden = hidden_[i];
+      const std::string text = with_known_glyphs(hidden.name);
+      const float width = ImGui::CalcTextSize(text.c_str()).x + 2 * ImGui::GetStyle().FramePadding.x;
+      if (i > 0) same_line_if_fits(width, 6);
+      ImGui::PushID(static_cast<int>(hidden.token));
+      if (ImGui::SmallButton(fmt::format("{}###show", text).c_str()))
+        hide_tokens(editor(), hidden.token, 1, false);
+      if (ImGui::IsItemHovered()) {
+        ImGui::SetTooltip("Show it again");
+        editor().hover(hidden.token);
+      }
+      ImGui::PopID();
+    }
+    if (hidden_.size() > most)
+      ImGui::TextColored(theme::quiet, "%s", fmt::format("and {} more", hidden_.size() - most).c_str());
+    ImGui::PopFont();
+  }
+
+  void draw_picture() {
+    const float width = ImGui::GetContentRegionAvail().x;
+    draw_hidden();
+    const float line = ImGui::GetTextLineHeightWithSpacing();
+    const float room = ImGui::GetContentRegionAvail().y - strip_.height() - line - 8;
+    if (const Image* image = picture_.image(); image != nullptr && room > 40) {
+      const float scale =
+          std::min(width / static_cast<float>(image->width), room / static_cast<float>(image->height));
+      const ImVec2 size{static_cast<float>(image->width) * scale, static_cast<float>(image->height) * scale};
+      const ImVec2 at = ImGui::GetCursorScreenPos();
+      picture_.draw(ImGui::GetWindowDrawList(), at, {at.x + size.x, at.y + size.y});
+      ImGui::Dummy(size);
+    } else if (image == nullptr) {
+      wrapped_small_text(graphics(),
+                         "Drop a picture or a folder of them here, paste one (Ctrl+V), press Open, or click "
+                         "an example.");
+    }
+    if (!picture_line_.empty()) {
+      ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+      ellipsis_text(picture_line_, width, theme::quiet);
+      ImGui::PopFont();
+    }
+    strip_.draw();
+  }
+
+  // How its tokens are shown everywhere.
+  void draw_display() {
+    TokenDisplay display = document().view.tokens;
+    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+    bool changed = ImGui::Checkbox("[CLS], [SEP]", &display.special);
+    if (ImGui::IsItemHovered())
+      ImGui::SetTooltip("Show the special tokens; they take part in the run either way");
+    same_line_if_fits(110);
+    changed |= ImGui::Checkbox("whole words", &display.whole_words);
+    if (ImGui::IsItemHovered())
+      ImGui::SetTooltip(
+          "Show the pieces of a word as one:\ncontributions and weights towards them are added up");
+    ImGui::PopFont();
+    if (changed) change_view(editor(), "Show tokens", [&](ViewOptions& view) { view.tokens = display; });
+  }
+
+  void draw_sentence() {
+    sentence_.draw(editor(), graphics());
+    const float width = ImGui::GetContentRegionAvail().x;
+    draw_display();
+    draw_hidden();
+    small_text(graphics(), "Examples");
+    for (const std::string& sentence : example_sentences()) {
+      ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+      const std::string shown = fitted(sentence, width - 8);
+      if (ImGui::Selectable(fmt::format("{}##{}", shown, sentence).c_str())) {
+        sentence_.abandon();
+        open_text(editor(), sentence);
+      }
+      ImGui::PopFont();
+      if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", sentence.c_str());
+    }
+  }
+
+  PictureStrip strip_;
+  PictureTexture picture_;
+  std::string picture_line_;
+  SentenceEditor sentence_;
+  std::vector<HiddenToken> hidden_;
+};
+
+} // namespace
+
+std::unique_ptr<Panel> make_input_panel(PanelServices services) {
+  return std::make_unique<InputPanel>(services);
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,181 @@
+#include "app/panels/input/picture_strip.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include "app/actions/actions.h"
+#include "app/document/edits.h"
+#include "app/ui/widgets.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+constexpr int thumbnail_pixels = 96;
+constexpr float side_of_folder = 56, side_of_examples = 48, gap = 6;
+
+std::filesystem::path open_picture(const Document& document) {
+  const auto& input = document.scene_of(InputKind::image).input;
+  const auto* image = input ? std::get_if<ImageInput>(&*input) : nullptr;
+  return image == nullptr ? std::filesystem::path{} : image->path;
+}
+
+const PictureCheck* check_of(const Editor& editor, const std::filesystem::path& file) {
+  const auto found = editor.checks.found.find(file);
+  return found == editor.checks.found.end() ? nullptr : &found->second;
+}
+
+std::string verdict_text(const PictureCheck& check) {
+  if (check.predicted.empty()) return "";
+  return fmt::format("\n{} {:.1f} %{}", check.predicted, check.probability * 100,
+                     check.verdict == PictureCheck::Verdict::wrong   ? ": wrong"
+                     : check.verdict == PictureCheck::Verdict::right ? ": right"
+                                                                     : "");
+}
+
+} // namespace
+
+PictureStrip::PictureStrip(Editor& editor, Graphics& graphics)
+    : editor_(editor), graphics_(graphics), thumbnails_(thumbnail_pixels), examples_(example_pictures()) {}
+
+float PictureStrip::height() const {
+  const float line = ImGui::GetTextLineHeightWithSpacing();
+  if (editor_.document().folder) return side_of_folder + ImGui::GetStyle().ScrollbarSize + 2 * line + 12;
+  return examples_.empty() ? 0 : side_of_examples + line + 4;
+}
+
+void PictureStrip::draw() {
+  if (thumbnails_.collect()) editor_.draw_soon();
+  if (const auto folder = editor_.document().folder) { // held: a click may change the document
+    draw_folder_line(*folder);
+    draw_pictures(*folder);
+  } else {
+    draw_examples();
+  }
+}
+
+void PictureStrip::draw_folder_line(const PictureFolder& folder) {
+  const Document& document = editor_.document();
+  const auto order = shown_order(folder, document.wrong_first, editor_.checks);
+  const auto index = find_picture(folder, open_picture(document));
+  const auto place = index ? std::ranges::find(order, *index) - order.begin() + 1 : 0;
+  ImGui::PushFont(graphics_.fonts().regular, theme::size_small);
+  const std::string words =
+      fmt::format("{}   {} of {}", folder.path.filename().string(), place, order.size());
+  ellipsis_text(words, ImGui::GetContentRegionAvail().x - 64, theme::quiet);
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip("%s\nPage Down, Page Up: next and previous", folder.path.c_str());
+  ImGui::SameLine(ImGui::GetContentRegionMax().x - 44);
+  if (ImGui::SmallButton("Close")) close_folder(editor_);
+
+  static constexpr std::array<const char*, 2> orders = {"by name", "wrong first"};
+  const char* const reason = folder.labelled ? "" : "the folder has no sub-folder per class";
+  const std::array<const char*, 2> reasons = {"", reason};
+  const int clicked = segmented("order", orders, document.wrong_first ? 1 : 0, reasons);
+  if (clicked >= 0) show_wrong_first(editor_, clicked == 1);
+  const PictureChecks& checks = editor_.checks;
+  if (document.wrong_first && checks.total > 0) {
+    ImGui::SameLine(0, 10);
+    ImGui::AlignTextToFramePadding();
+    const std::string counts = checks.running ? fmt::format("{} wrong, {} of {} seen", checks.wrong,
+                                                            checks.found.size(), checks.total)
+                                              : fmt::format("{} wrong, {} right", checks.wrong, checks.right);
+    ellipsis_text(counts, ImGui::GetContentRegionAvail().x, theme::quiet);
+  }
+  ImGui::PopFont();
+}
+
+void PictureStrip::draw_pictures(const PictureFolder& folder) {
+  const auto order = shown_order(folder, editor_.document().wrong_first, editor_.checks);
+  const float bar = ImGui::GetStyle().ScrollbarSize;
+  const bool drawn = ImGui::BeginChild("folder", {0, side_of_folder + bar + 4}, ImGuiChildFlags_None,
+                                       ImGuiWindowFlags_HorizontalScrollbar);
+  if (drawn) {
+    const float step = side_of_folder + gap;
+    const float width = ImGui::GetWindowWidth();
+    if (ImGui::IsWindowHovered() && ImGui::GetIO().MouseWheel != 0)
+      ImGui::SetScrollX(ImGui::GetScrollX() - ImGui::GetIO().MouseWheel * step);
+    const auto current = open_picture(editor_.document());
+    const auto index = find_picture(folder, current);
+    const auto place = index ? std::ranges::find(order, *index) - order.begin() : 0;
+    if (index && current != scrolled_to_) {
+      ImGui::SetScrollX(static_cast<float>(place) * step - (width - step) / 2);
+      scrolled_to_ = current;
+    }
+    // Only what can be seen is drawn, and asked for.
+    const auto count = static_cast<std::ptrdiff_t>(order.size());
+    const auto first = std::clamp(static_cast<std::ptrdiff_t>(std::floor(ImGui::GetScrollX() / step)),
+                                  std::ptrdiff_t{0}, count);
+    const auto last = std::min(count, first + static_cast<std::ptrdiff_t>(std::ceil(width / step)) + 1);
+    const ImVec2 from = ImGui::GetCursorPos();
+    for (std::ptrdiff_t i = first; i < last; ++i) {
+      ImGui::SetCursorPos({from.x + static_cast<float>(i) * step, from.y});
+      draw_picture(folder, order[static_cast<std::size_t>(i)], side_of_folder, index && i == place);
+    }
+    ImGui::SetCursorPos({from.x + static_cast<float>(count) * step - gap - 1, from.y});
+    ImGui::Dummy({1, side_of_folder}); // as far as the strip reaches
+  }
+  ImGui::EndChild();
+}
+
+void PictureStrip::draw_picture(const PictureFolder& folder, std::size_t index, float side, bool chosen) {
+  const FolderPicture& picture = folder.pictures[index];
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::PushID(static_cast<int>(index));
+  const bool clicked = draw_thumbnail(picture.file, "picture", side);
+  ImGui::PopID();
+  const PictureCheck* check = editor_.document().wrong_first ? check_of(editor_, picture.file) : nullptr;
+  if (check != nullptr && check->verdict == PictureCheck::Verdict::wrong) {
+    // A cross beside the colour, which alone would say nothing to those who do not see red.
+    const ImU32 red = theme::packed(theme::red);
+    const float x = at.x + side - 9, y = at.y + 9;
+    list->AddCircleFilled({x, y}, 7, theme::packed(theme::under_picture_ring));
+    list->AddLine({x - 3, y - 3}, {x + 3, y + 3}, red, 2.0f);
+    list->AddLine({x - 3, y + 3}, {x + 3, y - 3}, red, 2.0f);
+    list->AddRect({at.x + 1, at.y + 1}, {at.x + side - 1, at.y + side - 1}, red, 2.0f, 2.0f);
+  }
+  if (chosen) list->AddRect(at, {at.x + side, at.y + side}, theme::packed(theme::accent), 2.0f, 2.0f);
+  if (ImGui::IsItemHovered()) {
+    const std::string label = picture.label.empty() ? "" : "\nlabelled " + picture.label;
+    ImGui::SetTooltip("%s%s%s", picture.file.filename().c_str(), label.c_str(),
+                      check == nullptr ? "" : verdict_text(*check).c_str());
+  }
+  if (clicked) open_folder_picture(editor_, index);
+}
+
+bool PictureStrip::draw_thumbnail(const std::filesystem::path& file, const char* id, float side) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  Thumbnails::Thumbnail& thumbnail = thumbnails_.get(file);
+  const bool clicked = ImGui::InvisibleButton(id, {side, side});
+  const bool hovered = ImGui::IsItemHovered();
+  if (thumbnail.picture.image() != nullptr) {
+    thumbnail.picture.draw(list, at, {at.x + side, at.y + side}, hovered ? 1.0f : 0.85f);
+  } else {
+    list->AddRectFilled(at, {at.x + side, at.y + side}, theme::packed(theme::raised), 2.0f);
+  }
+  if (hovered) {
+    list->AddRect(at, {at.x + side, at.y + side}, theme::packed(theme::text), 2.0f);
+    if (!thumbnail.problem.empty()) ImGui::SetTooltip("%s", thumbnail.problem.c_str());
+  }
+  return clicked;
+}
+
+void PictureStrip::draw_examples() {
+  if (examples_.empty()) return;
+  small_text(graphics_, "Examples");
+  for (std::size_t i = 0; i < examples_.size(); ++i) {
+    if (i > 0) same_line_if_fits(side_of_examples, gap);
+    const std::string name = examples_[i].stem().string();
+    const bool clicked = draw_thumbnail(examples_[i], name.c_str(), side_of_examples);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", name.c_str());
+    if (clicked) open_path(editor_, examples_[i]);
+  }
+}
+
+} // namespace hydrascope::app

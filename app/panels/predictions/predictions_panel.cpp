@@ -1,0 +1,212 @@
+// The classes that the model finds most likely, for A and, where B is shown, for B beside it.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "app/document/edits.h"
+#include "app/panels/panels.h"
+#include "app/ui/widgets.h"
+#include "app/views/table_views.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+struct Row {
+  std::string label;
+  int index = 0;
+  double a = 0, b = 0;
+  double whole = 0; // A's with nothing hidden or muted
+};
+
+// In points of 100; what rounds to nothing has no sign.
+std::string change_text(double difference) {
+  const double points = std::round(difference * 1000) / 10;
+  return points == 0 ? fmt::format("{:5.1f}", 0.0) : fmt::format("{:+5.1f}", points);
+}
+
+class PredictionsPanel final : public Panel {
+public:
+  explicit PredictionsPanel(PanelServices services) : Panel("predictions", "Predictions", services) {}
+  bool exports() const override { return true; }
+
+  void prepare(const Snapshot& snapshot) override {
+    rows_.clear();
+    change_.clear();
+    const RunResult* a = snapshot.results[0]->any();
+    const RunResult* b = snapshot.document->view.shown == Shown::a ? nullptr : snapshot.results[1]->any();
+    no_classifier_ = a != nullptr && a->predictions.empty();
+    with_b_ = b != nullptr;
+    keep_ = a == nullptr ? nullptr : snapshot.results[0]->parts.back();
+    keep_b_ = b == nullptr ? nullptr : snapshot.results[1]->parts.back();
+    if (a == nullptr) return;
+    if (a->whole) change_ = change_words(*a);
+    with_whole_ = a->whole.has_value() && !with_b_;
+    constexpr std::size_t most = 6;
+    for (std::size_t i = 0; i < std::min(most, a->predictions.size()); ++i) {
+      const Prediction& prediction = a->predictions[i];
+      Row row{prediction.label, prediction.index, prediction.probability, 0};
+      if (b != nullptr) {
+        const auto same = std::ranges::find(b->predictions, prediction.index, &Prediction::index);
+        if (same != b->predictions.end()) row.b = same->probability;
+      }
+      if (with_whole_) row.whole = probability_of(a->whole->predictions, prediction.index);
+      rows_.push_back(std::move(row));
+    }
+    if (with_whole_ && !rows_.empty()) keep_whole_class(*a);
+    if (b != nullptr && !b->predictions.empty() &&
+        std::ranges::find(rows_, b->predictions.front().index, &Row::index) == rows_.end()) {
+      const Prediction& first = b->predictions.front();
+      const auto same = std::ranges::find(a->predictions, first.index, &Prediction::index);
+      rows_.back() = {first.label, first.index, same == a->predictions.end() ? 0 : same->probability,
+                      first.probability};
+    }
+  }
+
+  void draw() override {
+    if (!change_.empty()) {
+      ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+      ellipsis_text(change_, ImGui::GetContentRegionAvail().x, theme::text);
+      ImGui::PopFont();
+    }
+    if (rows_.empty()) {
+      empty_notice(graphics(), no_classifier_ ? "This model has no classifier: its focus map is of the "
+                                                "mean-pooled embedding instead of a class."
+                                              : "The most likely classes, once the model has run.");
+      return;
+    }
+    const float room = ImGui::GetContentRegionAvail().x;
+    const float number_width = with_b_ ? 168 : (with_whole_ ? 120 : 64);
+    const bool header = with_b_ || with_whole_;
+    constexpr float narrowest_bar = 24; // numbers go before bars and names, which have tooltips
+    const float label_width =
+        std::max(48.0f, std::min({220.0f, room * 0.36f, room - number_width - 16 - narrowest_bar}));
+    const float bar_width = std::max(narrowest_bar, room - label_width - number_width - 16);
+    const float height =
+        std::clamp(ImGui::GetContentRegionAvail().y / static_cast<float>(rows_.size() + (header ? 1 : 0)) - 2,
+                   14.0f, 24.0f);
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, 2));
+    if (header) draw_header(label_width + bar_width + number_width);
+    for (const Row& row : rows_) draw_row(row, label_width, bar_width, number_width, height);
+    ImGui::PopStyleVar();
+  }
+
+  std::optional<Figure> figure() const override {
+    if (!keep_) return std::nullopt;
+    std::vector<const RunResult*> runs = {keep_.get()};
+    if (keep_b_) runs.push_back(keep_b_.get());
+    return predictions_figure(runs);
+  }
+
+private:
+  static double probability_of(const std::vector<Prediction>& predictions, int index) {
+    const auto found = std::ranges::find(predictions, index, &Prediction::index);
+    return found == predictions.end() ? 0 : found->probability;
+  }
+
+  // What hiding and muting have done, in a line.
+  static std::string change_words(const RunResult& run) {
+    std::string count;
+    if (!run.hidden_tokens.empty())
+      count = fmt::format("{} {}", run.hidden_tokens.size(), run.rows > 0 ? "hidden" : "masked");
+    if (!run.muted_heads.empty())
+      count += fmt::format("{}{} head{} muted", count.empty() ? "" : ", ", run.muted_heads.size(),
+                           run.muted_heads.size() == 1 ? "" : "s");
+    if (run.predictions.empty() || run.whole->predictions.empty())
+      return fmt::format("{}: cosine {:.3f} to the embedding without that", count, run.whole->similarity);
+    const Prediction& before = run.whole->predictions.front();
+    const Prediction& now = run.predictions.front();
+    if (before.index != now.index)
+      return fmt::format("{}: {} {:.1f} % became {} {:.1f} %", count, before.label, before.probability * 100,
+                         now.label, now.probability * 100);
+    return fmt::format("{}: {} {:.1f} → {:.1f} %", count, now.label, before.probability * 100,
+                       now.probability * 100);
+  }
+
+  // The class that was the first with nothing hidden or muted stays in sight.
+  void keep_whole_class(const RunResult& run) {
+    if (run.whole->predictions.empty()) return;
+    const Prediction& before = run.whole->predictions.front();
+    if (std::ranges::find(rows_, before.index, &Row::index) != rows_.end()) return;
+    rows_.back() = {.label = before.label,
+                    .index = before.index,
+                    .a = probability_of(run.predictions, before.index),
+                    .b = 0,
+                    .whole = before.probability};
+  }
+
+  void draw_header(float right) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::PushFont(graphics().fonts().mono, theme::size_small);
+    const std::string text = with_b_ ? fmt::format("{:>6}  {:>6}  {:>5}", "A", "B", "B−A")
+                                     : fmt::format("{:>6}  {:>6}", "now", "change");
+    const float width = ImGui::CalcTextSize(text.c_str()).x;
+    ImGui::GetWindowDrawList()->AddText({at.x + right - width, at.y}, theme::packed(theme::quiet),
+                                        text.c_str());
+    ImGui::Dummy({right, ImGui::GetTextLineHeight()});
+    ImGui::PopFont();
+  }
+
+  void draw_row(const Row& row, float label_width, float bar_width, float number_width, float height) {
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float text_y = at.y + (height - ImGui::GetTextLineHeight()) / 2;
+    const std::string label = fitted(row.label, label_width - 12);
+    const float text_width = ImGui::CalcTextSize(label.c_str()).x;
+    const Target& target = document().scene().target;
+    const bool chosen = target.kind == Target::Kind::class_index && target.index == row.index;
+    list->AddText({at.x + label_width - 10 - text_width, text_y},
+                  theme::packed(chosen ? theme::accent : theme::text), label.c_str());
+    const float bar_x = at.x + label_width;
+    const float half = with_b_ ? (height - 4) / 2 : height - 4;
+    list->AddRectFilled({bar_x, at.y + 2}, {bar_x + bar_width, at.y + height - 2},
+                        theme::packed(theme::raised), 2.0f);
+    const auto bar = [&](double probability, float y, const ImVec4& colour) {
+      list->AddRectFilled({bar_x, y},
+                          {bar_x + std::max(1.0f, bar_width * static_cast<float>(probability)), y + half},
+                          theme::packed(colour, brightness()), 2.0f);
+    };
+    bar(row.a, at.y + 2, theme::side_a);
+    if (with_whole_) { // where it was with nothing hidden or muted
+      const float x = bar_x + bar_width * static_cast<float>(row.whole);
+      list->AddLine({x, at.y + 1}, {x, at.y + height - 1}, theme::packed(theme::accent, brightness()), 2.0f);
+    }
+    if (with_b_) bar(row.b, at.y + 2 + half, theme::side_b);
+    ImGui::PushFont(graphics().fonts().mono, theme::size_small);
+    const std::string numbers =
+        with_b_
+            ? fmt::format("{:4.1f} %  {:4.1f} %  {}", row.a * 100, row.b * 100, change_text(row.b - row.a))
+        : with_whole_ ? fmt::format("{:4.1f} %  {:>6}", row.a * 100, change_text(row.a - row.whole))
+                      : fmt::format("{:4.1f} %", row.a * 100);
+    const float numbers_width = ImGui::CalcTextSize(numbers.c_str()).x;
+    list->AddText(
+        {bar_x + bar_width + number_width - numbers_width, at.y + (height - ImGui::GetTextLineHeight()) / 2},
+        theme::packed(theme::text), numbers.c_str());
+    ImGui::PopFont();
+    ImGui::PushID(row.index);
+    if (ImGui::InvisibleButton("class", {label_width + bar_width + number_width, height})) {
+      select_target(editor(), {.kind = Target::Kind::class_index, .index = row.index, .text = {}});
+    }
+    ImGui::PopID();
+    if (ImGui::IsItemHovered()) {
+      ImGui::SetTooltip("%s\nA %.2f %%%s\nclick: focus map of this class", row.label.c_str(), row.a * 100,
+                        with_b_       ? fmt::format("   B {:.2f} %", row.b * 100).c_str()
+                        : with_whole_ ? fmt::format("   before {:.2f} %", row.whole * 100).c_str()
+                                      : "");
+    }
+  }
+
+  std::vector<Row> rows_;
+  std::shared_ptr<const RunResult> keep_, keep_b_;
+  std::string change_; // what hiding tokens and muting heads has done; empty where nothing is
+  bool with_b_ = false, with_whole_ = false, no_classifier_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<Panel> make_predictions_panel(PanelServices services) {
+  return std::make_unique<PredictionsPanel>(services);
+}
+
+} // namespace hydrascope::app

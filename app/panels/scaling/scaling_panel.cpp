@@ -1,0 +1,118 @@
+// How the time of attention grows with the number of tokens, for the kernels in use: measured when the user
+// asks for it, point by point in the background.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "app/panels/panels.h"
+#include "app/ui/drawn_figure.h"
+#include "app/ui/widgets.h"
+#include "app/views/scaling_view.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+class ScalingPanel final : public Panel {
+public:
+  explicit ScalingPanel(PanelServices services) : Panel("scaling", "Scaling", services) { view_.let_zoom(); }
+  bool exports() const override { return true; }
+  bool shows_results() const override { return false; }
+
+  void prepare(const Snapshot& snapshot) override {
+    const Document& document = *snapshot.document;
+    const ScalingCurves& curves = editor().scaling;
+    lines_.clear();
+    caption_.clear();
+    other_setting_ = false;
+    if (!document.scene().model) return;
+    const ScalingSetting wanted = scaling_setting(document);
+    caption_ = scaling_caption(wanted, "");
+    other_setting_ = !curves.points.empty() && curves.setting != wanted;
+    if (!other_setting_) lines_ = scaling_lines(curves, kernels_in_use(document));
+    if (!lines_.empty()) view_.set(scaling_figure(curves, lines_));
+    skipped_.clear();
+    for (const ScalingLine& line : lines_) {
+      if (!line.skipped.empty())
+        skipped_ += fmt::format("{}{}, {}", skipped_.empty() ? "" : "; ", line.kernel.text(), line.skipped);
+    }
+  }
+
+  void draw() override {
+    if (!document().scene().model) {
+      empty_notice(graphics(), "Time against the number of tokens, once a model is open.");
+      return;
+    }
+    draw_header();
+    if (lines_.empty()) {
+      empty_notice(
+          graphics(),
+          other_setting_
+              ? "What was measured is of another model or another setting. Press Measure for this one."
+              : "How the time of attention grows with the number of tokens, for the kernels of both "
+                "schedules. Press Measure: it runs in the background and waits while the model computes.");
+      return;
+    }
+    const float below = skipped_.empty() ? 0 : theme::size_small + ImGui::GetStyle().ItemSpacing.y + 2;
+    const ImVec2 room = ImGui::GetContentRegionAvail();
+    if (const auto item = view_.draw("##scaling", graphics(), {room.x, std::max(room.y - below, 60.0f)}).item)
+      point_tooltip(lines_.at(item->item.index).points.at(item->item.within));
+    if (skipped_.empty()) return;
+    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+    ellipsis_text("Left out: " + skipped_, ImGui::GetContentRegionAvail().x, theme::quiet);
+    ImGui::PopFont();
+  }
+
+  std::optional<Figure> figure() const override {
+    if (lines_.empty()) return std::nullopt;
+    return view_.figure();
+  }
+
+private:
+  void draw_header() {
+    const ScalingCurves& curves = editor().scaling;
+    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+    const char* const label = curves.running ? "Cancel" : (lines_.empty() ? "Measure" : "Measure again");
+    const float button = ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x;
+    const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+    ImGui::AlignTextToFramePadding();
+    ellipsis_text(caption_ + "; median, whisker: p95", ImGui::GetContentRegionAvail().x - button - 8,
+                  theme::quiet);
+    ImGui::SameLine(end - button);
+    // One name whatever it says, so that it stays the same button.
+    if (ImGui::Button(fmt::format("{}###measure", label).c_str())) {
+      if (curves.running) {
+        editor().emit(StopScaling{});
+      } else {
+        editor().emit(MeasureScaling{});
+      }
+    }
+    if (ImGui::IsItemHovered())
+      ImGui::SetTooltip(curves.running ? "Stop; what has been measured stays"
+                                       : "Times each kernel of both schedules at N = 64 to 16384");
+    if (curves.running) progress_line(static_cast<float>(curves.progress));
+    ImGui::PopFont();
+  }
+
+  static void point_tooltip(const ScalingPoint& point) {
+    const RepeatedTime& time = point.time;
+    text_tooltip(
+        fmt::format("{}, N = {}\nmedian {:.3f} ms, p95 {:.3f} ms, n = {}\n{:.3f} GMACs, {:.1f} "
+                    "GFLOP/s\npath: {}",
+                    point.kernel.text(), point.tokens, time.median * 1e3, time.p95 * 1e3, time.runs,
+                    point.products / 1e9, 2 * point.products / 1e9 / time.median, point.path));
+  }
+
+  std::vector<ScalingLine> lines_;
+  std::string caption_, skipped_;
+  bool other_setting_ = false; // what was measured is of another model
+  DrawnFigure view_;
+};
+
+} // namespace
+
+std::unique_ptr<Panel> make_scaling_panel(PanelServices services) {
+  return std::make_unique<ScalingPanel>(services);
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,244 @@
+// The query's row of weights as numbers: a line for every token, a column for every kernel, sorted by any of
+// them, to be copied.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "app/document/edits.h"
+#include "app/panels/head_choice.h"
+#include "app/panels/panels.h"
+#include "app/panels/side_columns.h"
+#include "app/panels/token_names.h"
+#include "app/panels/weights/column_sources.h"
+#include "app/ui/widgets.h"
+#include "app/views/shown_weights.h"
+#include "app/views/token_lines.h"
+#include "engine/figures/scale.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+// A column: the weights of one kernel, or A's less B's.
+struct ValueColumn {
+  std::string name, kernel;
+  std::vector<double> values; // one for each line; empty: this kernel has no such head
+};
+
+std::int64_t query_of(const Document& document) {
+  const Scene& scene = document.scene();
+  return scene.default_query ? 0 : scene.query.value_or(0);
+}
+
+std::string column_name(const Document& document, std::size_t index, const KernelSpec& kernel) {
+  if (!shows_both(document.view)) return kernel.text();
+  return std::string(side_name(index == 0 ? Shown::a : Shown::b)) + "  " + kernel.text();
+}
+
+class ValuesPanel final : public Panel {
+public:
+  explicit ValuesPanel(PanelServices services) : Panel("values", "Values", services) {}
+  bool exports() const override { return true; }
+
+  void ask(const Document& document, Wants& wants) const override {
+    if (!document.scene().model) return;
+    for (const ColumnSource& source : column_sources(document))
+      add_weights(wants.first, document.scene().layer, source.kernel, document.view.teacher_forced,
+                  rows_of(document));
+  }
+
+  void prepare(const Snapshot& snapshot) override {
+    const Document& document = *snapshot.document;
+    if (snapshot.shown().any() == nullptr) {
+      columns_.clear();
+      return;
+    }
+    std::vector<ValueColumn> columns;
+    std::vector<ShownToken> tokens;
+    for (const ColumnSource& source : column_sources(document)) {
+      const SideResults& results = *snapshot.results[static_cast<std::size_t>(source.side)];
+      const FoundWeights found = find_weights(results, document.scene().layer, source.kernel,
+                                              document.view.teacher_forced, query_of(document));
+      if (found.weights == nullptr) return; // the last good numbers stay
+      run_ = found.run;
+      const ShownWeights shown = shown_weights(run_, *found.weights, document.view.tokens);
+      ValueColumn column{column_name(document, columns.size(), source.kernel), source.kernel.name, {}};
+      if (const auto row = shown_index(shown.tokens, query_of(document)))
+        column.values = row_weights(*shown.weights, document.scene().head, *row);
+      tokens = shown.tokens;
+      columns.push_back(std::move(column));
+    }
+    if (shows_both(document.view)) add_difference(columns);
+    tokens_ = std::move(tokens);
+    columns_ = std::move(columns);
+    names_.clear();
+    for (const ShownToken& token : tokens_) {
+      names_.push_back(run_->rows > 0 ? token_name(*run_, token.first) : token.text);
+    }
+    order_.resize(tokens_.size());
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    sorted_ = false;
+  }
+
+  void draw() override {
+    draw_toolbar();
+    if (columns_.empty()) {
+      empty_notice(graphics(), "The query's weights as numbers, once the model has run.");
+      return;
+    }
+    const auto count = static_cast<int>(columns_.size()) + 2;
+    constexpr ImGuiTableFlags flags = ImGuiTableFlags_Sortable | ImGuiTableFlags_ScrollY |
+                                      ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingFixedFit |
+                                      ImGuiTableFlags_BordersInnerV | ImGuiTableFlags_NoSavedSettings;
+    if (!ImGui::BeginTable("values", count, flags)) return;
+    ImGui::TableSetupScrollFreeze(0, 1);
+    ImGui::TableSetupColumn("token", ImGuiTableColumnFlags_DefaultSort | ImGuiTableColumnFlags_WidthFixed,
+                            60);
+    ImGui::TableSetupColumn("key", ImGuiTableColumnFlags_WidthStretch);
+    for (const ValueColumn& column : columns_)
+      ImGui::TableSetupColumn(column.name.c_str(),
+                              ImGuiTableColumnFlags_PreferSortDescending | ImGuiTableColumnFlags_WidthFixed);
+    ImGui::TableHeadersRow();
+    sort();
+    ImGuiListClipper clipper; // a long input has thousands of lines
+    clipper.Begin(static_cast<int>(order_.size()));
+    while (clipper.Step()) {
+      for (int line = clipper.DisplayStart; line < clipper.DisplayEnd; ++line)
+        draw_line(order_[static_cast<std::size_t>(line)]);
+    }
+    ImGui::EndTable();
+  }
+
+  void draw_menu() override {
+    if (hovered_ && ImGui::MenuItem("Copy line")) ImGui::SetClipboardText(line_text(*hovered_).c_str());
+    if (ImGui::MenuItem("Copy table", nullptr, false, !columns_.empty())) {
+      std::string text = "token\tkey";
+      for (const ValueColumn& column : columns_) text += "\t" + column.name;
+      for (const std::size_t index : order_) text += "\n" + line_text(index);
+      ImGui::SetClipboardText(text.c_str());
+    }
+    ImGui::Separator();
+  }
+
+  std::optional<Figure> figure() const override {
+    if (columns_.empty()) return std::nullopt;
+    Figure figure;
+    figure.title = fmt::format("{} · layer {} · {}", run_->model.name, document().scene().layer,
+                               document().scene().head.text());
+    figure.subtitle = "what " + token_name(*run_, query_of(document())) + " looks at";
+    for (const ValueColumn& column : columns_) {
+      BarsPanel panel;
+      panel.title = column.name;
+      panel.x_label = "attention weight";
+      for (const std::size_t index : order_) {
+        if (index >= column.values.size()) continue;
+        panel.labels.push_back(names_[index]);
+        panel.values.push_back(column.values[index]);
+      }
+      figure.panels.emplace_back(std::move(panel));
+    }
+    return figure;
+  }
+
+private:
+  static std::vector<std::int64_t> rows_of(const Document& document) {
+    if (document.kind == InputKind::text) return {}; // the pieces of a word are several rows
+    return {query_of(document)};
+  }
+
+  static void add_difference(std::vector<ValueColumn>& columns) {
+    ValueColumn difference{side_name(Shown::difference), "", {}};
+    if (columns[0].values.size() == columns[1].values.size()) {
+      for (std::size_t i = 0; i < columns[0].values.size(); ++i)
+        difference.values.push_back(columns[0].values[i] - columns[1].values[i]);
+    }
+    columns.push_back(std::move(difference));
+  }
+
+  void draw_toolbar() {
+    selected_head(editor());
+    same_line_if_fits(190);
+    forced_choice(editor());
+    if (columns_.empty()) return;
+    same_line_if_fits(160);
+    ImGui::AlignTextToFramePadding();
+    ellipsis_text("query " + token_name(*run_, query_of(document())), ImGui::GetContentRegionAvail().x,
+                  theme::quiet);
+  }
+
+  // By the column whose heading was clicked; the first is the tokens' own order.
+  void sort() {
+    ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
+    if (specs == nullptr || specs->SpecsCount == 0 || (sorted_ && !specs->SpecsDirty)) return;
+    const ImGuiTableColumnSortSpecs& by = specs->Specs[0];
+    const bool descending = by.SortDirection == ImGuiSortDirection_Descending;
+    const auto column = static_cast<std::size_t>(by.ColumnIndex);
+    const auto before = [&](std::size_t a, std::size_t b) {
+      if (column == 0) return a < b;
+      if (column == 1) return names_[a] < names_[b];
+      const std::vector<double>& values = columns_[column - 2].values;
+      return !values.empty() && values[a] < values[b];
+    };
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::ranges::stable_sort(
+        order_, [&](std::size_t a, std::size_t b) { return descending ? before(b, a) : before(a, b); });
+    specs->SpecsDirty = false;
+    sorted_ = true;
+  }
+
+  void draw_line(std::size_t index) {
+    const ShownToken& token = tokens_[index];
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    ImGui::PushFont(graphics().fonts().mono, theme::size_small);
+    ImGui::PushID(static_cast<int>(index));
+    const auto hovered = editor().hovered_token();
+    const bool lit = hovered && *hovered >= token.first && *hovered < token.first + token.count;
+    if (ImGui::Selectable(fmt::format("{:>4}", token.first).c_str(), lit,
+                          ImGuiSelectableFlags_SpanAllColumns))
+      select_key(editor(), token.first);
+    if (ImGui::IsItemHovered()) {
+      editor().hover(token.first, token.count);
+      if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) hovered_ = index;
+    }
+    ImGui::PopID();
+    ImGui::TableNextColumn();
+    const bool pinned = document().scene().key && *document().scene().key == token.first;
+    ImGui::TextColored(pinned ? theme::accent : theme::text, "%s", with_known_glyphs(names_[index]).c_str());
+    for (const ValueColumn& column : columns_) {
+      ImGui::TableNextColumn();
+      const std::string text =
+          index < column.values.size() ? fmt::format("{:.6f}", column.values[index]) : "—";
+      const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
+      ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(room, 0.0f));
+      ImGui::TextUnformatted(text.c_str());
+    }
+    ImGui::PopFont();
+  }
+
+  // At full precision, for a spreadsheet.
+  std::string line_text(std::size_t index) const {
+    std::string text = fmt::format("{}\t{}", tokens_[index].first, names_[index]);
+    for (const ValueColumn& column : columns_)
+      text += index < column.values.size() ? fmt::format("\t{:.9g}", column.values[index]) : "\t";
+    return text;
+  }
+
+  std::shared_ptr<const RunResult> run_;
+  std::vector<ShownToken> tokens_;
+  std::vector<std::string> names_; // of tokens_
+  std::vector<ValueColumn> columns_;
+  std::vector<std::size_t> order_;
+  std::optional<std::size_t> hovered_; // that the menu was opened on
+  bool sorted_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<Panel> make_values_panel(PanelServices services) {
+  return std::make_unique<ValuesPanel>(services);
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,160 @@
+#include "app/panels/weights/weights_column.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "app/views/weights_view.h"
+#include "engine/figures/scale.h"
+
+namespace hydrascope::app {
+
+std::string WeightsColumn::label() const {
+  if (difference_) return untrained_ ? "untrained" : "";
+  if (!signed_) return untrained_ ? "untrained" : "";
+  const bool derived = kernel_info(kernel_.name).family == "hydra";
+  return std::string(derived ? "derived, signed" : "signed") + (untrained_ ? "; untrained" : "");
+}
+
+void WeightsColumn::clear() {
+  view_.clear();
+  tiles_ = {};
+  error_.clear();
+  measures_.clear();
+}
+
+void WeightsColumn::show(const FoundWeights& found, const WeightsResult* softmax,
+                         const WeightsOptions& options) {
+  const WeightsResult& weights = *found.weights;
+  tiled_ = false;
+  difference_ = false;
+  tiles_ = {};
+  tokens_ = shown_tokens(*found.run, options.tokens);
+  kernel_ = weights.kernel;
+  signed_ = weights.derived_signed && !weights.value_weighted;
+  untrained_ = weights.untrained;
+  error_.clear();
+  measures_.clear();
+  try {
+    view_.set(weights_panel(*found.run, weights, softmax, options));
+    if (const auto entropy = weights_entropy(weights, options.head))
+      measures_ = fmt::format("entropy {:.2f} nats", *entropy);
+    if (softmax != nullptr && softmax != &weights) {
+      const auto divergence = weights_divergence(*softmax, weights, options.head);
+      if (divergence) measures_ += fmt::format("   KL {:.3f} nats", *divergence);
+    }
+    if (!measures_.empty()) measures_ += "   ";
+    // That these are the weights: with V they give what the fast path gave.
+    measures_ += weights.check > 0 ? fmt::format("check ≤ {:.0e}", weights.check) : "check exact";
+    about_ = fmt::format("check: the largest |weights × V − output| over {} rows", weights.rows.size());
+  } catch (const std::exception& error) { // a head that this kernel does not have
+    view_.clear();
+    error_ = error.what();
+  }
+}
+
+void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
+  tiled_ = false;
+  difference_ = true;
+  about_.clear();
+  signed_ = true;
+  tiles_ = {};
+  view_.clear();
+  error_.clear();
+  measures_.clear();
+  untrained_ = a.untrained_ || b.untrained_;
+  tokens_ = a.tokens_;
+  if (a.tiled_ || b.tiled_) {
+    error_ = fmt::format("A − B is shown for inputs of up to {} tokens.", most_tokens_whole);
+    return;
+  }
+  if (a.panel() == nullptr || b.panel() == nullptr) {
+    error_ = a.error_.empty() ? b.error_ : a.error_;
+    return;
+  }
+  try {
+    view_.set(weights_difference(*a.panel(), *b.panel()));
+    measures_ = "red: A is larger, blue: B is";
+  } catch (const std::exception& error) {
+    error_ = error.what();
+  }
+}
+
+ShownToken WeightsColumn::token(int index) const {
+  if (!tiled_ && static_cast<std::size_t>(index) < tokens_.size())
+    return tokens_[static_cast<std::size_t>(index)];
+  return {.first = index, .count = 1, .text = {}};
+}
+
+std::optional<int> WeightsColumn::index_of(std::optional<std::int64_t> token) const {
+  if (!tiled_) return shown_index(tokens_, token);
+  return token ? std::optional(static_cast<int>(*token)) : std::nullopt;
+}
+
+void WeightsColumn::show_tiles(const SideResults& results, const WeightsOptions& options, double now) {
+  tiled_ = true;
+  difference_ = false;
+  about_.clear();
+  view_.clear();
+  error_.clear();
+  measures_.clear();
+  kernel_ = tiles_.source().kernel;
+  tiles_.take(results, now);
+  if (tiles_.empty()) return;
+  signed_ = tiles_.is_signed();
+  untrained_ = tiles_.untrained();
+  measures_ = fmt::format("{} tokens, the largest under each pixel", tiles_.source().tokens);
+  Scale scale;
+  if (signed_) {
+    scale.map = ColourMap::blue_white_red;
+    scale.high = tiles_.largest() > 0 ? tiles_.largest() : 1;
+    scale.low = -scale.high;
+    scale.label = "weight, signed";
+  } else {
+    scale = positive_weights_scale(options.percentile ? tiles_.percentile() : tiles_.largest(), options);
+  }
+  set_scale(scale);
+}
+
+void WeightsColumn::set_scale(const Scale& scale) {
+  if (tiled_) {
+    scale_ = scale;
+    tiles_.set_scale(scale);
+    return;
+  }
+  HeatMapPanel panel = view_.panel();
+  panel.scale = scale;
+  view_.set(std::move(panel));
+}
+
+MatrixInput WeightsColumn::draw(const char* id, Graphics& graphics, ImVec2 from, ImVec2 size,
+                                const MatrixMarks& marks, float opacity, MapZoom& zoom) {
+  if (!tiled_) return view_.draw(id, graphics, from, size, marks, opacity, &zoom);
+  const auto tokens = static_cast<int>(tiles_.source().tokens);
+  return draw_matrix(
+      id, graphics, {tokens, tokens, nullptr, nullptr}, from, size, marks, opacity, &zoom,
+      [&](ImDrawList* list, ImVec2 at, ImVec2 to) { tiles_.paint(graphics, list, at, to, opacity); });
+}
+
+std::string WeightsColumn::facts(Cell cell) const {
+  if (tiled_) {
+    const auto value = tiles_.value(cell.row, cell.column);
+    if (!value) return "—";
+    const std::string weight = number_text(static_cast<double>(value->weight), 4);
+    return value->cells == 1 ? weight
+                             : fmt::format("{}, the largest of {} weights here", weight, value->cells);
+  }
+  const auto columns = static_cast<int>(view_.panel().values.shape[1]);
+  const float weight = view_.value(cell.row, cell.column);
+  int rank = 1;
+  double sum = 0;
+  for (int column = 0; column < columns; ++column) {
+    const float other = view_.value(cell.row, column);
+    sum += static_cast<double>(other);
+    if (other > weight) ++rank;
+  }
+  return fmt::format("weight {}, rank {} of {}, row sum {}", number_text(static_cast<double>(weight), 4),
+                     rank, columns, number_text(sum, 4));
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,223 @@
+#include "app/panels/weights/weights_overview.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "app/document/edits.h"
+#include "app/document/head_edits.h"
+#include "app/panels/head_marks.h"
+#include "app/ui/widgets.h"
+#include "engine/figures/scale.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+constexpr std::int64_t side_cells = 48;
+
+// The kernel that was chosen for the first map, or each layer's own.
+TileAsk thumbnail_ask(const Document& document, int layer) {
+  const Scene& scene = document.scene();
+  TileAsk ask;
+  ask.layer = layer;
+  ask.kernel =
+      scene.comparison.front().value_or(edited_schedule(document).layers.at(static_cast<std::size_t>(layer)));
+  ask.teacher_forced = document.view.teacher_forced;
+  ask.rows = ask.columns = side_cells;
+  ask.value_weighted = document.view.value_weighted;
+  return ask;
+}
+
+} // namespace
+
+void WeightsOverview::ask(const Document& document, Asks& asks) {
+  const auto layers = static_cast<int>(edited_schedule(document).layers.size());
+  for (int layer = 0; layer < layers; ++layer) add_tile(asks, thumbnail_ask(document, layer));
+}
+
+void WeightsOverview::prepare(const Snapshot& snapshot) {
+  const Document& document = *snapshot.document;
+  const auto layers = static_cast<int>(edited_schedule(document).layers.size());
+  std::vector<const TileResult*> found;
+  for (int layer = 0; layer < layers; ++layer) {
+    found.push_back(find_tile(snapshot.shown(), thumbnail_ask(document, layer)));
+    if (found.back() == nullptr) return;
+  }
+  difference_ = false;
+  value_weighted_ = document.view.value_weighted;
+  rows_.clear();
+  std::size_t position = 0;
+  for (const TileResult* tile : found) {
+    const auto heads = static_cast<std::size_t>(tile->values.extent(0));
+    rows_.push_back({tile->ask.kernel.text(), tile->derived_signed && !tile->ask.value_weighted,
+                     tile->untrained, position, heads});
+    thumbnails_.resize(std::max(thumbnails_.size(), position + heads));
+    for (std::size_t head = 0; head < heads; ++head, ++position) {
+      const auto values = tile->values.slice(static_cast<std::int64_t>(head));
+      thumbnails_[position].values = {{tile->values.extent(1), tile->values.extent(2)},
+                                      {values.begin(), values.end()}};
+    }
+  }
+  thumbnails_.resize(position);
+  set_scales(document.view);
+}
+
+void WeightsOverview::subtract(const WeightsOverview& a, const WeightsOverview& b) {
+  const bool alike = std::ranges::equal(a.rows_, b.rows_, {}, &Row::count, &Row::count) && !a.empty();
+  difference_ = true;
+  value_weighted_ = a.value_weighted_;
+  rows_.clear();
+  if (!alike) return thumbnails_.clear();
+  thumbnails_.resize(a.thumbnails_.size());
+  for (std::size_t layer = 0; layer < a.rows_.size(); ++layer) {
+    Row row = a.rows_[layer];
+    row.untrained = row.untrained || b.rows_[layer].untrained;
+    row.kernel += " − " + b.rows_[layer].kernel;
+    row.derived_signed = true;
+    rows_.push_back(std::move(row));
+  }
+  for (std::size_t i = 0; i < thumbnails_.size(); ++i) {
+    Array values = a.thumbnails_[i].values;
+    const Array& other = b.thumbnails_[i].values;
+    if (other.shape != values.shape) return thumbnails_.clear();
+    for (std::size_t cell = 0; cell < values.values.size(); ++cell) values.values[cell] -= other.values[cell];
+    thumbnails_[i].values = std::move(values);
+  }
+  ViewOptions view;
+  view.shared_scale = a.shared_;
+  set_scales(view);
+}
+
+void WeightsOverview::set_scales(const ViewOptions& view, const double least) {
+  shared_ = view.shared_scale;
+  shared_high_ = least;
+  for (const Row& row : rows_) {
+    for (std::size_t i = row.first; i < row.first + row.count; ++i) {
+      Thumbnail& thumbnail = thumbnails_[i];
+      double high = 0;
+      for (const float value : thumbnail.values.values)
+        high = std::max(high, std::abs(static_cast<double>(value)));
+      thumbnail.scale = {};
+      thumbnail.scale.high = high > 0 ? high : 1;
+      thumbnail.scale.label =
+          std::string(value_weighted_ ? "‖α v W_o‖" : "attention weight") + ", the largest under each pixel";
+      if (difference_) thumbnail.scale.label += ", A − B";
+      if (view.cividis) thumbnail.scale.map = ColourMap::cividis;
+      if (row.derived_signed) thumbnail.scale.map = ColourMap::blue_white_red;
+      if (!row.derived_signed || difference_) shared_high_ = std::max(shared_high_, high);
+    }
+  }
+  for (Thumbnail& thumbnail : thumbnails_) {
+    Scale& scale = thumbnail.scale;
+    const bool with_sign = scale.map == ColourMap::blue_white_red;
+    scale.shared = shared_ && (!with_sign || difference_);
+    if (scale.shared && shared_high_ > 0) scale.high = shared_high_;
+    scale.logarithmic = view.logarithmic && !with_sign;
+    scale.low = with_sign ? -scale.high : scale.logarithmic ? scale.high * 1e-4 : 0;
+    thumbnail.map.set(thumbnail.values, scale);
+  }
+}
+
+void WeightsOverview::share_scale(WeightsOverview& a, WeightsOverview& b, const ViewOptions& view) {
+  const double least = std::max(a.shared_high_, b.shared_high_);
+  a.set_scales(view, least);
+  b.set_scales(view, least);
+}
+
+std::optional<HeadIndex> WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 from = ImGui::GetCursorScreenPos();
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  std::size_t heads = 1;
+  for (const Row& row : rows_) heads = std::max(heads, row.count);
+  constexpr float left = 30, top = 15;
+  const auto layers = static_cast<float>(rows_.size());
+  const float step =
+      std::floor(std::max(8.0f, std::min((room.x - left - colour_bar_width) / static_cast<float>(heads),
+                                         (room.y - top) / layers)));
+  ImGui::PushFont(graphics.fonts().mono, 11.0f);
+  const Scene& scene = editor.document().scene();
+  std::optional<HeadIndex> hovered;
+  for (std::size_t head = 0; head < heads; ++head) {
+    const std::string text = fmt::format("{}", head);
+    list->AddText(
+        {from.x + left + (static_cast<float>(head) + 0.5f) * step - ImGui::CalcTextSize(text.c_str()).x / 2,
+         from.y},
+        theme::packed(theme::quiet), text.c_str());
+  }
+  for (std::size_t layer = 0; layer < rows_.size(); ++layer) {
+    const Row& row = rows_[layer];
+    const float y = from.y + top + static_cast<float>(layer) * step;
+    kernel_square(list, {from.x + 5, y + step / 2}, 7, row.kernel);
+    list->AddText({from.x + 13, y + step / 2 - 7},
+                  theme::packed(static_cast<int>(layer) == scene.layer ? theme::text : theme::quiet),
+                  fmt::format("{:>2}", layer).c_str());
+    for (std::size_t head = 0; head < row.count; ++head) {
+      const ImVec2 at{from.x + left + static_cast<float>(head) * step, y};
+      const ImVec2 to{at.x + step - 2, at.y + step - 2};
+      thumbnails_[row.first + head].map.draw(graphics, list, at, to, brightness);
+      const HeadIndex index{static_cast<int>(layer), static_cast<int>(head)};
+      const bool muted = is_muted(editor.document(), index);
+      if (muted) muted_cross(list, at, to);
+      ImGui::SetCursorScreenPos(at);
+      ImGui::PushID(static_cast<int>(layer * 1000 + head));
+      if (ImGui::InvisibleButton("thumbnail", {step - 1, step - 1})) {
+        select_cell(editor, static_cast<int>(layer), static_cast<int>(head));
+        change_view(editor, "One head large", [](ViewOptions& view) { view.all_heads = false; });
+      }
+      ImGui::PopID();
+      const bool selected =
+          scene.layer == static_cast<int>(layer) && scene.head.head == static_cast<int>(head);
+      if (ImGui::IsItemHovered()) {
+        hovered = index;
+        ImGui::SetTooltip(
+            "layer %zu, head %zu: %s%s%s\nlargest weight %s\nclick: open it", layer, head, row.kernel.c_str(),
+            row.untrained        ? ", untrained"
+            : difference_        ? ""
+            : row.derived_signed ? ", derived, signed"
+                                 : "",
+            muted ? ", muted" : "", number_text(thumbnails_[row.first + head].scale.high, 4).c_str());
+      }
+      if (selected || ImGui::IsItemHovered())
+        list->AddRect({at.x - 1, at.y - 1}, {to.x + 1, to.y + 1},
+                      theme::packed(selected ? theme::accent : theme::text), 0, 2.0f);
+    }
+  }
+  ImGui::PopFont();
+  const Thumbnail* shown = nullptr; // the selected one's scale; where all share one, that
+  for (const Thumbnail& thumbnail : thumbnails_) {
+    if (shown == nullptr || (thumbnail.scale.shared && !shown->scale.shared)) shown = &thumbnail;
+  }
+  const auto layer = static_cast<std::size_t>(scene.layer);
+  const auto head = static_cast<std::size_t>(scene.head.head.value_or(0));
+  if (!shared_ && layer < rows_.size() && head < rows_[layer].count)
+    shown = &thumbnails_[rows_[layer].first + head];
+  if (shown != nullptr)
+    colour_bar(graphics, shown->scale, {from.x + left + static_cast<float>(heads) * step + 8, from.y + top},
+               std::max(60.0f, step * layers));
+  if (hovered) editor.hover_head(*hovered);
+  return hovered;
+}
+
+Figure WeightsOverview::figure(const Document& document) const {
+  Figure figure;
+  figure.title = "Attention weights, layers × heads";
+  figure.subtitle = "each pixel is the largest weight under it";
+  if (document.scene().model) figure.title = document.scene().model->name + " · " + figure.title;
+  for (std::size_t layer = 0; layer < rows_.size(); ++layer) {
+    for (std::size_t head = 0; head < rows_[layer].count; ++head) {
+      const Thumbnail& thumbnail = thumbnails_[rows_[layer].first + head];
+      HeatMapPanel panel;
+      panel.title = fmt::format("layer {}, head {}", layer, head);
+      panel.values = thumbnail.values;
+      panel.scale = thumbnail.scale;
+      figure.panels.emplace_back(std::move(panel));
+      figure.columns = std::max(figure.columns, static_cast<int>(head) + 1);
+    }
+  }
+  return figure;
+}
+
+} // namespace hydrascope::app

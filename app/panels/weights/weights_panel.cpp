@@ -1,0 +1,370 @@
+// The attention weights of the selected layer under as many kernels as chosen, side by side on the same q and
+// k, zoomed and panned together; or every head of every layer as thumbnails.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "app/document/edits.h"
+#include "app/panels/head_choice.h"
+#include "app/panels/head_marks.h"
+#include "app/panels/panels.h"
+#include "app/panels/side_columns.h"
+#include "app/panels/token_names.h"
+#include "app/panels/weights/column_sources.h"
+#include "app/panels/weights/weights_column.h"
+#include "app/panels/weights/weights_overview.h"
+#include "app/panels/weights/weights_toolbar.h"
+#include "app/ui/widgets.h"
+#include "app/views/weights_view.h"
+#include "engine/figures/scale.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+bool by_tiles(const Document& document) { return expected_tokens(document) > most_tokens_whole; }
+
+class WeightsPanel final : public Panel {
+public:
+  explicit WeightsPanel(PanelServices services) : Panel("weights", "Weights", services) {}
+  bool exports() const override { return true; }
+
+  void ask(const Document& document, Wants& wants) const override {
+    if (!document.scene().model) return;
+    if (document.view.all_heads) {
+      return ask_sides(document, [&](const Document& side, bool) { WeightsOverview::ask(side, wants.then); });
+    }
+    add_vectors(wants.first, queries_and_keys(document));
+    if (by_tiles(document)) {
+      for (const WeightsColumn& column : columns_) column.tiles().ask(wants.first, editor().clock());
+      return;
+    }
+    for (const ColumnSource& source : column_sources(document))
+      add_weights(wants.first, document.scene().layer, source.kernel, document.view.teacher_forced, {},
+                  document.view.value_weighted);
+  }
+
+  void prepare(const Snapshot& snapshot) override {
+    const Document& document = *snapshot.document;
+    const RunResult* any = snapshot.shown().any();
+    if (any == nullptr) return clear();
+    if (document.view.all_heads) return prepare_overview(snapshot);
+    if (any->tokens.size() != tokens_) zoom_ = {};
+    tokens_ = any->tokens.size();
+    if (!prepare_columns(snapshot)) return; // the last good picture stays
+    vectors_ = find_vectors(snapshot.shown(), queries_and_keys(document)).vectors;
+    keep_ = snapshot.shown().parts;
+    run_ = any;
+    if (document.view.shared_scale) share_scale();
+    prepare_figure(document);
+  }
+
+  void draw() override {
+    draw_weights_toolbar(editor(), zoom_);
+    if (document().view.all_heads) return draw_overview();
+    const bool nothing = std::ranges::all_of(
+        columns_, [](const WeightsColumn& column) { return column.empty() && column.error().empty(); });
+    if (nothing) {
+      empty_notice(graphics(), "Attention weights of the selected layer, once the model has run.");
+      return;
+    }
+    draw_columns();
+  }
+
+  void draw_menu() override {
+    if (document().view.all_heads) menu_.draw(editor());
+  }
+
+  std::optional<Figure> figure() const override {
+    if (!document().view.all_heads) return figure_.panels.empty() ? std::nullopt : std::optional(figure_);
+    const WeightsOverview& overview = overview_.shown().front(); // the first: a figure is of one grid
+    return overview.empty() ? std::nullopt : std::optional(overview.figure(document()));
+  }
+
+private:
+  void clear() {
+    columns_.clear();
+    figure_ = {};
+    vectors_ = nullptr;
+    run_ = nullptr;
+    overview_ = {};
+  }
+
+  // A column for each kernel that is compared on the shown schedule's q and k; or A's own, B's own and what
+  // lies between them. False as long as something is missing.
+  bool prepare_columns(const Snapshot& snapshot) {
+    const Document& document = *snapshot.document;
+    const WeightsOptions options{.head = document.scene().head,
+                                 .shared_scale = document.view.shared_scale,
+                                 .logarithmic = document.view.logarithmic,
+                                 .value_weighted = document.view.value_weighted,
+                                 .percentile = document.view.percentile,
+                                 .tokens = document.view.tokens,
+                                 .map = document.view.cividis ? ColourMap::cividis : ColourMap::viridis};
+    const std::vector<ColumnSource> sources = column_sources(document);
+    const bool ready = by_tiles(document) ? prepare_tiles(snapshot, sources, options)
+                                          : prepare_whole(snapshot, sources, options);
+    if (!ready || !shows_both(document.view)) return ready;
+    columns_.resize(3);
+    columns_[2].subtract(columns_[0], columns_[1]);
+    if (document.view.shown == Shown::difference) columns_.erase(columns_.begin(), columns_.begin() + 2);
+    return true;
+  }
+
+  bool prepare_whole(const Snapshot& snapshot, const std::vector<ColumnSource>& sources,
+                     const WeightsOptions& options) {
+    const Document& document = *snapshot.document;
+    std::vector<FoundWeights> found;
+    const WeightsResult* softmax = nullptr;
+    for (const ColumnSource& source : sources) {
+      found.push_back(find_weights(*snapshot.results[static_cast<std::size_t>(source.side)],
+                                   document.scene().layer, source.kernel, document.view.teacher_forced, {},
+                                   document.view.value_weighted));
+      if (found.back().weights == nullptr) return false;
+      // A divergence is of weights on the same q and k.
+      if (!shows_both(document.view) && source.kernel == KernelSpec{}) softmax = found.back().weights;
+    }
+    columns_.resize(found.size());
+    for (std::size_t i = 0; i < found.size(); ++i) columns_[i].show(found[i], softmax, options);
+    return true;
+  }
+
+  bool prepare_tiles(const Snapshot& snapshot, const std::vector<ColumnSource>& sources,
+                     const WeightsOptions& options) {
+    const Document& document = *snapshot.document;
+    const Scene& scene = document.scene();
+    if (snapshot.shown().stale && !columns_.empty() && columns_.front().tiled()) return false;
+    columns_.resize(sources.size());
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      WeightsTiles::Source source;
+      source.key = request_key(document, sources[i].side);
+      source.layer = scene.layer;
+      source.kernel = sources[i].kernel;
+      source.teacher_forced = document.view.teacher_forced;
+      source.value_weighted = document.view.value_weighted;
+      source.heads = shown_heads(scene.head, scene.model->heads);
+      source.fusion = scene.head.fusion;
+      source.tokens = static_cast<std::int64_t>(snapshot.shown().any()->tokens.size());
+      columns_[i].tiles().aim(source);
+      columns_[i].show_tiles(*snapshot.results[static_cast<std::size_t>(sources[i].side)], options,
+                             editor().clock());
+    }
+    return true;
+  }
+
+  void prepare_overview(const Snapshot& snapshot) {
+    overview_.prepare(snapshot);
+    const auto shown = overview_.shown();
+    const ViewOptions& view = snapshot.document->view;
+    if (shown.size() > 1 && view.shared_scale) WeightsOverview::share_scale(shown[0], shown[1], view);
+  }
+
+  void share_scale() {
+    double high = 0;
+    for (const WeightsColumn& column : columns_) {
+      if (!column.empty() && !column.is_signed()) high = std::max(high, column.scale().high);
+    }
+    for (WeightsColumn& column : columns_) {
+      if (column.empty() || column.is_signed()) continue;
+      Scale scale = column.scale();
+      scale.high = high;
+      scale.low = scale.logarithmic ? high * 1e-4 : 0;
+      scale.shared = columns_.size() > 1;
+      column.set_scale(scale);
+    }
+  }
+
+  void prepare_figure(const Document& document) {
+    figure_ = {};
+    figure_.title = fmt::format("{} · layer {} · {}", run_->model.name, document.scene().layer,
+                                document.scene().head.text());
+    figure_.columns = columns_.size() > 4 ? 3 : 0;
+    for (const WeightsColumn& column : columns_) {
+      if (column.panel() != nullptr) figure_.panels.emplace_back(*column.panel());
+    }
+  }
+
+  void draw_overview() {
+    overview_.draw(graphics(), [&](WeightsOverview& overview) {
+      if (overview.empty()) {
+        empty_notice(graphics(), "The weights of every head of every layer, once the model has run.");
+      } else {
+        menu_.point(overview.draw(editor(), graphics(), brightness()));
+      }
+    });
+  }
+
+  void draw_columns() {
+    const ImVec2 from = ImGui::GetCursorScreenPos();
+    const ImVec2 room = ImGui::GetContentRegionAvail();
+    const auto count = static_cast<int>(columns_.size());
+    // As few rows as let the maps be as large as possible.
+    const float header = ImGui::GetFrameHeight() + 4 + ImGui::GetTextLineHeightWithSpacing();
+    int rows = 1;
+    float largest = 0;
+    for (int each = 1; each <= count; ++each) {
+      const int across = (count + each - 1) / each;
+      const float side = std::min(room.x / static_cast<float>(across) - colour_bar_width - theme::grid,
+                                  room.y / static_cast<float>(each) - header - 4);
+      if (side > largest) {
+        largest = side;
+        rows = each;
+      }
+    }
+    const int across = (count + rows - 1) / rows;
+    const bool one_bar = rows == 1 && std::ranges::all_of(columns_, [](const WeightsColumn& column) {
+                           return !column.empty() && column.scale().shared;
+                         });
+    const float bars = one_bar ? colour_bar_width : colour_bar_width * static_cast<float>(across);
+    const float width =
+        (room.x - bars - theme::grid * static_cast<float>(across - 1)) / static_cast<float>(across);
+    const float step = width + theme::grid + (one_bar ? 0 : colour_bar_width);
+    const float height = room.y / static_cast<float>(rows);
+    for (int position = 0; position < count; ++position) {
+      const int row = position / across, place = position % across;
+      const ImVec2 at{from.x + step * static_cast<float>(place), from.y + height * static_cast<float>(row)};
+      draw_column(position, at, {width, height - 4}, !one_bar || position == count - 1);
+    }
+  }
+
+  void draw_column(int position, ImVec2 from, ImVec2 size, bool with_bar) {
+    WeightsColumn& column = columns_[static_cast<std::size_t>(position)];
+    ImGui::PushID(position);
+    const float line = ImGui::GetFrameHeight();
+    draw_header(position, from, size.x);
+    ImGui::SetCursorScreenPos({from.x, from.y + line + 4});
+    draw_caption(column, size.x);
+    const float top = line + 4 + ImGui::GetTextLineHeightWithSpacing();
+    const ImVec2 map_from{from.x, from.y + top};
+    const ImVec2 map_size{size.x, std::min(size.y - top, size.x)};
+    if (column.empty()) {
+      ImGui::SetCursorScreenPos(map_from);
+      ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + size.x);
+      small_text(graphics(), column.error());
+      ImGui::PopTextWrapPos();
+      ImGui::PopID();
+      return;
+    }
+    MatrixMarks marks;
+    const Scene& scene = document().scene();
+    const auto query = scene.default_query ? run_->query : scene.query;
+    marks.row = column.index_of(query);
+    marks.hovered_row = column.index_of(editor().hovered_token());
+    const MatrixInput input = column.draw("map", graphics(), map_from, map_size, marks, brightness(), zoom_);
+    if (column.tiled()) {
+      column.tiles().see(zoom_, (input.to.x - input.from.x) * ImGui::GetIO().DisplayFramebufferScale.x,
+                         editor().clock());
+      if (column.tiles().waits(editor().clock())) editor().draw_soon();
+    }
+    if (with_bar)
+      colour_bar(graphics(), column.scale(), {from.x + size.x + 10, map_from.y},
+                 std::max(40.0f, input.to.y - input.from.y));
+    if (input.hovered) hover(column, *input.hovered);
+    if (input.clicked)
+      select_pair(editor(), column.token(input.clicked->row).first,
+                  column.token(input.clicked->column).first);
+    ImGui::PopID();
+  }
+
+  // The kernel, to be chosen; of a side its letter and its own kernel.
+  void draw_header(int position, ImVec2 from, float width) {
+    if (shows_both(document().view)) {
+      const WeightsColumn& column = columns_[static_cast<std::size_t>(position)];
+      ImGui::SetCursorScreenPos({from.x, from.y + 4});
+      if (column.is_difference()) return side_heading(graphics(), Shown::difference);
+      side_heading(graphics(), position == 0 ? Shown::a : Shown::b);
+      ImGui::SameLine(0, 18);
+      kernel_square(ImGui::GetWindowDrawList(),
+                    {ImGui::GetCursorScreenPos().x - 8, from.y + 4 + ImGui::GetTextLineHeight() / 2}, 10,
+                    column.kernel().name);
+      return ellipsis_text(column.kernel_text(), width - 40);
+    }
+    const KernelSpec kernel = compared_kernel(document(), position);
+    const float line = ImGui::GetFrameHeight();
+    const bool more = document().scene().comparison.size() > 1;
+    kernel_square(ImGui::GetWindowDrawList(), {from.x + 6, from.y + line / 2}, 10, kernel.name);
+    ImGui::SetCursorScreenPos({from.x + 18, from.y});
+    const int picked =
+        kernel_combo("##kernel", kernel.text(), position > 0, width - 18 - (more ? line + 2 : 0));
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", kernel.text().c_str()); // its name may not fit
+    if (picked == -1) compare_kernel(editor(), position, std::nullopt);
+    if (picked >= 0) {
+      compare_kernel(
+          editor(), position,
+          KernelSpec{.name = kernel_infos()[static_cast<std::size_t>(picked)].name, .parameters = {}});
+    }
+    if (!more) return;
+    ImGui::SetCursorScreenPos({from.x + width - line, from.y});
+    if (ImGui::Button("×##drop", {line, line})) drop_compared_kernel(editor(), position);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Take %s from the comparison", kernel.text().c_str());
+  }
+
+  void draw_caption(const WeightsColumn& column, float width) {
+    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+    const std::string label = column.empty() ? "" : column.label();
+    if (!label.empty()) {
+      ImGui::TextColored(theme::amber, "%s", label.c_str());
+      if (column.is_signed() && ImGui::IsItemHovered()) {
+        ImGui::SetTooltip(
+            "This kernel never forms such a matrix: shown is the sum over the features of each\noriginal "
+            "head "
+            "of φ(Q)_f φ(K)_fᵀ, which has signs and rows that do not sum to 1.");
+      }
+      ImGui::SameLine(0, 8);
+      width -= ImGui::GetItemRectSize().x + 8;
+    }
+    ellipsis_text(column.measures().empty() ? " " : column.measures(), std::max(width, 24.0f), theme::quiet);
+    if (!column.about().empty() && ImGui::IsItemHovered())
+      text_tooltip(column.measures() + "\n" + column.about());
+    ImGui::PopFont();
+  }
+
+  // Of one head: q·k, which is the same under every kernel.
+  std::string scores(std::int64_t query, std::int64_t key) const {
+    const std::optional<int> head = document().scene().head.head;
+    if (!head || vectors_ == nullptr || *head >= vectors_->q.extent(0) || query >= vectors_->q.extent(1))
+      return {};
+    const auto width = static_cast<std::size_t>(vectors_->q.extent(2));
+    const auto q = vectors_->q.slice(*head).subspan(static_cast<std::size_t>(query) * width, width);
+    const auto k = vectors_->k.slice(*head).subspan(static_cast<std::size_t>(key) * width, width);
+    double score = 0;
+    for (std::size_t f = 0; f < width; ++f) score += static_cast<double>(q[f]) * static_cast<double>(k[f]);
+    return fmt::format("\nq·k {}   q·k/√d {}", number_text(score, 4),
+                       number_text(score / std::sqrt(static_cast<double>(width)), 4));
+  }
+
+  // The cell under the pointer, for all kernels.
+  void hover(const WeightsColumn& column, Cell cell) {
+    const ShownToken query = column.token(cell.row), key = column.token(cell.column);
+    editor().hover(query.first, query.count);
+    const auto name = [&](const ShownToken& token) {
+      return token.count > 1 ? fmt::format("“{}”", token.text) : token_name(*run_, token.first);
+    };
+    std::string text = fmt::format("query {}\nkey {}", name(query), name(key));
+    if (query.count == 1 && key.count == 1 && !shows_both(document().view))
+      text += scores(query.first, key.first);
+    for (const WeightsColumn& each : columns_) {
+      if (!each.empty()) text += fmt::format("\n{}: {}", each.kernel_text(), each.facts(cell));
+    }
+    text_tooltip(text);
+  }
+
+  std::vector<std::shared_ptr<const RunResult>> keep_;
+  const RunResult* run_ = nullptr;         // one of keep_
+  const VectorsResult* vectors_ = nullptr; // in keep_; null until they have come
+  std::vector<WeightsColumn> columns_;
+  SideColumns<WeightsOverview> overview_;
+  HeadMenu menu_;
+  MapZoom zoom_;
+  std::size_t tokens_ = 0; // that zoom_ is a part of
+  Figure figure_;
+};
+
+} // namespace
+
+std::unique_ptr<Panel> make_weights_panel(PanelServices services) {
+  return std::make_unique<WeightsPanel>(services);
+}
+
+} // namespace hydrascope::app

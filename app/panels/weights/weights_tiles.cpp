@@ -1,0 +1,161 @@
+#include "app/panels/weights/weights_tiles.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hydrascope::app {
+
+namespace {
+
+constexpr std::int64_t tile_cells = 512; // a side
+constexpr std::size_t most_tiles = 48;   // 1 MB each
+constexpr double stillness = 0.12;       // seconds
+
+} // namespace
+
+void WeightsTiles::aim(const Source& source) {
+  if (source == source_) return;
+  source_ = source;
+  if (!tiles_.empty()) old_ = std::move(tiles_);
+  tiles_.clear();
+}
+
+void WeightsTiles::see(const MapZoom& zoom, float pixels, double now) {
+  if (zoom == zoom_ && pixels == pixels_) return;
+  zoom_ = zoom;
+  pixels_ = pixels;
+  moved_ = now;
+}
+
+// At level l there are 2^l tiles a side; at the deepest a cell is one weight.
+int WeightsTiles::deepest() const {
+  int level = 0;
+  while (source_.tokens > (tile_cells << level)) ++level;
+  return level;
+}
+
+TileAsk WeightsTiles::tile(int level, std::int64_t row, std::int64_t column) const {
+  const std::int64_t sides = std::int64_t{1} << level;
+  const auto edge = [&](std::int64_t index) { return index * source_.tokens / sides; };
+  TileAsk ask;
+  ask.layer = source_.layer;
+  ask.kernel = source_.kernel;
+  ask.teacher_forced = source_.teacher_forced;
+  ask.heads = source_.heads;
+  ask.fusion = source_.fusion;
+  ask.first_row = edge(row);
+  ask.row_count = edge(row + 1) - ask.first_row;
+  ask.first_column = edge(column);
+  ask.column_count = edge(column + 1) - ask.first_column;
+  ask.rows = std::min(tile_cells, ask.row_count);
+  ask.columns = std::min(tile_cells, ask.column_count);
+  ask.value_weighted = source_.value_weighted;
+  return ask;
+}
+
+std::vector<TileAsk> WeightsTiles::wanted(int level) const {
+  const std::int64_t sides = std::int64_t{1} << level;
+  const auto first = [&](double at) {
+    return std::clamp(static_cast<std::int64_t>(at * static_cast<double>(sides)), std::int64_t{0}, sides - 1);
+  };
+  std::vector<TileAsk> asks;
+  for (std::int64_t row = first(zoom_.y); row <= first(zoom_.y + zoom_.size - 1e-9); ++row) {
+    for (std::int64_t column = first(zoom_.x); column <= first(zoom_.x + zoom_.size - 1e-9); ++column)
+      asks.push_back(tile(level, row, column));
+  }
+  return asks;
+}
+
+bool WeightsTiles::holds(const TileAsk& ask) const { return std::ranges::count(tiles_, ask, &Tile::ask) > 0; }
+
+void WeightsTiles::ask(Asks& asks, double now) const {
+  if (source_.tokens <= 0) return;
+  const TileAsk whole = tile(0, 0, 0);
+  if (!holds(whole)) add_tile(asks, whole);
+  if (tiles_.empty() || now - moved_ < stillness) return;
+  // As many cells as there are pixels, as far as there are that many.
+  const double texels = static_cast<double>(pixels_) / zoom_.size / static_cast<double>(tile_cells);
+  const int level = std::clamp(static_cast<int>(std::ceil(std::log2(std::max(texels, 1e-6)))), 0, deepest());
+  for (const TileAsk& each : wanted(level)) {
+    if (!holds(each)) add_tile(asks, each);
+  }
+}
+
+bool WeightsTiles::waits(double now) const { return !tiles_.empty() && now - moved_ < stillness; }
+
+void WeightsTiles::take(const SideResults& results, double now) {
+  if (results.stale) return; // of another document
+  for (const auto& part : results.parts) {
+    for (const TileResult& each : part->tiles) {
+      const TileAsk& ask = each.ask;
+      const bool mine = ask.layer == source_.layer && ask.kernel == source_.kernel &&
+                        ask.fusion == source_.fusion && ask.teacher_forced == source_.teacher_forced &&
+                        ask.heads == source_.heads && ask.value_weighted == source_.value_weighted &&
+                        each.tokens == source_.tokens;
+      if (!mine || holds(ask)) continue;
+      Tile taken;
+      taken.ask = ask;
+      taken.level = static_cast<int>(
+          std::lround(std::log2(static_cast<double>(source_.tokens) / static_cast<double>(ask.row_count))));
+      taken.used = now;
+      taken.values = {{ask.rows, ask.columns}, each.values.values};
+      signed_ = each.derived_signed && !ask.value_weighted;
+      untrained_ = each.untrained;
+      if (taken.level == 0) {
+        std::vector<float> sizes;
+        for (const float value : taken.values.values) sizes.push_back(std::abs(value));
+        const auto at = static_cast<std::ptrdiff_t>(static_cast<double>(sizes.size() - 1) * 0.99);
+        std::ranges::nth_element(sizes, sizes.begin() + at);
+        percentile_ = static_cast<double>(sizes[static_cast<std::size_t>(at)]);
+        largest_ = static_cast<double>(*std::max_element(sizes.begin() + at, sizes.end()));
+        old_.clear();
+      }
+      tiles_.push_back(std::move(taken));
+    }
+  }
+  std::ranges::stable_sort(tiles_, {}, &Tile::level); // the order they are painted in
+  while (tiles_.size() > most_tiles) {                // the whole stays
+    const auto oldest = std::ranges::min_element(tiles_.begin() + 1, tiles_.end(), {}, &Tile::used);
+    tiles_.erase(oldest);
+  }
+}
+
+void WeightsTiles::set_scale(const Scale& scale) {
+  scale_ = scale;
+  for (Tile& tile : tiles_) tile.map.set(tile.values, scale_);
+}
+
+void WeightsTiles::paint(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity) {
+  auto& tiles = tiles_.empty() ? old_ : tiles_;
+  const auto count =
+      static_cast<float>(std::max<std::int64_t>(tiles.empty() ? 1 : tiles.front().ask.row_count, 1));
+  const ImVec2 step{(to.x - from.x) / count, (to.y - from.y) / count};
+  const ImVec2 low = list->GetClipRectMin(), high = list->GetClipRectMax();
+  for (Tile& tile : tiles) {
+    const auto at = [&](std::int64_t column, std::int64_t row) {
+      return ImVec2{from.x + static_cast<float>(column) * step.x, from.y + static_cast<float>(row) * step.y};
+    };
+    const ImVec2 corner = at(tile.ask.first_column, tile.ask.first_row);
+    const ImVec2 end =
+        at(tile.ask.first_column + tile.ask.column_count, tile.ask.first_row + tile.ask.row_count);
+    if (end.x < low.x || end.y < low.y || corner.x > high.x || corner.y > high.y) continue;
+    tile.used = ImGui::GetTime();
+    tile.map.draw(graphics, list, corner, end, opacity);
+  }
+}
+
+std::optional<WeightsTiles::Value> WeightsTiles::value(int row, int column) const {
+  std::optional<Value> found;
+  for (const Tile& tile : shown()) { // the finest is last
+    const std::int64_t y = row - tile.ask.first_row, x = column - tile.ask.first_column;
+    if (y < 0 || x < 0 || y >= tile.ask.row_count || x >= tile.ask.column_count) continue;
+    const std::int64_t cell = y * tile.ask.rows / tile.ask.row_count * tile.ask.columns +
+                              x * tile.ask.columns / tile.ask.column_count;
+    found = Value{tile.values.values[static_cast<std::size_t>(cell)],
+                  (tile.ask.row_count + tile.ask.rows - 1) / tile.ask.rows *
+                      ((tile.ask.column_count + tile.ask.columns - 1) / tile.ask.columns)};
+  }
+  return found;
+}
+
+} // namespace hydrascope::app

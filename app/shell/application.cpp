@@ -1,0 +1,317 @@
+#include <glad/gl.h>
+
+#include "app/shell/application.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include <imgui.h>
+#include <imgui_impl_opengl3.h>
+
+#include "app/actions/tour.h"
+#include "app/document/edits.h"
+#include "app/document/session_edits.h"
+#include "app/shell/apply_command.h"
+#include "app/shell/start.h"
+#include "app/ui/pixel_snap.h"
+#include "app/ui/theme.h"
+#include "app/views/provenance.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+#include "engine/base/process_memory.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::unique_ptr<Display> open_display(const WindowOptions& options) {
+  if (!options.hidden) return open_window_display(options.width, options.height, true);
+  const double scale = options.scale.value_or(1);
+  try {
+    return open_offscreen_display(static_cast<int>(std::lround(options.width * scale)),
+                                  static_cast<int>(std::lround(options.height * scale)));
+  } catch (const Error&) {
+    // A machine whose OpenGL works through X only still can draw into a window that is not shown.
+    return open_window_display(options.width, options.height, false);
+  }
+}
+
+} // namespace
+
+Application::Gui::Gui() {
+  IMGUI_CHECKVERSION();
+  context_ = ImGui::CreateContext();
+  ImGuiIO& io = ImGui::GetIO();
+  io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
+  io.ConfigWindowsMoveFromTitleBarOnly = true;
+  io.IniFilename = nullptr; // where the panels are is kept with the settings
+}
+
+Application::Gui::~Gui() { ImGui::DestroyContext(context_); }
+
+Application::Application(const WindowOptions& options) { start(options); }
+
+Application::~Application() {
+  jobs_->leave(*editor_);
+  sessions_->leave(*editor_);
+  keep_arrangement();
+  settings_file_->save(*editor_);
+}
+
+void Application::start(const WindowOptions& options) {
+  editor_ = std::make_unique<Editor>();
+  show_figure_ = options.show_figure;
+  editor_->set_clock(seconds_now());
+  std::filesystem::path file = options.settings_file;
+  if (file.empty() && !options.hidden) file = config_folder() / "settings.json";
+  settings_file_ = std::make_unique<SettingsFile>(file, *editor_);
+  if (!settings_file_->exists()) {
+    editor_->change_settings([&](Settings& settings) {
+      settings.scale = options.scale;
+      settings.theme = options.theme;
+    });
+  }
+  display_ = open_display(options);
+  const theme::Fonts fonts = theme::load_fonts();
+  graphics_ = std::make_unique<Graphics>(fonts);
+  exports_ = std::make_unique<Exports>(*display_);
+  everything_ = std::make_unique<EverythingExport>(*display_);
+  sessions_ = std::make_unique<SessionStore>(
+      settings_file_->exists() ? file.parent_path() : std::filesystem::path(), *display_);
+  if (!fonts.note.empty())
+    editor_->say(Severity::note, fonts.note + "; install fonts-inter and fonts-jetbrains-mono");
+  const auto wake = [display = display_.get()] { display->wake(); };
+  const auto models = make_model_store(); // of all jobs
+  worker_ = std::make_unique<Worker>(wake, std::make_unique<Runner>(usual_cache_bytes, models));
+  clipboard_ = std::make_unique<Clipboard>(display_->picture_clipboard_obstacle(), wake);
+  jobs_ = std::make_unique<Jobs>(wake, models);
+  editor_->training_form = parse_training(editor_->settings().training);
+  coordinator_ = std::make_unique<Coordinator>(*worker_);
+  panels_ = std::make_unique<PanelWindows>(PanelServices{editor_.get(), graphics_.get()});
+  start_document(*editor_, *sessions_, options);
+  if (settings_file_->exists() && !editor_->settings().tour_seen)
+    go_to_tour_step(*editor_, overlays_.tour, 0);
+  apply_settings();
+  report_status();
+}
+
+bool Application::running() const { return !quit_ && !display_->close_requested(); }
+
+bool Application::settled() const { return coordinator_->settled() && redraw_ == 0; }
+
+bool Application::wait(double seconds) {
+  // Without anything to show no frame is drawn; while a run's progress or something that moves is shown, some
+  // thirty a second.
+  const bool moving = coordinator_->computing() || exports_->busy() || everything_->busy() ||
+                      dialogs_.shown() != Dialog::none || editor_->frame_requests().soon;
+  constexpr double blink = 0.3; // of the cursor in a text field
+  double next = editor_->frame_requests().at;
+  if (ImGui::GetIO().WantTextInput) next = std::min(next, drawn_at_ + blink);
+  if (moving) next = std::min(next, drawn_at_ + 1.0 / 30);
+  if (redraw_ > 0 || !editor_->commands().empty()) next = 0;
+  const double now = seconds_now();
+  double until = next;
+  constexpr double long_rest = 30;
+  if (moving) give_back_at_ = now + long_rest;
+  if (!moving && redraw_ == 0) { // no frame waits for what may take some time
+    if (std::exchange(ImGui::GetIO().WantSaveIniSettings, false)) {
+      keep_arrangement();
+      sessions_->arrangement_changed(now);
+    }
+    settings_file_->save(*editor_);
+    sessions_->rest(*editor_, now);
+    if (now >= give_back_at_) {
+      give_back_freed_memory();
+      give_back_at_ = std::numeric_limits<double>::infinity();
+    }
+    until = std::min({until, sessions_->due(), give_back_at_});
+  }
+  const bool event = display_->wait(std::clamp(until - now, 0.0, seconds));
+  if (event) redraw_ = std::max(redraw_, 3);
+  return event || seconds_now() >= next;
+}
+
+void Application::keep_arrangement() {
+  if (!settings_file_->exists()) return;
+  const Document& document = editor_->document();
+  editor_->change_settings([&](Settings& settings) {
+    settings.last = SavedLayout{.name = document.layout,
+                                .arrangement = present_arrangement(),
+                                .closed = {document.closed_panels.begin(), document.closed_panels.end()}};
+  });
+}
+
+void Application::apply_settings() {
+  const Settings& settings = editor_->settings();
+  const double scale =
+      settings.scale.value_or(static_cast<double>(display_->content_scale())); // may change with the monitor
+  scale_ = std::clamp(scale, least_scale, greatest_scale);
+  if (applied_ == settings) return;
+  const ThemeChoice choice =
+      settings.theme == ThemeChoice::follow ? desktop_theme().value_or(ThemeChoice::dark) : settings.theme;
+  theme::apply(theme_, choice == ThemeChoice::light ? theme::Mode::light : theme::Mode::dark);
+  graphics_->set_fade(settings.fade);
+  actions_ = make_actions(panels(), settings);
+  applied_ = settings;
+  redraw_ = std::max(redraw_, 3);
+}
+
+void Application::update_state() {
+  editor_->set_clock(seconds_now());
+  editor_->forget_frame_requests();
+  const bool applied = apply_commands({.editor = *editor_,
+                                       .runs = *coordinator_,
+                                       .jobs = *jobs_,
+                                       .exports = *exports_,
+                                       .everything = *everything_,
+                                       .clipboard = *clipboard_,
+                                       .sessions = *sessions_,
+                                       .dialogs = dialogs_,
+                                       .arrangement = panels_->arrangement(),
+                                       .overlays = overlays_,
+                                       .quit = quit_,
+                                       .figure_of = [this](const std::string& id) { return figure_of(id); },
+                                       .show_figure = show_figure_});
+  apply_settings();
+  for (const auto& path : display_->take_dropped()) open_path(*editor_, path);
+  sessions_->update(*editor_);
+  clipboard_->poll(*editor_);
+  const bool found = jobs_->update(*editor_, coordinator_->computing());
+  const bool delivered = take_results();
+  const std::optional<Wants> wants = panels_->wants();
+  if (wants) coordinator_->update(editor_->document(), *wants, editor_->clock());
+  const bool changed = applied || delivered || found || editor_->revision() != drawn_revision_;
+  drawn_revision_ = editor_->revision();
+  update_snapshot(wants.value_or(Wants{}));
+  report_status();
+  if (changed) ++snapshot_.stamp;
+  if (changed) redraw_ = std::max(redraw_, 2);
+}
+
+bool Application::take_results() {
+  coordinator_->follow(jobs_->training.live_file(), jobs_->training.edition());
+  std::vector<std::string> errors;
+  const bool delivered = coordinator_->drain(errors);
+  for (std::string& error : errors) editor_->say(Severity::error, std::move(error));
+  for (const Side side : {Side::a, Side::b}) {
+    if (const RunResult* run = coordinator_->results(side).any(); delivered && run != nullptr)
+      check_model_hash(*editor_, *run);
+  }
+  return delivered;
+}
+
+void Application::update_snapshot(const Wants& wants) {
+  snapshot_.document = &editor_->document();
+  snapshot_.results = {&coordinator_->results(Side::a), &coordinator_->results(Side::b)};
+  snapshot_.computing = coordinator_->computing();
+  snapshot_.progress = coordinator_->progress();
+  snapshot_.computing_seconds = snapshot_.computing ? editor_->clock() - coordinator_->computing_since() : 0;
+  snapshot_.times = &coordinator_->times();
+  snapshot_.expected_bytes = expected_bytes(editor_->document(), wants);
+  snapshot_.writing = everything_->busy() ? everything_->state() : exports_->writing();
+  snapshot_.writing_seconds = everything_->busy() ? 1 : exports_->seconds(editor_->clock());
+}
+
+void Application::report_status() {
+  editor_->set_status({.computing = coordinator_->computing() || exports_->busy() || everything_->busy() ||
+                                    editor_->scaling.running || editor_->folder.running ||
+                                    jobs_->fetch.running(),
+                       .timing = coordinator_->timing(),
+                       .progress = coordinator_->progress(),
+                       .stopped = coordinator_->stopped(),
+                       .scale = scale_,
+                       .exporting_figure = exports_->busy() || dialogs_.shown() == Dialog::export_figure,
+                       .panels_in_front = panels_->in_front(),
+                       .has_last_session = sessions_->has_last(),
+                       .no_picture_clipboard = clipboard_->picture_obstacle()});
+}
+
+FrameTime Application::frame(const std::function<void()>& before_swap) {
+  const double begin = seconds_now();
+  update_state();
+  panels_->before_frame();
+  display_->begin_frame(static_cast<float>(scale_));
+  ImGui::NewFrame();
+  draw_frame();
+  ImGui::Render();
+  snap_text_rows(*ImGui::GetDrawData());
+  const std::vector<Box> changed = damage_.update(*ImGui::GetDrawData());
+  const double handed = seconds_now();
+  display_->bind();
+  glViewport(0, 0, display_->width(), display_->height());
+  draw_boxes(*ImGui::GetDrawData(), changed, display_->height(), theme::ground);
+  if (before_swap) before_swap();
+  if (const bool exposed = display_->take_exposed(); exposed || !changed.empty()) display_->swap();
+  const double end = seconds_now();
+  drawn_at_ = end;
+  if (redraw_ > 0) --redraw_;
+  moved_ = graphics_->take_moving();
+  if (moved_) redraw_ = std::max(redraw_, 1);
+  return {(handed - begin) * 1e3, (end - begin) * 1e3};
+}
+
+void Application::draw_frame() {
+  ImGui::PushFont(graphics_->fonts().regular, theme::size_text);
+  if (!overlays_[Overlay::palette] && !shortcuts_dialog_.capturing()) run_shortcuts(actions_, *editor_);
+  draw_menu_bar(actions_, *editor_, *graphics_);
+  draw_status_bar(snapshot_, actions_, *editor_, *graphics_);
+  if (panels_->draw(snapshot_, *coordinator_)) redraw_ = std::max(redraw_, 5);
+  palette_.draw(actions_, *editor_, *graphics_, overlays_[Overlay::palette]);
+  draw_help_sheet(actions_, *graphics_, overlays_[Overlay::help]);
+  shortcuts_dialog_.draw(actions_, *editor_, *graphics_, overlays_[Overlay::shortcuts]);
+  layout_dialog_.draw(*editor_, *graphics_, overlays_[Overlay::save_layout]);
+  get_model_dialog_.draw(*editor_, *graphics_, jobs_->fetch, overlays_[Overlay::get_model]);
+  draw_session_dialog(*editor_, *graphics_);
+  draw_tour(actions_, *editor_, *graphics_, overlays_.tour);
+  draw_messages(*editor_, *graphics_);
+  ImGui::PopFont();
+  exports_->update(*editor_);
+  everything_->update(*editor_, panels(), coordinator_->settled(),
+                      [this](const std::string& id) { return figure_of(id); });
+  dialogs_.poll(*editor_);
+  if (!ImGui::IsAnyItemActive()) editor_->end_gesture();
+  const ImGuiIO& io = ImGui::GetIO();
+  const bool input = io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || io.MouseWheel != 0 ||
+                     io.InputQueueCharacters.Size > 0 || ImGui::IsAnyMouseDown();
+  if (input) redraw_ = std::max(redraw_, 3);
+}
+
+std::optional<Figure> Application::figure_of(const std::string& id) const {
+  std::optional<Figure> figure = panels_->figure(id);
+  if (!figure) return std::nullopt;
+  const Document& document = editor_->document();
+  // Of the parts of a result one that knows the target, if any does: which came last depends on the panels
+  // that are in front.
+  const RunResult* run = snapshot_.shown().any();
+  for (const auto& part : snapshot_.shown().parts)
+    if (!part->target.empty()) run = part.get();
+  if (run != nullptr && document.scene().input) {
+    figure->provenance =
+        with_view(provenance_json(*run, *document.scene().input, document.execution, "hydrascope"), id,
+                  compact_session_text(present_session(*editor_, {}), *hashes_));
+  }
+  return figure;
+}
+
+Image Application::read_frame() {
+  Image image{display_->width(), display_->height(), {}};
+  const auto width = static_cast<std::size_t>(image.width), height = static_cast<std::size_t>(image.height);
+  std::vector<std::uint8_t> rows(width * height * 3);
+  display_->bind();
+  glPixelStorei(GL_PACK_ALIGNMENT, 1);
+  glReadPixels(0, 0, image.width, image.height, GL_RGB, GL_UNSIGNED_BYTE, rows.data());
+  image.rgb.resize(rows.size());
+  for (std::size_t row = 0; row < height; ++row) { // OpenGL's first row is the lowest
+    std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>((height - 1 - row) * width * 3), width * 3,
+                image.rgb.begin() + static_cast<std::ptrdiff_t>(row * width * 3));
+  }
+  return image;
+}
+
+} // namespace hydrascope::app

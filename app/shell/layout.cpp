@@ -1,0 +1,224 @@
+#include "app/shell/layout.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+#include <imgui_internal.h>
+
+#include "app/document/layouts.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+using Place = std::pair<const char*, ImGuiID>;
+
+ImGuiID split(ImGuiID& rest, ImGuiDir side, float share) {
+  ImGuiID part = 0;
+  ImGui::DockBuilderSplitNode(rest, side, share, &part, &rest);
+  return part;
+}
+
+// Ratios that give the controls the width they need at 1600 points and at the smallest usable window.
+float left_share(ImVec2 size) { return std::clamp(300.0f / size.x, 0.15f, 0.3f); }
+
+std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
+  const float left_part = left_share(size);
+  const float right_part = std::clamp(560.0f / (size.x * (1 - left_part)), 0.3f, 0.46f);
+  ImGuiID kernels = split(rest, ImGuiDir_Left, left_part);
+  ImGuiID weights = split(rest, ImGuiDir_Right, right_part);
+  // The kernel grid is to be seen whole; the picture above it takes what is left.
+  const ImGuiID input = split(kernels, ImGuiDir_Up, std::clamp((size.y - 680.0f) / size.y, 0.28f, 0.40f));
+  const ImGuiID predictions = split(rest, ImGuiDir_Down, 0.20f);
+  const ImGuiID layers = split(rest, ImGuiDir_Down, 0.15f);
+  ImGuiID tables = split(weights, ImGuiDir_Down, 0.62f);
+  const ImGuiID timing = split(tables, ImGuiDir_Down, 0.48f);
+  return {{"input", input},
+          {"kernels", kernels},
+          {"focus", rest},
+          {"layers", layers},
+          {"predictions", predictions},
+          {"folder", predictions},
+          {"weights", weights},
+          {"tokens", weights},
+          {"vectors", weights},
+          {"values", weights},
+          {"entropy", tables},
+          {"kl", tables},
+          {"monotonicity", tables},
+          {"change", tables},
+          {"similar", tables},
+          {"deletion", timing},
+          {"timing", timing},
+          {"scaling", timing},
+          {"roofline", timing},
+          {nullptr, tables}};
+}
+
+std::vector<Place> compare_places(ImGuiID rest, ImVec2 size) {
+  ImGuiID kernels = split(rest, ImGuiDir_Left, left_share(size));
+  const ImGuiID layers = split(rest, ImGuiDir_Down, 0.2f);
+  ImGuiID weights = split(rest, ImGuiDir_Down, 0.5f);
+  ImGuiID tables = split(weights, ImGuiDir_Right, 0.36f);
+  const ImGuiID predictions = split(tables, ImGuiDir_Down, 0.42f);
+  return {{"kernels", kernels}, {"input", kernels}, {"predictions", predictions},
+          {"focus", rest},      {"layers", layers}, {"weights", weights},
+          {"entropy", tables},  {"kl", tables},     {nullptr, tables}};
+}
+
+std::vector<Place> text_places(ImGuiID rest, ImVec2 size) {
+  ImGuiID kernels = split(rest, ImGuiDir_Left, left_share(size));
+  const ImGuiID input = split(kernels, ImGuiDir_Up, 0.36f);
+  ImGuiID matrices = split(rest, ImGuiDir_Down, 0.62f);
+  const ImGuiID predictions = split(rest, ImGuiDir_Right, 0.28f);
+  const ImGuiID layers = split(matrices, ImGuiDir_Right, 0.36f);
+  return {{"input", input},      {"kernels", kernels}, {"focus", rest},    {"predictions", predictions},
+          {"weights", matrices}, {"tokens", matrices}, {"layers", layers}, {"vectors", matrices},
+          {"values", matrices},  {nullptr, layers}};
+}
+
+std::vector<Place> measure_places(ImGuiID rest, ImVec2 size) {
+  ImGuiID kernels = split(rest, ImGuiDir_Left, left_share(size));
+  const ImGuiID predictions = split(kernels, ImGuiDir_Down, 0.25f);
+  ImGuiID tables = split(rest, ImGuiDir_Down, 0.46f);
+  const ImGuiID divergence = split(tables, ImGuiDir_Right, 0.5f);
+  const ImGuiID timing = split(rest, ImGuiDir_Left, 0.5f);
+  return {{"kernels", kernels},         {"input", kernels}, {"predictions", predictions},
+          {"timing", timing},           {"scaling", rest},  {"roofline", rest},
+          {"entropy", tables},          {"kl", divergence}, {"change", tables},
+          {"monotonicity", divergence}, {nullptr, tables}};
+}
+
+// What is to be trained and its curves above, the weights in training below.
+std::vector<Place> train_places(ImGuiID rest, ImVec2 size) {
+  ImGuiID kernels = split(rest, ImGuiDir_Left, left_share(size));
+  const ImGuiID predictions = split(kernels, ImGuiDir_Down, 0.25f);
+  ImGuiID weights = split(rest, ImGuiDir_Down, 0.46f);
+  const ImGuiID tables = split(weights, ImGuiDir_Right, 0.3f);
+  return {{"kernels", kernels}, {"input", kernels}, {"predictions", predictions}, {"training", rest},
+          {"weights", weights}, {"focus", weights}, {"tokens", weights},          {"kl", tables},
+          {"entropy", tables},  {nullptr, tables}};
+}
+
+// The panels in front of others that share their place. Dear ImGui takes this up by itself only for windows
+// that have not been drawn yet.
+std::vector<std::string> selected_panels(std::string_view arrangement,
+                                         const std::vector<std::string>& panels) {
+  std::vector<std::string> selected;
+  for (const std::string& panel : panels) {
+    const ImGuiWindow* window = ImGui::FindWindowByName(("###" + panel).c_str());
+    if (window != nullptr &&
+        arrangement.find(fmt::format("Selected=0x{:08X}", window->TabId)) != std::string_view::npos)
+      selected.push_back(panel);
+  }
+  return selected;
+}
+
+void dock(const std::string& panel, ImGuiID node) {
+  ImGui::DockBuilderDockWindow(("###" + panel).c_str(), node);
+}
+
+} // namespace
+
+void build_layout(std::string_view layout, ImGuiID dock_space, ImVec2 size,
+                  const std::vector<std::string>& panels) {
+  ImGui::DockBuilderRemoveNode(dock_space);
+  ImGui::DockBuilderAddNode(dock_space,
+                            static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_DockSpace) |
+                                static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_NoWindowMenuButton));
+  ImGui::DockBuilderSetNodeSize(dock_space, size);
+  const std::vector<Place> places = layout == "compare"   ? compare_places(dock_space, size)
+                                    : layout == "text"    ? text_places(dock_space, size)
+                                    : layout == "measure" ? measure_places(dock_space, size)
+                                    : layout == "train"   ? train_places(dock_space, size)
+                                                          : explore_places(dock_space, size);
+  const ImGuiID others = places.back().second;
+  for (const std::string& panel : panels) {
+    const auto place = std::ranges::find_if(
+        places, [&](const Place& each) { return each.first != nullptr && panel == each.first; });
+    dock(panel, place == places.end() ? others : place->second);
+  }
+  ImGui::DockBuilderFinish(dock_space);
+}
+
+std::vector<std::string> front_panels(std::string_view layout) {
+  if (layout == "compare") return {"kernels"};
+  if (layout == "text") return {"weights"};
+  if (layout == "measure") return {"scaling", "timing"};
+  if (layout == "train") return {"weights", "kl", "training"};
+  return {"timing", "entropy"};
+}
+
+std::string present_arrangement() {
+  std::size_t size = 0;
+  const char* text = ImGui::SaveIniSettingsToMemory(&size);
+  return {text, size};
+}
+
+void save_layout(Editor& editor, const std::string& name) {
+  const auto& closed = editor.document().closed_panels;
+  SavedLayout layout{
+      .name = name, .arrangement = present_arrangement(), .closed = {closed.begin(), closed.end()}};
+  editor.change_settings([&](Settings& settings) {
+    std::erase_if(settings.layouts, [&](const SavedLayout& each) { return each.name == name; });
+    settings.layouts.push_back(std::move(layout));
+  });
+  choose_layout(editor, std::string(own_layout_prefix) + name, closed);
+}
+
+void Arrangement::restore(const std::string& arrangement) {
+  ImGui::LoadIniSettingsFromMemory(arrangement.data(), arrangement.size());
+  focused_.clear();
+  to_front_ = selected_panels(arrangement, panels_);
+  build_ = false;
+}
+
+bool Arrangement::take_focus(const std::string& panel) {
+  if (focused_ != panel) return false;
+  focused_.clear();
+  return true;
+}
+
+void Arrangement::before_frame(Editor& editor) {
+  if (!given_ && !to_front_.empty()) {
+    focused_ = to_front_.front();
+    to_front_.erase(to_front_.begin());
+  }
+  const std::string& wanted = editor.document().layout;
+  if (const auto given = std::exchange(given_, std::nullopt)) {
+    if (!shown_.empty()) left_[shown_] = present_arrangement();
+    const std::vector<std::string> asked = std::exchange(to_front_, {});
+    restore(*given);
+    to_front_.insert(to_front_.end(), asked.begin(), asked.end());
+    shown_ = wanted;
+    return;
+  }
+  const bool reset = std::exchange(reset_, false);
+  if (wanted == shown_ && !reset) return;
+  const bool own = wanted.starts_with(own_layout_prefix);
+  const SavedLayout* saved =
+      own ? find_layout(editor.settings(), wanted.substr(own_layout_prefix.size())) : nullptr;
+  if (shown_.empty() && editor.settings().last && editor.settings().last->name == wanted) {
+    restore(editor.settings().last->arrangement);
+  } else if (const auto left = left_.find(wanted); !reset && wanted != shown_ && left != left_.end()) {
+    left_[shown_] = present_arrangement();
+    restore(left->second);
+  } else {
+    if (!shown_.empty() && wanted != shown_) left_[shown_] = present_arrangement();
+    if (saved != nullptr) restore(saved->arrangement);
+    build_ = saved == nullptr;
+  }
+  shown_ = wanted;
+}
+
+bool Arrangement::arrange(ImGuiID dock_space, ImVec2 size, Editor& editor) {
+  if (!build_ && ImGui::DockBuilderGetNode(dock_space) != nullptr) return false;
+  build_layout(editor.document().layout, dock_space, size, panels_);
+  to_front_ = front_panels(editor.document().layout);
+  build_ = false;
+  return true;
+}
+
+} // namespace hydrascope::app

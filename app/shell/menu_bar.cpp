@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+#include <imgui_internal.h>
+
+#include "app/shell/shell.h"
+#include "app/ui/widgets.h"
+#include "engine/run/memory_estimate.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+std::string shown_label(const Action& action, const Editor& editor) {
+  if (action.id == "edit.undo" && editor.history().can_undo())
+    return "Undo: " + editor.history().undo_label();
+  if (action.id == "edit.redo" && editor.history().can_redo())
+    return "Redo: " + editor.history().redo_label();
+  return action.label;
+}
+
+void menu_item(const Action& action, Editor& editor) {
+  const Availability availability = action.enabled(editor);
+  const std::string label = shown_label(action, editor) + "###" + action.id;
+  const bool checked = action.checked && action.checked(editor);
+  if (ImGui::MenuItem(label.c_str(), action.shortcut.c_str(), checked, availability.ok)) action.run(editor);
+  if (!availability.ok && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) {
+    ImGui::SetTooltip("%s", availability.reason.c_str());
+  }
+}
+
+// The items of one menu, and its submenus where their first action stands.
+void menu_items(const std::vector<Action>& actions, const std::string& menu, Editor& editor) {
+  std::vector<std::string> seen;
+  for (const Action& action : actions) {
+    if (action.menu == menu) {
+      menu_item(action, editor);
+    } else if (action.menu.starts_with(menu + "/")) {
+      const std::string sub = action.menu.substr(menu.size() + 1);
+      if (std::ranges::find(seen, sub) != seen.end()) continue;
+      seen.push_back(sub);
+      if (ImGui::BeginMenu(sub.c_str())) {
+        menu_items(actions, action.menu, editor);
+        ImGui::EndMenu();
+      }
+    }
+  }
+}
+
+} // namespace
+
+void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics) {
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(8, 6));
+  if (ImGui::BeginMainMenuBar()) {
+    for (const char* menu : {"File", "Edit", "View", "Model", "Help"}) {
+      if (!ImGui::BeginMenu(menu)) continue;
+      menu_items(actions, menu, editor);
+      ImGui::EndMenu();
+    }
+    const float width = 236;
+    ImGui::SameLine(ImGui::GetWindowWidth() - width - 8);
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(8, 3));
+    ImGui::SetCursorPosY(3);
+    ImGui::PushStyleColor(ImGuiCol_Text, theme::quiet);
+    ImGui::PushStyleColor(ImGuiCol_Button, theme::surface);
+    ImGui::PushStyleVar(ImGuiStyleVar_ButtonTextAlign, ImVec2(0, 0.5f));
+    ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+    const Action* search = find_action(actions, "view.palette");
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    if (ImGui::Button("Search actions…", {width, 22})) editor.emit(ShowOverlay{Overlay::palette});
+    if (search != nullptr) {
+      const float key_width = ImGui::CalcTextSize(search->shortcut.c_str()).x;
+      ImGui::GetWindowDrawList()->AddText({at.x + width - key_width - 8, at.y + 4},
+                                          theme::packed(theme::quiet), search->shortcut.c_str());
+    }
+    ImGui::PopFont();
+    ImGui::PopStyleVar(2);
+    ImGui::PopStyleColor(2);
+    ImGui::EndMainMenuBar();
+  }
+  ImGui::PopStyleVar();
+}
+
+namespace {
+
+// Said before a run that takes much memory, and as long as it would.
+void draw_memory(const Snapshot& snapshot) {
+  constexpr double much = 512e6;
+  if (snapshot.expected_bytes < much) return;
+  ImGui::SameLine(0, 18);
+  ImGui::TextColored(theme::amber, "up to %s", bytes_text(snapshot.expected_bytes).c_str());
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip(
+        "of memory for what the open panels ask of this input, worked out from its size;\n"
+        "a smaller picture or fewer panels take less");
+}
+
+// They go on whether or not their panels are open.
+void draw_jobs(const std::vector<JobState>& jobs) {
+  for (const JobState& job : jobs) {
+    ImGui::SameLine(0, 18);
+    ImGui::TextColored(job.paused ? theme::amber : theme::text, "%s", job.text.c_str());
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", job.details.c_str());
+  }
+}
+
+// What makes the user wait, how far it is, and the way out of it.
+void draw_run(const Snapshot& snapshot, const std::vector<Action>& actions, Editor& editor) {
+  const auto shortcut = [&](const char* id) {
+    const Action* action = find_action(actions, id);
+    return action == nullptr ? std::string() : action->shortcut;
+  };
+  const auto button = [&](const char* label, const char* id) {
+    ImGui::SameLine(0, 10);
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(6, 0));
+    const bool pressed = ImGui::Button(label);
+    ImGui::PopStyleVar();
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", shortcut(id).c_str());
+    return pressed;
+  };
+  constexpr double patience = 0.3;
+  std::string busy;
+  if (snapshot.computing && snapshot.computing_seconds >= patience)
+    busy = fmt::format("running {:.0f} %", 100 * static_cast<double>(snapshot.progress));
+  if (!snapshot.writing.empty() && snapshot.writing_seconds >= patience)
+    busy += (busy.empty() ? "writing " : ", writing ") + snapshot.writing;
+  if (!busy.empty()) {
+    ImGui::SameLine(0, 18);
+    ImGui::TextColored(theme::text, "%s", busy.c_str());
+    if (button("Cancel", "model.cancel")) editor.emit(CancelRuns{});
+  } else if (editor.status().stopped && snapshot.shown().cancelled) {
+    ImGui::SameLine(0, 18);
+    ImGui::TextColored(theme::amber, "cancelled");
+    if (button("Run again", "model.run_again")) editor.emit(RunAgain{});
+  }
+}
+
+} // namespace
+
+void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& actions, Editor& editor,
+                     const Graphics& graphics) {
+  const float height = 26;
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, theme::ground);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(10, 4));
+  const ImGuiWindowFlags flags = ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoSavedSettings |
+                                 ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoTitleBar |
+                                 ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoResize |
+                                 ImGuiWindowFlags_NoDocking;
+  if (ImGui::BeginViewportSideBar("##status", ImGui::GetMainViewport(), ImGuiDir_Down, height, flags)) {
+    const Document& document = editor.document();
+    const Scene& scene = document.scene();
+    const SideResults& results = snapshot.shown();
+    const RunResult* run = results.any();
+    ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float middle = at.y + ImGui::GetTextLineHeight() / 2;
+    const ImVec4 lamp =
+        snapshot.computing ? theme::accent : (results.error.empty() ? theme::quiet : theme::red);
+    ImGui::GetWindowDrawList()->AddCircleFilled({at.x + 4, middle}, 3.5f, theme::packed(lamp));
+    ImGui::SetCursorScreenPos({at.x + 14, at.y});
+    ImGui::TextColored(theme::text, "%s", scene.model ? scene.model->name.c_str() : "no model");
+    ImGui::SameLine(0, 18);
+    ImGui::TextColored(
+        theme::quiet, "%s",
+        edited_schedule(document).layers.empty() ? "" : edited_schedule(document).summary().c_str());
+    const bool untrained =
+        run != nullptr && !results.stale &&
+        std::ranges::any_of(run->layers, [](const LayerRun& layer) { return layer.untrained; });
+    if (untrained) {
+      ImGui::SameLine(0, 18);
+      ImGui::TextColored(theme::amber, "untrained");
+    }
+    draw_memory(snapshot);
+    draw_jobs(running_jobs(editor));
+    draw_run(snapshot, actions, editor);
+    if (!results.error.empty()) {
+      ImGui::SameLine(0, 18);
+      ellipsis_text(results.error, ImGui::GetContentRegionAvail().x - 480, theme::red);
+    }
+    if (run != nullptr) {
+      const double seconds = results.parts.front()->seconds; // the plain pass; the overviews come after it
+      const auto layer = static_cast<std::size_t>(
+          std::clamp(scene.layer, 0, std::max(0, static_cast<int>(run->layers.size()) - 1)));
+      const std::string path = layer < run->layers.size() ? run->layers[layer].path : "";
+      const std::string numbers =
+          fmt::format("{} {} {}    {:.0f} ms    {:.0f} MB    N = {}", run->device, run->dtype, path,
+                      seconds * 1e3, static_cast<double>(run->peak_bytes) / 1e6, run->tokens.size());
+      ImGui::PushFont(graphics.fonts().mono, theme::size_small);
+      ImGui::SameLine(ImGui::GetContentRegionMax().x - ImGui::CalcTextSize(numbers.c_str()).x);
+      ImGui::TextColored(theme::quiet, "%s", numbers.c_str());
+      ImGui::PopFont();
+    }
+    ImGui::PopFont();
+  }
+  ImGui::End();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
+} // namespace hydrascope::app

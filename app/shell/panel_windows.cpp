@@ -1,0 +1,160 @@
+#include "app/shell/panel_windows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include <imgui.h>
+#include <imgui_internal.h>
+
+#include "app/document/edits.h"
+#include "app/panels/panels.h"
+#include "app/ui/theme.h"
+#include "app/ui/widgets.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+// Panels are closed by their tabs or the View menu; a second button beside every tab bar would only be noise.
+ImGuiDockNodeFlags dock_flags() {
+  return static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_NoWindowMenuButton) |
+         static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_NoCloseButton);
+}
+
+} // namespace
+
+PanelWindows::PanelWindows(PanelServices services) : services_(services) {
+  std::vector<std::string> ids;
+  for (auto& panel : make_panels(services)) {
+    names_.push_back({panel->id(), panel->title(), panel->exports()});
+    ids.push_back(panel->id());
+    places_.push_back({.panel = std::move(panel), .subject = {}});
+  }
+  arrangement_.emplace(std::move(ids));
+}
+
+std::optional<Wants> PanelWindows::wants() const {
+  if (std::ranges::none_of(places_, &Place::in_front)) return std::nullopt;
+  Wants wants;
+  for (const Place& place : places_)
+    if (place.in_front) place.panel->ask(editor().document(), wants);
+  return wants;
+}
+
+void PanelWindows::before_frame() { arrangement_->before_frame(editor()); }
+
+bool PanelWindows::draw(const Snapshot& snapshot, const Coordinator& coordinator) {
+  const ImGuiID dock_space = ImGui::GetID("panels");
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const bool arranged = arrangement_->arrange(dock_space, viewport->WorkSize, editor());
+  ImGui::DockSpaceOverViewport(dock_space, viewport, dock_flags());
+  editor().next_frame();
+  for (Place& place : places_) {
+    place.in_front = false;
+    if (editor().panel_open(place.panel->id())) draw_window(place, snapshot, coordinator);
+  }
+  return arranged;
+}
+
+std::set<std::string> PanelWindows::in_front() const {
+  std::set<std::string> ids;
+  for (const Place& place : places_)
+    if (place.in_front) ids.insert(place.panel->id());
+  return ids;
+}
+
+void PanelWindows::draw_window(Place& place, const Snapshot& snapshot, const Coordinator& coordinator) {
+  Panel& panel = *place.panel;
+  bool stays = true;
+  ImGui::PushFont(services_.graphics->fonts().regular, theme::size_text);
+  const std::string name = panel.title() + "###" + panel.id();
+  if (arrangement_->take_focus(panel.id())) ImGui::SetNextWindowFocus();
+  if (ImGui::Begin(name.c_str(), &stays, ImGuiWindowFlags_NoCollapse)) {
+    if (place.stamp != snapshot.stamp) prepare(place, snapshot);
+    place.in_front = true;
+    draw_contents(panel, snapshot, coordinator);
+  }
+  ImGui::End();
+  ImGui::PopFont();
+  if (!stays) show_panel(editor(), panel.id(), panel.title(), false);
+}
+
+void PanelWindows::prepare(Place& place, const Snapshot& snapshot) {
+  std::string subject = subject_key(*snapshot.document);
+  if (place.subject != subject) { // nothing that it keeps, of either side, is of this one
+    static const SideResults none;
+    Document both = *snapshot.document;
+    both.view.shown = Shown::all;
+    Snapshot nothing = snapshot;
+    nothing.document = &both;
+    nothing.results = {&none, &none};
+    place.panel->prepare(nothing);
+  }
+  place.panel->prepare(snapshot);
+  place.stamp = snapshot.stamp;
+  place.subject = std::move(subject);
+}
+
+void PanelWindows::draw_contents(Panel& panel, const Snapshot& snapshot, const Coordinator& coordinator) {
+  const SideResults& results = snapshot.shown();
+  if (panel.shows_results()) {
+    // The last good picture stays while the next is computed; after a moment it is dimmed, so that it cannot
+    // be taken for fresh; at once where no next one will come.
+    Wants wants;
+    panel.ask(editor().document(), wants);
+    constexpr double patience = 0.3;
+    const bool old = (results.stale && results.stale_seconds >= patience) ||
+                     coordinator.refused(editor().document(), wants);
+    panel.set_freshness(old ? 0.45f : 1.0f);
+    if (results.stale && !old) editor().draw_at(editor().clock() + patience - results.stale_seconds);
+    if (coordinator.lacks(editor().document(), wants)) progress_line(snapshot.progress);
+  }
+  panel.draw();
+  if (panel.exports()) draw_menu(panel);
+}
+
+void PanelWindows::draw_menu(Panel& panel) {
+  // Over its columns and lists, too, which are windows of their own.
+  const bool over =
+      ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows | ImGuiHoveredFlags_AllowWhenBlockedByPopup);
+  if (over && ImGui::IsMouseReleased(ImGuiMouseButton_Right)) ImGui::OpenPopup("export");
+  if (!ImGui::BeginPopup("export")) return;
+  panel.draw_menu();
+  const bool something = panel.figure().has_value();
+  if (ImGui::MenuItem("Export figure (PNG, SVG, PDF)…", nullptr, false, something))
+    editor().emit(ExportFigure{.panel = panel.id(), .file = std::nullopt});
+  const std::string& obstacle = editor().status().no_picture_clipboard;
+  if (ImGui::MenuItem("Copy figure", nullptr, false, something && obstacle.empty()))
+    editor().emit(CopyFigure{panel.id()});
+  if (!obstacle.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+    ImGui::SetTooltip("%s", obstacle.c_str());
+  if (ImGui::MenuItem("Copy numbers", nullptr, false, something)) editor().emit(CopyNumbers{panel.id()});
+  ImGui::EndPopup();
+}
+
+const PanelWindows::Place* PanelWindows::find(std::string_view id) const {
+  const auto found = std::ranges::find(
+      places_, id, [](const Place& place) -> std::string_view { return place.panel->id(); });
+  return found == places_.end() ? nullptr : &*found;
+}
+
+std::optional<Figure> PanelWindows::figure(std::string_view id) const {
+  const Place* place = find(id);
+  std::optional<Figure> figure = place == nullptr ? std::nullopt : place->panel->figure();
+  return figure && !figure->panels.empty() ? figure : std::nullopt;
+}
+
+std::optional<std::array<int, 4>> PanelWindows::rectangle(std::string_view id) const {
+  const Place* place = find(id);
+  if (place == nullptr || !place->in_front) return std::nullopt;
+  const ImGuiWindow* window = ImGui::FindWindowByName(("###" + place->panel->id()).c_str());
+  if (window == nullptr) return std::nullopt;
+  const ImVec2 density = ImGui::GetIO().DisplayFramebufferScale;
+  const auto pixels = [](float points, float scale) { return static_cast<int>(std::lround(points * scale)); };
+  return std::array{pixels(window->Pos.x, density.x), pixels(window->Pos.y, density.y),
+                    pixels(window->Size.x, density.x), pixels(window->Size.y, density.y)};
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,60 @@
+// The panels in their windows: docked, prepared for what they show, drawn with what every panel's menu has.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/actions/actions.h"
+#include "app/jobs/coordinator.h"
+#include "app/panels/panel.h"
+#include "app/shell/layout.h"
+
+namespace hydrascope::app {
+
+class PanelWindows {
+public:
+  explicit PanelWindows(PanelServices services);
+
+  const std::vector<PanelName>& names() const { return names_; }
+  // What the panels that were in front in the last frame want; nothing before the first one, when nobody
+  // knows what is wanted.
+  std::optional<Wants> wants() const;
+  Arrangement& arrangement() { return *arrangement_; }
+  std::set<std::string> in_front() const; // ids of the panels that were drawn in the last frame
+  // Between frames.
+  void before_frame();
+  // Within a frame. Returns whether a layout was built, which settles over a few frames.
+  bool draw(const Snapshot& snapshot, const Coordinator& coordinator);
+
+  // What the panel of this id shows, as it exports it; nullopt if that is nothing.
+  std::optional<Figure> figure(std::string_view id) const;
+  // Where it was drawn in the last frame, in pixels (x, y, width, height); nullopt if it was not.
+  std::optional<std::array<int, 4>> rectangle(std::string_view id) const;
+
+private:
+  struct Place {
+    std::unique_ptr<Panel> panel;
+    bool in_front = false;   // it was drawn in the last frame
+    std::uint64_t stamp = 0; // of the snapshot that it was prepared for
+    std::string subject;     // of that snapshot's document
+  };
+  void draw_window(Place& place, const Snapshot& snapshot, const Coordinator& coordinator);
+  static void prepare(Place& place, const Snapshot& snapshot);
+  void draw_contents(Panel& panel, const Snapshot& snapshot, const Coordinator& coordinator);
+  void draw_menu(Panel& panel);
+  Editor& editor() const { return *services_.editor; }
+  const Place* find(std::string_view id) const;
+
+  PanelServices services_;
+  std::vector<Place> places_;
+  std::vector<PanelName> names_;
+  std::optional<Arrangement> arrangement_;
+};
+
+} // namespace hydrascope::app

@@ -1,0 +1,75 @@
+#include "app/shell/start.h"
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/document/edits.h"
+#include "app/document/session_edits.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+// Nothing is to be opened or set: the program may go on where it was left.
+bool asks_for_nothing(const WindowOptions& options) {
+  const CommonOptions& common = options.common;
+  return options.files.empty() && options.text.empty() && common.model.empty() && common.adapters.empty() &&
+         !common.no_adapter && common.schedule == ScheduleText{} && common.execution == ExecutionOptions{} &&
+         common.image_size == 0;
+}
+
+// What the command line says goes before what a session says.
+void apply_options(Document& document, const CommonOptions& common) {
+  const ExecutionOptions& given = common.execution;
+  const ExecutionOptions usual;
+  ExecutionOptions& execution = document.execution;
+  if (given.device != usual.device) execution.device = given.device;
+  if (given.dtype != usual.dtype) execution.dtype = given.dtype;
+  if (given.threads != usual.threads) execution.threads = given.threads;
+  if (given.seed != usual.seed) execution.seed = given.seed;
+  if (common.image_size > 0) execution.image_size = common.image_size;
+  Scene& scene = document.scene();
+  if (common.no_adapter || !common.adapters.empty()) {
+    scene.adapters.automatic = false;
+    scene.adapters.files.assign(common.adapters.begin(), common.adapters.end());
+  }
+  if (scene.model && !(common.schedule == ScheduleText{}))
+    scene.schedules[0] = parse_schedule(common.schedule, scene.model->layers);
+}
+
+} // namespace
+
+void start_document(Editor& editor, SessionStore& sessions, const WindowOptions& options) {
+  ExecutionOptions execution = options.common.execution;
+  if (execution.threads == 0) execution.threads = usual_threads();
+  std::vector<std::string> problems;
+  editor.set_initial(new_document(execution, problems));
+  for (std::string& problem : problems) editor.say(Severity::error, std::move(problem));
+  if (!options.common.model.empty()) open_model(editor, options.common.model);
+  bool opened = false;
+  for (const auto& file : options.files) opened |= open_path(editor, file);
+  if (!options.text.empty()) {
+    open_text(editor, options.text);
+    opened = true;
+  }
+  if (asks_for_nothing(options) && editor.settings().reopen_last)
+    opened |= sessions.reopen_last(editor) && !editor.waiting_session;
+  Document ready = editor.document();
+  if (!opened && options.files.empty() && ready.kind == InputKind::image) {
+    try {
+      open_example_picture(ready);
+    } catch (const std::exception& error) {
+      editor.say(Severity::error, error.what());
+    }
+  }
+  apply_options(ready, options.common);
+  if (const auto& last = editor.settings().last; last && ready.session == 0) {
+    ready.layout = last->name;
+    ready.closed_panels = {last->closed.begin(), last->closed.end()};
+  }
+  editor.set_initial(std::move(ready)); // what the command line asked for is where undo begins
+}
+
+} // namespace hydrascope::app

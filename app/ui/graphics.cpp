@@ -1,0 +1,294 @@
+#include <glad/gl.h>
+
+#include "app/ui/graphics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+GLuint compile(GLenum kind, const std::filesystem::path& file) {
+  const std::string source = read_text_file(file);
+  const char* text = source.c_str();
+  const GLuint shader = glCreateShader(kind);
+  glShaderSource(shader, 1, &text, nullptr);
+  glCompileShader(shader);
+  GLint ok = 0;
+  glGetShaderiv(shader, GL_COMPILE_STATUS, &ok);
+  if (ok == 0) {
+    std::array<char, 1024> log{};
+    glGetShaderInfoLog(shader, static_cast<GLsizei>(log.size()), nullptr, log.data());
+    glDeleteShader(shader);
+    throw Error(file.string(), std::string("does not compile: ") + log.data(), "restore the file");
+  }
+  return shader;
+}
+
+void set_filter(GLint filter) {
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, filter);
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, filter);
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_WRAP_S, GL_CLAMP_TO_EDGE);
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_WRAP_T, GL_CLAMP_TO_EDGE);
+}
+
+// Comparing bit by bit keeps NaN (masked) equal to itself.
+bool same_values(const Array& left, const Array& right) {
+  return left.shape == right.shape && std::ranges::equal(left.values, right.values, [](float a, float b) {
+           return a == b || (a != a && b != b);
+         });
+}
+
+bool same_scale(const Scale& left, const Scale& right) {
+  return left.map == right.map && left.low == right.low && left.high == right.high &&
+         left.logarithmic == right.logarithmic;
+}
+
+std::size_t hash_of(const Array& values, const Scale& scale, Interpolation interpolation) {
+  const std::string_view bytes(reinterpret_cast<const char*>(values.values.data()),
+                               values.values.size() * sizeof(float));
+  std::size_t hash = std::hash<std::string_view>{}(bytes);
+  const auto mix = [&](std::size_t more) { hash = (hash ^ more) * 0x9e3779b97f4a7c15ULL; };
+  mix(std::hash<double>{}(scale.low));
+  mix(std::hash<double>{}(scale.high));
+  mix(static_cast<std::size_t>(scale.map) * 8 + (scale.logarithmic ? 4 : 0) +
+      static_cast<std::size_t>(interpolation));
+  return hash;
+}
+
+} // namespace
+
+Texture::~Texture() {
+  if (id_ != 0) glDeleteTextures(1, &id_);
+}
+Texture::Texture(Texture&& other) noexcept : id_(std::exchange(other.id_, 0)) {}
+Texture& Texture::operator=(Texture&& other) noexcept {
+  std::swap(id_, other.id_);
+  return *this;
+}
+Texture Texture::make() {
+  Texture texture;
+  glGenTextures(1, &texture.id_);
+  return texture;
+}
+
+Graphics::Graphics(const theme::Fonts& fonts) : fonts_(fonts) {
+  const GLuint vertex = compile(GL_VERTEX_SHADER, shaders_folder() / "map.vert");
+  const GLuint fragment = compile(GL_FRAGMENT_SHADER, shaders_folder() / "colour_map.frag");
+  program_ = glCreateProgram();
+  glAttachShader(program_, vertex);
+  glAttachShader(program_, fragment);
+  glLinkProgram(program_);
+  glDeleteShader(vertex);
+  glDeleteShader(fragment);
+  glGenVertexArrays(1, &vertices_);
+  glGenFramebuffers(1, &framebuffer_);
+  values_ = Texture::make();
+  for (std::size_t map = 0; map < tables_.size(); ++map) {
+    tables_[map] = Texture::make();
+    glBindTexture(GL_TEXTURE_2D, tables_[map].id());
+    glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
+    glTexImage2D(GL_TEXTURE_2D, 0, GL_RGB8, 256, 1, 0, GL_RGB, GL_UNSIGNED_BYTE,
+                 hydrascope::colour_table(static_cast<ColourMap>(map)).data());
+    set_filter(GL_LINEAR);
+  }
+}
+
+Graphics::~Graphics() {
+  glDeleteProgram(program_);
+  glDeleteVertexArrays(1, &vertices_);
+  glDeleteFramebuffers(1, &framebuffer_);
+}
+
+Texture Graphics::texture_of(const Pixels& pixels) {
+  Texture texture = Texture::make();
+  glBindTexture(GL_TEXTURE_2D, texture.id());
+  glPixelStorei(GL_UNPACK_ALIGNMENT, 4);
+  glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, pixels.width, pixels.height, 0, GL_RGBA, GL_UNSIGNED_BYTE,
+               pixels.rgba.data());
+  set_filter(GL_LINEAR);
+  return texture;
+}
+
+void Graphics::bake(const Array& values, const Scale& scale, Interpolation interpolation, int width,
+                    int height, Texture& target) {
+  const auto rows = static_cast<GLsizei>(values.shape[0]);
+  const auto columns = static_cast<GLsizei>(values.shape[1]);
+  // New texels, new texture: frames are compared by what they draw with.
+  Texture fresh = Texture::make();
+  glBindTexture(GL_TEXTURE_2D, fresh.id());
+  glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, width, height, 0, GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
+  set_filter(GL_LINEAR);
+
+  GLint framebuffer = 0;
+  std::array<GLint, 4> viewport{};
+  glGetIntegerv(GL_FRAMEBUFFER_BINDING, &framebuffer);
+  glGetIntegerv(GL_VIEWPORT, viewport.data());
+  glBindFramebuffer(GL_FRAMEBUFFER, framebuffer_);
+  glFramebufferTexture2D(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_TEXTURE_2D, fresh.id(), 0);
+  glViewport(0, 0, width, height);
+  glDisable(GL_BLEND);
+  glDisable(GL_SCISSOR_TEST);
+  glUseProgram(program_);
+  glActiveTexture(GL_TEXTURE1);
+  glBindTexture(GL_TEXTURE_2D, tables_[static_cast<std::size_t>(scale.map)].id());
+  glActiveTexture(GL_TEXTURE0);
+  glBindTexture(GL_TEXTURE_2D, values_.id());
+  glPixelStorei(GL_UNPACK_ALIGNMENT, 4);
+  glTexImage2D(GL_TEXTURE_2D, 0, GL_R32F, columns, rows, 0, GL_RED, GL_FLOAT, values.values.data());
+  set_filter(GL_NEAREST);
+  glBindSampler(0, 0);
+  glBindSampler(1, 0);
+  const auto uniform = [&](const char* name) { return glGetUniformLocation(program_, name); };
+  glUniform1i(uniform("values"), 0);
+  glUniform1i(uniform("colour_table"), 1);
+  glUniform1f(uniform("low"), static_cast<float>(scale.low));
+  glUniform1f(uniform("high"), static_cast<float>(scale.high));
+  glUniform1i(uniform("logarithmic"), scale.logarithmic ? 1 : 0);
+  glUniform1i(uniform("interpolation"), static_cast<GLint>(interpolation));
+  const auto [hatch_ground, hatch_stripe] = theme::hatching(theme::current_mode());
+  glUniform2f(uniform("hatching"), hatch_ground, hatch_stripe);
+  glBindVertexArray(vertices_);
+  glDrawArrays(GL_TRIANGLES, 0, 3);
+  glBindVertexArray(0);
+  glUseProgram(0);
+  glBindFramebuffer(GL_FRAMEBUFFER, static_cast<GLuint>(framebuffer));
+  glViewport(viewport[0], viewport[1], viewport[2], viewport[3]);
+  target = std::move(fresh);
+}
+
+void MapTexture::set(const Array& values, const Scale& scale, Interpolation interpolation) {
+  if (interpolation == interpolation_ && same_scale(scale, scale_) && same_values(values, values_)) {
+    scale_.label = scale.label;
+    scale_.shared = scale.shared;
+    return;
+  }
+  values_ = values;
+  scale_ = scale;
+  interpolation_ = interpolation;
+  dirty_ = true;
+}
+
+void MapTexture::clear() {
+  values_ = {};
+  dirty_ = false;
+}
+
+float MapTexture::value(int row, int column) const {
+  if (row < 0 || column < 0 || row >= rows() || column >= columns())
+    return std::numeric_limits<float>::quiet_NaN();
+  return values_.values[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns()) +
+                        static_cast<std::size_t>(column)];
+}
+
+void MapTexture::bake(Graphics& graphics, const Baked& wanted) {
+  const bool other_numbers = texture_ && wanted.numbers != baked_.numbers;
+  const bool same_cells = wanted.rows == baked_.rows && wanted.columns == baked_.columns;
+  if (other_numbers && same_cells && graphics.fades()) {
+    std::swap(texture_, previous_);
+    faded_since_ = ImGui::GetTime();
+  }
+  graphics.bake(values_, scale_, interpolation_, wanted.width, wanted.height, texture_);
+  baked_ = wanted;
+}
+
+void MapTexture::draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity) {
+  if (empty()) return;
+  const float density = ImGui::GetIO().DisplayFramebufferScale.x;
+  const auto texels = [&](float points) {
+    return std::clamp(static_cast<int>(std::lround(points * density)), 1, 4096);
+  };
+  // Crisp maps are baked one texel a cell and magnified; smooth ones at the picture's own size.
+  Baked wanted{.width = smooth() ? texels(to.x - from.x) : columns(),
+               .height = smooth() ? texels(to.y - from.y) : rows(),
+               .mode = theme::current_mode(),
+               .numbers = dirty_ ? hash_of(values_, scale_, interpolation_) : baked_.numbers,
+               .rows = rows(),
+               .columns = columns()};
+  if (!texture_ || !(wanted == baked_)) bake(graphics, wanted);
+  dirty_ = false;
+
+  constexpr double fade_seconds = 0.1;
+  const auto share = static_cast<float>((ImGui::GetTime() - faded_since_) / fade_seconds);
+  if (!previous_ || share >= 1 || !graphics.fades()) {
+    previous_ = Texture();
+    add(list, texture_, from, to, opacity);
+    return;
+  }
+  // Two layers whose opacities add up to the map's own, so that what lies below does not shine through
+  // midway.
+  const float arriving = opacity * share;
+  add(list, previous_, from, to, arriving >= 1 ? 0 : opacity * (1 - share) / (1 - arriving));
+  add(list, texture_, from, to, arriving);
+  graphics.keep_moving();
+}
+
+void MapTexture::add(ImDrawList* list, const Texture& texture, ImVec2 from, ImVec2 to, float opacity) const {
+  const float density = ImGui::GetIO().DisplayFramebufferScale.x;
+  const bool magnified = (to.x - from.x) * density >= static_cast<float>(baked_.width) &&
+                         (to.y - from.y) * density >= static_cast<float>(baked_.height);
+  const ImGuiPlatformIO& platform = ImGui::GetPlatformIO();
+  // Dear ImGui's OpenGL back end binds its own linear sampler whatever the texture says.
+  if (magnified && !smooth()) list->AddCallback(platform.DrawCallback_SetSamplerNearest, nullptr);
+  list->AddImage(texture.reference(), from, to, {0, 0}, {1, 1}, theme::packed(ImVec4{1, 1, 1, 1}, opacity));
+  if (magnified && !smooth()) list->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
+}
+
+namespace {
+
+// The picture, or every n-th pixel of it where it is larger than a texture may be.
+Image within_texture_limit(const Image& image) {
+  GLint limit = 0;
+  glGetIntegerv(GL_MAX_TEXTURE_SIZE, &limit);
+  const int step = (std::max(image.width, image.height) + limit - 1) / std::max(limit, 1);
+  if (step <= 1) return image;
+  Image smaller{image.width / step, image.height / step, {}};
+  for (int row = 0; row < smaller.height; ++row) {
+    for (int column = 0; column < smaller.width; ++column) {
+      const auto from = (static_cast<std::ptrdiff_t>(row) * step * image.width +
+                         static_cast<std::ptrdiff_t>(column) * step) *
+                        3;
+      smaller.rgb.insert(smaller.rgb.end(), image.rgb.begin() + from, image.rgb.begin() + from + 3);
+    }
+  }
+  return smaller;
+}
+
+} // namespace
+
+void PictureTexture::set(std::shared_ptr<const Image> image) {
+  if (image == image_) return;
+  image_ = std::move(image);
+  dirty_ = true;
+}
+
+void PictureTexture::draw(ImDrawList* list, ImVec2 from, ImVec2 to, float opacity) {
+  if (!image_ || image_->width <= 0 || image_->height <= 0) return;
+  if (dirty_) {
+    texture_ = Texture::make();
+    glBindTexture(GL_TEXTURE_2D, texture_.id());
+    glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
+    const Image shown = within_texture_limit(*image_);
+    glTexImage2D(GL_TEXTURE_2D, 0, GL_RGB8, shown.width, shown.height, 0, GL_RGB, GL_UNSIGNED_BYTE,
+                 shown.rgb.data());
+    set_filter(GL_LINEAR);
+    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_LINEAR_MIPMAP_LINEAR);
+    glGenerateMipmap(GL_TEXTURE_2D);
+    dirty_ = false;
+  }
+  // The back end's own sampler has no mipmaps, without which a large photograph flickers when it is made
+  // small.
+  const ImGuiPlatformIO& platform = ImGui::GetPlatformIO();
+  list->AddCallback(platform.DrawCallback_SetSamplerFromTex, nullptr);
+  list->AddImage(texture_.reference(), from, to, {0, 0}, {1, 1}, theme::packed(ImVec4{1, 1, 1, 1}, opacity));
+  list->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
+}
+
+} // namespace hydrascope::app

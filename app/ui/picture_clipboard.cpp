@@ -1,0 +1,144 @@
+#include "app/ui/picture_clipboard.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+#include <xcb/xcb.h>
+
+#include "app/ui/x11_selection.h"
+#include "engine/base/error.h"
+
+namespace hydrascope::app {
+
+// What crosses between the frame loop and the thread.
+class PictureClipboard::Client {
+public:
+  explicit Client(std::function<void()> wake) : wake_(std::move(wake)), selection_(open_display()) {
+    if (pipe2(ends_.data(), O_CLOEXEC | O_NONBLOCK) != 0) throw Error("clipboard", "no pipe can be made");
+    thread_ = std::jthread([this](const std::stop_token& stopping) { loop(stopping); });
+  }
+  ~Client() {
+    thread_.request_stop();
+    ring();
+    thread_.join();
+    for (const int end : ends_) close(end);
+  }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  void offer(std::string png) {
+    {
+      const std::scoped_lock lock(mutex_);
+      to_offer_ = std::make_shared<const std::string>(std::move(png));
+    }
+    ring();
+  }
+  void ask() {
+    {
+      const std::scoped_lock lock(mutex_);
+      asked_ = true;
+    }
+    ring();
+  }
+  std::optional<Pasted> take() {
+    const std::scoped_lock lock(mutex_);
+    return std::exchange(pasted_, std::nullopt);
+  }
+
+private:
+  static X11Connection open_display() { return X11Connection(std::getenv("DISPLAY")); }
+
+  void ring() const {
+    const char byte = 0;
+    // A full pipe rings as well.
+    [[maybe_unused]] const auto written = write(ends_[1], &byte, 1);
+  }
+
+  void loop(const std::stop_token& stopping) {
+    while (!stopping.stop_requested() && selection_.alive()) {
+      take_orders();
+      selection_.handle_events();
+      if (auto fetched = selection_.take_fetched()) deliver(std::move(*fetched));
+      std::array<pollfd, 2> waiting = {{{.fd = selection_.descriptor(), .events = POLLIN, .revents = 0},
+                                        {.fd = ends_[0], .events = POLLIN, .revents = 0}}};
+      // Only while a transfer is under way does time matter: its other end may have gone.
+      poll(waiting.data(), waiting.size(), selection_.busy() ? 250 : -1);
+      std::array<char, 64> bytes{};
+      while (read(ends_[0], bytes.data(), bytes.size()) > 0) {
+      }
+    }
+    if (!stopping.stop_requested()) deliver({.bytes = {}, .text = false, .problem = "the X server has gone"});
+  }
+
+  void take_orders() {
+    std::shared_ptr<const std::string> offered;
+    bool asked = false;
+    {
+      const std::scoped_lock lock(mutex_);
+      offered = std::exchange(to_offer_, nullptr);
+      asked = std::exchange(asked_, false);
+    }
+    if (offered) selection_.offer(std::move(offered));
+    if (asked) selection_.fetch();
+  }
+
+  void deliver(X11Selection::Fetched fetched) {
+    Pasted pasted{.picture = nullptr, .text = fetched.text, .problem = std::move(fetched.problem)};
+    if (!fetched.bytes.empty()) {
+      try {
+        const std::span bytes(reinterpret_cast<const std::uint8_t*>(fetched.bytes.data()),
+                              fetched.bytes.size());
+        pasted.picture = std::make_shared<const Image>(decode_image(bytes, "clipboard"));
+      } catch (const std::exception& error) {
+        pasted.problem = error.what();
+      }
+    }
+    {
+      const std::scoped_lock lock(mutex_);
+      pasted_ = std::move(pasted);
+    }
+    if (wake_) wake_();
+  }
+
+  std::function<void()> wake_;
+  X11Selection selection_; // the thread's alone, once it runs
+  std::array<int, 2> ends_{-1, -1};
+  std::mutex mutex_; // of what follows
+  std::shared_ptr<const std::string> to_offer_;
+  bool asked_ = false;
+  std::optional<Pasted> pasted_;
+  std::jthread thread_;
+};
+
+PictureClipboard::PictureClipboard(std::string obstacle, std::function<void()> wake)
+    : obstacle_(std::move(obstacle)) {
+  if (!obstacle_.empty()) return;
+  try {
+    client_ = std::make_unique<Client>(std::move(wake));
+  } catch (const std::exception& error) {
+    obstacle_ = error.what();
+  }
+}
+
+PictureClipboard::~PictureClipboard() = default;
+
+void PictureClipboard::offer(std::string png) {
+  if (client_) client_->offer(std::move(png));
+}
+
+void PictureClipboard::ask() {
+  if (client_) client_->ask();
+}
+
+std::optional<Pasted> PictureClipboard::take() { return client_ ? client_->take() : std::nullopt; }
+
+} // namespace hydrascope::app

@@ -1,0 +1,23 @@
+#include "app/ui/screenshot.h"
+
+#include <algorithm>
+#include "engine/base/paths.h"
+#include "engine/base/png.h"
+
+namespace hydrascope::app {
+
+Image cut_out(const Image& image, const std::array<int, 4>& rectangle) {
+  const int x = std::clamp(rectangle[0], 0, image.width), y = std::clamp(rectangle[1], 0, image.height);
+  Image part{std::clamp(rectangle[2], 0, image.width - x), std::clamp(rectangle[3], 0, image.height - y), {}};
+  for (int row = 0; row < part.height; ++row) {
+    const auto from = image.rgb.begin() + (static_cast<std::ptrdiff_t>(y + row) * image.width + x) * 3;
+    part.rgb.insert(part.rgb.end(), from, from + static_cast<std::ptrdiff_t>(part.width) * 3);
+  }
+  return part;
+}
+
+void write_png(const std::filesystem::path& file, const Image& image) {
+  write_file_atomically(file, png_of(image));
+}
+
+} // namespace hydrascope::app

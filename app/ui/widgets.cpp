@@ -1,0 +1,216 @@
+#include "app/ui/widgets.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <imgui_internal.h>
+#include <utf8proc.h>
+
+#include "engine/figures/scale.h"
+
+namespace hydrascope::app {
+
+std::string fitted(std::string_view text, float width) {
+  const auto width_of = [](const std::string& candidate) { return ImGui::CalcTextSize(candidate.c_str()).x; };
+  std::string whole = with_known_glyphs(text);
+  if (width_of(whole) <= width) return whole;
+  while (!whole.empty()) {
+    // Whole characters: UTF-8's continuation bytes go with their first byte.
+    do {
+      whole.pop_back();
+    } while (!whole.empty() && (static_cast<unsigned char>(whole.back()) & 0xC0U) == 0x80U);
+    if (!whole.empty() && (static_cast<unsigned char>(whole.back()) & 0xC0U) == 0xC0U) whole.pop_back();
+    if (width_of(whole + "…") <= width) return whole + "…";
+  }
+  return "…";
+}
+
+std::string with_known_glyphs(std::string_view text) {
+  const bool plain = std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  if (plain) return std::string(text);
+  std::string result;
+  while (!text.empty()) {
+    utf8proc_int32_t code = 0;
+    const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
+    const auto read = utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(text.size()), &code);
+    const std::size_t length = read > 0 ? static_cast<std::size_t>(read) : 1;
+    if (read <= 0) code = 0xfffd; // a stray byte
+    const bool known = code < 0x80 || (code <= IM_UNICODE_CODEPOINT_MAX &&
+                                       ImGui::GetFont()->IsGlyphInFont(static_cast<ImWchar>(code)));
+    if (known && read > 0) {
+      result.append(text.substr(0, length));
+    } else {
+      result += fmt::format("U+{:04X}", static_cast<unsigned int>(code));
+    }
+    text.remove_prefix(length);
+  }
+  return result;
+}
+
+void ellipsis_text(std::string_view text, float width, const ImVec4& colour) {
+  const std::string shown = fitted(text, width);
+  ImGui::TextColored(colour, "%s", shown.c_str());
+  if (shown.size() != text.size() && ImGui::IsItemHovered()) {
+    text_tooltip(text);
+  }
+}
+
+void text_tooltip(std::string_view text) { ImGui::SetTooltip("%s", with_known_glyphs(text).c_str()); }
+
+void same_line_if_fits(float width, float spacing) {
+  const float right = ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - ImGui::GetStyle().WindowPadding.x;
+  if (ImGui::GetItemRectMax().x + spacing + width <= right) ImGui::SameLine(0, spacing);
+}
+
+void field_label(const char* label, float column) {
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextColored(theme::quiet, "%s", label);
+  ImGui::SameLine(column + ImGui::GetStyle().WindowPadding.x);
+}
+
+void small_text(const Graphics& graphics, std::string_view text, const ImVec4& colour) {
+  ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+  ImGui::PushStyleColor(ImGuiCol_Text, colour);
+  ImGui::TextUnformatted(text.data(), text.data() + text.size());
+  ImGui::PopStyleColor();
+  ImGui::PopFont();
+}
+
+void wrapped_small_text(const Graphics& graphics, std::string_view text, const ImVec4& colour) {
+  ImGui::PushTextWrapPos(0.0f);
+  small_text(graphics, text, colour);
+  ImGui::PopTextWrapPos();
+}
+
+void empty_notice(const Graphics& graphics, std::string_view text) {
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+  const float width = std::min(room.x, 320.0f);
+  const ImVec2 size = ImGui::CalcTextSize(text.data(), text.data() + text.size(), false, width);
+  const ImVec2 at = ImGui::GetCursorPos();
+  ImGui::SetCursorPos(
+      {at.x + std::max(0.0f, (room.x - size.x) / 2), at.y + std::max(0.0f, (room.y - size.y) / 2)});
+  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + size.x + 1);
+  ImGui::PushStyleColor(ImGuiCol_Text, theme::quiet);
+  ImGui::TextUnformatted(text.data(), text.data() + text.size());
+  ImGui::PopStyleColor();
+  ImGui::PopTextWrapPos();
+  ImGui::PopFont();
+}
+
+namespace {
+
+bool segment(const char* label, bool on) {
+  ImGui::PushStyleColor(ImGuiCol_Button, on ? ImGui::GetStyleColorVec4(ImGuiCol_Header) : theme::raised);
+  ImGui::PushStyleColor(ImGuiCol_Text, on ? theme::text : theme::quiet);
+  const bool clicked = ImGui::Button(label);
+  ImGui::PopStyleColor(2);
+  return clicked;
+}
+
+} // namespace
+
+int segmented(const char* id, std::span<const char* const> labels, int chosen,
+              std::span<const char* const> reasons) {
+  int clicked = -1;
+  ImGui::PushID(id);
+  ImGui::BeginGroup(); // what is said of one is said of the row
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(1, ImGui::GetStyle().ItemSpacing.y));
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (i > 0) ImGui::SameLine();
+    const char* reason = i < reasons.size() ? reasons[i] : "";
+    ImGui::BeginDisabled(*reason != '\0');
+    if (segment(labels[i], static_cast<int>(i) == chosen)) clicked = static_cast<int>(i);
+    ImGui::EndDisabled();
+    if (*reason != '\0' && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      ImGui::SetTooltip("%s", reason);
+  }
+  ImGui::PopStyleVar();
+  ImGui::EndGroup();
+  ImGui::PopID();
+  return clicked;
+}
+
+int switches(const char* id, std::span<const char* const> labels, std::span<const bool> on,
+             std::span<const char* const> tooltips) {
+  int clicked = -1;
+  ImGui::PushID(id);
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(1, ImGui::GetStyle().ItemSpacing.y));
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (i > 0) ImGui::SameLine();
+    if (segment(labels[i], on[i])) clicked = static_cast<int>(i);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", tooltips[i]);
+  }
+  ImGui::PopStyleVar();
+  ImGui::PopID();
+  return clicked;
+}
+
+void kernel_square(ImDrawList* list, ImVec2 centre, float side, std::string_view kernel_name, float opacity) {
+  const float half = side / 2;
+  list->AddRectFilled({centre.x - half, centre.y - half}, {centre.x + half, centre.y + half},
+                      theme::packed(theme::kernel(kernel_name), opacity), 2.0f);
+}
+
+int kernel_combo(const char* id, std::string_view preview, bool own, float width) {
+  int chosen = -2;
+  ImGui::SetNextItemWidth(width);
+  const std::string shown = fitted(preview, width - ImGui::GetFrameHeight() - 12);
+  if (!ImGui::BeginCombo(id, shown.c_str(), ImGuiComboFlags_HeightLarge)) return chosen;
+  if (own && ImGui::Selectable("the layer's own")) chosen = -1;
+  const auto& infos = kernel_infos();
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float height = ImGui::GetTextLineHeight();
+    kernel_square(ImGui::GetWindowDrawList(), {at.x + height / 2, at.y + height / 2}, 9, infos[i].name);
+    ImGui::SetCursorScreenPos({at.x + height + 6, at.y});
+    if (ImGui::Selectable(infos[i].name.c_str(), infos[i].name == preview)) chosen = static_cast<int>(i);
+    if (ImGui::IsItemHovered()) {
+      ImGui::SetTooltip("%s\n%s   %s", infos[i].definition.c_str(), infos[i].complexity.c_str(),
+                        infos[i].source.c_str());
+    }
+  }
+  ImGui::EndCombo();
+  return chosen;
+}
+
+void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float height) {
+  constexpr float width = 10;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 to{from.x + width, from.y + height};
+  // The table runs along u; the quad is turned so that the highest value is on top.
+  list->AddImageQuad(graphics.colour_table(scale.map), from, {to.x, from.y}, to, {from.x, to.y}, {1, 0},
+                     {1, 1}, {0, 1}, {0, 0});
+  ImGui::PushFont(graphics.fonts().mono, 11.0f);
+  const float line = ImGui::GetTextLineHeight();
+  const int most = std::clamp(static_cast<int>(height / 34), 2, 6);
+  for (const Tick& tick : ticks(scale.low, scale.high, scale.logarithmic, most)) {
+    const float y = to.y - static_cast<float>(tick.position) * height;
+    list->AddLine({to.x, y}, {to.x + 3, y}, theme::packed(theme::faint));
+    const float text_y = std::clamp(y - line / 2, from.y - 2, to.y - line + 2);
+    list->AddText({to.x + 6, text_y}, theme::packed(theme::quiet), tick.text.c_str());
+  }
+  ImGui::PopFont();
+  const ImVec2 mouse = ImGui::GetMousePos();
+  if (ImGui::IsWindowHovered() && mouse.x >= from.x && mouse.x <= to.x + 44 && mouse.y >= from.y &&
+      mouse.y <= to.y) {
+    ImGui::SetTooltip("%s\n%s scale, %s", scale.label.c_str(), scale.shared ? "shared" : "own",
+                      scale.logarithmic ? "logarithmic" : "linear");
+  }
+}
+
+void right_aligned(ImDrawList* list, float right, float y, ImU32 colour, const std::string& text) {
+  list->AddText({right - ImGui::CalcTextSize(text.c_str()).x, y}, colour, text.c_str());
+}
+
+void progress_line(float progress) {
+  const ImVec2 from = ImGui::GetWindowPos();
+  const ImVec2 size = ImGui::GetWindowSize();
+  const float top = from.y + ImGui::GetCurrentWindow()->TitleBarHeight;
+  ImGui::GetWindowDrawList()->AddRectFilled({from.x, top},
+                                            {from.x + size.x * std::clamp(progress, 0.02f, 1.0f), top + 2},
+                                            theme::packed(theme::accent));
+}
+
+} // namespace hydrascope::app

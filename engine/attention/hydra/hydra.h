@@ -1,0 +1,46 @@
+// Hydra attention (Bolya et al. 2022, Eq. 10): as many heads as features, out = φ_Q(Q) ⊙ Σ_t φ_K(K)_t ⊙ V_t.
+#pragma once
+
+#include <vector>
+
+#include "engine/attention/hydra/cpu/hydra.h"
+#include "engine/attention/interface/registry.h"
+
+namespace hydrascope {
+
+// φ of D-wide rows, each by itself.
+struct RowMap {
+  at::Tensor (*of)(const at::Tensor& x); // (B,N,D) → (B,N,D), in x's type
+  cpu::RowMap fused;                     // the same in the fused loops
+};
+
+// What φ does over tokens, besides.
+enum class OverTokens {
+  nothing,
+  mean,    // φ_Q and φ_K are divided by √T, T the number of real tokens
+  softmax, // φ_K is a softmax over the real tokens, feature by feature
+};
+
+// Does the whole operation, e.g. by a fused loop, where it takes the shape; mask may be undefined; out
+// (B,H,N,d), before LayerNorm, is what it returns.
+struct HydraMaps;
+struct HydraFusedPath {
+  Path path = Path::fused_cpu;
+  bool (*takes)(const AttentionShape& shape) = nullptr;
+  at::Tensor (*run)(const HydraMaps& maps, const AttentionInput& input, const at::Tensor& mask) = nullptr;
+};
+
+struct HydraMaps {
+  RowMap query;
+  RowMap key;
+  OverTokens over_tokens = OverTokens::nothing;
+  bool query_is_layer_input = false;      // Q is the attention module's own input (PolyNL, Eq. 13)
+  bool layer_norm = false;                // over D, before W_o
+  std::vector<HydraFusedPath> fused = {}; // beside the CPU's, which every kernel has
+};
+
+// The kernel of these maps. Its weights are derived and signed: Σ over the features of each original head of
+// φ(Q)_f φ(K)_fᵀ.
+std::unique_ptr<Kernel> make_hydra(const KernelSpec& spec, const HydraMaps& maps);
+
+} // namespace hydrascope

@@ -1,0 +1,112 @@
+#include "engine/attention/hydra/hydra_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+
+#include "engine/attention/interface/loop_input.h"
+#include "engine/attention/interface/tokens.h"
+
+namespace hydrascope {
+namespace {
+
+constexpr std::int64_t tokens_of_part = 256;
+// What the caches of a few cores hold. (The system's own figure is that of all cores in some virtual
+// machines.)
+constexpr std::int64_t bytes_of_caches = std::int64_t{32} << 20;
+
+// What the parts of a sequence found: largest, total, weighted of each, `padded` floats every one. The first
+// part's `weighted` becomes their quotient over all.
+void merge_softmax(float* largest, float* total, float* weighted, const std::int64_t parts,
+                   const std::int64_t padded) {
+  for (std::int64_t f = 0; f < padded; ++f) {
+    float top = -INFINITY;
+    for (std::int64_t part = 0; part < parts; ++part) top = std::max(top, largest[part * padded + f]);
+    float sum = 0, all = 0;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const std::int64_t i = part * padded + f;
+      if (total[i] == 0) continue; // no real token
+      const float share = std::exp(largest[i] - top);
+      sum += weighted[i] * share;
+      all += total[i] * share;
+    }
+    weighted[f] = all == 0 ? 0 : sum / all;
+  }
+}
+
+void merge(float* sums, const std::int64_t parts, const std::int64_t padded) {
+  for (std::int64_t part = 1; part < parts; ++part)
+    for (std::int64_t f = 0; f < padded; ++f) sums[f] += sums[part * padded + f];
+}
+
+at::Tensor run(const HydraMaps& maps, const AttentionInput& input, const at::Tensor& mask) {
+  const std::int64_t batch = input.q.size(0), heads = input.q.size(1), tokens = input.q.size(2);
+  at::Tensor query = maps.query_is_layer_input ? to_heads(input.layer_input, heads) : input.q;
+  if (query.scalar_type() != at::kBFloat16) query = query.to(at::kFloat);
+  query = dense_features(query);
+  const at::Tensor key = dense_features(input.k), value = dense_features(input.v);
+  const LoopMask masks(mask);
+  // A LayerNorm that follows is given what has not been rounded.
+  const auto type = maps.layer_norm ? at::kFloat : input.q.scalar_type();
+  const at::Tensor out =
+      to_heads(at::empty({batch, tokens, heads * input.q.size(3)}, input.q.options().dtype(type)), heads);
+
+  const std::int64_t padded = cpu::padded_width(heads * input.q.size(3));
+  const std::int64_t parts = std::max<std::int64_t>(1, (tokens + tokens_of_part - 1) / tokens_of_part);
+  const auto part_of = [&](const std::int64_t part) {
+    return cpu::TokenRange{part * tokens_of_part, std::min(tokens, (part + 1) * tokens_of_part)};
+  };
+  const auto scale_of = [&](const std::int64_t sequence) {
+    if (maps.over_tokens != OverTokens::mean) return 1.0F;
+    const std::int64_t real = std::max<std::int64_t>(1, masks.count(sequence, tokens));
+    return 1 / std::sqrt(static_cast<float>(real));
+  };
+  // A part of a thread's own is worth its start from about 64 Ki features on.
+  const std::int64_t grain = std::max<std::int64_t>(1, 65'536 / (padded * std::min(tokens, tokens_of_part)));
+  const bool softmax = maps.over_tokens == OverTokens::softmax;
+  const auto floats = [&](const bool wanted) {
+    return std::vector<float>(wanted ? static_cast<std::size_t>(batch * parts * padded) : 0);
+  };
+  std::vector<float> sums = floats(true), largest = floats(softmax), total = floats(softmax);
+  at::parallel_for(0, batch * parts, grain, [&](const std::int64_t begin, const std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t sequence = i / parts;
+      const cpu::Rows k = rows_of(key, sequence), v = rows_of(value, sequence);
+      const cpu::TokenRange range = part_of(i % parts);
+      if (softmax)
+        cpu::hydra_softmax_sums(
+            k, v, masks.of(sequence), range, &largest[static_cast<std::size_t>(i * padded)],
+            &total[static_cast<std::size_t>(i * padded)], &sums[static_cast<std::size_t>(i * padded)]);
+      else
+        cpu::hydra_sum(k, v, masks.of(sequence), range, maps.key.fused, scale_of(sequence),
+                       &sums[static_cast<std::size_t>(i * padded)]);
+    }
+  });
+  for (std::int64_t sequence = 0; sequence < batch; ++sequence) {
+    const auto at = static_cast<std::size_t>(sequence * parts * padded);
+    if (softmax)
+      merge_softmax(&largest[at], &total[at], &sums[at], parts, padded);
+    else
+      merge(&sums[at], parts, padded);
+  }
+  const auto bytes = static_cast<std::int64_t>(query.nbytes() + key.nbytes() + value.nbytes() + out.nbytes());
+  const bool past_caches = bytes > bytes_of_caches;
+  at::parallel_for(0, batch * parts, grain, [&](const std::int64_t begin, const std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t sequence = i / parts;
+      cpu::hydra_gate(rows_of(query, sequence), masks.of(sequence), part_of(i % parts), maps.query.fused,
+                      scale_of(sequence), &sums[static_cast<std::size_t>(sequence * parts * padded)],
+                      rows_of(out, sequence), past_caches);
+    }
+  });
+  return out;
+}
+
+} // namespace
+
+HydraFusedPath hydra_on_cpu() { return {Path::fused_cpu, loops_take, run}; }
+
+} // namespace hydrascope

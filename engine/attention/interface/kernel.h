@@ -1,0 +1,184 @@
+// The interface of an attention kernel. A kernel is one class, one line in registry.cpp and one row in the
+// parity test's table.
+//
+// Shapes: B batch, H heads, N tokens, d head width, D = H·d model width.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "engine/attention/interface/kernel_info.h"
+
+namespace hydrascope {
+
+// How the tokens lie: `prefix` tokens (class, distillation), then rows × columns patches. Text: rows =
+// columns = 0.
+struct TokenLayout {
+  std::int64_t prefix = 0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+
+// Trained or initial parameters by the names of the command line's `attend`:
+// query_map.weight (H,d,d) with y = x·W, query_map.bias (H,d), key_map.*, norm.weight, norm.bias (D), omega
+// (m,d).
+using KernelParameters = std::map<std::string, at::Tensor>;
+
+// The value a kernel takes.
+struct AttentionInput {
+  at::Tensor q, k, v; // (B,H,N,d), after their projections
+  at::Tensor
+      layer_input; // (B,N,D), the attention module's own input; only poly-nl needs it; may be undefined
+  at::Tensor mask; // (B,N) bool, true = real token; undefined = all real
+  bool causal = false;
+  TokenLayout layout = {};
+};
+
+// The same value without data: what `supports` and the cost model look at.
+struct AttentionShape {
+  std::int64_t batch = 1, heads = 1, tokens = 1, head_width = 1;
+  at::ScalarType dtype = at::kFloat;
+  at::DeviceType device = at::kCPU;
+  bool has_layer_input = false;
+  bool has_mask = false;
+  bool causal = false;
+  bool gradients = false; // of q, k, v or a parameter are wanted: nothing may be overwritten
+  TokenLayout layout = {};
+};
+AttentionShape shape_of(const AttentionInput& input, const KernelParameters& parameters = {});
+
+struct Support {
+  bool ok = true;
+  std::string reason; // why not, one sentence for the user
+};
+
+// How a kernel computes its output.
+enum class Path {
+  in_blocks,           // LibTorch's operations on a block of tokens after another: memory stays O(N)
+  at_once,             // the same on all tokens, as a graph keeps what is made of them anyway
+  fused_cpu,           // our own loops
+  fused_cuda,          // our own kernels
+  fused_cuda_training, // the same, with the gradients of q, k and v
+  sdpa                 // LibTorch's scaled_dot_product_attention
+};
+// As people see it: "composed", "fused cpu", "fused cuda", "LibTorch sdpa".
+const char* path_name(Path path);
+
+// The outcome of one decision: can it run, and by which path.
+struct Plan {
+  Support support = {};
+  Path path = Path::in_blocks;
+};
+
+// A kernel that begins with a linear map of each head's queries and keys, y = x·W + b: those maps, and the
+// parameters that run() takes of q and k to which they have been applied already.
+struct LeadingMaps {
+  at::Tensor query_weight, key_weight; // (H,d,d)
+  at::Tensor query_bias, key_bias;     // (H,d) or undefined: 0
+  KernelParameters others;
+};
+
+struct AttentionOutput {
+  // (B,H,N,d), before finish(); rows of masked queries are 0. In q's type; in float32 where q's is a half
+  // type and finish() is yet to normalise it.
+  at::Tensor out;
+  std::string path = {};              // which path really ran, as path_name() or more exactly
+  std::int64_t zero_denominators = 0; // rows set to zero because their normaliser was 0
+};
+
+// What a Hydra kernel forms instead of a weight matrix (Hydra paper, section 3.4).
+struct GlobalVector {
+  at::Tensor vector; // (B,D), Σ_t φ(K)_t ⊙ V_t
+  at::Tensor gate;   // (B,R,D), φ(Q) of the query rows asked for: out_c = gate_c ⊙ vector
+};
+
+struct Cost {
+  double multiply_accumulates = 0; // the papers' "FLOPs", for the attention operation alone
+  double bytes = 0;                // q, k, v read once and the output written once
+};
+
+class Kernel {
+public:
+  virtual ~Kernel() = default;
+
+  const KernelInfo& info() const; // the registry's entry of spec().name
+  const KernelSpec& spec() const { return spec_; }
+
+  // The one decision of what the kernel runs by, which supports() and run() share.
+  virtual Plan plan(const AttentionShape& shape) const = 0;
+  Support supports(const AttentionShape& shape) const { return plan(shape).support; }
+
+  // h, the number of heads of weights(): the kernel's own (`heads=`), by default the model's.
+  virtual std::int64_t weight_heads(const AttentionShape& shape) const;
+
+  // Starting values of the trainable parameters (empty if it has none), and the random numbers that a kernel
+  // is defined by (Performer's ω; see fixed_parameters). Each layer draws its own. float32, CPU.
+  virtual KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width,
+                                              int layer = 0) const;
+  // The names among initial_parameters() that training leaves as they are.
+  virtual std::vector<std::string> fixed_parameters() const { return {}; }
+
+  // For who projects q and k: the maps that may be folded into the projections (W·W_q, W·W_k), which saves a
+  // third of a trained linear kernel's products. nullopt: there are none, or the parameters lack them.
+  virtual std::optional<LeadingMaps> leading_maps(std::int64_t /*heads*/, std::int64_t /*head_width*/,
+                                                  const KernelParameters& /*parameters*/) const {
+    return std::nullopt;
+  }
+
+  // The output by the planned path, in the kernel's stated complexity. Differentiable in q, k, v and
+  // parameters when gradients are enabled. Throws UsageError with the plan's reason if unsupported.
+  AttentionOutput run(const AttentionInput& input, const KernelParameters& parameters) const;
+
+  // What the kernel puts between its output and W_o: out (B,H,N,d) → (B,H,N,d), rows of masked queries 0. The
+  // LayerNorm of Hydra's `-ln` variants; out itself for all others.
+  virtual at::Tensor finish(const at::Tensor& out, const at::Tensor& mask,
+                            const KernelParameters& parameters) const;
+
+  // Explicit weights (B,h,R,N) of the query rows asked for, computed on demand in float32; h is the kernel's
+  // own number of heads (float64 where q is). Masked keys and masked queries have weight 0. For Hydra:
+  // derived and signed, Σ over the features of each original head of φ(Q)_f φ(K)_f. `rows` undefined = all
+  // rows (int64 tensor otherwise). Differentiable like run().
+  virtual at::Tensor weights(const AttentionInput& input, const KernelParameters& parameters,
+                             const at::Tensor& rows = {}) const = 0;
+
+  // Focus map contributions (Hydra paper Eq. 15–17): of token t to out_c·g_c, (B,N), summed over heads (and,
+  // for `query` = nullopt, over all queries c). g: (B,H,d) for one query, (B,H,N,d) for all. They sum to
+  // out_c·g_c. No gradients flow. The default computes (w_ct v_t)·g from the weights, in tiles of rows.
+  virtual at::Tensor contributions(const AttentionInput& input, const KernelParameters& parameters,
+                                   std::optional<std::int64_t> query, const at::Tensor& g) const;
+
+  // |weights × V − out| for the rows asked for: the largest absolute difference. The default forms both;
+  // kernels whose weights are "derived" (Hydra) check their rank-one matrices instead.
+  virtual double weights_check(const AttentionInput& input, const KernelParameters& parameters,
+                               const at::Tensor& rows) const;
+
+  // nullopt for every kernel but Hydra's. `rows` as in weights(). Throws UsageError where attention is
+  // causal: there every query has a vector of its own.
+  virtual std::optional<GlobalVector> global_vector(const AttentionInput& input,
+                                                    const KernelParameters& parameters,
+                                                    const at::Tensor& rows) const;
+
+  virtual Cost cost(const AttentionShape& shape) const = 0;
+
+protected:
+  explicit Kernel(KernelSpec spec) : spec_(std::move(spec)) {}
+  // The output of an input that is checked and supported, by the path of plan(shape_of(input, parameters)).
+  virtual AttentionOutput compute(Path path, const AttentionInput& input,
+                                  const KernelParameters& parameters) const = 0;
+  // Checks the input's shapes and throws UsageError with the plan's reason where it is not supported.
+  void require_support(const AttentionInput& input) const;
+
+private:
+  KernelSpec spec_;
+};
+
+// Makes a kernel by its spec. Throws UsageError (unknown name or parameter, bad value).
+std::unique_ptr<Kernel> make_kernel(const KernelSpec& spec);
+
+} // namespace hydrascope

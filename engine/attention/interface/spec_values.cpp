@@ -1,0 +1,73 @@
+#include "engine/attention/interface/spec_values.h"
+
+#include <charconv>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+
+namespace hydrascope {
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\n");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t end = text.find(separator); end != std::string_view::npos; end = text.find(separator)) {
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  parts.push_back(text);
+  return parts;
+}
+
+std::optional<int> whole_number(std::string_view text) {
+  int value = 0;
+  const std::string digits(text);
+  const char* const end = digits.c_str() + digits.size();
+  const auto [stop, failure] = std::from_chars(digits.c_str(), end, value);
+  if (failure != std::errc() || stop != end || value < 0 || text.front() == '-') return std::nullopt;
+  return value;
+}
+
+std::optional<std::int64_t> positive_parameter(const KernelSpec& spec, std::string_view key) {
+  const auto found = spec.parameters.find(std::string(key));
+  if (found == spec.parameters.end()) return std::nullopt;
+  const std::optional<int> value = whole_number(found->second);
+  if (!value || *value == 0)
+    throw UsageError(spec.text(), fmt::format("{} is \"{}\", not a whole number from 1", key, found->second),
+                     fmt::format("write {}:{}=n", spec.name, key));
+  return *value;
+}
+
+std::uint64_t seed_parameter(const KernelSpec& spec) {
+  const auto found = spec.parameters.find("seed");
+  if (found == spec.parameters.end()) return 0;
+  std::uint64_t value = 0;
+  const char* const end = found->second.data() + found->second.size();
+  const auto [stop, failure] = std::from_chars(found->second.data(), end, value);
+  if (failure != std::errc() || stop != end)
+    throw UsageError(spec.text(), fmt::format("seed is \"{}\", not a whole number", found->second),
+                     fmt::format("write {}:seed=n", spec.name));
+  return value;
+}
+
+std::uint64_t layer_seed(std::uint64_t seed, int layer) {
+  constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15ULL; // spreads neighbouring layers over all seeds
+  return seed + golden_ratio * static_cast<std::uint64_t>(layer);
+}
+
+bool flag_parameter(const KernelSpec& spec, std::string_view key, bool otherwise) {
+  const auto found = spec.parameters.find(std::string(key));
+  if (found == spec.parameters.end()) return otherwise;
+  if (found->second != "0" && found->second != "1")
+    throw UsageError(spec.text(), fmt::format("{} is \"{}\"", key, found->second),
+                     fmt::format("write {}=0 or {}=1", key, key));
+  return found->second == "1";
+}
+
+} // namespace hydrascope

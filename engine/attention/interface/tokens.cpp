@@ -1,0 +1,117 @@
+#include "engine/attention/interface/tokens.h"
+
+#include <algorithm>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/all.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/where.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/base/error.h"
+
+namespace hydrascope {
+namespace {
+
+std::string shape_text(const at::Tensor& x) {
+  return x.defined() ? fmt::format("({})", fmt::join(x.sizes().vec(), ",")) : "missing";
+}
+
+} // namespace
+
+void check_input(const AttentionInput& input) {
+  const auto check = [](bool ok, std::string_view subject, const std::string& reason) {
+    if (!ok)
+      throw UsageError(subject, reason, "q, k and v are (B,H,N,d) of one shape and type, the mask (B,N)");
+  };
+  check(input.q.defined() && input.q.dim() == 4, "q", fmt::format("its shape is {}", shape_text(input.q)));
+  check(input.q.numel() > 0, "q", fmt::format("its shape {} holds nothing", shape_text(input.q)));
+  check(input.q.is_floating_point(), "q", "its numbers are not floating-point");
+  for (const auto& [name, x] : {std::pair{"k", &input.k}, std::pair{"v", &input.v}}) {
+    check(x->defined() && x->sizes() == input.q.sizes(), name,
+          fmt::format("its shape is {} where q has {}", shape_text(*x), shape_text(input.q)));
+    check(x->scalar_type() == input.q.scalar_type() && x->device() == input.q.device(), name,
+          "its type or device is not q's");
+  }
+  if (!input.mask.defined()) return;
+  check(
+      input.mask.dim() == 2 && input.mask.size(0) == input.q.size(0) && input.mask.size(1) == input.q.size(2),
+      "mask", fmt::format("its shape is {} where q has {}", shape_text(input.mask), shape_text(input.q)));
+}
+
+at::ScalarType compute_type(at::ScalarType type) {
+  return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
+}
+
+bool needs_gradient(const AttentionInput& input, const KernelParameters& parameters) {
+  if (!at::GradMode::is_enabled()) return false;
+  return input.q.requires_grad() || input.k.requires_grad() || input.v.requires_grad() ||
+         (input.layer_input.defined() && input.layer_input.requires_grad()) ||
+         std::ranges::any_of(parameters, [](const auto& parameter) {
+           return parameter.second.defined() && parameter.second.requires_grad();
+         });
+}
+
+at::Tensor real_mask(const AttentionInput& input) {
+  if (!input.mask.defined()) return {};
+  const at::Tensor mask = input.mask.to(at::kBool);
+  return mask.all().item<bool>() ? at::Tensor() : mask;
+}
+
+RealTokens real_tokens(const AttentionInput& input) {
+  const at::ScalarType type = compute_type(input.q.scalar_type());
+  const at::Tensor mask = real_mask(input);
+  const auto prepared = [&](const at::Tensor& x) { return select_tokens(x.to(type), mask); };
+  return {prepared(input.q), prepared(input.k), prepared(input.v), mask};
+}
+
+std::vector<TokenBlock> token_blocks(std::int64_t tokens, std::int64_t entries) {
+  constexpr std::int64_t block_entries = 4 << 20, smallest = 64;
+  const std::int64_t step = std::max(smallest, block_entries / std::max<std::int64_t>(1, entries));
+  std::vector<TokenBlock> blocks;
+  for (std::int64_t first = 0; first < tokens; first += step)
+    blocks.push_back({first, std::min(tokens, first + step)});
+  return blocks;
+}
+
+Support heads_support(std::optional<std::int64_t> heads, const AttentionShape& shape) {
+  const std::int64_t width = shape.heads * shape.head_width;
+  if (!heads || width % *heads == 0) return {};
+  return {.ok = false, .reason = fmt::format("heads={} does not divide the model width {}", *heads, width)};
+}
+
+at::Tensor select_tokens(const at::Tensor& x, const at::Tensor& mask) {
+  return mask.defined() ? at::where(mask.unsqueeze(1).unsqueeze(-1), x, at::Scalar(0)) : x;
+}
+
+at::Tensor select_rows(const at::Tensor& x, const at::Tensor& mask) {
+  return mask.defined() ? at::where(mask.unsqueeze(-1), x, at::Scalar(0)) : x;
+}
+
+at::Tensor take_tokens(const at::Tensor& x, const at::Tensor& rows) {
+  return rows.defined() ? x.index_select(2, rows.to(x.device())) : x;
+}
+
+at::Tensor take_mask(const at::Tensor& mask, const at::Tensor& rows) {
+  return mask.defined() && rows.defined() ? mask.index_select(1, rows.to(mask.device())) : mask;
+}
+
+at::Tensor rows_or_all(const at::Tensor& rows, std::int64_t tokens, const at::Tensor& like) {
+  return rows.defined() ? rows.to(like.device()) : at::arange(tokens, like.options().dtype(at::kLong));
+}
+
+at::Tensor to_rows(const at::Tensor& x) {
+  return x.transpose(1, 2).reshape({x.size(0), x.size(2), x.size(1) * x.size(3)});
+}
+
+at::Tensor to_heads(const at::Tensor& rows, std::int64_t heads) {
+  return rows.unflatten(2, {heads, rows.size(2) / heads}).transpose(1, 2);
+}
+
+at::Tensor resplit(const at::Tensor& x, std::int64_t heads) {
+  return x.size(1) == heads ? x : to_heads(to_rows(x), heads);
+}
+
+} // namespace hydrascope

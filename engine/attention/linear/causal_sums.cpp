@@ -1,0 +1,150 @@
+#include "engine/attention/linear/causal_sums.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/cummax.h>
+#include <ATen/ops/cumsum.h>
+#include <ATen/ops/isinf.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/where.h>
+
+namespace hydrascope {
+namespace {
+
+constexpr std::int64_t chunk_tokens = 64;
+
+// v with a column of ones: its sums are numerator and denominator at once.
+at::Tensor with_ones(const at::Tensor& v) {
+  return at::cat({v, at::ones({v.size(0), v.size(1), v.size(2), 1}, v.options())}, -1);
+}
+
+CausalSums split_ones(const at::Tensor& sums) {
+  const std::int64_t width = sums.size(3) - 1;
+  return {sums.slice(3, 0, width), sums.slice(3, width)};
+}
+
+// ℓ of real keys, −∞ at masked ones.
+at::Tensor masked_log(const at::Tensor& log_key, const at::Tensor& mask) {
+  if (!mask.defined()) return log_key;
+  return log_key.masked_fill(mask.logical_not().unsqueeze(1).unsqueeze(-1), -INFINITY);
+}
+
+// A scale to subtract that is −∞ (no key yet) leaves NaN behind: 0 serves, all its exponentials being 0.
+at::Tensor finite(const at::Tensor& reference) { return reference.masked_fill(at::isinf(reference), 0); }
+
+// Features of all tokens with one scale per feature. Without a wide range between early and late keys this is
+// exact.
+struct ScaledFeatures {
+  at::Tensor query, key;
+};
+
+// The scale of each query row and of each feature such that the largest product of a row is 1; undefined if
+// the early rows' features would overflow by it. `rows` (R): the tokens that the queries are; undefined: all.
+std::optional<ScaledFeatures> scaled_by_all_keys(const at::Tensor& log_query, const at::Tensor& log_key,
+                                                 const at::Tensor& rows = {}) {
+  // e⁴⁰ is far from overflow, and what a key loses by underflow (below e⁻⁸⁷) is below e⁻⁴⁷ of its row.
+  constexpr double safe_exponent = 40;
+  const at::Tensor running = std::get<0>(at::cummax(log_key.detach(), 2));
+  const at::Tensor overall = finite(running.slice(2, -1));
+  const at::Tensor own = rows.defined() ? running.index_select(2, rows) : running;
+  const at::Tensor reached = at::where(at::isinf(own), overall, own);
+  const at::Tensor largest = (log_query.detach() + reached).amax(-1, true);
+  const at::Tensor exponent = log_query + overall - largest;
+  if (exponent.detach().amax().item<double>() > safe_exponent) return std::nullopt;
+  return ScaledFeatures{exponent.exp(), (log_key - overall).exp()};
+}
+
+// Σ_f exp(ℓ_f(q_i) + ℓ_f(k_j) − r_i) over j ≤ i within a chunk: (B,H,C,C), r (B,H,C,1), every entry by
+// itself. Later keys are left out before exp: they may be out of range, and a gradient of 0 times infinity is
+// NaN.
+at::Tensor exact_products(const at::Tensor& log_query, const at::Tensor& log_key,
+                          const at::Tensor& reference) {
+  const at::Tensor exponents = (log_query - reference).unsqueeze(3) + log_key.unsqueeze(2); // (B,H,C,C,f)
+  const at::Tensor tokens = at::arange(log_query.size(2), exponents.options());
+  const at::Tensor later = (tokens > tokens.unsqueeze(1)).unsqueeze(-1);
+  return exponents.masked_fill(later, -INFINITY).exp().sum(-1);
+}
+
+} // namespace
+
+CausalSums causal_sums(const at::Tensor& query, const at::Tensor& key, const at::Tensor& v) {
+  const std::int64_t tokens = query.size(2);
+  const std::int64_t chunks = (tokens + chunk_tokens - 1) / chunk_tokens;
+  const std::int64_t size = chunks == 1 ? tokens : chunk_tokens;
+  const auto chunked = [&](const at::Tensor& x) {
+    return at::constant_pad_nd(x, {0, 0, 0, chunks * size - tokens}).unflatten(2, {chunks, size});
+  };
+  const at::Tensor queries = chunked(query), keys = chunked(key), values = chunked(with_ones(v));
+  at::Tensor sums = at::matmul(at::matmul(queries, keys.transpose(-1, -2)).tril(), values);
+  if (chunks > 1) {
+    const at::Tensor states = at::matmul(keys.transpose(-1, -2), values); // (B,H,chunks,f,d+1)
+    const at::Tensor before = at::cumsum(states.slice(2, 0, chunks - 1), 2);
+    const at::Tensor earlier = at::matmul(queries.slice(2, 1), before);
+    sums = at::cat({sums.slice(2, 0, 1), sums.slice(2, 1) + earlier}, 2);
+  }
+  return split_ones(sums.flatten(2, 3).slice(2, 0, tokens));
+}
+
+CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tensor& log_key,
+                                     const at::Tensor& v, const at::Tensor& mask) {
+  const at::Tensor real_key = masked_log(log_key, mask);
+  if (const auto scaled = scaled_by_all_keys(log_query, real_key))
+    return causal_sums(scaled->query, scaled->key, v);
+
+  // The range is wide: chunk by chunk, each scaled by the keys before it; within a chunk every product by
+  // itself.
+  constexpr std::int64_t chunk = 16;
+  const std::int64_t tokens = log_query.size(2);
+  const at::Tensor values = with_ones(v);
+  const at::Tensor running = std::get<0>(at::cummax(real_key.detach(), 2)); // −∞ before the first real key
+  const at::Tensor largest = finite((log_query.detach() + running).amax(-1, true));
+  at::Tensor state, scale; // Σ over earlier keys of exp(ℓ(k) − scale) [v, 1]ᵀ: (B,H,f,d+1); scale (B,H,1,f)
+  std::vector<at::Tensor> parts;
+  for (std::int64_t first = 0; first < tokens; first += chunk) {
+    const std::int64_t last = std::min(tokens, first + chunk);
+    const at::Tensor query = log_query.slice(2, first, last), key = real_key.slice(2, first, last);
+    const at::Tensor value = values.slice(2, first, last), reference = largest.slice(2, first, last);
+    at::Tensor part = at::matmul(exact_products(query, key, reference), value);
+    if (state.defined()) part = part + at::matmul((query + scale - reference).exp(), state);
+    parts.push_back(part);
+    const at::Tensor next_scale = finite(running.slice(2, last - 1, last));
+    const at::Tensor gained = at::matmul((key - next_scale).exp().transpose(2, 3), value);
+    state = state.defined() ? state * (scale - next_scale).exp().transpose(2, 3) + gained : gained;
+    scale = next_scale;
+  }
+  return split_ones(at::cat(parts, 2));
+}
+
+at::Tensor causal_products_of_logarithms(const at::Tensor& log_query, const at::Tensor& log_key,
+                                         const at::Tensor& rows, const at::Tensor& mask) {
+  const at::Tensor real_key = masked_log(log_key, mask);
+  const std::int64_t tokens = log_key.size(2), asked = log_query.size(2);
+  const at::Tensor keys = at::arange(tokens, rows.options());
+  if (const auto scaled = scaled_by_all_keys(log_query, real_key, rows)) {
+    const at::Tensor products = at::matmul(scaled->query, scaled->key.transpose(2, 3));
+    return at::where(keys <= rows.unsqueeze(1), products, at::Scalar(0));
+  }
+  const std::int64_t row_entries = log_key.numel();
+  const std::int64_t step = std::max<std::int64_t>(1, (8 << 20) / row_entries);
+  std::vector<at::Tensor> parts;
+  for (std::int64_t first = 0; first < asked; first += step) {
+    const std::int64_t last = std::min(asked, first + step);
+    const at::Tensor later = (keys > rows.slice(0, first, last).unsqueeze(1)).unsqueeze(-1); // (R,N,1)
+    const at::Tensor exponents =
+        (log_query.slice(2, first, last).unsqueeze(3) + real_key.unsqueeze(2)).masked_fill(later, -INFINITY);
+    const at::Tensor largest = finite(exponents.detach().amax(at::IntArrayRef({3, 4}), true));
+    parts.push_back((exponents - largest).exp().sum(-1));
+  }
+  return at::cat(parts, 2);
+}
+
+} // namespace hydrascope

@@ -1,0 +1,347 @@
+// φ of a block's queries and keys out of y, for the processor that HYDRASCOPE_CPU names: linear_loops.h calls
+// these.
+#pragma once
+
+#include "engine/attention/linear/cpu/linear_variant.h"
+#include "engine/attention/simd/blocks.h"
+
+namespace hydrascope::cpu::HYDRASCOPE_CPU {
+namespace {
+
+// Where a block's numbers lie in the buffers.
+struct Space {
+  Space(const LinearMap& map, const std::int64_t value_width, float* buffers)
+      : x(buffers),
+        y(x + tokens_of_block * padded_to_lanes(map.head_width)),
+        features(y + tokens_of_block * padded_to_lanes(map.outputs)),
+        values(features + tokens_of_block * map.features_at_once()),
+        of_row(values + tokens_of_block * padded_to_lanes(value_width)),
+        spare(of_row + 2 * tokens_of_block) {}
+
+  float* x;        // (T,d)
+  float* y;        // (T,outputs)
+  float* features; // (T,features at once)
+  float* values;   // (T,d): v of keys, the result of queries
+  float* of_row; // (2,T): of softmaxes log Σ e^y and log Σ e^−y, of relu_turned a and b, of unit 1/‖y‖
+  float* spare;  // a product's factors, in bfloat16
+};
+
+constexpr bool is_softmax(const PointMap map) {
+  return map == PointMap::softmax || map == PointMap::plus_minus_softmax || map == PointMap::joint_softmax;
+}
+
+// log Σ e^y of one row, or of −y, over what is present.
+template <bool negative>
+HYDRASCOPE_INLINE float log_sum(const float* y, const std::int64_t outputs) {
+  Lanes top = all(-__builtin_inff());
+  for (std::int64_t f = 0; f < outputs; f += lane_count) {
+    const Lanes at = negative ? -load(y + f) : load(y + f);
+    top = larger(present(f, outputs) ? at : top, top);
+  }
+  const float largest = largest_of(top);
+  Lanes sum{};
+  for (std::int64_t f = 0; f < outputs; f += lane_count) {
+    const Lanes at = negative ? -load(y + f) : load(y + f);
+    const Lanes power = exponential(at - largest);
+    sum += present(f, outputs) ? power : Lanes{};
+  }
+  return largest + __builtin_logf(sum_of(sum));
+}
+
+HYDRASCOPE_INLINE void make_shifts(const LinearMap& map, const std::int64_t count, const Space& space) {
+  if (!is_softmax(map.map)) return;
+  const std::int64_t width = padded_to_lanes(map.outputs);
+  for (std::int64_t row = 0; row < count; ++row) {
+    float plus = log_sum<false>(space.y + row * width, map.outputs);
+    float minus = plus;
+    if (has_two_halves(map.map)) minus = log_sum<true>(space.y + row * width, map.outputs);
+    if (map.map == PointMap::joint_softmax) {
+      const float larger_one = plus > minus ? plus : minus, other = plus > minus ? minus : plus;
+      plus = minus = larger_one + __builtin_logf(1 + __builtin_expf(other - larger_one));
+    }
+    space.of_row[row] = plus;
+    space.of_row[tokens_of_block + row] = minus;
+  }
+}
+
+// What relu_turned and unit multiply a row's features by.
+HYDRASCOPE_INLINE void make_factors(const LinearMap& map, const unsigned char* mask, const TokenRange block,
+                                    const std::int64_t count, const Space& space) {
+  if (map.map == PointMap::unit) {
+    const std::int64_t width = padded_to_lanes(map.outputs);
+    for (std::int64_t row = 0; row < count; ++row) {
+      Lanes squares{};
+      for (std::int64_t f = 0; f < width; f += lane_count) {
+        const Lanes y = load(space.y + row * width + f);
+        squares += present(f, map.outputs) ? y * y : Lanes{};
+      }
+      const float norm = __builtin_sqrtf(sum_of(squares));
+      space.of_row[row] = 1 / (norm < 1e-12F ? 1e-12F : norm);
+    }
+  }
+  if (map.map != PointMap::relu_turned) return;
+  std::int64_t row = 0;
+  for (std::int64_t token = block.first; token < block.last; ++token) {
+    if (!real(mask, token)) continue;
+    space.of_row[row] = map.turns[2 * token];
+    space.of_row[tokens_of_block + row] = map.turns[2 * token + 1];
+    ++row;
+  }
+}
+
+// Calls use with the map as a constant of the loops, if its features are e^exponent · factor.
+template <typename Use>
+HYDRASCOPE_INLINE bool with_exponential_map(const PointMap map, const Use& use) {
+  switch (map) {
+    case PointMap::plus_minus_exponential: use.template operator()<PointMap::plus_minus_exponential>(); break;
+    case PointMap::exponential: use.template operator()<PointMap::exponential>(); break;
+    case PointMap::softmax: use.template operator()<PointMap::softmax>(); break;
+    case PointMap::plus_minus_softmax: use.template operator()<PointMap::plus_minus_softmax>(); break;
+    case PointMap::joint_softmax: use.template operator()<PointMap::joint_softmax>(); break;
+    case PointMap::one_plus_elu: use.template operator()<PointMap::one_plus_elu>(); break;
+    default: return false;
+  }
+  return true;
+}
+
+// A feature is e^exponent · factor. shift: the sign's own, of softmaxes.
+template <PointMap map, bool negative>
+HYDRASCOPE_INLINE Lanes exponent_of(const Lanes& y, const float shift) {
+  if constexpr (map == PointMap::one_plus_elu) return y < 0 ? y : Lanes{};
+  const Lanes x = negative ? -y : y;
+  if constexpr (is_softmax(map)) return x - shift;
+  return x;
+}
+template <PointMap map>
+HYDRASCOPE_INLINE Lanes times_factor(const Lanes& power, const Lanes& y) {
+  if constexpr (map == PointMap::one_plus_elu) return y > 0 ? power * (1.0F + y) : power;
+  return power;
+}
+
+// Sixteen features of all keys of a block, over the largest so far; what was summed over a smaller one
+// shrinks.
+template <PointMap map, bool negative>
+HYDRASCOPE_INLINE void key_lanes(const float* y, const float* shifts, const std::int64_t count,
+                                 const std::int64_t width, const WholeLanes& there, float* features,
+                                 const std::int64_t stride, const std::int64_t value_stride, float* values,
+                                 float* ones, float* largest) {
+  const Lanes before = load(largest);
+  Lanes top = before;
+  for (std::int64_t row = 0; row < count; ++row)
+    top = larger(exponent_of<map, negative>(load(y + row * width), shifts[row]), top);
+  store(largest, top);
+  const Lanes shrunk = exponential(before - top);
+  Lanes total = load(ones);
+  total = total == 0 ? total : total * shrunk; // without any key so far the exponent is no number
+  for (std::int64_t i = 0; i < lane_count; ++i) {
+    if (!(before[i] < top[i])) continue;
+    float* const row = values + i * value_stride;
+    for (std::int64_t f = 0; f < value_stride; f += lane_count) store(row + f, load(row + f) * shrunk[i]);
+  }
+  for (std::int64_t row = 0; row < count; ++row) {
+    const Lanes at = load(y + row * width);
+    const Lanes feature =
+        times_factor<map>(exponential(exponent_of<map, negative>(at, shifts[row]) - top), at);
+    const Lanes kept = there ? feature : Lanes{};
+    store(features + row * stride, kept);
+    total += kept;
+  }
+  store(ones, total);
+}
+
+template <PointMap map>
+HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64_t count, const Space& space,
+                                        const std::int64_t value_stride, float* values, float* ones,
+                                        float* largest) {
+  const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
+  for (std::int64_t f = 0; f < width; f += lane_count) {
+    const WholeLanes there = present(f, whole.outputs);
+    key_lanes<map, false>(space.y + f, space.of_row, count, width, there, space.features + f, stride,
+                          value_stride, values + f * value_stride, ones + f, largest + f);
+    if constexpr (has_two_halves(map)) {
+      const std::int64_t second = width + f;
+      key_lanes<map, true>(space.y + f, space.of_row + tokens_of_block, count, width, there,
+                           space.features + second, stride, value_stride, values + second * value_stride,
+                           ones + second, largest + second);
+    }
+  }
+}
+
+// Of relu, relu_turned and unit: sixteen features before relu_turned's factors.
+template <PointMap map>
+HYDRASCOPE_INLINE Lanes plain_feature(const Lanes& y, const float factor, const WholeLanes& there) {
+  const Lanes feature = map == PointMap::unit ? y * factor : larger(y, Lanes{});
+  return there ? feature : Lanes{};
+}
+
+template <PointMap map>
+HYDRASCOPE_INLINE void plain_keys(const LinearMap& whole, const std::int64_t count, const Space& space,
+                                  float* ones) {
+  constexpr bool turned = map == PointMap::relu_turned;
+  const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
+  for (std::int64_t f = 0; f < width; f += lane_count) {
+    const WholeLanes there = present(f, whole.outputs);
+    Lanes total = load(ones + f), second_total = turned ? load(ones + width + f) : Lanes{};
+    for (std::int64_t row = 0; row < count; ++row) {
+      Lanes kept = plain_feature<map>(load(space.y + row * width + f), space.of_row[row], there);
+      float* const to = space.features + row * stride + f;
+      if constexpr (turned) {
+        const Lanes second = kept * space.of_row[tokens_of_block + row];
+        store(to + width, second);
+        second_total += second;
+        kept *= space.of_row[row];
+      }
+      store(to, kept);
+      total += kept;
+    }
+    store(ones + f, total);
+    if constexpr (turned) store(ones + width + f, second_total);
+  }
+}
+
+// A part of taylor's features.
+struct TaylorPart {
+  std::int64_t i = 0;      // −2: the 1, −1: y, else y_i · y_j …
+  std::int64_t first = 0;  // … for j from here on
+  std::int64_t width = 0;  // how many there are
+  std::int64_t offset = 0; // where they begin among all
+};
+
+template <typename Use>
+HYDRASCOPE_INLINE void taylor_parts(const LinearMap& map, const Use& use) {
+  const std::int64_t width = padded_to_lanes(map.outputs);
+  use(TaylorPart{-2, 0, lane_count, 0});
+  use(TaylorPart{-1, 0, width, lane_count});
+  std::int64_t offset = lane_count + width;
+  for (std::int64_t i = 0; i < map.outputs; ++i) {
+    const std::int64_t first = i / lane_count * lane_count;
+    use(TaylorPart{i, first, width - first, offset});
+    offset += width - first;
+  }
+}
+
+// That part of `count` rows, and rows of 0 up to a whole number; use(row, f, sixteen of them) for each.
+template <typename Use>
+HYDRASCOPE_INLINE void taylor_features(const LinearMap& map, const TaylorPart& part, const std::int64_t count,
+                                       const Space& space, const Use& use) {
+  constexpr Lanes one = {1};
+  const std::int64_t stride = padded_to_lanes(map.outputs);
+  const auto own = static_cast<std::int32_t>(part.i - part.first); // i's place in the first lanes
+  const Lanes not_before = lane_order == own ? all(0.70710678F) : (lane_order > own ? all(1.0F) : Lanes{});
+  for (std::int64_t row = 0; row < count; ++row) {
+    const float* const y = space.y + row * stride;
+    for (std::int64_t f = 0; f < part.width; f += lane_count) {
+      Lanes feature = part.i == -2 ? one : load(y + part.first + f);
+      if (part.i >= 0) feature *= f == 0 ? not_before * y[part.i] : all(y[part.i]);
+      store(space.features + row * part.width + f, feature);
+      use(row, f, feature);
+    }
+  }
+  clear(space.features + count * part.width, (whole_rows(count) - count) * part.width);
+}
+
+HYDRASCOPE_INLINE void taylor_keys(const LinearMap& map, const std::int64_t count, const Space& space,
+                                   const std::int64_t value_stride, float* values, float* ones) {
+  taylor_parts(
+      map, [&](const TaylorPart& part) __attribute__((always_inline)) {
+        float* const total = ones + part.offset;
+        taylor_features(
+            map, part, count, space,
+            [&](std::int64_t, const std::int64_t f, const Lanes& feature)
+                __attribute__((always_inline)) { store(total + f, load(total + f) + feature); });
+        add_columns_times(space.features, whole_rows(count), part.width, space.values, value_stride,
+                          values + part.offset * value_stride, space.spare);
+      });
+}
+
+// φ(q)·S into space.values, φ(q)·z into `denominators`.
+HYDRASCOPE_INLINE void taylor_answers(const LinearMap& map, const std::int64_t count, const Space& space,
+                                      const std::int64_t value_stride, const float* values, const float* ones,
+                                      float* denominators) {
+  Lanes products[tokens_of_block] = {};
+  taylor_parts(
+      map, [&](const TaylorPart& part) __attribute__((always_inline)) {
+        const float* const total = ones + part.offset;
+        taylor_features(
+            map, part, count, space,
+            [&](const std::int64_t row, const std::int64_t f, const Lanes& feature)
+                __attribute__((always_inline)) { products[row] += feature * load(total + f); });
+        add_rows_times(space.features, whole_rows(count), part.width, values + part.offset * value_stride,
+                       value_stride, space.values, space.spare);
+      });
+  for (std::int64_t row = 0; row < count; ++row) denominators[row] = sum_of(products[row]);
+}
+
+// A query's features over its largest, which cancels in the quotient; φ(q)·z.
+template <PointMap map>
+HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, const float plus,
+                                       const float minus, const float* ones, const float* largest,
+                                       float* features) {
+  const std::int64_t width = padded_to_lanes(whole.outputs);
+  constexpr bool both = has_two_halves(map);
+  Lanes top = all(-__builtin_inff());
+  for (std::int64_t f = 0; f < width; f += lane_count) {
+    const Lanes at = load(y + f);
+    const Lanes upper = exponent_of<map, false>(at, plus) + load(largest + f);
+    Lanes greater = upper;
+    if constexpr (both)
+      greater = larger(exponent_of<map, true>(at, minus) + load(largest + width + f), upper);
+    top = larger(present(f, whole.outputs) ? greater : top, top);
+  }
+  const Lanes shift = all(largest_of(top));
+  Lanes product{};
+  const auto put = [&](const Lanes& exponent, const Lanes& at, const WholeLanes& there, const std::int64_t f)
+      __attribute__((always_inline)) {
+    const Lanes feature = times_factor<map>(exponential(exponent - shift), at);
+    const Lanes kept = there ? feature : Lanes{};
+    store(features + f, kept);
+    product += kept * load(ones + f);
+  };
+  for (std::int64_t f = 0; f < width; f += lane_count) {
+    const WholeLanes there = present(f, whole.outputs);
+    const Lanes at = load(y + f);
+    put(exponent_of<map, false>(at, plus) + load(largest + f), at, there, f);
+    if constexpr (both)
+      put(exponent_of<map, true>(at, minus) + load(largest + width + f), at, there, width + f);
+  }
+  return sum_of(product);
+}
+
+template <PointMap map>
+HYDRASCOPE_INLINE float plain_query(const LinearMap& whole, const float* y, const float a, const float b,
+                                    const float* ones, float* features) {
+  const std::int64_t width = padded_to_lanes(whole.outputs);
+  Lanes product{};
+  for (std::int64_t f = 0; f < width; f += lane_count) {
+    Lanes kept = plain_feature<map>(load(y + f), a, present(f, whole.outputs));
+    if constexpr (map == PointMap::relu_turned) {
+      const Lanes second = kept * b;
+      store(features + width + f, second);
+      product += second * load(ones + width + f);
+      kept *= a;
+    }
+    store(features + f, kept);
+    product += kept * load(ones + f);
+  }
+  return sum_of(product);
+}
+
+HYDRASCOPE_INLINE float query_features(const LinearMap& map, const float* y, const float plus,
+                                       const float minus, const float* ones, const float* largest,
+                                       float* features) {
+  float product = 0;
+  const bool exponential = with_exponential_map(
+      map.map, [&]<PointMap point>() __attribute__((always_inline)) {
+        product = query_features<point>(map, y, plus, minus, ones, largest, features);
+      });
+  if (exponential) return product;
+  switch (map.map) {
+    case PointMap::unit: return plain_query<PointMap::unit>(map, y, plus, minus, ones, features);
+    case PointMap::relu_turned:
+      return plain_query<PointMap::relu_turned>(map, y, plus, minus, ones, features);
+    default: return plain_query<PointMap::relu>(map, y, plus, minus, ones, features);
+  }
+}
+
+} // namespace
+} // namespace hydrascope::cpu::HYDRASCOPE_CPU

@@ -1,0 +1,134 @@
+// Linear attention on the GPU with its features never stored: the programs of linear_programs.h, a block each
+// for a part of a head's keys and for 32 of its queries.
+#include "engine/attention/linear/cuda/linear_device.cuh"
+
+namespace hydrascope::cuda {
+namespace {
+
+template <typename T>
+__global__ void largest_kernel(const LinearArguments a) {
+  DeviceBlock block;
+  const Place place(a, a.key, shared_memory);
+  const int part = static_cast<int>(blockIdx.x);
+  largest_of_keys(block, place.map, rows_of<T>(a.k, place.b, place.h), part_of(a, place.b, part), place.tile,
+                  place.space.part_largest + part * padded(place.map.features));
+}
+
+template <typename T, typename Product>
+__global__ void sums_kernel(const LinearArguments a) {
+  DeviceBlock block;
+  const Place place(a, a.key, shared_memory);
+  const int part = static_cast<int>(blockIdx.x), features = padded(place.map.features);
+  Product product;
+  sums_of_keys(block, place.map, rows_of<T>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),
+               part_of(a, place.b, part), place.tile, place.space.largest, product,
+               place.space.part_values + static_cast<std::int64_t>(part) * features * padded(place.map.width),
+               place.space.part_ones + part * features);
+}
+
+__global__ void merge_largest_kernel(const LinearArguments a) {
+  DeviceBlock block;
+  const Place place(a, a.key, shared_memory);
+  merge_largest(block, place.map, place.space, linear_parts(a.tokens));
+}
+
+template <typename T>
+__global__ void merge_sums_kernel(const LinearArguments a) {
+  DeviceBlock block;
+  const Place place(a, a.key, shared_memory);
+  T* const copy = reinterpret_cast<T*>(place.space.half_means);
+  merge_sums(block, place.map, place.space, linear_parts(a.tokens), a.normalised,
+             [&](const int i, const float mean) {
+               if (sizeof(T) < sizeof(float)) copy[i] = from_float<T>(mean);
+             });
+}
+
+template <typename T, typename Product>
+__global__ void answer_kernel(const LinearArguments a) {
+  DeviceBlock block;
+  const Place place(a, a.query, shared_memory);
+  Product product;
+  T* const out = static_cast<T*>(a.out);
+  const Tokens tokens{a.mask == nullptr ? nullptr : a.mask + place.b * a.tokens, 0, a.tokens};
+  answer(
+      block, place.map, rows_of<T>(a.q, place.b, place.h), tokens,
+      static_cast<std::int64_t>(blockIdx.x) * tile_tokens, place.tile, place.space, a.normalised, product,
+      [&](const std::int64_t token, const int c, const float value) {
+        out[((place.b * a.tokens + token) * a.heads + place.h) * a.head_width + c] = from_float<T>(value);
+      },
+      [&] { atomicAdd(reinterpret_cast<int*>(a.workspace), 1); });
+}
+
+template <typename T>
+cudaError_t sums_over_keys_of(const LinearArguments& a, const cudaStream_t stream) {
+  const int parts = linear_parts(a.tokens);
+  Launches launches(a, false, stream);
+  launches.outcome = cudaMemsetAsync(a.workspace, 0, sizeof(int), stream);
+  if (head_map(a, a.key, 0, 0).logarithmic()) {
+    launches.then(largest_kernel<T>, parts, true);
+    launches.then(merge_largest_kernel, 1, false);
+  }
+  with_sums_product<T>(a, [&](const auto product) {
+    launches.then(sums_kernel<T, typename decltype(product)::type>, parts, true);
+  });
+  launches.then(merge_sums_kernel<T>, 1, false);
+  return launches.outcome;
+}
+
+template <typename T>
+cudaError_t answers_of(const LinearArguments& a, const cudaStream_t stream) {
+  Launches launches(a, false, stream);
+  launches.then(answer_kernel<T, AnswerOf<T>>, (a.tokens + tile_tokens - 1) / tile_tokens, true);
+  return launches.outcome;
+}
+
+cudaError_t answers(const LinearArguments& a, const cudaStream_t stream) {
+  switch (a.element) {
+    case Element::float32: return answers_of<float>(a, stream);
+    case Element::float16: return answers_of<__half>(a, stream);
+    case Element::bfloat16: return answers_of<__nv_bfloat16>(a, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+} // namespace
+
+bool tile_fits(const cpu::PointMap map, const std::int64_t head_width, const std::int64_t inputs,
+               const std::int64_t outputs, const bool gradients) {
+  HeadMap one{};
+  one.width = static_cast<int>(head_width);
+  one.inputs = static_cast<int>(inputs);
+  one.outputs = static_cast<int>(outputs);
+  one.features = features_of(map, one.outputs);
+  return tile_bytes(one, gradients) <= most_tile_bytes();
+}
+
+cudaError_t sums_over_keys(const LinearArguments& a, const cudaStream_t stream) {
+  switch (a.element) {
+    case Element::float32: return sums_over_keys_of<float>(a, stream);
+    case Element::float16: return sums_over_keys_of<__half>(a, stream);
+    case Element::bfloat16: return sums_over_keys_of<__nv_bfloat16>(a, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+bool linear_takes(const cpu::PointMap map, const bool normalised, const Element element,
+                  const std::int64_t head_width, const std::int64_t outputs) {
+  if (map == cpu::PointMap::taylor || head_width > most_width || outputs > most_features) return false;
+  if (!normalised && element != Element::float32) return false; // its sums may leave a half type's range
+  return features_of(map, static_cast<int>(outputs)) <= most_features &&
+         tile_fits(map, head_width, head_width, outputs, false);
+}
+
+std::int64_t linear_workspace_floats(const LinearArguments& arguments) {
+  return counter_floats + arguments.batch * arguments.heads * head_space_floats(arguments);
+}
+
+const char* linear_attention(const LinearArguments& arguments, void* stream) {
+  const auto cuda_stream = static_cast<cudaStream_t>(stream);
+  cudaError_t outcome = sums_over_keys(arguments, cuda_stream);
+  if (outcome == cudaSuccess) outcome = answers(arguments, cuda_stream);
+  return message_of(outcome);
+}
+
+} // namespace hydrascope::cuda

@@ -1,0 +1,73 @@
+// Launches of linear.cu. No LibTorch and no CUDA headers: both sides of the plug-in include this.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/attention/cuda/arguments.h"
+#include "engine/attention/simd/point_map.h"
+
+namespace hydrascope::cuda {
+
+// Heads on the device: element (b, h, t, c) lies at data[b·batch_stride + h·head_stride + t·token_stride +
+// c].
+struct HeadsOnDevice {
+  const void* data;
+  std::int64_t batch_stride, head_stride, token_stride;
+};
+
+// What comes before φ on one side: y = scale · (x·W + b) − half_square · ‖x‖².
+struct SideArguments {
+  const float* weight;        // (H,d,m) or, with weight_stride 0, (d,m) for all heads; null: W = I
+  const float* bias;          // (H,m); null: 0
+  const float* turns;         // (B,N,2) or, with turns_stride 0, (N,2): of PointMap::relu_turned
+  std::int64_t weight_stride; // floats from head to head
+  std::int64_t turns_stride;  // floats from sequence to sequence
+  float scale, half_square;
+};
+
+struct LinearArguments {
+  Element element;
+  cpu::PointMap map;
+  bool normalised; // whether outputs are divided by φ(q)·Σφ(k)
+  HeadsOnDevice q, k, v;
+  SideArguments query, key;
+  const unsigned char* mask; // (B,N) bytes, 0 = masked; null: all real
+  void* out;                 // (B,N,H,d), dense; null: gradients alone are asked for
+  float* workspace;          // linear_workspace_floats() floats
+  std::int64_t batch, heads, tokens;
+  int head_width; // d, entries of v
+  int inputs;     // entries of q and k: d, or m where q and k are y themselves
+  int outputs;    // m, entries of y
+  int features;   // features_of(map, m)
+};
+
+// What the gradients of a linear_attention() on y take and give, all but g dense and of its type.
+struct LinearGradients {
+  HeadsOnDevice g; // (B,H,N,d): the loss by the output
+  void *q, *k, *v; // the loss by y of the queries, y of the keys (B,N,H,m) and v (B,N,H,d)
+};
+
+inline int features_of(const cpu::PointMap map, const int outputs) {
+  return cpu::has_two_halves(map) ? 2 * outputs : outputs;
+}
+
+// Whether linear_attention() takes this map: up to 256 features, d up to 128, and without a normaliser
+// float32 alone.
+bool linear_takes(cpu::PointMap map, bool normalised, Element element, std::int64_t head_width,
+                  std::int64_t outputs);
+// Whether linear_gradients() does: as above but float16, which sums over tokens may leave.
+bool linear_gradients_take(cpu::PointMap map, bool normalised, Element element, std::int64_t head_width,
+                           std::int64_t outputs);
+std::int64_t linear_workspace_floats(const LinearArguments& arguments);
+
+// Linear attention on a cudaStream_t (Hedgehog paper, Eq. 2; without a normaliser Hydra paper, Eq. 7), not
+// causal. After the stream has come so far, the first entry of the workspace, an int, is the number of real
+// tokens whose denominator was 0. Returns null, or what CUDA says went wrong.
+const char* linear_attention(const LinearArguments& arguments, void* stream);
+
+// The gradients of the same, without a projection: q and k are y, inputs = outputs. The sums over keys are
+// made again, so that nothing but q, k and v need be kept. Returns as above.
+const char* linear_gradients(const LinearArguments& arguments, const LinearGradients& gradients,
+                             void* stream);
+
+} // namespace hydrascope::cuda

@@ -1,0 +1,258 @@
+// What linear.cu and linear_gradient.cu share: a block of threads, products on the tensor cores, launches.
+// Half types multiply on the tensor cores and add in float32; float32 multiplies as such. Masked tokens are
+// skipped before they are read: they may hold NaN.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <mma.h>
+
+#include <type_traits>
+
+#include "engine/attention/cuda/device_block.cuh"
+#include "engine/attention/cuda/elements.cuh"
+#include "engine/attention/linear/cuda/linear_gradient_programs.h"
+
+namespace hydrascope::cuda {
+namespace {
+
+constexpr int warps = block_threads / warp_threads;
+
+// A head of one sequence as float32.
+template <typename T>
+struct Rows {
+  const T* data;
+  std::int64_t stride;
+  __device__ float operator()(const std::int64_t token, const int c) const {
+    return to_float(data[token * stride + c]);
+  }
+};
+template <typename T>
+__device__ Rows<T> rows_of(const HeadsOnDevice& x, const std::int64_t b, const std::int64_t h) {
+  return {static_cast<const T*>(x.data) + b * x.batch_stride + h * x.head_stride, x.token_stride};
+}
+
+// (32, width) floats as (32, padded) of T, filled up with 0.
+template <typename T>
+__device__ void to_half(DeviceBlock& block, const float* const from, const int width, T* const to) {
+  block.each([&](const int thread) {
+    for (int i = thread; i < tile_tokens * padded(width); i += block_threads) {
+      const int c = i % padded(width);
+      to[i] = from_float<T>(c < width ? from[i / padded(width) * width + c] : 0.0f);
+    }
+  });
+}
+
+namespace mma = nvcuda::wmma;
+template <typename T, typename Layout>
+using Left = mma::fragment<mma::matrix_a, lanes, lanes, lanes, T, Layout>;
+template <typename T, typename Layout>
+using Right = mma::fragment<mma::matrix_b, lanes, lanes, lanes, T, Layout>;
+using Squares = mma::fragment<mma::accumulator, lanes, lanes, lanes, float>;
+
+// Where the i-th square of results of this thread's warp begins; f beyond the features: there is none.
+struct Square {
+  int f, c;
+};
+__device__ Square square_of(const HeadMap& map, const int i) {
+  const int square = static_cast<int>(threadIdx.x) / warp_threads + warps * i,
+            across = padded(map.width) / lanes;
+  return {square / across * lanes, square % across * lanes};
+}
+
+// featuresᵀ · value on the tensor cores, up to `squares` squares of results a warp.
+template <typename T, int squares>
+struct TensorKeys {
+  Squares results[squares];
+
+  __device__ TensorKeys() {
+    for (int i = 0; i < squares; ++i) mma::fill_fragment(results[i], 0.0f);
+  }
+
+  __device__ void add(DeviceBlock& block, const HeadMap& map, const Tile& tile) {
+    // x and y have served. A row of y, 4m bytes, holds 2m halves; one of x as many as value has.
+    T* const features = reinterpret_cast<T*>(tile.y);
+    T* const value = reinterpret_cast<T*>(tile.x);
+    to_half(block, tile.features, map.features, features);
+    to_half(block, tile.value, map.width, value);
+    const int rows = padded(map.features), columns = padded(map.width);
+#pragma unroll
+    for (int i = 0; i < squares; ++i) {
+      const Square at = square_of(map, i);
+      if (at.f >= rows) continue;
+      for (int t = 0; t < tile_tokens; t += lanes) {
+        Left<T, mma::col_major> left;
+        Right<T, mma::row_major> right;
+        mma::load_matrix_sync(left, features + t * rows + at.f, rows);
+        mma::load_matrix_sync(right, value + t * columns + at.c, columns);
+        mma::mma_sync(results[i], left, right, results[i]);
+      }
+    }
+    __syncthreads(); // before the next tokens are laid over them
+  }
+
+  __device__ void write(DeviceBlock&, const HeadMap& map, float* const to) {
+    const int columns = padded(map.width);
+#pragma unroll
+    for (int i = 0; i < squares; ++i) {
+      const Square at = square_of(map, i);
+      if (at.f < padded(map.features))
+        mma::store_matrix_sync(to + at.f * columns + at.c, results[i], columns, mma::mem_row_major);
+    }
+  }
+};
+
+// value · meansᵀ on the tensor cores.
+template <typename T>
+struct TensorMeans {
+  __device__ void multiply(DeviceBlock& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
+    T* const value = reinterpret_cast<T*>(tile.x); // x has served
+    to_half(block, tile.value, map.width, value);
+    const T* const means = reinterpret_cast<const T*>(space.half_means);
+    const int features = padded(map.features), columns = padded(map.width);
+    for (int square = static_cast<int>(threadIdx.x) / warp_threads;
+         square < tile_tokens / lanes * (features / lanes); square += warps) {
+      const int t = square / (features / lanes) * lanes, f = square % (features / lanes) * lanes;
+      Squares result;
+      mma::fill_fragment(result, 0.0f);
+      for (int c = 0; c < columns; c += lanes) {
+        Left<T, mma::row_major> left;
+        Right<T, mma::col_major> right;
+        mma::load_matrix_sync(left, value + t * columns + c, columns);
+        mma::load_matrix_sync(right, means + f * columns + c, columns);
+        mma::mma_sync(result, left, right, result);
+      }
+      mma::store_matrix_sync(tile.gradient + t * features + f, result, features, mma::mem_row_major);
+    }
+    __syncthreads();
+  }
+};
+
+// features · means on the tensor cores: 2 × d/16 squares, no more than two a warp.
+template <typename T>
+struct TensorAnswer {
+  __device__ void multiply(DeviceBlock& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
+    T* const features = reinterpret_cast<T*>(tile.y);
+    to_half(block, tile.features, map.features, features);
+    const T* const means = reinterpret_cast<const T*>(space.half_means);
+    const int rows = padded(map.features), columns = padded(map.width);
+    for (int square = static_cast<int>(threadIdx.x) / warp_threads;
+         square < tile_tokens / lanes * (columns / lanes); square += warps) {
+      const int t = square / (columns / lanes) * lanes, c = square % (columns / lanes) * lanes;
+      Squares result;
+      mma::fill_fragment(result, 0.0f);
+      for (int f = 0; f < rows; f += lanes) {
+        Left<T, mma::row_major> left;
+        Right<T, mma::row_major> right;
+        mma::load_matrix_sync(left, features + t * rows + f, rows);
+        mma::load_matrix_sync(right, means + f * columns + c, columns);
+        mma::mma_sync(result, left, right, result);
+      }
+      mma::store_matrix_sync(tile.value + t * columns + c, result, columns, mma::mem_row_major);
+    }
+    __syncthreads();
+  }
+};
+
+// What a block finds of its head: grid (…, H, B).
+struct Place {
+  std::int64_t b, h;
+  HeadMap map;
+  HeadSpace space;
+  Tile tile;
+  __device__ Place(const LinearArguments& a, const SideArguments& side, float* const memory)
+      : b(blockIdx.z),
+        h(blockIdx.y),
+        map(head_map(a, side, b, h)),
+        space(head_space(a, b * a.heads + h)),
+        tile(tile_in(memory, map)) {}
+};
+
+extern __shared__ __align__(128) float shared_memory[];
+
+template <typename T>
+struct Type {
+  using type = T;
+};
+
+inline int tile_bytes(const HeadMap& map, const bool gradients) {
+  return tile_floats(map, gradients) * static_cast<int>(sizeof(float));
+}
+
+// Shared memory that a block of the current device may have; 0: CUDA does not say.
+inline int most_tile_bytes() {
+  int device = 0, bytes = 0;
+  const bool known =
+      cudaGetDevice(&device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess;
+  return known ? bytes : 0;
+}
+
+// Launches over (x, H, B), one after another until one fails; a kernel with `tile` has a Tile in shared
+// memory.
+class Launches {
+public:
+  Launches(const LinearArguments& a, const bool gradients, const cudaStream_t stream)
+      : a_(a), stream_(stream), tile_bytes_(tile_bytes(head_map(a, a.key, 0, 0), gradients)) {}
+
+  template <typename... More>
+  void then(void (*kernel)(LinearArguments, More...), const std::int64_t x, const bool tile,
+            const More... more) {
+    const int bytes = tile ? tile_bytes_ : 0;
+    // Always as much as the device has: the attribute is the whole process's, and another thread may need
+    // more.
+    if (outcome == cudaSuccess && tile)
+      outcome = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most_tile_bytes());
+    if (outcome != cudaSuccess) return;
+    const dim3 grid(static_cast<unsigned>(x), static_cast<unsigned>(a_.heads),
+                    static_cast<unsigned>(a_.batch));
+    kernel<<<grid, block_threads, static_cast<std::size_t>(bytes), stream_>>>(a_, more...);
+    outcome = cudaGetLastError();
+  }
+
+  cudaError_t outcome = cudaSuccess;
+
+private:
+  const LinearArguments& a_;
+  cudaStream_t stream_;
+  int tile_bytes_;
+};
+
+// Chooses how many results of Σ f vᵀ a thread or a warp keeps: run(product), whose type is how they are
+// gathered.
+template <typename T, typename Run>
+void with_sums_product(const LinearArguments& a, const Run& run) {
+  const int rows = padded(a.features) / lanes, columns = padded(a.head_width) / lanes;
+  if constexpr (sizeof(T) < sizeof(float)) {
+    const int squares = rows * columns;
+    if (squares <= 2 * warps) return run(Type<TensorKeys<T, 2>>());
+    if (squares <= 4 * warps) return run(Type<TensorKeys<T, 4>>());
+    if (squares <= 8 * warps) return run(Type<TensorKeys<T, 8>>());
+    return run(Type<TensorKeys<T, 16>>());
+  } else {
+    if (columns <= 4) {
+      if (rows <= 4) return run(Type<PlainKeys<DeviceBlock, 4, 4>>());
+      if (rows <= 8) return run(Type<PlainKeys<DeviceBlock, 8, 4>>());
+      return run(Type<PlainKeys<DeviceBlock, 16, 4>>());
+    }
+    if (rows <= 8) return run(Type<PlainKeys<DeviceBlock, 8, 8>>());
+    return run(Type<PlainKeys<DeviceBlock, 16, 8>>());
+  }
+}
+
+// How features or values are multiplied with the means.
+template <typename T>
+using AnswerOf = std::conditional_t<sizeof(T) < sizeof(float), TensorAnswer<T>, PlainAnswer<DeviceBlock>>;
+template <typename T>
+using MeansOf = std::conditional_t<sizeof(T) < sizeof(float), TensorMeans<T>, PlainMeans<DeviceBlock>>;
+
+} // namespace
+
+// Whether a block of this device has shared memory for a tile. Consumer cards have 100 KB, which heads of 128
+// features need more than in training.
+bool tile_fits(cpu::PointMap map, std::int64_t head_width, std::int64_t inputs, std::int64_t outputs,
+               bool gradients);
+
+// 1. to 3. of linear_programs.h, in linear.cu.
+cudaError_t sums_over_keys(const LinearArguments& a, cudaStream_t stream);
+
+} // namespace hydrascope::cuda

@@ -1,0 +1,93 @@
+// The gradients of linear attention on the GPU: the programs of linear_gradient_programs.h, a block each for
+// a part of a head's queries and for 32 of its keys.
+#include "engine/attention/linear/cuda/linear_device.cuh"
+
+namespace hydrascope::cuda {
+namespace {
+
+// Element c of a head's token in rows (B,N,H,width).
+__device__ std::int64_t dense_index(const LinearArguments& a, const Place& place, const std::int64_t token,
+                                    const int c, const int width) {
+  return ((place.b * a.tokens + token) * a.heads + place.h) * width + c;
+}
+
+template <typename T>
+struct GradientWriter {
+  const LinearArguments& a;
+  const Place& place;
+  void* to;
+  int width;
+  __device__ void operator()(const std::int64_t token, const int c, const float value) const {
+    static_cast<T*>(to)[dense_index(a, place, token, c, width)] = from_float<T>(value);
+  }
+};
+
+template <typename T, typename Product>
+__global__ void queries_kernel(const LinearArguments a, const LinearGradients gradients) {
+  DeviceBlock block;
+  const Place place(a, a.query, shared_memory);
+  const int part = static_cast<int>(blockIdx.x), features = padded(place.map.features);
+  Product product;
+  MeansOf<T> by_means;
+  gradient_of_queries(
+      block, place.map, rows_of<T>(a.q, place.b, place.h), rows_of<T>(gradients.g, place.b, place.h),
+      part_of(a, place.b, part), place.tile, place.space, a.normalised, product, by_means,
+      GradientWriter<T>{a, place, gradients.q, a.outputs},
+      place.space.part_values + static_cast<std::int64_t>(part) * features * padded(place.map.width),
+      place.space.part_ones + part * features);
+}
+
+template <typename T>
+__global__ void merge_kernel(const LinearArguments a) {
+  DeviceBlock block;
+  const Place place(a, a.query, shared_memory);
+  T* const copy = reinterpret_cast<T*>(place.space.half_means);
+  merge_gradients(block, place.map, place.space, linear_parts(a.tokens), [&](const int i, const float sum) {
+    if (sizeof(T) < sizeof(float)) copy[i] = from_float<T>(sum);
+  });
+}
+
+template <typename T>
+__global__ void keys_kernel(const LinearArguments a, const LinearGradients gradients) {
+  DeviceBlock block;
+  const Place place(a, a.key, shared_memory);
+  AnswerOf<T> product;
+  MeansOf<T> by_means;
+  const Tokens tokens{a.mask == nullptr ? nullptr : a.mask + place.b * a.tokens, 0, a.tokens};
+  gradient_of_keys(block, place.map, rows_of<T>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),
+                   tokens, static_cast<std::int64_t>(blockIdx.x) * tile_tokens, place.tile, place.space,
+                   a.normalised, product, by_means, GradientWriter<T>{a, place, gradients.k, a.outputs},
+                   GradientWriter<T>{a, place, gradients.v, a.head_width});
+}
+
+template <typename T>
+cudaError_t run(const LinearArguments& a, const LinearGradients& gradients, const cudaStream_t stream) {
+  Launches launches(a, true, stream);
+  launches.outcome = sums_over_keys(a, stream);
+  with_sums_product<T>(a, [&](const auto product) {
+    launches.then(queries_kernel<T, typename decltype(product)::type>, linear_parts(a.tokens), true,
+                  gradients);
+  });
+  launches.then(merge_kernel<T>, 1, false);
+  launches.then(keys_kernel<T>, (a.tokens + tile_tokens - 1) / tile_tokens, true, gradients);
+  return launches.outcome;
+}
+
+} // namespace
+
+bool linear_gradients_take(const cpu::PointMap map, const bool normalised, const Element element,
+                           const std::int64_t head_width, const std::int64_t outputs) {
+  return element != Element::float16 && linear_takes(map, normalised, element, head_width, outputs) &&
+         tile_fits(map, head_width, outputs, outputs, true);
+}
+
+const char* linear_gradients(const LinearArguments& arguments, const LinearGradients& gradients,
+                             void* stream) {
+  const auto cuda_stream = static_cast<cudaStream_t>(stream);
+  const cudaError_t outcome = arguments.element == Element::float32
+                                  ? run<float>(arguments, gradients, cuda_stream)
+                                  : run<__nv_bfloat16>(arguments, gradients, cuda_stream);
+  return message_of(outcome);
+}
+
+} // namespace hydrascope::cuda

@@ -1,0 +1,236 @@
+// The gradients of fused linear attention as programs of one block of threads, like linear_programs.h.
+//
+// Normalised attention is out_i = Σ_f p_if mean_f with mean_f = Σ_j s_jf v_j, where p_if = a_if / Σ_f a_if is
+// how much of query i goes by way of feature f and s_jf = φ(k)_jf / z_f how much of f key j is. With g the
+// loss by the outputs:
+//   5. over queries, after 1. to 3. of the forward pass,
+//        loss by log φ(q)_if = p_if (mean_f · g_i − out_i · g_i),
+//        A_f = Σ_i p_if g_i,  B_f = −Σ_i p_if (out_i · g_i);
+//   6. over keys, A and B in the places of the means and of the largest,
+//        loss by log φ(k)_jf = s_jf (A_f · v_j + B_f),  loss by v_j = Σ_f s_jf A_f.
+// Where φ may be 0 its own gradient is formed, with z_f / Σ_f φ(q)_if z_f for p_if and 1 / z_f for s_jf.
+// Without a normaliser p = φ(q), s = φ(k) and B = 0.
+#pragma once
+
+#include "engine/attention/linear/cuda/linear_programs.h"
+
+namespace hydrascope::cuda {
+
+// The loss by y of the tokens whose y and φ lie in the tile, as make_features() left them, from
+// tile.gradient, the loss by φ or log φ: in place of y.
+template <typename Block>
+HYDRASCOPE_BLOCK void through_map(Block& block, const HeadMap& map, const std::int64_t first,
+                                  const Tokens& tokens, const Tile& tile) {
+  using cpu::PointMap;
+  const int outputs = map.outputs, features = map.features, stride = padded(features);
+  float* const norm = tile.token; // of `unit` alone: as make_features() left it
+  float* const sum = tile.token + 2 * tile_tokens;
+  float* const minus_sum = tile.token + 3 * tile_tokens;
+  const auto gradient = [&](const int t, const int f) { return tile.gradient[t * stride + f]; };
+  const bool two_sums = map.map == PointMap::plus_minus_softmax;
+  if (map.map == PointMap::softmax || map.map == PointMap::joint_softmax || two_sums)
+    reduce(block, tile, two_sums ? outputs : features, 0.0f, gradient, Sum(), sum);
+  if (two_sums)
+    reduce(
+        block, tile, outputs, 0.0f, [&](int t, int o) { return gradient(t, outputs + o); }, Sum(), minus_sum);
+  if (map.map == PointMap::unit)
+    reduce(
+        block, tile, outputs, 0.0f,
+        [&](int t, int o) { return gradient(t, o) * tile.features[t * features + o]; }, Sum(), sum);
+  block.each([&](const int thread) {
+    for (int i = thread; i < tile_tokens * outputs; i += block_threads) {
+      const int t = i / outputs, o = i % outputs;
+      const float y = tile.y[i];
+      const float* const feature = tile.features + t * features + o;
+      const float own = gradient(t, o), other = features > outputs ? gradient(t, outputs + o) : 0.0f;
+      float result = 0;
+      switch (map.map) {
+        case PointMap::plus_minus_exponential: result = own - other; break;
+        case PointMap::exponential: result = own; break;
+        case PointMap::softmax: result = own - expf(feature[0]) * sum[t]; break;
+        case PointMap::plus_minus_softmax:
+          result = own - expf(feature[0]) * sum[t] - (other - expf(feature[outputs]) * minus_sum[t]);
+          break;
+        case PointMap::joint_softmax:
+          result = own - other - (expf(feature[0]) - expf(feature[outputs])) * sum[t];
+          break;
+        case PointMap::one_plus_elu: result = y < 0 ? own * feature[0] : own; break;
+        case PointMap::relu: result = y > 0 ? own : 0.0f; break;
+        case PointMap::unit: {
+          const float length = sqrtf(norm[t]);
+          result = length > 1e-12f ? (own - feature[0] * sum[t]) / length : own * 1e12f;
+          break;
+        }
+        case PointMap::relu_turned: {
+          const std::int64_t token = first + t;
+          const float* const turn = map.turns + 2 * (token < tokens.last ? token : 0);
+          result = y > 0 ? own * turn[0] + other * turn[1] : 0.0f;
+          break;
+        }
+        case PointMap::taylor: break; // not taken
+      }
+      tile.y[i] = result;
+    }
+  });
+}
+
+// The loss by y of tokens `first` and the next: write(token, o, value), 0 of masked tokens. φ is made anew,
+// as what was in its place has been used up.
+template <typename Block, typename Read, typename Write>
+HYDRASCOPE_BLOCK void write_gradient(Block& block, const HeadMap& map, const Read& read, const Tokens& tokens,
+                                     const std::int64_t first, const Tile& tile, const Write& write) {
+  load(block, read, tokens, first, map.inputs, tile.x);
+  make_features(block, map, first, tokens, tile);
+  through_map(block, map, first, tokens, tile);
+  block.each([&](const int thread) {
+    for (int i = thread; i < tile_tokens * map.outputs; i += block_threads) {
+      const std::int64_t token = first + i / map.outputs;
+      if (token < tokens.last) write(token, i % map.outputs, tokens.real(token) ? tile.y[i] : 0.0f);
+    }
+  });
+}
+
+// 5. The queries of a part of the tokens: write(token, o, the loss by y); A by `product` to `values`, B to
+// `ones`.
+template <typename Block, typename Read, typename Keys, typename Means, typename Write>
+HYDRASCOPE_BLOCK void gradient_of_queries(Block& block, const HeadMap& map, const Read& query, const Read& g,
+                                          const Tokens& tokens, const Tile& tile, const HeadSpace& space,
+                                          const bool normalised, Keys& product, Means& by_means,
+                                          const Write& write, float* const values, float* const ones) {
+  const int features = map.features, stride = padded(features);
+  float* const dot = tile.token; // out · g
+  const float* const largest = tile.token + 2 * tile_tokens;
+  const float* const total = tile.token + 3 * tile_tokens;
+  typename Block::template Local<float> offset(0.0f);
+  for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
+    load(block, query, tokens, first, map.inputs, tile.x);
+    load(block, g, tokens, first, map.width, tile.value);
+    make_features(block, map, first, tokens, tile);
+    if (normalised) weigh_queries(block, map, tile, space);
+    block.each([&](const int thread) {
+      for (int i = thread; i < tile_tokens * features; i += block_threads) {
+        const int t = i / features;
+        float& p = tile.features[i];
+        if (!tokens.real(first + t))
+          p = 0;
+        else if (normalised)
+          p = total[t] > 0 ? p / total[t] : 0.0f;
+      }
+    });
+    product.add(block, map, tile);
+    by_means.multiply(block, map, tile, space);
+    if (normalised) {
+      reduce(
+          block, tile, features, 0.0f,
+          [&](int t, int f) { return tile.features[t * features + f] * tile.gradient[t * stride + f]; },
+          Sum(), dot);
+      block.each([&](const int f) {
+        if (f >= features) return;
+        for (int t = 0; t < tile_tokens; ++t) {
+          const float p = tile.features[t * features + f];
+          offset[f] -= p * dot[t];
+          float share = p; // by the logarithm
+          if (!map.logarithmic()) share = total[t] > 0 ? space.weights[f] / (total[t] * largest[t]) : 0.0f;
+          tile.gradient[t * stride + f] = share * (tile.gradient[t * stride + f] - dot[t]);
+        }
+      });
+    }
+    write_gradient(block, map, query, tokens, first, tile, write);
+  }
+  product.write(block, map, values);
+  block.each([&](const int f) {
+    if (f < features) ones[f] = offset[f];
+  });
+}
+
+// What the parts come to, in a fixed order: A in the place of the means, B in that of the largest. Calls
+// store(index, A) for a copy.
+template <typename Block, typename Store>
+HYDRASCOPE_BLOCK void merge_gradients(Block& block, const HeadMap& map, const HeadSpace& space,
+                                      const int parts, const Store& store) {
+  const int features = padded(map.features), width = padded(map.width);
+  block.each([&](const int thread) {
+    if (thread < map.features) {
+      float sum = 0;
+      for (int part = 0; part < parts; ++part) sum += space.part_ones[part * features + thread];
+      space.largest[thread] = sum;
+    }
+    for (int i = thread; i < features * width; i += block_threads) {
+      float sum = 0;
+      if (i / width < map.features && i % width < map.width)
+        for (int part = 0; part < parts; ++part) sum += space.part_values[part * features * width + i];
+      space.means[i] = sum;
+      store(i, sum);
+    }
+  });
+}
+
+// 6. Up to 32 keys from `first` on: write_key(token, o, the loss by y), write_value(token, c, the loss by v).
+template <typename Block, typename Read, typename Answer, typename Means, typename WriteKey,
+          typename WriteValue>
+HYDRASCOPE_BLOCK void gradient_of_keys(Block& block, const HeadMap& map, const Read& key, const Read& value,
+                                       const Tokens& tokens, const std::int64_t first, const Tile& tile,
+                                       const HeadSpace& space, const bool normalised, Answer& product,
+                                       Means& by_means, const WriteKey& write_key,
+                                       const WriteValue& write_value) {
+  const int features = map.features, stride = padded(features);
+  load(block, key, tokens, first, map.inputs, tile.x);
+  load(block, value, tokens, first, map.width, tile.value);
+  make_features(block, map, first, tokens, tile);
+  const auto over_weight = [&](const float x, const int f) {
+    return space.weights[f] > 0 ? x / space.weights[f] : 0.0f;
+  };
+  block.each([&](const int thread) {
+    for (int i = thread; i < tile_tokens * features; i += block_threads) {
+      float& s = tile.features[i];
+      if (!tokens.real(first + i / features))
+        s = 0;
+      else if (normalised)
+        s = map.logarithmic() ? expf(s - space.weights[i % features]) : over_weight(s, i % features);
+    }
+  });
+  by_means.multiply(block, map, tile, space);
+  block.each([&](const int thread) {
+    for (int i = thread; i < tile_tokens * features; i += block_threads) {
+      const int f = i % features;
+      float& gradient = tile.gradient[i / features * stride + f];
+      if (normalised) {
+        gradient += space.largest[f]; // B
+        gradient = map.logarithmic() ? gradient * tile.features[i] : over_weight(gradient, f);
+      }
+    }
+  });
+  product.multiply(block, map, tile, space);
+  block.each([&](const int thread) {
+    for (int i = thread; i < tile_tokens * map.width; i += block_threads) {
+      const std::int64_t token = first + i / map.width;
+      const float sum = tile.value[i / map.width * padded(map.width) + i % map.width];
+      if (token < tokens.last) write_value(token, i % map.width, tokens.real(token) ? sum : 0.0f);
+    }
+  });
+  write_gradient(block, map, key, tokens, first, tile, write_key);
+}
+
+// tile.gradient (32, F padded) = value · meansᵀ.
+template <typename Block>
+struct PlainMeans {
+  HYDRASCOPE_BLOCK void multiply(Block& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
+    block.each([&](const int thread) {
+      constexpr int rows = tile_tokens * lanes / block_threads;
+      for (int f = thread % lanes; f < map.features; f += lanes) {
+        const float* const mean = space.means + f * padded(map.width);
+        float sum[rows] = {};
+        for (int c = 0; c < map.width; ++c) {
+          HYDRASCOPE_UNROLL
+          for (int i = 0; i < rows; ++i)
+            sum[i] += tile.value[(thread / lanes + lanes * i) * map.width + c] * mean[c];
+        }
+        HYDRASCOPE_UNROLL
+        for (int i = 0; i < rows; ++i)
+          tile.gradient[(thread / lanes + lanes * i) * padded(map.features) + f] = sum[i];
+      }
+    });
+  }
+};
+
+} // namespace hydrascope::cuda

@@ -1,0 +1,226 @@
+// Fused linear attention as programs of one block of threads (program.h; linear.cu launches them): φ is made
+// of 32 tokens at a time in shared memory and used up there.
+//   1. exponential maps: the largest log φ(k) of each feature over a part of the tokens,
+//   2. Σ φ(k) vᵀ and Σ φ(k) over a part of the tokens,
+//   3. for each feature f the mean value S_f / z_f, and how much it weighs, z_f,
+//   4. out = Σ_f a_f · mean_f / Σ_f a_f with a_f = φ(q)_f z_f, over the largest of the token: a convex
+//      combination, so that half types neither over- nor underflow. (Without a normaliser out = Σ_f φ(q)_f
+//      S_f.)
+#pragma once
+
+#include <cmath>
+
+#include "engine/attention/linear/cuda/linear_features.h"
+
+namespace hydrascope::cuda {
+
+// 1. The largest log φ(k) of each feature over the real tokens, −∞ where there is none.
+template <typename Block, typename Read>
+HYDRASCOPE_BLOCK void largest_of_keys(Block& block, const HeadMap& map, const Read& key, const Tokens& tokens,
+                                      const Tile& tile, float* const out) {
+  typename Block::template Local<float> largest(-INFINITY);
+  for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
+    load(block, key, tokens, first, map.inputs, tile.x);
+    make_features(block, map, first, tokens, tile);
+    block.each([&](const int thread) {
+      if (thread >= map.features) return;
+      for (int t = 0; t < tile_tokens; ++t)
+        if (tokens.real(first + t))
+          largest[thread] = fmaxf(largest[thread], tile.features[t * map.features + thread]);
+    });
+  }
+  block.each([&](const int thread) {
+    if (thread < map.features) out[thread] = largest[thread];
+  });
+}
+
+// 2. Σ φ(k) vᵀ, by `product`, and Σ φ(k); log-features over `largest`.
+template <typename Block, typename Read, typename Product>
+HYDRASCOPE_BLOCK void sums_of_keys(Block& block, const HeadMap& map, const Read& key, const Read& value,
+                                   const Tokens& tokens, const Tile& tile, const float* const largest,
+                                   Product& product, float* const values, float* const ones) {
+  typename Block::template Local<float> sum(0.0f);
+  for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
+    load(block, key, tokens, first, map.inputs, tile.x);
+    load(block, value, tokens, first, map.width, tile.value);
+    make_features(block, map, first, tokens, tile);
+    block.each([&](const int thread) {
+      if (thread >= map.features) return;
+      for (int t = 0; t < tile_tokens; ++t) {
+        float& feature = tile.features[t * map.features + thread];
+        if (!tokens.real(first + t))
+          feature = 0;
+        else if (map.logarithmic())
+          feature = expf(feature - largest[thread]);
+        sum[thread] += feature;
+      }
+    });
+    product.add(block, map, tile);
+  }
+  product.write(block, map, values);
+  block.each([&](const int thread) {
+    if (thread < map.features) ones[thread] = sum[thread];
+  });
+}
+
+// 3. What the parts come to. First the largest: of no key 0.
+template <typename Block>
+HYDRASCOPE_BLOCK void merge_largest(Block& block, const HeadMap& map, const HeadSpace& space,
+                                    const int parts) {
+  const int stride = padded(map.features);
+  block.each([&](const int f) {
+    if (f >= map.features) return;
+    float largest = -INFINITY;
+    for (int part = 0; part < parts; ++part) largest = fmaxf(largest, space.part_largest[part * stride + f]);
+    space.largest[f] = largest == -INFINITY ? 0.0f : largest;
+  });
+}
+// Then the sums, in a fixed order, so that results repeat to the bit. Calls store(index, mean) for a copy.
+template <typename Block, typename Store>
+HYDRASCOPE_BLOCK void merge_sums(Block& block, const HeadMap& map, const HeadSpace& space, const int parts,
+                                 const bool normalised, const Store& store) {
+  const int features = padded(map.features), width = padded(map.width);
+  block.each([&](const int f) {
+    if (f >= map.features) return;
+    float sum = 0;
+    for (int part = 0; part < parts; ++part) sum += space.part_ones[part * features + f];
+    space.part_ones[f] = sum; // the first part's is read here alone
+    space.weights[f] = map.logarithmic() ? space.largest[f] + logf(sum) : sum;
+  });
+  block.each([&](const int thread) {
+    for (int i = thread; i < features * width; i += block_threads) {
+      const int f = i / width;
+      float mean = 0;
+      if (f < map.features && i % width < map.width) {
+        for (int part = 0; part < parts; ++part) mean += space.part_values[part * features * width + i];
+        if (normalised) mean = space.part_ones[f] > 0 ? mean / space.part_ones[f] : 0.0f;
+      }
+      space.means[i] = mean;
+      store(i, mean);
+    }
+  });
+}
+
+// The queries' features times z, each token's over its largest: a of 4. in place of φ(q) or its logarithm,
+// the largest in the tile's third number of a token, Σ a in its fourth.
+template <typename Block>
+HYDRASCOPE_BLOCK void weigh_queries(Block& block, const HeadMap& map, const Tile& tile,
+                                    const HeadSpace& space) {
+  float* const largest = tile.token + 2 * tile_tokens;
+  float* const total = tile.token + 3 * tile_tokens;
+  const int features = map.features;
+  const bool logarithmic = map.logarithmic();
+  reduce(
+      block, tile, features, -INFINITY,
+      [&](const int t, const int f) {
+        float& feature = tile.features[t * features + f];
+        feature = logarithmic ? feature + space.weights[f] : feature * space.weights[f];
+        return feature;
+      },
+      Larger(), largest);
+  reduce(
+      block, tile, features, 0.0f,
+      [&](const int t, const int f) {
+        float& feature = tile.features[t * features + f];
+        if (logarithmic)
+          feature = largest[t] == -INFINITY ? 0.0f : expf(feature - largest[t]);
+        else
+          feature = largest[t] > 0 ? feature / largest[t] : 0.0f;
+        return feature;
+      },
+      Sum(), total);
+}
+
+// 4. The output of up to 32 tokens from `first` on: write(token, c, value). Calls count() for each real one
+// without a denominator.
+template <typename Block, typename Read, typename Product, typename Write, typename Count>
+HYDRASCOPE_BLOCK void answer(Block& block, const HeadMap& map, const Read& query, const Tokens& tokens,
+                             const std::int64_t first, const Tile& tile, const HeadSpace& space,
+                             const bool normalised, Product& product, const Write& write,
+                             const Count& count) {
+  load(block, query, tokens, first, map.inputs, tile.x);
+  make_features(block, map, first, tokens, tile);
+  const float* const total = tile.token + 3 * tile_tokens;
+  if (normalised) {
+    weigh_queries(block, map, tile, space);
+    block.each([&](const int thread) {
+      if (thread < tile_tokens && tokens.real(first + thread) && !(total[thread] > 0)) count();
+    });
+  }
+  product.multiply(block, map, tile, space);
+  block.each([&](const int thread) {
+    for (int i = thread; i < tile_tokens * map.width; i += block_threads) {
+      const int t = i / map.width, c = i % map.width;
+      if (first + t >= tokens.last) continue;
+      float value = tokens.real(first + t) ? tile.value[t * padded(map.width) + c] : 0.0f;
+      if (normalised) value = total[t] > 0 ? value / total[t] : 0.0f;
+      write(first + t, c, value);
+    }
+  });
+}
+
+// Products in float32, a small square of results a thread: features f ≡ thread / 16, columns c ≡ thread
+// mod 16.
+template <typename Block, int feature_rows, int columns>
+struct PlainKeys {
+  struct Results {
+    float at[feature_rows][columns];
+  };
+  typename Block::template Local<Results> results{Results{}};
+
+  HYDRASCOPE_BLOCK void add(Block& block, const HeadMap& map, const Tile& tile) {
+    block.each([&](const int thread) {
+      Results& own = results[thread];
+      for (int t = 0; t < tile_tokens; ++t) {
+        float value[columns];
+        HYDRASCOPE_UNROLL
+        for (int j = 0; j < columns; ++j) {
+          const int c = thread % lanes + lanes * j;
+          value[j] = c < map.width ? tile.value[t * map.width + c] : 0.0f;
+        }
+        HYDRASCOPE_UNROLL
+        for (int i = 0; i < feature_rows; ++i) {
+          const int f = thread / lanes + lanes * i;
+          const float feature = f < map.features ? tile.features[t * map.features + f] : 0.0f;
+          HYDRASCOPE_UNROLL
+          for (int j = 0; j < columns; ++j) own.at[i][j] += feature * value[j];
+        }
+      }
+    });
+  }
+
+  HYDRASCOPE_BLOCK void write(Block& block, const HeadMap& map, float* const to) {
+    block.each([&](const int thread) {
+      HYDRASCOPE_UNROLL
+      for (int i = 0; i < feature_rows; ++i) HYDRASCOPE_UNROLL
+      for (int j = 0; j < columns; ++j) {
+        const int f = thread / lanes + lanes * i, c = thread % lanes + lanes * j;
+        if (f < map.features && c < map.width) to[f * padded(map.width) + c] = results[thread].at[i][j];
+      }
+    });
+  }
+};
+
+// tile.value (32, d padded) = features · means.
+template <typename Block>
+struct PlainAnswer {
+  HYDRASCOPE_BLOCK void multiply(Block& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
+    const int width = padded(map.width);
+    block.each([&](const int thread) {
+      constexpr int rows = tile_tokens * lanes / block_threads;
+      for (int c = thread % lanes; c < map.width; c += lanes) {
+        float sum[rows] = {};
+        for (int f = 0; f < map.features; ++f) {
+          const float mean = space.means[f * width + c];
+          HYDRASCOPE_UNROLL
+          for (int i = 0; i < rows; ++i)
+            sum[i] += tile.features[(thread / lanes + lanes * i) * map.features + f] * mean;
+        }
+        HYDRASCOPE_UNROLL
+        for (int i = 0; i < rows; ++i) tile.value[(thread / lanes + lanes * i) * width + c] = sum[i];
+      }
+    });
+  }
+};
+
+} // namespace hydrascope::cuda

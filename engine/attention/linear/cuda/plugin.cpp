@@ -1,0 +1,262 @@
+#include "engine/attention/interface/plugin.h"
+
+#include <ATen/cuda/CUDAContextLight.h>
+#include <ATen/ops/empty.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "engine/attention/hydra/cuda/hydra.h"
+#include "engine/attention/linear/cuda/linear.h"
+
+namespace hydrascope {
+namespace {
+
+// The grid's last dimension counts sequences, its limit is CUDA's.
+constexpr std::int64_t most_sequences = 65535;
+
+cuda::Element element_of(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat: return cuda::Element::float32;
+    case at::kHalf: return cuda::Element::float16;
+    case at::kBFloat16: return cuda::Element::bfloat16;
+    default: TORCH_CHECK(false, "fused CUDA kernels take float32, float16 or bfloat16");
+  }
+}
+
+// (B,H,N,d) → (B,N,D) with dense features; a view where the heads were cut out of such rows.
+at::Tensor dense_rows(const at::Tensor& x) {
+  const at::Tensor rows = x.transpose(1, 2).reshape({x.size(0), x.size(2), x.size(1) * x.size(3)});
+  return rows.size(2) == 1 || rows.stride(2) == 1 ? rows : rows.contiguous();
+}
+
+// (B,N,D) → (B,H,N,d), of the shape of `heads`.
+at::Tensor rows_as_heads(const at::Tensor& rows, const at::Tensor& heads) {
+  return rows.view({heads.size(0), heads.size(2), heads.size(1), heads.size(3)}).transpose(1, 2);
+}
+
+cuda::RowsOnDevice on_device(const at::Tensor& rows) {
+  return {rows.data_ptr(), rows.stride(0), rows.stride(1)};
+}
+
+// q and k (B,H,N,d) of one shape, v (B,H,N,any), all of one type on one CUDA device, the mask, if any, there,
+// too.
+void check(const char* kernel, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+           const at::Tensor& mask) {
+  TORCH_CHECK(q.is_cuda() && q.dim() == 4 && q.numel() > 0, kernel,
+              ": q (B,H,N,d) on a CUDA device expected");
+  TORCH_CHECK(k.sizes() == q.sizes() && v.dim() == 4 && v.sizes().slice(0, 3) == q.sizes().slice(0, 3),
+              kernel, ": q, k and v differ in shape");
+  for (const at::Tensor* x : {&k, &v})
+    TORCH_CHECK(x->device() == q.device() && x->scalar_type() == q.scalar_type(), kernel,
+                ": q, k and v differ in device or type");
+  TORCH_CHECK(q.size(0) <= most_sequences && q.size(1) <= most_sequences, kernel, ": more than ",
+              most_sequences, " sequences or heads");
+  if (mask.defined())
+    TORCH_CHECK(mask.scalar_type() == at::kBool && mask.device() == q.device() && mask.dim() == 2 &&
+                    mask.size(0) == q.size(0) && mask.size(1) == q.size(2),
+                kernel, ": mask (B,N) bool on q's device expected");
+}
+
+const unsigned char* bytes_of(const at::Tensor& mask) {
+  return mask.defined() ? static_cast<const unsigned char*>(mask.const_data_ptr()) : nullptr;
+}
+
+// The arguments of a launch and what they point to.
+struct HydraCall {
+  HydraCall(const at::Tensor& q_, const at::Tensor& k_, const at::Tensor& v_, const at::Tensor& mask_,
+            const at::Tensor& out)
+      : q(dense_rows(q_)),
+        k(dense_rows(k_)),
+        v(dense_rows(v_)),
+        mask(mask_.defined() ? mask_.contiguous() : mask_) {
+    const std::int64_t batch = q.size(0), tokens = q.size(1), width = q.size(2);
+    workspace =
+        at::empty({cuda::hydra_workspace_floats(batch, tokens, width)}, q.options().dtype(at::kFloat));
+    arguments = {.element = element_of(q.scalar_type()),
+                 .q = on_device(q),
+                 .k = on_device(k),
+                 .v = on_device(v),
+                 .mask = bytes_of(mask),
+                 .out = out.defined() ? out.data_ptr() : nullptr,
+                 .workspace = workspace.data_ptr<float>(),
+                 .batch = batch,
+                 .tokens = tokens,
+                 .width = width};
+  }
+  at::Tensor q, k, v, mask, workspace;
+  cuda::HydraArguments arguments{};
+};
+
+bool runs_here() { return at::cuda::getCurrentDeviceProperties()->major >= 8; }
+
+at::Tensor hydra_cosine(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                        const at::Tensor& mask) {
+  check("hydra_cosine", q, k, v, mask);
+  TORCH_CHECK(v.sizes() == q.sizes(), "hydra_cosine: v differs from q in shape");
+  const c10::cuda::CUDAGuard guard(q.device());
+  const at::Tensor out = at::empty({q.size(0), q.size(2), q.size(1) * q.size(3)}, q.options());
+  const HydraCall call(q, k, v, mask, out);
+  const char* const failure = cuda::hydra_cosine(call.arguments, c10::cuda::getCurrentCUDAStream().stream());
+  TORCH_CHECK(failure == nullptr, "hydra_cosine: ", failure);
+  return rows_as_heads(out, q);
+}
+
+InputGradients hydra_cosine_gradients(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                      const at::Tensor& mask, const at::Tensor& by_out) {
+  check("hydra_cosine_gradients", q, k, v, mask);
+  for (const at::Tensor* x : {&v, &by_out})
+    TORCH_CHECK(x->sizes() == q.sizes() && x->device() == q.device() && x->scalar_type() == q.scalar_type(),
+                "hydra_cosine_gradients: v or the output's gradient differs from q in shape, device or type");
+  const c10::cuda::CUDAGuard guard(q.device());
+  const HydraCall call(q, k, v, mask, {});
+  const at::Tensor g = dense_rows(by_out);
+  const auto options = q.options();
+  const at::Tensor by_q = at::empty(call.q.sizes(), options), by_k = at::empty(call.q.sizes(), options),
+                   by_v = at::empty(call.q.sizes(), options);
+  const char* const failure = cuda::hydra_cosine_gradients(
+      call.arguments, {on_device(g), by_q.data_ptr(), by_k.data_ptr(), by_v.data_ptr()},
+      c10::cuda::getCurrentCUDAStream().stream());
+  TORCH_CHECK(failure == nullptr, "hydra_cosine_gradients: ", failure);
+  return {rows_as_heads(by_q, q), rows_as_heads(by_k, q), rows_as_heads(by_v, q)};
+}
+
+bool linear_takes(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
+                  std::int64_t outputs) {
+  const bool known = type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
+  return known && cuda::linear_takes(map, normalised, element_of(type), head_width, outputs);
+}
+
+// What LinearArguments points to.
+struct SideTensors {
+  SideTensors(const LoopProjection& from, const at::Device device) {
+    const auto own = [&](const at::Tensor& x) {
+      return x.defined() ? x.to(at::TensorOptions(device).dtype(at::kFloat)).contiguous() : x;
+    };
+    weight = own(from.weight);
+    bias = own(from.bias);
+    turns = own(from.turns);
+    const auto data = [](const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; };
+    const auto stride = [](const at::Tensor& x) {
+      return x.defined() && x.size(0) > 1 ? x.stride(0) : std::int64_t{0};
+    };
+    arguments = {.weight = data(weight),
+                 .bias = data(bias),
+                 .turns = data(turns),
+                 .weight_stride = stride(weight),
+                 .turns_stride = stride(turns),
+                 .scale = static_cast<float>(from.scale),
+                 .half_square = static_cast<float>(from.half_square)};
+  }
+  at::Tensor weight, bias, turns;
+  cuda::SideArguments arguments{};
+};
+
+cuda::HeadsOnDevice heads_on_device(const at::Tensor& x) {
+  return {x.const_data_ptr(), x.stride(0), x.stride(1), x.stride(2)};
+}
+
+// x (B,H,N,d) with each head's features side by side.
+at::Tensor dense_features(const at::Tensor& x) {
+  return x.size(3) == 1 || x.stride(3) == 1 ? x : x.contiguous();
+}
+
+// (B,N,H,width), what the kernels of linear attention write.
+at::Tensor new_rows(const at::Tensor& like, const std::int64_t width) {
+  return at::empty({like.size(0), like.size(2), like.size(1), width}, like.options());
+}
+
+// The arguments of a launch and what they point to.
+struct LinearCall {
+  LinearCall(const AttentionInput& input, const at::Tensor& mask_, const cpu::PointMap map,
+             const LoopProjection& query_, const LoopProjection& key_, const bool normalised,
+             const at::Tensor& out)
+      : q(dense_features(input.q)),
+        k(dense_features(input.k)),
+        v(dense_features(input.v)),
+        mask(mask_.defined() ? mask_.contiguous() : mask_),
+        query(query_, q.device()),
+        key(key_, q.device()) {
+    const std::int64_t inputs = q.size(3), outputs = key.weight.defined() ? key.weight.size(2) : inputs;
+    arguments = {.element = element_of(q.scalar_type()),
+                 .map = map,
+                 .normalised = normalised,
+                 .q = heads_on_device(q),
+                 .k = heads_on_device(k),
+                 .v = heads_on_device(v),
+                 .query = query.arguments,
+                 .key = key.arguments,
+                 .mask = bytes_of(mask),
+                 .out = out.defined() ? out.data_ptr() : nullptr,
+                 .workspace = nullptr,
+                 .batch = q.size(0),
+                 .heads = q.size(1),
+                 .tokens = q.size(2),
+                 .head_width = static_cast<int>(v.size(3)),
+                 .inputs = static_cast<int>(inputs),
+                 .outputs = static_cast<int>(outputs),
+                 .features = cuda::features_of(map, static_cast<int>(outputs))};
+    workspace = at::empty({cuda::linear_workspace_floats(arguments)}, q.options().dtype(at::kFloat));
+    arguments.workspace = workspace.data_ptr<float>();
+  }
+  at::Tensor q, k, v, mask;
+  SideTensors query, key;
+  at::Tensor workspace;
+  cuda::LinearArguments arguments{};
+};
+
+AttentionOutput linear(const AttentionInput& input, const at::Tensor& mask, const cpu::PointMap map,
+                       const LoopProjection& query, const LoopProjection& key, const bool normalised) {
+  check("linear", input.q, input.k, input.v, mask);
+  const c10::cuda::CUDAGuard guard(input.q.device());
+  const at::Tensor out = new_rows(input.v, input.v.size(3));
+  const LinearCall call(input, mask, map, query, key, normalised, out);
+  const char* const failure =
+      cuda::linear_attention(call.arguments, c10::cuda::getCurrentCUDAStream().stream());
+  TORCH_CHECK(failure == nullptr, "linear: ", failure);
+  return {.out = out.transpose(1, 2),
+          .path = "fused cuda",
+          .zero_denominators = call.workspace.slice(0, 0, 1).view(at::kInt).item<std::int64_t>()};
+}
+
+bool linear_gradients_take(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
+                           std::int64_t outputs) {
+  const bool known = type == at::kFloat || type == at::kBFloat16;
+  return known && cuda::linear_gradients_take(map, normalised, element_of(type), head_width, outputs);
+}
+
+InputGradients linear_gradients(const AttentionInput& input, const at::Tensor& mask, const cpu::PointMap map,
+                                const LoopProjection& query, const LoopProjection& key, const bool normalised,
+                                const at::Tensor& by_out) {
+  check("linear_gradients", input.q, input.k, input.v, mask);
+  TORCH_CHECK(by_out.sizes() == input.v.sizes() && by_out.device() == input.v.device() &&
+                  by_out.scalar_type() == input.v.scalar_type(),
+              "linear_gradients: the output's gradient differs from v in shape, device or type");
+  TORCH_CHECK(!query.weight.defined() && !key.weight.defined(), "linear_gradients: takes no projection");
+  const c10::cuda::CUDAGuard guard(input.q.device());
+  const LinearCall call(input, mask, map, query, key, normalised, {});
+  const at::Tensor g = dense_features(by_out);
+  const at::Tensor by_q = new_rows(input.q, input.q.size(3)), by_k = new_rows(input.k, input.k.size(3)),
+                   by_v = new_rows(input.v, input.v.size(3));
+  const char* const failure = cuda::linear_gradients(
+      call.arguments, {heads_on_device(g), by_q.data_ptr(), by_k.data_ptr(), by_v.data_ptr()},
+      c10::cuda::getCurrentCUDAStream().stream());
+  TORCH_CHECK(failure == nullptr, "linear_gradients: ", failure);
+  return {by_q.transpose(1, 2), by_k.transpose(1, 2), by_v.transpose(1, 2)};
+}
+
+} // namespace
+} // namespace hydrascope
+
+extern "C" __attribute__((visibility("default"))) const hydrascope::HydrascopeCudaPlugin*
+hydrascope_cuda_plugin_entry() {
+  static const hydrascope::HydrascopeCudaPlugin plugin{
+      .version = hydrascope::hydrascope_cuda_plugin_version,
+      .runs_here = &hydrascope::runs_here,
+      .hydra_cosine = &hydrascope::hydra_cosine,
+      .hydra_cosine_gradients = &hydrascope::hydra_cosine_gradients,
+      .linear_takes = &hydrascope::linear_takes,
+      .linear = &hydrascope::linear,
+      .linear_gradients_take = &hydrascope::linear_gradients_take,
+      .linear_gradients = &hydrascope::linear_gradients};
+  return &plugin;
+}

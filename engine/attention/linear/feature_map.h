@@ -1,0 +1,69 @@
+// The feature map φ of linear attention: one file per map in this folder.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "engine/attention/interface/registry.h"
+#include "engine/attention/linear/linear_cpu.h"
+
+namespace hydrascope {
+
+enum class Side { query, key };
+
+// What φ may look at besides its argument.
+struct FeatureContext {
+  const KernelParameters& parameters;
+  at::Tensor mask;         // (B,N) bool, true = real token; undefined: all real
+  at::Tensor rows;         // (R) int64: the tokens that x holds; undefined: all
+  std::int64_t tokens = 0; // N
+};
+
+class FeatureMap {
+public:
+  virtual ~FeatureMap() = default;
+
+  // φ(x) of x (B,H,R,d) → (B,H,R,d′); log φ(x) where `logarithmic()`.
+  virtual at::Tensor features(const at::Tensor& x, Side side, const FeatureContext& context) const = 0;
+
+  // Exponential maps give log φ: the kernel then scales them so that nothing over- or underflows.
+  virtual bool logarithmic() const { return false; }
+  // d′ for head width d.
+  virtual std::int64_t width(std::int64_t head_width) const { return head_width; }
+  virtual KernelParameters initial_parameters(std::int64_t /*heads*/, std::int64_t /*head_width*/,
+                                              int /*layer*/) const {
+    return {};
+  }
+  virtual std::vector<std::string> fixed_parameters() const { return {}; }
+  // As Kernel::leading_maps.
+  virtual std::optional<LeadingMaps> leading_maps(std::int64_t /*heads*/, std::int64_t /*head_width*/,
+                                                  const KernelParameters& /*parameters*/) const {
+    return std::nullopt;
+  }
+  // Whether explicit weights are better formed by products() than by way of φ.
+  virtual bool products_are_cheaper() const { return false; }
+  // φ(q)·φ(k)ᵀ (B,H,R,T) of query (B,H,R,d), key (B,H,T,d); defined where products_are_cheaper().
+  virtual at::Tensor products(const at::Tensor& /*query*/, const at::Tensor& /*key*/) const { return {}; }
+  // φ as the CPU's fused loops know it (cpu/linear.h); nullopt: they do not. Then what comes before it: the
+  // loops make features of x (B,H,N,d) as features() does. Throws UsageError for parameters of a wrong shape.
+  virtual std::optional<cpu::PointMap> point_map() const { return std::nullopt; }
+  virtual LoopProjection loop_projection(Side /*side*/, std::int64_t /*heads*/, std::int64_t /*head_width*/,
+                                         const FeatureContext& /*context*/) const {
+    return {};
+  }
+  // Why the map cannot be taken of this input; empty: it can.
+  virtual std::string refusal(const AttentionShape& /*shape*/) const { return {}; }
+  // Multiply-accumulates of computing φ of all queries and keys of one sequence with all its heads.
+  virtual double cost(const AttentionShape& /*shape*/) const { return 0; }
+};
+
+using MakeFeatureMap = std::function<std::unique_ptr<FeatureMap>(const KernelSpec&)>;
+
+// The registry's entry of a normalised linear kernel (Hedgehog paper, Eq. 2): fills in what all of them
+// share. Defined in linear_attention.cpp.
+RegistryEntry normalised_linear(KernelInfo info, MakeFeatureMap make_map);
+// The same without a normaliser and with `heads=`: out = φ(q)(φ(k)ᵀ v) (Hydra paper, Eq. 7).
+RegistryEntry unnormalised_linear(KernelInfo info, MakeFeatureMap make_map);
+
+} // namespace hydrascope

@@ -1,0 +1,68 @@
+// φ(x) = ReLU(x·W + b), trained with the task (Kasai et al. 2021, Eq. 3) or by Hedgehog's distillation (Zhang
+// et al. 2024, ablation "T2R-HH"): the same map, two ways to its parameters.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/relu.h>
+
+#include "engine/attention/interface/parameter_infos.h"
+#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/linear/maps/projection.h"
+
+namespace hydrascope {
+namespace {
+
+class T2R final : public FeatureMap {
+public:
+  explicit T2R(const KernelSpec& spec) : form_(projection_form(spec)), seed_(seed_parameter(spec)) {}
+
+  at::Tensor features(const at::Tensor& x, Side side, const FeatureContext& context) const override {
+    return at::relu(project(x, side, form_, given_or_initial(context.parameters, x.size(1), x.size(3))));
+  }
+  std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::relu; }
+  LoopProjection loop_projection(Side side, std::int64_t heads, std::int64_t head_width,
+                                 const FeatureContext& context) const override {
+    return loop_projection_of(side, form_, heads, head_width,
+                              given_or_initial(context.parameters, heads, head_width));
+  }
+  KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int layer) const override {
+    return random_projections(form_, heads, head_width, layer_seed(seed_, layer));
+  }
+  std::optional<LeadingMaps> leading_maps(std::int64_t heads, std::int64_t head_width,
+                                          const KernelParameters& parameters) const override {
+    return leading_maps_of(form_, heads, head_width, parameters);
+  }
+  double cost(const AttentionShape& shape) const override { return projection_cost(shape); }
+
+private:
+  KernelParameters given_or_initial(const KernelParameters& parameters, std::int64_t heads,
+                                    std::int64_t head_width) const {
+    return parameters.contains("query_map.weight") ? parameters : initial_parameters(heads, head_width, 0);
+  }
+
+  ProjectionForm form_;
+  std::uint64_t seed_;
+};
+
+RegistryEntry entry(const char* name, const char* definition, const char* source, const char* published) {
+  KernelInfo info;
+  info.name = name;
+  info.definition = definition;
+  info.feature_width = "d";
+  info.source = source;
+  info.published = published;
+  info.trainable = true;
+  info.parameters = {shared_info(), seed_info()};
+  return normalised_linear(info, [](const KernelSpec& spec) { return std::make_unique<T2R>(spec); });
+}
+
+} // namespace
+
+RegistryEntry t2r_kernel() {
+  return entry("t2r", "φ(x) = ReLU(x·W + b), trained with the task", "Kasai et al. (2021), Eq. 3",
+               "43.6 Matthews (CoLA, BERT-base)");
+}
+RegistryEntry t2r_hh_kernel() {
+  return entry("t2r-hh", "φ(x) = ReLU(x·W + b), trained to match softmax",
+               "Zhang et al. (2024), ablation \"T2R-HH\"", "56.9 Matthews (CoLA, BERT-base)");
+}
+
+} // namespace hydrascope

@@ -1,0 +1,48 @@
+// What `softmax`, `sdpa`, `flash` and `local-window` share: explicit weights, the heads= parameter, cost.
+#pragma once
+
+#include <optional>
+
+#include "engine/attention/interface/registry.h"
+
+namespace hydrascope {
+
+// A kernel of the softmax family: A = softmax(q kᵀ/√d) over any split of the D features into heads.
+class SoftmaxFamily : public Kernel {
+public:
+  Plan plan(const AttentionShape& shape) const override;
+  std::int64_t weight_heads(const AttentionShape& shape) const override;
+  at::Tensor weights(const AttentionInput& input, const KernelParameters& parameters,
+                     const at::Tensor& rows) const override;
+  Cost cost(const AttentionShape& shape) const override;
+
+protected:
+  explicit SoftmaxFamily(KernelSpec spec);
+
+  // Which keys the queries `rows` (R) int64 may look at, as allowed_keys(); `mask` is the real mask.
+  virtual at::Tensor allowed(const AttentionInput& input, const at::Tensor& mask,
+                             const at::Tensor& rows) const;
+  // Output by way of the explicit weights of all rows, for the sake of a gradient.
+  at::Tensor run_through_weights(const AttentionInput& input) const;
+
+private:
+  std::optional<std::int64_t> heads_;
+};
+
+// Which keys each query may look at, (B or 1, 1, R or 1, N) bool; undefined where all may. Every row has at
+// least one such key, real or not, so that no row of a softmax is empty: rows of masked queries are cleared
+// afterwards.
+at::Tensor allowed_keys(const at::Tensor& mask, bool causal, const at::Tensor& rows, std::int64_t tokens);
+
+// out of some query rows, all scores of which fit memory: q (B,H,R,d) scaled already, k, v (B,H,N,d),
+// `allowed` as above. Overwrites the scores in place.
+at::Tensor attend_rows(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                       const at::Tensor& allowed);
+
+// softmax over the D features cut into `heads`, by LibTorch's fused scaled_dot_product_attention.
+AttentionOutput run_through_sdpa(const AttentionInput& input, std::int64_t heads);
+
+// What is known of every kernel of the family.
+KernelInfo softmax_info(const char* name, const char* definition);
+
+} // namespace hydrascope

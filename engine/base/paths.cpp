@@ -1,0 +1,152 @@
+#include "engine/base/paths.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/base/digest.h"
+#include "engine/base/environment.h"
+#include "engine/base/error.h"
+
+namespace hydrascope {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path deps_folder() {
+  const std::string set = environment("HYDRASCOPE_DEPS");
+  return set.empty() ? resource_root() / ".deps" : fs::path(set);
+}
+
+// The base directory specification's folder, or its default below the home folder.
+fs::path user_folder(const char* variable, const char* below_home) {
+  const std::string set = environment(variable);
+  if (!set.empty() && fs::path(set).is_absolute()) return fs::path(set) / "hydrascope";
+  const std::string home = environment("HOME");
+  return (home.empty() ? fs::temp_directory_path() : fs::path(home) / below_home) / "hydrascope";
+}
+
+// A file being written beside its final name; removed again unless `commit` succeeds.
+class TemporaryFile {
+public:
+  explicit TemporaryFile(const fs::path& target) : target_(target), name_(target.string() + ".XXXXXX") {
+    descriptor_ = ::mkostemp(name_.data(), O_CLOEXEC);
+    if (descriptor_ < 0) fail();
+  }
+  ~TemporaryFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (!committed_ && !name_.empty()) ::unlink(name_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  void write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail();
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+  void commit() {
+    // mkostemp makes files private; give the permissions that an ordinary creation would.
+    const mode_t mask = ::umask(0);
+    ::umask(mask);
+    ::fchmod(descriptor_, 0666 & ~mask);
+    if (::fsync(descriptor_) != 0) fail();
+    const int closed = ::close(descriptor_);
+    descriptor_ = -1;
+    if (closed != 0 || ::rename(name_.c_str(), target_.c_str()) != 0) fail();
+    committed_ = true;
+  }
+
+private:
+  [[noreturn]] void fail() const {
+    throw Error(target_.string(), std::string("cannot be written (") + std::strerror(errno) + ")",
+                "check the folder, its permissions and the free space");
+  }
+
+  fs::path target_;
+  std::string name_;
+  int descriptor_ = -1;
+  bool committed_ = false;
+};
+
+} // namespace
+
+fs::path resource_root() {
+  const std::string home = environment("HYDRASCOPE_HOME");
+  if (!home.empty()) {
+    if (fs::is_directory(fs::path(home) / "assets")) return home;
+    throw Error("HYDRASCOPE_HOME", home + " has no folder assets", "set it to the checkout's folder");
+  }
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  for (fs::path folder = program.parent_path(); !folder.empty(); folder = folder.parent_path()) {
+    if (fs::is_directory(folder / "assets", error)) return folder;
+    if (folder == folder.root_path()) break;
+  }
+  throw Error(program.string(), "no folder above it has assets/",
+              "set HYDRASCOPE_HOME to the checkout's folder");
+}
+
+fs::path assets_folder() { return resource_root() / "assets"; }
+fs::path shaders_folder() { return resource_root() / "shaders"; }
+fs::path examples_folder() { return deps_folder() / "examples"; }
+fs::path models_folder() { return deps_folder() / "models"; }
+fs::path cache_folder() { return user_folder("XDG_CACHE_HOME", ".cache"); }
+fs::path data_folder() { return user_folder("XDG_DATA_HOME", ".local/share"); }
+fs::path config_folder() { return user_folder("XDG_CONFIG_HOME", ".config"); }
+
+std::string last_name(const fs::path& path) {
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+std::string sha256_of_file(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw Error(file.string(), "cannot be read", "check the path and its permissions");
+  Digest digest(DigestKind::sha256);
+  std::string buffer(std::size_t{1} << 20, '\0');
+  while (stream) {
+    stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    digest.add({buffer.data(), static_cast<std::size_t>(stream.gcount())});
+  }
+  if (stream.bad() || !stream.eof())
+    throw Error(file.string(), "cannot be read to its end", "check the disk");
+  return digest.hexadecimal();
+}
+
+std::string sha256_of_text(std::string_view text) {
+  Digest digest(DigestKind::sha256);
+  digest.add(text);
+  return digest.hexadecimal();
+}
+
+std::string read_text_file(const fs::path& file) {
+  std::error_code error;
+  if (fs::is_directory(file, error)) throw Error(file.string(), "is a folder", "name a file");
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw Error(file.string(), std::strerror(errno), "check the path and its permissions");
+  std::ostringstream text;
+  text << stream.rdbuf();
+  if (stream.bad()) throw Error(file.string(), "cannot be read to its end", "check the disk");
+  return std::move(text).str();
+}
+
+void write_file_atomically(const fs::path& file, std::string_view bytes) {
+  write_file_atomically(file, std::span<const std::string_view>(&bytes, 1));
+}
+
+void write_file_atomically(const fs::path& file, std::span<const std::string_view> pieces) {
+  TemporaryFile temporary(file);
+  for (const std::string_view piece : pieces) temporary.write(piece);
+  temporary.commit();
+}
+
+} // namespace hydrascope

@@ -1,0 +1,57 @@
+#include "engine/measure/kernel_support.h"
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "engine/attention/interface/kernel.h"
+#include "engine/base/error.h"
+#include "engine/run/execution.h"
+
+namespace hydrascope {
+namespace {
+
+AttentionShape attention_shape(const LayerShape& shape) {
+  AttentionShape made{.heads = shape.heads,
+                      .tokens = shape.tokens,
+                      .head_width = shape.head_width,
+                      .has_layer_input = true, // every block hands its own on
+                      .has_mask = shape.has_mask,
+                      .layout = {shape.prefix_tokens, shape.rows, shape.columns}};
+  if (shape.dtype == "bfloat16") made.dtype = at::kBFloat16;
+  if (shape.device.starts_with("cuda")) made.device = at::kCUDA;
+  return made;
+}
+
+} // namespace
+
+std::string why_unsupported(const KernelSpec& kernel, const LayerShape& shape) {
+  try {
+    check_device(shape.device);
+    if (shape.dtype != "float32" && shape.dtype != "bfloat16")
+      return fmt::format("models run in float32 or bfloat16, not in {}", shape.dtype);
+    const Support support = make_kernel(kernel)->supports(attention_shape(shape));
+    return support.ok ? "" : support.reason;
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+double attention_products(const KernelSpec& kernel, const LayerShape& shape) {
+  try {
+    const auto made = make_kernel(kernel);
+    const AttentionShape wanted = attention_shape(shape);
+    return made->supports(wanted).ok ? made->cost(wanted).multiply_accumulates : 0;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+std::vector<std::int64_t> divisors_of(std::int64_t width) {
+  std::vector<std::int64_t> divisors;
+  for (std::int64_t candidate = 1; candidate <= width; ++candidate)
+    if (width % candidate == 0) divisors.push_back(candidate);
+  return divisors;
+}
+
+} // namespace hydrascope

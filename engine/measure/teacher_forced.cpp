@@ -1,0 +1,374 @@
+#include "engine/measure/teacher_forced.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <new>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/where.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+#include "engine/measure/teacher_forced_data.h"
+#include "engine/run/execution.h"
+#include "engine/run/quantities/head_reader.h"
+#include "engine/run/quantities/rank_correlation.h"
+
+namespace hydrascope {
+namespace {
+
+const std::array<const HeadQuantity*, 4>& measured_quantities() {
+  static const std::array<const HeadQuantity*, 4> quantities = {
+      &head_quantity("entropy"), &head_quantity("kl"), &head_quantity("monotonicity"),
+      &head_quantity("change")};
+  return quantities;
+}
+
+// A mean over items.
+struct ItemMean {
+  double sum = 0, count = 0;
+
+  // One value for each item (B).
+  void add(const at::Tensor& items) {
+    sum += items.sum().item<double>();
+    count += static_cast<double>(items.numel());
+  }
+  void visit(const std::function<void(double&)>& each) {
+    each(sum);
+    each(count);
+  }
+  double value() const { return count > 0 ? sum / count : KernelMeans::undefined; }
+};
+
+// One kernel in one layer.
+struct LayerMeans {
+  ItemMean kl, entropy, spearman, clamped, ratio, cosine, error;
+
+  // `read` by measured_quantities().
+  void add(const std::vector<HeadValues>& read, const AttentionInput& input) {
+    const auto heads = [](const at::Tensor& values) { return values.mean(1); };
+    const at::Tensor &entropies = read[0].values, &divergences = read[1].values, &ranks = read[2].values,
+                     &change = read[3].values;
+    if (entropies.defined()) entropy.add(heads(entropies));
+    if (divergences.defined()) {
+      kl.add(heads(divergences));
+      clamped.sum += read[1].clamped_share * static_cast<double>(input.q.size(0));
+      clamped.count += static_cast<double>(input.q.size(0));
+    }
+    if (ranks.defined() && input.q.size(2) >= 3) spearman.add(heads(ranks));
+    ratio.add(heads(change.select(2, 0)));
+    error.add(heads(change.select(2, 2)));
+    const at::Tensor something = change.select(2, 0) != 0;
+    const at::Tensor sum = at::where(something, change.select(2, 1), 0.0).sum(1);
+    const at::Tensor count = something.sum(1);
+    cosine.add((sum / count).masked_select(count > 0));
+  }
+
+  void visit(const std::function<void(double&)>& each) {
+    for (ItemMean* const mean : {&kl, &entropy, &spearman, &clamped, &ratio, &cosine, &error})
+      mean->visit(each);
+  }
+
+  KernelMeans means() const {
+    KernelMeans means;
+    means.kl = kl.value();
+    means.entropy = entropy.value();
+    means.spearman = spearman.value();
+    means.clamped_share = clamped.value();
+    means.ratio = ratio.value();
+    means.cosine = cosine.value();
+    means.relative_error = error.value();
+    return means;
+  }
+};
+
+KernelMeans mean_of(const std::vector<KernelMeans>& layers) {
+  KernelMeans mean;
+  for (const auto member :
+       {&KernelMeans::kl, &KernelMeans::entropy, &KernelMeans::spearman, &KernelMeans::clamped_share,
+        &KernelMeans::ratio, &KernelMeans::cosine, &KernelMeans::relative_error}) {
+    double sum = 0;
+    for (const KernelMeans& layer : layers) sum += layer.*member;
+    mean.*member = sum / static_cast<double>(layers.size());
+  }
+  return mean;
+}
+
+std::vector<KernelSpec> kernels_of(const TeacherForcedRequest& request) {
+  std::vector<KernelSpec> kernels = request.kernels;
+  if (kernels.empty())
+    for (const KernelInfo& info : kernel_infos())
+      if (has_distributions(info)) kernels.push_back({info.name, {}});
+  for (KernelSpec& kernel : kernels) kernel = seeded(kernel, request.execution.seed);
+  return kernels;
+}
+
+// Sums over one series of sequences.
+class Measurement {
+public:
+  Measurement(const Model& model, const std::vector<KernelSpec>& kernels)
+      : kernels_(static_cast<std::size_t>(model.info().layers)),
+        sums_(kernels_.size(), std::vector<LayerMeans>(kernels.size())),
+        zero_denominators_(kernels.size()),
+        scores_(kernels_.size(), std::vector<HeadScores>(static_cast<std::size_t>(model.info().heads))) {
+    for (std::size_t layer = 0; layer < kernels_.size(); ++layer)
+      for (const KernelSpec& kernel : kernels)
+        kernels_[layer].push_back(layer_kernel(model, static_cast<int>(layer), kernel));
+  }
+
+  void add(int layer, const AttentionInput& input) {
+    const auto position = static_cast<std::size_t>(layer);
+    const auto read = read_heads(measured_quantities(), input, kernels_[position]);
+    for (std::size_t i = 0; i < read.size(); ++i) {
+      sums_[position][i].add(read[i].values, input);
+      zero_denominators_[i] += read[i].zero_denominators;
+    }
+    add_scores(scores_[position], score_range(input));
+    if (layer != 0) return;
+    items_ += input.q.size(0);
+    tokens_ += input.q.size(0) * input.q.size(2);
+  }
+
+  // By kernel: why it cannot run on such an input, or nothing.
+  std::vector<std::string> objections(const AttentionInput& input) const {
+    std::vector<std::string> reasons;
+    for (const LayerKernel& one : kernels_.front()) {
+      const Support support = one.kernel->supports(shape_of(input));
+      reasons.push_back(support.ok
+                            ? std::string()
+                            : fmt::format("{} was left out: {}", one.kernel->spec().text(), support.reason));
+    }
+    return reasons;
+  }
+
+  // Leaves out the kernels that are marked with another number than 0. Before the first add().
+  void drop(const std::vector<double>& marks) {
+    for (std::size_t i = marks.size(); i-- > 0;) {
+      if (marks[i] == 0) continue;
+      const auto at = static_cast<std::ptrdiff_t>(i);
+      zero_denominators_.erase(zero_denominators_.begin() + at);
+      for (auto& layer : sums_) layer.erase(layer.begin() + at);
+      for (auto& layer : kernels_) layer.erase(layer.begin() + at);
+    }
+  }
+
+  // Adds what the other processes have measured, so that all have the same.
+  void combine(const DataShare& share) {
+    if (share.size == 1) return;
+    std::vector<double> values, extremes;
+    visit_sums([&](double& value) { values.push_back(value); });
+    share.sum(values);
+    auto next = values.begin();
+    visit_sums([&](double& value) { value = *next++; });
+    for (const std::vector<HeadScores>& heads : scores_)
+      for (const HeadScores& head : heads) extremes.insert(extremes.end(), {head.smallest, -head.largest});
+    share.smallest(extremes);
+    next = extremes.begin();
+    for (std::vector<HeadScores>& heads : scores_)
+      for (HeadScores& head : heads) {
+        head.smallest = *next++;
+        head.largest = -*next++;
+      }
+  }
+
+  std::int64_t items() const { return items_; }
+
+  void finish(const SeriesOfData& series, TeacherForcedOutcome& outcome) {
+    const auto length = series.series->length();
+    for (std::size_t i = 0; i < zero_denominators_.size(); ++i) {
+      KernelMeasure measure;
+      measure.kernel = kernels_.front()[i].kernel->spec();
+      measure.data = series.data;
+      measure.length = length;
+      measure.items = items_;
+      measure.tokens = tokens_;
+      for (std::size_t layer = 0; layer < kernels_.size(); ++layer) {
+        measure.layers.push_back(sums_[layer][i].means());
+        const LayerKernel& kernel = kernels_[layer][i];
+        measure.untrained = measure.untrained || (kernel.kernel->info().trainable && !kernel.own_parameters);
+      }
+      measure.mean = mean_of(measure.layers);
+      check_numbers(measure);
+      measure.zero_denominators = zero_denominators_[i];
+      outcome.measures.push_back(std::move(measure));
+    }
+    for (std::vector<HeadScores>& heads : scores_)
+      for (HeadScores& head : heads) head.share_below /= static_cast<double>(items_);
+    outcome.scores.push_back({series.data, length, std::move(scores_)});
+  }
+
+private:
+  // Everything that adds up, always in the same order. Counts stay exact as doubles.
+  void visit_sums(const std::function<void(double&)>& each) {
+    const auto count = [&](std::int64_t& number) {
+      auto value = static_cast<double>(number);
+      each(value);
+      number = std::llround(value);
+    };
+    for (auto& layer : sums_)
+      for (LayerMeans& kernel : layer) kernel.visit(each);
+    for (std::int64_t& zeros : zero_denominators_) count(zeros);
+    for (std::vector<HeadScores>& heads : scores_)
+      for (HeadScores& head : heads) each(head.share_below);
+    count(items_);
+    count(tokens_);
+  }
+
+  // The model's own numbers are finite by now: these come of the kernel's parameters.
+  static void check_numbers(const KernelMeasure& measure) {
+    const KernelMeans& mean = measure.mean;
+    const bool distributions = has_distributions(kernel_info(measure.kernel.name));
+    if (std::isfinite(mean.ratio) && (!distributions || std::isfinite(mean.entropy))) return;
+    throw Error(measure.kernel.text(), "its weights or outputs are not finite",
+                "see that the adapter's parameters are, or leave the adapter out with --no-adapter");
+  }
+
+  static void add_scores(std::vector<HeadScores>& heads, const ScoreRange& range) {
+    for (std::size_t i = 0; i < heads.size(); ++i) {
+      const auto head = static_cast<std::int64_t>(i);
+      heads[i].smallest = std::min(heads[i].smallest, range.smallest.select(1, head).min().item<double>());
+      heads[i].largest = std::max(heads[i].largest, range.largest.select(1, head).max().item<double>());
+      heads[i].share_below += range.share_below.select(1, head).sum().item<double>();
+    }
+  }
+
+  std::vector<std::vector<LayerKernel>> kernels_; // by layer, by kernel
+  std::vector<std::vector<LayerMeans>> sums_;
+  std::vector<std::int64_t> zero_denominators_; // by kernel
+  std::vector<std::vector<HeadScores>> scores_; // by layer, by head
+  std::int64_t items_ = 0, tokens_ = 0;
+};
+
+// Progress over all processes. They meet so many times in each series, however much each has to do: so none
+// works on for hours when another has ended, and none waits for hours.
+class Pace {
+public:
+  Pace(const DataShare& share, const MeasureProgress& progress, std::int64_t total)
+      : share_(share), progress_(progress), total_(summed(total)) {}
+
+  void begin(std::int64_t own_of_series) {
+    series_ = own_of_series;
+    in_series_ = meetings_ = 0;
+  }
+
+  void advance(std::int64_t done) {
+    done_ += done;
+    in_series_ += done;
+    if (share_.size == 1) {
+      if (progress_) progress_(done_, total_);
+      return;
+    }
+    while (meetings_ < in_series_ * kMeetings / std::max<std::int64_t>(series_, 1)) meet();
+  }
+
+  void end() {
+    while (share_.size > 1 && meetings_ < kMeetings) meet();
+  }
+
+private:
+  static constexpr std::int64_t kMeetings = 32;
+
+  std::int64_t summed(std::int64_t own) const {
+    double value = static_cast<double>(own);
+    if (share_.size > 1) share_.sum({&value, 1});
+    return std::llround(value);
+  }
+
+  void meet() {
+    ++meetings_;
+    const std::int64_t done = summed(done_);
+    if (progress_ && done > shown_) progress_(done, total_);
+    shown_ = done;
+  }
+
+  const DataShare& share_;
+  const MeasureProgress& progress_;
+  std::int64_t total_, done_ = 0, shown_ = 0;
+  std::int64_t series_ = 0, in_series_ = 0, meetings_ = 0;
+};
+
+// Leaves out what cannot run on the first input of rank 0, and notes it there. Every process calls it once:
+// with that input, or with none if it is another rank or has no input.
+void drop_unsupported(Measurement& measurement, std::size_t kernels, const AttentionInput* input,
+                      const DataShare& share, std::vector<std::string>& notes) {
+  std::vector<double> marks(kernels);
+  if (input != nullptr) {
+    const std::vector<std::string> reasons = measurement.objections(*input);
+    for (std::size_t i = kernels; i-- > 0;) {
+      if (reasons[i].empty()) continue;
+      marks[i] = 1;
+      notes.push_back(reasons[i]);
+    }
+  }
+  if (share.size > 1) share.sum(marks);
+  measurement.drop(marks);
+}
+
+TeacherForcedOutcome measure(const TeacherForcedRequest& request, const MeasureProgress& progress,
+                             const std::stop_token& stop, ModelStore& store) {
+  const ModelInfo base = store.base(request.model_folder)->info();
+  const Schedule softmax{std::vector<KernelSpec>(static_cast<std::size_t>(base.layers))};
+  const AppliedModel applied =
+      store.apply(request.model_folder, request.adapters, softmax, request.execution.dtype);
+  const Model& model = *applied.model;
+  const std::vector<KernelSpec> kernels = kernels_of(request);
+  const DataShare& share = request.share;
+
+  TeacherForcedOutcome outcome;
+  outcome.model_hash = store.base(request.model_folder)->hash();
+  for (const AppliedAdapter& adapter : applied.adapters) outcome.adapters.push_back(adapter.info);
+  const auto note = [&](const std::string& text) { outcome.notes.push_back(text); };
+  const std::vector<SeriesOfData> all = make_series(applied, request, outcome.notes);
+  if (share.rank != 0) outcome.notes.clear(); // rank 0 has the same
+  const bool skip = request.skip_unsupported || request.kernels.empty();
+  std::int64_t total = 0;
+  for (const SeriesOfData& series : all) total += series.series->items() * base.layers;
+  Pace pace(share, progress, total);
+  for (const SeriesOfData& series : all) {
+    Measurement measurement(model, kernels);
+    bool checked = !skip;
+    const auto check = [&](const AttentionInput* input) {
+      if (!checked) drop_unsupported(measurement, kernels.size(), input, share, outcome.notes);
+      checked = true;
+    };
+    if (share.rank != 0) check(nullptr);
+    pace.begin(series.series->items() * base.layers);
+    series.series->visit(
+        applied.model,
+        [&](int layer, const AttentionInput& input) {
+          check(&input);
+          measurement.add(layer, input);
+          pace.advance(input.q.size(0));
+        },
+        stop, note);
+    check(nullptr);
+    pace.end();
+    measurement.combine(share);
+    if (measurement.items() == 0)
+      throw Error(series.data.string(), "holds no picture", "name another folder");
+    measurement.finish(series, outcome);
+  }
+  return outcome;
+}
+
+} // namespace
+
+TeacherForcedOutcome measure_teacher_forced(const TeacherForcedRequest& request,
+                                            const MeasureProgress& progress, const std::stop_token& stop,
+                                            const std::shared_ptr<ModelStore>& models) {
+  check_device(request.execution.device);
+  const ThreadCount threads(request.execution.threads);
+  try {
+    return measure(request, progress, stop, *models);
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    throw Error("kl", text.substr(0, text.find('\n')), "try shorter texts or fewer kernels");
+  } catch (const std::bad_alloc&) {
+    throw Error("kl", "out of memory", "use smaller --lengths or fewer kernels");
+  }
+}
+
+} // namespace hydrascope

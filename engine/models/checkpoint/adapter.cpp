@@ -1,0 +1,225 @@
+// Adapter files: safetensors of the parameters that differ from a base, with string metadata that says what
+// they are for (format "hydrascope-adapter-1").
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+#include "engine/base/safetensors.h"
+#include "engine/models/transformer/checkpoint.h"
+#include "engine/models/transformer/model.h"
+
+namespace hydrascope {
+namespace {
+
+using Metadata = std::map<std::string, std::string>;
+constexpr const char* format_name = "hydrascope-adapter-1";
+
+std::string text_of(const Metadata& metadata, const std::string& key) {
+  const auto found = metadata.find(key);
+  return found == metadata.end() ? std::string() : found->second;
+}
+
+class AdapterReader {
+public:
+  AdapterReader(const std::filesystem::path& file, const Metadata& metadata)
+      : file_(file), metadata_(metadata) {}
+
+  std::string text(const std::string& key) const { return text_of(metadata_, key); }
+
+  int whole(const std::string& key) const {
+    const std::string value = text(key);
+    if (value.empty()) return 0;
+    int number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size() || number < 0)
+      refuse(key + " is '" + value + "', not a whole number");
+    return number;
+  }
+
+  // A JSON list; empty if it is absent.
+  nlohmann::json list(const std::string& key) const {
+    const std::string value = text(key);
+    if (value.empty()) return nlohmann::json::array();
+    nlohmann::json parsed = nlohmann::json::parse(value, nullptr, false);
+    if (!parsed.is_array()) refuse(key + " is not a JSON list");
+    return parsed;
+  }
+
+  std::vector<AdapterInfo::Layer> layers() const {
+    std::vector<AdapterInfo::Layer> result;
+    for (const auto& entry : list("layers")) {
+      const bool complete = entry.is_object() && entry.contains("layer") &&
+                            entry["layer"].is_number_unsigned() && entry.contains("kernel") &&
+                            entry["kernel"].is_string();
+      if (!complete || entry["layer"].get<std::uint64_t>() > 100'000)
+        refuse("layers is not a list of layer and kernel");
+      try {
+        result.push_back(
+            {entry["layer"].get<int>(), parse_kernel_spec(entry["kernel"].get<std::string>(), "kernel")});
+      } catch (const UsageError& error) {
+        refuse(error.what());
+      }
+    }
+    return result;
+  }
+
+  std::vector<AdapterInfo::Class> classes() const {
+    std::vector<AdapterInfo::Class> result;
+    for (const auto& entry : list("classes")) {
+      if (!entry.is_object() || !entry.contains("label") || !entry["label"].is_string())
+        refuse("classes is not a list of id and label");
+      const bool has_id = entry.contains("id") && entry["id"].is_string();
+      result.push_back(
+          {has_id ? entry["id"].get<std::string>() : std::string(), entry["label"].get<std::string>()});
+    }
+    return result;
+  }
+
+  [[noreturn]] void refuse(const std::string& reason) const {
+    throw BrokenFile(file_.string(), reason, "train the adapter again, or fetch it again");
+  }
+
+private:
+  const std::filesystem::path& file_;
+  const Metadata& metadata_;
+};
+
+// "57 classes of Tiny ImageNet, 4,000 steps, loss 0.99, 77 % right"
+std::string summary_of(const AdapterReader& reader) {
+  std::vector<std::string> parts;
+  if (const std::string data = reader.text("data"); !data.empty()) parts.push_back(data);
+  if (const int steps = reader.whole("steps"); steps > 0) parts.push_back(fmt::format("{} steps", steps));
+  if (const std::string loss = reader.text("loss"); !loss.empty()) parts.push_back("loss " + loss);
+  if (const std::string accuracy = reader.text("accuracy"); !accuracy.empty())
+    parts.push_back("accuracy " + accuracy);
+  std::string summary;
+  for (const std::string& part : parts) summary += (summary.empty() ? "" : ", ") + part;
+  return summary;
+}
+
+// The layers that run something else than softmax, with what they run: what "the same schedule" means.
+std::set<std::pair<int, std::string>> replaced(const std::vector<AdapterInfo::Layer>& layers) {
+  std::set<std::pair<int, std::string>> result;
+  for (const auto& entry : layers)
+    if (!kernel_info(entry.kernel.name).exact_softmax) result.emplace(entry.layer, entry.kernel.text());
+  return result;
+}
+
+std::set<std::pair<int, std::string>> replaced(const Schedule& schedule) {
+  std::vector<AdapterInfo::Layer> layers;
+  for (std::size_t i = 0; i < schedule.layers.size(); ++i)
+    layers.push_back({static_cast<int>(i), schedule.layers[i]});
+  return replaced(layers);
+}
+
+// The adapters that lead from the model to `last`, in order of application; empty if its base is not to be
+// had.
+std::vector<AdapterInfo> chain_to(const AdapterInfo& last, const std::string& model_hash,
+                                  const std::vector<AdapterInfo>& available) {
+  std::vector<AdapterInfo> chain{last};
+  while (chain.back().base != model_hash) {
+    const auto base = std::find_if(available.begin(), available.end(), [&](const AdapterInfo& adapter) {
+      return adapter.hash == chain.back().base;
+    });
+    if (base == available.end() || chain.size() > available.size()) return {};
+    chain.push_back(*base);
+  }
+  std::reverse(chain.begin(), chain.end());
+  return chain;
+}
+
+} // namespace
+
+AdapterInfo read_adapter_info(const std::filesystem::path& file) {
+  const SafetensorsFile opened = SafetensorsFile::open(file);
+  const Metadata& metadata = opened.metadata();
+  if (text_of(metadata, "format") != format_name)
+    throw ForeignFile(file.string(), "is not a Hydrascope adapter",
+                      "give a file that distill or finetune has written");
+  const AdapterReader reader(file, metadata);
+  AdapterInfo info;
+  info.path = file;
+  info.name = reader.text("name");
+  if (info.name.empty()) info.name = file.stem().string();
+  info.base = reader.text("base");
+  info.role = reader.text("role");
+  if (info.role != "tail" && info.role != "schedule" && info.role != "maps")
+    reader.refuse("role is '" + info.role + "', not tail, schedule or maps");
+  info.layers = reader.layers();
+  info.image_size = reader.whole("image_size");
+  info.tokens = reader.whole("tokens");
+  info.classes = reader.classes();
+  info.summary = summary_of(reader);
+  info.hash = sha256_of_file(file);
+  return info;
+}
+
+std::vector<AdapterInfo> select_adapters(const std::string& model_hash, const Schedule& schedule,
+                                         const std::vector<AdapterInfo>& available) {
+  std::vector<AdapterInfo> chosen;
+  const auto wanted = replaced(schedule);
+  // An adapter for exactly this schedule, on what it was trained over; else the model's own tail.
+  for (const AdapterInfo& adapter : available) {
+    if (wanted.empty() || adapter.role != "schedule" || replaced(adapter.layers) != wanted) continue;
+    chosen = chain_to(adapter, model_hash, available);
+    if (!chosen.empty()) break;
+  }
+  if (chosen.empty()) {
+    const auto tail = std::find_if(available.begin(), available.end(), [&](const AdapterInfo& adapter) {
+      return adapter.role == "tail" && adapter.base == model_hash;
+    });
+    if (tail != available.end()) chosen.push_back(*tail);
+  }
+  // Trained maps: each brings layers that no other has brought yet.
+  std::set<std::string> bases{model_hash};
+  std::set<std::pair<int, std::string>> missing = wanted;
+  for (const AdapterInfo& adapter : chosen) {
+    bases.insert(adapter.hash);
+    for (const auto& part : replaced(adapter.layers)) missing.erase(part);
+  }
+  for (const AdapterInfo& adapter : available) {
+    if (adapter.role != "maps" || !bases.contains(adapter.base)) continue;
+    bool useful = false;
+    for (const auto& part : replaced(adapter.layers)) useful = missing.erase(part) > 0 || useful;
+    if (useful) chosen.push_back(adapter);
+  }
+  return chosen;
+}
+
+std::shared_ptr<const Model> apply_adapter(const std::shared_ptr<const Model>& model,
+                                           const AdapterInfo& adapter,
+                                           const std::vector<std::string>& applied) {
+  const bool fits = adapter.base == model->hash() ||
+                    std::find(applied.begin(), applied.end(), adapter.base) != applied.end();
+  if (!fits)
+    throw BrokenFile(adapter.path.string(),
+                     fmt::format("was trained over another base ({}…), not over {} ({}…)",
+                                 adapter.base.substr(0, 12), model->info().name, model->hash().substr(0, 12)),
+                     "choose its own model, or give its base adapter first");
+  const SafetensorsFile file = SafetensorsFile::open(adapter.path);
+  std::map<std::string, at::Tensor> replacements;
+  for (const auto& [name, view] : file.tensors())
+    replacements[canonical_name(name)] = tensor_of(view, file).to(at::kFloat);
+  std::vector<std::string> labels;
+  for (const auto& one : adapter.classes) labels.push_back(one.label);
+  try {
+    // Trained maps carry the length they were trained at, not a new size for the pictures.
+    return model->with_parameters(replacements, labels, adapter.role == "maps" ? 0 : adapter.image_size);
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    throw BrokenFile(adapter.path.string(), error.what(), "train the adapter again, or fetch it again");
+  } catch (const c10::Error& error) {
+    throw BrokenFile(adapter.path.string(), error.what_without_backtrace(), "fetch it again");
+  }
+}
+
+} // namespace hydrascope

@@ -1,0 +1,85 @@
+// HTTP requests to a hub, by libcurl. Redirects are followed by hand: the token goes to the endpoint alone.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "engine/base/error.h"
+#include "engine/models/hub/hub.h"
+
+namespace hydrascope {
+
+struct HttpReply {
+  long status = 0;
+  std::map<std::string, std::string> headers; // names in lower case
+  std::string body;
+
+  std::string header(const std::string& name) const; // empty if there is none
+  bool asks_to_wait() const;                         // 429 or 5xx: the same request may succeed later
+};
+
+// A transfer that did not come to its end.
+class TransferFailure : public Error {
+public:
+  TransferFailure(std::string_view subject, std::string_view reason, std::string_view remedy, bool passing)
+      : Error(subject, reason, remedy), passing_(passing) {}
+  bool passing() const { return passing_; } // the same request may succeed later
+
+private:
+  bool passing_;
+};
+
+// Pauses between attempts, each twice as long as the one before.
+class Patience {
+public:
+  explicit Patience(std::chrono::milliseconds first) : first_(first), next_(first) {}
+  // Whether there is to be another attempt; waits before it, as long as the reply asks for if it does. Throws
+  // Cancelled.
+  bool wait(const HttpReply* reply, const std::stop_token& stop);
+  void reset(); // something was achieved
+
+private:
+  std::chrono::milliseconds first_, next_;
+  int attempts_ = 1;
+};
+
+// Takes a body as it comes. Both may throw, which ends the transfer.
+struct BodySink {
+  std::function<bool(const HttpReply&)> begin; // headers are here; whether the body is wanted
+  std::function<void(std::string_view)> receive;
+};
+
+class HttpSession {
+public:
+  explicit HttpSession(const HubSettings& settings);
+  ~HttpSession();
+  HttpSession(const HttpSession&) = delete;
+  HttpSession& operator=(const HttpSession&) = delete;
+
+  // With retries; any status is an answer. Redirects of `get` are followed to wherever they lead, those of
+  // `head` within the endpoint only: headers beginning with "x-" are kept over them. Throw TransferFailure,
+  // Error, Cancelled.
+  HttpReply get(const std::string& url, const std::stop_token& stop);
+  HttpReply head(const std::string& url, const std::stop_token& stop);
+  // From byte `from` on, without retries. A body that the sink does not want is in the reply, cut after 64
+  // kB.
+  HttpReply download(const std::string& url, std::int64_t from, const BodySink& sink,
+                     const std::stop_token& stop);
+
+private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+// One part of a path or all of it (`slashes`: they stay), with everything else than letters, digits, '-',
+// '.',
+// '_', '~' as %XX.
+std::string url_encoded(std::string_view text, bool slashes);
+
+} // namespace hydrascope

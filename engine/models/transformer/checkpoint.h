@@ -1,0 +1,37 @@
+// A checkpoint's tensors under canonical names: Hugging Face's, without the model's prefix.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "engine/base/safetensors.h"
+
+namespace hydrascope {
+
+using TensorMap = std::map<std::string, at::Tensor>;
+
+struct Checkpoint {
+  TensorMap tensors;                        // views of the mapped files, in the files' own element types
+  std::vector<std::filesystem::path> files; // model.safetensors, or the shards in order
+};
+
+// A tensor over the bytes of an open file; it keeps the mapping alive. Copies only where the bytes are not
+// aligned.
+at::Tensor tensor_of(const TensorView& view, const SafetensorsFile& file);
+
+// `bert.encoder.…`, `….LayerNorm.gamma` → `encoder.…`, `….LayerNorm.weight`.
+std::string canonical_name(std::string_view name);
+
+// All tensors under canonical names; timm's names, with the fused qkv projection, become Hugging Face's.
+TensorMap canonical_tensors(const TensorMap& tensors);
+
+// Reads model.safetensors, or the shards that model.safetensors.index.json lists. Throws Error (missing),
+// ForeignFile, BrokenFile.
+Checkpoint read_checkpoint(const std::filesystem::path& folder);
+
+} // namespace hydrascope

@@ -1,0 +1,250 @@
+#include "engine/models/transformer/config.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "engine/base/config_fields.h"
+#include "engine/base/error.h"
+#include "engine/models/hub/hub_cache.h"
+
+namespace hydrascope {
+namespace {
+
+// Beyond these a configuration is a mistake, not a model that could be run here.
+constexpr int most_layers = 512, most_heads = 512, most_width = 32768, most_intermediate = 262144;
+constexpr int most_patch = 512, most_image = 16384, most_vocabulary = 4'000'000, most_positions = 1'000'000;
+constexpr int most_classes = 1'000'000;
+
+Activation read_activation(const ConfigFields& fields) {
+  static const std::map<std::string, Activation> known{
+      {"gelu", Activation::gelu},           {"gelu_python", Activation::gelu},
+      {"gelu_new", Activation::gelu_tanh},  {"gelu_pytorch_tanh", Activation::gelu_tanh},
+      {"gelu_fast", Activation::gelu_tanh}, {"quick_gelu", Activation::quick_gelu},
+      {"relu", Activation::relu},           {"silu", Activation::silu},
+      {"swish", Activation::silu}};
+  const std::string name = fields.text("hidden_act", "gelu");
+  const auto found = known.find(name);
+  if (found == known.end())
+    throw Error(fields.file().string(), "hidden_act \"" + name + "\" is not supported",
+                "use a model with gelu, gelu_new, quick_gelu, relu or silu");
+  return found->second;
+}
+
+// id2label with the ids 0 … n−1, or `num_labels`. transformers leaves both out for its default of two
+// classes.
+void read_labels(const ConfigFields& fields, ModelConfig& config) {
+  if (!fields.has("id2label")) {
+    config.classes = fields.whole("num_labels", 0, most_classes, 0);
+    return;
+  }
+  const auto& table = fields.value("id2label");
+  if (!table.is_object() || table.empty()) fields.refuse("id2label", "is not a table from id to label");
+  config.labels.assign(table.size(), "");
+  config.classes = static_cast<int>(table.size());
+  for (const auto& [key, label] : table.items()) {
+    const bool digits = !key.empty() && key.size() < 9 &&
+                        std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
+    const std::size_t id = digits ? static_cast<std::size_t>(std::stoul(key)) : table.size();
+    if (id >= table.size())
+      fields.refuse("id2label", "has the id \"" + key + "\", which is not below its size");
+    config.labels[id] = label.is_string() ? label.get<std::string>() : label.dump();
+  }
+}
+
+void read_image_sizes(const ConfigFields& fields, ModelConfig& config, int default_patch) {
+  const auto patch = fields.size("patch_size", 1, most_patch, default_patch);
+  const auto image = fields.size("image_size", 1, most_image, 224);
+  config.patch_height = patch[0];
+  config.patch_width = patch[1];
+  config.image_height = image[0];
+  config.image_width = image[1];
+  if (image[0] < patch[0] || image[1] < patch[1]) fields.refuse("image_size", "is smaller than patch_size");
+  if (fields.whole("num_channels", 1, 1024, 3) != 3)
+    fields.refuse("num_channels", "is not 3: only colour pictures are supported");
+}
+
+void check_heads(const ConfigFields& fields, const ModelConfig& config, const char* key) {
+  if (config.width % config.heads != 0)
+    fields.refuse(key, fmt::format("is {}, which does not divide the width {}", config.heads, config.width));
+}
+
+ModelConfig read_transformer(const ConfigFields& fields, const std::string& family) {
+  ModelConfig config;
+  config.family = family;
+  config.layers = fields.whole("num_hidden_layers", 1, most_layers, 12);
+  config.heads = fields.whole("num_attention_heads", 1, most_heads, 12);
+  config.width = fields.whole("hidden_size", 1, most_width, 768);
+  check_heads(fields, config, "num_attention_heads");
+  config.activation = read_activation(fields);
+  config.layer_norm_epsilon = fields.real("layer_norm_eps", 0, 1, family == "dinov2" ? 1e-6 : 1e-12);
+  config.qkv_bias = fields.boolean("qkv_bias", true);
+  if (fields.has("architectures") && fields.value("architectures").is_array() &&
+      !fields.value("architectures").empty() && fields.value("architectures")[0].is_string())
+    config.architecture = fields.value("architectures")[0].get<std::string>();
+  read_labels(fields, config);
+  return config;
+}
+
+ModelConfig read_vision(const ConfigFields& fields, const std::string& family) {
+  ModelConfig config = read_transformer(fields, family);
+  read_image_sizes(fields, config, family == "dinov2" ? 14 : 16);
+  // Hugging Face's DeiT always has a distillation token; its classifier may ignore it.
+  config.prefix_tokens = family == "deit" ? 2 : 1;
+  if (family == "deit" && config.architecture == "DeiTForImageClassificationWithTeacher")
+    config.family = "deit-distilled";
+  if (family != "dinov2") {
+    config.intermediate = fields.whole("intermediate_size", 1, most_intermediate, 3072);
+    return config;
+  }
+  const int hidden = static_cast<int>(config.width * fields.real("mlp_ratio", 0.01, 64, 4.0));
+  config.gated_mlp = fields.boolean("use_swiglu_ffn", false);
+  // SwiGLU keeps two thirds, rounded up to a multiple of 8 (transformers, Dinov2SwiGLUFFN).
+  config.intermediate = config.gated_mlp ? (hidden * 2 / 3 + 7) / 8 * 8 : hidden;
+  if (config.intermediate < 1) fields.refuse("mlp_ratio", "leaves no hidden unit");
+  return config;
+}
+
+ModelConfig read_bert(const ConfigFields& fields) {
+  ModelConfig config = read_transformer(fields, "bert");
+  config.prefix_tokens = 0;
+  config.intermediate = fields.whole("intermediate_size", 1, most_intermediate, 3072);
+  config.vocabulary = fields.whole("vocab_size", 1, most_vocabulary, 30522);
+  config.max_positions = fields.whole("max_position_embeddings", 2, most_positions, 512);
+  config.token_types = fields.whole("type_vocab_size", 1, 1024, 2);
+  const std::string positions = fields.text("position_embedding_type", "absolute");
+  if (positions != "absolute")
+    throw Error(fields.file().string(), "position_embedding_type \"" + positions + "\" is not supported",
+                "use a BERT with absolute positions");
+  if (fields.boolean("is_decoder", false))
+    throw Error(fields.file().string(), "is_decoder is set: causal BERT is not supported", "use an encoder");
+  return config;
+}
+
+// The widths of timm's named sizes, for files without model_args.
+struct TimmSize {
+  const char* name;
+  int width, heads, layers;
+};
+constexpr TimmSize timm_sizes[] = {{"_tiny_", 192, 3, 12},
+                                   {"_small_", 384, 6, 12},
+                                   {"_base_", 768, 12, 12},
+                                   {"_large_", 1024, 16, 24},
+                                   {"_huge_", 1280, 16, 32}};
+
+int number_after(const std::string& text, const std::string& word, int fallback) {
+  const auto at = text.find(word);
+  if (at == std::string::npos) return fallback;
+  int value = 0;
+  for (auto i = at + word.size(); i < text.size() && text[i] >= '0' && text[i] <= '9' && value < 100000; ++i)
+    value = 10 * value + (text[i] - '0');
+  return value > 0 ? value : fallback;
+}
+
+void read_timm_preparation(const ConfigFields& fields, ModelConfig& config) {
+  const ConfigFields pretrained =
+      fields.object(fields.has("pretrained_cfg") ? "pretrained_cfg" : "default_cfg");
+  TimmPreparation timm;
+  timm.crop_fraction = pretrained.real("crop_pct", 0.05, 1.0, timm.crop_fraction);
+  timm.interpolation = pretrained.text("interpolation", timm.interpolation);
+  timm.mean = pretrained.channels("mean", timm.mean);
+  timm.deviation = pretrained.channels("std", timm.deviation);
+  config.timm = timm;
+}
+
+ModelConfig read_timm(const ConfigFields& fields, const std::string& architecture) {
+  const bool deit = architecture.starts_with("deit_") || architecture.starts_with("deit3_");
+  if (!deit && !architecture.starts_with("vit_"))
+    throw ForeignFile(fields.file().string(), "the architecture \"" + architecture + "\" is not supported",
+                      "use a vit_… or deit_… model");
+  ModelConfig config;
+  const bool distilled = architecture.find("_distilled_") != std::string::npos;
+  config.family = distilled ? "deit-distilled" : deit ? "deit" : "vit";
+  config.architecture = architecture;
+  config.prefix_tokens = distilled ? 2 : 1;
+  const auto* size = std::find_if(std::begin(timm_sizes), std::end(timm_sizes), [&](const TimmSize& entry) {
+    return architecture.find(entry.name) != std::string::npos;
+  });
+  const auto named = [&](int TimmSize::*member) {
+    return size == std::end(timm_sizes) ? std::optional<int>() : std::optional<int>(size->*member);
+  };
+  const ConfigFields arguments = fields.object("model_args");
+  config.width = arguments.whole(
+      "embed_dim", 1, most_width,
+      fields.has("num_features") ? fields.whole("num_features", 1, most_width) : named(&TimmSize::width));
+  config.layers = arguments.whole("depth", 1, most_layers, named(&TimmSize::layers));
+  config.heads = arguments.whole("num_heads", 1, most_heads, named(&TimmSize::heads));
+  check_heads(arguments, config, "num_heads");
+  config.intermediate = static_cast<int>(config.width * arguments.real("mlp_ratio", 0.01, 64, 4.0));
+  if (config.intermediate < 1) arguments.refuse("mlp_ratio", "leaves no hidden unit");
+  config.layer_norm_epsilon = 1e-6; // timm's default for vision transformers
+  config.qkv_bias = arguments.boolean("qkv_bias", true);
+  const ConfigFields pretrained =
+      fields.object(fields.has("pretrained_cfg") ? "pretrained_cfg" : "default_cfg");
+  int side = number_after(architecture, "patch16_", number_after(architecture, "patch32_", 224));
+  if (pretrained.has("input_size") && pretrained.value("input_size").is_array() &&
+      pretrained.value("input_size").size() == 3 && pretrained.value("input_size")[1].is_number_integer())
+    side = pretrained.value("input_size")[1].get<int>();
+  const auto image = arguments.size("img_size", 1, most_image, side);
+  const auto patch = arguments.size("patch_size", 1, most_patch, number_after(architecture, "_patch", 16));
+  config.image_height = image[0];
+  config.image_width = image[1];
+  config.patch_height = patch[0];
+  config.patch_width = patch[1];
+  if (image[0] < patch[0] || image[1] < patch[1]) arguments.refuse("img_size", "is smaller than patch_size");
+  config.classes = fields.whole("num_classes", 0, most_classes, 1000);
+  if (fields.has("label_names") && fields.value("label_names").is_array())
+    for (const auto& label : fields.value("label_names"))
+      config.labels.push_back(label.is_string() ? label.get<std::string>() : label.dump());
+  read_timm_preparation(fields, config);
+  return config;
+}
+
+} // namespace
+
+ModelConfig read_config(const std::filesystem::path& folder) {
+  const auto file = folder / "config.json";
+  if (!std::filesystem::exists(file))
+    throw Error(folder.string(), "has no config.json", "name a Hugging Face model folder");
+  const ConfigFields fields = ConfigFields::of_file(file);
+  const std::string type = fields.text("model_type", "");
+  ModelConfig config;
+  if (type == "vit" || type == "deit" || type == "dinov2")
+    config = read_vision(fields, type);
+  else if (type == "bert")
+    config = read_bert(fields);
+  else if (type.empty() && fields.has("architecture"))
+    config = read_timm(fields, fields.text("architecture", ""));
+  else
+    throw ForeignFile(
+        file.string(),
+        type.empty() ? "names no model_type" : "the model_type \"" + type + "\" is not supported",
+        "use a vit, deit, dinov2 or bert model");
+  config.file = file;
+  return config;
+}
+
+ModelInfo info_of(const ModelConfig& config, const std::filesystem::path& folder) {
+  ModelInfo info;
+  info.folder = folder;
+  info.name = repository_of_snapshot(folder); // the folder's own name is a commit's hash
+  if (info.name.empty())
+    info.name =
+        folder.filename().empty() ? folder.parent_path().filename().string() : folder.filename().string();
+  info.family = config.family;
+  info.input = config.vocabulary > 0 ? InputKind::text : InputKind::image;
+  info.layers = config.layers;
+  info.heads = config.heads;
+  info.width = config.width;
+  info.patch_size = config.patch_height;
+  info.image_size = config.image_height;
+  info.prefix_tokens = config.prefix_tokens;
+  info.max_tokens = config.max_positions;
+  info.has_classifier =
+      config.timm ? config.classes > 0 : config.architecture.find("Classification") != std::string::npos;
+  if (info.has_classifier) info.labels = config.labels;
+  return info;
+}
+
+} // namespace hydrascope

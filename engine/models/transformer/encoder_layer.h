@@ -1,0 +1,92 @@
+// One block of a transformer: attention through a kernel, then the MLP. Vision models and decoders normalise
+// before each part and may scale what it adds (LayerScale); BERT normalises after.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+#include "engine/models/transformer/checkpoint.h"
+#include "engine/models/transformer/config.h"
+#include "engine/models/transformer/folded_projections.h"
+#include "engine/models/transformer/linear.h"
+#include "engine/models/transformer/model.h"
+#include "engine/models/transformer/rotary.h"
+
+namespace hydrascope {
+
+struct Norm {
+  at::Tensor weight, bias; // (D)
+  double epsilon = 1e-12;
+
+  at::Tensor operator()(const at::Tensor& x) const;
+};
+
+// The family's names of a block's parameters, without `encoder.layer.N.`.
+struct LayerNames {
+  const char* query = "";
+  const char* key = "";
+  const char* value = "";
+  const char* attention_output = "";
+  const char* norm1 = ""; // before the attention, or after it
+  const char* norm2 = ""; // before the MLP, or after it
+  const char* mlp_in = "";
+  const char* mlp_out = "";
+  const char* mlp_gate = nullptr; // SwiGLU's gate, or null
+  const char* scale1 = nullptr;   // LayerScale, or null
+  const char* scale2 = nullptr;
+  bool norm_first = false;
+  const char* query_key_value = nullptr; // one projection in place of query, key and value, or null
+};
+LayerNames layer_names(const ModelConfig& config);
+
+// `encoder.layer.N.` or `embeddings.…`: where a parameter belongs; −1 outside the blocks.
+int layer_of_parameter(const std::string& name);
+
+// What a block needs besides the hidden state.
+struct BlockContext {
+  const at::Tensor& mask; // (B,N) bool or undefined
+  const TokenLayout& layout;
+  const Kernel& kernel;
+  const KernelParameters& kernel_parameters;
+  const Rotary* rotary = nullptr; // turns q and k, or null
+  std::span<const int> muted = {};
+  std::int64_t outputs = 0; // > 0: only the output of the first so many tokens is asked for
+  at::Tensor read = {};     // (P) int64: only the output of these of the B·N tokens is, as (P,D)
+};
+
+class EncoderLayer {
+public:
+  // Takes the parameters `encoder.layer.LAYER.…`, which must be there in the right shapes.
+  EncoderLayer(const TensorMap& parameters, const ModelConfig& config, int layer);
+
+  // (B,N,D) → (B,N,D), or of the tokens asked for; fills `tap` if there is one.
+  at::Tensor operator()(const at::Tensor& hidden, const BlockContext& context, AttentionTap* tap) const;
+
+private:
+  struct LayerParameters;
+  EncoderLayer(const LayerParameters& from, const ModelConfig& config, const LayerNames& names);
+  // With `Tap` NoTap nothing of taps is compiled in: what a block costs that nobody can look at.
+  struct NoTap {};
+  template <typename Tap>
+  at::Tensor run(const at::Tensor& hidden, const BlockContext& context, Tap tap) const;
+  // Of all tokens of x: the output of the first ones asked for.
+  template <typename Tap>
+  at::Tensor attention(const at::Tensor& x, const BlockContext& context, Tap tap) const;
+  at::Tensor mlp(const at::Tensor& x) const;
+
+  std::int64_t heads_;
+  Activation activation_;
+  bool norm_first_, causal_;
+  Norm norm1_, norm2_;
+  Linear qkv_; // three parts, or one of all three
+  Linear output_, mlp_in_, mlp_out_;
+  FoldedProjections folded_;
+  at::Tensor scale1_, scale2_; // (D) or undefined
+  bool gated_ = false;         // mlp_in_ holds gate and up projection
+};
+
+} // namespace hydrascope

@@ -1,0 +1,134 @@
+// A transformer encoder as a sequence of steps: embed, block 0 … L−1, head. The caller drives the steps, so
+// it can cache the hidden state before any block, stop between blocks, and look at each block's attention.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "engine/attention/interface/kernel.h"
+#include "engine/base/image.h"
+#include "engine/models/model_info.h"
+
+namespace hydrascope {
+
+struct TextToken {
+  std::string text; // the word piece as in the vocabulary ("##ing", "[CLS]")
+  int word = -1;    // index of the whitespace-and-punctuation word it belongs to, −1 for special tokens
+  bool special = false;
+};
+
+// The crop of the original picture that the model sees, in the original's pixels.
+struct CropBox {
+  double x = 0, y = 0, width = 0, height = 0;
+};
+
+// What a model takes: pixels, or token ids.
+struct ModelInput {
+  at::Tensor pixels;      // images: (B,3,H,W) float32, normalised
+  at::Tensor token_ids;   // text: (B,N) int64
+  at::Tensor token_types; // text: (B,N) int64
+  at::Tensor mask;        // text: (B,N) bool; undefined = all real
+  at::Tensor positions;   // text: (N) int64, rows of the position table; undefined = 0 … N−1
+  at::Tensor read;        // decoders: (P) int64, over the batch's B·N tokens: what logits() is asked of
+  TokenLayout layout;
+  std::vector<TextToken> tokens; // text, B = 1
+  CropBox crop;                  // images, B = 1
+  std::string note;              // e.g. "text cut at 512 tokens"; empty if nothing to say
+};
+
+// What one block's attention took and gave; filled only where a caller passes one.
+struct AttentionTap {
+  AttentionInput input; // q, k, v, layer_input, mask, layout
+  at::Tensor out;       // (B,H,N,d), before the kernel's finish(); a leaf or node of the graph, at which g is
+                        // taken, when gradients are enabled
+  std::string path;
+  double seconds = 0; // the block's wall time
+  std::int64_t zero_denominators = 0;
+  // Set by the caller; false: `input` and `out` are not wanted, and q and k may hold the kernel's leading
+  // maps.
+  bool reads_attention = true;
+};
+
+// What a block does beside the plain way.
+struct BlockOptions {
+  AttentionTap* tap = nullptr;     // filled if there is one
+  std::span<const int> muted = {}; // heads whose part of what W_o receives is 0
+  // Of the last block: the output of the tokens that logits() reads alone, (B,T,D), the first T. Where it
+  // reads the class token the MLP of all others, two thirds of the block, is not computed.
+  bool for_logits = false;
+};
+
+class Model {
+public:
+  virtual ~Model() = default;
+  virtual const ModelInfo& info() const = 0;
+
+  // Image pre-processing as the folder's preprocessor_config.json says (or the family's default);
+  // `image_size` overrides the size. Throws UsageError for a size that is not possible.
+  virtual ModelInput prepare_image(const Image& image, std::optional<int> image_size = {}) const;
+  // WordPiece; `second` joins a pair. Cut at the position table's length, with a note.
+  virtual ModelInput prepare_text(const std::string& text,
+                                  const std::optional<std::string>& second = {}) const;
+
+  // The input with some of its tokens hidden. A word piece becomes padding: its mask is false, so no token
+  // attends to it and pooling leaves it out. A patch is painted in the mean colour (0 after normalisation),
+  // as occlusion tests do (Zeiler and Fergus 2014): its token stays, with nothing on it to see. Throws
+  // UsageError for tokens that do not exist and for those in front that the classifier reads ([CLS], the
+  // prefix tokens).
+  virtual ModelInput with_hidden(ModelInput input, std::span<const std::int64_t> tokens) const;
+
+  // hidden.0: (B,N,D). Position embeddings are interpolated bicubically where the size differs.
+  virtual at::Tensor embed(const ModelInput& input) const = 0;
+  // The output of block `layer`; run_pass() (engine/run/pass.h) runs one after another. Runs packed
+  // oneDNN weights when gradients are disabled, differentiable otherwise.
+  virtual at::Tensor block(int layer, const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
+                           const KernelParameters& kernel_parameters,
+                           const BlockOptions& options = {}) const = 0;
+  // Logits (B,C) of the classifier ((B,N,V) for a masked-LM head); undefined without one.
+  virtual at::Tensor logits(const at::Tensor& hidden, const ModelInput& input) const = 0;
+  // The last hidden state after the final LayerNorm where the model has one: (B,N,D).
+  virtual at::Tensor final_hidden(const at::Tensor& hidden) const = 0;
+
+  // Trained parameters of `kernel` in `layer` that an adapter brought; empty if there are none (then the
+  // kernel's initial parameters are meant).
+  virtual KernelParameters kernel_parameters(int layer, const KernelSpec& kernel) const = 0;
+
+  // W_o of a block, (D,D) as (out,in), with LayerScale folded into its rows where the model has it: what
+  // turns the heads' outputs into what the block adds to the hidden state.
+  virtual at::Tensor attention_output_weight(int layer) const = 0;
+
+  // All parameters by canonical name (Hugging Face's, without the `bert.`/`vit.`/`deit.`/`dinov2.` prefix).
+  virtual std::vector<std::string> parameter_names() const = 0;
+  virtual at::Tensor parameter(const std::string& name) const = 0;
+  // A model that shares everything with this one but the named parameters (training's leaves, an adapter's
+  // tensors; unknown names are an error, except classifier.* on a backbone without classifier, which adds one
+  // on [class token, mean patch token], and kernel.LAYER.KERNEL.NAME, which kernel_parameters serves).
+  // `labels` name the classifier's outputs; `image_size` > 0 becomes the size that pre-processing gives by
+  // default. Throws Error (unknown name, wrong shape).
+  virtual std::shared_ptr<const Model> with_parameters(const std::map<std::string, at::Tensor>& replacements,
+                                                       const std::vector<std::string>& labels = {},
+                                                       int image_size = 0) const = 0;
+  // sha256 of the base weights' file (computed once, on first use).
+  virtual const std::string& hash() const = 0;
+};
+
+// Loads a Hugging Face folder (config.json, model.safetensors or shards with their index, vocab.txt or
+// tokenizer.json, preprocessor_config.json). Weights stay mapped; the packed copies are made on first use.
+// Throws Error, ForeignFile, BrokenFile (naming missing tensors and wrong shapes).
+std::shared_ptr<const Model> load_model(const std::filesystem::path& folder);
+
+// Applies an adapter's file over a model. Throws BrokenFile if its base is neither `model.hash()` nor one of
+// `applied` (hashes of adapters applied before).
+std::shared_ptr<const Model> apply_adapter(const std::shared_ptr<const Model>& model,
+                                           const AdapterInfo& adapter,
+                                           const std::vector<std::string>& applied);
+
+} // namespace hydrascope

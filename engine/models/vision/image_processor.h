@@ -1,0 +1,56 @@
+// Preparing a picture for a vision model as Hugging Face's image processors do: resize, centre crop, rescale,
+// normalise.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <optional>
+
+#include <ATen/core/Tensor.h>
+
+#include "engine/base/image.h"
+#include "engine/base/resample.h"
+#include "engine/models/transformer/config.h"
+#include "engine/models/transformer/model.h"
+
+namespace hydrascope {
+
+constexpr int largest_side = 8192; // pixels that a model may be given on a side
+
+struct ImageProcessor {
+  // Exactly one of these two, or neither (the picture keeps its size).
+  std::optional<std::array<int, 2>> exact; // height, width; the aspect ratio is not kept
+  std::optional<int> shortest_edge;
+  std::optional<std::array<int, 2>> crop; // height, width; zeros around a smaller picture
+  Filter filter = Filter::bicubic;
+  bool torchvision_crop = false; // rounds the crop's corner to even instead of down
+  std::optional<double> rescale = 1.0 / 255;
+  bool normalize = true;
+  std::array<double, 3> mean{0.5, 0.5, 0.5}, deviation{0.5, 0.5, 0.5};
+
+  // The shorter side of what comes out; 0 if the picture's own size decides.
+  int output_size() const;
+  // The same preparation for another output size: resize and crop in proportion.
+  ImageProcessor with_size(int side) const;
+};
+
+// preprocessor_config.json as it stands (fields left out take the named class's defaults), else timm's
+// pretrained_cfg, else the family's default: shorter side to the model's size, bicubic, centre crop.
+// Throws BrokenFile, Error (a kind of resizing that is not supported).
+ImageProcessor read_image_processor(const std::filesystem::path& folder, const ModelConfig& config);
+
+// The picture after resize and crop, before rescaling, and the part of the original that it shows.
+struct CroppedImage {
+  Image image;
+  CropBox box;
+};
+CroppedImage resize_and_crop(const Image& image, const ImageProcessor& processor);
+
+struct ProcessedImage {
+  at::Tensor pixels; // (1,3,H,W) float32
+  CropBox crop;      // in the original's pixels
+};
+// `side` replaces the processor's own output size. Throws UsageError if nothing would be left of the picture.
+ProcessedImage process_image(const Image& image, const ImageProcessor& processor, std::optional<int> side);
+
+} // namespace hydrascope

@@ -1,0 +1,272 @@
+#include "engine/run/model_store.h"
+
+#include <algorithm>
+#include <charconv>
+#include <exception>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+#include "engine/base/safetensors.h"
+#include "engine/run/dtype.h"
+
+namespace hydrascope {
+namespace {
+
+// Few, because each may hold packed copies of its weights.
+constexpr std::size_t kKeptBases = 4;
+constexpr std::size_t kKeptOverlays = 6;
+constexpr std::size_t kKeptAdapterFiles = 64;
+constexpr std::size_t kKeptLists = 16;
+
+// Splits "PREFIX12.rest" into 12 and "rest".
+std::optional<std::pair<int, std::string_view>> numbered(std::string_view name, std::string_view prefix) {
+  const auto at = name.find(prefix);
+  if (at == std::string_view::npos || (at != 0 && name[at - 1] != '.')) return std::nullopt;
+  const std::string_view rest = name.substr(at + prefix.size());
+  int number = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+  if (error != std::errc{} || end == rest.data() + rest.size() || *end != '.') return std::nullopt;
+  return std::pair{number, rest.substr(static_cast<std::size_t>(end - rest.data()) + 1)};
+}
+
+bool after_the_blocks(std::string_view name) {
+  for (const std::string_view prefix : {"bert.", "vit.", "deit.", "dinov2."})
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  for (const std::string_view head : {"classifier", "cls_classifier", "distillation_classifier", "pooler",
+                                      "cls.", "layernorm.", "norm.", "layer_norm."})
+    if (name.starts_with(head)) return true;
+  return false;
+}
+
+AdapterParts parts_of(const AdapterInfo& adapter) {
+  std::vector<std::string> names;
+  const SafetensorsFile file = SafetensorsFile::open(adapter.path);
+  for (const auto& [name, tensor] : file.tensors()) names.push_back(name);
+  return adapter_parts(names);
+}
+
+std::shared_ptr<const Model> in_dtype(const std::shared_ptr<const Model>& model, const std::string& dtype) {
+  const auto type = dtype_on_cpu(dtype);
+  if (type == at::kFloat) return model;
+  std::map<std::string, at::Tensor> converted;
+  for (const std::string& name : model->parameter_names()) {
+    if (name.starts_with("kernel.")) continue; // feature maps stay float32, as their exponents are
+    const at::Tensor parameter = model->parameter(name);
+    if (parameter.is_floating_point()) converted.emplace(name, parameter.to(type));
+  }
+  return model->with_parameters(converted);
+}
+
+} // namespace
+
+AdapterParts adapter_parts(const std::vector<std::string>& tensor_names) {
+  AdapterParts parts;
+  for (const std::string& name : tensor_names) {
+    if (name.starts_with("kernel.")) {
+      if (const auto map = numbered(name, "kernel.")) {
+        parts.maps[map->first].emplace_back(map->second);
+        continue;
+      }
+    }
+    if (const auto layer = numbered(name, "layer."))
+      parts.layers.insert(layer->first);
+    else if (!after_the_blocks(name))
+      parts.embeddings = true; // embeddings, or a name not known here: then nothing may be reused
+  }
+  return parts;
+}
+
+std::string AppliedModel::embedding_key() const {
+  std::string key = model->hash() + '|' + dtype;
+  for (const AppliedAdapter& adapter : adapters)
+    if (adapter.parts.embeddings) key += '|' + adapter.info.hash;
+  return key;
+}
+
+std::string AppliedModel::layer_key(int layer, const KernelSpec& kernel) const {
+  std::string key = kernel.text();
+  for (const AppliedAdapter& adapter : adapters) {
+    bool touches = adapter.parts.layers.contains(layer);
+    if (const auto maps = adapter.parts.maps.find(layer); maps != adapter.parts.maps.end())
+      touches =
+          touches || std::any_of(maps->second.begin(), maps->second.end(),
+                                 [&](const std::string& name) { return name.starts_with(kernel.name); });
+    if (touches) key += '|' + adapter.info.hash;
+  }
+  return key;
+}
+
+const AdapterInfo* AppliedModel::trained(int layer, const KernelSpec& kernel) const {
+  for (auto adapter = adapters.rbegin(); adapter != adapters.rend(); ++adapter)
+    for (const AdapterInfo::Layer& entry : adapter->info.layers)
+      if (entry.layer == layer && entry.kernel == kernel) return &adapter->info;
+  return nullptr;
+}
+
+std::optional<int> AppliedModel::adapter_image_size() const {
+  for (auto adapter = adapters.rbegin(); adapter != adapters.rend(); ++adapter)
+    if (adapter->for_schedule && adapter->info.role != "maps" && adapter->info.image_size > 0)
+      return adapter->info.image_size;
+  return std::nullopt;
+}
+
+// Values by key, each made once by the thread that asks first, while others that ask wait for it. Beyond
+// `limit` the least recently used goes.
+template <typename Value>
+class SharedValues {
+public:
+  explicit SharedValues(std::size_t limit) : limit_(limit) {}
+
+  Value get(const std::string& key, const std::function<Value()>& make) {
+    std::promise<Value> promise;
+    if (const std::shared_future<Value> known = find_or_add(key, promise); known.valid()) return known.get();
+    try {
+      Value value = make();
+      promise.set_value(value);
+      return value;
+    } catch (...) {
+      forget(key); // who asks again tries again
+      promise.set_exception(std::current_exception());
+      throw;
+    }
+  }
+
+private:
+  struct Entry {
+    std::string key;
+    std::shared_future<Value> value;
+  };
+
+  // The value of the key if it is known or being made; else an invalid one, and the promise stands for it.
+  std::shared_future<Value> find_or_add(const std::string& key, std::promise<Value>& promise) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(entries_, key, &Entry::key);
+    if (found != entries_.end()) {
+      std::rotate(found, found + 1, entries_.end());
+      return entries_.back().value;
+    }
+    if (entries_.size() >= limit_) entries_.erase(entries_.begin());
+    entries_.push_back({key, promise.get_future().share()});
+    return {};
+  }
+
+  void forget(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(entries_, [&](const Entry& entry) { return entry.key == key; });
+  }
+
+  std::size_t limit_;
+  std::mutex mutex_;
+  std::vector<Entry> entries_; // most recently used last
+};
+
+struct ModelStore::State {
+  explicit State(ModelSource from) : source(std::move(from)) {}
+
+  const std::vector<AdapterInfo>& bundled() {
+    std::call_once(bundled_once, [this] { known_bundled = source.bundled(); });
+    return known_bundled;
+  }
+  // Read again where the file has changed.
+  AdapterInfo adapter_file(const std::filesystem::path& file) {
+    std::error_code missing; // then read_adapter_info says so better
+    const auto written = std::filesystem::last_write_time(file, missing);
+    return files.get(fmt::format("{}|{}", file.string(), written.time_since_epoch().count()),
+                     [&] { return read_adapter_info(file); });
+  }
+  std::vector<AppliedAdapter> choose(const Model& base, const AdapterChoice& choice, const Schedule& schedule,
+                                     AutomaticAdapters automatic);
+
+  ModelSource source;
+  std::once_flag bundled_once;
+  std::vector<AdapterInfo> known_bundled;
+  SharedValues<AdapterInfo> files{kKeptAdapterFiles};
+  SharedValues<std::shared_ptr<const std::vector<AdapterInfo>>> available{kKeptLists}; // by model
+  SharedValues<std::shared_ptr<const Model>> bases{kKeptBases};
+  SharedValues<AppliedModel> applied{kKeptOverlays};
+};
+
+ModelStore::ModelStore(ModelSource source) : state_(std::make_unique<State>(std::move(source))) {}
+ModelStore::~ModelStore() = default;
+
+std::shared_ptr<const Model> ModelStore::base(const std::filesystem::path& folder) {
+  return state_->bases.get(folder.string(), [&] { return state_->source.load(folder); });
+}
+
+std::shared_ptr<const std::vector<AdapterInfo>> ModelStore::available(const std::filesystem::path& folder) {
+  return state_->available.get(folder.string(), [&] {
+    std::set<std::string> bases = {base(folder)->hash()};
+    // An adapter may stand before the one it was trained over.
+    std::vector<AdapterInfo> fitting;
+    for (std::size_t before = 0; before != bases.size();) {
+      before = bases.size();
+      fitting.clear();
+      for (const AdapterInfo& adapter : state_->bundled()) {
+        if (!bases.contains(adapter.base)) continue;
+        bases.insert(adapter.hash);
+        fitting.push_back(adapter);
+      }
+    }
+    return std::make_shared<const std::vector<AdapterInfo>>(std::move(fitting));
+  });
+}
+
+std::vector<AppliedAdapter> ModelStore::State::choose(const Model& base, const AdapterChoice& choice,
+                                                      const Schedule& schedule,
+                                                      const AutomaticAdapters automatic) {
+  std::vector<AppliedAdapter> chosen;
+  if (!choice.automatic) {
+    for (const auto& file : choice.files) chosen.push_back({adapter_file(file), {}, true});
+    return chosen;
+  }
+  std::vector<AdapterInfo> known = bundled();
+  if (automatic == AutomaticAdapters::tail)
+    std::erase_if(known, [](const AdapterInfo& adapter) { return adapter.role != "tail"; });
+  std::set<std::string> hashes = {base.hash()};
+  for (AdapterInfo& adapter : select_adapters(base.hash(), schedule, known)) {
+    hashes.insert(adapter.hash);
+    chosen.push_back({std::move(adapter), {}, true});
+  }
+  if (automatic != AutomaticAdapters::all) return chosen;
+  for (const AdapterInfo& adapter : known)
+    if (adapter.role == "maps" && hashes.contains(adapter.base) && !hashes.contains(adapter.hash))
+      chosen.push_back({adapter, {}, false});
+  return chosen;
+}
+
+AppliedModel ModelStore::apply(const std::filesystem::path& folder, const AdapterChoice& choice,
+                               const Schedule& schedule, const std::string& dtype,
+                               const AutomaticAdapters automatic) {
+  AppliedModel applied;
+  applied.model = base(folder);
+  applied.dtype = dtype;
+  applied.adapters = state_->choose(*applied.model, choice, schedule, automatic);
+
+  std::string key = folder.string() + '|' + dtype;
+  for (const AppliedAdapter& adapter : applied.adapters)
+    key += '|' + adapter.info.hash + (adapter.for_schedule ? "" : "?");
+  return state_->applied.get(key, [&] {
+    std::vector<std::string> hashes;
+    for (AppliedAdapter& adapter : applied.adapters) {
+      adapter.parts = parts_of(adapter.info);
+      applied.model = apply_adapter(applied.model, adapter.info, hashes);
+      hashes.push_back(adapter.info.hash);
+    }
+    applied.model = in_dtype(applied.model, dtype);
+    return applied;
+  });
+}
+
+ModelSource installed_models() { return {load_model, bundled_adapters}; }
+
+std::shared_ptr<ModelStore> make_model_store(ModelSource source) {
+  return std::make_shared<ModelStore>(std::move(source));
+}
+
+} // namespace hydrascope

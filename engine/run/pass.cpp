@@ -1,0 +1,170 @@
+#include "engine/run/pass.h"
+
+#include <chrono>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+
+namespace hydrascope {
+namespace {
+
+struct PassPlan {
+  std::vector<std::string> keys;                  // none without a cache
+  std::vector<std::optional<CachedHidden>> known; // by hidden state, held so that nothing evicts it meanwhile
+  std::vector<bool> run;                          // by block
+  bool embed = false;
+};
+
+bool is_tapped(const Pass& pass, std::size_t layer) {
+  return layer < pass.tapped.size() && pass.tapped[layer];
+}
+
+PassPlan make_plan(const Pass& pass, PrefixCache* cache) {
+  const auto layers = pass.layers.size();
+  PassPlan plan;
+  plan.run.assign(layers, false);
+  plan.known.resize(layers + 1);
+  if (cache != nullptr) {
+    plan.keys = pass.keys();
+    for (std::size_t i = 0; i <= layers; ++i) plan.known[i] = cache->find(plan.keys[i]);
+  }
+  bool needed = pass.need_output; // whether hidden state i + 1 is
+  for (std::size_t i = layers; i-- > static_cast<std::size_t>(pass.first_layer);) {
+    const bool differentiable = static_cast<int>(i) >= pass.first_gradient_layer;
+    plan.run[i] =
+        is_tapped(pass, i) || ((needed || pass.keep_hidden) && (differentiable || !plan.known[i + 1]));
+    needed = plan.run[i];
+  }
+  plan.embed = !pass.hidden.defined() && (needed || pass.keep_hidden) && !plan.known[0];
+  return plan;
+}
+
+class BlockRunner {
+public:
+  BlockRunner(const Pass& pass, PrefixCache* cache, const TapVisitor& visit, bool caller_gradients)
+      : pass_(pass), cache_(cache), visit_(visit), caller_gradients_(caller_gradients) {}
+
+  at::Tensor run(const std::size_t position, const at::Tensor& hidden, const std::string& output_key,
+                 PassBlock& block) {
+    const int layer = static_cast<int>(position);
+    const bool differentiable = pass_.training ? caller_gradients_ : layer >= pass_.first_gradient_layer;
+    const LayerKernel& kernel = pass_.layers[position];
+    const Model& model = *pass_.model.model;
+    AttentionTap tap; // passed wherever a pass is observed: the result says which path really ran
+    tap.reads_attention = differentiable || is_tapped(pass_, position);
+    BlockOptions options;
+    if (pass_.observed) options.tap = &tap;
+    if (position < pass_.muted.size()) options.muted = pass_.muted[position];
+    options.for_logits = pass_.for_logits && layer + 1 == model.info().layers;
+    const auto start = std::chrono::steady_clock::now();
+    at::Tensor output;
+    {
+      // Unless it is a training, the weights are constants: the graph starts at the attention's output in the
+      // first differentiable block.
+      const at::AutoGradMode mode(differentiable);
+      output = model.block(layer, hidden, pass_.input.input, *kernel.kernel, kernel.parameters, options);
+    }
+    block.ran = true;
+    if (!pass_.observed) return output;
+    block.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    block.path = tap.path;
+    block.zero_denominators = tap.zero_denominators;
+    // A differentiable block computes on another path and is needed for its graph, so its output serves no
+    // other run.
+    if (cache_ != nullptr && !differentiable)
+      cache_->insert(output_key, {output, tap.path, tap.zero_denominators});
+    if (is_tapped(pass_, position) && visit_) visit_(layer, tap);
+    return output;
+  }
+
+private:
+  const Pass& pass_;
+  PrefixCache* cache_; // or none
+  const TapVisitor& visit_;
+  bool caller_gradients_;
+};
+
+PassOutcome run(const Pass& pass, PrefixCache* cache, const std::stop_token& stop, const TapVisitor& visit,
+                const std::function<void()>& block_done) {
+  const bool caller_gradients = at::GradMode::is_enabled();
+  const at::AutoGradMode mode(pass.training && caller_gradients);
+  const PassPlan plan = make_plan(pass, cache);
+  BlockRunner blocks(pass, cache, visit, caller_gradients);
+  PassOutcome outcome;
+  outcome.blocks.resize(pass.layers.size());
+
+  const auto poll = [&] {
+    if (stop.stop_requested()) throw Cancelled();
+  };
+  const auto keep = [&](const at::Tensor& hidden) {
+    if (pass.keep_hidden) outcome.hidden.push_back(pass.training ? hidden : hidden.detach());
+  };
+  poll();
+  at::Tensor hidden = pass.hidden;
+  if (plan.embed) {
+    hidden = pass.model.model->embed(pass.input.input);
+    if (cache != nullptr) cache->insert(plan.keys[0], {hidden, {}, 0});
+  } else if (plan.known[0]) {
+    hidden = plan.known[0]->hidden;
+  }
+  keep(hidden);
+
+  for (auto i = static_cast<std::size_t>(pass.first_layer); i < pass.layers.size(); ++i) {
+    PassBlock& block = outcome.blocks[i];
+    if (plan.run[i]) {
+      poll();
+      hidden = blocks.run(i, hidden, plan.keys.empty() ? std::string() : plan.keys[i + 1], block);
+      if (block_done) block_done();
+    } else if (plan.known[i + 1]) {
+      const CachedHidden& cached = *plan.known[i + 1];
+      hidden = cached.hidden;
+      block.path = cached.path;
+      block.zero_denominators = cached.zero_denominators;
+    }
+    keep(hidden);
+  }
+  poll();
+  outcome.output = hidden;
+  return outcome;
+}
+
+} // namespace
+
+std::vector<std::string> Pass::keys() const {
+  std::vector<std::string> keys = {sha256_of_text(model.embedding_key() + '|' + input.key)};
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const int layer = static_cast<int>(i);
+    const std::string mode = layer >= first_gradient_layer ? "|differentiable|" : "|";
+    std::string key = keys.back() + mode + model.layer_key(layer, layers[i].kernel->spec());
+    if (i < muted.size() && !muted[i].empty()) key += fmt::format("|muted {}", fmt::join(muted[i], ","));
+    keys.push_back(sha256_of_text(key));
+  }
+  return keys;
+}
+
+Pass plain_pass(std::shared_ptr<const Model> model, std::vector<LayerKernel> layers, ModelInput input) {
+  Pass pass;
+  pass.model.model = std::move(model);
+  pass.input.input = std::move(input);
+  pass.first_gradient_layer = static_cast<int>(layers.size());
+  pass.layers = std::move(layers);
+  return pass;
+}
+
+std::vector<bool> blocks_to_run(const Pass& pass, PrefixCache& cache) { return make_plan(pass, &cache).run; }
+
+PassOutcome run_pass(const Pass& pass, PrefixCache& cache, const std::stop_token& stop,
+                     const TapVisitor& visit, const std::function<void()>& block_done) {
+  return run(pass, &cache, stop, visit, block_done);
+}
+
+PassOutcome run_pass(const Pass& pass, const std::stop_token& stop, const TapVisitor& visit) {
+  return run(pass, nullptr, stop, visit, {});
+}
+
+} // namespace hydrascope

@@ -1,0 +1,136 @@
+#include "engine/run/quantities/target.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+#include "engine/run/quantities/focus.h"
+
+namespace hydrascope {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return result;
+}
+
+// Whether `name` is the label or one of its comma-separated names ("tabby, tabby cat").
+bool names_label(const std::string& name, const std::string& label) {
+  const std::string all = lower(label);
+  if (all == name) return true;
+  for (std::size_t begin = 0; begin <= all.size();) {
+    const std::size_t end = std::min(all.find(',', begin), all.size());
+    std::string_view one = std::string_view(all).substr(begin, end - begin);
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    if (one == name) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+int class_of_name(const std::string& given, const ModelInfo& model,
+                  const std::vector<AdapterInfo>& adapters) {
+  const std::string name = lower(given);
+  for (std::size_t i = 0; i < model.labels.size(); ++i)
+    if (names_label(name, model.labels[i])) return static_cast<int>(i);
+  for (auto adapter = adapters.rbegin(); adapter != adapters.rend(); ++adapter)
+    for (std::size_t i = 0; i < adapter->classes.size(); ++i)
+      if (lower(adapter->classes[i].id) == name) return static_cast<int>(i);
+  std::string near;
+  for (const std::string& label : model.labels)
+    if (near.size() < 200 && lower(label).find(name) != std::string::npos)
+      near += (near.empty() ? "" : "; ") + label;
+  throw UsageError("--target class:" + given,
+                   fmt::format("the model {} has no class of this name", model.name),
+                   near.empty() ? "give a label as the prediction list shows it, or an index"
+                                : "names that contain it: " + near);
+}
+
+} // namespace
+
+Target parse_target(std::string_view text) {
+  Target target;
+  if (text == "norm") {
+    target.kind = Target::Kind::norm;
+  } else if (text == "predicted") {
+    target.kind = Target::Kind::predicted;
+  } else if (text.starts_with("similarity:")) {
+    target.kind = Target::Kind::similarity;
+    target.text = text.substr(std::string_view("similarity:").size());
+  } else if (text.starts_with("class:") && text.size() > std::string_view("class:").size()) {
+    const std::string_view name = text.substr(std::string_view("class:").size());
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), target.index);
+    const bool number = error == std::errc{} && end == name.data() + name.size();
+    target.kind = number ? Target::Kind::class_index : Target::Kind::class_name;
+    if (!number) {
+      target.index = 0;
+      target.text = name;
+    }
+  } else {
+    throw UsageError(fmt::format("--target {}", text), "unknown target",
+                     "use class:NAME, class:INDEX, similarity:TEXT or norm");
+  }
+  return target;
+}
+
+CheckedTarget check_target(const Target& target, const ModelInfo& model,
+                           const std::vector<AdapterInfo>& adapters) {
+  CheckedTarget checked;
+  checked.kind = target.kind;
+  switch (target.kind) {
+    case Target::Kind::predicted:
+      if (!model.has_classifier) checked.kind = Target::Kind::norm;
+      break;
+    case Target::Kind::norm: break;
+    case Target::Kind::similarity:
+      if (model.input != InputKind::text)
+        throw UsageError("--target similarity", fmt::format("the model {} takes pictures", model.name),
+                         "use class:NAME or norm");
+      checked.text = target.text;
+      break;
+    case Target::Kind::class_index:
+    case Target::Kind::class_name:
+      if (!model.has_classifier)
+        throw UsageError("--target class", fmt::format("the model {} has no classifier", model.name),
+                         "use norm or, for a text model, similarity:TEXT");
+      checked.kind = Target::Kind::class_index;
+      checked.index = target.kind == Target::Kind::class_index ? target.index
+                                                               : class_of_name(target.text, model, adapters);
+      break;
+  }
+  return checked;
+}
+
+std::string class_label(const ModelInfo& model, std::int64_t index) {
+  const auto position = static_cast<std::size_t>(index);
+  return position < model.labels.size() ? model.labels[position] : fmt::format("class {}", index);
+}
+
+TargetValue target_value(const CheckedTarget& target, const ModelInfo& model, const at::Tensor& logits,
+                         const at::Tensor& final_hidden, const at::Tensor& mask, const at::Tensor& other) {
+  switch (target.kind) {
+    case Target::Kind::similarity:
+      return {similarity_target(final_hidden, mask, other),
+              fmt::format("cosine similarity with \"{}\"", target.text)};
+    case Target::Kind::norm:
+      return {norm_target(final_hidden, mask), "half the squared norm of the mean-pooled embedding"};
+    default: break;
+  }
+  const std::int64_t classes = logits.size(1);
+  const std::int64_t index =
+      target.kind == Target::Kind::predicted ? logits.argmax(1).item<std::int64_t>() : target.index;
+  if (index < 0 || index >= classes)
+    throw UsageError(fmt::format("--target class:{}", index),
+                     fmt::format("the model has {} classes", classes),
+                     fmt::format("use 0 to {}", classes - 1));
+  return {class_target(logits, index), "logit of " + class_label(model, index)};
+}
+
+} // namespace hydrascope

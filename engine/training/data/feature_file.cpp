@@ -1,0 +1,174 @@
+#include "engine/training/data/feature_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <ATen/ops/from_file.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+
+namespace hydrascope::training {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* no_cache_remedy = "set XDG_CACHE_HOME to a folder that can be written";
+
+// The files of a key, without their endings; the folder is made.
+std::filesystem::path cache_file(const std::string& key) {
+  const auto folder = cache_folder() / "features";
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
+  if (!std::filesystem::is_directory(folder))
+    throw Error(folder.string(), "cannot be created", no_cache_remedy);
+  return folder / key;
+}
+
+// The data's file, open to be written: closing it hands what was written to whoever maps it later, on another
+// machine, too (NFS).
+class DataFile {
+public:
+  explicit DataFile(const std::filesystem::path& path)
+      : path_(path), descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    if (descriptor_ < 0) throw Error(path_.string(), std::strerror(errno), no_cache_remedy);
+  }
+  ~DataFile() { close(descriptor_); }
+  DataFile(const DataFile&) = delete;
+  DataFile& operator=(const DataFile&) = delete;
+
+  // So that a disk without room for all of them is found out before an hour's work. By one process: where the
+  // file system cannot do it, each block is read and written again.
+  void reserve(const std::int64_t bytes) const {
+    if (static_cast<std::int64_t>(std::filesystem::file_size(path_)) >= bytes) return;
+    const int result = posix_fallocate(descriptor_, 0, bytes);
+    if (result == 0) return;
+    std::filesystem::remove(path_);
+    throw Error(path_.string(),
+                fmt::format("no room for {:.1f} GB of features ({})", static_cast<double>(bytes) * 1e-9,
+                            std::strerror(result)),
+                "free some space, set XDG_CACHE_HOME to another disk, or use fewer images or copies");
+  }
+
+  void write(std::string_view bytes, std::int64_t at) const {
+    while (!bytes.empty()) {
+      const ssize_t written = pwrite(descriptor_, bytes.data(), bytes.size(), at);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0)
+        throw Error(path_.string(), std::strerror(errno),
+                    "free some space, or set XDG_CACHE_HOME to another disk");
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+      at += written;
+    }
+  }
+
+private:
+  std::filesystem::path path_;
+  int descriptor_;
+};
+
+} // namespace
+
+FeatureFile::FeatureFile(const std::string& key, const std::int64_t pictures, const int copies,
+                         const int pictures_a_piece)
+    : data_(cache_file(key) += ".half"),
+      state_(cache_file(key) += ".json"),
+      state_lock_(cache_file(key) += ".lock"),
+      piece_locks_(cache_file(key) += ".pieces"),
+      pictures_(pictures),
+      copies_(copies),
+      pictures_a_piece_(pictures_a_piece),
+      done_(static_cast<std::size_t>((pictures + pictures_a_piece - 1) / pictures_a_piece)) {
+  look();
+}
+
+std::int64_t FeatureFile::filled() const {
+  std::int64_t pictures = pictures_a_piece_ * std::ranges::count(done_, true);
+  if (!done_.empty() && done_.back()) // may be a smaller one
+    pictures -= pictures_a_piece_ * static_cast<std::int64_t>(done_.size()) - pictures_;
+  return pictures;
+}
+
+void FeatureFile::look() {
+  if (!std::filesystem::exists(state_)) return;
+  try {
+    const json state = json::parse(read_text_file(state_));
+    auto done = state.at("done").get<std::vector<bool>>();
+    const std::int64_t width = state.at("width");
+    if (state.at("pictures_a_piece").get<std::int64_t>() != pictures_a_piece_ || done.size() != done_.size())
+      return;
+    if (width > 0 && !std::filesystem::exists(data_)) return;
+    skipped_ = state.at("skipped").get<std::map<std::int64_t, std::string>>();
+    layout_ = {state.at("prefix"), state.at("rows"), state.at("columns")};
+    width_ = width;
+    done_ = std::move(done);
+  } catch (const json::exception&) {
+    return; // it is a cache: what cannot be read is made again
+  }
+}
+
+std::optional<FeatureFile::Piece> FeatureFile::take() {
+  for (std::size_t i = 0; i < done_.size(); ++i) {
+    if (done_[i]) continue;
+    const auto index = static_cast<std::int64_t>(i);
+    auto lock = PieceLock::take(piece_locks_, index, no_cache_remedy);
+    if (!lock) continue;
+    look(); // whoever held it may have filled it meanwhile
+    if (done_[i]) continue;
+    const std::int64_t first = index * pictures_a_piece_;
+    return Piece{.lock = std::move(*lock),
+                 .index = index,
+                 .first = first,
+                 .last = std::min(pictures_, first + pictures_a_piece_)};
+  }
+  return std::nullopt;
+}
+
+void FeatureFile::write(const Piece& piece, const std::stop_token& stop) const {
+  const DataFile file(data_);
+  const at::Tensor rows = piece.hidden.contiguous();
+  const auto row_bytes = static_cast<std::int64_t>(rows.nbytes()) / rows.size(0);
+  {
+    const FileLock lock(state_lock_, stop, no_cache_remedy);
+    file.reserve(pictures_ * copies_ * row_bytes);
+  }
+  file.write({static_cast<const char*>(rows.const_data_ptr()), rows.nbytes()},
+             piece.first * copies_ * row_bytes);
+}
+
+void FeatureFile::keep(const Piece& piece, const std::stop_token& stop) {
+  if (piece.hidden.defined()) write(piece, stop);
+  const FileLock lock(state_lock_, stop, no_cache_remedy);
+  look();
+  if (piece.hidden.defined()) {
+    layout_ = piece.layout;
+    width_ = piece.hidden.size(2);
+  }
+  done_[static_cast<std::size_t>(piece.index)] = true;
+  skipped_.insert(piece.skipped.begin(), piece.skipped.end());
+  const json state = {{"done", done_},
+                      {"pictures_a_piece", pictures_a_piece_},
+                      {"skipped", skipped_},
+                      {"width", width_},
+                      {"prefix", layout_.prefix},
+                      {"rows", layout_.rows},
+                      {"columns", layout_.columns}};
+  write_file_atomically(state_, state.dump());
+}
+
+at::Tensor FeatureFile::map() const {
+  if (empty()) return {};
+  const std::int64_t rows = pictures_ * copies_, tokens = layout_.prefix + layout_.rows * layout_.columns;
+  return at::from_file(data_.string(), true, rows * tokens * width_, at::TensorOptions(at::kHalf))
+      .view({rows, tokens, width_});
+}
+
+} // namespace hydrascope::training

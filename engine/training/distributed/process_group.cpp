@@ -1,0 +1,178 @@
+#include "engine/training/distributed/process_group.h"
+
+#include <algorithm>
+#include <functional>
+#include <new>
+#include <optional>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+#include "engine/training/distributed/gloo_group.h"
+#include "engine/training/distributed/rendezvous.h"
+
+namespace hydrascope::training {
+namespace {
+
+using Operation = std::function<void(at::Tensor&)>;
+
+// Large enough for its latency not to count, small enough not to double the memory of a large model.
+constexpr std::int64_t kBucketElements = std::int64_t{1} << 24;
+
+// What a tensor's numbers travel as, without loss.
+at::ScalarType wire_type(const at::Tensor& tensor) {
+  if (!tensor.is_floating_point()) return at::kLong;
+  return tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+void through_one_bucket(const std::vector<at::Tensor*>& tensors, at::ScalarType type, std::int64_t elements,
+                        const Operation& operation) {
+  if (elements == 0) return;
+  at::Tensor bucket = at::empty({elements}, type);
+  const auto each = [&](const auto& visit) {
+    std::int64_t offset = 0;
+    for (at::Tensor* const tensor : tensors) {
+      visit(*tensor, bucket.narrow(0, offset, tensor->numel()).view(tensor->sizes()));
+      offset += tensor->numel();
+    }
+  };
+  each([](at::Tensor& tensor, const at::Tensor& part) { part.copy_(tensor); });
+  operation(bucket);
+  each([](at::Tensor& tensor, const at::Tensor& part) { tensor.copy_(part); });
+}
+
+void check_defined(const std::vector<at::Tensor>& tensors) {
+  for (const at::Tensor& tensor : tensors)
+    if (!tensor.defined())
+      throw Error("process group", "a tensor is not defined", "give zeros where a rank has no gradient");
+}
+
+// Few calls for many tensors: those of one type travel together.
+void through_buckets(std::vector<at::Tensor>& tensors, const Operation& operation) {
+  const at::NoGradGuard no_gradients; // parameters are leaves
+  for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kLong}) {
+    std::vector<at::Tensor*> together;
+    std::int64_t elements = 0;
+    for (at::Tensor& tensor : tensors) {
+      if (wire_type(tensor) != type) continue;
+      if (!together.empty() && elements + tensor.numel() > kBucketElements) {
+        through_one_bucket(together, type, elements, operation);
+        together.clear();
+        elements = 0;
+      }
+      together.push_back(&tensor);
+      elements += tensor.numel();
+    }
+    through_one_bucket(together, type, elements, operation);
+  }
+}
+
+void through_tensor(std::span<double> values, const Operation& operation) {
+  if (values.empty()) return;
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(values.size())}, at::kDouble);
+  std::copy(values.begin(), values.end(), tensor.data_ptr<double>());
+  operation(tensor);
+  std::copy_n(tensor.data_ptr<double>(), values.size(), values.begin());
+}
+
+// "[…/gloo/transport/tcp/pair.cc:534] Connection closed by peer …" without the source, on one line.
+std::string plain_reason(const std::exception& error) {
+  std::string text = error.what();
+  text = text.substr(0, text.find('\n'));
+  if (text.starts_with('[') && text.find("] ") != std::string::npos) text = text.substr(text.find("] ") + 2);
+  return text.substr(0, text.find(". This may indicate"));
+}
+
+} // namespace
+
+class ProcessGroup::Connection {
+public:
+  Connection(const WorldInfo& world, const ProcessGroupOptions& options)
+      : rendezvous_(world, options.connect), remedy_(options.remedy) {
+    guarded([&] {
+      gloo_.emplace(rendezvous_.store(), world.rank, world.size, rendezvous_.own_address(), options.connect,
+                    options.answer);
+    });
+  }
+
+  // One collective operation. A failure ends the group: the connections are closed, so that the others fail,
+  // too, instead of waiting for this one.
+  void guarded(const std::function<void()>& operation) {
+    if (!failure_.empty()) fail();
+    try {
+      operation();
+    } catch (const std::bad_alloc&) {
+      failure_ = "this one had no memory left";
+      gloo_.reset();
+      throw;
+    } catch (const std::exception& error) {
+      failure_ = plain_reason(error);
+      gloo_.reset();
+      if (const std::string missing = rendezvous_.missing_ranks(); !missing.empty())
+        failure_ = fmt::format("{} ({})", missing, failure_);
+      fail();
+    }
+  }
+
+  GlooGroup& gloo() { return *gloo_; }
+
+private:
+  [[noreturn]] void fail() const {
+    const WorldInfo& world = rendezvous_.world();
+    throw Error(fmt::format("rank {} of {}", world.rank, world.size),
+                "another process has ended or does not answer: " + failure_, remedy_);
+  }
+
+  Rendezvous rendezvous_;
+  std::optional<GlooGroup> gloo_; // gone after a failure
+  std::string failure_, remedy_;
+};
+
+ProcessGroup::ProcessGroup(const WorldInfo& world, const ProcessGroupOptions& options) : world_(world) {
+  if (!world.alone()) connection_ = std::make_unique<Connection>(world, options);
+}
+
+ProcessGroup::~ProcessGroup() = default;
+
+void ProcessGroup::sum(std::vector<at::Tensor>& tensors) {
+  if (alone()) return;
+  check_defined(tensors);
+  connection_->guarded(
+      [&] { through_buckets(tensors, [&](at::Tensor& bucket) { connection_->gloo().sum(bucket); }); });
+}
+
+void ProcessGroup::sum(std::span<double> values) {
+  if (alone()) return;
+  connection_->guarded(
+      [&] { through_tensor(values, [&](at::Tensor& tensor) { connection_->gloo().sum(tensor); }); });
+}
+
+void ProcessGroup::smallest(std::span<double> values) {
+  if (alone()) return;
+  connection_->guarded(
+      [&] { through_tensor(values, [&](at::Tensor& tensor) { connection_->gloo().smallest(tensor); }); });
+}
+
+void ProcessGroup::broadcast(std::vector<at::Tensor>& tensors, int root) {
+  if (alone()) return;
+  check_defined(tensors);
+  connection_->guarded([&] {
+    through_buckets(tensors, [&](at::Tensor& bucket) { connection_->gloo().broadcast(bucket, root); });
+  });
+}
+
+void ProcessGroup::barrier() {
+  double nothing = 0;
+  sum({&nothing, 1});
+}
+
+DataShare ProcessGroup::share() {
+  return {rank(), size(), [this](std::span<double> values) { sum(values); },
+          [this](std::span<double> values) { smallest(values); }};
+}
+
+} // namespace hydrascope::training

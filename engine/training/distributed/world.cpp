@@ -1,0 +1,82 @@
+#include "engine/training/distributed/world.h"
+
+#include <array>
+#include <charconv>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "engine/base/environment.h"
+#include "engine/base/error.h"
+
+namespace hydrascope::training {
+namespace {
+
+struct Launcher {
+  const char* rank;
+  const char* size;
+};
+
+// mpirun inside a Slurm job sees both its own variables and those of the step that started its daemon.
+constexpr std::array kLaunchers{Launcher{"RANK", "WORLD_SIZE"},
+                                Launcher{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                Launcher{"PMI_RANK", "PMI_SIZE"}};
+
+int number(const char* variable, int least, int most) {
+  const std::string text = environment(variable);
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most)
+    return value;
+  const std::string range = most == std::numeric_limits<int>::max()
+                                ? fmt::format("a whole number of {} or more", least)
+                                : fmt::format("a whole number from {} to {}", least, most);
+  throw UsageError(fmt::format("{}={}", variable, text), "must be " + range,
+                   "let torchrun, srun or mpirun set it, or unset it to run one process alone");
+}
+
+std::optional<Launcher> launcher() {
+  for (const Launcher& one : kLaunchers) {
+    const bool rank = !environment(one.rank).empty(), size = !environment(one.size).empty();
+    if (rank && size) return one;
+    if (rank || size)
+      throw UsageError(rank ? one.size : one.rank,
+                       fmt::format("is not set, while {} is", rank ? one.rank : one.size),
+                       "set both, or neither to run one process alone");
+  }
+  if (environment("SLURM_PROCID").empty()) return std::nullopt;
+  if (!environment("SLURM_STEP_NUM_TASKS").empty()) return Launcher{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"};
+  if (!environment("SLURM_NTASKS").empty() && !environment("MASTER_ADDR").empty())
+    return Launcher{"SLURM_PROCID", "SLURM_NTASKS"};
+  return std::nullopt;
+}
+
+} // namespace
+
+WorldInfo world_from_environment() {
+  constexpr int any = std::numeric_limits<int>::max();
+  const std::optional<Launcher> variables = launcher();
+  WorldInfo world;
+  if (!variables) return world;
+  world.size = number(variables->size, 1, any);
+  world.rank = number(variables->rank, 0, any);
+  if (world.rank >= world.size)
+    throw UsageError(fmt::format("{}={}", variables->rank, world.rank),
+                     fmt::format("{}={} has no such rank", variables->size, world.size),
+                     "number the processes from 0");
+  if (world.alone()) return world;
+  world.address = environment("MASTER_ADDR");
+  for (const char* const needed : {"MASTER_ADDR", "MASTER_PORT"})
+    if (environment(needed).empty())
+      throw UsageError(
+          needed,
+          fmt::format("is not set, while {}={} asks for several processes", variables->size, world.size),
+          "export it: the host name of the machine of rank 0, and a free port there");
+  world.port = number("MASTER_PORT", 1, 65535);
+  world.host_listens = environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  world.attempt = environment("TORCHELASTIC_RESTART_COUNT");
+  return world;
+}
+
+} // namespace hydrascope::training

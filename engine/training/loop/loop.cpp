@@ -1,0 +1,335 @@
+#include "engine/training/loop/loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <span>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+#include "engine/training/distributed/process_group.h"
+
+namespace hydrascope {
+
+std::filesystem::path checkpoint_path(const std::filesystem::path& output) {
+  return std::filesystem::path(output).concat(".checkpoint");
+}
+
+std::filesystem::path live_path(const std::filesystem::path& output) {
+  std::filesystem::path live = output;
+  return live.replace_extension(".live" + output.extension().string());
+}
+
+namespace training {
+namespace {
+
+NamedTensors copy_of(const NamedTensors& tensors) {
+  NamedTensors copy;
+  for (const auto& [name, value] : tensors) copy[name] = value.detach().clone();
+  return copy;
+}
+
+class Loop {
+public:
+  Loop(TrainingTask& task, const TrainingSettings& settings, const std::vector<std::string>& notes,
+       const TrainingObserver& observer, const std::stop_token& stop)
+      : task_(task),
+        settings_(settings),
+        observer_(observer),
+        stop_(stop),
+        group_(settings.group != nullptr && !settings.group->alone() ? settings.group : nullptr),
+        file_(settings.output.empty() ? std::filesystem::path() : checkpoint_path(settings.output)),
+        optimizer_(task.leaves(), task.weight_decay()),
+        checkpoint_due_(settings.checkpoint_seconds),
+        live_due_(settings.live_seconds) {
+    state_.notes = notes;
+  }
+
+  TrainingOutcome run() {
+    if (settings_.output.has_parent_path())
+      std::filesystem::create_directories(settings_.output.parent_path());
+    if (settings_.resume) {
+      restore(load_checkpoint(file_, task_.configuration()));
+    } else {
+      state_.before = state_.best = validated(); // the best so far is the start
+      state_.best_parameters = copy_of(task_.leaves());
+      state_.has_best = task_.start_is_result();
+      report("validate", {});
+      save(); // from here on there is always a good state on disk
+    }
+    while (!ended()) {
+      if (stop_wanted()) {
+        save();
+        return outcome(true);
+      }
+      try {
+        step();
+      } catch (const Error&) {
+        // Nothing has changed since the last whole step: what another process's end interrupts is not lost.
+        if (group_ != nullptr) save();
+        throw;
+      }
+    }
+    return finish();
+  }
+
+private:
+  std::int64_t total() const { return task_.steps_per_epoch() * settings_.epochs; }
+  bool ended() const {
+    return state_.step >= total() || (settings_.patience > 0 && state_.worse >= settings_.patience);
+  }
+  // Of the epoch that the last step belonged to.
+  std::int64_t step_of_epoch() const {
+    const std::int64_t count = task_.steps_per_epoch();
+    return state_.step == 0 ? 0 : (state_.step - 1) % count + 1;
+  }
+
+  // Several processes stop after the same step: the one in which the first of them was asked to.
+  bool stop_wanted() const { return group_ == nullptr ? stop_.stop_requested() : agreed_to_stop_; }
+
+  // Sums over the processes what they show, and their gradients.
+  void combine(std::vector<double>& shown) {
+    if (group_ == nullptr) return;
+    shown.push_back(stop_.stop_requested() ? 1 : 0);
+    for (const auto& [name, leaf] : task_.leaves()) shown.push_back(leaf.grad().defined() ? 1 : 0);
+    group_->sum(std::span(shown));
+    auto has_gradient = shown.end() - static_cast<std::ptrdiff_t>(task_.leaves().size());
+    agreed_to_stop_ = *(has_gradient - 1) > 0;
+    std::vector<at::Tensor> gradients;
+    for (const auto& [name, leaf] : task_.leaves()) {
+      if (*has_gradient++ == 0) continue;
+      if (!leaf.grad().defined()) leaf.mutable_grad() = at::zeros_like(leaf);
+      gradients.push_back(leaf.grad());
+    }
+    shown.resize(shown.size() - task_.leaves().size() - 1);
+    group_->sum(gradients);
+  }
+
+  void step() {
+    const auto begin = std::chrono::steady_clock::now();
+    StepLoss loss = task_.loss(state_.step);
+    if (loss.loss.defined() && std::isfinite(loss.shown.front())) loss.loss.backward();
+    combine(loss.shown);
+    if (!std::isfinite(loss.shown.front())) fail("the loss is not a number");
+    if (!std::isfinite(optimizer_.step(task_.learning_rate(state_.step, total()), task_.clip_norm())))
+      fail("the gradients are not finite");
+    if (step_of_epoch() == task_.steps_per_epoch()) state_.sums.clear(); // a new epoch begins
+    ++state_.step;
+    ++steps_here_;
+    state_.sums.resize(loss.shown.size());
+    for (std::size_t i = 0; i < loss.shown.size(); ++i) state_.sums[i] += loss.shown[i];
+    state_.curve.emplace_back(state_.step, loss.shown.front());
+    seconds_here_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    report("train", loss.shown);
+    const bool epoch_ends = step_of_epoch() == task_.steps_per_epoch();
+    if (epoch_ends || (settings_.validate_every > 0 && state_.step % settings_.validate_every == 0))
+      consider(validated(), epoch_ends);
+    if (settings_.live_seconds > 0 && writes() && live_due_.due()) write_live();
+    if (epoch_ends ? !ended() : checkpoint_due_.due()) save();
+  }
+
+  HeldOut validated() {
+    HeldOut held_out = task_.validate();
+    held_out.step = state_.step;
+    return held_out;
+  }
+
+  void consider(const HeldOut& held_out, const bool epoch_ends) {
+    if (task_.keep_better(held_out, state_.best, state_.best_parameters)) state_.has_best = true;
+    state_.validations.push_back(held_out);
+    if (epoch_ends) {
+      state_.worse = epoch_was_better() ? 0 : state_.worse + 1;
+      state_.epoch_loss = state_.sums.front() / static_cast<double>(task_.steps_per_epoch());
+    }
+    report("validate", {});
+  }
+
+  // Whether any validation of this epoch was better than all before it.
+  bool epoch_was_better() const {
+    const HeldOut* best = &state_.before;
+    bool better = false;
+    for (const HeldOut& one : state_.validations) {
+      if (!task_.is_better(one, *best)) continue;
+      best = &one;
+      better = one.step > state_.step - task_.steps_per_epoch();
+    }
+    return better;
+  }
+
+  [[noreturn]] void fail(const std::string& reason) const {
+    const std::string step = fmt::format("step {} of {}", state_.step + 1, total());
+    if (file_.empty()) throw Error(step, reason, "use a lower --learning-rate");
+    throw Error(step, fmt::format("{}; the last good state is kept in {}", reason, file_.string()),
+                "go on from it with --resume and a lower --learning-rate");
+  }
+
+  // Rank 0 alone, and nobody where nothing is to be kept.
+  bool writes() const { return !file_.empty() && (group_ == nullptr || group_->rank() == 0); }
+
+  void save() {
+    if (!writes()) return;
+    state_.configuration = task_.configuration();
+    state_.parameters = task_.leaves();
+    state_.moments = optimizer_.state();
+    save_checkpoint(file_, state_);
+    checkpoint_due_.reset(); // writing takes its time, too
+  }
+
+  void restore(Checkpoint checkpoint) {
+    const at::NoGradGuard no_gradients;
+    for (const auto& [name, value] : task_.leaves()) {
+      const auto saved = checkpoint.parameters.find(name);
+      if (saved == checkpoint.parameters.end() || saved->second.sizes() != value.sizes())
+        throw BrokenFile(file_.string(), "has no parameter that fits " + name,
+                         "start again without --resume");
+      value.copy_(saved->second);
+    }
+    optimizer_.restore(checkpoint.moments, checkpoint.step, file_.string());
+    state_ = std::move(checkpoint);
+  }
+
+  // What was changed: a parameter that never had a gradient is as in the base.
+  NamedTensors trained() const {
+    NamedTensors result;
+    const NamedTensors moments = optimizer_.state();
+    for (const auto& [name, value] : task_.leaves())
+      if (moments.contains("first_moment." + name)) result[name] = value;
+    return task_.stored(std::move(result));
+  }
+
+  void write_live() {
+    const HeldOut last = state_.validations.empty() ? state_.before : state_.validations.back();
+    const auto record = task_.record(state_, last);
+    if (!record) return;
+    write_adapter(live_path(settings_.output), trained(), *record);
+    live_step_ = state_.step;
+  }
+
+  void report(const char* phase, const std::vector<double>& shown) const {
+    if (!observer_) return;
+    TrainingProgress progress;
+    const std::int64_t count = task_.steps_per_epoch();
+    progress.phase = phase;
+    progress.epoch = state_.step == 0 ? 0 : static_cast<int>((state_.step - 1) / count) + 1;
+    progress.epochs = settings_.epochs;
+    progress.step = step_of_epoch();
+    progress.steps = count;
+    progress.total_step = state_.step;
+    const auto done = static_cast<double>(std::max<std::int64_t>(1, progress.step));
+    if (!state_.sums.empty()) progress.loss = state_.sums.front() / done;
+    progress.held_out = state_.validations.empty() ? state_.before : state_.validations.back();
+    if (steps_here_ > 0) {
+      const double each = seconds_here_ / static_cast<double>(steps_here_);
+      progress.items_per_second = settings_.batch / std::max(1e-9, each);
+      progress.seconds_left = each * static_cast<double>(total() - state_.step);
+    }
+    if (!shown.empty()) {
+      progress.step_loss = shown.front();
+      task_.describe(shown, progress);
+    }
+    if (live_step_ > 0) progress.live = live_path(settings_.output);
+    progress.live_step = live_step_;
+    observer_(progress);
+  }
+
+  TrainingOutcome outcome(const bool stopped) const {
+    TrainingOutcome result;
+    result.stopped = stopped;
+    result.steps = state_.step;
+    result.final_loss = state_.epoch_loss;
+    result.before = state_.before;
+    result.held_out = state_.best;
+    result.curve = state_.curve;
+    result.validations = state_.validations;
+    result.notes = state_.notes;
+    return result;
+  }
+
+  TrainingOutcome finish() {
+    if (!state_.has_best)
+      throw Error(settings_.output.string(), "training made the held-out loss no better, nothing was written",
+                  "try a lower --learning-rate or more data");
+    {
+      const at::NoGradGuard no_gradients;
+      for (const auto& [name, value] : task_.leaves()) value.copy_(state_.best_parameters.at(name));
+    }
+    TrainingOutcome result = outcome(false);
+    const auto record = task_.record(state_, state_.best);
+    if (record && writes()) result.adapter = write_adapter(settings_.output, trained(), *record);
+    if (writes()) {
+      std::filesystem::remove(live_path(settings_.output));
+      std::filesystem::remove(file_);
+    }
+    if (group_ != nullptr) group_->barrier();
+    return result;
+  }
+
+  TrainingTask& task_;
+  const TrainingSettings& settings_;
+  const TrainingObserver& observer_;
+  std::stop_token stop_;
+  ProcessGroup* group_; // null alone
+  bool agreed_to_stop_ = false;
+  std::filesystem::path file_;
+  Optimizer optimizer_;
+  Checkpoint state_;
+  Interval checkpoint_due_, live_due_;
+  std::int64_t steps_here_ = 0, live_step_ = 0; // in this sitting
+  double seconds_here_ = 0;
+};
+
+} // namespace
+
+bool TrainingTask::is_better(const HeldOut& one, const HeldOut& other) const {
+  const double first = merit(one), second = merit(other);
+  return first > second || (first == second && one.loss < other.loss);
+}
+
+bool TrainingTask::keep_better(const HeldOut& held_out, HeldOut& best, NamedTensors& best_parameters) const {
+  if (!is_better(held_out, best)) return false;
+  best = held_out;
+  best_parameters = copy_of(leaves());
+  return true;
+}
+
+TrainingOutcome run_training(TrainingTask& task, const TrainingSettings& settings,
+                             const std::vector<std::string>& notes, const TrainingObserver& observer,
+                             const std::stop_token& stop) {
+  return Loop(task, settings, notes, observer, stop).run();
+}
+
+void check_settings(const TrainingSettings& settings) {
+  const auto check = [](const bool ok, const char* option, const char* reason) {
+    if (!ok) throw UsageError(option, reason, "see --help");
+  };
+  check(settings.epochs >= 1 && settings.batch >= 1, "--epochs and --batch", "must be 1 or more");
+  check(settings.learning_rate > 0, "--learning-rate", "must be above 0");
+  check(settings.validation_share > 0 && settings.validation_share < 1, "--validation-share",
+        "must lie in 0…1");
+  check(settings.validate_every >= 0 && settings.patience >= 0, "--validate-every and --patience",
+        "must not be below 0");
+}
+
+std::vector<std::int64_t> own_share(const std::vector<std::int64_t>& items, ProcessGroup* group) {
+  if (group == nullptr) return items;
+  const ItemRange range = share_of(static_cast<std::int64_t>(items.size()), group->rank(), group->size());
+  return {items.begin() + range.first, items.begin() + range.end()};
+}
+
+void sum_over(ProcessGroup* group, const std::span<double> values) {
+  if (group != nullptr) group->sum(values);
+}
+
+void tell(const TrainingObserver& observer, const std::string& note) {
+  if (!observer) return;
+  TrainingProgress progress;
+  progress.phase = "features";
+  progress.note = note;
+  observer(progress);
+}
+
+} // namespace training
+} // namespace hydrascope

@@ -1,0 +1,95 @@
+#include "engine/training/loop/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "engine/base/error.h"
+
+namespace hydrascope::training {
+
+Optimizer::Optimizer(NamedTensors parameters, const double weight_decay)
+    : parameters_(std::move(parameters)), weight_decay_(weight_decay) {}
+
+double Optimizer::step(const double learning_rate, const double clip_norm) {
+  const at::NoGradGuard no_gradients;
+  double squares = 0;
+  for (const auto& [name, parameter] : parameters_) {
+    if (!parameter.grad().defined()) continue;
+    const double norm = parameter.grad().norm().item<double>();
+    squares += norm * norm;
+  }
+  const double norm = std::sqrt(squares);
+  if (std::isfinite(norm)) {
+    if (clip_norm > 0 && norm > clip_norm)
+      for (const auto& [name, parameter] : parameters_)
+        if (parameter.grad().defined()) parameter.mutable_grad().mul_(clip_norm / norm);
+    ++steps_;
+    update(learning_rate, true);
+    update(learning_rate, false);
+  }
+  for (const auto& [name, parameter] : parameters_) parameter.mutable_grad().reset();
+  return norm;
+}
+
+void Optimizer::update(const double learning_rate, const bool matrices) {
+  std::vector<at::Tensor> parameters, gradients, first, second, steps;
+  for (const auto& [name, parameter] : parameters_) {
+    if ((parameter.dim() >= 2) != matrices || !parameter.grad().defined()) continue;
+    Moments& moments = moments_[name];
+    if (!moments.first.defined())
+      moments = {at::zeros_like(parameter), at::zeros_like(parameter),
+                 at::full({}, static_cast<double>(steps_ - 1), at::kFloat)};
+    parameters.push_back(parameter);
+    gradients.push_back(parameter.grad().contiguous());
+    first.push_back(moments.first);
+    second.push_back(moments.second);
+    // The operation reads how many steps this one makes.
+    steps.push_back(moments.steps.add_(1));
+  }
+  if (parameters.empty()) return;
+  constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  at::_fused_adamw_(parameters, gradients, first, second, {}, steps, learning_rate, beta1, beta2,
+                    matrices ? weight_decay_ : 0.0, epsilon, false, false);
+}
+
+NamedTensors Optimizer::state() const {
+  NamedTensors result;
+  for (const auto& [name, moments] : moments_) {
+    result["first_moment." + name] = moments.first;
+    result["second_moment." + name] = moments.second;
+  }
+  return result;
+}
+
+void Optimizer::restore(const NamedTensors& state, const std::int64_t steps, const std::string& subject) {
+  steps_ = steps;
+  for (const auto& [name, parameter] : parameters_) {
+    const auto first = state.find("first_moment." + name);
+    const auto second = state.find("second_moment." + name);
+    // A parameter that never had a gradient has no moments either.
+    if (first == state.end() && second == state.end()) continue;
+    if (first == state.end() || second == state.end() || first->second.sizes() != parameter.sizes() ||
+        second->second.sizes() != parameter.sizes())
+      throw BrokenFile(subject, "has no moments of the optimizer that fit " + name,
+                       "start again without --resume");
+    moments_[name] = {first->second.clone(), second->second.clone(),
+                      at::full({}, static_cast<double>(steps), at::kFloat)};
+  }
+}
+
+double warmup_cosine(const double peak, const std::int64_t step, const std::int64_t warmup,
+                     const std::int64_t steps) {
+  if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
+  const double share =
+      static_cast<double>(step - warmup) / static_cast<double>(std::max<std::int64_t>(1, steps - warmup));
+  return peak * 0.5 * (1 + std::cos(std::numbers::pi * std::min(1.0, share)));
+}
+
+} // namespace hydrascope::training

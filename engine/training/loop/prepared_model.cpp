@@ -1,0 +1,61 @@
+#include "engine/training/loop/prepared_model.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+#include "engine/base/safetensors.h"
+#include "engine/run/model_store.h"
+
+namespace hydrascope::training {
+PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& folder,
+                            const AdapterChoice& adapters, const ScheduleText& schedule,
+                            const ExecutionOptions& execution, const bool for_training) {
+  if (execution.device != "auto" && execution.device != "cpu")
+    throw UsageError("--device " + execution.device, "this command runs on the CPU", "leave the option out");
+  const auto base = models.base(folder);
+  PreparedModel prepared;
+  prepared.schedule = parse_schedule(schedule, base->info().layers);
+  const AppliedModel applied =
+      models.apply(folder, adapters, prepared.schedule, "float32",
+                   for_training ? AutomaticAdapters::tail : AutomaticAdapters::schedule);
+  prepared.model = applied.model;
+  prepared.base = prepared.model_hash = base->hash();
+  for (const AppliedAdapter& adapter : applied.adapters) {
+    prepared.adapters.push_back(adapter.info);
+    // Trained maps change nothing that a later adapter could build on.
+    if (adapter.info.role != "maps") prepared.base = adapter.info.hash;
+    if (!adapter.info.classes.empty()) prepared.classes = adapter.info.classes;
+  }
+  const auto& labels = prepared.model->info().labels;
+  if (prepared.model->info().has_classifier && prepared.classes.size() != labels.size()) {
+    prepared.classes.clear();
+    for (const auto& label : labels) prepared.classes.push_back({"", label});
+  }
+  return prepared;
+}
+
+std::string base_without_replaced(const PreparedModel& prepared, const std::string& role,
+                                  const NamedTensors& stored) {
+  std::string base = prepared.base;
+  for (auto adapter = prepared.adapters.rbegin(); adapter != prepared.adapters.rend(); ++adapter) {
+    if (adapter->hash != base) continue; // maps
+    if (adapter->role != role) break;
+    const SafetensorsFile file = SafetensorsFile::open(adapter->path);
+    if (!std::ranges::all_of(file.tensors(), [&](const auto& one) { return stored.contains(one.first); }))
+      break;
+    base = adapter->base;
+  }
+  return base;
+}
+
+std::string kernel_parameter_name(const int layer, const Kernel& kernel, const std::string& name) {
+  return fmt::format("kernel.{}.{}.{}", layer, kernel.spec().name, name);
+}
+
+ModelInput prepare_picture(const Model& model, const Image& image, const int image_size) {
+  return model.prepare_image(image, image_size > 0 ? std::optional<int>(image_size) : std::nullopt);
+}
+
+} // namespace hydrascope::training

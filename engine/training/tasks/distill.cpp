@@ -1,0 +1,289 @@
+#include "engine/training/loop/training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/stack.h>
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+#include "engine/measure/softmax_run.h"
+#include "engine/run/execution.h"
+#include "engine/run/layer_kernel.h"
+#include "engine/training/data/batches.h"
+#include "engine/training/data/random.h"
+#include "engine/training/loop/loop.h"
+#include "engine/training/tasks/distill_data.h"
+
+namespace hydrascope {
+namespace training {
+namespace {
+
+// From below, inside logarithms, as kernels.md clamps for the divergence.
+constexpr double smallest_weight = 1e-12;
+
+// The model's q and k of every layer with softmax everywhere.
+std::vector<AttentionInput> teacher(const std::shared_ptr<const Model>& model, const ModelInput& input) {
+  std::vector<AttentionInput> inputs;
+  visit_softmax_run(model, input, [&](int, const AttentionInput& layer) { inputs.push_back(layer); });
+  return inputs;
+}
+
+struct LayerLoss {
+  at::Tensor cross_entropy; // (H), summed over real rows
+  at::Tensor entropy;       // (H), softmax's own: the difference is the divergence
+};
+
+LayerLoss layer_loss(const AttentionInput& input, const Kernel& softmax, const Kernel& kernel,
+                     const KernelParameters& parameters) {
+  at::Tensor wanted;
+  {
+    const at::NoGradGuard no_gradients;
+    wanted = softmax.weights(input, {});
+  }
+  const at::Tensor weights = kernel.weights(input, parameters);
+  // Rows of padding are 0 in `wanted` and add nothing.
+  const auto over_rows = [](const at::Tensor& product) { return product.sum({0, 2, 3}); };
+  return {-over_rows(wanted * weights.clamp_min(smallest_weight).log()),
+          -over_rows(wanted * wanted.clamp_min(smallest_weight).log())};
+}
+
+class Distillation final : public TrainingTask {
+public:
+  Distillation(const DistillRequest& request, std::stop_token stop, ModelStore& models)
+      : request_(request),
+        settings_(request.settings),
+        stop_(std::move(stop)),
+        threads_(settings_.execution.threads),
+        kernel_(checked_kernel(request.kernel)),
+        softmax_(make_kernel({})),
+        prepared_(
+            prepare_model(models, settings_.model_folder, settings_.adapters, {}, settings_.execution, true)),
+        data_(make_distill_data(prepared_, request)) {
+    split();
+    const auto& info = prepared_.model->info();
+    for (int layer = 0; layer < info.layers; ++layer)
+      for (const auto& [name, value] : initial_layer_kernel(info, layer, kernel_->spec()).parameters)
+        leaves_[kernel_parameter_name(layer, *kernel_, name)] =
+            value.detach().to(at::kFloat).clone().requires_grad_(true);
+  }
+
+  std::vector<std::string> notes() const { return data_->notes(); }
+  const NamedTensors& leaves() const override { return leaves_; }
+  std::int64_t steps_per_epoch() const override { return static_cast<std::int64_t>(train_.size()); }
+  double learning_rate(const std::int64_t step, const std::int64_t total) const override {
+    return request_.cosine ? warmup_cosine(settings_.learning_rate, step, 0, total) : settings_.learning_rate;
+  }
+
+  std::string configuration() const override {
+    std::string files;
+    for (const auto& file : request_.data) files += file.filename().string() + " ";
+    return fmt::format(
+        "distill {} of {} over {} on {}({} items, columns {} and {}, chunk {}-{}, held-out share {}), {} "
+        "epochs, "
+        "batch {}{}, seed {}",
+        request_.kernel.text(), prepared_.model->info().name, prepared_.base.substr(0, 12), files,
+        data_->items(), request_.column, request_.pair_column, request_.chunk.least, request_.chunk.most,
+        settings_.validation_share, settings_.epochs, settings_.batch, request_.cosine ? ", cosine" : "",
+        settings_.execution.seed);
+  }
+
+  StepLoss loss(const std::int64_t step) override {
+    const std::int64_t count = steps_per_epoch();
+    const auto epoch = static_cast<std::uint64_t>(step / count);
+    if (order_.empty() || epoch != epoch_) {
+      order_ = shuffled(count, mix({settings_.execution.seed, 2, epoch}));
+      epoch_ = epoch;
+    }
+    const auto& batch = train_[static_cast<std::size_t>(order_[static_cast<std::size_t>(step % count)])];
+    const auto& info = prepared_.model->info();
+    StepLoss result;
+    result.shown.resize(1 + static_cast<std::size_t>(info.layers) * static_cast<std::size_t>(info.heads));
+    const auto own = own_share(batch, settings_.group);
+    if (own.empty()) return result;
+    const Sums sums = over(own);
+    const auto rows = static_cast<double>(rows_of(batch));
+    result.loss = sums.cross_entropy.sum() / rows;
+    const at::Tensor divergence = ((sums.cross_entropy.detach() - sums.entropy) / rows).to(at::kDouble);
+    const auto* heads = divergence.const_data_ptr<double>();
+    result.shown.front() = sums.cross_entropy.detach().mean().item<double>() / rows;
+    std::copy_n(heads, divergence.numel(), result.shown.begin() + 1);
+    return result;
+  }
+
+  HeldOut validate() override {
+    const at::NoGradGuard no_gradients;
+    const auto& info = prepared_.model->info();
+    const auto heads = static_cast<std::size_t>(info.layers) * static_cast<std::size_t>(info.heads);
+    std::vector<double> sums(heads + 1); // of the heads' losses, then of softmax's own entropy
+    double items = 0;
+    for (const auto& batch : validation_) {
+      if (settings_.group == nullptr && stop_.stop_requested()) break;
+      const auto own = own_share(batch, settings_.group);
+      items += static_cast<double>(batch.size());
+      if (own.empty()) continue;
+      const Sums part = over(own);
+      const double each = static_cast<double>(batch.size()) / static_cast<double>(rows_of(batch));
+      const at::Tensor losses = part.cross_entropy.to(at::kDouble).contiguous();
+      for (std::size_t head = 0; head < heads; ++head)
+        sums[head] += each * losses.const_data_ptr<double>()[head];
+      sums[heads] += each * part.entropy.mean().item<double>();
+    }
+    sum_over(settings_.group, sums);
+    for (double& sum : sums) sum /= std::max(1.0, items);
+    HeldOut held_out;
+    held_out.head_losses.assign(sums.begin(), sums.end() - 1);
+    held_out.loss = std::accumulate(sums.begin(), sums.end() - 1, 0.0) / static_cast<double>(heads);
+    held_out.divergence = held_out.loss - sums[heads];
+    return held_out;
+  }
+
+  double merit(const HeldOut& held_out) const override { return -held_out.loss; }
+
+  // A head's loss depends on its own map alone: each keeps its own best state, its start included.
+  bool keep_better(const HeldOut& held_out, HeldOut& best, NamedTensors& best_parameters) const override {
+    bool kept = false;
+    std::vector<double>& least = best.head_losses;
+    for (std::size_t head = 0; head < least.size(); ++head) {
+      if (!(held_out.head_losses[head] < least[head])) continue;
+      copy_head(head, best_parameters);
+      least[head] = held_out.head_losses[head];
+      best.step = held_out.step;
+      kept = true;
+    }
+    // What softmax's weights themselves have stays as it is: the divergence falls with the loss.
+    const double loss = std::accumulate(least.begin(), least.end(), 0.0) / static_cast<double>(least.size());
+    best.divergence += loss - best.loss;
+    best.loss = loss;
+    return kept;
+  }
+  bool start_is_result() const override { return false; }
+
+  void describe(const std::vector<double>& shown, TrainingProgress& progress) const override {
+    const auto heads = static_cast<std::size_t>(prepared_.model->info().heads);
+    progress.per_head.assign(shown.begin() + 1, shown.end());
+    for (std::size_t i = 0; i < progress.per_head.size(); ++i) {
+      if (i % heads == 0) progress.per_layer.push_back(0);
+      progress.per_layer.back() += progress.per_head[i] / static_cast<double>(heads);
+    }
+    for (const double layer : progress.per_layer)
+      progress.divergence += layer / static_cast<double>(progress.per_layer.size());
+  }
+
+  std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
+    AdapterRecord record;
+    record.role = "maps";
+    record.base = prepared_.base;
+    const auto& info = prepared_.model->info();
+    for (int layer = 0; layer < info.layers; ++layer) record.layers.push_back({layer, request_.kernel});
+    if (info.input == InputKind::image) {
+      record.image_size = settings_.execution.image_size.value_or(info.image_size);
+      record.tokens = data_->length(0);
+    }
+    for (const auto& one : request_.data) record.data += (record.data.empty() ? "" : ", ") + last_name(one);
+    record.data += fmt::format(" ({} items)", data_->items());
+    record.steps = held_out.step;
+    record.loss = held_out.loss;
+    record.accuracy = fmt::format("held-out KL(softmax ‖ kernel) {:.4f} nats, {:.4f} before training",
+                                  held_out.divergence, state.before.divergence);
+    record.command = settings_.command;
+    return record;
+  }
+
+private:
+  struct Sums {
+    at::Tensor cross_entropy, entropy; // (L,H), summed over real rows
+  };
+
+  static std::unique_ptr<Kernel> checked_kernel(const KernelSpec& spec) {
+    if (spec.name == "t2r")
+      throw UsageError("--kernel t2r", "its maps are trained with the task only, by finetune",
+                       "t2r-hh is the same map trained by distillation");
+    if (!can_be_distilled(kernel_info(spec.name)))
+      throw UsageError("--kernel " + spec.name, "has no feature maps that distillation could train",
+                       "try --kernel hedgehog");
+    return make_kernel(spec);
+  }
+
+  // From the leaves. Every map has its heads first.
+  void copy_head(const std::size_t head, NamedTensors& to) const {
+    const at::NoGradGuard no_gradients;
+    const auto heads = static_cast<std::size_t>(prepared_.model->info().heads);
+    const std::string prefix = kernel_parameter_name(static_cast<int>(head / heads), *kernel_, "");
+    const auto index = static_cast<std::int64_t>(head % heads);
+    for (const auto& [name, value] : leaves_)
+      if (name.starts_with(prefix)) to.at(name).select(0, index).copy_(value.select(0, index));
+  }
+
+  // Held-out items, and batches of items of like length.
+  void split() {
+    const auto [held_out, training] =
+        split_items(data_->items(), settings_.validation_share, mix({settings_.execution.seed, 1}));
+    const auto length = [&](const std::int64_t item) { return data_->length(item); };
+    validation_ = cut_by_length(held_out, settings_.batch, length);
+    train_ = cut_by_length(training, settings_.batch, length);
+  }
+
+  std::int64_t rows_of(const std::vector<std::int64_t>& items) const {
+    std::int64_t rows = 0;
+    for (const std::int64_t item : items) rows += data_->length(item);
+    return rows;
+  }
+
+  KernelParameters parameters_of(const int layer) const {
+    KernelParameters parameters;
+    const std::string prefix = kernel_parameter_name(layer, *kernel_, "");
+    for (const auto& [name, value] : leaves_)
+      if (name.starts_with(prefix)) parameters[name.substr(prefix.size())] = value;
+    return parameters;
+  }
+
+  Sums over(const std::vector<std::int64_t>& items) const {
+    const auto inputs = teacher(prepared_.model, data_->batch(items));
+    std::vector<at::Tensor> cross_entropies, entropies;
+    for (std::size_t layer = 0; layer < inputs.size(); ++layer) {
+      const LayerLoss loss =
+          layer_loss(inputs[layer], *softmax_, *kernel_, parameters_of(static_cast<int>(layer)));
+      cross_entropies.push_back(loss.cross_entropy);
+      entropies.push_back(loss.entropy);
+    }
+    return {at::stack(cross_entropies), at::stack(entropies)};
+  }
+
+  const DistillRequest& request_;
+  const TrainingSettings& settings_;
+  std::stop_token stop_;
+  ThreadCount threads_;
+  std::unique_ptr<Kernel> kernel_, softmax_;
+  PreparedModel prepared_;
+  std::unique_ptr<DistillData> data_;
+  std::vector<Items> train_, validation_;
+  NamedTensors leaves_;
+  std::vector<std::int64_t> order_; // of the batches of epoch_
+  std::uint64_t epoch_ = 0;
+};
+
+} // namespace
+} // namespace training
+
+bool can_be_distilled(const KernelInfo& kernel) {
+  return kernel.trainable && kernel.normalised && kernel.name != "t2r";
+}
+
+TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& observer,
+                        const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
+  try {
+    training::check_settings(request.settings);
+    training::Distillation task(request, stop, *models);
+    for (const auto& note : task.notes()) training::tell(observer, note);
+    return training::run_training(task, request.settings, task.notes(), observer, stop);
+  } catch (const c10::Error& error) {
+    throw Error("distill", error.what_without_backtrace(), "report this with the command");
+  }
+}
+
+} // namespace hydrascope

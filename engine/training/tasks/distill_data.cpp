@@ -1,0 +1,158 @@
+#include "engine/training/tasks/distill_data.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ops/cat.h>
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+#include "engine/run/data_files.h"
+#include "engine/run/token_texts.h"
+#include "engine/training/data/image_folder.h"
+#include "engine/training/data/random.h"
+
+namespace hydrascope::training {
+namespace {
+
+class TextData final : public DistillData {
+public:
+  TextData(const PreparedModel& prepared, const DistillRequest& request) {
+    const Model& model = *prepared.model;
+    if (request.chunk.most > 0 && (request.chunk.most < 4 || request.chunk.most > model.info().max_tokens ||
+                                   request.chunk.least < 0 || request.chunk.least > request.chunk.most))
+      throw UsageError("--chunk", fmt::format("must lie between 4 and {}", model.info().max_tokens),
+                       "write it as 512, or 16-256 for pieces of many lengths");
+    if (request.pair_column > 0 && (request.column == 0 || request.column == request.pair_column))
+      throw UsageError(
+          "--pair-column",
+          request.column == 0 ? "needs the column of the first texts" : "is the column of the first texts",
+          "give --column as well, e.g. for MRPC --column 4 --pair-column 5");
+    for (const auto& file : request.data)
+      // Tables and plain texts may stand side by side.
+      if (file.extension() == ".tsv" || request.chunk.most == 0)
+        take_lines(model, request, file);
+      else
+        take_chunks(model, request, file);
+    if (cut_ > 0)
+      notes_.push_back(fmt::format("{} texts were cut at {} tokens", cut_, model.info().max_tokens));
+  }
+
+  std::int64_t items() const override { return static_cast<std::int64_t>(texts_.size()); }
+  std::int64_t length(const std::int64_t item) const override {
+    return texts_[static_cast<std::size_t>(item)].token_ids.size(1);
+  }
+  std::vector<std::string> notes() const override { return notes_; }
+
+  ModelInput batch(const std::vector<std::int64_t>& items) const override {
+    std::vector<const ModelInput*> texts;
+    for (const std::int64_t item : items) texts.push_back(&texts_[static_cast<std::size_t>(item)]);
+    return padded_batch(texts);
+  }
+
+private:
+  void take_lines(const Model& model, const DistillRequest& request, const std::filesystem::path& file) {
+    const bool table = file.extension() == ".tsv";
+    for (const TextOrPair& text :
+         read_pairs(file, table ? request.column : 0, table ? request.pair_column : 0,
+                    table && request.header, request.limit)) {
+      texts_.push_back(model.prepare_text(text.text, text.second));
+      texts_.back().tokens.clear();
+      cut_ += texts_.back().note.empty() ? 0 : 1;
+    }
+  }
+  void take_chunks(const Model& model, const DistillRequest& request, const std::filesystem::path& file) {
+    const TokenTexts texts = tokenized(model, read_texts(file, 0, false, request.limit));
+    for (const TokenIds& piece : chunks(texts.texts, request)) texts_.push_back(text_batch({&piece}));
+    cut_ += texts.cut;
+  }
+
+  // Running text in pieces of the length asked for, or of lengths drawn evenly on a logarithmic scale.
+  static std::vector<TokenIds> chunks(const std::vector<TokenIds>& texts, const DistillRequest& request) {
+    if (texts.empty() || request.chunk.least == 0 || request.chunk.least == request.chunk.most)
+      return joined_texts(texts, request.chunk.most);
+    const TokenIds all = joined_texts(texts, 0).front();
+    std::vector<TokenIds> pieces;
+    const double least = std::log(std::max(4, request.chunk.least)), most = std::log(request.chunk.most);
+    for (std::size_t begin = 1; begin + 1 < all.size();) {
+      const double draw = unit(mix({request.settings.execution.seed, 6, begin}));
+      const auto length = static_cast<std::size_t>(std::lround(std::exp(least + (most - least) * draw))) - 2;
+      const std::size_t end = std::min(all.size() - 1, begin + length);
+      TokenIds piece{all.front()};
+      piece.insert(piece.end(), all.begin() + static_cast<std::ptrdiff_t>(begin),
+                   all.begin() + static_cast<std::ptrdiff_t>(end));
+      piece.push_back(all.back());
+      pieces.push_back(std::move(piece));
+      begin = end;
+    }
+    return pieces;
+  }
+
+  std::vector<ModelInput> texts_; // of one text or pair each
+  std::int64_t cut_ = 0;
+  std::vector<std::string> notes_;
+};
+
+class PictureData final : public DistillData {
+public:
+  PictureData(const PreparedModel& prepared, const DistillRequest& request) : model_(*prepared.model) {
+    size_ = request.settings.execution.image_size.value_or(model_.info().image_size);
+    for (const auto& folder : request.data)
+      for (const auto& file : files_below(folder, request.limit)) add(file);
+  }
+
+  std::int64_t items() const override { return static_cast<std::int64_t>(pixels_.size()); }
+  std::int64_t length(std::int64_t) const override { return layout_.prefix + layout_.rows * layout_.columns; }
+  std::vector<std::string> notes() const override { return notes_; }
+
+  ModelInput batch(const std::vector<std::int64_t>& items) const override {
+    std::vector<at::Tensor> parts;
+    for (const std::int64_t item : items)
+      parts.push_back(pixels_[static_cast<std::size_t>(item)].to(at::kFloat));
+    ModelInput input;
+    input.pixels = at::cat(parts);
+    input.layout = layout_;
+    return input;
+  }
+
+private:
+  void add(const std::filesystem::path& file) {
+    try {
+      const ModelInput input = prepare_picture(model_, load_image(file), size_);
+      if (!pixels_.empty() && input.pixels.sizes() != pixels_.front().sizes())
+        throw Error(file.string(), "gives another size than the others",
+                    "use a model that crops to a square");
+      pixels_.push_back(input.pixels.to(at::kHalf)); // thousands of pictures stay in memory
+      layout_ = input.layout;
+    } catch (const UsageError&) {
+      throw;
+    } catch (const ForeignFile&) {
+      return; // label lists and the like lie among the pictures of many data sets
+    } catch (const Error& error) {
+      notes_.push_back(fmt::format("skipped {}", error.what()));
+    }
+  }
+
+  const Model& model_;
+  int size_ = 0;
+  TokenLayout layout_;
+  std::vector<at::Tensor> pixels_; // (1,3,H,W) float16
+  std::vector<std::string> notes_;
+};
+
+} // namespace
+
+std::unique_ptr<DistillData> make_distill_data(const PreparedModel& prepared, const DistillRequest& request) {
+  if (request.data.empty()) throw UsageError("--data", "nothing to train on", "name a file");
+  std::unique_ptr<DistillData> data;
+  if (prepared.model->info().input == InputKind::text)
+    data = std::make_unique<TextData>(prepared, request);
+  else
+    data = std::make_unique<PictureData>(prepared, request);
+  if (data->items() < 2)
+    throw UsageError("--data", "needs two items or more: one to train on and one held out",
+                     "name another file");
+  return data;
+}
+
+} // namespace hydrascope::training

@@ -1,0 +1,72 @@
+// How well a model's classifier does on labelled data, and whether its maps point at the objects. Plain
+// header.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "engine/run/model_source.h"
+#include "engine/training/data/labelled_text.h"
+#include "engine/training/loop/training.h"
+
+namespace hydrascope {
+
+// A model for images takes a folder with a sub-folder of pictures for each class, one for text a
+// tab-separated table. Names of sub-folders and labels of the table are matched with the classifier's ids,
+// else its labels, else, for classes without an id, with their numbers (the keys of config.json's id2label).
+struct EvaluateRequest {
+  std::filesystem::path model_folder;
+  AdapterChoice adapters;
+  ScheduleText schedule;
+  std::filesystem::path data;
+  int limit = 0; // pictures: so many, taken evenly from all; texts: the first; 0: all
+  // Pictures.
+  std::vector<std::string> classes; // sub-folders to use; empty: all
+  int images_per_class = 0;         // 0: all
+  std::filesystem::path boxes;      // TSV with header image, class, x0, y0, x1, y1; empty: no pointing game
+  // Texts.
+  LabelledColumns columns;
+  bool header = false; // the first line of the table is skipped
+
+  int batch = 16;
+  ExecutionOptions execution;
+};
+
+// The pointing game (engine/measure/pointing.h) on the pictures that have a box of their own class.
+struct PointingOutcome {
+  struct Method {
+    std::string name; // focus, rollout, attention, centre, chance
+    double share = 0; // of the maps whose maximum lies in a box
+    std::string what; // one line on what it shows
+  };
+  std::int64_t items = 0;
+  std::vector<Method> methods;
+  std::int64_t empty_focus_maps = 0; // without a positive contribution of any patch: they count as misses
+};
+
+struct EvaluateOutcome {
+  std::int64_t items = 0;
+  std::int64_t classes = 0;  // of the classifier
+  double top1 = 0, top5 = 0; // shares from 0 to 1
+  // Texts: Matthews correlation; F1 of class 1 where there are two classes, else the mean over the classes
+  // that occur or are predicted ("macro"), as `f1_of` says.
+  std::optional<double> matthews, f1;
+  std::string f1_of;
+  std::optional<PointingOutcome> pointing;
+  std::string model_hash;
+  std::vector<AdapterInfo> adapters;
+  std::vector<std::string> notes; // skipped files, cut texts, what does not apply
+};
+
+// Throws Error, UsageError (sub-folders or labels that match no class, all listed; a model without
+// classifier; boxes for a model that takes text).
+EvaluateOutcome evaluate(const EvaluateRequest& request, const TrainingObserver& observer = {},
+                         const std::stop_token& stop = {},
+                         const std::shared_ptr<ModelStore>& models = make_model_store());
+
+} // namespace hydrascope

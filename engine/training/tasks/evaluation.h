@@ -1,0 +1,65 @@
+// What the evaluations of pictures, of texts and of maps share.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "engine/training/data/class_counts.h"
+#include "engine/training/data/image_folder.h"
+#include "engine/training/loop/prepared_model.h"
+#include "engine/training/tasks/evaluate.h"
+
+namespace hydrascope::training {
+
+class Evaluation {
+public:
+  // Throws UsageError: a model without classifier.
+  Evaluation(const EvaluateRequest& request, const TrainingObserver& observer, const std::stop_token& stop,
+             std::shared_ptr<ModelStore> models);
+
+  const EvaluateRequest& request() const { return request_; }
+  const PreparedModel& prepared() const { return prepared_; }
+  const std::shared_ptr<ModelStore>& models() const { return models_; }
+
+  // The classes that these names mean. Throws UsageError listing all that mean none; `what` they are called.
+  std::vector<std::int64_t> classes_of(const std::vector<std::string>& names, const std::string& what) const;
+
+  // Whether a name means this class.
+  bool means(const std::string& name, std::int64_t target) const;
+  const std::stop_token& stop() const { return stop_; }
+
+  void count(std::int64_t target, std::span<const std::int64_t> best) { counts_.add(target, best); }
+  // The same for a batch of logits (B,C). Throws Error where they are not finite.
+  void count(const std::vector<std::int64_t>& targets, const at::Tensor& logits);
+  void note(std::string text);
+  // Says how far it has come. Throws Cancelled where a stop was requested.
+  void progress(std::int64_t done, std::int64_t all);
+
+  // Throws Error if nothing was counted.
+  EvaluateOutcome outcome() const;
+
+private:
+  const EvaluateRequest& request_;
+  const TrainingObserver& observer_;
+  const std::stop_token& stop_;
+  std::shared_ptr<ModelStore> models_;
+  PreparedModel prepared_;
+  ClassCounts counts_;
+  std::vector<std::string> notes_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+// The pictures that the request names; `label` is the class, not the sub-folder. Throws Error, UsageError.
+std::vector<LabelledImage> labelled_pictures(const Evaluation& evaluation);
+
+EvaluateOutcome evaluate_pictures(Evaluation& evaluation);
+EvaluateOutcome evaluate_texts(Evaluation& evaluation);
+// Picture by picture: the maps of each, and its predictions by the way.
+EvaluateOutcome evaluate_pointing(Evaluation& evaluation);
+
+} // namespace hydrascope::training

@@ -1,0 +1,368 @@
+#include "engine/training/loop/training.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/kl_div.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/tensor.h>
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+#include "engine/models/transformer/encoder_layer.h"
+#include "engine/run/execution.h"
+#include "engine/training/data/batches.h"
+#include "engine/training/data/class_counts.h"
+#include "engine/training/data/random.h"
+#include "engine/training/loop/autocast.h"
+#include "engine/training/loop/loop.h"
+#include "engine/training/loop/low_rank.h"
+#include "engine/training/loop/trained_parameters.h"
+#include "engine/training/tasks/frozen_front.h"
+#include "engine/training/tasks/labelled_data.h"
+
+namespace hydrascope {
+namespace training {
+namespace {
+
+// What to train, where it goes with what else is asked for.
+TrainedParts checked_parts(const FinetuneRequest& request, const Schedule& schedule) {
+  TrainedParts parts = parts_to_train(request.trained, schedule);
+  if (request.low_rank && parts.layers.empty() && parts.attention.empty())
+    throw UsageError("--lora", "no layer is trained whose attention it could update",
+                     "name some with --train-layers");
+  if (request.patch_dropout > 0)
+    for (const KernelSpec& kernel : schedule.layers)
+      if (kernel_info(kernel.name).positional)
+        throw UsageError("--patch-dropout", fmt::format("{} weighs tokens by where they stand", kernel.name),
+                         "leave it out, or choose another kernel");
+  return parts;
+}
+
+class Finetuning final : public TrainingTask {
+public:
+  // `stopped()` if it was stopped while the features were computed.
+  Finetuning(const FinetuneRequest& request, const TrainingObserver& observer, std::stop_token stop,
+             ModelStore& models)
+      : request_(request),
+        settings_(request.settings),
+        stop_(std::move(stop)),
+        threads_(settings_.execution.threads),
+        bfloat16_(use_bfloat16(settings_.execution.dtype)),
+        prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, request.schedule,
+                                settings_.execution, true)),
+        parts_(checked_parts(request, prepared_.schedule)),
+        first_(first_trained(parts_, prepared_.model->info().layers)),
+        pictures_(prepared_.model->info().input == InputKind::image),
+        data_(make_labelled_data(prepared_, request, first_, bfloat16_, observer, stop_)) {
+    if (!data_) return;
+    leaves_ = make_leaves(prepared_, parts_, data_->plan(), request_.low_rank, settings_.execution.seed);
+    model_ = runnable_with(leaves_);
+    if (distils()) teacher_ = make_teacher(models);
+  }
+
+  bool stopped() const { return data_ == nullptr; }
+  const std::vector<std::string>& notes() const { return data_->notes(); }
+  const NamedTensors& leaves() const override { return leaves_; }
+  double weight_decay() const override { return request_.weight_decay; }
+  double clip_norm() const override { return 1.0; }
+  double learning_rate(const std::int64_t step, const std::int64_t total) const override {
+    const auto warmup = std::llround(request_.warmup * static_cast<double>(total));
+    return warmup_cosine(settings_.learning_rate, step, std::max(1LL, warmup), total);
+  }
+  std::int64_t steps_per_epoch() const override {
+    return (data_->items(Part::training) + settings_.batch - 1) / settings_.batch;
+  }
+
+  std::string configuration() const override {
+    return fmt::format(
+        "finetune of {} over {}, {}, {}{}, {}, {} + {} {} of {} classes, {} epochs, batch {}, mixup {}{}, "
+        "seed "
+        "{}, {}",
+        prepared_.model->info().name, prepared_.base.substr(0, 12), prepared_.schedule.summary(),
+        text_of(parts_), low_rank_text(), data_->configuration(), data_->items(Part::training),
+        data_->items(Part::held_out), data_->items_name(), data_->plan().folders.size(), settings_.epochs,
+        settings_.batch, request_.mixup, distillation_text(), settings_.execution.seed,
+        bfloat16_ ? "bfloat16" : "float32");
+  }
+
+  StepLoss loss(const std::int64_t step) override {
+    const std::uint64_t seed = settings_.execution.seed;
+    const auto& items = batch_of(step);
+    StepLoss result;
+    result.shown = {0};
+    const auto own = own_share(items, settings_.group);
+    if (own.empty()) return result;
+    const std::uint64_t key = mix({seed, 3, static_cast<std::uint64_t>(step)});
+    LabelledBatch batch = data_->batch(Part::training, own, key);
+    const at::Tensor labels = labels_of(Part::training, own);
+    at::Tensor other_labels;
+    double share = 1;
+    if (request_.mixup > 0 && pictures_) {
+      // Each picture with the one that stands as far from the batch's end as it stands from its beginning.
+      const auto others = own_share({items.rbegin(), items.rend()}, settings_.group);
+      share = symmetric_beta(request_.mixup, mix({seed, 4, static_cast<std::uint64_t>(step)}));
+      batch.hidden = batch.hidden * share + data_->batch(Part::training, others, key).hidden * (1 - share);
+      other_labels = labels_of(Part::training, others);
+    }
+    if (request_.low_rank) model_ = runnable_with(leaves_); // its weights are new with every step
+    Outputs outputs = outputs_of(model_, batch);
+    const at::Tensor& logits = outputs.logits;
+    const auto of = [&](const at::Tensor& target) {
+      return at::cross_entropy_loss(logits, target, {}, at::Reduction::Sum, -100, request_.label_smoothing);
+    };
+    at::Tensor sum =
+        other_labels.defined() ? of(labels) * share + of(other_labels) * (1 - share) : of(labels);
+    if (distils()) sum = with_teacher(sum, outputs, batch);
+    result.loss = sum / static_cast<double>(items.size());
+    result.shown = {result.loss.item<double>()};
+    return result;
+  }
+
+  HeldOut validate() override {
+    const at::NoGradGuard no_gradients;
+    NamedTensors values;
+    for (const auto& [name, value] : leaves_) values[name] = value.detach().clone();
+    values = weights_of(std::move(values));
+    if (bfloat16_)
+      for (auto& [name, value] : bfloat16_matrices(values)) values[name] = std::move(value);
+    const RunnableModel model = runnable(prepared_, values, data_->plan());
+    const Autocast autocast(bfloat16_);
+    ClassCounts counts(data_->plan().classes.size());
+    double loss = 0;
+    Items all(static_cast<std::size_t>(data_->items(Part::held_out)));
+    std::iota(all.begin(), all.end(), std::int64_t{0});
+    const auto length = [&](const std::int64_t item) { return data_->length(Part::held_out, item); };
+    for (const Items& whole : cut_by_length(std::move(all), settings_.batch, length)) {
+      if (settings_.group == nullptr && stop_.stop_requested()) break;
+      const auto items = own_share(whole, settings_.group);
+      if (items.empty()) continue;
+      const LabelledBatch batch = data_->batch(Part::held_out, items, 0);
+      const at::Tensor logits = model.logits(batch.hidden, batch.input, first_);
+      const at::Tensor labels = labels_of(Part::held_out, items);
+      loss += at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum).item<double>();
+      const at::Tensor best = logits.argmax(1).contiguous();
+      for (std::size_t i = 0; i < items.size(); ++i)
+        counts.add(data_->label(Part::held_out, items[i]),
+                   std::span(best.const_data_ptr<std::int64_t>() + i, 1));
+    }
+    combine(counts, loss);
+    HeldOut held_out;
+    held_out.loss = loss / static_cast<double>(std::max<std::int64_t>(1, counts.items));
+    held_out.accuracy = top1(counts);
+    if (counts.actual.size() == 2) {
+      held_out.matthews = matthews_correlation(counts);
+      held_out.f1 = f1_of_class(counts, 1);
+    }
+    return held_out;
+  }
+
+  // Of two classes one is often rare: a constant answer then has a high accuracy, but no correlation.
+  double merit(const HeldOut& held_out) const override {
+    return data_->plan().classes.size() == 2 ? held_out.matthews : held_out.accuracy;
+  }
+  void describe(const std::vector<double>&, TrainingProgress&) const override {}
+
+  NamedTensors stored(NamedTensors trained) const override { return weights_of(std::move(trained)); }
+
+  std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
+    AdapterRecord record;
+    record.role = prepared_.schedule.all_exact_softmax() ? "tail" : "schedule";
+    record.base = base_without_replaced(prepared_, record.role, stored(leaves_));
+    for (int layer = 0; layer < prepared_.model->info().layers; ++layer) {
+      const KernelSpec& spec = prepared_.schedule.layers[static_cast<std::size_t>(layer)];
+      const bool trained = std::ranges::find(parts_.layers, layer) != parts_.layers.end() ||
+                           std::ranges::find(parts_.attention, layer) != parts_.attention.end();
+      if (trained || !kernel_info(spec.name).exact_softmax) record.layers.push_back({layer, spec});
+    }
+    if (pictures_) {
+      record.image_size = settings_.execution.image_size.value_or(prepared_.model->info().image_size);
+      record.tokens = data_->length(Part::training, 0);
+    }
+    record.classes = data_->plan().classes;
+    record.data = data_->summary();
+    record.steps = held_out.step;
+    record.loss = state.epoch_loss;
+    record.accuracy = fmt::format("held-out top-1 {:.4f} of {} {}", held_out.accuracy,
+                                  data_->items(Part::held_out), data_->items_name());
+    if (record.classes.size() == 2)
+      record.accuracy += fmt::format(", Matthews {:.4f}, F1 {:.4f}", held_out.matthews, held_out.f1);
+    record.command = settings_.command;
+    return record;
+  }
+
+private:
+  std::string low_rank_text() const {
+    if (!request_.low_rank) return "";
+    return fmt::format(" by updates of rank {}, alpha {}", request_.low_rank->rank, request_.low_rank->alpha);
+  }
+  std::string distillation_text() const {
+    if (!distils()) return "";
+    return fmt::format(", distillation alpha {}, tau {}, hidden {}", request_.distillation_alpha,
+                       request_.distillation_tau, request_.distillation_hidden);
+  }
+
+  bool distils() const { return request_.distillation_alpha > 0 || request_.distillation_hidden > 0; }
+
+  // The model as it was trained with softmax, without what was trained through other kernels since; what lies
+  // before the trained layers is shared.
+  RunnableModel make_teacher(ModelStore& models) const {
+    AdapterChoice with_softmax{.automatic = false, .files = {}};
+    for (const AdapterInfo& adapter : prepared_.adapters)
+      if (adapter.role == "tail") with_softmax.files.push_back(adapter.path);
+    const PreparedModel softmax = prepare_model(models, settings_.model_folder, with_softmax,
+                                                ScheduleText{"sdpa"}, settings_.execution, true);
+    if (data_->plan().new_head || !softmax.model->info().has_classifier)
+      throw UsageError("--distillation-alpha", "the model has no classifier for these classes to learn from",
+                       "fine-tune it with softmax first, and build on that adapter");
+    NamedTensors matrices;
+    if (bfloat16_)
+      for (const std::string& name : softmax.model->parameter_names())
+        if (layer_of_parameter(name) >= first_) matrices[name] = softmax.model->parameter(name);
+    return runnable(softmax, bfloat16_matrices(matrices), data_->plan());
+  }
+
+  struct Outputs {
+    at::Tensor logits; // (B,C)
+    std::vector<at::Tensor>
+        states; // after each block from first_ to the last but one, (B,N,D), if they count
+  };
+  Outputs outputs_of(const RunnableModel& model, const LabelledBatch& batch) const {
+    const Autocast autocast(bfloat16_);
+    Outputs outputs;
+    outputs.logits = model.logits(batch.hidden, batch.input, first_,
+                                  request_.distillation_hidden > 0 ? &outputs.states : nullptr);
+    return outputs;
+  }
+
+  // The loss by labels with the teacher's part in it, all summed over the batch.
+  at::Tensor with_teacher(const at::Tensor& by_labels, const Outputs& outputs,
+                          const LabelledBatch& batch) const {
+    Outputs taught;
+    {
+      const at::NoGradGuard no_gradients;
+      taught = outputs_of(teacher_, batch);
+    }
+    const double alpha = request_.distillation_alpha, tau = request_.distillation_tau;
+    at::Tensor sum = by_labels * (1 - alpha);
+    if (alpha > 0)
+      sum = sum + at::kl_div(at::log_softmax(outputs.logits / tau, 1),
+                             at::log_softmax(taught.logits / tau, 1), at::Reduction::Sum, true) *
+                      (alpha * tau * tau);
+    for (std::size_t i = 0; i < outputs.states.size(); ++i)
+      sum = sum + distance(outputs.states[i], taught.states[i], batch.input.mask) *
+                      (request_.distillation_hidden / static_cast<double>(outputs.states.size()));
+    return sum;
+  }
+
+  // Of hidden states (B,N,D), normalised: the mean square over an item's tokens and features, summed over
+  // items.
+  static at::Tensor distance(const at::Tensor& a, const at::Tensor& b, const at::Tensor& mask) {
+    const auto normalised = [](const at::Tensor& x) {
+      return at::layer_norm(x.to(at::kFloat), x.size(2), {}, {}, 1e-6);
+    };
+    const at::Tensor squares = (normalised(a) - normalised(b)).square().mean(2);
+    if (!mask.defined()) return squares.mean(1).sum();
+    const at::Tensor counted = mask.to(at::kFloat);
+    return ((squares * counted).sum(1) / counted.sum(1)).sum();
+  }
+
+  NamedTensors weights_of(NamedTensors parameters) const {
+    if (!request_.low_rank) return parameters;
+    return with_updates(*prepared_.model, parameters, *request_.low_rank);
+  }
+  RunnableModel runnable_with(const NamedTensors& parameters) const {
+    return runnable(prepared_, weights_of(parameters), data_->plan());
+  }
+
+  // Sums over the processes.
+  void combine(ClassCounts& counts, double& loss) const {
+    if (settings_.group == nullptr) return;
+    std::vector<double> values{loss, static_cast<double>(counts.items), static_cast<double>(counts.first),
+                               static_cast<double>(counts.among_five)};
+    const std::array vectors{&counts.actual, &counts.predicted, &counts.right};
+    for (const auto* vector : vectors) values.insert(values.end(), vector->begin(), vector->end());
+    sum_over(settings_.group, values);
+    loss = values[0];
+    auto value = values.begin() + 1;
+    const auto next = [&] { return std::llround(*value++); };
+    counts.items = next();
+    counts.first = next();
+    counts.among_five = next();
+    for (auto* vector : vectors)
+      for (std::int64_t& count : *vector) count = next();
+  }
+
+  // The batches of an epoch: shuffled, then sorted by length within runs of some batches, so that texts need
+  // little padding, then those batches shuffled.
+  const std::vector<std::int64_t>& batch_of(const std::int64_t step) {
+    const std::int64_t count = steps_per_epoch();
+    const auto epoch = static_cast<std::uint64_t>(step / count);
+    if (batches_.empty() || epoch != epoch_) {
+      constexpr std::ptrdiff_t batches_in_run = 32;
+      const std::uint64_t seed = settings_.execution.seed;
+      auto order = shuffled(data_->items(Part::training), mix({seed, 2, epoch}));
+      const std::ptrdiff_t run = batches_in_run * settings_.batch;
+      for (auto begin = order.begin(); begin != order.end();) {
+        const auto end = order.end() - begin > run ? begin + run : order.end();
+        std::ranges::stable_sort(std::ranges::subrange(begin, end), {}, [&](const std::int64_t item) {
+          return data_->length(Part::training, item);
+        });
+        begin = end;
+      }
+      const std::vector<Items> sorted = cut(order, settings_.batch);
+      batches_.clear();
+      for (const std::int64_t batch : shuffled(count, mix({seed, 5, epoch})))
+        batches_.push_back(sorted[static_cast<std::size_t>(batch)]);
+      epoch_ = epoch;
+    }
+    return batches_[static_cast<std::size_t>(step % count)];
+  }
+
+  at::Tensor labels_of(const Part part, const std::vector<std::int64_t>& items) const {
+    std::vector<std::int64_t> labels;
+    for (const std::int64_t item : items) labels.push_back(data_->label(part, item));
+    return at::tensor(labels, at::kLong);
+  }
+
+  const FinetuneRequest& request_;
+  const TrainingSettings& settings_;
+  std::stop_token stop_;
+  ThreadCount threads_;
+  bool bfloat16_;
+  PreparedModel prepared_;
+  TrainedParts parts_;
+  int first_;
+  bool pictures_;
+  std::unique_ptr<LabelledData> data_;
+  NamedTensors leaves_;
+  RunnableModel model_;        // runs with the leaves
+  RunnableModel teacher_;      // with distillation
+  std::vector<Items> batches_; // of epoch_
+  std::uint64_t epoch_ = 0;
+};
+
+} // namespace
+} // namespace training
+
+TrainingOutcome finetune(const FinetuneRequest& request, const TrainingObserver& observer,
+                         const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
+  try {
+    training::check_settings(request.settings);
+    training::Finetuning task(request, observer, stop, *models);
+    if (!task.stopped()) return training::run_training(task, request.settings, task.notes(), observer, stop);
+    TrainingOutcome outcome;
+    outcome.stopped = true;
+    return outcome;
+  } catch (const c10::Error& error) {
+    throw Error("finetune", error.what_without_backtrace(), "report this with the command");
+  }
+}
+
+} // namespace hydrascope

@@ -1,0 +1,292 @@
+#include "engine/training/tasks/labelled_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/tensor.h>
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+#include "engine/run/token_texts.h"
+#include "engine/training/data/batches.h"
+#include "engine/training/data/random.h"
+#include "engine/training/loop/loop.h"
+#include "engine/training/tasks/feature_cache.h"
+#include "engine/training/tasks/frozen_front.h"
+
+namespace hydrascope::training {
+namespace {
+
+class PictureFeatures final : public LabelledData {
+public:
+  PictureFeatures(const PreparedModel& prepared, const FinetuneRequest& request,
+                  const TrainingObserver& observer)
+      : request_(request),
+        image_size_(request.settings.execution.image_size.value_or(prepared.model->info().image_size)) {
+    const auto labels =
+        request.labels.empty() ? std::map<std::string, std::string>{} : read_labels(request.labels);
+    plan_ = plan_classes(request.classes, class_folders(request.data), prepared.classes, labels);
+    if (!plan_.note.empty()) {
+      notes_.push_back(plan_.note);
+      tell(observer, plan_.note);
+    }
+    train_.pictures = list_image_folder(request.data, plan_.folders, request.images_per_class);
+    held_out_.pictures =
+        request.validation.empty()
+            ? split_off(train_.pictures, request.settings.validation_share, request.settings.execution.seed)
+            : list_image_folder(request.validation, plan_.folders, 0);
+  }
+
+  // False if it was stopped.
+  bool compute(const PreparedModel& prepared, const int first, const bool bfloat16,
+               const TrainingObserver& observer, const std::stop_token& stop) {
+    FeatureRequest wanted;
+    wanted.layer = first;
+    wanted.image_size = image_size_;
+    wanted.augmentation = request_.augmentation;
+    wanted.seed = request_.settings.execution.seed;
+    wanted.bfloat16 = bfloat16;
+    if (request_.copies == 0) front_.emplace(prepared, first, bfloat16);
+    for (Set* set : {&held_out_, &train_}) {
+      set->copies = wanted.copies = set == &train_ ? request_.copies : 1;
+      if (set->copies == 0) {
+        set->usable.resize(set->pictures.images.size());
+        std::iota(set->usable.begin(), set->usable.end(), std::int64_t{0});
+        continue;
+      }
+      set->features = cached_features(prepared, set->pictures, wanted, observer, stop);
+      if (!set->features.complete) return false;
+      for (std::size_t i = 0; i < set->features.usable.size(); ++i)
+        if (set->features.usable[i]) set->usable.push_back(static_cast<std::int64_t>(i));
+      notes_.insert(notes_.end(), set->features.notes.begin(), set->features.notes.end());
+    }
+    return true;
+  }
+
+  const ClassPlan& plan() const override { return plan_; }
+  std::int64_t items(const Part part) const override {
+    return static_cast<std::int64_t>(set(part).usable.size());
+  }
+  std::int64_t length(Part, std::int64_t) const override { return held_out_.features.hidden.size(1); }
+  std::int64_t label(const Part part, const std::int64_t item) const override {
+    const auto& picture = set(part).pictures.images[static_cast<std::size_t>(picture_of(part, item))];
+    return plan_.targets[static_cast<std::size_t>(picture.label)];
+  }
+
+  LabelledBatch batch(const Part part, const std::vector<std::int64_t>& items,
+                      const std::uint64_t key) const override {
+    LabelledBatch result;
+    result.input.layout = held_out_.features.layout;
+    const bool cached = set(part).copies > 0;
+    result.hidden = cached ? set(part).features.hidden.index_select(0, rows_of(part, items, key))
+                           : front_->embed(new_versions(part, items, key));
+    if (part == Part::training && request_.patch_dropout > 0) {
+      result.hidden = result.hidden.index_select(1, kept_tokens(key));
+      result.input.layout.rows = result.input.layout.columns = 0; // what is left has no grid
+    }
+    result.hidden = cached ? result.hidden.to(at::kFloat) : front_->through(result.hidden, result.input);
+    return result;
+  }
+
+  std::string summary() const override {
+    return fmt::format("{} ({} classes, {} pictures)", last_name(request_.data), plan_.folders.size(),
+                       train_.usable.size());
+  }
+  std::string items_name() const override { return "pictures"; }
+  std::string configuration() const override {
+    const Augmentation& augmentation = request_.augmentation;
+    return fmt::format("{} px, {} copies, crop {}, jitter {}{}, patch dropout {}", image_size_,
+                       request_.copies, augmentation.smallest_crop, augmentation.color_jitter,
+                       augmentation.flip ? ", flip" : "", request_.patch_dropout);
+  }
+
+private:
+  struct Set {
+    ImageFolder pictures;
+    Features features;
+    std::vector<std::int64_t> usable; // pictures that could be read
+    int copies = 1;
+  };
+  const Set& set(const Part part) const { return part == Part::training ? train_ : held_out_; }
+  std::int64_t picture_of(const Part part, const std::int64_t item) const {
+    return set(part).usable[static_cast<std::size_t>(item)];
+  }
+
+  // Of the cached features: a copy of each picture by chance.
+  at::Tensor rows_of(const Part part, const Items& items, const std::uint64_t key) const {
+    Items rows;
+    const std::int64_t copies = set(part).copies;
+    for (const std::int64_t item : items) {
+      const double draw = unit(mix({key, static_cast<std::uint64_t>(item)}));
+      rows.push_back(picture_of(part, item) * copies +
+                     static_cast<std::int64_t>(draw * static_cast<double>(copies)));
+    }
+    return at::tensor(rows, at::kLong);
+  }
+
+  ModelInput new_versions(const Part part, const Items& items, const std::uint64_t key) const {
+    std::vector<at::Tensor> pixels;
+    ModelInput input;
+    for (const std::int64_t item : items) {
+      const auto& picture = set(part).pictures.images[static_cast<std::size_t>(picture_of(part, item))];
+      input = prepare_version(front_->model(), load_image(picture.file), 1, image_size_,
+                              request_.augmentation, mix({key, static_cast<std::uint64_t>(item)}));
+      pixels.push_back(input.pixels);
+    }
+    input.pixels = at::cat(pixels);
+    return input;
+  }
+
+  // The tokens that patch dropout leaves in a step, ascending: the prefix and a random set of the patches,
+  // the same for all pictures of the batch, whatever process they are in.
+  at::Tensor kept_tokens(const std::uint64_t key) const {
+    const auto [prefix, rows, columns] = held_out_.features.layout;
+    const std::int64_t patches = rows * columns;
+    const auto kept =
+        std::max<std::int64_t>(1, std::llround(static_cast<double>(patches) * (1 - request_.patch_dropout)));
+    Items tokens = shuffled(patches, mix({key, 7}));
+    tokens.resize(static_cast<std::size_t>(kept));
+    for (std::int64_t& token : tokens) token += prefix;
+    for (std::int64_t token = 0; token < prefix; ++token) tokens.push_back(token);
+    std::ranges::sort(tokens);
+    return at::tensor(tokens, at::kLong);
+  }
+
+  const FinetuneRequest& request_;
+  int image_size_ = 0;
+  std::optional<FrozenFront> front_; // without cached copies
+  ClassPlan plan_;
+  Set train_, held_out_;
+};
+
+class LabelledTexts final : public LabelledData {
+public:
+  LabelledTexts(const PreparedModel& prepared, const FinetuneRequest& request, const int first,
+                const bool bfloat16)
+      : request_(request), prepared_(prepared), front_(prepared, first, bfloat16) {
+    auto train = read_labelled_texts(request.data, request.columns, request.header, request.limit);
+    std::vector<LabelledText> held_out;
+    if (request.validation.empty()) {
+      const ItemSplit split =
+          split_items(static_cast<std::int64_t>(train.size()), request.settings.validation_share,
+                      mix({request.settings.execution.seed, 1}));
+      std::vector<LabelledText> rest;
+      for (const std::int64_t item : split.held_out)
+        held_out.push_back(std::move(train[static_cast<std::size_t>(item)]));
+      for (const std::int64_t item : split.training)
+        rest.push_back(std::move(train[static_cast<std::size_t>(item)]));
+      train = std::move(rest);
+    } else {
+      held_out = read_labelled_texts(request.validation, request.columns, request.header, 0);
+    }
+    std::set<std::string> labels;
+    for (const auto* part : {&train, &held_out})
+      for (const LabelledText& text : *part) labels.insert(text.label);
+    plan_ = plan_classes(
+        request.classes, {labels.begin(), labels.end()}, prepared.classes,
+        request.labels.empty() ? std::map<std::string, std::string>{} : read_labels(request.labels));
+    if (!plan_.note.empty()) notes_.push_back(plan_.note);
+    take(train, train_);
+    take(held_out, held_out_);
+    if (train_.empty() || held_out_.empty())
+      throw UsageError("--data", "needs two texts or more: one to train on and one held out",
+                       "name another file");
+    if (cut_ > 0)
+      notes_.push_back(
+          fmt::format("{} texts were cut at {} tokens", cut_, prepared.model->info().max_tokens));
+  }
+
+  const ClassPlan& plan() const override { return plan_; }
+  std::int64_t items(const Part part) const override {
+    return static_cast<std::int64_t>(examples(part).size());
+  }
+  std::int64_t label(const Part part, const std::int64_t item) const override {
+    return example(part, item).label;
+  }
+  std::int64_t length(const Part part, const std::int64_t item) const override {
+    return example(part, item).input.token_ids.size(1);
+  }
+
+  LabelledBatch batch(const Part part, const std::vector<std::int64_t>& items, std::uint64_t) const override {
+    std::vector<const ModelInput*> inputs;
+    for (const std::int64_t item : items) inputs.push_back(&example(part, item).input);
+    LabelledBatch result;
+    result.input = padded_batch(inputs);
+    if (request_.trained && request_.trained->embeddings) return result;
+    result.hidden = front_.through({}, result.input);
+    return result;
+  }
+
+  std::string summary() const override {
+    return fmt::format("{} ({} classes, {} texts)", last_name(request_.data), plan_.folders.size(),
+                       train_.size());
+  }
+  std::string items_name() const override { return "texts"; }
+  std::string configuration() const override { return last_name(request_.data); }
+
+private:
+  struct Example {
+    ModelInput input; // B = 1
+    std::int64_t label = 0;
+  };
+  const std::vector<Example>& examples(const Part part) const {
+    return part == Part::training ? train_ : held_out_;
+  }
+  const Example& example(const Part part, const std::int64_t item) const {
+    return examples(part)[static_cast<std::size_t>(item)];
+  }
+
+  // Those whose label is used, tokenized.
+  void take(const std::vector<LabelledText>& texts, std::vector<Example>& into) {
+    for (const LabelledText& text : texts) {
+      const auto found = std::ranges::find(plan_.folders, text.label);
+      if (found == plan_.folders.end()) continue;
+      Example example;
+      example.input = prepared_.model->prepare_text(text.text, text.pair);
+      example.input.tokens.clear();
+      cut_ += example.input.note.empty() ? 0 : 1;
+      example.label = plan_.targets[static_cast<std::size_t>(found - plan_.folders.begin())];
+      into.push_back(std::move(example));
+    }
+  }
+
+  const FinetuneRequest& request_;
+  const PreparedModel& prepared_;
+  FrozenFront front_;
+  ClassPlan plan_;
+  std::vector<Example> train_, held_out_;
+  std::int64_t cut_ = 0;
+};
+
+} // namespace
+
+std::unique_ptr<LabelledData> make_labelled_data(const PreparedModel& prepared,
+                                                 const FinetuneRequest& request, const int first,
+                                                 const bool bfloat16, const TrainingObserver& observer,
+                                                 const std::stop_token& stop) {
+  if (prepared.model->info().input == InputKind::text) {
+    if (std::filesystem::is_directory(request.data))
+      throw UsageError("--data " + request.data.string(), "is a folder, but the model takes texts",
+                       "name a tab-separated table, or another --model");
+    auto texts = std::make_unique<LabelledTexts>(prepared, request, first, bfloat16);
+    for (const auto& note : texts->notes()) tell(observer, note);
+    return texts;
+  }
+  if (request.trained && request.trained->embeddings)
+    throw UsageError("--train-layers embeddings", "are not trained on pictures, whose front is cached",
+                     "leave them out");
+  auto pictures = std::make_unique<PictureFeatures>(prepared, request, observer);
+  try {
+    if (!pictures->compute(prepared, first, bfloat16, observer, stop)) return nullptr;
+  } catch (const Cancelled&) {
+    return nullptr;
+  }
+  return pictures;
+}
+
+} // namespace hydrascope::training

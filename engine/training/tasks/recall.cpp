@@ -1,0 +1,260 @@
+#include "engine/training/tasks/recall.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+#include "engine/run/execution.h"
+#include "engine/run/quantities/measures.h"
+#include "engine/training/data/random.h"
+#include "engine/training/loop/loop.h"
+#include "engine/training/tasks/recall_data.h"
+#include "engine/training/tasks/recall_model.h"
+
+namespace hydrascope {
+namespace training {
+namespace {
+
+// The sequences of one part.
+struct Sequences {
+  at::Tensor tokens;                               // (S,N) int64
+  std::vector<std::vector<std::int64_t>> recalled; // of each, as RecallSequence
+};
+
+Sequences sequences(const RecallTask& task, const std::uint64_t seed, const RecallPart part,
+                    const int count) {
+  Sequences result;
+  result.tokens = at::empty({count, task.tokens}, at::kLong);
+  auto* token = result.tokens.mutable_data_ptr<std::int64_t>();
+  for (int index = 0; index < count; ++index) {
+    RecallSequence sequence = recall_sequence(task, seed, part, index);
+    token = std::ranges::copy(sequence.tokens, token).out;
+    result.recalled.push_back(std::move(sequence.recalled));
+  }
+  return result;
+}
+
+// What the model reads, and where it is to say which token comes next.
+struct Batch {
+  at::Tensor tokens;    // (B,N−1)
+  at::Tensor positions; // (P), over the B·(N−1) tokens
+  at::Tensor targets;   // (P)
+};
+
+Batch batch_of(const Sequences& sequences, const std::vector<std::int64_t>& items, const bool all_values) {
+  const at::Tensor whole = at::index_select(sequences.tokens, 0, at::tensor(items));
+  const std::int64_t read = whole.size(1) - 1;
+  std::vector<std::int64_t> positions, targets;
+  for (std::size_t row = 0; row < items.size(); ++row) {
+    const auto& recalled = sequences.recalled[static_cast<std::size_t>(items[row])];
+    const auto first = static_cast<std::int64_t>(row);
+    for (std::size_t i = all_values ? 0 : recalled.size() - 1; i < recalled.size(); ++i) {
+      positions.push_back(first * read + recalled[i] - 1);
+      targets.push_back(first * (read + 1) + recalled[i]);
+    }
+  }
+  return {whole.slice(1, 0, read), at::tensor(positions),
+          at::index_select(whole.flatten(), 0, at::tensor(targets))};
+}
+
+// Calls with the items 0 … count − 1 in pieces: what a layer forms of a piece stays small.
+template <typename Visit>
+void in_pieces(const std::int64_t count, const Visit& visit) {
+  constexpr std::int64_t piece = 100;
+  for (std::int64_t first = 0; first < count; first += piece) {
+    std::vector<std::int64_t> items;
+    for (std::int64_t item = first; item < std::min(count, first + piece); ++item) items.push_back(item);
+    visit(items);
+  }
+}
+
+class Recall final : public TrainingTask {
+public:
+  Recall(const RecallRequest& request, std::stop_token stop)
+      : request_(request),
+        stop_(std::move(stop)),
+        threads_(request.settings.execution.threads),
+        model_(request, seed()),
+        training_(part(RecallPart::training, request.task.training)),
+        validation_(part(RecallPart::validation, request.task.validation)) {}
+
+  const NamedTensors& leaves() const override { return model_.leaves(); }
+  std::string configuration() const override { return recall_configuration(request_); }
+  std::int64_t steps_per_epoch() const override {
+    return (request_.task.training + request_.settings.batch - 1) / request_.settings.batch;
+  }
+  double learning_rate(const std::int64_t step, const std::int64_t total) const override {
+    const double peak = request_.settings.learning_rate;
+    if (request_.cosine) return warmup_cosine(peak, step, request_.warmup, total);
+    return peak * std::min(1.0, static_cast<double>(step + 1) / std::max(1, request_.warmup));
+  }
+  double weight_decay() const override { return request_.weight_decay; }
+  double clip_norm() const override { return 1; }
+
+  StepLoss loss(const std::int64_t step) override {
+    const std::int64_t count = steps_per_epoch();
+    const auto epoch = static_cast<std::uint64_t>(step / count);
+    if (order_.empty() || epoch != epoch_) {
+      order_ = shuffled(request_.task.training, mix({seed(), 2, epoch}));
+      epoch_ = epoch;
+    }
+    const auto begin = order_.begin() + step % count * request_.settings.batch;
+    const auto end = begin + std::min<std::int64_t>(request_.settings.batch, order_.end() - begin);
+    const Batch batch = batch_of(training_, {begin, end}, request_.all_values);
+    StepLoss result;
+    result.loss = at::cross_entropy_loss(model_.logits(batch.tokens, batch.positions), batch.targets);
+    result.shown = {result.loss.item<double>()};
+    return result;
+  }
+
+  HeldOut validate() override { return held_out(validation_, {}); }
+  double merit(const HeldOut& held_out) const override { return -held_out.loss; }
+  void describe(const std::vector<double>&, TrainingProgress&) const override {}
+  std::optional<AdapterRecord> record(const Checkpoint&, const HeldOut&) const override {
+    return std::nullopt;
+  }
+
+  // Of the model as it is, on the test's sequences.
+  void test(RecallOutcome& outcome) const {
+    const Sequences sequences = part(RecallPart::test, request_.task.test);
+    const KernelInfo& info = model_.kernel(0).kernel->info();
+    const bool has_entropy = info.normalised && info.weights_positive;
+    std::vector<double> sums(static_cast<std::size_t>(request_.model.layers));
+    const auto visit = [&](const int layer, const AttentionTap& tap) {
+      outcome.zero_denominators += tap.zero_denominators;
+      if (!has_entropy) return;
+      const auto& [kernel, parameters, own] = model_.kernel(layer);
+      const at::Tensor heads = entropy(kernel->weights(tap.input, parameters)); // (B,H)
+      sums[static_cast<std::size_t>(layer)] += heads.mean(1).sum().item<double>();
+    };
+    const HeldOut result = held_out(sequences, visit);
+    outcome.accuracy = result.accuracy;
+    outcome.loss = result.loss;
+    for (const auto& [name, value] : leaves()) outcome.parameters += value.numel();
+    if (!has_entropy) return;
+    outcome.entropy = 0;
+    for (const double sum : sums) {
+      outcome.layer_entropies.push_back(sum / request_.task.test);
+      *outcome.entropy += outcome.layer_entropies.back() / request_.model.layers;
+    }
+  }
+
+private:
+  std::uint64_t seed() const { return request_.settings.execution.seed; }
+  Sequences part(const RecallPart part, const int count) const {
+    return sequences(request_.task, seed(), part, count);
+  }
+
+  // Of the last token, whatever the loss is taken of.
+  HeldOut held_out(const Sequences& sequences, const TapVisitor& visit) const {
+    const at::NoGradGuard no_gradients;
+    const auto count = static_cast<std::int64_t>(sequences.recalled.size());
+    HeldOut result;
+    in_pieces(count, [&](const std::vector<std::int64_t>& items) {
+      if (stop_.stop_requested()) return;
+      const Batch batch = batch_of(sequences, items, false);
+      const at::Tensor logits = model_.logits(batch.tokens, batch.positions, visit);
+      const auto size = static_cast<double>(items.size());
+      result.loss += at::cross_entropy_loss(logits, batch.targets).item<double>() * size;
+      result.accuracy += (at::argmax(logits, 1) == batch.targets).sum().item<double>();
+    });
+    result.loss /= static_cast<double>(count);
+    result.accuracy /= static_cast<double>(count);
+    return result;
+  }
+
+  const RecallRequest& request_;
+  std::stop_token stop_;
+  ThreadCount threads_;
+  RecallModel model_;
+  Sequences training_, validation_;
+  std::vector<std::int64_t> order_; // of the sequences of epoch_
+  std::uint64_t epoch_ = 0;
+};
+
+void check(const RecallRequest& request) {
+  const auto require = [](const bool ok, const char* option, const char* reason) {
+    if (!ok) throw UsageError(option, reason, "see hydrascope recall --help");
+  };
+  const RecallTask& task = request.task;
+  require(task.keys >= 1 && task.values >= 1, "associative recall", "needs at least one key and one value");
+  require(task.tokens >= 4 && task.tokens % 2 == 0, "associative recall", "has an even length of at least 4");
+  require(task.training >= 1 && task.validation >= 1 && task.test >= 1, "associative recall",
+          "needs sequences of each kind");
+  const RecallModelShape& model = request.model;
+  require(model.layers >= 1 && model.heads >= 1 && model.head_width >= 2 && model.head_width % 2 == 0,
+          "associative recall", "needs a layer, a head and an even head width");
+  require(request.weight_decay >= 0, "--weight-decay", "must not be below 0");
+  require(request.warmup >= 0, "--warmup", "must not be below 0");
+  check_device(request.settings.execution.device);
+  check_settings(request.settings);
+}
+
+} // namespace
+} // namespace training
+
+RecallRequest recall_request(const RecallPreset preset) {
+  RecallRequest request;
+  request.settings.epochs = 100;
+  request.settings.patience = 10;
+  request.settings.batch = 32;
+  request.settings.learning_rate = 1e-4;
+  if (preset == RecallPreset::paper) return request;
+  request.task.keys = request.task.values = 10;
+  request.task.tokens = 64;
+  request.model = {.layers = 2, .heads = 2, .head_width = 32};
+  request.settings.epochs = 12;
+  request.settings.patience = 0; // the learning rate's fall is what makes the last epochs the best
+  request.cosine = true;
+  request.settings.learning_rate = 3e-3;
+  request.warmup = 100;
+  request.all_values = true; // some twenty targets a sequence in place of one
+  return request;
+}
+
+std::string recall_configuration(const RecallRequest& request) {
+  const auto& [keys, values, tokens, training, validation, test] = request.task;
+  const auto& [layers, heads, head_width] = request.model;
+  const TrainingSettings& settings = request.settings;
+  const std::string data = fmt::format("{} keys, {} values, {} tokens, {}+{}+{} sequences", keys, values,
+                                       tokens, training, validation, test);
+  const std::string rate = fmt::format("learning rate {}{}, {} steps of warm-up", settings.learning_rate,
+                                       request.cosine ? " falling to 0" : "", request.warmup);
+  return fmt::format(
+      "recall by {}: {} layers, {} heads, d = {}; {}; loss of {}; at most {} epochs, patience {}, "
+      "batch {}, {}, weight decay {}, seed {}",
+      request.kernel.text(), layers, heads, head_width, data,
+      request.all_values ? "all values" : "the last token", settings.epochs, settings.patience,
+      settings.batch, rate, request.weight_decay, settings.execution.seed);
+}
+
+RecallOutcome recall(const RecallRequest& request, const TrainingObserver& observer,
+                     const std::stop_token& stop) {
+  try {
+    const auto begin = std::chrono::steady_clock::now();
+    training::check(request);
+    training::Recall task(request, stop);
+    RecallOutcome outcome;
+    outcome.configuration = task.configuration();
+    outcome.training = training::run_training(task, request.settings, {}, observer, stop);
+    outcome.epochs =
+        static_cast<int>((outcome.training.steps + task.steps_per_epoch() - 1) / task.steps_per_epoch());
+    if (!outcome.training.stopped) task.test(outcome);
+    outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return outcome;
+  } catch (const c10::Error& error) {
+    throw Error("recall", error.what_without_backtrace(), "report this with the command");
+  }
+}
+
+} // namespace hydrascope

@@ -1,0 +1,159 @@
+// Teacher-forced measuring on parts of the data, whose sums are put together: here the processes are threads,
+// and the sums go through memory.
+#include <algorithm>
+#include <barrier>
+#include <fstream>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/measure/teacher_forced.h"
+#include "tests/engine/models/golden.h"
+#include "tests/engine/training/toy.h"
+
+namespace hydrascope {
+namespace {
+
+using testing::make_toy_model;
+using testing::make_toy_pictures;
+using testing::ToyFolder;
+
+const std::vector<std::string> sentences = {
+    "the cat sat on a mat", "hydra attention is linear not soft",      "sum over the token",        "a word",
+    "not on the mat ! ? -", "tokenize the head over a linear softmax", "the linear sum is not soft"};
+
+class Threads {
+public:
+  explicit Threads(int size) : size_(size), barrier_(size), parts_(static_cast<std::size_t>(size)) {}
+
+  DataShare share(int rank) {
+    return {rank, size_,
+            [this, rank](std::span<double> values) {
+              combine(rank, values, [](double a, double b) { return a + b; });
+            },
+            [this, rank](std::span<double> values) {
+              combine(rank, values, [](double a, double b) { return std::min(a, b); });
+            }};
+  }
+
+private:
+  template <typename Operation>
+  void combine(int rank, std::span<double> values, Operation operation) {
+    parts_[static_cast<std::size_t>(rank)].assign(values.begin(), values.end());
+    barrier_.arrive_and_wait();
+    std::copy(parts_[0].begin(), parts_[0].end(), values.begin());
+    for (std::size_t other = 1; other < parts_.size(); ++other) {
+      EXPECT_EQ(parts_[other].size(), values.size()) << "not the same call";
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = operation(values[i], parts_[other][i]);
+    }
+    barrier_.arrive_and_wait();
+  }
+
+  int size_;
+  std::barrier<> barrier_;
+  std::vector<std::vector<double>> parts_; // by rank
+};
+
+std::vector<TeacherForcedOutcome> together(const TeacherForcedRequest& request, int size,
+                                           const MeasureProgress& progress = {}) {
+  Threads threads(size);
+  std::vector<TeacherForcedOutcome> outcomes(static_cast<std::size_t>(size));
+  std::vector<std::thread> running;
+  for (int rank = 0; rank < size; ++rank)
+    running.emplace_back([&, rank, own = request]() mutable {
+      own.share = threads.share(rank);
+      outcomes[static_cast<std::size_t>(rank)] =
+          measure_teacher_forced(own, rank == 0 ? progress : MeasureProgress());
+    });
+  for (std::thread& one : running) one.join();
+  return outcomes;
+}
+
+void expect_same(const KernelMeans& means, const KernelMeans& expected) {
+  for (const auto member :
+       {&KernelMeans::kl, &KernelMeans::entropy, &KernelMeans::spearman, &KernelMeans::clamped_share,
+        &KernelMeans::ratio, &KernelMeans::cosine, &KernelMeans::relative_error})
+    EXPECT_THAT(means.*member, ::testing::NanSensitiveDoubleNear(expected.*member, 1e-5));
+}
+
+void expect_same(const TeacherForcedOutcome& outcome, const TeacherForcedOutcome& expected) {
+  ASSERT_EQ(outcome.measures.size(), expected.measures.size());
+  for (std::size_t i = 0; i < expected.measures.size(); ++i) {
+    const KernelMeasure& measure = outcome.measures[i];
+    EXPECT_EQ(measure.kernel.text(), expected.measures[i].kernel.text());
+    EXPECT_EQ(measure.items, expected.measures[i].items);
+    EXPECT_EQ(measure.tokens, expected.measures[i].tokens);
+    EXPECT_EQ(measure.zero_denominators, expected.measures[i].zero_denominators);
+    expect_same(measure.mean, expected.measures[i].mean);
+    for (std::size_t layer = 0; layer < measure.layers.size(); ++layer)
+      expect_same(measure.layers[layer], expected.measures[i].layers[layer]);
+  }
+  ASSERT_EQ(outcome.scores.size(), expected.scores.size());
+  for (std::size_t i = 0; i < expected.scores.size(); ++i)
+    for (std::size_t layer = 0; layer < expected.scores[i].layers.size(); ++layer)
+      for (std::size_t head = 0; head < expected.scores[i].layers[layer].size(); ++head) {
+        const HeadScores& one = outcome.scores[i].layers[layer][head];
+        EXPECT_NEAR(one.smallest, expected.scores[i].layers[layer][head].smallest, 1e-4);
+        EXPECT_NEAR(one.largest, expected.scores[i].layers[layer][head].largest, 1e-4);
+        EXPECT_NEAR(one.share_below, expected.scores[i].layers[layer][head].share_below, 1e-6);
+      }
+}
+
+TeacherForcedRequest texts(const ToyFolder& folder) {
+  std::ofstream file(folder / "texts.txt");
+  for (const std::string& sentence : sentences) file << sentence << "\n";
+  TeacherForcedRequest request;
+  request.model_folder = make_toy_model(folder, "bert");
+  request.adapters.automatic = false;
+  request.data = {folder / "texts.txt"};
+  request.kernels = parse_kernel_list("softmax,elu,relu,hydra-cosine");
+  return request;
+}
+
+TEST(TeacherForcedShare, EveryRankHasTheWholeOutcome) {
+  const ToyFolder folder;
+  const TeacherForcedRequest request = texts(folder);
+  const TeacherForcedOutcome alone = measure_teacher_forced(request);
+  for (const int size : {2, 3, 9}) // nine: some have no text
+    for (const TeacherForcedOutcome& outcome : together(request, size)) {
+      SCOPED_TRACE(size);
+      expect_same(outcome, alone);
+    }
+}
+
+TEST(TeacherForcedShare, PiecesBeginWhereThePartDoes) {
+  const ToyFolder folder;
+  TeacherForcedRequest request = texts(folder);
+  request.lengths = {5, 7, 16};
+  const TeacherForcedOutcome alone = measure_teacher_forced(request);
+  for (const int size : {2, 3, 5})
+    for (const TeacherForcedOutcome& outcome : together(request, size)) {
+      SCOPED_TRACE(size);
+      expect_same(outcome, alone);
+    }
+  request.joined = true;
+  expect_same(together(request, 2)[1], measure_teacher_forced(request));
+}
+
+TEST(TeacherForcedShare, PicturesAndTheirProgress) {
+  const ToyFolder folder;
+  TeacherForcedRequest request;
+  request.model_folder = make_toy_model(folder, "dinov2");
+  request.adapters.automatic = false;
+  request.data = {make_toy_pictures(folder, 2)};
+  std::ofstream(folder / "pictures" / "labels.txt") << "not a picture\n";
+  const TeacherForcedOutcome alone = measure_teacher_forced(request); // all kernels that can
+  std::int64_t last = 0;
+  const auto outcomes = together(request, 2, [&](std::int64_t done, std::int64_t total) {
+    EXPECT_GT(done, last);
+    EXPECT_EQ(total, 7 * 2);
+    last = done;
+  });
+  EXPECT_EQ(last, 6 * 2);
+  for (const TeacherForcedOutcome& outcome : outcomes) expect_same(outcome, alone);
+  EXPECT_EQ(outcomes[0].notes, alone.notes);
+}
+
+} // namespace
+} // namespace hydrascope

@@ -1,0 +1,130 @@
+// Which adapters a run takes, and what they leave of the prefix cache.
+#include <filesystem>
+#include <span>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/full.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/base/safetensors.h"
+#include "engine/run/runner.h"
+#include "tests/engine/run/fake_model.h"
+
+namespace hydrascope {
+namespace {
+
+const char* const kText = "the cat sat on the warm mat";
+
+class AdaptersTest : public testing::Test {
+protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  AdapterInfo write(const std::string& name, const std::string& role, const std::string& layers,
+                    const std::map<std::string, at::Tensor>& tensors, const std::string& base = "fake-hash") {
+    std::map<std::string, TensorView> views;
+    for (const auto& [tensor_name, tensor] : tensors)
+      views[tensor_name] = {
+          ElementType::f32, tensor.sizes().vec(),
+          std::as_bytes(std::span(tensor.const_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())))};
+    const auto file = folder_ / (name + ".safetensors");
+    write_safetensors(file, views,
+                      {{"format", "hydrascope-adapter-1"},
+                       {"name", name},
+                       {"role", role},
+                       {"base", base},
+                       {"layers", layers}});
+    return read_adapter_info(file);
+  }
+
+  // Maps that are all alike, so that every row is uniform.
+  AdapterInfo write_maps(int layer, const std::string& base = "fake-hash") {
+    std::map<std::string, at::Tensor> tensors;
+    for (const char* map : {"query_map", "key_map"}) {
+      const std::string prefix = "kernel." + std::to_string(layer) + ".hedgehog." + map;
+      tensors[prefix + ".weight"] = at::full({2, 4, 4}, 0.0F);
+      tensors[prefix + ".bias"] = at::full({2, 4}, 0.0F);
+    }
+    return write("maps", "maps", "[{\"layer\": " + std::to_string(layer) + ", \"kernel\": \"hedgehog\"}]",
+                 tensors, base);
+  }
+
+  AdapterInfo write_hydra() {
+    return write("hydra", "schedule", R"([{"layer": 3, "kernel": "hydra-cosine"}])",
+                 {{"encoder.layer.3.output.weight", at::full({8, 8}, 0.25F)}});
+  }
+
+  std::filesystem::path folder_;
+  std::shared_ptr<const FakeModel> model_ = std::make_shared<const FakeModel>(FakeOptions{});
+};
+
+TEST_F(AdaptersTest, TheSchedulesOwnAppliesAndKeepsThePrefix) {
+  Runner runner(std::size_t{1} << 20, fake_source(model_, {write_hydra()}));
+  const auto plain = runner.run(fake_request(kText));
+  EXPECT_TRUE(plain->adapters.empty());
+  const auto hydra = runner.run(fake_request(kText, "3=hydra-cosine"));
+  ASSERT_EQ(hydra->adapters.size(), 1U);
+  EXPECT_EQ(hydra->adapters[0].name, "hydra");
+  EXPECT_FALSE(hydra->layers[3].untrained);
+  EXPECT_TRUE(hydra->layers[2].cached);
+  EXPECT_THAT(model_->runs(), testing::ElementsAre(1, 1, 1, 2));
+
+  RunRequest without = fake_request(kText, "3=hydra-cosine");
+  without.adapters.automatic = false;
+  const auto untrained = runner.run(without);
+  EXPECT_TRUE(untrained->adapters.empty());
+  EXPECT_TRUE(untrained->layers[3].untrained);
+  EXPECT_NE(untrained->logits.values, hydra->logits.values);
+
+  RunRequest explicitly = without;
+  explicitly.adapters.files = {folder_ / "hydra.safetensors"};
+  EXPECT_EQ(runner.run(explicitly)->logits.values, hydra->logits.values);
+}
+
+TEST_F(AdaptersTest, TrainedMapsServeComparedKernelsWhateverTheSchedule) {
+  Runner runner(std::size_t{1} << 20, fake_source(model_, {write_maps(2)}));
+  RunRequest request = fake_request(kText);
+  request.asks.weights = {{2, {KernelSpec{"hedgehog", {}}}, {}, false},
+                          {1, {KernelSpec{"hedgehog", {}}}, {}, false}};
+  const auto result = runner.run(request);
+  EXPECT_FALSE(result->weights[0].untrained);
+  for (const float weight : result->weights[0].weights.values) EXPECT_NEAR(weight, 1.0F / 8, 1e-6F);
+  EXPECT_TRUE(result->weights[1].untrained);
+  ASSERT_EQ(result->adapters.size(), 1U);
+  EXPECT_EQ(result->adapters[0].name, "maps");
+
+  EXPECT_TRUE(runner.run(fake_request(kText))->adapters.empty()); // nothing used them
+  const auto scheduled = runner.run(fake_request(kText, "1,2=hedgehog"));
+  EXPECT_TRUE(scheduled->layers[1].untrained);
+  EXPECT_FALSE(scheduled->layers[2].untrained);
+}
+
+TEST_F(AdaptersTest, AllThatBelongToTheModelAreListedWhateverIsChosen) {
+  Runner runner(std::size_t{1} << 20,
+                fake_source(model_, {write_hydra(), write_maps(2), write_maps(1, "another-hash")}));
+  RunRequest request = fake_request(kText);
+  request.adapters.automatic = false;
+  const auto result = runner.run(request);
+  EXPECT_TRUE(result->adapters.empty());
+  ASSERT_NE(result->available_adapters, nullptr);
+  ASSERT_EQ(result->available_adapters->size(), 2U);
+  EXPECT_EQ(result->available_adapters->front().name, "hydra");
+  EXPECT_EQ(result->available_adapters->back().name, "maps");
+}
+
+TEST_F(AdaptersTest, MapsOfAnotherBaseStayOut) {
+  Runner runner(std::size_t{1} << 20, fake_source(model_, {write_maps(2, "another-hash")}));
+  RunRequest request = fake_request(kText);
+  request.asks.weights = {{2, {KernelSpec{"hedgehog", {}}}, {}, false}};
+  const auto result = runner.run(request);
+  EXPECT_TRUE(result->weights[0].untrained);
+  EXPECT_TRUE(result->adapters.empty());
+}
+
+} // namespace
+} // namespace hydrascope

@@ -1,0 +1,81 @@
+// Random adapters over the golden models, run as `hydrascope run --adapter` does, against transformers with
+// tools/load_adapter.py (tools/golden/make_adapters.py), which tools/golden/check_adapters.py holds to the
+// kernels' formulas.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "engine/base/safetensors.h"
+#include "engine/run/runner.h"
+#include "tests/support/checkout.h"
+
+namespace hydrascope {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path golden = test::source_folder() / "tests/golden";
+
+// The largest difference over the largest expected value.
+double error_of(const Array& found, const SafetensorsFile& file, const std::string& name) {
+  const auto& expected = file.tensors().at(name);
+  EXPECT_EQ(found.shape, expected.shape) << name;
+  EXPECT_EQ(found.values.size() * sizeof(float), expected.bytes.size()) << name;
+  std::vector<float> values(found.values.size());
+  std::memcpy(values.data(), expected.bytes.data(),
+              std::min(expected.bytes.size(), values.size() * sizeof(float)));
+  double worst = 0, largest = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    worst = std::max(worst, std::abs(static_cast<double>(found.values[i]) - static_cast<double>(values[i])));
+    largest = std::max(largest, std::abs(static_cast<double>(values[i])));
+  }
+  return worst / largest;
+}
+
+std::vector<std::string> adapter_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(golden / "adapters"))
+    if (entry.is_regular_file()) names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class GoldenAdapters : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenAdapters, RunAsTransformersRunsThem) {
+  const std::string& name = GetParam();
+  const SafetensorsFile expected = SafetensorsFile::open(golden / "adapters/expected/expected.safetensors");
+  const fs::path file = golden / "adapters" / (name + ".safetensors");
+  RunRequest request;
+  const std::string model = name.substr(0, name.find('-'));
+  request.model_folder = golden / "models" / model;
+  request.adapters = {.automatic = false, .files = {file}};
+  request.schedule.kernel = read_adapter_info(file).layers.front().kernel.text(); // that of both layers
+  if (model == "bert")
+    request.input = TextInput{expected.metadata().at("text"), std::nullopt};
+  else
+    request.input =
+        ImageInput{std::make_shared<const Image>(load_image(golden / "images/pictures/gradient.png")),
+                   "gradient.png",
+                   {}};
+  request.asks.hidden = true;
+  Runner runner;
+  const auto result = runner.run(request);
+  // Measured over all: 8.5e-7 (logits of bert-hydra-sigmoid-softmax).
+  EXPECT_LE(error_of(result->logits, expected, name + ".logits"), 2.6e-6);
+  EXPECT_LE(error_of(result->hidden.at(2), expected, name + ".hidden.2"), 2.6e-6);
+}
+
+std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenAdapters, ::testing::ValuesIn(adapter_names()), test_name);
+
+} // namespace
+} // namespace hydrascope

@@ -1,0 +1,91 @@
+// One store for all jobs: a model is loaded once, whoever asks for it.
+#include "engine/run/model_store.h"
+
+#include <atomic>
+#include <barrier>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "engine/base/error.h"
+#include "engine/measure/teacher_forced.h"
+#include "engine/run/runner.h"
+#include "engine/training/loop/prepared_model.h"
+#include "engine/training/tasks/evaluate.h"
+#include "tests/engine/training/toy.h"
+
+namespace hydrascope {
+namespace {
+
+using testing::make_toy_model;
+using testing::ToyFolder;
+
+// A store of models from files that counts how often it loads one.
+struct CountedStore {
+  std::shared_ptr<std::atomic<int>> loads = std::make_shared<std::atomic<int>>(0);
+  std::shared_ptr<ModelStore> models =
+      make_model_store({[count = loads](const std::filesystem::path& folder) {
+                          ++*count;
+                          return load_model(folder);
+                        },
+                        [] { return std::vector<AdapterInfo>(); }});
+};
+
+void together(const std::vector<std::function<void()>>& jobs) {
+  std::barrier begin(static_cast<std::ptrdiff_t>(jobs.size()));
+  std::vector<std::jthread> threads;
+  for (const auto& job : jobs)
+    threads.emplace_back([&begin, &job] {
+      begin.arrive_and_wait();
+      job();
+    });
+}
+
+TEST(ModelStore, JobsOnOneModelFromSeveralThreadsLoadItOnce) {
+  const ToyFolder folder;
+  const std::filesystem::path model = make_toy_model(folder, "bert");
+  const std::filesystem::path texts = folder / "texts.txt";
+  std::ofstream(texts) << "the cat sat on a mat\n";
+  const CountedStore store;
+  RunRequest run;
+  run.model_folder = model;
+  run.input = TextInput{"the cat sat on a mat", std::nullopt};
+  TeacherForcedRequest measure;
+  measure.model_folder = model;
+  measure.data = {texts};
+  measure.kernels = parse_kernel_list("elu");
+  together({[&] { EXPECT_EQ(Runner(0, store.models).run(run)->layers.size(), 2U); },
+            [&] { EXPECT_EQ(Runner(0, store.models).run(run)->layers.size(), 2U); },
+            [&] { EXPECT_EQ(measure_teacher_forced(measure, {}, {}, store.models).measures.size(), 1U); },
+            [&] { training::prepare_model(*store.models, model, {}, {}, {}, true); }});
+  EXPECT_EQ(*store.loads, 1);
+}
+
+TEST(ModelStore, GivesEveryJobTheSameModel) {
+  const ToyFolder folder;
+  const std::filesystem::path model = make_toy_model(folder, "bert");
+  const CountedStore store;
+  const auto base = store.models->base(model);
+  const Schedule softmax{std::vector<KernelSpec>(2)};
+  EXPECT_EQ(store.models->apply(model, {}, softmax, "float32").model, base);
+  EXPECT_EQ(training::prepare_model(*store.models, model, {}, {}, {}, false).model, base);
+  const auto half = store.models->apply(model, {}, softmax, "bfloat16").model;
+  EXPECT_NE(half, base);
+  EXPECT_EQ(store.models->apply(model, {}, softmax, "bfloat16").model, half);
+}
+
+TEST(ModelStore, WhatCouldNotBeLoadedIsTriedAgain) {
+  const ToyFolder folder;
+  const CountedStore store;
+  EXPECT_THROW(store.models->base(folder / "bert"), Error);
+  const std::filesystem::path model = make_toy_model(folder, "bert");
+  EXPECT_NE(store.models->base(model), nullptr);
+  EXPECT_THROW(store.models->base(folder / "none"), Error);
+  EXPECT_EQ(*store.loads, 3);
+}
+
+} // namespace
+} // namespace hydrascope

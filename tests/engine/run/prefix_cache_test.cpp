@@ -1,0 +1,46 @@
+#include "engine/run/prefix_cache.h"
+
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/run/model_store.h"
+
+namespace hydrascope {
+namespace {
+
+TEST(PrefixCache, DropsTheLeastRecentlyUsed) {
+  const at::Tensor state = at::zeros({1, 4, 4}); // 64 bytes
+  PrefixCache cache(3 * 64);
+  for (const char* key : {"a", "b", "c"}) cache.insert(key, {state, "composed", 0});
+  EXPECT_TRUE(cache.find("a"));
+  cache.insert("d", {state, "composed", 0});
+  EXPECT_TRUE(cache.find("a"));
+  EXPECT_FALSE(cache.find("b"));
+  EXPECT_EQ(cache.bytes(), 3U * 64U);
+}
+
+TEST(PrefixCache, ReplacesAndRefusesWhatIsTooLarge) {
+  PrefixCache cache(64);
+  cache.insert("a", {at::zeros({1, 4, 4}), "first", 0});
+  cache.insert("a", {at::zeros({1, 4, 4}), "second", 0});
+  EXPECT_EQ(cache.find("a")->path, "second");
+  cache.insert("b", {at::zeros({1, 8, 4}), "large", 0});
+  EXPECT_FALSE(cache.find("b"));
+  EXPECT_TRUE(cache.find("a"));
+  EXPECT_EQ(cache.size(), 1U);
+}
+
+TEST(AdapterParts, AreReadOffTensorNames) {
+  const AdapterParts tail =
+      adapter_parts({"encoder.layer.10.norm1.weight", "encoder.layer.11.mlp.fc1.bias", "layernorm.weight",
+                     "classifier.weight", "kernel.3.hedgehog.key_map.bias"});
+  EXPECT_FALSE(tail.embeddings);
+  EXPECT_THAT(tail.layers, testing::ElementsAre(10, 11));
+  EXPECT_THAT(tail.maps.at(3), testing::ElementsAre("hedgehog.key_map.bias"));
+  EXPECT_TRUE(adapter_parts({"embeddings.cls_token"}).embeddings);
+  EXPECT_TRUE(adapter_parts({"something.unknown"}).embeddings);
+}
+
+} // namespace
+} // namespace hydrascope
