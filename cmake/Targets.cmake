@@ -10,12 +10,12 @@ function(hydrascope_sources variable)
   set(${variable} "${all}" PARENT_SCOPE)
 endfunction()
 
-# hydrascope_units(VARIABLE SOURCES…): the translation units that are compiled, each of which includes up to
+# hydrascope_units(VARIABLE LIBRARY SOURCES…): the translation units that are compiled, each of which includes up to
 # HYDRASCOPE_UNIT_SOURCES files of one room (two folders deep): parsing headers costs more than the code behind them.
 # Names in unnamed namespaces are therefore unique within a room. The units name files relative to the checkout, so
 # that the compiler cache hits across clones.
 set(HYDRASCOPE_UNIT_SOURCES 8 CACHE STRING "Source files of one room compiled as one; 1: each by itself")
-function(hydrascope_units variable)
+function(hydrascope_units variable library)
   set(folders)
   foreach(source IN LISTS ARGN)
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${CMAKE_SOURCE_DIR}")
@@ -36,7 +36,7 @@ function(hydrascope_units variable)
           string(APPEND content "#include \"${source}\" // NOLINT(bugprone-suspicious-include)\n")
         endif()
       endforeach()
-      set(unit "${CMAKE_BINARY_DIR}/generated/units/${name}_${index}.cpp")
+      set(unit "${CMAKE_BINARY_DIR}/generated/units/${library}_${name}_${index}.cpp")
       file(CONFIGURE OUTPUT "${unit}" CONTENT "${content}" @ONLY)
       list(APPEND units "${unit}")
       math(EXPR index "${index} + 1")
@@ -56,7 +56,7 @@ endfunction()
 hydrascope_sources(HYDRASCOPE_PLAIN_SOURCES engine/base engine/figures engine/models/tokenizer)
 list(FILTER HYDRASCOPE_PLAIN_SOURCES EXCLUDE REGEX "/process_memory.cpp$") # jemalloc's
 set(HYDRASCOPE_PLAIN_LIBRARIES nlohmann_json::nlohmann_json fmt::fmt stb PkgConfig::cairo PkgConfig::fontconfig PkgConfig::utf8proc OpenSSL::Crypto)
-hydrascope_units(HYDRASCOPE_PLAIN_UNITS ${HYDRASCOPE_PLAIN_SOURCES})
+hydrascope_units(HYDRASCOPE_PLAIN_UNITS plain ${HYDRASCOPE_PLAIN_SOURCES})
 hydrascope_library(hydrascope_plain ${HYDRASCOPE_PLAIN_UNITS})
 target_link_libraries(hydrascope_plain PUBLIC ${HYDRASCOPE_PLAIN_LIBRARIES})
 
@@ -68,7 +68,7 @@ list(REMOVE_ITEM _engine_sources ${HYDRASCOPE_PLAIN_SOURCES})
 file(GLOB _variant_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/attention/*/cpu/*_plain.cpp"
   "${CMAKE_SOURCE_DIR}/engine/attention/*/cpu/*_avx*.cpp")
 list(REMOVE_ITEM _engine_sources ${_variant_sources})
-hydrascope_units(_engine_units ${_engine_sources})
+hydrascope_units(_engine_units engine ${_engine_sources})
 hydrascope_library(hydrascope_engine ${_engine_units} ${_variant_sources})
 target_link_libraries(hydrascope_engine PUBLIC hydrascope_plain nlohmann_json::nlohmann_json fmt::fmt spdlog::spdlog)
 # jemalloc takes the place of malloc in whatever is linked with it, LibTorch included (engine/base/process_memory.cpp).
@@ -114,7 +114,7 @@ foreach(_name damage egl_display glfw_display graphics picture_clipboard x11_sel
   list(APPEND _display_sources "${CMAKE_SOURCE_DIR}/app/ui/${_name}.cpp")
 endforeach()
 list(REMOVE_ITEM _app_sources ${_display_sources})
-hydrascope_units(_app_units ${_app_sources})
+hydrascope_units(_app_units app ${_app_sources})
 hydrascope_library(hydrascope_app ${_app_units} ${_display_sources})
 target_link_libraries(hydrascope_app PUBLIC hydrascope_engine hydrascope_gui_headers CLI11::CLI11 PkgConfig::egl Threads::Threads)
 target_link_libraries(hydrascope_app PRIVATE stb PkgConfig::xcb)

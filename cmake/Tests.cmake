@@ -111,7 +111,7 @@ endif()
 # Drives the window with Dear ImGui Test Engine: on a virtual X display, and with EGL and no display at all.
 hydrascope_sources(_window_sources tests/window)
 if(_window_sources)
-  hydrascope_units(_window_units ${_window_sources})
+  hydrascope_units(_window_units tests ${_window_sources})
   add_executable(window_tests ${_window_units} "${_checkout}" "${_hub_server}")
   target_link_libraries(window_tests PRIVATE hydrascope_app imgui_tested hydrascope_warnings)
   find_program(XVFB_RUN xvfb-run)
