@@ -65,11 +65,11 @@ if(TARGET plain_tests)
   file(GLOB _loop_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/attention/*/cpu/*.cpp" "${CMAKE_SOURCE_DIR}/engine/attention/simd/*.cpp")
   target_sources(plain_tests PRIVATE ${HYDRASCOPE_PLAIN_UNITS} ${_loop_sources})
   foreach(_name IN ITEMS attention/cuda_linear attention/linear_loops attention/softmax_cpu run/quantities/deletion
-                         measure/pointing run/memory_estimate training/class_counts)
+                         measure/pointing training/class_counts)
     target_sources(plain_tests PRIVATE "${CMAKE_SOURCE_DIR}/tests/engine/${_name}_test.cpp")
   endforeach()
   foreach(_source IN ITEMS tests/engine/attention/linear_definition engine/run/quantities/deletion
-                           engine/measure/pointing engine/run/memory_estimate engine/training/data/class_counts)
+                           engine/measure/pointing engine/training/data/class_counts)
     target_sources(plain_tests PRIVATE "${CMAKE_SOURCE_DIR}/${_source}.cpp")
   endforeach()
   target_compile_options(plain_tests PRIVATE -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -147,6 +147,15 @@ std::vector<std::string> Pass::keys() const {
   return keys;
 }
 
+AttentionInput constant_input(const AttentionInput& input) {
+  AttentionInput constant = input;
+  constant.q = input.q.detach();
+  constant.k = input.k.detach();
+  constant.v = input.v.detach();
+  if (input.layer_input.defined()) constant.layer_input = input.layer_input.detach();
+  return constant;
+}
+
 Pass plain_pass(std::shared_ptr<const Model> model, std::vector<LayerKernel> layers, ModelInput input) {
   Pass pass;
   pass.model.model = std::move(model);

@@ -54,6 +54,9 @@ struct PassOutcome {
   std::vector<PassBlock> blocks;
 };
 
+// The same q, k, v as constants: nothing read off a layer belongs to the gradient's graph.
+AttentionInput constant_input(const AttentionInput& input);
+
 // Called after a tapped block, gradients disabled; in differentiable blocks the tap's tensors carry their
 // graph.
 using TapVisitor = std::function<void(int layer, const AttentionTap& tap)>;

@@ -1,40 +1,11 @@
 #include "engine/run/run_result.h"
 
 #include <algorithm>
-#include <iterator>
-#include <numeric>
 #include <utility>
 
 #include <ATen/ops/softmax.h>
 
-#include "engine/run/tensor_array.h"
-
 namespace hydrascope {
-namespace {
-
-void collect(std::vector<const LayerKernel*>& kernels, const Readings& readings) {
-  for (const WeightsReading& reading : readings.weights)
-    for (const LayerKernel& kernel : reading.kernels) kernels.push_back(&kernel);
-  for (const VectorsReading& reading : readings.vectors)
-    for (const LayerKernel& kernel : reading.kernels) kernels.push_back(&kernel);
-  for (const TileReading& reading : readings.tiles) kernels.push_back(&reading.kernel);
-  for (const HeadTableReading& reading : readings.head_tables)
-    for (const LayerKernel& kernel : reading.kernels) kernels.push_back(&kernel);
-}
-
-// What both passes delivered, in the order it was asked for.
-template <typename Result>
-std::vector<Result> in_order(RunPlan& plan, std::map<std::size_t, std::vector<Result>> Readings::*member) {
-  auto delivered = std::move(plan.own.readings.*member);
-  if (plan.teacher) delivered.merge(plan.teacher->readings.*member);
-  std::vector<Result> ordered;
-  for (auto& [position, results] : delivered)
-    ordered.insert(ordered.end(), std::make_move_iterator(results.begin()),
-                   std::make_move_iterator(results.end()));
-  return ordered;
-}
-
-} // namespace
 
 std::vector<Prediction> predictions_of(const at::Tensor& logits, const ModelInfo& model) {
   const at::Tensor values = logits.detach().select(0, 0).to(at::kCPU, at::kDouble);
@@ -78,11 +49,10 @@ std::vector<LayerRun> layer_runs(const Pass& pass, const std::vector<PassBlock>&
 
 std::vector<AdapterInfo> adapters_used(const RunPlan& plan) {
   std::vector<const LayerKernel*> kernels;
-  for (const LayerKernel& kernel : plan.own.pass.layers) kernels.push_back(&kernel);
-  collect(kernels, plan.own.readings);
-  if (plan.teacher) collect(kernels, plan.teacher->readings);
+  for (const LayerKernel& kernel : plan.own.layers) kernels.push_back(&kernel);
+  for (const auto& reading : plan.readings) reading->add_kernels(kernels);
   std::vector<AdapterInfo> used;
-  for (const AppliedAdapter& adapter : plan.own.pass.model.adapters) {
+  for (const AppliedAdapter& adapter : plan.own.model.adapters) {
     const auto& layers = adapter.info.layers;
     const bool serves = std::any_of(layers.begin(), layers.end(), [&](const AdapterInfo::Layer& layer) {
       return std::any_of(kernels.begin(), kernels.end(),
@@ -91,37 +61,6 @@ std::vector<AdapterInfo> adapters_used(const RunPlan& plan) {
     if (adapter.for_schedule || serves) used.push_back(adapter.info);
   }
   return used;
-}
-
-std::vector<HeadTable> head_tables(const RunPlan& plan, std::span<const HeadTableAsk> asks) {
-  const std::vector<KernelSpec> kernels = kernels_asked(asks);
-  std::vector<HeadTable> tables;
-  for (const HeadTableAsk& ask : asks) {
-    if (!ask.kernel) {
-      tables.push_back(plan.own.readings.head_tables.front().table(ask));
-      continue;
-    }
-    const auto position = std::ranges::find(kernels, *ask.kernel) - kernels.begin();
-    tables.push_back(plan.teacher->readings.head_tables[static_cast<std::size_t>(position)].table(ask));
-  }
-  return tables;
-}
-
-std::vector<WeightsResult> weights_in_order(RunPlan& plan) { return in_order(plan, &Readings::delivered); }
-std::vector<VectorsResult> vectors_in_order(RunPlan& plan) {
-  return in_order(plan, &Readings::delivered_vectors);
-}
-std::vector<TileResult> tiles_in_order(RunPlan& plan) { return in_order(plan, &Readings::delivered_tiles); }
-
-void add_gradients(Readings& readings, const std::map<int, at::Tensor>& gradient_of) {
-  for (const VectorsReading& reading : readings.vectors) {
-    const auto gradient = gradient_of.find(reading.ask.layer);
-    if (!reading.ask.gradient || gradient == gradient_of.end()) continue;
-    for (VectorsResult& vectors : readings.delivered_vectors[reading.position]) {
-      if (!vectors.global.empty())
-        vectors.gradient = to_array(gradient->second.select(0, 0).select(1, vectors.query).flatten());
-    }
-  }
 }
 
 } // namespace hydrascope

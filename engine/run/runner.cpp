@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <new>
 #include <utility>
 
@@ -15,12 +16,8 @@
 #include "engine/base/process_memory.h"
 #include "engine/run/execution.h"
 #include "engine/run/finite_check.h"
-#include "engine/run/quantities/deletion_reading.h"
-#include "engine/run/quantities/focus.h"
-#include "engine/run/quantities/similar_heads.h"
 #include "engine/run/run_plan.h"
 #include "engine/run/run_result.h"
-#include "engine/run/tensor_array.h"
 
 namespace hydrascope {
 
@@ -30,7 +27,7 @@ struct Runner::State {
   std::shared_ptr<ModelStore> models;
   InputPreparer inputs;
   PrefixCache cache;
-  HeadRowCache facts;
+  ReadingCaches caches;
 };
 
 namespace {
@@ -38,55 +35,33 @@ namespace {
 // One request on its way through its passes.
 class Job {
 public:
-  Job(const RunRequest& request, RunPlan plan, PrefixCache& cache, HeadRowCache& facts, std::stop_token stop,
+  Job(const RunRequest& request, RunPlan plan, PrefixCache& cache, std::stop_token stop,
       const RunProgress& progress)
       : request_(request),
         plan_(std::move(plan)),
         cache_(cache),
-        facts_(facts),
         stop_(std::move(stop)),
         progress_(progress) {
-    plan_.own.readings.stop = stop_;
-    if (plan_.teacher) plan_.teacher->readings.stop = stop_;
-    count(plan_.own.pass);
-    if (plan_.teacher) count(plan_.teacher->pass);
+    count(plan_.own);
+    if (plan_.teacher) count(*plan_.teacher);
     if (plan_.other) count(*plan_.other);
     if (plan_.whole) count(*plan_.whole);
-    if (request_.asks.timed_passes > 0)
-      total_ += (request_.asks.timed_passes + 1) * static_cast<int>(plan_.own.pass.layers.size());
-    if (!request_.asks.deletion) return;
-    const Pass& pass = plan_.own.pass;
-    candidates_ = deletion_candidates(request_, pass.input, pass.model.model->info());
-    total_ += static_cast<int>(pass.layers.size()) *
-              deletion_passes(request_.asks.deletion->steps, static_cast<std::int64_t>(candidates_.size()));
+    for (const auto& reading : plan_.readings) total_ += reading->extra_blocks(plan_.own);
   }
 
   void run(RunResult& result) {
     describe(result);
-    if (request_.asks.timed_passes > 0) result.timed = timed_passes(); // while nothing else is held
-    const PassOutcome outcome = pass_through(plan_.own);
+    const RunControl control{stop_, [this] { block_done(); }};
+    for (const auto& reading : plan_.readings) reading->run_first(plan_.own, control);
+    PassOutcome outcome = pass_through(plan_.own, false);
     finish_own(outcome, result);
     if (plan_.whole) result.whole = look_at_whole(outcome);
-    if (plan_.teacher) pass_through(*plan_.teacher);
-    result.tables = head_tables(plan_, request_.asks.head_tables);
-    if (const auto& similar = plan_.own.readings.similar_heads)
-      result.similar_heads = similar_heads(*similar, plan_.own.pass.layers, stop_);
-    if (const auto& rollout = plan_.own.readings.rollout)
-      result.rollout = RolloutResult{rollout->ask, rollout->magnitudes, to_array(rollout->product)};
-    for (const AttentionRowAsk& ask : request_.asks.attention_rows) {
-      const auto& rows = plan_.own.readings.delivered_rows;
-      const auto row =
-          std::find_if(rows.begin(), rows.end(), [&](const auto& each) { return each.ask == ask; });
-      if (row != rows.end()) result.attention_rows.push_back(*row);
+    outcome = {};
+    if (plan_.teacher) {
+      outcome = pass_through(*plan_.teacher, true);
+      finish_readings(*plan_.teacher, true, outcome, {}, {}, result);
     }
-    result.weights = weights_in_order(plan_);
-    result.vectors = vectors_in_order(plan_);
-    result.tiles = tiles_in_order(plan_);
-    for (WeightsResult& weights : result.weights) {
-      const auto layer = static_cast<std::size_t>(weights.layer);
-      if (!weights.teacher_forced && weights.kernel == result.layers[layer].kernel)
-        weights.untrained = result.layers[layer].untrained;
-    }
+    result.quantities.order_as(request_.quantities);
   }
 
 private:
@@ -100,20 +75,31 @@ private:
     if (progress_) progress_(std::min(done_, total_), total_);
   }
 
-  PassOutcome pass_through(PlannedPass& planned) {
-    take_known_heads(planned.readings, facts_);
+  PassOutcome pass_through(const Pass& pass, bool teacher_forced) {
     PassOutcome outcome = run_pass(
-        planned.pass, cache_, stop_,
+        pass, cache_, stop_,
         [&](int layer, const AttentionTap& tap) {
-          read_layer(planned.readings, facts_, planned.pass, layer, tap);
+          const LayerTap seen{layer, pass, constant_input(tap.input), stop_};
+          for (const auto& reading : plan_.readings)
+            if (reading->teacher_forced() == teacher_forced && reading->taps(layer)) reading->read(seen);
+          if (!teacher_forced && std::ranges::binary_search(plan_.gradient_layers, layer))
+            taps_.emplace(layer, tap);
         },
         [this] { block_done(); });
-    if (outcome.output.defined()) check_finite(outcome.output, *planned.pass.model.model);
+    if (outcome.output.defined()) check_finite(outcome.output, *pass.model.model);
     return outcome;
   }
 
+  void finish_readings(const Pass& pass, bool teacher_forced, const PassOutcome& outcome,
+                       const at::Tensor& logits, const at::Tensor& other, RunResult& result) {
+    const FinishedPass finished{request_,     result, pass,  outcome,    logits,
+                                plan_.target, other,  taps_, gradients_, {stop_, [this] { block_done(); }}};
+    for (auto& reading : plan_.readings)
+      if (reading->teacher_forced() == teacher_forced) reading->finish(finished, result.quantities);
+  }
+
   void describe(RunResult& result) const {
-    const Pass& pass = plan_.own.pass;
+    const Pass& pass = plan_.own;
     const ModelInput& input = pass.input.input;
     result.generation = request_.generation;
     result.model = pass.model.model->info();
@@ -146,44 +132,25 @@ private:
       result.crop_y = input.crop.y;
       result.crop_width = input.crop.width;
       result.crop_height = input.crop.height;
-      if (request_.asks.pixels) result.pixels = to_array(input.pixels);
     }
   }
 
   void finish_own(const PassOutcome& outcome, RunResult& result) {
-    const Pass& pass = plan_.own.pass;
+    const Pass& pass = plan_.own;
     result.layers = layer_runs(pass, outcome.blocks);
-    for (const at::Tensor& hidden : outcome.hidden) result.hidden.push_back(to_array(hidden));
-
-    const bool focus = !plan_.own.readings.focus_layers.empty();
-    at::Tensor logits;
-    if (result.model.has_classifier || request_.asks.token_logits) {
+    const bool focus = !plan_.gradient_layers.empty();
+    const auto needs_logits = [](const auto& reading) { return reading->needs_logits(); };
+    at::Tensor logits, other;
+    if (result.model.has_classifier || std::ranges::any_of(plan_.readings, needs_logits)) {
       const at::AutoGradMode mode(focus);
       logits = pass.model.model->logits(outcome.output, pass.input.input);
     }
-    if (logits.defined()) {
-      result.logits = to_array(logits);
-      if (result.model.has_classifier) result.predictions = predictions_of(logits, result.model);
-    }
-    if (focus) read_focus(outcome.output, logits, result);
-  }
-
-  // The first pass warms up: it packs weights and wakes threads.
-  std::vector<std::vector<double>> timed_passes() {
-    Pass pass = plan_.own.pass;
-    pass.tapped.assign(pass.layers.size(), false);
-    pass.first_gradient_layer = static_cast<int>(pass.layers.size());
-    pass.keep_hidden = false;
-    pass.need_output = true;
-    PrefixCache nothing(0);
-    std::vector<std::vector<double>> timed;
-    for (int turn = 0; turn <= request_.asks.timed_passes; ++turn) {
-      const PassOutcome outcome = run_pass(pass, nothing, stop_, {}, [this] { block_done(); });
-      if (turn == 0) continue;
-      std::vector<double>& seconds = timed.emplace_back();
-      for (const PassBlock& block : outcome.blocks) seconds.push_back(block.seconds);
-    }
-    return timed;
+    if (logits.defined() && result.model.has_classifier)
+      result.predictions = predictions_of(logits, result.model);
+    if (focus) other = take_gradients(outcome.output, logits, result);
+    finish_readings(pass, false, outcome, logits, other, result);
+    taps_.clear();
+    gradients_.clear();
   }
 
   // Mostly from the prefix cache: the input was shown before something of it was hidden or muted.
@@ -197,8 +164,7 @@ private:
       whole.predictions = predictions_of(model.logits(outcome.output, pass.input.input), model.info());
     const at::Tensor all = mean_pooled(model.final_hidden(outcome.output), pass.input.input.mask);
     whole.similarity =
-        similarity_target(model.final_hidden(hidden.output), plan_.own.pass.input.input.mask, all)
-            .item<double>();
+        similarity_target(model.final_hidden(hidden.output), plan_.own.input.input.mask, all).item<double>();
     return whole;
   }
 
@@ -207,8 +173,9 @@ private:
     return mean_pooled(plan_.other->model.model->final_hidden(outcome.output), plan_.other->input.input.mask);
   }
 
-  void read_focus(const at::Tensor& output, const at::Tensor& logits, RunResult& result) {
-    const Pass& pass = plan_.own.pass;
+  // Fills target, query and gradients_; returns the second sentence of a similarity.
+  at::Tensor take_gradients(const at::Tensor& output, const at::Tensor& logits, RunResult& result) {
+    const Pass& pass = plan_.own;
     at::Tensor other;
     if (plan_.other) {
       const at::NoGradGuard no_grad;
@@ -223,56 +190,25 @@ private:
     result.target = target.words;
     result.target_value = target.value.item<double>();
 
-    auto& taps = plan_.own.readings.focus_taps;
     std::vector<at::Tensor> points = {output};
-    for (const auto& [layer, tap] : taps) points.push_back(tap.out);
+    for (const auto& [layer, tap] : taps_) points.push_back(tap.out);
     const std::vector<at::Tensor> gradients = gradients_at(target.value, points);
 
     result.query = request_.query;
     if (request_.default_query)
       result.query = reads_first_token_alone(gradients[0]) ? std::optional<std::int64_t>(0) : std::nullopt;
-    std::map<int, at::Tensor> gradient_of;
     std::size_t position = 1;
-    for (const auto& [layer, tap] : taps) gradient_of[layer] = gradients[position++];
-    add_gradients(plan_.own.readings, gradient_of);
-    for (const int layer : request_.asks.focus_layers) {
-      if (stop_.stop_requested()) throw Cancelled();
-      const AttentionTap& tap = taps.at(layer);
-      const LayerKernel& kernel = pass.layers[static_cast<std::size_t>(layer)];
-      const FocusMap map = focus_map(*kernel.kernel, constant_input(tap.input), kernel.parameters, tap.out,
-                                     gradient_of.at(layer), result.query);
-      result.focus.push_back({layer, to_array(map.contributions), map.total, map.share, map.zero_gradient});
-    }
-    if (const auto& ask = request_.asks.deletion)
-      result.deletion =
-          measure_deletion(*ask, result, gradient_of.at(ask->layer), output.detach(), logits, other);
-  }
-
-  DeletionResult measure_deletion(const DeletionAsk& ask, const RunResult& result, const at::Tensor& gradient,
-                                  const at::Tensor& output, const at::Tensor& logits,
-                                  const at::Tensor& other) {
-    const Pass& pass = plan_.own.pass;
-    const AttentionTap& tap = plan_.own.readings.focus_taps.at(ask.layer);
-    const LayerKernel& kernel = pass.layers[static_cast<std::size_t>(ask.layer)];
-    const FocusMap map = focus_map(*kernel.kernel, constant_input(tap.input), kernel.parameters, tap.out,
-                                   gradient, result.query);
-    const Array contributions = to_array(map.contributions);
-    const CheckedTarget target = fixed_target(plan_.target, logits);
-    DeletionResult deletion =
-        deletion_curves(ask, contributions.values, candidates_,
-                        deletion_reading(target, *pass.model.model, pass.input.input, output, other),
-                        deletion_probe(pass, target, other, stop_, [this] { block_done(); }));
-    deletion.target = result.target;
-    return deletion;
+    for (const auto& [layer, tap] : taps_) gradients_[layer] = gradients[position++];
+    return other;
   }
 
   const RunRequest& request_;
   RunPlan plan_;
   PrefixCache& cache_;
-  HeadRowCache& facts_;
   std::stop_token stop_;
   const RunProgress& progress_;
-  std::vector<std::int64_t> candidates_; // of a deletion curve
+  std::map<int, AttentionTap> taps_;    // of the layers whose gradient is taken, with their graphs
+  std::map<int, at::Tensor> gradients_; // of the target at the attention's output, (1,H,N,d)
   int done_ = 0, total_ = 0;
 };
 
@@ -290,8 +226,8 @@ std::shared_ptr<const RunResult> Runner::run(const RunRequest& request, std::sto
   try {
     const at::NoGradGuard no_grad;
     auto result = std::make_shared<RunResult>();
-    Job job(request, make_run_plan(request, *state_->models, state_->inputs, state_->facts), state_->cache,
-            state_->facts, std::move(stop), progress);
+    Job job(request, make_run_plan(request, *state_->models, state_->inputs, state_->caches), state_->cache,
+            std::move(stop), progress);
     job.run(*result);
     result->peak_bytes = peak_resident_bytes();
     result->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -134,4 +134,13 @@ Schedule parse_schedule(const ScheduleText& text, int layer_count) {
   return schedule;
 }
 
+Schedule resolved(const ScheduleChoice& choice, int layer_count) {
+  if (const auto* text = std::get_if<ScheduleText>(&choice)) return parse_schedule(*text, layer_count);
+  const Schedule& schedule = std::get<Schedule>(choice);
+  if (std::ssize(schedule.layers) != layer_count)
+    throw UsageError(fmt::format("a schedule of {} layers", schedule.layers.size()),
+                     fmt::format("the model has {}", layer_count), "name one kernel for each layer");
+  return schedule;
+}
+
 } // namespace hydrascope

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "engine/attention/interface/kernel_info.h"
@@ -35,5 +36,10 @@ std::vector<int> replaced_layers(Strategy strategy, int k, int layer_count);
 
 // Throws UsageError (unknown strategy or kernel, layer out of range, the same layer twice in one option).
 Schedule parse_schedule(const ScheduleText& text, int layer_count);
+
+// As it was written, or each layer's kernel.
+using ScheduleChoice = std::variant<ScheduleText, Schedule>;
+// Throws UsageError as parse_schedule, and where a schedule has another number of layers.
+Schedule resolved(const ScheduleChoice& choice, int layer_count);
 
 } // namespace hydrascope

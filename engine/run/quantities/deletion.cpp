@@ -12,7 +12,7 @@
 namespace hydrascope {
 namespace {
 
-void append(DeletionCurve& curve, const DeletionReading& reading) {
+void append(DeletionCurve& curve, const HiddenTarget& reading) {
   curve.values.push_back(reading.value);
   if (reading.probability) curve.probabilities.push_back(*reading.probability);
 }
@@ -55,17 +55,17 @@ int deletion_passes(int steps, std::int64_t candidates) {
   return possible < 1 ? 0 : 3 * (possible - 1) + 1;
 }
 
-DeletionResult deletion_curves(const DeletionAsk& ask, std::span<const float> contributions,
-                               std::span<const std::int64_t> candidates, const DeletionReading& whole,
+DeletionResult deletion_curves(const DeletionKey& key, std::span<const float> contributions,
+                               std::span<const std::int64_t> candidates, const HiddenTarget& whole,
                                const DeletionProbe& probe) {
-  if (ask.steps < 1)
-    throw UsageError(fmt::format("deletion in {} steps", ask.steps), "there must be at least one",
+  if (key.steps < 1)
+    throw UsageError(fmt::format("deletion in {} steps", key.steps), "there must be at least one",
                      "use 1 or more");
   if (candidates.empty())
     throw UsageError("deletion", "there is no token left to hide", "use a longer input, or hide less of it");
-  const int steps = deletion_steps(ask.steps, static_cast<std::int64_t>(candidates.size()));
+  const int steps = deletion_steps(key.steps, static_cast<std::int64_t>(candidates.size()));
   DeletionResult result;
-  result.ask = ask;
+  result.key = key;
   for (int step = 0; step <= steps; ++step) {
     const double share = static_cast<double>(step) / steps;
     result.hidden.push_back(std::llround(share * static_cast<double>(candidates.size())));
@@ -74,8 +74,8 @@ DeletionResult deletion_curves(const DeletionAsk& ask, std::span<const float> co
   }
   const std::vector<std::int64_t> most = by_contribution(contributions, candidates);
   const std::vector<std::int64_t> least(most.rbegin(), most.rend());
-  const std::vector<std::int64_t> random = shuffled(candidates, ask.seed);
-  const DeletionReading nothing_left = probe({candidates.begin(), candidates.end()});
+  const std::vector<std::int64_t> random = shuffled(candidates, key.seed);
+  const HiddenTarget nothing_left = probe({candidates.begin(), candidates.end()});
   const auto follow = [&](const std::vector<std::int64_t>& order) {
     DeletionCurve curve;
     append(curve, whole);

@@ -11,14 +11,20 @@
 #include <string>
 #include <vector>
 
+#include "engine/run/quantity.h"
+
 namespace hydrascope {
 
-struct DeletionAsk {
+struct DeletionResult;
+
+struct DeletionKey {
+  using Result = DeletionResult;
+
   int layer = 0;          // whose focus map orders the tokens
   int steps = 10;         // hidden are the shares 0, 1/steps … 1 of the tokens that can be
   std::uint64_t seed = 0; // of the random order
 
-  bool operator==(const DeletionAsk&) const = default;
+  bool operator==(const DeletionKey&) const = default;
 };
 
 // One order of hiding; a number for each step.
@@ -29,19 +35,21 @@ struct DeletionCurve {
 };
 
 struct DeletionResult {
-  DeletionAsk ask;
+  DeletionKey key;
   std::string target;                            // in words, fixed while tokens are hidden
   std::vector<std::int64_t> hidden;              // how many tokens at each step
   std::vector<double> shares;                    // of the tokens that can be hidden
   DeletionCurve most_first, least_first, random; // the map's order, its reverse, a random one
 };
 
+const Quantity& quantity_of(const DeletionKey& key);
+
 // The target with these tokens hidden.
-struct DeletionReading {
+struct HiddenTarget {
   double value = 0;
   std::optional<double> probability;
 };
-using DeletionProbe = std::function<DeletionReading(std::vector<std::int64_t> hidden)>;
+using DeletionProbe = std::function<HiddenTarget(std::vector<std::int64_t> hidden)>;
 
 // The steps that are possible with this many tokens, and how often the probe is called for them: the first
 // and the last step are the same in every order.
@@ -51,8 +59,8 @@ int deletion_passes(int steps, std::int64_t candidates);
 // `contributions` (N) order the tokens, the largest first; `candidates` are those that can be hidden; `whole`
 // is the target with none of them hidden. `hidden` is given ascending. Throws UsageError for less than one
 // step and where no token can be hidden, and as the probe does.
-DeletionResult deletion_curves(const DeletionAsk& ask, std::span<const float> contributions,
-                               std::span<const std::int64_t> candidates, const DeletionReading& whole,
+DeletionResult deletion_curves(const DeletionKey& key, std::span<const float> contributions,
+                               std::span<const std::int64_t> candidates, const HiddenTarget& whole,
                                const DeletionProbe& probe);
 
 } // namespace hydrascope

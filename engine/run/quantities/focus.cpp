@@ -4,40 +4,13 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
+
+#include "engine/base/error.h"
+#include "engine/run/quantities/focus_map.h"
+#include "engine/run/reading.h"
+#include "engine/run/tensor_array.h"
 
 namespace hydrascope {
-
-at::Tensor mean_pooled(const at::Tensor& hidden, const at::Tensor& mask) {
-  if (!mask.defined()) return hidden.mean(1);
-  const at::Tensor real = mask.to(at::kBool).unsqueeze(-1);
-  const at::Tensor kept = at::where(real, hidden, at::zeros({}, hidden.options()));
-  return kept.sum(1) / real.sum(1).clamp_min(1);
-}
-
-at::Tensor norm_target(const at::Tensor& hidden, const at::Tensor& mask) {
-  const at::Tensor pooled = mean_pooled(hidden, mask);
-  return (pooled * pooled).sum() * 0.5;
-}
-
-at::Tensor similarity_target(const at::Tensor& hidden, const at::Tensor& mask, const at::Tensor& other) {
-  const at::Tensor pooled = mean_pooled(hidden, mask);
-  constexpr double kTiny = 1e-12;
-  const at::Tensor constant = other.detach();
-  const at::Tensor direction = constant / constant.norm().clamp_min(kTiny);
-  return (pooled * direction).sum() / pooled.norm().clamp_min(kTiny);
-}
-
-at::Tensor class_target(const at::Tensor& logits, std::int64_t index) {
-  return logits.select(0, 0).select(0, index);
-}
-
-bool reads_first_token_alone(const at::Tensor& gradient_at_last_hidden) {
-  const at::NoGradGuard no_grad;
-  const at::Tensor others = gradient_at_last_hidden.slice(1, 1);
-  return others.numel() == 0 || !others.ne(0).any().item<bool>();
-}
 
 FocusMap focus_map(const Kernel& kernel, const AttentionInput& input, const KernelParameters& parameters,
                    const at::Tensor& out, const at::Tensor& g, std::optional<std::int64_t> query) {
@@ -56,6 +29,46 @@ FocusMap focus_map(const Kernel& kernel, const AttentionInput& input, const Kern
   map.zero_gradient = !shown.ne(0).any().item<bool>();
   map.contributions = kernel.contributions(input, parameters, query, shown).select(0, 0).to(at::kFloat);
   return map;
+}
+
+FocusMap focus_map_of(int layer, const FinishedPass& pass) {
+  const AttentionTap& tap = pass.taps.at(layer);
+  const LayerKernel& kernel = pass.pass.layers[static_cast<std::size_t>(layer)];
+  return focus_map(*kernel.kernel, constant_input(tap.input), kernel.parameters, tap.out,
+                   pass.gradients.at(layer), pass.result.query);
+}
+
+namespace {
+
+class FocusReading final : public Reading {
+public:
+  explicit FocusReading(const FocusKey& key) : key_(key) {}
+
+  bool needs_gradient(int layer) const override { return layer == key_.layer; }
+  void finish(const FinishedPass& pass, QuantityResults& results) override {
+    if (pass.control.stop.stop_requested()) throw Cancelled();
+    const FocusMap map = focus_map_of(key_.layer, pass);
+    results.add(key_, {key_.layer, to_array(map.contributions), map.total, map.share, map.zero_gradient});
+  }
+
+private:
+  FocusKey key_;
+};
+
+class FocusQuantity final : public QuantityOf<FocusKey> {
+  void check_key(const FocusKey& key, const RunShape& shape) const override {
+    check_below("--layer", key.layer, shape.layers, "layers");
+  }
+  std::unique_ptr<Reading> reading(const FocusKey& key, const PlanContext& /*context*/) const override {
+    return std::make_unique<FocusReading>(key);
+  }
+};
+
+} // namespace
+
+const Quantity& quantity_of(const FocusKey& /*key*/) {
+  static const FocusQuantity quantity;
+  return quantity;
 }
 
 } // namespace hydrascope

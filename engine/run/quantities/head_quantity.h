@@ -3,9 +3,14 @@
 // from there. Plain header.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "engine/attention/interface/kernel_info.h"
+#include "engine/base/array.h"
+#include "engine/run/quantity.h"
 
 namespace hydrascope {
 
@@ -35,5 +40,27 @@ struct HeadQuantityInfo {
 const std::vector<HeadQuantityInfo>& head_quantity_infos();
 // Throws UsageError naming the known ones.
 const HeadQuantityInfo& head_quantity_info(std::string_view name);
+
+struct HeadTable;
+
+// The table of a quantity: of the schedule's own kernels in place, or of one kernel in every layer,
+// teacher-forced (q, k, v of the run with softmax in every layer).
+struct HeadTableKey {
+  using Result = HeadTable;
+
+  std::string quantity;
+  std::optional<KernelSpec> kernel = {}; // nullopt: in place
+
+  bool operator==(const HeadTableKey&) const = default;
+};
+
+struct HeadTable {
+  HeadTableKey key;
+  KernelSpec kernel;        // teacher-forced: with its seed
+  bool untrained = false;   // teacher-forced: a trainable kernel at its initial parameters in some layer
+  double clamped_share = 0; // of the weights looked at: those raised to a floor, mean over layers
+  Array values;             // (L,H), of several parts (L,H,P), of layers (L,1); NaN where undefined
+};
+const Quantity& quantity_of(const HeadTableKey& key);
 
 } // namespace hydrascope

@@ -1,16 +1,37 @@
-#include "engine/run/quantities/head_tables.h"
+// The tables of a run's heads: filled layer by layer, and what is known already.
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <unordered_map>
 #include <utility>
 
+#include "engine/run/quantities/head_reader.h"
+#include "engine/run/reading.h"
 #include "engine/run/tensor_array.h"
 
 namespace hydrascope {
 namespace {
 
 constexpr std::size_t kMostRows = 60000;
+
+// One layer of a table: a number for each head and part, in this order. NaN where the quantity is undefined,
+// and for a kernel that splits the features into another number of heads than the layer.
+struct HeadRow {
+  std::vector<float> values;
+  double clamped_share = 0; // as HeadValues
+};
+
+// Rows by what they were computed from: small, and each costs a whole weight matrix. Emptied when there are
+// many.
+class HeadRowCache {
+public:
+  const HeadRow* find(const std::string& key, const HeadQuantity& quantity) const; // null: not known
+  void insert(const std::string& key, const HeadQuantity& quantity, HeadRow row);
+
+private:
+  std::unordered_map<std::string, HeadRow> rows_;
+};
 
 HeadRow row_of(const HeadValues& read, const HeadQuantityInfo& info, std::int64_t heads) {
   HeadRow row;
@@ -31,27 +52,6 @@ std::string row_key(const std::string& key, const HeadQuantity& quantity) {
   return key + '|' + quantity.info.name;
 }
 
-} // namespace
-
-std::vector<const HeadQuantity*> quantities_asked(std::span<const HeadTableAsk> asks,
-                                                  const std::optional<KernelSpec>& kernel) {
-  std::vector<const HeadQuantity*> quantities;
-  for (const HeadTableAsk& ask : asks) {
-    const HeadQuantity* quantity = &head_quantity(ask.quantity);
-    if (ask.kernel == kernel && std::ranges::find(quantities, quantity) == quantities.end())
-      quantities.push_back(quantity);
-  }
-  return quantities;
-}
-
-std::vector<KernelSpec> kernels_asked(std::span<const HeadTableAsk> asks) {
-  std::vector<KernelSpec> kernels;
-  for (const HeadTableAsk& ask : asks)
-    if (ask.kernel && std::ranges::find(kernels, *ask.kernel) == kernels.end())
-      kernels.push_back(*ask.kernel);
-  return kernels;
-}
-
 const HeadRow* HeadRowCache::find(const std::string& key, const HeadQuantity& quantity) const {
   const auto found = rows_.find(row_key(key, quantity));
   return found == rows_.end() ? nullptr : &found->second;
@@ -62,51 +62,120 @@ void HeadRowCache::insert(const std::string& key, const HeadQuantity& quantity, 
   rows_[row_key(key, quantity)] = std::move(row);
 }
 
-bool HeadTableReading::known(std::size_t layer, const HeadRowCache& cache) const {
-  return std::ranges::all_of(
-      quantities, [&](const HeadQuantity* quantity) { return cache.find(keys[layer], *quantity); });
-}
-
-void HeadTableReading::take_known(const HeadRowCache& cache) {
-  rows.assign(quantities.size(), std::vector<HeadRow>(keys.size()));
-  for (std::size_t i = 0; i < quantities.size(); ++i)
-    for (std::size_t layer = 0; layer < keys.size(); ++layer)
-      if (const HeadRow* row = cache.find(keys[layer], *quantities[i])) rows[i][layer] = *row;
-}
-
-void HeadTableReading::read(std::size_t layer, const AttentionInput& input, HeadRowCache& cache) {
-  std::vector<const HeadQuantity*> missing;
-  for (std::size_t i = 0; i < quantities.size(); ++i)
-    if (rows[i][layer].values.empty()) missing.push_back(quantities[i]);
-  if (missing.empty()) return;
-  const KernelHeadValues read = read_heads(missing, input, {&kernels[layer], 1}).front();
-  for (std::size_t i = 0, position = 0; i < quantities.size(); ++i) {
-    if (!rows[i][layer].values.empty()) continue;
-    rows[i][layer] = row_of(read.values[position++], quantities[i]->info, input.q.size(1));
-    cache.insert(keys[layer], *quantities[i], rows[i][layer]);
+// What is asked of the heads of one kernel per layer, in one pass: each layer's weights are formed once for
+// all.
+class HeadTableReading final : public Reading {
+public:
+  // Quantities of `keys`, which are of one kernel; `kernels` by layer, empty: the pass's own.
+  HeadTableReading(std::vector<HeadTableKey> keys, std::vector<LayerKernel> kernels, HeadRowCache& cache)
+      : keys_(std::move(keys)), kernels_(std::move(kernels)), forced_(!kernels_.empty()), cache_(cache) {
+    for (const HeadTableKey& key : keys_) quantities_.push_back(&head_quantity(key.quantity));
   }
-}
 
-HeadTable HeadTableReading::table(const HeadTableAsk& ask) const {
-  const auto found = std::ranges::find(quantities, &head_quantity(ask.quantity));
-  const std::vector<HeadRow>& read = rows.at(static_cast<std::size_t>(found - quantities.begin()));
-  const auto layers = static_cast<std::int64_t>(read.size());
-  const auto parts = static_cast<std::int64_t>((*found)->info.parts.size());
-  HeadTable table;
-  table.ask = ask;
-  for (const HeadRow& row : read) {
-    table.values.values.insert(table.values.values.end(), row.values.begin(), row.values.end());
-    table.clamped_share += row.clamped_share / static_cast<double>(layers);
+  bool teacher_forced() const override { return forced_; }
+  void add_kernels(std::vector<const LayerKernel*>& kernels) const override {
+    for (const LayerKernel& kernel : kernels_) kernels.push_back(&kernel);
   }
-  const auto heads = static_cast<std::int64_t>(read.front().values.size()) / parts;
-  table.values.shape = {layers, heads};
-  if (parts > 1) table.values.shape.push_back(parts);
-  if (!ask.kernel) return table;
-  table.kernel = kernels.front().kernel->spec();
-  table.untrained = std::ranges::any_of(kernels, [](const LayerKernel& kernel) {
-    return kernel.kernel->info().trainable && !kernel.own_parameters;
-  });
-  return table;
+
+  void begin(const Pass& pass) override {
+    if (!forced_) kernels_ = pass.layers;
+    const std::vector<std::string> keys = pass.keys();
+    for (std::size_t i = 0; i < kernels_.size(); ++i) {
+      const std::string of =
+          forced_ ? "|teacher|" + pass.model.layer_key(static_cast<int>(i), kernels_[i].kernel->spec())
+                  : std::string("|own");
+      depends_on_.push_back(keys[i + 1] + of);
+    }
+    rows_.assign(quantities_.size(), std::vector<HeadRow>(kernels_.size()));
+    for (std::size_t i = 0; i < quantities_.size(); ++i)
+      for (std::size_t layer = 0; layer < kernels_.size(); ++layer)
+        if (const HeadRow* row = cache_.find(depends_on_[layer], *quantities_[i])) rows_[i][layer] = *row;
+  }
+
+  bool taps(int layer) const override {
+    return std::ranges::any_of(
+        rows_, [&](const auto& rows) { return rows[static_cast<std::size_t>(layer)].values.empty(); });
+  }
+
+  void read(const LayerTap& tap) override {
+    const auto layer = static_cast<std::size_t>(tap.layer);
+    std::vector<const HeadQuantity*> missing;
+    for (std::size_t i = 0; i < quantities_.size(); ++i)
+      if (rows_[i][layer].values.empty()) missing.push_back(quantities_[i]);
+    if (missing.empty()) return;
+    const KernelHeadValues read = read_heads(missing, tap.input, {&kernels_[layer], 1}).front();
+    for (std::size_t i = 0, position = 0; i < quantities_.size(); ++i) {
+      if (!rows_[i][layer].values.empty()) continue;
+      rows_[i][layer] = row_of(read.values[position++], quantities_[i]->info, tap.input.q.size(1));
+      cache_.insert(depends_on_[layer], *quantities_[i], rows_[i][layer]);
+    }
+  }
+
+  void finish(const FinishedPass& /*pass*/, QuantityResults& results) override {
+    for (std::size_t i = 0; i < keys_.size(); ++i) results.add(keys_[i], table(i));
+  }
+
+private:
+  HeadTable table(std::size_t position) const {
+    const std::vector<HeadRow>& read = rows_[position];
+    const auto layers = static_cast<std::int64_t>(read.size());
+    const auto parts = static_cast<std::int64_t>(quantities_[position]->info.parts.size());
+    HeadTable table;
+    table.key = keys_[position];
+    for (const HeadRow& row : read) {
+      table.values.values.insert(table.values.values.end(), row.values.begin(), row.values.end());
+      table.clamped_share += row.clamped_share / static_cast<double>(layers);
+    }
+    const auto heads = static_cast<std::int64_t>(read.front().values.size()) / parts;
+    table.values.shape = {layers, heads};
+    if (parts > 1) table.values.shape.push_back(parts);
+    if (!forced_) return table;
+    table.kernel = kernels_.front().kernel->spec();
+    table.untrained = std::ranges::any_of(kernels_, [](const LayerKernel& kernel) {
+      return kernel.kernel->info().trainable && !kernel.own_parameters;
+    });
+    return table;
+  }
+
+  std::vector<HeadTableKey> keys_;
+  std::vector<const HeadQuantity*> quantities_; // of keys_
+  std::vector<LayerKernel> kernels_;            // by layer
+  bool forced_;
+  HeadRowCache& cache_;
+  std::vector<std::string> depends_on_;    // by layer: what its numbers depend on
+  std::vector<std::vector<HeadRow>> rows_; // by quantity, by layer; no values: not read yet
+};
+
+class HeadTableQuantity final : public QuantityOf<HeadTableKey> {
+  void check_key(const HeadTableKey& key, const RunShape& /*shape*/) const override {
+    head_quantity(key.quantity);
+  }
+  bool key_compares(const HeadTableKey& key, const Schedule& /*schedule*/) const override {
+    return key.kernel.has_value();
+  }
+  void plan_all(const std::vector<HeadTableKey>& keys, const PlanContext& context,
+                Readings& readings) const override {
+    std::vector<std::optional<KernelSpec>> kernels;
+    for (const HeadTableKey& key : keys)
+      if (std::ranges::find(kernels, key.kernel) == kernels.end()) kernels.push_back(key.kernel);
+    for (const std::optional<KernelSpec>& kernel : kernels) {
+      std::vector<HeadTableKey> together;
+      for (const HeadTableKey& key : keys)
+        if (key.kernel == kernel) together.push_back(key);
+      std::vector<LayerKernel> forced;
+      for (std::size_t layer = 0; kernel && layer < context.own.layers.size(); ++layer)
+        forced.push_back(context.kernel(true, static_cast<int>(layer), kernel));
+      readings.push_back(std::make_unique<HeadTableReading>(std::move(together), std::move(forced),
+                                                            context.caches.get<HeadRowCache>()));
+    }
+  }
+};
+
+} // namespace
+
+const Quantity& quantity_of(const HeadTableKey& /*key*/) {
+  static const HeadTableQuantity quantity;
+  return quantity;
 }
 
 } // namespace hydrascope

@@ -5,12 +5,20 @@
 #include <ATen/ops/amax.h>
 #include <ATen/ops/amin.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/topk.h>
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
+#include "engine/attention/interface/muted_kernel.h"
+#include "engine/attention/interface/tokens.h"
 #include "engine/base/error.h"
 #include "engine/run/quantities/measures.h"
+#include "engine/run/quantities/rollout.h"
+#include "engine/run/reading.h"
+#include "engine/run/tensor_array.h"
 
 namespace hydrascope {
 namespace {
@@ -59,6 +67,90 @@ at::Tensor rollout(const std::vector<at::Tensor>& weights, HeadFusion fusion, do
     product = product.defined() ? factor.matmul(product) : factor;
   }
   return product;
+}
+
+namespace {
+
+constexpr std::int64_t kFactorBytes = std::int64_t{32} << 20; // of a tile of weights
+
+// The heads that rollout fuses: those asked for that are not muted; none where nothing of them is heard.
+std::vector<std::int64_t> fused_heads(const RolloutKey& rollout, const std::vector<int>& muted,
+                                      std::int64_t heads, std::int64_t kernel_heads) {
+  const std::vector<bool> heard = heard_heads(muted, heads, kernel_heads);
+  std::vector<std::int64_t> fused;
+  for (std::int64_t head = 0; head < kernel_heads; ++head) {
+    const bool wanted = rollout.heads.empty() || std::ranges::any_of(rollout.heads, [&](int asked) {
+                          return head == std::min<std::int64_t>(asked, kernel_heads - 1);
+                        });
+    if (wanted && heard[static_cast<std::size_t>(head)]) fused.push_back(head);
+  }
+  return fused;
+}
+
+// The product of the layers' factors so far.
+class RolloutReading final : public Reading {
+public:
+  explicit RolloutReading(const RolloutKey& key) { result_.key = key; }
+
+  bool taps(int /*layer*/) const override { return true; }
+
+  void read(const LayerTap& layer) override {
+    const AttentionInput& input = layer.input;
+    const LayerKernel& kernel = layer.kernel();
+    const std::vector<int>& muted = layer.pass.muted[static_cast<std::size_t>(layer.layer)];
+    const std::int64_t tokens = input.q.size(2);
+    const std::int64_t kernel_heads = kernel.kernel->weight_heads(shape_of(input));
+    result_.magnitudes |= !has_distributions(kernel.kernel->info());
+    const std::vector<std::int64_t> heads = fused_heads(result_.key, muted, input.q.size(1), kernel_heads);
+    if (heads.empty()) { // nothing passes but the residual stream: Ā = I
+      if (!product_.defined()) product_ = at::eye(tokens, at::kFloat).unsqueeze(0);
+      return;
+    }
+    const auto row_bytes = input.q.size(1) * tokens * static_cast<std::int64_t>(sizeof(float));
+    const std::int64_t tile = std::clamp<std::int64_t>(kFactorBytes / row_bytes, 1, tokens);
+    std::vector<at::Tensor> tiles;
+    for (std::int64_t first = 0; first < tokens; first += tile) {
+      const at::Tensor rows =
+          at::arange(first, std::min(tokens, first + tile), at::TensorOptions().dtype(at::kLong));
+      at::Tensor weights = kernel.kernel->weights(input, kernel.parameters, rows);
+      if (static_cast<std::int64_t>(heads.size()) < kernel_heads)
+        weights = weights.index_select(1, at::tensor(heads, at::TensorOptions().dtype(at::kLong)));
+      tiles.push_back(rollout_factor(weights, first, result_.key.fusion, result_.key.discard));
+    }
+    const at::Tensor factor = at::cat(tiles, 1);
+    product_ = product_.defined() ? factor.matmul(product_) : factor;
+  }
+
+  void finish(const FinishedPass& /*pass*/, QuantityResults& results) override {
+    result_.weights = to_array(product_);
+    results.add(result_.key, std::move(result_));
+  }
+
+private:
+  RolloutResult result_;
+  at::Tensor product_; // (1,N,N)
+};
+
+class RolloutQuantity final : public QuantityOf<RolloutKey> {
+  void check_key(const RolloutKey& key, const RunShape& shape) const override {
+    for (const int head : key.heads) check_below("--head", head, shape.heads, "heads");
+    if (!(key.discard >= 0 && key.discard < 1))
+      throw UsageError(fmt::format("--discard {}", key.discard), "not a share of each row", "use 0 ≤ r < 1");
+  }
+  double key_bytes(const RolloutKey& /*key*/, const ModelInfo& /*model*/,
+                   std::int64_t tokens) const override {
+    return 4.0 * static_cast<double>(tokens) * static_cast<double>(tokens) * sizeof(float);
+  }
+  std::unique_ptr<Reading> reading(const RolloutKey& key, const PlanContext& /*context*/) const override {
+    return std::make_unique<RolloutReading>(key);
+  }
+};
+
+} // namespace
+
+const Quantity& quantity_of(const RolloutKey& /*key*/) {
+  static const RolloutQuantity quantity;
+  return quantity;
 }
 
 } // namespace hydrascope

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include <ATen/ops/arange.h>
@@ -9,6 +10,7 @@
 #include "engine/attention/interface/tokens.h"
 #include "engine/base/error.h"
 #include "engine/run/quantities/head_distance.h"
+#include "engine/run/reading.h"
 #include "engine/run/tensor_array.h"
 
 namespace hydrascope {
@@ -16,18 +18,17 @@ namespace {
 
 constexpr std::int64_t kRowsBytes = std::int64_t{16} << 20;
 
-} // namespace
-
-SimilarHeads similar_heads(const SimilarHeadsReading& reading, std::span<const LayerKernel> layers,
-                           const std::stop_token& stop) {
-  const AttentionInput& first = reading.inputs.front();
+// `inputs`: of every layer. Weights are formed in tiles of query rows, layer by layer. Throws Cancelled.
+SimilarHeads similar_heads(HeadIndex head, const std::vector<AttentionInput>& inputs,
+                           std::span<const LayerKernel> layers, const std::stop_token& stop) {
+  const AttentionInput& first = inputs.front();
   const std::int64_t heads = first.q.size(1), tokens = first.q.size(2);
-  const auto chosen_layer = static_cast<std::size_t>(reading.head.layer);
+  const auto chosen_layer = static_cast<std::size_t>(head.layer);
   const auto whole_heads = [&](std::size_t layer) {
-    return layers[layer].kernel->weight_heads(shape_of(reading.inputs[layer])) == heads;
+    return layers[layer].kernel->weight_heads(shape_of(inputs[layer])) == heads;
   };
   SimilarHeads similar;
-  similar.head = reading.head;
+  similar.head = head;
   // One measure for all, so that the numbers can be compared.
   for (const LayerKernel& layer : layers)
     if (!has_distributions(layer.kernel->info())) similar.metric = HeadMetric::cosine;
@@ -40,9 +41,9 @@ SimilarHeads similar_heads(const SimilarHeadsReading& reading, std::span<const L
         at::arange(begin, std::min(tokens, begin + step), at::TensorOptions().dtype(at::kLong));
     const at::Tensor real_rows = take_mask(real_mask(first), rows);
     const auto weights_of = [&](std::size_t layer) {
-      return layers[layer].kernel->weights(reading.inputs[layer], layers[layer].parameters, rows);
+      return layers[layer].kernel->weights(inputs[layer], layers[layer].parameters, rows);
     };
-    const at::Tensor chosen = weights_of(chosen_layer).narrow(1, reading.head.head, 1);
+    const at::Tensor chosen = weights_of(chosen_layer).narrow(1, head.head, 1);
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
       if (stop.stop_requested()) throw Cancelled();
       if (whole_heads(layer)) distances[layer].add(weights_of(layer), chosen, real_rows);
@@ -56,6 +57,44 @@ SimilarHeads similar_heads(const SimilarHeadsReading& reading, std::span<const L
     similar.distances.values.insert(similar.distances.values.end(), row.begin(), row.end());
   }
   return similar;
+}
+
+// q, k, v of every layer: the chosen head's weights are compared with once all layers are known.
+class SimilarHeadsReading final : public Reading {
+public:
+  explicit SimilarHeadsReading(const SimilarHeadsKey& key) : key_(key) {}
+
+  bool taps(int /*layer*/) const override { return true; }
+  void read(const LayerTap& layer) override { inputs_.push_back(layer.input); }
+  void finish(const FinishedPass& pass, QuantityResults& results) override {
+    results.add(key_, similar_heads(key_.head, inputs_, pass.pass.layers, pass.control.stop));
+  }
+
+private:
+  SimilarHeadsKey key_;
+  std::vector<AttentionInput> inputs_;
+};
+
+class SimilarHeadsQuantity final : public QuantityOf<SimilarHeadsKey> {
+  void check_key(const SimilarHeadsKey& key, const RunShape& shape) const override {
+    check_below("layer", key.head.layer, shape.layers, "layers");
+    check_below("head", key.head.head, shape.heads, "heads");
+  }
+  double key_bytes(const SimilarHeadsKey& /*key*/, const ModelInfo& model,
+                   std::int64_t tokens) const override {
+    return 4.0 * model.layers * static_cast<double>(tokens) * model.width * sizeof(float);
+  }
+  std::unique_ptr<Reading> reading(const SimilarHeadsKey& key,
+                                   const PlanContext& /*context*/) const override {
+    return std::make_unique<SimilarHeadsReading>(key);
+  }
+};
+
+} // namespace
+
+const Quantity& quantity_of(const SimilarHeadsKey& /*key*/) {
+  static const SimilarHeadsQuantity quantity;
+  return quantity;
 }
 
 } // namespace hydrascope

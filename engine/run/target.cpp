@@ -1,4 +1,4 @@
-#include "engine/run/quantities/target.h"
+#include "engine/run/target.h"
 
 #include <algorithm>
 #include <cctype>
@@ -6,10 +6,15 @@
 #include <optional>
 #include <string_view>
 
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "engine/base/error.h"
-#include "engine/run/quantities/focus.h"
 
 namespace hydrascope {
 namespace {
@@ -131,6 +136,47 @@ TargetValue target_value(const CheckedTarget& target, const ModelInfo& model, co
                      fmt::format("the model has {} classes", classes),
                      fmt::format("use 0 to {}", classes - 1));
   return {class_target(logits, index), "logit of " + class_label(model, index)};
+}
+
+at::Tensor mean_pooled(const at::Tensor& hidden, const at::Tensor& mask) {
+  if (!mask.defined()) return hidden.mean(1);
+  const at::Tensor real = mask.to(at::kBool).unsqueeze(-1);
+  const at::Tensor kept = at::where(real, hidden, at::zeros({}, hidden.options()));
+  return kept.sum(1) / real.sum(1).clamp_min(1);
+}
+
+at::Tensor norm_target(const at::Tensor& hidden, const at::Tensor& mask) {
+  const at::Tensor pooled = mean_pooled(hidden, mask);
+  return (pooled * pooled).sum() * 0.5;
+}
+
+at::Tensor similarity_target(const at::Tensor& hidden, const at::Tensor& mask, const at::Tensor& other) {
+  const at::Tensor pooled = mean_pooled(hidden, mask);
+  constexpr double kTiny = 1e-12;
+  const at::Tensor constant = other.detach();
+  const at::Tensor direction = constant / constant.norm().clamp_min(kTiny);
+  return (pooled * direction).sum() / pooled.norm().clamp_min(kTiny);
+}
+
+at::Tensor class_target(const at::Tensor& logits, std::int64_t index) {
+  return logits.select(0, 0).select(0, index);
+}
+
+bool reads_first_token_alone(const at::Tensor& gradient_at_last_hidden) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor others = gradient_at_last_hidden.slice(1, 1);
+  return others.numel() == 0 || !others.ne(0).any().item<bool>();
+}
+
+std::vector<at::Tensor> gradients_at(const at::Tensor& target, const std::vector<at::Tensor>& points) {
+  std::vector<at::Tensor> gradients;
+  if (target.requires_grad())
+    gradients = torch::autograd::grad({target}, points, {}, /*retain_graph=*/false, /*create_graph=*/false,
+                                      /*allow_unused=*/true);
+  gradients.resize(points.size());
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (!gradients[i].defined()) gradients[i] = at::zeros_like(points[i]).detach();
+  return gradients;
 }
 
 } // namespace hydrascope

@@ -1,0 +1,20 @@
+// The times of layers over plain passes: without the prefix cache, gradients or readings, after one more that
+// warms up. Plain header.
+#pragma once
+
+#include <vector>
+
+#include "engine/run/quantity.h"
+
+namespace hydrascope {
+
+struct LayerTimesKey {
+  using Result = std::vector<std::vector<double>>; // by pass, of each layer: its block's seconds
+
+  int passes = 1;
+
+  bool operator==(const LayerTimesKey&) const = default;
+};
+const Quantity& quantity_of(const LayerTimesKey& key);
+
+} // namespace hydrascope

@@ -1,0 +1,108 @@
+#include "engine/run/quantities/vectors.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
+#include <fmt/format.h>
+
+#include "engine/attention/interface/features.h"
+#include "engine/attention/interface/tokens.h"
+#include "engine/base/error.h"
+#include "engine/run/reading.h"
+#include "engine/run/tensor_array.h"
+
+namespace hydrascope {
+namespace {
+
+// Everything but the gradient. Throws UsageError for a head that the kernel does not have.
+VectorsResult read_vectors(const VectorsKey& key, const LayerKernel& layer, const AttentionInput& input) {
+  const Kernel& kernel = *layer.kernel;
+  const std::int64_t heads = kernel.weight_heads(shape_of(input));
+  if (key.head < 0 || key.head >= heads)
+    throw UsageError(fmt::format("head {}", key.head),
+                     fmt::format("{} has {} heads", kernel.spec().text(), heads),
+                     fmt::format("use 0 to {}", heads - 1));
+  VectorsResult result;
+  result.layer = key.layer;
+  result.kernel = kernel.spec();
+  result.teacher_forced = key.teacher_forced;
+  result.untrained = kernel.info().trainable && !layer.own_parameters;
+  result.head = key.head;
+  result.query = key.query;
+  const at::Tensor mask = real_mask(input);
+  const auto heads_of = [&](const at::Tensor& x) {
+    return to_array(resplit(select_tokens(x, mask), heads).select(0, 0));
+  };
+  result.q = heads_of(input.q);
+  result.k = heads_of(input.k);
+
+  const at::Tensor row = at::tensor({key.query}, at::TensorOptions().dtype(at::kLong));
+  const auto global = kernel.global_vector(input, layer.parameters, row);
+  const auto features = features_of(kernel, input, layer.parameters, global ? at::Tensor() : row, {});
+  if (!features) return result;
+  // A Hydra kernel's features are one row over all heads.
+  const std::int64_t head = features->query.size(1) == 1 ? 0 : key.head;
+  const at::Tensor query = features->query.select(0, 0).select(0, head);
+  result.rescaled = features->rescaled;
+  result.key_features = to_array(features->key.select(0, 0).select(0, head));
+  result.query_feature = to_array(query.select(0, global ? key.query : 0));
+  if (!global) return result;
+  result.query_features = to_array(query);
+  result.values = to_array(to_rows(select_tokens(input.v, mask)).select(0, 0));
+  result.global = to_array(global->vector.select(0, 0));
+  return result;
+}
+
+class VectorsReading final : public Reading {
+public:
+  VectorsReading(VectorsKey key, LayerKernel kernel) : key_(std::move(key)), kernel_(std::move(kernel)) {}
+
+  bool teacher_forced() const override { return key_.teacher_forced; }
+  bool needs_gradient(int layer) const override {
+    return key_.gradient && !key_.teacher_forced && layer == key_.layer;
+  }
+  bool taps(int layer) const override { return layer == key_.layer; }
+  void add_kernels(std::vector<const LayerKernel*>& kernels) const override { kernels.push_back(&kernel_); }
+  void read(const LayerTap& layer) override { result_ = read_vectors(key_, kernel_, layer.input); }
+
+  void finish(const FinishedPass& pass, QuantityResults& results) override {
+    const auto gradient = pass.gradients.find(key_.layer);
+    if (needs_gradient(key_.layer) && gradient != pass.gradients.end() && !result_.global.empty())
+      result_.gradient = to_array(gradient->second.select(0, 0).select(1, result_.query).flatten());
+    results.add(key_, std::move(result_));
+  }
+
+private:
+  VectorsKey key_;
+  LayerKernel kernel_;
+  VectorsResult result_;
+};
+
+class VectorsQuantity final : public QuantityOf<VectorsKey> {
+  void check_key(const VectorsKey& key, const RunShape& shape) const override {
+    check_below("layer", key.layer, shape.layers, "layers");
+    check_below("query", key.query, shape.tokens, "tokens");
+  }
+  double key_bytes(const VectorsKey& key, const ModelInfo& model, std::int64_t tokens) const override {
+    double features = 0; // of a token: the model's own widths unless a kernel says otherwise
+    if (key.kernel) {
+      const double head_width = static_cast<double>(model.width) / model.heads;
+      features = key.kernel->name == "taylor" ? 1 + head_width + head_width * head_width : 4 * head_width;
+    }
+    return static_cast<double>(tokens) * (6.0 * model.width + 2.0 * features) * sizeof(float);
+  }
+  bool key_compares(const VectorsKey& key, const Schedule& schedule) const override {
+    return is_another_kernel(schedule, key.layer, key.kernel);
+  }
+  std::unique_ptr<Reading> reading(const VectorsKey& key, const PlanContext& context) const override {
+    return std::make_unique<VectorsReading>(key, context.kernel(key.teacher_forced, key.layer, key.kernel));
+  }
+};
+
+} // namespace
+
+const Quantity& quantity_of(const VectorsKey& /*key*/) {
+  static const VectorsQuantity quantity;
+  return quantity;
+}
+
+} // namespace hydrascope

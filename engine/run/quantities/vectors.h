@@ -1,0 +1,46 @@
+// What stands behind one query's weights: q and k, and the feature maps' φ(q) and φ(k). Plain header.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "engine/attention/interface/kernel_info.h"
+#include "engine/base/array.h"
+#include "engine/run/quantity.h"
+
+namespace hydrascope {
+
+struct VectorsResult {
+  int layer = 0;
+  KernelSpec kernel;
+  bool teacher_forced = false;
+  bool untrained = false;
+  int head = 0;
+  std::int64_t query = 0;
+  Array q, k;            // (h,N,d), h the kernel's own number of heads
+  Array query_feature;   // (d′), φ(q) of the query token; empty where the kernel has no feature map
+  Array key_features;    // (N,d′), φ(k)
+  bool rescaled = false; // exponential maps: as engine/attention/interface/features.h's Features
+  // Hydra kernels only, over the whole row of D features. out_c = gate_c ⊙ global.
+  Array query_features; // (N,D), the gates φ(Q) of all tokens
+  Array values;         // (N,D), V
+  Array global;         // (D), Σ_t φ(K)_t ⊙ V_t
+  Array gradient;       // (D), g of the query token at this layer; empty where not asked for
+};
+
+struct VectorsKey {
+  using Result = VectorsResult;
+
+  int layer = 0;
+  std::optional<KernelSpec> kernel = {}; // nullopt: the schedule's own kernel of that layer
+  int head = 0;           // whose φ is delivered: of the kernel's heads; Hydra's φ is of the whole row
+  std::int64_t query = 0; // token whose φ(q) is delivered
+  bool teacher_forced = false;
+  // g of the query token as well, where the kernel has a global vector; not teacher-forced.
+  bool gradient = false;
+
+  bool operator==(const VectorsKey&) const = default;
+};
+const Quantity& quantity_of(const VectorsKey& key);
+
+} // namespace hydrascope

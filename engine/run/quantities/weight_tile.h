@@ -1,0 +1,47 @@
+// A layer's weights at the resolution of the screen. Plain header.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/attention/interface/kernel_info.h"
+#include "engine/base/array.h"
+#include "engine/run/quantities/head_fusion.h"
+#include "engine/run/quantity.h"
+
+namespace hydrascope {
+
+struct TileResult;
+
+// A part of the weights of one layer, pooled to the pixels that show it.
+struct TileKey {
+  using Result = TileResult;
+
+  int layer = 0;
+  KernelSpec kernel;
+  bool teacher_forced = false;
+  std::vector<int> heads;           // empty: all
+  std::optional<HeadFusion> fusion; // nullopt: each of the heads by itself
+  std::int64_t first_row = 0, row_count = 0, first_column = 0, column_count = 0; // counts of 0: up to the end
+  std::int64_t rows = 0, columns = 0; // cells of the result, at most as many as there are weights
+  bool value_weighted = false;        // as WeightsAsk
+
+  bool operator==(const TileKey&) const = default;
+};
+const Quantity& quantity_of(const TileKey& key);
+
+struct TileResult {
+  TileKey key;
+  std::int64_t tokens = 0;     // N
+  bool derived_signed = false; // as WeightsResult
+  bool untrained = false;
+  Array values; // (h,rows,columns), (1,rows,columns) where fused: of the weights under a cell that which is
+                // largest by absolute value
+};
+
+// The key with its counts filled in and no more cells than there are weights under them. Throws UsageError
+// for rows, columns and heads that do not exist.
+TileKey complete_tile(TileKey key, std::int64_t tokens, std::int64_t heads);
+
+} // namespace hydrascope

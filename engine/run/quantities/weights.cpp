@@ -1,0 +1,78 @@
+#include "engine/run/quantities/weights.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
+
+#include "engine/run/quantities/value_norms.h"
+#include "engine/run/reading.h"
+#include "engine/run/tensor_array.h"
+
+namespace hydrascope {
+namespace {
+
+class WeightsReading final : public Reading {
+public:
+  WeightsReading(WeightsKey key, LayerKernel kernel) : key_(std::move(key)), kernel_(std::move(kernel)) {}
+
+  bool teacher_forced() const override { return key_.teacher_forced; }
+  bool taps(int layer) const override { return layer == key_.layer; }
+  void add_kernels(std::vector<const LayerKernel*>& kernels) const override { kernels.push_back(&kernel_); }
+
+  void read(const LayerTap& layer) override {
+    const AttentionInput& input = layer.input;
+    const KernelInfo& info = kernel_.kernel->info();
+    result_.layer = key_.layer;
+    result_.kernel = kernel_.kernel->spec();
+    result_.teacher_forced = key_.teacher_forced;
+    result_.derived_signed = !has_distributions(info);
+    result_.untrained = info.trainable && !kernel_.own_parameters;
+    result_.rows = key_.rows;
+    if (result_.rows.empty())
+      for (std::int64_t row = 0; row < input.q.size(2); ++row) result_.rows.push_back(row);
+    const at::Tensor rows = at::tensor(result_.rows, at::TensorOptions().dtype(at::kLong));
+    at::Tensor weights = kernel_.kernel->weights(input, kernel_.parameters, rows);
+    result_.value_weighted = key_.value_weighted;
+    if (key_.value_weighted)
+      weights = weights.abs() * value_norms(input, layer.output_weight(), weights.size(1)).unsqueeze(2);
+    result_.weights = to_array(weights.select(0, 0));
+    result_.check = kernel_.kernel->weights_check(input, kernel_.parameters, rows);
+  }
+
+  void finish(const FinishedPass& pass, QuantityResults& results) override {
+    const LayerRun& layer = pass.result.layers[static_cast<std::size_t>(key_.layer)];
+    if (!key_.teacher_forced && result_.kernel == layer.kernel) result_.untrained = layer.untrained;
+    results.add(key_, std::move(result_));
+  }
+
+private:
+  WeightsKey key_;
+  LayerKernel kernel_;
+  WeightsResult result_;
+};
+
+class WeightsQuantity final : public QuantityOf<WeightsKey> {
+  void check_key(const WeightsKey& key, const RunShape& shape) const override {
+    check_below("layer", key.layer, shape.layers, "layers");
+    for (const std::int64_t row : key.rows) check_below("row", row, shape.tokens, "tokens");
+  }
+  double key_bytes(const WeightsKey& key, const ModelInfo& model, std::int64_t tokens) const override {
+    const auto n = static_cast<double>(tokens);
+    const double rows = key.rows.empty() ? n : static_cast<double>(key.rows.size());
+    return 2.0 * model.heads * rows * n * sizeof(float);
+  }
+  bool key_compares(const WeightsKey& key, const Schedule& schedule) const override {
+    return is_another_kernel(schedule, key.layer, key.kernel);
+  }
+  std::unique_ptr<Reading> reading(const WeightsKey& key, const PlanContext& context) const override {
+    return std::make_unique<WeightsReading>(key, context.kernel(key.teacher_forced, key.layer, key.kernel));
+  }
+};
+
+} // namespace
+
+const Quantity& quantity_of(const WeightsKey& /*key*/) {
+  static const WeightsQuantity quantity;
+  return quantity;
+}
+
+} // namespace hydrascope

@@ -1,0 +1,164 @@
+// How a quantity is read: planned with the run, fed layer by layer, finished when its pass is done.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <typeindex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/run/pass.h"
+#include "engine/run/quantity.h"
+#include "engine/run/run.h"
+#include "engine/run/target.h"
+
+namespace hydrascope {
+
+// The bounds that keys are checked against.
+struct RunShape {
+  int layers = 0, heads = 0;
+  std::int64_t tokens = 0;
+};
+// Throws UsageError unless 0 ≤ value < limit: "layer 12: there are 12 layers".
+void check_below(const char* subject, std::int64_t value, std::int64_t limit, const char* what);
+
+// What readings keep from one run to the next, each under its own type, for as long as the runner lives.
+class ReadingCaches {
+public:
+  template <typename Cache>
+  Cache& get() {
+    std::shared_ptr<void>& held = caches_[std::type_index(typeid(Cache))];
+    if (!held) held = std::make_shared<Cache>();
+    return *static_cast<Cache*>(held.get());
+  }
+
+private:
+  std::unordered_map<std::type_index, std::shared_ptr<void>> caches_;
+};
+
+// What a run knows while its readings are planned.
+struct PlanContext {
+  const RunRequest& request;
+  const Pass& own;                             // the schedule's kernels
+  const std::function<const Pass&()>& teacher; // softmax in every layer; planned at the first call
+  ReadingCaches& caches;
+
+  const Pass& pass(bool teacher_forced) const { return teacher_forced ? teacher() : own; }
+  // A kernel in one layer of the pass, with the run's seed; nullopt: the schedule's own kernel of that layer.
+  LayerKernel kernel(bool teacher_forced, int layer, const std::optional<KernelSpec>& spec) const;
+};
+
+struct RunControl {
+  std::stop_token stop;
+  std::function<void()> block_done; // counts a block towards the run's progress
+};
+
+// A layer as a reading sees it: q, k, v without gradients.
+struct LayerTap {
+  int layer = 0;
+  const Pass& pass;
+  AttentionInput input;
+  const std::stop_token& stop;
+
+  const LayerKernel& kernel() const { return pass.layers[static_cast<std::size_t>(layer)]; }
+  at::Tensor output_weight() const { return pass.model.model->attention_output_weight(layer); } // W_o
+};
+
+// A pass when it is done. The gradients, taps, output and logits are those of the schedule's own pass.
+struct FinishedPass {
+  const RunRequest& request;
+  const RunResult& result; // its layers, target and query are filled
+  const Pass& pass;
+  const PassOutcome& outcome;
+  const at::Tensor& logits; // (1,C) or (1,N,V); undefined where no reading needs them
+  const CheckedTarget& target;
+  const at::Tensor& other; // the mean-pooled second sentence of a similarity, (1,D), or undefined
+  const std::map<int, AttentionTap>& taps;    // of the layers that need gradients …
+  const std::map<int, at::Tensor>& gradients; // … and the target's there, (1,H,N,d)
+  RunControl control;
+};
+
+class Reading {
+public:
+  Reading() = default;
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+  virtual ~Reading() = default;
+
+  // Read off the pass with softmax in every layer instead of the schedule's own.
+  virtual bool teacher_forced() const { return false; }
+  // What the pass has to deliver besides taps.
+  virtual bool needs_gradient(int /*layer*/) const { return false; }
+  virtual bool needs_hidden() const { return false; }
+  virtual bool needs_logits() const { return false; }
+  // Blocks of passes of its own.
+  virtual int extra_blocks(const Pass& /*pass*/) const { return 0; }
+  // The kernels that it runs beside the pass's own.
+  virtual void add_kernels(std::vector<const LayerKernel*>& /*kernels*/) const {}
+
+  // Called in this order: once the pass is planned; before it runs; for each layer that taps() names; after
+  // the pass.
+  virtual void begin(const Pass& /*pass*/) {}
+  virtual void run_first(const Pass& /*pass*/, const RunControl& /*control*/) {}
+  virtual bool taps(int /*layer*/) const { return false; }
+  virtual void read(const LayerTap& /*layer*/) {}
+  virtual void finish(const FinishedPass& pass, QuantityResults& results) = 0;
+};
+
+using Readings = std::vector<std::unique_ptr<Reading>>;
+
+// One type of key: what its keys cost and how they are read.
+class Quantity {
+public:
+  Quantity() = default;
+  Quantity(const Quantity&) = delete;
+  Quantity& operator=(const Quantity&) = delete;
+  virtual ~Quantity() = default;
+
+  // Throws UsageError for layers, rows, queries and heads that do not exist.
+  virtual void check(const QuantityKey& key, const RunShape& shape) const = 0;
+  // Bytes beside the scores of one layer, from above.
+  virtual double bytes(const QuantityKey& key, const ModelInfo& model, std::int64_t tokens) const = 0;
+  // Whether a kernel runs beside the schedule's own, which may fail where the schedule itself runs.
+  virtual bool compares(const QuantityKey& key, const Schedule& schedule) const = 0;
+  // Plans the reading of all keys of this type, given in the order asked.
+  virtual void plan(const QuantityKeys& keys, const PlanContext& context, Readings& readings) const = 0;
+};
+
+// A quantity whose keys are read one by one, or together where plan_all() is replaced.
+template <KeyOfQuantity K>
+class QuantityOf : public Quantity {
+public:
+  void check(const QuantityKey& key, const RunShape& shape) const final { check_key(*key.get<K>(), shape); }
+  double bytes(const QuantityKey& key, const ModelInfo& model, std::int64_t tokens) const final {
+    return key_bytes(*key.get<K>(), model, tokens);
+  }
+  bool compares(const QuantityKey& key, const Schedule& schedule) const final {
+    return key_compares(*key.get<K>(), schedule);
+  }
+  void plan(const QuantityKeys& keys, const PlanContext& context, Readings& readings) const final {
+    plan_all(keys.of<K>(), context, readings);
+  }
+
+protected:
+  virtual void check_key(const K& /*key*/, const RunShape& /*shape*/) const {}
+  virtual double key_bytes(const K& /*key*/, const ModelInfo& /*model*/, std::int64_t /*tokens*/) const {
+    return 0;
+  }
+  virtual bool key_compares(const K& /*key*/, const Schedule& /*schedule*/) const { return false; }
+  virtual void plan_all(const std::vector<K>& keys, const PlanContext& context, Readings& readings) const {
+    for (const K& key : keys) readings.push_back(reading(key, context));
+  }
+  virtual std::unique_ptr<Reading> reading(const K& /*key*/, const PlanContext& /*context*/) const {
+    return nullptr;
+  }
+};
+
+// Whether a layer's kernel in this schedule is another than `spec`; nullopt is its own.
+bool is_another_kernel(const Schedule& schedule, int layer, const std::optional<KernelSpec>& spec);
+
+} // namespace hydrascope
