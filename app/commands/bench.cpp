@@ -9,6 +9,7 @@
 #include "app/commands/command.h"
 #include "app/document/edits.h"
 #include "engine/base/error.h"
+#include "engine/run/quantities/focus_map.h"
 
 namespace hydrascope::app {
 
@@ -23,7 +24,7 @@ struct InteractOptions {
 bool fresh(BenchSession& session) {
   const SideResults& results = session.results();
   return !results.parts.empty() && !results.stale &&
-         find_focus(results, session.document().scene().layer).focus != nullptr;
+         find(results, FocusKey{session.document().scene().layer});
 }
 
 // From the click to the end of the frame that shows the new focus map.

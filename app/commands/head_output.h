@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/run/quantities/deletion.h"
+#include "engine/run/quantities/similar_heads.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {

@@ -18,7 +18,13 @@
 #include "engine/base/error.h"
 #include "engine/base/image.h"
 #include "engine/base/safetensors.h"
+#include "engine/run/quantities/deletion.h"
+#include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/head_quantity.h"
+#include "engine/run/quantities/hidden_states.h"
+#include "engine/run/quantities/rollout.h"
+#include "engine/run/quantities/similar_heads.h"
+#include "engine/run/quantities/weights.h"
 #include "engine/run/runner.h"
 
 namespace hydrascope::app {
@@ -52,7 +58,7 @@ RunInput read_input(const RunOptions& options) {
 }
 
 // --head: a number, or how heads are fused. The number is returned.
-std::optional<int> read_head(const std::string& head, RolloutAsk& rollout) {
+std::optional<int> read_head(const std::string& head, RolloutKey& rollout) {
   if (head.empty() || head == "mean") return std::nullopt;
   if (head == "min" || head == "max") {
     rollout.fusion = head == "min" ? HeadFusion::min : HeadFusion::max;
@@ -63,25 +69,24 @@ std::optional<int> read_head(const std::string& head, RolloutAsk& rollout) {
   return number;
 }
 
-Asks asks_of(const std::set<std::string>& tensors, const RunOptions& options, int layers) {
-  Asks asks;
-  asks.pixels = tensors.contains("pixels");
-  asks.token_logits = tensors.contains("logits");
-  asks.hidden = tensors.contains("hidden");
+QuantityKeys keys_of(const std::set<std::string>& tensors, const RunOptions& options, int layers) {
+  QuantityKeys keys;
+  if (tensors.contains("pixels")) keys.add(PixelsKey{});
+  if (tensors.contains("logits")) keys.add(LogitsKey{});
+  if (tensors.contains("hidden")) keys.add(HiddenStatesKey{});
   for (const HeadQuantityInfo& quantity : head_quantity_infos())
-    if (tensors.contains(quantity.name)) asks.head_tables.push_back({quantity.name, {}});
+    if (tensors.contains(quantity.name)) keys.add(HeadTableKey{quantity.name});
   for (int layer = 0; layer < layers; ++layer) {
     if (options.layer >= 0 && layer != options.layer) continue;
     if (tensors.contains("attention"))
-      asks.weights.push_back(
-          {.layer = layer, .kernels = {}, .rows = {}, .value_weighted = options.value_weighted});
-    if (tensors.contains("focus")) asks.focus_layers.push_back(layer);
+      keys.add(WeightsKey{.layer = layer, .value_weighted = options.value_weighted});
+    if (tensors.contains("focus")) keys.add(FocusKey{layer});
   }
   if (options.deletion_steps > 0)
-    asks.deletion = DeletionAsk{.layer = options.layer >= 0 ? options.layer : layers - 1,
-                                .steps = options.deletion_steps,
-                                .seed = options.common.execution.seed};
-  return asks;
+    keys.add(DeletionKey{.layer = options.layer >= 0 ? options.layer : layers - 1,
+                         .steps = options.deletion_steps,
+                         .seed = options.common.execution.seed});
+  return keys;
 }
 
 // --like: LAYER:HEAD; that it exists is checked with the rest of the request.
@@ -120,7 +125,7 @@ void run_command(const RunOptions& options) {
     if (options.query != "all")
       request.query = whole_number("--query", options.query, "use a token from 0, or all");
   }
-  RolloutAsk rollout{.discard = options.discard};
+  RolloutKey rollout{.discard = options.discard};
   const std::optional<int> head = read_head(options.head, rollout);
   const ModelInfo model = read_model_info(request.model_folder);
   const int layers = model.layers;
@@ -128,9 +133,9 @@ void run_command(const RunOptions& options) {
   if (options.layer >= layers)
     throw UsageError(fmt::format("--layer {}", options.layer), fmt::format("the model has {} layers", layers),
                      fmt::format("use 0 to {}", layers - 1));
-  request.asks = asks_of(tensors, options, layers);
-  if (tensors.contains("rollout")) request.asks.rollout = rollout;
-  if (!options.like.empty()) request.asks.similar_heads = parse_head_index(options.like);
+  request.quantities = keys_of(tensors, options, layers);
+  if (tensors.contains("rollout")) request.quantities.add(rollout);
+  if (!options.like.empty()) request.quantities.add(SimilarHeadsKey{parse_head_index(options.like)});
 
   const auto result = Runner().run(request);
   std::vector<std::string> missing;

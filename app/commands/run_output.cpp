@@ -9,7 +9,13 @@
 
 #include "app/commands/head_output.h"
 #include "engine/base/error.h"
+#include "engine/run/quantities/deletion.h"
+#include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/head_quantity.h"
+#include "engine/run/quantities/hidden_states.h"
+#include "engine/run/quantities/rollout.h"
+#include "engine/run/quantities/similar_heads.h"
+#include "engine/run/quantities/weights.h"
 
 namespace hydrascope::app {
 namespace {
@@ -26,9 +32,11 @@ Array one_head(const Array& weights, std::int64_t head) {
   return {{1, weights.extent(1), weights.extent(2)}, {values.begin(), values.end()}};
 }
 
-const HeadTable* in_place_table(const RunResult& result, const std::string& quantity) {
-  const auto found = std::ranges::find(result.tables, HeadTableAsk{quantity, {}}, &HeadTable::ask);
-  return found == result.tables.end() ? nullptr : &*found;
+// The one result of a key's type; null: it was not asked for.
+template <KeyOfQuantity K>
+const typename K::Result* only(const RunResult& result) {
+  const auto all = result.quantities.all<K>();
+  return all.empty() ? nullptr : all.front().result;
 }
 
 // Of one part, over heads; null where any head is undefined.
@@ -43,7 +51,7 @@ nlohmann::ordered_json mean_over_heads(const HeadTable& table, std::size_t layer
 }
 
 nlohmann::ordered_json heads_json(const HeadTable& table, std::size_t layer) {
-  const auto& parts = head_quantity_info(table.ask.quantity).parts;
+  const auto& parts = head_quantity_info(table.key.quantity).parts;
   if (parts.size() == 1) return mean_over_heads(table, layer, 0, 1);
   nlohmann::ordered_json numbers;
   for (std::size_t part = 0; part < parts.size(); ++part)
@@ -63,11 +71,11 @@ nlohmann::ordered_json layer_json(const RunResult& result, std::size_t index) {
                                   {"untrained", layer.untrained},
                                   {"other_resolution", layer.other_resolution},
                                   {"zero_denominators", layer.zero_denominators}};
-  for (const HeadTable& table : result.tables)
-    if (!table.ask.kernel) entry[table.ask.quantity] = heads_json(table, index);
-  for (const WeightsResult& weights : result.weights)
-    if (static_cast<std::size_t>(weights.layer) == index)
-      entry["weights_check"] = {{"worst", weights.check}, {"rows", weights.rows.size()}};
+  for (const auto& [key, table] : result.quantities.all<HeadTableKey>())
+    if (!key.kernel) entry[key.quantity] = heads_json(*table, index);
+  for (const auto& [key, weights] : result.quantities.all<WeightsKey>())
+    if (static_cast<std::size_t>(key.layer) == index)
+      entry["weights_check"] = {{"worst", weights->check}, {"rows", weights->rows.size()}};
   return entry;
 }
 
@@ -80,14 +88,14 @@ nlohmann::ordered_json adapter_json(const AdapterInfo& adapter) {
 
 nlohmann::ordered_json focus_json(const RunResult& result) {
   auto layers = nlohmann::ordered_json::array();
-  for (const FocusResult& focus : result.focus) {
+  for (const auto& [key, focus] : result.quantities.all<FocusKey>()) {
     double sum = 0;
-    for (const float value : focus.contributions.values) sum += static_cast<double>(value);
-    layers.push_back({{"layer", focus.layer},
-                      {"total", focus.total},
+    for (const float value : focus->contributions.values) sum += static_cast<double>(value);
+    layers.push_back({{"layer", key.layer},
+                      {"total", focus->total},
                       {"sum", sum},
-                      {"share", finite(focus.share)},
-                      {"zero_gradient", focus.zero_gradient}});
+                      {"share", finite(focus->share)},
+                      {"zero_gradient", focus->zero_gradient}});
   }
   nlohmann::ordered_json query = "all";
   if (result.query) query = *result.query;
@@ -152,25 +160,27 @@ std::set<std::string> parse_run_tensors(std::string_view list) {
 std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std::string>& asked,
                                     std::optional<int> head, std::vector<std::string>& missing) {
   std::vector<NamedArray> tensors;
-  const auto whole = [&](const std::string& name, const Array& array, const char* reason) {
+  const auto whole = [&](const std::string& name, const Array* array, const char* reason) {
     if (!asked.contains(name)) return;
-    if (array.empty())
+    if (array == nullptr || array->empty())
       missing.push_back(fmt::format("{} left out: {}", name, reason));
     else
-      tensors.push_back({name, array});
+      tensors.push_back({name, *array});
   };
-  whole("pixels", result.pixels, "the model takes text");
-  whole("logits", result.logits, "the model has no classifier");
-  whole("rollout", result.rollout ? result.rollout->weights : Array{}, "there is no attention");
+  const RolloutResult* rollout = only<RolloutKey>(result);
+  whole("pixels", only<PixelsKey>(result), "the model takes text");
+  whole("logits", only<LogitsKey>(result), "the model has no classifier");
+  whole("rollout", rollout ? &rollout->weights : nullptr, "there is no attention");
   for (const HeadQuantityInfo& quantity : head_quantity_infos()) {
-    const HeadTable* table = in_place_table(result, quantity.name);
-    whole(quantity.name, table ? table->values : Array{}, "there is no attention");
+    const HeadTable* table = result.quantities.find(HeadTableKey{quantity.name});
+    whole(quantity.name, table ? &table->values : nullptr, "there is no attention");
   }
-  if (asked.contains("hidden"))
-    for (std::size_t i = 0; i < result.hidden.size(); ++i)
-      tensors.push_back({fmt::format("hidden.{}", i), result.hidden[i]});
+  if (const auto* hidden = only<HiddenStatesKey>(result); asked.contains("hidden") && hidden)
+    for (std::size_t i = 0; i < hidden->size(); ++i)
+      tensors.push_back({fmt::format("hidden.{}", i), (*hidden)[i]});
   if (asked.contains("attention")) {
-    for (const WeightsResult& weights : result.weights) {
+    for (const auto& entry : result.quantities.all<WeightsKey>()) {
+      const WeightsResult& weights = *entry.result;
       const std::string name = fmt::format("attention.{}", weights.layer);
       if (head && *head >= weights.weights.extent(0))
         missing.push_back(fmt::format("{} left out: {} has {} heads", name, weights.kernel.text(),
@@ -180,8 +190,8 @@ std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std:
     }
   }
   if (asked.contains("focus"))
-    for (const FocusResult& focus : result.focus)
-      tensors.push_back(batched(fmt::format("focus.{}", focus.layer), focus.contributions));
+    for (const auto& [key, focus] : result.quantities.all<FocusKey>())
+      tensors.push_back(batched(fmt::format("focus.{}", key.layer), focus->contributions));
   return tensors;
 }
 
@@ -206,9 +216,10 @@ nlohmann::ordered_json run_json(const RunResult& result) {
   document["dtype"] = result.dtype;
   document["threads"] = result.threads;
   document["peak_bytes"] = result.peak_bytes;
-  if (!result.focus.empty()) document["focus"] = focus_json(result);
-  if (result.similar_heads) document["similar_heads"] = similar_heads_json(*result.similar_heads);
-  if (result.deletion) document["deletion"] = deletion_json(*result.deletion);
+  if (only<FocusKey>(result)) document["focus"] = focus_json(result);
+  if (const auto* similar = only<SimilarHeadsKey>(result))
+    document["similar_heads"] = similar_heads_json(*similar);
+  if (const auto* deletion = only<DeletionKey>(result)) document["deletion"] = deletion_json(*deletion);
   return document;
 }
 
@@ -242,11 +253,11 @@ void print_run(std::ostream& out, const RunResult& result) {
   }
   fmt::print(out, "\n{:.0f} ms in all, {} on {}, {} threads, at most {} MiB\n", 1000 * result.seconds,
              result.dtype, result.device, result.threads, result.peak_bytes >> 20);
-  if (!result.focus.empty())
+  if (only<FocusKey>(result))
     fmt::print(out, "focus: {} at query {}\n", result.target,
                result.query ? fmt::format("{}", *result.query) : "all");
-  if (result.similar_heads) print_similar_heads(out, *result.similar_heads);
-  if (result.deletion) print_deletion(out, *result.deletion);
+  if (const auto* similar = only<SimilarHeadsKey>(result)) print_similar_heads(out, *similar);
+  if (const auto* deletion = only<DeletionKey>(result)) print_deletion(out, *deletion);
   for (const AdapterInfo& adapter : result.adapters)
     fmt::print(out, "adapter: {} ({})\n", adapter.name, adapter.hash.substr(0, 12));
   for (const std::string& note : result.notes) fmt::print(out, "note: {}\n", note);

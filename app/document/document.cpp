@@ -84,15 +84,4 @@ KernelSpec detail_kernel(const Document& document) {
   return layer < schedule.layers.size() ? schedule.layers[layer] : KernelSpec{};
 }
 
-ScheduleText schedule_text(const Schedule& schedule) {
-  ScheduleText text;
-  std::string layers;
-  for (std::size_t layer = 0; layer < schedule.layers.size(); ++layer) {
-    if (schedule.layers[layer] == KernelSpec{}) continue;
-    layers += fmt::format("{}{}={}", layers.empty() ? "" : ";", layer, schedule.layers[layer].text());
-  }
-  if (!layers.empty()) text.layers.push_back(std::move(layers));
-  return text;
-}
-
 } // namespace hydrascope::app

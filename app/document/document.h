@@ -110,7 +110,4 @@ KernelSpec compared_kernel(const Document& document, int position);
 // The kernel that Tokens and Vectors look into: the choice, or the selected layer's own.
 KernelSpec detail_kernel(const Document& document);
 
-// The schedule in the written form a request takes.
-ScheduleText schedule_text(const Schedule& schedule);
-
 } // namespace hydrascope::app

@@ -40,9 +40,10 @@ void add_kernels(Words& words, const DistillRequest& request) {
   words.add("--kernel", request.kernel.text());
 }
 void add_kernels(Words& words, const FinetuneRequest& request) {
-  words.add("--kernel", request.schedule.kernel);
-  for (const std::string& replaced : request.schedule.replace) words.add("--replace", replaced);
-  for (const std::string& layers : request.schedule.layers) words.add("--layers", layers);
+  const ScheduleText schedule = written(request.schedule);
+  words.add("--kernel", schedule.kernel);
+  for (const std::string& replaced : schedule.replace) words.add("--replace", replaced);
+  for (const std::string& layers : schedule.layers) words.add("--layers", layers);
 }
 
 } // namespace

@@ -153,7 +153,7 @@ TrainingRequest training_request(const Document& document, const TrainingForm& f
     distillation->kernel = form.kernel;
   } else {
     settings.execution.dtype = "auto";
-    std::get<FinetuneRequest>(request).schedule = schedule_text(edited_schedule(document));
+    std::get<FinetuneRequest>(request).schedule = edited_schedule(document);
   }
   settings.command = training_command(request, document.scene().model->name);
   return request;

@@ -10,6 +10,7 @@
 
 #include "app/jobs/requests.h"
 #include "engine/base/error.h"
+#include "engine/run/quantities/head_quantity.h"
 #include "engine/run/runner.h"
 
 namespace hydrascope::app {
@@ -21,9 +22,8 @@ constexpr double probability_floor = 1e-12;
 double mean_of_table(const RunResult& run, const std::string& name) {
   double sum = 0;
   int count = 0;
-  for (const HeadTable& table : run.tables) {
-    if (table.ask != HeadTableAsk{name, {}}) continue;
-    for (const float value : table.values.values) {
+  if (const HeadTable* table = run.quantities.find(HeadTableKey{name})) {
+    for (const float value : table->values.values) {
       if (std::isnan(value)) continue;
       sum += static_cast<double>(value);
       ++count;
@@ -125,8 +125,9 @@ void FolderMeasure::start(Editor& editor) {
   runs.softmax = runs.own;
   runs.softmax.schedule = {};
   runs.own.muted_heads = document.scene_of(InputKind::image).muted_heads;
-  runs.own.asks.head_tables = {{"entropy", {}}, {"kl", {}}};
-  runs.same = runs.own.schedule == ScheduleText{} && runs.own.muted_heads.empty();
+  runs.own.quantities = {HeadTableKey{"entropy"}, HeadTableKey{"kl"}};
+  runs.same = document.scene_of(InputKind::image).schedules.front().all_exact_softmax() &&
+              runs.own.muted_heads.empty();
   FolderMeasures& measures = editor.folder;
   measures = {.key = folder_measure_key(document),
               .pictures = {},

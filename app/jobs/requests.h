@@ -5,33 +5,19 @@
 #include <string>
 
 #include "app/document/document.h"
+#include "engine/run/quantities/vectors.h"
 
 namespace hydrascope::app {
 
 // What the open panels want of a run. `first` is what the selection shows and comes as fast as it can; `then`
 // is for the overviews over all layers, which take a full backward pass, and is run afterwards.
-struct Wants {
-  Asks first;
-  Asks then;
+struct Wanted {
+  QuantityKeys first;
+  QuantityKeys then;
 };
 
-void add_asks(Asks& to, const Asks& more);
-void add_focus(Asks& asks, int layer);
-// `rows` empty: all query rows.
-void add_weights(Asks& asks, int layer, const KernelSpec& kernel, bool teacher_forced,
-                 const std::vector<std::int64_t>& rows = {}, bool value_weighted = false);
-void add_vectors(Asks& asks, const VectorsAsk& ask);
 // q and k of every head of the selected layer; softmax has no feature map that would come with them.
-VectorsAsk queries_and_keys(const Document& document);
-void add_attention_row(Asks& asks, const AttentionRowAsk& ask);
-void add_tile(Asks& asks, const TileAsk& ask);
-void add_head_table(Asks& asks, const HeadTableAsk& ask);
-// What of `wanted` is not in `delivered`.
-Asks missing_asks(const Asks& wanted, const Asks& delivered);
-bool any_ask(const Asks& asks);
-// What of `asks` runs a kernel beside its layer's own in this schedule, and may fail where the schedule
-// itself runs.
-Asks compared_asks(const Asks& asks, const Schedule& schedule);
+VectorsKey queries_and_keys(const Document& document);
 
 // Two requests with the same key differ at most in what they ask for, so that their results can be shown side
 // by side.
@@ -46,7 +32,8 @@ std::string subject_key(const Document& document);
 std::string setup_key(const Scene& scene, Side side);
 
 // Throws Error if the scene has no input or no model; ask can_run first.
-RunRequest make_run_request(const Document& document, Side side, const Asks& asks, std::uint64_t generation);
+RunRequest make_run_request(const Document& document, Side side, const QuantityKeys& quantities,
+                            std::uint64_t generation);
 bool can_run(const Document& document);
 // A picture of a folder by A's schedule, with nothing hidden or muted; its input is still to be set.
 RunRequest folder_request(const Document& document);
@@ -54,6 +41,6 @@ RunRequest folder_request(const Document& document);
 // Before a run has said it: how many tokens the input will have at most.
 std::int64_t expected_tokens(const Document& document);
 // What a run for all that is wanted takes beside the model, from above; 0 without a model.
-double expected_bytes(const Document& document, const Wants& wants);
+double expected_bytes(const Document& document, const Wanted& wanted);
 
 } // namespace hydrascope::app

@@ -184,11 +184,11 @@ void Application::update_state() {
   clipboard_->poll(*editor_);
   const bool found = jobs_->update(*editor_, coordinator_->computing());
   const bool delivered = take_results();
-  const std::optional<Wants> wants = panels_->wants();
+  const std::optional<Wanted> wants = panels_->wants();
   if (wants) coordinator_->update(editor_->document(), *wants, editor_->clock());
   const bool changed = applied || delivered || found || editor_->revision() != drawn_revision_;
   drawn_revision_ = editor_->revision();
-  update_snapshot(wants.value_or(Wants{}));
+  update_snapshot(wants.value_or(Wanted{}));
   report_status();
   if (changed) ++snapshot_.stamp;
   if (changed) redraw_ = std::max(redraw_, 2);
@@ -206,7 +206,7 @@ bool Application::take_results() {
   return delivered;
 }
 
-void Application::update_snapshot(const Wants& wants) {
+void Application::update_snapshot(const Wanted& wanted) {
   snapshot_.document = &editor_->document();
   snapshot_.results = {&coordinator_->results(Side::a), &coordinator_->results(Side::b)};
   snapshot_.computing = coordinator_->computing();

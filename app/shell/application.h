@@ -84,7 +84,7 @@ private:
   void keep_arrangement();
   void update_state();
   bool take_results();
-  void update_snapshot(const Wants& wants);
+  void update_snapshot(const Wanted& wanted);
   void report_status();
   void draw_frame();
 

@@ -35,9 +35,9 @@ PanelWindows::PanelWindows(PanelServices services) : services_(services) {
   arrangement_.emplace(std::move(ids));
 }
 
-std::optional<Wants> PanelWindows::wants() const {
+std::optional<Wanted> PanelWindows::wants() const {
   if (std::ranges::none_of(places_, &Place::in_front)) return std::nullopt;
-  Wants wants;
+  Wanted wants;
   for (const Place& place : places_)
     if (place.in_front) place.panel->ask(editor().document(), wants);
   return wants;
@@ -102,7 +102,7 @@ void PanelWindows::draw_contents(Panel& panel, const Snapshot& snapshot, const C
   if (panel.shows_results()) {
     // The last good picture stays while the next is computed; after a moment it is dimmed, so that it cannot
     // be taken for fresh; at once where no next one will come.
-    Wants wants;
+    Wanted wants;
     panel.ask(editor().document(), wants);
     constexpr double patience = 0.3;
     const bool old = (results.stale && results.stale_seconds >= patience) ||

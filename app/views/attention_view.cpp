@@ -80,7 +80,7 @@ TokenMap attention_map(const RunResult& run, const AttentionRowResult& row, cons
   const bool negative = std::ranges::any_of(map.values.values, [](float value) { return value < 0; });
   const bool with_sign = row.derived_signed || negative;
   set_scale(map, with_sign, with_sign ? "weight, signed" : "attention weight");
-  map.note = note_of(run, map, !row.ask.query.has_value());
+  map.note = note_of(run, map, !row.key.query.has_value());
   return map;
 }
 
@@ -105,8 +105,8 @@ TokenMap rollout_map(const RunResult& run, const RolloutResult& rollout, std::op
   return map;
 }
 
-RolloutAsk rollout_ask(const HeadChoice& head, double discard) {
-  RolloutAsk ask{
+RolloutKey rollout_key(const HeadChoice& head, double discard) {
+  RolloutKey ask{
       .fusion = head.head ? HeadFusion::mean : head.fusion, .heads = head.subset, .discard = discard};
   if (head.head) ask.heads = {*head.head};
   return ask;

@@ -7,6 +7,8 @@
 
 #include "app/views/token_map.h"
 #include "app/views/weights_view.h"
+#include "engine/run/quantities/attention_row.h"
+#include "engine/run/quantities/rollout.h"
 
 namespace hydrascope::app {
 
@@ -29,7 +31,7 @@ TokenMap rollout_map(const RunResult& run, const RolloutResult& rollout, std::op
                      const TokenDisplay& display);
 
 // What a run is asked for: its heads fused as the choice says.
-RolloutAsk rollout_ask(const HeadChoice& head, double discard);
+RolloutKey rollout_key(const HeadChoice& head, double discard);
 
 // What a figure of such a map says below its title.
 // `query`: whose map it is, nullopt = all.

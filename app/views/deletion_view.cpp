@@ -44,13 +44,14 @@ void share_range(Figure& figure) {
 
 } // namespace
 
-DeletionView deletion_view(const RunResult& run, bool probability, const std::string& side) {
-  const DeletionResult& deletion = *run.deletion;
+DeletionView deletion_view(const MeasuredDeletion& measured, bool probability, const std::string& side) {
+  const RunResult& run = *measured.run;
+  const DeletionResult& deletion = *measured.deletion;
   probability = probability && !deletion.most_first.probabilities.empty();
   DeletionView view;
   view.lines.title =
-      fmt::format("{}{}order: layer {}, {}", side, side.empty() ? "" : " · ", deletion.ask.layer,
-                  run.schedule.layers.at(static_cast<std::size_t>(deletion.ask.layer)).text());
+      fmt::format("{}{}order: layer {}, {}", side, side.empty() ? "" : " · ", deletion.key.layer,
+                  run.schedule.layers.at(static_cast<std::size_t>(deletion.key.layer)).text());
   view.lines.x_label = run.rows > 0 ? "share of patches hidden" : "share of tokens masked";
   view.lines.y_label = probability ? "probability" : deletion.target;
   const auto add = [&](const char* name, const DeletionCurve& curve, const Colour& colour) {
@@ -64,17 +65,19 @@ DeletionView deletion_view(const RunResult& run, bool probability, const std::st
   return view;
 }
 
-Figure deletion_figure(std::span<const RunResult* const> runs, bool probability) {
+Figure deletion_figure(std::span<const MeasuredDeletion> measured, bool probability) {
   Figure figure;
-  for (const RunResult* run : runs) {
-    const std::string side = runs.size() < 2 ? "" : run == runs.front() ? "A" : "B";
-    DeletionView view = deletion_view(*run, probability, side);
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    const std::string side = measured.size() < 2 ? "" : i == 0 ? "A" : "B";
+    DeletionView view = deletion_view(measured[i], probability, side);
     if (figure.title.empty())
-      figure.title = fmt::format("{} · deletion of {}", run->model.name, run->deletion->target);
+      figure.title =
+          fmt::format("{} · deletion of {}", measured[i].run->model.name, measured[i].deletion->target);
     figure.subtitle += fmt::format("{}{}area under the curve:", figure.subtitle.empty() ? "" : "; ",
                                    side.empty() ? "" : side + ": ");
-    for (std::size_t i = 0; i < view.areas.size(); ++i)
-      figure.subtitle += fmt::format("{} {} {}", i == 0 ? "" : ",", view.lines.lines[i].name, view.areas[i]);
+    for (std::size_t curve = 0; curve < view.areas.size(); ++curve)
+      figure.subtitle +=
+          fmt::format("{} {} {}", curve == 0 ? "" : ",", view.lines.lines[curve].name, view.areas[curve]);
     figure.panels.emplace_back(std::move(view.lines));
   }
   share_range(figure);

@@ -133,12 +133,6 @@ TokenMap focus_map(const RunResult& run, const FocusResult& focus, const FocusOp
   return map;
 }
 
-const FocusResult* find_focus(const RunResult& run, int layer) {
-  const auto found = std::find_if(run.focus.begin(), run.focus.end(),
-                                  [&](const FocusResult& focus) { return focus.layer == layer; });
-  return found == run.focus.end() ? nullptr : &*found;
-}
-
 Figure focus_figure(std::span<const FocusItem> items, const ImageInput* image, const FocusOptions& options) {
   Figure figure;
   if (items.empty() || items.front().run == nullptr) return figure;
@@ -147,11 +141,11 @@ Figure focus_figure(std::span<const FocusItem> items, const ImageInput* image, c
   figure.subtitle = focus_subtitle(run);
   if (image != nullptr && options.photograph) figure.panels.emplace_back(photograph_panel(run, *image));
   for (const auto& item : items) {
-    const FocusResult* const focus = find_focus(*item.run, item.layer);
+    const FocusResult* const focus = item.run->quantities.find(FocusKey{item.layer});
     if (focus == nullptr) continue;
     TokenMap map = focus_map(*item.run, *focus, options);
     if (item.minus != nullptr) {
-      const FocusResult* const other = find_focus(*item.minus, item.layer);
+      const FocusResult* const other = item.minus->quantities.find(FocusKey{item.layer});
       if (other == nullptr) continue;
       map = map_difference(std::move(map), focus_map(*item.minus, *other, options));
     }
@@ -166,7 +160,7 @@ Figure focus_figure(const RunResult& run, const ImageInput* image, const std::ve
                     const FocusOptions& options) {
   std::vector<FocusItem> items;
   if (layers.empty()) {
-    for (const auto& focus : run.focus) items.push_back({&run, focus.layer, {}});
+    for (const auto& focus : run.quantities.all<FocusKey>()) items.push_back({&run, focus.key.layer, {}});
     std::sort(items.begin(), items.end(), [](const auto& a, const auto& b) { return a.layer < b.layer; });
   }
   for (const int layer : layers) items.push_back({&run, layer, {}});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/views/token_map.h"
+#include "engine/run/quantities/focus_map.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {
@@ -32,9 +33,6 @@ TokenMap focus_map(const RunResult& run, const FocusResult& focus, const FocusOp
 
 // What a figure of focus maps says below its title.
 std::string focus_subtitle(const RunResult& run);
-
-// The focus result of a layer, or null if the run was not asked for it.
-const FocusResult* find_focus(const RunResult& run, int layer);
 
 // One panel of a focus figure: a layer of a run, with the title above it (empty: kernel and layer;
 // a difference names both kernels).

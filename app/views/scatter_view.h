@@ -2,6 +2,8 @@
 #pragma once
 
 #include "engine/figures/figure.h"
+#include "engine/run/quantities/vectors.h"
+#include "engine/run/quantities/weights.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {

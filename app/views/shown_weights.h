@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/views/shown_tokens.h"
+#include "engine/run/quantities/weights.h"
 
 namespace hydrascope::app {
 

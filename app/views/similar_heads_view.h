@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/figures/figure.h"
+#include "engine/run/quantities/similar_heads.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {

@@ -81,12 +81,12 @@ Figure timing_figure(const RunResult& run) {
 }
 
 HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table, ChangeMeasure measure) {
-  const HeadQuantityInfo& quantity = head_quantity_info(table.ask.quantity);
+  const HeadQuantityInfo& quantity = head_quantity_info(table.key.quantity);
   const std::size_t chosen = std::min(static_cast<std::size_t>(measure), quantity.parts.size() - 1);
   const HeadQuantityInfo::Part& part = quantity.parts[chosen];
   HeatMapPanel panel;
   panel.title =
-      table.ask.kernel ? table.kernel.text() + "\nteacher-forced" : run.schedule.summary() + "\nin place";
+      table.key.kernel ? table.kernel.text() + "\nteacher-forced" : run.schedule.summary() + "\nin place";
   if (table.untrained) panel.title += ", untrained";
   panel.values = table_values(table, chosen);
   const double high = largest(panel.values);
@@ -133,8 +133,9 @@ Figure head_table_figure(const RunResult& run, const std::string& name) {
   figure.title = run.model.name + " · " + head_quantity_info(name).parts.back().label;
   std::vector<HeatMapPanel> panels;
   double high = 0;
-  for (const auto& table : run.tables) {
-    if (table.ask.quantity != name || table.values.empty()) continue;
+  for (const auto& entry : run.quantities.all<HeadTableKey>()) {
+    const HeadTable& table = *entry.result;
+    if (table.key.quantity != name || table.values.empty()) continue;
     panels.push_back(head_table_panel(run, table));
     high = std::max(high, largest(panels.back().values));
   }

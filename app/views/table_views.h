@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/figures/figure.h"
+#include "engine/run/quantities/head_quantity.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {

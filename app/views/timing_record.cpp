@@ -1,4 +1,5 @@
 #include "app/views/timing_record.h"
+#include "engine/run/quantities/layer_times.h"
 
 #include <vector>
 
@@ -42,8 +43,9 @@ void TimingRecord::add(const RunResult& run) {
     const LayerRun& ran = run.layers[layer];
     if (!ran.cached && !ran.differentiable)
       add(layers, static_cast<int>(layer), ran.kernel, ran.seconds, false);
-    for (const std::vector<double>& pass : run.timed)
-      add(layers, static_cast<int>(layer), ran.kernel, pass.at(layer), true);
+    for (const auto& [key, passes] : run.quantities.all<LayerTimesKey>())
+      for (const std::vector<double>& pass : *passes)
+        add(layers, static_cast<int>(layer), ran.kernel, pass.at(layer), true);
   }
   ++revision_;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/views/weights_view.h"
+#include "engine/run/quantities/weights.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/figures/figure.h"
+#include "engine/run/quantities/vectors.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {

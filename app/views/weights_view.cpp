@@ -281,7 +281,8 @@ Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& opt
   figure.title = fmt::format("{} · layer {} · {}", run.model.name, layer, options.head.text());
   const WeightsResult* softmax = nullptr;
   bool teacher_forced = false;
-  for (const auto& weights : run.weights) {
+  for (const auto& entry : run.quantities.all<WeightsKey>()) {
+    const WeightsResult& weights = *entry.result;
     if (weights.layer == layer && softmax == nullptr && kernel_info(weights.kernel.name).exact_softmax)
       softmax = &weights;
     teacher_forced = teacher_forced || (weights.layer == layer && weights.teacher_forced);
@@ -292,7 +293,8 @@ Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& opt
   if (options.value_weighted) figure.subtitle += "; value-weighted: ‖α_ij v_j W_o‖";
   if (!options.head.head) figure.subtitle += "; entropy and KL(softmax ‖ kernel) are means over heads";
   std::vector<HeatMapPanel> panels;
-  for (const auto& weights : run.weights) {
+  for (const auto& entry : run.quantities.all<WeightsKey>()) {
+    const WeightsResult& weights = *entry.result;
     if (weights.layer != layer) continue;
     if (!has_head(weights, options.head)) {
       figure.subtitle += fmt::format("; {} has no {}", weights.kernel.text(), options.head.text());
@@ -318,7 +320,8 @@ Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
       std::vector<HeatMapPanel> row;
       const WeightsResult* softmax = nullptr;
       int kernels = 0;
-      for (const auto& weights : run.weights) {
+      for (const auto& entry : run.quantities.all<WeightsKey>()) {
+        const WeightsResult& weights = *entry.result;
         if (weights.layer != layer) continue;
         if (softmax == nullptr && kernel_info(weights.kernel.name).exact_softmax) softmax = &weights;
         ++kernels;
@@ -344,7 +347,8 @@ Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
     }
   }
   if (options.shared_scale) share_scales(all, options);
-  const bool forced = std::ranges::any_of(run.weights, &WeightsResult::teacher_forced);
+  const bool forced = std::ranges::any_of(run.quantities.all<WeightsKey>(),
+                                          [](const auto& each) { return each.key.teacher_forced; });
   figure.title = run.model.name + " · attention weights by layer, head and kernel";
   figure.subtitle =
       std::string("On the same queries and keys, ") +

@@ -66,8 +66,8 @@ void each_side_by_its_own_kernels(ImGuiTestContext* context) {
   IM_CHECK_EQ(sources.size(), 2U);
   IM_CHECK(sources[0].side == Side::a && sources[0].kernel == elu);
   IM_CHECK(sources[1].side == Side::b && sources[1].kernel == KernelSpec{});
-  const FoundTable a = find_table(results(), HeadTableAsk{"kl", {}}),
-                   b = find_table(of_b(), HeadTableAsk{"kl", {}});
+  const FoundTable a = find_table(results(), HeadTableKey{"kl", {}}),
+                   b = find_table(of_b(), HeadTableKey{"kl", {}});
   IM_CHECK(a.table != nullptr);
   IM_CHECK(b.table != nullptr);
   IM_CHECK(std::ranges::all_of(b.table->values.values, [](float each) { return std::abs(each) < 1e-6f; }));

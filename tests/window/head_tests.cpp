@@ -143,7 +143,7 @@ void deletion_is_measured_when_asked(ImGuiTestContext* context) {
   start_over(context);
   context->WindowFocus("//###deletion");
   settle(context);
-  const DeletionAsk ask{.layer = document().scene().layer, .steps = 5, .seed = document().execution.seed};
+  const DeletionKey ask{.layer = document().scene().layer, .steps = 5, .seed = document().execution.seed};
   IM_CHECK(find_deletion(results(), ask) == nullptr);
   context->SetRef("//###deletion");
   context->ItemClick("steps/5 steps");
@@ -188,7 +188,7 @@ void deletion_of_both_schedules(ImGuiTestContext* context) {
   context->ItemClick("steps/5 steps");
   context->ItemClick("###measure");
   settle(context);
-  const DeletionAsk ask{.layer = document().scene().layer, .steps = 5, .seed = document().execution.seed};
+  const DeletionKey ask{.layer = document().scene().layer, .steps = 5, .seed = document().execution.seed};
   const auto a = find_deletion(results(), ask);
   const auto b = find_deletion(application().coordinator().results(Side::b), ask);
   IM_CHECK(a != nullptr && b != nullptr);

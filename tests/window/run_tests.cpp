@@ -61,14 +61,14 @@ void memory_is_told_beforehand(ImGuiTestContext* context) {
   const ModelInfo& model = *larger.scene().model;
   const std::int64_t tokens = expected_tokens(larger);
   IM_CHECK_GE(tokens, static_cast<std::int64_t>(results().any()->tokens.size())); // an adapter may want fewer
-  Wants wants;
-  add_weights(wants.first, 0, KernelSpec{}, false);
+  Wanted wants;
+  add_weights(wanted.first, 0, KernelSpec{}, false);
   const double bytes = expected_bytes(larger, wants);
   IM_CHECK_GT(bytes, static_cast<double>(model.heads * tokens * tokens) * sizeof(float));
   larger.execution.image_size = 4 * model.image_size; // 16 times the patches, 256 times the pairs
   IM_CHECK_GT(expected_bytes(larger, wants), 200 * bytes);
-  wants.then.rollout = RolloutAsk{}; // the larger of two runs, which follow one another
-  add_weights(wants.then, 0, KernelSpec{}, false);
+  wanted.then.rollout = RolloutKey{}; // the larger of two runs, which follow one another
+  add_weights(wanted.then, 0, KernelSpec{}, false);
   IM_CHECK_GT(expected_bytes(document(), wants), bytes);
   larger.scene().input.reset();
   IM_CHECK_EQ(expected_bytes(larger, wants), 0.0);

@@ -41,7 +41,7 @@ void register_selection_tests(ImGuiTestEngine* engine) {
         context->SetRef("//###entropy");
         context->WindowFocus("//###entropy");
         settle(context);
-        IM_CHECK(find_table(results(), HeadTableAsk{"entropy", {}}).table != nullptr);
+        IM_CHECK(find_table(results(), HeadTableKey{"entropy", {}}).table != nullptr);
         point_at_head(context, {5, 2});
         context->MouseClick();
         context->Yield(2);

@@ -22,8 +22,8 @@ void show(ImGuiTestContext* context, const char* panel, bool sentence) {
   settle(context);
 }
 
-VectorsAsk vectors_ask(const KernelSpec& kernel, int head, std::int64_t query) {
-  VectorsAsk ask;
+VectorsKey vectors_ask(const KernelSpec& kernel, int head, std::int64_t query) {
+  VectorsKey ask;
   ask.layer = document().scene().layer;
   ask.kernels = {kernel};
   ask.head = head;
@@ -256,7 +256,7 @@ void register_measure_tests(ImGuiTestEngine* engine) {
     IM_CHECK(context->ItemExists("scatter"));
     select_detail_kernel(editor(), softmax);
     settle(context);
-    VectorsAsk ask = vectors_ask(softmax, 0, 0);
+    VectorsKey ask = vectors_ask(softmax, 0, 0);
     const FoundVectors vectors = find_vectors(results(), ask);
     const FoundWeights weights = find_weights(results(), ask.layer, softmax, false);
     IM_CHECK(vectors.vectors != nullptr);
@@ -267,7 +267,7 @@ void register_measure_tests(ImGuiTestEngine* engine) {
     settle(context);
     const FoundWeights other = find_weights(results(), ask.layer, hedgehog, false);
     IM_CHECK(other.weights != nullptr);
-    const FoundTable table = find_table(results(), HeadTableAsk{"monotonicity", hedgehog});
+    const FoundTable table = find_table(results(), HeadTableKey{"monotonicity", hedgehog});
     IM_CHECK(table.table != nullptr);
     const ScatterView second = scatter_view(*other.run, *other.weights, *vectors.vectors, 1, false);
     IM_CHECK_LT(second.correlation, 0.999);
@@ -281,7 +281,7 @@ void register_measure_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "change", "measures_and_cells")->TestFunc = [](ImGuiTestContext* context) {
     show(context, "//###change", true);
     const KernelSpec kernel = compared_kernel(document(), 1);
-    IM_CHECK(find_table(results(), HeadTableAsk{"change", kernel}).table != nullptr);
+    IM_CHECK(find_table(results(), HeadTableKey{"change", kernel}).table != nullptr);
     context->ItemClick("measure/cosine");
     point_at_head(context, {2, 4});
     context->MouseClick();
@@ -290,7 +290,7 @@ void register_measure_tests(ImGuiTestEngine* engine) {
     IM_CHECK(document().scene().head.head == 4);
     set_all_kernels(editor(), hydra);
     settle(context);
-    IM_CHECK(find_table(results(), HeadTableAsk{"change", {}}).table != nullptr); // in place now
+    IM_CHECK(find_table(results(), HeadTableKey{"change", {}}).table != nullptr); // in place now
   };
 }
 

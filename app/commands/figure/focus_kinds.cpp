@@ -10,6 +10,9 @@
 #include "app/views/focus_view.h"
 #include "app/views/table_views.h"
 #include "engine/base/error.h"
+#include "engine/run/quantities/attention_row.h"
+#include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/rollout.h"
 
 namespace hydrascope::app {
 namespace {
@@ -32,11 +35,12 @@ struct KernelRuns {
 KernelRuns runs_by_kernel(FigureTask& task, RunRequest request, int layer,
                           const std::vector<KernelSpec>& kernels) {
   KernelRuns all;
-  request.asks.focus_layers = {layer};
-  const auto written = request.schedule.layers;
+  request.quantities = {FocusKey{layer}};
+  const int layers = read_model_info(request.model_folder).layers;
+  Schedule schedule = resolved(request.schedule, layers);
   for (const auto& kernel : kernels) {
-    request.schedule.layers = written;
-    request.schedule.layers.push_back(fmt::format("{}={}", layer, kernel.text()));
+    schedule.layers.at(static_cast<std::size_t>(layer)) = kernel;
+    request.schedule = schedule;
     all.runs.push_back(task.runner.run(request));
     all.items.push_back({all.runs.back().get(), layer, kernel.text()});
   }
@@ -58,11 +62,11 @@ Figure draw_focus(FigureTask& task) {
   const ImageInput* const image = picture_of(run.request);
   FocusOptions view = focus_options(options);
   if (options.kernels.empty()) {
-    run.request.asks.focus_layers = layers_of(options, run.layers);
+    const std::vector<int> layers = layers_of(options, run.layers);
+    for (const int layer : layers) run.request.quantities.add(FocusKey{layer});
     view.photograph = options.layer != "all";
     const auto result = task.runner.run(run.request);
-    return finished(task, focus_figure(*result, image, run.request.asks.focus_layers, view), run.request,
-                    *result);
+    return finished(task, focus_figure(*result, image, layers, view), run.request, *result);
   }
   const int layer = one_layer(options, run.layers);
   KernelRuns all = runs_by_kernel(task, run.request, layer, parse_kernel_list(options.kernels));
@@ -112,15 +116,14 @@ Figure draw_focus_rows(FigureTask& task) {
 
 Figure draw_layers(FigureTask& task) {
   RunTask run = run_task(task);
-  run.request.asks.focus_layers =
+  std::vector<int> layers =
       task.options.layer.empty() ? std::vector<int>() : layers_of(task.options, run.layers);
-  for (int layer = 0; task.options.layer.empty() && layer < run.layers; ++layer)
-    run.request.asks.focus_layers.push_back(layer);
+  for (int layer = 0; task.options.layer.empty() && layer < run.layers; ++layer) layers.push_back(layer);
+  for (const int layer : layers) run.request.quantities.add(FocusKey{layer});
   FocusOptions view = focus_options(task.options);
   view.photograph = false;
   const auto result = task.runner.run(run.request);
-  return finished(task, focus_figure(*result, picture_of(run.request), run.request.asks.focus_layers, view),
-                  run.request, *result);
+  return finished(task, focus_figure(*result, picture_of(run.request), layers, view), run.request, *result);
 }
 
 Figure draw_compare(FigureTask& task) {
@@ -128,12 +131,12 @@ Figure draw_compare(FigureTask& task) {
   RunTask run = run_task(task);
   const int layer = one_layer(options, run.layers);
   RunRequest other = run.request;
-  other.schedule = {.kernel = options.against};
-  if (parse_schedule(run.request.schedule, run.layers) == parse_schedule(other.schedule, run.layers))
+  other.schedule = ScheduleText{.kernel = options.against};
+  if (resolved(run.request.schedule, run.layers) == resolved(other.schedule, run.layers))
     throw UsageError(
         "figure compare", "both sides run " + options.against + " in every layer",
         "give one side's kernels with --kernel, --replace or --layers, the other's with --against");
-  run.request.asks.focus_layers = other.asks.focus_layers = {layer};
+  run.request.quantities = other.quantities = {FocusKey{layer}};
   const auto a = task.runner.run(run.request), b = task.runner.run(other);
   const auto title = [](const char* side, const RunResult& result) {
     const std::string prediction = prediction_text(result);
@@ -178,9 +181,10 @@ Figure draw_attention(FigureTask& task) {
     run.request.default_query = false;
     run.request.query = 0;
   }
-  run.request.asks.attention_rows = {{.layer = layer, .query = run.request.query}};
+  const AttentionRowKey key{.layer = layer, .query = run.request.query};
+  run.request.quantities = {key};
   const auto result = task.runner.run(run.request);
-  const AttentionRowResult& row = result->attention_rows.front();
+  const AttentionRowResult& row = *result->quantities.find(key);
   const KernelSpec& kernel = result->layers.at(static_cast<std::size_t>(layer)).kernel;
   const HeadChoice head = one_head(task.options);
   Figure figure = map_figure(
@@ -196,12 +200,13 @@ Figure draw_rollout(FigureTask& task) {
     run.request.default_query = false;
     run.request.query = 0;
   }
-  run.request.asks.rollout = rollout_ask(head, 0);
+  const RolloutKey key = rollout_key(head, 0);
+  run.request.quantities = {key};
   const auto result = task.runner.run(run.request);
-  Figure figure =
-      map_figure(task.options, run.request, *result, MapKind::rollout,
-                 rollout_map(*result, *result->rollout, run.request.query, {}),
-                 with_flags("rollout · " + head.text(), rollout_flags(*result->rollout)), std::nullopt);
+  const RolloutResult& rollout = *result->quantities.find(key);
+  Figure figure = map_figure(task.options, run.request, *result, MapKind::rollout,
+                             rollout_map(*result, rollout, run.request.query, {}),
+                             with_flags("rollout · " + head.text(), rollout_flags(rollout)), std::nullopt);
   return finished(task, std::move(figure), run.request, *result);
 }
 

@@ -10,6 +10,7 @@
 #include "app/commands/progress_bar.h"
 #include "app/views/focus_view.h"
 #include "engine/base/error.h"
+#include "engine/run/quantities/focus_map.h"
 
 namespace hydrascope::app {
 namespace {
@@ -75,7 +76,7 @@ Figure draw_sheet(FigureTask& task) {
     }
     request = request_of(options, image);
     layer = one_layer(options, read_model_info(request.model_folder).layers);
-    request.asks.focus_layers = {layer};
+    request.quantities = {FocusKey{layer}};
     last = task.runner.run(request);
     const Verdict verdict = verdict_of(*last, picture.label);
     if (!is_wanted(verdict, options.only)) continue;

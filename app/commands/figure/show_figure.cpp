@@ -68,7 +68,7 @@ Scene scene_of(const FigureOptions& options, Scene scene) {
   scene.hidden_tokens.clear();
   scene.muted_heads.clear();
   scene.adapters = request.adapters;
-  scene.schedules[0] = parse_schedule(request.schedule, layers);
+  scene.schedules[0] = resolved(request.schedule, layers);
   scene.schedules[1] = parse_schedule({.kernel = options.against}, layers);
   scene.layer = layers_of(options, layers).back();
   const std::vector<KernelSpec> kernels =
@@ -76,7 +76,7 @@ Scene scene_of(const FigureOptions& options, Scene scene) {
   // A focus map by kernel is one of each in the layer: the first two stand side by side.
   if (options.kind == "focus" && !kernels.empty()) {
     for (std::size_t side = 0; side < std::min<std::size_t>(2, kernels.size()); ++side) {
-      scene.schedules[side] = parse_schedule(request.schedule, layers);
+      scene.schedules[side] = resolved(request.schedule, layers);
       scene.schedules[side].layers.at(static_cast<std::size_t>(scene.layer)) = kernels[side];
     }
   } else if (!kernels.empty()) {

@@ -15,6 +15,7 @@
 #include "app/commands/progress_bar.h"
 #include "app/commands/training_progress.h"
 #include "engine/base/error.h"
+#include "engine/run/quantities/hidden_states.h"
 #include "engine/training/tasks/evaluate.h"
 
 namespace hydrascope::app {
@@ -141,7 +142,7 @@ namespace {
 
 // What a run makes of its input: the mean over its tokens of the last hidden states.
 std::vector<double> pooled(const RunResult& run) {
-  const Array& hidden = run.hidden.back();
+  const Array& hidden = run.quantities.find(HiddenStatesKey{})->back();
   const auto width = static_cast<std::size_t>(hidden.extent(2));
   std::vector<double> mean(width, 0);
   for (std::size_t index = 0; index < hidden.values.size(); ++index)
@@ -167,7 +168,7 @@ std::vector<RunRequest> study_inputs(const FigureOptions& options) {
     for (const FolderPicture& picture : pictures_of(options.images))
       requests.push_back(request_of(options, read_image(picture.file)));
   }
-  for (RunRequest& request : requests) request.asks.hidden = true;
+  for (RunRequest& request : requests) request.quantities = {HiddenStatesKey{}};
   return requests;
 }
 
@@ -185,7 +186,7 @@ public:
   ReplacementStudy(const FigureTask& task, const std::vector<RunRequest>& inputs, int layers)
       : options_(task.options), runner_(task.runner), inputs_(inputs), layers_(layers) {
     for (RunRequest request : inputs_) {
-      request.schedule = {.kernel = options_.common.schedule.kernel};
+      request.schedule = ScheduleText{.kernel = options_.common.schedule.kernel};
       whole_.push_back(pooled(*runner_.run(request)));
     }
   }
@@ -209,7 +210,7 @@ private:
       request.schedule = schedule;
       auto run = std::make_shared<RunResult>(*runner_.run(request));
       found.value += cosine(pooled(*run), whole_[index]);
-      run->hidden.clear(); // of every schedule they would be many
+      run->quantities = {}; // the hidden states of every schedule would be many
       found.run = std::move(run);
     }
     found.value /= static_cast<double>(inputs_.size());

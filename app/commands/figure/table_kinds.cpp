@@ -8,6 +8,7 @@
 #include "app/commands/figure/run_figure.h"
 #include "app/views/table_views.h"
 #include "engine/base/error.h"
+#include "engine/run/quantities/head_quantity.h"
 
 namespace hydrascope::app {
 namespace {
@@ -95,10 +96,10 @@ Figure draw_head_table(FigureTask& task) {
   const std::string& name = task.options.kind;
   RunTask run = run_task(task);
   if (task.options.kernels.empty())
-    run.request.asks.head_tables = {{name, {}}};
+    run.request.quantities.add(HeadTableKey{name});
   else
     for (const KernelSpec& kernel : parse_kernel_list(task.options.kernels))
-      run.request.asks.head_tables.push_back({name, kernel});
+      run.request.quantities.add(HeadTableKey{name, kernel});
   const auto result = task.runner.run(run.request);
   return finished(task, head_table_figure(*result, name), run.request, *result);
 }

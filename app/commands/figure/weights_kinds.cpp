@@ -8,6 +8,9 @@
 #include "app/views/scatter_view.h"
 #include "app/views/vectors_view.h"
 #include "engine/base/error.h"
+#include "engine/run/quantities/attention_row.h"
+#include "engine/run/quantities/vectors.h"
+#include "engine/run/quantities/weights.h"
 
 namespace hydrascope::app {
 namespace {
@@ -26,12 +29,12 @@ std::vector<KernelSpec> default_kernels(const FigureOptions& options, const RunT
   return kernels;
 }
 
-WeightsAsk weights_ask(const FigureOptions& options, int layer, std::vector<KernelSpec> kernels) {
-  WeightsAsk ask;
-  ask.layer = layer;
-  ask.kernels = std::move(kernels);
-  ask.teacher_forced = options.teacher_forced;
-  return ask;
+// One key for each kernel, all on the same q and k.
+void add_weights(QuantityKeys& keys, WeightsKey key, const std::vector<KernelSpec>& kernels) {
+  for (const KernelSpec& kernel : kernels) {
+    key.kernel = kernel;
+    keys.add(key);
+  }
 }
 
 // The token whose weights are shown: the class token where --query does not name one.
@@ -68,10 +71,10 @@ Figure draw_weights(FigureTask& task) {
   const std::vector<int> layers = layers_of(options, run.layers);
   const std::vector<HeadChoice> heads = heads_of(options, run.heads);
   for (const int layer : layers) {
-    WeightsAsk ask = weights_ask(options, layer, default_kernels(options, run, layer));
-    ask.value_weighted = options.value_weighted;
-    if (run.request.query) ask.rows = {*run.request.query};
-    run.request.asks.weights.push_back(std::move(ask));
+    WeightsKey key{
+        .layer = layer, .teacher_forced = options.teacher_forced, .value_weighted = options.value_weighted};
+    if (run.request.query) key.rows = {*run.request.query};
+    add_weights(run.request.quantities, key, default_kernels(options, run, layer));
   }
   WeightsOptions view;
   view.head = heads.front();
@@ -91,10 +94,10 @@ Figure draw_tokens(FigureTask& task) {
   const FigureOptions& options = task.options;
   RunTask run = run_task(task);
   const int layer = one_layer(options, run.layers);
-  WeightsAsk ask = weights_ask(options, layer, default_kernels(options, run, layer));
   const std::int64_t query = query_token(run.request);
-  ask.rows = {query};
-  run.request.asks.weights = {ask};
+  add_weights(run.request.quantities,
+              {.layer = layer, .rows = {query}, .teacher_forced = options.teacher_forced},
+              default_kernels(options, run, layer));
   const auto result = task.runner.run(run.request);
   const HeadChoice head = one_head(options);
   const ImageInput* const image = picture_of(run.request);
@@ -103,9 +106,10 @@ Figure draw_tokens(FigureTask& task) {
   figure.subtitle = fmt::format("What one token looks at; {}; {}", query_text(*result, query),
                                 options.teacher_forced ? "teacher-forced" : run_text(*result));
   if (image != nullptr) figure.panels.emplace_back(photograph_panel(*result, *image));
-  for (const WeightsResult& weights : result->weights) {
+  for (const auto& entry : result->quantities.all<WeightsKey>()) {
+    const WeightsResult& weights = *entry.result;
     AttentionRowResult row;
-    row.ask = {.layer = layer, .query = query};
+    row.key = {.layer = layer, .query = query};
     row.derived_signed = weights.derived_signed;
     row.weights.shape = {weights.weights.extent(0), weights.weights.extent(2)}; // (h,1,N) → (h,N)
     row.weights.values = weights.weights.values;
@@ -125,18 +129,17 @@ Figure draw_vectors(FigureTask& task) {
   const int layer = one_layer(options, run.layers);
   const std::vector<KernelSpec> kernels = kernels_or_own(options, run, layer);
   if (kernels.size() > 1) throw UsageError("--kernels", "this figure is of one kernel", "name one");
-  VectorsAsk ask;
-  ask.layer = layer;
-  ask.kernels = kernels;
-  ask.head = head_number(options);
-  ask.query = query_token(run.request);
-  ask.teacher_forced = options.teacher_forced;
-  run.request.asks.vectors = {ask};
+  const VectorsKey asked{.layer = layer,
+                         .kernel = kernels.front(),
+                         .head = head_number(options),
+                         .query = query_token(run.request),
+                         .teacher_forced = options.teacher_forced};
+  run.request.quantities = {asked};
   const auto result = task.runner.run(run.request);
-  const VectorsResult& vectors = result->vectors.front();
+  const VectorsResult& vectors = *result->quantities.find(asked);
   const auto tokens = static_cast<int>(vectors.k.extent(1));
   const std::int64_t key =
-      options.key.empty() ? ask.query : whole_number(options.key, "--key", tokens, "token");
+      options.key.empty() ? asked.query : whole_number(options.key, "--key", tokens, "token");
   return finished(task, vectors_figure(*result, vectors, vectors_view(*result, vectors, key), key),
                   run.request, *result);
 }
@@ -146,20 +149,18 @@ Figure draw_monotonicity(FigureTask& task) {
   RunTask run = run_task(task);
   const int layer = one_layer(options, run.layers), head = head_number(options);
   const std::vector<KernelSpec> kernels = default_kernels(options, run, layer);
-  run.request.asks.weights = {weights_ask(options, layer, kernels)};
-  VectorsAsk vectors;
-  vectors.layer = layer;
-  vectors.kernels = kernels;
-  vectors.head = head;
-  vectors.teacher_forced = options.teacher_forced;
-  run.request.asks.vectors = {vectors};
+  add_weights(run.request.quantities, {.layer = layer, .teacher_forced = options.teacher_forced}, kernels);
+  for (const KernelSpec& kernel : kernels)
+    run.request.quantities.add(
+        VectorsKey{.layer = layer, .kernel = kernel, .head = head, .teacher_forced = options.teacher_forced});
   const auto result = task.runner.run(run.request);
   Figure figure;
   std::string subtitle;
-  for (std::size_t index = 0; index < result->weights.size(); ++index) {
-    const WeightsResult& weights = result->weights[index];
+  const auto vectors = result->quantities.all<VectorsKey>();
+  for (std::size_t index = 0; const auto& entry : result->quantities.all<WeightsKey>()) {
+    const WeightsResult& weights = *entry.result;
     const ScatterView view =
-        scatter_view(*result, weights, result->vectors.at(index), head, options.logarithmic);
+        scatter_view(*result, weights, *vectors.at(index++).result, head, options.logarithmic);
     Figure one = scatter_figure(*result, weights, view, head);
     auto& panel = std::get<HeatMapPanel>(one.panels.front());
     panel.title = fmt::format("{}\nρ {:.3f}{}", weights.kernel.text(), view.correlation,

@@ -33,18 +33,18 @@ public:
   explicit DeletionPanel(PanelServices services) : Panel("deletion", "Deletion curve", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wants& wants) const override {
-    if (measuring(document)) wants.then.deletion = wanted_;
+  void ask(const Document& document, Wanted& wanted) const override {
+    if (measuring(document)) wanted.then.add(*wanted_);
   }
 
   void prepare(const Snapshot& snapshot) override {
     const Document& document = *snapshot.document;
     count_candidates(snapshot);
     if (!measuring(document)) return;
-    std::vector<std::shared_ptr<const RunResult>> found;
+    std::vector<Found<DeletionKey>> found;
     for (std::size_t side = 0; side < (both_sides(document) ? 2U : 1U); ++side) {
       if (snapshot.results[side]->stale) return;
-      found.push_back(find_deletion(*snapshot.results[side], *wanted_));
+      found.push_back(find(*snapshot.results[side], *wanted_));
       if (!found.back()) return;
     }
     shown_ = std::move(found);
@@ -93,9 +93,9 @@ private:
   }
 
   void gather() {
-    std::vector<const RunResult*> runs;
-    for (const auto& run : shown_) runs.push_back(run.get());
-    view_.set(deletion_figure(runs, probability_));
+    std::vector<MeasuredDeletion> measured;
+    for (const auto& found : shown_) measured.push_back({found.run.get(), found.result});
+    view_.set(deletion_figure(measured, probability_));
   }
 
   void draw_toolbar() {
@@ -109,7 +109,7 @@ private:
     }
     const int picked = segmented("steps", labels, chosen);
     if (picked >= 0) steps_ = step_choices[static_cast<std::size_t>(picked)];
-    const bool has_class = !shown_.empty() && !shown_.front()->deletion->most_first.probabilities.empty();
+    const bool has_class = !shown_.empty() && !shown_.front().result->most_first.probabilities.empty();
     if (has_class) {
       same_line_if_fits(170);
       static constexpr std::array<const char*, 2> quantities = {"probability", "logit"};
@@ -135,7 +135,7 @@ private:
 
   void measure() {
     wanted_ =
-        DeletionAsk{.layer = document().scene().layer, .steps = steps_, .seed = document().execution.seed};
+        DeletionKey{.layer = document().scene().layer, .steps = steps_, .seed = document().execution.seed};
     wanted_key_ = key_of(document(), steps_);
     if (editor().status().stopped) editor().emit(RunAgain{}); // it was cancelled before
   }
@@ -173,9 +173,9 @@ private:
   int steps_ = 10;
   bool probability_ = true;
   std::int64_t candidates_ = 0;       // tokens that can be hidden
-  std::optional<DeletionAsk> wanted_; // until it has been delivered
+  std::optional<DeletionKey> wanted_; // until it has been delivered
   std::string wanted_key_, shown_key_;
-  std::vector<std::shared_ptr<const RunResult>> shown_; // A, and B where both are shown
+  std::vector<Found<DeletionKey>> shown_; // A, and B where both are shown
   DrawnFigure view_;
 };
 

@@ -1,4 +1,5 @@
 #include "app/panels/focus/column_map.h"
+#include "engine/run/quantities/focus_map.h"
 
 namespace hydrascope::app {
 
@@ -20,19 +21,19 @@ TokenMap recoloured(TokenMap map, const ViewOptions& view) {
 
 } // namespace
 
-void ask_for_maps(const Document& document, Asks& asks) {
+void add_map_keys(const Document& document, QuantityKeys& keys) {
   const Scene& scene = document.scene();
   const ViewOptions& view = document.view;
-  add_focus(asks, scene.layer); // with it comes which query the target reads
+  keys.add(FocusKey{scene.layer}); // with it comes which query the target reads
   if (view.maps.contains(MapKind::attention)) {
     if (scene.default_query) { // one of the two, which only the run knows
-      add_attention_row(asks, {.layer = scene.layer, .query = 0});
-      add_attention_row(asks, {.layer = scene.layer, .query = {}});
+      keys.add(AttentionRowKey{.layer = scene.layer, .query = 0});
+      keys.add(AttentionRowKey{.layer = scene.layer, .query = {}});
     } else {
-      add_attention_row(asks, {.layer = scene.layer, .query = scene.query});
+      keys.add(AttentionRowKey{.layer = scene.layer, .query = scene.query});
     }
   }
-  if (view.maps.contains(MapKind::rollout)) asks.rollout = rollout_ask(scene.head, view.discard);
+  if (view.maps.contains(MapKind::rollout)) keys.add(rollout_key(scene.head, view.discard));
 }
 
 FocusOptions focus_options(const Document& document) {
@@ -47,18 +48,18 @@ FocusOptions focus_options(const Document& document) {
 
 std::optional<ColumnMap> find_column_map(const SideResults& results, const Document& document, MapKind kind) {
   const Scene& scene = document.scene();
-  const FoundFocus found = find_focus(results, scene.layer);
-  if (found.focus == nullptr) return std::nullopt;
+  const auto found = find(results, FocusKey{scene.layer});
+  if (!found) return std::nullopt;
   const RunResult& run = *found.run;
   ColumnMap column{.run = &run, .map = {}, .raw = {}, .flags = {}};
   switch (kind) {
     case MapKind::focus:
-      column.map = focus_map(run, *found.focus, focus_options(document));
-      column.raw = found.focus->contributions.values;
+      column.map = focus_map(run, *found.result, focus_options(document));
+      column.raw = found.result->contributions.values;
       column.flags = untrained(run, scene.layer);
       return column;
     case MapKind::attention: {
-      const auto* row = find_attention_row(results, {.layer = scene.layer, .query = run.query});
+      const auto* row = find(results, AttentionRowKey{.layer = scene.layer, .query = run.query}).result;
       if (row == nullptr) return std::nullopt;
       column.map = recoloured(attention_map(run, *row, scene.head, document.view.tokens), document.view);
       column.flags = joined(attention_flags(*row, run.layers[static_cast<std::size_t>(scene.layer)].kernel),
@@ -66,7 +67,7 @@ std::optional<ColumnMap> find_column_map(const SideResults& results, const Docum
       return column;
     }
     case MapKind::rollout: {
-      const auto* rollout = find_rollout(results, rollout_ask(scene.head, document.view.discard));
+      const auto* rollout = find(results, rollout_key(scene.head, document.view.discard)).result;
       if (rollout == nullptr) return std::nullopt;
       column.map = recoloured(rollout_map(run, *rollout, run.query, document.view.tokens), document.view);
       column.flags = rollout_flags(*rollout);

@@ -11,7 +11,7 @@
 
 namespace hydrascope::app {
 
-void ask_for_maps(const Document& document, Asks& asks);
+void add_map_keys(const Document& document, QuantityKeys& keys);
 
 struct ColumnMap {
   const RunResult* run = nullptr; // that knows query and target

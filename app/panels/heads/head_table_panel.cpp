@@ -19,7 +19,7 @@ namespace {
 
 // What is the same for every softmax layer says nothing of a schedule without another kernel: then the
 // compared kernel is shown, but for where it is one of two that are compared.
-HeadTableAsk table_ask(const Document& document, bool one_of_two, const HeadQuantityInfo& quantity) {
+HeadTableKey table_key(const Document& document, bool one_of_two, const HeadQuantityInfo& quantity) {
   const bool forced = document.view.teacher_forced || (quantity.against_softmax && !one_of_two &&
                                                        edited_schedule(document).all_exact_softmax());
   return {quantity.name, forced ? std::optional(compared_kernel(document, 1)) : std::nullopt};
@@ -38,20 +38,20 @@ struct HeadTableColumn {
 };
 
 void HeadTableColumn::prepare(const Snapshot& snapshot) {
-  const HeadTableAsk ask = table_ask(*snapshot.document, snapshot.one_of_two, *quantity);
-  const FoundTable found = find_table(snapshot.shown(), ask);
-  if (found.table == nullptr) {
+  const HeadTableKey key = table_key(*snapshot.document, snapshot.one_of_two, *quantity);
+  const auto found = find(snapshot.shown(), key);
+  if (!found) {
     if (snapshot.shown().any() == nullptr) view.clear();
     return; // else the last good one stays
   }
   error.clear();
   std::vector<std::string> kernels;
   for (const LayerRun& layer : found.run->layers)
-    kernels.push_back(ask.kernel ? ask.kernel->name : layer.kernel.name);
-  view.set(head_table_panel(*found.run, *found.table, snapshot.document->view.change_measure),
+    kernels.push_back(key.kernel ? key.kernel->name : layer.kernel.name);
+  view.set(head_table_panel(*found.run, *found.result, snapshot.document->view.change_measure),
            std::move(kernels));
   view.spreads = kernel_spreads(view.panel, view.kernels);
-  caption = ask.kernel ? ask.kernel->text() + ", teacher-forced" : "each layer's own kernel, in place";
+  caption = key.kernel ? key.kernel->text() + ", teacher-forced" : "each layer's own kernel, in place";
 }
 
 void HeadTableColumn::subtract(const HeadTableColumn& a, const HeadTableColumn& b) {
@@ -77,9 +77,9 @@ public:
         columns_(empty_column(quantity)) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wants& wants) const override {
+  void ask(const Document& document, Wanted& wanted) const override {
     ask_sides(document, [&](const Document& side, bool one_of_two) {
-      add_head_table(wants.then, table_ask(side, one_of_two, quantity_));
+      wanted.then.add(table_key(side, one_of_two, quantity_));
     });
   }
 

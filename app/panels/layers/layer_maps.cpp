@@ -7,20 +7,21 @@
 
 #include "app/panels/focus/column_map.h"
 #include "app/panels/token_names.h"
+#include "engine/run/quantities/focus_map.h"
 
 namespace hydrascope::app {
 
 namespace {
 
 // The same layer of both sides; the second only where it is subtracted.
-struct Found {
-  FoundFocus own, other;
+struct LayerFocus {
+  Found<FocusKey> own, other;
 };
 
-Found find_layer(const Snapshot& snapshot, Shown which, int layer) {
-  Found found{.own = find_focus(*snapshot.results[which == Shown::b ? 1 : 0], layer), .other = {}};
-  if (which == Shown::difference) found.other = find_focus(*snapshot.results[1], layer);
-  if (which == Shown::difference && found.other.focus == nullptr) found.own = {};
+LayerFocus find_layer(const Snapshot& snapshot, Shown which, int layer) {
+  LayerFocus found{.own = find(*snapshot.results[which == Shown::b ? 1 : 0], FocusKey{layer}), .other = {}};
+  if (which == Shown::difference) found.other = find(*snapshot.results[1], FocusKey{layer});
+  if (which == Shown::difference && !found.other) found.own = {};
   return found;
 }
 
@@ -51,17 +52,17 @@ void LayerMaps::prepare(const Snapshot& snapshot, Shown which) {
   Scale scale;
   for (std::size_t layer = 0; layer < layers; ++layer) {
     const auto [own, other] = find_layer(snapshot, which, static_cast<int>(layer));
-    if (own.focus == nullptr) continue;
+    if (!own) continue;
     maps_.resize(layers);
     Map& shown = maps_[layer];
-    TokenMap map = focus_map(*own.run, *own.focus, options);
+    TokenMap map = focus_map(*own.run, *own.result, options);
     const LayerRun& ran = own.run->layers.at(layer);
     shown.kernel = ran.kernel.name;
     shown.name = ran.kernel.text();
     shown.untrained = ran.untrained;
-    FocusItem item{.run = own.run, .layer = static_cast<int>(layer), .minus = other.run};
-    if (other.focus != nullptr) {
-      map = map_difference(std::move(map), focus_map(*other.run, *other.focus, options));
+    FocusItem item{.run = own.run.get(), .layer = static_cast<int>(layer), .minus = other.run.get()};
+    if (other.result != nullptr) {
+      map = map_difference(std::move(map), focus_map(*other.run, *other.result, options));
       shown.name += " − " + other.run->layers.at(layer).kernel.text();
       shown.untrained |= other.run->layers.at(layer).untrained;
     }

@@ -13,6 +13,7 @@
 #include "app/panels/panels.h"
 #include "app/ui/widgets.h"
 #include "engine/figures/scale.h"
+#include "engine/run/quantities/focus_map.h"
 
 namespace hydrascope::app {
 
@@ -26,9 +27,9 @@ public:
   explicit LayersPanel(PanelServices services) : Panel("layers", "Layers", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wants& wants) const override {
+  void ask(const Document& document, Wanted& wanted) const override {
     if (!document.scene().model) return;
-    for (int layer = 0; layer < document.scene().model->layers; ++layer) add_focus(wants.then, layer);
+    for (int layer = 0; layer < document.scene().model->layers; ++layer) wanted.then.add(FocusKey{layer});
   }
 
   void prepare(const Snapshot& snapshot) override {

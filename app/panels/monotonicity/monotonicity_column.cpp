@@ -41,17 +41,22 @@ KernelSpec monotonicity_kernel(const Document& document, bool one_of_two) {
 }
 
 namespace {
-HeadTableAsk monotonicity_table(const Document& document, bool one_of_two) {
+HeadTableKey monotonicity_table(const Document& document, bool one_of_two) {
   if (in_place(document, one_of_two)) return {"monotonicity", {}};
   return {"monotonicity", monotonicity_kernel(document, one_of_two)};
 }
+WeightsKey monotonicity_weights(const Document& document, bool one_of_two) {
+  return {.layer = document.scene().layer,
+          .kernel = monotonicity_kernel(document, one_of_two),
+          .rows = monotonicity_rows(document),
+          .teacher_forced = document.view.teacher_forced};
+}
 } // namespace
 
-void ask_monotonicity(const Document& document, bool one_of_two, Wants& wants) {
-  add_vectors(wants.first, queries_and_keys(document));
-  add_weights(wants.first, document.scene().layer, monotonicity_kernel(document, one_of_two),
-              document.view.teacher_forced, monotonicity_rows(document));
-  add_head_table(wants.then, monotonicity_table(document, one_of_two));
+void ask_monotonicity(const Document& document, bool one_of_two, Wanted& wanted) {
+  wanted.first.add(queries_and_keys(document));
+  wanted.first.add(monotonicity_weights(document, one_of_two));
+  wanted.then.add(monotonicity_table(document, one_of_two));
 }
 
 void MonotonicityColumn::prepare(const Snapshot& snapshot) {
@@ -65,22 +70,19 @@ void MonotonicityColumn::prepare(const Snapshot& snapshot) {
     return;
   }
   prepare_table(snapshot);
-  const std::vector<std::int64_t> rows = monotonicity_rows(document);
-  const FoundWeights weights =
-      find_weights(snapshot.shown(), document.scene().layer, monotonicity_kernel(document, one_of_two),
-                   document.view.teacher_forced, rows.empty() ? std::nullopt : std::optional(rows.front()));
-  const FoundVectors vectors = find_vectors(snapshot.shown(), queries_and_keys(document));
-  if (weights.weights == nullptr || vectors.vectors == nullptr) return; // the last good picture stays
-  head_ = vectors_head(document, weights.weights->kernel);
+  const auto weights = find(snapshot.shown(), monotonicity_weights(document, one_of_two));
+  const auto vectors = find(snapshot.shown(), queries_and_keys(document));
+  if (!weights || !vectors) return; // the last good picture stays
+  head_ = vectors_head(document, weights.result->kernel);
   error_.clear();
   try {
-    view_ = scatter_view(*weights.run, *weights.weights, *vectors.vectors, head_, document.view.logarithmic);
-    scatter_.set(scatter_figure(*weights.run, *weights.weights, view_, head_));
+    view_ = scatter_view(*weights.run, *weights.result, *vectors.result, head_, document.view.logarithmic);
+    scatter_.set(scatter_figure(*weights.run, *weights.result, view_, head_));
   } catch (const std::exception& error) {
     error_ = error.what();
   }
   run_ = weights.run;
-  weights_ = std::shared_ptr<const WeightsResult>(run_, weights.weights); // lives as long as the run
+  weights_ = weights.owned();
 }
 
 void MonotonicityColumn::subtract(const MonotonicityColumn& a, const MonotonicityColumn& b) {
@@ -145,14 +147,14 @@ void MonotonicityColumn::prepare_table(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
   const bool one_of_two = snapshot.one_of_two;
   const KernelSpec kernel = monotonicity_kernel(document, one_of_two);
-  const HeadTableAsk ask = monotonicity_table(document, one_of_two);
-  const bool own = !ask.kernel;
-  const FoundTable found = find_table(snapshot.shown(), ask);
-  if (found.table == nullptr) return; // the last good one stays
+  const HeadTableKey key = monotonicity_table(document, one_of_two);
+  const bool own = !key.kernel;
+  const auto found = find(snapshot.shown(), key);
+  if (!found) return; // the last good one stays
   table_.undefined = "undefined: this kernel has another number of heads";
   std::vector<std::string> kernels;
   for (const LayerRun& layer : found.run->layers) kernels.push_back(own ? layer.kernel.name : kernel.name);
-  table_.set(head_table_panel(*found.run, *found.table), std::move(kernels));
+  table_.set(head_table_panel(*found.run, *found.result), std::move(kernels));
   table_.spreads = kernel_spreads(table_.panel, table_.kernels);
   caption_ = own ? "each layer's own kernel, in place" : kernel.text() + ", teacher-forced";
 }

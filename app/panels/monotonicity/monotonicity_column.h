@@ -9,11 +9,12 @@
 #include "app/panels/heads/head_table_view.h"
 #include "app/panels/panel.h"
 #include "app/views/scatter_view.h"
+#include "engine/run/quantities/weights.h"
 
 namespace hydrascope::app {
 
 // What the panel asks of a run for the schedule that the document shows.
-void ask_monotonicity(const Document& document, bool one_of_two, Wants& wants);
+void ask_monotonicity(const Document& document, bool one_of_two, Wanted& wanted);
 // The kernel whose weights are shown: the layer's own, or the compared one where that is softmax itself and
 // nothing else is compared.
 KernelSpec monotonicity_kernel(const Document& document, bool one_of_two);

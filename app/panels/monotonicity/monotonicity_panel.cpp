@@ -18,7 +18,7 @@ public:
       : Panel("monotonicity", "Monotonicity", services), columns_(services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wants& wants) const override {
+  void ask(const Document& document, Wanted& wanted) const override {
     if (!document.scene().model) return;
     ask_sides(document,
               [&](const Document& side, bool one_of_two) { ask_monotonicity(side, one_of_two, wants); });

@@ -27,7 +27,8 @@ struct SimilarHeadsColumn {
   HeadTableView view;
   std::vector<NearHead> near; // empty in a difference
   std::string caption, error;
-  std::shared_ptr<const RunResult> run; // null in a difference
+  std::shared_ptr<const RunResult> run;       // null in a difference …
+  std::shared_ptr<const SimilarHeads> result; // … and so is this
 
   bool empty() const { return view.empty(); }
   void prepare(const Snapshot& snapshot);
@@ -40,10 +41,11 @@ void SimilarHeadsColumn::prepare(const Snapshot& snapshot) {
     *this = {};
     return;
   }
-  const auto found = find_similar_heads(snapshot.shown(), *head);
+  const auto found = find(snapshot.shown(), SimilarHeadsKey{*head});
   if (!found) return; // the last good one stays
-  run = found;
-  const SimilarHeads& similar = *run->similar_heads;
+  run = found.run;
+  result = found.owned();
+  const SimilarHeads& similar = *result;
   const bool cosine = similar.metric == HeadMetric::cosine;
   std::vector<std::string> kernels;
   for (const LayerRun& layer : run->layers) kernels.push_back(layer.kernel.name);
@@ -60,7 +62,7 @@ void SimilarHeadsColumn::prepare(const Snapshot& snapshot) {
 void SimilarHeadsColumn::subtract(const SimilarHeadsColumn& a, const SimilarHeadsColumn& b) {
   *this = {};
   if (a.empty() || b.empty()) return;
-  if (a.run->similar_heads->metric != b.run->similar_heads->metric) {
+  if (a.result->metric != b.result->metric) {
     error =
         "A's distances are divergences and B's are of the cosine, or the other way round: there is no "
         "difference to show.";
@@ -82,8 +84,8 @@ public:
   explicit SimilarHeadsPanel(PanelServices services) : Panel("similar", "Similar heads", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wants& wants) const override {
-    if (const auto head = selected_head(document)) wants.then.similar_heads = head;
+  void ask(const Document& document, Wanted& wanted) const override {
+    if (const auto head = selected_head(document)) wanted.then.add(SimilarHeadsKey{*head});
   }
 
   void prepare(const Snapshot& snapshot) override { columns_.prepare(snapshot); }
@@ -103,7 +105,7 @@ public:
 
   std::optional<Figure> figure() const override {
     return columns_.figure([](const SimilarHeadsColumn& column) {
-      if (column.run) return similar_heads_figure(*column.run, *column.run->similar_heads);
+      if (column.run) return similar_heads_figure(*column.run, *column.result);
       Figure figure;
       figure.title = "Similar heads, A − B";
       figure.subtitle = column.caption;

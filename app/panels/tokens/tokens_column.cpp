@@ -48,21 +48,27 @@ ImVec4 as_vector(const Colour& colour) { return {colour.red, colour.green, colou
 
 } // namespace
 
+WeightsKey TokensColumn::key(const Document& document) {
+  const Scene& scene = document.scene();
+  WeightsKey key{.layer = scene.layer,
+                 .kernel = detail_kernel(document),
+                 .teacher_forced = document.view.teacher_forced};
+  if (document.kind == InputKind::image) key.rows = {scene.default_query ? 0 : scene.query.value_or(0)};
+  return key;
+}
+
 void TokensColumn::prepare(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
-  const bool image = document.kind == InputKind::image;
   difference_ = false;
   error_.clear();
   if (snapshot.shown().any() == nullptr) {
     shown_ = {};
     return;
   }
-  const auto row = image ? std::optional(query_token(document)) : std::nullopt;
-  const FoundWeights found = find_weights(snapshot.shown(), document.scene().layer, detail_kernel(document),
-                                          document.view.teacher_forced, row);
-  if (found.weights == nullptr) return; // the last good picture stays
+  const auto found = find(snapshot.shown(), key(document));
+  if (!found) return; // the last good picture stays
   run_ = found.run;
-  shown_ = shown_weights(run_, *found.weights, document.view.tokens);
+  shown_ = shown_weights(run_, *found.result, document.view.tokens);
   set_lines(document);
 }
 

@@ -10,11 +10,14 @@
 #include "app/panels/panel.h"
 #include "app/views/shown_weights.h"
 #include "app/views/token_lines.h"
+#include "engine/run/quantities/weights.h"
 
 namespace hydrascope::app {
 
 class TokensColumn {
 public:
+  // The weights shown: of a picture the query's row alone, as lines are for sentences.
+  static WeightsKey key(const Document& document);
   void prepare(const Snapshot& snapshot);
   void subtract(const TokensColumn& a, const TokensColumn& b);
 

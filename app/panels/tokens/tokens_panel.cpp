@@ -16,14 +16,9 @@ public:
   explicit TokensPanel(PanelServices services) : Panel("tokens", "Tokens", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wants& wants) const override {
-    const Scene& scene = document.scene();
-    if (!scene.model) return;
-    std::vector<std::int64_t> rows; // of a picture only the query's: lines are for sentences
-    if (document.kind == InputKind::image) rows = {scene.default_query ? 0 : scene.query.value_or(0)};
-    ask_sides(document, [&](const Document& side, bool) {
-      add_weights(wants.first, scene.layer, detail_kernel(side), document.view.teacher_forced, rows);
-    });
+  void ask(const Document& document, Wanted& wanted) const override {
+    if (!document.scene().model) return;
+    ask_sides(document, [&](const Document& side, bool) { wanted.first.add(TokensColumn::key(side)); });
   }
 
   void prepare(const Snapshot& snapshot) override { columns_.prepare(snapshot); }

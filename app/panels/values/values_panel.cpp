@@ -16,6 +16,7 @@
 #include "app/views/shown_weights.h"
 #include "app/views/token_lines.h"
 #include "engine/figures/scale.h"
+#include "engine/run/quantities/weights.h"
 
 namespace hydrascope::app {
 
@@ -42,11 +43,10 @@ public:
   explicit ValuesPanel(PanelServices services) : Panel("values", "Values", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wants& wants) const override {
+  void ask(const Document& document, Wanted& wanted) const override {
     if (!document.scene().model) return;
     for (const ColumnSource& source : column_sources(document))
-      add_weights(wants.first, document.scene().layer, source.kernel, document.view.teacher_forced,
-                  rows_of(document));
+      wanted.first.add(weights_key(document, source));
   }
 
   void prepare(const Snapshot& snapshot) override {
@@ -59,11 +59,10 @@ public:
     std::vector<ShownToken> tokens;
     for (const ColumnSource& source : column_sources(document)) {
       const SideResults& results = *snapshot.results[static_cast<std::size_t>(source.side)];
-      const FoundWeights found = find_weights(results, document.scene().layer, source.kernel,
-                                              document.view.teacher_forced, query_of(document));
-      if (found.weights == nullptr) return; // the last good numbers stay
+      const auto found = find(results, weights_key(document, source));
+      if (!found) return; // the last good numbers stay
       run_ = found.run;
-      const ShownWeights shown = shown_weights(run_, *found.weights, document.view.tokens);
+      const ShownWeights shown = shown_weights(run_, *found.result, document.view.tokens);
       ValueColumn column{column_name(document, columns.size(), source.kernel), source.kernel.name, {}};
       if (const auto row = shown_index(shown.tokens, query_of(document)))
         column.values = row_weights(*shown.weights, document.scene().head, *row);
@@ -146,6 +145,13 @@ private:
   static std::vector<std::int64_t> rows_of(const Document& document) {
     if (document.kind == InputKind::text) return {}; // the pieces of a word are several rows
     return {query_of(document)};
+  }
+
+  static WeightsKey weights_key(const Document& document, const ColumnSource& source) {
+    return {.layer = document.scene().layer,
+            .kernel = source.kernel,
+            .rows = rows_of(document),
+            .teacher_forced = document.view.teacher_forced};
   }
 
   static void add_difference(std::vector<ValueColumn>& columns) {

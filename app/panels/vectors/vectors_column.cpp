@@ -14,18 +14,18 @@
 
 namespace hydrascope::app {
 
-VectorsAsk vectors_ask_of(const Document& document) {
+VectorsKey vectors_key(const Document& document) {
   const Scene& scene = document.scene();
   const KernelSpec kernel = detail_kernel(document);
   const bool hydra = kernel_info(kernel.name).family == "hydra";
-  VectorsAsk ask;
-  ask.layer = scene.layer;
-  ask.kernels = {kernel};
-  if (!hydra && scene.model) ask.head = vectors_head(document, kernel);
-  ask.query = scene.default_query ? 0 : scene.query.value_or(0);
-  ask.teacher_forced = document.view.teacher_forced;
-  ask.gradient = hydra && !ask.teacher_forced;
-  return ask;
+  VectorsKey key;
+  key.layer = scene.layer;
+  key.kernel = kernel;
+  if (!hydra && scene.model) key.head = vectors_head(document, kernel);
+  key.query = scene.default_query ? 0 : scene.query.value_or(0);
+  key.teacher_forced = document.view.teacher_forced;
+  key.gradient = hydra && !key.teacher_forced;
+  return key;
 }
 
 void VectorsColumn::prepare(const Snapshot& snapshot) {
@@ -35,11 +35,11 @@ void VectorsColumn::prepare(const Snapshot& snapshot) {
     vectors_ = nullptr;
     return;
   }
-  const FoundVectors found = find_vectors(snapshot.shown(), vectors_ask_of(document));
-  if (found.vectors == nullptr) return; // the last good picture stays
-  if (vectors_.get() != found.vectors) shown_key_.reset();
+  const auto found = find(snapshot.shown(), vectors_key(document));
+  if (!found) return; // the last good picture stays
+  if (vectors_.get() != found.result) shown_key_.reset();
   run_ = found.run;
-  vectors_ = std::shared_ptr<const VectorsResult>(run_, found.vectors); // lives as long as the run
+  vectors_ = found.owned();
   const auto features = static_cast<int>(vectors_->global.values.size());
   if (feature_ && *feature_ >= features) feature_.reset();
   set_feature(feature_);

@@ -7,11 +7,12 @@
 #include "app/panels/heat_map_view.h"
 #include "app/panels/panel.h"
 #include "app/views/vectors_view.h"
+#include "engine/run/quantities/vectors.h"
 
 namespace hydrascope::app {
 
 // What the panel asks of a run for the schedule that the document shows.
-VectorsAsk vectors_ask_of(const Document& document);
+VectorsKey vectors_key(const Document& document);
 
 class VectorsColumn {
 public:

@@ -23,9 +23,9 @@ void WeightsColumn::clear() {
   measures_.clear();
 }
 
-void WeightsColumn::show(const FoundWeights& found, const WeightsResult* softmax,
+void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* softmax,
                          const WeightsOptions& options) {
-  const WeightsResult& weights = *found.weights;
+  const WeightsResult& weights = *found.result;
   tiled_ = false;
   difference_ = false;
   tiles_ = {};

@@ -8,6 +8,7 @@
 #include "app/panels/heat_map_view.h"
 #include "app/panels/weights/weights_tiles.h"
 #include "app/views/weights_view.h"
+#include "engine/run/quantities/weights.h"
 
 namespace hydrascope::app {
 
@@ -26,7 +27,7 @@ public:
 
   void clear();
   // The whole matrix; softmax's of the same layer beside it for the divergence, null: none.
-  void show(const FoundWeights& found, const WeightsResult* softmax, const WeightsOptions& options);
+  void show(const Found<WeightsKey>& found, const WeightsResult* softmax, const WeightsOptions& options);
   // A less B, both as they are shown.
   void subtract(const WeightsColumn& a, const WeightsColumn& b);
   bool is_difference() const { return difference_; }

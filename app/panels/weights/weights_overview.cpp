@@ -10,6 +10,7 @@
 #include "app/panels/head_marks.h"
 #include "app/ui/widgets.h"
 #include "engine/figures/scale.h"
+#include "engine/run/quantities/weight_tile.h"
 
 namespace hydrascope::app {
 
@@ -18,23 +19,23 @@ namespace {
 constexpr std::int64_t side_cells = 48;
 
 // The kernel that was chosen for the first map, or each layer's own.
-TileAsk thumbnail_ask(const Document& document, int layer) {
+TileKey thumbnail_key(const Document& document, int layer) {
   const Scene& scene = document.scene();
-  TileAsk ask;
-  ask.layer = layer;
-  ask.kernel =
+  TileKey key;
+  key.layer = layer;
+  key.kernel =
       scene.comparison.front().value_or(edited_schedule(document).layers.at(static_cast<std::size_t>(layer)));
-  ask.teacher_forced = document.view.teacher_forced;
-  ask.rows = ask.columns = side_cells;
-  ask.value_weighted = document.view.value_weighted;
-  return ask;
+  key.teacher_forced = document.view.teacher_forced;
+  key.rows = ask.columns = side_cells;
+  key.value_weighted = document.view.value_weighted;
+  return key;
 }
 
 } // namespace
 
-void WeightsOverview::ask(const Document& document, Asks& asks) {
+void WeightsOverview::add_keys(const Document& document, QuantityKeys& keys) {
   const auto layers = static_cast<int>(edited_schedule(document).layers.size());
-  for (int layer = 0; layer < layers; ++layer) add_tile(asks, thumbnail_ask(document, layer));
+  for (int layer = 0; layer < layers; ++layer) keys.add(thumbnail_key(document, layer));
 }
 
 void WeightsOverview::prepare(const Snapshot& snapshot) {
@@ -42,7 +43,7 @@ void WeightsOverview::prepare(const Snapshot& snapshot) {
   const auto layers = static_cast<int>(edited_schedule(document).layers.size());
   std::vector<const TileResult*> found;
   for (int layer = 0; layer < layers; ++layer) {
-    found.push_back(find_tile(snapshot.shown(), thumbnail_ask(document, layer)));
+    found.push_back(find(snapshot.shown(), thumbnail_key(document, layer)).result);
     if (found.back() == nullptr) return;
   }
   difference_ = false;
@@ -51,7 +52,7 @@ void WeightsOverview::prepare(const Snapshot& snapshot) {
   std::size_t position = 0;
   for (const TileResult* tile : found) {
     const auto heads = static_cast<std::size_t>(tile->values.extent(0));
-    rows_.push_back({tile->ask.kernel.text(), tile->derived_signed && !tile->ask.value_weighted,
+    rows_.push_back({tile->key.kernel.text(), tile->derived_signed && !tile->key.value_weighted,
                      tile->untrained, position, heads});
     thumbnails_.resize(std::max(thumbnails_.size(), position + heads));
     for (std::size_t head = 0; head < heads; ++head, ++position) {

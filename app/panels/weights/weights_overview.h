@@ -11,7 +11,7 @@ namespace hydrascope::app {
 
 class WeightsOverview {
 public:
-  static void ask(const Document& document, Asks& asks);
+  static void add_keys(const Document& document, QuantityKeys& keys);
   // Keeps what it has until what replaces it is there.
   void prepare(const Snapshot& snapshot);
   // A − B, pixel by pixel. Nothing where a layer's numbers of heads differ.

@@ -18,6 +18,7 @@
 #include "app/ui/widgets.h"
 #include "app/views/weights_view.h"
 #include "engine/figures/scale.h"
+#include "engine/run/quantities/weights.h"
 
 namespace hydrascope::app {
 
@@ -25,24 +26,31 @@ namespace {
 
 bool by_tiles(const Document& document) { return expected_tokens(document) > most_tokens_whole; }
 
+WeightsKey weights_key(const Document& document, const ColumnSource& source) {
+  return {.layer = document.scene().layer,
+          .kernel = source.kernel,
+          .teacher_forced = document.view.teacher_forced,
+          .value_weighted = document.view.value_weighted};
+}
+
 class WeightsPanel final : public Panel {
 public:
   explicit WeightsPanel(PanelServices services) : Panel("weights", "Weights", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wants& wants) const override {
+  void ask(const Document& document, Wanted& wanted) const override {
     if (!document.scene().model) return;
     if (document.view.all_heads) {
-      return ask_sides(document, [&](const Document& side, bool) { WeightsOverview::ask(side, wants.then); });
+      return ask_sides(document,
+                       [&](const Document& side, bool) { WeightsOverview::add_keys(side, wanted.then); });
     }
-    add_vectors(wants.first, queries_and_keys(document));
+    wanted.first.add(queries_and_keys(document));
     if (by_tiles(document)) {
-      for (const WeightsColumn& column : columns_) column.tiles().ask(wants.first, editor().clock());
+      for (const WeightsColumn& column : columns_) column.tiles().add_keys(wanted.first, editor().clock());
       return;
     }
     for (const ColumnSource& source : column_sources(document))
-      add_weights(wants.first, document.scene().layer, source.kernel, document.view.teacher_forced, {},
-                  document.view.value_weighted);
+      wanted.first.add(weights_key(document, source));
   }
 
   void prepare(const Snapshot& snapshot) override {
@@ -53,7 +61,7 @@ public:
     if (any->tokens.size() != tokens_) zoom_ = {};
     tokens_ = any->tokens.size();
     if (!prepare_columns(snapshot)) return; // the last good picture stays
-    vectors_ = find_vectors(snapshot.shown(), queries_and_keys(document)).vectors;
+    vectors_ = find(snapshot.shown(), queries_and_keys(document)).result;
     keep_ = snapshot.shown().parts;
     run_ = any;
     if (document.view.shared_scale) share_scale();
@@ -115,15 +123,14 @@ private:
   bool prepare_whole(const Snapshot& snapshot, const std::vector<ColumnSource>& sources,
                      const WeightsOptions& options) {
     const Document& document = *snapshot.document;
-    std::vector<FoundWeights> found;
+    std::vector<Found<WeightsKey>> found;
     const WeightsResult* softmax = nullptr;
     for (const ColumnSource& source : sources) {
-      found.push_back(find_weights(*snapshot.results[static_cast<std::size_t>(source.side)],
-                                   document.scene().layer, source.kernel, document.view.teacher_forced, {},
-                                   document.view.value_weighted));
-      if (found.back().weights == nullptr) return false;
+      found.push_back(
+          find(*snapshot.results[static_cast<std::size_t>(source.side)], weights_key(document, source)));
+      if (!found.back()) return false;
       // A divergence is of weights on the same q and k.
-      if (!shows_both(document.view) && source.kernel == KernelSpec{}) softmax = found.back().weights;
+      if (!shows_both(document.view) && source.kernel == KernelSpec{}) softmax = found.back().result;
     }
     columns_.resize(found.size());
     for (std::size_t i = 0; i < found.size(); ++i) columns_[i].show(found[i], softmax, options);

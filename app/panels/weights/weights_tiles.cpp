@@ -34,50 +34,50 @@ int WeightsTiles::deepest() const {
   return level;
 }
 
-TileAsk WeightsTiles::tile(int level, std::int64_t row, std::int64_t column) const {
+TileKey WeightsTiles::tile(int level, std::int64_t row, std::int64_t column) const {
   const std::int64_t sides = std::int64_t{1} << level;
   const auto edge = [&](std::int64_t index) { return index * source_.tokens / sides; };
-  TileAsk ask;
-  ask.layer = source_.layer;
-  ask.kernel = source_.kernel;
-  ask.teacher_forced = source_.teacher_forced;
-  ask.heads = source_.heads;
-  ask.fusion = source_.fusion;
-  ask.first_row = edge(row);
-  ask.row_count = edge(row + 1) - ask.first_row;
-  ask.first_column = edge(column);
-  ask.column_count = edge(column + 1) - ask.first_column;
-  ask.rows = std::min(tile_cells, ask.row_count);
-  ask.columns = std::min(tile_cells, ask.column_count);
-  ask.value_weighted = source_.value_weighted;
-  return ask;
+  TileKey key;
+  key.layer = source_.layer;
+  key.kernel = source_.kernel;
+  key.teacher_forced = source_.teacher_forced;
+  key.heads = source_.heads;
+  key.fusion = source_.fusion;
+  key.first_row = edge(row);
+  key.row_count = edge(row + 1) - key.first_row;
+  key.first_column = edge(column);
+  key.column_count = edge(column + 1) - key.first_column;
+  key.rows = std::min(tile_cells, key.row_count);
+  key.columns = std::min(tile_cells, key.column_count);
+  key.value_weighted = source_.value_weighted;
+  return key;
 }
 
-std::vector<TileAsk> WeightsTiles::wanted(int level) const {
+std::vector<TileKey> WeightsTiles::wanted(int level) const {
   const std::int64_t sides = std::int64_t{1} << level;
   const auto first = [&](double at) {
     return std::clamp(static_cast<std::int64_t>(at * static_cast<double>(sides)), std::int64_t{0}, sides - 1);
   };
-  std::vector<TileAsk> asks;
+  std::vector<TileKey> keys;
   for (std::int64_t row = first(zoom_.y); row <= first(zoom_.y + zoom_.size - 1e-9); ++row) {
     for (std::int64_t column = first(zoom_.x); column <= first(zoom_.x + zoom_.size - 1e-9); ++column)
-      asks.push_back(tile(level, row, column));
+      keys.push_back(tile(level, row, column));
   }
-  return asks;
+  return keys;
 }
 
-bool WeightsTiles::holds(const TileAsk& ask) const { return std::ranges::count(tiles_, ask, &Tile::ask) > 0; }
+bool WeightsTiles::holds(const TileKey& key) const { return std::ranges::count(tiles_, key, &Tile::key) > 0; }
 
-void WeightsTiles::ask(Asks& asks, double now) const {
+void WeightsTiles::add_keys(QuantityKeys& keys, double now) const {
   if (source_.tokens <= 0) return;
-  const TileAsk whole = tile(0, 0, 0);
-  if (!holds(whole)) add_tile(asks, whole);
+  const TileKey whole = tile(0, 0, 0);
+  if (!holds(whole)) keys.add(whole);
   if (tiles_.empty() || now - moved_ < stillness) return;
   // As many cells as there are pixels, as far as there are that many.
   const double texels = static_cast<double>(pixels_) / zoom_.size / static_cast<double>(tile_cells);
   const int level = std::clamp(static_cast<int>(std::ceil(std::log2(std::max(texels, 1e-6)))), 0, deepest());
-  for (const TileAsk& each : wanted(level)) {
-    if (!holds(each)) add_tile(asks, each);
+  for (const TileKey& each : wanted(level)) {
+    if (!holds(each)) keys.add(each);
   }
 }
 
@@ -86,20 +86,20 @@ bool WeightsTiles::waits(double now) const { return !tiles_.empty() && now - mov
 void WeightsTiles::take(const SideResults& results, double now) {
   if (results.stale) return; // of another document
   for (const auto& part : results.parts) {
-    for (const TileResult& each : part->tiles) {
-      const TileAsk& ask = each.ask;
-      const bool mine = ask.layer == source_.layer && ask.kernel == source_.kernel &&
-                        ask.fusion == source_.fusion && ask.teacher_forced == source_.teacher_forced &&
-                        ask.heads == source_.heads && ask.value_weighted == source_.value_weighted &&
+    for (const auto& [key, result] : part->quantities.all<TileKey>()) {
+      const TileResult& each = *result;
+      const bool mine = key.layer == source_.layer && key.kernel == source_.kernel &&
+                        key.fusion == source_.fusion && key.teacher_forced == source_.teacher_forced &&
+                        key.heads == source_.heads && key.value_weighted == source_.value_weighted &&
                         each.tokens == source_.tokens;
-      if (!mine || holds(ask)) continue;
+      if (!mine || holds(key)) continue;
       Tile taken;
-      taken.ask = ask;
+      taken.key = key;
       taken.level = static_cast<int>(
-          std::lround(std::log2(static_cast<double>(source_.tokens) / static_cast<double>(ask.row_count))));
+          std::lround(std::log2(static_cast<double>(source_.tokens) / static_cast<double>(key.row_count))));
       taken.used = now;
-      taken.values = {{ask.rows, ask.columns}, each.values.values};
-      signed_ = each.derived_signed && !ask.value_weighted;
+      taken.values = {{key.rows, key.columns}, each.values.values};
+      signed_ = each.derived_signed && !key.value_weighted;
       untrained_ = each.untrained;
       if (taken.level == 0) {
         std::vector<float> sizes;
@@ -128,16 +128,16 @@ void WeightsTiles::set_scale(const Scale& scale) {
 void WeightsTiles::paint(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity) {
   auto& tiles = tiles_.empty() ? old_ : tiles_;
   const auto count =
-      static_cast<float>(std::max<std::int64_t>(tiles.empty() ? 1 : tiles.front().ask.row_count, 1));
+      static_cast<float>(std::max<std::int64_t>(tiles.empty() ? 1 : tiles.front().key.row_count, 1));
   const ImVec2 step{(to.x - from.x) / count, (to.y - from.y) / count};
   const ImVec2 low = list->GetClipRectMin(), high = list->GetClipRectMax();
   for (Tile& tile : tiles) {
     const auto at = [&](std::int64_t column, std::int64_t row) {
       return ImVec2{from.x + static_cast<float>(column) * step.x, from.y + static_cast<float>(row) * step.y};
     };
-    const ImVec2 corner = at(tile.ask.first_column, tile.ask.first_row);
+    const ImVec2 corner = at(tile.key.first_column, tile.key.first_row);
     const ImVec2 end =
-        at(tile.ask.first_column + tile.ask.column_count, tile.ask.first_row + tile.ask.row_count);
+        at(tile.key.first_column + tile.key.column_count, tile.key.first_row + tile.key.row_count);
     if (end.x < low.x || end.y < low.y || corner.x > high.x || corner.y > high.y) continue;
     tile.used = ImGui::GetTime();
     tile.map.draw(graphics, list, corner, end, opacity);
@@ -147,13 +147,13 @@ void WeightsTiles::paint(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVe
 std::optional<WeightsTiles::Value> WeightsTiles::value(int row, int column) const {
   std::optional<Value> found;
   for (const Tile& tile : shown()) { // the finest is last
-    const std::int64_t y = row - tile.ask.first_row, x = column - tile.ask.first_column;
-    if (y < 0 || x < 0 || y >= tile.ask.row_count || x >= tile.ask.column_count) continue;
-    const std::int64_t cell = y * tile.ask.rows / tile.ask.row_count * tile.ask.columns +
-                              x * tile.ask.columns / tile.ask.column_count;
+    const std::int64_t y = row - tile.key.first_row, x = column - tile.key.first_column;
+    if (y < 0 || x < 0 || y >= tile.key.row_count || x >= tile.key.column_count) continue;
+    const std::int64_t cell = y * tile.key.rows / tile.key.row_count * tile.key.columns +
+                              x * tile.key.columns / tile.key.column_count;
     found = Value{tile.values.values[static_cast<std::size_t>(cell)],
-                  (tile.ask.row_count + tile.ask.rows - 1) / tile.ask.rows *
-                      ((tile.ask.column_count + tile.ask.columns - 1) / tile.ask.columns)};
+                  (tile.key.row_count + tile.key.rows - 1) / tile.key.rows *
+                      ((tile.key.column_count + tile.key.columns - 1) / tile.key.columns)};
   }
   return found;
 }

@@ -10,6 +10,7 @@
 #include "app/jobs/requests.h"
 #include "app/jobs/results.h"
 #include "app/panels/map_zoom.h"
+#include "engine/run/quantities/weight_tile.h"
 
 namespace hydrascope::app {
 
@@ -38,7 +39,7 @@ public:
   // What is to be seen, drawn on this many pixels a side. Call with every frame.
   void see(const MapZoom& zoom, float pixels, double now);
   // The whole at once; finer tiles once the view has stood still.
-  void ask(Asks& asks, double now) const;
+  void add_keys(QuantityKeys& keys, double now) const;
   // A finer tile is still to be asked for, as soon as the view has stood still.
   bool waits(double now) const;
   void take(const SideResults& results, double now);
@@ -60,7 +61,7 @@ public:
 
 private:
   struct Tile {
-    TileAsk ask;
+    TileKey key;
     int level = 0;
     double used = 0;
     Array values;
@@ -68,9 +69,9 @@ private:
   };
   const std::vector<Tile>& shown() const { return tiles_.empty() ? old_ : tiles_; }
   int deepest() const;
-  std::vector<TileAsk> wanted(int level) const;
-  TileAsk tile(int level, std::int64_t row, std::int64_t column) const;
-  bool holds(const TileAsk& ask) const;
+  std::vector<TileKey> wanted(int level) const;
+  TileKey tile(int level, std::int64_t row, std::int64_t column) const;
+  bool holds(const TileKey& key) const;
 
   Source source_;
   std::vector<Tile> tiles_, old_;

@@ -143,4 +143,17 @@ Schedule resolved(const ScheduleChoice& choice, int layer_count) {
   return schedule;
 }
 
+ScheduleText written(const ScheduleChoice& choice) {
+  if (const auto* text = std::get_if<ScheduleText>(&choice)) return *text;
+  const Schedule& schedule = std::get<Schedule>(choice);
+  ScheduleText text;
+  std::string layers;
+  for (std::size_t layer = 0; layer < schedule.layers.size(); ++layer) {
+    if (schedule.layers[layer] == KernelSpec{}) continue;
+    layers += fmt::format("{}{}={}", layers.empty() ? "" : ";", layer, schedule.layers[layer].text());
+  }
+  if (!layers.empty()) text.layers.push_back(std::move(layers));
+  return text;
+}
+
 } // namespace hydrascope

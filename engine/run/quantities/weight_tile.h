@@ -25,7 +25,7 @@ struct TileKey {
   std::optional<HeadFusion> fusion; // nullopt: each of the heads by itself
   std::int64_t first_row = 0, row_count = 0, first_column = 0, column_count = 0; // counts of 0: up to the end
   std::int64_t rows = 0, columns = 0; // cells of the result, at most as many as there are weights
-  bool value_weighted = false;        // as WeightsAsk
+  bool value_weighted = false;        // as WeightsKey
 
   bool operator==(const TileKey&) const = default;
 };

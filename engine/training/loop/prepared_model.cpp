@@ -10,13 +10,13 @@
 
 namespace hydrascope::training {
 PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& folder,
-                            const AdapterChoice& adapters, const ScheduleText& schedule,
+                            const AdapterChoice& adapters, const ScheduleChoice& schedule,
                             const ExecutionOptions& execution, const bool for_training) {
   if (execution.device != "auto" && execution.device != "cpu")
     throw UsageError("--device " + execution.device, "this command runs on the CPU", "leave the option out");
   const auto base = models.base(folder);
   PreparedModel prepared;
-  prepared.schedule = parse_schedule(schedule, base->info().layers);
+  prepared.schedule = resolved(schedule, base->info().layers);
   const AppliedModel applied =
       models.apply(folder, adapters, prepared.schedule, "float32",
                    for_training ? AutomaticAdapters::tail : AutomaticAdapters::schedule);

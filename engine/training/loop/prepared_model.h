@@ -27,7 +27,7 @@ struct PreparedModel {
 // not a base to train from), everything that fits the schedule otherwise. Throws Error and its kinds;
 // UsageError for a device other than the CPU.
 PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& folder,
-                            const AdapterChoice& adapters, const ScheduleText& schedule,
+                            const AdapterChoice& adapters, const ScheduleChoice& schedule,
                             const ExecutionOptions& execution, bool for_training);
 
 // What an adapter of this role that stores these parameters builds on: prepared.base, or what came before

@@ -152,7 +152,7 @@ struct TrainedParts {
 // texts.
 struct FinetuneRequest {
   TrainingSettings settings{.epochs = 5, .batch = 64, .learning_rate = 3e-4, .validation_share = 0.1};
-  ScheduleText schedule;
+  ScheduleChoice schedule;
   std::filesystem::path data;       // a sub-folder per class, pictures at any depth below it; or a *.tsv
   std::filesystem::path validation; // the same, held out; empty: a share of the data
   LabelledColumns columns;          // of tables

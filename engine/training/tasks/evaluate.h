@@ -22,7 +22,7 @@ namespace hydrascope {
 struct EvaluateRequest {
   std::filesystem::path model_folder;
   AdapterChoice adapters;
-  ScheduleText schedule;
+  ScheduleChoice schedule;
   std::filesystem::path data;
   int limit = 0; // pictures: so many, taken evenly from all; texts: the first; 0: all
   // Pictures.

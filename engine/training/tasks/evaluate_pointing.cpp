@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/run/quantities/attention_row.h"
+#include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/rollout.h"
 #include "engine/run/runner.h"
 #include "engine/training/data/boxes.h"
 #include "engine/training/tasks/evaluation.h"
@@ -58,29 +61,28 @@ class PointingGame {
 public:
   PointingGame(int layer, bool with_attention) : layer_(layer), with_attention_(with_attention) {}
 
-  Asks asks() const {
-    Asks asks;
-    asks.focus_layers = {layer_};
-    asks.rollout.emplace();
-    if (with_attention_) asks.attention_rows = {{layer_, 0}};
-    return asks;
+  QuantityKeys keys() const {
+    QuantityKeys keys{FocusKey{layer_}, RolloutKey{}};
+    if (with_attention_) keys.add(attention_key());
+    return keys;
   }
 
   void add(const RunResult& run, const std::span<const PixelBox> boxes) {
     const PatchGrid grid{run.rows, run.columns, run.crop_x, run.crop_y, run.crop_width, run.crop_height};
     ++items_;
     all_queries_ = !run.query;
-    magnitudes_ = run.rollout->magnitudes;
+    const RolloutResult& rolled = *run.quantities.find(RolloutKey{});
+    magnitudes_ = rolled.magnitudes;
     const auto points = [&](const std::span<const float> row) {
       const auto patch = maximum_patch(patches_of(run, row));
       return patch && points_into(grid, *patch, boxes) ? 1 : 0;
     };
-    const std::vector<float>& focus = run.focus.front().contributions.values;
+    const std::vector<float>& focus = run.quantities.find(FocusKey{layer_})->contributions.values;
     empty_ += maximum_patch(patches_of(run, focus)) ? 0 : 1;
     focus_ += points(focus);
-    const Array& rollout = run.rollout->weights;
+    const Array& rollout = rolled.weights;
     rollout_ += points(rollout.slice(0).first(static_cast<std::size_t>(rollout.extent(2))));
-    if (with_attention_) attention_ += points(mean_of_heads(run.attention_rows.front().weights));
+    if (with_attention_) attention_ += points(mean_of_heads(run.quantities.find(attention_key())->weights));
     centre_ += centre_points_into(grid, boxes) ? 1 : 0;
     chance_ += chance_to_point_into(grid, boxes);
   }
@@ -110,6 +112,8 @@ public:
   }
 
 private:
+  AttentionRowKey attention_key() const { return {.layer = layer_, .query = 0}; }
+
   int layer_;
   bool with_attention_, all_queries_ = false, magnitudes_ = false;
   std::int64_t items_ = 0, empty_ = 0, focus_ = 0, rollout_ = 0, attention_ = 0, centre_ = 0;
@@ -163,7 +167,7 @@ EvaluateOutcome evaluate_pointing(Evaluation& evaluation) {
       continue;
     }
     request.target.index = static_cast<int>(picture.label);
-    request.asks = boxes[i].empty() ? Asks() : game.asks();
+    request.quantities = boxes[i].empty() ? QuantityKeys() : game.keys();
     const auto run = runner.run(request, evaluation.stop());
     count_predictions(evaluation, *run, picture.label);
     if (!boxes[i].empty()) game.add(*run, boxes[i]);

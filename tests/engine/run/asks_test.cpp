@@ -283,7 +283,7 @@ TEST_F(AsksTest, AttentionRowsAreRowsOfTheWeights) {
 
 TEST_F(AsksTest, RolloutRowsSumToOneAndHiddenStatesAreAllThere) {
   RunRequest request = fake_request(kText, "2=hydra-cosine");
-  request.asks.rollout = RolloutAsk{.discard = 0.2};
+  request.asks.rollout = RolloutKey{.discard = 0.2};
   request.asks.hidden = true;
   const auto result = run(request);
   ASSERT_TRUE(result->rollout);

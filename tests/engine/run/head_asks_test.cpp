@@ -134,7 +134,7 @@ TEST_F(HeadAsks, SimilarHeadsOfAnotherSplitAreUndefined) {
 TEST_F(HeadAsks, DeletionHidesTokensInTheOrderOfTheFocusMap) {
   RunRequest request = fake_request(kText, "3=hydra-cosine");
   request.asks.focus_layers = {2};
-  request.asks.deletion = DeletionAsk{.layer = 2, .steps = 7, .seed = 5};
+  request.asks.deletion = DeletionKey{.layer = 2, .steps = 7, .seed = 5};
   int last = 0, total = 0;
   const auto result = runner_.run(request, {}, [&](int done, int all) {
     EXPECT_GT(done, last);
@@ -168,7 +168,7 @@ TEST_F(HeadAsks, DeletionGoesOnFromWhatIsHiddenAndMuted) {
   RunRequest request = fake_request(kText, {});
   request.hidden_tokens = {1, 2};
   request.muted_heads = {{1, 0}};
-  request.asks.deletion = DeletionAsk{.layer = 3, .steps = 10};
+  request.asks.deletion = DeletionKey{.layer = 3, .steps = 10};
   const auto result = run(request);
   EXPECT_EQ(result->deletion->hidden.back(), 5);
   EXPECT_NEAR(result->deletion->random.probabilities.front(), result->predictions.front().probability, 1e-5);
@@ -188,7 +188,7 @@ TEST_F(HeadAsks, DeletionIsStoppedBetweenBlocks) {
   };
   Runner runner(std::size_t{1} << 20, fake_source(std::make_shared<const FakeModel>(options)));
   RunRequest request = fake_request(kText, {});
-  request.asks.deletion = DeletionAsk{};
+  request.asks.deletion = DeletionKey{};
   EXPECT_THROW(runner.run(request, stop.get_token()), Cancelled);
   EXPECT_EQ(blocks, 11);
 }

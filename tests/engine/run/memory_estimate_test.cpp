@@ -49,7 +49,7 @@ TEST(MemoryEstimate, CountsWhatIsKeptOfEveryLayer) {
   EXPECT_DOUBLE_EQ(estimated_bytes(asks, kModel, 100) - estimated_bytes({}, kModel, 100),
                    4 * 12 * 100.0 * 384 * 4);
   asks = {};
-  asks.rollout = RolloutAsk{};
+  asks.rollout = RolloutKey{};
   EXPECT_DOUBLE_EQ(estimated_bytes(asks, kModel, 100) - estimated_bytes({}, kModel, 100),
                    4 * 100.0 * 100 * 4);
 }

@@ -143,7 +143,7 @@ TEST(MutedHeadsRun, LeavesTheTeacherForcedRunAsItIs) {
 TEST(MutedHeadsRun, LeavesThemOutOfRollout) {
   Runner runner(kCacheBytes, fake_source(fake()));
   RunRequest all = muting({}, {}), one = all;
-  all.asks.rollout = one.asks.rollout = RolloutAsk{};
+  all.asks.rollout = one.asks.rollout = RolloutKey{};
   for (int layer = 0; layer < 4; ++layer) {
     all.muted_heads.push_back({layer, 0});
     all.muted_heads.push_back({layer, 1});
@@ -161,7 +161,7 @@ TEST(MutedHeadsRun, LeavesThemOutOfRollout) {
   std::sort(head.muted_heads.begin(), head.muted_heads.end());
   const auto everywhere = runner.run(head);
   RunRequest alone = muting(head.muted_heads, {});
-  alone.asks.rollout = RolloutAsk{.heads = {1}};
+  alone.asks.rollout = RolloutKey{.heads = {1}};
   EXPECT_EQ(runner.run(alone)->rollout->weights.values, everywhere->rollout->weights.values);
   EXPECT_NE(fused->rollout->weights.values, everywhere->rollout->weights.values);
 }

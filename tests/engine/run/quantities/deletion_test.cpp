@@ -24,7 +24,7 @@ double left(const std::vector<std::int64_t>& hidden) {
 
 TEST(Deletion, FollowsTheMapItsReverseAndARandomOrder) {
   std::vector<std::vector<std::int64_t>> asked;
-  const DeletionAsk ask{.layer = 3, .steps = 4, .seed = 1};
+  const DeletionKey ask{.layer = 3, .steps = 4, .seed = 1};
   const DeletionResult result = deletion_curves(ask, kHolds, kCandidates, {left({}), std::nullopt},
                                                 [&](std::vector<std::int64_t> hidden) {
                                                   EXPECT_TRUE(std::is_sorted(hidden.begin(), hidden.end()));
