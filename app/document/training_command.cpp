@@ -40,7 +40,7 @@ void add_kernels(Words& words, const DistillRequest& request) {
   words.add("--kernel", request.kernel.text());
 }
 void add_kernels(Words& words, const FinetuneRequest& request) {
-  const ScheduleText schedule = written(request.schedule);
+  const ScheduleText schedule = written_text(request.schedule);
   words.add("--kernel", schedule.kernel);
   for (const std::string& replaced : schedule.replace) words.add("--replace", replaced);
   for (const std::string& layers : schedule.layers) words.add("--layers", layers);

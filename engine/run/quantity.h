@@ -108,8 +108,8 @@ public:
   }
   bool empty() const { return keys_.empty(); }
   std::size_t size() const { return keys_.size(); }
-  auto begin() const { return keys_.begin(); }
-  auto end() const { return keys_.end(); }
+  std::vector<QuantityKey>::const_iterator begin() const { return keys_.begin(); }
+  std::vector<QuantityKey>::const_iterator end() const { return keys_.end(); }
 
 private:
   std::vector<QuantityKey> keys_;

@@ -143,7 +143,7 @@ Schedule resolved(const ScheduleChoice& choice, int layer_count) {
   return schedule;
 }
 
-ScheduleText written(const ScheduleChoice& choice) {
+ScheduleText written_text(const ScheduleChoice& choice) {
   if (const auto* text = std::get_if<ScheduleText>(&choice)) return *text;
   const Schedule& schedule = std::get<Schedule>(choice);
   ScheduleText text;

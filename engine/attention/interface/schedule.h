@@ -41,7 +41,7 @@ Schedule parse_schedule(const ScheduleText& text, int layer_count);
 using ScheduleChoice = std::variant<ScheduleText, Schedule>;
 // Throws UsageError as parse_schedule, and where a schedule has another number of layers.
 Schedule resolved(const ScheduleChoice& choice, int layer_count);
-// For a command line: as it was written, or its layers in runs of one kernel.
-ScheduleText written(const ScheduleChoice& choice);
+// For a command line: as it was written, or the layers that are not softmax by number.
+ScheduleText written_text(const ScheduleChoice& choice);
 
 } // namespace hydrascope
