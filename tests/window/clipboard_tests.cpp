@@ -7,6 +7,7 @@
 #include "app/shell/clipboard.h"
 #include "engine/base/paths.h"
 #include "engine/base/png.h"
+#include "engine/run/quantities/focus_map.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -115,7 +116,7 @@ void pastes(ImGuiTestContext* context, const Image& picture) {
   IM_CHECK(shown_image()->image->rgb == picture.rgb);
   IM_CHECK(shown_image()->path.empty());
   settle(context);
-  IM_CHECK(find_focus(results(), document().scene().layer).focus != nullptr);
+  IM_CHECK(find(results(), FocusKey{document().scene().layer}).result != nullptr);
 }
 
 void copies(ImGuiTestContext* context, const Image& picture) {

@@ -15,6 +15,8 @@
 #include "app/views/table_views.h"
 #include "app/views/vectors_view.h"
 #include "engine/base/error.h"
+#include "engine/run/quantities/head_quantity.h"
+#include "engine/run/quantities/weights.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -66,12 +68,11 @@ void each_side_by_its_own_kernels(ImGuiTestContext* context) {
   IM_CHECK_EQ(sources.size(), 2U);
   IM_CHECK(sources[0].side == Side::a && sources[0].kernel == elu);
   IM_CHECK(sources[1].side == Side::b && sources[1].kernel == KernelSpec{});
-  const FoundTable a = find_table(results(), HeadTableKey{"kl", {}}),
-                   b = find_table(of_b(), HeadTableKey{"kl", {}});
-  IM_CHECK(a.table != nullptr);
-  IM_CHECK(b.table != nullptr);
-  IM_CHECK(std::ranges::all_of(b.table->values.values, [](float each) { return std::abs(each) < 1e-6f; }));
-  const HeatMapPanel left = head_table_panel(*a.run, *a.table), right = head_table_panel(*b.run, *b.table);
+  const auto a = find(results(), HeadTableKey{"kl"}), b = find(of_b(), HeadTableKey{"kl"});
+  IM_CHECK(a.result != nullptr);
+  IM_CHECK(b.result != nullptr);
+  IM_CHECK(std::ranges::all_of(b.result->values.values, [](float each) { return std::abs(each) < 1e-6f; }));
+  const HeatMapPanel left = head_table_panel(*a.run, *a.result), right = head_table_panel(*b.run, *b.result);
   const HeatMapPanel difference = head_table_difference(left, right);
   float largest = 0;
   for (std::size_t i = 0; i < difference.values.values.size(); ++i) {
@@ -92,11 +93,11 @@ void weights_are_subtracted(ImGuiTestContext* context) {
   context->WindowFocus("//###weights");
   settle(context);
   const int layer = document().scene().layer;
-  const FoundWeights a = find_weights(results(), layer, elu, false);
-  const FoundWeights b = find_weights(of_b(), layer, KernelSpec{}, false);
-  IM_CHECK(a.weights != nullptr);
-  IM_CHECK(b.weights != nullptr);
-  const WeightsResult difference = subtract_weights(*a.weights, *b.weights);
+  const auto a = find(results(), WeightsKey{.layer = layer, .kernel = elu});
+  const auto b = find(of_b(), WeightsKey{.layer = layer, .kernel = softmax});
+  IM_CHECK(a.result != nullptr);
+  IM_CHECK(b.result != nullptr);
+  const WeightsResult difference = subtract_weights(*a.result, *b.result);
   double row = 0;
   const std::int64_t keys = difference.weights.extent(2);
   for (std::int64_t key = 0; key < keys; ++key)
@@ -104,18 +105,18 @@ void weights_are_subtracted(ImGuiTestContext* context) {
   IM_CHECK_LT(std::abs(row), 1e-5); // both rows sum to 1
   // Whole words: fewer tokens, and rows that still sum to one.
   const auto run = results().parts.back();
-  const ShownWeights words = shown_weights(run, *a.weights, {.special = true, .whole_words = true});
+  const ShownWeights words = shown_weights(run, *a.result, {.special = true, .whole_words = true});
   IM_CHECK_LT(words.tokens.size(), run->tokens.size());
   IM_CHECK_EQ(words.weights->rows.size(), words.tokens.size());
   double sum = 0;
   for (std::size_t key = 0; key < words.tokens.size(); ++key)
     sum += static_cast<double>(words.weights->weights.values[key]);
   IM_CHECK_LT(std::abs(sum - 1), 1e-4);
-  WeightsResult fewer = *b.weights;
+  WeightsResult fewer = *b.result;
   fewer.weights.shape[0] -= 1;
   bool refused = false;
   try {
-    subtract_weights(*a.weights, fewer);
+    subtract_weights(*a.result, fewer);
   } catch (const UsageError&) {
     refused = true;
   }
@@ -161,9 +162,9 @@ void values_are_sorted_and_copied(ImGuiTestContext* context) {
   };
   const std::string line = copy();
   IM_CHECK(line.starts_with("3\tsat\t"));
-  const FoundWeights found = find_weights(results(), document().scene().layer, KernelSpec{}, false);
-  IM_CHECK(found.weights != nullptr);
-  const double weight = static_cast<double>(found.weights->weights.values[3]);
+  const auto found = find(results(), WeightsKey{.layer = document().scene().layer, .kernel = softmax});
+  IM_CHECK(found.result != nullptr);
+  const double weight = static_cast<double>(found.result->weights.values[3]);
   IM_CHECK_LT(std::abs(std::stod(line.substr(6)) - weight), 1e-7);
   start_over(context);
 }

@@ -14,6 +14,9 @@
 #include "app/document/edits.h"
 #include "app/panels/token_names.h"
 #include "app/ui/screenshot.h"
+#include "engine/run/quantities/attention_row.h"
+#include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/rollout.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"
 
@@ -43,7 +46,7 @@ std::string json_query() {
   return json.at("scenes").at(document().kind == InputKind::image ? "image" : "text").at("query").dump();
 }
 
-const RunResult& shown_run() { return *find_focus(results(), document().scene().layer).run; }
+const RunResult& shown_run() { return *find(results(), FocusKey{document().scene().layer}).run; }
 
 void register_query_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "focus", "query_of_a_photograph")->TestFunc = [](ImGuiTestContext* context) {
@@ -134,10 +137,10 @@ void register_map_tests(ImGuiTestEngine* engine) {
         for (const char* map : {"photograph", "$$1/photograph", "$$2/photograph"})
           IM_CHECK(context->ItemExists(map));
         const AttentionRowResult* row =
-            find_attention_row(results(), {.layer = document().scene().layer, .query = 0});
+            find(results(), AttentionRowKey{.layer = document().scene().layer, .query = 0}).result;
         IM_CHECK(row != nullptr);
         check_cells(figure.panels[1], row->weights.slice(2));
-        const RolloutResult* rollout = find_rollout(results(), {.heads = {2}});
+        const RolloutResult* rollout = find(results(), RolloutKey{.heads = {2}}).result;
         IM_CHECK(rollout != nullptr);
         check_cells(figure.panels[2], rollout->weights.slice(0).first(row->weights.slice(2).size()));
         double sum = 0;
@@ -181,7 +184,7 @@ void register_map_tests(ImGuiTestEngine* engine) {
     Figure figure = *application().figure_of("focus");
     IM_CHECK_EQ(figure.panels.size(), 3U);
     const auto tokens = static_cast<double>(shown_run().tokens.size());
-    const RolloutResult* rollout = find_rollout(results(), {.fusion = HeadFusion::max});
+    const RolloutResult* rollout = find(results(), RolloutKey{.fusion = HeadFusion::max}).result;
     IM_CHECK(rollout != nullptr);
     std::vector<float> mean(shown_run().tokens.size());
     for (std::size_t at = 0; at < rollout->weights.values.size(); ++at)

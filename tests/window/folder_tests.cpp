@@ -6,6 +6,7 @@
 
 #include "app/document/edits.h"
 #include "app/jobs/folder_measure.h"
+#include "engine/run/quantities/head_quantity.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -156,9 +157,9 @@ void measures_are_sorted(ImGuiTestContext*) {
   own.predictions = {prediction(1, "dog", 0.75), prediction(0, "cat", 0.25)};
   softmax.predictions = {prediction(0, "cat", 0.5), prediction(1, "dog", 0.5)};
   HeadTable table;
-  table.ask.quantity = "kl";
+  table.key = HeadTableKey{"kl"};
   table.values = {{2, 2}, {0.1f, 0.3f, std::nanf(""), std::nanf("")}};
-  own.tables.push_back(table);
+  own.quantities.add(table.key, table);
   const PictureMeasures measures = measures_of(own, softmax);
   IM_CHECK(measures.class_changed());
   const double expected = 0.5 * std::log(0.5 / 0.25) + 0.5 * std::log(0.5 / 0.75);

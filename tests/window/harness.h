@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <imgui.h>
 #include <imgui_te_context.h>
@@ -23,6 +24,8 @@ inline const Document& document() { return application().editor().document(); }
 // As it is now, to be compared with what it becomes.
 inline Document copy_of_document() { return document(); }
 inline const SideResults& results() { return application().coordinator().results(Side::a); }
+// A classifier's logits, by class.
+std::vector<double> logits(const RunResult& run);
 
 // Lets frames pass until every panel has what it asked for.
 void settle(ImGuiTestContext* context);

@@ -8,6 +8,10 @@
 #include "app/document/head_edits.h"
 #include "app/views/deletion_view.h"
 #include "app/views/similar_heads_view.h"
+#include "app/views/weights_view.h"
+#include "engine/run/quantities/deletion.h"
+#include "engine/run/quantities/similar_heads.h"
+#include "engine/run/quantities/weights.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -21,14 +25,14 @@ void key_mutes_selected_head(ImGuiTestContext* context) {
   select_cell(editor(), 10, 2);
   settle(context);
   const Document before = copy_of_document();
-  const auto logits = results().any()->logits.values;
+  const std::vector<double> whole = logits(*results().any());
   context->MouseMoveToPos({2, 2}); // no head under the pointer
   context->KeyPress(ImGuiKey_M);
   settle(context);
   IM_CHECK(document().scene().muted_heads == (Heads{{10, 2}}));
   const RunResult* run = results().any();
   IM_CHECK(run->muted_heads == (Heads{{10, 2}}));
-  IM_CHECK(run->logits.values != logits);
+  IM_CHECK(logits(*run) != whole);
   IM_CHECK(run->whole.has_value());
   IM_CHECK_LT(run->whole->similarity, 1.0);
   context->KeyPress(ImGuiMod_Shift | ImGuiKey_M);
@@ -41,8 +45,8 @@ void key_mutes_selected_head(ImGuiTestContext* context) {
   IM_CHECK(document() == before);
   IM_CHECK(!results().any()->whole.has_value());
   // Not bit by bit: a run with gradients takes another path.
-  const auto& again = results().any()->logits.values;
-  for (std::size_t i = 0; i < logits.size(); ++i) IM_CHECK_LT(std::abs(again.at(i) - logits[i]), 1e-3f);
+  const std::vector<double> again = logits(*results().any());
+  for (std::size_t i = 0; i < whole.size(); ++i) IM_CHECK_LT(std::abs(again.at(i) - whole[i]), 1e-3);
 }
 
 void menu_mutes_cell(ImGuiTestContext* context) {
@@ -107,9 +111,9 @@ void similar_heads_listed(ImGuiTestContext* context) {
   select_cell(editor(), 4, 1);
   context->WindowFocus("//###similar");
   settle(context);
-  const auto found = find_similar_heads(results(), {4, 1});
-  IM_CHECK(found != nullptr);
-  const SimilarHeads& similar = *found->similar_heads;
+  const auto found = find(results(), SimilarHeadsKey{{4, 1}});
+  IM_CHECK(found.result != nullptr);
+  const SimilarHeads& similar = *found.result;
   IM_CHECK(similar.metric == HeadMetric::jensen_shannon);
   IM_CHECK_EQ(similar.distances.slice(4)[1], 0.0f);
   const auto near = nearest_heads(similar, 10);
@@ -124,12 +128,12 @@ void similar_heads_listed(ImGuiTestContext* context) {
   settle(context);
   IM_CHECK_EQ(document().scene().layer, near[0].head.layer);
   IM_CHECK(document().scene().head.head == near[0].head.head);
-  IM_CHECK(find_similar_heads(results(), near[0].head) != nullptr);
+  IM_CHECK(find(results(), SimilarHeadsKey{near[0].head}).result != nullptr);
   // With a signed kernel among them, all are measured by the cosine.
   apply_preset(editor(), Strategy::back, 1, hydra);
   settle(context);
-  const auto other = find_similar_heads(results(), near[0].head);
-  IM_CHECK(other != nullptr && other->similar_heads->metric == HeadMetric::cosine);
+  const auto other = find(results(), SimilarHeadsKey{near[0].head});
+  IM_CHECK(other.result != nullptr && other.result->metric == HeadMetric::cosine);
 }
 
 std::string contents(const std::filesystem::path& file) {
@@ -143,23 +147,25 @@ void deletion_is_measured_when_asked(ImGuiTestContext* context) {
   start_over(context);
   context->WindowFocus("//###deletion");
   settle(context);
-  const DeletionKey ask{.layer = document().scene().layer, .steps = 5, .seed = document().execution.seed};
-  IM_CHECK(find_deletion(results(), ask) == nullptr);
+  const DeletionKey key{.layer = document().scene().layer, .steps = 5, .seed = document().execution.seed};
+  IM_CHECK(find(results(), key).result == nullptr);
   context->SetRef("//###deletion");
   context->ItemClick("steps/5 steps");
   context->ItemClick("###measure");
   settle(context);
-  const auto found = find_deletion(results(), ask);
-  IM_CHECK(found != nullptr);
-  const DeletionResult& deletion = *found->deletion;
+  const auto found = find(results(), key);
+  IM_CHECK(found.result != nullptr);
+  const DeletionResult& deletion = *found.result;
   IM_CHECK_EQ(deletion.shares.size(), 6U);
-  IM_CHECK_EQ(deletion.hidden.back(), static_cast<std::int64_t>(found->rows) * found->columns);
-  IM_CHECK_LT(std::abs(deletion.random.probabilities.front() - found->predictions.front().probability), 1e-4);
+  IM_CHECK_EQ(deletion.hidden.back(), static_cast<std::int64_t>(found.run->rows) * found.run->columns);
+  IM_CHECK_LT(std::abs(deletion.random.probabilities.front() - found.run->predictions.front().probability),
+              1e-4);
   IM_CHECK_EQ(deletion.most_first.probabilities.back(), deletion.random.probabilities.back());
-  const DeletionView view = deletion_view(*found, true, "");
+  const MeasuredDeletion measured{found.run.get(), found.result};
+  const DeletionView view = deletion_view(measured, true, "");
   IM_CHECK_EQ(view.lines.lines.size(), 3U);
   IM_CHECK(view.lines.lines[0].y == deletion.most_first.probabilities);
-  IM_CHECK(deletion_view(*found, false, "").lines.lines[2].y == deletion.random.values);
+  IM_CHECK(deletion_view(measured, false, "").lines.lines[2].y == deletion.random.values);
 
   // Its numbers are written.
   const auto file = scratch_file("deletion.csv");
@@ -174,7 +180,7 @@ void deletion_is_measured_when_asked(ImGuiTestContext* context) {
   select_layer(editor(), 2);
   settle(context);
   IM_CHECK(results().any()->generation > generation);
-  IM_CHECK(!results().any()->deletion.has_value());
+  IM_CHECK(results().any()->quantities.all<DeletionKey>().empty());
 }
 
 void deletion_of_both_schedules(ImGuiTestContext* context) {
@@ -188,13 +194,13 @@ void deletion_of_both_schedules(ImGuiTestContext* context) {
   context->ItemClick("steps/5 steps");
   context->ItemClick("###measure");
   settle(context);
-  const DeletionKey ask{.layer = document().scene().layer, .steps = 5, .seed = document().execution.seed};
-  const auto a = find_deletion(results(), ask);
-  const auto b = find_deletion(application().coordinator().results(Side::b), ask);
-  IM_CHECK(a != nullptr && b != nullptr);
-  IM_CHECK(a->deletion->most_first.probabilities != b->deletion->most_first.probabilities);
-  const std::vector<const RunResult*> runs = {a.get(), b.get()};
-  const Figure figure = deletion_figure(runs, true);
+  const DeletionKey key{.layer = document().scene().layer, .steps = 5, .seed = document().execution.seed};
+  const auto a = find(results(), key);
+  const auto b = find(application().coordinator().results(Side::b), key);
+  IM_CHECK(a.result != nullptr && b.result != nullptr);
+  IM_CHECK(a.result->most_first.probabilities != b.result->most_first.probabilities);
+  const std::vector<MeasuredDeletion> measured = {{a.run.get(), a.result}, {b.run.get(), b.result}};
+  const Figure figure = deletion_figure(measured, true);
   IM_CHECK_EQ(figure.panels.size(), 2U);
   IM_CHECK(figure.subtitle.find(deletion_note) != std::string::npos);
 }
@@ -204,21 +210,25 @@ void value_weighted_weights(ImGuiTestContext* context) {
   context->WindowFocus("//###weights");
   settle(context);
   const int layer = document().scene().layer;
-  const auto plain = find_weights(results(), layer, softmax, false).weights->weights.values;
+  const auto plain = find(results(), WeightsKey{.layer = layer, .kernel = softmax});
+  IM_CHECK(plain.result != nullptr);
   context->SetRef("//###weights");
   context->ItemClick("value/× value");
   compare_kernel(editor(), 1, hydra);
   settle(context);
   IM_CHECK(document().view.value_weighted);
-  const FoundWeights weighted = find_weights(results(), layer, softmax, false, {}, true);
-  IM_CHECK(weighted.weights != nullptr);
-  IM_CHECK(weighted.weights->weights.values != plain);
-  const HeatMapPanel panel = weights_panel(*weighted.run, *weighted.weights, nullptr, {});
+  WeightsKey key{.layer = layer, .kernel = softmax, .value_weighted = true};
+  const auto weighted = find(results(), key);
+  IM_CHECK(weighted.result != nullptr);
+  IM_CHECK(weighted.result->weights.values != plain.result->weights.values);
+  const HeatMapPanel panel = weights_panel(*weighted.run, *weighted.result, nullptr, {});
   IM_CHECK(panel.scale.label.find("W_o") != std::string::npos);
-  IM_CHECK(!weights_entropy(*weighted.weights, {.head = 0}).has_value());
+  IM_CHECK(!weights_entropy(*weighted.result, {.head = 0}).has_value());
   // A signed kernel's are lengths as well.
-  const HeatMapPanel other = weights_panel(
-      *weighted.run, *find_weights(results(), layer, hydra, false, {}, true).weights, nullptr, {});
+  key.kernel = hydra;
+  const auto signed_one = find(results(), key);
+  IM_CHECK(signed_one.result != nullptr);
+  const HeatMapPanel other = weights_panel(*signed_one.run, *signed_one.result, nullptr, {});
   IM_CHECK_EQ(other.scale.low, 0.0);
 }
 

@@ -5,6 +5,8 @@
 
 #include "app/document/edits.h"
 #include "app/views/focus_view.h"
+#include "app/views/shown_weights.h"
+#include "engine/run/quantities/focus_map.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -19,7 +21,7 @@ void show_sentence(ImGuiTestContext* context, const std::string& text) {
 
 void alt_click_hides_patch(ImGuiTestContext* context) {
   start_over(context);
-  const auto before = results().any()->logits.values;
+  const std::vector<double> before = logits(*results().any());
   const Document whole = copy_of_document();
   context->SetRef("//###focus");
   context->MouseMove("photograph");
@@ -34,7 +36,7 @@ void alt_click_hides_patch(ImGuiTestContext* context) {
   IM_CHECK(document().scene().default_query); // no plain click
   const RunResult* run = results().any();
   IM_CHECK(run->hidden_tokens == std::vector<std::int64_t>{under});
-  IM_CHECK(run->logits.values != before);
+  IM_CHECK(logits(*run) != before);
   // The class change: what it is compared with is what was shown before.
   IM_CHECK(run->whole.has_value());
   IM_CHECK_EQ(run->whole->predictions.size(), run->predictions.size());
@@ -51,7 +53,7 @@ void alt_click_hides_patch(ImGuiTestContext* context) {
   settle(context);
   IM_CHECK(document() == whole);
   IM_CHECK(!results().any()->whole.has_value());
-  IM_CHECK(results().any()->logits.values == before);
+  IM_CHECK(logits(*results().any()) == before);
   editor().undo();
   settle(context);
   IM_CHECK(results().any()->hidden_tokens == std::vector<std::int64_t>{under});
@@ -70,9 +72,9 @@ void key_masks_token(ImGuiTestContext* context) {
   settle(context);
   IM_CHECK(document().scene().hidden_tokens == std::vector<std::int64_t>{2});
   const RunResult* run = results().any();
-  const FoundFocus focus = find_focus(results(), document().scene().layer);
-  IM_CHECK(focus.focus != nullptr);
-  IM_CHECK_EQ(focus.focus->contributions.values.at(2), 0.0f);
+  const auto focus = find(results(), FocusKey{document().scene().layer});
+  IM_CHECK(focus.result != nullptr);
+  IM_CHECK_EQ(focus.result->contributions.values.at(2), 0.0f);
   IM_CHECK(run->whole.has_value());
   IM_CHECK_LT(run->whole->similarity, 0.9999);
   // [CLS] stays: the result is read from it.
@@ -124,12 +126,12 @@ void words_are_merged(ImGuiTestContext* context) {
   const auto pieces = static_cast<std::size_t>(
       std::ranges::count_if(run.tokens, [](const TokenInfo& token) { return token.text.starts_with("##"); }));
   IM_CHECK_GT(pieces, static_cast<std::size_t>(0));
-  const FoundFocus found = find_focus(results(), document().scene().layer);
+  const auto found = find(results(), FocusKey{document().scene().layer});
   FocusOptions options{.normalise = Normalisation::none, .with_sign = true};
-  const TokenMap all = focus_map(*found.run, *found.focus, options);
+  const TokenMap all = focus_map(*found.run, *found.result, options);
   IM_CHECK_EQ(all.shown.size(), run.tokens.size());
   options.tokens = {.special = false, .whole_words = true};
-  const TokenMap words = focus_map(*found.run, *found.focus, options);
+  const TokenMap words = focus_map(*found.run, *found.result, options);
   IM_CHECK_EQ(words.shown.size(), run.tokens.size() - 2 - pieces);
   IM_CHECK_STR_EQ(words.shown.back().text.c_str(), "owls");
   double sum_of_words = 0, sum_of_pieces = 0;

@@ -4,6 +4,7 @@
 
 #include "app/actions/actions.h"
 #include "app/document/edits.h"
+#include "engine/run/quantities/focus_map.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -17,7 +18,7 @@ void register_input_tests(ImGuiTestEngine* engine) {
     IM_CHECK(document().kind == InputKind::image);
     IM_CHECK_STR_EQ(input_name(*document().scene().input).c_str(), "rocket.jpg");
     IM_CHECK(results().any() != nullptr);
-    IM_CHECK(find_focus(results(), document().scene().layer).focus != nullptr);
+    IM_CHECK(find(results(), FocusKey{document().scene().layer}).result != nullptr);
     IM_CHECK(!results().stale);
   };
 
@@ -111,7 +112,7 @@ void register_input_tests(ImGuiTestEngine* engine) {
         IM_CHECK(!open_path(editor(), folder));
         IM_CHECK(document() == before);
         settle(context);
-        IM_CHECK(find_focus(results(), document().scene().layer).focus != nullptr);
+        IM_CHECK(find(results(), FocusKey{document().scene().layer}).result != nullptr);
       };
 }
 

@@ -4,6 +4,7 @@
 
 #include "app/document/edits.h"
 #include "app/views/adapter_view.h"
+#include "engine/run/quantities/focus_map.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -13,9 +14,9 @@ void register_kernel_tests(ImGuiTestEngine* engine) {
     start_over(context);
     const int last = document().scene().model->layers - 1;
     const std::uint64_t before = results().any()->generation;
-    const FoundFocus old_focus = find_focus(results(), last);
-    IM_CHECK(old_focus.focus != nullptr);
-    const std::vector<float> old_map = old_focus.focus->contributions.values;
+    const auto old_focus = find(results(), FocusKey{last});
+    IM_CHECK(old_focus.result != nullptr);
+    const std::vector<float> old_map = old_focus.result->contributions.values;
     context->SetRef("//###kernels");
     context->ItemClick("**/$$11/hydra-cosine");
     settle(context);
@@ -25,9 +26,9 @@ void register_kernel_tests(ImGuiTestEngine* engine) {
     IM_CHECK_GT(run->generation, before);
     IM_CHECK_STR_EQ(run->layers[static_cast<std::size_t>(last)].kernel.name.c_str(), "hydra-cosine");
     IM_CHECK_STR_EQ(run->layers.front().kernel.name.c_str(), "softmax");
-    const FoundFocus new_focus = find_focus(results(), last);
-    IM_CHECK(new_focus.focus != nullptr);
-    IM_CHECK(new_focus.focus->contributions.values != old_map);
+    const auto new_focus = find(results(), FocusKey{last});
+    IM_CHECK(new_focus.result != nullptr);
+    IM_CHECK(new_focus.result->contributions.values != old_map);
 
     context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Z);
     settle(context);

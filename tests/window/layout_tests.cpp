@@ -7,6 +7,7 @@
 #include "app/document/edits.h"
 #include "app/document/layouts.h"
 #include "app/shell/layout.h"
+#include "engine/run/quantities/focus_map.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -53,8 +54,8 @@ void compare(ImGuiTestContext* context) {
   IM_CHECK(document().view.shown == Shown::all);
   const int layer = document().scene().layer;
   const SideResults& b = application().coordinator().results(Side::b);
-  IM_CHECK(find_focus(results(), layer).run->layers.back().kernel.name == "elu");
-  IM_CHECK(find_focus(b, layer).run->layers.back().kernel.name == "softmax");
+  IM_CHECK(find(results(), FocusKey{layer}).run->layers.back().kernel.name == "elu");
+  IM_CHECK(find(b, FocusKey{layer}).run->layers.back().kernel.name == "softmax");
   context->SetRef("//###focus");
   ImVec2 last{-1, -1};
   for (const char* map : {"photograph", "$$1/photograph", "$$2/photograph"}) {

@@ -176,6 +176,12 @@ void between_frames(ImGuiTestContext* context, std::function<void()> work) {
   while (the_work) context->Yield();
 }
 
+std::vector<double> logits(const RunResult& run) {
+  std::vector<double> values(run.predictions.size());
+  for (const Prediction& each : run.predictions) values.at(static_cast<std::size_t>(each.index)) = each.logit;
+  return values;
+}
+
 std::string last_error() {
   for (std::size_t i = editor().messages().size(); i-- > 0;) {
     if (editor().messages()[i].severity == Severity::error) return editor().messages()[i].text;

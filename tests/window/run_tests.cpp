@@ -6,6 +6,9 @@
 #include <fmt/ranges.h>
 
 #include "app/document/edits.h"
+#include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/rollout.h"
+#include "engine/run/quantities/weights.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -61,17 +64,17 @@ void memory_is_told_beforehand(ImGuiTestContext* context) {
   const ModelInfo& model = *larger.scene().model;
   const std::int64_t tokens = expected_tokens(larger);
   IM_CHECK_GE(tokens, static_cast<std::int64_t>(results().any()->tokens.size())); // an adapter may want fewer
-  Wanted wants;
-  add_weights(wanted.first, 0, KernelSpec{}, false);
-  const double bytes = expected_bytes(larger, wants);
+  Wanted wanted;
+  const WeightsKey weights{.layer = 0, .kernel = softmax};
+  wanted.first.add(weights);
+  const double bytes = expected_bytes(larger, wanted);
   IM_CHECK_GT(bytes, static_cast<double>(model.heads * tokens * tokens) * sizeof(float));
   larger.execution.image_size = 4 * model.image_size; // 16 times the patches, 256 times the pairs
-  IM_CHECK_GT(expected_bytes(larger, wants), 200 * bytes);
-  wanted.then.rollout = RolloutKey{}; // the larger of two runs, which follow one another
-  add_weights(wanted.then, 0, KernelSpec{}, false);
-  IM_CHECK_GT(expected_bytes(document(), wants), bytes);
+  IM_CHECK_GT(expected_bytes(larger, wanted), 200 * bytes);
+  wanted.then = {RolloutKey{}, weights}; // the larger of two runs, which follow one another
+  IM_CHECK_GT(expected_bytes(document(), wanted), bytes);
   larger.scene().input.reset();
-  IM_CHECK_EQ(expected_bytes(larger, wants), 0.0);
+  IM_CHECK_EQ(expected_bytes(larger, wanted), 0.0);
 }
 
 // The Layers panel wants a map of every layer, which come one by one as layers are selected: forgetting one
@@ -83,7 +86,7 @@ void what_is_shown_is_not_forgotten(ImGuiTestContext* context) {
     select_layer(editor(), layer);
     settle(context);
   }
-  for (int layer = 0; layer < layers; ++layer) IM_CHECK(find_focus(results(), layer).focus != nullptr);
+  for (int layer = 0; layer < layers; ++layer) IM_CHECK(find(results(), FocusKey{layer}).result != nullptr);
   const std::size_t parts = results().parts.size();
   const std::uint64_t newest = results().any()->generation;
   context->Yield(10);

@@ -1,5 +1,8 @@
 // The selection that all panels share: query token, layer, head, class.
 #include "app/document/edits.h"
+#include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/head_quantity.h"
+#include "engine/run/quantities/weights.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -29,7 +32,7 @@ void register_selection_tests(ImGuiTestEngine* engine) {
     context->ItemClick("$$3/thumbnail");
     settle(context);
     IM_CHECK_EQ(document().scene().layer, 3);
-    IM_CHECK(find_focus(results(), 3).focus != nullptr);
+    IM_CHECK(find(results(), FocusKey{3}).result != nullptr);
     context->KeyPress(ImGuiKey_DownArrow);
     context->Yield(2);
     IM_CHECK_EQ(document().scene().layer, 4);
@@ -41,14 +44,14 @@ void register_selection_tests(ImGuiTestEngine* engine) {
         context->SetRef("//###entropy");
         context->WindowFocus("//###entropy");
         settle(context);
-        IM_CHECK(find_table(results(), HeadTableKey{"entropy", {}}).table != nullptr);
+        IM_CHECK(find(results(), HeadTableKey{"entropy"}).result != nullptr);
         point_at_head(context, {5, 2});
         context->MouseClick();
         context->Yield(2);
         IM_CHECK_EQ(document().scene().layer, 5);
         IM_CHECK(document().scene().head.head == 2);
         settle(context);
-        IM_CHECK(find_weights(results(), 5, KernelSpec{}, false).weights != nullptr);
+        IM_CHECK(find(results(), WeightsKey{.layer = 5, .kernel = softmax}).result != nullptr);
       };
 }
 

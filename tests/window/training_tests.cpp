@@ -7,6 +7,7 @@
 #include "app/document/training_command.h"
 #include "app/jobs/training_job.h"
 #include "app/views/training_view.h"
+#include "engine/run/quantities/weights.h"
 #include "tests/window/harness.h"
 #include "tests/window/training_toy.h"
 
@@ -36,8 +37,8 @@ bool all_hedgehog() {
 // What the Weights panel shows of the kernel in training.
 std::vector<float> shown_weights() {
   for (const auto& part : results().parts)
-    for (const WeightsResult& weights : part->weights)
-      if (weights.kernel.name == "hedgehog") return weights.weights.values;
+    for (const auto& [key, weights] : part->quantities.all<WeightsKey>())
+      if (weights->kernel.name == "hedgehog") return weights->weights.values;
   return {};
 }
 
@@ -229,7 +230,7 @@ void command_says_it_all(ImGuiTestContext*) {
   tuning.settings.execution.image_size = 168;
   tuning.settings.execution.seed = 3;
   tuning.settings.output = "out.safetensors";
-  tuning.schedule.layers = {"0-9=softmax;10,11=hydra-cosine"};
+  tuning.schedule = ScheduleText{.layers = {"0-9=softmax;10,11=hydra-cosine"}};
   tuning.data = "table.tsv";
   tuning.columns = {.text = 4, .pair = 5, .label = 1};
   tuning.header = true;

@@ -7,6 +7,10 @@
 #include "app/views/scatter_view.h"
 #include "app/views/token_lines.h"
 #include "app/views/vectors_view.h"
+#include "engine/run/quantities/head_quantity.h"
+#include "engine/run/quantities/vectors.h"
+#include "engine/run/quantities/weight_tile.h"
+#include "engine/run/quantities/weights.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -22,13 +26,12 @@ void show(ImGuiTestContext* context, const char* panel, bool sentence) {
   settle(context);
 }
 
-VectorsKey vectors_ask(const KernelSpec& kernel, int head, std::int64_t query) {
-  VectorsKey ask;
-  ask.layer = document().scene().layer;
-  ask.kernels = {kernel};
-  ask.head = head;
-  ask.query = query;
-  return ask;
+VectorsKey vectors_of(const KernelSpec& kernel, int head, std::int64_t query) {
+  return {.layer = document().scene().layer, .kernel = kernel, .head = head, .query = query};
+}
+
+WeightsKey weights_of(const KernelSpec& kernel) {
+  return {.layer = document().scene().layer, .kernel = kernel};
 }
 
 double sum(const std::vector<double>& values) {
@@ -45,20 +48,20 @@ void register_vectors_tests(ImGuiTestEngine* engine) {
         select_key(editor(), 6);
         select_detail_kernel(editor(), hedgehog);
         settle(context);
-        const FoundVectors found = find_vectors(results(), vectors_ask(hedgehog, 0, 2));
-        IM_CHECK(found.vectors != nullptr);
-        const VectorsView view = vectors_view(*found.run, *found.vectors, 6);
+        const auto found = find(results(), vectors_of(hedgehog, 0, 2));
+        IM_CHECK(found.result != nullptr);
+        const VectorsView view = vectors_view(*found.run, *found.result, 6);
         IM_CHECK_EQ(view.strips.size(), 6U);
         double all = 0;
-        for (std::int64_t key = 0; key < found.vectors->k.extent(1); ++key)
-          all += sum(vectors_view(*found.run, *found.vectors, key).strips.back().values);
+        for (std::int64_t key = 0; key < found.result->k.extent(1); ++key)
+          all += sum(vectors_view(*found.run, *found.result, key).strips.back().values);
         context->WindowFocus("//###weights");
         compare_kernel(editor(), 1, hedgehog);
         settle(context);
-        const FoundWeights weights = find_weights(results(), document().scene().layer, hedgehog, false);
-        IM_CHECK(weights.weights != nullptr);
-        const auto tokens = static_cast<std::size_t>(weights.weights->weights.extent(2));
-        const double weight = static_cast<double>(weights.weights->weights.slice(0)[2 * tokens + 6]);
+        const auto weights = find(results(), weights_of(hedgehog));
+        IM_CHECK(weights.result != nullptr);
+        const auto tokens = static_cast<std::size_t>(weights.result->weights.extent(2));
+        const double weight = static_cast<double>(weights.result->weights.slice(0)[2 * tokens + 6]);
         IM_CHECK_LT(std::abs(sum(view.strips.back().values) / all - weight), 1e-5);
       };
 
@@ -77,10 +80,12 @@ void register_vectors_tests(ImGuiTestEngine* engine) {
         show(context, "//###vectors", false);
         select_detail_kernel(editor(), hydra);
         settle(context);
-        const FoundVectors found = find_vectors(results(), vectors_ask(hydra, 0, 0));
-        IM_CHECK(found.vectors != nullptr);
-        IM_CHECK_EQ(found.vectors->gradient.values.size(), found.vectors->global.values.size());
-        const HeatMapPanel filling = filling_panel(*found.run, *found.vectors, 7);
+        VectorsKey key = vectors_of(hydra, 0, 0);
+        key.gradient = true;
+        const auto found = find(results(), key);
+        IM_CHECK(found.result != nullptr);
+        IM_CHECK_EQ(found.result->gradient.values.size(), found.result->global.values.size());
+        const HeatMapPanel filling = filling_panel(*found.run, *found.result, 7);
         IM_CHECK_EQ(filling.values.shape[0], found.run->rows);
         IM_CHECK(!context->ItemExists("filling"));
         context->ItemClick("$$0/strip");
@@ -136,12 +141,12 @@ void register_tokens_tests(ImGuiTestEngine* engine) {
     context->ItemClick("pairs/A→B");
     context->Yield(2);
     IM_CHECK(document().view.pairs == TokenPairs::a_to_b);
-    const FoundWeights found = find_weights(results(), document().scene().layer, softmax, false);
-    IM_CHECK(found.weights != nullptr);
+    const auto found = find(results(), weights_of(softmax));
+    IM_CHECK(found.result != nullptr);
     const auto second = second_sentence(*found.run);
     IM_CHECK(second.has_value());
     const std::vector<int> heads = {0, 1, 2};
-    const TokenLines lines = strongest_lines(*found.weights, heads, TokenPairs::a_to_b, second, 1000);
+    const TokenLines lines = strongest_lines(*found.result, heads, TokenPairs::a_to_b, second, 1000);
     IM_CHECK(!lines.lines.empty());
     for (const TokenLine& line : lines.lines) {
       IM_CHECK_LT_NO_RET(line.query, *second);
@@ -157,12 +162,12 @@ void register_tokens_tests(ImGuiTestEngine* engine) {
     context->WindowFocus("//###tokens");
     context->SetRef("//###tokens");
     settle(context);
-    const FoundWeights found = find_weights(results(), document().scene().layer, softmax, false);
-    IM_CHECK(found.weights != nullptr);
-    IM_CHECK_EQ(found.weights->weights.extent(2), 512);
+    const auto found = find(results(), weights_of(softmax));
+    IM_CHECK(found.result != nullptr);
+    IM_CHECK_EQ(found.result->weights.extent(2), 512);
     std::vector<int> heads;
     for (int head = 0; head < document().scene().model->heads; ++head) heads.push_back(head);
-    const TokenLines lines = strongest_lines(*found.weights, heads, TokenPairs::all, {}, 6000);
+    const TokenLines lines = strongest_lines(*found.result, heads, TokenPairs::all, {}, 6000);
     IM_CHECK_LE(lines.lines.size(), 6000U);
     IM_CHECK_EQ(static_cast<std::int64_t>(lines.lines.size()) + lines.left,
                 std::int64_t{512} * 512 * static_cast<std::int64_t>(heads.size()));
@@ -178,7 +183,7 @@ void register_weights_tests(ImGuiTestEngine* engine) {
         settle(context);
         IM_CHECK_EQ(document().scene().comparison.size(), 3U);
         const KernelSpec third = compared_kernel(document(), 2);
-        IM_CHECK(find_weights(results(), document().scene().layer, third, false).weights != nullptr);
+        IM_CHECK(find(results(), weights_of(third)).result != nullptr);
         IM_CHECK(context->ItemExists("$$2/map"));
         context->ItemClick("$$1/×##drop");
         settle(context);
@@ -216,7 +221,7 @@ void register_weights_tests(ImGuiTestEngine* engine) {
     IM_CHECK(!document().view.all_heads);
     IM_CHECK_EQ(document().scene().layer, 3);
     IM_CHECK(document().scene().head.head == 2);
-    IM_CHECK(find_weights(results(), 3, softmax, false).weights != nullptr);
+    IM_CHECK(find(results(), WeightsKey{.layer = 3, .kernel = softmax}).result != nullptr);
   };
 
   IM_REGISTER_TEST(engine, "weights", "long_inputs_come_in_tiles")->TestFunc = [](ImGuiTestContext* context) {
@@ -225,12 +230,12 @@ void register_weights_tests(ImGuiTestEngine* engine) {
     settle(context);
     const auto count = [] {
       std::size_t tiles = 0;
-      for (const auto& part : results().parts) tiles += part->tiles.size();
+      for (const auto& part : results().parts) tiles += part->quantities.all<TileKey>().size();
       return tiles;
     };
     const auto tokens = static_cast<std::int64_t>(results().any()->tokens.size());
     IM_CHECK_GT(tokens, 600);
-    IM_CHECK(find_weights(results(), document().scene().layer, softmax, false).weights == nullptr);
+    IM_CHECK(find(results(), weights_of(softmax)).result == nullptr);
     IM_CHECK_GE(count(), 2U); // the whole of both kernels
     const std::size_t before = count();
     context->MouseMove("$$0/map");
@@ -241,9 +246,9 @@ void register_weights_tests(ImGuiTestEngine* engine) {
     IM_CHECK_GT(count(), before);
     bool fine = false;
     for (const auto& part : results().parts) {
-      for (const TileResult& tile : part->tiles) {
-        fine = fine || tile.ask.rows == tile.ask.row_count;
-        IM_CHECK_LE_NO_RET(tile.values.values.size(), std::size_t{512} * 512);
+      for (const auto& [key, tile] : part->quantities.all<TileKey>()) {
+        fine = fine || key.rows == key.row_count;
+        IM_CHECK_LE_NO_RET(tile->values.values.size(), std::size_t{512} * 512);
       }
     }
     IM_CHECK(fine);
@@ -256,23 +261,22 @@ void register_measure_tests(ImGuiTestEngine* engine) {
     IM_CHECK(context->ItemExists("scatter"));
     select_detail_kernel(editor(), softmax);
     settle(context);
-    VectorsKey ask = vectors_ask(softmax, 0, 0);
-    const FoundVectors vectors = find_vectors(results(), ask);
-    const FoundWeights weights = find_weights(results(), ask.layer, softmax, false);
-    IM_CHECK(vectors.vectors != nullptr);
-    IM_CHECK(weights.weights != nullptr);
-    const ScatterView view = scatter_view(*weights.run, *weights.weights, *vectors.vectors, 1, false);
+    const auto vectors = find(results(), vectors_of(softmax, 0, 0));
+    const auto weights = find(results(), weights_of(softmax));
+    IM_CHECK(vectors.result != nullptr);
+    IM_CHECK(weights.result != nullptr);
+    const ScatterView view = scatter_view(*weights.run, *weights.result, *vectors.result, 1, false);
     IM_CHECK_GT(view.correlation, 0.999);
     select_detail_kernel(editor(), hedgehog);
     settle(context);
-    const FoundWeights other = find_weights(results(), ask.layer, hedgehog, false);
-    IM_CHECK(other.weights != nullptr);
-    const FoundTable table = find_table(results(), HeadTableKey{"monotonicity", hedgehog});
-    IM_CHECK(table.table != nullptr);
-    const ScatterView second = scatter_view(*other.run, *other.weights, *vectors.vectors, 1, false);
+    const auto other = find(results(), weights_of(hedgehog));
+    IM_CHECK(other.result != nullptr);
+    const auto table = find(results(), HeadTableKey{"monotonicity", hedgehog});
+    IM_CHECK(table.result != nullptr);
+    const ScatterView second = scatter_view(*other.run, *other.result, *vectors.result, 1, false);
     IM_CHECK_LT(second.correlation, 0.999);
     // The last layer's q and k are the softmax run's own: the engine's ρ of the same head is the same number.
-    const auto row = table.table->values.slice(ask.layer);
+    const auto row = table.result->values.slice(document().scene().layer);
     IM_CHECK_LT(std::abs(second.correlation - static_cast<double>(row[1])), 1e-4);
     IM_CHECK_EQ(second.pairs,
                 static_cast<std::int64_t>(vectors.run->tokens.size() * vectors.run->tokens.size()));
@@ -281,7 +285,7 @@ void register_measure_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "change", "measures_and_cells")->TestFunc = [](ImGuiTestContext* context) {
     show(context, "//###change", true);
     const KernelSpec kernel = compared_kernel(document(), 1);
-    IM_CHECK(find_table(results(), HeadTableKey{"change", kernel}).table != nullptr);
+    IM_CHECK(find(results(), HeadTableKey{"change", kernel}).result != nullptr);
     context->ItemClick("measure/cosine");
     point_at_head(context, {2, 4});
     context->MouseClick();
@@ -290,7 +294,7 @@ void register_measure_tests(ImGuiTestEngine* engine) {
     IM_CHECK(document().scene().head.head == 4);
     set_all_kernels(editor(), hydra);
     settle(context);
-    IM_CHECK(find_table(results(), HeadTableKey{"change", {}}).table != nullptr); // in place now
+    IM_CHECK(find(results(), HeadTableKey{"change"}).result != nullptr); // in place now
   };
 }
 

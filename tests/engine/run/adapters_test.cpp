@@ -8,8 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/safetensors.h"
+#include "engine/run/quantities/weights.h"
 #include "engine/run/runner.h"
 #include "tests/engine/run/fake_model.h"
+#include "tests/engine/run/read_result.h"
 
 namespace hydrascope {
 namespace {
@@ -67,34 +69,38 @@ TEST_F(AdaptersTest, TheSchedulesOwnAppliesAndKeepsThePrefix) {
   Runner runner(std::size_t{1} << 20, fake_source(model_, {write_hydra()}));
   const auto plain = runner.run(fake_request(kText));
   EXPECT_TRUE(plain->adapters.empty());
-  const auto hydra = runner.run(fake_request(kText, "3=hydra-cosine"));
+  RunRequest scheduled = fake_request(kText, "3=hydra-cosine");
+  scheduled.quantities = {LogitsKey{}};
+  const auto hydra = runner.run(scheduled);
   ASSERT_EQ(hydra->adapters.size(), 1U);
   EXPECT_EQ(hydra->adapters[0].name, "hydra");
   EXPECT_FALSE(hydra->layers[3].untrained);
   EXPECT_TRUE(hydra->layers[2].cached);
   EXPECT_THAT(model_->runs(), testing::ElementsAre(1, 1, 1, 2));
 
-  RunRequest without = fake_request(kText, "3=hydra-cosine");
+  RunRequest without = scheduled;
   without.adapters.automatic = false;
   const auto untrained = runner.run(without);
   EXPECT_TRUE(untrained->adapters.empty());
   EXPECT_TRUE(untrained->layers[3].untrained);
-  EXPECT_NE(untrained->logits.values, hydra->logits.values);
+  EXPECT_NE(test::logits(*untrained), test::logits(*hydra));
 
   RunRequest explicitly = without;
   explicitly.adapters.files = {folder_ / "hydra.safetensors"};
-  EXPECT_EQ(runner.run(explicitly)->logits.values, hydra->logits.values);
+  EXPECT_EQ(test::logits(*runner.run(explicitly)), test::logits(*hydra));
 }
 
 TEST_F(AdaptersTest, TrainedMapsServeComparedKernelsWhateverTheSchedule) {
   Runner runner(std::size_t{1} << 20, fake_source(model_, {write_maps(2)}));
   RunRequest request = fake_request(kText);
-  request.asks.weights = {{2, {KernelSpec{"hedgehog", {}}}, {}, false},
-                          {1, {KernelSpec{"hedgehog", {}}}, {}, false}};
+  const KernelSpec hedgehog{"hedgehog", {}};
+  const WeightsKey with_maps{.layer = 2, .kernel = hedgehog}, without{.layer = 1, .kernel = hedgehog};
+  request.quantities = {with_maps, without};
   const auto result = runner.run(request);
-  EXPECT_FALSE(result->weights[0].untrained);
-  for (const float weight : result->weights[0].weights.values) EXPECT_NEAR(weight, 1.0F / 8, 1e-6F);
-  EXPECT_TRUE(result->weights[1].untrained);
+  const WeightsResult& trained = test::read(*result, with_maps);
+  EXPECT_FALSE(trained.untrained);
+  for (const float weight : trained.weights.values) EXPECT_NEAR(weight, 1.0F / 8, 1e-6F);
+  EXPECT_TRUE(test::read(*result, without).untrained);
   ASSERT_EQ(result->adapters.size(), 1U);
   EXPECT_EQ(result->adapters[0].name, "maps");
 
@@ -120,9 +126,10 @@ TEST_F(AdaptersTest, AllThatBelongToTheModelAreListedWhateverIsChosen) {
 TEST_F(AdaptersTest, MapsOfAnotherBaseStayOut) {
   Runner runner(std::size_t{1} << 20, fake_source(model_, {write_maps(2, "another-hash")}));
   RunRequest request = fake_request(kText);
-  request.asks.weights = {{2, {KernelSpec{"hedgehog", {}}}, {}, false}};
+  const WeightsKey key{.layer = 2, .kernel = KernelSpec{"hedgehog", {}}};
+  request.quantities = {key};
   const auto result = runner.run(request);
-  EXPECT_TRUE(result->weights[0].untrained);
+  EXPECT_TRUE(test::read(*result, key).untrained);
   EXPECT_TRUE(result->adapters.empty());
 }
 

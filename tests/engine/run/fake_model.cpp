@@ -146,7 +146,7 @@ RunRequest fake_request(const std::string& text, const std::string& layers) {
   RunRequest request;
   request.model_folder = "fake";
   request.input = TextInput{text, std::nullopt};
-  if (!layers.empty()) request.schedule.layers = {layers};
+  if (!layers.empty()) request.schedule = ScheduleText{.layers = {layers}};
   return request;
 }
 

@@ -10,6 +10,7 @@
 
 #include "engine/base/safetensors.h"
 #include "engine/run/runner.h"
+#include "tests/engine/run/read_result.h"
 #include "tests/support/checkout.h"
 
 namespace hydrascope {
@@ -53,7 +54,8 @@ TEST_P(GoldenAdapters, RunAsTransformersRunsThem) {
   const std::string model = name.substr(0, name.find('-'));
   request.model_folder = golden / "models" / model;
   request.adapters = {.automatic = false, .files = {file}};
-  request.schedule.kernel = read_adapter_info(file).layers.front().kernel.text(); // that of both layers
+  // That of both layers.
+  request.schedule = ScheduleText{.kernel = read_adapter_info(file).layers.front().kernel.text()};
   if (model == "bert")
     request.input = TextInput{expected.metadata().at("text"), std::nullopt};
   else
@@ -61,12 +63,12 @@ TEST_P(GoldenAdapters, RunAsTransformersRunsThem) {
         ImageInput{std::make_shared<const Image>(load_image(golden / "images/pictures/gradient.png")),
                    "gradient.png",
                    {}};
-  request.asks.hidden = true;
+  request.quantities = {LogitsKey{}, HiddenStatesKey{}};
   Runner runner;
   const auto result = runner.run(request);
   // Measured over all: 8.5e-7 (logits of bert-hydra-sigmoid-softmax).
-  EXPECT_LE(error_of(result->logits, expected, name + ".logits"), 2.6e-6);
-  EXPECT_LE(error_of(result->hidden.at(2), expected, name + ".hidden.2"), 2.6e-6);
+  EXPECT_LE(error_of(test::read(*result, LogitsKey{}), expected, name + ".logits"), 2.6e-6);
+  EXPECT_LE(error_of(test::read(*result, HiddenStatesKey{}).at(2), expected, name + ".hidden.2"), 2.6e-6);
 }
 
 std::string test_name(const ::testing::TestParamInfo<std::string>& info) {

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/run/quantities/focus_map.h"
 #include "engine/run/runner.h"
+#include "tests/engine/run/read_result.h"
 #include "tests/support/checkout.h"
 
 namespace hydrascope {
@@ -33,9 +35,9 @@ RunRequest request_for(const std::string& model) {
 
 RunRequest with_focus(const std::string& model, const std::string& kernel) {
   RunRequest request = request_for(model);
-  request.schedule.replace = {"back:1=" + kernel};
+  request.schedule = ScheduleText{.replace = {"back:1=" + kernel}};
   for (int layer = 0; layer < read_model_info(golden(model)).layers; ++layer)
-    request.asks.focus_layers.push_back(layer);
+    request.quantities.add(FocusKey{layer});
   return request;
 }
 
@@ -45,7 +47,8 @@ TEST_P(GoldenModels, FocusContributionsSumToTheTotal) {
   Runner runner;
   for (const char* kernel : {"softmax", "hydra-cosine", "hedgehog"}) {
     const auto result = runner.run(with_focus(GetParam(), kernel));
-    for (const FocusResult& focus : result->focus) {
+    for (const auto& entry : result->quantities.all<FocusKey>()) {
+      const FocusResult& focus = *entry.result;
       double sum = 0, magnitude = 0;
       for (const float value : focus.contributions.values) {
         sum += static_cast<double>(value);
@@ -59,13 +62,14 @@ TEST_P(GoldenModels, FocusContributionsSumToTheTotal) {
 
 TEST_P(GoldenModels, CachedPrefixGivesTheSameBits) {
   RunRequest request = request_for(GetParam());
+  request.quantities = {LogitsKey{}};
   Runner warm;
   warm.run(request);
-  request.schedule.replace = {"back:1=hydra-cosine"};
+  request.schedule = ScheduleText{.replace = {"back:1=hydra-cosine"}};
   const auto continued = warm.run(request);
   Runner cold;
   EXPECT_TRUE(continued->layers.front().cached);
-  EXPECT_EQ(continued->logits.values, cold.run(request)->logits.values);
+  EXPECT_EQ(test::logits(*continued), test::logits(*cold.run(request)));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenModels,
@@ -86,7 +90,7 @@ TEST(GoldenQueries, DefaultIsTheClassTokenOnlyWhereTheTargetReadsNothingElse) {
     const auto result = runner.run(with_focus(model, "softmax"));
     EXPECT_EQ(result->query.has_value(), class_token) << model;
     if (class_token) {
-      EXPECT_NEAR(result->focus.back().share, 1.0, 1e-6) << model;
+      EXPECT_NEAR(result->quantities.all<FocusKey>().back().result->share, 1.0, 1e-6) << model;
     }
   }
   RunRequest pooled = with_focus("vit", "softmax");
@@ -97,12 +101,13 @@ TEST(GoldenQueries, DefaultIsTheClassTokenOnlyWhereTheTargetReadsNothingElse) {
 TEST(GoldenMaskedLm, HasTokenLogitsOnlyWhereAskedAndNoPredictions) {
   Runner runner;
   RunRequest request = request_for("bert-mlm");
-  EXPECT_TRUE(runner.run(request)->logits.empty());
-  request.asks.token_logits = true;
+  EXPECT_EQ(runner.run(request)->quantities.find(LogitsKey{}), nullptr);
+  request.quantities = {LogitsKey{}};
   const auto result = runner.run(request);
   EXPECT_TRUE(result->predictions.empty());
-  ASSERT_EQ(result->logits.shape.size(), 3U);
-  EXPECT_EQ(result->logits.shape[1], static_cast<std::int64_t>(result->tokens.size()));
+  const Array& logits = test::read(*result, LogitsKey{});
+  ASSERT_EQ(logits.shape.size(), 3U);
+  EXPECT_EQ(logits.shape[1], static_cast<std::int64_t>(result->tokens.size()));
 }
 
 } // namespace

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
+#include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/weights.h"
 #include "engine/run/runner.h"
 #include "tests/engine/run/fake_model.h"
+#include "tests/engine/run/read_result.h"
 
 namespace hydrascope {
 namespace {
@@ -14,6 +17,7 @@ constexpr std::size_t kCacheBytes = std::size_t{1} << 20;
 RunRequest hiding(std::vector<std::int64_t> tokens) {
   RunRequest request = fake_request(kText, "3=hydra-cosine");
   request.hidden_tokens = std::move(tokens);
+  request.quantities = {LogitsKey{}};
   return request;
 }
 
@@ -27,7 +31,7 @@ TEST(HiddenTokensRun, ComparesWithTheWholeInput) {
 
   const auto hidden = runner.run(hiding({2, 5}));
   EXPECT_EQ(hidden->hidden_tokens, (std::vector<std::int64_t>{2, 5}));
-  EXPECT_NE(hidden->logits.values, whole->logits.values);
+  EXPECT_NE(test::logits(*hidden), test::logits(*whole));
   ASSERT_TRUE(hidden->whole.has_value());
   ASSERT_EQ(hidden->whole->predictions.size(), whole->predictions.size());
   for (std::size_t i = 0; i < whole->predictions.size(); ++i) {
@@ -50,22 +54,24 @@ TEST(HiddenTokensRun, IsNotMistakenForAnotherInTheCache) {
   const auto one = warm.run(hiding({2}));
   const auto other = warm.run(hiding({3}));
   const auto again = warm.run(hiding({}));
-  EXPECT_EQ(again->logits.values, whole->logits.values);
-  EXPECT_NE(one->logits.values, other->logits.values);
+  EXPECT_EQ(test::logits(*again), test::logits(*whole));
+  EXPECT_NE(test::logits(*one), test::logits(*other));
   Runner fresh(kCacheBytes, fake_source(model));
-  EXPECT_EQ(fresh.run(hiding({3}))->logits.values, other->logits.values);
+  EXPECT_EQ(test::logits(*fresh.run(hiding({3}))), test::logits(*other));
 }
 
 TEST(HiddenTokensRun, GivesNothingToAMaskedToken) {
   Runner runner(kCacheBytes, fake_source(std::make_shared<const FakeModel>(FakeOptions{})));
   RunRequest request = hiding({4});
-  request.asks.focus_layers = {1};
-  request.asks.weights = {{1, {}, {0}, false}};
+  const WeightsKey first_row{.layer = 1, .rows = {0}};
+  request.quantities = {FocusKey{1}, first_row};
   const auto result = runner.run(request);
-  EXPECT_EQ(result->focus.at(0).contributions.values.at(4), 0.0F);
-  EXPECT_NE(result->focus.at(0).contributions.values.at(3), 0.0F);
-  for (std::int64_t head = 0; head < result->weights.at(0).weights.extent(0); ++head)
-    EXPECT_EQ(result->weights[0].weights.values.at(static_cast<std::size_t>(head * 8 + 4)), 0.0F);
+  const std::vector<float>& contributions = test::read(*result, FocusKey{1}).contributions.values;
+  EXPECT_EQ(contributions.at(4), 0.0F);
+  EXPECT_NE(contributions.at(3), 0.0F);
+  const Array& weights = test::read(*result, first_row).weights;
+  for (std::int64_t head = 0; head < weights.extent(0); ++head)
+    EXPECT_EQ(weights.values.at(static_cast<std::size_t>(head * 8 + 4)), 0.0F);
 }
 
 TEST(HiddenTokensRun, RefusesTokensThatCannotBeHidden) {

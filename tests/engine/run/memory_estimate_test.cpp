@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/run/quantities/hidden_states.h"
+#include "engine/run/quantities/rollout.h"
+#include "engine/run/quantities/similar_heads.h"
+#include "engine/run/quantities/weight_tile.h"
+#include "engine/run/quantities/weights.h"
+
 namespace hydrascope {
 namespace {
 
@@ -20,38 +26,31 @@ TEST(MemoryEstimate, CountsTheScoresOfOneLayer) {
 }
 
 TEST(MemoryEstimate, CountsWeightsByRowsKernelsAndHeads) {
-  Asks asks;
-  asks.weights = {{.layer = 3, .kernels = {}, .rows = {}}};
-  EXPECT_DOUBLE_EQ(estimated_bytes(asks, kModel, 257) - kScores, 2 * 6 * 257.0 * 257 * 4);
-  asks.weights = {{.layer = 3, .kernels = {KernelSpec{}, KernelSpec{"elu", {}}}, .rows = {0, 7, 9}}};
-  EXPECT_DOUBLE_EQ(estimated_bytes(asks, kModel, 257) - kScores, 2 * 2 * 6 * 3 * 257.0 * 4);
+  QuantityKeys keys = {WeightsKey{.layer = 3}};
+  EXPECT_DOUBLE_EQ(estimated_bytes(keys, kModel, 257) - kScores, 2 * 6 * 257.0 * 257 * 4);
+  keys = {WeightsKey{.layer = 3, .kernel = KernelSpec{}, .rows = {0, 7, 9}},
+          WeightsKey{.layer = 3, .kernel = KernelSpec{"elu", {}}, .rows = {0, 7, 9}}};
+  EXPECT_DOUBLE_EQ(estimated_bytes(keys, kModel, 257) - kScores, 2 * 2 * 6 * 3 * 257.0 * 4);
 }
 
 TEST(MemoryEstimate, TilesTakeWhatIsShownOfThemHoweverLongTheInput) {
-  Asks asks;
-  asks.tiles = {{.layer = 0, .kernel = {}, .heads = {}, .fusion = std::nullopt, .rows = 48, .columns = 48}};
+  TileKey key{.layer = 0, .kernel = {}, .heads = {}, .fusion = std::nullopt, .rows = 48, .columns = 48};
   const auto tile = [&](std::int64_t tokens) {
-    return estimated_bytes(asks, kModel, tokens) - estimated_bytes({}, kModel, tokens);
+    return estimated_bytes({key}, kModel, tokens) - estimated_bytes({}, kModel, tokens);
   };
   EXPECT_DOUBLE_EQ(tile(4097), 2 * 6 * 48.0 * 48 * 4);
   EXPECT_DOUBLE_EQ(tile(257), tile(4097));
-  asks.tiles[0].fusion = HeadFusion::mean;
+  key.fusion = HeadFusion::mean;
   EXPECT_DOUBLE_EQ(tile(257), 2 * 48.0 * 48 * 4);
 }
 
 TEST(MemoryEstimate, CountsWhatIsKeptOfEveryLayer) {
-  Asks asks;
-  asks.hidden = true;
-  EXPECT_DOUBLE_EQ(estimated_bytes(asks, kModel, 100) - estimated_bytes({}, kModel, 100),
-                   2 * 13 * 100.0 * 384 * 4);
-  asks = {};
-  asks.similar_heads = HeadIndex{0, 0};
-  EXPECT_DOUBLE_EQ(estimated_bytes(asks, kModel, 100) - estimated_bytes({}, kModel, 100),
-                   4 * 12 * 100.0 * 384 * 4);
-  asks = {};
-  asks.rollout = RolloutKey{};
-  EXPECT_DOUBLE_EQ(estimated_bytes(asks, kModel, 100) - estimated_bytes({}, kModel, 100),
-                   4 * 100.0 * 100 * 4);
+  const auto kept = [](const QuantityKey& key) {
+    return estimated_bytes({key}, kModel, 100) - estimated_bytes({}, kModel, 100);
+  };
+  EXPECT_DOUBLE_EQ(kept(HiddenStatesKey{}), 2 * 13 * 100.0 * 384 * 4);
+  EXPECT_DOUBLE_EQ(kept(SimilarHeadsKey{HeadIndex{0, 0}}), 4 * 12 * 100.0 * 384 * 4);
+  EXPECT_DOUBLE_EQ(kept(RolloutKey{}), 4 * 100.0 * 100 * 4);
 }
 
 TEST(MemoryEstimate, IsWrittenForPeople) {

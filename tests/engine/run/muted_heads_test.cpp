@@ -11,8 +11,13 @@
 
 #include "engine/attention/interface/muted_kernel.h"
 #include "engine/base/error.h"
+#include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/head_quantity.h"
+#include "engine/run/quantities/rollout.h"
+#include "engine/run/quantities/weights.h"
 #include "engine/run/runner.h"
 #include "tests/engine/run/fake_model.h"
+#include "tests/engine/run/read_result.h"
 
 namespace hydrascope {
 namespace {
@@ -25,6 +30,7 @@ constexpr std::int64_t kHeadWidth = FakeModel::kWidth / FakeModel::kHeads;
 RunRequest muting(std::vector<HeadIndex> heads, const std::string& layers = "3=hydra-cosine") {
   RunRequest request = fake_request(kText, layers);
   request.muted_heads = std::move(heads);
+  request.quantities = {LogitsKey{}};
   return request;
 }
 
@@ -69,14 +75,17 @@ TEST_P(MutedHeads, EqualAModelWhoseOutputProjectionReadsNothingOfThem) {
   const std::string layers = "0-3=" + GetParam();
   Runner muted(kCacheBytes, fake_source(model)), reference(kCacheBytes, fake_source(deaf(*model, heads)));
   RunRequest request = muting(heads, layers), same = fake_request(kText, layers);
-  for (RunRequest* each : {&request, &same}) each->asks.focus_layers = {0, 1, 2, 3};
+  for (RunRequest* each : {&request, &same})
+    each->quantities = {LogitsKey{}, FocusKey{0}, FocusKey{1}, FocusKey{2}, FocusKey{3}};
   const auto result = muted.run(request);
   const auto expected = reference.run(same);
-  EXPECT_THAT(result->logits.values, testing::Pointwise(testing::FloatNear(1e-5F), expected->logits.values));
-  for (std::size_t layer = 0; layer < 4; ++layer) {
-    EXPECT_THAT(result->focus[layer].contributions.values,
-                testing::Pointwise(testing::FloatNear(1e-5F), expected->focus[layer].contributions.values));
-    EXPECT_NEAR(result->focus[layer].total, expected->focus[layer].total, 1e-5);
+  EXPECT_THAT(test::logits(*result), testing::Pointwise(testing::FloatNear(1e-5F), test::logits(*expected)));
+  for (int layer = 0; layer < 4; ++layer) {
+    const FocusResult& found = test::read(*result, FocusKey{layer});
+    const FocusResult& reference_map = test::read(*expected, FocusKey{layer});
+    EXPECT_THAT(found.contributions.values,
+                testing::Pointwise(testing::FloatNear(1e-5F), reference_map.contributions.values));
+    EXPECT_NEAR(found.total, reference_map.total, 1e-5);
   }
   EXPECT_EQ(result->muted_heads, heads);
   EXPECT_EQ(result->notes.back(), "2 heads muted");
@@ -89,11 +98,11 @@ TEST_P(MutedHeads, AreNotMistakenForOthersInTheCache) {
   const auto none = warm.run(muting({}, layers));
   const auto first = warm.run(muting({{2, 0}}, layers));
   const auto second = warm.run(muting({{2, 1}}, layers));
-  EXPECT_EQ(warm.run(muting({}, layers))->logits.values, none->logits.values);
-  EXPECT_NE(first->logits.values, none->logits.values);
-  EXPECT_NE(first->logits.values, second->logits.values);
+  EXPECT_EQ(test::logits(*warm.run(muting({}, layers))), test::logits(*none));
+  EXPECT_NE(test::logits(*first), test::logits(*none));
+  EXPECT_NE(test::logits(*first), test::logits(*second));
   Runner fresh(kCacheBytes, fake_source(model));
-  EXPECT_EQ(fresh.run(muting({{2, 1}}, layers))->logits.values, second->logits.values);
+  EXPECT_EQ(test::logits(*fresh.run(muting({{2, 1}}, layers))), test::logits(*second));
   // Blocks before the muted head are the same as ever.
   EXPECT_TRUE(first->layers[0].cached && first->layers[1].cached);
   EXPECT_FALSE(first->layers[2].cached);
@@ -120,39 +129,47 @@ TEST(MutedHeadsRun, ComparesWithNothingMutedAndNothingHidden) {
   both.hidden_tokens = {2};
   const auto result = runner.run(both);
   EXPECT_EQ(result->whole->predictions.front().probability, plain->predictions.front().probability);
-  EXPECT_NE(result->logits.values, muted->logits.values);
+  EXPECT_NE(test::logits(*result), test::logits(*muted));
 }
 
 TEST(MutedHeadsRun, LeavesTheTeacherForcedRunAsItIs) {
   Runner runner(kCacheBytes, fake_source(fake()));
   RunRequest request = muting({});
-  request.asks.head_tables = {
-      {"entropy", KernelSpec{"elu", {}}}, {"kl", KernelSpec{"elu", {}}}, {"change", KernelSpec{"elu", {}}}};
-  request.asks.weights = {{3, {KernelSpec{"softmax", {}}}, {}, true},
-                          {3, {KernelSpec{"softmax", {}}}, {}, false}};
+  const WeightsKey forced{.layer = 3, .kernel = KernelSpec{"softmax", {}}, .teacher_forced = true};
+  const WeightsKey own{.layer = 3, .kernel = KernelSpec{"softmax", {}}};
+  request.quantities = {forced, own};
+  for (const char* quantity : {"entropy", "kl", "change"})
+    request.quantities.add(HeadTableKey{quantity, KernelSpec{"elu", {}}});
   const auto plain = runner.run(request);
   request.muted_heads = {{0, 0}, {1, 1}};
   const auto muted = runner.run(request);
-  ASSERT_EQ(muted->tables.size(), plain->tables.size());
-  for (std::size_t i = 0; i < plain->tables.size(); ++i)
-    EXPECT_EQ(muted->tables[i].values.values, plain->tables[i].values.values);
-  EXPECT_EQ(muted->weights[0].weights.values, plain->weights[0].weights.values);
-  EXPECT_NE(muted->weights[1].weights.values, plain->weights[1].weights.values);
+  const auto tables = plain->quantities.all<HeadTableKey>();
+  ASSERT_EQ(muted->quantities.all<HeadTableKey>().size(), tables.size());
+  for (const auto& [key, table] : tables)
+    EXPECT_EQ(test::read(*muted, key).values.values, table->values.values);
+  const auto weights = [](const RunResult& run, const WeightsKey& key) {
+    return test::read(run, key).weights.values;
+  };
+  EXPECT_EQ(weights(*muted, forced), weights(*plain, forced));
+  EXPECT_NE(weights(*muted, own), weights(*plain, own));
 }
 
 TEST(MutedHeadsRun, LeavesThemOutOfRollout) {
   Runner runner(kCacheBytes, fake_source(fake()));
   RunRequest all = muting({}, {}), one = all;
-  all.asks.rollout = one.asks.rollout = RolloutKey{};
+  all.quantities = one.quantities = {RolloutKey{}};
+  const auto rollout = [&](const RunResult& run, const RolloutKey& key = {}) {
+    return test::read(run, key).weights.values;
+  };
   for (int layer = 0; layer < 4; ++layer) {
     all.muted_heads.push_back({layer, 0});
     all.muted_heads.push_back({layer, 1});
   }
   const auto nothing = runner.run(all);
+  const std::vector<float> residual = rollout(*nothing);
   for (std::int64_t row = 0; row < kTokens; ++row)
     for (std::int64_t key = 0; key < kTokens; ++key)
-      EXPECT_EQ(nothing->rollout->weights.values[static_cast<std::size_t>(row * kTokens + key)],
-                row == key ? 1.0F : 0.0F);
+      EXPECT_EQ(residual[static_cast<std::size_t>(row * kTokens + key)], row == key ? 1.0F : 0.0F);
   // With head 0 muted in the last layer, fusing all heads there is head 1 alone.
   one.muted_heads = {{3, 0}};
   RunRequest head = one;
@@ -161,9 +178,10 @@ TEST(MutedHeadsRun, LeavesThemOutOfRollout) {
   std::sort(head.muted_heads.begin(), head.muted_heads.end());
   const auto everywhere = runner.run(head);
   RunRequest alone = muting(head.muted_heads, {});
-  alone.asks.rollout = RolloutKey{.heads = {1}};
-  EXPECT_EQ(runner.run(alone)->rollout->weights.values, everywhere->rollout->weights.values);
-  EXPECT_NE(fused->rollout->weights.values, everywhere->rollout->weights.values);
+  const RolloutKey head_one{.heads = {1}};
+  alone.quantities = {head_one};
+  EXPECT_EQ(rollout(*runner.run(alone), head_one), rollout(*everywhere));
+  EXPECT_NE(rollout(*fused), rollout(*everywhere));
 }
 
 TEST(MutedHeadsRun, RefusesHeadsThatDoNotExist) {

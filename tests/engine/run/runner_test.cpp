@@ -9,7 +9,11 @@
 
 #include "engine/base/error.h"
 #include "engine/run/execution.h"
+#include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/layer_times.h"
+#include "engine/run/quantities/weights.h"
 #include "tests/engine/run/fake_model.h"
+#include "tests/engine/run/read_result.h"
 
 namespace hydrascope {
 namespace {
@@ -50,8 +54,7 @@ TEST_F(RunnerTest, GivesPredictionsTokensAndLayers) {
   EXPECT_TRUE(result->layers[3].untrained);
   EXPECT_FALSE(result->layers[0].untrained);
   EXPECT_FALSE(result->layers[0].path.empty());
-  EXPECT_TRUE(result->focus.empty());
-  EXPECT_TRUE(result->hidden.empty());
+  EXPECT_TRUE(result->quantities.keys().empty()); // nothing was asked for
 }
 
 TEST_F(RunnerTest, TheNumberOfThreadsHoldsForTheRunAlone) {
@@ -63,38 +66,42 @@ TEST_F(RunnerTest, TheNumberOfThreadsHoldsForTheRunAlone) {
   request.execution.threads = 0;
   EXPECT_EQ(run(request)->threads, 2);
   request.execution.threads = 1;
-  request.asks.weights = {{99, {}, {}, false}}; // no such layer
+  request.quantities = {WeightsKey{.layer = 99}}; // no such layer
   EXPECT_THROW(run(request), UsageError);
   EXPECT_EQ(at::get_num_threads(), 2);
 }
 
 TEST_F(RunnerTest, TimedPassesRunEveryLayerWithoutTheCache) {
   RunRequest request = fake_request(kText, "3=hydra-cosine");
+  request.quantities = {LogitsKey{}};
   const auto plain = run(request);
-  EXPECT_TRUE(plain->timed.empty());
-  request.asks.timed_passes = 3;
+  EXPECT_TRUE(plain->quantities.all<LayerTimesKey>().empty());
+  request.quantities.add(LayerTimesKey{.passes = 3});
   std::vector<int> totals;
   const auto timed = runner_->run(request, {}, [&](int, int total) { totals.push_back(total); });
   EXPECT_THAT(model_->runs(), testing::ElementsAre(5, 5, 5, 5)); // once before, one that warms up, three
-  ASSERT_EQ(timed->timed.size(), 3U);
-  for (const std::vector<double>& pass : timed->timed) {
+  const auto& times = test::read(*timed, LayerTimesKey{.passes = 3});
+  ASSERT_EQ(times.size(), 3U);
+  for (const std::vector<double>& pass : times) {
     ASSERT_EQ(pass.size(), 4U);
     for (const double seconds : pass) EXPECT_GT(seconds, 0);
   }
   EXPECT_TRUE(timed->layers[0].cached); // the pass itself was known
-  EXPECT_EQ(timed->logits.values, plain->logits.values);
+  EXPECT_EQ(test::logits(*timed), test::logits(*plain));
   EXPECT_EQ(totals.size(), 16U);
   EXPECT_EQ(totals.back(), 16);
 
   std::stop_source stop;
   EXPECT_THROW(runner_->run(request, stop.get_token(), [&](int, int) { stop.request_stop(); }), Cancelled);
-  request.asks.timed_passes = -1;
-  EXPECT_THROW(run(request), UsageError);
+  for (const int none : {0, -1}) {
+    request.quantities = {LayerTimesKey{.passes = none}};
+    EXPECT_THROW(run(request), UsageError);
+  }
 }
 
 TEST_F(RunnerTest, SaysWhichLayersRanWithGradients) {
   RunRequest request = fake_request(kText);
-  request.asks.focus_layers = {2};
+  request.quantities = {FocusKey{2}};
   const auto result = run(request);
   EXPECT_FALSE(result->layers[1].differentiable);
   EXPECT_TRUE(result->layers[2].differentiable);
@@ -103,6 +110,7 @@ TEST_F(RunnerTest, SaysWhichLayersRanWithGradients) {
 
 TEST_F(RunnerTest, CachedPrefixGivesTheSameBits) {
   RunRequest request = fake_request(kText, "3=hydra-cosine");
+  request.quantities = {LogitsKey{}};
   run(fake_request(kText));
   const auto continued = run(request);
   EXPECT_THAT(model_->runs(), testing::ElementsAre(1, 1, 1, 2));
@@ -114,20 +122,21 @@ TEST_F(RunnerTest, CachedPrefixGivesTheSameBits) {
   EXPECT_FALSE(continued->layers[3].cached);
 
   Runner fresh(kCacheBytes, fake_source(model_));
-  EXPECT_EQ(fresh.run(request)->logits.values, continued->logits.values);
+  EXPECT_EQ(test::logits(*fresh.run(request)), test::logits(*continued));
 }
 
 TEST_F(RunnerTest, FocusGivesTheSameBitsFromTheCacheAsWithoutIt) {
   RunRequest request = fake_request(kText, "3=hydra-cosine");
-  request.asks.focus_layers = {2, 3};
+  request.quantities = {FocusKey{2}, FocusKey{3}};
   run(fake_request(kText));
   const auto warm = run(request);
   const auto again = run(request);
   Runner fresh(kCacheBytes, fake_source(model_));
   const auto cold = fresh.run(request);
-  for (std::size_t i = 0; i < 2; ++i) {
-    EXPECT_EQ(warm->focus[i].contributions.values, cold->focus[i].contributions.values);
-    EXPECT_EQ(again->focus[i].contributions.values, cold->focus[i].contributions.values);
+  for (const FocusKey key : {FocusKey{2}, FocusKey{3}}) {
+    const std::vector<float>& expected = test::read(*cold, key).contributions.values;
+    EXPECT_EQ(test::read(*warm, key).contributions.values, expected);
+    EXPECT_EQ(test::read(*again, key).contributions.values, expected);
   }
   EXPECT_TRUE(warm->layers[0].cached);
   EXPECT_FALSE(warm->layers[2].cached);
@@ -142,22 +151,26 @@ TEST_F(RunnerTest, AnotherInputOrEarlierKernelStartsAnew) {
 
 TEST_F(RunnerTest, ACacheWithoutRoomChangesNothing) {
   Runner none(0, fake_source(model_));
-  const auto first = none.run(fake_request(kText));
-  const auto second = none.run(fake_request(kText));
+  RunRequest request = fake_request(kText);
+  request.quantities = {LogitsKey{}};
+  const auto first = none.run(request);
+  const auto second = none.run(request);
   EXPECT_FALSE(second->layers[0].cached);
-  EXPECT_EQ(first->logits.values, second->logits.values);
+  EXPECT_EQ(test::logits(*first), test::logits(*second));
 }
 
 TEST_F(RunnerTest, FocusContributionsSumToTheTotal) {
   for (const char* kernel : {"softmax", "sdpa", "hydra-cosine", "elu", "hedgehog"}) {
     RunRequest request = fake_request(kText, std::string("2,3=") + kernel);
-    request.asks.focus_layers = {1, 2, 3};
+    request.quantities = {FocusKey{1}, FocusKey{2}, FocusKey{3}};
     for (const bool all : {false, true}) {
       request.default_query = false;
       request.query = all ? std::optional<std::int64_t>() : 0;
       const auto result = run(request);
-      ASSERT_EQ(result->focus.size(), 3U);
-      for (const FocusResult& focus : result->focus) {
+      const auto maps = result->quantities.all<FocusKey>();
+      ASSERT_EQ(maps.size(), 3U);
+      for (const auto& map : maps) {
+        const FocusResult& focus = *map.result;
         EXPECT_NEAR(sum(focus.contributions), focus.total, 1e-4 * magnitude(focus.contributions)) << kernel;
         EXPECT_GT(magnitude(focus.contributions), 0) << kernel;
         EXPECT_TRUE(!all || focus.share == 1.0);
@@ -168,22 +181,22 @@ TEST_F(RunnerTest, FocusContributionsSumToTheTotal) {
 
 TEST_F(RunnerTest, LastLayersClassTokenCarriesEverythingThatAClassTokenHeadReads) {
   RunRequest request = fake_request(kText);
-  request.asks.focus_layers = {3};
+  request.quantities = {FocusKey{3}};
   const auto result = run(request);
   ASSERT_TRUE(result->query.has_value());
   EXPECT_EQ(*result->query, 0);
-  EXPECT_NEAR(result->focus[0].share, 1.0, 1e-9);
+  EXPECT_NEAR(test::read(*result, FocusKey{3}).share, 1.0, 1e-9);
   EXPECT_EQ(result->target, "logit of " + result->predictions[0].label);
   EXPECT_NEAR(result->target_value, result->predictions[0].logit, 1e-5);
 
   request.default_query = false;
   request.query = 2;
-  EXPECT_TRUE(run(request)->focus[0].zero_gradient);
+  EXPECT_TRUE(test::read(*run(request), FocusKey{3}).zero_gradient);
 }
 
 TEST_F(RunnerTest, QueryIsAllWhereTheTargetReadsMoreThanTheClassToken) {
   RunRequest request = fake_request(kText);
-  request.asks.focus_layers = {3};
+  request.quantities = {FocusKey{3}};
   use({4, FakeHead::first_and_mean, {}});
   EXPECT_FALSE(run(request)->query.has_value());
 
@@ -203,7 +216,7 @@ TEST_F(RunnerTest, QueryIsAllWhereTheTargetReadsMoreThanTheClassToken) {
 
 TEST_F(RunnerTest, TargetsByClass) {
   RunRequest request = fake_request(kText);
-  request.asks.focus_layers = {3};
+  request.quantities = {FocusKey{3}};
   for (const char* target : {"class:1", "class:espresso", "class:Espresso"}) {
     request.target = parse_target(target);
     EXPECT_EQ(run(request)->target, "logit of espresso");
@@ -223,10 +236,10 @@ TEST_F(RunnerTest, TargetsByClass) {
 
 TEST_F(RunnerTest, RefusesWhatDoesNotExist) {
   RunRequest request = fake_request(kText);
-  request.asks.focus_layers = {4};
+  request.quantities = {FocusKey{4}};
   EXPECT_THROW(run(request), UsageError);
   request = fake_request(kText);
-  request.asks.weights = {{0, {}, {8}, false}};
+  request.quantities = {WeightsKey{.layer = 0, .rows = {8}}};
   EXPECT_THROW(run(request), UsageError);
   request = fake_request(kText);
   request.default_query = false;

@@ -101,7 +101,7 @@ TEST(Worker, ErrorsBecomeMessagesAndTheWorkerGoesOn) {
   worker.submit(numbered(1));
   EXPECT_EQ(mailbox.await(worker).front().error, "internal error: broken block");
   RunRequest bad = numbered(2);
-  bad.schedule.kernel = "softmaxx";
+  bad.schedule = ScheduleText{.kernel = "softmaxx"};
   worker.submit(bad);
   const auto deliveries = mailbox.await(worker);
   EXPECT_FALSE(deliveries.front().result);

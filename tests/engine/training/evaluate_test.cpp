@@ -9,8 +9,10 @@
 
 #include "engine/base/error.h"
 #include "engine/measure/pointing.h"
+#include "engine/run/quantities/weights.h"
 #include "engine/run/runner.h"
 #include "engine/training/data/boxes.h"
+#include "tests/engine/run/read_result.h"
 #include "tests/engine/training/toy.h"
 
 namespace hydrascope {
@@ -213,12 +215,14 @@ TEST_F(EvaluatePointing, EachMethodIsJudgedByItsOwnMaximum) {
     run.adapters.automatic = false;
     const auto file = request_.data / name / fmt::format("{}.ppm", i);
     run.input = ImageInput{std::make_shared<const Image>(load_image(file)), "", {}};
-    run.asks.weights = {{1, {}, {0}}};
+    const WeightsKey key{.layer = 1, .rows = {0}};
+    run.quantities = {key};
     const auto result = runner.run(run);
+    const Array& weights = test::read(*result, key).weights;
     std::vector<double> sums(4);
     for (std::int64_t head = 0; head < 2; ++head)
       for (std::size_t patch = 0; patch < 4; ++patch)
-        sums[patch] += static_cast<double>(result->weights[0].weights.slice(head)[patch + 1]);
+        sums[patch] += static_cast<double>(weights.slice(head)[patch + 1]);
     const auto best = std::ranges::max_element(sums) - sums.begin();
     ++used[static_cast<std::size_t>(best)];
     const double x = best % 2 == 0 ? 0 : 15, y = best / 2 == 0 ? 0 : 15;
@@ -233,7 +237,7 @@ TEST_F(EvaluatePointing, EachMethodIsJudgedByItsOwnMaximum) {
 
 TEST_F(EvaluatePointing, WhatDoesNotApplyIsLeftOutAndSaidSo) {
   write_boxes([](const std::string&, int) { return PixelBox{0, 0, 29, 29}; });
-  request_.schedule.replace = {"back:1=hydra-cosine"};
+  request_.schedule = ScheduleText{.replace = {"back:1=hydra-cosine"}};
   const EvaluateOutcome outcome = evaluate(request_);
   EXPECT_FALSE(has(outcome, "attention"));
   EXPECT_TRUE(has(outcome, "focus"));

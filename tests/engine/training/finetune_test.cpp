@@ -63,7 +63,7 @@ FinetuneRequest after_a_tail(const ToyFolder& folder, const char* replaced) {
   finetune(request);
   request.settings.adapters.files = {request.settings.output};
   request.settings.output = folder / "after.safetensors";
-  request.schedule.replace = {replaced};
+  request.schedule = ScheduleText{.replace = {replaced}};
   request.trained.reset();
   return request;
 }
@@ -93,7 +93,7 @@ TEST(Finetune, BuildsOnWhatItDoesNotReplace) {
   EXPECT_EQ(finetune(request).adapter.base, tail);
 
   // Nor does one that goes on from a conversion, but the tail below it stays.
-  request.schedule.replace = {"back:1=hydra-cosine"};
+  request.schedule = ScheduleText{.replace = {"back:1=hydra-cosine"}};
   request.trained = {.layers = {1}, .head = false};
   finetune(request);
   const std::filesystem::path converted = folder / "converted.safetensors";
@@ -108,7 +108,7 @@ TEST(Finetune, BuildsOnWhatItDoesNotReplace) {
 TEST(Finetune, TrainsTheMapsOfAKernel) {
   const ToyFolder folder;
   FinetuneRequest request = toy_finetuning(folder);
-  request.schedule.replace = {"back:1=hedgehog"};
+  request.schedule = ScheduleText{.replace = {"back:1=hedgehog"}};
   finetune(request);
   const SafetensorsFile file = SafetensorsFile::open(request.settings.output);
   EXPECT_TRUE(file.tensors().contains("kernel.1.hedgehog.query_map.weight"));
@@ -133,7 +133,7 @@ TEST(Finetune, LearnsFromTheSameModelWithSoftmax) {
   request.distillation_alpha = 1; // the labels do not count
   EXPECT_NEAR(finetune(request).curve.front().second, 0, 1e-6);
 
-  request.schedule.replace = {"back:1=hydra-cosine"};
+  request.schedule = ScheduleText{.replace = {"back:1=hydra-cosine"}};
   request.settings.epochs = 10;
   const TrainingOutcome outcome = finetune(request);
   EXPECT_LT(outcome.final_loss, 0.5 * outcome.curve.front().second);
@@ -154,7 +154,7 @@ TEST(Finetune, LearnsFromTheModelAsItWasBeforeAConversion) {
   std::filesystem::rename(request.settings.output, converted);
 
   request.distillation_alpha = 1;
-  request.schedule.replace = {"back:1=softmax"};
+  request.schedule = ScheduleText{.replace = {"back:1=softmax"}};
   EXPECT_NEAR(finetune(request).curve.front().second, 0, 1e-6);
   request.settings.adapters.files.push_back(converted);
   EXPECT_GT(finetune(request).curve.front().second, 1e-3);
@@ -166,7 +166,7 @@ TEST(Finetune, LearnsHiddenStates) {
   request.trained = {.attention = {0, 1}, .head = false};
   request.distillation_alpha = 1;
   const auto losses = [&](const char* kernel, double hidden) {
-    request.schedule = {.kernel = kernel};
+    request.schedule = ScheduleText{.kernel = kernel};
     request.distillation_hidden = hidden;
     const TrainingOutcome outcome = finetune(request);
     return std::pair(outcome.curve.front().second, outcome.final_loss);
@@ -230,7 +230,7 @@ TEST(Finetune, LearnsFromATableOfTexts) {
     request.columns = {.text = 2, .pair = pair, .label = 1};
     request.header = true;
     request.trained = {.layers = {0, 1}};
-    request.schedule.kernel = "elu";
+    request.schedule = ScheduleText{.kernel = "elu"};
     request.settings.epochs = 12;
     const TrainingOutcome outcome = finetune(request);
     EXPECT_GE(outcome.held_out.accuracy, 0.9);
@@ -342,7 +342,7 @@ TEST(Finetune, LearnsFromPartOfThePatches) {
   EXPECT_GE(finetune(request).held_out.accuracy, 0.9);
   request.copies = 0;
   EXPECT_GE(finetune(request).held_out.accuracy, 0.9);
-  request.schedule.replace = {"back:1=cosformer"};
+  request.schedule = ScheduleText{.replace = {"back:1=cosformer"}};
   EXPECT_THAT([&] { finetune(request); }, ThrowsMessage<UsageError>(HasSubstr("cosformer")));
 }
 

@@ -24,14 +24,14 @@ double left(const std::vector<std::int64_t>& hidden) {
 
 TEST(Deletion, FollowsTheMapItsReverseAndARandomOrder) {
   std::vector<std::vector<std::int64_t>> asked;
-  const DeletionKey ask{.layer = 3, .steps = 4, .seed = 1};
-  const DeletionResult result = deletion_curves(ask, kHolds, kCandidates, {left({}), std::nullopt},
+  const DeletionKey key{.layer = 3, .steps = 4, .seed = 1};
+  const DeletionResult result = deletion_curves(key, kHolds, kCandidates, {left({}), std::nullopt},
                                                 [&](std::vector<std::int64_t> hidden) {
                                                   EXPECT_TRUE(std::is_sorted(hidden.begin(), hidden.end()));
                                                   asked.push_back(hidden);
                                                   return DeletionReading{left(hidden), std::nullopt};
                                                 });
-  EXPECT_EQ(result.ask, ask);
+  EXPECT_EQ(result.key, key);
   EXPECT_THAT(result.hidden, testing::ElementsAre(0, 2, 4, 6, 8));
   EXPECT_THAT(result.shares, testing::ElementsAre(0, 0.25, 0.5, 0.75, 1));
   EXPECT_EQ(asked.size(), static_cast<std::size_t>(deletion_passes(4, 8)));
@@ -53,7 +53,7 @@ TEST(Deletion, TheRandomOrderIsTheSeedsAndHidesEachTokenOnce) {
     std::vector<std::vector<std::int64_t>> asked;
     deletion_curves({.layer = 0, .steps = 8, .seed = seed}, kHolds, kCandidates, {}, [&](auto hidden) {
       asked.push_back(hidden);
-      return DeletionReading{};
+      return HiddenTarget{};
     });
     std::vector<std::vector<std::int64_t>> random(asked.end() - 7, asked.end());
     for (std::size_t step = 0; step < random.size(); ++step) {
@@ -85,12 +85,12 @@ TEST(Deletion, TakesNoMoreStepsThanThereAreTokens) {
   EXPECT_EQ(deletion_passes(10, 0), 0);
   const std::vector<std::int64_t> few = {2, 5};
   const DeletionResult result =
-      deletion_curves({}, kHolds, few, {}, [](const auto&) { return DeletionReading{}; });
+      deletion_curves({}, kHolds, few, {}, [](const auto&) { return HiddenTarget{}; });
   EXPECT_THAT(result.hidden, testing::ElementsAre(0, 1, 2));
 }
 
 TEST(Deletion, RefusesWhatCannotBeDone) {
-  const auto probe = [](const auto&) { return DeletionReading{}; };
+  const auto probe = [](const auto&) { return HiddenTarget{}; };
   EXPECT_THROW(deletion_curves({.steps = 0}, kHolds, kCandidates, {}, probe), UsageError);
   EXPECT_THROW(deletion_curves({}, kHolds, {}, {}, probe), UsageError);
 }

@@ -7,8 +7,16 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
+#include "engine/run/quantities/attention_row.h"
+#include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/head_quantity.h"
+#include "engine/run/quantities/rollout.h"
+#include "engine/run/quantities/vectors.h"
+#include "engine/run/quantities/weight_tile.h"
+#include "engine/run/quantities/weights.h"
 #include "engine/run/runner.h"
 #include "tests/engine/run/fake_model.h"
+#include "tests/engine/run/read_result.h"
 
 namespace hydrascope {
 namespace {
@@ -16,7 +24,7 @@ namespace {
 const char* const kText = "the cat sat on the warm mat";
 constexpr std::int64_t kTokens = 8;
 
-class AsksTest : public testing::Test {
+class QuantitiesTest : public testing::Test {
 protected:
   std::shared_ptr<const RunResult> run(const RunRequest& request) { return runner_.run(request); }
   std::shared_ptr<const FakeModel> model_ = std::make_shared<const FakeModel>(FakeOptions{});
@@ -24,24 +32,26 @@ protected:
 };
 
 const HeadTable& table(const RunResult& result, const std::string& name, bool in_place) {
-  for (const HeadTable& candidate : result.tables)
-    if (candidate.ask.quantity == name && !candidate.ask.kernel == in_place) return candidate;
+  for (const auto& [key, candidate] : result.quantities.all<HeadTableKey>())
+    if (key.quantity == name && !key.kernel == in_place) return *candidate;
   throw std::runtime_error("no table " + name);
 }
 
-TEST_F(AsksTest, WeightsOfTheOwnKernelAndOfComparedOnes) {
+TEST_F(QuantitiesTest, WeightsOfTheOwnKernelAndOfComparedOnes) {
   RunRequest request = fake_request(kText, "2=hydra-cosine");
-  request.asks.weights = {{2, {}, {}, false},
-                          {1, {KernelSpec{"softmax", {}}, KernelSpec{"hedgehog", {}}}, {0, 5}, false}};
+  request.quantities = {WeightsKey{.layer = 2},
+                        WeightsKey{.layer = 1, .kernel = KernelSpec{"softmax", {}}, .rows = {0, 5}},
+                        WeightsKey{.layer = 1, .kernel = KernelSpec{"hedgehog", {}}, .rows = {0, 5}}};
   const auto result = run(request);
-  ASSERT_EQ(result->weights.size(), 3U);
-  const WeightsResult& own = result->weights[0];
+  const auto read = result->quantities.all<WeightsKey>(); // in the order asked
+  ASSERT_EQ(read.size(), 3U);
+  const WeightsResult& own = *read[0].result;
   EXPECT_EQ(own.kernel.name, "hydra-cosine");
   EXPECT_TRUE(own.derived_signed);
   EXPECT_TRUE(own.untrained);
   EXPECT_THAT(own.weights.shape, testing::ElementsAre(FakeModel::kHeads, kTokens, kTokens));
   for (std::size_t i = 1; i < 3; ++i) {
-    const WeightsResult& weights = result->weights[i];
+    const WeightsResult& weights = *read[i].result;
     EXPECT_THAT(weights.rows, testing::ElementsAre(0, 5));
     EXPECT_THAT(weights.weights.shape, testing::ElementsAre(FakeModel::kHeads, 2, kTokens));
     EXPECT_FALSE(weights.derived_signed);
@@ -53,8 +63,8 @@ TEST_F(AsksTest, WeightsOfTheOwnKernelAndOfComparedOnes) {
       EXPECT_NEAR(sum, 1.0, 1e-5);
     }
   }
-  EXPECT_FALSE(result->weights[1].untrained);
-  EXPECT_TRUE(result->weights[2].untrained);
+  EXPECT_FALSE(read[1].result->untrained);
+  EXPECT_TRUE(read[2].result->untrained);
 }
 
 double dot(std::span<const float> a, std::span<const float> b) {
@@ -63,14 +73,20 @@ double dot(std::span<const float> a, std::span<const float> b) {
   return sum;
 }
 
-TEST_F(AsksTest, VectorsMultiplyToTheWeights) {
+TEST_F(QuantitiesTest, VectorsMultiplyToTheWeights) {
   RunRequest request = fake_request(kText, {});
   const KernelSpec softmax, hedgehog{"hedgehog", {}};
-  request.asks.weights = {{1, {softmax, hedgehog}, {3}, false}};
-  request.asks.vectors = {{.layer = 1, .kernels = {softmax, hedgehog}, .head = 1, .query = 3}};
+  for (const KernelSpec& kernel : {softmax, hedgehog}) {
+    request.quantities.add(WeightsKey{.layer = 1, .kernel = kernel, .rows = {3}});
+    request.quantities.add(VectorsKey{.layer = 1, .kernel = kernel, .head = 1, .query = 3});
+  }
   const auto result = run(request);
-  ASSERT_EQ(result->vectors.size(), 2U);
-  const VectorsResult& plain = result->vectors[0];
+  const auto weights = result->quantities.all<WeightsKey>();
+  const auto vectors = result->quantities.all<VectorsKey>();
+  ASSERT_EQ(weights.size(), 2U);
+  ASSERT_EQ(vectors.size(), 2U);
+  const VectorsResult& plain = *vectors[0].result;
+  const VectorsResult& featured = *vectors[1].result;
   EXPECT_TRUE(plain.query_feature.empty());
   ASSERT_THAT(plain.q.shape, testing::ElementsAre(FakeModel::kHeads, kTokens, FakeModel::kWidth / 2));
   const std::size_t width = FakeModel::kWidth / 2;
@@ -80,28 +96,28 @@ TEST_F(AsksTest, VectorsMultiplyToTheWeights) {
   for (std::size_t key = 0; key < kTokens; ++key) {
     scores.push_back(std::exp(dot(query, plain.k.slice(1).subspan(key * width, width)) / std::sqrt(width)));
     scores_sum += scores.back();
-    similarities.push_back(dot(result->vectors[1].query_feature.values,
-                               result->vectors[1].key_features.slice(static_cast<std::int64_t>(key))));
+    similarities.push_back(
+        dot(featured.query_feature.values, featured.key_features.slice(static_cast<std::int64_t>(key))));
     similarities_sum += similarities.back();
   }
-  EXPECT_TRUE(result->vectors[1].rescaled);
-  EXPECT_TRUE(result->vectors[1].untrained);
+  EXPECT_TRUE(featured.rescaled);
+  EXPECT_TRUE(featured.untrained);
   for (std::size_t key = 0; key < kTokens; ++key) {
-    EXPECT_NEAR(scores[key] / scores_sum, static_cast<double>(result->weights[0].weights.slice(1)[key]),
+    EXPECT_NEAR(scores[key] / scores_sum, static_cast<double>(weights[0].result->weights.slice(1)[key]),
                 1e-5);
     EXPECT_NEAR(similarities[key] / similarities_sum,
-                static_cast<double>(result->weights[1].weights.slice(1)[key]), 1e-5);
+                static_cast<double>(weights[1].result->weights.slice(1)[key]), 1e-5);
   }
-  EXPECT_TRUE(result->focus.empty());
+  EXPECT_TRUE(result->quantities.all<FocusKey>().empty());
 }
 
-TEST_F(AsksTest, AHydraLayersVectorsHaveTheGradientOfItsFocusMap) {
+TEST_F(QuantitiesTest, AHydraLayersVectorsHaveTheGradientOfItsFocusMap) {
   RunRequest request = fake_request(kText, "2=hydra-cosine");
-  request.asks.focus_layers = {2};
-  request.asks.vectors = {{.layer = 2, .kernels = {}, .head = 0, .query = 0, .gradient = true}};
+  const VectorsKey key{.layer = 2, .head = 0, .query = 0, .gradient = true};
+  request.quantities = {FocusKey{2}, key};
   const auto result = run(request);
-  ASSERT_EQ(result->vectors.size(), 1U);
-  const VectorsResult& vectors = result->vectors[0];
+  ASSERT_EQ(result->quantities.all<VectorsKey>().size(), 1U);
+  const VectorsResult& vectors = test::read(*result, key);
   ASSERT_THAT(vectors.global.shape, testing::ElementsAre(FakeModel::kWidth));
   ASSERT_THAT(vectors.gradient.shape, testing::ElementsAre(FakeModel::kWidth));
   // out_c·g is what the focus map's contributions sum to.
@@ -116,18 +132,18 @@ TEST_F(AsksTest, AHydraLayersVectorsHaveTheGradientOfItsFocusMap) {
     total += static_cast<double>(vectors.query_feature.values[f]) * filled *
              static_cast<double>(vectors.gradient.values[f]);
   }
-  EXPECT_NEAR(total, result->focus.front().total, 1e-5);
-  request.asks.focus_layers.clear();
+  EXPECT_NEAR(total, test::read(*result, FocusKey{2}).total, 1e-5);
+  request.quantities = {key};
   const auto alone = run(request);
-  EXPECT_TRUE(alone->focus.empty());
-  EXPECT_EQ(alone->vectors[0].gradient.values, vectors.gradient.values);
+  EXPECT_TRUE(alone->quantities.all<FocusKey>().empty());
+  EXPECT_EQ(test::read(*alone, key).gradient.values, vectors.gradient.values);
 }
 
-TEST_F(AsksTest, MonotonicityOfOwnAndOfTeacherForcedKernels) {
+TEST_F(QuantitiesTest, MonotonicityOfOwnAndOfTeacherForcedKernels) {
   RunRequest request = fake_request(kText, "2=elu");
-  request.asks.head_tables = {{"monotonicity", {}}, {"monotonicity", KernelSpec{"elu", {}}}};
+  request.quantities = {HeadTableKey{"monotonicity"}, HeadTableKey{"monotonicity", KernelSpec{"elu", {}}}};
   const auto result = run(request);
-  ASSERT_EQ(result->tables.size(), 2U);
+  ASSERT_EQ(result->quantities.all<HeadTableKey>().size(), 2U);
   const HeadTable& own = table(*result, "monotonicity", true);
   const HeadTable& forced = table(*result, "monotonicity", false);
   for (std::int64_t layer = 0; layer < 4; ++layer) {
@@ -143,29 +159,33 @@ TEST_F(AsksTest, MonotonicityOfOwnAndOfTeacherForcedKernels) {
     EXPECT_NEAR(own.values.slice(2)[head], forced.values.slice(2)[head], 1e-5F);
 }
 
-TEST_F(AsksTest, TilesAreTheLargestWeightsUnderEachCell) {
+TEST_F(QuantitiesTest, TilesAreTheLargestWeightsUnderEachCell) {
   RunRequest request = fake_request(kText, {});
   const KernelSpec hydra{"hydra-cosine", {}};
-  request.asks.weights = {{1, {hydra}, {}, false}};
-  request.asks.tiles = {
-      {.layer = 1, .kernel = hydra, .heads = {1}, .fusion = std::nullopt, .rows = 100, .columns = 100},
-      {.layer = 1,
-       .kernel = hydra,
-       .heads = {},
-       .fusion = HeadFusion::mean,
-       .first_row = 2,
-       .row_count = 4,
-       .first_column = 0,
-       .column_count = 8,
-       .rows = 2,
-       .columns = 4}};
+  const WeightsKey all{.layer = 1, .kernel = hydra};
+  request.quantities = {
+      all,
+      TileKey{.layer = 1, .kernel = hydra, .heads = {1}, .fusion = std::nullopt, .rows = 100, .columns = 100},
+      TileKey{.layer = 1,
+              .kernel = hydra,
+              .heads = {},
+              .fusion = HeadFusion::mean,
+              .first_row = 2,
+              .row_count = 4,
+              .first_column = 0,
+              .column_count = 8,
+              .rows = 2,
+              .columns = 4}};
   const auto result = run(request);
-  ASSERT_EQ(result->tiles.size(), 2U);
-  const Array& weights = result->weights[0].weights;
-  EXPECT_THAT(result->tiles[0].values.shape, testing::ElementsAre(1, kTokens, kTokens));
-  EXPECT_THAT(result->tiles[0].values.values, testing::ElementsAreArray(weights.slice(1)));
-  EXPECT_TRUE(result->tiles[0].derived_signed);
-  ASSERT_THAT(result->tiles[1].values.shape, testing::ElementsAre(1, 2, 4));
+  const auto tiles = result->quantities.all<TileKey>();
+  ASSERT_EQ(tiles.size(), 2U);
+  const Array& weights = test::read(*result, all).weights;
+  const TileResult& whole = *tiles[0].result;
+  EXPECT_THAT(whole.values.shape, testing::ElementsAre(1, kTokens, kTokens));
+  EXPECT_THAT(whole.values.values, testing::ElementsAreArray(weights.slice(1)));
+  EXPECT_TRUE(whole.derived_signed);
+  const Array& pooled = tiles[1].result->values;
+  ASSERT_THAT(pooled.shape, testing::ElementsAre(1, 2, 4));
   for (std::size_t row = 0; row < 2; ++row) {
     for (std::size_t column = 0; column < 4; ++column) {
       float largest = 0;
@@ -174,32 +194,35 @@ TEST_F(AsksTest, TilesAreTheLargestWeightsUnderEachCell) {
         const float mean = (weights.slice(0)[cell] + weights.slice(1)[cell]) / 2;
         if (std::abs(mean) > std::abs(largest)) largest = mean;
       }
-      EXPECT_NEAR(result->tiles[1].values.values[row * 4 + column], largest, 1e-6F);
+      EXPECT_NEAR(pooled.values[row * 4 + column], largest, 1e-6F);
     }
   }
-  request.asks.tiles = {
-      {.layer = 1, .kernel = hydra, .heads = {}, .fusion = std::nullopt, .first_row = 6, .row_count = 9}};
+  request.quantities = {TileKey{
+      .layer = 1, .kernel = hydra, .heads = {}, .fusion = std::nullopt, .first_row = 6, .row_count = 9}};
   EXPECT_THROW(run(request), UsageError);
 }
 
-TEST_F(AsksTest, TeacherForcedWeightsAreThoseOfTheSoftmaxRun) {
+TEST_F(QuantitiesTest, TeacherForcedWeightsAreThoseOfTheSoftmaxRun) {
   RunRequest softmax = fake_request(kText);
-  softmax.asks.weights = {{3, {KernelSpec{"softmax", {}}}, {}, false}};
+  const WeightsKey own{.layer = 3, .kernel = KernelSpec{"softmax", {}}};
+  softmax.quantities = {own};
   const auto reference = run(softmax);
 
   RunRequest request = fake_request(kText, "0,1=hydra-cosine");
-  request.asks.weights = {{3, {KernelSpec{"softmax", {}}}, {}, true},
-                          {3, {KernelSpec{"softmax", {}}}, {}, false}};
+  request.quantities = {WeightsKey{.layer = 3, .kernel = KernelSpec{"softmax", {}}, .teacher_forced = true},
+                        own};
   const auto result = run(request);
-  ASSERT_EQ(result->weights.size(), 2U);
-  EXPECT_TRUE(result->weights[0].teacher_forced);
-  EXPECT_EQ(result->weights[0].weights.values, reference->weights[0].weights.values);
-  EXPECT_NE(result->weights[1].weights.values, reference->weights[0].weights.values);
+  const auto weights = result->quantities.all<WeightsKey>();
+  ASSERT_EQ(weights.size(), 2U);
+  EXPECT_TRUE(weights[0].result->teacher_forced);
+  EXPECT_FALSE(weights[1].result->teacher_forced);
+  EXPECT_EQ(weights[0].result->weights.values, test::read(*reference, own).weights.values);
+  EXPECT_NE(weights[1].result->weights.values, test::read(*reference, own).weights.values);
 }
 
-TEST_F(AsksTest, TablesInPlace) {
+TEST_F(QuantitiesTest, TablesInPlace) {
   RunRequest request = fake_request(kText, "1=sdpa;2=hydra-cosine;3=elu");
-  request.asks.head_tables = {{"entropy", {}}, {"kl", {}}, {"change", {}}};
+  request.quantities = {HeadTableKey{"entropy"}, HeadTableKey{"kl"}, HeadTableKey{"change"}};
   const auto result = run(request);
   const HeadTable& entropy = table(*result, "entropy", true);
   const HeadTable& kl = table(*result, "kl", true);
@@ -220,9 +243,9 @@ TEST_F(AsksTest, TablesInPlace) {
   }
 }
 
-TEST_F(AsksTest, KnownTablesRunNoBlockAgainAndStayTheSame) {
+TEST_F(QuantitiesTest, KnownTablesRunNoBlockAgainAndStayTheSame) {
   RunRequest request = fake_request(kText, "3=elu");
-  request.asks.head_tables = {{"entropy", {}}, {"kl", {}}};
+  request.quantities = {HeadTableKey{"entropy"}, HeadTableKey{"kl"}};
   const auto first = run(request);
   const auto second = run(request);
   EXPECT_THAT(model_->runs(), testing::Each(1));
@@ -231,37 +254,40 @@ TEST_F(AsksTest, KnownTablesRunNoBlockAgainAndStayTheSame) {
   EXPECT_THAT(model_->runs(), testing::ElementsAre(1, 1, 1, 2));
 }
 
-TEST_F(AsksTest, TeacherForcedTables) {
+TEST_F(QuantitiesTest, TeacherForcedTables) {
   RunRequest request = fake_request(kText, "0-3=hydra-cosine");
   for (const KernelSpec& kernel : {KernelSpec{"softmax", {}}, KernelSpec{"hedgehog", {}}})
     for (const char* quantity : {"entropy", "kl", "change"})
-      request.asks.head_tables.push_back({quantity, kernel});
+      request.quantities.add(HeadTableKey{quantity, kernel});
   const auto result = run(request);
-  ASSERT_EQ(result->tables.size(), 6U);
-  EXPECT_EQ(result->tables[1].ask.quantity, "kl");
-  EXPECT_EQ(result->tables[1].kernel.name, "softmax");
-  for (const float value : result->tables[1].values.values) EXPECT_EQ(value, 0.0F);
-  EXPECT_EQ(result->tables[4].ask.quantity, "kl");
-  EXPECT_EQ(result->tables[4].kernel.name, "hedgehog");
-  EXPECT_TRUE(result->tables[4].untrained);
-  for (const float value : result->tables[4].values.values) EXPECT_GT(value, 0.0F);
-  EXPECT_THAT(result->tables[5].values.shape, testing::ElementsAre(4, FakeModel::kHeads, 3));
+  const auto tables = result->quantities.all<HeadTableKey>();
+  ASSERT_EQ(tables.size(), 6U);
+  const HeadTable& softmax = *tables[1].result;
+  EXPECT_EQ(softmax.key.quantity, "kl");
+  EXPECT_EQ(softmax.kernel.name, "softmax");
+  for (const float value : softmax.values.values) EXPECT_EQ(value, 0.0F);
+  const HeadTable& hedgehog = *tables[4].result;
+  EXPECT_EQ(hedgehog.key.quantity, "kl");
+  EXPECT_EQ(hedgehog.kernel.name, "hedgehog");
+  EXPECT_TRUE(hedgehog.untrained);
+  for (const float value : hedgehog.values.values) EXPECT_GT(value, 0.0F);
+  EXPECT_THAT(tables[5].result->values.shape, testing::ElementsAre(4, FakeModel::kHeads, 3));
   EXPECT_EQ(result->predictions.size(), 3U);
 }
 
-TEST_F(AsksTest, AttentionRowsAreRowsOfTheWeights) {
+TEST_F(QuantitiesTest, AttentionRowsAreRowsOfTheWeights) {
   RunRequest request = fake_request(kText, "2=hydra-cosine");
-  request.asks.weights.resize(2);
-  request.asks.weights[0].layer = 1;
-  request.asks.weights[1].layer = 2;
-  request.asks.attention_rows = {
-      {.layer = 1, .query = 3}, {.layer = 2, .query = std::nullopt}, {.layer = 1, .query = std::nullopt}};
+  const std::vector<AttentionRowKey> asked = {{.layer = 1, .query = 3}, {.layer = 2}, {.layer = 1}};
+  request.quantities = {WeightsKey{.layer = 1}, WeightsKey{.layer = 2}};
+  for (const AttentionRowKey& key : asked) request.quantities.add(key);
   const auto result = run(request);
-  ASSERT_EQ(result->attention_rows.size(), 3U);
+  const auto rows = result->quantities.all<AttentionRowKey>();
+  ASSERT_EQ(rows.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {
-    const AttentionRowResult& row = result->attention_rows[i];
-    EXPECT_EQ(row.ask, request.asks.attention_rows[i]);
-    const Array& whole = result->weights[i == 1 ? 1 : 0].weights;
+    const AttentionRowResult& row = *rows[i].result;
+    EXPECT_EQ(rows[i].key, asked[i]);
+    EXPECT_EQ(row.key, asked[i]);
+    const Array& whole = test::read(*result, WeightsKey{.layer = i == 1 ? 2 : 1}).weights;
     EXPECT_EQ(row.derived_signed, i == 1);
     ASSERT_THAT(row.weights.shape, testing::ElementsAre(whole.extent(0), kTokens));
     for (std::int64_t head = 0; head < whole.extent(0); ++head) {
@@ -271,37 +297,39 @@ TEST_F(AsksTest, AttentionRowsAreRowsOfTheWeights) {
         };
         double expected = 0;
         for (std::int64_t query = 0; query < kTokens; ++query) expected += at(query) / kTokens;
-        if (row.ask.query) expected = at(*row.ask.query);
+        if (row.key.query) expected = at(*row.key.query);
         EXPECT_NEAR(static_cast<double>(row.weights.slice(head)[static_cast<std::size_t>(key)]), expected,
                     1e-6);
       }
     }
   }
-  request.asks.attention_rows = {{.layer = 1, .query = kTokens}};
+  request.quantities = {AttentionRowKey{.layer = 1, .query = kTokens}};
   EXPECT_THROW(run(request), UsageError);
 }
 
-TEST_F(AsksTest, RolloutRowsSumToOneAndHiddenStatesAreAllThere) {
+TEST_F(QuantitiesTest, RolloutRowsSumToOneAndHiddenStatesAreAllThere) {
   RunRequest request = fake_request(kText, "2=hydra-cosine");
-  request.asks.rollout = RolloutKey{.discard = 0.2};
-  request.asks.hidden = true;
+  RolloutKey key{.discard = 0.2};
+  request.quantities = {key, HiddenStatesKey{}};
   const auto result = run(request);
-  ASSERT_TRUE(result->rollout);
-  EXPECT_TRUE(result->rollout->magnitudes);
-  const Array& rollout = result->rollout->weights;
+  EXPECT_TRUE(test::read(*result, key).magnitudes);
+  const Array& rollout = test::read(*result, key).weights;
   EXPECT_THAT(rollout.shape, testing::ElementsAre(1, kTokens, kTokens));
   for (std::int64_t row = 0; row < kTokens; ++row) {
     double sum = 0;
-    for (std::int64_t key = 0; key < kTokens; ++key)
-      sum += static_cast<double>(rollout.values[static_cast<std::size_t>(row * kTokens + key)]);
+    for (std::int64_t column = 0; column < kTokens; ++column)
+      sum += static_cast<double>(rollout.values[static_cast<std::size_t>(row * kTokens + column)]);
     EXPECT_NEAR(sum, 1.0, 1e-5);
   }
-  ASSERT_EQ(result->hidden.size(), 5U);
-  for (const Array& hidden : result->hidden)
+  const std::vector<Array>& states = test::read(*result, HiddenStatesKey{});
+  ASSERT_EQ(states.size(), 5U);
+  for (const Array& hidden : states)
     EXPECT_THAT(hidden.shape, testing::ElementsAre(1, kTokens, FakeModel::kWidth));
-  request.asks.rollout->heads = {1};
-  EXPECT_NE(run(request)->rollout->weights.values, rollout.values);
-  request.asks.rollout->discard = 1.5;
+  key.heads = {1};
+  request.quantities = {key, HiddenStatesKey{}};
+  EXPECT_NE(test::read(*run(request), key).weights.values, rollout.values);
+  key.discard = 1.5;
+  request.quantities = {key};
   EXPECT_THROW(run(request), UsageError);
 }
 
