@@ -9,9 +9,9 @@ namespace hydrascope::app {
 
 namespace {
 
-QuantityKeys all_of(const Wanted& wanted) {
-  QuantityKeys all = wanted.first;
-  all.add(wanted.then);
+QuantityKeys all_of(const Requested& requested) {
+  QuantityKeys all = requested.first;
+  all.add(requested.then);
   return all;
 }
 
@@ -91,7 +91,7 @@ void Coordinator::submit(Lane& lane, Side side, const Document& document, Result
   worker_->submit(std::move(request), static_cast<int>(side));
 }
 
-void Coordinator::update(const Document& document, const Wanted& wanted, double now) {
+void Coordinator::update(const Document& document, const Requested& requested, double now) {
   const bool was_computing = computing();
   const bool both = document.view.shown != Shown::a;
   settled_ = true;
@@ -108,15 +108,15 @@ void Coordinator::update(const Document& document, const Wanted& wanted, double 
     }
     const RequestKey request = request_of(document, side);
     if (lane.timed_request != request.request) lane.timed_request.clear();
-    store.update(request, all_of(wanted), now);
+    store.update(request, all_of(requested), now);
     if (store.blocked()) {
       stop(lane);
       stopped_ = true;
       continue;
     }
     const bool fresh = store.fresh();
-    const QuantityKeys first = store.missing(wanted.first);
-    const QuantityKeys then = store.missing(wanted.then);
+    const QuantityKeys first = store.missing(requested.first);
+    const QuantityKeys then = store.missing(requested.then);
     const auto& pending = store.pending();
     const bool running = pending && pending->of.request == request.request;
     if (fresh && first.empty() && then.empty()) {
@@ -143,17 +143,17 @@ void Coordinator::update(const Document& document, const Wanted& wanted, double 
   if (computing() && !was_computing) computing_since_ = now;
 }
 
-bool Coordinator::lacks(const Document& document, const Wanted& wanted) const {
+bool Coordinator::lacks(const Document& document, const Requested& requested) const {
   const ResultStore& shown = store(edited_side(document.view));
   if (!shown.pending()) return false;
-  return shown.results().stale || shown.results().parts.empty() || !shown.holds_all(all_of(wanted));
+  return shown.results().stale || shown.results().parts.empty() || !shown.holds_all(all_of(requested));
 }
 
-bool Coordinator::refused(const Document& document, const Wanted& wanted) const {
+bool Coordinator::refused(const Document& document, const Requested& requested) const {
   const Shown shown = document.view.shown;
   return std::ranges::any_of(sides_, [&](const Lane& lane) {
     const Shown other = &lane == sides_.data() ? Shown::b : Shown::a;
-    return shown != other && lane.store.failed() && !lane.store.holds_all(all_of(wanted));
+    return shown != other && lane.store.failed() && !lane.store.holds_all(all_of(requested));
   });
 }
 

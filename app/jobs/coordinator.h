@@ -24,8 +24,8 @@ public:
   // `errors`.
   bool drain(std::vector<std::string>& errors);
   // Submits what the document and the open panels want and what is neither delivered nor pending; stops what
-  // is no longer wanted. Results of another model or kind of input are dropped at once.
-  void update(const Document& document, const Wanted& wanted, double now);
+  // is no longer requested. Results of another model or kind of input are dropped at once.
+  void update(const Document& document, const Requested& requested, double now);
 
   // A file whose content changes while the document goes on naming it: with every new edition what was run
   // with the last one is run again. Until then the old results do not count as stale.
@@ -36,10 +36,10 @@ public:
   // Stops what runs for the user. It is not asked for again until something changes or run_again() is called.
   void cancel();
   void run_again();
-  // Once everything that is wanted has been delivered, the sides that are shown run so many plain passes
+  // Once everything that is requested has been delivered, the sides that are shown run so many plain passes
   // more, for the times of their layers; dropped when the document changes, or by cancel().
   void time_passes(const Document& document, int passes);
-  bool timing() const; // such passes are wanted or under way
+  bool timing() const; // such passes are requested or under way
   const TimingRecord& times() const { return times_; }
   // What the document wants was cancelled or has failed.
   bool stopped() const { return stopped_; }
@@ -47,12 +47,12 @@ public:
   bool computing() const;
   float progress() const; // 0…1 of the run in flight
   double computing_since() const { return computing_since_; }
-  // Everything that is wanted has been delivered (or has failed).
+  // Everything that is requested has been delivered (or has failed).
   bool settled() const { return settled_; }
   // Something of this is still to come for a side that is shown.
-  bool lacks(const Document& document, const Wanted& wanted) const;
+  bool lacks(const Document& document, const Requested& requested) const;
   // Something of this will not come: it has failed or was cancelled.
-  bool refused(const Document& document, const Wanted& wanted) const;
+  bool refused(const Document& document, const Requested& requested) const;
 
 private:
   struct Lane {

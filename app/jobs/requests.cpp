@@ -43,12 +43,13 @@ std::int64_t expected_tokens(const Document& document) {
   return side * side + model.prefix_tokens;
 }
 
-double expected_bytes(const Document& document, const Wanted& wanted) {
+double expected_bytes(const Document& document, const Requested& requested) {
   if (!can_run(document)) return 0;
   // The two run one after the other.
   const ModelInfo& model = *document.scene().model;
   const std::int64_t tokens = expected_tokens(document);
-  return std::max(estimated_bytes(wanted.first, model, tokens), estimated_bytes(wanted.then, model, tokens));
+  return std::max(estimated_bytes(requested.first, model, tokens),
+                  estimated_bytes(requested.then, model, tokens));
 }
 
 std::string setup_key(const Scene& scene, Side side) {

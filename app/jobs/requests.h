@@ -11,7 +11,7 @@ namespace hydrascope::app {
 
 // What the open panels want of a run. `first` is what the selection shows and comes as fast as it can; `then`
 // is for the overviews over all layers, which take a full backward pass, and is run afterwards.
-struct Wanted {
+struct Requested {
   QuantityKeys first;
   QuantityKeys then;
 };
@@ -40,7 +40,7 @@ RunRequest folder_request(const Document& document);
 
 // Before a run has said it: how many tokens the input will have at most.
 std::int64_t expected_tokens(const Document& document);
-// What a run for all that is wanted takes beside the model, from above; 0 without a model.
-double expected_bytes(const Document& document, const Wanted& wanted);
+// What a run for all that is requested takes beside the model, from above; 0 without a model.
+double expected_bytes(const Document& document, const Requested& requested);
 
 } // namespace hydrascope::app

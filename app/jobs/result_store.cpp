@@ -13,7 +13,7 @@ void ResultStore::set_subject(const std::string& subject) {
   delivered_ = {};
 }
 
-void ResultStore::update(const RequestKey& request, const QuantityKeys& wanted, double now) {
+void ResultStore::update(const RequestKey& request, const QuantityKeys& requested, double now) {
   request_ = request;
   // Another edition of the same file does not make the results stale: they are the newest of a training.
   if (fresh() || (held_ && held_->settings == request.settings)) {
@@ -23,9 +23,9 @@ void ResultStore::update(const RequestKey& request, const QuantityKeys& wanted, 
     stale_since_ = now;
   }
   results_.stale_seconds = results_.stale ? now - stale_since_ : 0;
-  if (failure_ && (failure_->request != request.request || !failure_->keys.missing_in(wanted).empty()))
+  if (failure_ && (failure_->request != request.request || !failure_->keys.missing_in(requested).empty()))
     clear_failure();
-  if (fresh()) drop_unwanted(wanted);
+  if (fresh()) drop_unwanted(requested);
 }
 
 ResultStore::State ResultStore::state(const QuantityKey& key) const {
@@ -35,11 +35,11 @@ ResultStore::State ResultStore::state(const QuantityKey& key) const {
   return running ? State::pending : State::absent;
 }
 
-QuantityKeys ResultStore::missing(const QuantityKeys& wanted) const {
+QuantityKeys ResultStore::missing(const QuantityKeys& requested) const {
   QuantityKeys decided;
   if (fresh()) decided = delivered_;
   if (failure_) decided.add(failure_->keys);
-  return wanted.missing_in(decided);
+  return requested.missing_in(decided);
 }
 
 void ResultStore::deliver(std::shared_ptr<const RunResult> result) {
@@ -84,12 +84,12 @@ void ResultStore::clear_failure() {
 }
 
 // A step through all layers of a large model with weights kept would otherwise grow without end.
-void ResultStore::drop_unwanted(const QuantityKeys& wanted) {
+void ResultStore::drop_unwanted(const QuantityKeys& requested) {
   auto& parts = results_.parts;
   if (!std::exchange(grown_, false) || parts.size() <= most_parts) return;
   const QuantityKeys needed = [&] {
     QuantityKeys keys;
-    for (const QuantityKey& key : wanted)
+    for (const QuantityKey& key : requested)
       if (delivered_.serves(key)) keys.add(key);
     return keys;
   }();

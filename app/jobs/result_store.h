@@ -1,5 +1,5 @@
-// What one side (A or B) has of what is wanted: each key is delivered, pending, failed or absent. Pure state:
-// it runs nothing.
+// What one side (A or B) has of what is requested: each key is delivered, pending, failed or absent. Pure
+// state: it runs nothing.
 #pragma once
 
 #include <cstdint>
@@ -27,26 +27,26 @@ public:
   // A run under way.
   struct Pending {
     std::uint64_t generation = 0;
-    RequestKey of;
-    QuantityKeys keys;
-    QuantityKeys comparisons; // those of `keys` for which another kernel runs beside the schedule's own
-    bool timing = false;      // run for the times of its layers alone
+    RequestKey of = {};
+    QuantityKeys keys = {};
+    QuantityKeys comparisons = {}; // those of `keys` for which another kernel runs beside the schedule's own
+    bool timing = false;           // run for the times of its layers alone
   };
 
   // Results of another model or kind of input are dropped.
   void set_subject(const std::string& subject);
   // What the document asks for now. Clears a failure that no longer concerns it: of another request, or of
-  // keys of which some are no longer wanted. Of more than most_parts parts the oldest that hold nothing
-  // wanted are dropped.
-  void update(const RequestKey& request, const QuantityKeys& wanted, double now);
+  // keys of which some are no longer requested. Of more than most_parts parts the oldest that hold nothing
+  // requested are dropped.
+  void update(const RequestKey& request, const QuantityKeys& requested, double now);
 
   const SideResults& results() const { return results_; }
   State state(const QuantityKey& key) const;
   // The results are of the request of the last update().
   bool fresh() const { return request_ == held_; }
   // Neither delivered for that request nor failed.
-  QuantityKeys missing(const QuantityKeys& wanted) const;
-  bool holds_all(const QuantityKeys& wanted) const { return wanted.missing_in(delivered_).empty(); }
+  QuantityKeys missing(const QuantityKeys& requested) const;
+  bool holds_all(const QuantityKeys& requested) const { return requested.missing_in(delivered_).empty(); }
   bool failed() const { return failure_.has_value(); }
   // The schedule itself failed or was cancelled: nothing of the request can be had.
   bool blocked() const { return failure_ && !failure_->comparisons_alone; }
@@ -68,9 +68,9 @@ private:
   struct Failure {
     std::string request;
     QuantityKeys keys;
-    bool comparisons_alone = false; // what else is wanted can still be had
+    bool comparisons_alone = false; // what else is requested can still be had
   };
-  void drop_unwanted(const QuantityKeys& wanted);
+  void drop_unwanted(const QuantityKeys& requested);
 
   SideResults results_;
   std::string subject_;

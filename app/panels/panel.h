@@ -53,7 +53,7 @@ public:
   const std::string& title() const { return title_; }
 
   // What a run has to compute for this panel; called while it is open and in front.
-  virtual void ask(const Document&, Wanted&) const {}
+  virtual void ask(const Document&, Requested&) const {}
   // Everything that is worked out from the snapshot; called when its stamp has changed. No Dear ImGui here.
   virtual void prepare(const Snapshot& snapshot) = 0;
   // Nothing but drawing and taking input, inside the panel's window.

@@ -184,11 +184,11 @@ void Application::update_state() {
   clipboard_->poll(*editor_);
   const bool found = jobs_->update(*editor_, coordinator_->computing());
   const bool delivered = take_results();
-  const std::optional<Wanted> wants = panels_->wants();
-  if (wants) coordinator_->update(editor_->document(), *wants, editor_->clock());
+  const std::optional<Requested> requested = panels_->requested();
+  if (requested) coordinator_->update(editor_->document(), *requested, editor_->clock());
   const bool changed = applied || delivered || found || editor_->revision() != drawn_revision_;
   drawn_revision_ = editor_->revision();
-  update_snapshot(wants.value_or(Wanted{}));
+  update_snapshot(requested.value_or(Requested{}));
   report_status();
   if (changed) ++snapshot_.stamp;
   if (changed) redraw_ = std::max(redraw_, 2);
@@ -206,14 +206,14 @@ bool Application::take_results() {
   return delivered;
 }
 
-void Application::update_snapshot(const Wanted& wanted) {
+void Application::update_snapshot(const Requested& requested) {
   snapshot_.document = &editor_->document();
   snapshot_.results = {&coordinator_->results(Side::a), &coordinator_->results(Side::b)};
   snapshot_.computing = coordinator_->computing();
   snapshot_.progress = coordinator_->progress();
   snapshot_.computing_seconds = snapshot_.computing ? editor_->clock() - coordinator_->computing_since() : 0;
   snapshot_.times = &coordinator_->times();
-  snapshot_.expected_bytes = expected_bytes(editor_->document(), wants);
+  snapshot_.expected_bytes = expected_bytes(editor_->document(), requested);
   snapshot_.writing = everything_->busy() ? everything_->state() : exports_->writing();
   snapshot_.writing_seconds = everything_->busy() ? 1 : exports_->seconds(editor_->clock());
 }

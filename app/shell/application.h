@@ -84,7 +84,7 @@ private:
   void keep_arrangement();
   void update_state();
   bool take_results();
-  void update_snapshot(const Wanted& wanted);
+  void update_snapshot(const Requested& requested);
   void report_status();
   void draw_frame();
 

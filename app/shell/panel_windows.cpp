@@ -35,12 +35,12 @@ PanelWindows::PanelWindows(PanelServices services) : services_(services) {
   arrangement_.emplace(std::move(ids));
 }
 
-std::optional<Wanted> PanelWindows::wants() const {
+std::optional<Requested> PanelWindows::requested() const {
   if (std::ranges::none_of(places_, &Place::in_front)) return std::nullopt;
-  Wanted wants;
+  Requested requested;
   for (const Place& place : places_)
-    if (place.in_front) place.panel->ask(editor().document(), wants);
-  return wants;
+    if (place.in_front) place.panel->ask(editor().document(), requested);
+  return requested;
 }
 
 void PanelWindows::before_frame() { arrangement_->before_frame(editor()); }
@@ -102,14 +102,14 @@ void PanelWindows::draw_contents(Panel& panel, const Snapshot& snapshot, const C
   if (panel.shows_results()) {
     // The last good picture stays while the next is computed; after a moment it is dimmed, so that it cannot
     // be taken for fresh; at once where no next one will come.
-    Wanted wants;
-    panel.ask(editor().document(), wants);
+    Requested requested;
+    panel.ask(editor().document(), requested);
     constexpr double patience = 0.3;
     const bool old = (results.stale && results.stale_seconds >= patience) ||
-                     coordinator.refused(editor().document(), wants);
+                     coordinator.refused(editor().document(), requested);
     panel.set_freshness(old ? 0.45f : 1.0f);
     if (results.stale && !old) editor().draw_at(editor().clock() + patience - results.stale_seconds);
-    if (coordinator.lacks(editor().document(), wants)) progress_line(snapshot.progress);
+    if (coordinator.lacks(editor().document(), requested)) progress_line(snapshot.progress);
   }
   panel.draw();
   if (panel.exports()) draw_menu(panel);

@@ -22,9 +22,8 @@ public:
   explicit PanelWindows(PanelServices services);
 
   const std::vector<PanelName>& names() const { return names_; }
-  // What the panels that were in front in the last frame want; nothing before the first one, when nobody
-  // knows what is wanted.
-  std::optional<Wanted> wants() const;
+  // What the panels that were in front in the last frame request; nullopt before the first one.
+  std::optional<Requested> requested() const;
   Arrangement& arrangement() { return *arrangement_; }
   std::set<std::string> in_front() const; // ids of the panels that were drawn in the last frame
   // Between frames.

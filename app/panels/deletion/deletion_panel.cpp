@@ -33,8 +33,8 @@ public:
   explicit DeletionPanel(PanelServices services) : Panel("deletion", "Deletion curve", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wanted& wanted) const override {
-    if (measuring(document)) wanted.then.add(*wanted_);
+  void ask(const Document& document, Requested& requested) const override {
+    if (measuring(document)) requested.then.add(*wanted_);
   }
 
   void prepare(const Snapshot& snapshot) override {

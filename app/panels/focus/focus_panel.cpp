@@ -28,7 +28,9 @@ public:
   }
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wanted& wanted) const override { ask_for_maps(document, wanted.first); }
+  void ask(const Document& document, Requested& requested) const override {
+    add_map_keys(document, requested.first);
+  }
 
   // A grid: the maps below each other and their sides beside each other, or all maps of one side beside each
   // other.

@@ -77,9 +77,9 @@ public:
         columns_(empty_column(quantity)) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wanted& wanted) const override {
+  void ask(const Document& document, Requested& requested) const override {
     ask_sides(document, [&](const Document& side, bool one_of_two) {
-      wanted.then.add(table_key(side, one_of_two, quantity_));
+      requested.then.add(table_key(side, one_of_two, quantity_));
     });
   }
 

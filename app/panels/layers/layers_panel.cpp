@@ -27,9 +27,9 @@ public:
   explicit LayersPanel(PanelServices services) : Panel("layers", "Layers", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wanted& wanted) const override {
+  void ask(const Document& document, Requested& requested) const override {
     if (!document.scene().model) return;
-    for (int layer = 0; layer < document.scene().model->layers; ++layer) wanted.then.add(FocusKey{layer});
+    for (int layer = 0; layer < document.scene().model->layers; ++layer) requested.then.add(FocusKey{layer});
   }
 
   void prepare(const Snapshot& snapshot) override {

@@ -53,10 +53,10 @@ WeightsKey monotonicity_weights(const Document& document, bool one_of_two) {
 }
 } // namespace
 
-void ask_monotonicity(const Document& document, bool one_of_two, Wanted& wanted) {
-  wanted.first.add(queries_and_keys(document));
-  wanted.first.add(monotonicity_weights(document, one_of_two));
-  wanted.then.add(monotonicity_table(document, one_of_two));
+void ask_monotonicity(const Document& document, bool one_of_two, Requested& requested) {
+  requested.first.add(queries_and_keys(document));
+  requested.first.add(monotonicity_weights(document, one_of_two));
+  requested.then.add(monotonicity_table(document, one_of_two));
 }
 
 void MonotonicityColumn::prepare(const Snapshot& snapshot) {

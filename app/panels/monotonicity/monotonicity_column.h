@@ -14,7 +14,7 @@
 namespace hydrascope::app {
 
 // What the panel asks of a run for the schedule that the document shows.
-void ask_monotonicity(const Document& document, bool one_of_two, Wanted& wanted);
+void ask_monotonicity(const Document& document, bool one_of_two, Requested& requested);
 // The kernel whose weights are shown: the layer's own, or the compared one where that is softmax itself and
 // nothing else is compared.
 KernelSpec monotonicity_kernel(const Document& document, bool one_of_two);

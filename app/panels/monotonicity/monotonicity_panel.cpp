@@ -18,10 +18,10 @@ public:
       : Panel("monotonicity", "Monotonicity", services), columns_(services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wanted& wanted) const override {
+  void ask(const Document& document, Requested& requested) const override {
     if (!document.scene().model) return;
     ask_sides(document,
-              [&](const Document& side, bool one_of_two) { ask_monotonicity(side, one_of_two, wants); });
+              [&](const Document& side, bool one_of_two) { ask_monotonicity(side, one_of_two, requested); });
   }
 
   void prepare(const Snapshot& snapshot) override { columns_.prepare(snapshot); }

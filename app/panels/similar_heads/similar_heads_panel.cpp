@@ -84,8 +84,8 @@ public:
   explicit SimilarHeadsPanel(PanelServices services) : Panel("similar", "Similar heads", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wanted& wanted) const override {
-    if (const auto head = selected_head(document)) wanted.then.add(SimilarHeadsKey{*head});
+  void ask(const Document& document, Requested& requested) const override {
+    if (const auto head = selected_head(document)) requested.then.add(SimilarHeadsKey{*head});
   }
 
   void prepare(const Snapshot& snapshot) override { columns_.prepare(snapshot); }

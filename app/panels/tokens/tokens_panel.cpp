@@ -16,9 +16,9 @@ public:
   explicit TokensPanel(PanelServices services) : Panel("tokens", "Tokens", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wanted& wanted) const override {
+  void ask(const Document& document, Requested& requested) const override {
     if (!document.scene().model) return;
-    ask_sides(document, [&](const Document& side, bool) { wanted.first.add(TokensColumn::key(side)); });
+    ask_sides(document, [&](const Document& side, bool) { requested.first.add(TokensColumn::key(side)); });
   }
 
   void prepare(const Snapshot& snapshot) override { columns_.prepare(snapshot); }

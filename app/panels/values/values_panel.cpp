@@ -43,10 +43,10 @@ public:
   explicit ValuesPanel(PanelServices services) : Panel("values", "Values", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wanted& wanted) const override {
+  void ask(const Document& document, Requested& requested) const override {
     if (!document.scene().model) return;
     for (const ColumnSource& source : column_sources(document))
-      wanted.first.add(weights_key(document, source));
+      requested.first.add(weights_key(document, source));
   }
 
   void prepare(const Snapshot& snapshot) override {

@@ -26,7 +26,7 @@ TileKey thumbnail_key(const Document& document, int layer) {
   key.kernel =
       scene.comparison.front().value_or(edited_schedule(document).layers.at(static_cast<std::size_t>(layer)));
   key.teacher_forced = document.view.teacher_forced;
-  key.rows = ask.columns = side_cells;
+  key.rows = key.columns = side_cells;
   key.value_weighted = document.view.value_weighted;
   return key;
 }

@@ -38,19 +38,19 @@ public:
   explicit WeightsPanel(PanelServices services) : Panel("weights", "Weights", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Wanted& wanted) const override {
+  void ask(const Document& document, Requested& requested) const override {
     if (!document.scene().model) return;
     if (document.view.all_heads) {
       return ask_sides(document,
-                       [&](const Document& side, bool) { WeightsOverview::add_keys(side, wanted.then); });
+                       [&](const Document& side, bool) { WeightsOverview::add_keys(side, requested.then); });
     }
-    wanted.first.add(queries_and_keys(document));
+    requested.first.add(queries_and_keys(document));
     if (by_tiles(document)) {
-      for (const WeightsColumn& column : columns_) column.tiles().add_keys(wanted.first, editor().clock());
+      for (const WeightsColumn& column : columns_) column.tiles().add_keys(requested.first, editor().clock());
       return;
     }
     for (const ColumnSource& source : column_sources(document))
-      wanted.first.add(weights_key(document, source));
+      requested.first.add(weights_key(document, source));
   }
 
   void prepare(const Snapshot& snapshot) override {
