@@ -64,14 +64,14 @@ void memory_is_told_beforehand(ImGuiTestContext* context) {
   const ModelInfo& model = *larger.scene().model;
   const std::int64_t tokens = expected_tokens(larger);
   IM_CHECK_GE(tokens, static_cast<std::int64_t>(results().any()->tokens.size())); // an adapter may want fewer
-  Wanted wanted;
+  Requested wanted;
   const WeightsKey weights{.layer = 0, .kernel = softmax};
-  wanted.first.add(weights);
+  requested.first.add(weights);
   const double bytes = expected_bytes(larger, wanted);
   IM_CHECK_GT(bytes, static_cast<double>(model.heads * tokens * tokens) * sizeof(float));
   larger.execution.image_size = 4 * model.image_size; // 16 times the patches, 256 times the pairs
   IM_CHECK_GT(expected_bytes(larger, wanted), 200 * bytes);
-  wanted.then = {RolloutKey{}, weights}; // the larger of two runs, which follow one another
+  requested.then = {RolloutKey{}, weights}; // the larger of two runs, which follow one another
   IM_CHECK_GT(expected_bytes(document(), wanted), bytes);
   larger.scene().input.reset();
   IM_CHECK_EQ(expected_bytes(larger, wanted), 0.0);

@@ -42,6 +42,7 @@ struct SeenLayersKey {
 
   bool operator==(const SeenLayersKey&) const = default;
 };
+const Quantity& quantity_of(const SeenLayersKey& key);
 
 class SeenLayersReading final : public Reading {
 public:

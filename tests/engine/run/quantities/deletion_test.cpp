@@ -29,7 +29,7 @@ TEST(Deletion, FollowsTheMapItsReverseAndARandomOrder) {
                                                 [&](std::vector<std::int64_t> hidden) {
                                                   EXPECT_TRUE(std::is_sorted(hidden.begin(), hidden.end()));
                                                   asked.push_back(hidden);
-                                                  return DeletionReading{left(hidden), std::nullopt};
+                                                  return HiddenTarget{left(hidden), std::nullopt};
                                                 });
   EXPECT_EQ(result.key, key);
   EXPECT_THAT(result.hidden, testing::ElementsAre(0, 2, 4, 6, 8));
@@ -71,7 +71,7 @@ TEST(Deletion, TheRandomOrderIsTheSeedsAndHidesEachTokenOnce) {
 TEST(Deletion, TheAreaIsOfTheProbabilitiesWhereThereAreSome) {
   const DeletionResult result =
       deletion_curves({.layer = 0, .steps = 2}, kHolds, kCandidates, {5.0, 1.0}, [](const auto& hidden) {
-        return DeletionReading{4.0, hidden.size() == 8 ? 0.0 : 0.5};
+        return HiddenTarget{4.0, hidden.size() == 8 ? 0.0 : 0.5};
       });
   EXPECT_THAT(result.random.probabilities, testing::ElementsAre(1.0, 0.5, 0.0));
   EXPECT_THAT(result.random.values, testing::ElementsAre(5, 4, 4));
