@@ -285,18 +285,7 @@ void Application::draw_frame() {
 std::optional<Figure> Application::figure_of(const std::string& id) const {
   std::optional<Figure> figure = panels_->figure(id);
   if (!figure) return std::nullopt;
-  const Document& document = editor_->document();
-  // Of the parts of a result one that knows the target, if any does: which came last depends on the panels
-  // that are in front.
-  const RunResult* run = snapshot_.shown().any();
-  for (const auto& part : snapshot_.shown().parts)
-    if (!part->target.empty()) run = part.get();
-  if (run != nullptr && document.scene().input) {
-    figure->provenance =
-        with_view(provenance_json(*run, *document.scene().input, document.execution, "hydrascope"), id,
-                  compact_session_text(present_session(*editor_, {}), *hashes_));
-  }
-  return figure;
+  return with_session(std::move(*figure), id, *editor_, snapshot_.shown(), *hashes_);
 }
 
 Image Application::read_frame() {

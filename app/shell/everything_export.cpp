@@ -20,16 +20,6 @@ std::string folder_name(const Editor& editor) {
   return file.empty() ? "hydrascope-figures" : file.stem().string() + "-figures";
 }
 
-std::vector<std::string> facts_of(const Document& document) {
-  const Scene& scene = document.scene();
-  std::vector<std::string> facts;
-  if (scene.input) facts.push_back("Input: " + input_name(*scene.input));
-  if (scene.model) facts.push_back("Model: " + scene.model->name);
-  facts.push_back("A: " + scene.schedules[0].summary());
-  if (document.view.shown != Shown::a) facts.push_back("B: " + scene.schedules[1].summary());
-  return facts;
-}
-
 } // namespace
 
 EverythingExport::EverythingExport(Display& display) : display_(&display) {}
@@ -45,13 +35,7 @@ void EverythingExport::begin(Editor& editor, const std::vector<PanelName>& panel
   written_.clear();
   error_.clear();
   arrangement_ = present_arrangement();
-  const fs::path& file = editor.session().file;
-  content_ = {};
-  content_.title = file.empty() ? "Hydrascope figures" : file.stem().string();
-  content_.facts = facts_of(editor.document());
-  content_.session = present_session(editor, arrangement_);
-  content_.session.file.clear();
-  content_.session.changed = false;
+  content_ = new_export(editor, arrangement_);
   next_ = 0;
   frames_ = 0;
   for (const PanelName& panel : panels) {

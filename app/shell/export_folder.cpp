@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include "app/document/session_edits.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
@@ -17,6 +18,16 @@
 namespace hydrascope::app {
 
 namespace {
+
+std::vector<std::string> facts_of(const Document& document) {
+  const Scene& scene = document.scene();
+  std::vector<std::string> facts;
+  if (scene.input) facts.push_back("Input: " + input_name(*scene.input));
+  if (scene.model) facts.push_back("Model: " + scene.model->name);
+  facts.push_back("A: " + scene.schedules[0].summary());
+  if (document.view.shown != Shown::a) facts.push_back("B: " + scene.schedules[1].summary());
+  return facts;
+}
 
 namespace fs = std::filesystem;
 
@@ -180,6 +191,32 @@ fs::path free_export_folder(const fs::path& folder, const std::string& name) {
   fs::path free = folder / name;
   for (int number = 2; holds_something(free); ++number) free = folder / fmt::format("{}-{}", name, number);
   return free;
+}
+
+ExportFolder new_export(const Editor& editor, std::string arrangement) {
+  const std::filesystem::path& file = editor.session().file;
+  ExportFolder content;
+  content.title = file.empty() ? "Hydrascope figures" : file.stem().string();
+  content.facts = facts_of(editor.document());
+  content.session = present_session(editor, std::move(arrangement));
+  content.session.file.clear();
+  content.session.changed = false;
+  return content;
+}
+
+Figure with_session(Figure figure, const std::string& panel, const Editor& editor, const SideResults& results,
+                    FileHashes& hashes) {
+  const Document& document = editor.document();
+  // Of the parts of a result one that knows the target, if any does: which came last depends on the panels
+  // that are in front.
+  const RunResult* run = results.any();
+  for (const auto& part : results.parts)
+    if (!part->target.empty()) run = part.get();
+  if (run != nullptr && document.scene().input)
+    figure.provenance =
+        with_view(provenance_json(*run, *document.scene().input, document.execution, "hydrascope"), panel,
+                  compact_session_text(present_session(editor, {}), hashes));
+  return figure;
 }
 
 } // namespace hydrascope::app

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "app/document/editor.h"
 #include "app/document/session.h"
+#include "app/jobs/results.h"
 #include "engine/figures/figure.h"
 
 namespace hydrascope::app {
@@ -24,6 +26,13 @@ struct ExportFolder {
   std::vector<std::string> empty;    // titles of open panels that show nothing
   Session session;
 };
+
+// An export of what is open, without panels yet; `arrangement` as Dear ImGui writes it.
+ExportFolder new_export(const Editor& editor, std::string arrangement);
+// A panel's figure with where it comes from: model, kernels and input of the results, and the session that
+// shows it.
+Figure with_session(Figure figure, const std::string& panel, const Editor& editor, const SideResults& results,
+                    FileHashes& hashes);
 
 // index.html: no script, nothing from the network, light or dark as the browser asks.
 std::string export_page(const ExportFolder& content);

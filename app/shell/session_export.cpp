@@ -1,10 +1,17 @@
 #include "app/shell/session_export.h"
 
 #include <chrono>
-#include <functional>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
 
+#include "app/document/edits.h"
 #include "app/document/session_edits.h"
-#include "app/shell/application.h"
+#include "app/jobs/coordinator.h"
+#include "app/panels/panels.h"
+#include "app/shell/export_folder.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
 #include "engine/figures/read_provenance.h"
@@ -13,71 +20,135 @@ namespace hydrascope::app {
 
 namespace {
 
-WindowOptions hidden_window(const SessionExportOptions& options, const std::filesystem::path& file) {
-  WindowOptions hidden;
-  hidden.hidden = true;
-  hidden.width = options.width;
-  hidden.height = options.height;
-  hidden.files = {file};
-  return hidden;
-}
+// Waits for the worker's deliveries.
+class Signal {
+public:
+  void raise() {
+    const std::lock_guard lock(mutex_);
+    raised_ = true;
+    condition_.notify_one();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    condition_.wait_for(lock, std::chrono::seconds(1), [&] { return raised_; });
+    raised_ = false;
+  }
 
-void check_whole(Application& application, const std::filesystem::path& file) {
-  const auto& waiting = application.editor().waiting_session;
-  if (waiting)
-    throw Error(file.string(), "lacks " + missing_text(*waiting),
-                "open it in the window, which lets you locate what is missing");
-}
+private:
+  std::mutex mutex_;
+  std::condition_variable condition_;
+  bool raised_ = false;
+};
 
-// Draws frames until `done`, or an hour has passed.
-void draw_until(Application& application, const std::filesystem::path& file,
-                const std::function<bool()>& done) {
-  const auto start = std::chrono::steady_clock::now();
-  constexpr std::chrono::minutes patience{60};
-  do {
-    application.frame();
-    application.wait(0.02);
-    if (std::chrono::steady_clock::now() - start > patience)
-      throw Error(file.string(), "its runs did not finish within an hour",
-                  "close panels that take long, and save it again");
-  } while (!done());
-}
+// A session with its panels and results, which are prepared and never drawn.
+class OffscreenSession {
+public:
+  // A session file, or a figure that holds one.
+  explicit OffscreenSession(const std::filesystem::path& file)
+      : file_(file), worker_([this] { signal_.raise(); }), coordinator_(worker_) {
+    std::vector<std::string> problems;
+    ExecutionOptions execution;
+    execution.threads = usual_threads();
+    editor_.set_initial(new_document(execution, problems));
+    open_path(editor_, file);
+    if (const auto& waiting = editor_.waiting_session)
+      throw Error(file.string(), "lacks " + missing_text(*waiting),
+                  "open it in the window, which lets you locate what is missing");
+    if (editor_.document().session == 0) {
+      const auto& messages = editor_.messages();
+      throw Error(file.string(), messages.empty() ? "is no session" : messages.back().text);
+    }
+    for (const Command& command : editor_.take_commands())
+      if (const auto* restore = std::get_if<RestoreArrangement>(&command))
+        arrangement_ = restore->arrangement;
+    panels_ = make_panels({&editor_, nullptr});
+  }
+
+  const Editor& editor() const { return editor_; }
+  const std::string& arrangement() const { return arrangement_; }
+  const std::vector<std::unique_ptr<Panel>>& panels() const { return panels_; }
+  const std::string& error() const { return coordinator_.results(Side::a).error; }
+
+  // What the panel shows once it has what it requests; nullopt: nothing.
+  std::optional<Figure> figure_of(Panel& panel) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto seconds = [&] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    };
+    constexpr std::chrono::minutes patience{60};
+    for (int settled = 0; settled < 2;) { // once more after prepare(), which may request more
+      editor_.set_clock(seconds());
+      std::vector<std::string> errors;
+      if (coordinator_.drain(errors))
+        for (const Side side : {Side::a, Side::b})
+          if (const RunResult* run = coordinator_.results(side).any()) check_model_hash(editor_, *run);
+      Requested requested;
+      panel.ask(editor_.document(), requested);
+      coordinator_.update(editor_.document(), requested, editor_.clock());
+      Snapshot snapshot;
+      snapshot.document = &editor_.document();
+      snapshot.results = {&coordinator_.results(Side::a), &coordinator_.results(Side::b)};
+      snapshot.stamp = ++stamp_;
+      snapshot.times = &coordinator_.times();
+      panel.prepare(snapshot);
+      settled = coordinator_.settled() ? settled + 1 : 0;
+      if (settled > 0) continue;
+      signal_.wait();
+      if (std::chrono::steady_clock::now() - start > patience)
+        throw Error(file_.string(), "the runs of " + panel.title() + " did not finish within an hour",
+                    "close panels that take long, and save it again");
+    }
+    std::optional<Figure> figure = panel.figure();
+    if (!figure || figure->panels.empty()) return std::nullopt;
+    return with_session(std::move(*figure), panel.id(), editor_,
+                        coordinator_.results(edited_side(editor_.document().view)), *hashes_);
+  }
+
+private:
+  std::filesystem::path file_;
+  Signal signal_; // outlives the worker that raises it
+  Editor editor_;
+  Worker worker_;
+  Coordinator coordinator_;
+  std::shared_ptr<FileHashes> hashes_ = std::make_shared<FileHashes>();
+  std::string arrangement_; // of the panels in the window, as Dear ImGui writes it
+  std::vector<std::unique_ptr<Panel>> panels_;
+  std::uint64_t stamp_ = 0;
+};
 
 } // namespace
 
 std::vector<std::string> export_session(const std::filesystem::path& session_file,
-                                        const std::filesystem::path& folder,
-                                        const SessionExportOptions& options) {
+                                        const std::filesystem::path& folder, const FigureStyle& style) {
   check_export_folder(folder);
-  Application application(hidden_window(options, session_file));
-  Editor& editor = application.editor();
-  check_whole(application, session_file);
-  if (editor.document().session == 0) {
-    const auto& messages = editor.messages();
-    throw Error(session_file.string(), messages.empty() ? "is no session" : messages.back().text);
+  OffscreenSession session(session_file);
+  ExportFolder content = new_export(session.editor(), session.arrangement());
+  for (const auto& panel : session.panels()) {
+    if (!panel->exports() || !session.editor().panel_open(panel->id())) continue;
+    if (std::optional<Figure> figure = session.figure_of(*panel))
+      content.panels.push_back({panel->id(), panel->title(), std::move(*figure)});
+    else
+      content.empty.push_back(panel->title());
   }
-  application.everything().set_style(options.style);
-  editor.emit(ExportEverything{folder});
-  draw_until(application, session_file, [&] { return !application.everything().busy(); });
-  if (!application.everything().error().empty()) throw Error(application.everything().error(), "");
-  return application.everything().empty();
+  if (content.panels.empty())
+    throw Error(session_file.string(),
+                session.error().empty() ? "no open panel shows anything" : session.error());
+  write_export_folder(content, folder, style);
+  return content.empty;
 }
 
 void reproduce_view(const std::filesystem::path& figure, const std::filesystem::path& output,
-                    const SessionExportOptions& options) {
-  const std::string panel = view_of(read_provenance(figure)).panel;
-  Application application(hidden_window(options, figure));
-  check_whole(application, figure);
-  // The panels that were in front come back one a frame; then it is this one's turn.
-  constexpr int until_arranged = 30;
-  for (int i = 0; i < until_arranged; ++i) application.frame();
-  application.editor().emit(BringToFront{panel});
-  for (int i = 0; i < 4; ++i) application.frame(); // what it shows is asked for
-  draw_until(application, figure, [&] { return application.settled(); });
-  const auto drawn = application.figure_of(panel);
-  const std::string& error = application.coordinator().results(Side::a).error;
-  if (!drawn) throw Error(figure.string(), error.empty() ? "its panel shows nothing" : error);
-  write_figure(*drawn, output, options.style);
+                    const FigureStyle& style) {
+  const std::string id = view_of(read_provenance(figure)).panel;
+  OffscreenSession session(figure);
+  for (const auto& panel : session.panels()) {
+    if (panel->id() != id) continue;
+    const auto drawn = session.figure_of(*panel);
+    if (!drawn)
+      throw Error(figure.string(), session.error().empty() ? "its panel shows nothing" : session.error());
+    return write_figure(*drawn, output, style);
+  }
+  throw Error(figure.string(), "was made by a panel that does not exist: " + id);
 }
 
 } // namespace hydrascope::app

@@ -87,9 +87,7 @@ void draw(FigureOptions& options, const std::string& command) {
 void draw_session(const FigureOptions& options) {
   if (!options.kind.empty())
     throw UsageError("--session", "draws every open panel and no kind", "leave out " + options.kind);
-  SessionExportOptions look;
-  look.style = options.style;
-  for (const std::string& panel : export_session(options.session, options.output, look))
+  for (const std::string& panel : export_session(options.session, options.output, options.style))
     std::cerr << "note: " << panel << " shows nothing\n";
   if (options.common.json) {
     const auto index = std::filesystem::path(options.output) / "index.html";

@@ -19,8 +19,7 @@ namespace {
 
 class InputPanel final : public Panel {
 public:
-  explicit InputPanel(PanelServices services)
-      : Panel("input", "Input", services), strip_(*services.editor, *services.graphics) {}
+  explicit InputPanel(PanelServices services) : Panel("input", "Input", services), strip_(services) {}
   bool shows_results() const override { return false; }
 
   void prepare(const Snapshot& snapshot) override {

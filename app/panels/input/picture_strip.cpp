@@ -39,18 +39,18 @@ std::string verdict_text(const PictureCheck& check) {
 
 } // namespace
 
-PictureStrip::PictureStrip(Editor& editor, Graphics& graphics)
-    : editor_(editor), graphics_(graphics), thumbnails_(thumbnail_pixels), examples_(example_pictures()) {}
+PictureStrip::PictureStrip(PanelServices services)
+    : services_(services), thumbnails_(thumbnail_pixels), examples_(example_pictures()) {}
 
 float PictureStrip::height() const {
   const float line = ImGui::GetTextLineHeightWithSpacing();
-  if (editor_.document().folder) return side_of_folder + ImGui::GetStyle().ScrollbarSize + 2 * line + 12;
+  if (editor().document().folder) return side_of_folder + ImGui::GetStyle().ScrollbarSize + 2 * line + 12;
   return examples_.empty() ? 0 : side_of_examples + line + 4;
 }
 
 void PictureStrip::draw() {
-  if (thumbnails_.collect()) editor_.draw_soon();
-  if (const auto folder = editor_.document().folder) { // held: a click may change the document
+  if (thumbnails_.collect()) editor().draw_soon();
+  if (const auto folder = editor().document().folder) { // held: a click may change the document
     draw_folder_line(*folder);
     draw_pictures(*folder);
   } else {
@@ -59,25 +59,25 @@ void PictureStrip::draw() {
 }
 
 void PictureStrip::draw_folder_line(const PictureFolder& folder) {
-  const Document& document = editor_.document();
-  const auto order = shown_order(folder, document.wrong_first, editor_.checks);
+  const Document& document = editor().document();
+  const auto order = shown_order(folder, document.wrong_first, editor().checks);
   const auto index = find_picture(folder, open_picture(document));
   const auto place = index ? std::ranges::find(order, *index) - order.begin() + 1 : 0;
-  ImGui::PushFont(graphics_.fonts().regular, theme::size_small);
+  ImGui::PushFont(graphics().fonts().regular, theme::size_small);
   const std::string words =
       fmt::format("{}   {} of {}", folder.path.filename().string(), place, order.size());
   ellipsis_text(words, ImGui::GetContentRegionAvail().x - 64, theme::quiet);
   if (ImGui::IsItemHovered())
     ImGui::SetTooltip("%s\nPage Down, Page Up: next and previous", folder.path.c_str());
   ImGui::SameLine(ImGui::GetContentRegionMax().x - 44);
-  if (ImGui::SmallButton("Close")) close_folder(editor_);
+  if (ImGui::SmallButton("Close")) close_folder(editor());
 
   static constexpr std::array<const char*, 2> orders = {"by name", "wrong first"};
   const char* const reason = folder.labelled ? "" : "the folder has no sub-folder per class";
   const std::array<const char*, 2> reasons = {"", reason};
   const int clicked = segmented("order", orders, document.wrong_first ? 1 : 0, reasons);
-  if (clicked >= 0) show_wrong_first(editor_, clicked == 1);
-  const PictureChecks& checks = editor_.checks;
+  if (clicked >= 0) show_wrong_first(editor(), clicked == 1);
+  const PictureChecks& checks = editor().checks;
   if (document.wrong_first && checks.total > 0) {
     ImGui::SameLine(0, 10);
     ImGui::AlignTextToFramePadding();
@@ -90,7 +90,7 @@ void PictureStrip::draw_folder_line(const PictureFolder& folder) {
 }
 
 void PictureStrip::draw_pictures(const PictureFolder& folder) {
-  const auto order = shown_order(folder, editor_.document().wrong_first, editor_.checks);
+  const auto order = shown_order(folder, editor().document().wrong_first, editor().checks);
   const float bar = ImGui::GetStyle().ScrollbarSize;
   const bool drawn = ImGui::BeginChild("folder", {0, side_of_folder + bar + 4}, ImGuiChildFlags_None,
                                        ImGuiWindowFlags_HorizontalScrollbar);
@@ -99,7 +99,7 @@ void PictureStrip::draw_pictures(const PictureFolder& folder) {
     const float width = ImGui::GetWindowWidth();
     if (ImGui::IsWindowHovered() && ImGui::GetIO().MouseWheel != 0)
       ImGui::SetScrollX(ImGui::GetScrollX() - ImGui::GetIO().MouseWheel * step);
-    const auto current = open_picture(editor_.document());
+    const auto current = open_picture(editor().document());
     const auto index = find_picture(folder, current);
     const auto place = index ? std::ranges::find(order, *index) - order.begin() : 0;
     if (index && current != scrolled_to_) {
@@ -129,7 +129,7 @@ void PictureStrip::draw_picture(const PictureFolder& folder, std::size_t index, 
   ImGui::PushID(static_cast<int>(index));
   const bool clicked = draw_thumbnail(picture.file, "picture", side);
   ImGui::PopID();
-  const PictureCheck* check = editor_.document().wrong_first ? check_of(editor_, picture.file) : nullptr;
+  const PictureCheck* check = editor().document().wrong_first ? check_of(editor(), picture.file) : nullptr;
   if (check != nullptr && check->verdict == PictureCheck::Verdict::wrong) {
     // A cross beside the colour, which alone would say nothing to those who do not see red.
     const ImU32 red = theme::packed(theme::red);
@@ -145,7 +145,7 @@ void PictureStrip::draw_picture(const PictureFolder& folder, std::size_t index, 
     ImGui::SetTooltip("%s%s%s", picture.file.filename().c_str(), label.c_str(),
                       check == nullptr ? "" : verdict_text(*check).c_str());
   }
-  if (clicked) open_folder_picture(editor_, index);
+  if (clicked) open_folder_picture(editor(), index);
 }
 
 bool PictureStrip::draw_thumbnail(const std::filesystem::path& file, const char* id, float side) {
@@ -168,13 +168,13 @@ bool PictureStrip::draw_thumbnail(const std::filesystem::path& file, const char*
 
 void PictureStrip::draw_examples() {
   if (examples_.empty()) return;
-  small_text(graphics_, "Examples");
+  small_text(graphics(), "Examples");
   for (std::size_t i = 0; i < examples_.size(); ++i) {
     if (i > 0) same_line_if_fits(side_of_examples, gap);
     const std::string name = examples_[i].stem().string();
     const bool clicked = draw_thumbnail(examples_[i], name.c_str(), side_of_examples);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", name.c_str());
-    if (clicked) open_path(editor_, examples_[i]);
+    if (clicked) open_path(editor(), examples_[i]);
   }
 }
 

@@ -4,14 +4,14 @@
 #include <filesystem>
 #include <vector>
 
-#include "app/document/editor.h"
 #include "app/panels/input/thumbnails.h"
+#include "app/panels/panel.h"
 
 namespace hydrascope::app {
 
 class PictureStrip {
 public:
-  PictureStrip(Editor& editor, Graphics& graphics);
+  explicit PictureStrip(PanelServices services);
   // The room that draw() takes below the cursor.
   float height() const;
   void draw();
@@ -24,8 +24,10 @@ private:
   // Draws one and returns whether it was clicked.
   bool draw_thumbnail(const std::filesystem::path& file, const char* id, float side);
 
-  Editor& editor_;
-  Graphics& graphics_;
+  Editor& editor() const { return *services_.editor; }
+  Graphics& graphics() const { return *services_.graphics; }
+
+  PanelServices services_;
   Thumbnails thumbnails_;
   std::vector<std::filesystem::path> examples_;
   std::filesystem::path scrolled_to_; // the picture that the strip was last scrolled to
