@@ -64,17 +64,17 @@ void memory_is_told_beforehand(ImGuiTestContext* context) {
   const ModelInfo& model = *larger.scene().model;
   const std::int64_t tokens = expected_tokens(larger);
   IM_CHECK_GE(tokens, static_cast<std::int64_t>(results().any()->tokens.size())); // an adapter may want fewer
-  Requested wanted;
+  Requested requested;
   const WeightsKey weights{.layer = 0, .kernel = softmax};
   requested.first.add(weights);
-  const double bytes = expected_bytes(larger, wanted);
+  const double bytes = expected_bytes(larger, requested);
   IM_CHECK_GT(bytes, static_cast<double>(model.heads * tokens * tokens) * sizeof(float));
   larger.execution.image_size = 4 * model.image_size; // 16 times the patches, 256 times the pairs
-  IM_CHECK_GT(expected_bytes(larger, wanted), 200 * bytes);
+  IM_CHECK_GT(expected_bytes(larger, requested), 200 * bytes);
   requested.then = {RolloutKey{}, weights}; // the larger of two runs, which follow one another
-  IM_CHECK_GT(expected_bytes(document(), wanted), bytes);
+  IM_CHECK_GT(expected_bytes(document(), requested), bytes);
   larger.scene().input.reset();
-  IM_CHECK_EQ(expected_bytes(larger, wanted), 0.0);
+  IM_CHECK_EQ(expected_bytes(larger, requested), 0.0);
 }
 
 // The Layers panel wants a map of every layer, which come one by one as layers are selected: forgetting one
