@@ -11,6 +11,7 @@ void ResultStore::set_subject(const std::string& subject) {
   results_.parts.clear();
   held_.reset();
   delivered_ = {};
+  clear_failure();
 }
 
 void ResultStore::update(const RequestKey& request, const QuantityKeys& requested, double now) {
@@ -87,14 +88,16 @@ void ResultStore::clear_failure() {
 void ResultStore::drop_unwanted(const QuantityKeys& requested) {
   auto& parts = results_.parts;
   if (!std::exchange(grown_, false) || parts.size() <= most_parts) return;
-  const QuantityKeys needed = [&] {
-    QuantityKeys keys;
-    for (const QuantityKey& key : requested)
-      if (delivered_.serves(key)) keys.add(key);
-    return keys;
-  }();
   std::vector<QuantityKeys> held; // by part
-  for (const auto& part : parts) held.push_back(part->quantities.keys());
+  QuantityKeys all;
+  for (const auto& part : parts) {
+    held.push_back(part->quantities.keys());
+    all.add(held.back());
+  }
+  const QuantityKeys without_result = delivered_.missing_in(all); // asked for, and there is no such thing
+  QuantityKeys needed;
+  for (const QuantityKey& key : requested)
+    if (all.serves(key)) needed.add(key);
   for (std::size_t i = 0; i < parts.size() && parts.size() > most_parts;) {
     QuantityKeys others;
     for (std::size_t other = 0; other < held.size(); ++other)
@@ -106,6 +109,7 @@ void ResultStore::drop_unwanted(const QuantityKeys& requested) {
     parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i));
     held.erase(held.begin() + static_cast<std::ptrdiff_t>(i));
     delivered_ = std::move(others);
+    delivered_.add(without_result);
   }
 }
 

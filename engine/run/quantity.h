@@ -83,7 +83,9 @@ public:
   }
 
   void add(QuantityKey key) {
-    if (!serves(key)) keys_.push_back(std::move(key));
+    if (serves(key)) return;
+    std::erase_if(keys_, [&](const QuantityKey& each) { return key.serves(each); });
+    keys_.push_back(std::move(key));
   }
   void add(const QuantityKeys& keys) {
     for (const QuantityKey& key : keys) add(key);

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <imgui_internal.h>
+
 #include "app/commands/training_options.h"
 #include "app/document/training_command.h"
 #include "app/document/training_form.h"
@@ -101,13 +103,21 @@ void every_field_is_in_the_stored_command(ImGuiTestContext*) {
       }
 }
 
-// A run that ends meanwhile may bring another panel to the front.
+ImGuiWindow* form_window() {
+  for (ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
+    if (window->Active && std::string_view(window->Name).find("/form_") != std::string_view::npos)
+      return window;
+  return nullptr;
+}
+
+// Fields that are scrolled out of sight are not found by their labels: looked for at either end of the form.
 bool in_the_form(ImGuiTestContext* context, const std::string& item) {
-  constexpr int attempts = 5;
-  for (int i = 0; i < attempts; ++i) {
+  for (const float end : {0.0f, 1.0f}) {
+    ImGuiWindow* form = form_window();
+    if (form == nullptr) return false;
+    ImGui::SetScrollY(form, end * form->ScrollMax.y);
+    context->Yield(2);
     if (context->ItemExists(item.c_str())) return true;
-    editor().emit(BringToFront{"training"});
-    context->Yield(3);
   }
   return false;
 }

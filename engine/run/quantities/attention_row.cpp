@@ -48,7 +48,8 @@ public:
   }
 
   void finish(const FinishedPass& /*pass*/, QuantityResults& results) override {
-    results.add(result_.key, std::move(result_));
+    const AttentionRowKey key = result_.key;
+    results.add(key, std::move(result_));
   }
 
 private:

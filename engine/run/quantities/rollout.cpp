@@ -123,7 +123,8 @@ public:
 
   void finish(const FinishedPass& /*pass*/, QuantityResults& results) override {
     result_.weights = to_array(product_);
-    results.add(result_.key, std::move(result_));
+    const RolloutKey key = result_.key;
+    results.add(key, std::move(result_));
   }
 
 private:
