@@ -15,6 +15,7 @@
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
 #include "engine/figures/read_provenance.h"
+#include "engine/run/quantities/focus_map.h"
 
 namespace hydrascope::app {
 
@@ -83,6 +84,8 @@ public:
         for (const Side side : {Side::a, Side::b})
           if (const RunResult* run = coordinator_.results(side).any()) check_model_hash(editor_, *run);
       Requested requested;
+      requested.first.add(
+          FocusKey{editor_.document().scene().layer}); // with it comes the target, which metadata name
       panel.ask(editor_.document(), requested);
       coordinator_.update(editor_.document(), requested, editor_.clock());
       Snapshot snapshot;
