@@ -8,6 +8,7 @@
 #include "engine/attention/interface/attend.h"
 #include "engine/attention/interface/spec_values.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 
 namespace hydrascope::app {
 namespace {

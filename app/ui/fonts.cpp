@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/ui/theme.h"
-#include "engine/base/file_mapping.h"
+#include "engine/base/files.h"
 #include "engine/figures/fallback_fonts.h"
 
 namespace hydrascope::app::theme {

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/base/digest.h"
-#include "engine/base/environment.h"
+#include "engine/base/encoding.h"
 #include "engine/base/error.h"
+#include "engine/base/process.h"
 
 namespace hydrascope {
 namespace {

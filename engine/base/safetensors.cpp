@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
-#include "engine/base/file_mapping.h"
+#include "engine/base/files.h"
 #include "engine/base/paths.h"
 
 namespace hydrascope {

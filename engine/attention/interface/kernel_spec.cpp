@@ -7,7 +7,7 @@
 #include "engine/attention/interface/registry.h"
 #include "engine/attention/interface/spec_values.h"
 #include "engine/base/error.h"
-#include "engine/base/nearest_name.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {

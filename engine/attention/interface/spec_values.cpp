@@ -6,33 +6,9 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t end = text.find(separator); end != std::string_view::npos; end = text.find(separator)) {
-    parts.push_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  parts.push_back(text);
-  return parts;
-}
-
-std::optional<int> whole_number(std::string_view text) {
-  int value = 0;
-  const std::string digits(text);
-  const char* const end = digits.c_str() + digits.size();
-  const auto [stop, failure] = std::from_chars(digits.c_str(), end, value);
-  if (failure != std::errc() || stop != end || value < 0 || text.front() == '-') return std::nullopt;
-  return value;
-}
 
 std::optional<std::int64_t> positive_parameter(const KernelSpec& spec, std::string_view key) {
   const auto found = spec.parameters.find(std::string(key));

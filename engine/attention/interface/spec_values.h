@@ -10,13 +10,6 @@
 
 namespace hydrascope {
 
-// Without the blanks at both ends.
-std::string_view trimmed(std::string_view text);
-// The parts between separators, empty ones included: n separators give n + 1 parts.
-std::vector<std::string_view> split(std::string_view text, char separator);
-// The whole text as a decimal number without sign that fits an int; nothing else is accepted.
-std::optional<int> whole_number(std::string_view text);
-
 // A kernel's parameter as a number of at least 1; nullopt if not given. Throws UsageError.
 std::optional<std::int64_t> positive_parameter(const KernelSpec& spec, std::string_view key);
 // A kernel's `seed=`, 0 if not given. Throws UsageError.

@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/base/environment.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/process.h"
 
 namespace hydrascope {
 namespace {

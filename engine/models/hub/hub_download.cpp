@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/base/digest.h"
-#include "engine/base/file_lock.h"
+#include "engine/base/encoding.h"
+#include "engine/base/files.h"
 #include "engine/models/hub/hub_cache.h"
 
 namespace hydrascope {

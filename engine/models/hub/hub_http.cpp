@@ -10,7 +10,7 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 
-#include "engine/base/sleep.h"
+#include "engine/base/process.h"
 
 namespace hydrascope {
 namespace {

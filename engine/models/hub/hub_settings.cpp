@@ -3,9 +3,9 @@
 #include <cctype>
 #include <cstdlib>
 
-#include "engine/base/environment.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/process.h"
 #include "engine/models/hub/hub.h"
 #include "engine/models/hub/hub_cache.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/code_points.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
 

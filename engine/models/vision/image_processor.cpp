@@ -6,8 +6,8 @@
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
-#include "engine/base/crop.h"
 #include "engine/base/error.h"
+#include "engine/base/image.h"
 
 namespace hydrascope {
 namespace {

@@ -9,7 +9,6 @@
 #include <ATen/core/Tensor.h>
 
 #include "engine/base/image.h"
-#include "engine/base/resample.h"
 #include "engine/models/transformer/config.h"
 #include "engine/models/transformer/model.h"
 

@@ -1,4 +1,4 @@
-#include "engine/base/file_lock.h"
+#include "engine/base/files.h"
 
 #include <csignal>
 #include <filesystem>
@@ -13,32 +13,32 @@
 namespace hydrascope {
 namespace {
 
-class PieceLocks : public testing::Test {
+class ItemLocks : public testing::Test {
 protected:
-  PieceLocks()
+  ItemLocks()
       : file_(std::filesystem::temp_directory_path() / ("hydrascope-pieces-" + std::to_string(getpid()))) {}
-  ~PieceLocks() override { std::filesystem::remove(file_); }
+  ~ItemLocks() override { std::filesystem::remove(file_); }
 
-  std::optional<PieceLock> take(const std::int64_t piece) const {
-    return PieceLock::take(file_, piece, "use another folder");
+  std::optional<ItemLock> take(const std::int64_t piece) const {
+    return ItemLock::take(file_, piece, "use another folder");
   }
 
   std::filesystem::path file_;
 };
 
-TEST_F(PieceLocks, AreHeldOneByOne) {
+TEST_F(ItemLocks, AreHeldOneByOne) {
   auto first = take(0);
   ASSERT_TRUE(first);
   EXPECT_FALSE(take(0));
   const auto second = take(1);
   EXPECT_TRUE(second);
   EXPECT_FALSE(take(0)); // looking at another gave nothing away
-  const PieceLock moved = std::move(*first);
+  const ItemLock moved = std::move(*first);
   first.reset();
   EXPECT_FALSE(take(0));
 }
 
-TEST_F(PieceLocks, GoWithTheProcessThatHeldThem) {
+TEST_F(ItemLocks, GoWithTheProcessThatHeldThem) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   const pid_t child = fork();
@@ -58,9 +58,9 @@ TEST_F(PieceLocks, GoWithTheProcessThatHeldThem) {
   close(ready[1]);
 }
 
-TEST_F(PieceLocks, SayWhereTheyCannotBe) {
+TEST_F(ItemLocks, SayWhereTheyCannotBe) {
   try {
-    PieceLock::take(file_ / "below a file that is none", 0, "use another folder");
+    ItemLock::take(file_ / "below a file that is none", 0, "use another folder");
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("use another folder"), std::string::npos) << error.what();

@@ -1,4 +1,4 @@
-#include "engine/base/process_memory.h"
+#include "engine/base/process.h"
 
 #include <fstream>
 #include <future>
@@ -56,7 +56,7 @@ TEST(ProcessMemory, IsGivenBackWhenAsked) {
   constexpr std::int64_t bytes = 192 << 20;
   take_and_free(bytes);
   const std::int64_t before = resident_bytes();
-  give_back_freed_memory();
+  release_freed_memory();
   EXPECT_LT(resident_bytes(), before - bytes / 2);
 }
 

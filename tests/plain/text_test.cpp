@@ -1,4 +1,4 @@
-#include "engine/base/nearest_name.h"
+#include "engine/base/text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,15 @@
-#include "engine/base/sleep.h"
+#include "engine/base/process.h"
 
 #include <condition_variable>
+#include <cstdlib>
 #include <mutex>
 
 namespace hydrascope {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
 
 void sleep_for(const std::chrono::milliseconds duration, const std::stop_token& stop) {
   std::mutex mutex;
