@@ -89,7 +89,7 @@ std::vector<std::string> weights_of_model(const HubCommit& commit, const std::se
   for (const auto& [tensor, shard] : map.values().items()) {
     const std::string name = shard.is_string() ? shard.get<std::string>() : std::string();
     // A shard lies beside its index: a path that leads elsewhere is a forgery.
-    if (!stays_below(name) || name.find('/') != std::string::npos)
+    if (!is_safe_relative_path(name) || name.find('/') != std::string::npos)
       throw BrokenFile(commit.repository + "/" + weights_index,
                        "names '" + name + "', which is not a file name", "choose another model");
     shards.insert(name);
@@ -242,7 +242,7 @@ FetchedModel fetch_model(const std::string& repository, const std::string& revis
     throw UsageError(repository.empty() ? "repository" : repository,
                      "is no name of a repository: organisation/name, of letters, digits, '.', '_' and '-'",
                      "as in facebook/deit-base-patch16-224");
-  if (!stays_below(revision) || revision.find_first_of(" \t\r\n") != std::string::npos)
+  if (!is_safe_relative_path(revision) || revision.find_first_of(" \t\r\n") != std::string::npos)
     throw UsageError("--revision", "'" + revision + "' is no name of a branch, a tag or a commit",
                      "leave it out for main");
   const HubCommit wanted{.repository = repository, .revision = revision, .commit = {}};

@@ -22,7 +22,7 @@ std::filesystem::path hub_home_folder();
 // '-'.
 bool is_repository_name(std::string_view name);
 // Whether it is a plain file name, or a path without "..", that stays below the folder it is put into.
-bool stays_below(std::string_view name);
+bool is_safe_relative_path(std::string_view name);
 // A commit's hash or a file's tag, as a name in the cache.
 bool is_cache_name(std::string_view name);
 bool is_commit(std::string_view revision); // 40 hexadecimal digits

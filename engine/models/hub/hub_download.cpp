@@ -179,18 +179,18 @@ void receive_all(HttpSession& session, const HubSettings& settings, const HubCom
                  const RemoteFile& file, IncompleteFile& incomplete, const ReceiveObserver& observer,
                  const std::stop_token& stop) {
   std::int64_t furthest = incomplete.size();
-  for (Patience patience(settings.retry_pause);;) {
+  for (RetryBackoff backoff(settings.retry_pause);;) {
     std::optional<HttpReply> reply;
     try {
       reply = receive(session, commit, file, incomplete, observer, stop);
       if (!reply) return;
-      if (!reply->asks_to_wait() && reply->status != 206 && reply->status != 416)
+      if (!reply->is_retryable() && reply->status != 206 && reply->status != 416)
         throw status_error(*reply, settings, commit, file.name);
-      if (!patience.wait(&*reply, stop)) throw status_error(*reply, settings, commit, file.name);
+      if (!backoff.wait(&*reply, stop)) throw status_error(*reply, settings, commit, file.name);
     } catch (const TransferFailure& failure) {
-      if (incomplete.size() > furthest) patience.reset();
+      if (incomplete.size() > furthest) backoff.reset();
       furthest = std::max(furthest, incomplete.size());
-      if (!failure.passing() || !patience.wait(nullptr, stop)) throw;
+      if (!failure.transient() || !backoff.wait(nullptr, stop)) throw;
     }
   }
 }
@@ -231,7 +231,7 @@ Error status_error(const HttpReply& reply, const HubSettings& settings, const Hu
   if (reply.status == 429)
     return {asked, settings.endpoint + " has had too many requests (429)",
             "try again later: what has arrived is kept"};
-  if (reply.asks_to_wait())
+  if (reply.is_retryable())
     return {asked, fmt::format("{} answers with the error {}", settings.endpoint, reply.status),
             "try again later: what has arrived is kept"};
   return {asked, fmt::format("{} answers with the status {}", settings.endpoint, reply.status),

@@ -11,16 +11,17 @@
 #include <fmt/format.h>
 
 #include "engine/base/process.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {
 
-constexpr int most_attempts = 5;
-constexpr int most_redirects = 10;
+constexpr int max_attempts = 5;
+constexpr int max_redirects = 10;
 constexpr long connect_seconds = 15;
 constexpr long silent_seconds = 30;
-constexpr std::size_t most_body = std::size_t{32} << 20;
-constexpr std::size_t most_unwanted_body = std::size_t{64} << 10;
+constexpr std::size_t max_body = std::size_t{32} << 20;
+constexpr std::size_t max_rejected_body = std::size_t{64} << 10;
 
 struct FreeUrl {
   void operator()(CURLU* url) const { curl_url_cleanup(url); }
@@ -86,8 +87,8 @@ struct Transfer {
     begin();
     if (wanted) return sink->receive(bytes);
     if (sink != nullptr || is_redirect(reply.status)) {
-      bytes = bytes.substr(0, most_unwanted_body - std::min(most_unwanted_body, reply.body.size()));
-    } else if (reply.body.size() + bytes.size() > most_body) {
+      bytes = bytes.substr(0, max_rejected_body - std::min(max_rejected_body, reply.body.size()));
+    } else if (reply.body.size() + bytes.size() > max_body) {
       throw Error("hub", "its answer is longer than 32 MB", "check HF_ENDPOINT");
     }
     reply.body.append(bytes);
@@ -115,12 +116,7 @@ std::size_t receive_header(char* bytes, std::size_t, std::size_t count, void* us
   std::string name(line.substr(0, colon));
   std::ranges::transform(name, name.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  std::string_view value = line.substr(colon + 1);
-  const std::size_t first = value.find_first_not_of(" \t\r\n");
-  value = first == std::string_view::npos
-              ? std::string_view()
-              : value.substr(first, value.find_last_not_of(" \t\r\n") - first + 1);
-  transfer.reply.headers[name] = std::string(value);
+  transfer.reply.headers[name] = std::string(trimmed(line.substr(colon + 1), " \t\r\n"));
   return count;
 }
 
@@ -178,7 +174,7 @@ public:
   HttpReply request(Method method, std::string url, std::int64_t from, const BodySink* sink,
                     const std::stop_token& stop) {
     std::map<std::string, std::string> kept;
-    for (int i = 0; i <= most_redirects; ++i) {
+    for (int i = 0; i <= max_redirects; ++i) {
       HttpReply reply = one_request(method, url, from, sink, stop);
       for (const auto& [name, value] : kept) reply.headers.emplace(name, value);
       const char* next = nullptr;
@@ -196,12 +192,12 @@ public:
   }
 
   HttpReply with_retries(Method method, const std::string& url, const std::stop_token& stop) {
-    for (Patience patience(settings_.retry_pause);;) {
+    for (RetryBackoff backoff(settings_.retry_pause);;) {
       try {
         HttpReply reply = request(method, url, 0, nullptr, stop);
-        if (!reply.asks_to_wait() || !patience.wait(&reply, stop)) return reply;
+        if (!reply.is_retryable() || !backoff.wait(&reply, stop)) return reply;
       } catch (const TransferFailure& failure) {
-        if (!failure.passing() || !patience.wait(nullptr, stop)) throw;
+        if (!failure.transient() || !backoff.wait(nullptr, stop)) throw;
       }
     }
   }
@@ -263,10 +259,10 @@ std::string HttpReply::header(const std::string& name) const {
   return found == headers.end() ? std::string() : found->second;
 }
 
-bool HttpReply::asks_to_wait() const { return status == 429 || (status >= 500 && status < 600); }
+bool HttpReply::is_retryable() const { return status == 429 || (status >= 500 && status < 600); }
 
-bool Patience::wait(const HttpReply* reply, const std::stop_token& stop) {
-  if (attempts_ >= most_attempts) return false;
+bool RetryBackoff::wait(const HttpReply* reply, const std::stop_token& stop) {
+  if (attempts_ >= max_attempts) return false;
   ++attempts_;
   constexpr std::chrono::seconds longest{60};
   std::chrono::milliseconds pause = next_;
@@ -281,7 +277,7 @@ bool Patience::wait(const HttpReply* reply, const std::stop_token& stop) {
   return true;
 }
 
-void Patience::reset() {
+void RetryBackoff::reset() {
   attempts_ = 1;
   next_ = first_;
 }

@@ -21,24 +21,24 @@ struct HttpReply {
   std::string body;
 
   std::string header(const std::string& name) const; // empty if there is none
-  bool asks_to_wait() const;                         // 429 or 5xx: the same request may succeed later
+  bool is_retryable() const;                         // 429 or 5xx: the same request may succeed later
 };
 
 // A transfer that did not come to its end.
 class TransferFailure : public Error {
 public:
-  TransferFailure(std::string_view subject, std::string_view reason, std::string_view remedy, bool passing)
-      : Error(subject, reason, remedy), passing_(passing) {}
-  bool passing() const { return passing_; } // the same request may succeed later
+  TransferFailure(std::string_view subject, std::string_view reason, std::string_view remedy, bool transient)
+      : Error(subject, reason, remedy), transient_(transient) {}
+  bool transient() const { return transient_; } // the same request may succeed later
 
 private:
-  bool passing_;
+  bool transient_;
 };
 
 // Pauses between attempts, each twice as long as the one before.
-class Patience {
+class RetryBackoff {
 public:
-  explicit Patience(std::chrono::milliseconds first) : first_(first), next_(first) {}
+  explicit RetryBackoff(std::chrono::milliseconds first) : first_(first), next_(first) {}
   // Whether there is to be another attempt; waits before it, as long as the reply asks for if it does. Throws
   // Cancelled.
   bool wait(const HttpReply* reply, const std::stop_token& stop);

@@ -8,7 +8,7 @@
 #include <utf8proc.h>
 
 #include "engine/base/error.h"
-#include "engine/models/tokenizer/character_classes.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {
@@ -18,8 +18,6 @@ bool is_word_character(char32_t point) {
   const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(point));
   return point == '_' || (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_ND);
 }
-
-bool is_blank(char32_t point) { return is_space(point) || point == 0x0B || point == 0x0C || point == 0x85; }
 
 // The code point that ends before `at`.
 CodePoint code_point_before(std::string_view text, std::size_t at) {
@@ -55,12 +53,12 @@ std::optional<Match> find_special(std::string_view text, std::size_t from,
   if (!best) return best;
   while (best->token->strip_left && best->begin > from) {
     const CodePoint point = code_point_before(text, best->begin);
-    if (!is_blank(point.value)) break;
+    if (!is_white_space(point.value)) break;
     best->begin -= point.length;
   }
   while (best->token->strip_right && best->end < text.size()) {
     const CodePoint point = code_point_at(text, best->end);
-    if (!is_blank(point.value)) break;
+    if (!is_white_space(point.value)) break;
     best->end += point.length;
   }
   return best;

@@ -4,6 +4,7 @@
 #include <array>
 #include <mutex>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include <ATen/TensorOperators.h>
@@ -12,7 +13,6 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
-#include "engine/models/transformer/labels.h"
 
 namespace hydrascope {
 
@@ -113,6 +113,36 @@ KernelTensorName kernel_tensor_name(const std::string& name) {
   result.kernel = rest.substr(0, split);
   result.parameter = rest.substr(split + 1);
   return result;
+}
+
+std::vector<std::string> imagenet_labels() {
+  std::vector<std::string> labels;
+  try {
+    std::istringstream lines(read_text_file(assets_folder() / "imagenet1k.txt"));
+    for (std::string line; std::getline(lines, line);) labels.push_back(line);
+  } catch (const Error&) {
+    return {};
+  }
+  return labels;
+}
+
+// transformers writes LABEL_0, LABEL_1, … where the classes have no names.
+bool placeholders(const std::vector<std::string>& labels) {
+  return std::all_of(labels.begin(), labels.end(),
+                     [](const std::string& label) { return label.starts_with("LABEL_"); });
+}
+
+// One label per class: the configuration's if it names them all, else the ImageNet-1k names for 1,000 classes
+// where assets/imagenet1k.txt exists, else `class n`.
+std::vector<std::string> class_labels(const std::vector<std::string>& configured, std::size_t classes) {
+  const bool complete = configured.size() == classes;
+  if (complete && !(classes == 1000 && placeholders(configured))) return configured;
+  if (classes == 1000)
+    if (std::vector<std::string> names = imagenet_labels(); names.size() == classes) return names;
+  if (complete) return configured;
+  std::vector<std::string> labels;
+  for (std::size_t i = 0; i < classes; ++i) labels.push_back("class " + std::to_string(i));
+  return labels;
 }
 
 } // namespace

@@ -12,7 +12,6 @@
 #include "engine/models/transformer/config.h"
 #include "engine/models/transformer/encoder_layer.h"
 #include "engine/models/transformer/model.h"
-#include "engine/models/transformer/rotary.h"
 
 namespace hydrascope {
 

@@ -11,10 +11,8 @@
 
 #include "engine/models/transformer/checkpoint.h"
 #include "engine/models/transformer/config.h"
-#include "engine/models/transformer/folded_projections.h"
 #include "engine/models/transformer/linear.h"
 #include "engine/models/transformer/model.h"
-#include "engine/models/transformer/rotary.h"
 
 namespace hydrascope {
 
@@ -23,6 +21,19 @@ struct Norm {
   double epsilon = 1e-12;
 
   at::Tensor operator()(const at::Tensor& x) const;
+};
+
+// Rotary position embeddings (Su et al. 2021, Eq. 34; base 10,000): features i and i + d/2 are rotated
+// together, so that the product of a query and a key depends on their distance only.
+class Rotary {
+public:
+  // For up to `tokens` tokens and an even head width d.
+  Rotary(std::int64_t tokens, std::int64_t head_width);
+  // x (B,H,N,d) of tokens 0 … N−1 → (B,H,N,d).
+  at::Tensor operator()(const at::Tensor& x) const;
+
+private:
+  at::Tensor cosine_, sine_; // (tokens,d), the sine of the first half negative
 };
 
 // The family's names of a block's parameters, without `encoder.layer.N.`.

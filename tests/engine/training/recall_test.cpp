@@ -14,7 +14,7 @@
 
 #include "engine/attention/interface/registry.h"
 #include "engine/base/error.h"
-#include "engine/models/transformer/rotary.h"
+#include "engine/models/transformer/encoder_layer.h"
 #include "engine/training/tasks/recall.h"
 #include "engine/training/tasks/recall_data.h"
 #include "engine/training/tasks/recall_model.h"

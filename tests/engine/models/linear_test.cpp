@@ -1,4 +1,4 @@
-#include "engine/models/transformer/folded_projections.h"
+#include "engine/models/transformer/linear.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
