@@ -7,7 +7,7 @@
 #include "app/shell/application.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
-#include "engine/figures/read_provenance.h"
+#include "engine/figures/figure.h"
 
 namespace hydrascope::app {
 

@@ -8,7 +8,7 @@
 
 #include "app/ui/theme.h"
 #include "engine/base/files.h"
-#include "engine/figures/fallback_fonts.h"
+#include "engine/figures/text.h"
 
 namespace hydrascope::app::theme {
 

@@ -164,4 +164,12 @@ std::string figure_png(const Figure& figure, const FigureStyle& style = {});
 const std::vector<std::string>& figure_endings();
 void check_figure_ending(const std::filesystem::path& file);
 
+// The provenance that write_figure() stored: one JSON text. The file's format is found by its content; for an
+// NPY file the JSON beside it is read. Throws ForeignFile if the file holds no provenance (a photograph, a
+// document of another program, a figure whose metadata was stripped), BrokenFile if it is damaged, Error if
+// it cannot be read.
+std::string read_provenance(const std::filesystem::path& file);
+// The same of a file's bytes; `subject` is named in errors.
+std::string provenance_of(std::string_view bytes, std::string_view subject);
+
 } // namespace hydrascope

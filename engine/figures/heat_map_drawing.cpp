@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "engine/figures/panel_drawing.h"
-#include "engine/figures/raster.h"
 
 namespace hydrascope {
 namespace {
@@ -186,12 +185,6 @@ void draw_numbers(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, con
   }
 }
 
-double note_height(const HeatMapPanel& panel, const Ink& ink, double width) {
-  return panel.note.empty() ? 0
-                            : 3 + line_height(ink.note()) *
-                                      static_cast<double>(wrap_text(panel.note, ink.note(), width).size());
-}
-
 double axis_room_below(const HeatMapPanel& panel, const Ink& ink, double width) {
   return column_labels(panel, ink, width).room + (panel.x_label.empty() ? 0 : 1.35 * line_height(ink.tick()));
 }
@@ -201,7 +194,7 @@ double axis_room_below(const HeatMapPanel& panel, const Ink& ink, double width) 
 Surround surround(const HeatMapPanel& panel, const Ink& ink, const Placement& placement, const Extent& body) {
   Surround room{tick_length, 2, 0};
   if (panel.values.empty()) {
-    return {0, 0, note_height(panel, ink, body.width)};
+    return {0, 0, note_height(panel.note, ink, body.width)};
   }
   if (placement.names_rows) {
     room.left = square_room(panel, ink) + row_labels(panel, ink, body.height).room +
@@ -210,7 +203,7 @@ Surround surround(const HeatMapPanel& panel, const Ink& ink, const Placement& pl
   if (placement.own_bar) {
     room.right = vertical_bar_room(panel.scale, ink);
   }
-  room.below = axis_room_below(panel, ink, body.width) + note_height(panel, ink, body.width);
+  room.below = axis_room_below(panel, ink, body.width) + note_height(panel.note, ink, body.width);
   return room;
 }
 
@@ -256,10 +249,8 @@ void draw(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Place
   if (placement.own_bar) {
     draw_vertical_bar(canvas, panel.scale, ink, body);
   }
-  if (!panel.note.empty()) {
-    draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width),
-               {body.x, body.bottom() + axis_room_below(panel, ink, body.width) + 3}, ink.note());
-  }
+  draw_note(canvas, panel.note, ink, {body.x, body.bottom() + axis_room_below(panel, ink, body.width)},
+            body.width);
 }
 
 std::optional<PanelItem> item_at(const HeatMapPanel& panel, const Ink&, const Box& body, Point point) {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/figures/cairo_canvas.h"
 #include "engine/figures/canvas.h"
 #include "engine/figures/figure.h"
+#include "engine/figures/page.h"
 #include "engine/figures/panel_drawing.h"
 
 namespace hydrascope {

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "engine/figures/panel_drawing.h"
-#include "engine/figures/raster.h"
 
 namespace hydrascope {
 namespace {
@@ -44,10 +43,7 @@ Surround surround(const OverlayPanel& panel, const Ink& ink, const Placement& pl
   if (placement.own_bar && !panel.values.empty()) {
     room.right = vertical_bar_room(panel.scale, ink);
   }
-  if (!panel.note.empty()) {
-    room.below = 3 + line_height(ink.note()) *
-                         static_cast<double>(wrap_text(panel.note, ink.note(), body.width).size());
-  }
+  room.below = note_height(panel.note, ink, body.width);
   return room;
 }
 
@@ -82,10 +78,7 @@ void draw(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const Place
   if (placement.own_bar && !panel.values.empty()) {
     draw_vertical_bar(canvas, panel.scale, ink, body);
   }
-  if (!panel.note.empty()) {
-    draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width), {body.x, body.bottom() + 3},
-               ink.note());
-  }
+  draw_note(canvas, panel.note, ink, {body.x, body.bottom()}, body.width);
 }
 
 std::optional<PanelItem> item_at(const OverlayPanel& panel, const Ink&, const Box& body, Point point) {

@@ -124,19 +124,35 @@ PlotAxes plot_axes(const LinesPanel& panel, const Box& body);
 // ---- Shared pieces ----
 enum class Align { left, centre, right };
 void draw_aligned(Canvas& canvas, std::string_view text, Point baseline, const TextStyle& style, Align align);
-// Lines from `top` downwards; gives the height they take.
+// Draws lines from `top` downwards; returns their height.
 double draw_lines(Canvas& canvas, const std::vector<std::string>& lines, Point top, const TextStyle& style,
                   Align align = Align::left);
+
+// A note in small print below a body: its height including the gap above it, 0 without a note; and drawing
+// it, which returns the height of its lines.
+double note_height(const std::string& note, const Ink& ink, double width);
+double draw_note(Canvas& canvas, const std::string& note, const Ink& ink, Point top_left, double width);
+
+// Diagonal lines through the box: masked cells.
+void draw_hatch(Canvas& canvas, const Box& box, const Colour& colour);
+
+// The cells of a (rows, columns) map in its scale's colours, as the window's shader colours them
+// (shaders/colour_map.frag); NaN is transparent. Each cell is repeated a whole number of times, so that
+// viewers which interpolate leave it crisp, or the values between cells are interpolated.
+Pixels map_pixels(const Array& values, const Scale& scale, float opacity = 1,
+                  Interpolation interpolation = Interpolation::nearest);
+// The picture with at most `max_pixels` on its longer side.
+Pixels photograph_pixels(const Image& image, int max_pixels);
 
 bool contains(const Box& box, Point point);
 // Cells of a (rows, columns) map that fills the body.
 std::optional<PanelItem> cell_at(const Array& values, const Box& body, Point point);
 std::optional<Box> cell_box(const Array& values, const Box& body, const PanelItem& item);
 
-// A vertical colour bar: its body beside `beside`, ticks and label to its right; and the room it needs there.
+// A vertical colour bar right of `beside`, with ticks and label to its right; and the width of all that.
 double vertical_bar_room(const Scale& scale, const Ink& ink);
 void draw_vertical_bar(Canvas& canvas, const Scale& scale, const Ink& ink, const Box& beside);
-// A horizontal one, ticks below it.
+// A horizontal colour bar with ticks below it, and the height of both.
 double horizontal_bar_room(const Ink& ink);
 void draw_horizontal_bar(Canvas& canvas, const Scale& scale, const Ink& ink, Point top_left, double width);
 

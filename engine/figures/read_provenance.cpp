@@ -1,5 +1,4 @@
-#include "engine/figures/read_provenance.h"
-
+// Reading the provenance back out of a figure's file.
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/text.h"
+#include "engine/figures/figure.h"
 
 namespace hydrascope {
 namespace {

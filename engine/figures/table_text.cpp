@@ -1,5 +1,4 @@
-#include "engine/figures/table_text.h"
-
+// Tables as LaTeX and Markdown.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/figures/numbers.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope {

@@ -5,13 +5,10 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
-#include "engine/figures/cairo_canvas.h"
 #include "engine/figures/figure.h"
 #include "engine/figures/layout.h"
 #include "engine/figures/numbers.h"
-#include "engine/figures/png_metadata.h"
-#include "engine/figures/svg_canvas.h"
-#include "engine/figures/table_text.h"
+#include "engine/figures/page.h"
 
 namespace hydrascope {
 namespace {
