@@ -21,9 +21,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/attention/hydra/hydra_cpu.h"
-#include "engine/attention/interface/cost.h"
-#include "engine/attention/interface/features.h"
+#include "engine/attention/interface/kernel.h"
 #include "engine/attention/interface/tokens.h"
 #include "engine/base/error.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/attention/hydra/cpu/hydra.h"
-#include "engine/attention/interface/registry.h"
+#include "engine/attention/interface/kernel.h"
 
 namespace hydrascope {
 
@@ -42,5 +42,10 @@ struct HydraMaps {
 // The kernel of these maps. Its weights are derived and signed: Σ over the features of each original head of
 // φ(Q)_f φ(K)_fᵀ.
 std::unique_ptr<Kernel> make_hydra(const KernelSpec& spec, const HydraMaps& maps);
+
+// The CPU's fused loops (cpu/hydra.h), for inputs of any strides: float32 and bfloat16 without gradients, not
+// causal, every map. Tokens are processed in parts whose number depends on N alone, so the result does not
+// depend on the number of threads.
+HydraFusedPath hydra_on_cpu();
 
 } // namespace hydrascope

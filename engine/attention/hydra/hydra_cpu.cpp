@@ -1,5 +1,3 @@
-#include "engine/attention/hydra/hydra_cpu.h"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -7,6 +5,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
+#include "engine/attention/hydra/hydra.h"
 #include "engine/attention/interface/loop_input.h"
 #include "engine/attention/interface/tokens.h"
 

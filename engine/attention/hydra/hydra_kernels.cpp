@@ -6,10 +6,9 @@
 #include <ATen/ops/tanh.h>
 #include <fmt/format.h>
 
-#include "engine/attention/cuda/cuda_gradients.h"
 #include "engine/attention/hydra/hydra.h"
 #include "engine/attention/interface/cuda_plugin.h"
-#include "engine/attention/interface/plugin.h"
+#include "engine/attention/interface/device.h"
 
 namespace hydrascope {
 namespace {
@@ -25,10 +24,10 @@ constexpr RowMap tanh_of{[](const at::Tensor& x) { return at::tanh(x); }, cpu::R
 constexpr RowMap sigmoid_of{[](const at::Tensor& x) { return at::sigmoid(x); }, cpu::RowMap::logistic};
 
 bool cuda_takes(const AttentionShape& shape) {
-  constexpr std::int64_t most_sequences = 65535; // of one launch
   const bool known_type =
       shape.dtype == at::kFloat || shape.dtype == at::kHalf || shape.dtype == at::kBFloat16;
-  if (shape.device != at::kCUDA || shape.causal || !known_type || shape.batch > most_sequences) return false;
+  if (shape.device != at::kCUDA || shape.causal || !known_type || shape.batch > max_cuda_sequences)
+    return false;
   return cuda_plugin() != nullptr;
 }
 bool cuda_runs(const AttentionShape& shape) { return !shape.gradients && cuda_takes(shape); }

@@ -118,4 +118,13 @@ double Kernel::weights_check(const AttentionInput& input, const KernelParameters
   return (product - out.to(w.scalar_type())).abs().max().item<double>();
 }
 
+std::optional<Features> features_of(const Kernel& kernel, const AttentionInput& input,
+                                    const KernelParameters& parameters, const at::Tensor& query_rows,
+                                    const at::Tensor& key_rows) {
+  const auto* const mapped = dynamic_cast<const FeatureKernel*>(&kernel);
+  if (mapped == nullptr) return std::nullopt;
+  const at::NoGradGuard no_gradients;
+  return mapped->features(input, parameters, query_rows, key_rows);
+}
+
 } // namespace hydrascope

@@ -1,14 +1,16 @@
-// The interface of an attention kernel. A kernel is one class, one line in registry.cpp and one row in the
-// parity test's table.
+// The interface of an attention kernel, and the registry of all kernels. A kernel is one class, one line in
+// registry.cpp and one row in the parity test's table.
 //
 // Shapes: B batch, H heads, N tokens, d head width, D = H·d model width.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -52,6 +54,15 @@ struct AttentionShape {
   TokenLayout layout = {};
 };
 AttentionShape shape_of(const AttentionInput& input, const KernelParameters& parameters = {});
+// D = H·d.
+inline double model_width(const AttentionShape& shape) {
+  return static_cast<double>(shape.heads) * static_cast<double>(shape.head_width);
+}
+// Bytes of q, k and v, read once, and of the output, written once.
+inline double bytes_moved(const AttentionShape& shape) {
+  return 4.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.tokens) * model_width(shape) *
+         static_cast<double>(c10::elementSize(shape.dtype));
+}
 
 struct Support {
   bool ok = true;
@@ -177,6 +188,51 @@ protected:
 private:
   KernelSpec spec_;
 };
+
+// φ of query rows and key tokens. weights() sums their products over the features.
+struct Features {
+  at::Tensor query; // (B,h,R,d′); Hydra (B,1,R,D). Rows of masked queries are 0
+  at::Tensor key;   // (B,h,T,d′); Hydra (B,1,T,D). Masked keys are 0
+  // Exponential maps: each feature of the keys is divided by its largest real key's and the queries'
+  // multiplied by the same, then each query row is divided by its largest. Products are true up to one factor
+  // per query row.
+  bool rescaled = false;
+};
+
+// The second interface of kernels with a feature map.
+class FeatureKernel {
+public:
+  virtual ~FeatureKernel() = default;
+
+  // φ of the query rows and the key tokens asked for (int64 tensors, undefined = all) in float32; for kernels
+  // that normalise, a weight is their product over the row's sum of products. No gradients flow. Throws
+  // UsageError with the plan's reason if unsupported.
+  virtual Features features(const AttentionInput& input, const KernelParameters& parameters,
+                            const at::Tensor& query_rows, const at::Tensor& key_rows) const = 0;
+
+protected:
+  FeatureKernel() = default;
+  FeatureKernel(const FeatureKernel&) = default;
+  FeatureKernel& operator=(const FeatureKernel&) = default;
+};
+
+// The features of any kernel; nullopt if it has no feature map (the softmax family).
+std::optional<Features> features_of(const Kernel& kernel, const AttentionInput& input,
+                                    const KernelParameters& parameters, const at::Tensor& query_rows,
+                                    const at::Tensor& key_rows);
+
+struct RegistryEntry {
+  KernelInfo info;
+  std::vector<std::string> aliases;
+  // Reads the spec's parameters; throws UsageError for a value that makes no sense.
+  std::function<std::unique_ptr<Kernel>(const KernelSpec&)> make;
+};
+
+// All kernels in their fixed order.
+const std::vector<RegistryEntry>& registry();
+
+// The entry of this name or alias; null if there is none.
+const RegistryEntry* find_entry(std::string_view name);
 
 // Makes a kernel by its spec. Throws UsageError (unknown name or parameter, bad value).
 std::unique_ptr<Kernel> make_kernel(const KernelSpec& spec);

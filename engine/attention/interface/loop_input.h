@@ -4,7 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "engine/attention/interface/kernel.h"
-#include "engine/attention/simd/rows.h"
+#include "engine/attention/simd/loop_types.h"
 
 namespace hydrascope {
 
@@ -36,7 +36,8 @@ struct LoopProjection {
   at::Tensor weight = {}; // (H,d,m) or, one for all heads, (1,d,m); undefined: the identity
   at::Tensor bias = {};   // (H,m); undefined: 0
   double scale = 1, half_square = 0;
-  at::Tensor turns = {}; // (B,N,2) or, the same for all sequences, (1,N,2): a and b of PointMap::relu_turned
+  at::Tensor token_weights =
+      {}; // (B,N,2) or, the same for all sequences, (1,N,2): a and b of PointMap::relu_turned
 };
 
 } // namespace hydrascope

@@ -1,9 +1,10 @@
-// What every kernel does to its input and output: checking, number types, masks, and ways to cut D = H·d
-// features.
+// Tokens as kernels process them: checking the input, number types, masks, blocks, splitting D = H·d features
+// into heads, muting heads.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/attention/interface/kernel.h"
@@ -61,5 +62,14 @@ at::Tensor to_rows(const at::Tensor& x);
 at::Tensor to_heads(const at::Tensor& rows, std::int64_t heads);
 // The same D features cut into another number of heads.
 at::Tensor resplit(const at::Tensor& x, std::int64_t heads);
+
+// finished (B,H,N,d) as Kernel::finish() returns it, with 0 in the d columns of the muted heads of the model,
+// also for kernels that split the D features otherwise (Hydra; `heads=`). Gradients with respect to the
+// kernel's output are then 0 in a muted head.
+at::Tensor without_muted(const at::Tensor& finished, std::span<const int> muted);
+
+// Which of a kernel's `kernel_heads` heads still reach W_o where these of the model's `heads` heads are
+// muted: all but those whose columns are all muted.
+std::vector<bool> heard_heads(std::span<const int> muted, std::int64_t heads, std::int64_t kernel_heads);
 
 } // namespace hydrascope

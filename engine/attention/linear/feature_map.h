@@ -5,8 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include "engine/attention/interface/registry.h"
-#include "engine/attention/linear/linear_cpu.h"
+#include "engine/attention/interface/kernel.h"
+#include "engine/attention/interface/loop_input.h"
+#include "engine/attention/simd/loop_types.h"
 
 namespace hydrascope {
 
@@ -65,5 +66,12 @@ using MakeFeatureMap = std::function<std::unique_ptr<FeatureMap>(const KernelSpe
 RegistryEntry normalised_linear(KernelInfo info, MakeFeatureMap make_map);
 // The same without a normaliser and with `heads=`: out = φ(q)(φ(k)ᵀ v) (Hydra paper, Eq. 7).
 RegistryEntry unnormalised_linear(KernelInfo info, MakeFeatureMap make_map);
+
+// Linear attention by the CPU's fused loops (cpu/linear.h), for inputs of any strides that loops_take(): q,
+// k, v (B,H,N,d) → out (B,H,N,d) of their type; mask (B,N) bool or undefined. normalised: divides the outputs
+// by φ(q)·Σφ(k). Products of bfloat16 inputs are of bfloat16 where the processor has them. Tokens are
+// processed in parts whose number depends on N alone, so the result does not depend on the number of threads.
+AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
+                              const LoopProjection& query, const LoopProjection& key, bool normalised);
 
 } // namespace hydrascope

@@ -14,14 +14,11 @@
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/where.h>
 
-#include "engine/attention/cuda/cuda_gradients.h"
-#include "engine/attention/interface/cost.h"
 #include "engine/attention/interface/cuda_plugin.h"
-#include "engine/attention/interface/features.h"
+#include "engine/attention/interface/device.h"
+#include "engine/attention/interface/kernel.h"
 #include "engine/attention/interface/loop_input.h"
-#include "engine/attention/interface/parameter_infos.h"
-#include "engine/attention/interface/plugin.h"
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/interface/tokens.h"
 #include "engine/attention/linear/causal_sums.h"
 #include "engine/attention/linear/feature_map.h"
@@ -138,7 +135,7 @@ at::Tensor quotient(const at::Tensor& numerator, const at::Tensor& denominator) 
 // Σ_j φ(k_j) v_jᵀ and Σ_j φ(k_j); features of exponential maps divided by exp(scale).
 struct KeySums {
   at::Tensor values; // (B,h,d′,d)
-  at::Tensor ones;   // (B,h,d′,1)
+  at::Tensor totals; // (B,h,d′,1)
   at::Tensor scale;  // (B,h,1,d′); undefined for other maps
 };
 
@@ -153,7 +150,7 @@ KeySums sums_over_keys(const FeatureBlocks& tokens, bool logarithmic) {
       if (sums.scale.defined()) {
         const at::Tensor shrunk = (sums.scale - finite(scale)).exp_().transpose(2, 3);
         sums.values *= shrunk;
-        sums.ones *= shrunk;
+        sums.totals *= shrunk;
       }
       sums.scale = scale;
       key = scaled_key(key, finite(scale), mask);
@@ -161,9 +158,9 @@ KeySums sums_over_keys(const FeatureBlocks& tokens, bool logarithmic) {
       key = select_tokens(key, mask);
     }
     const at::Tensor values = at::matmul(key.transpose(2, 3), tokens.value(block));
-    const at::Tensor ones = key.sum(2).unsqueeze(-1);
+    const at::Tensor totals = key.sum(2).unsqueeze(-1);
     sums.values = sums.values.defined() ? sums.values + values : values;
-    sums.ones = sums.ones.defined() ? sums.ones + ones : ones;
+    sums.totals = sums.totals.defined() ? sums.totals + totals : totals;
   }
   if (logarithmic) sums.scale = finite(sums.scale);
   return sums;
@@ -219,7 +216,7 @@ public:
     at::Tensor gathered; // Σ_c φ(q_c) g_cᵀ, each row over its denominator: (B,h,d′,d)
     for (const TokenBlock& block : tokens.all()) {
       at::Tensor shares = scaled(tokens.query(block), sums);
-      if (normalised_) shares = quotient(shares, at::matmul(shares, sums.ones));
+      if (normalised_) shares = quotient(shares, at::matmul(shares, sums.totals));
       const at::Tensor part = at::matmul(shares.transpose(2, 3), tokens.tokens(g, block));
       gathered = gathered.defined() ? gathered + part : part;
     }
@@ -275,10 +272,9 @@ private:
     return at_once(shape) ? Path::at_once : Path::in_blocks;
   }
   bool fused_on_gpu(const AttentionShape& shape) const {
-    constexpr std::int64_t most_sequences = 65535; // of one launch
     const auto point = map_->point_map();
     if (shape.device != at::kCUDA || shape.causal || !point) return false;
-    if (shape.batch > most_sequences || weight_heads(shape) > most_sequences) return false;
+    if (shape.batch > max_cuda_sequences || weight_heads(shape) > max_cuda_sequences) return false;
     const HydrascopeCudaPlugin* const plugin = cuda_plugin();
     if (plugin == nullptr) return false;
     const std::int64_t width = shape.heads * shape.head_width / weight_heads(shape);
@@ -319,7 +315,7 @@ private:
     const auto block_output = [&](const TokenBlock& block) {
       const at::Tensor query = scaled(tokens.query(block), sums);
       return finished(input, tokens, block, at::matmul(query, sums.values),
-                      normalised_ ? at::matmul(query, sums.ones) : at::Tensor());
+                      normalised_ ? at::matmul(query, sums.totals) : at::Tensor());
     };
     if (tokens.all().size() == 1) return block_output(tokens.all().front());
     AttentionOutput output{.out = at::empty_like(input.q)};

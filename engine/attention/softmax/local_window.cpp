@@ -15,11 +15,10 @@
 #include <ATen/ops/nonzero.h>
 #include <fmt/format.h>
 
-#include "engine/attention/interface/cost.h"
-#include "engine/attention/interface/parameter_infos.h"
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/kernel.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/interface/tokens.h"
-#include "engine/attention/softmax/softmax_weights.h"
+#include "engine/attention/softmax/softmax_family.h"
 #include "engine/base/error.h"
 
 namespace hydrascope {

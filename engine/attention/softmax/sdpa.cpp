@@ -3,9 +3,9 @@
 #include <ATen/ops/_fused_sdp_choice.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
-#include "engine/attention/interface/parameter_infos.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/interface/tokens.h"
-#include "engine/attention/softmax/softmax_weights.h"
+#include "engine/attention/softmax/softmax_family.h"
 
 namespace hydrascope {
 namespace {

@@ -13,7 +13,7 @@
 #include <ATen/ops/silu.h>
 #include <c10/core/GradMode.h>
 
-#include "engine/attention/interface/muted_kernel.h"
+#include "engine/attention/interface/tokens.h"
 
 namespace hydrascope {
 namespace {

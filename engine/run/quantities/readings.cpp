@@ -10,7 +10,7 @@
 #include <ATen/ops/eye.h>
 #include <ATen/ops/tensor.h>
 
-#include "engine/attention/interface/muted_kernel.h"
+#include "engine/attention/interface/tokens.h"
 #include "engine/base/error.h"
 #include "engine/run/quantities/measures.h"
 #include "engine/run/quantities/tile_reading.h"

@@ -11,7 +11,7 @@
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/matmul.h>
 
-#include "engine/attention/cuda/cuda_gradients.h"
+#include "engine/attention/interface/cuda_plugin.h"
 #include "engine/attention/interface/tokens.h"
 #include "tests/engine/attention/inputs.h"
 
@@ -41,11 +41,11 @@ at::Tensor linear(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
 // LibTorch's own gradients of output(q, k, v).
 template <typename Output>
 InputGradients gradients_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            const at::Tensor& by_out, const Output& output) {
+                            const at::Tensor& grad_out, const Output& output) {
   const at::AutoGradMode with_graph(true);
   InputGradients leaves{q.detach().requires_grad_(), k.detach().requires_grad_(),
                         v.detach().requires_grad_()};
-  (output(leaves.q, leaves.k, leaves.v) * by_out).sum().backward();
+  (output(leaves.q, leaves.k, leaves.v) * grad_out).sum().backward();
   return {leaves.q.grad(), leaves.k.grad(), leaves.v.grad()};
 }
 
@@ -57,8 +57,8 @@ HydrascopeCudaPlugin plugin_on_cpu() {
     return hydra(q.detach(), k.detach(), v.detach(), mask);
   };
   plugin.hydra_cosine_gradients = [](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                     const at::Tensor& mask, const at::Tensor& by_out) {
-    return gradients_of(q, k, v, by_out,
+                                     const at::Tensor& mask, const at::Tensor& grad_out) {
+    return gradients_of(q, k, v, grad_out,
                         [&](const auto& a, const auto& b, const auto& c) { return hydra(a, b, c, mask); });
   };
   plugin.linear = [](const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
@@ -68,8 +68,9 @@ HydrascopeCudaPlugin plugin_on_cpu() {
     return linear_on_cpu(input, mask, map, query, key, normalised);
   };
   plugin.linear_gradients = [](const AttentionInput& input, const at::Tensor& mask, cpu::PointMap,
-                               const LoopProjection&, const LoopProjection&, bool, const at::Tensor& by_out) {
-    return gradients_of(input.q, input.k, input.v, by_out,
+                               const LoopProjection&, const LoopProjection&, bool,
+                               const at::Tensor& grad_out) {
+    return gradients_of(input.q, input.k, input.v, grad_out,
                         [&](const auto& a, const auto& b, const auto& c) { return linear(a, b, c, mask); });
   };
   return plugin;

@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/attention/interface/registry.h"
+#include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
 #include "engine/models/transformer/encoder_layer.h"
 #include "engine/training/tasks/recall.h"

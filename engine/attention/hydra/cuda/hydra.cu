@@ -3,8 +3,7 @@
 
 #include <type_traits>
 
-#include "engine/attention/cuda/device_block.cuh"
-#include "engine/attention/cuda/elements.cuh"
+#include "engine/attention/cuda/device.cuh"
 #include "engine/attention/hydra/cuda/hydra.h"
 #include "engine/attention/hydra/cuda/hydra_programs.h"
 

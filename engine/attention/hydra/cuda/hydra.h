@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/attention/cuda/arguments.h"
+#include "engine/attention/cuda/program.h"
 
 namespace hydrascope::cuda {
 

@@ -2,8 +2,8 @@
 // these.
 #pragma once
 
-#include "engine/attention/linear/cpu/linear_variant.h"
-#include "engine/attention/simd/blocks.h"
+#include "engine/attention/linear/cpu/linear.h"
+#include "engine/attention/simd/products.h"
 
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
@@ -79,12 +79,12 @@ HYDRASCOPE_INLINE void make_factors(const LinearMap& map, const unsigned char* m
       space.of_row[row] = 1 / (norm < 1e-12F ? 1e-12F : norm);
     }
   }
-  if (map.map != PointMap::relu_turned) return;
+  if (map.map != PointMap::relu_token_weighted) return;
   std::int64_t row = 0;
   for (std::int64_t token = block.first; token < block.last; ++token) {
     if (!real(mask, token)) continue;
-    space.of_row[row] = map.turns[2 * token];
-    space.of_row[tokens_of_block + row] = map.turns[2 * token + 1];
+    space.of_row[row] = map.token_weights[2 * token];
+    space.of_row[tokens_of_block + row] = map.token_weights[2 * token + 1];
     ++row;
   }
 }
@@ -124,14 +124,14 @@ template <PointMap map, bool negative>
 HYDRASCOPE_INLINE void key_lanes(const float* y, const float* shifts, const std::int64_t count,
                                  const std::int64_t width, const WholeLanes& there, float* features,
                                  const std::int64_t stride, const std::int64_t value_stride, float* values,
-                                 float* ones, float* largest) {
+                                 float* totals, float* largest) {
   const Lanes before = load(largest);
   Lanes top = before;
   for (std::int64_t row = 0; row < count; ++row)
     top = larger(exponent_of<map, negative>(load(y + row * width), shifts[row]), top);
   store(largest, top);
   const Lanes shrunk = exponential(before - top);
-  Lanes total = load(ones);
+  Lanes total = load(totals);
   total = total == 0 ? total : total * shrunk; // without any key so far the exponent is no number
   for (std::int64_t i = 0; i < lane_count; ++i) {
     if (!(before[i] < top[i])) continue;
@@ -146,23 +146,23 @@ HYDRASCOPE_INLINE void key_lanes(const float* y, const float* shifts, const std:
     store(features + row * stride, kept);
     total += kept;
   }
-  store(ones, total);
+  store(totals, total);
 }
 
 template <PointMap map>
 HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64_t count, const Space& space,
-                                        const std::int64_t value_stride, float* values, float* ones,
+                                        const std::int64_t value_stride, float* values, float* totals,
                                         float* largest) {
   const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const WholeLanes there = present(f, whole.outputs);
     key_lanes<map, false>(space.y + f, space.of_row, count, width, there, space.features + f, stride,
-                          value_stride, values + f * value_stride, ones + f, largest + f);
+                          value_stride, values + f * value_stride, totals + f, largest + f);
     if constexpr (has_two_halves(map)) {
       const std::int64_t second = width + f;
       key_lanes<map, true>(space.y + f, space.of_row + tokens_of_block, count, width, there,
                            space.features + second, stride, value_stride, values + second * value_stride,
-                           ones + second, largest + second);
+                           totals + second, largest + second);
     }
   }
 }
@@ -176,12 +176,12 @@ HYDRASCOPE_INLINE Lanes plain_feature(const Lanes& y, const float factor, const 
 
 template <PointMap map>
 HYDRASCOPE_INLINE void plain_keys(const LinearMap& whole, const std::int64_t count, const Space& space,
-                                  float* ones) {
-  constexpr bool turned = map == PointMap::relu_turned;
+                                  float* totals) {
+  constexpr bool turned = map == PointMap::relu_token_weighted;
   const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const WholeLanes there = present(f, whole.outputs);
-    Lanes total = load(ones + f), second_total = turned ? load(ones + width + f) : Lanes{};
+    Lanes total = load(totals + f), second_total = turned ? load(totals + width + f) : Lanes{};
     for (std::int64_t row = 0; row < count; ++row) {
       Lanes kept = plain_feature<map>(load(space.y + row * width + f), space.of_row[row], there);
       float* const to = space.features + row * stride + f;
@@ -194,8 +194,8 @@ HYDRASCOPE_INLINE void plain_keys(const LinearMap& whole, const std::int64_t cou
       store(to, kept);
       total += kept;
     }
-    store(ones + f, total);
-    if constexpr (turned) store(ones + width + f, second_total);
+    store(totals + f, total);
+    if constexpr (turned) store(totals + width + f, second_total);
   }
 }
 
@@ -241,10 +241,10 @@ HYDRASCOPE_INLINE void taylor_features(const LinearMap& map, const TaylorPart& p
 }
 
 HYDRASCOPE_INLINE void taylor_keys(const LinearMap& map, const std::int64_t count, const Space& space,
-                                   const std::int64_t value_stride, float* values, float* ones) {
+                                   const std::int64_t value_stride, float* values, float* totals) {
   taylor_parts(
       map, [&](const TaylorPart& part) __attribute__((always_inline)) {
-        float* const total = ones + part.offset;
+        float* const total = totals + part.offset;
         taylor_features(
             map, part, count, space,
             [&](std::int64_t, const std::int64_t f, const Lanes& feature)
@@ -255,13 +255,13 @@ HYDRASCOPE_INLINE void taylor_keys(const LinearMap& map, const std::int64_t coun
 }
 
 // φ(q)·S into space.values, φ(q)·z into `denominators`.
-HYDRASCOPE_INLINE void taylor_answers(const LinearMap& map, const std::int64_t count, const Space& space,
-                                      const std::int64_t value_stride, const float* values, const float* ones,
-                                      float* denominators) {
+HYDRASCOPE_INLINE void taylor_outputs(const LinearMap& map, const std::int64_t count, const Space& space,
+                                      const std::int64_t value_stride, const float* values,
+                                      const float* totals, float* denominators) {
   Lanes products[tokens_of_block] = {};
   taylor_parts(
       map, [&](const TaylorPart& part) __attribute__((always_inline)) {
-        const float* const total = ones + part.offset;
+        const float* const total = totals + part.offset;
         taylor_features(
             map, part, count, space,
             [&](const std::int64_t row, const std::int64_t f, const Lanes& feature)
@@ -275,7 +275,7 @@ HYDRASCOPE_INLINE void taylor_answers(const LinearMap& map, const std::int64_t c
 // A query's features over its largest, which cancels in the quotient; φ(q)·z.
 template <PointMap map>
 HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, const float plus,
-                                       const float minus, const float* ones, const float* largest,
+                                       const float minus, const float* totals, const float* largest,
                                        float* features) {
   const std::int64_t width = padded_to_lanes(whole.outputs);
   constexpr bool both = has_two_halves(map);
@@ -295,7 +295,7 @@ HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, c
     const Lanes feature = times_factor<map>(exponential(exponent - shift), at);
     const Lanes kept = there ? feature : Lanes{};
     store(features + f, kept);
-    product += kept * load(ones + f);
+    product += kept * load(totals + f);
   };
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const WholeLanes there = present(f, whole.outputs);
@@ -309,37 +309,37 @@ HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, c
 
 template <PointMap map>
 HYDRASCOPE_INLINE float plain_query(const LinearMap& whole, const float* y, const float a, const float b,
-                                    const float* ones, float* features) {
+                                    const float* totals, float* features) {
   const std::int64_t width = padded_to_lanes(whole.outputs);
   Lanes product{};
   for (std::int64_t f = 0; f < width; f += lane_count) {
     Lanes kept = plain_feature<map>(load(y + f), a, present(f, whole.outputs));
-    if constexpr (map == PointMap::relu_turned) {
+    if constexpr (map == PointMap::relu_token_weighted) {
       const Lanes second = kept * b;
       store(features + width + f, second);
-      product += second * load(ones + width + f);
+      product += second * load(totals + width + f);
       kept *= a;
     }
     store(features + f, kept);
-    product += kept * load(ones + f);
+    product += kept * load(totals + f);
   }
   return sum_of(product);
 }
 
 HYDRASCOPE_INLINE float query_features(const LinearMap& map, const float* y, const float plus,
-                                       const float minus, const float* ones, const float* largest,
+                                       const float minus, const float* totals, const float* largest,
                                        float* features) {
   float product = 0;
   const bool exponential = with_exponential_map(
       map.map, [&]<PointMap point>() __attribute__((always_inline)) {
-        product = query_features<point>(map, y, plus, minus, ones, largest, features);
+        product = query_features<point>(map, y, plus, minus, totals, largest, features);
       });
   if (exponential) return product;
   switch (map.map) {
-    case PointMap::unit: return plain_query<PointMap::unit>(map, y, plus, minus, ones, features);
-    case PointMap::relu_turned:
-      return plain_query<PointMap::relu_turned>(map, y, plus, minus, ones, features);
-    default: return plain_query<PointMap::relu>(map, y, plus, minus, ones, features);
+    case PointMap::unit: return plain_query<PointMap::unit>(map, y, plus, minus, totals, features);
+    case PointMap::relu_token_weighted:
+      return plain_query<PointMap::relu_token_weighted>(map, y, plus, minus, totals, features);
+    default: return plain_query<PointMap::relu>(map, y, plus, minus, totals, features);
   }
 }
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "engine/attention/cuda/arguments.h"
-#include "engine/attention/simd/point_map.h"
+#include "engine/attention/cuda/program.h"
+#include "engine/attention/simd/loop_types.h"
 
 namespace hydrascope::cuda {
 
@@ -17,11 +17,11 @@ struct HeadsOnDevice {
 
 // What comes before φ on one side: y = scale · (x·W + b) − half_square · ‖x‖².
 struct SideArguments {
-  const float* weight;        // (H,d,m) or, with weight_stride 0, (d,m) for all heads; null: W = I
-  const float* bias;          // (H,m); null: 0
-  const float* turns;         // (B,N,2) or, with turns_stride 0, (N,2): of PointMap::relu_turned
-  std::int64_t weight_stride; // floats from head to head
-  std::int64_t turns_stride;  // floats from sequence to sequence
+  const float* weight;               // (H,d,m) or, with weight_stride 0, (d,m) for all heads; null: W = I
+  const float* bias;                 // (H,m); null: 0
+  const float* token_weights;        // (B,N,2) or, with turns_stride 0, (N,2): of PointMap::relu_turned
+  std::int64_t weight_stride;        // floats from head to head
+  std::int64_t token_weights_stride; // floats from sequence to sequence
   float scale, half_square;
 };
 

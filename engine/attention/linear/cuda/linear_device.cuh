@@ -8,9 +8,10 @@
 
 #include <type_traits>
 
-#include "engine/attention/cuda/device_block.cuh"
-#include "engine/attention/cuda/elements.cuh"
+#include "engine/attention/cuda/device.cuh"
 #include "engine/attention/linear/cuda/linear_gradient_programs.h"
+#include "engine/attention/linear/cuda/linear_programs.h"
+#include "engine/attention/linear/cuda/linear_tile.h"
 
 namespace hydrascope::cuda {
 namespace {
@@ -129,7 +130,7 @@ struct TensorMeans {
 
 // features · means on the tensor cores: 2 × d/16 squares, no more than two a warp.
 template <typename T>
-struct TensorAnswer {
+struct TensorOutput {
   __device__ void multiply(DeviceBlock& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
     T* const features = reinterpret_cast<T*>(tile.y);
     to_half(block, tile.features, map.features, features);
@@ -179,7 +180,7 @@ inline int tile_bytes(const HeadMap& map, const bool gradients) {
 }
 
 // Shared memory that a block of the current device may have; 0: CUDA does not say.
-inline int most_tile_bytes() {
+inline int max_tile_bytes() {
   int device = 0, bytes = 0;
   const bool known =
       cudaGetDevice(&device) == cudaSuccess &&
@@ -201,7 +202,7 @@ public:
     // Always as much as the device has: the attribute is the whole process's, and another thread may need
     // more.
     if (outcome == cudaSuccess && tile)
-      outcome = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most_tile_bytes());
+      outcome = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, max_tile_bytes());
     if (outcome != cudaSuccess) return;
     const dim3 grid(static_cast<unsigned>(x), static_cast<unsigned>(a_.heads),
                     static_cast<unsigned>(a_.batch));
@@ -241,7 +242,7 @@ void with_sums_product(const LinearArguments& a, const Run& run) {
 
 // How features or values are multiplied with the means.
 template <typename T>
-using AnswerOf = std::conditional_t<sizeof(T) < sizeof(float), TensorAnswer<T>, PlainAnswer<DeviceBlock>>;
+using OutputOf = std::conditional_t<sizeof(T) < sizeof(float), TensorOutput<T>, PlainOutput<DeviceBlock>>;
 template <typename T>
 using MeansOf = std::conditional_t<sizeof(T) < sizeof(float), TensorMeans<T>, PlainMeans<DeviceBlock>>;
 

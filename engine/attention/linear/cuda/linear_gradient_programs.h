@@ -13,6 +13,7 @@
 #pragma once
 
 #include "engine/attention/linear/cuda/linear_programs.h"
+#include "engine/attention/linear/cuda/linear_tile.h"
 
 namespace hydrascope::cuda {
 
@@ -61,9 +62,9 @@ HYDRASCOPE_BLOCK void through_map(Block& block, const HeadMap& map, const std::i
           result = length > 1e-12f ? (own - feature[0] * sum[t]) / length : own * 1e12f;
           break;
         }
-        case PointMap::relu_turned: {
+        case PointMap::relu_token_weighted: {
           const std::int64_t token = first + t;
-          const float* const turn = map.turns + 2 * (token < tokens.last ? token : 0);
+          const float* const turn = map.token_weights + 2 * (token < tokens.last ? token : 0);
           result = y > 0 ? own * turn[0] + other * turn[1] : 0.0f;
           break;
         }
@@ -96,7 +97,7 @@ template <typename Block, typename Read, typename Keys, typename Means, typename
 HYDRASCOPE_BLOCK void gradient_of_queries(Block& block, const HeadMap& map, const Read& query, const Read& g,
                                           const Tokens& tokens, const Tile& tile, const HeadSpace& space,
                                           const bool normalised, Keys& product, Means& by_means,
-                                          const Write& write, float* const values, float* const ones) {
+                                          const Write& write, float* const values, float* const totals) {
   const int features = map.features, stride = padded(features);
   float* const dot = tile.token; // out · g
   const float* const largest = tile.token + 2 * tile_tokens;
@@ -139,7 +140,7 @@ HYDRASCOPE_BLOCK void gradient_of_queries(Block& block, const HeadMap& map, cons
   }
   product.write(block, map, values);
   block.each([&](const int f) {
-    if (f < features) ones[f] = offset[f];
+    if (f < features) totals[f] = offset[f];
   });
 }
 
@@ -152,7 +153,7 @@ HYDRASCOPE_BLOCK void merge_gradients(Block& block, const HeadMap& map, const He
   block.each([&](const int thread) {
     if (thread < map.features) {
       float sum = 0;
-      for (int part = 0; part < parts; ++part) sum += space.part_ones[part * features + thread];
+      for (int part = 0; part < parts; ++part) sum += space.part_totals[part * features + thread];
       space.largest[thread] = sum;
     }
     for (int i = thread; i < features * width; i += block_threads) {
@@ -166,11 +167,11 @@ HYDRASCOPE_BLOCK void merge_gradients(Block& block, const HeadMap& map, const He
 }
 
 // 6. Up to 32 keys from `first` on: write_key(token, o, the loss by y), write_value(token, c, the loss by v).
-template <typename Block, typename Read, typename Answer, typename Means, typename WriteKey,
+template <typename Block, typename Read, typename Output, typename Means, typename WriteKey,
           typename WriteValue>
 HYDRASCOPE_BLOCK void gradient_of_keys(Block& block, const HeadMap& map, const Read& key, const Read& value,
                                        const Tokens& tokens, const std::int64_t first, const Tile& tile,
-                                       const HeadSpace& space, const bool normalised, Answer& product,
+                                       const HeadSpace& space, const bool normalised, Output& product,
                                        Means& by_means, const WriteKey& write_key,
                                        const WriteValue& write_value) {
   const int features = map.features, stride = padded(features);

@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-#include "engine/attention/linear/cuda/linear_features.h"
+#include "engine/attention/linear/cuda/linear_tile.h"
 
 namespace hydrascope::cuda {
 
@@ -38,7 +38,7 @@ HYDRASCOPE_BLOCK void largest_of_keys(Block& block, const HeadMap& map, const Re
 template <typename Block, typename Read, typename Product>
 HYDRASCOPE_BLOCK void sums_of_keys(Block& block, const HeadMap& map, const Read& key, const Read& value,
                                    const Tokens& tokens, const Tile& tile, const float* const largest,
-                                   Product& product, float* const values, float* const ones) {
+                                   Product& product, float* const values, float* const totals) {
   typename Block::template Local<float> sum(0.0f);
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
     load(block, key, tokens, first, map.inputs, tile.x);
@@ -59,7 +59,7 @@ HYDRASCOPE_BLOCK void sums_of_keys(Block& block, const HeadMap& map, const Read&
   }
   product.write(block, map, values);
   block.each([&](const int thread) {
-    if (thread < map.features) ones[thread] = sum[thread];
+    if (thread < map.features) totals[thread] = sum[thread];
   });
 }
 
@@ -83,8 +83,8 @@ HYDRASCOPE_BLOCK void merge_sums(Block& block, const HeadMap& map, const HeadSpa
   block.each([&](const int f) {
     if (f >= map.features) return;
     float sum = 0;
-    for (int part = 0; part < parts; ++part) sum += space.part_ones[part * features + f];
-    space.part_ones[f] = sum; // the first part's is read here alone
+    for (int part = 0; part < parts; ++part) sum += space.part_totals[part * features + f];
+    space.part_totals[f] = sum; // the first part's is read here alone
     space.weights[f] = map.logarithmic() ? space.largest[f] + logf(sum) : sum;
   });
   block.each([&](const int thread) {
@@ -93,7 +93,7 @@ HYDRASCOPE_BLOCK void merge_sums(Block& block, const HeadMap& map, const HeadSpa
       float mean = 0;
       if (f < map.features && i % width < map.width) {
         for (int part = 0; part < parts; ++part) mean += space.part_values[part * features * width + i];
-        if (normalised) mean = space.part_ones[f] > 0 ? mean / space.part_ones[f] : 0.0f;
+        if (normalised) mean = space.part_totals[f] > 0 ? mean / space.part_totals[f] : 0.0f;
       }
       space.means[i] = mean;
       store(i, mean);
@@ -134,10 +134,10 @@ HYDRASCOPE_BLOCK void weigh_queries(Block& block, const HeadMap& map, const Tile
 // 4. The output of up to 32 tokens from `first` on: write(token, c, value). Calls count() for each real one
 // without a denominator.
 template <typename Block, typename Read, typename Product, typename Write, typename Count>
-HYDRASCOPE_BLOCK void answer(Block& block, const HeadMap& map, const Read& query, const Tokens& tokens,
-                             const std::int64_t first, const Tile& tile, const HeadSpace& space,
-                             const bool normalised, Product& product, const Write& write,
-                             const Count& count) {
+HYDRASCOPE_BLOCK void output_of_queries(Block& block, const HeadMap& map, const Read& query,
+                                        const Tokens& tokens, const std::int64_t first, const Tile& tile,
+                                        const HeadSpace& space, const bool normalised, Product& product,
+                                        const Write& write, const Count& count) {
   load(block, query, tokens, first, map.inputs, tile.x);
   make_features(block, map, first, tokens, tile);
   const float* const total = tile.token + 3 * tile_tokens;
@@ -203,7 +203,7 @@ struct PlainKeys {
 
 // tile.value (32, d padded) = features · means.
 template <typename Block>
-struct PlainAnswer {
+struct PlainOutput {
   HYDRASCOPE_BLOCK void multiply(Block& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
     const int width = padded(map.width);
     block.each([&](const int thread) {

@@ -10,7 +10,7 @@
 #include <ATen/ops/relu.h>
 #include <fmt/format.h>
 
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/interface/tokens.h"
 #include "engine/attention/linear/feature_map.h"
 #include "engine/base/error.h"
@@ -36,12 +36,12 @@ public:
     return at::cat({positive * cosine, positive * turned.sin().to(x.scalar_type())}, -1);
   }
 
-  std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::relu_turned; }
+  std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::relu_token_weighted; }
   LoopProjection loop_projection(Side, std::int64_t, std::int64_t,
                                  const FeatureContext& context) const override {
     const at::Tensor turned = angles(at::empty({0}), context.tokens, context);
     LoopProjection projection;
-    projection.turns = at::cat({turned.cos().clamp_min(0), turned.sin()}, -1).squeeze(1);
+    projection.token_weights = at::cat({turned.cos().clamp_min(0), turned.sin()}, -1).squeeze(1);
     return projection;
   }
 

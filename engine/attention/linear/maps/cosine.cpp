@@ -3,7 +3,7 @@
 #include <ATen/ops/linalg_vector_norm.h>
 #include <fmt/format.h>
 
-#include "engine/attention/interface/parameter_infos.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/linear/feature_map.h"
 #include "engine/base/error.h"
 

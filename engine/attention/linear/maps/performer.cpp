@@ -14,9 +14,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/attention/interface/cost.h"
-#include "engine/attention/interface/parameter_infos.h"
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/kernel.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/linear/feature_map.h"
 #include "engine/base/error.h"
 

@@ -3,8 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/relu.h>
 
-#include "engine/attention/interface/parameter_infos.h"
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/linear/maps/projection.h"
 
 namespace hydrascope {

@@ -1,7 +1,5 @@
 // The loops of normalised linear attention, for the processor that HYDRASCOPE_CPU names. Nothing here calls
 // what is not inlined: a function of the standard library compiled for one processor might be taken for all.
-#pragma once
-
 #include "engine/attention/linear/cpu/linear_features.h"
 
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
@@ -32,7 +30,7 @@ HYDRASCOPE_INLINE void make_outputs(const LinearMap& map, const std::int64_t cou
 }
 
 void add_block(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange block,
-               const LinearMap& map, float* buffers, float* values, float* ones, float* largest) {
+               const LinearMap& map, float* buffers, float* values, float* totals, float* largest) {
   const Space space(map, v.head_width, buffers);
   const std::int64_t stride = padded_to_lanes(v.head_width);
   const std::int64_t count = gather(k, mask, block, space.x);
@@ -42,24 +40,25 @@ void add_block(const Rows& k, const Rows& v, const unsigned char* mask, const To
   make_shifts(map, count, space);
   make_factors(map, mask, block, count, space);
   if (map.map == PointMap::taylor) {
-    taylor_keys(map, count, space, stride, values, ones);
+    taylor_keys(map, count, space, stride, values, totals);
     return;
   }
   const std::int64_t rows = whole_rows(count);
   clear(space.features + count * map.features(), (rows - count) * map.features());
   with_exponential_map(
       map.map, [&]<PointMap point>() __attribute__((always_inline)) {
-        exponential_keys<point>(map, count, space, stride, values, ones, largest);
+        exponential_keys<point>(map, count, space, stride, values, totals, largest);
       });
-  if (map.map == PointMap::relu) plain_keys<PointMap::relu>(map, count, space, ones);
-  if (map.map == PointMap::relu_turned) plain_keys<PointMap::relu_turned>(map, count, space, ones);
-  if (map.map == PointMap::unit) plain_keys<PointMap::unit>(map, count, space, ones);
+  if (map.map == PointMap::relu) plain_keys<PointMap::relu>(map, count, space, totals);
+  if (map.map == PointMap::relu_token_weighted)
+    plain_keys<PointMap::relu_token_weighted>(map, count, space, totals);
+  if (map.map == PointMap::unit) plain_keys<PointMap::unit>(map, count, space, totals);
   add_columns_times(space.features, rows, map.features(), space.values, stride, values, space.spare);
 }
 
-std::int64_t answer_block(const Rows& q, const unsigned char* mask, const TokenRange block,
-                          const LinearMap& map, const float* values, const float* ones, const float* largest,
-                          float* buffers, const Rows& out) {
+std::int64_t output_block(const Rows& q, const unsigned char* mask, const TokenRange block,
+                          const LinearMap& map, const float* values, const float* totals,
+                          const float* largest, float* buffers, const Rows& out) {
   const Space space(map, out.head_width, buffers);
   const std::int64_t stride = padded_to_lanes(out.head_width), width = padded_to_lanes(map.outputs);
   const std::int64_t count = gather(q, mask, block, space.x), rows = whole_rows(count);
@@ -69,12 +68,12 @@ std::int64_t answer_block(const Rows& q, const unsigned char* mask, const TokenR
   float denominators[tokens_of_block];
   clear(space.values, rows * stride);
   if (map.map == PointMap::taylor) {
-    taylor_answers(map, count, space, stride, values, ones, denominators);
+    taylor_outputs(map, count, space, stride, values, totals, denominators);
   } else {
     for (std::int64_t row = 0; row < count; ++row)
       denominators[row] =
           query_features(map, space.y + row * width, space.of_row[row], space.of_row[tokens_of_block + row],
-                         ones, largest, space.features + row * map.features());
+                         totals, largest, space.features + row * map.features());
     clear(space.features + count * map.features(), (rows - count) * map.features());
     add_rows_times(space.features, rows, map.features(), values, stride, space.values, space.spare);
   }
@@ -97,7 +96,10 @@ std::int64_t answer_block(const Rows& q, const unsigned char* mask, const TokenR
   return zeros;
 }
 
-constexpr LinearLoops loops{add_block, answer_block};
+constexpr LinearLoops loops{add_block, output_block};
 
 } // namespace
+
+const LinearLoops& linear_loops() { return loops; }
+
 } // namespace hydrascope::cpu::HYDRASCOPE_CPU

@@ -1,7 +1,8 @@
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/parameters.h"
 
 #include <charconv>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,47 @@
 #include "engine/base/text.h"
 
 namespace hydrascope {
+
+ParameterInfo heads_info() {
+  return {.name = "heads",
+          .kind = ParameterInfo::Kind::divisor,
+          .meaning = "heads that the D features are cut into, d = D/heads",
+          .initial = "the model's own",
+          .range = [](const LayerShape& shape) {
+            return ParameterRange{.least = 1, .most = shape.width(), .initial = shape.heads};
+          }};
+}
+
+ParameterInfo seed_info() {
+  return {.name = "seed",
+          .kind = ParameterInfo::Kind::number,
+          .meaning = "of the random numbers, which every layer draws for itself",
+          .initial = "0",
+          .range = [](const LayerShape&) { return ParameterRange{.least = 0, .most = 100, .initial = 0}; }};
+}
+
+ParameterInfo shared_info() {
+  return {.name = "shared",
+          .kind = ParameterInfo::Kind::flag,
+          .meaning = "one trained map serves queries and keys, instead of one each",
+          .initial = "0"};
+}
+
+ParameterInfo bias_info() {
+  return {.name = "bias",
+          .kind = ParameterInfo::Kind::flag,
+          .meaning = "the trained map adds b after W",
+          .initial = "1"};
+}
+
+ParameterInfo choice_info(std::string name, std::string meaning, std::vector<std::string> choices) {
+  std::string first = choices.front();
+  return {.name = std::move(name),
+          .kind = ParameterInfo::Kind::choice,
+          .meaning = std::move(meaning),
+          .initial = std::move(first),
+          .choices = std::move(choices)};
+}
 
 std::optional<std::int64_t> positive_parameter(const KernelSpec& spec, std::string_view key) {
   const auto found = spec.parameters.find(std::string(key));

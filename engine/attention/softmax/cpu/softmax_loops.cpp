@@ -1,9 +1,7 @@
 // The loops of softmax attention, for the processor that HYDRASCOPE_CPU names. Nothing here calls what is not
 // inlined: a function of the standard library compiled for one processor might be taken for all.
-#pragma once
-
-#include "engine/attention/simd/blocks.h"
-#include "engine/attention/softmax/cpu/softmax_variant.h"
+#include "engine/attention/simd/products.h"
+#include "engine/attention/softmax/cpu/softmax.h"
 
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
@@ -14,8 +12,8 @@ struct SoftmaxSpace {
       : queries(buffers),
         sums(queries + queries_at_once * width),
         largest(sums + queries_at_once * value_width),
-        ones(largest + queries_at_once),
-        keys(ones + queries_at_once),
+        totals(largest + queries_at_once),
+        keys(totals + queries_at_once),
         columns(keys + keys_of_block * width),
         values(columns + keys_of_block * width),
         scores(values + keys_of_block * value_width),
@@ -24,7 +22,7 @@ struct SoftmaxSpace {
   float* queries; // (Q,d)
   float* sums;    // (Q,d): Σ_j e^(s_j − largest) v_j
   float* largest; // (Q): of the scores so far
-  float* ones;    // (Q): Σ_j e^(s_j − largest)
+  float* totals;  // (Q): Σ_j e^(s_j − largest)
   float* keys;    // (K,d)
   float* columns; // (d,K): the keys side by side
   float* values;  // (K,d)
@@ -59,7 +57,7 @@ HYDRASCOPE_INLINE void transpose_tile(const float* from, const std::int64_t from
 // scores ← e^(scale · scores − the row's largest so far); what was summed over a smaller one shrinks. Scores
 // of what is no key (from `count` on) become 0.
 HYDRASCOPE_INLINE void make_weights(float* scores, const std::int64_t count, const float scale,
-                                    float& largest, float& ones, float* sums,
+                                    float& largest, float& totals, float* sums,
                                     const std::int64_t value_width) {
   Lanes top = all(largest);
   for (std::int64_t j = 0; j < count; j += lane_count) {
@@ -68,9 +66,9 @@ HYDRASCOPE_INLINE void make_weights(float* scores, const std::int64_t count, con
   }
   const float before = largest;
   largest = largest_of(top);
-  if (before < largest && ones != 0) {
+  if (before < largest && totals != 0) {
     const float shrunk = exponential(all(before - largest))[0];
-    ones *= shrunk;
+    totals *= shrunk;
     for (std::int64_t f = 0; f < value_width; f += lane_count) store(sums + f, load(sums + f) * shrunk);
   }
   Lanes total{};
@@ -80,17 +78,17 @@ HYDRASCOPE_INLINE void make_weights(float* scores, const std::int64_t count, con
     store(scores + j, weight);
     total += weight;
   }
-  ones += sum_of(total);
+  totals += sum_of(total);
 }
 
-void softmax_answer_range(const Rows& q, const Rows& k, const Rows& v, const unsigned char* mask,
-                          const TokenRange queries, const std::int64_t tokens, const float scale,
-                          float* buffers, const Rows& out) {
+void output_range(const Rows& q, const Rows& k, const Rows& v, const unsigned char* mask,
+                  const TokenRange queries, const std::int64_t tokens, const float scale, float* buffers,
+                  const Rows& out) {
   const std::int64_t width = padded_to_lanes(q.head_width), value_width = padded_to_lanes(v.head_width);
   const SoftmaxSpace space(width, value_width, buffers);
   const std::int64_t count = gather(q, mask, queries, space.queries), all_rows = whole_rows(count);
   clear(space.sums, all_rows * value_width);
-  clear(space.ones, queries_at_once);
+  clear(space.totals, queries_at_once);
   for (std::int64_t row = 0; row < queries_at_once; ++row) space.largest[row] = -__builtin_inff();
 
   for (std::int64_t first = 0; first < tokens; first += keys_of_block) {
@@ -110,7 +108,7 @@ void softmax_answer_range(const Rows& q, const Rows& k, const Rows& v, const uns
       add_rows_times(space.queries + row * width, rows, width, space.columns, stride, space.scores,
                      space.spare);
       for (std::int64_t i = 0; i < rows; ++i)
-        make_weights(space.scores + i * stride, keys, scale, space.largest[row + i], space.ones[row + i],
+        make_weights(space.scores + i * stride, keys, scale, space.largest[row + i], space.totals[row + i],
                      sums + i * value_width, value_width);
       add_rows_times(space.scores, rows, stride, space.values, value_width, sums, space.spare);
     }
@@ -121,7 +119,7 @@ void softmax_answer_range(const Rows& q, const Rows& k, const Rows& v, const uns
     float* result = space.keys; // of a masked token 0
     if (real(mask, token)) {
       result = space.sums + row * value_width;
-      const Lanes divisor = all(space.ones[row++]);
+      const Lanes divisor = all(space.totals[row++]);
       for (std::int64_t f = 0; f < value_width; f += lane_count)
         store(result + f, load(result + f) / divisor);
     } else {
@@ -131,7 +129,10 @@ void softmax_answer_range(const Rows& q, const Rows& k, const Rows& v, const uns
   }
 }
 
-constexpr SoftmaxLoops loops{softmax_answer_range};
+constexpr SoftmaxLoops loops{output_range};
 
 } // namespace
+
+const SoftmaxLoops& softmax_loops() { return loops; }
+
 } // namespace hydrascope::cpu::HYDRASCOPE_CPU

@@ -1,8 +1,6 @@
 // Hydra's loops over tokens, for the processor that HYDRASCOPE_CPU names. Nothing here calls what is not
 // inlined: a function of the standard library compiled for one processor might be taken for all.
-#pragma once
-
-#include "engine/attention/hydra/cpu/hydra_variant.h"
+#include "engine/attention/hydra/cpu/hydra.h"
 #include "engine/attention/simd/row_access.h"
 
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
@@ -127,4 +125,7 @@ void gate_tokens(const Rows& q, const unsigned char* mask, const TokenRange rang
 constexpr HydraLoops loops{sum_tokens, add_to, softmax_tokens, gate_tokens};
 
 } // namespace
+
+const HydraLoops& hydra_loops() { return loops; }
+
 } // namespace hydrascope::cpu::HYDRASCOPE_CPU

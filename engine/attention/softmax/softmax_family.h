@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "engine/attention/interface/registry.h"
+#include "engine/attention/interface/kernel.h"
 
 namespace hydrascope {
 

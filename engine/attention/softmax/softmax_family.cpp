@@ -1,4 +1,4 @@
-#include "engine/attention/softmax/softmax_weights.h"
+#include "engine/attention/softmax/softmax_family.h"
 
 #include <cmath>
 
@@ -9,8 +9,8 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/softmax.h>
 
-#include "engine/attention/interface/cost.h"
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/kernel.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/interface/tokens.h"
 
 namespace hydrascope {
