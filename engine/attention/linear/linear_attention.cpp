@@ -26,14 +26,15 @@
 namespace hydrascope {
 namespace {
 
-// A graph keeps all features anyway, and nothing it keeps may be overwritten.
+// Whether all tokens are processed at once: a graph keeps all features anyway, and nothing it keeps may be
+// overwritten.
 bool at_once(const AttentionShape& shape) { return shape.gradients || shape.causal; }
 
-// An input's tokens and their features, a block at a time.
+// An input's tokens and their features, a block at a time or all at once.
 class FeatureBlocks {
 public:
   FeatureBlocks(const AttentionInput& input, const KernelParameters& parameters, const FeatureMap& map,
-                std::int64_t heads)
+                std::int64_t heads, bool all_at_once)
       : input_(input),
         parameters_(parameters),
         map_(map),
@@ -42,7 +43,7 @@ public:
         type_(compute_type(input.q.scalar_type())) {
     const std::int64_t tokens = input.q.size(2);
     const std::int64_t width = input.q.size(1) * input.q.size(3) / heads;
-    if (at_once(shape_of(input, parameters)))
+    if (all_at_once)
       blocks_ = {{0, tokens}};
     else
       blocks_ = token_blocks(tokens, input.q.size(0) * heads * map.width(width));
@@ -261,8 +262,8 @@ public:
 protected:
   AttentionOutput compute(const Path path, const AttentionInput& input,
                           const KernelParameters& parameters) const override {
-    return path == Path::in_blocks || path == Path::at_once ? composed(input, parameters)
-                                                            : fused(path, input, parameters);
+    if (path != Path::in_blocks && path != Path::at_once) return fused(path, input, parameters);
+    return composed({input, parameters, *map_, weight_heads(shape_of(input)), path == Path::at_once}, input);
   }
 
 private:
@@ -305,8 +306,7 @@ private:
     return output;
   }
 
-  AttentionOutput composed(const AttentionInput& input, const KernelParameters& parameters) const {
-    const FeatureBlocks tokens = blocks(input, parameters);
+  AttentionOutput composed(const FeatureBlocks& tokens, const AttentionInput& input) const {
     if (input.causal) {
       const CausalSums sums = causal(tokens);
       return finished(input, tokens, {0, input.q.size(2)}, sums.numerator, sums.denominator);
@@ -327,8 +327,10 @@ private:
     return output;
   }
 
+  // For weights and contributions, which are composed whatever path run() takes.
   FeatureBlocks blocks(const AttentionInput& input, const KernelParameters& parameters) const {
-    return {input, parameters, *map_, weight_heads(shape_of(input))};
+    const AttentionShape shape = shape_of(input, parameters);
+    return {input, parameters, *map_, weight_heads(shape), at_once(shape)};
   }
 
   at::Tensor scaled(const at::Tensor& query, const KeySums& sums) const {

@@ -77,8 +77,8 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
   const HeadMaps query_maps(map, query_projection, width, normalised),
       key_maps(map, key_projection, width, normalised);
   const LoopMask masks(mask);
-  AttentionOutput output{.out = to_heads(at::empty({batch, tokens, heads * width}, input.q.options()), heads),
-                         .path = "fused cpu"};
+  AttentionOutput output{.out =
+                             to_heads(at::empty({batch, tokens, heads * width}, input.q.options()), heads)};
 
   const cpu::LinearMap any = key_maps.of(0, 0);
   const std::int64_t tokens_of_part = tokens_of_part_with(any.features());

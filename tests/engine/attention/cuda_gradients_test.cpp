@@ -115,7 +115,6 @@ TEST(CudaGradients, ReachLinearAttentionsInputsAndProjections) {
     key.half_square = 0.05;
     AttentionOutput output =
         linear_with_gradients(plugin, input, mask, cpu::PointMap::plus_minus_exponential, query, key, true);
-    EXPECT_EQ(output.path, "fused cpu"); // as the plug-in says
     (output.out * g).sum().backward();
 
     const at::Tensor own_weight = weight.detach().requires_grad_(), own_bias = bias.detach().requires_grad_();

@@ -211,7 +211,6 @@ AttentionOutput linear(const AttentionInput& input, const at::Tensor& mask, cons
       cuda::linear_attention(call.arguments, c10::cuda::getCurrentCUDAStream().stream());
   TORCH_CHECK(failure == nullptr, "linear: ", failure);
   return {.out = out.transpose(1, 2),
-          .path = "fused cuda",
           .zero_denominators = call.workspace.slice(0, 0, 1).view(at::kInt).item<std::int64_t>()};
 }
 
