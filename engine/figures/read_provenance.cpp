@@ -56,7 +56,8 @@ std::string unescaped_xml(std::string_view text) {
   return plain;
 }
 
-std::optional<std::string> between(std::string_view bytes, std::string_view before, std::string_view after) {
+std::optional<std::string> text_between(std::string_view bytes, std::string_view before,
+                                        std::string_view after) {
   const auto start = bytes.find(before);
   if (start == std::string_view::npos) return std::nullopt;
   const auto end = bytes.find(after, start + before.size());
@@ -139,11 +140,11 @@ std::optional<std::string> stored_text(std::string_view bytes) {
   if (bytes.starts_with(png_signature)) return of_png(bytes);
   if (bytes.starts_with("%PDF-")) return of_pdf(bytes);
   if (const auto line = first_line_after(bytes, "# {")) return "{" + *line; // CSV
-  if (const auto text = between(bytes, "\n% {", "\n"); text && bytes.starts_with("% "))
-    return "{" + *text;                                                      // LaTeX
-  if (bytes.starts_with("<!-- {")) return between(bytes, "<!-- ", " -->\n"); // Markdown
+  if (const auto text = text_between(bytes, "\n% {", "\n"); text && bytes.starts_with("% "))
+    return "{" + *text;                                                           // LaTeX
+  if (bytes.starts_with("<!-- {")) return text_between(bytes, "<!-- ", " -->\n"); // Markdown
   if (bytes.starts_with('{')) return of_json(bytes);
-  const auto metadata = between(bytes, "<metadata id=\"hydrascope\">", "</metadata>");
+  const auto metadata = text_between(bytes, "<metadata id=\"hydrascope\">", "</metadata>");
   return metadata ? std::optional(unescaped_xml(*metadata)) : std::nullopt;
 }
 

@@ -9,9 +9,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/isinf.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/maximum.h>
 #include <ATen/ops/where.h>
 
 #include "engine/attention/interface/cuda_plugin.h"
@@ -20,8 +18,8 @@
 #include "engine/attention/interface/loop_input.h"
 #include "engine/attention/interface/parameters.h"
 #include "engine/attention/interface/tokens.h"
-#include "engine/attention/linear/causal_sums.h"
 #include "engine/attention/linear/feature_map.h"
+#include "engine/attention/linear/feature_sums.h"
 
 namespace hydrascope {
 namespace {
@@ -29,143 +27,6 @@ namespace {
 // Whether all tokens are processed at once: a graph keeps all features anyway, and nothing it keeps may be
 // overwritten.
 bool at_once(const AttentionShape& shape) { return shape.gradients || shape.causal; }
-
-// An input's tokens and their features, a block at a time or all at once.
-class FeatureBlocks {
-public:
-  FeatureBlocks(const AttentionInput& input, const KernelParameters& parameters, const FeatureMap& map,
-                std::int64_t heads, bool all_at_once)
-      : input_(input),
-        parameters_(parameters),
-        map_(map),
-        heads_(heads),
-        mask_(real_mask(input)),
-        type_(compute_type(input.q.scalar_type())) {
-    const std::int64_t tokens = input.q.size(2);
-    const std::int64_t width = input.q.size(1) * input.q.size(3) / heads;
-    if (all_at_once)
-      blocks_ = {{0, tokens}};
-    else
-      blocks_ = token_blocks(tokens, input.q.size(0) * heads * map.width(width));
-  }
-
-  const std::vector<TokenBlock>& all() const { return blocks_; }
-  const at::Tensor& mask() const { return mask_; }
-  at::Tensor mask(const TokenBlock& block) const {
-    return mask_.defined() ? mask_.slice(1, block.first, block.last) : mask_;
-  }
-
-  // (B,h,R,d), masked tokens 0.
-  at::Tensor tokens(const at::Tensor& x, const TokenBlock& block) const {
-    return resplit(select_tokens(x.slice(2, block.first, block.last).to(type_), mask(block)), heads_);
-  }
-  at::Tensor value(const TokenBlock& block) const { return tokens(input_.v, block); }
-  at::Tensor key_tokens(const TokenBlock& block) const { return tokens(input_.k, block); }
-  at::Tensor key(const TokenBlock& block) const { return features(input_.k, Side::key, block); }
-  at::Tensor query(const TokenBlock& block) const { return features(input_.q, Side::query, block); }
-
-  // The query rows asked for, undefined = all: their tokens and their features.
-  at::Tensor query_tokens(const at::Tensor& rows) const {
-    return resplit(select_tokens(take_tokens(input_.q, rows).to(type_), take_mask(mask_, rows)), heads_);
-  }
-  at::Tensor query_rows(const at::Tensor& rows) const {
-    return map_.features(query_tokens(rows), Side::query, context(rows));
-  }
-  at::Tensor key_rows(const at::Tensor& rows) const {
-    const at::Tensor key = select_tokens(take_tokens(input_.k, rows).to(type_), take_mask(mask_, rows));
-    return map_.features(resplit(key, heads_), Side::key, context(rows));
-  }
-
-private:
-  at::Tensor features(const at::Tensor& x, Side side, const TokenBlock& block) const {
-    at::Tensor rows;
-    if (blocks_.size() > 1) rows = at::arange(block.first, block.last, x.options().dtype(at::kLong));
-    return map_.features(tokens(x, block), side, context(rows));
-  }
-  FeatureContext context(const at::Tensor& rows) const {
-    return {.parameters = parameters_, .mask = mask_, .rows = rows, .tokens = input_.q.size(2)};
-  }
-
-  const AttentionInput& input_;
-  const KernelParameters& parameters_;
-  const FeatureMap& map_;
-  std::int64_t heads_;
-  at::Tensor mask_;
-  at::ScalarType type_;
-  std::vector<TokenBlock> blocks_;
-};
-
-// −∞, the largest of no keys, as a scale: 0 serves.
-at::Tensor finite(const at::Tensor& scale) { return scale.masked_fill(at::isinf(scale), 0); }
-
-// The largest log-feature of the real keys, (B,h,1,d′), −∞ where there is none. The scale cancels in the
-// quotient, so no gradient flows through it.
-at::Tensor largest_key(const at::Tensor& log_key, const at::Tensor& mask) {
-  if (!mask.defined()) return log_key.detach().amax(2, true);
-  const at::Tensor absent = mask.logical_not().unsqueeze(1).unsqueeze(-1);
-  return log_key.detach().masked_fill(absent, -INFINITY).amax(2, true);
-}
-
-// The scale of exponential maps' features over all keys of an input: (B,h,1,d′).
-at::Tensor scale_of_keys(const FeatureBlocks& tokens) {
-  at::Tensor scale;
-  for (const TokenBlock& block : tokens.all()) {
-    const at::Tensor largest = largest_key(tokens.key(block), tokens.mask(block));
-    scale = scale.defined() ? at::maximum(scale, largest) : largest;
-  }
-  return finite(scale);
-}
-
-// exp(log φ(k) − scale). A masked key may exceed the largest real one: it is zeroed before exp, too, so that
-// no gradient meets an infinity.
-at::Tensor scaled_key(const at::Tensor& log_key, const at::Tensor& scale, const at::Tensor& mask) {
-  return select_tokens(select_tokens(log_key - scale, mask).exp(), mask);
-}
-
-// exp(log φ(q) + scale), each row over its largest.
-at::Tensor scaled_query(const at::Tensor& log_query, const at::Tensor& scale) {
-  const at::Tensor exponent = log_query + scale;
-  return (exponent - exponent.detach().amax(-1, true)).exp_();
-}
-
-// numerator/denominator, 0 where the denominator is 0: there every product is 0 and with them the numerator.
-at::Tensor quotient(const at::Tensor& numerator, const at::Tensor& denominator) {
-  return numerator / denominator.masked_fill(denominator == 0, 1);
-}
-
-// Σ_j φ(k_j) v_jᵀ and Σ_j φ(k_j); features of exponential maps divided by exp(scale).
-struct KeySums {
-  at::Tensor values; // (B,h,d′,d)
-  at::Tensor totals; // (B,h,d′,1)
-  at::Tensor scale;  // (B,h,1,d′); undefined for other maps
-};
-
-KeySums sums_over_keys(const FeatureBlocks& tokens, bool logarithmic) {
-  KeySums sums;
-  for (const TokenBlock& block : tokens.all()) {
-    const at::Tensor mask = tokens.mask(block);
-    at::Tensor key = tokens.key(block);
-    if (logarithmic) {
-      const at::Tensor largest = largest_key(key, mask);
-      const at::Tensor scale = sums.scale.defined() ? at::maximum(sums.scale, largest) : largest;
-      if (sums.scale.defined()) {
-        const at::Tensor shrunk = (sums.scale - finite(scale)).exp_().transpose(2, 3);
-        sums.values *= shrunk;
-        sums.totals *= shrunk;
-      }
-      sums.scale = scale;
-      key = scaled_key(key, finite(scale), mask);
-    } else {
-      key = select_tokens(key, mask);
-    }
-    const at::Tensor values = at::matmul(key.transpose(2, 3), tokens.value(block));
-    const at::Tensor totals = key.sum(2).unsqueeze(-1);
-    sums.values = sums.values.defined() ? sums.values + values : values;
-    sums.totals = sums.totals.defined() ? sums.totals + totals : totals;
-  }
-  if (logarithmic) sums.scale = finite(sums.scale);
-  return sums;
-}
 
 class LinearAttention final : public Kernel, public FeatureKernel {
 public:

@@ -26,7 +26,7 @@ namespace {
 
 const char* const mlm_transform = "cls.predictions.transform.dense";
 
-ExpectedParameters expected_parameters(const ModelConfig& config) {
+ExpectedParameters bert_parameters(const ModelConfig& config) {
   ExpectedParameters expected;
   const std::int64_t width = config.width;
   expected["embeddings.word_embeddings.weight"] = {{config.vocabulary, width}, true};
@@ -147,7 +147,7 @@ ModelInput TextPreparer::prepare(const std::string& text, const std::optional<st
 class Bert final : public Encoder {
 public:
   Bert(const ModelConfig& config, const std::filesystem::path& folder, const Checkpoint& checkpoint)
-      : Encoder(config, folder, checkpoint, expected_parameters(config)),
+      : Encoder(config, folder, checkpoint, bert_parameters(config)),
         text_(std::make_shared<TextPreparer>(folder, config.vocabulary, config.max_positions)) {
     rebuild();
   }

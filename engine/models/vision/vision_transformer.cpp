@@ -23,7 +23,7 @@ Grid trained_grid(const ModelConfig& config) {
   return {config.image_height / config.patch_height, config.image_width / config.patch_width};
 }
 
-ExpectedParameters expected_parameters(const ModelConfig& config) {
+ExpectedParameters vision_parameters(const ModelConfig& config) {
   ExpectedParameters expected;
   const std::int64_t width = config.width;
   const Grid grid = trained_grid(config);
@@ -56,7 +56,7 @@ class VisionTransformer final : public Encoder {
 public:
   VisionTransformer(const ModelConfig& config, const std::filesystem::path& folder,
                     const Checkpoint& checkpoint)
-      : Encoder(config, folder, checkpoint, expected_parameters(config)),
+      : Encoder(config, folder, checkpoint, vision_parameters(config)),
         processor_(std::make_shared<const ImageProcessor>(read_image_processor(folder, config))) {
     rebuild();
     if (processor_->output_size() > 0) set_default_size(processor_->output_size());

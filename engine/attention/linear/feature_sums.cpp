@@ -1,4 +1,4 @@
-#include "engine/attention/linear/causal_sums.h"
+#include "engine/attention/linear/feature_sums.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +14,7 @@
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/isinf.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/where.h>
 
@@ -38,8 +39,9 @@ at::Tensor masked_log(const at::Tensor& log_key, const at::Tensor& mask) {
   return log_key.masked_fill(mask.logical_not().unsqueeze(1).unsqueeze(-1), -INFINITY);
 }
 
-// A scale to subtract that is −∞ (no key yet) leaves NaN behind: 0 serves, all its exponentials being 0.
-at::Tensor finite(const at::Tensor& reference) { return reference.masked_fill(at::isinf(reference), 0); }
+// The scale, with 0 for −∞ (no key yet): subtracting −∞ would give NaN, and all its exponentials are 0
+// anyway.
+at::Tensor finite(const at::Tensor& scale) { return scale.masked_fill(at::isinf(scale), 0); }
 
 // Features of all tokens with one scale per feature. Without a wide range between early and late keys this is
 // exact.
@@ -74,7 +76,113 @@ at::Tensor exact_products(const at::Tensor& log_query, const at::Tensor& log_key
   return exponents.masked_fill(later, -INFINITY).exp().sum(-1);
 }
 
+// The largest log-feature of the real keys, (B,h,1,d′), −∞ where there is none. The scale cancels in the
+// quotient, so no gradient flows through it.
+at::Tensor largest_key(const at::Tensor& log_key, const at::Tensor& mask) {
+  if (!mask.defined()) return log_key.detach().amax(2, true);
+  const at::Tensor absent = mask.logical_not().unsqueeze(1).unsqueeze(-1);
+  return log_key.detach().masked_fill(absent, -INFINITY).amax(2, true);
+}
+
 } // namespace
+
+FeatureBlocks::FeatureBlocks(const AttentionInput& input, const KernelParameters& parameters,
+                             const FeatureMap& map, std::int64_t heads, bool all_at_once)
+    : input_(input),
+      parameters_(parameters),
+      map_(map),
+      heads_(heads),
+      mask_(real_mask(input)),
+      type_(compute_type(input.q.scalar_type())) {
+  const std::int64_t tokens = input.q.size(2);
+  const std::int64_t width = input.q.size(1) * input.q.size(3) / heads;
+  if (all_at_once)
+    blocks_ = {{0, tokens}};
+  else
+    blocks_ = token_blocks(tokens, input.q.size(0) * heads * map.width(width));
+}
+
+at::Tensor FeatureBlocks::mask(const TokenBlock& block) const {
+  return mask_.defined() ? mask_.slice(1, block.first, block.last) : mask_;
+}
+
+at::Tensor FeatureBlocks::tokens(const at::Tensor& x, const TokenBlock& block) const {
+  return resplit(select_tokens(x.slice(2, block.first, block.last).to(type_), mask(block)), heads_);
+}
+
+at::Tensor FeatureBlocks::query_tokens(const at::Tensor& rows) const {
+  return resplit(select_tokens(take_tokens(input_.q, rows).to(type_), take_mask(mask_, rows)), heads_);
+}
+
+at::Tensor FeatureBlocks::query_rows(const at::Tensor& rows) const {
+  return map_.features(query_tokens(rows), Side::query, context(rows));
+}
+
+at::Tensor FeatureBlocks::key_rows(const at::Tensor& rows) const {
+  const at::Tensor key = select_tokens(take_tokens(input_.k, rows).to(type_), take_mask(mask_, rows));
+  return map_.features(resplit(key, heads_), Side::key, context(rows));
+}
+
+at::Tensor FeatureBlocks::features(const at::Tensor& x, Side side, const TokenBlock& block) const {
+  at::Tensor rows;
+  if (blocks_.size() > 1) rows = at::arange(block.first, block.last, x.options().dtype(at::kLong));
+  return map_.features(tokens(x, block), side, context(rows));
+}
+
+FeatureContext FeatureBlocks::context(const at::Tensor& rows) const {
+  return {.parameters = parameters_, .mask = mask_, .rows = rows, .tokens = input_.q.size(2)};
+}
+
+at::Tensor scale_of_keys(const FeatureBlocks& tokens) {
+  at::Tensor scale;
+  for (const TokenBlock& block : tokens.all()) {
+    const at::Tensor largest = largest_key(tokens.key(block), tokens.mask(block));
+    scale = scale.defined() ? at::maximum(scale, largest) : largest;
+  }
+  return finite(scale);
+}
+
+// A masked key may exceed the largest real one: it is also zeroed before exp, so that no gradient is
+// multiplied by infinity.
+at::Tensor scaled_key(const at::Tensor& log_key, const at::Tensor& scale, const at::Tensor& mask) {
+  return select_tokens(select_tokens(log_key - scale, mask).exp(), mask);
+}
+
+at::Tensor scaled_query(const at::Tensor& log_query, const at::Tensor& scale) {
+  const at::Tensor exponent = log_query + scale;
+  return (exponent - exponent.detach().amax(-1, true)).exp_();
+}
+
+at::Tensor quotient(const at::Tensor& numerator, const at::Tensor& denominator) {
+  return numerator / denominator.masked_fill(denominator == 0, 1);
+}
+
+KeySums sums_over_keys(const FeatureBlocks& tokens, bool logarithmic) {
+  KeySums sums;
+  for (const TokenBlock& block : tokens.all()) {
+    const at::Tensor mask = tokens.mask(block);
+    at::Tensor key = tokens.key(block);
+    if (logarithmic) {
+      const at::Tensor largest = largest_key(key, mask);
+      const at::Tensor scale = sums.scale.defined() ? at::maximum(sums.scale, largest) : largest;
+      if (sums.scale.defined()) {
+        const at::Tensor shrunk = (sums.scale - finite(scale)).exp_().transpose(2, 3);
+        sums.values *= shrunk;
+        sums.totals *= shrunk;
+      }
+      sums.scale = scale;
+      key = scaled_key(key, finite(scale), mask);
+    } else {
+      key = select_tokens(key, mask);
+    }
+    const at::Tensor values = at::matmul(key.transpose(2, 3), tokens.value(block));
+    const at::Tensor totals = key.sum(2).unsqueeze(-1);
+    sums.values = sums.values.defined() ? sums.values + values : values;
+    sums.totals = sums.totals.defined() ? sums.totals + totals : totals;
+  }
+  if (logarithmic) sums.scale = finite(sums.scale);
+  return sums;
+}
 
 CausalSums causal_sums(const at::Tensor& query, const at::Tensor& key, const at::Tensor& v) {
   const std::int64_t tokens = query.size(2);
@@ -127,7 +235,7 @@ CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tens
 at::Tensor causal_products_of_logarithms(const at::Tensor& log_query, const at::Tensor& log_key,
                                          const at::Tensor& rows, const at::Tensor& mask) {
   const at::Tensor real_key = masked_log(log_key, mask);
-  const std::int64_t tokens = log_key.size(2), asked = log_query.size(2);
+  const std::int64_t tokens = log_key.size(2), queries = log_query.size(2);
   const at::Tensor keys = at::arange(tokens, rows.options());
   if (const auto scaled = scaled_by_all_keys(log_query, real_key, rows)) {
     const at::Tensor products = at::matmul(scaled->query, scaled->key.transpose(2, 3));
@@ -136,8 +244,8 @@ at::Tensor causal_products_of_logarithms(const at::Tensor& log_query, const at::
   const std::int64_t row_entries = log_key.numel();
   const std::int64_t step = std::max<std::int64_t>(1, (8 << 20) / row_entries);
   std::vector<at::Tensor> parts;
-  for (std::int64_t first = 0; first < asked; first += step) {
-    const std::int64_t last = std::min(asked, first + step);
+  for (std::int64_t first = 0; first < queries; first += step) {
+    const std::int64_t last = std::min(queries, first + step);
     const at::Tensor later = (keys > rows.slice(0, first, last).unsqueeze(1)).unsqueeze(-1); // (R,N,1)
     const at::Tensor exponents =
         (log_query.slice(2, first, last).unsqueeze(3) + real_key.unsqueeze(2)).masked_fill(later, -INFINITY);
