@@ -1,4 +1,5 @@
-// Reading checked values out of a configuration's JSON: every refusal names the file and the field.
+// Reading checked values from a configuration's JSON. All errors are BrokenFile and name the file and the
+// field.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@ public:
   const nlohmann::json& values() const { return values_; }
   const std::filesystem::path& file() const { return file_; }
 
-  // A whole number within [low, high]; without a fallback the field must be there.
+  // A whole number within [low, high]; without a fallback the field is required.
   int integer(const std::string& key, std::int64_t low, std::int64_t high,
               std::optional<int> fallback = {}) const;
   double real(const std::string& key, double low, double high, std::optional<double> fallback = {}) const;
@@ -36,6 +37,7 @@ public:
   // A nested object; empty if it is absent.
   ConfigFields object(const std::string& key) const;
 
+  // Throws BrokenFile: "FILE: KEY REASON".
   [[noreturn]] void fail(const std::string& key, const std::string& reason) const;
 
 private:

@@ -34,7 +34,7 @@
 namespace hydrascope {
 namespace {
 
-// A picture beyond this (1 GiB of RGB) is refused before it is decoded.
+// Larger pictures (1 GiB of RGB) are rejected before decoding.
 constexpr std::int64_t largest_pixels = std::int64_t{1} << 28;
 const char* const formats = "use a PNG, JPEG, BMP, GIF, PSD, TGA or PNM picture";
 
@@ -57,7 +57,7 @@ bool begins_with(Bytes bytes, std::string_view text) {
                     [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; });
 }
 
-// Tag 0x0112 of a TIFF block's first directory.
+// The orientation (tag 0x0112) in the first directory of a TIFF block.
 int orientation_of_tiff(Bytes tiff) {
   if (tiff.size() < 8) return 1;
   const bool little = tiff[0] == 'I';
@@ -127,7 +127,7 @@ int exif_orientation(Bytes file) {
   while (at + 4 <= file.size() && file[at] == 0xFF) {
     const std::uint8_t marker = file[at + 1];
     const std::size_t length = number(file.subspan(at + 2, 2), false);
-    if (marker == 0xDA || length < 2 || at + 2 + length > file.size()) return 1; // the picture's data begin
+    if (marker == 0xDA || length < 2 || at + 2 + length > file.size()) return 1; // the image data start
     const Bytes segment = file.subspan(at + 4, length - 2);
     if (marker == 0xE1 && begins_with(segment, std::string_view("Exif\0\0", 6)))
       return orientation_of_tiff(segment.subspan(6));
@@ -145,7 +145,7 @@ Image upright(const Image& image, int orientation) {
   result.rgb.resize(image.rgb.size());
   for (int y = 0; y < result.height; ++y) {
     for (int x = 0; x < result.width; ++x) {
-      // Where the stored picture holds the pixel shown at (x, y): EXIF 2.3, table of tag 0x0112.
+      // The stored position of the pixel shown at (x, y): EXIF 2.3, table of tag 0x0112.
       int from_x = swapped ? y : x;
       int from_y = swapped ? x : y;
       if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8)

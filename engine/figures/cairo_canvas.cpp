@@ -87,7 +87,7 @@ public:
       return;
     }
     const auto surface = surface_of(pixels);
-    // More picture than device pixels: averaging is right where hard edges would skip cells.
+    // More picture pixels than device pixels: averaged, since hard edges would skip cells.
     const bool shrinking =
         pixels.width > box.width * device_scale_ || pixels.height > box.height * device_scale_;
     cairo_save(context_);
@@ -210,12 +210,12 @@ std::string pdf_bytes(const PageSize& page, bool transparent, const std::string&
     cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_TITLE, title.c_str());
     cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_CREATOR, "Hydrascope");
     cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_KEYWORDS, keywords.c_str());
-    // PDF pictures are scaled by the viewer, so no number of device pixels says that one must be averaged.
+    // Viewers scale the pictures of a PDF: never averaged here.
     draw_page(surface.get(), 1, 1e9, transparent, draw);
     cairo_surface_finish(surface.get());
     check(cairo_surface_status(surface.get()));
   }
-  // cairo always stores the time of day. Spaces in its place keep every offset of the file valid.
+  // cairo always stores the time of day. Spaces in its place keep all offsets in the file valid.
   const auto start = bytes.rfind("/CreationDate (");
   if (start != std::string::npos) {
     const auto end = bytes.find(')', start);

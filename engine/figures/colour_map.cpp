@@ -147,8 +147,7 @@ Colour colour_from(std::uint32_t packed) {
           static_cast<float>(packed & 0xff) / 255.0f, 1.0f};
 }
 
-// Okabe & Ito's eight, then Tol's "muted" and "vibrant" for the kernels beyond them; one family keeps one
-// hue.
+// Okabe & Ito's eight colours, then Tol's "muted" and "vibrant"; the kernels of a family have similar hues.
 constexpr std::array<std::pair<std::string_view, std::uint32_t>, 29> kernel_colours{{
     {"softmax", 0x0072b2},
     {"sdpa", 0x56b4e9},

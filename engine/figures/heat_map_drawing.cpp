@@ -9,7 +9,7 @@ namespace hydrascope {
 namespace {
 
 constexpr double tick_length = 2, label_gap = 2;
-constexpr std::size_t most_named = 48; // more rows or columns than this are numbered instead
+constexpr std::size_t max_named = 48; // more rows or columns are numbered instead
 
 enum class Labels { none, numbers, upright, turned };
 
@@ -27,12 +27,12 @@ double widest(const std::vector<std::string>& labels, const TextStyle& style) {
   return width;
 }
 
-// Names along an axis as large as the cells allow; where that would be too small to read, numbers.
+// Names along an axis as large as the cells allow; numbers where names would be too small to read.
 AxisLabels axis_labels(const std::vector<std::string>& names, std::int64_t count, double cell, bool rows,
                        const Ink& ink) {
   AxisLabels labels;
   labels.style = ink.tick();
-  const bool one_each = names.size() == static_cast<std::size_t>(count) && names.size() <= most_named;
+  const bool one_each = names.size() == static_cast<std::size_t>(count) && names.size() <= max_named;
   const double readable = 0.5 * ink.size;
   if (one_each && cell * 0.92 >= readable) {
     labels.style = ink.token();
@@ -147,7 +147,7 @@ void draw_columns_axis(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink
   }
 }
 
-// Black or white, whichever can be read on this colour.
+// Black or white, whichever is readable on this colour.
 Colour ink_upon(const Colour& ground) {
   return relative_luminance(ground) > 0.18 ? Colour{0.05f, 0.05f, 0.06f, 1} : Colour{0.95f, 0.95f, 0.96f, 1};
 }
@@ -213,8 +213,8 @@ double body_height(const HeatMapPanel& panel, const Ink& ink, double width) {
   }
   const double aspect =
       static_cast<double>(panel.values.extent(0)) / static_cast<double>(panel.values.extent(1));
-  // A few rows of many keys stay tall enough to be seen, and a table of layers no taller than wide; their
-  // cells are then not square.
+  // Limits the aspect, so that a few rows of many keys stay visible and a table of layers is not taller than
+  // wide. The cells are then not square.
   return width * std::clamp(aspect, 0.12, 1.0);
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr double bar_distance = 5, thickness = 6, bar_tick_length = 2, tick_gap = 1.5;
 constexpr double note_gap = 3;
 
-// The scale's name, with what a reader must know of it.
+// The scale's label, and whether it is logarithmic.
 std::string bar_label(const Scale& scale) {
   return scale.logarithmic ? scale.label + " (logarithmic)" : scale.label;
 }
@@ -29,7 +29,7 @@ Pixels gradient(const Scale& scale, bool vertical) {
   return pixels;
 }
 
-// How many numbers stand beside a bar depends on its height, which is not known when its room is asked for.
+// Over all numbers of ticks: it depends on the bar's height, which is not known yet.
 double widest_tick(const Scale& scale, const Ink& ink) {
   double widest = 0;
   for (int most = 2; most <= 6; ++most) {
@@ -42,7 +42,7 @@ double widest_tick(const Scale& scale, const Ink& ink) {
 
 constexpr std::int64_t wanted_side = 600;
 
-// Values of a map by cell; beyond its edges those at the edge.
+// The value of a cell; beyond the map's edges that of the nearest cell.
 double clamped_value(const Array& values, std::int64_t row, std::int64_t column) {
   const auto rows = values.extent(0), columns = values.extent(1);
   const auto index =
@@ -66,7 +66,7 @@ double bilinear(const Array& values, double row, double column) {
   return upper * (1 - down) + lower * down;
 }
 
-// Weights of the four cells around a point that lies `part` of the way from the second to the third.
+// Weights of four cells in a row for a point `part` of the way from the second to the third.
 std::array<double, 4> catmull_rom(double part) {
   const double square = part * part, cube = square * part;
   return {-0.5 * part + square - 0.5 * cube, 1 - 2.5 * square + 1.5 * cube,
@@ -84,7 +84,7 @@ double bicubic(const Array& values, double row, double column) {
                            static_cast<std::int64_t>(left) + static_cast<std::int64_t>(c) - 1);
     }
   }
-  // Beside a masked cell fewer neighbours have to do, so that it makes no larger hole than itself.
+  // Beside a masked cell fewer neighbours are used, so that only the cell itself is left out.
   return std::isnan(sum) ? bilinear(values, row, column) : sum;
 }
 

@@ -24,7 +24,7 @@ std::uint32_t big_endian(std::string_view bytes) {
   return value;
 }
 
-// The text of the iTXt chunk that png_metadata.cpp writes.
+// The text of the iTXt chunk that with_png_metadata() writes.
 std::optional<std::string> of_png(std::string_view bytes) {
   const std::string head = "hydrascope" + std::string(5, '\0');
   for (std::size_t at = png_signature.size(); at + 12 <= bytes.size();) {

@@ -109,7 +109,7 @@ public:
     const std::string turn = angle == 0 ? ""
                                         : fmt::format(" transform=\"rotate({} {} {})\"", number(-angle),
                                                       number(baseline.x), number(baseline.y));
-    // textLength keeps the layout where the viewer has another font.
+    // textLength preserves the layout if the viewer substitutes the font.
     body_ += fmt::format(
         R"(<text x="{}" y="{}" class="{}" font-size="{}"{} textLength="{}" lengthAdjust="spacingAndGlyphs" {}{}>{}</text>)",
         number(baseline.x), number(baseline.y), style.face == Face::mono ? "mono" : "text",

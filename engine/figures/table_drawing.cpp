@@ -30,7 +30,7 @@ struct Columns {
   std::vector<double> right; // of each column, the rows' names first
 };
 
-// Columns share what room there is; a table that is too wide for its page is drawn smaller.
+// Distributes the spare width between the columns; a table that is too wide for its page is drawn smaller.
 Columns columns_of(const TablePanel& panel, const std::vector<std::vector<TableCell>>& cells, const Ink& ink,
                    const Box& body) {
   const std::vector<double> widths = column_widths(panel, cells, ink);

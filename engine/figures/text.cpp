@@ -20,7 +20,7 @@ namespace {
 using Pattern = std::unique_ptr<FcPattern, decltype(&FcPatternDestroy)>;
 using CharacterSet = std::unique_ptr<FcCharSet, decltype(&FcCharSetDestroy)>;
 
-// One character of each script, or a sign that fonts for text often lack.
+// One character of each script, and symbols that text fonts often lack.
 constexpr std::array<char32_t, 39> probes = {U'α', U'ж', U'→', U'∑',  U'ₜ',  U'✓',  U'♪',  U'■',  U'א', U'ع',
                                              U'پ', U'ա', U'ა', U'अ',  U'অ',  U'ਅ',  U'અ',  U'ଅ',  U'அ', U'అ',
                                              U'ಅ', U'അ', U'අ', U'ก',  U'ລ',  U'བ',  U'က',  U'ក',  U'አ', U'Ꭰ',
@@ -29,17 +29,17 @@ constexpr std::array<char32_t, 39> probes = {U'α', U'ж', U'→', U'∑',  U'�
 std::optional<FontFile> font_with(char32_t character) {
   const CharacterSet characters(FcCharSetCreate(), &FcCharSetDestroy);
   FcCharSetAddChar(characters.get(), character);
-  const Pattern wanted(FcPatternCreate(), &FcPatternDestroy);
-  FcPatternAddString(wanted.get(), FC_FAMILY, reinterpret_cast<const FcChar8*>("sans-serif"));
-  FcPatternAddCharSet(wanted.get(), FC_CHARSET, characters.get());
-  FcPatternAddBool(wanted.get(), FC_SCALABLE, FcTrue);
-  FcPatternAddBool(wanted.get(), FC_COLOR, FcFalse);
-  FcConfigSubstitute(nullptr, wanted.get(), FcMatchPattern);
-  FcDefaultSubstitute(wanted.get());
+  const Pattern query(FcPatternCreate(), &FcPatternDestroy);
+  FcPatternAddString(query.get(), FC_FAMILY, reinterpret_cast<const FcChar8*>("sans-serif"));
+  FcPatternAddCharSet(query.get(), FC_CHARSET, characters.get());
+  FcPatternAddBool(query.get(), FC_SCALABLE, FcTrue);
+  FcPatternAddBool(query.get(), FC_COLOR, FcFalse);
+  FcConfigSubstitute(nullptr, query.get(), FcMatchPattern);
+  FcDefaultSubstitute(query.get());
   FcResult result = FcResultNoMatch;
-  const Pattern found(FcFontMatch(nullptr, wanted.get(), &result), &FcPatternDestroy);
+  const Pattern found(FcFontMatch(nullptr, query.get(), &result), &FcPatternDestroy);
   if (!found) return std::nullopt;
-  FcCharSet* has = nullptr; // fontconfig answers with the best there is, which may lack the character
+  FcCharSet* has = nullptr; // fontconfig returns the best match, which may lack the character
   if (FcPatternGetCharSet(found.get(), FC_CHARSET, 0, &has) != FcResultMatch ||
       FcCharSetHasChar(has, character) == FcFalse)
     return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<FontFile> font_with(char32_t character) {
   return FontFile{reinterpret_cast<const char*>(family), reinterpret_cast<const char*>(file), index & face};
 }
 
-// Asked in this order for a character; cairo's plain text interface has no fallback of its own.
+// Tried in this order for each character; cairo's toy text interface has no fallback.
 constexpr std::array<const char*, 6> text_families{
     "Inter", "DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "WenQuanYi Zen Hei", "sans-serif"};
 constexpr std::array<const char*, 6> mono_families{"JetBrains Mono",   "DejaVu Sans Mono",  "Noto Sans Mono",
@@ -96,8 +96,7 @@ std::string code_point_name(std::string_view character) {
   return fmt::format("U+{:04X}", static_cast<std::uint32_t>(code));
 }
 
-// Fonts are asked by name through cairo, which checks its input; a stray byte would make the whole text
-// vanish.
+// cairo draws nothing of a text with a stray byte: each becomes a middle dot.
 std::string valid_utf8(std::string_view text) {
   std::string valid;
   for (std::size_t position = 0; position < text.size();) {

@@ -15,7 +15,7 @@ TextStyle word_style(const Ink& ink) { return {ink.size * 1.1, false, Face::mono
 
 constexpr double padding = 2.2, between = 2.5;
 
-// Words flow like text; a continued word piece ("##ing") touches the piece before it.
+// Lays the words out as running text; a continued word piece ("##ing") is joined to the piece before it.
 std::vector<Word> flow(const TokensPanel& panel, const Ink& ink, double width) {
   std::vector<Word> words;
   const TextStyle style = word_style(ink);

@@ -91,7 +91,7 @@ AttentionOutput linear_with_gradients(const HydrascopeCudaPlugin& plugin, const 
   };
   output.out =
       FusedAttention::apply(before_map(input.q, mask, query), before_map(input.k, mask, key), input.v, call);
-  call->output = nullptr; // what it refers to ends here
+  call->output = nullptr; // it refers to local variables
   return output;
 }
 

@@ -1,5 +1,5 @@
-// Hydra's feature maps (Bolya et al. 2022, tables 1 and 5), PolyNL (Babiloni et al. 2021) and AFT-Simple
-// (Zhai et al. 2021) among them.
+// Hydra's feature maps (Bolya et al. 2022, tables 1 and 5), including PolyNL (Babiloni et al. 2021) and
+// AFT-Simple (Zhai et al. 2021).
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/sigmoid.h>
@@ -41,7 +41,7 @@ at::Tensor fused_cuda_training(const HydraMaps&, const AttentionInput& input, co
   return hydra_cosine_with_gradients(*cuda_plugin(), input, mask);
 }
 
-// What a φ is like (Hydra paper, table 1).
+// Properties of φ (Hydra paper, table 1).
 struct Traits {
   bool bounded = false, takes_negatives = true, linear = false;
 };

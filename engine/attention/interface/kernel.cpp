@@ -15,7 +15,7 @@
 namespace hydrascope {
 namespace {
 
-// Rows of weights formed at once: as many as fit about 32 MB.
+// Rows of weights that are computed at once: as many as fit in about 32 MB.
 std::int64_t tile_rows(std::int64_t batch_heads, std::int64_t tokens) {
   constexpr std::int64_t entries = 8 << 20;
   return std::clamp<std::int64_t>(entries / std::max<std::int64_t>(1, batch_heads * tokens), 1, tokens);

@@ -1,4 +1,4 @@
-// An attention input as the CPU's fused loops take it (cpu/rows.h).
+// Attention inputs for the CPU's fused loops (simd/loop_types.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,13 +8,14 @@
 
 namespace hydrascope {
 
-// float32 or bfloat16 on the CPU, neither causal nor with gradients.
+// Whether the fused loops support the input: float32 or bfloat16 on the CPU, neither causal nor with
+// gradients.
 bool loops_take(const AttentionShape& shape);
 
-// x (B,H,N,d) with each head's features side by side, as it lies where it does.
+// x (B,H,N,d) with the features of each head contiguous; x itself where they are.
 at::Tensor dense_features(const at::Tensor& x);
 
-// The rows of one sequence of x (B,H,N,d), dense as above; of one of its heads alone.
+// The rows of one sequence of x (B,H,N,d), dense as above: of all heads, or of one.
 cpu::Rows rows_of(const at::Tensor& x, std::int64_t sequence);
 cpu::Rows rows_of(const at::Tensor& x, std::int64_t sequence, std::int64_t head);
 
@@ -31,7 +32,7 @@ private:
   at::Tensor bytes_; // dense
 };
 
-// What comes before φ on one side: y = scale · (x·W + b) − half_square · ‖x‖².
+// The projection before φ on one side: y = scale · (x·W + b) − half_square · ‖x‖².
 struct LoopProjection {
   at::Tensor weight = {}; // (H,d,m) or, one for all heads, (1,d,m); undefined: the identity
   at::Tensor bias = {};   // (H,m); undefined: 0

@@ -92,8 +92,8 @@ std::unique_ptr<Kernel> make_kernel(const KernelSpec& spec) {
   return entry->make(spec);
 }
 
-const ParameterInfo* KernelInfo::parameter(std::string_view wanted) const {
-  const auto found = std::ranges::find(parameters, wanted, &ParameterInfo::name);
+const ParameterInfo* KernelInfo::parameter(std::string_view key) const {
+  const auto found = std::ranges::find(parameters, key, &ParameterInfo::name);
   return found == parameters.end() ? nullptr : &*found;
 }
 
@@ -135,7 +135,7 @@ KernelSpec parse_kernel_spec(std::string_view text, std::string_view option) {
         throw UsageError(option, fmt::format("{} is given twice in \"{}\"", key, whole), "give it once");
     }
   }
-  entry.make(spec); // a value that makes no sense is refused here, before any model is loaded
+  entry.make(spec); // rejects invalid values before any model is loaded
   return spec;
 }
 

@@ -33,7 +33,7 @@ CausalSums split_ones(const at::Tensor& sums) {
   return {sums.slice(3, 0, width), sums.slice(3, width)};
 }
 
-// ℓ of real keys, −∞ at masked ones.
+// ℓ of real keys, −∞ for masked keys.
 at::Tensor masked_log(const at::Tensor& log_key, const at::Tensor& mask) {
   if (!mask.defined()) return log_key;
   return log_key.masked_fill(mask.logical_not().unsqueeze(1).unsqueeze(-1), -INFINITY);
@@ -43,17 +43,17 @@ at::Tensor masked_log(const at::Tensor& log_key, const at::Tensor& mask) {
 // anyway.
 at::Tensor finite(const at::Tensor& scale) { return scale.masked_fill(at::isinf(scale), 0); }
 
-// Features of all tokens with one scale per feature. Without a wide range between early and late keys this is
-// exact.
+// Features of all tokens with one scale per feature: exact unless early and late keys differ by orders of
+// magnitude.
 struct ScaledFeatures {
   at::Tensor query, key;
 };
 
-// The scale of each query row and of each feature such that the largest product of a row is 1; undefined if
-// the early rows' features would overflow by it. `rows` (R): the tokens that the queries are; undefined: all.
+// Scales each query row and each feature such that the largest product of a row is 1; nullopt if the features
+// of early rows would overflow. `rows` (R): the tokens of the queries; undefined: all.
 std::optional<ScaledFeatures> scaled_by_all_keys(const at::Tensor& log_query, const at::Tensor& log_key,
                                                  const at::Tensor& rows = {}) {
-  // e⁴⁰ is far from overflow, and what a key loses by underflow (below e⁻⁸⁷) is below e⁻⁴⁷ of its row.
+  // e⁴⁰ is far from overflow, and a key that underflows (below e⁻⁸⁷) is below e⁻⁴⁷ of its row.
   constexpr double safe_exponent = 40;
   const at::Tensor running = std::get<0>(at::cummax(log_key.detach(), 2));
   const at::Tensor overall = finite(running.slice(2, -1));
@@ -66,7 +66,7 @@ std::optional<ScaledFeatures> scaled_by_all_keys(const at::Tensor& log_query, co
 }
 
 // Σ_f exp(ℓ_f(q_i) + ℓ_f(k_j) − r_i) over j ≤ i within a chunk: (B,H,C,C), r (B,H,C,1), every entry by
-// itself. Later keys are left out before exp: they may be out of range, and a gradient of 0 times infinity is
+// itself. Later keys are masked before exp: they may be out of range, and a gradient of 0 times infinity is
 // NaN.
 at::Tensor exact_products(const at::Tensor& log_query, const at::Tensor& log_key,
                           const at::Tensor& reference) {

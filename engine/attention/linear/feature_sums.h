@@ -23,7 +23,7 @@ public:
   const at::Tensor& mask() const { return mask_; }
   at::Tensor mask(const TokenBlock& block) const;
 
-  // A block of x (B,H,N,d) as (B,h,R,d′′), masked tokens 0: of any x, v or k.
+  // A block of x (B,H,N,d) as (B,h,R,D/h), masked tokens 0: of any x, of v, of k.
   at::Tensor tokens(const at::Tensor& x, const TokenBlock& block) const;
   at::Tensor value(const TokenBlock& block) const { return tokens(input_.v, block); }
   at::Tensor key_tokens(const TokenBlock& block) const { return tokens(input_.k, block); }

@@ -1,6 +1,6 @@
-// Linear attention over any feature map, its tokens taken in blocks so that features are never all there at
-// once. Normalised (Hedgehog paper, Eq. 2): out_i = φ(q_i)·Σ_j φ(k_j) v_jᵀ / φ(q_i)·Σ_j φ(k_j); without a
-// normaliser (Hydra paper, Eq. 7): the numerator alone.
+// Linear attention with any feature map, block by block of tokens, so that the features of all tokens are
+// never stored at once. Normalised (Hedgehog paper, Eq. 2): out_i = φ(q_i)·Σ_j φ(k_j) v_jᵀ / φ(q_i)·Σ_j
+// φ(k_j); without a normaliser (Hydra paper, Eq. 7): the numerator alone.
 #include <cmath>
 #include <optional>
 
@@ -69,7 +69,7 @@ public:
 
   at::Tensor contributions(const AttentionInput& input, const KernelParameters& parameters,
                            std::optional<std::int64_t> query, const at::Tensor& g) const override {
-    // One query needs one row of weights, which the general way forms in O(N); all queries need none.
+    // One query needs one row of weights, which the default computes in O(N); all queries need none.
     if (query || input.causal) return Kernel::contributions(input, parameters, query, g);
     const at::NoGradGuard no_gradients;
     require_support(input);
@@ -198,7 +198,8 @@ private:
     return map_->logarithmic() ? scaled_query(query, sums.scale) : query;
   }
 
-  // A block's rows of the output out of numerator (B,h,R,d) and denominator (B,h,R,1), undefined: none.
+  // A block's rows of the output from numerator (B,h,R,d) and denominator (B,h,R,1); undefined: not
+  // normalised.
   static AttentionOutput finished(const AttentionInput& input, const FeatureBlocks& tokens,
                                   const TokenBlock& block, const at::Tensor& numerator,
                                   const at::Tensor& denominator) {
@@ -214,7 +215,7 @@ private:
     return output;
   }
 
-  // φ(q)·φ(k)ᵀ of the rows asked for, in one scale per row: (B,h,R,N).
+  // φ(q)·φ(k)ᵀ of these query rows, up to one factor per row: (B,h,R,N).
   at::Tensor all_products(const FeatureBlocks& tokens, const at::Tensor& rows) const {
     std::vector<at::Tensor> parts;
     if (map_->products_are_cheaper()) {

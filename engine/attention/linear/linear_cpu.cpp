@@ -14,13 +14,13 @@
 namespace hydrascope {
 namespace {
 
-// Sums of a part's keys are to take less memory than the keys.
+// Tokens of a part: enough for its sums to take less memory than its keys.
 std::int64_t tokens_of_part_with(const std::int64_t features) {
   constexpr std::int64_t least = 2048;
   return std::max(least, cpu::padded_to_lanes(4 * features));
 }
 
-// A projection in the loops' own form, for every head.
+// A projection for every head, in the form of the loops.
 class HeadMaps {
 public:
   HeadMaps(const cpu::PointMap map, const LoopProjection& projection, const std::int64_t head_width,
@@ -93,7 +93,7 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
                 i / parts % heads,
                 {part * tokens_of_part, std::min(tokens, (part + 1) * tokens_of_part)}};
   };
-  // A thread is worth its start from about a million products on.
+  // Starting a thread pays from about a million products on.
   const std::int64_t products =
       std::max<std::int64_t>(1, std::min(tokens, tokens_of_part) * any.features() * width);
   const std::int64_t grain = std::max<std::int64_t>(1, (1 << 20) / products);

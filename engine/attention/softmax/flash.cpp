@@ -1,4 +1,4 @@
-// softmax whose weights are never stored: on the CPU by our own fused loops, elsewhere by LibTorch's.
+// softmax without storing its weights: on the CPU by the fused loops, elsewhere by LibTorch's.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -43,7 +43,7 @@ private:
     const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
     const cpu::SoftmaxLoops& loops =
         cpu::softmax_loops(cpu::best_processor(q.scalar_type() == at::kBFloat16));
-    // As few ranges of queries as may be, of one size: for each the keys are packed anew.
+    // As few ranges of queries as possible, of equal size: each packs the keys again.
     const std::int64_t parts =
         std::max<std::int64_t>(1, (tokens + cpu::queries_at_once - 1) / cpu::queries_at_once);
     const std::int64_t part_size = (tokens + parts - 1) / parts;

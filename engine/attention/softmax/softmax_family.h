@@ -1,4 +1,5 @@
-// What `softmax`, `sdpa`, `flash` and `local-window` share: explicit weights, the heads= parameter, cost.
+// The common part of `softmax`, `sdpa`, `flash` and `local-window`: explicit weights, the heads= parameter,
+// cost.
 #pragma once
 
 #include <optional>
@@ -7,7 +8,7 @@
 
 namespace hydrascope {
 
-// A kernel of the softmax family: A = softmax(q kᵀ/√d) over any split of the D features into heads.
+// A kernel of the softmax family: A = softmax(q kᵀ/√d) for any split of the D features into heads.
 class SoftmaxFamily : public Kernel {
 public:
   Plan plan(const AttentionShape& shape) const override;
@@ -19,30 +20,30 @@ public:
 protected:
   explicit SoftmaxFamily(KernelSpec spec);
 
-  // Which keys the queries `rows` (R) int64 may look at, as allowed_keys(); `mask` is the real mask.
+  // The keys that the queries `rows` (R) int64 may attend to, as allowed_keys(); `mask` as of real_mask().
   virtual at::Tensor allowed(const AttentionInput& input, const at::Tensor& mask,
                              const at::Tensor& rows) const;
-  // Output by way of the explicit weights of all rows, for the sake of a gradient.
+  // Computes the output from the explicit weights of all rows, so that it is differentiable.
   at::Tensor run_through_weights(const AttentionInput& input) const;
 
 private:
   std::optional<std::int64_t> heads_;
 };
 
-// Which keys each query may look at, (B or 1, 1, R or 1, N) bool; undefined where all may. Every row has at
-// least one such key, real or not, so that no row of a softmax is empty: rows of masked queries are cleared
+// Which keys each query may attend to, (B or 1, 1, R or 1, N) bool; undefined: all. Every row has at least
+// one such key, real or not, so that no row of a softmax is empty: rows of masked queries are cleared
 // afterwards.
 at::Tensor allowed_keys(const at::Tensor& mask, bool causal, const at::Tensor& rows, std::int64_t tokens);
 
-// out of some query rows, all scores of which fit memory: q (B,H,R,d) scaled already, k, v (B,H,N,d),
-// `allowed` as above. Overwrites the scores in place.
+// out (B,H,R,d) of some query rows, all scores of which fit in memory: q (B,H,R,d) is already scaled, k and v
+// (B,H,N,d), `allowed` as above.
 at::Tensor attend_rows(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                        const at::Tensor& allowed);
 
-// softmax over the D features cut into `heads`, by LibTorch's fused scaled_dot_product_attention.
+// softmax over the D features split into `heads`, by LibTorch's fused scaled_dot_product_attention.
 AttentionOutput run_through_sdpa(const AttentionInput& input, std::int64_t heads);
 
-// What is known of every kernel of the family.
+// The entry of a kernel of the family, with the facts that all of them share.
 KernelInfo softmax_info(const char* name, const char* definition);
 
 } // namespace hydrascope

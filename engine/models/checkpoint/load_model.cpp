@@ -57,7 +57,7 @@ fs::path resolve_model(std::string_view name_or_folder) {
   const fs::path path(name);
   if (is_model_folder(path)) return path;
   std::error_code error;
-  // One of the folder's files stands for the folder.
+  // A file of the folder is accepted in place of the folder.
   if (fs::is_regular_file(path, error)) {
     const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
     if (is_model_folder(folder)) return folder;

@@ -79,7 +79,7 @@ std::string token_of_environment() {
     if (fs::is_regular_file(file, error)) token = read_text_file(file);
   }
   token = std::string(trimmed(token, white_space));
-  // What is not printable could end the header and begin another.
+  // Unprintable characters could inject another header.
   if (!std::ranges::all_of(token, [](unsigned char c) { return c > ' ' && c < 127; }))
     throw UsageError("HF_TOKEN", "holds characters that no token has", "set it to the token alone");
   return token;
@@ -198,7 +198,7 @@ void make_folders(const fs::path& folder) {
 void write_reference(const fs::path& repository, const std::string& revision, const std::string& commit) {
   if (revision == commit) return;
   const fs::path reference = repository / "refs" / revision;
-  // A cache that others own is not written without need.
+  // Does not write to another user's cache without need.
   if (is_file(reference) && read_text_file(reference) == commit) return;
   make_folders(reference.parent_path());
   write_file_atomically(reference, commit);
@@ -208,7 +208,7 @@ void link_into_snapshot(const fs::path& snapshot, const std::string& name, const
   const fs::path link = snapshot / name;
   make_folders(link.parent_path());
   std::error_code error;
-  // Beside its name and renamed, so that no reader finds nothing where an older link was.
+  // Created beside its name and renamed, so that readers find either the old or the new link.
   const fs::path fresh = link.string() + ".link";
   fs::remove(fresh, error);
   fs::create_symlink(blob.lexically_relative(link.parent_path()), fresh, error);

@@ -46,7 +46,7 @@ std::string part_of(CURLU* url, CURLUPart part) {
   return copy;
 }
 
-// Scheme, host and port: what a token belongs to. Empty if it is no URL.
+// Scheme, host and port, which a token belongs to; empty for an invalid URL.
 std::string origin_of(const std::string& url) {
   const std::unique_ptr<CURLU, FreeUrl> parsed(curl_url());
   if (!parsed || curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return {};
@@ -56,7 +56,7 @@ std::string origin_of(const std::string& url) {
   return part_of(parsed.get(), CURLUPART_SCHEME) + "://" + host + ":" + part_of(parsed.get(), CURLUPART_PORT);
 }
 
-// As people write it.
+// The origin as written in the URL.
 std::string shown_origin(const std::string& url) {
   const std::size_t host = url.find("://");
   return url.substr(0, host == std::string::npos ? host : url.find('/', host + 3));
@@ -68,24 +68,24 @@ bool is_redirect(long status) {
 
 enum class Method { get, head };
 
-// One request on its way: what libcurl's callbacks reach.
+// One request, for libcurl's callbacks.
 struct Transfer {
   CURL* handle = nullptr;
   const std::stop_token* stop = nullptr;
   const BodySink* sink = nullptr; // null: the body is kept
   HttpReply reply;
-  bool begun = false, wanted = false;
+  bool started = false, accepted = false;
   std::exception_ptr problem;
 
   void begin() {
-    if (begun) return;
-    begun = true;
+    if (started) return;
+    started = true;
     curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &reply.status);
-    wanted = sink != nullptr && !is_redirect(reply.status) && sink->begin(reply);
+    accepted = sink != nullptr && !is_redirect(reply.status) && sink->begin(reply);
   }
   void receive(std::string_view bytes) {
     begin();
-    if (wanted) return sink->receive(bytes);
+    if (accepted) return sink->receive(bytes);
     if (sink != nullptr || is_redirect(reply.status)) {
       bytes = bytes.substr(0, max_rejected_body - std::min(max_rejected_body, reply.body.size()));
     } else if (reply.body.size() + bytes.size() > max_body) {
@@ -95,7 +95,7 @@ struct Transfer {
   }
 };
 
-// No exception may pass through libcurl.
+// Exceptions must not pass through libcurl.
 std::size_t receive_body(char* bytes, std::size_t, std::size_t count, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
   try {
@@ -154,7 +154,7 @@ int watch(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
 }
 
 void start_curl() {
-  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT); // once, whoever comes first
+  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT); // once per process
   if (started != CURLE_OK) throw Error("libcurl", curl_easy_strerror(started), "check its installation");
 }
 

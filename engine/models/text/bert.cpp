@@ -1,4 +1,4 @@
-// BERT: token, position and type embeddings, post-LayerNorm blocks, and whichever head the checkpoint holds
+// BERT: token, position and type embeddings, post-LayerNorm blocks, and the head that the checkpoint holds
 // (sequence classification through the pooler, or masked language modelling). Follows transformers'
 // modeling_bert.
 #include <algorithm>
@@ -76,7 +76,7 @@ private:
 
 using Pieces = std::vector<WordPieceToken>;
 
-// Takes tokens off the longer text's end until both fit, as transformers' longest_first does.
+// Removes tokens from the end of the longer text until both fit, as transformers' longest_first does.
 void cut(Pieces& first, Pieces& second, std::size_t room) {
   while (first.size() + second.size() > room) {
     if (first.size() > second.size())

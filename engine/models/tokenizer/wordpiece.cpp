@@ -13,7 +13,7 @@
 namespace hydrascope {
 namespace {
 
-// What a regular expression's \w matches, near enough for `single_word`.
+// Approximately what a regular expression's \w matches, for `single_word`.
 bool is_word_character(char32_t point) {
   const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(point));
   return point == '_' || (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_ND);
@@ -34,7 +34,7 @@ bool stands_alone(std::string_view text, std::size_t begin, std::size_t end) {
 
 struct Match {
   const SpecialToken* token = nullptr;
-  std::size_t begin = 0, end = 0; // of what the token takes out of the text
+  std::size_t begin = 0, end = 0; // including stripped white space
 };
 
 // The leftmost special token at or after `from`, the longest of those that start there.
@@ -85,7 +85,7 @@ WordPiece::WordPiece(WordPieceSettings settings, const std::string& subject)
     const std::string_view token = settings_.vocabulary[i];
     if (token.empty()) continue;
     longest_piece_ = std::max(longest_piece_, token.size());
-    // Of two equal lines the later counts, as in a table that is filled line by line.
+    // Of equal lines, the last one is used.
     ids_[token] = static_cast<std::int32_t>(i);
     if (token.starts_with(prefix) && token.size() > prefix.size())
       continuation_ids_[token.substr(prefix.size())] = static_cast<std::int32_t>(i);

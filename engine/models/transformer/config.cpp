@@ -12,7 +12,7 @@
 namespace hydrascope {
 namespace {
 
-// Beyond these a configuration is a mistake, not a model that could be run here.
+// Limits beyond which a configuration is considered an error.
 constexpr int max_layers = 512, max_heads = 512, max_width = 32768, max_intermediate = 262144;
 constexpr int max_patch = 512, max_image = 16384, max_vocabulary = 4'000'000, max_positions = 1'000'000;
 constexpr int max_classes = 1'000'000;
@@ -32,8 +32,7 @@ Activation read_activation(const ConfigFields& fields) {
   return found->second;
 }
 
-// id2label with the ids 0 … n−1, or `num_labels`. transformers leaves both out for its default of two
-// classes.
+// id2label with the ids 0 … n−1, or `num_labels`. transformers omits both for its default of two classes.
 void read_labels(const ConfigFields& fields, ModelConfig& config) {
   if (!fields.has("id2label")) {
     config.classes = fields.integer("num_labels", 0, max_classes, 0);

@@ -25,8 +25,9 @@ struct Encoder::Origin {
 namespace {
 
 bool shape_fits(at::IntArrayRef shape, const std::vector<std::int64_t>& expected) {
-  return std::equal(shape.begin(), shape.end(), expected.begin(), expected.end(),
-                    [](std::int64_t have, std::int64_t want) { return want < 0 || have == want; });
+  return std::equal(
+      shape.begin(), shape.end(), expected.begin(), expected.end(),
+      [](std::int64_t actual, std::int64_t required) { return required < 0 || actual == required; });
 }
 
 std::string shape_text(at::IntArrayRef shape) { return fmt::format("({})", fmt::join(shape, ",")); }
@@ -45,7 +46,7 @@ std::string some_of(const std::vector<std::string>& names) {
   return text;
 }
 
-// Buffers and parts that published checkpoints carry and the forward pass here does not need.
+// Buffers and parts of published checkpoints that the forward pass here does not use.
 bool is_known_extra(const std::string& name) {
   for (const char* extra : {"embeddings.position_ids", "embeddings.token_type_ids", "embeddings.mask_token",
                             "cls.seq_relationship.", "pooler.", "decoder."})
@@ -53,7 +54,7 @@ bool is_known_extra(const std::string& name) {
   return name.ends_with(".num_batches_tracked");
 }
 
-// The parameters of a checkpoint that the model uses, in float32, checked.
+// The checkpoint's parameters that the model uses, checked and in float32.
 TensorMap checked_parameters(const Checkpoint& checkpoint, const ExpectedParameters& expected,
                              ModelInfo& info) {
   const std::string file =
@@ -62,15 +63,15 @@ TensorMap checked_parameters(const Checkpoint& checkpoint, const ExpectedParamet
   std::vector<std::string> wrong;
   std::vector<std::string> unused;
   TensorMap parameters;
-  for (const auto& [name, want] : expected) {
+  for (const auto& [name, parameter] : expected) {
     const auto found = checkpoint.tensors.find(name);
     if (found == checkpoint.tensors.end()) {
-      if (want.required) missing.push_back(name);
+      if (parameter.required) missing.push_back(name);
       continue;
     }
-    if (!shape_fits(found->second.sizes(), want.shape))
+    if (!shape_fits(found->second.sizes(), parameter.shape))
       wrong.push_back(fmt::format("{} {} instead of {}", name, shape_text(found->second.sizes()),
-                                  shape_text(want.shape)));
+                                  shape_text(parameter.shape)));
     else if (!found->second.is_floating_point())
       wrong.push_back(name + " is not made of floating-point numbers");
     else

@@ -149,7 +149,7 @@ at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& cont
   const std::int64_t batch = x.size(0);
   const std::int64_t tokens = x.size(1);
   const std::int64_t width = x.size(2);
-  // Whoever looks at q and k is to see them as the model makes them.
+  // A tap that reads q and k sees them without the kernel's maps.
   bool folds = !c10::GradMode::is_enabled() && qkv_.parts().size() == 3 && context.rotary == nullptr;
   if constexpr (!std::is_same_v<Tap, NoTap>) folds = folds && !tap->reads_attention;
   const auto folded = folds ? folded_.of(qkv_, context.kernel, context.kernel_parameters, heads_) : nullptr;
@@ -168,7 +168,7 @@ at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& cont
   input.layout = context.layout;
   AttentionOutput output = context.kernel.run(input, kernel_parameters);
   if constexpr (!std::is_same_v<Tap, NoTap>) {
-    // The gradient is taken at the attention's output, also where nothing before it is differentiable.
+    // The gradient is taken at the attention's output, also if nothing before it is differentiable.
     if (c10::GradMode::is_enabled() && !output.out.requires_grad())
       output.out = output.out.detach().set_requires_grad(true);
     if (tap->reads_attention) {

@@ -34,7 +34,7 @@ std::optional<c10::TypedOperatorHandle<Signature>> operation(const char* name) {
   return schema->template typed<Signature>();
 }
 
-// What this LibTorch's oneDNN offers, looked up once.
+// The oneDNN operations of this LibTorch, looked up once.
 struct OneDnn {
   std::optional<c10::TypedOperatorHandle<Reorder>> reorder =
       operation<Reorder>("mkldnn::_reorder_linear_weight");
@@ -43,9 +43,9 @@ struct OneDnn {
   bool bfloat16 = supports("mkldnn::_is_mkldnn_bf16_supported");
   bool float16 = supports("mkldnn::_is_mkldnn_fp16_supported");
 
-  static bool supports(const char* question) {
-    const auto ask = operation<Supported>(question);
-    return ask && ask->call();
+  static bool supports(const char* name) {
+    const auto query = operation<Supported>(name);
+    return query && query->call();
   }
   bool can(at::ScalarType type) const {
     return reorder && pointwise &&
@@ -53,7 +53,7 @@ struct OneDnn {
   }
 };
 
-// Rows of the product that the packed layout is chosen for: about a picture's tokens. Others run as well.
+// Rows of the product that the packed layout is optimised for, about a picture's tokens; any number works.
 const std::optional<c10::SymInt> typical_rows(c10::SymInt(197));
 
 const OneDnn& one_dnn() {
@@ -98,8 +98,8 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
   return x;
 }
 
-// oneDNN's packed product has no derivative: what takes part in a gradient goes through at::linear. So do
-// weights in training at any time: they change in place, and what is packed would not.
+// oneDNN's packed product has no derivative, so inputs that need a gradient use at::linear. So do weights
+// that need a gradient: training changes them in place, which would not change the packed copy.
 bool Linear::packable(const at::Tensor& x) const {
   const at::Tensor& weight = parts_.front().weight;
   if (!x.device().is_cpu() || !weight.device().is_cpu() || x.numel() == 0) return false;

@@ -34,8 +34,8 @@ Size resized(const Image& image, const ImageProcessor& processor) {
 
 // The crop's first row or column within the picture: negative where the picture is smaller. transformers
 // rounds down inside and pads the larger half before; torchvision rounds halves to even.
-int crop_start(int have, int want, bool torchvision) {
-  const int difference = have - want;
+int crop_start(int size, int crop, bool torchvision) {
+  const int difference = size - crop;
   if (difference < 0) return torchvision ? -(-difference / 2) : -((-difference + 1) / 2);
   if (!torchvision) return difference / 2;
   return static_cast<int>(std::nearbyint(difference / 2.0));
@@ -49,7 +49,7 @@ constexpr std::array<double, 3> imagenet_deviation{0.229, 0.224, 0.225};
 constexpr std::array<double, 3> clip_mean{0.48145466, 0.4578275, 0.40821073};
 constexpr std::array<double, 3> clip_deviation{0.26862954, 0.26130258, 0.27577711};
 
-// What a processor class of transformers takes for fields that its file leaves out.
+// Defaults of a processor class of transformers for missing fields.
 struct ClassDefaults {
   ImageProcessor values;
   bool integer_is_square = true; // what a plain number as `size` means
@@ -78,7 +78,7 @@ ClassDefaults defaults_of(const std::string& type) {
   return defaults;
 }
 
-// Without a class name transformers goes by the model.
+// Without a class name, transformers chooses by the model.
 std::string processor_type(const ConfigFields& fields, const ModelConfig& config) {
   const std::string named = fields.text("image_processor_type", fields.text("feature_extractor_type", ""));
   if (!named.empty()) return named;
@@ -196,7 +196,7 @@ ImageProcessor ImageProcessor::with_size(int side) const {
   ImageProcessor result = *this;
   const int own = output_size();
   if (own == side) return result;
-  if (own == 0) { // the picture's own size decided: now it must not
+  if (own == 0) { // the processor keeps the picture's own size
     result.shortest_edge = side;
     result.crop = {side, side};
     return result;

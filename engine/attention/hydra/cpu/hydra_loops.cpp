@@ -1,17 +1,17 @@
-// Hydra's loops over tokens, for the processor that HYDRASCOPE_CPU names. Nothing here calls what is not
-// inlined: a function of the standard library compiled for one processor might be taken for all.
+// Hydra's loops over tokens, for the processor that HYDRASCOPE_CPU names. Nothing here calls a function that
+// is not inlined (softmax_loops.cpp says why).
 #include "engine/attention/hydra/cpu/hydra.h"
 #include "engine/attention/simd/row_access.h"
 
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
-// What multiplies x in φ(x), where φ is a multiple of x.
+// The factor φ(x)/x, where φ(x) is a multiple of x.
 HYDRASCOPE_INLINE float factor_of(const RowMap map, const float* x, const std::int64_t padded,
                                   const float scale) {
   if (map != RowMap::unit_l1 && map != RowMap::unit_l2) return scale;
   constexpr float least = 1e-12F;
-  // Four sums side by side: one would wait for each addition's result.
+  // Four independent sums: a single one would wait for the result of each addition.
   Register sums[4] = {};
   const auto add = [&](Register & sum, const std::int64_t f) __attribute__((always_inline)) {
     const Register part = load_as<Register>(x + f);
@@ -26,7 +26,7 @@ HYDRASCOPE_INLINE float factor_of(const RowMap map, const float* x, const std::i
   return 1 / (norm > least ? norm : least);
 }
 
-// Calls use(φ of the next features, Lanes or a Register) with the map as a constant of the inner loop.
+// Calls use(index, φ of the next features, Lanes or a Register) with the map as a constant of the inner loop.
 template <typename Use>
 HYDRASCOPE_INLINE void map_row(const RowMap map, const float* x, const std::int64_t padded,
                                const float factor, const Use& use) {
@@ -77,7 +77,7 @@ void softmax_tokens(const Rows& k, const Rows& v, const unsigned char* mask, con
   for (std::int64_t f = 0; f < padded; f += lane_count) {
     const Lanes shrunk = exponential(load(before + f) - load(largest + f));
     const Lanes old_total = load(total + f), old_weighted = load(weighted + f);
-    // What is 0 stays so, also where there has been no token yet and the exponent is no number.
+    // Zeros stay zero, also where there has been no token yet and the exponent is NaN.
     store(total + f, old_total == 0 ? old_total : old_total * shrunk);
     store(weighted + f, old_total == 0 ? old_weighted : old_weighted * shrunk);
   }

@@ -23,7 +23,7 @@ struct LinearMap {
   const float* bias = nullptr;   // (outputs padded to lanes); null: 0
   float scale = 1, half_square = 0;
   bool normalised = true;               // whether the output is divided by φ(q_i)·z
-  const float* token_weights = nullptr; // (tokens,2): a and b of relu_turned
+  const float* token_weights = nullptr; // (tokens,2): a and b of relu_token_weighted
 
   // The padded length of a row of features. The second half begins at a whole lane, and so does each part of
   // taylor's: the 1, y, and for every i the products with y_j from i's own lanes on.

@@ -1,11 +1,11 @@
-// The loops of normalised linear attention, for the processor that HYDRASCOPE_CPU names. Nothing here calls
-// what is not inlined: a function of the standard library compiled for one processor might be taken for all.
+// The loops of linear attention, for the processor that HYDRASCOPE_CPU names. Nothing here calls a function
+// that is not inlined (softmax_loops.cpp says why).
 #include "engine/attention/linear/cpu/linear_features.h"
 
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
-// y of the gathered rows, into space.y.
+// Computes y of the gathered rows into space.y.
 HYDRASCOPE_INLINE void make_outputs(const LinearMap& map, const std::int64_t count, const Space& space) {
   const std::int64_t padded = padded_to_lanes(map.head_width), width = padded_to_lanes(map.outputs);
   const std::int64_t rows = whole_rows(count);
@@ -79,13 +79,13 @@ std::int64_t output_block(const Rows& q, const unsigned char* mask, const TokenR
   }
   std::int64_t zeros = 0, row = 0;
   for (std::int64_t token = block.first; token < block.last; ++token) {
-    float* result = space.x; // of a masked token 0, and x is used up
+    float* result = space.x; // 0 for a masked token; x is no longer needed
     if (real(mask, token)) {
       result = space.values + row * stride;
       const float denominator = map.normalised ? denominators[row] : 1;
       ++row;
       zeros += denominator == 0 ? 1 : 0;
-      // Where it is 0 every product is 0, and with them the numerator.
+      // Where the denominator is 0, every product is 0, and the numerator with them.
       const Lanes divisor = all(denominator == 0 ? 1.0F : denominator);
       for (std::int64_t f = 0; f < stride; f += lane_count) store(result + f, load(result + f) / divisor);
     } else {

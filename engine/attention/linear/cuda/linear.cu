@@ -1,5 +1,5 @@
-// Linear attention on the GPU with its features never stored: the programs of linear_programs.h, a block each
-// for a part of a head's keys and for 32 of its queries.
+// Linear attention on the GPU without storing the features: the programs of linear_programs.h, one block for
+// each part of a head's keys and for each 32 of its queries.
 #include "engine/attention/linear/cuda/linear_device.cuh"
 #include "engine/attention/linear/cuda/linear_programs.h"
 
@@ -116,7 +116,7 @@ cudaError_t sums_over_keys(const LinearArguments& a, const cudaStream_t stream) 
 bool linear_takes(const cpu::PointMap map, const bool normalised, const Element element,
                   const std::int64_t head_width, const std::int64_t outputs) {
   if (map == cpu::PointMap::taylor || head_width > max_width || outputs > max_features) return false;
-  if (!normalised && element != Element::float32) return false; // its sums may leave a half type's range
+  if (!normalised && element != Element::float32) return false; // sums may exceed a half type's range
   return features_of(map, static_cast<int>(outputs)) <= max_features &&
          tile_fits(map, head_width, head_width, outputs, false);
 }

@@ -1,5 +1,5 @@
-// The gradients of linear attention on the GPU: the programs of linear_gradient_programs.h, a block each for
-// a part of a head's queries and for 32 of its keys.
+// The gradients of linear attention on the GPU: the programs of linear_gradient_programs.h, one block for
+// each part of a head's queries and for each 32 of its keys.
 #include "engine/attention/linear/cuda/linear_device.cuh"
 #include "engine/attention/linear/cuda/linear_gradient_programs.h"
 

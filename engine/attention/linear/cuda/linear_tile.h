@@ -14,11 +14,11 @@ constexpr int tile_tokens = 32;
 constexpr int threads_of_token = block_threads / tile_tokens;
 constexpr int max_features = block_threads; // a thread each
 constexpr int max_width = 128;
-constexpr int lanes = 16; // tensor cores take squares of so many
+constexpr int lanes = 16; // side of the squares that tensor cores multiply
 
 HYDRASCOPE_BOTH constexpr int padded(const int count) { return (count + lanes - 1) / lanes * lanes; }
 
-// What one head's blocks need to know of φ.
+// φ of one head.
 struct HeadMap {
   cpu::PointMap map;
   int width, inputs, outputs, features; // d, entries of x, m and m or 2m
@@ -47,7 +47,7 @@ HYDRASCOPE_BOTH inline HeadMap head_map(const LinearArguments& a, const SideArgu
           side.half_square};
 }
 
-// Tokens are gathered in this many parts: enough blocks to fill a GPU, few enough to add.
+// The number of parts that tokens are summed in: enough blocks to fill a GPU, few enough to add.
 HYDRASCOPE_BOTH inline int linear_parts(const std::int64_t tokens) {
   const std::int64_t parts = (tokens + 255) / 256;
   return static_cast<int>(parts < 32 ? parts : 32);
@@ -59,16 +59,17 @@ struct HeadSpace {
   float* part_values;  // (parts, F, d)
   float* part_totals;  // (parts, F)
   float* largest;      // (F)
-  float* means;        // (F, d); of gradients later A (linear_gradient_programs.h)
+  float* means;        // (F, d); later A (linear_gradient_programs.h)
   float* weights;      // (F): z, of logarithmic maps largest + log z
-  float* half_means;   // (F, d) of a half type, of what is in means
+  float* half_means;   // (F, d), a copy of `means` in a half type
 };
 HYDRASCOPE_BOTH inline std::int64_t head_space_floats(const LinearArguments& a) {
   const std::int64_t features = padded(a.features), width = padded(a.head_width);
   const std::int64_t parts = linear_parts(a.tokens);
   return parts * features * (width + 2) + features * (width + 2) + features * width / 2;
 }
-constexpr std::int64_t counter_floats = lanes; // in front of all: how many denominators were 0
+constexpr std::int64_t counter_floats =
+    lanes; // the start of the workspace: the number of denominators that were 0
 HYDRASCOPE_BOTH inline HeadSpace head_space(const LinearArguments& a, const std::int64_t head) {
   const std::int64_t features = padded(a.features), width = padded(a.head_width);
   const std::int64_t parts = linear_parts(a.tokens);
@@ -89,16 +90,16 @@ HYDRASCOPE_BOTH inline HeadSpace head_space(const LinearArguments& a, const std:
   return space;
 }
 
-// Shared memory of a block. Once features are made, x and y are free; a product may keep its own copies
-// there.
+// Shared memory of a block. Once the features are computed, x and y are free for copies of a product's
+// factors.
 struct Tile {
   float* x;        // (32, inputs), room for padded rows of d
   float* y;        // (32, m), room for padded rows
   float* features; // (32, F)
   float* value;    // (32, d), room for padded rows
-  float* parts;    // (256): what each of a token's eight threads has gathered
-  float* token;    // (4, 32): numbers of a token
-  float* gradient; // (32, F padded): the loss by the features; in programs of gradients alone
+  float* parts;    // (256): partial results of each token's eight threads
+  float* token;    // (4, 32): four numbers of each token
+  float* gradient; // (32, F padded): the gradient with respect to the features; only in programs of gradients
 };
 HYDRASCOPE_BOTH inline int tile_floats(const HeadMap& map, const bool gradients) {
   const int x = padded(map.inputs > map.width ? map.inputs : map.width);
@@ -117,7 +118,7 @@ HYDRASCOPE_BOTH inline Tile tile_in(float* memory, const HeadMap& map) {
   return tile;
 }
 
-// The tokens first … last−1 of a sequence whose mask is `mask`.
+// The tokens first … last−1 of a sequence.
 struct Tokens {
   const unsigned char* mask; // null: all real
   std::int64_t first, last;
@@ -132,7 +133,7 @@ HYDRASCOPE_BOTH inline Tokens part_of(const LinearArguments& a, const std::int64
           a.tokens * (part + 1) / parts};
 }
 
-// Rows of up to 32 tokens from `first` on; what is masked is not looked at.
+// Loads the rows of up to 32 tokens from `first` on. Masked tokens are not read.
 template <typename Block, typename Read>
 HYDRASCOPE_BLOCK void load(Block& block, const Read& read, const Tokens& tokens, const std::int64_t first,
                            const int width, float* const to) {
@@ -170,7 +171,7 @@ struct Sum {
   HYDRASCOPE_BOTH float operator()(const float a, const float b) const { return a + b; }
 };
 
-// φ, or log φ, of the tokens in tile.x, which are `first` and the next.
+// Computes y and φ or log φ of the tokens in tile.x, which start with `first`.
 template <typename Block>
 HYDRASCOPE_BLOCK void make_features(Block& block, const HeadMap& map, const std::int64_t first,
                                     const Tokens& tokens, const Tile& tile) {

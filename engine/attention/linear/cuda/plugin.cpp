@@ -35,8 +35,8 @@ cuda::RowsOnDevice on_device(const at::Tensor& rows) {
   return {rows.data_ptr(), rows.stride(0), rows.stride(1)};
 }
 
-// q and k (B,H,N,d) of one shape, v (B,H,N,any), all of one type on one CUDA device, the mask, if any, there,
-// too.
+// Checks that q and k are (B,H,N,d) of one shape, v (B,H,N,any), all of one type on one CUDA device, with the
+// mask, if any.
 void check(const char* kernel, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
            const at::Tensor& mask) {
   TORCH_CHECK(q.is_cuda() && q.dim() == 4 && q.numel() > 0, kernel,
@@ -58,7 +58,7 @@ const unsigned char* bytes_of(const at::Tensor& mask) {
   return mask.defined() ? static_cast<const unsigned char*>(mask.const_data_ptr()) : nullptr;
 }
 
-// The arguments of a launch and what they point to.
+// The arguments of a launch and the tensors that they point to.
 struct HydraCall {
   HydraCall(const at::Tensor& q_, const at::Tensor& k_, const at::Tensor& v_, const at::Tensor& mask_,
             const at::Tensor& out)
@@ -123,7 +123,7 @@ bool linear_takes(cpu::PointMap map, bool normalised, at::ScalarType type, std::
   return known && cuda::linear_takes(map, normalised, element_of(type), head_width, outputs);
 }
 
-// What LinearArguments points to.
+// SideArguments and the tensors that they point to.
 struct SideTensors {
   SideTensors(const LoopProjection& from, const at::Device device) {
     const auto own = [&](const at::Tensor& x) {
@@ -152,17 +152,17 @@ cuda::HeadsOnDevice heads_on_device(const at::Tensor& x) {
   return {x.const_data_ptr(), x.stride(0), x.stride(1), x.stride(2)};
 }
 
-// x (B,H,N,d) with each head's features side by side.
+// x (B,H,N,d) with the features of each head contiguous.
 at::Tensor dense_features(const at::Tensor& x) {
   return x.size(3) == 1 || x.stride(3) == 1 ? x : x.contiguous();
 }
 
-// (B,N,H,width), what the kernels of linear attention write.
+// An output of the linear kernels, (B,N,H,width).
 at::Tensor new_rows(const at::Tensor& like, const std::int64_t width) {
   return at::empty({like.size(0), like.size(2), like.size(1), width}, like.options());
 }
 
-// The arguments of a launch and what they point to.
+// The arguments of a launch and the tensors that they point to.
 struct LinearCall {
   LinearCall(const AttentionInput& input, const at::Tensor& mask_, const cpu::PointMap map,
              const LoopProjection& query_, const LoopProjection& key_, const bool normalised,

@@ -1,12 +1,13 @@
-// The loops of softmax attention, for the processor that HYDRASCOPE_CPU names. Nothing here calls what is not
-// inlined: a function of the standard library compiled for one processor might be taken for all.
+// The loops of softmax attention, for the processor that HYDRASCOPE_CPU names. Nothing here calls a function
+// that is not inlined: the linker might use a function of the standard library that is compiled for one
+// processor for all of them.
 #include "engine/attention/simd/products.h"
 #include "engine/attention/softmax/cpu/softmax.h"
 
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
-// Where a range's numbers lie in the buffers.
+// The parts of the buffers.
 struct SoftmaxSpace {
   SoftmaxSpace(const std::int64_t width, const std::int64_t value_width, float* buffers)
       : queries(buffers),
@@ -27,7 +28,7 @@ struct SoftmaxSpace {
   float* columns; // (d,K): the keys side by side
   float* values;  // (K,d)
   float* scores;  // (T,K)
-  float* spare;   // a product's factors, in bfloat16
+  float* spare;   // the factors of a product, in bfloat16
 };
 
 // Sixteen rows of sixteen floats, `from` apart by from_stride, side by side: to[f·to_stride + row].
@@ -54,8 +55,8 @@ HYDRASCOPE_INLINE void transpose_tile(const float* from, const std::int64_t from
   for (std::int64_t i = 0; i < lane_count; ++i) store(to + i * to_stride, rows[i]);
 }
 
-// scores ← e^(scale · scores − the row's largest so far); what was summed over a smaller one shrinks. Scores
-// of what is no key (from `count` on) become 0.
+// scores ← e^(scale · scores − the row's largest so far). Rescales the sums when the largest grows. Scores
+// from `count` on, which belong to no key, become 0.
 HYDRASCOPE_INLINE void make_weights(float* scores, const std::int64_t count, const float scale,
                                     float& largest, float& totals, float* sums,
                                     const std::int64_t value_width) {
