@@ -83,7 +83,7 @@ std::string ConfigFields::text(const std::string& key, const std::string& fallba
 std::array<int, 2> ConfigFields::size(const std::string& key, std::int64_t low, std::int64_t high,
                                       std::optional<int> fallback) const {
   if (has(key) && value(key).is_array()) {
-    if (value(key).size() != 2) fail(key, "has not two entries (height, width)");
+    if (value(key).size() != 2) fail(key, "does not have two entries (height, width)");
     return {checked_integer(key, value(key)[0], low, high), checked_integer(key, value(key)[1], low, high)};
   }
   const int side = integer(key, low, high, fallback);
@@ -95,7 +95,7 @@ std::array<double, 3> ConfigFields::channels(const std::string& key,
   if (!has(key)) return fallback;
   const auto& found = value(key);
   if (found.is_number()) return {found.get<double>(), found.get<double>(), found.get<double>()};
-  if (!found.is_array() || found.size() != 3) fail(key, "has not one number per channel (three)");
+  if (!found.is_array() || found.size() != 3) fail(key, "does not have three numbers, one per channel");
   std::array<double, 3> result{};
   for (std::size_t i = 0; i < 3; ++i) {
     if (!found[i].is_number()) fail(key, "holds something that is not a number");

@@ -157,8 +157,7 @@ std::string provenance_of(std::string_view bytes, std::string_view subject) {
                       "give a figure that Hydrascope has written, with its metadata left in");
   const auto parsed = nlohmann::json::parse(*text, nullptr, false);
   if (!parsed.is_object() || parsed.value("program", "") != "hydrascope")
-    throw BrokenFile(subject, "its note of where it came from is not one of Hydrascope's",
-                     "write the figure again");
+    throw BrokenFile(subject, "its provenance was not written by Hydrascope", "write the figure again");
   return *text;
 }
 
@@ -168,7 +167,7 @@ std::string read_provenance(const std::filesystem::path& file) {
   const std::filesystem::path beside = file.string() + ".json";
   if (!std::filesystem::exists(beside))
     throw ForeignFile(file.string(),
-                      "an array says nothing of where it came from, and " + beside.string() + " is missing",
+                      "an array does not store where it came from, and " + beside.string() + " is missing",
                       "keep the two files together");
   return provenance_of(read_text_file(beside), beside.string());
 }

@@ -137,7 +137,7 @@ void check_finite(const SafetensorsFile& file, const std::string& name, const at
     if (real.defined()) bad = bad.logical_and(real.slice(0, block.first, block.last));
     if (bad.any().item<bool>())
       throw Error(file.path().string(), fmt::format("\"{}\" holds NaN", name),
-                  "mask the token, or see where its numbers come from");
+                  "mask the token, or check where its numbers come from");
   }
 }
 

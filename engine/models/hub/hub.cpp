@@ -27,7 +27,7 @@ constexpr std::array<const char*, 6> small_files{
     "tokenizer.json", "tokenizer_config.json",    "special_tokens_map.json"};
 
 [[noreturn]] void reject_listing(const HubSettings& settings, const std::string& repository) {
-  throw Error(repository, settings.endpoint + " answers with something that is no model's listing",
+  throw Error(repository, settings.endpoint + " replied with something that is not a model's listing",
               "check HF_ENDPOINT");
 }
 
@@ -60,7 +60,7 @@ std::vector<std::string> files_of_model(const HubCommit& commit, const std::set<
   for (const char* name : small_files)
     if (names.contains(name)) files.emplace_back(name);
   if (!names.contains("config.json"))
-    throw Error(commit.repository, "has no config.json: it is no model that can be run",
+    throw Error(commit.repository, "has no config.json: it is not a model of transformers",
                 "choose a model of transformers");
   if (names.contains(single_weights)) return files;
   if (names.contains(weights_index)) {
@@ -133,7 +133,7 @@ private:
     try {
       return read_model_info(snapshot_);
     } catch (const Error& error) {
-      throw ForeignFile(commit_.repository, fmt::format("is no model that can be run ({})", error.what()),
+      throw ForeignFile(commit_.repository, fmt::format("is not a supported model ({})", error.what()),
                         "choose a DeiT, ViT, DINOv2 or BERT");
     }
   }
@@ -240,10 +240,10 @@ FetchedModel fetch_model(const std::string& repository, const std::string& revis
                          const std::stop_token& stop) {
   if (!is_repository_name(repository))
     throw UsageError(repository.empty() ? "repository" : repository,
-                     "is no name of a repository: organisation/name, of letters, digits, '.', '_' and '-'",
+                     "is not a repository name: organisation/name, of letters, digits, '.', '_' and '-'",
                      "as in facebook/deit-base-patch16-224");
   if (!is_safe_relative_path(revision) || revision.find_first_of(" \t\r\n") != std::string::npos)
-    throw UsageError("--revision", "'" + revision + "' is no name of a branch, a tag or a commit",
+    throw UsageError("--revision", "'" + revision + "' is not the name of a branch, a tag or a commit",
                      "leave it out for main");
   const HubCommit commit{.repository = repository, .revision = revision, .commit = {}};
   if (settings.offline) return cached_model(commit, settings);

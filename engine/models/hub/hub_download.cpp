@@ -137,10 +137,9 @@ std::optional<HttpReply> receive(HttpSession& session, const HubCommit& commit, 
                             const auto count = static_cast<std::int64_t>(bytes.size());
                             if (file.size && incomplete.size() + count > *file.size) {
                               incomplete.remove();
-                              throw Error(
-                                  name_of(commit, file),
-                                  fmt::format("is longer than the {} bytes that were announced", *file.size),
-                                  "fetch it again");
+                              throw Error(name_of(commit, file),
+                                          fmt::format("is longer than the announced {} bytes", *file.size),
+                                          "fetch it again");
                             }
                             incomplete.append(bytes);
                             observer(incomplete.size(), count, false);
@@ -216,24 +215,25 @@ Error status_error(const HttpReply& reply, const HubSettings& settings, const Hu
                         token ? "with the account that HF_TOKEN belongs to" : "and set HF_TOKEN")};
   if (code == "RevisionNotFound")
     return {subject, "has no revision " + commit.revision, "look at " + page + "/tree/main"};
-  if (code == "EntryNotFound") return {subject, "is not there", "look at " + page + "/tree/main"};
+  if (code == "EntryNotFound") return {subject, "does not exist", "look at " + page + "/tree/main"};
   if (code == "RepoNotFound" || reply.status == 404)
     return {subject, settings.endpoint + " has no such repository, or it is private",
-            token ? "check the name, and whose token HF_TOKEN is"
+            token ? "check the name, and which account HF_TOKEN belongs to"
                   : "check the name; for a private one set HF_TOKEN"};
   if (reply.status == 401 && token)
     return {subject, settings.endpoint + " does not accept the token",
             "check HF_TOKEN, or unset it for what is public"};
   if (reply.status == 401)
-    return {subject, settings.endpoint + " does not show it to everybody: it is private, gated or misspelt",
+    return {subject,
+            settings.endpoint + " does not show it without a token: it is private, gated or misspelt",
             fmt::format("check the name; set HF_TOKEN, and accept the licence at {} if it has one", page)};
   if (reply.status == 429)
-    return {subject, settings.endpoint + " has had too many requests (429)",
+    return {subject, settings.endpoint + " received too many requests (429)",
             "try again later: what has arrived is kept"};
   if (reply.is_retryable())
-    return {subject, fmt::format("{} answers with the error {}", settings.endpoint, reply.status),
+    return {subject, fmt::format("{} replied with the error {}", settings.endpoint, reply.status),
             "try again later: what has arrived is kept"};
-  return {subject, fmt::format("{} answers with the status {}", settings.endpoint, reply.status),
+  return {subject, fmt::format("{} replied with the status {}", settings.endpoint, reply.status),
           "check HF_ENDPOINT"};
 }
 
@@ -252,10 +252,10 @@ RemoteFile query_file(HttpSession& session, const HubSettings& settings, const H
   file.size = number_of(reply.header("x-linked-size"));
   if (!file.size && here) file.size = number_of(reply.header("content-length"));
   if (!is_cache_name(file.tag))
-    throw Error(name_of(commit, file), settings.endpoint + " gives it no usable ETag", "check HF_ENDPOINT");
+    throw Error(name_of(commit, file), settings.endpoint + " sent no valid ETag for it", "check HF_ENDPOINT");
   const std::string answered = reply.header("x-repo-commit");
   if (!answered.empty() && answered != commit.commit)
-    throw Error(name_of(commit, file), fmt::format("the answer is about commit {}", answered),
+    throw Error(name_of(commit, file), fmt::format("the reply is about commit {}", answered),
                 "fetch it again");
   return file;
 }

@@ -128,7 +128,7 @@ int watch(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
-      throw TransferFailure(origin, "its address cannot be found",
+      throw TransferFailure(origin, "its host name cannot be resolved",
                             "check the network, HF_ENDPOINT and the proxy, or work with what the cache has",
                             false);
     case CURLE_COULDNT_CONNECT:
@@ -168,7 +168,8 @@ public:
     origin_ = origin_of(settings.endpoint);
     if (!handle_) throw Error("libcurl", "cannot be started", "check its installation");
     if (origin_.empty())
-      throw UsageError("HF_ENDPOINT", settings.endpoint + " is no URL", "set it to https://…, or unset it");
+      throw UsageError("HF_ENDPOINT", settings.endpoint + " is not a URL",
+                       "set it to https://…, or unset it");
   }
 
   HttpReply request(Method method, std::string url, std::int64_t from, const BodySink* sink,
@@ -183,12 +184,12 @@ public:
       const std::string target(next);
       if (method == Method::head && origin_of(target) != origin_) return reply;
       if (url.starts_with("https:") && !target.starts_with("https:"))
-        throw Error(shown_origin(url), "sends on to an unprotected address", "check HF_ENDPOINT");
+        throw Error(shown_origin(url), "redirects to an unencrypted address", "check HF_ENDPOINT");
       for (const auto& [name, value] : reply.headers)
         if (name.starts_with("x-")) kept[name] = value;
       url = target;
     }
-    throw Error(shown_origin(url), "sends on in a circle", "check HF_ENDPOINT");
+    throw Error(shown_origin(url), "redirects too often", "check HF_ENDPOINT");
   }
 
   HttpReply with_retries(Method method, const std::string& url, const std::stop_token& stop) {

@@ -97,7 +97,7 @@ const WordPiece& TextPreparer::tokenizer() const {
       throw BrokenFile(folder_.string(),
                        fmt::format("its tokenizer has ids up to {}, but the model's vocabulary is {}",
                                    loaded->largest_id(), vocabulary_),
-                       "see that tokenizer and weights belong together");
+                       "check that tokenizer and weights belong together");
     tokenizer_ = std::move(loaded);
   }
   return *tokenizer_;
@@ -211,7 +211,7 @@ private:
     if (values.numel() > 0 &&
         (values.min().item<std::int64_t>() < 0 || values.max().item<std::int64_t>() >= limit))
       throw UsageError(info().name, fmt::format(fmt::runtime(message), limit),
-                       "see that its tokenizer belongs to it");
+                       "check that its tokenizer belongs to it");
   }
 
   void rebuild() {

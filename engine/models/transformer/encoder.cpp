@@ -79,7 +79,7 @@ TensorMap checked_parameters(const Checkpoint& checkpoint, const ExpectedParamet
   }
   for (const auto& [name, tensor] : checkpoint.tensors)
     if (!expected.contains(name) && !is_known_extra(name)) unused.push_back(name);
-  const char* const remedy = "see that config.json and the weights belong together";
+  const char* const remedy = "check that config.json and the weights belong together";
   if (!wrong.empty()) throw BrokenFile(file, "does not fit config.json: " + some_of(wrong), remedy);
   if (!missing.empty())
     throw BrokenFile(
@@ -110,7 +110,7 @@ KernelTensorName kernel_tensor_name(const std::string& name) {
     split = std::min(split, rest.find(known));
   if (split == std::string::npos) split = rest.find('.');
   if (split == std::string::npos || split == 0)
-    throw Error(name, "is not of the form kernel.LAYER.KERNEL.NAME", "see that the adapter is complete");
+    throw Error(name, "is not of the form kernel.LAYER.KERNEL.NAME", "check that the adapter is complete");
   result.kernel = rest.substr(0, split);
   result.parameter = rest.substr(split + 1);
   return result;
@@ -215,7 +215,7 @@ std::vector<std::string> Encoder::parameter_names() const {
 at::Tensor Encoder::parameter(const std::string& name) const {
   const auto found = parameters_.find(name);
   if (found == parameters_.end())
-    throw Error(info_.name, "has no parameter '" + name + "'", "see the names of its model.safetensors");
+    throw Error(info_.name, "has no parameter '" + name + "'", "use a name of its model.safetensors");
   return found->second;
 }
 
@@ -251,14 +251,14 @@ std::shared_ptr<const Model> Encoder::with_parameters(const std::map<std::string
         throw Error(name,
                     fmt::format("has the shape {} instead of {}", shape_text(value.sizes()),
                                 shape_text(known->second.sizes())),
-                    "see that the parameters were made for this model");
+                    "check that the parameters were made for this model");
       result->parameters_[name] = value;
     } else if (classifier && !has("cls_classifier.weight") &&
                !has("cls.predictions.transform.dense.weight")) {
       result->adopt_classifier(name, value);
     } else {
       throw Error(info_.name, "has no parameter '" + name + "'",
-                  "see that the parameters were made for this model");
+                  "check that the parameters were made for this model");
     }
     const int layer = layer_of_parameter(name);
     if (layer >= 0)
@@ -273,8 +273,9 @@ std::shared_ptr<const Model> Encoder::with_parameters(const std::map<std::string
         std::make_shared<const EncoderLayer>(result->parameters_, config_, layer);
   if (ends_changed) result->rebuild_ends();
   if (!labels.empty() && result->info_.labels.size() != labels.size())
-    throw Error("classifier", fmt::format("has not as many outputs as there are labels ({})", labels.size()),
-                "see that labels and classifier belong together");
+    throw Error("classifier",
+                fmt::format("does not have as many outputs as there are labels ({})", labels.size()),
+                "check that labels and classifier belong together");
   return result;
 }
 
