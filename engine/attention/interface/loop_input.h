@@ -37,8 +37,8 @@ struct LoopProjection {
   at::Tensor weight = {}; // (H,d,m) or, one for all heads, (1,d,m); undefined: the identity
   at::Tensor bias = {};   // (H,m); undefined: 0
   double scale = 1, half_square = 0;
-  at::Tensor token_weights =
-      {}; // (B,N,2) or, the same for all sequences, (1,N,2): a and b of PointMap::relu_turned
+  // (B,N,2) or, the same for all sequences, (1,N,2): a and b of PointMap::relu_token_weighted.
+  at::Tensor token_weights = {};
 };
 
 } // namespace hydrascope

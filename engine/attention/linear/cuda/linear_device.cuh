@@ -102,55 +102,50 @@ struct TensorKeys {
   }
 };
 
-// value · meansᵀ on the tensor cores.
+// to (32, across) = from (32, depth) · B on the tensor cores, where B (depth, across) is `means` or, with
+// col_major, its transpose; rows of `means` are `stride` long.
+template <typename Layout, typename T>
+__device__ void times_means(const T* const from, const int depth, const int across, const T* const means,
+                            const int stride, float* const to) {
+  constexpr bool transposed = std::is_same_v<Layout, mma::col_major>;
+  for (int square = static_cast<int>(threadIdx.x) / warp_threads;
+       square < tile_tokens / lanes * (across / lanes); square += warps) {
+    const int t = square / (across / lanes) * lanes, j = square % (across / lanes) * lanes;
+    Squares result;
+    mma::fill_fragment(result, 0.0f);
+    for (int i = 0; i < depth; i += lanes) {
+      Left<T, mma::row_major> left;
+      Right<T, Layout> right;
+      mma::load_matrix_sync(left, from + t * depth + i, depth);
+      mma::load_matrix_sync(right, means + (transposed ? j * stride + i : i * stride + j), stride);
+      mma::mma_sync(result, left, right, result);
+    }
+    mma::store_matrix_sync(to + t * across + j, result, across, mma::mem_row_major);
+  }
+  __syncthreads();
+}
+
+// tile.gradient = value · meansᵀ.
 template <typename T>
 struct TensorMeans {
   __device__ void multiply(DeviceBlock& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
     T* const value = reinterpret_cast<T*>(tile.x); // x is free
     to_half(block, tile.value, map.width, value);
-    const T* const means = reinterpret_cast<const T*>(space.half_means);
-    const int features = padded(map.features), columns = padded(map.width);
-    for (int square = static_cast<int>(threadIdx.x) / warp_threads;
-         square < tile_tokens / lanes * (features / lanes); square += warps) {
-      const int t = square / (features / lanes) * lanes, f = square % (features / lanes) * lanes;
-      Squares result;
-      mma::fill_fragment(result, 0.0f);
-      for (int c = 0; c < columns; c += lanes) {
-        Left<T, mma::row_major> left;
-        Right<T, mma::col_major> right;
-        mma::load_matrix_sync(left, value + t * columns + c, columns);
-        mma::load_matrix_sync(right, means + f * columns + c, columns);
-        mma::mma_sync(result, left, right, result);
-      }
-      mma::store_matrix_sync(tile.gradient + t * features + f, result, features, mma::mem_row_major);
-    }
-    __syncthreads();
+    const int columns = padded(map.width);
+    times_means<mma::col_major>(value, columns, padded(map.features),
+                                reinterpret_cast<const T*>(space.half_means), columns, tile.gradient);
   }
 };
 
-// features · means on the tensor cores: 2 × d/16 squares, at most two per warp.
+// tile.value = features · means: 2 × d/16 squares, at most two per warp.
 template <typename T>
 struct TensorOutput {
   __device__ void multiply(DeviceBlock& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
-    T* const features = reinterpret_cast<T*>(tile.y);
+    T* const features = reinterpret_cast<T*>(tile.y); // y is free
     to_half(block, tile.features, map.features, features);
-    const T* const means = reinterpret_cast<const T*>(space.half_means);
-    const int rows = padded(map.features), columns = padded(map.width);
-    for (int square = static_cast<int>(threadIdx.x) / warp_threads;
-         square < tile_tokens / lanes * (columns / lanes); square += warps) {
-      const int t = square / (columns / lanes) * lanes, c = square % (columns / lanes) * lanes;
-      Squares result;
-      mma::fill_fragment(result, 0.0f);
-      for (int f = 0; f < rows; f += lanes) {
-        Left<T, mma::row_major> left;
-        Right<T, mma::row_major> right;
-        mma::load_matrix_sync(left, features + t * rows + f, rows);
-        mma::load_matrix_sync(right, means + f * columns + c, columns);
-        mma::mma_sync(result, left, right, result);
-      }
-      mma::store_matrix_sync(tile.value + t * columns + c, result, columns, mma::mem_row_major);
-    }
-    __syncthreads();
+    const int columns = padded(map.width);
+    times_means<mma::row_major>(features, padded(map.features), columns,
+                                reinterpret_cast<const T*>(space.half_means), columns, tile.value);
   }
 };
 
