@@ -25,6 +25,7 @@
   KERNEL(poly_nl_kernel)               \
   KERNEL(elu_kernel)                   \
   KERNEL(relu_kernel)                  \
+  KERNEL(relu_squared_kernel)          \
   KERNEL(t2r_kernel)                   \
   KERNEL(t2r_hh_kernel)                \
   KERNEL(performer_kernel)             \
