@@ -52,6 +52,32 @@ function(hydrascope_library name)
   target_link_libraries(${name} PRIVATE hydrascope_warnings)
 endfunction()
 
+# hydrascope_fused_loops(TARGET OPTIONS…): compiles the CPU's fused loops once for each kind of processor and adds them
+# to the target. Which of them runs is decided at run time.
+function(hydrascope_fused_loops target)
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/attention/*/cpu/*_loops.cpp")
+  foreach(processor IN ITEMS plain avx2 avx512 avx512bf16)
+    set(options -Wno-psabi) # vectors are passed within inlined code only
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+      if(processor STREQUAL "avx2")
+        list(APPEND options -march=x86-64-v3)
+      elseif(processor MATCHES "avx512")
+        list(APPEND options -march=x86-64-v4 -mprefer-vector-width=512)
+      endif()
+      if(processor STREQUAL "avx512bf16")
+        list(APPEND options -mavx512bf16)
+      endif()
+    endif()
+    set(objects ${target}_${processor})
+    add_library(${objects} OBJECT ${sources})
+    target_compile_definitions(${objects} PRIVATE HYDRASCOPE_CPU=${processor})
+    target_compile_options(${objects} PRIVATE ${options} ${ARGN})
+    target_include_directories(${objects} PRIVATE "${CMAKE_SOURCE_DIR}")
+    target_link_libraries(${objects} PRIVATE hydrascope_warnings)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
+  endforeach()
+endfunction()
+
 # ---- Plain: no LibTorch, not even its headers -------------------------------------------------------------------------
 hydrascope_sources(HYDRASCOPE_PLAIN_SOURCES engine/base engine/figures engine/models/tokenizer)
 list(FILTER HYDRASCOPE_PLAIN_SOURCES EXCLUDE REGEX "/process_memory.cpp$") # jemalloc's
@@ -64,12 +90,10 @@ target_link_libraries(hydrascope_plain PUBLIC ${HYDRASCOPE_PLAIN_LIBRARIES})
 hydrascope_sources(_engine_sources engine)
 list(FILTER _engine_sources EXCLUDE REGEX "^${CMAKE_SOURCE_DIR}/engine/(attention/linear/cuda/plugin\\.cpp$|figures/|models/tokenizer/)")
 list(REMOVE_ITEM _engine_sources ${HYDRASCOPE_PLAIN_SOURCES})
-# The fused loops, once for each kind of processor; which of them run is decided at run time.
-file(GLOB _variant_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/attention/*/cpu/*_plain.cpp"
-  "${CMAKE_SOURCE_DIR}/engine/attention/*/cpu/*_avx*.cpp")
-list(REMOVE_ITEM _engine_sources ${_variant_sources})
+list(FILTER _engine_sources EXCLUDE REGEX "/cpu/[a-z]+_loops\\.cpp$")
 hydrascope_units(_engine_units engine ${_engine_sources})
-hydrascope_library(hydrascope_engine ${_engine_units} ${_variant_sources})
+hydrascope_library(hydrascope_engine ${_engine_units})
+hydrascope_fused_loops(hydrascope_engine)
 target_link_libraries(hydrascope_engine PUBLIC hydrascope_plain nlohmann_json::nlohmann_json fmt::fmt spdlog::spdlog)
 # jemalloc takes the place of malloc in whatever is linked with it, LibTorch included (engine/base/process_memory.cpp).
 target_link_libraries(hydrascope_engine PRIVATE torchw::cpu PkgConfig::jemalloc stb CURL::libcurl Threads::Threads ${CMAKE_DL_LIBS})
@@ -79,19 +103,6 @@ target_include_directories(hydrascope_engine SYSTEM PRIVATE "${GLOO_INCLUDE}")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(hydrascope_engine PRIVATE -fopenmp)
 endif()
-foreach(_variant IN ITEMS plain avx2 avx512 avx512bf16)
-  set(_sources ${_variant_sources})
-  list(FILTER _sources INCLUDE REGEX "_${_variant}\\.cpp$")
-  set(_options -Wno-psabi) # vectors are passed within inlined code only
-  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND _variant STREQUAL "avx2")
-    list(APPEND _options -march=x86-64-v3)
-  elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND _variant STREQUAL "avx512")
-    list(APPEND _options -march=x86-64-v4 -mprefer-vector-width=512)
-  elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND _variant STREQUAL "avx512bf16")
-    list(APPEND _options -march=x86-64-v4 -mprefer-vector-width=512 -mavx512bf16)
-  endif()
-  set_source_files_properties(${_sources} PROPERTIES COMPILE_OPTIONS "${_options}")
-endforeach()
 
 # ---- CUDA plug-in: loaded at run time, and only where a driver is ------------------------------------------------------
 file(GLOB _cuda_sources CONFIGURE_DEPENDS

@@ -6,8 +6,9 @@
 
 #include "app/commands/command.h"
 #include "engine/attention/interface/attend.h"
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 
 namespace hydrascope::app {
 namespace {

@@ -14,7 +14,7 @@
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
-#include "engine/figures/read_provenance.h"
+#include "engine/figures/figure.h"
 
 namespace hydrascope::app {
 

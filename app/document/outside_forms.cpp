@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/base64.h"
+#include "engine/base/encoding.h"
 #include "engine/base/error.h"
+#include "engine/base/image.h"
 #include "engine/base/paths.h"
-#include "engine/base/png.h"
 
 namespace hydrascope::app {
 
@@ -76,14 +76,14 @@ Json picture_json(const ImageInput& image, const Writing& writing) {
     stored.path = writing.reference(image.path);
     if (std::string hash = writing.hash(image.path); !hash.empty()) stored.sha256 = std::move(hash);
   } else if (writing.pixels && image.image) {
-    stored.png = base64_of(png_of(*image.image));
+    stored.png = encode_base64(encode_png(*image.image));
   }
   return without_nulls(Form<StoredPicture>::write(stored, writing));
 }
 
 std::optional<RunInput> pasted_picture(const StoredPicture& stored, const std::string& at,
                                        const Reading& reading) {
-  const auto bytes = bytes_of_base64(*stored.png);
+  const auto bytes = decode_base64(*stored.png);
   if (!bytes) reading.fail(at + "/png", "is no base64");
   auto image = std::make_shared<const Image>(decode_image(*bytes, reading.subject + " " + at + "/png"));
   return ImageInput{std::move(image), stored.name, {}};

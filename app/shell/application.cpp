@@ -20,7 +20,7 @@
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
-#include "engine/base/process_memory.h"
+#include "engine/base/process.h"
 
 namespace hydrascope::app {
 
@@ -127,7 +127,7 @@ bool Application::wait(double seconds) {
     settings_file_->save(*editor_);
     sessions_->rest(*editor_, now);
     if (now >= give_back_at_) {
-      give_back_freed_memory();
+      release_freed_memory();
       give_back_at_ = std::numeric_limits<double>::infinity();
     }
     until = std::min({until, sessions_->due(), give_back_at_});

@@ -7,7 +7,7 @@
 #include <imgui.h>
 
 #include "app/document/edits.h"
-#include "engine/base/png.h"
+#include "engine/base/image.h"
 #include "engine/figures/numbers.h"
 
 namespace hydrascope::app {
@@ -83,7 +83,7 @@ void Clipboard::copy_input(Editor& editor) {
   const auto& image = std::get<ImageInput>(*input);
   if (!pictures_.obstacle().empty()) return editor.say(Severity::note, "copy: " + pictures_.obstacle());
   if (!image.image) return;
-  pictures_.offer(png_of(*image.image));
+  pictures_.offer(encode_png(*image.image));
   editor.say(Severity::note, "Copied: " + image.name);
 }
 

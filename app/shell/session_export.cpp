@@ -14,7 +14,7 @@
 #include "app/shell/export_folder.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
-#include "engine/figures/read_provenance.h"
+#include "engine/figures/figure.h"
 #include "engine/run/quantities/focus_map.h"
 
 namespace hydrascope::app {

@@ -6,7 +6,7 @@
 #include "app/shell/application.h"
 #include "app/ui/screenshot.h"
 #include "engine/base/error.h"
-#include "engine/base/nearest_name.h"
+#include "engine/base/text.h"
 
 namespace hydrascope::app {
 

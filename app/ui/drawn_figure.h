@@ -7,8 +7,8 @@
 #include <imgui.h>
 
 #include "app/ui/imgui_canvas.h"
+#include "engine/figures/canvas.h"
 #include "engine/figures/layout.h"
-#include "engine/figures/recording.h"
 
 namespace hydrascope::app {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "app/ui/theme.h"
-#include "engine/base/file_mapping.h"
-#include "engine/figures/fallback_fonts.h"
+#include "engine/base/files.h"
+#include "engine/figures/text.h"
 
 namespace hydrascope::app::theme {
 

@@ -1,8 +1,8 @@
 #include "app/ui/screenshot.h"
 
 #include <algorithm>
+#include "engine/base/image.h"
 #include "engine/base/paths.h"
-#include "engine/base/png.h"
 
 namespace hydrascope::app {
 
@@ -17,7 +17,7 @@ Image cut_out(const Image& image, const std::array<int, 4>& rectangle) {
 }
 
 void write_png(const std::filesystem::path& file, const Image& image) {
-  write_file_atomically(file, png_of(image));
+  write_file_atomically(file, encode_png(image));
 }
 
 } // namespace hydrascope::app

@@ -1,4 +1,4 @@
-// A small float32 array in row-major order: how numbers leave the rooms that use LibTorch.
+// A float32 array in row-major order, for numbers outside the files that use LibTorch.
 #pragma once
 
 #include <cstddef>

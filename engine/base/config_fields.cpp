@@ -35,58 +35,58 @@ bool ConfigFields::has(const std::string& key) const {
   return found != values_.end() && !found->is_null();
 }
 
-void ConfigFields::refuse(const std::string& key, const std::string& reason) const {
+void ConfigFields::fail(const std::string& key, const std::string& reason) const {
   throw BrokenFile(file_.string(), key + " " + reason, "correct the file or fetch it again");
 }
 
-int ConfigFields::checked_whole(const std::string& key, const nlohmann::json& value, std::int64_t low,
-                                std::int64_t high) const {
+int ConfigFields::checked_integer(const std::string& key, const nlohmann::json& value, std::int64_t low,
+                                  std::int64_t high) const {
   const bool fits = value.is_number() && std::isfinite(value.get<double>()) &&
                     value.get<double>() >= static_cast<double>(low) &&
                     value.get<double>() <= static_cast<double>(high);
   if (!fits || std::floor(value.get<double>()) != value.get<double>())
-    refuse(key, fmt::format("is {}, not a whole number from {} to {}", short_text(value), low, high));
+    fail(key, fmt::format("is {}, not a whole number from {} to {}", short_text(value), low, high));
   return static_cast<int>(value.get<double>());
 }
 
-int ConfigFields::whole(const std::string& key, std::int64_t low, std::int64_t high,
-                        std::optional<int> fallback) const {
-  if (has(key)) return checked_whole(key, value(key), low, high);
-  if (!fallback) refuse(key, "is missing");
+int ConfigFields::integer(const std::string& key, std::int64_t low, std::int64_t high,
+                          std::optional<int> fallback) const {
+  if (has(key)) return checked_integer(key, value(key), low, high);
+  if (!fallback) fail(key, "is missing");
   return *fallback;
 }
 
 double ConfigFields::real(const std::string& key, double low, double high,
                           std::optional<double> fallback) const {
   if (!has(key)) {
-    if (!fallback) refuse(key, "is missing");
+    if (!fallback) fail(key, "is missing");
     return *fallback;
   }
   const auto& found = value(key);
   if (!found.is_number() || !(found.get<double>() >= low && found.get<double>() <= high))
-    refuse(key, fmt::format("is {}, not a number from {} to {}", short_text(found), low, high));
+    fail(key, fmt::format("is {}, not a number from {} to {}", short_text(found), low, high));
   return found.get<double>();
 }
 
 bool ConfigFields::boolean(const std::string& key, bool fallback) const {
   if (!has(key)) return fallback;
-  if (!value(key).is_boolean()) refuse(key, fmt::format("is {}, not true or false", short_text(value(key))));
+  if (!value(key).is_boolean()) fail(key, fmt::format("is {}, not true or false", short_text(value(key))));
   return value(key).get<bool>();
 }
 
 std::string ConfigFields::text(const std::string& key, const std::string& fallback) const {
   if (!has(key)) return fallback;
-  if (!value(key).is_string()) refuse(key, fmt::format("is {}, not text", short_text(value(key))));
+  if (!value(key).is_string()) fail(key, fmt::format("is {}, not text", short_text(value(key))));
   return value(key).get<std::string>();
 }
 
 std::array<int, 2> ConfigFields::size(const std::string& key, std::int64_t low, std::int64_t high,
                                       std::optional<int> fallback) const {
   if (has(key) && value(key).is_array()) {
-    if (value(key).size() != 2) refuse(key, "has not two entries (height, width)");
-    return {checked_whole(key, value(key)[0], low, high), checked_whole(key, value(key)[1], low, high)};
+    if (value(key).size() != 2) fail(key, "does not have two entries (height, width)");
+    return {checked_integer(key, value(key)[0], low, high), checked_integer(key, value(key)[1], low, high)};
   }
-  const int side = whole(key, low, high, fallback);
+  const int side = integer(key, low, high, fallback);
   return {side, side};
 }
 
@@ -95,10 +95,10 @@ std::array<double, 3> ConfigFields::channels(const std::string& key,
   if (!has(key)) return fallback;
   const auto& found = value(key);
   if (found.is_number()) return {found.get<double>(), found.get<double>(), found.get<double>()};
-  if (!found.is_array() || found.size() != 3) refuse(key, "has not one number per channel (three)");
+  if (!found.is_array() || found.size() != 3) fail(key, "does not have three numbers, one per channel");
   std::array<double, 3> result{};
   for (std::size_t i = 0; i < 3; ++i) {
-    if (!found[i].is_number()) refuse(key, "holds something that is not a number");
+    if (!found[i].is_number()) fail(key, "holds something that is not a number");
     result[i] = found[i].get<double>();
   }
   return result;
@@ -106,7 +106,7 @@ std::array<double, 3> ConfigFields::channels(const std::string& key,
 
 ConfigFields ConfigFields::object(const std::string& key) const {
   if (!has(key)) return ConfigFields(nlohmann::json::object(), file_);
-  if (!value(key).is_object()) refuse(key, "is not an object");
+  if (!value(key).is_object()) fail(key, "is not an object");
   return ConfigFields(value(key), file_);
 }
 

@@ -1,4 +1,5 @@
-// Reading checked values out of a configuration's JSON: every refusal names the file and the field.
+// Reading checked values from a configuration's JSON. All errors are BrokenFile and name the file and the
+// field.
 #pragma once
 
 #include <array>
@@ -22,9 +23,9 @@ public:
   const nlohmann::json& values() const { return values_; }
   const std::filesystem::path& file() const { return file_; }
 
-  // A whole number within [low, high]; without a fallback the field must be there.
-  int whole(const std::string& key, std::int64_t low, std::int64_t high,
-            std::optional<int> fallback = {}) const;
+  // A whole number within [low, high]; without a fallback the field is required.
+  int integer(const std::string& key, std::int64_t low, std::int64_t high,
+              std::optional<int> fallback = {}) const;
   double real(const std::string& key, double low, double high, std::optional<double> fallback = {}) const;
   bool boolean(const std::string& key, bool fallback) const;
   std::string text(const std::string& key, const std::string& fallback) const;
@@ -36,11 +37,12 @@ public:
   // A nested object; empty if it is absent.
   ConfigFields object(const std::string& key) const;
 
-  [[noreturn]] void refuse(const std::string& key, const std::string& reason) const;
+  // Throws BrokenFile: "FILE: KEY REASON".
+  [[noreturn]] void fail(const std::string& key, const std::string& reason) const;
 
 private:
-  int checked_whole(const std::string& key, const nlohmann::json& value, std::int64_t low,
-                    std::int64_t high) const;
+  int checked_integer(const std::string& key, const nlohmann::json& value, std::int64_t low,
+                      std::int64_t high) const;
 
   nlohmann::json values_;
   std::filesystem::path file_;

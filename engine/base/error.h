@@ -1,5 +1,4 @@
-// The program's typed exceptions. A message always names what was wrong (a file or an option), why, and what
-// to do.
+// The program's exceptions. A message names the file or option at fault, the reason and the remedy.
 #pragma once
 
 #include <stdexcept>
@@ -8,28 +7,37 @@
 
 namespace hydrascope {
 
-// Anything that went wrong and can be told to the user in one line: "subject: reason; remedy".
+// An error that is reported to the user in one line: "subject: reason; remedy".
 class Error : public std::runtime_error {
 public:
-  Error(std::string_view subject, std::string_view reason, std::string_view remedy = {});
+  Error(std::string_view subject, std::string_view reason, std::string_view remedy = {})
+      : std::runtime_error(message(subject, reason, remedy)) {}
+
+private:
+  static std::string message(std::string_view subject, std::string_view reason, std::string_view remedy) {
+    std::string text(subject);
+    text.append(": ").append(reason);
+    if (!remedy.empty()) text.append("; ").append(remedy);
+    return text;
+  }
 };
 
-// The request itself makes no sense (unknown kernel, bad flag): exit status 2 on the command line.
+// The request is invalid (unknown kernel, bad flag): exit status 2 on the command line.
 class UsageError : public Error {
   using Error::Error;
 };
 
-// The file is not of the format that was tried; another reader may know it.
+// The file has another format than the one that was tried.
 class ForeignFile : public Error {
   using Error::Error;
 };
 
-// The file is of the format that was tried, but damaged or inconsistent.
+// The file has the expected format, but is damaged or inconsistent.
 class BrokenFile : public Error {
   using Error::Error;
 };
 
-// A run was stopped because a newer request made it pointless; never shown to the user.
+// A stop was requested; never shown to the user.
 class Cancelled : public std::runtime_error {
 public:
   Cancelled() : std::runtime_error("cancelled") {}

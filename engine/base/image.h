@@ -1,4 +1,4 @@
-// Pictures as decoded from files: 8-bit RGB, row-major, top row first.
+// Pictures as 8-bit RGB: reading, writing, cropping, resizing.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,31 @@ namespace hydrascope {
 struct Image {
   int width = 0;
   int height = 0;
-  std::vector<std::uint8_t> rgb; // 3 * width * height
+  std::vector<std::uint8_t> rgb; // 3 · width · height, row-major, top row first
 };
 
 // Reads PNG, JPEG, BMP, GIF (first frame), PSD, TGA, PNM by stb_image; grey becomes RGB, alpha is dropped
 // (as PIL's convert("RGB") does), and a JPEG's EXIF orientation is applied (as transformers' load_image
-// does). Throws Error (missing, unreadable), ForeignFile, BrokenFile.
+// does). Throws Error (missing, unreadable), ForeignFile, BrokenFile; `subject` is named in the message.
 Image load_image(const std::filesystem::path& file);
 Image decode_image(std::span<const std::uint8_t> bytes, const std::string& subject);
+
+// The bytes of a PNG file.
+std::string encode_png(const Image& image);
+
+// The orientation (1…8) in a JPEG's EXIF block; 1 (upright) where there is none or it cannot be read.
+int exif_orientation(std::span<const std::uint8_t> file);
+// Turns and mirrors a picture of this EXIF orientation upright; returned as it is for any other number than
+// 2…8.
+Image upright(const Image& image, int orientation);
+
+// width × height pixels from (left, top) on; black where the rectangle reaches beyond the picture.
+Image crop(const Image& image, int left, int top, int width, int height);
+
+// The numbers are PIL's `resample` codes.
+enum class Filter { nearest = 0, lanczos = 1, bilinear = 2, bicubic = 3, box = 4, hamming = 5 };
+// Antialiased resize to width × height (both positive), equal to Pillow's to the last bit, since Hugging
+// Face's image processors are defined by it; `nearest` picks pixels.
+Image resample(const Image& image, int width, int height, Filter filter);
 
 } // namespace hydrascope

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/base/digest.h"
-#include "engine/base/environment.h"
+#include "engine/base/encoding.h"
 #include "engine/base/error.h"
+#include "engine/base/process.h"
 
 namespace hydrascope {
 namespace {
@@ -32,7 +32,7 @@ fs::path user_folder(const char* variable, const char* below_home) {
   return (home.empty() ? fs::temp_directory_path() : fs::path(home) / below_home) / "hydrascope";
 }
 
-// A file being written beside its final name; removed again unless `commit` succeeds.
+// A temporary file beside its target; removed unless commit() succeeds.
 class TemporaryFile {
 public:
   explicit TemporaryFile(const fs::path& target) : target_(target), name_(target.string() + ".XXXXXX") {
@@ -55,7 +55,7 @@ public:
     }
   }
   void commit() {
-    // mkostemp makes files private; give the permissions that an ordinary creation would.
+    // mkostemp creates private files; set the permissions of an ordinary new file.
     const mode_t mask = ::umask(0);
     ::umask(mask);
     ::fchmod(descriptor_, 0666 & ~mask);

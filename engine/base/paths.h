@@ -1,4 +1,4 @@
-// Where the program finds what came with it.
+// Folders of the program and of the user, and reading and writing whole files.
 #pragma once
 
 #include <filesystem>
@@ -19,7 +19,7 @@ std::filesystem::path cache_folder();    // $XDG_CACHE_HOME/hydrascope or ~/.cac
 std::filesystem::path data_folder();   // $XDG_DATA_HOME/hydrascope or ~/.local/share/hydrascope (not created)
 std::filesystem::path config_folder(); // $XDG_CONFIG_HOME/hydrascope or ~/.config/hydrascope (not created)
 
-// The last part of a path, also of one that ends with a slash: "photographs" of /home/ada/photographs/.
+// The last component of a path, also of one that ends with a slash: "photographs" of /home/ada/photographs/.
 std::string last_name(const std::filesystem::path& path);
 
 // SHA-256 in lower-case hexadecimal. Throws Error if the file cannot be read.
@@ -28,10 +28,10 @@ std::string sha256_of_text(std::string_view text);
 
 // The whole file as text. Throws Error.
 std::string read_text_file(const std::filesystem::path& file);
-// Writes beside the file, flushes, and renames over it, so that a reader sees the old or the new, never half.
-// Throws Error (disk full, no permission).
+// Writes a temporary file beside `file`, flushes it and renames it, so that readers see either the old or the
+// new content. Throws Error (disk full, no permission).
 void write_file_atomically(const std::filesystem::path& file, std::string_view bytes);
-// The same for several pieces written one after another.
+// The same for several pieces, written one after another.
 void write_file_atomically(const std::filesystem::path& file, std::span<const std::string_view> pieces);
 
 } // namespace hydrascope

@@ -1,20 +1,22 @@
-#include "engine/base/process_memory.h"
-
 #include <fstream>
 #include <limits>
 #include <string>
 
 #include <jemalloc/jemalloc.h>
 
-// What jemalloc reads when the program is loaded; the environment's MALLOC_CONF comes after it. It is
-// declared so in jemalloc.h. What is freed is kept, in huge pages: the memory of a tensor of many megabytes
-// is then not made anew every time, which took up to ten times as long as computing it. (Decay would take the
-// oldest block again and again, however slow. glibc's own allocator, told to keep blocks, seldom finds one
-// that is aligned as LibTorch asks.) One arena for all threads: with one for every few of them, what a thread
-// has freed no other finds, and an hour of work holds what its threads held at most, each. Up to 2^12 times
-// smaller blocks are cut from what is kept, by itself jemalloc cuts 64 times smaller ones: what was freed
-// grows together to gigabytes, and texts of ever other lengths took new memory, 6 GB a minute. With no limit
-// at all, the smallest would sit in the midst of the largest.
+#include "engine/base/process.h"
+
+// jemalloc's settings, read when the program is loaded (declared in jemalloc.h); the environment's
+// MALLOC_CONF overrides them.
+//   dirty_decay_ms:-1, thp:always  Keeps freed memory, in huge pages. Making the memory of a tensor of many
+//       megabytes anew took up to ten times as long as computing it. (Decay would take the oldest block again
+//       and again, however slow it is. glibc's allocator seldom finds a kept block that is aligned as
+//       LibTorch asks.)
+//   narenas:1  One arena for all threads: memory that a thread has freed is not reused by threads of another
+//       arena, so that with several the process holds the sum of its threads' peaks.
+//   lg_extent_max_active_fit:12  Cuts blocks up to 2^12 times smaller from a kept one (64 times by default).
+//       Freed blocks grow together to gigabytes, and texts of ever new lengths took new memory, 6 GB a
+//       minute. Without a limit the smallest blocks would split the largest.
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 const char* malloc_conf =
     "narenas:1,thp:always,oversize_threshold:0,dirty_decay_ms:-1,lg_extent_max_active_fit:12";
@@ -22,7 +24,7 @@ const char* malloc_conf =
 namespace hydrascope {
 namespace {
 
-// The figure behind `name` in a file of "Name:   123 kB" lines.
+// The value of the field `name` in a file of "Name:   123 kB" lines, in bytes.
 std::int64_t kilobytes_field(const char* file, const std::string& name) {
   std::ifstream lines(file);
   std::string field;
@@ -40,7 +42,8 @@ std::int64_t kilobytes_field(const char* file, const std::string& name) {
 } // namespace
 
 std::int64_t peak_resident_bytes() { return kilobytes_field("/proc/self/status", "VmHWM:"); }
-void give_back_freed_memory() {
+
+void release_freed_memory() {
   static const std::string all = "arena." + std::to_string(MALLCTL_ARENAS_ALL) + ".purge";
   mallctl(all.c_str(), nullptr, nullptr, nullptr, 0);
 }

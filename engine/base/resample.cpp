@@ -1,10 +1,12 @@
-#include "engine/base/resample.h"
-
+// Resizing as Pillow does: a horizontal pass, then a vertical one, with 22-bit fixed-point weights, each pass
+// rounded to 8 bits. Source: Pillow's src/libImaging/Resample.c.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
 #include <vector>
+
+#include "engine/base/image.h"
 
 namespace hydrascope {
 namespace {

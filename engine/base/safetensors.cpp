@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
-#include "engine/base/file_mapping.h"
+#include "engine/base/files.h"
 #include "engine/base/paths.h"
 
 namespace hydrascope {
@@ -23,7 +23,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian");
 
-// The reference implementation refuses longer headers, too.
+// The reference implementation also rejects longer headers.
 constexpr std::uint64_t largest_header = 100'000'000;
 const char* const remedy = "fetch or convert the file again";
 
@@ -102,7 +102,7 @@ TensorView read_entry(const std::filesystem::path& file, const std::string& name
   return view;
 }
 
-// The tensors must tile the data without gaps or overlap, as the reference implementation demands.
+// The tensors must tile the data without gaps or overlap, as the reference implementation requires.
 void check_tiling(const std::filesystem::path& file, const std::map<std::string, TensorView>& tensors,
                   std::span<const std::byte> data) {
   std::vector<std::pair<const std::byte*, const std::byte*>> spans;
@@ -121,7 +121,7 @@ void check_tiling(const std::filesystem::path& file, const std::map<std::string,
 nlohmann::json parse_header(const std::filesystem::path& file, std::string_view text) {
   nlohmann::json header = nlohmann::json::parse(text, nullptr, false);
   if (header.is_discarded() || !header.is_object()) {
-    // A foreign file's first bytes rarely give a small length followed by a brace.
+    // The first bytes of other formats rarely are a small length followed by a brace.
     if (text.empty() || text.front() != '{')
       throw ForeignFile(file.string(), "is not a safetensors file", "name a .safetensors file");
     broken(file, "its header is not valid JSON");
@@ -179,7 +179,7 @@ void write_safetensors(const std::filesystem::path& file, const std::map<std::st
                     {"data_offsets", {offset, offset + view.bytes.size()}}};
     offset += view.bytes.size();
   }
-  // Text from the outside (a command line, a label) may not be UTF-8: replaced rather than refused.
+  // Text from outside (a command line, a label) may be invalid UTF-8, which is replaced.
   std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   text.append((8 - text.size() % 8) % 8, ' '); // aligns the data, as the reference implementation does
 

@@ -1,4 +1,4 @@
-// The safetensors format: reading by memory mapping (no copy) and writing beside-then-rename.
+// The safetensors format: reading by memory mapping, without a copy, and writing.
 // Format: https://github.com/huggingface/safetensors (8-byte little-endian header length, JSON, data).
 #pragma once
 
@@ -32,7 +32,7 @@ public:
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::filesystem::path& path() const { return path_; }
-  // Keeps the mapping alive for as long as a view of it is used elsewhere.
+  // The mapping, to be kept for as long as a view of it is used.
   std::shared_ptr<const void> mapping() const { return mapping_; }
 
 private:
@@ -42,8 +42,7 @@ private:
   std::shared_ptr<const void> mapping_;
 };
 
-// Writes all tensors to `file` (through a temporary beside it, then rename). Throws Error (disk full, no
-// permission).
+// Writes all tensors to `file`, as write_file_atomically(). Throws Error (disk full, no permission).
 void write_safetensors(const std::filesystem::path& file, const std::map<std::string, TensorView>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

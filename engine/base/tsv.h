@@ -1,4 +1,4 @@
-// Tab-separated tables: a record a line, no quoting.
+// Tab-separated tables: one record per line, no quoting.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ struct TsvLine {
   std::vector<std::string> cells;
 };
 
-// The lines of a file in order. A byte-order mark, blank lines and carriage returns at the ends of lines are
-// skipped; quotes are characters like any other. Throws Error (missing file).
+// The lines of a file in order. Skips a byte-order mark, blank lines and carriage returns at the ends of
+// lines; quotes have no special meaning. Throws Error (missing file).
 std::vector<TsvLine> read_tsv(const std::filesystem::path& file);
 
-// Cell `column` (from 1) of a line. Throws Error naming the file, the line and `option`, which chose the
+// Cell `column` (from 1) of a line. Throws Error that names the file, the line and `option`, which chose the
 // column.
 const std::string& tsv_cell(const TsvLine& line, int column, const std::filesystem::path& file,
                             std::string_view option);

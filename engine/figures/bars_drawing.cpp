@@ -36,7 +36,7 @@ double widest_value(const BarsPanel& panel, const Ink& ink) {
   return widest;
 }
 
-// Long labels take at most half of the panel and are broken there.
+// The lines of a label; long labels are wrapped.
 std::vector<std::string> bar_label(const std::string& label, const Ink& ink, double width) {
   return wrap_text(label, ink.label(), std::max(40.0, width));
 }
@@ -45,8 +45,7 @@ double row_pitch(const Ink& ink, std::size_t lines) {
   return 1.9 * ink.size + static_cast<double>(lines > 0 ? lines - 1 : 0) * line_height(ink.label());
 }
 
-// The rows' tops and the last one's bottom. A body that is higher or lower than the panel would be by itself
-// stretches them.
+// The tops of the rows and the bottom of the last, stretched to the body's height.
 std::vector<double> row_edges(const BarsPanel& panel, const Ink& ink, const Box& body) {
   const double stretch = body.height / body_height(panel, ink, body.width);
   std::vector<double> edges{body.y};
@@ -98,7 +97,7 @@ void draw(Canvas& canvas, const BarsPanel& panel, const Ink& ink, const Placemen
       canvas.fill({from, y + (pitch - thickness) / 2, std::max(0.3, to - from), thickness},
                   bar_colour(panel, ink, index));
     }
-    double reach = std::isfinite(value) ? std::max(0.0, value) : 0; // the number stands behind all of it
+    double reach = std::isfinite(value) ? std::max(0.0, value) : 0; // the number is drawn right of this
     if (index < panel.marks.size() && std::isfinite(panel.marks[index])) {
       const double x = across(panel.marks[index]);
       canvas.line(std::array<Point, 2>{{{x, y + (pitch - thickness) / 2}, {x, y + (pitch + thickness) / 2}}},

@@ -1,14 +1,16 @@
-#include "engine/figures/cairo_canvas.h"
-
+// PDF and PNG files by cairo.
 #include <cairo-pdf.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <numbers>
+#include <string_view>
 
 #include "engine/base/error.h"
 #include "engine/figures/cairo_handles.h"
+#include "engine/figures/page.h"
 #include "engine/figures/text.h"
 
 namespace hydrascope {
@@ -85,7 +87,7 @@ public:
       return;
     }
     const auto surface = surface_of(pixels);
-    // More picture than device pixels: averaging is right where hard edges would skip cells.
+    // More picture pixels than device pixels: averaged, since hard edges would skip cells.
     const bool shrinking =
         pixels.width > box.width * device_scale_ || pixels.height > box.height * device_scale_;
     cairo_save(context_);
@@ -175,6 +177,28 @@ void draw_page(cairo_surface_t* surface, double scale, double device_scale, bool
   check(cairo_status(context.get()));
 }
 
+// CRC-32 of ISO 3309, as the PNG specification (annex D) asks for it.
+std::uint32_t checksum(std::string_view bytes) {
+  std::uint32_t crc = 0xffffffffu;
+  for (const char byte : bytes) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) {
+      crc = (crc & 1) != 0 ? 0xedb88320u ^ crc >> 1 : crc >> 1;
+    }
+  }
+  return ~crc;
+}
+
+std::string big_endian(std::uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16 & 0xff),
+          static_cast<char>(value >> 8 & 0xff), static_cast<char>(value & 0xff)};
+}
+
+std::string chunk(std::string_view type, const std::string& data) {
+  const std::string body = std::string(type) + data;
+  return big_endian(static_cast<std::uint32_t>(data.size())) + body + big_endian(checksum(body));
+}
+
 } // namespace
 
 std::string pdf_bytes(const PageSize& page, bool transparent, const std::string& title,
@@ -186,12 +210,12 @@ std::string pdf_bytes(const PageSize& page, bool transparent, const std::string&
     cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_TITLE, title.c_str());
     cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_CREATOR, "Hydrascope");
     cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_KEYWORDS, keywords.c_str());
-    // PDF pictures are scaled by the viewer, so no number of device pixels says that one must be averaged.
+    // Viewers scale the pictures of a PDF: never averaged here.
     draw_page(surface.get(), 1, 1e9, transparent, draw);
     cairo_surface_finish(surface.get());
     check(cairo_surface_status(surface.get()));
   }
-  // cairo always stores the time of day. Spaces in its place keep every offset of the file valid.
+  // cairo always stores the time of day. Spaces in its place keep all offsets in the file valid.
   const auto start = bytes.rfind("/CreationDate (");
   if (start != std::string::npos) {
     const auto end = bytes.find(')', start);
@@ -222,6 +246,17 @@ std::string png_bytes(const Pixels& pixels) {
   std::string bytes;
   check(cairo_surface_write_to_png_stream(surface_of(pixels).get(), &append, &bytes));
   return bytes;
+}
+
+std::string with_png_metadata(const std::string& png, double dpi, const std::string& keyword,
+                              const std::string& text) {
+  constexpr std::size_t header_end = 8 + 12 + 13; // signature, IHDR's frame, IHDR's data
+  const auto per_metre = static_cast<std::uint32_t>(std::lround(dpi / 0.0254));
+  const std::string resolution = big_endian(per_metre) + big_endian(per_metre) + '\x01';
+  // keyword, 0, not compressed (0, 0), no language (0), no translated keyword (0)
+  const std::string international = keyword + std::string(5, '\0') + text;
+  return png.substr(0, header_end) + chunk("pHYs", resolution) + chunk("iTXt", international) +
+         png.substr(header_end);
 }
 
 Pixels shrink(const Pixels& pixels, int width, int height) {

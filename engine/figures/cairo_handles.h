@@ -22,8 +22,9 @@ using CairoFace = std::unique_ptr<cairo_font_face_t, CairoRelease>;
 using CairoFont = std::unique_ptr<cairo_scaled_font_t, CairoRelease>;
 using CairoFontOptions = std::unique_ptr<cairo_font_options_t, CairoRelease>;
 
-// Without hinting, so that a text is as wide in a PNG as in a PDF.
+// Without hinting, so that text has the same width in PNG and PDF.
 CairoFontOptions font_options();
+// An installed family's face; fontconfig's substitute where it is not installed.
 CairoFace font_face(const std::string& family, bool bold);
 CairoFont scaled_font(const std::string& family, const TextStyle& style);
 

@@ -1,4 +1,4 @@
-// Perceptual colour maps as 256-entry tables: one source for the window's textures and the exported figures.
+// Perceptual colour maps as 256-entry tables, for the window's textures and for exported figures.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ Colour kernel_colour(std::string_view kernel_name);
 // WCAG 2.1's relative luminance, 0 (black) … 1 (white), and contrast, 1 … 21.
 double relative_luminance(const Colour& colour);
 double contrast(const Colour& left, const Colour& right);
-// The colour, mixed with as much white or black as gives it at least this contrast to `ground`; unchanged
-// where it has it already. Where neither white nor black reaches it, the better of the two.
+// The colour, mixed with as much white or black as it needs for this contrast to `ground`; unchanged if it
+// has it. If neither white nor black reaches the contrast, the better of the two.
 Colour with_contrast(const Colour& colour, const Colour& ground, double least);
 
 } // namespace hydrascope

@@ -1,4 +1,5 @@
-// A figure is data, labels, scales and a layout; the window and the export draw the same value. Plain header.
+// Figures as data: values, labels, scales and a layout, drawn alike by the window and the export. Plain
+// header.
 #pragma once
 
 #include <filesystem>
@@ -25,15 +26,15 @@ struct Scale {
   std::string label;   // quantity and unit, "attention weight"
 };
 
-// How a map over a picture goes on between its cells' centres. Of values, never of colours, so that every
-// colour that is seen is one of the scale's.
+// Interpolation of a map between the centres of its cells: of values, not of colours, so that every colour
+// shown is one of the scale's.
 enum class Interpolation {
   nearest,  // crisp cells
   bilinear, // straight lines between centres
   bicubic   // Catmull-Rom splines (Catmull & Rom 1974; Keys 1981 with a = −1/2): through every cell's value
 };
 
-// Numbers along an edge of cells that bin them.
+// A numeric axis along binned cells.
 struct Axis {
   double low = 0, high = 1; // at the left or lower, and the right or upper end
   bool logarithmic = false;
@@ -49,8 +50,8 @@ struct HeatMapPanel {
   std::vector<int> marks;                       // rows to mark (the query token)
   std::string note;                             // small print below the map
   std::optional<Axis> x_axis = {}, y_axis = {}; // drawn instead of the ticks
-  bool blank_missing = false;                   // NaN is nothing at all, left white, rather than masked
-  std::optional<int> decimals = {};             // of the numbers in the cells, where they fit; nullopt: none
+  bool blank_missing = false;                   // draws NaN white instead of hatched as masked
+  std::optional<int> decimals = {};             // of the numbers drawn in cells where they fit; nullopt: none
   std::vector<Colour> row_colours = {};         // of a square before each row, or empty
 };
 
@@ -65,10 +66,10 @@ struct OverlayPanel {
   Interpolation interpolation = Interpolation::nearest;
   std::optional<int> query_row, query_column;
   std::string note;                 // small print below the picture
-  std::optional<Colour> frame = {}; // around the picture: right or wrong, say
+  std::optional<Colour> frame = {}; // around the picture, e.g. for right and wrong
 };
 
-// Words shaded by a value each.
+// Words, each shaded by a value.
 struct TokensPanel {
   std::string title;
   std::vector<std::string> tokens;
@@ -78,40 +79,40 @@ struct TokensPanel {
   std::string note;         // small print below the words
 };
 
-// Bars with a label each (predictions, timing).
+// Labelled bars (predictions, timing).
 struct BarsPanel {
   std::string title, x_label;
   std::vector<std::string> labels;
   std::vector<double> values;
   std::vector<Colour> colours;    // one per bar or empty
   std::vector<double> marks = {}; // a tick across each bar's row at this value; empty: none
-  std::string marks_name = {};    // what they are: "p95"
+  std::string marks_name = {};    // their quantity, "p95"
 };
 
 // Lines over x, or points in a plane.
 struct LinesPanel {
   enum class Style {
     line,   // joined
-    marked, // joined, with a mark at each point: few points, each of them measured
+    marked, // joined, with a mark at each point: a few measured points
     dashed, // joined, a limit or a reference
-    points  // marks alone
+    points  // marks only
   };
   struct Line {
     std::string name;
     std::vector<double> x, y;
     Colour colour;
     std::vector<double> upper = {}; // ends of whiskers that rise from the points; empty: none
-    std::string upper_name = {};    // what they are: "p95"
+    std::string upper_name = {};    // their quantity, "p95"
     Style style = Style::line;
     std::vector<std::string> labels = {}; // beside each point; empty: none
   };
   std::string title, x_label, y_label;
   std::vector<Line> lines;
   bool log_x = false, log_y = false;
-  std::optional<Axis> x_axis = {}, y_axis = {}; // what is shown, lines cut at it; nullopt: all of the data
+  std::optional<Axis> x_axis = {}, y_axis = {}; // the range shown, lines clipped to it; nullopt: all data
 };
 
-// Numbers in rows and columns, as a paper prints them.
+// Numbers in rows and columns, as in a paper's table.
 struct TablePanel {
   enum class Better { neither, lower, higher };
   struct Column {
@@ -120,7 +121,7 @@ struct TablePanel {
     int decimals = 3;
   };
   std::string title;
-  std::string row_name; // what a row is: "kernel"
+  std::string row_name; // the heading of the rows, "kernel"
   std::vector<std::string> rows;
   std::vector<Column> columns;
   std::vector<std::vector<double>> values; // by row, then column; NaN: a dash
@@ -134,7 +135,7 @@ struct Figure {
   std::string subtitle; // notes: "untrained", "derived, signed"
   int columns = 0;      // panels per row; 0 = all in one row
   std::vector<FigurePanel> panels;
-  std::string provenance; // JSON text, goes into the file's own metadata
+  std::string provenance; // JSON text, stored in the file's metadata
 };
 
 struct FigureStyle {
@@ -144,24 +145,32 @@ struct FigureStyle {
   bool transparent = false;
 };
 
-// Width and text size by where the figure is to stand: "single" (85 mm, 7 pt) or "double" (170 mm, 8 pt)
-// column of a paper, "slide" (254 mm, 14 pt). Throws UsageError.
+// Width and text size for a medium: "single" (85 mm, 7 pt) or "double" (170 mm, 8 pt) column of a paper,
+// "slide" (254 mm, 14 pt). Throws UsageError.
 FigureStyle paper_style(std::string_view preset);
 
-// Draws to .svg, .pdf or .png by the ending, or writes exactly what is drawn as .csv, .json or .npy, a table
-// also as .tex (LaTeX, booktabs) or .md (Markdown). Written beside, then renamed. The same figure gives
+// Draws to .svg, .pdf or .png by the ending, or writes the drawn numbers as .csv, .json or .npy, a table also
+// as .tex (LaTeX, booktabs) or .md (Markdown), by write_file_atomically(). The same figure gives
 // byte-identical files. Throws UsageError (unknown ending, .tex or .md of a figure without a table), Error
-// (cannot write). NPY: FILE.npy.json, written beside it, holds labels and provenance. Throws Cancelled when
-// `stop` is requested (polled between panels and before the file is touched).
+// (cannot write). NPY: FILE.npy.json beside it holds labels and provenance. Throws Cancelled when `stop` is
+// requested (polled between panels and before the file is written).
 void write_figure(const Figure& figure, const std::filesystem::path& file, const FigureStyle& style = {},
                   const std::stop_token& stop = {});
 
 // The figure as the bytes of a PNG file, as write_figure would write it.
 std::string figure_png(const Figure& figure, const FigureStyle& style = {});
 
-// The endings that write_figure knows for every figure (not .tex and .md, which are for tables), and its
-// check of a name before any work is done. Throws UsageError.
+// The endings that write_figure() supports for every figure (not .tex and .md, which are for tables), and its
+// check of a file's name. Throws UsageError.
 const std::vector<std::string>& figure_endings();
 void check_figure_ending(const std::filesystem::path& file);
+
+// The provenance that write_figure() stored: one JSON text. The file's format is found by its content; for an
+// NPY file the JSON beside it is read. Throws ForeignFile if the file holds no provenance (a photograph, a
+// document of another program, a figure whose metadata was stripped), BrokenFile if it is damaged, Error if
+// it cannot be read.
+std::string read_provenance(const std::filesystem::path& file);
+// The same of a file's bytes; `subject` is named in errors.
+std::string provenance_of(std::string_view bytes, std::string_view subject);
 
 } // namespace hydrascope

@@ -4,13 +4,12 @@
 #include <limits>
 
 #include "engine/figures/panel_drawing.h"
-#include "engine/figures/raster.h"
 
 namespace hydrascope {
 namespace {
 
 constexpr double tick_length = 2, label_gap = 2;
-constexpr std::size_t most_named = 48; // more rows or columns than this are numbered instead
+constexpr std::size_t max_named = 48; // more rows or columns are numbered instead
 
 enum class Labels { none, numbers, upright, turned };
 
@@ -28,12 +27,12 @@ double widest(const std::vector<std::string>& labels, const TextStyle& style) {
   return width;
 }
 
-// Names along an axis as large as the cells allow; where that would be too small to read, numbers.
+// Names along an axis as large as the cells allow; numbers where names would be too small to read.
 AxisLabels axis_labels(const std::vector<std::string>& names, std::int64_t count, double cell, bool rows,
                        const Ink& ink) {
   AxisLabels labels;
   labels.style = ink.tick();
-  const bool one_each = names.size() == static_cast<std::size_t>(count) && names.size() <= most_named;
+  const bool one_each = names.size() == static_cast<std::size_t>(count) && names.size() <= max_named;
   const double readable = 0.5 * ink.size;
   if (one_each && cell * 0.92 >= readable) {
     labels.style = ink.token();
@@ -148,7 +147,7 @@ void draw_columns_axis(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink
   }
 }
 
-// Black or white, whichever can be read on this colour.
+// Black or white, whichever is readable on this colour.
 Colour ink_upon(const Colour& ground) {
   return relative_luminance(ground) > 0.18 ? Colour{0.05f, 0.05f, 0.06f, 1} : Colour{0.95f, 0.95f, 0.96f, 1};
 }
@@ -186,12 +185,6 @@ void draw_numbers(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, con
   }
 }
 
-double note_height(const HeatMapPanel& panel, const Ink& ink, double width) {
-  return panel.note.empty() ? 0
-                            : 3 + line_height(ink.note()) *
-                                      static_cast<double>(wrap_text(panel.note, ink.note(), width).size());
-}
-
 double axis_room_below(const HeatMapPanel& panel, const Ink& ink, double width) {
   return column_labels(panel, ink, width).room + (panel.x_label.empty() ? 0 : 1.35 * line_height(ink.tick()));
 }
@@ -201,7 +194,7 @@ double axis_room_below(const HeatMapPanel& panel, const Ink& ink, double width) 
 Surround surround(const HeatMapPanel& panel, const Ink& ink, const Placement& placement, const Extent& body) {
   Surround room{tick_length, 2, 0};
   if (panel.values.empty()) {
-    return {0, 0, note_height(panel, ink, body.width)};
+    return {0, 0, note_height(panel.note, ink, body.width)};
   }
   if (placement.names_rows) {
     room.left = square_room(panel, ink) + row_labels(panel, ink, body.height).room +
@@ -210,7 +203,7 @@ Surround surround(const HeatMapPanel& panel, const Ink& ink, const Placement& pl
   if (placement.own_bar) {
     room.right = vertical_bar_room(panel.scale, ink);
   }
-  room.below = axis_room_below(panel, ink, body.width) + note_height(panel, ink, body.width);
+  room.below = axis_room_below(panel, ink, body.width) + note_height(panel.note, ink, body.width);
   return room;
 }
 
@@ -220,8 +213,8 @@ double body_height(const HeatMapPanel& panel, const Ink& ink, double width) {
   }
   const double aspect =
       static_cast<double>(panel.values.extent(0)) / static_cast<double>(panel.values.extent(1));
-  // A few rows of many keys stay tall enough to be seen, and a table of layers no taller than wide; their
-  // cells are then not square.
+  // Limits the aspect, so that a few rows of many keys stay visible and a table of layers is not taller than
+  // wide. The cells are then not square.
   return width * std::clamp(aspect, 0.12, 1.0);
 }
 
@@ -256,10 +249,8 @@ void draw(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Place
   if (placement.own_bar) {
     draw_vertical_bar(canvas, panel.scale, ink, body);
   }
-  if (!panel.note.empty()) {
-    draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width),
-               {body.x, body.bottom() + axis_room_below(panel, ink, body.width) + 3}, ink.note());
-  }
+  draw_note(canvas, panel.note, ink, {body.x, body.bottom() + axis_room_below(panel, ink, body.width)},
+            body.width);
 }
 
 std::optional<PanelItem> item_at(const HeatMapPanel& panel, const Ink&, const Box& body, Point point) {

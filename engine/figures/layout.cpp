@@ -57,7 +57,7 @@ bool repeats_scale(const Figure& figure, std::size_t index, std::size_t columns)
   return scale != nullptr && right != nullptr && scale->shared && right->shared && same_scale(*scale, *right);
 }
 
-// Small multiples and single panels stay at a size that is worth their place on a page.
+// The most height of a body, so that small multiples and single panels do not fill a page.
 double height_limit(const FigureStyle& style, std::size_t columns) {
   const double width = style.width_mm / 25.4 * 72;
   return columns == 1 ? std::max(0.5 * width, std::min(width, 220.0)) : width;
@@ -101,7 +101,7 @@ Grid fit_columns(const Figure& figure, const Layout& layout, std::size_t columns
   return grid;
 }
 
-// Places the panels row by row from `top`; gives the y below the last row.
+// Places the panels row by row from `top`. Returns the y below the last row.
 double place_rows(const Figure& figure, Layout& layout, const Grid& grid, double top,
                   const BodyHeight& height_of, bool titled = true) {
   double y = top;
@@ -155,7 +155,7 @@ void place_shared_bar(Layout& layout, double bottom) {
   layout.shared_beside = {first.x, first.y, right - first.x, height};
 }
 
-// Of the panels whose height follows from their width.
+// The tallest body of the panels whose height follows from their width.
 double tallest_body(const Figure& figure, const Layout& layout, const Grid& grid) {
   double tallest = 1;
   for (const auto& panel : figure.panels) {
@@ -191,7 +191,7 @@ double shared_bar_width(const Layout& layout) {
              : 0;
 }
 
-// What a panel's body makes of the height that there is for it.
+// The height of a panel's body where `room` is available.
 double height_within(const FigurePanel& panel, const Ink& ink, double width, double room) {
   const double natural = body_height(panel, ink, width);
   if (std::holds_alternative<BarsPanel>(panel)) return std::clamp(room, 0.75 * natural, 1.5 * natural);
@@ -200,7 +200,7 @@ double height_within(const FigurePanel& panel, const Ink& ink, double width, dou
   return natural;
 }
 
-// `spare`: 0 on the first call, which gives the width that a limit on the panels' height leaves empty.
+// `spare`: 0 on the first call, which sets it to the width that the limit of the panels' height leaves empty.
 Layout lay_out_at(const Figure& figure, const FigureStyle& style, double page_width, double& spare) {
   Layout layout;
   layout.ink.size = style.font_points;

@@ -1,4 +1,4 @@
-// Lines up the panels of a figure on a page.
+// The layout of a figure's panels on a page.
 #pragma once
 
 #include <functional>
@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/figures/cairo_canvas.h"
 #include "engine/figures/canvas.h"
 #include "engine/figures/figure.h"
+#include "engine/figures/page.h"
 #include "engine/figures/panel_drawing.h"
 
 namespace hydrascope {
@@ -32,11 +32,11 @@ struct Layout {
   Box shared_beside;
 };
 
-// The page is as wide as the style says (narrower where a single panel would grow too tall for a page) and as
-// high as the panels need. Refers to the figure.
+// The page is as wide as the style says (narrower where a panel would become too tall for a page) and as high
+// as the panels need. Refers to the figure.
 Layout lay_out(const Figure& figure, const FigureStyle& style);
-// The panels alone, without the figure's title, as large as they can be within `room`: for the window. The
-// page is higher where the panels need more. Refers to the figure.
+// For the window: the panels without the figure's title, as large as possible within `room`. The page is
+// higher than `room` where the panels need more. Refers to the figure.
 Layout lay_out_within(const Figure& figure, const Ink& ink, const PageSize& room);
 
 struct FigureItem {
@@ -44,7 +44,7 @@ struct FigureItem {
   PanelItem item;
   bool operator==(const FigureItem&) const = default;
 };
-// What lies at a point of the page, and where something lies; nullopt: nothing.
+// The item at a point of the page, and an item's box; nullopt without one.
 std::optional<FigureItem> item_at(const Figure& figure, const Layout& layout, Point point);
 std::optional<Box> box_of(const Figure& figure, const Layout& layout, const FigureItem& item);
 

@@ -22,7 +22,7 @@ struct Range {
   }
 };
 
-// What the axis spans: the data, widened where all of it is one number.
+// The range of an axis: the data's, widened where all values are equal.
 Range range_of(const LinesPanel& panel, bool vertical) {
   const bool logarithmic = vertical ? panel.log_y : panel.log_x;
   if (const auto& shown = vertical ? panel.y_axis : panel.x_axis) return {shown->low, shown->high};
@@ -72,7 +72,7 @@ Scale axis_scale(const Range& range, bool logarithmic) {
 
 bool is_whole(double number) { return number == std::floor(number); }
 
-// Where everything is counted in whole numbers (layers, steps), so is the axis.
+// Whole-number ticks where all x are whole numbers (layers, steps).
 std::vector<Tick> across_ticks(const LinesPanel& panel, const Range& across) {
   const bool counted = !panel.log_x && std::ranges::all_of(panel.lines, [](const LinesPanel::Line& line) {
     return std::ranges::all_of(line.x, [](double x) { return !std::isfinite(x) || is_whole(x); });
@@ -116,7 +116,7 @@ double widest_y_tick(const LinesPanel& panel, const Ink& ink) {
   return widest;
 }
 
-// As scale_position, but going on beyond the ends.
+// As scale_position(), but extrapolated beyond the ends.
 double position_of(const Scale& scale, double value) {
   if (!(value < scale.low || value > scale.high) || (scale.logarithmic && !(value > 0)))
     return scale_position(scale, value);
@@ -135,7 +135,7 @@ bool within(const Box& body, Point point) { // its edges belong to it
          point.y <= body.bottom() + rounding;
 }
 
-// The part of the way from `from` to `to` that lies in the body (Liang & Barsky 1984).
+// The part of the segment from `from` to `to` that lies in the body (Liang & Barsky 1984).
 std::optional<std::array<Point, 2>> cut(Point from, Point to, const Box& body) {
   const double x = to.x - from.x, y = to.y - from.y;
   double enters = 0, leaves = 1;
@@ -172,7 +172,7 @@ void draw_mark(Canvas& canvas, Point at, const Ink& ink, const Colour& colour) {
   canvas.circle(at, 0.15 * ink.size, colour, 0.3 * ink.size);
 }
 
-// Short strokes: every canvas has lines, and none needs to know of dashes.
+// Dashes as short lines, so that a canvas needs no dash pattern.
 void draw_dashed(Canvas& canvas, std::span<const Point> points, const Colour& colour) {
   constexpr double dash = 4, pause = 2.5;
   double phase = 0; // since the last dash began
@@ -237,8 +237,7 @@ bool overlap(const Box& a, const Box& b) {
   return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom();
 }
 
-// The points' names, right of them or, near the right edge, left; moved down past each other where points lie
-// close.
+// Labels right of the points or, near the right edge, left of them; moved down where they would overlap.
 void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const PlotAxes& axes) {
   struct Label {
     Point point;
@@ -255,7 +254,7 @@ void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, 
     }
   }
   std::ranges::stable_sort(labels, {}, [](const Label& label) { return label.point.y; });
-  std::vector<Box> taken; // the marks first: no name covers a point
+  std::vector<Box> taken; // starts with the marks, so that no label covers a point
   for (const Label& label : labels) {
     const double half = 0.3 * ink.size;
     taken.push_back({label.point.x - half, label.point.y - half, 2 * half, 2 * half});
@@ -277,7 +276,7 @@ void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, 
 }
 
 void draw_legend(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Box& body) {
-  // Of more lines than there is room for, the first ones and the last, which is often of another kind.
+  // If there is no room for all lines: the first ones and the last, which often is of another kind.
   std::vector<const LinesPanel::Line*> named;
   for (const auto& line : panel.lines) {
     if (!line.name.empty()) named.push_back(&line);
@@ -347,7 +346,7 @@ PlotAxes plot_axes(const LinesPanel& panel, const Box& body) {
           axis_scale(range_of(panel, true), panel.log_y)};
 }
 
-// The nearest point; points further away than a letter is high are not meant.
+// The nearest point within about the height of a letter.
 std::optional<PanelItem> item_at(const LinesPanel& panel, const Ink& ink, const Box& body, Point point) {
   const PlotAxes axes = plot_axes(panel, body);
   std::optional<PanelItem> nearest;

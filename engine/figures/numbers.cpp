@@ -261,7 +261,7 @@ std::vector<Block> blocks_of(const FigurePanel& panel) {
 } // namespace
 
 std::string csv_text(const Figure& figure) {
-  // One line whatever the provenance: JSON text has no line breaks but in its layout.
+  // On one line: dump(-1) writes JSON without line breaks.
   std::string text =
       "# " + provenance_json(figure).dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
   text += "panel,kind,title,row,row_label,column,column_label,x,value\n";

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "engine/figures/panel_drawing.h"
-#include "engine/figures/raster.h"
 
 namespace hydrascope {
 namespace {
@@ -11,8 +10,9 @@ bool has_picture(const OverlayPanel& panel) {
   return panel.image && panel.image->width > 0 && panel.image->height > 0;
 }
 
-// Photographs at 200 dpi of their place on the page: sharp in print, and small multiples stay small files.
-int sane_pixels(double points) { return std::clamp(static_cast<int>(points / 72 * 200), 64, 1200); }
+// The pixels of a photograph's longer side: 200 dpi on the page, sharp in print, with small files for small
+// multiples.
+int photograph_side(double points) { return std::clamp(static_cast<int>(points / 72 * 200), 64, 1200); }
 
 Box crop_box(const OverlayPanel& panel, const Box& body) {
   const double scale_x = body.width / panel.image->width;
@@ -44,10 +44,7 @@ Surround surround(const OverlayPanel& panel, const Ink& ink, const Placement& pl
   if (placement.own_bar && !panel.values.empty()) {
     room.right = vertical_bar_room(panel.scale, ink);
   }
-  if (!panel.note.empty()) {
-    room.below = 3 + line_height(ink.note()) *
-                         static_cast<double>(wrap_text(panel.note, ink.note(), body.width).size());
-  }
+  room.below = note_height(panel.note, ink, body.width);
   return room;
 }
 
@@ -59,7 +56,8 @@ void draw(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const Place
           const Box& body) {
   Box crop = body;
   if (has_picture(panel)) {
-    canvas.image(photograph_pixels(*panel.image, sane_pixels(std::max(body.width, body.height))), body, true);
+    canvas.image(photograph_pixels(*panel.image, photograph_side(std::max(body.width, body.height))), body,
+                 true);
     crop = crop_box(panel, body);
   }
   if (!panel.values.empty()) {
@@ -72,7 +70,7 @@ void draw(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const Place
     canvas.outline(crop, {1, 1, 1, 1}, 0.6);
   }
   if (panel.frame) {
-    const double width = 0.3 * ink.size; // outside the picture, of which it hides nothing
+    const double width = 0.3 * ink.size; // outside the picture, so that it hides nothing
     canvas.outline({body.x - width / 2, body.y - width / 2, body.width + width, body.height + width},
                    *panel.frame, width);
   } else {
@@ -82,10 +80,7 @@ void draw(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const Place
   if (placement.own_bar && !panel.values.empty()) {
     draw_vertical_bar(canvas, panel.scale, ink, body);
   }
-  if (!panel.note.empty()) {
-    draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width), {body.x, body.bottom() + 3},
-               ink.note());
-  }
+  draw_note(canvas, panel.note, ink, {body.x, body.bottom()}, body.width);
 }
 
 std::optional<PanelItem> item_at(const OverlayPanel& panel, const Ink&, const Box& body, Point point) {

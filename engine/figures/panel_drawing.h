@@ -1,5 +1,5 @@
-// How each kind of panel is measured and drawn. A panel has a body (the map, the picture, the plot) and room
-// around it for ticks, labels and its colour bar; layout.cpp lines the bodies of a figure up.
+// Measuring and drawing each kind of panel. A panel has a body (the map, the picture, the plot) and room
+// around it for ticks, labels and its colour bar; layout.cpp aligns the bodies of a figure.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace hydrascope {
 
-// The sizes and colours of a figure's ink, all from the text size.
+// Sizes, all derived from the text size, and colours of a figure's ink.
 struct Ink {
   double size = 8; // points
   Colour text{0.10f, 0.10f, 0.11f, 1};
@@ -23,8 +23,8 @@ struct Ink {
   Colour grid{0.88f, 0.88f, 0.89f, 1};
   Colour accent{0.84f, 0.15f, 0.16f, 1};
   Colour ground{1, 1, 1, 1};
-  double contrast = 0; // of lines and bars to the ground, at least
-  double least = 0;    // no text is smaller, in points
+  double contrast = 0; // minimum contrast of lines and bars to the ground
+  double least = 0;    // minimum text size in points
 
   TextStyle title() const { return {size * 1.25, true, Face::text, text}; }
   TextStyle panel_title() const { return {size, true, Face::text, text}; }
@@ -32,7 +32,7 @@ struct Ink {
   TextStyle note() const { return {std::max(least, size * 0.875), false, Face::text, muted}; }
   TextStyle tick() const { return {std::max(least, size * 0.8), false, Face::text, muted}; }
   TextStyle token() const { return {std::max(least, size * 0.75), false, Face::mono, text}; }
-  // A line's or bar's own colour, as light or dark as the ground needs it.
+  // The colour of a line or bar, adjusted to the minimum contrast.
   Colour mark(const Colour& colour) const {
     return contrast > 0 ? with_contrast(colour, ground, contrast) : colour;
   }
@@ -43,18 +43,18 @@ struct Extent {
   double width = 0, height = 0;
 };
 
-// What surrounds a body, in points.
+// The room around a body, in points.
 struct Surround {
   double left = 0, right = 0, below = 0;
 };
 
-// How a panel stands in its figure.
+// The parts of a panel that its neighbours may draw for it.
 struct Placement {
   bool own_bar = true;    // draws its own colour bar
   bool names_rows = true; // draws row labels (false: the panel to its left has the same)
 };
 
-// A part of a panel that stands for one number.
+// A part of a panel that shows one number.
 struct PanelItem {
   std::size_t index = 0;  // of a cell's row, a word, a bar, a table's row, a line
   std::size_t within = 0; // of a cell's column, a table's column, a line's point
@@ -69,7 +69,7 @@ Surround surround(const FigurePanel& panel, const Ink& ink, const Placement& pla
 double body_height(const FigurePanel& panel, const Ink& ink, double width); // by itself, on a page
 void draw_panel(Canvas& canvas, const FigurePanel& panel, const Ink& ink, const Placement& placement,
                 const Box& body);
-// What lies at a point, and where something lies; nullopt: nothing.
+// The item at a point, and an item's box; nullopt without one.
 std::optional<PanelItem> item_at(const FigurePanel& panel, const Ink& ink, const Box& body, Point point);
 std::optional<Box> box_of(const FigurePanel& panel, const Ink& ink, const Box& body, const PanelItem& item);
 
@@ -124,19 +124,35 @@ PlotAxes plot_axes(const LinesPanel& panel, const Box& body);
 // ---- Shared pieces ----
 enum class Align { left, centre, right };
 void draw_aligned(Canvas& canvas, std::string_view text, Point baseline, const TextStyle& style, Align align);
-// Lines from `top` downwards; gives the height they take.
+// Draws lines from `top` downwards; returns their height.
 double draw_lines(Canvas& canvas, const std::vector<std::string>& lines, Point top, const TextStyle& style,
                   Align align = Align::left);
+
+// A note in small print below a body: its height including the gap above it, 0 without a note; and drawing
+// it, which returns the height of its lines.
+double note_height(const std::string& note, const Ink& ink, double width);
+double draw_note(Canvas& canvas, const std::string& note, const Ink& ink, Point top_left, double width);
+
+// Diagonal lines through the box: masked cells.
+void draw_hatch(Canvas& canvas, const Box& box, const Colour& colour);
+
+// The cells of a (rows, columns) map in its scale's colours, as the window's shader colours them
+// (shaders/colour_map.frag); NaN is transparent. Each cell is repeated a whole number of times, so that
+// viewers which interpolate leave it crisp, or the values between cells are interpolated.
+Pixels map_pixels(const Array& values, const Scale& scale, float opacity = 1,
+                  Interpolation interpolation = Interpolation::nearest);
+// The picture with at most `max_pixels` on its longer side.
+Pixels photograph_pixels(const Image& image, int max_pixels);
 
 bool contains(const Box& box, Point point);
 // Cells of a (rows, columns) map that fills the body.
 std::optional<PanelItem> cell_at(const Array& values, const Box& body, Point point);
 std::optional<Box> cell_box(const Array& values, const Box& body, const PanelItem& item);
 
-// A vertical colour bar: its body beside `beside`, ticks and label to its right; and the room it needs there.
+// A vertical colour bar right of `beside`, with ticks and label to its right; and the width of all that.
 double vertical_bar_room(const Scale& scale, const Ink& ink);
 void draw_vertical_bar(Canvas& canvas, const Scale& scale, const Ink& ink, const Box& beside);
-// A horizontal one, ticks below it.
+// A horizontal colour bar with ticks below it, and the height of both.
 double horizontal_bar_room(const Ink& ink);
 void draw_horizontal_bar(Canvas& canvas, const Scale& scale, const Ink& ink, Point top_left, double width);
 

@@ -1,5 +1,4 @@
-#include "engine/figures/read_provenance.h"
-
+// Reading the provenance back out of a figure's file.
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -9,9 +8,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/base/code_points.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/text.h"
+#include "engine/figures/figure.h"
 
 namespace hydrascope {
 namespace {
@@ -24,7 +24,7 @@ std::uint32_t big_endian(std::string_view bytes) {
   return value;
 }
 
-// The text of the iTXt chunk that png_metadata.cpp writes.
+// The text of the iTXt chunk that with_png_metadata() writes.
 std::optional<std::string> of_png(std::string_view bytes) {
   const std::string head = "hydrascope" + std::string(5, '\0');
   for (std::size_t at = png_signature.size(); at + 12 <= bytes.size();) {
@@ -56,7 +56,8 @@ std::string unescaped_xml(std::string_view text) {
   return plain;
 }
 
-std::optional<std::string> between(std::string_view bytes, std::string_view before, std::string_view after) {
+std::optional<std::string> text_between(std::string_view bytes, std::string_view before,
+                                        std::string_view after) {
   const auto start = bytes.find(before);
   if (start == std::string_view::npos) return std::nullopt;
   const auto end = bytes.find(after, start + before.size());
@@ -139,11 +140,11 @@ std::optional<std::string> stored_text(std::string_view bytes) {
   if (bytes.starts_with(png_signature)) return of_png(bytes);
   if (bytes.starts_with("%PDF-")) return of_pdf(bytes);
   if (const auto line = first_line_after(bytes, "# {")) return "{" + *line; // CSV
-  if (const auto text = between(bytes, "\n% {", "\n"); text && bytes.starts_with("% "))
-    return "{" + *text;                                                      // LaTeX
-  if (bytes.starts_with("<!-- {")) return between(bytes, "<!-- ", " -->\n"); // Markdown
+  if (const auto text = text_between(bytes, "\n% {", "\n"); text && bytes.starts_with("% "))
+    return "{" + *text;                                                           // LaTeX
+  if (bytes.starts_with("<!-- {")) return text_between(bytes, "<!-- ", " -->\n"); // Markdown
   if (bytes.starts_with('{')) return of_json(bytes);
-  const auto metadata = between(bytes, "<metadata id=\"hydrascope\">", "</metadata>");
+  const auto metadata = text_between(bytes, "<metadata id=\"hydrascope\">", "</metadata>");
   return metadata ? std::optional(unescaped_xml(*metadata)) : std::nullopt;
 }
 
@@ -156,8 +157,7 @@ std::string provenance_of(std::string_view bytes, std::string_view subject) {
                       "give a figure that Hydrascope has written, with its metadata left in");
   const auto parsed = nlohmann::json::parse(*text, nullptr, false);
   if (!parsed.is_object() || parsed.value("program", "") != "hydrascope")
-    throw BrokenFile(subject, "its note of where it came from is not one of Hydrascope's",
-                     "write the figure again");
+    throw BrokenFile(subject, "its provenance was not written by Hydrascope", "write the figure again");
   return *text;
 }
 
@@ -167,7 +167,7 @@ std::string read_provenance(const std::filesystem::path& file) {
   const std::filesystem::path beside = file.string() + ".json";
   if (!std::filesystem::exists(beside))
     throw ForeignFile(file.string(),
-                      "an array says nothing of where it came from, and " + beside.string() + " is missing",
+                      "an array does not store where it came from, and " + beside.string() + " is missing",
                       "keep the two files together");
   return provenance_of(read_text_file(beside), beside.string());
 }

@@ -111,7 +111,7 @@ std::vector<Tick> ticks(double low, double high, bool logarithmic, int most) {
     return {{0.0, number_text(low)}};
   }
   std::vector<Tick> found;
-  for (; found.size() < 2 && most < 12; ++most) { // a bar with one number on it says nothing
+  for (; found.size() < 2 && most < 12; ++most) { // a bar needs at least two numbers
     found = logarithmic && low > 0 ? logarithmic_ticks(low, high, most) : linear_ticks(low, high, most);
   }
   return found;

@@ -1,4 +1,4 @@
-// Where a value lies on a scale, and the numbers written beside its colour bar.
+// Positions and colours on a scale, ticks, and numbers as text.
 #pragma once
 
 #include <string>
@@ -11,6 +11,7 @@ namespace hydrascope {
 
 // 0…1 from `low` to `high`, clamped; NaN for NaN. Logarithmic: values at or below 0 lie at 0.
 double scale_position(const Scale& scale, double value);
+// The colour at that position.
 Colour scale_colour(const Scale& scale, double value);
 
 struct Tick {
@@ -20,9 +21,9 @@ struct Tick {
 // At most `most` round numbers within low…high (1-2-5 steps), or powers of ten if logarithmic.
 std::vector<Tick> ticks(double low, double high, bool logarithmic, int most = 6);
 
-// A number for people: `digits` significant ones, a true minus sign, no trailing zeros; "—" for NaN.
+// A number with `digits` significant digits, a true minus sign and no trailing zeros; "—" for NaN.
 std::string number_text(double value, int digits = 3);
-// A number of a column, whose decimals stand below each other; likewise.
+// A number with a fixed number of decimals, for columns; a true minus sign, "—" for NaN.
 std::string decimal_text(double value, int decimals);
 // The decimals that give a column's largest magnitude three significant digits; 0 for 0.
 int decimals_of(double largest);

@@ -1,11 +1,10 @@
-#include "engine/figures/svg_canvas.h"
-
-#include <algorithm>
+// SVG files, written directly.
 #include <cmath>
-#include <cstdint>
 
 #include <fmt/format.h>
 
+#include "engine/base/encoding.h"
+#include "engine/figures/page.h"
 #include "engine/figures/text.h"
 
 namespace hydrascope {
@@ -44,6 +43,24 @@ std::string coordinates(std::span<const Point> points) {
   return text;
 }
 
+std::string xml_escaped(std::string_view text) {
+  std::string escaped;
+  for (const char character : text) {
+    switch (character) {
+      case '&': escaped += "&amp;"; break;
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '"': escaped += "&quot;"; break;
+      default:
+        // Other control characters may not appear in XML at all.
+        if (static_cast<unsigned char>(character) >= 0x20 || character == '\n' || character == '\t') {
+          escaped += character;
+        }
+    }
+  }
+  return escaped;
+}
+
 class SvgCanvas final : public Canvas {
 public:
   void fill(const Box& box, const Colour& colour, double radius) override {
@@ -80,7 +97,7 @@ public:
         R"(<image x="{}" y="{}" width="{}" height="{}" preserveAspectRatio="none"{} xlink:href="data:image/png;base64,{}"/>)",
         number(box.x), number(box.y), number(box.width), number(box.height),
         smooth ? "" : R"( style="image-rendering:crisp-edges;image-rendering:pixelated")",
-        base64(png_bytes(pixels)));
+        encode_base64(png_bytes(pixels)));
     body_ += "\n";
   }
 
@@ -92,7 +109,7 @@ public:
     const std::string turn = angle == 0 ? ""
                                         : fmt::format(" transform=\"rotate({} {} {})\"", number(-angle),
                                                       number(baseline.x), number(baseline.y));
-    // textLength keeps the layout where the viewer has another font.
+    // textLength preserves the layout if the viewer substitutes the font.
     body_ += fmt::format(
         R"(<text x="{}" y="{}" class="{}" font-size="{}"{} textLength="{}" lengthAdjust="spacingAndGlyphs" {}{}>{}</text>)",
         number(baseline.x), number(baseline.y), style.face == Face::mono ? "mono" : "text",
@@ -108,41 +125,6 @@ private:
 };
 
 } // namespace
-
-std::string xml_escaped(std::string_view text) {
-  std::string escaped;
-  for (const char character : text) {
-    switch (character) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      default:
-        // Other control characters may not appear in XML at all.
-        if (static_cast<unsigned char>(character) >= 0x20 || character == '\n' || character == '\t') {
-          escaped += character;
-        }
-    }
-  }
-  return escaped;
-}
-
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t position = 0; position < bytes.size(); position += 3) {
-    const auto count = std::min<std::size_t>(3, bytes.size() - position);
-    std::uint32_t group = 0;
-    for (std::size_t index = 0; index < 3; ++index) {
-      group = group << 8 | (index < count ? static_cast<unsigned char>(bytes[position + index]) : 0u);
-    }
-    for (std::size_t index = 0; index < 4; ++index) {
-      text += index <= count ? alphabet[group >> (18 - 6 * index) & 0x3f] : '=';
-    }
-  }
-  return text;
-}
 
 std::string svg_bytes(const PageSize& page, bool transparent, const std::string& title,
                       const std::string& description, const std::string& provenance, const DrawOn& draw) {

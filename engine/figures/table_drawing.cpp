@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/figures/numbers.h"
 #include "engine/figures/panel_drawing.h"
-#include "engine/figures/table_text.h"
 
 namespace hydrascope {
 namespace {
@@ -30,7 +30,7 @@ struct Columns {
   std::vector<double> right; // of each column, the rows' names first
 };
 
-// Columns share what room there is; a table that is too wide for its page is drawn smaller.
+// Distributes the spare width between the columns; a table that is too wide for its page is drawn smaller.
 Columns columns_of(const TablePanel& panel, const std::vector<std::vector<TableCell>>& cells, const Ink& ink,
                    const Box& body) {
   const std::vector<double> widths = column_widths(panel, cells, ink);
@@ -50,10 +50,7 @@ Columns columns_of(const TablePanel& panel, const std::vector<std::vector<TableC
 } // namespace
 
 Surround surround(const TablePanel& panel, const Ink& ink, const Placement&, const Extent& body) {
-  if (panel.note.empty()) return {};
-  return {0, 0,
-          3 + line_height(ink.note()) *
-                  static_cast<double>(wrap_text(panel.note, ink.note(), body.width).size())};
+  return {0, 0, note_height(panel.note, ink, body.width)};
 }
 
 double body_height(const TablePanel& panel, const Ink& ink, double) {
@@ -88,9 +85,7 @@ void draw(Canvas& canvas, const TablePanel& panel, const Ink& ink, const Placeme
   for (const double y : {body.y, body.y + pitch, body.bottom()})
     canvas.line(std::array<Point, 2>{{{body.x, y}, {right.back(), y}}}, ink.text,
                 y == body.y + pitch ? 0.4 : 0.8);
-  if (!panel.note.empty())
-    draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width), {body.x, body.bottom() + 3},
-               ink.note());
+  draw_note(canvas, panel.note, ink, {body.x, body.bottom()}, body.width);
 }
 
 std::optional<PanelItem> item_at(const TablePanel& panel, const Ink& ink, const Box& body, Point point) {

@@ -1,5 +1,4 @@
-#include "engine/figures/table_text.h"
-
+// Tables as LaTeX and Markdown.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/figures/numbers.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope {
@@ -18,7 +18,7 @@ double value_at(const TablePanel& panel, std::size_t row, std::size_t column) {
              : std::numeric_limits<double>::quiet_NaN();
 }
 
-// The text of a column's best value; empty where none is better than another.
+// The text of a column's best value; empty if the column has no better or worse.
 std::string best_of(const TablePanel& panel, std::size_t column) {
   const auto& [name, better, decimals] = panel.columns[column];
   if (better == TablePanel::Better::neither || panel.rows.size() < 2) return "";
@@ -44,7 +44,7 @@ std::string latex_escaped(std::string_view text) {
   std::string escaped;
   for (std::size_t index = 0; index < text.size(); ++index) {
     const auto rest = text.substr(index);
-    // The few characters of ours that a LaTeX font may lack.
+    // Characters that a LaTeX font may lack.
     static constexpr std::pair<std::string_view, std::string_view> special[] = {{"\\", "\\textbackslash{}"},
                                                                                 {"~", "\\textasciitilde{}"},
                                                                                 {"^", "\\textasciicircum{}"},

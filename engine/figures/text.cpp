@@ -4,17 +4,59 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
+#include <fontconfig/fontconfig.h>
 #include <utf8proc.h>
 
 #include "engine/figures/cairo_handles.h"
-#include "engine/figures/fallback_fonts.h"
 
 namespace hydrascope {
 namespace {
 
-// Asked in this order for a character; cairo's plain text interface has no fallback of its own.
+using Pattern = std::unique_ptr<FcPattern, decltype(&FcPatternDestroy)>;
+using CharacterSet = std::unique_ptr<FcCharSet, decltype(&FcCharSetDestroy)>;
+
+// One character of each script, and symbols that text fonts often lack.
+constexpr std::array<char32_t, 39> probes = {U'α', U'ж', U'→', U'∑',  U'ₜ',  U'✓',  U'♪',  U'■',  U'א', U'ع',
+                                             U'پ', U'ա', U'ა', U'अ',  U'অ',  U'ਅ',  U'અ',  U'ଅ',  U'அ', U'అ',
+                                             U'ಅ', U'അ', U'අ', U'ก',  U'ລ',  U'བ',  U'က',  U'ក',  U'አ', U'Ꭰ',
+                                             U'ᐁ', U'ᠠ', U'ⴰ', U'ひ', U'语', U'語', U'한', U'ᄒ', U'ㄅ'};
+
+std::optional<FontFile> font_with(char32_t character) {
+  const CharacterSet characters(FcCharSetCreate(), &FcCharSetDestroy);
+  FcCharSetAddChar(characters.get(), character);
+  const Pattern query(FcPatternCreate(), &FcPatternDestroy);
+  FcPatternAddString(query.get(), FC_FAMILY, reinterpret_cast<const FcChar8*>("sans-serif"));
+  FcPatternAddCharSet(query.get(), FC_CHARSET, characters.get());
+  FcPatternAddBool(query.get(), FC_SCALABLE, FcTrue);
+  FcPatternAddBool(query.get(), FC_COLOR, FcFalse);
+  FcConfigSubstitute(nullptr, query.get(), FcMatchPattern);
+  FcDefaultSubstitute(query.get());
+  FcResult result = FcResultNoMatch;
+  const Pattern found(FcFontMatch(nullptr, query.get(), &result), &FcPatternDestroy);
+  if (!found) return std::nullopt;
+  FcCharSet* has = nullptr; // fontconfig returns the best match, which may lack the character
+  if (FcPatternGetCharSet(found.get(), FC_CHARSET, 0, &has) != FcResultMatch ||
+      FcCharSetHasChar(has, character) == FcFalse)
+    return std::nullopt;
+  FcChar8 *file = nullptr, *family = nullptr, *format = nullptr;
+  int index = 0;
+  if (FcPatternGetString(found.get(), FC_FILE, 0, &file) != FcResultMatch ||
+      FcPatternGetString(found.get(), FC_FAMILY, 0, &family) != FcResultMatch ||
+      FcPatternGetString(found.get(), FC_FONTFORMAT, 0, &format) != FcResultMatch)
+    return std::nullopt;
+  const std::string_view kind = reinterpret_cast<const char*>(format);
+  if (kind != "TrueType" && kind != "CFF") return std::nullopt;
+  FcPatternGetInteger(found.get(), FC_INDEX, 0, &index);
+  constexpr int face = 0xffff; // above it fontconfig numbers the instances of a variable font
+  return FontFile{reinterpret_cast<const char*>(family), reinterpret_cast<const char*>(file), index & face};
+}
+
+// Tried in this order for each character; cairo's toy text interface has no fallback.
 constexpr std::array<const char*, 6> text_families{
     "Inter", "DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "WenQuanYi Zen Hei", "sans-serif"};
 constexpr std::array<const char*, 6> mono_families{"JetBrains Mono",   "DejaVu Sans Mono",  "Noto Sans Mono",
@@ -54,8 +96,7 @@ std::string code_point_name(std::string_view character) {
   return fmt::format("U+{:04X}", static_cast<std::uint32_t>(code));
 }
 
-// Fonts are asked by name through cairo, which checks its input; a stray byte would make the whole text
-// vanish.
+// cairo draws nothing of a text with a stray byte: each becomes a middle dot.
 std::string valid_utf8(std::string_view text) {
   std::string valid;
   for (std::size_t position = 0; position < text.size();) {
@@ -108,6 +149,24 @@ void wrap_paragraph(std::string_view text, const TextStyle& style, double width,
 }
 
 } // namespace
+
+std::vector<FontFile> find_fallback_fonts() {
+  std::vector<FontFile> fonts;
+  if (FcInit() == FcFalse) return fonts;
+  for (const char32_t probe : probes) {
+    std::optional<FontFile> font = font_with(probe);
+    if (!font) continue;
+    const bool known = std::ranges::any_of(
+        fonts, [&](const FontFile& each) { return each.file == font->file && each.index == font->index; });
+    if (!known) fonts.push_back(std::move(*font));
+  }
+  return fonts;
+}
+
+const std::vector<FontFile>& fallback_fonts() {
+  static const std::vector<FontFile> fonts = find_fallback_fonts();
+  return fonts;
+}
 
 CairoFontOptions font_options() {
   CairoFontOptions options(cairo_font_options_create());

@@ -1,6 +1,8 @@
-// Measuring and breaking text. The same metrics serve every output format, so that they share one layout.
+// Measuring and breaking text, and the fonts that show it. The same metrics serve every output format, so
+// that all of them share one layout.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,22 +11,34 @@
 
 namespace hydrascope {
 
-// In points. The fonts are Inter and JetBrains Mono where installed, else what fontconfig gives in their
-// place.
+// In points, by the metrics of Inter and JetBrains Mono where they are installed, else of fontconfig's
+// substitutes.
 double text_width(std::string_view text, const TextStyle& style);
-double ascent(const TextStyle& style);      // of capitals with a little room above
+double ascent(const TextStyle& style);      // of capitals, with a little room above
 double line_height(const TextStyle& style); // from baseline to baseline
 
-// Breaks at spaces, at given line breaks, and inside words only where a single word is wider than `width`.
+// The lines of a text of at most this width: broken at line breaks and spaces, and inside a word only where
+// the word is wider than `width`.
 std::vector<std::string> wrap_text(std::string_view text, const TextStyle& style, double width);
 
-// A piece of a text that one installed font family can show.
+// A piece of a text in one installed font family.
 struct TextRun {
   std::string family;
   std::string text;
 };
-// Splits a text where its first family lacks a character that a fallback family has. A character that no
-// installed font has is written as U+XXXX.
+// The text split where the style's family lacks a character that a fallback family has. A character that no
+// installed font has becomes "U+XXXX".
 std::vector<TextRun> text_runs(std::string_view text, const TextStyle& style);
+
+struct FontFile {
+  std::string family;
+  std::filesystem::path file;
+  int index = 0; // of the font within a collection
+};
+// The installed scalable fonts that fontconfig prefers for scripts and symbols that Inter and JetBrains Mono
+// lack, each once; empty where fontconfig finds no fonts. Queries fontconfig at every call.
+std::vector<FontFile> find_fallback_fonts();
+// The same fonts, looked up once per process.
+const std::vector<FontFile>& fallback_fonts();
 
 } // namespace hydrascope

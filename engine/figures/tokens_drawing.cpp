@@ -15,7 +15,7 @@ TextStyle word_style(const Ink& ink) { return {ink.size * 1.1, false, Face::mono
 
 constexpr double padding = 2.2, between = 2.5;
 
-// Words flow like text; a continued word piece ("##ing") touches the piece before it.
+// Lays the words out as running text; a continued word piece ("##ing") is joined to the piece before it.
 std::vector<Word> flow(const TokensPanel& panel, const Ink& ink, double width) {
   std::vector<Word> words;
   const TextStyle style = word_style(ink);
@@ -56,10 +56,7 @@ TextStyle fitted(const std::string& token, TextStyle style, double width) {
 
 Surround surround(const TokensPanel& panel, const Ink& ink, const Placement& placement, const Extent& body) {
   Surround room;
-  if (!panel.note.empty()) {
-    room.below = 3 + line_height(ink.note()) *
-                         static_cast<double>(wrap_text(panel.note, ink.note(), body.width).size());
-  }
+  room.below = note_height(panel.note, ink, body.width);
   if (placement.own_bar) {
     room.below += horizontal_bar_room(ink);
   }
@@ -91,12 +88,9 @@ void draw(Canvas& canvas, const TokensPanel& panel, const Ink& ink, const Placem
       canvas.outline({box.x - 1, box.y - 1, box.width + 2, box.height + 2}, ink.accent, 1.2, 2.2);
     }
   }
-  double y = body.bottom() + 3;
-  if (!panel.note.empty()) {
-    y += draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width), {body.x, y}, ink.note());
-  }
+  const double note = draw_note(canvas, panel.note, ink, {body.x, body.bottom()}, body.width);
   if (placement.own_bar) {
-    draw_horizontal_bar(canvas, panel.scale, ink, {body.x, y - 3}, body.width);
+    draw_horizontal_bar(canvas, panel.scale, ink, {body.x, body.bottom() + note}, body.width);
   }
 }
 

@@ -5,13 +5,10 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
-#include "engine/figures/cairo_canvas.h"
 #include "engine/figures/figure.h"
 #include "engine/figures/layout.h"
 #include "engine/figures/numbers.h"
-#include "engine/figures/png_metadata.h"
-#include "engine/figures/svg_canvas.h"
-#include "engine/figures/table_text.h"
+#include "engine/figures/page.h"
 
 namespace hydrascope {
 namespace {
@@ -97,7 +94,7 @@ void write_figure(const Figure& figure, const std::filesystem::path& file, const
     write_file_atomically(file, markdown_text(figure));
   } else if (ending == ".npy") {
     write_file_atomically(file, npy_bytes(figure));
-    // The array format holds no text; what the array is lies beside it.
+    // The format holds no text: labels and provenance are written beside it.
     Figure description = figure;
     for (auto& panel : description.panels) {
       if (auto* const heat = std::get_if<HeatMapPanel>(&panel)) {

@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/error.h"
-#include "engine/base/nearest_name.h"
+#include "engine/base/text.h"
 #include "engine/models/transformer/config.h"
 #include "engine/models/vision/image_processor.h"
 

@@ -6,7 +6,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include "engine/base/process_memory.h"
+#include "engine/base/process.h"
 
 namespace hydrascope {
 namespace {

@@ -1,4 +1,4 @@
-// What is known of a model and its adapters without running it. Plain types.
+// Facts about models and adapters, and finding both. Plain types.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,18 @@ struct ModelInfo {
   InputKind input = InputKind::image;
   int layers = 0;
   int heads = 0;
-  int width = 0;      // D
-  int patch_size = 0; // images
-  int image_size =
-      0; // images: the size that pre-processing gives by default (an adapter's, if one is applied)
+  int width = 0;         // D
+  int patch_size = 0;    // images
+  int image_size = 0;    // images: the default size of pre-processing (an adapter's, if one is applied)
   int prefix_tokens = 0; // images: 1 (class) or 2 (class, distillation)
   int max_tokens = 0;    // text: the position table's length
   bool has_classifier = false;
   std::vector<std::string> labels; // of the classifier
-  std::vector<std::string>
-      notes; // what loading has to tell, e.g. tensors of the file that the model does not use
+  // Messages of loading, e.g. tensors of the file that the model does not use.
+  std::vector<std::string> notes;
 };
 
-// A model of the catalogue: bundled by set-up, or a folder the user opened.
+// A model of the catalogue: bundled by set-up, or a folder that the user opened.
 struct CatalogueEntry {
   std::string name;
   std::string description;
@@ -41,19 +40,19 @@ struct CatalogueEntry {
   InputKind input = InputKind::image;
 };
 
-// The bundled models that set-up has put in place, in fixed order: vit-small (images' default), minilm
+// The installed bundled models in fixed order: vit-small (images' default), minilm
 // (text's).
 std::vector<CatalogueEntry> model_catalogue();
 
 // A catalogue name, a Hugging Face folder, or a repository name in the Hugging Face cache → its folder.
-// Throws Error naming what was looked for and where.
+// Throws Error that names what was looked for and where.
 std::filesystem::path resolve_model(std::string_view name_or_folder);
 
 // Reads config.json alone. Throws Error, ForeignFile (no known model_type or architecture), BrokenFile.
 ModelInfo read_model_info(const std::filesystem::path& folder);
 
-// An adapter: the parameters that differ from a base (a model or another adapter), with what they were
-// trained for.
+// An adapter: the parameters that differ from a base (a model or another adapter), and what they were trained
+// for.
 struct AdapterInfo {
   struct Layer {
     int layer = 0;
@@ -72,7 +71,7 @@ struct AdapterInfo {
   int image_size = 0;        // trained at; 0 for text
   int tokens = 0;            // trained at
   std::vector<Class> classes;
-  std::string summary; // data, steps, final loss or accuracy: one line for people
+  std::string summary; // data, steps, final loss or accuracy: one line for users
 };
 
 // Reads an adapter file's metadata. Throws Error, ForeignFile, BrokenFile.
@@ -82,15 +81,15 @@ AdapterInfo read_adapter_info(const std::filesystem::path& file);
 std::vector<AdapterInfo> bundled_adapters();
 
 struct AdapterChoice {
-  bool automatic = true;                    // bundled ones apply by themselves
-  std::vector<std::filesystem::path> files; // explicit ones, in order; they replace the automatic choice
+  bool automatic = true;                    // applies the bundled adapters that fit
+  std::vector<std::filesystem::path> files; // explicit adapters in order, instead of the automatic choice
 
   bool operator==(const AdapterChoice&) const = default;
 };
 
 // Which adapters apply to a model (given by the hash of its weights) under a schedule: first the model's own
-// tail, then an adapter whose replaced layers and kernels are exactly the schedule's; for maps trained layer
-// by layer each layer takes its own part. In order of application.
+// tail, then an adapter whose replaced layers and kernels are exactly the schedule's; of maps trained layer
+// by layer the parts for each layer. In order of application.
 std::vector<AdapterInfo> select_adapters(const std::string& model_hash, const Schedule& schedule,
                                          const std::vector<AdapterInfo>& available);
 

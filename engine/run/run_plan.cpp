@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
-#include "engine/base/process_memory.h"
+#include "engine/base/process.h"
 #include "engine/run/execution.h"
 #include "engine/run/memory_estimate.h"
 

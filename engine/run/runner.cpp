@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
-#include "engine/base/process_memory.h"
+#include "engine/base/process.h"
 #include "engine/run/execution.h"
 #include "engine/run/finite_check.h"
 #include "engine/run/run_plan.h"

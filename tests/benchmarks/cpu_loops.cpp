@@ -11,9 +11,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "engine/attention/hydra/cpu/hydra_variant.h"
-#include "engine/attention/linear/cpu/linear_variant.h"
-#include "engine/attention/softmax/cpu/softmax_variant.h"
+#include "engine/attention/hydra/cpu/hydra.h"
+#include "engine/attention/linear/cpu/linear.h"
+#include "engine/attention/softmax/cpu/softmax.h"
 
 namespace hydrascope::cpu {
 namespace {
@@ -88,11 +88,11 @@ void hedgehog(benchmark::State& state, const Processor processor, const std::int
     KeySums sums(map, width);
     in_blocks({0, tokens}, [&](const TokenRange block) {
       loops.add_keys(k.rows(), v.rows(), nullptr, block, map, buffers.data(), sums.values.data(),
-                     sums.ones.data(), sums.largest.data());
+                     sums.totals.data(), sums.largest.data());
     });
     in_blocks({0, tokens}, [&](const TokenRange block) {
-      loops.answer(q.rows(), nullptr, block, map, sums.values.data(), sums.ones.data(), sums.largest.data(),
-                   buffers.data(), out.rows());
+      loops.outputs(q.rows(), nullptr, block, map, sums.values.data(), sums.totals.data(),
+                    sums.largest.data(), buffers.data(), out.rows());
     });
     benchmark::DoNotOptimize(out.rows().data);
     benchmark::ClobberMemory();
@@ -110,7 +110,7 @@ void softmax(benchmark::State& state, const Processor processor, const std::int6
   std::vector<float> buffers = buffer(softmax_buffer_floats(width, width));
   for (auto _ : state) {
     for (std::int64_t first = 0; first < tokens; first += queries_at_once)
-      loops.answer(q.rows(), k.rows(), v.rows(), nullptr, {first, std::min(tokens, first + queries_at_once)},
+      loops.output(q.rows(), k.rows(), v.rows(), nullptr, {first, std::min(tokens, first + queries_at_once)},
                    tokens, 0.125F, buffers.data(), out.rows());
     benchmark::DoNotOptimize(out.rows().data);
     benchmark::ClobberMemory();

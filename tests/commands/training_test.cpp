@@ -10,7 +10,7 @@
 #include <spawn.h>
 #include <sys/inotify.h>
 
-#include "engine/base/file_lock.h"
+#include "engine/base/files.h"
 #include "tests/commands/program.h"
 #include "tests/support/free_port.h"
 
@@ -205,11 +205,11 @@ TEST_F(TrainingCommand, StopsWhileItWaitsForAnothersCache) {
                                 " --batch 5 --threads 1 -o " + at("it.safetensors");
   EXPECT_EQ(wait_for(start(arguments)), 0); // makes the cache's files
   const int watch = inotify_init1(IN_CLOEXEC);
-  std::vector<PieceLock> held; // of pictures as few as these there is one piece
+  std::vector<ItemLock> held; // of pictures as few as these there is one piece
   for (const auto& entry : fs::directory_iterator(at("cache/hydrascope/features"))) {
     if (entry.path().extension() == ".json") fs::remove(entry.path()); // nothing is filled
     if (entry.path().extension() != ".pieces") continue;
-    auto piece = PieceLock::take(entry.path(), 0, "");
+    auto piece = ItemLock::take(entry.path(), 0, "");
     ASSERT_TRUE(piece);
     held.push_back(std::move(*piece));
     EXPECT_GE(inotify_add_watch(watch, entry.path().c_str(), IN_OPEN), 0);

@@ -7,10 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
-#include "engine/base/exif.h"
 #include "engine/base/image.h"
 #include "engine/base/paths.h"
-#include "engine/base/resample.h"
 #include "engine/base/safetensors.h"
 #include "tests/support/checkout.h"
 

@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/base/digest.h"
+#include "engine/base/encoding.h"
 
 namespace hydrascope::test {
 

@@ -5,8 +5,8 @@
 
 #include "app/document/edits.h"
 #include "app/shell/clipboard.h"
+#include "engine/base/image.h"
 #include "engine/base/paths.h"
-#include "engine/base/png.h"
 #include "engine/run/quantities/focus_map.h"
 #include "tests/window/harness.h"
 
@@ -108,7 +108,7 @@ void paste(ImGuiTestContext* context) {
 void pastes(ImGuiTestContext* context, const Image& picture) {
   start_over(context);
   show_kind(editor(), InputKind::text);
-  IM_CHECK(copy_by_xclip(context, png_of(picture), "image/png"));
+  IM_CHECK(copy_by_xclip(context, encode_png(picture), "image/png"));
   paste(context);
   IM_CHECK(document().kind == InputKind::image);
   IM_CHECK(shown_image() != nullptr);

@@ -11,7 +11,7 @@
 #include "app/document/edits.h"
 #include "app/ui/graphics.h"
 #include "app/ui/screenshot.h"
-#include "engine/figures/raster.h"
+#include "engine/figures/panel_drawing.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"
 

@@ -13,7 +13,7 @@
 #include "app/views/command_text.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
-#include "engine/figures/read_provenance.h"
+#include "engine/figures/figure.h"
 
 namespace hydrascope::app {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/attention/cuda/cuda_gradients.h"
+#include "engine/attention/interface/cuda_plugin.h"
 
 #include <functional>
 
@@ -18,7 +18,7 @@ using torch::autograd::AutogradContext, torch::autograd::variable_list;
 // A kernel of the plug-in with all its arguments but q, k and v.
 struct FusedCall : torch::CustomClassHolder {
   std::function<at::Tensor(const AttentionInput&)> output;
-  std::function<InputGradients(const AttentionInput&, const at::Tensor& by_out)> gradients;
+  std::function<InputGradients(const AttentionInput&, const at::Tensor& grad_out)> gradients;
 };
 
 AttentionInput input_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
@@ -38,11 +38,11 @@ public:
     return call->output(input_of(q, k, v));
   }
 
-  static variable_list backward(AutogradContext* context, const variable_list& by_outputs) {
+  static variable_list backward(AutogradContext* context, const variable_list& grad_outputs) {
     TORCH_CHECK(!at::GradMode::is_enabled(), "fused attention on the GPU has no second derivatives");
     const auto call = c10::static_intrusive_pointer_cast<FusedCall>(context->saved_data["call"].toCapsule());
     const variable_list saved = context->get_saved_variables();
-    const InputGradients by = call->gradients(input_of(saved[0], saved[1], saved[2]), by_outputs[0]);
+    const InputGradients by = call->gradients(input_of(saved[0], saved[1], saved[2]), grad_outputs[0]);
     return {by.q, by.k, by.v, {}};
   }
 };
@@ -66,8 +66,8 @@ at::Tensor hydra_cosine_with_gradients(const HydrascopeCudaPlugin& plugin, const
   call->output = [&plugin, mask](const AttentionInput& own) {
     return plugin.hydra_cosine(own.q, own.k, own.v, mask);
   };
-  call->gradients = [&plugin, mask](const AttentionInput& own, const at::Tensor& by_out) {
-    return plugin.hydra_cosine_gradients(own.q, own.k, own.v, mask, by_out);
+  call->gradients = [&plugin, mask](const AttentionInput& own, const at::Tensor& grad_out) {
+    return plugin.hydra_cosine_gradients(own.q, own.k, own.v, mask, grad_out);
   };
   return FusedAttention::apply(input.q, input.k, input.v, call);
 }
@@ -77,8 +77,8 @@ AttentionOutput linear_with_gradients(const HydrascopeCudaPlugin& plugin, const 
                                       const LoopProjection& query, const LoopProjection& key,
                                       const bool normalised) {
   LoopProjection own_query, own_key; // of y
-  own_query.turns = query.turns;
-  own_key.turns = key.turns;
+  own_query.token_weights = query.token_weights;
+  own_key.token_weights = key.token_weights;
   AttentionOutput output;
   const auto call = c10::make_intrusive<FusedCall>();
   call->output = [&](const AttentionInput& own) {
@@ -86,12 +86,12 @@ AttentionOutput linear_with_gradients(const HydrascopeCudaPlugin& plugin, const 
     return output.out;
   };
   call->gradients = [&plugin, mask, map, own_query, own_key, normalised](const AttentionInput& own,
-                                                                         const at::Tensor& by_out) {
-    return plugin.linear_gradients(own, mask, map, own_query, own_key, normalised, by_out);
+                                                                         const at::Tensor& grad_out) {
+    return plugin.linear_gradients(own, mask, map, own_query, own_key, normalised, grad_out);
   };
   output.out =
       FusedAttention::apply(before_map(input.q, mask, query), before_map(input.k, mask, key), input.v, call);
-  call->output = nullptr; // what it refers to ends here
+  call->output = nullptr; // it refers to local variables
   return output;
 }
 

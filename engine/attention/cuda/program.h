@@ -1,11 +1,11 @@
 // Programs of one block of threads, compiled for the GPU and for the host. A program is a sequence of
-// block.each(phase): every thread runs the phase, then all wait for each other. What a thread keeps from
-// phase to phase is a Block::Local, and block.sum_of_warp(local) gives every thread its warp's sum. So the
-// very programs of the GPU run on the host as well, where the tests hold them to the definition
-// (tests/engine/attention/cuda_*_test.cpp).
+// block.each(phase): every thread runs the phase, then all threads synchronise. A value that a thread keeps
+// between phases is a Block::Local; block.sum_of_warp(local) replaces it by the sum over the thread's warp.
+// The tests run the same programs on the host and compare them with the definition
+// (tests/engine/attention/cuda_*_test.cpp). No LibTorch and no CUDA headers.
 #pragma once
 
-// What both the GPU and the host run, what a block runs, and a loop whose results lie in registers.
+// Marks functions of both the GPU and the host, functions of a block, and loops over registers.
 #ifdef __CUDACC__
   #define HYDRASCOPE_BOTH __host__ __device__
   #define HYDRASCOPE_BLOCK __device__
@@ -17,6 +17,8 @@
 #endif
 
 namespace hydrascope::cuda {
+
+enum class Element { float32, float16, bfloat16 }; // of tensors on the device
 
 constexpr int block_threads = 256;
 constexpr int warp_threads = 32;

@@ -21,9 +21,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/attention/hydra/hydra_cpu.h"
-#include "engine/attention/interface/cost.h"
-#include "engine/attention/interface/features.h"
+#include "engine/attention/interface/kernel.h"
 #include "engine/attention/interface/tokens.h"
 #include "engine/base/error.h"
 
@@ -32,12 +30,12 @@ namespace {
 
 constexpr double layer_norm_epsilon = 1e-5;
 
-// φ(Q), φ(K), V as rows (B,N,D), masked ones 0.
+// φ(Q), φ(K), V as rows (B,N,D), masked rows 0.
 struct Rows {
   at::Tensor query, key, value, mask;
 };
 
-// Σ_t softmax over tokens(K)_t ⊙ V_t, gathered block by block with a running maximum of each feature.
+// Σ_t softmax over tokens(K)_t ⊙ V_t, accumulated block by block with a running maximum of each feature.
 class TokenSoftmaxSum {
 public:
   // key, value (B,n,D) of a block, mask (B,n) or undefined.
@@ -95,14 +93,14 @@ public:
   }
 
   at::Tensor weights(const AttentionInput& input, const KernelParameters&,
-                     const at::Tensor& asked) const override {
+                     const at::Tensor& query_rows) const override {
     check(input);
     const Rows rows = mapped_rows(input);
     const std::int64_t heads = input.q.size(1), tokens = input.q.size(2);
-    const at::Tensor query = take_tokens(to_heads(rows.query, heads), asked);
+    const at::Tensor query = take_tokens(to_heads(rows.query, heads), query_rows);
     const at::Tensor w = at::matmul(query, to_heads(rows.key, heads).transpose(2, 3));
     if (!input.causal) return w;
-    const at::Tensor queries = rows_or_all(asked, tokens, query).unsqueeze(1);
+    const at::Tensor queries = rows_or_all(query_rows, tokens, query).unsqueeze(1);
     return at::where(at::arange(tokens, queries.options()) <= queries, w, at::Scalar(0));
   }
 
@@ -125,7 +123,7 @@ public:
     }
     const at::Tensor directions =
         rows.query * select_rows(to_rows(g.to(rows.query.scalar_type())), rows.mask); // (B,N,D)
-    // Token t reaches the queries from t on where attention is causal, else all.
+    // If attention is causal, token t contributes to the queries from t on, else to all.
     const at::Tensor gathered =
         input.causal ? at::cumsum(directions.flip(1), 1).flip(1) : directions.sum(1, true);
     return (gated * gathered).sum(2);
@@ -133,12 +131,12 @@ public:
 
   // The D rank-one matrices φ(Q)_f φ(K)_fᵀ times V, entry by entry in double precision, against the output.
   double weights_check(const AttentionInput& input, const KernelParameters& parameters,
-                       const at::Tensor& asked) const override {
+                       const at::Tensor& query_rows) const override {
     const at::NoGradGuard no_gradients;
     const at::Tensor out = to_rows(run(input, parameters).out).to(at::kDouble);
     const Rows rows = mapped_rows(input);
     const at::Tensor key = rows.key.to(at::kDouble), value = rows.value.to(at::kDouble);
-    const at::Tensor indices = rows_or_all(asked, key.size(1), key).cpu();
+    const at::Tensor indices = rows_or_all(query_rows, key.size(1), key).cpu();
     double worst = 0;
     for (std::int64_t i = 0; i < indices.size(0); ++i) {
       const std::int64_t c = indices[i].item<std::int64_t>();
@@ -151,14 +149,14 @@ public:
   }
 
   std::optional<GlobalVector> global_vector(const AttentionInput& input, const KernelParameters&,
-                                            const at::Tensor& asked) const override {
+                                            const at::Tensor& query_rows) const override {
     check(input);
     if (input.causal)
       throw UsageError(spec().text(), "where attention is causal, every query has a global vector of its own",
                        "leave out --causal");
     const Rows rows = mapped_rows(input);
     return GlobalVector{(rows.key * rows.value).sum(1),
-                        asked.defined() ? rows.query.index_select(1, asked) : rows.query};
+                        query_rows.defined() ? rows.query.index_select(1, query_rows) : rows.query};
   }
 
   Features features(const AttentionInput& input, const KernelParameters&, const at::Tensor& query_rows,
@@ -203,7 +201,7 @@ private:
                        fmt::format("for this input it is ({},{},{})", q[0], q[2], q[1] * q[3]));
   }
 
-  // A LayerNorm enlarges small differences: what it is given has not been rounded to a half type yet.
+  // A LayerNorm amplifies small differences: its input is not rounded to a half type.
   at::ScalarType output_type(const AttentionInput& input) const {
     const at::ScalarType type = input.q.scalar_type();
     return maps_.layer_norm ? compute_type(type) : type;
@@ -226,7 +224,7 @@ private:
     return mask.sum(1, true).clamp_min(1).to(options).rsqrt().unsqueeze(-1);
   }
 
-  // A block's φ_Q(Q), masked rows 0; `scale` as root_of_mean() or undefined.
+  // φ of a block's rows, masked rows 0; `scale` as root_of_mean() or undefined.
   at::Tensor mapped(const RowMap& map, const at::Tensor& x, const at::Tensor& mask,
                     const at::Tensor& scale) const {
     at::Tensor rows = map.of(select_rows(x, mask));
@@ -244,7 +242,7 @@ private:
     const at::Tensor query = mapped(maps_.query, source, mask, scale);
     at::Tensor key = mapped(maps_.key, rows(input.k), mask, scale);
     if (maps_.over_tokens == OverTokens::softmax) {
-      if (mask.defined()) { // a sequence without a real token: any finite numbers, all of them cleared below
+      if (mask.defined()) { // a sequence without a real token gives any finite numbers, cleared below
         const at::Tensor absent = mask.logical_not().logical_and(mask.any(1, true));
         key = key.masked_fill(absent.unsqueeze(-1), -INFINITY);
       }

@@ -4,25 +4,25 @@
 #include <vector>
 
 #include "engine/attention/hydra/cpu/hydra.h"
-#include "engine/attention/interface/registry.h"
+#include "engine/attention/interface/kernel.h"
 
 namespace hydrascope {
 
 // φ of D-wide rows, each by itself.
 struct RowMap {
   at::Tensor (*of)(const at::Tensor& x); // (B,N,D) → (B,N,D), in x's type
-  cpu::RowMap fused;                     // the same in the fused loops
+  cpu::RowMap fused;                     // the same map in the fused loops
 };
 
-// What φ does over tokens, besides.
+// The part of φ that depends on other tokens.
 enum class OverTokens {
   nothing,
   mean,    // φ_Q and φ_K are divided by √T, T the number of real tokens
   softmax, // φ_K is a softmax over the real tokens, feature by feature
 };
 
-// Does the whole operation, e.g. by a fused loop, where it takes the shape; mask may be undefined; out
-// (B,H,N,d), before LayerNorm, is what it returns.
+// A fused implementation of the whole operation. takes(): whether it supports the input. run() returns out
+// (B,H,N,d) before LayerNorm; mask (B,N) bool or undefined.
 struct HydraMaps;
 struct HydraFusedPath {
   Path path = Path::fused_cpu;
@@ -36,11 +36,16 @@ struct HydraMaps {
   OverTokens over_tokens = OverTokens::nothing;
   bool query_is_layer_input = false;      // Q is the attention module's own input (PolyNL, Eq. 13)
   bool layer_norm = false;                // over D, before W_o
-  std::vector<HydraFusedPath> fused = {}; // beside the CPU's, which every kernel has
+  std::vector<HydraFusedPath> fused = {}; // besides the CPU's, which every kernel has
 };
 
-// The kernel of these maps. Its weights are derived and signed: Σ over the features of each original head of
-// φ(Q)_f φ(K)_fᵀ.
+// The Hydra kernel with these maps. Its weights are derived and signed: Σ over the features of each original
+// head of φ(Q)_f φ(K)_fᵀ.
 std::unique_ptr<Kernel> make_hydra(const KernelSpec& spec, const HydraMaps& maps);
+
+// The CPU's fused loops (cpu/hydra.h), for inputs of any strides: float32 and bfloat16 without gradients, not
+// causal, every map. Tokens are processed in parts whose number depends on N alone, so the result does not
+// depend on the number of threads.
+HydraFusedPath hydra_on_cpu();
 
 } // namespace hydrascope

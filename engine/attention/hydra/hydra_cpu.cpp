@@ -1,5 +1,3 @@
-#include "engine/attention/hydra/hydra_cpu.h"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -7,6 +5,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
+#include "engine/attention/hydra/hydra.h"
 #include "engine/attention/interface/loop_input.h"
 #include "engine/attention/interface/tokens.h"
 
@@ -14,12 +13,11 @@ namespace hydrascope {
 namespace {
 
 constexpr std::int64_t tokens_of_part = 256;
-// What the caches of a few cores hold. (The system's own figure is that of all cores in some virtual
-// machines.)
+// The caches of a few cores. (In some virtual machines the system reports those of all cores.)
 constexpr std::int64_t bytes_of_caches = std::int64_t{32} << 20;
 
-// What the parts of a sequence found: largest, total, weighted of each, `padded` floats every one. The first
-// part's `weighted` becomes their quotient over all.
+// Merges the parts of a sequence: each part has `padded` floats of largest, total and weighted. The first
+// part's `weighted` becomes the quotient weighted/total over all parts.
 void merge_softmax(float* largest, float* total, float* weighted, const std::int64_t parts,
                    const std::int64_t padded) {
   for (std::int64_t f = 0; f < padded; ++f) {
@@ -49,7 +47,7 @@ at::Tensor run(const HydraMaps& maps, const AttentionInput& input, const at::Ten
   query = dense_features(query);
   const at::Tensor key = dense_features(input.k), value = dense_features(input.v);
   const LoopMask masks(mask);
-  // A LayerNorm that follows is given what has not been rounded.
+  // The input of a LayerNorm is not rounded.
   const auto type = maps.layer_norm ? at::kFloat : input.q.scalar_type();
   const at::Tensor out =
       to_heads(at::empty({batch, tokens, heads * input.q.size(3)}, input.q.options().dtype(type)), heads);
@@ -64,11 +62,11 @@ at::Tensor run(const HydraMaps& maps, const AttentionInput& input, const at::Ten
     const std::int64_t real = std::max<std::int64_t>(1, masks.count(sequence, tokens));
     return 1 / std::sqrt(static_cast<float>(real));
   };
-  // A part of a thread's own is worth its start from about 64 Ki features on.
+  // Starting a thread pays from about 64 Ki features on.
   const std::int64_t grain = std::max<std::int64_t>(1, 65'536 / (padded * std::min(tokens, tokens_of_part)));
   const bool softmax = maps.over_tokens == OverTokens::softmax;
-  const auto floats = [&](const bool wanted) {
-    return std::vector<float>(wanted ? static_cast<std::size_t>(batch * parts * padded) : 0);
+  const auto floats = [&](const bool used) {
+    return std::vector<float>(used ? static_cast<std::size_t>(batch * parts * padded) : 0);
   };
   std::vector<float> sums = floats(true), largest = floats(softmax), total = floats(softmax);
   at::parallel_for(0, batch * parts, grain, [&](const std::int64_t begin, const std::int64_t end) {

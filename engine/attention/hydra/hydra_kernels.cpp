@@ -1,15 +1,14 @@
-// Hydra's feature maps (Bolya et al. 2022, tables 1 and 5), PolyNL (Babiloni et al. 2021) and AFT-Simple
-// (Zhai et al. 2021) among them.
+// Hydra's feature maps (Bolya et al. 2022, tables 1 and 5), including PolyNL (Babiloni et al. 2021) and
+// AFT-Simple (Zhai et al. 2021).
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/tanh.h>
 #include <fmt/format.h>
 
-#include "engine/attention/cuda/cuda_gradients.h"
 #include "engine/attention/hydra/hydra.h"
 #include "engine/attention/interface/cuda_plugin.h"
-#include "engine/attention/interface/plugin.h"
+#include "engine/attention/interface/device.h"
 
 namespace hydrascope {
 namespace {
@@ -25,10 +24,10 @@ constexpr RowMap tanh_of{[](const at::Tensor& x) { return at::tanh(x); }, cpu::R
 constexpr RowMap sigmoid_of{[](const at::Tensor& x) { return at::sigmoid(x); }, cpu::RowMap::logistic};
 
 bool cuda_takes(const AttentionShape& shape) {
-  constexpr std::int64_t most_sequences = 65535; // of one launch
   const bool known_type =
       shape.dtype == at::kFloat || shape.dtype == at::kHalf || shape.dtype == at::kBFloat16;
-  if (shape.device != at::kCUDA || shape.causal || !known_type || shape.batch > most_sequences) return false;
+  if (shape.device != at::kCUDA || shape.causal || !known_type || shape.batch > max_cuda_sequences)
+    return false;
   return cuda_plugin() != nullptr;
 }
 bool cuda_runs(const AttentionShape& shape) { return !shape.gradients && cuda_takes(shape); }
@@ -42,7 +41,7 @@ at::Tensor fused_cuda_training(const HydraMaps&, const AttentionInput& input, co
   return hydra_cosine_with_gradients(*cuda_plugin(), input, mask);
 }
 
-// What a φ is like (Hydra paper, table 1).
+// Properties of φ (Hydra paper, table 1).
 struct Traits {
   bool bounded = false, takes_negatives = true, linear = false;
 };

@@ -27,7 +27,7 @@ namespace {
 
 constexpr double largest_weights = 4.0 * 1024 * 1024 * 1024; // bytes
 
-// The file's tensor where it lies, valid as long as `file`; a copy where the file does not align it.
+// A view of the file's tensor, valid as long as `file`; a copy where the file does not align it.
 at::Tensor read_tensor(const SafetensorsFile& file, const std::string& name, const TensorView& view) {
   at::ScalarType type = at::kFloat;
   if (view.type == ElementType::u8)
@@ -76,7 +76,7 @@ AttentionInput read_input(const SafetensorsFile& file, const AttendRequest& requ
   return input;
 }
 
-// Everything that could be a parameter: the kernel takes what it knows by name.
+// All tensors that are a parameter of some kernel; kernels ignore those of others.
 KernelParameters read_parameters(const SafetensorsFile& file) {
   static const std::vector<std::string> names = {
       "query_map.weight", "query_map.bias", "key_map.weight", "key_map.bias",
@@ -127,17 +127,17 @@ TensorView view_of(const at::Tensor& tensor) {
       .bytes = std::as_bytes(std::span(tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())))};
 }
 
-// Numbers that are not there would spread over the whole output without a word.
+// NaN would spread over the whole output unnoticed.
 void check_finite(const SafetensorsFile& file, const std::string& name, const at::Tensor& x,
                   const at::Tensor& mask) {
   const at::Tensor real = mask.defined() && x.dim() == 4 ? mask.unsqueeze(1).unsqueeze(-1) : at::Tensor();
-  // A part at a time: the answer must not take as much memory as the tensor.
+  // In blocks: the Boolean result must not take as much memory as the tensor.
   for (const TokenBlock& block : token_blocks(x.size(0), x.numel() / std::max<std::int64_t>(1, x.size(0)))) {
     at::Tensor bad = x.slice(0, block.first, block.last).isnan();
     if (real.defined()) bad = bad.logical_and(real.slice(0, block.first, block.last));
     if (bad.any().item<bool>())
       throw Error(file.path().string(), fmt::format("\"{}\" holds NaN", name),
-                  "mask the token, or see where its numbers come from");
+                  "mask the token, or check where its numbers come from");
   }
 }
 
@@ -146,7 +146,7 @@ at::ScalarType type_of(const std::string& text) {
   return text == "float16" ? at::kHalf : at::kFloat;
 }
 
-// What came of the operation, before it is written.
+// The result of the operation, before it is written.
 struct Results {
   AttendReport report;
   std::map<std::string, at::Tensor> tensors;
@@ -206,7 +206,7 @@ AttendReport attend_file(const AttendRequest& request) {
     write_safetensors(request.output, views, {{"kernel", request.kernel.text()}});
     return results.report;
   } catch (const c10::Error& error) {
-    // Shapes are checked above; what is left is memory and LibTorch's own limits.
+    // Shapes are checked above; what remains is out of memory and LibTorch's own limits.
     throw Error(request.input.string(),
                 fmt::format("{} failed: {}", request.kernel.text(), error.what_without_backtrace()),
                 "choose a smaller input");

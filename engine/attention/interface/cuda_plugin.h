@@ -1,25 +1,68 @@
-// CUDA at run time: one build serves machines with and without an NVIDIA GPU. The driver is looked for, then
-// LibTorch's CUDA half is loaded, then our own kernels (hydrascope_cuda.so beside the executable). Plain
-// header.
+// The interface of hydrascope_cuda.so: a table of functions under one exported symbol, checked by its
+// version; and attention that is trained through it (attention/cuda/cuda_gradients.cpp).
 #pragma once
 
-#include <string>
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+#include "engine/attention/interface/loop_input.h"
+#include "engine/attention/simd/loop_types.h"
 
 namespace hydrascope {
 
-struct CudaStatus {
-  bool available = false;     // tensors can live on a GPU
-  std::string reason;         // why not, one sentence for the user
-  bool fused_kernels = false; // hydrascope_cuda.so is loaded
-  std::string fused_kernels_reason;
+// Incremented whenever the table changes: a plug-in of another version is not used.
+inline constexpr std::uint32_t hydrascope_cuda_plugin_version = 3;
+inline constexpr const char* hydrascope_cuda_plugin_symbol = "hydrascope_cuda_plugin_entry";
+
+// The gradients of the loss with respect to q, k and v, of their shapes and type.
+struct InputGradients {
+  at::Tensor q, k, v;
 };
 
-// Loads what there is, once, on first call. Must come before anything else asks LibTorch whether it has CUDA:
-// LibTorch remembers the first answer, and one given before its CUDA half was loaded is no for good.
-const CudaStatus& cuda_status();
+// The most sequences, and the most heads, that the kernels accept: CUDA's limit of a grid's last dimensions.
+inline constexpr std::int64_t max_cuda_sequences = 65535;
 
-struct HydrascopeCudaPlugin;
-// The plug-in's functions (engine/attention/interface/plugin.h); null where fused_kernels is false.
-const HydrascopeCudaPlugin* cuda_plugin();
+struct HydrascopeCudaPlugin {
+  std::uint32_t version;
+  // Whether the kernels are built for the current device: sm_80 or later.
+  bool (*runs_here)();
+  // hydra-cosine, not causal: q, k, v (B,H,N,d) float32, bfloat16 or float16 on one CUDA device, mask (B,N)
+  // bool there or undefined → (B,H,N,d), masked rows 0. Runs on the current stream. Throws c10::Error.
+  at::Tensor (*hydra_cosine)(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                             const at::Tensor& mask);
+  // Its gradients; grad_out (B,H,N,d) is the gradient with respect to its output.
+  InputGradients (*hydra_cosine_gradients)(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                           const at::Tensor& mask, const at::Tensor& grad_out);
+  // Whether `linear` supports φ of y with m entries, for heads of d features.
+  bool (*linear_takes)(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
+                       std::int64_t outputs);
+  // As linear_on_cpu, on the current stream; parameters may lie on any device.
+  AttentionOutput (*linear)(const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
+                            const LoopProjection& query, const LoopProjection& key, bool normalised);
+  // Whether `linear_gradients` supports φ of y with m entries, for values of d features.
+  bool (*linear_gradients_take)(cpu::PointMap map, bool normalised, at::ScalarType type,
+                                std::int64_t head_width, std::int64_t outputs);
+  // The gradients of `linear` without a projection: q and k are y (B,H,N,m), v (B,H,N,d), grad_out (B,H,N,d)
+  // is the gradient with respect to its output. float32 or bfloat16, on the current stream.
+  InputGradients (*linear_gradients)(const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
+                                     const LoopProjection& query, const LoopProjection& key, bool normalised,
+                                     const at::Tensor& grad_out);
+};
+
+using HydrascopeCudaPluginEntry = const HydrascopeCudaPlugin* (*)();
+
+// Attention by the plug-in, differentiable once: intermediate results are stored neither in the forward nor
+// in the backward pass. The plug-in has to outlive the graph.
+
+// HydrascopeCudaPlugin::hydra_cosine, with gradients of q, k and v.
+at::Tensor hydra_cosine_with_gradients(const HydrascopeCudaPlugin& plugin, const AttentionInput& input,
+                                       const at::Tensor& mask);
+
+// HydrascopeCudaPlugin::linear, of inputs that linear_gradients_take(), with gradients of q, k, v and of the
+// projections' weight and bias. y is computed by LibTorch and rounded to q's type.
+AttentionOutput linear_with_gradients(const HydrascopeCudaPlugin& plugin, const AttentionInput& input,
+                                      const at::Tensor& mask, cpu::PointMap map, const LoopProjection& query,
+                                      const LoopProjection& key, bool normalised);
 
 } // namespace hydrascope

@@ -1,5 +1,12 @@
 #include "engine/attention/interface/device.h"
 
+#include <exception>
+#include <filesystem>
+
+#include <dlfcn.h>
+
+#include <ATen/Context.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
@@ -7,25 +14,120 @@
 #include "engine/base/error.h"
 
 namespace hydrascope {
-
 namespace {
 
-UsageError unknown(const std::string& text) {
+std::string loader_message() {
+  const char* const message = dlerror();
+  return message == nullptr ? "unknown error of the loader" : message;
+}
+
+// The folder of the LibTorch that this process runs.
+std::filesystem::path torch_folder() {
+  Dl_info where{};
+  if (dladdr(reinterpret_cast<void*>(&at::globalContext), &where) == 0 || where.dli_fname == nullptr)
+    return {};
+  return std::filesystem::path(where.dli_fname).parent_path();
+}
+
+std::filesystem::path executable_folder() {
+  std::error_code failure;
+  return std::filesystem::read_symlink("/proc/self/exe", failure).parent_path();
+}
+
+// The library is never unloaded: LibTorch keeps pointers into it.
+void* load(const std::filesystem::path& file, int flags) { return dlopen(file.c_str(), flags); }
+
+struct Loaded {
+  CudaStatus status;
+  const HydrascopeCudaPlugin* plugin = nullptr;
+};
+
+void load_fused_kernels(Loaded& loaded) {
+  const std::filesystem::path file = executable_folder() / "hydrascope_cuda.so";
+  std::error_code failure;
+  if (!std::filesystem::exists(file, failure)) {
+    loaded.status.fused_kernels_reason =
+        fmt::format("{} is not there: it is built where nvcc is found", file.string());
+    return;
+  }
+  void* const library = load(file, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    loaded.status.fused_kernels_reason = loader_message();
+    return;
+  }
+  const auto entry =
+      reinterpret_cast<HydrascopeCudaPluginEntry>(dlsym(library, hydrascope_cuda_plugin_symbol));
+  const HydrascopeCudaPlugin* const plugin = entry == nullptr ? nullptr : entry();
+  if (plugin == nullptr || plugin->version != hydrascope_cuda_plugin_version) {
+    loaded.status.fused_kernels_reason =
+        fmt::format("{} belongs to another version of the program", file.string());
+    return;
+  }
+  if (!plugin->runs_here()) {
+    loaded.status.fused_kernels_reason = "they are built for NVIDIA GPUs of compute capability 8.0 and later";
+    return;
+  }
+  loaded.plugin = plugin;
+  loaded.status.fused_kernels = true;
+}
+
+Loaded load_cuda() {
+  Loaded loaded;
+  CudaStatus& status = loaded.status;
+  status.fused_kernels_reason = "CUDA is not available";
+  if (load("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    status.reason = "no NVIDIA driver was found (libcuda.so.1)";
+    return loaded;
+  }
+  const std::filesystem::path beside = torch_folder() / "libtorch_cuda.so";
+  std::error_code failure;
+  const std::filesystem::path file = std::filesystem::exists(beside, failure) ? beside : "libtorch_cuda.so";
+  if (load(file, RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    status.reason =
+        fmt::format("LibTorch's CUDA half could not be loaded: {} (tools/setup --full-torch fetches it)",
+                    loader_message());
+    return loaded;
+  }
+  try {
+    if (!at::hasCUDA()) {
+      status.reason = "LibTorch was asked for CUDA before its CUDA half was loaded";
+    } else if (at::detail::getCUDAHooks().deviceCount() == 0) {
+      status.reason = "the NVIDIA driver offers no device";
+    } else {
+      status.available = true;
+    }
+  } catch (const std::exception& error) {
+    status.reason = fmt::format("CUDA does not start: {}", error.what());
+  }
+  if (status.available) load_fused_kernels(loaded);
+  return loaded;
+}
+
+const Loaded& loaded_once() {
+  static const Loaded loaded = load_cuda();
+  return loaded;
+}
+
+UsageError unknown_device(const std::string& text) {
   return {"--device", fmt::format("there is no device \"{}\"", text), "write auto, cpu, cuda or cuda:i"};
 }
 
 } // namespace
 
+const CudaStatus& cuda_status() { return loaded_once().status; }
+
+const HydrascopeCudaPlugin* cuda_plugin() { return loaded_once().plugin; }
+
 c10::Device device_of(const std::string& text) {
   if (text == "auto" || text == "cpu") return c10::kCPU;
-  if (text != "cuda" && !text.starts_with("cuda:")) throw unknown(text);
+  if (text != "cuda" && !text.starts_with("cuda:")) throw unknown_device(text);
   const CudaStatus& cuda = cuda_status();
   if (!cuda.available)
     throw Error("--device " + text, "there is no CUDA here: " + cuda.reason, "use --device cpu");
   try {
     return c10::Device(text);
   } catch (const c10::Error&) {
-    throw unknown(text);
+    throw unknown_device(text);
   }
 }
 

@@ -1,4 +1,6 @@
-// Devices by the names of the command line.
+// Devices. One build serves machines with and without an NVIDIA GPU: CUDA is loaded at run time, first the
+// driver, then LibTorch's CUDA half, then the program's own kernels (hydrascope_cuda.so beside the
+// executable).
 #pragma once
 
 #include <string>
@@ -7,8 +9,23 @@
 
 namespace hydrascope {
 
-// "auto" and "cpu": the CPU; "cuda" or "cuda:i": that GPU. Throws Error where there is no CUDA, with the
-// reason, UsageError for any other name.
+struct CudaStatus {
+  bool available = false;     // tensors can live on a GPU
+  std::string reason;         // why not, one sentence for the user
+  bool fused_kernels = false; // hydrascope_cuda.so is loaded
+  std::string fused_kernels_reason;
+};
+
+// Loads CUDA at the first call. Must precede any other query of LibTorch for CUDA: LibTorch remembers the
+// first answer, which is "no" before its CUDA half is loaded.
+const CudaStatus& cuda_status();
+
+struct HydrascopeCudaPlugin;
+// The plug-in's functions (cuda_plugin.h); null where fused_kernels is false.
+const HydrascopeCudaPlugin* cuda_plugin();
+
+// The device of a name on the command line: the CPU for "auto" and "cpu", a GPU for "cuda" and "cuda:i".
+// Throws Error where there is no CUDA, with the reason, UsageError for any other name.
 c10::Device device_of(const std::string& text);
 
 } // namespace hydrascope

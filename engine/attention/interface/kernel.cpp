@@ -15,7 +15,7 @@
 namespace hydrascope {
 namespace {
 
-// Rows of weights formed at once: as many as fit about 32 MB.
+// Rows of weights that are computed at once: as many as fit in about 32 MB.
 std::int64_t tile_rows(std::int64_t batch_heads, std::int64_t tokens) {
   constexpr std::int64_t entries = 8 << 20;
   return std::clamp<std::int64_t>(entries / std::max<std::int64_t>(1, batch_heads * tokens), 1, tokens);
@@ -116,6 +116,15 @@ double Kernel::weights_check(const AttentionInput& input, const KernelParameters
   const at::Tensor v = resplit(select_tokens(input.v.to(w.scalar_type()), mask), w.size(1));
   const at::Tensor product = resplit(at::matmul(w, v), input.q.size(1));
   return (product - out.to(w.scalar_type())).abs().max().item<double>();
+}
+
+std::optional<Features> features_of(const Kernel& kernel, const AttentionInput& input,
+                                    const KernelParameters& parameters, const at::Tensor& query_rows,
+                                    const at::Tensor& key_rows) {
+  const auto* const mapped = dynamic_cast<const FeatureKernel*>(&kernel);
+  if (mapped == nullptr) return std::nullopt;
+  const at::NoGradGuard no_gradients;
+  return mapped->features(input, parameters, query_rows, key_rows);
 }
 
 } // namespace hydrascope

@@ -1,14 +1,16 @@
-// The interface of an attention kernel. A kernel is one class, one line in registry.cpp and one row in the
-// parity test's table.
+// The interface of an attention kernel, and the registry of all kernels. A kernel is one class, one line in
+// registry.cpp and one row in the parity test's table.
 //
 // Shapes: B batch, H heads, N tokens, d head width, D = H·d model width.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +19,7 @@
 
 namespace hydrascope {
 
-// How the tokens lie: `prefix` tokens (class, distillation), then rows × columns patches. Text: rows =
+// The tokens of an image: `prefix` tokens (class, distillation), then rows × columns patches. Text: rows =
 // columns = 0.
 struct TokenLayout {
   std::int64_t prefix = 0;
@@ -30,17 +32,17 @@ struct TokenLayout {
 // (m,d).
 using KernelParameters = std::map<std::string, at::Tensor>;
 
-// The value a kernel takes.
+// The input of a kernel.
 struct AttentionInput {
   at::Tensor q, k, v; // (B,H,N,d), after their projections
   at::Tensor
-      layer_input; // (B,N,D), the attention module's own input; only poly-nl needs it; may be undefined
+      layer_input; // (B,N,D), the attention module's own input, needed by poly-nl only; may be undefined
   at::Tensor mask; // (B,N) bool, true = real token; undefined = all real
   bool causal = false;
   TokenLayout layout = {};
 };
 
-// The same value without data: what `supports` and the cost model look at.
+// An input without its data, for supports(), plan() and cost().
 struct AttentionShape {
   std::int64_t batch = 1, heads = 1, tokens = 1, head_width = 1;
   at::ScalarType dtype = at::kFloat;
@@ -48,10 +50,19 @@ struct AttentionShape {
   bool has_layer_input = false;
   bool has_mask = false;
   bool causal = false;
-  bool gradients = false; // of q, k, v or a parameter are wanted: nothing may be overwritten
+  bool gradients = false; // q, k, v or a parameter needs a gradient: nothing may be overwritten
   TokenLayout layout = {};
 };
 AttentionShape shape_of(const AttentionInput& input, const KernelParameters& parameters = {});
+// D = H·d.
+inline double model_width(const AttentionShape& shape) {
+  return static_cast<double>(shape.heads) * static_cast<double>(shape.head_width);
+}
+// Bytes of q, k and v, read once, and of the output, written once.
+inline double bytes_moved(const AttentionShape& shape) {
+  return 4.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.tokens) * model_width(shape) *
+         static_cast<double>(c10::elementSize(shape.dtype));
+}
 
 struct Support {
   bool ok = true;
@@ -60,24 +71,24 @@ struct Support {
 
 // How a kernel computes its output.
 enum class Path {
-  in_blocks,           // LibTorch's operations on a block of tokens after another: memory stays O(N)
-  at_once,             // the same on all tokens, as a graph keeps what is made of them anyway
+  in_blocks,           // LibTorch's operations, block by block of tokens: memory stays O(N)
+  at_once,             // the same on all tokens at once: a graph keeps all intermediate results anyway
   fused_cpu,           // our own loops
   fused_cuda,          // our own kernels
   fused_cuda_training, // the same, with the gradients of q, k and v
   sdpa                 // LibTorch's scaled_dot_product_attention
 };
-// As people see it: "composed", "fused cpu", "fused cuda", "LibTorch sdpa".
+// The path's name for users: "composed", "fused cpu", "fused cuda", "LibTorch sdpa".
 const char* path_name(Path path);
 
-// The outcome of one decision: can it run, and by which path.
+// Whether an input is supported, and by which path it runs.
 struct Plan {
   Support support = {};
   Path path = Path::in_blocks;
 };
 
-// A kernel that begins with a linear map of each head's queries and keys, y = x·W + b: those maps, and the
-// parameters that run() takes of q and k to which they have been applied already.
+// The linear maps y = x·W + b of each head's queries and keys that a kernel starts with, and the parameters
+// for run() on q and k to which the maps have been applied.
 struct LeadingMaps {
   at::Tensor query_weight, key_weight; // (H,d,d)
   at::Tensor query_bias, key_bias;     // (H,d) or undefined: 0
@@ -88,14 +99,14 @@ struct AttentionOutput {
   // (B,H,N,d), before finish(); rows of masked queries are 0. In q's type; in float32 where q's is a half
   // type and finish() is yet to normalise it.
   at::Tensor out;
-  std::string path = {};              // which path really ran, as path_name() or more exactly
+  std::string path = {};              // the path that ran: path_name() or more exactly
   std::int64_t zero_denominators = 0; // rows set to zero because their normaliser was 0
 };
 
-// What a Hydra kernel forms instead of a weight matrix (Hydra paper, section 3.4).
+// What a Hydra kernel computes instead of a weight matrix (Hydra paper, section 3.4).
 struct GlobalVector {
   at::Tensor vector; // (B,D), Σ_t φ(K)_t ⊙ V_t
-  at::Tensor gate;   // (B,R,D), φ(Q) of the query rows asked for: out_c = gate_c ⊙ vector
+  at::Tensor gate;   // (B,R,D), φ(Q) of the requested query rows: out_c = gate_c ⊙ vector
 };
 
 struct Cost {
@@ -110,40 +121,39 @@ public:
   const KernelInfo& info() const; // the registry's entry of spec().name
   const KernelSpec& spec() const { return spec_; }
 
-  // The one decision of what the kernel runs by, which supports() and run() share.
+  // Whether the input is supported, and its path: the one decision behind supports() and run().
   virtual Plan plan(const AttentionShape& shape) const = 0;
   Support supports(const AttentionShape& shape) const { return plan(shape).support; }
 
   // h, the number of heads of weights(): the kernel's own (`heads=`), by default the model's.
   virtual std::int64_t weight_heads(const AttentionShape& shape) const;
 
-  // Starting values of the trainable parameters (empty if it has none), and the random numbers that a kernel
-  // is defined by (Performer's ω; see fixed_parameters). Each layer draws its own. float32, CPU.
+  // Initial values of the trainable parameters (empty without any), and the random numbers that define a
+  // kernel (Performer's ω; see fixed_parameters). Different in each layer. float32, CPU.
   virtual KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width,
                                               int layer = 0) const;
-  // The names among initial_parameters() that training leaves as they are.
+  // The names among initial_parameters() that are not trained.
   virtual std::vector<std::string> fixed_parameters() const { return {}; }
 
-  // For who projects q and k: the maps that may be folded into the projections (W·W_q, W·W_k), which saves a
-  // third of a trained linear kernel's products. nullopt: there are none, or the parameters lack them.
+  // The maps that a model may fold into its projections of q and k (W·W_q, W·W_k), which saves a third of a
+  // trained linear kernel's products. nullopt if there are none, or the parameters lack them.
   virtual std::optional<LeadingMaps> leading_maps(std::int64_t /*heads*/, std::int64_t /*head_width*/,
                                                   const KernelParameters& /*parameters*/) const {
     return std::nullopt;
   }
 
-  // The output by the planned path, in the kernel's stated complexity. Differentiable in q, k, v and
+  // Computes the output by the planned path, in the kernel's stated complexity. Differentiable in q, k, v and
   // parameters when gradients are enabled. Throws UsageError with the plan's reason if unsupported.
   AttentionOutput run(const AttentionInput& input, const KernelParameters& parameters) const;
 
-  // What the kernel puts between its output and W_o: out (B,H,N,d) → (B,H,N,d), rows of masked queries 0. The
-  // LayerNorm of Hydra's `-ln` variants; out itself for all others.
+  // The kernel's operation between its output and W_o: out (B,H,N,d) → (B,H,N,d), rows of masked queries 0.
+  // The LayerNorm of Hydra's `-ln` variants; the identity for all others.
   virtual at::Tensor finish(const at::Tensor& out, const at::Tensor& mask,
                             const KernelParameters& parameters) const;
 
-  // Explicit weights (B,h,R,N) of the query rows asked for, computed on demand in float32; h is the kernel's
-  // own number of heads (float64 where q is). Masked keys and masked queries have weight 0. For Hydra:
-  // derived and signed, Σ over the features of each original head of φ(Q)_f φ(K)_f. `rows` undefined = all
-  // rows (int64 tensor otherwise). Differentiable like run().
+  // Explicit weights (B,h,R,N) of the query rows `rows` (int64; undefined: all) in float32 (float64 where q
+  // is float64); h is weight_heads(). Masked keys and masked queries have weight 0. For Hydra derived and
+  // signed: Σ over the features of each original head of φ(Q)_f φ(K)_f. Differentiable like run().
   virtual at::Tensor weights(const AttentionInput& input, const KernelParameters& parameters,
                              const at::Tensor& rows = {}) const = 0;
 
@@ -153,13 +163,13 @@ public:
   virtual at::Tensor contributions(const AttentionInput& input, const KernelParameters& parameters,
                                    std::optional<std::int64_t> query, const at::Tensor& g) const;
 
-  // |weights × V − out| for the rows asked for: the largest absolute difference. The default forms both;
-  // kernels whose weights are "derived" (Hydra) check their rank-one matrices instead.
+  // The largest absolute entry of weights × V − out in these rows. The default computes both; kernels whose
+  // weights are derived (Hydra) check their rank-one matrices instead.
   virtual double weights_check(const AttentionInput& input, const KernelParameters& parameters,
                                const at::Tensor& rows) const;
 
-  // nullopt for every kernel but Hydra's. `rows` as in weights(). Throws UsageError where attention is
-  // causal: there every query has a vector of its own.
+  // nullopt for every kernel but Hydra's. `rows` as in weights(). Throws UsageError for causal attention,
+  // where every query has a vector of its own.
   virtual std::optional<GlobalVector> global_vector(const AttentionInput& input,
                                                     const KernelParameters& parameters,
                                                     const at::Tensor& rows) const;
@@ -168,17 +178,62 @@ public:
 
 protected:
   explicit Kernel(KernelSpec spec) : spec_(std::move(spec)) {}
-  // The output of an input that is checked and supported, by the path of plan(shape_of(input, parameters)).
+  // Computes the output of a checked and supported input by the path of plan(shape_of(input, parameters)).
   virtual AttentionOutput compute(Path path, const AttentionInput& input,
                                   const KernelParameters& parameters) const = 0;
-  // Checks the input's shapes and throws UsageError with the plan's reason where it is not supported.
+  // Checks the input's shapes. Throws UsageError, with the plan's reason if the input is not supported.
   void require_support(const AttentionInput& input) const;
 
 private:
   KernelSpec spec_;
 };
 
-// Makes a kernel by its spec. Throws UsageError (unknown name or parameter, bad value).
+// φ of query rows and key tokens. weights() sums their products over the features.
+struct Features {
+  at::Tensor query; // (B,h,R,d′); Hydra (B,1,R,D). Rows of masked queries are 0
+  at::Tensor key;   // (B,h,T,d′); Hydra (B,1,T,D). Masked keys are 0
+  // Exponential maps: each feature of the keys is divided by its largest value over the real keys, that of
+  // the queries multiplied by the same, and each query row divided by its largest entry. Products are then
+  // right up to one factor per query row.
+  bool rescaled = false;
+};
+
+// The second interface of kernels with a feature map.
+class FeatureKernel {
+public:
+  virtual ~FeatureKernel() = default;
+
+  // φ of these query rows and key tokens (int64 tensors, undefined: all) in float32. For normalised kernels a
+  // weight is their product divided by the row's sum of products. Not differentiable. Throws UsageError with
+  // the plan's reason if unsupported.
+  virtual Features features(const AttentionInput& input, const KernelParameters& parameters,
+                            const at::Tensor& query_rows, const at::Tensor& key_rows) const = 0;
+
+protected:
+  FeatureKernel() = default;
+  FeatureKernel(const FeatureKernel&) = default;
+  FeatureKernel& operator=(const FeatureKernel&) = default;
+};
+
+// The features of any kernel; nullopt if it has no feature map (the softmax family).
+std::optional<Features> features_of(const Kernel& kernel, const AttentionInput& input,
+                                    const KernelParameters& parameters, const at::Tensor& query_rows,
+                                    const at::Tensor& key_rows);
+
+struct RegistryEntry {
+  KernelInfo info;
+  std::vector<std::string> aliases;
+  // Throws UsageError for an invalid parameter value.
+  std::function<std::unique_ptr<Kernel>(const KernelSpec&)> make;
+};
+
+// All kernels in their fixed order.
+const std::vector<RegistryEntry>& registry();
+
+// The entry of this name or alias; null if there is none.
+const RegistryEntry* find_entry(std::string_view name);
+
+// The kernel of a spec. Throws UsageError (unknown name or parameter, invalid value).
 std::unique_ptr<Kernel> make_kernel(const KernelSpec& spec);
 
 } // namespace hydrascope

@@ -1,4 +1,4 @@
-// What is known of a kernel without running it, and how one is named with its parameters. Plain types.
+// Facts about kernels, and how one is named with its parameters. Plain types.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace hydrascope {
 
-// What attention is given in every layer of a model, as far as it matters to what a kernel can do.
+// The input of attention in every layer of a model, as far as a kernel's support depends on it.
 struct LayerShape {
   std::int64_t heads = 1, head_width = 1, tokens = 1; // H, d, N
   // Images: N = prefix + rows · columns. Text: rows = columns = 0.
@@ -24,7 +24,7 @@ struct LayerShape {
   bool operator==(const LayerShape&) const = default;
 };
 
-// Whole numbers that make sense for a parameter, and the one that leaving it out stands for.
+// The valid range of a whole-number parameter, and its default.
 struct ParameterRange {
   std::int64_t least = 1, most = 1, initial = 1;
 };
@@ -40,12 +40,12 @@ struct ParameterInfo {
   std::string name;
   Kind kind = Kind::number;
   std::string meaning; // one line
-  std::string initial; // what leaving it out means: a value, or words where that depends on the model
+  std::string initial; // the default: a value, or words where it depends on the model
   std::vector<std::string> choices = {};
-  std::function<ParameterRange(const LayerShape&)> range = {}; // of divisors and numbers
+  std::function<ParameterRange(const LayerShape&)> range = {}; // for divisors and numbers
 };
 
-// One line of the registry as people see it (the table of `hydrascope kernels`).
+// A kernel's entry in the registry as users see it (a row of `hydrascope kernels`).
 struct KernelInfo {
   std::string name;
   std::string family;                // "softmax", "unnormalised linear", "hydra", "normalised linear"
@@ -56,20 +56,20 @@ struct KernelInfo {
   std::string published;             // top-1 or KL as printed in the papers, "" if none
   bool normalised = false;           // rows of the weights sum to 1
   bool weights_positive = false;     // false: entropy and KL are undefined
-  bool trainable = false;            // has parameters of its own
+  bool trainable = false;            // has trained parameters
   bool exact_softmax = false;        // computes softmax attention itself (softmax, sdpa): never "untrained"
   bool map_bounded = false;          // φ is bounded
   bool map_signed = false;           // φ takes negative values
   bool map_linear = false;           // φ is linear in x
-  bool positional = false;           // weights depend on where tokens stand (window, cosFormer's factor)
+  bool positional = false;           // weights depend on token positions (window, cosFormer's factor)
   bool uses_query_projection = true; // false: W_q is not computed (poly-nl)
   std::vector<ParameterInfo> parameters; // accepted after the colon
   std::vector<std::string> devices;      // "cpu", "cuda"
 
-  const ParameterInfo* parameter(std::string_view wanted) const; // null if it is not accepted
+  const ParameterInfo* parameter(std::string_view key) const; // null if it is not accepted
 };
 
-// Whether the rows of a kernel's weights are distributions: entropy and KL are defined for these alone.
+// Whether the rows of a kernel's weights are distributions, for which alone entropy and KL are defined.
 inline bool has_distributions(const KernelInfo& info) { return info.normalised && info.weights_positive; }
 
 // A kernel with its parameters, as written on the command line: `performer:features=128,seed=7`.
@@ -87,10 +87,10 @@ const std::vector<KernelInfo>& kernel_infos();
 const KernelInfo& kernel_info(std::string_view name);
 
 // Parses `name` or `name:key=value,key=value` and checks names (aliases are resolved) and parameter keys
-// against the registry. Throws UsageError; `option` is named in the message.
+// against the registry. Throws UsageError, which names `option`.
 KernelSpec parse_kernel_spec(std::string_view text, std::string_view option = "--kernel");
 
-// As above for a comma list of kernels; an item of the form key=value continues the item before it.
+// The same for a comma-separated list of kernels; an item of the form key=value continues the item before it.
 std::vector<KernelSpec> parse_kernel_list(std::string_view text, std::string_view option = "--kernels");
 
 } // namespace hydrascope

@@ -1,20 +1,21 @@
-// An attention input as the CPU's fused loops take it (cpu/rows.h).
+// Attention inputs for the CPU's fused loops (simd/loop_types.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include "engine/attention/interface/kernel.h"
-#include "engine/attention/simd/rows.h"
+#include "engine/attention/simd/loop_types.h"
 
 namespace hydrascope {
 
-// float32 or bfloat16 on the CPU, neither causal nor with gradients.
+// Whether the fused loops support the input: float32 or bfloat16 on the CPU, neither causal nor with
+// gradients.
 bool loops_take(const AttentionShape& shape);
 
-// x (B,H,N,d) with each head's features side by side, as it lies where it does.
+// x (B,H,N,d) with the features of each head contiguous; x itself where they are.
 at::Tensor dense_features(const at::Tensor& x);
 
-// The rows of one sequence of x (B,H,N,d), dense as above; of one of its heads alone.
+// The rows of one sequence of x (B,H,N,d), dense as above: of all heads, or of one.
 cpu::Rows rows_of(const at::Tensor& x, std::int64_t sequence);
 cpu::Rows rows_of(const at::Tensor& x, std::int64_t sequence, std::int64_t head);
 
@@ -31,12 +32,13 @@ private:
   at::Tensor bytes_; // dense
 };
 
-// What comes before φ on one side: y = scale · (x·W + b) − half_square · ‖x‖².
+// The projection before φ on one side: y = scale · (x·W + b) − half_square · ‖x‖².
 struct LoopProjection {
   at::Tensor weight = {}; // (H,d,m) or, one for all heads, (1,d,m); undefined: the identity
   at::Tensor bias = {};   // (H,m); undefined: 0
   double scale = 1, half_square = 0;
-  at::Tensor turns = {}; // (B,N,2) or, the same for all sequences, (1,N,2): a and b of PointMap::relu_turned
+  // (B,N,2) or, the same for all sequences, (1,N,2): a and b of PointMap::relu_token_weighted.
+  at::Tensor token_weights = {};
 };
 
 } // namespace hydrascope

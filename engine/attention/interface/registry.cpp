@@ -1,8 +1,13 @@
-#include "engine/attention/interface/registry.h"
-
 #include <algorithm>
 
-// The kernels in the order in which people see them: one line each, defined in the file of its family.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/attention/interface/kernel.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+
+// The kernels in the order of the user interface: one line each, defined in the file of its family.
 #define HYDRASCOPE_KERNELS(KERNEL)     \
   KERNEL(softmax_kernel)               \
   KERNEL(sdpa_kernel)                  \
@@ -20,6 +25,7 @@
   KERNEL(poly_nl_kernel)               \
   KERNEL(elu_kernel)                   \
   KERNEL(relu_kernel)                  \
+  KERNEL(relu_squared_kernel)          \
   KERNEL(t2r_kernel)                   \
   KERNEL(t2r_hh_kernel)                \
   KERNEL(performer_kernel)             \
@@ -32,6 +38,37 @@
   KERNEL(hedgehog_untrained_kernel)
 
 namespace hydrascope {
+namespace {
+
+std::vector<std::string> known_names() {
+  std::vector<std::string> names;
+  for (const RegistryEntry& entry : registry()) names.push_back(entry.info.name);
+  return names;
+}
+
+const RegistryEntry& entry_or_throw(std::string_view name, std::string_view option) {
+  if (const RegistryEntry* entry = find_entry(name)) return *entry;
+  const std::vector<std::string> names = known_names();
+  if (name.empty())
+    throw UsageError(option, "no kernel is named", fmt::format("known: {}", fmt::join(names, ", ")));
+  std::vector<std::string> candidates = names;
+  for (const RegistryEntry& entry : registry())
+    candidates.insert(candidates.end(), entry.aliases.begin(), entry.aliases.end());
+  throw UsageError(option, fmt::format("there is no kernel \"{}\"", name),
+                   fmt::format("the nearest name is {}; known: {}", nearest_name(name, candidates),
+                               fmt::join(names, ", ")));
+}
+
+void check_parameter(const RegistryEntry& entry, std::string_view key, std::string_view option) {
+  if (entry.info.parameter(key) != nullptr) return;
+  std::vector<std::string> accepted;
+  for (const ParameterInfo& parameter : entry.info.parameters) accepted.push_back(parameter.name);
+  throw UsageError(option, fmt::format("{} has no parameter \"{}\"", entry.info.name, key),
+                   accepted.empty() ? fmt::format("{} takes none", entry.info.name)
+                                    : fmt::format("it takes {}", fmt::join(accepted, ", ")));
+}
+
+} // namespace
 
 #define HYDRASCOPE_DECLARE(function) RegistryEntry function();
 HYDRASCOPE_KERNELS(HYDRASCOPE_DECLARE)
@@ -54,6 +91,73 @@ const RegistryEntry* find_entry(std::string_view name) {
 std::unique_ptr<Kernel> make_kernel(const KernelSpec& spec) {
   const RegistryEntry* entry = find_entry(kernel_info(spec.name).name);
   return entry->make(spec);
+}
+
+const ParameterInfo* KernelInfo::parameter(std::string_view key) const {
+  const auto found = std::ranges::find(parameters, key, &ParameterInfo::name);
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+std::string KernelSpec::text() const {
+  std::string written = name;
+  for (char separator = ':'; const auto& [key, value] : parameters) {
+    written += fmt::format("{}{}={}", separator, key, value);
+    separator = ',';
+  }
+  return written;
+}
+
+const std::vector<KernelInfo>& kernel_infos() {
+  static const std::vector<KernelInfo> infos = [] {
+    std::vector<KernelInfo> all;
+    for (const RegistryEntry& entry : registry()) all.push_back(entry.info);
+    return all;
+  }();
+  return infos;
+}
+
+const KernelInfo& kernel_info(std::string_view name) { return entry_or_throw(name, "kernel").info; }
+
+KernelSpec parse_kernel_spec(std::string_view text, std::string_view option) {
+  const std::string_view whole = trimmed(text);
+  const std::size_t colon = whole.find(':');
+  const RegistryEntry& entry = entry_or_throw(trimmed(whole.substr(0, colon)), option);
+  KernelSpec spec{.name = entry.info.name, .parameters = {}};
+  if (colon != std::string_view::npos) {
+    for (const std::string_view item : split(whole.substr(colon + 1), ',')) {
+      const std::size_t equals = item.find('=');
+      const std::string key{trimmed(item.substr(0, equals))};
+      const std::string value{equals == std::string_view::npos ? "" : trimmed(item.substr(equals + 1))};
+      if (key.empty() || value.empty())
+        throw UsageError(option, fmt::format("\"{}\" in \"{}\" is not of the form name=value", item, whole),
+                         fmt::format("write {}:name=value,name=value", spec.name));
+      check_parameter(entry, key, option);
+      if (!spec.parameters.emplace(key, value).second)
+        throw UsageError(option, fmt::format("{} is given twice in \"{}\"", key, whole), "give it once");
+    }
+  }
+  entry.make(spec); // rejects invalid values before any model is loaded
+  return spec;
+}
+
+std::vector<KernelSpec> parse_kernel_list(std::string_view text, std::string_view option) {
+  std::vector<std::string> items;
+  for (const std::string_view part : split(text, ',')) {
+    const std::string_view item = trimmed(part);
+    // `heads=4` continues `softmax:heads=2`; `softmax:heads=2` itself begins a new kernel.
+    const std::size_t equals = item.find('='), colon = item.find(':');
+    if (equals != std::string_view::npos && colon > equals) {
+      if (items.empty())
+        throw UsageError(option, fmt::format("\"{}\" comes before any kernel name", item),
+                         "write the kernel first, as in performer:features=128,seed=7");
+      items.back() += fmt::format("{}{}", items.back().find(':') == std::string::npos ? ':' : ',', item);
+    } else {
+      items.emplace_back(item);
+    }
+  }
+  std::vector<KernelSpec> specs;
+  for (const std::string& item : items) specs.push_back(parse_kernel_spec(item, option));
+  return specs;
 }
 
 } // namespace hydrascope

@@ -6,8 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {
@@ -69,7 +70,7 @@ void apply_layers(std::string_view text, std::vector<KernelSpec>& layers) {
   std::vector<bool> taken(layers.size());
   std::vector<std::string_view> groups = split(text, ';');
   if (groups.size() > 1 && trimmed(groups.back()).empty())
-    groups.pop_back(); // a closing semicolon is natural
+    groups.pop_back(); // a trailing semicolon is allowed
   for (const std::string_view group : groups) {
     const std::size_t equals = group.find('=');
     if (equals == std::string_view::npos)

@@ -18,7 +18,7 @@ struct Schedule {
   std::string summary() const; // "softmax ×10, hydra-cosine ×2"
 };
 
-// The written form: base kernel, replacement strategies, per-layer overrides, applied in this order.
+// A schedule as text: base kernel, replacement strategies, per-layer overrides, applied in this order.
 struct ScheduleText {
   std::string kernel = "softmax";        // --kernel SPEC
   std::vector<std::string> replace = {}; // --replace front:k=SPEC | back:k=SPEC | interleave:k=SPEC
@@ -29,9 +29,9 @@ struct ScheduleText {
 
 enum class Strategy { front, back, interleave };
 
-// The k layers (of `layer_count`) that a strategy replaces, in the order of replacement (Hydra paper, Fig.
-// 4): interleave alternates from the back: for 12 layers 11, 9, 7, 5, 3, 1, then 10, 8, … Throws UsageError
-// if k is outside 0…layer_count.
+// The k of `layer_count` layers that a strategy replaces, in the order of replacement (Hydra paper, Fig. 4).
+// `interleave` alternates from the back: 11, 9, 7, 5, 3, 1, then 10, 8, … of 12 layers. Throws UsageError if
+// k is outside 0…layer_count.
 std::vector<int> replaced_layers(Strategy strategy, int k, int layer_count);
 
 // Throws UsageError (unknown strategy or kernel, layer out of range, the same layer twice in one option).

@@ -1,9 +1,10 @@
-// What every kernel does to its input and output: checking, number types, masks, and ways to cut D = H·d
-// features.
+// Tokens as kernels process them: checking the input, number types, masks, blocks, splitting D = H·d features
+// into heads, muting heads.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/attention/interface/kernel.h"
@@ -13,19 +14,17 @@ namespace hydrascope {
 // Checks that q, k, v are (B,H,N,d) of one shape and type and the mask is (B,N). Throws UsageError.
 void check_input(const AttentionInput& input);
 
-// The type in which exponents, norms, sums and denominators are kept: float32 for half types, else the type
-// itself.
+// The type of exponents, norms, sums and denominators: float32 for half types, else the type itself.
 at::ScalarType compute_type(at::ScalarType type);
 
-// q, k, v in compute_type with masked tokens replaced by 0 (by a select: masked tokens may hold NaN).
+// q, k, v in compute_type() with masked tokens replaced by 0 (by a select: masked tokens may hold NaN).
 struct RealTokens {
   at::Tensor q, k, v; // (B,H,N,d)
   at::Tensor mask;    // (B,N) bool; undefined where every token is real
 };
 RealTokens real_tokens(const AttentionInput& input);
 
-// Whether gradients of q, k, v or a parameter are wanted: then nothing may be overwritten, and fused paths
-// are out.
+// Whether q, k, v or a parameter needs a gradient. Then nothing may be overwritten.
 bool needs_gradient(const AttentionInput& input, const KernelParameters& parameters = {});
 
 // The mask as bool, undefined where every token is real.
@@ -36,11 +35,11 @@ struct TokenBlock {
   std::int64_t first = 0;
   std::int64_t last = 0;
 };
-// Cuts 0 … tokens − 1 into blocks of about 16 MiB, where a token takes `entries` float32 numbers: what is
-// made of a block's tokens then stays small however many there are.
+// Splits the tokens 0 … tokens − 1 into blocks of about 16 MiB, where a token takes `entries` float32
+// numbers: the intermediate results of a block then stay small for any number of tokens.
 std::vector<TokenBlock> token_blocks(std::int64_t tokens, std::int64_t entries);
 
-// Whether the D features can be cut into the `heads=` asked for (nullopt: the model's own).
+// Whether the D features can be split into the number of heads of `heads=` (nullopt: the model's own).
 Support heads_support(std::optional<std::int64_t> heads, const AttentionShape& shape);
 
 // x with masked tokens replaced by 0: x (B,H,N,w) and mask (B,N); unchanged if the mask is undefined.
@@ -55,11 +54,20 @@ at::Tensor take_mask(const at::Tensor& mask, const at::Tensor& rows);
 // `rows`, or 0 … tokens − 1 where it is undefined, on the device of `like`.
 at::Tensor rows_or_all(const at::Tensor& rows, std::int64_t tokens, const at::Tensor& like);
 
-// (B,H,N,d) → (B,N,D): a view where the heads were cut out of D-wide rows.
+// (B,H,N,d) → (B,N,D): a view where the heads are views of D-wide rows.
 at::Tensor to_rows(const at::Tensor& x);
 // (B,N,D) → (B,heads,N,D/heads), a view.
 at::Tensor to_heads(const at::Tensor& rows, std::int64_t heads);
-// The same D features cut into another number of heads.
+// The same D features split into another number of heads.
 at::Tensor resplit(const at::Tensor& x, std::int64_t heads);
+
+// finished (B,H,N,d) as Kernel::finish() returns it, with 0 in the d columns of the muted heads of the model,
+// also for kernels that split the D features otherwise (Hydra; `heads=`). Gradients with respect to the
+// kernel's output are then 0 in a muted head.
+at::Tensor without_muted(const at::Tensor& finished, std::span<const int> muted);
+
+// Which of a kernel's `kernel_heads` heads still reach W_o where these of the model's `heads` heads are
+// muted: all but those whose columns are all muted.
+std::vector<bool> heard_heads(std::span<const int> muted, std::int64_t heads, std::int64_t kernel_heads);
 
 } // namespace hydrascope

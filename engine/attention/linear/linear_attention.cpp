@@ -1,6 +1,6 @@
-// Linear attention over any feature map, its tokens taken in blocks so that features are never all there at
-// once. Normalised (Hedgehog paper, Eq. 2): out_i = φ(q_i)·Σ_j φ(k_j) v_jᵀ / φ(q_i)·Σ_j φ(k_j); without a
-// normaliser (Hydra paper, Eq. 7): the numerator alone.
+// Linear attention with any feature map, block by block of tokens, so that the features of all tokens are
+// never stored at once. Normalised (Hedgehog paper, Eq. 2): out_i = φ(q_i)·Σ_j φ(k_j) v_jᵀ / φ(q_i)·Σ_j
+// φ(k_j); without a normaliser (Hydra paper, Eq. 7): the numerator alone.
 #include <cmath>
 #include <optional>
 
@@ -9,165 +9,24 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/isinf.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/maximum.h>
 #include <ATen/ops/where.h>
 
-#include "engine/attention/cuda/cuda_gradients.h"
-#include "engine/attention/interface/cost.h"
 #include "engine/attention/interface/cuda_plugin.h"
-#include "engine/attention/interface/features.h"
+#include "engine/attention/interface/device.h"
+#include "engine/attention/interface/kernel.h"
 #include "engine/attention/interface/loop_input.h"
-#include "engine/attention/interface/parameter_infos.h"
-#include "engine/attention/interface/plugin.h"
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/interface/tokens.h"
-#include "engine/attention/linear/causal_sums.h"
 #include "engine/attention/linear/feature_map.h"
+#include "engine/attention/linear/feature_sums.h"
 
 namespace hydrascope {
 namespace {
 
-// A graph keeps all features anyway, and nothing it keeps may be overwritten.
+// Whether all tokens are processed at once: a graph keeps all features anyway, and nothing it keeps may be
+// overwritten.
 bool at_once(const AttentionShape& shape) { return shape.gradients || shape.causal; }
-
-// An input's tokens and their features, a block at a time.
-class FeatureBlocks {
-public:
-  FeatureBlocks(const AttentionInput& input, const KernelParameters& parameters, const FeatureMap& map,
-                std::int64_t heads)
-      : input_(input),
-        parameters_(parameters),
-        map_(map),
-        heads_(heads),
-        mask_(real_mask(input)),
-        type_(compute_type(input.q.scalar_type())) {
-    const std::int64_t tokens = input.q.size(2);
-    const std::int64_t width = input.q.size(1) * input.q.size(3) / heads;
-    if (at_once(shape_of(input, parameters)))
-      blocks_ = {{0, tokens}};
-    else
-      blocks_ = token_blocks(tokens, input.q.size(0) * heads * map.width(width));
-  }
-
-  const std::vector<TokenBlock>& all() const { return blocks_; }
-  const at::Tensor& mask() const { return mask_; }
-  at::Tensor mask(const TokenBlock& block) const {
-    return mask_.defined() ? mask_.slice(1, block.first, block.last) : mask_;
-  }
-
-  // (B,h,R,d), masked tokens 0.
-  at::Tensor tokens(const at::Tensor& x, const TokenBlock& block) const {
-    return resplit(select_tokens(x.slice(2, block.first, block.last).to(type_), mask(block)), heads_);
-  }
-  at::Tensor value(const TokenBlock& block) const { return tokens(input_.v, block); }
-  at::Tensor key_tokens(const TokenBlock& block) const { return tokens(input_.k, block); }
-  at::Tensor key(const TokenBlock& block) const { return features(input_.k, Side::key, block); }
-  at::Tensor query(const TokenBlock& block) const { return features(input_.q, Side::query, block); }
-
-  // The query rows asked for, undefined = all: their tokens and their features.
-  at::Tensor query_tokens(const at::Tensor& rows) const {
-    return resplit(select_tokens(take_tokens(input_.q, rows).to(type_), take_mask(mask_, rows)), heads_);
-  }
-  at::Tensor query_rows(const at::Tensor& rows) const {
-    return map_.features(query_tokens(rows), Side::query, context(rows));
-  }
-  at::Tensor key_rows(const at::Tensor& rows) const {
-    const at::Tensor key = select_tokens(take_tokens(input_.k, rows).to(type_), take_mask(mask_, rows));
-    return map_.features(resplit(key, heads_), Side::key, context(rows));
-  }
-
-private:
-  at::Tensor features(const at::Tensor& x, Side side, const TokenBlock& block) const {
-    at::Tensor rows;
-    if (blocks_.size() > 1) rows = at::arange(block.first, block.last, x.options().dtype(at::kLong));
-    return map_.features(tokens(x, block), side, context(rows));
-  }
-  FeatureContext context(const at::Tensor& rows) const {
-    return {.parameters = parameters_, .mask = mask_, .rows = rows, .tokens = input_.q.size(2)};
-  }
-
-  const AttentionInput& input_;
-  const KernelParameters& parameters_;
-  const FeatureMap& map_;
-  std::int64_t heads_;
-  at::Tensor mask_;
-  at::ScalarType type_;
-  std::vector<TokenBlock> blocks_;
-};
-
-// −∞, the largest of no keys, as a scale: 0 serves.
-at::Tensor without_infinity(const at::Tensor& scale) { return scale.masked_fill(at::isinf(scale), 0); }
-
-// The largest log-feature of the real keys, (B,h,1,d′), −∞ where there is none. The scale cancels in the
-// quotient, so no gradient flows through it.
-at::Tensor largest_key(const at::Tensor& log_key, const at::Tensor& mask) {
-  if (!mask.defined()) return log_key.detach().amax(2, true);
-  const at::Tensor absent = mask.logical_not().unsqueeze(1).unsqueeze(-1);
-  return log_key.detach().masked_fill(absent, -INFINITY).amax(2, true);
-}
-
-// The scale of exponential maps' features over all keys of an input: (B,h,1,d′).
-at::Tensor scale_of_keys(const FeatureBlocks& tokens) {
-  at::Tensor scale;
-  for (const TokenBlock& block : tokens.all()) {
-    const at::Tensor largest = largest_key(tokens.key(block), tokens.mask(block));
-    scale = scale.defined() ? at::maximum(scale, largest) : largest;
-  }
-  return without_infinity(scale);
-}
-
-// exp(log φ(k) − scale). A masked key may exceed the largest real one: it is zeroed before exp, too, so that
-// no gradient meets an infinity.
-at::Tensor scaled_key(const at::Tensor& log_key, const at::Tensor& scale, const at::Tensor& mask) {
-  return select_tokens(select_tokens(log_key - scale, mask).exp(), mask);
-}
-
-// exp(log φ(q) + scale), each row over its largest.
-at::Tensor scaled_query(const at::Tensor& log_query, const at::Tensor& scale) {
-  const at::Tensor exponent = log_query + scale;
-  return (exponent - exponent.detach().amax(-1, true)).exp_();
-}
-
-// numerator/denominator, 0 where the denominator is 0: there every product is 0 and with them the numerator.
-at::Tensor quotient(const at::Tensor& numerator, const at::Tensor& denominator) {
-  return numerator / denominator.masked_fill(denominator == 0, 1);
-}
-
-// Σ_j φ(k_j) v_jᵀ and Σ_j φ(k_j); features of exponential maps divided by exp(scale).
-struct KeySums {
-  at::Tensor values; // (B,h,d′,d)
-  at::Tensor ones;   // (B,h,d′,1)
-  at::Tensor scale;  // (B,h,1,d′); undefined for other maps
-};
-
-KeySums sums_over_keys(const FeatureBlocks& tokens, bool logarithmic) {
-  KeySums sums;
-  for (const TokenBlock& block : tokens.all()) {
-    const at::Tensor mask = tokens.mask(block);
-    at::Tensor key = tokens.key(block);
-    if (logarithmic) {
-      const at::Tensor largest = largest_key(key, mask);
-      const at::Tensor scale = sums.scale.defined() ? at::maximum(sums.scale, largest) : largest;
-      if (sums.scale.defined()) {
-        const at::Tensor shrunk = (sums.scale - without_infinity(scale)).exp_().transpose(2, 3);
-        sums.values *= shrunk;
-        sums.ones *= shrunk;
-      }
-      sums.scale = scale;
-      key = scaled_key(key, without_infinity(scale), mask);
-    } else {
-      key = select_tokens(key, mask);
-    }
-    const at::Tensor values = at::matmul(key.transpose(2, 3), tokens.value(block));
-    const at::Tensor ones = key.sum(2).unsqueeze(-1);
-    sums.values = sums.values.defined() ? sums.values + values : values;
-    sums.ones = sums.ones.defined() ? sums.ones + ones : ones;
-  }
-  if (logarithmic) sums.scale = without_infinity(sums.scale);
-  return sums;
-}
 
 class LinearAttention final : public Kernel, public FeatureKernel {
 public:
@@ -210,7 +69,7 @@ public:
 
   at::Tensor contributions(const AttentionInput& input, const KernelParameters& parameters,
                            std::optional<std::int64_t> query, const at::Tensor& g) const override {
-    // One query needs one row of weights, which the general way forms in O(N); all queries need none.
+    // One query needs one row of weights, which the default computes in O(N); all queries need none.
     if (query || input.causal) return Kernel::contributions(input, parameters, query, g);
     const at::NoGradGuard no_gradients;
     require_support(input);
@@ -219,7 +78,7 @@ public:
     at::Tensor gathered; // Σ_c φ(q_c) g_cᵀ, each row over its denominator: (B,h,d′,d)
     for (const TokenBlock& block : tokens.all()) {
       at::Tensor shares = scaled(tokens.query(block), sums);
-      if (normalised_) shares = quotient(shares, at::matmul(shares, sums.ones));
+      if (normalised_) shares = quotient(shares, at::matmul(shares, sums.totals));
       const at::Tensor part = at::matmul(shares.transpose(2, 3), tokens.tokens(g, block));
       gathered = gathered.defined() ? gathered + part : part;
     }
@@ -264,8 +123,8 @@ public:
 protected:
   AttentionOutput compute(const Path path, const AttentionInput& input,
                           const KernelParameters& parameters) const override {
-    return path == Path::in_blocks || path == Path::at_once ? composed(input, parameters)
-                                                            : fused(path, input, parameters);
+    if (path != Path::in_blocks && path != Path::at_once) return fused(path, input, parameters);
+    return composed({input, parameters, *map_, weight_heads(shape_of(input)), path == Path::at_once}, input);
   }
 
 private:
@@ -275,10 +134,9 @@ private:
     return at_once(shape) ? Path::at_once : Path::in_blocks;
   }
   bool fused_on_gpu(const AttentionShape& shape) const {
-    constexpr std::int64_t most_sequences = 65535; // of one launch
     const auto point = map_->point_map();
     if (shape.device != at::kCUDA || shape.causal || !point) return false;
-    if (shape.batch > most_sequences || weight_heads(shape) > most_sequences) return false;
+    if (shape.batch > max_cuda_sequences || weight_heads(shape) > max_cuda_sequences) return false;
     const HydrascopeCudaPlugin* const plugin = cuda_plugin();
     if (plugin == nullptr) return false;
     const std::int64_t width = shape.heads * shape.head_width / weight_heads(shape);
@@ -309,8 +167,7 @@ private:
     return output;
   }
 
-  AttentionOutput composed(const AttentionInput& input, const KernelParameters& parameters) const {
-    const FeatureBlocks tokens = blocks(input, parameters);
+  AttentionOutput composed(const FeatureBlocks& tokens, const AttentionInput& input) const {
     if (input.causal) {
       const CausalSums sums = causal(tokens);
       return finished(input, tokens, {0, input.q.size(2)}, sums.numerator, sums.denominator);
@@ -319,7 +176,7 @@ private:
     const auto block_output = [&](const TokenBlock& block) {
       const at::Tensor query = scaled(tokens.query(block), sums);
       return finished(input, tokens, block, at::matmul(query, sums.values),
-                      normalised_ ? at::matmul(query, sums.ones) : at::Tensor());
+                      normalised_ ? at::matmul(query, sums.totals) : at::Tensor());
     };
     if (tokens.all().size() == 1) return block_output(tokens.all().front());
     AttentionOutput output{.out = at::empty_like(input.q)};
@@ -331,15 +188,18 @@ private:
     return output;
   }
 
+  // For weights and contributions, which are composed whatever path run() takes.
   FeatureBlocks blocks(const AttentionInput& input, const KernelParameters& parameters) const {
-    return {input, parameters, *map_, weight_heads(shape_of(input))};
+    const AttentionShape shape = shape_of(input, parameters);
+    return {input, parameters, *map_, weight_heads(shape), at_once(shape)};
   }
 
   at::Tensor scaled(const at::Tensor& query, const KeySums& sums) const {
     return map_->logarithmic() ? scaled_query(query, sums.scale) : query;
   }
 
-  // A block's rows of the output out of numerator (B,h,R,d) and denominator (B,h,R,1), undefined: none.
+  // A block's rows of the output from numerator (B,h,R,d) and denominator (B,h,R,1); undefined: not
+  // normalised.
   static AttentionOutput finished(const AttentionInput& input, const FeatureBlocks& tokens,
                                   const TokenBlock& block, const at::Tensor& numerator,
                                   const at::Tensor& denominator) {
@@ -355,7 +215,7 @@ private:
     return output;
   }
 
-  // φ(q)·φ(k)ᵀ of the rows asked for, in one scale per row: (B,h,R,N).
+  // φ(q)·φ(k)ᵀ of these query rows, up to one factor per row: (B,h,R,N).
   at::Tensor all_products(const FeatureBlocks& tokens, const at::Tensor& rows) const {
     std::vector<at::Tensor> parts;
     if (map_->products_are_cheaper()) {

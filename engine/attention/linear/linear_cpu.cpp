@@ -1,5 +1,3 @@
-#include "engine/attention/linear/linear_cpu.h"
-
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -10,23 +8,26 @@
 
 #include "engine/attention/interface/loop_input.h"
 #include "engine/attention/interface/tokens.h"
+#include "engine/attention/linear/cpu/linear.h"
+#include "engine/attention/linear/feature_map.h"
 
 namespace hydrascope {
 namespace {
 
-// Sums of a part's keys are to take less memory than the keys.
+// Tokens of a part: enough for its sums to take less memory than its keys.
 std::int64_t tokens_of_part_with(const std::int64_t features) {
   constexpr std::int64_t least = 2048;
   return std::max(least, cpu::padded_to_lanes(4 * features));
 }
 
-// A projection in the loops' own form, for every head.
+// A projection for every head, in the form of the loops.
 class HeadMaps {
 public:
   HeadMaps(const cpu::PointMap map, const LoopProjection& projection, const std::int64_t head_width,
            const bool normalised)
       : weight_(padded(projection.weight)), bias_(padded(projection.bias)) {
-    if (projection.turns.defined()) turns_ = projection.turns.to(at::kFloat).contiguous();
+    if (projection.token_weights.defined())
+      token_weights_ = projection.token_weights.to(at::kFloat).contiguous();
     common_.map = map;
     common_.head_width = head_width;
     common_.outputs = projection.weight.defined() ? projection.weight.size(2) : head_width;
@@ -40,8 +41,9 @@ public:
     if (weight_.defined())
       map.weight = weight_.const_data_ptr<float>() + (weight_.size(0) > 1 ? head * weight_.stride(0) : 0);
     if (bias_.defined()) map.bias = bias_.const_data_ptr<float>() + head * bias_.stride(0);
-    if (turns_.defined())
-      map.turns = turns_.const_data_ptr<float>() + (turns_.size(0) > 1 ? sequence * turns_.stride(0) : 0);
+    if (token_weights_.defined())
+      map.token_weights = token_weights_.const_data_ptr<float>() +
+                          (token_weights_.size(0) > 1 ? sequence * token_weights_.stride(0) : 0);
     return map;
   }
 
@@ -58,7 +60,7 @@ private:
     return result;
   }
 
-  at::Tensor weight_, bias_, turns_;
+  at::Tensor weight_, bias_, token_weights_;
   cpu::LinearMap common_;
 };
 
@@ -75,8 +77,8 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
   const HeadMaps query_maps(map, query_projection, width, normalised),
       key_maps(map, key_projection, width, normalised);
   const LoopMask masks(mask);
-  AttentionOutput output{.out = to_heads(at::empty({batch, tokens, heads * width}, input.q.options()), heads),
-                         .path = "fused cpu"};
+  AttentionOutput output{.out =
+                             to_heads(at::empty({batch, tokens, heads * width}, input.q.options()), heads)};
 
   const cpu::LinearMap any = key_maps.of(0, 0);
   const std::int64_t tokens_of_part = tokens_of_part_with(any.features());
@@ -91,7 +93,7 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
                 i / parts % heads,
                 {part * tokens_of_part, std::min(tokens, (part + 1) * tokens_of_part)}};
   };
-  // A thread is worth its start from about a million products on.
+  // Starting a thread pays from about a million products on.
   const std::int64_t products =
       std::max<std::int64_t>(1, std::min(tokens, tokens_of_part) * any.features() * width);
   const std::int64_t grain = std::max<std::int64_t>(1, (1 << 20) / products);
@@ -109,7 +111,7 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
   at::parallel_for(0, batch * heads * parts, grain, [&](const std::int64_t begin, const std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const auto [sequence, head, range] = unit(i);
-      zeros[static_cast<std::size_t>(i)] = cpu::answer(
+      zeros[static_cast<std::size_t>(i)] = cpu::linear_outputs(
           rows_of(query, sequence, head), masks.of(sequence), range, query_maps.of(sequence, head), bfloat16,
           sums[static_cast<std::size_t>(i / parts * parts)], rows_of(output.out, sequence, head));
     }

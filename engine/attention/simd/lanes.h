@@ -1,6 +1,6 @@
-// Sixteen floats at a time: one AVX-512 register, two of AVX2, four of SSE. Included by files that are
-// compiled for one of these each, in a namespace of its own: the linker must never take one's code for
-// another's.
+// Sixteen floats at a time: one AVX-512 register, two of AVX2, four of SSE. The files that include this are
+// compiled once for each kind of processor, in a namespace of its own, so that the linker never merges their
+// code.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ using WholeLanes = std::int32_t __attribute__((vector_size(64)));
 using HalfWords = std::uint16_t __attribute__((vector_size(32)));
 using Words = std::uint32_t __attribute__((vector_size(64)));
 
-// As wide as the processor's registers: wider values, such as Lanes on a lesser one than AVX-512, are kept in
-// memory, which loops that do little with each number wait for.
+// As wide as the processor's registers. Wider values, such as Lanes without AVX-512, are kept in memory,
+// which bounds loops that do little with each number.
 #if defined __AVX512F__
 using Register = Lanes;
 #elif defined __AVX__
@@ -44,9 +44,9 @@ HYDRASCOPE_INLINE void store(float* to, const Vector& x) {
   std::memcpy(to, &x, sizeof x);
 }
 
-// Past the caches, to a multiple of a register's size: a line that is written whole need not be read first.
-// Other threads see it after streamed(). Only where a register is a line: halves of one were measured to be
-// slower than ordinary stores.
+// Stores past the caches, to an address that is a multiple of a register's size: a cache line that is written
+// whole need not be read first. Visible to other threads after streamed(). Used only where a register is a
+// line: halves of one were measured to be slower than ordinary stores.
 template <typename Vector>
 HYDRASCOPE_INLINE void stream(float* to, const Vector& x) {
 #if defined __AVX512F__
@@ -71,7 +71,7 @@ HYDRASCOPE_INLINE Lanes load_bfloat16(const std::uint16_t* from) {
   return x;
 }
 
-// To the nearest, ties to even; NaN stays NaN.
+// Rounds to nearest, ties to even; NaN stays NaN.
 HYDRASCOPE_INLINE void store_bfloat16(std::uint16_t* to, const Lanes& x) {
   Words bits;
   std::memcpy(&bits, &x, sizeof bits);
@@ -81,7 +81,7 @@ HYDRASCOPE_INLINE void store_bfloat16(std::uint16_t* to, const Lanes& x) {
   std::memcpy(to, &half, sizeof half);
 }
 
-// (Adding 0 would not be free: it changes −0.)
+// (Adding 0 instead would change −0.)
 HYDRASCOPE_INLINE Lanes all(const float value) { return value - Lanes{}; }
 constexpr WholeLanes lane_order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 HYDRASCOPE_INLINE Lanes larger(const Lanes& a, const Lanes& b) { return a > b ? a : b; }
@@ -104,7 +104,7 @@ HYDRASCOPE_INLINE float sum_of(const Lanes& x) {
   return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
-// The same of a narrower register.
+// The same for a narrower register.
 template <typename Vector>
 HYDRASCOPE_INLINE float sum_of(const Vector& x) {
   float sum = 0;

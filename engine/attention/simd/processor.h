@@ -1,19 +1,45 @@
-// Which of the loops, compiled for several kinds of processor, this machine runs. No LibTorch.
+// The kinds of processor that the fused loops are compiled for, and which of them this machine is. No
+// LibTorch.
 #pragma once
 
 #include <vector>
 
 namespace hydrascope::cpu {
 
-// From the slowest on: any, x86-64-v3, x86-64-v4, x86-64-v4 with AVX512-BF16.
+// In order of speed: any, x86-64-v3, x86-64-v4, x86-64-v4 with AVX512-BF16.
 enum class Processor { plain, avx2, avx512, avx512bf16 };
 
 const char* name_of(Processor processor);
 
-// All that this machine can be, the best last.
+// All kinds that this machine can run, the fastest last.
 const std::vector<Processor>& processors();
 
-// The best for products of floats or, where there are such, of bfloat16 numbers.
+// The fastest kind for products of floats, or of bfloat16 numbers where the machine has such products.
 Processor best_processor(bool bfloat16);
+
+// Declares `const Loops& name()` for each kind of processor, in a namespace called like it, and
+// `name(Processor)`, which returns the one of a kind.
+#define HYDRASCOPE_LOOPS(Loops, name)                        \
+  namespace plain {                                          \
+  const Loops& name();                                       \
+  }                                                          \
+  namespace avx2 {                                           \
+  const Loops& name();                                       \
+  }                                                          \
+  namespace avx512 {                                         \
+  const Loops& name();                                       \
+  }                                                          \
+  namespace avx512bf16 { /* products of bfloat16 numbers */  \
+  const Loops& name();                                       \
+  }                                                          \
+  inline const Loops& name(const Processor processor) {      \
+    switch (processor) {                                     \
+      case Processor::plain: break;                          \
+      case Processor::avx2: return avx2::name();             \
+      case Processor::avx512: return avx512::name();         \
+      case Processor::avx512bf16: return avx512bf16::name(); \
+    }                                                        \
+    return plain::name();                                    \
+  }
 
 } // namespace hydrascope::cpu

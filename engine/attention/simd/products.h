@@ -1,10 +1,8 @@
-// Small matrix products out of registers, for the processor that HYDRASCOPE_CPU names: C += A·B with A's
-// entries anywhere, B's and C's rows whole lanes. A's blocks and B's are meant to lie in the first two
-// caches.
+// Small matrix products in registers, for the processor that HYDRASCOPE_CPU names: C += A·B with A of any
+// strides, the rows of B and C padded to whole lanes. Blocks of A and B should fit the first two caches.
 #pragma once
 
-#include "engine/attention/simd/lanes.h"
-#include "engine/attention/simd/rows.h"
+#include "engine/attention/simd/row_access.h"
 
 #ifdef __AVX512BF16__
   #include <immintrin.h>
@@ -13,25 +11,24 @@
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
-// Registers have no index: loops over them are to be written out.
+// Registers cannot be indexed: loops over them have to be unrolled.
 #define HYDRASCOPE_UNROLL _Pragma("GCC unroll 8")
 
-// Rows of A are taken four at a time; registers_at_once registers of C's row are kept beside them.
-constexpr std::int64_t rows_at_once = 4;
+// Registers of a row of C that are kept for each of the rows_at_once rows of A.
 constexpr std::int64_t registers_at_once = register_floats == lane_count ? 4 : 2;
 
-// What a product multiplies: floats, or pairs of bfloat16 numbers.
+// The factors of a product: floats, or pairs of bfloat16 numbers.
 HYDRASCOPE_INLINE Register factors(const float* from) { return load_as<Register>(from); }
 HYDRASCOPE_INLINE Register factors(const float from) { return from - Register{}; }
 HYDRASCOPE_INLINE void add_products(Register& sum, const Register& a, const Register& b) { sum += a * b; }
 
 #ifdef __AVX512BF16__
 
-// Two neighbours along the depth side by side, as vdpbf16ps takes them: 2·(k/2·width + f) + k%2.
+// Two neighbours along the depth side by side, as vdpbf16ps expects them: 2·(k/2·width + f) + k%2.
 using Pair = std::uint32_t;
 
 HYDRASCOPE_INLINE __m512i pairs_of(const Lanes& even, const Lanes& odd) {
-  // The instruction puts its second operand's sixteen numbers below its first's.
+  // The instruction places its second operand's sixteen numbers below its first's.
   const __m512i both = __builtin_bit_cast(
       __m512i, _mm512_cvtne2ps_pbh(__builtin_bit_cast(__m512, odd), __builtin_bit_cast(__m512, even)));
   alignas(64) static constexpr std::uint16_t order[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,

@@ -1,4 +1,4 @@
-// softmax whose weights are never stored: on the CPU by our own fused loops, elsewhere by LibTorch's.
+// softmax without storing its weights: on the CPU by the fused loops, elsewhere by LibTorch's.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -8,10 +8,10 @@
 #include <ATen/ops/empty.h>
 
 #include "engine/attention/interface/loop_input.h"
-#include "engine/attention/interface/parameter_infos.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/interface/tokens.h"
 #include "engine/attention/softmax/cpu/softmax.h"
-#include "engine/attention/softmax/softmax_weights.h"
+#include "engine/attention/softmax/softmax_family.h"
 
 namespace hydrascope {
 namespace {
@@ -41,8 +41,9 @@ private:
     const at::Tensor query = dense_features(q), key = dense_features(k), value = dense_features(v);
     at::Tensor out = to_heads(at::empty({batch, tokens, heads * width}, q.options()), heads);
     const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
-    const bool bfloat16 = q.scalar_type() == at::kBFloat16;
-    // As few ranges of queries as may be, of one size: for each the keys are packed anew.
+    const cpu::SoftmaxLoops& loops =
+        cpu::softmax_loops(cpu::best_processor(q.scalar_type() == at::kBFloat16));
+    // As few ranges of queries as possible, of equal size: each packs the keys again.
     const std::int64_t parts =
         std::max<std::int64_t>(1, (tokens + cpu::queries_at_once - 1) / cpu::queries_at_once);
     const std::int64_t part_size = (tokens + parts - 1) / parts;
@@ -52,10 +53,10 @@ private:
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t first = i % parts * part_size, head = i / parts % heads,
                            sequence = i / parts / heads;
-        cpu::softmax_answer(rows_of(query, sequence, head), rows_of(key, sequence, head),
-                            rows_of(value, sequence, head), masks.of(sequence),
-                            {std::min(first, tokens), std::min(tokens, first + part_size)}, tokens, scale,
-                            bfloat16, buffers.get(), rows_of(out, sequence, head));
+        loops.output(rows_of(query, sequence, head), rows_of(key, sequence, head),
+                     rows_of(value, sequence, head), masks.of(sequence),
+                     {std::min(first, tokens), std::min(tokens, first + part_size)}, tokens, scale,
+                     buffers.get(), rows_of(out, sequence, head));
       }
     });
     return out;

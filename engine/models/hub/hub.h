@@ -1,5 +1,4 @@
-// Models by their names on the Hugging Face Hub, fetched into its cache. What is written there Python's
-// huggingface_hub reads, and the other way round.
+// Fetching models from the Hugging Face Hub into its cache, which is shared with Python's huggingface_hub.
 // Interface: https://huggingface.co/docs/hub/api; layout:
 // https://huggingface.co/docs/huggingface_hub/guides/manage-cache
 #pragma once
@@ -20,30 +19,30 @@ struct HubSettings {
   std::string endpoint = "https://huggingface.co"; // no slash at its end
   std::filesystem::path cache;                     // …/hub
   std::string token;                               // sent to the endpoint alone; empty: none
-  bool offline = false;                            // nothing is asked of the network
+  bool offline = false;                            // no network access
   std::filesystem::path certificates;              // authorities to trust; empty: the system's
   std::chrono::milliseconds retry_pause{1000};     // before the first retry; doubled before each that follows
 };
 
-// As the environment has them, by huggingface_hub's rules: HF_ENDPOINT; HF_HUB_CACHE, HF_HOME,
+// The settings of the environment, by huggingface_hub's rules: HF_ENDPOINT; HF_HUB_CACHE, HF_HOME,
 // XDG_CACHE_HOME; HF_TOKEN, HF_TOKEN_PATH, $HF_HOME/token; HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE;
-// SSL_CERT_FILE, REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE. Throws UsageError where one of them makes no sense.
+// SSL_CERT_FILE, REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE. Throws UsageError for an invalid value.
 HubSettings hub_settings();
 
 struct FetchProgress {
-  std::string file;          // being worked on
-  bool checking = false;     // it has arrived, and its digest is being computed
-  std::int64_t bytes = 0;    // of the files known so far that are here
-  std::int64_t total = 0;    // … of which there are so many; grows when an index names its shards
-  std::int64_t received = 0; // over the network, by this call
+  std::string file;          // being fetched
+  bool checking = false;     // the file has arrived, and its digest is being computed
+  std::int64_t bytes = 0;    // already in the cache, of the files known so far
+  std::int64_t total = 0;    // of the files known so far; grows when an index names its shards
+  std::int64_t received = 0; // over the network, in this call
 };
 using FetchObserver = std::function<void(const FetchProgress&)>;
 
 struct FetchedFile {
   std::string name;
   std::int64_t size = 0;
-  std::string sha256;      // empty for small files, which the hub knows by their git hash
-  bool downloaded = false; // by this call; otherwise it was in the cache
+  std::string sha256;      // empty for small files, which the hub identifies by their git hash
+  bool downloaded = false; // by this call; false: already in the cache
 };
 
 struct FetchedModel {
@@ -51,14 +50,14 @@ struct FetchedModel {
   std::filesystem::path folder; // the snapshot
   std::vector<FetchedFile> files;
   ModelInfo info;
-  bool offline = false; // the hub was not asked: this is what the cache has
+  bool offline = false; // taken from the cache without asking the hub
 };
 
-// Fetches what running the model needs: config.json, weights as safetensors (one file or shards with their
-// index), vocabulary and pre-processing. Sizes and digests are checked, and a file gets its name only after
-// that; one that was cut off is gone on with where it ended. config.json comes first: a model that cannot be
-// run is refused before its weights. `repository`: "organisation/name" or "name"; `revision`: a branch, a tag
-// or a commit. Throws UsageError, Error, ForeignFile; Cancelled when `stop` asks for it.
+// Fetches the files that running the model needs: config.json, weights as safetensors (one file or shards
+// with their index), vocabulary and pre-processing. A file gets its name only after its size and digest have
+// been checked; an interrupted download is resumed. config.json comes first: an unsupported model is rejected
+// before its weights are fetched. `repository`: "organisation/name" or "name"; `revision`: a branch, a tag or
+// a commit. Throws UsageError, Error, ForeignFile; Cancelled when `stop` is requested.
 FetchedModel fetch_model(const std::string& repository, const std::string& revision,
                          const HubSettings& settings, const FetchObserver& observer = {},
                          const std::stop_token& stop = {});

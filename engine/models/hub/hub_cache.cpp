@@ -1,14 +1,17 @@
 #include "engine/models/hub/hub_cache.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "engine/base/environment.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/process.h"
+#include "engine/base/text.h"
+#include "engine/models/hub/hub.h"
 
 namespace hydrascope {
 namespace {
@@ -37,12 +40,7 @@ bool is_name_part(std::string_view part) {
          std::ranges::all_of(part, is_plain_character);
 }
 
-std::string trimmed(std::string text) {
-  const char* const blank = " \t\r\n";
-  text.erase(text.find_last_not_of(blank) + 1);
-  text.erase(0, text.find_first_not_of(blank));
-  return text;
-}
+constexpr std::string_view white_space = " \t\r\n";
 
 bool is_file(const fs::path& path) {
   std::error_code error;
@@ -58,9 +56,33 @@ bool has_all_shards(const fs::path& index) {
   });
 }
 
-[[noreturn]] void refuse_writing(const fs::path& path, const std::string& reason) {
+[[noreturn]] void fail_to_write(const fs::path& path, const std::string& reason) {
   throw Error(path.string(), "cannot be written (" + reason + ")",
               "check the folder, or set HF_HOME to another one");
+}
+
+bool is_switched_on(const char* name) {
+  std::string value = environment(name);
+  std::ranges::transform(value, value.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
+}
+
+std::string token_of_environment() {
+  if (is_switched_on("HF_HUB_DISABLE_IMPLICIT_TOKEN")) return {};
+  std::string token = environment("HF_TOKEN");
+  if (token.empty()) token = environment("HUGGING_FACE_HUB_TOKEN");
+  if (token.empty()) {
+    const std::string named = environment("HF_TOKEN_PATH");
+    const fs::path file = named.empty() ? hub_home_folder() / "token" : fs::path(named);
+    std::error_code error;
+    if (fs::is_regular_file(file, error)) token = read_text_file(file);
+  }
+  token = std::string(trimmed(token, white_space));
+  // Unprintable characters could inject another header.
+  if (!std::ranges::all_of(token, [](unsigned char c) { return c > ' ' && c < 127; }))
+    throw UsageError("HF_TOKEN", "holds characters that no token has", "set it to the token alone");
+  return token;
 }
 
 } // namespace
@@ -94,7 +116,7 @@ bool is_repository_name(std::string_view name) {
   return is_name_part(name.substr(0, slash)) && is_name_part(name.substr(slash + 1));
 }
 
-bool stays_below(std::string_view name) {
+bool is_safe_relative_path(std::string_view name) {
   if (name.empty() || name.find_first_of(std::string_view("\\\0", 2)) != std::string_view::npos) return false;
   for (std::size_t at = 0; at <= name.size();) {
     const std::size_t end = std::min(name.find('/', at), name.size());
@@ -145,8 +167,9 @@ fs::path cached_snapshot(const fs::path& cache, std::string_view repository,
   fs::path named;
   const std::string wanted = revision.value_or("main");
   if (const fs::path reference = folder / "refs" / wanted; is_file(reference)) {
-    const std::string commit = trimmed(read_text_file(reference));
-    if (stays_below(commit)) named = folder / "snapshots" / commit;
+    const std::string text = read_text_file(reference);
+    const std::string commit(trimmed(text, white_space));
+    if (is_safe_relative_path(commit)) named = folder / "snapshots" / commit;
   } else if (revision && is_commit(wanted)) {
     named = folder / "snapshots" / wanted;
   }
@@ -169,13 +192,13 @@ fs::path cached_snapshot(const fs::path& cache, std::string_view repository,
 void make_folders(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) refuse_writing(folder, error.message());
+  if (error) fail_to_write(folder, error.message());
 }
 
 void write_reference(const fs::path& repository, const std::string& revision, const std::string& commit) {
   if (revision == commit) return;
   const fs::path reference = repository / "refs" / revision;
-  // A cache that others own is not written without need.
+  // Does not write to another user's cache without need.
   if (is_file(reference) && read_text_file(reference) == commit) return;
   make_folders(reference.parent_path());
   write_file_atomically(reference, commit);
@@ -185,20 +208,36 @@ void link_into_snapshot(const fs::path& snapshot, const std::string& name, const
   const fs::path link = snapshot / name;
   make_folders(link.parent_path());
   std::error_code error;
-  // Beside its name and renamed, so that no reader finds nothing where an older link was.
+  // Created beside its name and renamed, so that readers find either the old or the new link.
   const fs::path fresh = link.string() + ".link";
   fs::remove(fresh, error);
   fs::create_symlink(blob.lexically_relative(link.parent_path()), fresh, error);
   if (error) fs::create_hard_link(blob, fresh, error); // a file system without symbolic links
   if (error) fs::copy_file(blob, fresh, error);
   if (!error) fs::rename(fresh, link, error);
-  if (error) refuse_writing(link, error.message());
+  if (error) fail_to_write(link, error.message());
 }
 
 fs::path blob_lock_file(const fs::path& repository, const std::string& tag) {
   fs::path file = repository.parent_path() / ".locks" / repository.filename() / (tag + ".lock");
   make_folders(file.parent_path());
   return file;
+}
+
+HubSettings hub_settings() {
+  HubSettings settings;
+  if (std::string endpoint = environment("HF_ENDPOINT"); !endpoint.empty()) {
+    while (endpoint.ends_with('/')) endpoint.pop_back();
+    if (!endpoint.starts_with("https://") && !endpoint.starts_with("http://"))
+      throw UsageError("HF_ENDPOINT", endpoint + " is neither https:// nor http://", "set it to https://…");
+    settings.endpoint = endpoint;
+  }
+  settings.cache = hub_cache_folder();
+  settings.offline = is_switched_on("HF_HUB_OFFLINE") || is_switched_on("TRANSFORMERS_OFFLINE");
+  if (!settings.offline) settings.token = token_of_environment();
+  for (const char* name : {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
+    if (settings.certificates.empty()) settings.certificates = environment(name);
+  return settings;
 }
 
 } // namespace hydrascope

@@ -18,26 +18,25 @@ std::filesystem::path hub_cache_folder();
 // HF_HOME, XDG_CACHE_HOME/huggingface, ~/.cache/huggingface.
 std::filesystem::path hub_home_folder();
 
-// Whether it could be the name of a repository: "name" or "organisation/name" of letters, digits, '.', '_',
-// '-'.
+// Whether this is a valid repository name: "name" or "organisation/name" of letters, digits, '.', '_', '-'.
 bool is_repository_name(std::string_view name);
-// Whether it is a plain file name, or a path without "..", that stays below the folder it is put into.
-bool stays_below(std::string_view name);
-// A commit's hash or a file's tag, as a name in the cache.
+// Whether the path is relative and without "..", so that it stays below the folder that it is joined to.
+bool is_safe_relative_path(std::string_view name);
+// Whether this may be a name in the cache: a commit's hash or a file's tag.
 bool is_cache_name(std::string_view name);
 bool is_commit(std::string_view revision); // 40 hexadecimal digits
 
-// A folder's entries; nothing if it is missing or cannot be read.
+// A folder's entries; none if it is missing or cannot be read.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
 std::filesystem::path repository_folder(const std::filesystem::path& cache, std::string_view repository);
-// The repository whose snapshot this is; empty if it is none.
+// The repository of a snapshot's folder; empty for any other folder.
 std::string repository_of_snapshot(const std::filesystem::path& folder);
 
-// config.json and all weights are there.
+// Whether the folder has config.json and all weights.
 bool is_complete_model(const std::filesystem::path& folder);
-// The snapshot of a revision; without one what refs/main names, else the newest, whole ones first. Empty if
-// there is none with a config.json.
+// The snapshot of a revision; by default that of refs/main, else the newest, complete ones first. Empty if
+// none has a config.json.
 std::filesystem::path cached_snapshot(const std::filesystem::path& cache, std::string_view repository,
                                       const std::optional<std::string>& revision = std::nullopt);
 
@@ -48,7 +47,7 @@ void link_into_snapshot(const std::filesystem::path& snapshot, const std::string
                         const std::filesystem::path& blob);
 void make_folders(const std::filesystem::path& folder);
 
-// The file by which huggingface_hub, too, locks a blob; its folder is made. Throws Error.
+// The file by which a blob is locked, as in huggingface_hub. Creates its folder. Throws Error.
 std::filesystem::path blob_lock_file(const std::filesystem::path& repository, const std::string& tag);
 
 } // namespace hydrascope

@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/base/digest.h"
-#include "engine/base/file_lock.h"
+#include "engine/base/encoding.h"
+#include "engine/base/files.h"
 #include "engine/models/hub/hub_cache.h"
 
 namespace hydrascope {
@@ -41,7 +41,7 @@ std::optional<std::int64_t> number_of(const std::string& text) {
   return number;
 }
 
-// TAG.incomplete, open for as long as it grows.
+// TAG.incomplete while it is being downloaded.
 class IncompleteFile {
 public:
   explicit IncompleteFile(fs::path path) : path_(std::move(path)) {
@@ -116,8 +116,7 @@ void check_room(const fs::path& blob, const RemoteFile& file, std::int64_t prese
       "make room, or set HF_HOME to a folder on another disk");
 }
 
-// One attempt: appends what the hub sends from the file's present end on. Returns the reply where its body
-// was not the file.
+// One attempt: appends the rest of the file. Returns the reply if its body was not the file's.
 std::optional<HttpReply> receive(HttpSession& session, const HubCommit& commit, const RemoteFile& file,
                                  IncompleteFile& incomplete, const ReceiveObserver& observer,
                                  const std::stop_token& stop) {
@@ -128,7 +127,7 @@ std::optional<HttpReply> receive(HttpSession& session, const HubCommit& commit, 
                             const std::string start = fmt::format("bytes {}-", from);
                             taken = reply.status == 200 ||
                                     (reply.status == 206 && reply.header("content-range").starts_with(start));
-                            // The range was not heeded, or is none of the file's: from the beginning, then.
+                            // The range was ignored or is invalid: start from the beginning.
                             if (reply.status == 200 || reply.status == 206 || reply.status == 416)
                               if (reply.status != 206 || !taken) incomplete.start_over();
                             return taken;
@@ -138,10 +137,9 @@ std::optional<HttpReply> receive(HttpSession& session, const HubCommit& commit, 
                             const auto count = static_cast<std::int64_t>(bytes.size());
                             if (file.size && incomplete.size() + count > *file.size) {
                               incomplete.remove();
-                              throw Error(
-                                  name_of(commit, file),
-                                  fmt::format("is longer than the {} bytes that were announced", *file.size),
-                                  "fetch it again");
+                              throw Error(name_of(commit, file),
+                                          fmt::format("is longer than the announced {} bytes", *file.size),
+                                          "fetch it again");
                             }
                             incomplete.append(bytes);
                             observer(incomplete.size(), count, false);
@@ -160,7 +158,7 @@ void check(const HubCommit& commit, const RemoteFile& file, const IncompleteFile
                 "fetch it again");
   }
   const bool sha256 = file.has_sha256();
-  if (!sha256 && !is_hexadecimal(file.tag, 40)) return; // a mirror's own tag says nothing of the content
+  if (!sha256 && !is_hexadecimal(file.tag, 40)) return; // a mirror's own tag is not a digest
   Digest digest(sha256 ? DigestKind::sha256 : DigestKind::sha1);
   // git's hash of a file
   if (!sha256) digest.add(fmt::format("blob {}", incomplete.size()) + '\0');
@@ -174,23 +172,23 @@ void check(const HubCommit& commit, const RemoteFile& file, const IncompleteFile
               "fetch it again");
 }
 
-// Until all of it is there, with pauses between attempts that get no further.
+// Repeats attempts until the file is complete; attempts without progress are limited and paused.
 void receive_all(HttpSession& session, const HubSettings& settings, const HubCommit& commit,
                  const RemoteFile& file, IncompleteFile& incomplete, const ReceiveObserver& observer,
                  const std::stop_token& stop) {
   std::int64_t furthest = incomplete.size();
-  for (Patience patience(settings.retry_pause);;) {
+  for (RetryBackoff backoff(settings.retry_pause);;) {
     std::optional<HttpReply> reply;
     try {
       reply = receive(session, commit, file, incomplete, observer, stop);
       if (!reply) return;
-      if (!reply->asks_to_wait() && reply->status != 206 && reply->status != 416)
+      if (!reply->is_retryable() && reply->status != 206 && reply->status != 416)
         throw status_error(*reply, settings, commit, file.name);
-      if (!patience.wait(&*reply, stop)) throw status_error(*reply, settings, commit, file.name);
+      if (!backoff.wait(&*reply, stop)) throw status_error(*reply, settings, commit, file.name);
     } catch (const TransferFailure& failure) {
-      if (incomplete.size() > furthest) patience.reset();
+      if (incomplete.size() > furthest) backoff.reset();
       furthest = std::max(furthest, incomplete.size());
-      if (!failure.passing() || !patience.wait(nullptr, stop)) throw;
+      if (!failure.transient() || !backoff.wait(nullptr, stop)) throw;
     }
   }
 }
@@ -209,54 +207,55 @@ Error status_error(const HttpReply& reply, const HubSettings& settings, const Hu
                    const std::string& file) {
   const std::string code = reply.header("x-error-code");
   const std::string page = settings.endpoint + "/" + commit.repository;
-  const std::string asked = file.empty() ? commit.repository : commit.repository + "/" + file;
+  const std::string subject = file.empty() ? commit.repository : commit.repository + "/" + file;
   const bool token = !settings.token.empty();
   if (code == "GatedRepo" || reply.status == 403)
-    return {asked, token ? "is gated, and this token has no access to it" : "is gated",
+    return {subject, token ? "is gated, and this token has no access to it" : "is gated",
             fmt::format("accept its licence at {} {}", page,
                         token ? "with the account that HF_TOKEN belongs to" : "and set HF_TOKEN")};
   if (code == "RevisionNotFound")
-    return {asked, "has no revision " + commit.revision, "look at " + page + "/tree/main"};
-  if (code == "EntryNotFound") return {asked, "is not there", "look at " + page + "/tree/main"};
+    return {subject, "has no revision " + commit.revision, "look at " + page + "/tree/main"};
+  if (code == "EntryNotFound") return {subject, "does not exist", "look at " + page + "/tree/main"};
   if (code == "RepoNotFound" || reply.status == 404)
-    return {asked, settings.endpoint + " has no such repository, or it is private",
-            token ? "check the name, and whose token HF_TOKEN is"
+    return {subject, settings.endpoint + " has no such repository, or it is private",
+            token ? "check the name, and which account HF_TOKEN belongs to"
                   : "check the name; for a private one set HF_TOKEN"};
   if (reply.status == 401 && token)
-    return {asked, settings.endpoint + " does not accept the token",
+    return {subject, settings.endpoint + " does not accept the token",
             "check HF_TOKEN, or unset it for what is public"};
   if (reply.status == 401)
-    return {asked, settings.endpoint + " does not show it to everybody: it is private, gated or misspelt",
+    return {subject,
+            settings.endpoint + " does not show it without a token: it is private, gated or misspelt",
             fmt::format("check the name; set HF_TOKEN, and accept the licence at {} if it has one", page)};
   if (reply.status == 429)
-    return {asked, settings.endpoint + " has had too many requests (429)",
+    return {subject, settings.endpoint + " received too many requests (429)",
             "try again later: what has arrived is kept"};
-  if (reply.asks_to_wait())
-    return {asked, fmt::format("{} answers with the error {}", settings.endpoint, reply.status),
+  if (reply.is_retryable())
+    return {subject, fmt::format("{} replied with the error {}", settings.endpoint, reply.status),
             "try again later: what has arrived is kept"};
-  return {asked, fmt::format("{} answers with the status {}", settings.endpoint, reply.status),
+  return {subject, fmt::format("{} replied with the status {}", settings.endpoint, reply.status),
           "check HF_ENDPOINT"};
 }
 
-RemoteFile ask_for_file(HttpSession& session, const HubSettings& settings, const HubCommit& commit,
-                        const std::string& name, const std::stop_token& stop) {
+RemoteFile query_file(HttpSession& session, const HubSettings& settings, const HubCommit& commit,
+                      const std::string& name, const std::stop_token& stop) {
   RemoteFile file{.name = name, .url = {}, .tag = {}, .size = {}};
   file.url = fmt::format("{}/{}/resolve/{}/{}", settings.endpoint, commit.repository, commit.commit,
                          url_encoded(name, true));
   const HttpReply reply = session.head(file.url, stop);
   const bool here = reply.status == 200, elsewhere = reply.status >= 300 && reply.status < 400;
   if (!here && !elsewhere) throw status_error(reply, settings, commit, name);
-  // Of a redirect only what it says of the file it leads to counts.
+  // Of a redirect, only the headers about its target are valid.
   std::string tag = reply.header("x-linked-etag");
   if (tag.empty() && here) tag = reply.header("etag");
   file.tag = plain_tag(tag);
   file.size = number_of(reply.header("x-linked-size"));
   if (!file.size && here) file.size = number_of(reply.header("content-length"));
   if (!is_cache_name(file.tag))
-    throw Error(name_of(commit, file), settings.endpoint + " gives it no usable ETag", "check HF_ENDPOINT");
+    throw Error(name_of(commit, file), settings.endpoint + " sent no valid ETag for it", "check HF_ENDPOINT");
   const std::string answered = reply.header("x-repo-commit");
   if (!answered.empty() && answered != commit.commit)
-    throw Error(name_of(commit, file), fmt::format("the answer is about commit {}", answered),
+    throw Error(name_of(commit, file), fmt::format("the reply is about commit {}", answered),
                 "fetch it again");
   return file;
 }
@@ -265,11 +264,11 @@ fs::path download_blob(HttpSession& session, const HubSettings& settings, const 
                        const RemoteFile& file, const fs::path& repository, const ReceiveObserver& observer,
                        const std::stop_token& stop) {
   fs::path blob = repository / "blobs" / file.tag;
-  if (is_whole(blob, file)) return blob; // another revision's
+  if (is_whole(blob, file)) return blob; // of another revision
   make_folders(blob.parent_path());
   const FileLock lock(blob_lock_file(repository, file.tag), stop,
                       "check the folder, or set HF_HOME to another one");
-  if (is_whole(blob, file)) return blob; // another process was here meanwhile
+  if (is_whole(blob, file)) return blob; // downloaded by another process meanwhile
   IncompleteFile incomplete(blob.string() + ".incomplete");
   if (file.size && incomplete.size() > *file.size) incomplete.start_over();
   observer(incomplete.size(), 0, false);

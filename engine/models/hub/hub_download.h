@@ -1,4 +1,4 @@
-// One file of a repository: what the hub says of it, and its bytes on their way into the cache.
+// One file of a repository: its metadata on the hub, and downloading it into the cache.
 #pragma once
 
 #include <cstdint>
@@ -20,27 +20,27 @@ struct HubCommit {
 struct RemoteFile {
   std::string name, url;
   std::string tag;                  // names the blob: sha256 of large files, git's hash of small ones
-  std::optional<std::int64_t> size; // some mirrors do not say
+  std::optional<std::int64_t> size; // unknown on some mirrors
 
   bool has_sha256() const; // the tag is one
 };
 
-// Asks for a file's size and tag. Throws Error where the hub refuses or answers nonsense, Cancelled.
-RemoteFile ask_for_file(HttpSession& session, const HubSettings& settings, const HubCommit& commit,
-                        const std::string& name, const std::stop_token& stop);
+// Queries a file's size and tag. Throws Error if the hub refuses or its reply is invalid, Cancelled.
+RemoteFile query_file(HttpSession& session, const HubSettings& settings, const HubCommit& commit,
+                      const std::string& name, const std::stop_token& stop);
 
-// `bytes`: of the file, that are here; `received`: that came over the network since the last call.
+// `bytes`: size of the file so far; `received`: over the network since the last call.
 using ReceiveObserver = std::function<void(std::int64_t bytes, std::int64_t received, bool checking)>;
 
-// Makes blobs/TAG below `repository`: goes on with TAG.incomplete if there is one, tries again after a cut,
-// and gives it its name when size and digest are right; what is wrong is removed. Returns the blob. Throws
-// Error (refused, disk full, wrong content), Cancelled: what has arrived by then is kept.
+// Downloads blobs/TAG below `repository`: resumes TAG.incomplete if it exists, retries after interruptions,
+// and renames the file when its size and digest are right, else removes it. Returns the blob. Throws Error
+// (refused, disk full, wrong content), Cancelled; keeps the part that has arrived.
 std::filesystem::path download_blob(HttpSession& session, const HubSettings& settings,
                                     const HubCommit& commit, const RemoteFile& file,
                                     const std::filesystem::path& repository, const ReceiveObserver& observer,
                                     const std::stop_token& stop);
 
-// What a status other than 2xx means, with what to do about it.
+// The error of a status other than 2xx, with its remedy.
 Error status_error(const HttpReply& reply, const HubSettings& settings, const HubCommit& commit,
                    const std::string& file);
 

@@ -10,17 +10,18 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 
-#include "engine/base/sleep.h"
+#include "engine/base/process.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {
 
-constexpr int most_attempts = 5;
-constexpr int most_redirects = 10;
+constexpr int max_attempts = 5;
+constexpr int max_redirects = 10;
 constexpr long connect_seconds = 15;
 constexpr long silent_seconds = 30;
-constexpr std::size_t most_body = std::size_t{32} << 20;
-constexpr std::size_t most_unwanted_body = std::size_t{64} << 10;
+constexpr std::size_t max_body = std::size_t{32} << 20;
+constexpr std::size_t max_rejected_body = std::size_t{64} << 10;
 
 struct FreeUrl {
   void operator()(CURLU* url) const { curl_url_cleanup(url); }
@@ -45,7 +46,7 @@ std::string part_of(CURLU* url, CURLUPart part) {
   return copy;
 }
 
-// Scheme, host and port: what a token belongs to. Empty if it is no URL.
+// Scheme, host and port, which a token belongs to; empty for an invalid URL.
 std::string origin_of(const std::string& url) {
   const std::unique_ptr<CURLU, FreeUrl> parsed(curl_url());
   if (!parsed || curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return {};
@@ -55,7 +56,7 @@ std::string origin_of(const std::string& url) {
   return part_of(parsed.get(), CURLUPART_SCHEME) + "://" + host + ":" + part_of(parsed.get(), CURLUPART_PORT);
 }
 
-// As people write it.
+// The origin as written in the URL.
 std::string shown_origin(const std::string& url) {
   const std::size_t host = url.find("://");
   return url.substr(0, host == std::string::npos ? host : url.find('/', host + 3));
@@ -67,34 +68,34 @@ bool is_redirect(long status) {
 
 enum class Method { get, head };
 
-// One request on its way: what libcurl's callbacks reach.
+// One request, for libcurl's callbacks.
 struct Transfer {
   CURL* handle = nullptr;
   const std::stop_token* stop = nullptr;
   const BodySink* sink = nullptr; // null: the body is kept
   HttpReply reply;
-  bool begun = false, wanted = false;
+  bool started = false, accepted = false;
   std::exception_ptr problem;
 
   void begin() {
-    if (begun) return;
-    begun = true;
+    if (started) return;
+    started = true;
     curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &reply.status);
-    wanted = sink != nullptr && !is_redirect(reply.status) && sink->begin(reply);
+    accepted = sink != nullptr && !is_redirect(reply.status) && sink->begin(reply);
   }
   void receive(std::string_view bytes) {
     begin();
-    if (wanted) return sink->receive(bytes);
+    if (accepted) return sink->receive(bytes);
     if (sink != nullptr || is_redirect(reply.status)) {
-      bytes = bytes.substr(0, most_unwanted_body - std::min(most_unwanted_body, reply.body.size()));
-    } else if (reply.body.size() + bytes.size() > most_body) {
+      bytes = bytes.substr(0, max_rejected_body - std::min(max_rejected_body, reply.body.size()));
+    } else if (reply.body.size() + bytes.size() > max_body) {
       throw Error("hub", "its answer is longer than 32 MB", "check HF_ENDPOINT");
     }
     reply.body.append(bytes);
   }
 };
 
-// No exception may pass through libcurl.
+// Exceptions must not pass through libcurl.
 std::size_t receive_body(char* bytes, std::size_t, std::size_t count, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
   try {
@@ -115,12 +116,7 @@ std::size_t receive_header(char* bytes, std::size_t, std::size_t count, void* us
   std::string name(line.substr(0, colon));
   std::ranges::transform(name, name.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  std::string_view value = line.substr(colon + 1);
-  const std::size_t first = value.find_first_not_of(" \t\r\n");
-  value = first == std::string_view::npos
-              ? std::string_view()
-              : value.substr(first, value.find_last_not_of(" \t\r\n") - first + 1);
-  transfer.reply.headers[name] = std::string(value);
+  transfer.reply.headers[name] = std::string(trimmed(line.substr(colon + 1), " \t\r\n"));
   return count;
 }
 
@@ -132,7 +128,7 @@ int watch(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
-      throw TransferFailure(origin, "its address cannot be found",
+      throw TransferFailure(origin, "its host name cannot be resolved",
                             "check the network, HF_ENDPOINT and the proxy, or work with what the cache has",
                             false);
     case CURLE_COULDNT_CONNECT:
@@ -158,7 +154,7 @@ int watch(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
 }
 
 void start_curl() {
-  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT); // once, whoever comes first
+  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT); // once per process
   if (started != CURLE_OK) throw Error("libcurl", curl_easy_strerror(started), "check its installation");
 }
 
@@ -172,13 +168,14 @@ public:
     origin_ = origin_of(settings.endpoint);
     if (!handle_) throw Error("libcurl", "cannot be started", "check its installation");
     if (origin_.empty())
-      throw UsageError("HF_ENDPOINT", settings.endpoint + " is no URL", "set it to https://…, or unset it");
+      throw UsageError("HF_ENDPOINT", settings.endpoint + " is not a URL",
+                       "set it to https://…, or unset it");
   }
 
   HttpReply request(Method method, std::string url, std::int64_t from, const BodySink* sink,
                     const std::stop_token& stop) {
     std::map<std::string, std::string> kept;
-    for (int i = 0; i <= most_redirects; ++i) {
+    for (int i = 0; i <= max_redirects; ++i) {
       HttpReply reply = one_request(method, url, from, sink, stop);
       for (const auto& [name, value] : kept) reply.headers.emplace(name, value);
       const char* next = nullptr;
@@ -187,21 +184,21 @@ public:
       const std::string target(next);
       if (method == Method::head && origin_of(target) != origin_) return reply;
       if (url.starts_with("https:") && !target.starts_with("https:"))
-        throw Error(shown_origin(url), "sends on to an unprotected address", "check HF_ENDPOINT");
+        throw Error(shown_origin(url), "redirects to an unencrypted address", "check HF_ENDPOINT");
       for (const auto& [name, value] : reply.headers)
         if (name.starts_with("x-")) kept[name] = value;
       url = target;
     }
-    throw Error(shown_origin(url), "sends on in a circle", "check HF_ENDPOINT");
+    throw Error(shown_origin(url), "redirects too often", "check HF_ENDPOINT");
   }
 
   HttpReply with_retries(Method method, const std::string& url, const std::stop_token& stop) {
-    for (Patience patience(settings_.retry_pause);;) {
+    for (RetryBackoff backoff(settings_.retry_pause);;) {
       try {
         HttpReply reply = request(method, url, 0, nullptr, stop);
-        if (!reply.asks_to_wait() || !patience.wait(&reply, stop)) return reply;
+        if (!reply.is_retryable() || !backoff.wait(&reply, stop)) return reply;
       } catch (const TransferFailure& failure) {
-        if (!failure.passing() || !patience.wait(nullptr, stop)) throw;
+        if (!failure.transient() || !backoff.wait(nullptr, stop)) throw;
       }
     }
   }
@@ -263,10 +260,10 @@ std::string HttpReply::header(const std::string& name) const {
   return found == headers.end() ? std::string() : found->second;
 }
 
-bool HttpReply::asks_to_wait() const { return status == 429 || (status >= 500 && status < 600); }
+bool HttpReply::is_retryable() const { return status == 429 || (status >= 500 && status < 600); }
 
-bool Patience::wait(const HttpReply* reply, const std::stop_token& stop) {
-  if (attempts_ >= most_attempts) return false;
+bool RetryBackoff::wait(const HttpReply* reply, const std::stop_token& stop) {
+  if (attempts_ >= max_attempts) return false;
   ++attempts_;
   constexpr std::chrono::seconds longest{60};
   std::chrono::milliseconds pause = next_;
@@ -281,7 +278,7 @@ bool Patience::wait(const HttpReply* reply, const std::stop_token& stop) {
   return true;
 }
 
-void Patience::reset() {
+void RetryBackoff::reset() {
   attempts_ = 1;
   next_ = first_;
 }

@@ -21,37 +21,37 @@ struct HttpReply {
   std::string body;
 
   std::string header(const std::string& name) const; // empty if there is none
-  bool asks_to_wait() const;                         // 429 or 5xx: the same request may succeed later
+  bool is_retryable() const;                         // 429 or 5xx
 };
 
-// A transfer that did not come to its end.
+// A transfer that did not complete.
 class TransferFailure : public Error {
 public:
-  TransferFailure(std::string_view subject, std::string_view reason, std::string_view remedy, bool passing)
-      : Error(subject, reason, remedy), passing_(passing) {}
-  bool passing() const { return passing_; } // the same request may succeed later
+  TransferFailure(std::string_view subject, std::string_view reason, std::string_view remedy, bool transient)
+      : Error(subject, reason, remedy), transient_(transient) {}
+  bool transient() const { return transient_; } // the same request may succeed later
 
 private:
-  bool passing_;
+  bool transient_;
 };
 
-// Pauses between attempts, each twice as long as the one before.
-class Patience {
+// Pauses between attempts, each twice as long as the one before (exponential backoff).
+class RetryBackoff {
 public:
-  explicit Patience(std::chrono::milliseconds first) : first_(first), next_(first) {}
-  // Whether there is to be another attempt; waits before it, as long as the reply asks for if it does. Throws
+  explicit RetryBackoff(std::chrono::milliseconds first) : first_(first), next_(first) {}
+  // Returns whether to make another attempt, after a pause: the reply's Retry-After if it has one. Throws
   // Cancelled.
   bool wait(const HttpReply* reply, const std::stop_token& stop);
-  void reset(); // something was achieved
+  void reset(); // after progress
 
 private:
   std::chrono::milliseconds first_, next_;
   int attempts_ = 1;
 };
 
-// Takes a body as it comes. Both may throw, which ends the transfer.
+// Receives a body in pieces. Both functions may throw, which ends the transfer.
 struct BodySink {
-  std::function<bool(const HttpReply&)> begin; // headers are here; whether the body is wanted
+  std::function<bool(const HttpReply&)> begin; // after the headers; whether to receive the body
   std::function<void(std::string_view)> receive;
 };
 
@@ -62,13 +62,12 @@ public:
   HttpSession(const HttpSession&) = delete;
   HttpSession& operator=(const HttpSession&) = delete;
 
-  // With retries; any status is an answer. Redirects of `get` are followed to wherever they lead, those of
-  // `head` within the endpoint only: headers beginning with "x-" are kept over them. Throw TransferFailure,
-  // Error, Cancelled.
+  // With retries; replies of any status are returned. `get` follows all redirects, `head` only those within
+  // the endpoint; headers that begin with "x-" are kept over redirects. Throw TransferFailure, Error,
+  // Cancelled.
   HttpReply get(const std::string& url, const std::stop_token& stop);
   HttpReply head(const std::string& url, const std::stop_token& stop);
-  // From byte `from` on, without retries. A body that the sink does not want is in the reply, cut after 64
-  // kB.
+  // From byte `from` on, without retries. A body that the sink rejects is in the reply, truncated to 64 kB.
   HttpReply download(const std::string& url, std::int64_t from, const BodySink& sink,
                      const std::stop_token& stop);
 
@@ -77,9 +76,8 @@ private:
   std::unique_ptr<Implementation> implementation_;
 };
 
-// One part of a path or all of it (`slashes`: they stay), with everything else than letters, digits, '-',
-// '.',
-// '_', '~' as %XX.
+// The text with all characters but letters, digits, '-', '.', '_' and '~' as %XX; `slashes`: '/' is kept,
+// too.
 std::string url_encoded(std::string_view text, bool slashes);
 
 } // namespace hydrascope

@@ -1,19 +1,24 @@
-// BERT: token, position and type embeddings, post-LayerNorm blocks, and whichever head the checkpoint holds
+// BERT: token, position and type embeddings, post-LayerNorm blocks, and the head that the checkpoint holds
 // (sequence classification through the pooler, or masked language modelling). Follows transformers'
 // modeling_bert.
+#include <algorithm>
+#include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
-#include "engine/models/text/text_input.h"
+#include "engine/models/tokenizer/wordpiece.h"
 #include "engine/models/transformer/encoder.h"
 
 namespace hydrascope {
@@ -21,7 +26,7 @@ namespace {
 
 const char* const mlm_transform = "cls.predictions.transform.dense";
 
-ExpectedParameters expected_parameters(const ModelConfig& config) {
+ExpectedParameters bert_parameters(const ModelConfig& config) {
   ExpectedParameters expected;
   const std::int64_t width = config.width;
   expected["embeddings.word_embeddings.weight"] = {{config.vocabulary, width}, true};
@@ -50,10 +55,99 @@ ExpectedParameters expected_parameters(const ModelConfig& config) {
   return expected;
 }
 
+// A text as BERT's input: tokens, types, and the cut at the last position. Reads the folder's tokenizer with
+// the first text: models without one can still be inspected. Safe to call from several threads.
+class TextPreparer {
+public:
+  TextPreparer(std::filesystem::path folder, int vocabulary, int max_tokens);
+
+  // token_ids, token_types (1,N); tokens; a note if the text was cut. Throws what load_wordpiece throws,
+  // BrokenFile (the tokenizer's ids do not fit the model).
+  ModelInput prepare(const std::string& text, const std::optional<std::string>& second) const;
+
+private:
+  const WordPiece& tokenizer() const;
+
+  std::filesystem::path folder_;
+  int vocabulary_, max_tokens_;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<const WordPiece> tokenizer_;
+};
+
+using Pieces = std::vector<WordPieceToken>;
+
+// Removes tokens from the end of the longer text until both fit, as transformers' longest_first does.
+void cut(Pieces& first, Pieces& second, std::size_t room) {
+  while (first.size() + second.size() > room) {
+    if (first.size() > second.size())
+      first.pop_back();
+    else
+      second.pop_back();
+  }
+}
+
+TextPreparer::TextPreparer(std::filesystem::path folder, int vocabulary, int max_tokens)
+    : folder_(std::move(folder)), vocabulary_(vocabulary), max_tokens_(max_tokens) {}
+
+const WordPiece& TextPreparer::tokenizer() const {
+  const std::lock_guard lock(mutex_);
+  if (!tokenizer_) {
+    auto loaded = std::make_unique<const WordPiece>(load_wordpiece(folder_));
+    if (loaded->largest_id() >= vocabulary_)
+      throw BrokenFile(folder_.string(),
+                       fmt::format("its tokenizer has ids up to {}, but the model's vocabulary is {}",
+                                   loaded->largest_id(), vocabulary_),
+                       "check that tokenizer and weights belong together");
+    tokenizer_ = std::move(loaded);
+  }
+  return *tokenizer_;
+}
+
+ModelInput TextPreparer::prepare(const std::string& text, const std::optional<std::string>& second) const {
+  const WordPiece& wordpiece = tokenizer();
+  Pieces first = wordpiece.pieces(text);
+  const int words =
+      first.empty()
+          ? 0
+          : std::max(0, 1 + std::max_element(first.begin(), first.end(), [](const auto& a, const auto& b) {
+                              return a.word < b.word;
+                            })->word);
+  Pieces other = second ? wordpiece.pieces(*second, words) : Pieces();
+  const std::size_t special = second ? 3 : 2;
+  const std::size_t all = first.size() + other.size() + special;
+  const auto limit = static_cast<std::size_t>(max_tokens_);
+  if (limit < special) throw UsageError(folder_.string(), "its model has too few positions for a text");
+
+  ModelInput input;
+  if (all > limit) {
+    cut(first, other, limit - special);
+    input.note = fmt::format("text cut at {} of {} tokens", limit, all);
+  }
+  std::vector<std::int64_t> ids;
+  std::vector<std::int64_t> types;
+  const auto add = [&](const WordPieceToken& token, std::int64_t type) {
+    ids.push_back(token.id);
+    types.push_back(type);
+    input.tokens.push_back({wordpiece.token(token.id), token.word, token.word < 0});
+  };
+  add({wordpiece.start(), -1}, 0);
+  for (const WordPieceToken& token : first) add(token, 0);
+  add({wordpiece.end(), -1}, 0);
+  for (const WordPieceToken& token : other) add(token, 1);
+  if (second) add({wordpiece.end(), -1}, 1);
+
+  const auto count = static_cast<std::int64_t>(ids.size());
+  input.token_ids = at::empty({1, count}, at::kLong);
+  input.token_types = at::empty({1, count}, at::kLong);
+  std::copy(ids.begin(), ids.end(), input.token_ids.mutable_data_ptr<std::int64_t>());
+  std::copy(types.begin(), types.end(), input.token_types.mutable_data_ptr<std::int64_t>());
+  return input;
+}
+
 class Bert final : public Encoder {
 public:
   Bert(const ModelConfig& config, const std::filesystem::path& folder, const Checkpoint& checkpoint)
-      : Encoder(config, folder, checkpoint, expected_parameters(config)),
+      : Encoder(config, folder, checkpoint, bert_parameters(config)),
         text_(std::make_shared<TextPreparer>(folder, config.vocabulary, config.max_positions)) {
     rebuild();
   }
@@ -117,7 +211,7 @@ private:
     if (values.numel() > 0 &&
         (values.min().item<std::int64_t>() < 0 || values.max().item<std::int64_t>() >= limit))
       throw UsageError(info().name, fmt::format(fmt::runtime(message), limit),
-                       "see that its tokenizer belongs to it");
+                       "check that its tokenizer belongs to it");
   }
 
   void rebuild() {

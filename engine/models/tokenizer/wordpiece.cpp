@@ -8,18 +8,16 @@
 #include <utf8proc.h>
 
 #include "engine/base/error.h"
-#include "engine/models/tokenizer/character_classes.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {
 
-// What a regular expression's \w matches, near enough for `single_word`.
+// Approximately what a regular expression's \w matches, for `single_word`.
 bool is_word_character(char32_t point) {
   const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(point));
   return point == '_' || (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_ND);
 }
-
-bool is_blank(char32_t point) { return is_space(point) || point == 0x0B || point == 0x0C || point == 0x85; }
 
 // The code point that ends before `at`.
 CodePoint code_point_before(std::string_view text, std::size_t at) {
@@ -36,7 +34,7 @@ bool stands_alone(std::string_view text, std::size_t begin, std::size_t end) {
 
 struct Match {
   const SpecialToken* token = nullptr;
-  std::size_t begin = 0, end = 0; // of what the token takes out of the text
+  std::size_t begin = 0, end = 0; // including stripped white space
 };
 
 // The leftmost special token at or after `from`, the longest of those that start there.
@@ -55,12 +53,12 @@ std::optional<Match> find_special(std::string_view text, std::size_t from,
   if (!best) return best;
   while (best->token->strip_left && best->begin > from) {
     const CodePoint point = code_point_before(text, best->begin);
-    if (!is_blank(point.value)) break;
+    if (!is_white_space(point.value)) break;
     best->begin -= point.length;
   }
   while (best->token->strip_right && best->end < text.size()) {
     const CodePoint point = code_point_at(text, best->end);
-    if (!is_blank(point.value)) break;
+    if (!is_white_space(point.value)) break;
     best->end += point.length;
   }
   return best;
@@ -87,7 +85,7 @@ WordPiece::WordPiece(WordPieceSettings settings, const std::string& subject)
     const std::string_view token = settings_.vocabulary[i];
     if (token.empty()) continue;
     longest_piece_ = std::max(longest_piece_, token.size());
-    // Of two equal lines the later counts, as in a table that is filled line by line.
+    // Of equal lines, the last one is used.
     ids_[token] = static_cast<std::int32_t>(i);
     if (token.starts_with(prefix) && token.size() > prefix.size())
       continuation_ids_[token.substr(prefix.size())] = static_cast<std::int32_t>(i);

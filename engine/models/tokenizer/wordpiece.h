@@ -12,14 +12,14 @@
 
 namespace hydrascope {
 
-// A token that is found in a text as it is written, before it is normalised and cut into words.
+// A token that is matched in the text before it is split into words.
 struct SpecialToken {
   std::string text;
   std::int32_t id = 0;
-  bool single_word = false; // only between characters that are not part of a word
-  bool strip_left = false;  // takes the white space before it
+  bool single_word = false; // matches only between characters that are not part of a word
+  bool strip_left = false;  // includes the white space before it
   bool strip_right = false; // … and after it
-  bool normalized = false;  // looked for in the normalised text
+  bool normalized = false;  // matched in the normalised text
 };
 
 struct WordPieceToken {

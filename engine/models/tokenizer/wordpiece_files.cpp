@@ -11,7 +11,7 @@ namespace hydrascope {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::int64_t most_tokens = 4'000'000;
+constexpr std::int64_t max_tokens = 4'000'000;
 
 // A token is written as text, or as an object with its content.
 std::string token_text(const ConfigFields& fields, const std::string& key, const std::string& fallback) {
@@ -67,19 +67,19 @@ WordPieceSettings from_tokenizer_json(const fs::path& file, const ConfigFields& 
   settings.unknown = model.text("unk_token", settings.unknown);
   settings.continuation = model.text("continuing_subword_prefix", settings.continuation);
   settings.longest_word =
-      static_cast<std::size_t>(model.whole("max_input_chars_per_word", 1, 1'000'000, 100));
+      static_cast<std::size_t>(model.integer("max_input_chars_per_word", 1, 1'000'000, 100));
   for (const auto& [token, id] : model.value("vocab").items()) {
-    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= std::uint64_t{most_tokens})
-      model.refuse("vocab", "gives '" + token + "' an id that is not a small whole number");
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= std::uint64_t{max_tokens})
+      model.fail("vocab", "gives '" + token + "' an id that is not a small whole number");
     put_in_vocabulary(settings.vocabulary, token, id.get<std::int64_t>());
   }
   if (fields.has("added_tokens") && !fields.value("added_tokens").is_array())
-    fields.refuse("added_tokens", "is not a list");
+    fields.fail("added_tokens", "is not a list");
   if (fields.has("added_tokens")) {
     for (const auto& entry : fields.value("added_tokens")) {
-      if (!entry.is_object()) fields.refuse("added_tokens", "holds something that is not an object");
+      if (!entry.is_object()) fields.fail("added_tokens", "holds something that is not an object");
       const ConfigFields token(entry, file);
-      const int id = token.whole("id", 0, most_tokens - 1);
+      const int id = token.integer("id", 0, max_tokens - 1);
       settings.special.push_back(read_special(token, id));
       put_in_vocabulary(settings.vocabulary, settings.special.back().text, id);
     }
@@ -116,8 +116,8 @@ WordPieceSettings from_vocabulary(const fs::path& file, const ConfigFields& conf
   const ConfigFields added = config.object("added_tokens_decoder");
   for (const auto& [key, entry] : added.values().items()) {
     if (key.empty() || key.size() > 7 || key.find_first_not_of("0123456789") != std::string::npos ||
-        std::stol(key) >= most_tokens || !entry.is_object())
-      config.refuse("added_tokens_decoder", "has the id '" + key + "'");
+        std::stol(key) >= max_tokens || !entry.is_object())
+      config.fail("added_tokens_decoder", "has the id '" + key + "'");
     const auto id = static_cast<std::int32_t>(std::stol(key));
     settings.special.push_back(read_special(ConfigFields(entry, config.file()), id));
     put_in_vocabulary(settings.vocabulary, settings.special.back().text, id);

@@ -113,14 +113,14 @@ Checkpoint read_shards(const fs::path& index) {
   const ConfigFields map = fields.object("weight_map");
   std::set<std::string> shards;
   for (const auto& [name, shard] : map.values().items()) {
-    if (!shard.is_string()) fields.refuse("weight_map", "names no file for '" + name + "'");
+    if (!shard.is_string()) fields.fail("weight_map", "names no file for '" + name + "'");
     const std::string file = shard.get<std::string>();
-    // A shard lies beside its index: a path that leads elsewhere is a forgery.
+    // A shard lies beside its index: a path to another folder is malicious.
     if (file.empty() || fs::path(file).filename() != fs::path(file) || file == "..")
-      fields.refuse("weight_map", "names '" + file + "', which is not a file name");
+      fields.fail("weight_map", "names '" + file + "', which is not a file name");
     shards.insert(file);
   }
-  if (shards.empty()) fields.refuse("weight_map", "is missing or empty");
+  if (shards.empty()) fields.fail("weight_map", "is missing or empty");
   Checkpoint checkpoint;
   for (const std::string& shard : shards) {
     const fs::path file = index.parent_path() / shard;
@@ -144,7 +144,7 @@ at::Tensor tensor_of(const TensorView& view, const SafetensorsFile& file) {
     if (!view.bytes.empty()) std::memcpy(copy.mutable_data_ptr(), view.bytes.data(), view.bytes.size());
     return copy;
   }
-  // The pages are read-only: nothing may write to a parameter in place, and nothing here does.
+  // The pages are read-only: parameters must not be modified in place.
   return at::from_blob(
       const_cast<std::byte*>(view.bytes.data()), view.shape,
       [mapping = file.mapping()](void*) mutable { mapping.reset(); }, options);

@@ -20,7 +20,7 @@ struct Checkpoint {
   std::vector<std::filesystem::path> files; // model.safetensors, or the shards in order
 };
 
-// A tensor over the bytes of an open file; it keeps the mapping alive. Copies only where the bytes are not
+// A tensor over the bytes of an open file, which keeps the mapping alive; a copy where the bytes are not
 // aligned.
 at::Tensor tensor_of(const TensorView& view, const SafetensorsFile& file);
 

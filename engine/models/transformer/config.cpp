@@ -12,10 +12,10 @@
 namespace hydrascope {
 namespace {
 
-// Beyond these a configuration is a mistake, not a model that could be run here.
-constexpr int most_layers = 512, most_heads = 512, most_width = 32768, most_intermediate = 262144;
-constexpr int most_patch = 512, most_image = 16384, most_vocabulary = 4'000'000, most_positions = 1'000'000;
-constexpr int most_classes = 1'000'000;
+// Limits beyond which a configuration is considered an error.
+constexpr int max_layers = 512, max_heads = 512, max_width = 32768, max_intermediate = 262144;
+constexpr int max_patch = 512, max_image = 16384, max_vocabulary = 4'000'000, max_positions = 1'000'000;
+constexpr int max_classes = 1'000'000;
 
 Activation read_activation(const ConfigFields& fields) {
   static const std::map<std::string, Activation> known{
@@ -32,15 +32,14 @@ Activation read_activation(const ConfigFields& fields) {
   return found->second;
 }
 
-// id2label with the ids 0 … n−1, or `num_labels`. transformers leaves both out for its default of two
-// classes.
+// id2label with the ids 0 … n−1, or `num_labels`. transformers omits both for its default of two classes.
 void read_labels(const ConfigFields& fields, ModelConfig& config) {
   if (!fields.has("id2label")) {
-    config.classes = fields.whole("num_labels", 0, most_classes, 0);
+    config.classes = fields.integer("num_labels", 0, max_classes, 0);
     return;
   }
   const auto& table = fields.value("id2label");
-  if (!table.is_object() || table.empty()) fields.refuse("id2label", "is not a table from id to label");
+  if (!table.is_object() || table.empty()) fields.fail("id2label", "is not a table from id to label");
   config.labels.assign(table.size(), "");
   config.classes = static_cast<int>(table.size());
   for (const auto& [key, label] : table.items()) {
@@ -48,34 +47,34 @@ void read_labels(const ConfigFields& fields, ModelConfig& config) {
                         std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
     const std::size_t id = digits ? static_cast<std::size_t>(std::stoul(key)) : table.size();
     if (id >= table.size())
-      fields.refuse("id2label", "has the id \"" + key + "\", which is not below its size");
+      fields.fail("id2label", "has the id \"" + key + "\", which is not below its size");
     config.labels[id] = label.is_string() ? label.get<std::string>() : label.dump();
   }
 }
 
 void read_image_sizes(const ConfigFields& fields, ModelConfig& config, int default_patch) {
-  const auto patch = fields.size("patch_size", 1, most_patch, default_patch);
-  const auto image = fields.size("image_size", 1, most_image, 224);
+  const auto patch = fields.size("patch_size", 1, max_patch, default_patch);
+  const auto image = fields.size("image_size", 1, max_image, 224);
   config.patch_height = patch[0];
   config.patch_width = patch[1];
   config.image_height = image[0];
   config.image_width = image[1];
-  if (image[0] < patch[0] || image[1] < patch[1]) fields.refuse("image_size", "is smaller than patch_size");
-  if (fields.whole("num_channels", 1, 1024, 3) != 3)
-    fields.refuse("num_channels", "is not 3: only colour pictures are supported");
+  if (image[0] < patch[0] || image[1] < patch[1]) fields.fail("image_size", "is smaller than patch_size");
+  if (fields.integer("num_channels", 1, 1024, 3) != 3)
+    fields.fail("num_channels", "is not 3: only colour pictures are supported");
 }
 
 void check_heads(const ConfigFields& fields, const ModelConfig& config, const char* key) {
   if (config.width % config.heads != 0)
-    fields.refuse(key, fmt::format("is {}, which does not divide the width {}", config.heads, config.width));
+    fields.fail(key, fmt::format("is {}, which does not divide the width {}", config.heads, config.width));
 }
 
 ModelConfig read_transformer(const ConfigFields& fields, const std::string& family) {
   ModelConfig config;
   config.family = family;
-  config.layers = fields.whole("num_hidden_layers", 1, most_layers, 12);
-  config.heads = fields.whole("num_attention_heads", 1, most_heads, 12);
-  config.width = fields.whole("hidden_size", 1, most_width, 768);
+  config.layers = fields.integer("num_hidden_layers", 1, max_layers, 12);
+  config.heads = fields.integer("num_attention_heads", 1, max_heads, 12);
+  config.width = fields.integer("hidden_size", 1, max_width, 768);
   check_heads(fields, config, "num_attention_heads");
   config.activation = read_activation(fields);
   config.layer_norm_epsilon = fields.real("layer_norm_eps", 0, 1, family == "dinov2" ? 1e-6 : 1e-12);
@@ -95,24 +94,24 @@ ModelConfig read_vision(const ConfigFields& fields, const std::string& family) {
   if (family == "deit" && config.architecture == "DeiTForImageClassificationWithTeacher")
     config.family = "deit-distilled";
   if (family != "dinov2") {
-    config.intermediate = fields.whole("intermediate_size", 1, most_intermediate, 3072);
+    config.intermediate = fields.integer("intermediate_size", 1, max_intermediate, 3072);
     return config;
   }
   const int hidden = static_cast<int>(config.width * fields.real("mlp_ratio", 0.01, 64, 4.0));
   config.gated_mlp = fields.boolean("use_swiglu_ffn", false);
   // SwiGLU keeps two thirds, rounded up to a multiple of 8 (transformers, Dinov2SwiGLUFFN).
   config.intermediate = config.gated_mlp ? (hidden * 2 / 3 + 7) / 8 * 8 : hidden;
-  if (config.intermediate < 1) fields.refuse("mlp_ratio", "leaves no hidden unit");
+  if (config.intermediate < 1) fields.fail("mlp_ratio", "leaves no hidden unit");
   return config;
 }
 
 ModelConfig read_bert(const ConfigFields& fields) {
   ModelConfig config = read_transformer(fields, "bert");
   config.prefix_tokens = 0;
-  config.intermediate = fields.whole("intermediate_size", 1, most_intermediate, 3072);
-  config.vocabulary = fields.whole("vocab_size", 1, most_vocabulary, 30522);
-  config.max_positions = fields.whole("max_position_embeddings", 2, most_positions, 512);
-  config.token_types = fields.whole("type_vocab_size", 1, 1024, 2);
+  config.intermediate = fields.integer("intermediate_size", 1, max_intermediate, 3072);
+  config.vocabulary = fields.integer("vocab_size", 1, max_vocabulary, 30522);
+  config.max_positions = fields.integer("max_position_embeddings", 2, max_positions, 512);
+  config.token_types = fields.integer("type_vocab_size", 1, 1024, 2);
   const std::string positions = fields.text("position_embedding_type", "absolute");
   if (positions != "absolute")
     throw Error(fields.file().string(), "position_embedding_type \"" + positions + "\" is not supported",
@@ -170,14 +169,14 @@ ModelConfig read_timm(const ConfigFields& fields, const std::string& architectur
     return size == std::end(timm_sizes) ? std::optional<int>() : std::optional<int>(size->*member);
   };
   const ConfigFields arguments = fields.object("model_args");
-  config.width = arguments.whole(
-      "embed_dim", 1, most_width,
-      fields.has("num_features") ? fields.whole("num_features", 1, most_width) : named(&TimmSize::width));
-  config.layers = arguments.whole("depth", 1, most_layers, named(&TimmSize::layers));
-  config.heads = arguments.whole("num_heads", 1, most_heads, named(&TimmSize::heads));
+  config.width = arguments.integer(
+      "embed_dim", 1, max_width,
+      fields.has("num_features") ? fields.integer("num_features", 1, max_width) : named(&TimmSize::width));
+  config.layers = arguments.integer("depth", 1, max_layers, named(&TimmSize::layers));
+  config.heads = arguments.integer("num_heads", 1, max_heads, named(&TimmSize::heads));
   check_heads(arguments, config, "num_heads");
   config.intermediate = static_cast<int>(config.width * arguments.real("mlp_ratio", 0.01, 64, 4.0));
-  if (config.intermediate < 1) arguments.refuse("mlp_ratio", "leaves no hidden unit");
+  if (config.intermediate < 1) arguments.fail("mlp_ratio", "leaves no hidden unit");
   config.layer_norm_epsilon = 1e-6; // timm's default for vision transformers
   config.qkv_bias = arguments.boolean("qkv_bias", true);
   const ConfigFields pretrained =
@@ -186,14 +185,14 @@ ModelConfig read_timm(const ConfigFields& fields, const std::string& architectur
   if (pretrained.has("input_size") && pretrained.value("input_size").is_array() &&
       pretrained.value("input_size").size() == 3 && pretrained.value("input_size")[1].is_number_integer())
     side = pretrained.value("input_size")[1].get<int>();
-  const auto image = arguments.size("img_size", 1, most_image, side);
-  const auto patch = arguments.size("patch_size", 1, most_patch, number_after(architecture, "_patch", 16));
+  const auto image = arguments.size("img_size", 1, max_image, side);
+  const auto patch = arguments.size("patch_size", 1, max_patch, number_after(architecture, "_patch", 16));
   config.image_height = image[0];
   config.image_width = image[1];
   config.patch_height = patch[0];
   config.patch_width = patch[1];
-  if (image[0] < patch[0] || image[1] < patch[1]) arguments.refuse("img_size", "is smaller than patch_size");
-  config.classes = fields.whole("num_classes", 0, most_classes, 1000);
+  if (image[0] < patch[0] || image[1] < patch[1]) arguments.fail("img_size", "is smaller than patch_size");
+  config.classes = fields.integer("num_classes", 0, max_classes, 1000);
   if (fields.has("label_names") && fields.value("label_names").is_array())
     for (const auto& label : fields.value("label_names"))
       config.labels.push_back(label.is_string() ? label.get<std::string>() : label.dump());

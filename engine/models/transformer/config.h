@@ -13,7 +13,7 @@ namespace hydrascope {
 
 enum class Activation { identity, gelu, gelu_tanh, quick_gelu, relu, silu };
 
-// timm's pretrained_cfg: how a picture is prepared.
+// Image pre-processing of timm's pretrained_cfg.
 struct TimmPreparation {
   double crop_fraction = 0.875; // crop_pct
   std::string interpolation = "bicubic";
@@ -30,7 +30,7 @@ struct ModelConfig {
   bool qkv_bias = true;
   std::string architecture;        // the first of `architectures`, may be empty
   std::vector<std::string> labels; // id2label in order of id; empty without
-  int classes = 0;                 // 0: not said
+  int classes = 0;                 // 0: unknown
   // images
   int patch_height = 0, patch_width = 0, image_height = 0, image_width = 0, prefix_tokens = 1;
   bool gated_mlp = false; // DINOv2's SwiGLU
@@ -43,10 +43,10 @@ struct ModelConfig {
 };
 
 // Reads and checks config.json. Throws Error (missing), ForeignFile (no known model_type or architecture),
-// BrokenFile (not JSON, missing or absurd values).
+// BrokenFile (not JSON, missing or invalid values).
 ModelConfig read_config(const std::filesystem::path& folder);
 
-// What the window and the commands show of it.
+// The facts for the window and the commands.
 ModelInfo info_of(const ModelConfig& config, const std::filesystem::path& folder);
 
 } // namespace hydrascope

@@ -1,5 +1,5 @@
-// A decoder that is trained from scratch: token embedding, blocks of causal attention, a final LayerNorm,
-// logits over the vocabulary.
+// A decoder for training from scratch: token embedding, blocks of causal attention, a final LayerNorm, logits
+// over the vocabulary.
 #include <utility>
 
 #include <ATen/ops/embedding.h>
@@ -31,7 +31,7 @@ public:
     return at::embedding(find("embedding.weight"), input.token_ids);
   }
   at::Tensor final_hidden(const at::Tensor& hidden) const override { return norm("final_norm")(hidden); }
-  // (…,V), of all tokens or, after the last block's output for logits, of those asked for.
+  // (…,V), of all tokens or of those that the last block was asked for (ModelInput::read).
   at::Tensor logits(const at::Tensor& hidden, const ModelInput&) const override {
     return (*logits_)(final_hidden(hidden));
   }

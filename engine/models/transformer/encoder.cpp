@@ -4,6 +4,7 @@
 #include <array>
 #include <mutex>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include <ATen/TensorOperators.h>
@@ -12,7 +13,6 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
-#include "engine/models/transformer/labels.h"
 
 namespace hydrascope {
 
@@ -25,8 +25,9 @@ struct Encoder::Origin {
 namespace {
 
 bool shape_fits(at::IntArrayRef shape, const std::vector<std::int64_t>& expected) {
-  return std::equal(shape.begin(), shape.end(), expected.begin(), expected.end(),
-                    [](std::int64_t have, std::int64_t want) { return want < 0 || have == want; });
+  return std::equal(
+      shape.begin(), shape.end(), expected.begin(), expected.end(),
+      [](std::int64_t actual, std::int64_t required) { return required < 0 || actual == required; });
 }
 
 std::string shape_text(at::IntArrayRef shape) { return fmt::format("({})", fmt::join(shape, ",")); }
@@ -45,7 +46,7 @@ std::string some_of(const std::vector<std::string>& names) {
   return text;
 }
 
-// Buffers and parts that published checkpoints carry and the forward pass here does not need.
+// Buffers and parts of published checkpoints that the forward pass here does not use.
 bool is_known_extra(const std::string& name) {
   for (const char* extra : {"embeddings.position_ids", "embeddings.token_type_ids", "embeddings.mask_token",
                             "cls.seq_relationship.", "pooler.", "decoder."})
@@ -53,7 +54,7 @@ bool is_known_extra(const std::string& name) {
   return name.ends_with(".num_batches_tracked");
 }
 
-// The parameters of a checkpoint that the model uses, in float32, checked.
+// The checkpoint's parameters that the model uses, checked and in float32.
 TensorMap checked_parameters(const Checkpoint& checkpoint, const ExpectedParameters& expected,
                              ModelInfo& info) {
   const std::string file =
@@ -62,15 +63,15 @@ TensorMap checked_parameters(const Checkpoint& checkpoint, const ExpectedParamet
   std::vector<std::string> wrong;
   std::vector<std::string> unused;
   TensorMap parameters;
-  for (const auto& [name, want] : expected) {
+  for (const auto& [name, parameter] : expected) {
     const auto found = checkpoint.tensors.find(name);
     if (found == checkpoint.tensors.end()) {
-      if (want.required) missing.push_back(name);
+      if (parameter.required) missing.push_back(name);
       continue;
     }
-    if (!shape_fits(found->second.sizes(), want.shape))
+    if (!shape_fits(found->second.sizes(), parameter.shape))
       wrong.push_back(fmt::format("{} {} instead of {}", name, shape_text(found->second.sizes()),
-                                  shape_text(want.shape)));
+                                  shape_text(parameter.shape)));
     else if (!found->second.is_floating_point())
       wrong.push_back(name + " is not made of floating-point numbers");
     else
@@ -78,7 +79,7 @@ TensorMap checked_parameters(const Checkpoint& checkpoint, const ExpectedParamet
   }
   for (const auto& [name, tensor] : checkpoint.tensors)
     if (!expected.contains(name) && !is_known_extra(name)) unused.push_back(name);
-  const char* const remedy = "see that config.json and the weights belong together";
+  const char* const remedy = "check that config.json and the weights belong together";
   if (!wrong.empty()) throw BrokenFile(file, "does not fit config.json: " + some_of(wrong), remedy);
   if (!missing.empty())
     throw BrokenFile(
@@ -109,10 +110,40 @@ KernelTensorName kernel_tensor_name(const std::string& name) {
     split = std::min(split, rest.find(known));
   if (split == std::string::npos) split = rest.find('.');
   if (split == std::string::npos || split == 0)
-    throw Error(name, "is not of the form kernel.LAYER.KERNEL.NAME", "see that the adapter is complete");
+    throw Error(name, "is not of the form kernel.LAYER.KERNEL.NAME", "check that the adapter is complete");
   result.kernel = rest.substr(0, split);
   result.parameter = rest.substr(split + 1);
   return result;
+}
+
+std::vector<std::string> imagenet_labels() {
+  std::vector<std::string> labels;
+  try {
+    std::istringstream lines(read_text_file(assets_folder() / "imagenet1k.txt"));
+    for (std::string line; std::getline(lines, line);) labels.push_back(line);
+  } catch (const Error&) {
+    return {};
+  }
+  return labels;
+}
+
+// transformers writes LABEL_0, LABEL_1, … where the classes have no names.
+bool placeholders(const std::vector<std::string>& labels) {
+  return std::all_of(labels.begin(), labels.end(),
+                     [](const std::string& label) { return label.starts_with("LABEL_"); });
+}
+
+// One label per class: the configuration's if it names them all, else the ImageNet-1k names for 1,000 classes
+// where assets/imagenet1k.txt exists, else `class n`.
+std::vector<std::string> class_labels(const std::vector<std::string>& configured, std::size_t classes) {
+  const bool complete = configured.size() == classes;
+  if (complete && !(classes == 1000 && placeholders(configured))) return configured;
+  if (classes == 1000)
+    if (std::vector<std::string> names = imagenet_labels(); names.size() == classes) return names;
+  if (complete) return configured;
+  std::vector<std::string> labels;
+  for (std::size_t i = 0; i < classes; ++i) labels.push_back("class " + std::to_string(i));
+  return labels;
 }
 
 } // namespace
@@ -184,7 +215,7 @@ std::vector<std::string> Encoder::parameter_names() const {
 at::Tensor Encoder::parameter(const std::string& name) const {
   const auto found = parameters_.find(name);
   if (found == parameters_.end())
-    throw Error(info_.name, "has no parameter '" + name + "'", "see the names of its model.safetensors");
+    throw Error(info_.name, "has no parameter '" + name + "'", "use a name of its model.safetensors");
   return found->second;
 }
 
@@ -220,14 +251,14 @@ std::shared_ptr<const Model> Encoder::with_parameters(const std::map<std::string
         throw Error(name,
                     fmt::format("has the shape {} instead of {}", shape_text(value.sizes()),
                                 shape_text(known->second.sizes())),
-                    "see that the parameters were made for this model");
+                    "check that the parameters were made for this model");
       result->parameters_[name] = value;
     } else if (classifier && !has("cls_classifier.weight") &&
                !has("cls.predictions.transform.dense.weight")) {
       result->adopt_classifier(name, value);
     } else {
       throw Error(info_.name, "has no parameter '" + name + "'",
-                  "see that the parameters were made for this model");
+                  "check that the parameters were made for this model");
     }
     const int layer = layer_of_parameter(name);
     if (layer >= 0)
@@ -242,8 +273,9 @@ std::shared_ptr<const Model> Encoder::with_parameters(const std::map<std::string
         std::make_shared<const EncoderLayer>(result->parameters_, config_, layer);
   if (ends_changed) result->rebuild_ends();
   if (!labels.empty() && result->info_.labels.size() != labels.size())
-    throw Error("classifier", fmt::format("has not as many outputs as there are labels ({})", labels.size()),
-                "see that labels and classifier belong together");
+    throw Error("classifier",
+                fmt::format("does not have as many outputs as there are labels ({})", labels.size()),
+                "check that labels and classifier belong together");
   return result;
 }
 

@@ -1,5 +1,5 @@
-// What the vision transformer, BERT and decoders share: parameters by name, blocks that are built from them,
-// adapters' kernels.
+// The base class of the vision transformer, BERT and decoders: parameters by name, blocks built from them,
+// kernel parameters of adapters.
 #pragma once
 
 #include <map>
@@ -12,7 +12,6 @@
 #include "engine/models/transformer/config.h"
 #include "engine/models/transformer/encoder_layer.h"
 #include "engine/models/transformer/model.h"
-#include "engine/models/transformer/rotary.h"
 
 namespace hydrascope {
 
@@ -38,16 +37,15 @@ public:
   const std::string& hash() const override;
 
 protected:
-  // Takes a checkpoint's tensors, checks them against `expected` and builds the blocks. Tensors are widened
-  // to float32; those that are already stay mapped. Throws BrokenFile naming missing tensors and wrong
-  // shapes.
+  // Checks a checkpoint's tensors against `expected` and builds the blocks. Tensors are converted to float32;
+  // those that are float32 stay mapped. Throws BrokenFile that names missing tensors and wrong shapes.
   Encoder(ModelConfig config, const std::filesystem::path& folder, const Checkpoint& checkpoint,
           const ExpectedParameters& expected);
   Encoder(const Encoder&) = default;
 
   // A copy that shares all parameters and blocks.
   virtual std::shared_ptr<Encoder> copy() const = 0;
-  // Rebuilds what lies outside the blocks from parameters(); called after they have changed.
+  // Rebuilds the parts outside the blocks after their parameters have changed.
   virtual void rebuild_ends() = 0;
   virtual TokenLayout layout_of(const ModelInput& input) const = 0;
   // How many tokens, from the first, logits() reads; 0: all.
@@ -66,7 +64,7 @@ protected:
   void set_default_size(int image_size) { info_.image_size = image_size; }
 
 private:
-  struct Origin; // the files, and their hash once it has been asked for
+  struct Origin; // the files, and their hash, computed at the first request
   void adopt_classifier(const std::string& name, const at::Tensor& value);
 
   ModelConfig config_;
@@ -78,7 +76,7 @@ private:
   std::shared_ptr<Origin> origin_;
 };
 
-// Throws UsageError unless every token is one of `first` … `count` − 1: those that may be hidden.
+// Throws UsageError unless all tokens are in `first` … `count` − 1, the range that may be hidden.
 void check_can_hide(std::span<const std::int64_t> tokens, std::int64_t first, std::int64_t count);
 
 // `encoder.layer.0 …` of every block and the shapes that the configuration gives them.
@@ -87,7 +85,7 @@ void expect_layers(const ModelConfig& config, ExpectedParameters& expected);
 std::shared_ptr<const Model> make_vision_transformer(const ModelConfig& config,
                                                      const std::filesystem::path& folder,
                                                      const Checkpoint& checkpoint);
-// Of the parameters `embedding.weight`, `encoder.layer.…`, `final_norm.…` and `logits.…`, which it shares.
+// From the parameters `embedding.weight`, `encoder.layer.…`, `final_norm.…` and `logits.…`, which it shares.
 std::shared_ptr<const Model> make_decoder(const ModelConfig& config, TensorMap parameters);
 std::shared_ptr<const Model> make_bert(const ModelConfig& config, const std::filesystem::path& folder,
                                        const Checkpoint& checkpoint);

@@ -5,11 +5,15 @@
 #include <type_traits>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/layer_norm.h>
+#include <ATen/ops/outer.h>
+#include <ATen/ops/pow.h>
 #include <ATen/ops/silu.h>
 #include <c10/core/GradMode.h>
 
-#include "engine/attention/interface/muted_kernel.h"
+#include "engine/attention/interface/tokens.h"
 
 namespace hydrascope {
 namespace {
@@ -78,6 +82,21 @@ at::Tensor Norm::operator()(const at::Tensor& x) const {
   return at::layer_norm(x, weight.sizes(), weight, bias, epsilon);
 }
 
+Rotary::Rotary(const std::int64_t tokens, const std::int64_t head_width) {
+  const std::int64_t half = head_width / 2;
+  const auto options = at::TensorOptions().dtype(at::kDouble);
+  const at::Tensor frequencies =
+      at::pow(10'000.0, at::arange(half, options) * (-1.0 / static_cast<double>(half)));
+  const at::Tensor angles = at::outer(at::arange(tokens, options), frequencies);
+  cosine_ = at::cat({angles.cos(), angles.cos()}, 1).to(at::kFloat);
+  sine_ = at::cat({-angles.sin(), angles.sin()}, 1).to(at::kFloat);
+}
+
+at::Tensor Rotary::operator()(const at::Tensor& x) const {
+  const std::int64_t tokens = x.size(2);
+  return x * cosine_.narrow(0, 0, tokens) + x.roll(x.size(3) / 2, 3) * sine_.narrow(0, 0, tokens);
+}
+
 LayerNames layer_names(const ModelConfig& config) {
   if (config.family == "bert") return bert_names;
   if (config.family == "decoder") return decoder_names;
@@ -130,7 +149,7 @@ at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& cont
   const std::int64_t batch = x.size(0);
   const std::int64_t tokens = x.size(1);
   const std::int64_t width = x.size(2);
-  // Whoever looks at q and k is to see them as the model makes them.
+  // A tap that reads q and k sees them without the kernel's maps.
   bool folds = !c10::GradMode::is_enabled() && qkv_.parts().size() == 3 && context.rotary == nullptr;
   if constexpr (!std::is_same_v<Tap, NoTap>) folds = folds && !tap->reads_attention;
   const auto folded = folds ? folded_.of(qkv_, context.kernel, context.kernel_parameters, heads_) : nullptr;
@@ -149,7 +168,7 @@ at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& cont
   input.layout = context.layout;
   AttentionOutput output = context.kernel.run(input, kernel_parameters);
   if constexpr (!std::is_same_v<Tap, NoTap>) {
-    // The gradient is taken at the attention's output, also where nothing before it is differentiable.
+    // The gradient is taken at the attention's output, also if nothing before it is differentiable.
     if (c10::GradMode::is_enabled() && !output.out.requires_grad())
       output.out = output.out.detach().set_requires_grad(true);
     if (tap->reads_attention) {

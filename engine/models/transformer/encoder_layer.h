@@ -1,5 +1,5 @@
-// One block of a transformer: attention through a kernel, then the MLP. Vision models and decoders normalise
-// before each part and may scale what it adds (LayerScale); BERT normalises after.
+// One block of a transformer: attention by a kernel, then the MLP. Vision models and decoders normalise
+// before each part and may scale its output (LayerScale); BERT normalises after each part.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,8 @@
 
 #include "engine/models/transformer/checkpoint.h"
 #include "engine/models/transformer/config.h"
-#include "engine/models/transformer/folded_projections.h"
 #include "engine/models/transformer/linear.h"
 #include "engine/models/transformer/model.h"
-#include "engine/models/transformer/rotary.h"
 
 namespace hydrascope {
 
@@ -23,6 +21,19 @@ struct Norm {
   double epsilon = 1e-12;
 
   at::Tensor operator()(const at::Tensor& x) const;
+};
+
+// Rotary position embeddings (Su et al. 2021, Eq. 34; base 10,000): features i and i + d/2 are rotated
+// together, so that the product of a query and a key depends on their distance only.
+class Rotary {
+public:
+  // For up to `tokens` tokens and an even head width d.
+  Rotary(std::int64_t tokens, std::int64_t head_width);
+  // x (B,H,N,d) of tokens 0 … N−1 → (B,H,N,d).
+  at::Tensor operator()(const at::Tensor& x) const;
+
+private:
+  at::Tensor cosine_, sine_; // (tokens,d), the sine of the first half negative
 };
 
 // The family's names of a block's parameters, without `encoder.layer.N.`.
@@ -43,10 +54,10 @@ struct LayerNames {
 };
 LayerNames layer_names(const ModelConfig& config);
 
-// `encoder.layer.N.` or `embeddings.…`: where a parameter belongs; −1 outside the blocks.
+// N of a parameter `encoder.layer.N.…`; −1 outside the blocks.
 int layer_of_parameter(const std::string& name);
 
-// What a block needs besides the hidden state.
+// A block's input besides the hidden state.
 struct BlockContext {
   const at::Tensor& mask; // (B,N) bool or undefined
   const TokenLayout& layout;
@@ -54,26 +65,26 @@ struct BlockContext {
   const KernelParameters& kernel_parameters;
   const Rotary* rotary = nullptr; // turns q and k, or null
   std::span<const int> muted = {};
-  std::int64_t outputs = 0; // > 0: only the output of the first so many tokens is asked for
-  at::Tensor read = {};     // (P) int64: only the output of these of the B·N tokens is, as (P,D)
+  std::int64_t outputs = 0; // > 0: computes the output of the first `outputs` tokens only
+  at::Tensor read = {};     // (P) int64: computes the output of these of the B·N tokens only, as (P,D)
 };
 
 class EncoderLayer {
 public:
-  // Takes the parameters `encoder.layer.LAYER.…`, which must be there in the right shapes.
+  // From the parameters `encoder.layer.LAYER.…`, which must exist in the right shapes.
   EncoderLayer(const TensorMap& parameters, const ModelConfig& config, int layer);
 
-  // (B,N,D) → (B,N,D), or of the tokens asked for; fills `tap` if there is one.
+  // (B,N,D) → (B,N,D), or of the requested tokens; fills `tap` unless it is null.
   at::Tensor operator()(const at::Tensor& hidden, const BlockContext& context, AttentionTap* tap) const;
 
 private:
   struct LayerParameters;
   EncoderLayer(const LayerParameters& from, const ModelConfig& config, const LayerNames& names);
-  // With `Tap` NoTap nothing of taps is compiled in: what a block costs that nobody can look at.
+  // With `Tap` NoTap the code of taps is not compiled in: the cost of a block without any tap.
   struct NoTap {};
   template <typename Tap>
   at::Tensor run(const at::Tensor& hidden, const BlockContext& context, Tap tap) const;
-  // Of all tokens of x: the output of the first ones asked for.
+  // Attention over all tokens of x, with the output of the requested tokens.
   template <typename Tap>
   at::Tensor attention(const at::Tensor& x, const BlockContext& context, Tap tap) const;
   at::Tensor mlp(const at::Tensor& x) const;

@@ -1,14 +1,17 @@
 #include "engine/models/transformer/linear.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
@@ -31,7 +34,7 @@ std::optional<c10::TypedOperatorHandle<Signature>> operation(const char* name) {
   return schema->template typed<Signature>();
 }
 
-// What this LibTorch's oneDNN offers, looked up once.
+// The oneDNN operations of this LibTorch, looked up once.
 struct OneDnn {
   std::optional<c10::TypedOperatorHandle<Reorder>> reorder =
       operation<Reorder>("mkldnn::_reorder_linear_weight");
@@ -40,9 +43,9 @@ struct OneDnn {
   bool bfloat16 = supports("mkldnn::_is_mkldnn_bf16_supported");
   bool float16 = supports("mkldnn::_is_mkldnn_fp16_supported");
 
-  static bool supports(const char* question) {
-    const auto ask = operation<Supported>(question);
-    return ask && ask->call();
+  static bool supports(const char* name) {
+    const auto query = operation<Supported>(name);
+    return query && query->call();
   }
   bool can(at::ScalarType type) const {
     return reorder && pointwise &&
@@ -50,12 +53,35 @@ struct OneDnn {
   }
 };
 
-// Rows of the product that the packed layout is chosen for: about a picture's tokens. Others run as well.
+// Rows of the product that the packed layout is optimised for, about a picture's tokens; any number works.
 const std::optional<c10::SymInt> typical_rows(c10::SymInt(197));
 
 const OneDnn& one_dnn() {
   static const OneDnn library;
   return library;
+}
+
+// The projection x·W_pᵀ + b_p followed, head by head, by y = x·W + b; weight (H,d,d), bias (H,d) or
+// undefined.
+Linear::Part followed_by(const Linear::Part& projection, const at::Tensor& weight, const at::Tensor& bias) {
+  const std::int64_t heads = weight.size(0), width = weight.size(1), in = projection.weight.size(1);
+  const auto own = [](const at::Tensor& x) { return x.detach().to(at::kDouble); };
+  const at::Tensor map = own(weight);
+  Linear::Part result;
+  result.weight = at::matmul(map.transpose(1, 2), own(projection.weight).view({heads, width, in}))
+                      .reshape({heads * width, in})
+                      .to(projection.weight.options());
+  at::Tensor sum;
+  if (projection.bias.defined())
+    sum = at::matmul(own(projection.bias).view({heads, 1, width}), map).view({heads * width});
+  if (bias.defined()) sum = sum.defined() ? sum + own(bias).reshape(-1) : own(bias).reshape(-1);
+  if (sum.defined()) result.bias = sum.to(projection.weight.options());
+  return result;
+}
+
+// Changes when a tensor is written in place.
+std::uint32_t version(const at::Tensor& x) {
+  return x.defined() && !x.is_inference() ? static_cast<std::uint32_t>(x._version()) : 0;
 }
 
 } // namespace
@@ -72,8 +98,8 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
   return x;
 }
 
-// oneDNN's packed product has no derivative: what takes part in a gradient goes through at::linear. So do
-// weights in training at any time: they change in place, and what is packed would not.
+// oneDNN's packed product has no derivative, so inputs that need a gradient use at::linear. So do weights
+// that need a gradient: training changes them in place, which would not change the packed copy.
 bool Linear::packable(const at::Tensor& x) const {
   const at::Tensor& weight = parts_.front().weight;
   if (!x.device().is_cpu() || !weight.device().is_cpu() || x.numel() == 0) return false;
@@ -128,6 +154,34 @@ std::vector<at::Tensor> Linear::split(const at::Tensor& x) const {
   }
   for (const Part& part : parts_) result.push_back(at::linear(x, part.weight, part.bias));
   return result;
+}
+
+std::shared_ptr<const FoldedProjection> FoldedProjections::of(const Linear& qkv, const Kernel& kernel,
+                                                              const KernelParameters& parameters,
+                                                              const std::int64_t heads) const {
+  const Linear::Part &query = qkv.parts()[0], &key = qkv.parts()[1], &value = qkv.parts()[2];
+  auto maps = kernel.leading_maps(heads, query.weight.size(0) / heads, parameters);
+  if (!maps) return nullptr;
+  const std::array now{maps->query_weight, maps->query_bias, maps->key_weight, maps->key_bias};
+  std::vector<std::uint32_t> versions;
+  for (const at::Tensor& map : now) versions.push_back(version(map));
+  const std::lock_guard lock(mutex_);
+  const bool same =
+      versions == versions_ &&
+      std::ranges::equal(now, last_maps_, [](const auto& a, const auto& b) { return a.is_same(b); });
+  if (!same) {
+    last_maps_.assign(now.begin(), now.end());
+    versions_ = std::move(versions);
+    folded_ = nullptr;
+    return nullptr;
+  }
+  if (!folded_) {
+    const at::NoGradGuard no_gradients;
+    std::vector<Linear::Part> parts{followed_by(query, maps->query_weight, maps->query_bias),
+                                    followed_by(key, maps->key_weight, maps->key_bias), value};
+    folded_ = std::make_shared<const FoldedProjection>(std::move(parts), std::move(maps->others));
+  }
+  return folded_;
 }
 
 } // namespace hydrascope

@@ -1,16 +1,21 @@
-// A linear layer whose weights are packed once for oneDNN: about twice as fast on the CPU as at::linear.
+// Linear layers: weights packed once for oneDNN, and projections with a kernel's leading maps folded in.
 #pragma once
 
+#include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include "engine/attention/interface/kernel.h"
 #include "engine/models/transformer/config.h"
 
 namespace hydrascope {
 
-// One projection, or several of the same input fused into one product. Safe to call from several threads.
+// One projection, or several of the same input fused into one product. The weights are packed for oneDNN at
+// the first use, which makes the product about twice as fast on the CPU as at::linear. Safe to call from
+// several threads.
 class Linear {
 public:
   struct Part {
@@ -39,5 +44,31 @@ private:
 };
 
 at::Tensor activate(const at::Tensor& x, Activation activation);
+
+// The q, k, v projections of a block with a kernel's leading maps folded in: y = x·(W_q·W) + (b_q·W + b), so
+// that the map of a trained linear kernel costs nothing beside the projection.
+struct FoldedProjection {
+  FoldedProjection(std::vector<Linear::Part> parts, KernelParameters others)
+      : projections(std::move(parts)), parameters(std::move(others)) {}
+
+  Linear projections;
+  KernelParameters parameters; // the kernel's other parameters
+};
+
+// Caches the folded projections of the last kernel. Safe to call from several threads.
+class FoldedProjections {
+public:
+  // `qkv`: the projections of q, k and v, of `heads` heads. Null if the kernel has no leading maps, or at the
+  // first call with these parameters: folding pays from the second run on, and in training the parameters
+  // change with every step.
+  std::shared_ptr<const FoldedProjection> of(const Linear& qkv, const Kernel& kernel,
+                                             const KernelParameters& parameters, std::int64_t heads) const;
+
+private:
+  mutable std::mutex mutex_;
+  mutable std::vector<at::Tensor> last_maps_; // of the last call
+  mutable std::vector<std::uint32_t> versions_;
+  mutable std::shared_ptr<const FoldedProjection> folded_; // of last_maps_, or null
+};
 
 } // namespace hydrascope

@@ -1,5 +1,5 @@
-// A transformer encoder as a sequence of steps: embed, block 0 … L−1, head. The caller drives the steps, so
-// it can cache the hidden state before any block, stop between blocks, and look at each block's attention.
+// A transformer as a sequence of steps: embed, block 0 … L−1, head. The caller runs the steps, so that it can
+// cache the hidden state before any block, stop between blocks, and inspect each block's attention.
 #pragma once
 
 #include <cstdint>
@@ -30,21 +30,21 @@ struct CropBox {
   double x = 0, y = 0, width = 0, height = 0;
 };
 
-// What a model takes: pixels, or token ids.
+// The input of a model: pixels, or token ids.
 struct ModelInput {
   at::Tensor pixels;      // images: (B,3,H,W) float32, normalised
   at::Tensor token_ids;   // text: (B,N) int64
   at::Tensor token_types; // text: (B,N) int64
   at::Tensor mask;        // text: (B,N) bool; undefined = all real
   at::Tensor positions;   // text: (N) int64, rows of the position table; undefined = 0 … N−1
-  at::Tensor read;        // decoders: (P) int64, over the batch's B·N tokens: what logits() is asked of
+  at::Tensor read;        // decoders: (P) int64, the tokens of the batch's B·N that logits() reads
   TokenLayout layout;
   std::vector<TextToken> tokens; // text, B = 1
   CropBox crop;                  // images, B = 1
   std::string note;              // e.g. "text cut at 512 tokens"; empty if nothing to say
 };
 
-// What one block's attention took and gave; filled only where a caller passes one.
+// Input and output of one block's attention; filled only if a caller passes one.
 struct AttentionTap {
   AttentionInput input; // q, k, v, layer_input, mask, layout
   at::Tensor out;       // (B,H,N,d), before the kernel's finish(); a leaf or node of the graph, at which g is
@@ -52,17 +52,17 @@ struct AttentionTap {
   std::string path;
   double seconds = 0; // the block's wall time
   std::int64_t zero_denominators = 0;
-  // Set by the caller; false: `input` and `out` are not wanted, and q and k may hold the kernel's leading
-  // maps.
+  // Set by the caller; false: leaves `input` and `out` undefined, so that the kernel's leading maps may be
+  // folded into q and k.
   bool reads_attention = true;
 };
 
-// What a block does beside the plain way.
+// Options of running a block.
 struct BlockOptions {
   AttentionTap* tap = nullptr;     // filled if there is one
-  std::span<const int> muted = {}; // heads whose part of what W_o receives is 0
-  // Of the last block: the output of the tokens that logits() reads alone, (B,T,D), the first T. Where it
-  // reads the class token the MLP of all others, two thirds of the block, is not computed.
+  std::span<const int> muted = {}; // heads whose output is 0 in the input of W_o
+  // For the last block: computes the output of the first T tokens that logits() reads only, (B,T,D). If that
+  // is the class token, the MLP of all others, two thirds of the block, is not computed.
   bool for_logits = false;
 };
 
@@ -78,11 +78,10 @@ public:
   virtual ModelInput prepare_text(const std::string& text,
                                   const std::optional<std::string>& second = {}) const;
 
-  // The input with some of its tokens hidden. A word piece becomes padding: its mask is false, so no token
-  // attends to it and pooling leaves it out. A patch is painted in the mean colour (0 after normalisation),
-  // as occlusion tests do (Zeiler and Fergus 2014): its token stays, with nothing on it to see. Throws
-  // UsageError for tokens that do not exist and for those in front that the classifier reads ([CLS], the
-  // prefix tokens).
+  // The input with some of its tokens hidden. A word piece becomes padding: its mask is false, so that no
+  // token attends to it and pooling omits it. A patch gets the mean colour (0 after normalisation), as in
+  // occlusion tests (Zeiler and Fergus 2014). Throws UsageError for tokens that do not exist and for the
+  // first tokens, which the classifier reads ([CLS], the prefix tokens).
   virtual ModelInput with_hidden(ModelInput input, std::span<const std::int64_t> tokens) const;
 
   // hidden.0: (B,N,D). Position embeddings are interpolated bicubically where the size differs.
@@ -97,12 +96,12 @@ public:
   // The last hidden state after the final LayerNorm where the model has one: (B,N,D).
   virtual at::Tensor final_hidden(const at::Tensor& hidden) const = 0;
 
-  // Trained parameters of `kernel` in `layer` that an adapter brought; empty if there are none (then the
-  // kernel's initial parameters are meant).
+  // Trained parameters of `kernel` in `layer` from an adapter; empty if there are none (then the kernel's
+  // initial parameters apply).
   virtual KernelParameters kernel_parameters(int layer, const KernelSpec& kernel) const = 0;
 
-  // W_o of a block, (D,D) as (out,in), with LayerScale folded into its rows where the model has it: what
-  // turns the heads' outputs into what the block adds to the hidden state.
+  // W_o of a block, (D,D) as (out,in), with the model's LayerScale, if any, folded into its rows: maps the
+  // heads' outputs to the block's addition to the hidden state.
   virtual at::Tensor attention_output_weight(int layer) const = 0;
 
   // All parameters by canonical name (Hugging Face's, without the `bert.`/`vit.`/`deit.`/`dinov2.` prefix).

@@ -1,4 +1,4 @@
-// Preparing a picture for a vision model as Hugging Face's image processors do: resize, centre crop, rescale,
+// Image pre-processing of vision models, as in Hugging Face's image processors: resize, centre crop, rescale,
 // normalise.
 #pragma once
 
@@ -9,13 +9,12 @@
 #include <ATen/core/Tensor.h>
 
 #include "engine/base/image.h"
-#include "engine/base/resample.h"
 #include "engine/models/transformer/config.h"
 #include "engine/models/transformer/model.h"
 
 namespace hydrascope {
 
-constexpr int largest_side = 8192; // pixels that a model may be given on a side
+constexpr int largest_side = 8192; // pixels of a model's input on a side
 
 struct ImageProcessor {
   // Exactly one of these two, or neither (the picture keeps its size).
@@ -28,14 +27,14 @@ struct ImageProcessor {
   bool normalize = true;
   std::array<double, 3> mean{0.5, 0.5, 0.5}, deviation{0.5, 0.5, 0.5};
 
-  // The shorter side of what comes out; 0 if the picture's own size decides.
+  // The shorter side of the output; 0 if the picture's own size is kept.
   int output_size() const;
   // The same preparation for another output size: resize and crop in proportion.
   ImageProcessor with_size(int side) const;
 };
 
-// preprocessor_config.json as it stands (fields left out take the named class's defaults), else timm's
-// pretrained_cfg, else the family's default: shorter side to the model's size, bicubic, centre crop.
+// The processor of preprocessor_config.json (missing fields take the defaults of the named class), else of
+// timm's pretrained_cfg, else the family's default: shorter side to the model's size, bicubic, centre crop.
 // Throws BrokenFile, Error (a kind of resizing that is not supported).
 ImageProcessor read_image_processor(const std::filesystem::path& folder, const ModelConfig& config);
 
@@ -50,7 +49,8 @@ struct ProcessedImage {
   at::Tensor pixels; // (1,3,H,W) float32
   CropBox crop;      // in the original's pixels
 };
-// `side` replaces the processor's own output size. Throws UsageError if nothing would be left of the picture.
+// `side` overrides the processor's output size. Throws UsageError if the picture is empty or too long a
+// strip.
 ProcessedImage process_image(const Image& image, const ImageProcessor& processor, std::optional<int> side);
 
 } // namespace hydrascope

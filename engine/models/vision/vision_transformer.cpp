@@ -1,5 +1,6 @@
-// ViT, DeiT (with and without a distilled head) and DINOv2: one forward pass, told apart by the configuration
-// and by which parameters there are. Follows transformers' modeling_vit, modeling_deit and modeling_dinov2.
+// ViT, DeiT (with and without a distilled head) and DINOv2: one forward pass, which differs by the
+// configuration and by the parameters in the checkpoint. Follows transformers' modeling_vit, modeling_deit
+// and modeling_dinov2.
 #include <utility>
 
 #include <ATen/TensorOperators.h>
@@ -23,7 +24,7 @@ Grid trained_grid(const ModelConfig& config) {
   return {config.image_height / config.patch_height, config.image_width / config.patch_width};
 }
 
-ExpectedParameters expected_parameters(const ModelConfig& config) {
+ExpectedParameters vision_parameters(const ModelConfig& config) {
   ExpectedParameters expected;
   const std::int64_t width = config.width;
   const Grid grid = trained_grid(config);
@@ -56,32 +57,33 @@ class VisionTransformer final : public Encoder {
 public:
   VisionTransformer(const ModelConfig& config, const std::filesystem::path& folder,
                     const Checkpoint& checkpoint)
-      : Encoder(config, folder, checkpoint, expected_parameters(config)),
+      : Encoder(config, folder, checkpoint, vision_parameters(config)),
         processor_(std::make_shared<const ImageProcessor>(read_image_processor(folder, config))) {
     rebuild();
     if (processor_->output_size() > 0) set_default_size(processor_->output_size());
-    own_size_ = info().image_size;
+    processor_size_ = info().image_size;
   }
 
   ModelInput prepare_image(const Image& image, std::optional<int> image_size) const override {
-    // Without a wish of the caller or of an adapter the processor's own (perhaps not square) size holds.
-    std::optional<int> wanted = image_size;
-    if (!wanted && info().image_size != own_size_) wanted = info().image_size;
+    // Without a size of the caller or of an adapter, the processor's own size applies, which may not be
+    // square.
+    std::optional<int> requested = image_size;
+    if (!requested && info().image_size != processor_size_) requested = info().image_size;
     const int smallest = std::max(config().patch_height, config().patch_width);
-    const int side = wanted.value_or(smallest);
+    const int side = requested.value_or(smallest);
     if (side < smallest)
       throw UsageError("image size", fmt::format("{} pixels are fewer than a patch has ({})", side, smallest),
                        "choose a multiple of the patch size");
     if (side > largest_side)
       throw UsageError("image size", fmt::format("{} is too large", side),
                        fmt::format("choose at most {} pixels", largest_side));
-    ProcessedImage processed = process_image(image, *processor_, wanted);
+    ProcessedImage processed = process_image(image, *processor_, requested);
     ModelInput input;
     input.pixels = processed.pixels;
     input.layout = grid_layout(input.pixels);
     if (input.layout.rows < 1 || input.layout.columns < 1)
       throw UsageError("picture", "is smaller than a patch after pre-processing", "use a larger picture");
-    // Pixels beyond the last whole patch are never seen: the box is that of the patches.
+    // The model ignores pixels beyond the last whole patch: the box is that of the patches.
     const auto used = [](std::int64_t patches, int patch, std::int64_t pixels) {
       return static_cast<double>(patches * patch) / static_cast<double>(pixels);
     };
@@ -185,7 +187,7 @@ private:
   }
 
   std::shared_ptr<const ImageProcessor> processor_;
-  int own_size_ = 0;                                    // the processor's
+  int processor_size_ = 0;                              // the processor's
   std::shared_ptr<const Linear> head_, distilled_head_; // shared by copies, so that packing happens once
 };
 

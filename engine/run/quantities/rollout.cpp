@@ -12,7 +12,6 @@
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
-#include "engine/attention/interface/muted_kernel.h"
 #include "engine/attention/interface/tokens.h"
 #include "engine/base/error.h"
 #include "engine/run/quantities/measures.h"

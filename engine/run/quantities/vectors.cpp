@@ -4,7 +4,7 @@
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
-#include "engine/attention/interface/features.h"
+#include "engine/attention/interface/kernel.h"
 #include "engine/attention/interface/tokens.h"
 #include "engine/base/error.h"
 #include "engine/run/reading.h"

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "engine/base/crop.h"
-#include "engine/base/resample.h"
+#include "engine/base/image.h"
 #include "engine/training/data/random.h"
 
 namespace hydrascope::training {

@@ -119,7 +119,7 @@ std::optional<FeatureFile::Piece> FeatureFile::take() {
   for (std::size_t i = 0; i < done_.size(); ++i) {
     if (done_[i]) continue;
     const auto index = static_cast<std::int64_t>(i);
-    auto lock = PieceLock::take(piece_locks_, index, no_cache_remedy);
+    auto lock = ItemLock::take(piece_locks_, index, no_cache_remedy);
     if (!lock) continue;
     look(); // whoever held it may have filled it meanwhile
     if (done_[i]) continue;

@@ -13,7 +13,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "engine/attention/interface/kernel.h"
-#include "engine/base/file_lock.h"
+#include "engine/base/files.h"
 
 namespace hydrascope::training {
 
@@ -31,7 +31,7 @@ public:
 
   // Pictures first … last−1, this process's to fill for as long as it holds them.
   struct Piece {
-    PieceLock lock;
+    ItemLock lock;
     std::int64_t index = 0, first = 0, last = 0;
     // To be filled in: (its pictures × copies, N, D) float16, undefined if none could be read; those skipped.
     at::Tensor hidden = {};

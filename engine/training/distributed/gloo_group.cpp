@@ -8,7 +8,7 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "engine/base/environment.h"
+#include "engine/base/process.h"
 
 namespace hydrascope::training {
 namespace {

@@ -18,8 +18,8 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "engine/base/environment.h"
 #include "engine/base/error.h"
+#include "engine/base/process.h"
 
 namespace hydrascope::training {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/base/environment.h"
 #include "engine/base/error.h"
+#include "engine/base/process.h"
 
 namespace hydrascope::training {
 namespace {

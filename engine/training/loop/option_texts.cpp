@@ -7,9 +7,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {

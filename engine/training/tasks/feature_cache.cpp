@@ -12,7 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
-#include "engine/base/sleep.h"
+#include "engine/base/process.h"
 #include "engine/training/data/feature_file.h"
 #include "engine/training/data/random.h"
 #include "engine/training/tasks/frozen_front.h"

@@ -31,7 +31,7 @@ struct Case {
 constexpr std::int64_t batch = 2, heads = 2;
 
 // φ of y (B,H,N,m), turns (B,N,2).
-at::Tensor features(const PointMap map, const at::Tensor& y, const at::Tensor& turns) {
+at::Tensor features(const PointMap map, const at::Tensor& y, const at::Tensor& token_weights) {
   switch (map) {
     case PointMap::plus_minus_exponential: return at::cat({y.exp(), (-y).exp()}, -1);
     case PointMap::exponential: return y.exp();
@@ -41,8 +41,8 @@ at::Tensor features(const PointMap map, const at::Tensor& y, const at::Tensor& t
     case PointMap::one_plus_elu: return 1 + at::elu(y);
     case PointMap::relu: return at::relu(y);
     case PointMap::unit: return y / at::linalg_vector_norm(y, 2, at::IntArrayRef({-1}), true);
-    case PointMap::relu_turned: {
-      const at::Tensor of_head = turns.unsqueeze(1);
+    case PointMap::relu_token_weighted: {
+      const at::Tensor of_head = token_weights.unsqueeze(1);
       return at::cat({at::relu(y) * of_head.narrow(3, 0, 1), at::relu(y) * of_head.narrow(3, 1, 1)}, -1);
     }
     case PointMap::taylor: break;
@@ -59,7 +59,7 @@ void compare(const Case& one, const PointMap point, const bool masked) {
   };
   at::Tensor q = drawn(one.outputs, 1), k = drawn(one.outputs, 2), v = drawn(one.width, 3),
              g = drawn(one.width, 4);
-  const at::Tensor turns = testing_inputs::normal({batch, one.tokens, 2}, 5).abs();
+  const at::Tensor token_weights = testing_inputs::normal({batch, one.tokens, 2}, 5).abs();
   at::Tensor real = at::full({batch, one.tokens}, true, at::kBool);
   if (masked)
     for (std::int64_t token = 0; token < one.tokens; token += 3) real.select(1, token).fill_(false);
@@ -69,7 +69,7 @@ void compare(const Case& one, const PointMap point, const bool masked) {
   std::vector<at::Tensor> leaves;
   for (const at::Tensor* x : {&q, &k, &v})
     leaves.push_back(x->transpose(1, 2).to(at::kDouble).detach().requires_grad_());
-  const at::Tensor exact_turns = turns.to(at::kDouble);
+  const at::Tensor exact_turns = token_weights.to(at::kDouble);
   const at::Tensor products = at::matmul(features(point, leaves[0], exact_turns),
                                          features(point, leaves[1], exact_turns).transpose(2, 3)) *
                               real.unsqueeze(1).unsqueeze(1);
@@ -89,8 +89,8 @@ void compare(const Case& one, const PointMap point, const bool masked) {
     return cuda::HeadsOnDevice{x.const_data_ptr(), x.stride(0), x.stride(2), x.stride(1)};
   };
   cuda::SideArguments side{};
-  side.turns = turns.const_data_ptr<float>();
-  side.turns_stride = turns.stride(0);
+  side.token_weights = token_weights.const_data_ptr<float>();
+  side.token_weights_stride = token_weights.stride(0);
   side.scale = 1;
   cuda::LinearArguments arguments{};
   arguments.map = point;
@@ -128,7 +128,7 @@ TEST(CudaLinearGradients, AreThoseOfTheDefinition) {
     for (const PointMap point :
          {PointMap::plus_minus_exponential, PointMap::exponential, PointMap::softmax,
           PointMap::plus_minus_softmax, PointMap::joint_softmax, PointMap::one_plus_elu, PointMap::relu,
-          PointMap::unit, PointMap::relu_turned})
+          PointMap::unit, PointMap::relu_token_weighted})
       for (const bool masked : {false, true}) compare(one, point, masked);
 }
 

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "engine/attention/linear/cuda/linear_gradient_programs.h"
+#include "engine/attention/linear/cuda/linear_programs.h"
+#include "engine/attention/linear/cuda/linear_tile.h"
 #include "tests/engine/attention/cuda_host.h"
 
 namespace hydrascope::testing_inputs {
@@ -22,9 +24,9 @@ public:
       Memory memory(head.queries, false);
       sums_over_keys(head);
       for (std::int64_t first = 0; first < a_.tokens; first += cuda::tile_tokens) {
-        cuda::PlainAnswer<HostBlock> product;
-        answer(block_, head.queries, rows(a_.q, head), all(head), first, memory.tile, head.space,
-               a_.normalised, product, writer(a_.out, head, a_.head_width), [&] { ++zeros; });
+        cuda::PlainOutput<HostBlock> product;
+        output_of_queries(block_, head.queries, rows(a_.q, head), all(head), first, memory.tile, head.space,
+                          a_.normalised, product, writer(a_.out, head, a_.head_width), [&] { ++zeros; });
       }
     }
     return zeros;
@@ -41,11 +43,11 @@ public:
         gradient_of_queries(block_, head.queries, rows(a_.q, head), rows(gradients.g, head),
                             part_of(a_, head.b, part), memory.tile, head.space, a_.normalised, product,
                             by_means, writer(gradients.q, head, a_.outputs), head.values(part),
-                            head.ones(part));
+                            head.totals(part));
       }
       merge_gradients(block_, head.queries, head.space, parts, [](int, float) {});
       for (std::int64_t first = 0; first < a_.tokens; first += cuda::tile_tokens) {
-        cuda::PlainAnswer<HostBlock> product;
+        cuda::PlainOutput<HostBlock> product;
         gradient_of_keys(block_, head.keys, rows(a_.k, head), rows(a_.v, head), all(head), first, memory.tile,
                          head.space, a_.normalised, product, by_means, writer(gradients.k, head, a_.outputs),
                          writer(gradients.v, head, a_.head_width));
@@ -64,7 +66,7 @@ private:
     float* values(const int part) const {
       return space.part_values + part * cuda::padded(keys.features) * cuda::padded(keys.width);
     }
-    float* ones(const int part) const { return space.part_ones + part * cuda::padded(keys.features); }
+    float* totals(const int part) const { return space.part_totals + part * cuda::padded(keys.features); }
   };
 
   // Shared memory, of nothing but NaN when a block begins.
@@ -96,7 +98,7 @@ private:
     for (int part = 0; part < parts; ++part) {
       Sums product;
       sums_of_keys(block_, head.keys, rows(a_.k, head), rows(a_.v, head), part_of(a_, head.b, part),
-                   memory.tile, head.space.largest, product, head.values(part), head.ones(part));
+                   memory.tile, head.space.largest, product, head.values(part), head.totals(part));
     }
     merge_sums(block_, head.keys, head.space, parts, a_.normalised, [](int, float) {});
   }

@@ -17,7 +17,7 @@ namespace hydrascope {
 namespace {
 
 using cpu::PointMap;
-using testing_inputs::CudaLinearGrid, testing_inputs::defined_linear_attention, testing_inputs::DefinedAnswer,
+using testing_inputs::CudaLinearGrid, testing_inputs::defined_linear_attention, testing_inputs::DefinedOutput,
     testing_inputs::every_third_masked, testing_inputs::Sequence;
 
 struct Case {
@@ -53,8 +53,8 @@ void compare(const Case& one, const PointMap point, const bool projects, const b
   const std::vector<unsigned char> mask = every_third_masked(tokens);
   if (masked)
     for (Sequence* x : {&q, &k, &v}) x->floats.front() = std::numeric_limits<float>::quiet_NaN();
-  std::vector<float> turns = drawn(2 * tokens, 0, 1);
-  for (float& turn : turns) turn = std::abs(turn);
+  std::vector<float> token_weights = drawn(2 * tokens, 0, 1);
+  for (float& turn : token_weights) turn = std::abs(turn);
   const std::vector<float> weight =
       drawn(heads * one.width * one.outputs, 1, 1 / (3 * std::sqrt(static_cast<double>(one.width))));
   const std::vector<float> bias = drawn(heads * one.outputs, 2, 0.1);
@@ -62,7 +62,7 @@ void compare(const Case& one, const PointMap point, const bool projects, const b
   constexpr float scale = 0.5F, half_square = 0.01F;
 
   cuda::SideArguments side{};
-  side.turns = turns.data();
+  side.token_weights = token_weights.data();
   side.scale = scale;
   side.half_square = half_square;
   if (projects) {
@@ -100,14 +100,14 @@ void compare(const Case& one, const PointMap point, const bool projects, const b
     cpu::LinearMap map{.map = point, .head_width = one.width, .outputs = one.outputs, .scale = scale};
     map.half_square = half_square;
     map.normalised = normalised;
-    map.turns = turns.data();
+    map.token_weights = token_weights.data();
     const auto own_weight = padded_rows(weight.data() + h * one.width * one.outputs, one.width, one.outputs),
                own_bias = padded_rows(bias.data() + h * one.outputs, 1, one.outputs);
     if (projects) {
       map.weight = own_weight.data();
       map.bias = own_bias.data();
     }
-    const DefinedAnswer expected = defined_linear_attention(map, q, k, v, h, masked ? mask.data() : nullptr);
+    const DefinedOutput expected = defined_linear_attention(map, q, k, v, h, masked ? mask.data() : nullptr);
     expected_zeros += expected.zero_denominators;
     for (std::int64_t t = 0; t < tokens; ++t)
       for (int c = 0; c < one.width; ++c) {
@@ -128,7 +128,7 @@ TEST(CudaLinearPrograms, GiveTheDefinitionsOutput) {
     for (const PointMap point :
          {PointMap::plus_minus_exponential, PointMap::exponential, PointMap::softmax,
           PointMap::plus_minus_softmax, PointMap::joint_softmax, PointMap::one_plus_elu, PointMap::relu,
-          PointMap::unit, PointMap::relu_turned})
+          PointMap::unit, PointMap::relu_token_weighted})
       for (const bool projects : {false, true})
         for (const bool masked : {false, true})
           if (projects || one.width == one.outputs) compare(one, point, projects, masked);

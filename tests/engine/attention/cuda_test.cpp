@@ -6,7 +6,7 @@
 
 #include <ATen/TensorOperators.h>
 
-#include "engine/attention/interface/cuda_plugin.h"
+#include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
 #include "tests/engine/attention/inputs.h"
 

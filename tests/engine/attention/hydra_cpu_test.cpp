@@ -9,7 +9,7 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "engine/attention/hydra/cpu/hydra_variant.h"
+#include "engine/attention/hydra/cpu/hydra.h"
 #include "engine/attention/interface/kernel.h"
 #include "tests/engine/attention/inputs.h"
 #include "tests/engine/attention/sequence.h"

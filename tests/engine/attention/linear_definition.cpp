@@ -30,9 +30,9 @@ std::vector<double> defined_features(const cpu::LinearMap& map, const Sequence& 
       case PointMap::exponential: plus.push_back(std::exp(y)); break;
       case PointMap::one_plus_elu: plus.push_back(y < 0 ? std::exp(y) : 1 + y); break;
       case PointMap::relu: plus.push_back(std::max(0.0, y)); break;
-      case PointMap::relu_turned:
-        plus.push_back(std::max(0.0, y) * static_cast<double>(map.turns[2 * token]));
-        minus.push_back(std::max(0.0, y) * static_cast<double>(map.turns[2 * token + 1]));
+      case PointMap::relu_token_weighted:
+        plus.push_back(std::max(0.0, y) * static_cast<double>(map.token_weights[2 * token]));
+        minus.push_back(std::max(0.0, y) * static_cast<double>(map.token_weights[2 * token + 1]));
         break;
       case PointMap::unit:
       case PointMap::taylor: plus.push_back(y);
@@ -60,19 +60,19 @@ std::vector<double> defined_features(const cpu::LinearMap& map, const Sequence& 
   return plus;
 }
 
-DefinedAnswer defined_linear_attention(const cpu::LinearMap& map, const Sequence& q, const Sequence& k,
+DefinedOutput defined_linear_attention(const cpu::LinearMap& map, const Sequence& q, const Sequence& k,
                                        const Sequence& v, const std::int64_t head,
                                        const unsigned char* const mask) {
   const auto real = [&](std::int64_t token) { return mask == nullptr || mask[token] != 0; };
   std::vector<std::vector<double>> keys;
   for (std::int64_t j = 0; j < k.tokens; ++j)
     keys.push_back(real(j) ? defined_features(map, k, head, j) : std::vector<double>());
-  DefinedAnswer answer;
-  answer.out.assign(static_cast<std::size_t>(q.tokens * v.width), 0);
+  DefinedOutput result;
+  result.out.assign(static_cast<std::size_t>(q.tokens * v.width), 0);
   for (std::int64_t i = 0; i < q.tokens; ++i) {
     if (!real(i)) continue;
     const std::vector<double> query = defined_features(map, q, head, i);
-    double* const row = answer.out.data() + i * v.width;
+    double* const row = result.out.data() + i * v.width;
     double denominator = 0;
     for (std::int64_t j = 0; j < k.tokens; ++j) {
       const std::vector<double>& key = keys[static_cast<std::size_t>(j)];
@@ -81,10 +81,10 @@ DefinedAnswer defined_linear_attention(const cpu::LinearMap& map, const Sequence
       for (std::int64_t c = 0; real(j) && c < v.width; ++c) row[c] += product * v.at(j, head * v.width + c);
     }
     if (!map.normalised) continue;
-    if (denominator == 0) ++answer.zero_denominators;
+    if (denominator == 0) ++result.zero_denominators;
     for (std::int64_t c = 0; c < v.width; ++c) row[c] = denominator == 0 ? 0 : row[c] / denominator;
   }
-  return answer;
+  return result;
 }
 
 } // namespace hydrascope::testing_inputs

@@ -13,13 +13,13 @@ namespace hydrascope::testing_inputs {
 std::vector<double> defined_features(const cpu::LinearMap& map, const Sequence& x, std::int64_t head,
                                      std::int64_t token);
 
-struct DefinedAnswer {
+struct DefinedOutput {
   std::vector<double> out; // (N,d), 0 in masked rows and where the denominator is 0
   std::int64_t zero_denominators = 0;
 };
 // out_i = Σ_j φ(q_i)·φ(k_j) v_j over the real tokens j, normalised: divided by Σ_j φ(q_i)·φ(k_j). `mask` as
 // in cpu::add_keys.
-DefinedAnswer defined_linear_attention(const cpu::LinearMap& map, const Sequence& q, const Sequence& k,
+DefinedOutput defined_linear_attention(const cpu::LinearMap& map, const Sequence& q, const Sequence& k,
                                        const Sequence& v, std::int64_t head, const unsigned char* mask);
 
 } // namespace hydrascope::testing_inputs

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/attention/linear/cpu/linear_variant.h"
+#include "engine/attention/linear/cpu/linear.h"
 #include "tests/engine/attention/linear_definition.h"
 #include "tests/engine/attention/sequence.h"
 
@@ -17,7 +17,7 @@ namespace hydrascope {
 namespace {
 
 using cpu::Element, cpu::LinearLoops, cpu::LinearMap, cpu::PointMap, cpu::Rows;
-using testing_inputs::defined_linear_attention, testing_inputs::DefinedAnswer, testing_inputs::error_of,
+using testing_inputs::defined_linear_attention, testing_inputs::DefinedOutput, testing_inputs::error_of,
     testing_inputs::every_third_masked, testing_inputs::head_of, testing_inputs::Sequence;
 
 struct Variant {
@@ -67,11 +67,11 @@ struct Buffers {
   cpu::KeySums sums;
 };
 
-TEST(LinearLoops, KeysAndAnswersAsDefinedOnEveryProcessor) {
+TEST(LinearLoops, KeysAndOutputsAsDefinedOnEveryProcessor) {
   const std::vector<unsigned char> mask = every_third_masked(tokens);
-  std::vector<float> turns;
+  std::vector<float> token_weights;
   for (std::int64_t token = 0; token < 2 * tokens; ++token)
-    turns.push_back(static_cast<float>(std::abs(std::sin(static_cast<double>(token)))));
+    token_weights.push_back(static_cast<float>(std::abs(std::sin(static_cast<double>(token)))));
   for (const auto& [width, outputs] : {std::pair<std::int64_t, std::int64_t>{1, 1},
                                        {5, 5},
                                        {16, 7},
@@ -83,7 +83,7 @@ TEST(LinearLoops, KeysAndAnswersAsDefinedOnEveryProcessor) {
       for (const PointMap point :
            {PointMap::plus_minus_exponential, PointMap::exponential, PointMap::softmax,
             PointMap::plus_minus_softmax, PointMap::joint_softmax, PointMap::one_plus_elu, PointMap::relu,
-            PointMap::relu_turned, PointMap::unit, PointMap::taylor})
+            PointMap::relu_token_weighted, PointMap::unit, PointMap::taylor})
         for (const bool projects : {false, true})
           for (const Variant& variant : variants()) {
             if (!projects && outputs != width) continue;
@@ -97,7 +97,7 @@ TEST(LinearLoops, KeysAndAnswersAsDefinedOnEveryProcessor) {
             // (Taylor's products would be large and cancel.)
             map.half_square = point == PointMap::taylor ? 0 : 0.01F;
             map.normalised = point != PointMap::unit; // its weights are of both signs
-            map.turns = turns.data();
+            map.token_weights = token_weights.data();
             if (projects) {
               map.weight = projection.weight.data();
               map.bias = projection.bias.data();
@@ -110,13 +110,13 @@ TEST(LinearLoops, KeysAndAnswersAsDefinedOnEveryProcessor) {
             const cpu::TokenRange steps[] = {{0, 1}, {1, 20}, {20, tokens}}; // the first without a real token
             for (const cpu::TokenRange& step : steps)
               variant.loops->add_keys(head_of(k, element), head_of(v, element), mask.data(), step, map,
-                                      buffers.space.data(), sums.values.data(), sums.ones.data(),
+                                      buffers.space.data(), sums.values.data(), sums.totals.data(),
                                       sums.largest.data());
-            const std::int64_t zeros = variant.loops->answer(
-                head_of(q, element), mask.data(), {0, tokens}, map, sums.values.data(), sums.ones.data(),
+            const std::int64_t zeros = variant.loops->outputs(
+                head_of(q, element), mask.data(), {0, tokens}, map, sums.values.data(), sums.totals.data(),
                 sums.largest.data(), buffers.space.data(), head_of(out, Element::float32));
 
-            const DefinedAnswer expected = defined_linear_attention(map, q, k, v, 1, mask.data());
+            const DefinedOutput expected = defined_linear_attention(map, q, k, v, 1, mask.data());
             double worst = 0;
             for (std::int64_t i = 0; i < tokens; ++i)
               for (std::int64_t f = 0; f < width; ++f)
@@ -138,11 +138,11 @@ TEST(LinearLoops, TakeLogarithmsOfAnySize) {
     Buffers buffers(map, 16);
     auto& sums = buffers.sums;
     variant.loops->add_keys(head_of(k, Element::float32), head_of(v, Element::float32), nullptr, {0, tokens},
-                            map, buffers.space.data(), sums.values.data(), sums.ones.data(),
+                            map, buffers.space.data(), sums.values.data(), sums.totals.data(),
                             sums.largest.data());
-    variant.loops->answer(head_of(q, Element::float32), nullptr, {0, tokens}, map, sums.values.data(),
-                          sums.ones.data(), sums.largest.data(), buffers.space.data(),
-                          head_of(out, Element::float32));
+    variant.loops->outputs(head_of(q, Element::float32), nullptr, {0, tokens}, map, sums.values.data(),
+                           sums.totals.data(), sums.largest.data(), buffers.space.data(),
+                           head_of(out, Element::float32));
     for (std::int64_t i = 0; i < tokens; ++i) {
       // The logarithm of the weight of key j is the largest of q_f + k_f and −q_f − k_f, but for what is
       // e^−50 of it.
@@ -179,7 +179,7 @@ TEST(LinearLoops, PartsOfTheKeysAddUp) {
   const cpu::KeySums &sum = parts.front(), &expected = whole.front();
   EXPECT_EQ(sum.largest, expected.largest);
   for (std::size_t i = 0; i < sum.values.size(); ++i) EXPECT_NEAR(sum.values[i], expected.values[i], 2e-5);
-  for (std::size_t i = 0; i < sum.ones.size(); ++i) EXPECT_NEAR(sum.ones[i], expected.ones[i], 2e-5);
+  for (std::size_t i = 0; i < sum.totals.size(); ++i) EXPECT_NEAR(sum.totals[i], expected.totals[i], 2e-5);
 }
 
 } // namespace

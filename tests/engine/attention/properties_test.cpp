@@ -14,7 +14,6 @@
 #include <ATen/ops/sign.h>
 #include <ATen/ops/tensor.h>
 
-#include "engine/attention/interface/features.h"
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
 #include "tests/engine/attention/inputs.h"

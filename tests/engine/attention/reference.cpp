@@ -290,6 +290,10 @@ std::vector<Row> table() {
       linear_row(
           "relu", false,
           [](const at::Tensor& x, bool, const KernelParameters&, const at::Tensor&) { return log_relu(x); }),
+      linear_row("relu-squared", false,
+                 [](const at::Tensor& x, bool, const KernelParameters&, const at::Tensor&) {
+                   return 2 * log_relu(x);
+                 }),
       trained_row("t2r", "key_map", false, log_relu),
       trained_row("t2r:shared=1", "query_map", false, log_relu),
       trained_row("t2r-hh", "key_map", false, log_relu),

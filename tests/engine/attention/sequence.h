@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "engine/attention/simd/rows.h"
+#include "engine/attention/simd/loop_types.h"
 
 namespace hydrascope::testing_inputs {
 

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/attention/softmax/cpu/softmax_variant.h"
+#include "engine/attention/softmax/cpu/softmax.h"
 #include "tests/engine/attention/sequence.h"
 
 namespace hydrascope {
@@ -61,7 +61,7 @@ double worst_error(const cpu::SoftmaxLoops& loops, const std::int64_t tokens, co
   // In two ranges, as threads take them.
   const std::int64_t half = std::min(tokens / 2, cpu::queries_at_once);
   for (std::int64_t first = 0; first < tokens; first += std::max<std::int64_t>(1, half))
-    loops.answer(head_of(q, element), head_of(k, element), head_of(v, element), mask.data(),
+    loops.output(head_of(q, element), head_of(k, element), head_of(v, element), mask.data(),
                  {first, std::min(tokens, first + std::max<std::int64_t>(1, half))}, tokens, scale,
                  buffers.data(), head_of(out, Element::float32));
   double worst = 0;
@@ -72,7 +72,7 @@ double worst_error(const cpu::SoftmaxLoops& loops, const std::int64_t tokens, co
   return worst;
 }
 
-TEST(SoftmaxLoops, AnswersAsDefinedOnEveryProcessor) {
+TEST(SoftmaxLoops, OutputsAsDefinedOnEveryProcessor) {
   for (const auto& [tokens, width] : {std::pair<std::int64_t, std::int64_t>{1, 8},
                                       {5, 1},
                                       {37, 24},

@@ -3,7 +3,7 @@
 #include <ATen/ops/rand.h>
 #include <gtest/gtest.h>
 
-#include "engine/attention/interface/registry.h"
+#include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
 #include "engine/models/transformer/model.h"
 #include "tests/engine/models/golden.h"

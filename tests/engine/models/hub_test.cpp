@@ -334,7 +334,7 @@ TEST_F(Hub, NamesThatLeadElsewhereAreRefused) {
   }
   for (const char* bad : {"../../evil", "..", "a/b", ""}) {
     misbehave({.commit = bad[0] == '\0' ? " " : bad});
-    EXPECT_THAT(error_of_fetch(), HasSubstr("no model's listing"));
+    EXPECT_THAT(error_of_fetch(), HasSubstr("not a model's listing"));
   }
   for (const char* bad : {"../../evil", "..", ".hidden"}) {
     misbehave({.tag = bad});

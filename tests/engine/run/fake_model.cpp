@@ -9,7 +9,7 @@
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/tensor.h>
 
-#include "engine/attention/interface/muted_kernel.h"
+#include "engine/attention/interface/tokens.h"
 
 namespace hydrascope {
 namespace {

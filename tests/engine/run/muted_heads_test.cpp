@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/attention/interface/muted_kernel.h"
+#include "engine/attention/interface/tokens.h"
 #include "engine/base/error.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/head_quantity.h"

@@ -12,9 +12,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/attention/interface/registry.h"
+#include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
-#include "engine/models/transformer/rotary.h"
+#include "engine/models/transformer/encoder_layer.h"
 #include "engine/training/tasks/recall.h"
 #include "engine/training/tasks/recall_data.h"
 #include "engine/training/tasks/recall_model.h"

@@ -1,8 +1,8 @@
 // What lies at a point of a figure, and figures that fill a room.
 #include <gtest/gtest.h>
 
+#include "engine/figures/canvas.h"
 #include "engine/figures/layout.h"
-#include "engine/figures/recording.h"
 
 namespace hydrascope {
 namespace {

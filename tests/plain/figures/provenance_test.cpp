@@ -1,5 +1,5 @@
 // Every format gives back where its figure came from.
-#include "engine/figures/read_provenance.h"
+#include "engine/figures/figure.h"
 
 #include <filesystem>
 
@@ -9,7 +9,6 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
-#include "engine/figures/figure.h"
 
 namespace hydrascope {
 namespace {

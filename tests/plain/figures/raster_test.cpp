@@ -1,4 +1,4 @@
-#include "engine/figures/raster.h"
+#include "engine/figures/panel_drawing.h"
 
 #include <cmath>
 #include <limits>

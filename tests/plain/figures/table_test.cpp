@@ -1,4 +1,4 @@
-#include "engine/figures/table_text.h"
+#include "engine/figures/numbers.h"
 
 #include <cmath>
 

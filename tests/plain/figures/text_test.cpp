@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/figures/fallback_fonts.h"
-
 namespace hydrascope {
 namespace {
 

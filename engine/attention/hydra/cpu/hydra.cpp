@@ -4,8 +4,6 @@
 #include <limits>
 #include <vector>
 
-#include "engine/attention/hydra/cpu/hydra_variant.h"
-
 namespace hydrascope::cpu {
 namespace {
 
@@ -14,16 +12,6 @@ std::vector<float> zeros(const std::int64_t count) {
 }
 
 } // namespace
-
-const HydraLoops& hydra_loops(const Processor processor) {
-  switch (processor) {
-    case Processor::plain: break;
-    case Processor::avx2: return avx2::hydra_loops();
-    case Processor::avx512:
-    case Processor::avx512bf16: return avx512::hydra_loops();
-  }
-  return plain::hydra_loops();
-}
 
 std::int64_t padded_width(const std::int64_t width) { return padded_to_lanes(width); }
 

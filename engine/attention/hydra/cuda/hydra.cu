@@ -3,8 +3,7 @@
 
 #include <type_traits>
 
-#include "engine/attention/cuda/device_block.cuh"
-#include "engine/attention/cuda/elements.cuh"
+#include "engine/attention/cuda/device.cuh"
 #include "engine/attention/hydra/cuda/hydra.h"
 #include "engine/attention/hydra/cuda/hydra_programs.h"
 
@@ -130,10 +129,10 @@ void gradients_of(const HydraArguments& a, const HydraGradients& gradients, cons
   launch.gated(a.k, launch.inverse_k, launch.sums_of_queries, gradients.v);
 }
 
-// Calls run(T()) for the type of the elements; what CUDA says of its launches.
+// Calls run(T()) for the element type. Returns null, or CUDA's error message of the launches.
 template <typename Run>
 const char* with_element(const Element element, const Run& run) {
-  cudaGetLastError(); // what went wrong before is not ours
+  cudaGetLastError(); // clears earlier errors
   switch (element) {
     case Element::float32: run(float()); break;
     case Element::float16: run(__half()); break;

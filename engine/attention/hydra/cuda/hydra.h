@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/attention/cuda/arguments.h"
+#include "engine/attention/cuda/program.h"
 
 namespace hydrascope::cuda {
 
@@ -18,26 +18,26 @@ struct HydraArguments {
   Element element;
   RowsOnDevice q, k, v;
   const unsigned char* mask; // (B,N) bytes, 0 = masked; null: all real
-  void* out;                 // (B,N,D), dense; null: gradients alone are asked for
+  void* out;                 // (B,N,D), dense; null: only gradients are computed
   float* workspace;          // hydra_workspace_floats() floats
   std::int64_t batch, tokens, width;
 };
 
-// What the gradients of hydra_cosine() take and give.
+// Input and output of the gradients of hydra_cosine().
 struct HydraGradients {
-  RowsOnDevice g;  // the loss by the output
-  void *q, *k, *v; // the loss by each, (B,N,D), dense
+  RowsOnDevice g;  // the gradient with respect to the output
+  void *q, *k, *v; // the gradients with respect to each, (B,N,D), dense
 };
 
-// Tokens are summed in this many parts, whose sums are then added: enough blocks to fill a GPU, few enough to
-// add.
+// The number of parts that tokens are summed in before the sums are added: enough blocks to fill a GPU, few
+// enough to add.
 int hydra_token_parts(std::int64_t tokens);
 std::int64_t hydra_workspace_floats(std::int64_t batch, std::int64_t tokens, std::int64_t width);
 
-// out = q/‖q‖₂ ⊙ Σ_t k_t/‖k_t‖₂ ⊙ v_t on a cudaStream_t. Returns null, or what CUDA says went wrong.
+// out = q/‖q‖₂ ⊙ Σ_t k_t/‖k_t‖₂ ⊙ v_t on a cudaStream_t. Returns null, or CUDA's error message.
 const char* hydra_cosine(const HydraArguments& arguments, void* stream);
 
-// Its gradients. Norms and sums are made again, so that nothing but q, k and v need be kept.
+// Its gradients. Norms and sums are recomputed, so that only q, k and v need to be kept.
 const char* hydra_cosine_gradients(const HydraArguments& arguments, const HydraGradients& gradients,
                                    void* stream);
 

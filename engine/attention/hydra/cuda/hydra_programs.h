@@ -1,7 +1,6 @@
 // Fused hydra-cosine (Bolya et al. 2022, Eq. 10) as programs of one block of threads (program.h; hydra.cu
-// launches them): out = q/‖q‖₂ ⊙ G, G = Σ_t k_t/‖k_t‖₂ ⊙ v_t over D-wide rows. With g the loss by the output
-// and H = Σ_t q_t/‖q_t‖₂ ⊙ g_t, the loss by v is k/‖k‖₂ ⊙ H, that by q/‖q‖₂ is g ⊙ G and that by k/‖k‖₂ is v
-// ⊙ H.
+// launches them): out = q/‖q‖₂ ⊙ G, G = Σ_t k_t/‖k_t‖₂ ⊙ v_t over D-wide rows. With g = ∂L/∂out and
+// H = Σ_t q_t/‖q_t‖₂ ⊙ g_t: ∂L/∂v = k/‖k‖₂ ⊙ H, ∂L/∂(q/‖q‖₂) = g ⊙ G and ∂L/∂(k/‖k‖₂) = v ⊙ H.
 //
 // All sums are float32. Masked tokens are skipped before they are read: they may hold NaN.
 #pragma once
@@ -25,7 +24,7 @@ struct HydraShape {
   }
 };
 
-// What a warp has of a row (b, t) of block `index`; beyond the last: none.
+// The row (b, t) of a warp of block `index`; `there` is false beyond the last row.
 struct WarpRow {
   std::int64_t row, b, t;
   int lane;
@@ -39,7 +38,7 @@ struct WarpRow {
         real(there && shape.real(b, t)) {}
 };
 
-// 1/max(‖x‖₂, 10⁻¹²) of each row of x(b, t, f), a warp each; 0 of masked rows: (B,N).
+// 1/max(‖x‖₂, 10⁻¹²) of each row of x(b, t, f), one warp per row; 0 for masked rows: (B,N).
 template <typename Block, typename Read>
 HYDRASCOPE_BLOCK void inverse_norms(Block& block, const HydraShape& shape, const std::int64_t index,
                                     const Read& x, float* const inverse) {
@@ -76,7 +75,7 @@ HYDRASCOPE_BLOCK void partial_sums(Block& block, const HydraShape& shape, const 
   });
 }
 
-// sums[b][f] = Σ over the parts, in a fixed order, so that results repeat to the bit.
+// sums[b][f] = Σ over the parts, in a fixed order, so that results are reproducible to the bit.
 template <typename Block>
 HYDRASCOPE_BLOCK void add_parts(Block& block, const HydraShape& shape, const std::int64_t features_index,
                                 const int parts, const std::int64_t b, const float* const partial,
@@ -90,7 +89,7 @@ HYDRASCOPE_BLOCK void add_parts(Block& block, const HydraShape& shape, const std
   });
 }
 
-// write(b, t, f, x/‖x‖ ⊙ sums), 0 of masked rows.
+// Calls write(b, t, f, x/‖x‖ ⊙ sums) for each element, with 0 in masked rows.
 template <typename Block, typename Read, typename Write>
 HYDRASCOPE_BLOCK void gate(Block& block, const HydraShape& shape, const std::int64_t index, const Read& x,
                            const float* const inverse, const float* const sums, const Write& write) {
@@ -103,7 +102,7 @@ HYDRASCOPE_BLOCK void gate(Block& block, const HydraShape& shape, const std::int
   });
 }
 
-// The loss by x, where that by n = x/‖x‖ is u = y ⊙ sums: (u − n (n·u))/‖x‖, 0 of masked rows.
+// ∂L/∂x, where ∂L/∂n = u = y ⊙ sums for n = x/‖x‖: (u − n (n·u))/‖x‖, 0 in masked rows.
 template <typename Block, typename Read, typename Write>
 HYDRASCOPE_BLOCK void through_norm(Block& block, const HydraShape& shape, const std::int64_t index,
                                    const Read& x, const Read& y, const float* const inverse,

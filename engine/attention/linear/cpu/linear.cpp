@@ -5,35 +5,23 @@
 #include <limits>
 #include <memory>
 
-#include "engine/attention/linear/cpu/linear_variant.h"
-
 namespace hydrascope::cpu {
 namespace {
 
 std::size_t size(const std::int64_t count) { return static_cast<std::size_t>(count); }
 
 bool without_exponential(const PointMap map) {
-  return map == PointMap::relu || map == PointMap::relu_turned || map == PointMap::unit ||
+  return map == PointMap::relu || map == PointMap::relu_token_weighted || map == PointMap::unit ||
          map == PointMap::taylor;
 }
 
-// By how much a feature's sums over e^its largest shrink over e^top; 0 where there is no key.
+// The factor e^(largest − top) of a feature's sums when `top` becomes its largest; 0 without a key.
 float share_of(const float largest, const float top) {
   if (std::isinf(largest)) return 0;
   return largest == top ? 1 : std::exp(largest - top);
 }
 
 } // namespace
-
-const LinearLoops& linear_loops(const Processor processor) {
-  switch (processor) {
-    case Processor::plain: break;
-    case Processor::avx2: return avx2::linear_loops();
-    case Processor::avx512: return avx512::linear_loops();
-    case Processor::avx512bf16: return avx512bf16::linear_loops();
-  }
-  return plain::linear_loops();
-}
 
 std::int64_t buffer_floats(const LinearMap& map, const std::int64_t value_width) {
   const std::int64_t in = padded_to_lanes(map.head_width), out = padded_to_lanes(map.outputs),
@@ -54,7 +42,7 @@ std::int64_t LinearMap::features() const {
 
 KeySums::KeySums(const LinearMap& map, const std::int64_t value_width)
     : values(size(map.features() * padded_to_lanes(value_width))),
-      ones(size(map.features())),
+      totals(size(map.features())),
       largest(size(map.features()),
               without_exponential(map.map) ? 0 : -std::numeric_limits<float>::infinity()) {}
 
@@ -63,41 +51,41 @@ void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const Tok
   const auto buffers = std::make_unique_for_overwrite<float[]>(size(buffer_floats(map, v.head_width)));
   in_blocks(range, [&](const TokenRange block) {
     linear_loops(best_processor(bfloat16))
-        .add_keys(k, v, mask, block, map, buffers.get(), sums.values.data(), sums.ones.data(),
+        .add_keys(k, v, mask, block, map, buffers.get(), sums.values.data(), sums.totals.data(),
                   sums.largest.data());
   });
 }
 
 void merge(const std::span<KeySums> parts) {
   KeySums& sums = parts.front();
-  const std::size_t stride = sums.values.size() / sums.ones.size();
-  for (std::size_t f = 0; f < sums.ones.size(); ++f) {
+  const std::size_t stride = sums.values.size() / sums.totals.size();
+  for (std::size_t f = 0; f < sums.totals.size(); ++f) {
     float top = sums.largest[f];
     for (const KeySums& part : parts.subspan(1)) top = std::max(top, part.largest[f]);
     if (std::isinf(top)) top = 0;
     if (const float share = share_of(sums.largest[f], top); share != 1) {
-      sums.ones[f] = share == 0 ? 0 : sums.ones[f] * share;
+      sums.totals[f] = share == 0 ? 0 : sums.totals[f] * share;
       for (std::size_t i = f * stride; i < (f + 1) * stride; ++i)
         sums.values[i] = share == 0 ? 0 : sums.values[i] * share;
     }
     for (const KeySums& part : parts.subspan(1)) {
       const float share = share_of(part.largest[f], top);
       if (share == 0) continue;
-      sums.ones[f] += part.ones[f] * share;
+      sums.totals[f] += part.totals[f] * share;
       for (std::size_t i = f * stride; i < (f + 1) * stride; ++i) sums.values[i] += part.values[i] * share;
     }
     sums.largest[f] = top;
   }
 }
 
-std::int64_t answer(const Rows& q, const unsigned char* mask, const TokenRange range, const LinearMap& map,
-                    const bool bfloat16, const KeySums& sums, const Rows& out) {
+std::int64_t linear_outputs(const Rows& q, const unsigned char* mask, const TokenRange range,
+                            const LinearMap& map, const bool bfloat16, const KeySums& sums, const Rows& out) {
   const auto buffers = std::make_unique_for_overwrite<float[]>(size(buffer_floats(map, out.head_width)));
   std::int64_t zeros = 0;
   in_blocks(range, [&](const TokenRange block) {
     zeros += linear_loops(best_processor(bfloat16))
-                 .answer(q, mask, block, map, sums.values.data(), sums.ones.data(), sums.largest.data(),
-                         buffers.get(), out);
+                 .outputs(q, mask, block, map, sums.values.data(), sums.totals.data(), sums.largest.data(),
+                          buffers.get(), out);
   });
   return zeros;
 }

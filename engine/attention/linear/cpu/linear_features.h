@@ -1,14 +1,14 @@
-// φ of a block's queries and keys out of y, for the processor that HYDRASCOPE_CPU names: linear_loops.h calls
-// these.
+// φ of a block's queries and keys from y, for the processor that HYDRASCOPE_CPU names. Called by
+// linear_loops.cpp.
 #pragma once
 
-#include "engine/attention/linear/cpu/linear_variant.h"
-#include "engine/attention/simd/blocks.h"
+#include "engine/attention/linear/cpu/linear.h"
+#include "engine/attention/simd/products.h"
 
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
-// Where a block's numbers lie in the buffers.
+// The parts of the buffers.
 struct Space {
   Space(const LinearMap& map, const std::int64_t value_width, float* buffers)
       : x(buffers),
@@ -22,15 +22,16 @@ struct Space {
   float* y;        // (T,outputs)
   float* features; // (T,features at once)
   float* values;   // (T,d): v of keys, the result of queries
-  float* of_row; // (2,T): of softmaxes log Σ e^y and log Σ e^−y, of relu_turned a and b, of unit 1/‖y‖
-  float* spare;  // a product's factors, in bfloat16
+  float*
+      of_row; // (2,T): log Σ e^y and log Σ e^−y of softmaxes, a and b of relu_token_weighted, 1/‖y‖ of unit
+  float* spare; // the factors of a product, in bfloat16
 };
 
 constexpr bool is_softmax(const PointMap map) {
   return map == PointMap::softmax || map == PointMap::plus_minus_softmax || map == PointMap::joint_softmax;
 }
 
-// log Σ e^y of one row, or of −y, over what is present.
+// log Σ e^y or log Σ e^−y over the entries of one row.
 template <bool negative>
 HYDRASCOPE_INLINE float log_sum(const float* y, const std::int64_t outputs) {
   Lanes top = all(-__builtin_inff());
@@ -64,7 +65,7 @@ HYDRASCOPE_INLINE void make_shifts(const LinearMap& map, const std::int64_t coun
   }
 }
 
-// What relu_turned and unit multiply a row's features by.
+// The factors of a row's features, for relu_token_weighted and unit.
 HYDRASCOPE_INLINE void make_factors(const LinearMap& map, const unsigned char* mask, const TokenRange block,
                                     const std::int64_t count, const Space& space) {
   if (map.map == PointMap::unit) {
@@ -79,17 +80,18 @@ HYDRASCOPE_INLINE void make_factors(const LinearMap& map, const unsigned char* m
       space.of_row[row] = 1 / (norm < 1e-12F ? 1e-12F : norm);
     }
   }
-  if (map.map != PointMap::relu_turned) return;
+  if (map.map != PointMap::relu_token_weighted) return;
   std::int64_t row = 0;
   for (std::int64_t token = block.first; token < block.last; ++token) {
     if (!real(mask, token)) continue;
-    space.of_row[row] = map.turns[2 * token];
-    space.of_row[tokens_of_block + row] = map.turns[2 * token + 1];
+    space.of_row[row] = map.token_weights[2 * token];
+    space.of_row[tokens_of_block + row] = map.token_weights[2 * token + 1];
     ++row;
   }
 }
 
-// Calls use with the map as a constant of the loops, if its features are e^exponent · factor.
+// Calls use<map>() if the features are e^exponent · factor, so that the map is a constant of the loops.
+// Returns whether they are.
 template <typename Use>
 HYDRASCOPE_INLINE bool with_exponential_map(const PointMap map, const Use& use) {
   switch (map) {
@@ -104,7 +106,7 @@ HYDRASCOPE_INLINE bool with_exponential_map(const PointMap map, const Use& use) 
   return true;
 }
 
-// A feature is e^exponent · factor. shift: the sign's own, of softmaxes.
+// A feature is e^exponent · factor. shift: log Σ e^±y of softmaxes.
 template <PointMap map, bool negative>
 HYDRASCOPE_INLINE Lanes exponent_of(const Lanes& y, const float shift) {
   if constexpr (map == PointMap::one_plus_elu) return y < 0 ? y : Lanes{};
@@ -118,21 +120,21 @@ HYDRASCOPE_INLINE Lanes times_factor(const Lanes& power, const Lanes& y) {
   return power;
 }
 
-// Sixteen features of all keys of a block, over the largest so far; what was summed over a smaller one
-// shrinks.
+// Sixteen features of all keys of a block, divided by e^the largest so far. Rescales the sums when the
+// largest grows.
 template <PointMap map, bool negative>
 HYDRASCOPE_INLINE void key_lanes(const float* y, const float* shifts, const std::int64_t count,
                                  const std::int64_t width, const WholeLanes& there, float* features,
                                  const std::int64_t stride, const std::int64_t value_stride, float* values,
-                                 float* ones, float* largest) {
+                                 float* totals, float* largest) {
   const Lanes before = load(largest);
   Lanes top = before;
   for (std::int64_t row = 0; row < count; ++row)
     top = larger(exponent_of<map, negative>(load(y + row * width), shifts[row]), top);
   store(largest, top);
   const Lanes shrunk = exponential(before - top);
-  Lanes total = load(ones);
-  total = total == 0 ? total : total * shrunk; // without any key so far the exponent is no number
+  Lanes total = load(totals);
+  total = total == 0 ? total : total * shrunk; // without a key so far `shrunk` is NaN
   for (std::int64_t i = 0; i < lane_count; ++i) {
     if (!(before[i] < top[i])) continue;
     float* const row = values + i * value_stride;
@@ -146,28 +148,28 @@ HYDRASCOPE_INLINE void key_lanes(const float* y, const float* shifts, const std:
     store(features + row * stride, kept);
     total += kept;
   }
-  store(ones, total);
+  store(totals, total);
 }
 
 template <PointMap map>
 HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64_t count, const Space& space,
-                                        const std::int64_t value_stride, float* values, float* ones,
+                                        const std::int64_t value_stride, float* values, float* totals,
                                         float* largest) {
   const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const WholeLanes there = present(f, whole.outputs);
     key_lanes<map, false>(space.y + f, space.of_row, count, width, there, space.features + f, stride,
-                          value_stride, values + f * value_stride, ones + f, largest + f);
+                          value_stride, values + f * value_stride, totals + f, largest + f);
     if constexpr (has_two_halves(map)) {
       const std::int64_t second = width + f;
       key_lanes<map, true>(space.y + f, space.of_row + tokens_of_block, count, width, there,
                            space.features + second, stride, value_stride, values + second * value_stride,
-                           ones + second, largest + second);
+                           totals + second, largest + second);
     }
   }
 }
 
-// Of relu, relu_turned and unit: sixteen features before relu_turned's factors.
+// Sixteen features of relu and unit, and of relu_token_weighted before its factors.
 template <PointMap map>
 HYDRASCOPE_INLINE Lanes plain_feature(const Lanes& y, const float factor, const WholeLanes& there) {
   const Lanes feature = map == PointMap::unit ? y * factor : larger(y, Lanes{});
@@ -176,16 +178,16 @@ HYDRASCOPE_INLINE Lanes plain_feature(const Lanes& y, const float factor, const 
 
 template <PointMap map>
 HYDRASCOPE_INLINE void plain_keys(const LinearMap& whole, const std::int64_t count, const Space& space,
-                                  float* ones) {
-  constexpr bool turned = map == PointMap::relu_turned;
+                                  float* totals) {
+  constexpr bool weighted = map == PointMap::relu_token_weighted;
   const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const WholeLanes there = present(f, whole.outputs);
-    Lanes total = load(ones + f), second_total = turned ? load(ones + width + f) : Lanes{};
+    Lanes total = load(totals + f), second_total = weighted ? load(totals + width + f) : Lanes{};
     for (std::int64_t row = 0; row < count; ++row) {
       Lanes kept = plain_feature<map>(load(space.y + row * width + f), space.of_row[row], there);
       float* const to = space.features + row * stride + f;
-      if constexpr (turned) {
+      if constexpr (weighted) {
         const Lanes second = kept * space.of_row[tokens_of_block + row];
         store(to + width, second);
         second_total += second;
@@ -194,8 +196,8 @@ HYDRASCOPE_INLINE void plain_keys(const LinearMap& whole, const std::int64_t cou
       store(to, kept);
       total += kept;
     }
-    store(ones + f, total);
-    if constexpr (turned) store(ones + width + f, second_total);
+    store(totals + f, total);
+    if constexpr (weighted) store(totals + width + f, second_total);
   }
 }
 
@@ -220,7 +222,8 @@ HYDRASCOPE_INLINE void taylor_parts(const LinearMap& map, const Use& use) {
   }
 }
 
-// That part of `count` rows, and rows of 0 up to a whole number; use(row, f, sixteen of them) for each.
+// Computes a part of the features of `count` rows, followed by rows of 0 up to whole_rows(count), and calls
+// use(row, f, sixteen features) for each.
 template <typename Use>
 HYDRASCOPE_INLINE void taylor_features(const LinearMap& map, const TaylorPart& part, const std::int64_t count,
                                        const Space& space, const Use& use) {
@@ -241,10 +244,10 @@ HYDRASCOPE_INLINE void taylor_features(const LinearMap& map, const TaylorPart& p
 }
 
 HYDRASCOPE_INLINE void taylor_keys(const LinearMap& map, const std::int64_t count, const Space& space,
-                                   const std::int64_t value_stride, float* values, float* ones) {
+                                   const std::int64_t value_stride, float* values, float* totals) {
   taylor_parts(
       map, [&](const TaylorPart& part) __attribute__((always_inline)) {
-        float* const total = ones + part.offset;
+        float* const total = totals + part.offset;
         taylor_features(
             map, part, count, space,
             [&](std::int64_t, const std::int64_t f, const Lanes& feature)
@@ -254,14 +257,14 @@ HYDRASCOPE_INLINE void taylor_keys(const LinearMap& map, const std::int64_t coun
       });
 }
 
-// φ(q)·S into space.values, φ(q)·z into `denominators`.
-HYDRASCOPE_INLINE void taylor_answers(const LinearMap& map, const std::int64_t count, const Space& space,
-                                      const std::int64_t value_stride, const float* values, const float* ones,
-                                      float* denominators) {
+// Computes φ(q)·S into space.values and φ(q)·z into `denominators`.
+HYDRASCOPE_INLINE void taylor_outputs(const LinearMap& map, const std::int64_t count, const Space& space,
+                                      const std::int64_t value_stride, const float* values,
+                                      const float* totals, float* denominators) {
   Lanes products[tokens_of_block] = {};
   taylor_parts(
       map, [&](const TaylorPart& part) __attribute__((always_inline)) {
-        const float* const total = ones + part.offset;
+        const float* const total = totals + part.offset;
         taylor_features(
             map, part, count, space,
             [&](const std::int64_t row, const std::int64_t f, const Lanes& feature)
@@ -272,10 +275,10 @@ HYDRASCOPE_INLINE void taylor_answers(const LinearMap& map, const std::int64_t c
   for (std::int64_t row = 0; row < count; ++row) denominators[row] = sum_of(products[row]);
 }
 
-// A query's features over its largest, which cancels in the quotient; φ(q)·z.
+// Computes a query's features divided by its largest, which cancels in the quotient. Returns φ(q)·z.
 template <PointMap map>
 HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, const float plus,
-                                       const float minus, const float* ones, const float* largest,
+                                       const float minus, const float* totals, const float* largest,
                                        float* features) {
   const std::int64_t width = padded_to_lanes(whole.outputs);
   constexpr bool both = has_two_halves(map);
@@ -295,7 +298,7 @@ HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, c
     const Lanes feature = times_factor<map>(exponential(exponent - shift), at);
     const Lanes kept = there ? feature : Lanes{};
     store(features + f, kept);
-    product += kept * load(ones + f);
+    product += kept * load(totals + f);
   };
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const WholeLanes there = present(f, whole.outputs);
@@ -309,37 +312,37 @@ HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, c
 
 template <PointMap map>
 HYDRASCOPE_INLINE float plain_query(const LinearMap& whole, const float* y, const float a, const float b,
-                                    const float* ones, float* features) {
+                                    const float* totals, float* features) {
   const std::int64_t width = padded_to_lanes(whole.outputs);
   Lanes product{};
   for (std::int64_t f = 0; f < width; f += lane_count) {
     Lanes kept = plain_feature<map>(load(y + f), a, present(f, whole.outputs));
-    if constexpr (map == PointMap::relu_turned) {
+    if constexpr (map == PointMap::relu_token_weighted) {
       const Lanes second = kept * b;
       store(features + width + f, second);
-      product += second * load(ones + width + f);
+      product += second * load(totals + width + f);
       kept *= a;
     }
     store(features + f, kept);
-    product += kept * load(ones + f);
+    product += kept * load(totals + f);
   }
   return sum_of(product);
 }
 
 HYDRASCOPE_INLINE float query_features(const LinearMap& map, const float* y, const float plus,
-                                       const float minus, const float* ones, const float* largest,
+                                       const float minus, const float* totals, const float* largest,
                                        float* features) {
   float product = 0;
   const bool exponential = with_exponential_map(
       map.map, [&]<PointMap point>() __attribute__((always_inline)) {
-        product = query_features<point>(map, y, plus, minus, ones, largest, features);
+        product = query_features<point>(map, y, plus, minus, totals, largest, features);
       });
   if (exponential) return product;
   switch (map.map) {
-    case PointMap::unit: return plain_query<PointMap::unit>(map, y, plus, minus, ones, features);
-    case PointMap::relu_turned:
-      return plain_query<PointMap::relu_turned>(map, y, plus, minus, ones, features);
-    default: return plain_query<PointMap::relu>(map, y, plus, minus, ones, features);
+    case PointMap::unit: return plain_query<PointMap::unit>(map, y, plus, minus, totals, features);
+    case PointMap::relu_token_weighted:
+      return plain_query<PointMap::relu_token_weighted>(map, y, plus, minus, totals, features);
+    default: return plain_query<PointMap::relu>(map, y, plus, minus, totals, features);
   }
 }
 

@@ -1,6 +1,7 @@
-// Linear attention on the GPU with its features never stored: the programs of linear_programs.h, a block each
-// for a part of a head's keys and for 32 of its queries.
+// Linear attention on the GPU without storing the features: the programs of linear_programs.h, one block for
+// each part of a head's keys and for each 32 of its queries.
 #include "engine/attention/linear/cuda/linear_device.cuh"
+#include "engine/attention/linear/cuda/linear_programs.h"
 
 namespace hydrascope::cuda {
 namespace {
@@ -23,7 +24,7 @@ __global__ void sums_kernel(const LinearArguments a) {
   sums_of_keys(block, place.map, rows_of<T>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),
                part_of(a, place.b, part), place.tile, place.space.largest, product,
                place.space.part_values + static_cast<std::int64_t>(part) * features * padded(place.map.width),
-               place.space.part_ones + part * features);
+               place.space.part_totals + part * features);
 }
 
 __global__ void merge_largest_kernel(const LinearArguments a) {
@@ -44,13 +45,13 @@ __global__ void merge_sums_kernel(const LinearArguments a) {
 }
 
 template <typename T, typename Product>
-__global__ void answer_kernel(const LinearArguments a) {
+__global__ void output_kernel(const LinearArguments a) {
   DeviceBlock block;
   const Place place(a, a.query, shared_memory);
   Product product;
   T* const out = static_cast<T*>(a.out);
   const Tokens tokens{a.mask == nullptr ? nullptr : a.mask + place.b * a.tokens, 0, a.tokens};
-  answer(
+  output_of_queries(
       block, place.map, rows_of<T>(a.q, place.b, place.h), tokens,
       static_cast<std::int64_t>(blockIdx.x) * tile_tokens, place.tile, place.space, a.normalised, product,
       [&](const std::int64_t token, const int c, const float value) {
@@ -76,17 +77,17 @@ cudaError_t sums_over_keys_of(const LinearArguments& a, const cudaStream_t strea
 }
 
 template <typename T>
-cudaError_t answers_of(const LinearArguments& a, const cudaStream_t stream) {
+cudaError_t outputs_of(const LinearArguments& a, const cudaStream_t stream) {
   Launches launches(a, false, stream);
-  launches.then(answer_kernel<T, AnswerOf<T>>, (a.tokens + tile_tokens - 1) / tile_tokens, true);
+  launches.then(output_kernel<T, OutputOf<T>>, (a.tokens + tile_tokens - 1) / tile_tokens, true);
   return launches.outcome;
 }
 
-cudaError_t answers(const LinearArguments& a, const cudaStream_t stream) {
+cudaError_t outputs(const LinearArguments& a, const cudaStream_t stream) {
   switch (a.element) {
-    case Element::float32: return answers_of<float>(a, stream);
-    case Element::float16: return answers_of<__half>(a, stream);
-    case Element::bfloat16: return answers_of<__nv_bfloat16>(a, stream);
+    case Element::float32: return outputs_of<float>(a, stream);
+    case Element::float16: return outputs_of<__half>(a, stream);
+    case Element::bfloat16: return outputs_of<__nv_bfloat16>(a, stream);
   }
   return cudaErrorInvalidValue;
 }
@@ -100,7 +101,7 @@ bool tile_fits(const cpu::PointMap map, const std::int64_t head_width, const std
   one.inputs = static_cast<int>(inputs);
   one.outputs = static_cast<int>(outputs);
   one.features = features_of(map, one.outputs);
-  return tile_bytes(one, gradients) <= most_tile_bytes();
+  return tile_bytes(one, gradients) <= max_tile_bytes();
 }
 
 cudaError_t sums_over_keys(const LinearArguments& a, const cudaStream_t stream) {
@@ -114,9 +115,9 @@ cudaError_t sums_over_keys(const LinearArguments& a, const cudaStream_t stream) 
 
 bool linear_takes(const cpu::PointMap map, const bool normalised, const Element element,
                   const std::int64_t head_width, const std::int64_t outputs) {
-  if (map == cpu::PointMap::taylor || head_width > most_width || outputs > most_features) return false;
-  if (!normalised && element != Element::float32) return false; // its sums may leave a half type's range
-  return features_of(map, static_cast<int>(outputs)) <= most_features &&
+  if (map == cpu::PointMap::taylor || head_width > max_width || outputs > max_features) return false;
+  if (!normalised && element != Element::float32) return false; // sums may exceed a half type's range
+  return features_of(map, static_cast<int>(outputs)) <= max_features &&
          tile_fits(map, head_width, head_width, outputs, false);
 }
 
@@ -127,7 +128,7 @@ std::int64_t linear_workspace_floats(const LinearArguments& arguments) {
 const char* linear_attention(const LinearArguments& arguments, void* stream) {
   const auto cuda_stream = static_cast<cudaStream_t>(stream);
   cudaError_t outcome = sums_over_keys(arguments, cuda_stream);
-  if (outcome == cudaSuccess) outcome = answers(arguments, cuda_stream);
+  if (outcome == cudaSuccess) outcome = outputs(arguments, cuda_stream);
   return message_of(outcome);
 }
 

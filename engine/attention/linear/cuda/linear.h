@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "engine/attention/cuda/arguments.h"
-#include "engine/attention/simd/point_map.h"
+#include "engine/attention/cuda/program.h"
+#include "engine/attention/simd/loop_types.h"
 
 namespace hydrascope::cuda {
 
@@ -15,13 +15,14 @@ struct HeadsOnDevice {
   std::int64_t batch_stride, head_stride, token_stride;
 };
 
-// What comes before φ on one side: y = scale · (x·W + b) − half_square · ‖x‖².
+// The projection before φ on one side: y = scale · (x·W + b) − half_square · ‖x‖².
 struct SideArguments {
-  const float* weight;        // (H,d,m) or, with weight_stride 0, (d,m) for all heads; null: W = I
-  const float* bias;          // (H,m); null: 0
-  const float* turns;         // (B,N,2) or, with turns_stride 0, (N,2): of PointMap::relu_turned
-  std::int64_t weight_stride; // floats from head to head
-  std::int64_t turns_stride;  // floats from sequence to sequence
+  const float* weight; // (H,d,m) or, with weight_stride 0, (d,m) for all heads; null: W = I
+  const float* bias;   // (H,m); null: 0
+  const float*
+      token_weights; // (B,N,2) or, with token_weights_stride 0, (N,2): of PointMap::relu_token_weighted
+  std::int64_t weight_stride;        // floats from head to head
+  std::int64_t token_weights_stride; // floats from sequence to sequence
   float scale, half_square;
 };
 
@@ -32,7 +33,7 @@ struct LinearArguments {
   HeadsOnDevice q, k, v;
   SideArguments query, key;
   const unsigned char* mask; // (B,N) bytes, 0 = masked; null: all real
-  void* out;                 // (B,N,H,d), dense; null: gradients alone are asked for
+  void* out;                 // (B,N,H,d), dense; null: only gradients are computed
   float* workspace;          // linear_workspace_floats() floats
   std::int64_t batch, heads, tokens;
   int head_width; // d, entries of v
@@ -41,32 +42,33 @@ struct LinearArguments {
   int features;   // features_of(map, m)
 };
 
-// What the gradients of a linear_attention() on y take and give, all but g dense and of its type.
+// Input and output of the gradients of linear_attention() on y; all but g dense and of its type.
 struct LinearGradients {
-  HeadsOnDevice g; // (B,H,N,d): the loss by the output
-  void *q, *k, *v; // the loss by y of the queries, y of the keys (B,N,H,m) and v (B,N,H,d)
+  HeadsOnDevice g; // (B,H,N,d): the gradient with respect to the output
+  void *q, *k,
+      *v; // the gradients with respect to y of the queries and of the keys (B,N,H,m), and v (B,N,H,d)
 };
 
 inline int features_of(const cpu::PointMap map, const int outputs) {
   return cpu::has_two_halves(map) ? 2 * outputs : outputs;
 }
 
-// Whether linear_attention() takes this map: up to 256 features, d up to 128, and without a normaliser
-// float32 alone.
+// Whether linear_attention() supports this map: up to 256 features, d up to 128, without a normaliser float32
+// only.
 bool linear_takes(cpu::PointMap map, bool normalised, Element element, std::int64_t head_width,
                   std::int64_t outputs);
-// Whether linear_gradients() does: as above but float16, which sums over tokens may leave.
+// Whether linear_gradients() supports it: as above except float16, whose range sums over tokens may exceed.
 bool linear_gradients_take(cpu::PointMap map, bool normalised, Element element, std::int64_t head_width,
                            std::int64_t outputs);
 std::int64_t linear_workspace_floats(const LinearArguments& arguments);
 
 // Linear attention on a cudaStream_t (Hedgehog paper, Eq. 2; without a normaliser Hydra paper, Eq. 7), not
-// causal. After the stream has come so far, the first entry of the workspace, an int, is the number of real
-// tokens whose denominator was 0. Returns null, or what CUDA says went wrong.
+// causal. When the stream has executed it, the first entry of the workspace, an int, is the number of real
+// tokens whose denominator was 0. Returns null, or CUDA's error message.
 const char* linear_attention(const LinearArguments& arguments, void* stream);
 
-// The gradients of the same, without a projection: q and k are y, inputs = outputs. The sums over keys are
-// made again, so that nothing but q, k and v need be kept. Returns as above.
+// Its gradients, without a projection: q and k are y, inputs = outputs. The sums over keys are recomputed, so
+// that only q, k and v need to be kept. Returns as above.
 const char* linear_gradients(const LinearArguments& arguments, const LinearGradients& gradients,
                              void* stream);
 

@@ -1,5 +1,5 @@
-// What linear.cu and linear_gradient.cu share: a block of threads, products on the tensor cores, launches.
-// Half types multiply on the tensor cores and add in float32; float32 multiplies as such. Masked tokens are
+// The common part of linear.cu and linear_gradient.cu: products on the tensor cores, launches. Half types are
+// multiplied on the tensor cores and added in float32; float32 is multiplied without them. Masked tokens are
 // skipped before they are read: they may hold NaN.
 #pragma once
 
@@ -8,9 +8,10 @@
 
 #include <type_traits>
 
-#include "engine/attention/cuda/device_block.cuh"
-#include "engine/attention/cuda/elements.cuh"
+#include "engine/attention/cuda/device.cuh"
 #include "engine/attention/linear/cuda/linear_gradient_programs.h"
+#include "engine/attention/linear/cuda/linear_programs.h"
+#include "engine/attention/linear/cuda/linear_tile.h"
 
 namespace hydrascope::cuda {
 namespace {
@@ -31,7 +32,7 @@ __device__ Rows<T> rows_of(const HeadsOnDevice& x, const std::int64_t b, const s
   return {static_cast<const T*>(x.data) + b * x.batch_stride + h * x.head_stride, x.token_stride};
 }
 
-// (32, width) floats as (32, padded) of T, filled up with 0.
+// (32, width) floats as (32, padded) of T, padded with 0.
 template <typename T>
 __device__ void to_half(DeviceBlock& block, const float* const from, const int width, T* const to) {
   block.each([&](const int thread) {
@@ -49,7 +50,7 @@ template <typename T, typename Layout>
 using Right = mma::fragment<mma::matrix_b, lanes, lanes, lanes, T, Layout>;
 using Squares = mma::fragment<mma::accumulator, lanes, lanes, lanes, float>;
 
-// Where the i-th square of results of this thread's warp begins; f beyond the features: there is none.
+// The first element of the i-th square of results of this thread's warp; none if f is beyond the features.
 struct Square {
   int f, c;
 };
@@ -69,7 +70,7 @@ struct TensorKeys {
   }
 
   __device__ void add(DeviceBlock& block, const HeadMap& map, const Tile& tile) {
-    // x and y have served. A row of y, 4m bytes, holds 2m halves; one of x as many as value has.
+    // x and y are free. A row of y, 4m bytes, holds 2m halves; a row of x as many as one of value.
     T* const features = reinterpret_cast<T*>(tile.y);
     T* const value = reinterpret_cast<T*>(tile.x);
     to_half(block, tile.features, map.features, features);
@@ -87,7 +88,7 @@ struct TensorKeys {
         mma::mma_sync(results[i], left, right, results[i]);
       }
     }
-    __syncthreads(); // before the next tokens are laid over them
+    __syncthreads(); // before the next tokens overwrite them
   }
 
   __device__ void write(DeviceBlock&, const HeadMap& map, float* const to) {
@@ -101,59 +102,54 @@ struct TensorKeys {
   }
 };
 
-// value · meansᵀ on the tensor cores.
+// to (32, across) = from (32, depth) · B on the tensor cores, where B (depth, across) is `means` or, with
+// col_major, its transpose; rows of `means` are `stride` long.
+template <typename Layout, typename T>
+__device__ void times_means(const T* const from, const int depth, const int across, const T* const means,
+                            const int stride, float* const to) {
+  constexpr bool transposed = std::is_same_v<Layout, mma::col_major>;
+  for (int square = static_cast<int>(threadIdx.x) / warp_threads;
+       square < tile_tokens / lanes * (across / lanes); square += warps) {
+    const int t = square / (across / lanes) * lanes, j = square % (across / lanes) * lanes;
+    Squares result;
+    mma::fill_fragment(result, 0.0f);
+    for (int i = 0; i < depth; i += lanes) {
+      Left<T, mma::row_major> left;
+      Right<T, Layout> right;
+      mma::load_matrix_sync(left, from + t * depth + i, depth);
+      mma::load_matrix_sync(right, means + (transposed ? j * stride + i : i * stride + j), stride);
+      mma::mma_sync(result, left, right, result);
+    }
+    mma::store_matrix_sync(to + t * across + j, result, across, mma::mem_row_major);
+  }
+  __syncthreads();
+}
+
+// tile.gradient = value · meansᵀ.
 template <typename T>
 struct TensorMeans {
   __device__ void multiply(DeviceBlock& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
-    T* const value = reinterpret_cast<T*>(tile.x); // x has served
+    T* const value = reinterpret_cast<T*>(tile.x); // x is free
     to_half(block, tile.value, map.width, value);
-    const T* const means = reinterpret_cast<const T*>(space.half_means);
-    const int features = padded(map.features), columns = padded(map.width);
-    for (int square = static_cast<int>(threadIdx.x) / warp_threads;
-         square < tile_tokens / lanes * (features / lanes); square += warps) {
-      const int t = square / (features / lanes) * lanes, f = square % (features / lanes) * lanes;
-      Squares result;
-      mma::fill_fragment(result, 0.0f);
-      for (int c = 0; c < columns; c += lanes) {
-        Left<T, mma::row_major> left;
-        Right<T, mma::col_major> right;
-        mma::load_matrix_sync(left, value + t * columns + c, columns);
-        mma::load_matrix_sync(right, means + f * columns + c, columns);
-        mma::mma_sync(result, left, right, result);
-      }
-      mma::store_matrix_sync(tile.gradient + t * features + f, result, features, mma::mem_row_major);
-    }
-    __syncthreads();
+    const int columns = padded(map.width);
+    times_means<mma::col_major>(value, columns, padded(map.features),
+                                reinterpret_cast<const T*>(space.half_means), columns, tile.gradient);
   }
 };
 
-// features · means on the tensor cores: 2 × d/16 squares, no more than two a warp.
+// tile.value = features · means: 2 × d/16 squares, at most two per warp.
 template <typename T>
-struct TensorAnswer {
+struct TensorOutput {
   __device__ void multiply(DeviceBlock& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
-    T* const features = reinterpret_cast<T*>(tile.y);
+    T* const features = reinterpret_cast<T*>(tile.y); // y is free
     to_half(block, tile.features, map.features, features);
-    const T* const means = reinterpret_cast<const T*>(space.half_means);
-    const int rows = padded(map.features), columns = padded(map.width);
-    for (int square = static_cast<int>(threadIdx.x) / warp_threads;
-         square < tile_tokens / lanes * (columns / lanes); square += warps) {
-      const int t = square / (columns / lanes) * lanes, c = square % (columns / lanes) * lanes;
-      Squares result;
-      mma::fill_fragment(result, 0.0f);
-      for (int f = 0; f < rows; f += lanes) {
-        Left<T, mma::row_major> left;
-        Right<T, mma::row_major> right;
-        mma::load_matrix_sync(left, features + t * rows + f, rows);
-        mma::load_matrix_sync(right, means + f * columns + c, columns);
-        mma::mma_sync(result, left, right, result);
-      }
-      mma::store_matrix_sync(tile.value + t * columns + c, result, columns, mma::mem_row_major);
-    }
-    __syncthreads();
+    const int columns = padded(map.width);
+    times_means<mma::row_major>(features, padded(map.features), columns,
+                                reinterpret_cast<const T*>(space.half_means), columns, tile.value);
   }
 };
 
-// What a block finds of its head: grid (…, H, B).
+// A block's head in the grid (…, H, B): its map, workspace and tile.
 struct Place {
   std::int64_t b, h;
   HeadMap map;
@@ -178,8 +174,8 @@ inline int tile_bytes(const HeadMap& map, const bool gradients) {
   return tile_floats(map, gradients) * static_cast<int>(sizeof(float));
 }
 
-// Shared memory that a block of the current device may have; 0: CUDA does not say.
-inline int most_tile_bytes() {
+// The most shared memory of a block of the current device, in bytes; 0 if CUDA does not report it.
+inline int max_tile_bytes() {
   int device = 0, bytes = 0;
   const bool known =
       cudaGetDevice(&device) == cudaSuccess &&
@@ -187,8 +183,8 @@ inline int most_tile_bytes() {
   return known ? bytes : 0;
 }
 
-// Launches over (x, H, B), one after another until one fails; a kernel with `tile` has a Tile in shared
-// memory.
+// Launches kernels over (x, H, B) one after another until one fails; a kernel with `tile` has a Tile in
+// shared memory.
 class Launches {
 public:
   Launches(const LinearArguments& a, const bool gradients, const cudaStream_t stream)
@@ -198,10 +194,9 @@ public:
   void then(void (*kernel)(LinearArguments, More...), const std::int64_t x, const bool tile,
             const More... more) {
     const int bytes = tile ? tile_bytes_ : 0;
-    // Always as much as the device has: the attribute is the whole process's, and another thread may need
-    // more.
+    // Always the device's maximum: the attribute belongs to the process, and another thread may need more.
     if (outcome == cudaSuccess && tile)
-      outcome = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most_tile_bytes());
+      outcome = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, max_tile_bytes());
     if (outcome != cudaSuccess) return;
     const dim3 grid(static_cast<unsigned>(x), static_cast<unsigned>(a_.heads),
                     static_cast<unsigned>(a_.batch));
@@ -217,8 +212,8 @@ private:
   int tile_bytes_;
 };
 
-// Chooses how many results of Σ f vᵀ a thread or a warp keeps: run(product), whose type is how they are
-// gathered.
+// Calls run(product) with the type that computes Σ f vᵀ: chosen by the number of results that a thread or a
+// warp keeps.
 template <typename T, typename Run>
 void with_sums_product(const LinearArguments& a, const Run& run) {
   const int rows = padded(a.features) / lanes, columns = padded(a.head_width) / lanes;
@@ -239,16 +234,16 @@ void with_sums_product(const LinearArguments& a, const Run& run) {
   }
 }
 
-// How features or values are multiplied with the means.
+// The products of features and of values with the means.
 template <typename T>
-using AnswerOf = std::conditional_t<sizeof(T) < sizeof(float), TensorAnswer<T>, PlainAnswer<DeviceBlock>>;
+using OutputOf = std::conditional_t<sizeof(T) < sizeof(float), TensorOutput<T>, PlainOutput<DeviceBlock>>;
 template <typename T>
 using MeansOf = std::conditional_t<sizeof(T) < sizeof(float), TensorMeans<T>, PlainMeans<DeviceBlock>>;
 
 } // namespace
 
-// Whether a block of this device has shared memory for a tile. Consumer cards have 100 KB, which heads of 128
-// features need more than in training.
+// Whether a tile fits the shared memory of a block on this device. Consumer cards have 100 KB; training with
+// heads of 128 features needs more.
 bool tile_fits(cpu::PointMap map, std::int64_t head_width, std::int64_t inputs, std::int64_t outputs,
                bool gradients);
 

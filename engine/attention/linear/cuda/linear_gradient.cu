@@ -1,6 +1,7 @@
-// The gradients of linear attention on the GPU: the programs of linear_gradient_programs.h, a block each for
-// a part of a head's queries and for 32 of its keys.
+// The gradients of linear attention on the GPU: the programs of linear_gradient_programs.h, one block for
+// each part of a head's queries and for each 32 of its keys.
 #include "engine/attention/linear/cuda/linear_device.cuh"
+#include "engine/attention/linear/cuda/linear_gradient_programs.h"
 
 namespace hydrascope::cuda {
 namespace {
@@ -34,7 +35,7 @@ __global__ void queries_kernel(const LinearArguments a, const LinearGradients gr
       part_of(a, place.b, part), place.tile, place.space, a.normalised, product, by_means,
       GradientWriter<T>{a, place, gradients.q, a.outputs},
       place.space.part_values + static_cast<std::int64_t>(part) * features * padded(place.map.width),
-      place.space.part_ones + part * features);
+      place.space.part_totals + part * features);
 }
 
 template <typename T>
@@ -51,7 +52,7 @@ template <typename T>
 __global__ void keys_kernel(const LinearArguments a, const LinearGradients gradients) {
   DeviceBlock block;
   const Place place(a, a.key, shared_memory);
-  AnswerOf<T> product;
+  OutputOf<T> product;
   MeansOf<T> by_means;
   const Tokens tokens{a.mask == nullptr ? nullptr : a.mask + place.b * a.tokens, 0, a.tokens};
   gradient_of_keys(block, place.map, rows_of<T>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),

@@ -1,29 +1,30 @@
 // The gradients of fused linear attention as programs of one block of threads, like linear_programs.h.
 //
 // Normalised attention is out_i = Σ_f p_if mean_f with mean_f = Σ_j s_jf v_j, where p_if = a_if / Σ_f a_if is
-// how much of query i goes by way of feature f and s_jf = φ(k)_jf / z_f how much of f key j is. With g the
-// loss by the outputs:
+// the share of feature f in query i and s_jf = φ(k)_jf / z_f the share of key j in feature f. With
+// g = ∂L/∂out:
 //   5. over queries, after 1. to 3. of the forward pass,
-//        loss by log φ(q)_if = p_if (mean_f · g_i − out_i · g_i),
+//        ∂L/∂log φ(q)_if = p_if (mean_f · g_i − out_i · g_i),
 //        A_f = Σ_i p_if g_i,  B_f = −Σ_i p_if (out_i · g_i);
-//   6. over keys, A and B in the places of the means and of the largest,
-//        loss by log φ(k)_jf = s_jf (A_f · v_j + B_f),  loss by v_j = Σ_f s_jf A_f.
-// Where φ may be 0 its own gradient is formed, with z_f / Σ_f φ(q)_if z_f for p_if and 1 / z_f for s_jf.
-// Without a normaliser p = φ(q), s = φ(k) and B = 0.
+//   6. over keys, A and B stored in place of the means and of the largest,
+//        ∂L/∂log φ(k)_jf = s_jf (A_f · v_j + B_f),  ∂L/∂v_j = Σ_f s_jf A_f.
+// Where φ may be 0, the gradient with respect to φ itself is computed, with z_f / Σ_f φ(q)_if z_f for p_if
+// and 1 / z_f for s_jf. Without a normaliser p = φ(q), s = φ(k) and B = 0.
 #pragma once
 
 #include "engine/attention/linear/cuda/linear_programs.h"
+#include "engine/attention/linear/cuda/linear_tile.h"
 
 namespace hydrascope::cuda {
 
-// The loss by y of the tokens whose y and φ lie in the tile, as make_features() left them, from
-// tile.gradient, the loss by φ or log φ: in place of y.
+// Replaces y by ∂L/∂y, for the tokens whose y and φ make_features() left in the tile, from tile.gradient, the
+// gradient with respect to φ or log φ.
 template <typename Block>
 HYDRASCOPE_BLOCK void through_map(Block& block, const HeadMap& map, const std::int64_t first,
                                   const Tokens& tokens, const Tile& tile) {
   using cpu::PointMap;
   const int outputs = map.outputs, features = map.features, stride = padded(features);
-  float* const norm = tile.token; // of `unit` alone: as make_features() left it
+  float* const norm = tile.token; // of `unit` only: as make_features() left it
   float* const sum = tile.token + 2 * tile_tokens;
   float* const minus_sum = tile.token + 3 * tile_tokens;
   const auto gradient = [&](const int t, const int f) { return tile.gradient[t * stride + f]; };
@@ -61,9 +62,9 @@ HYDRASCOPE_BLOCK void through_map(Block& block, const HeadMap& map, const std::i
           result = length > 1e-12f ? (own - feature[0] * sum[t]) / length : own * 1e12f;
           break;
         }
-        case PointMap::relu_turned: {
+        case PointMap::relu_token_weighted: {
           const std::int64_t token = first + t;
-          const float* const turn = map.turns + 2 * (token < tokens.last ? token : 0);
+          const float* const turn = map.token_weights + 2 * (token < tokens.last ? token : 0);
           result = y > 0 ? own * turn[0] + other * turn[1] : 0.0f;
           break;
         }
@@ -74,8 +75,8 @@ HYDRASCOPE_BLOCK void through_map(Block& block, const HeadMap& map, const std::i
   });
 }
 
-// The loss by y of tokens `first` and the next: write(token, o, value), 0 of masked tokens. φ is made anew,
-// as what was in its place has been used up.
+// Calls write(token, o, ∂L/∂y) for up to 32 tokens from `first` on, with 0 for masked tokens. Recomputes φ,
+// which has been overwritten.
 template <typename Block, typename Read, typename Write>
 HYDRASCOPE_BLOCK void write_gradient(Block& block, const HeadMap& map, const Read& read, const Tokens& tokens,
                                      const std::int64_t first, const Tile& tile, const Write& write) {
@@ -90,13 +91,13 @@ HYDRASCOPE_BLOCK void write_gradient(Block& block, const HeadMap& map, const Rea
   });
 }
 
-// 5. The queries of a part of the tokens: write(token, o, the loss by y); A by `product` to `values`, B to
-// `ones`.
+// 5. The queries of a part of the tokens: calls write(token, o, ∂L/∂y); A by `product` to `values`, B to
+// `totals`.
 template <typename Block, typename Read, typename Keys, typename Means, typename Write>
 HYDRASCOPE_BLOCK void gradient_of_queries(Block& block, const HeadMap& map, const Read& query, const Read& g,
                                           const Tokens& tokens, const Tile& tile, const HeadSpace& space,
                                           const bool normalised, Keys& product, Means& by_means,
-                                          const Write& write, float* const values, float* const ones) {
+                                          const Write& write, float* const values, float* const totals) {
   const int features = map.features, stride = padded(features);
   float* const dot = tile.token; // out · g
   const float* const largest = tile.token + 2 * tile_tokens;
@@ -139,12 +140,12 @@ HYDRASCOPE_BLOCK void gradient_of_queries(Block& block, const HeadMap& map, cons
   }
   product.write(block, map, values);
   block.each([&](const int f) {
-    if (f < features) ones[f] = offset[f];
+    if (f < features) totals[f] = offset[f];
   });
 }
 
-// What the parts come to, in a fixed order: A in the place of the means, B in that of the largest. Calls
-// store(index, A) for a copy.
+// Merges the parts in a fixed order: A in place of the means, B of the largest. Calls store(index, A) for a
+// copy.
 template <typename Block, typename Store>
 HYDRASCOPE_BLOCK void merge_gradients(Block& block, const HeadMap& map, const HeadSpace& space,
                                       const int parts, const Store& store) {
@@ -152,7 +153,7 @@ HYDRASCOPE_BLOCK void merge_gradients(Block& block, const HeadMap& map, const He
   block.each([&](const int thread) {
     if (thread < map.features) {
       float sum = 0;
-      for (int part = 0; part < parts; ++part) sum += space.part_ones[part * features + thread];
+      for (int part = 0; part < parts; ++part) sum += space.part_totals[part * features + thread];
       space.largest[thread] = sum;
     }
     for (int i = thread; i < features * width; i += block_threads) {
@@ -165,12 +166,12 @@ HYDRASCOPE_BLOCK void merge_gradients(Block& block, const HeadMap& map, const He
   });
 }
 
-// 6. Up to 32 keys from `first` on: write_key(token, o, the loss by y), write_value(token, c, the loss by v).
-template <typename Block, typename Read, typename Answer, typename Means, typename WriteKey,
+// 6. Up to 32 keys from `first` on: calls write_key(token, o, ∂L/∂y) and write_value(token, c, ∂L/∂v).
+template <typename Block, typename Read, typename Output, typename Means, typename WriteKey,
           typename WriteValue>
 HYDRASCOPE_BLOCK void gradient_of_keys(Block& block, const HeadMap& map, const Read& key, const Read& value,
                                        const Tokens& tokens, const std::int64_t first, const Tile& tile,
-                                       const HeadSpace& space, const bool normalised, Answer& product,
+                                       const HeadSpace& space, const bool normalised, Output& product,
                                        Means& by_means, const WriteKey& write_key,
                                        const WriteValue& write_value) {
   const int features = map.features, stride = padded(features);

@@ -1,20 +1,20 @@
-// Fused linear attention as programs of one block of threads (program.h; linear.cu launches them): φ is made
-// of 32 tokens at a time in shared memory and used up there.
+// Fused linear attention as programs of one block of threads (program.h; linear.cu launches them): φ of 32
+// tokens at a time is computed and consumed in shared memory.
 //   1. exponential maps: the largest log φ(k) of each feature over a part of the tokens,
 //   2. Σ φ(k) vᵀ and Σ φ(k) over a part of the tokens,
-//   3. for each feature f the mean value S_f / z_f, and how much it weighs, z_f,
-//   4. out = Σ_f a_f · mean_f / Σ_f a_f with a_f = φ(q)_f z_f, over the largest of the token: a convex
+//   3. for each feature f the mean value S_f / z_f and its weight z_f,
+//   4. out = Σ_f a_f · mean_f / Σ_f a_f with a_f = φ(q)_f z_f, divided by the token's largest: a convex
 //      combination, so that half types neither over- nor underflow. (Without a normaliser out = Σ_f φ(q)_f
 //      S_f.)
 #pragma once
 
 #include <cmath>
 
-#include "engine/attention/linear/cuda/linear_features.h"
+#include "engine/attention/linear/cuda/linear_tile.h"
 
 namespace hydrascope::cuda {
 
-// 1. The largest log φ(k) of each feature over the real tokens, −∞ where there is none.
+// 1. The largest log φ(k) of each feature over the real tokens, −∞ without any.
 template <typename Block, typename Read>
 HYDRASCOPE_BLOCK void largest_of_keys(Block& block, const HeadMap& map, const Read& key, const Tokens& tokens,
                                       const Tile& tile, float* const out) {
@@ -34,11 +34,11 @@ HYDRASCOPE_BLOCK void largest_of_keys(Block& block, const HeadMap& map, const Re
   });
 }
 
-// 2. Σ φ(k) vᵀ, by `product`, and Σ φ(k); log-features over `largest`.
+// 2. Σ φ(k) vᵀ, by `product`, and Σ φ(k); of logarithmic maps divided by e^largest.
 template <typename Block, typename Read, typename Product>
 HYDRASCOPE_BLOCK void sums_of_keys(Block& block, const HeadMap& map, const Read& key, const Read& value,
                                    const Tokens& tokens, const Tile& tile, const float* const largest,
-                                   Product& product, float* const values, float* const ones) {
+                                   Product& product, float* const values, float* const totals) {
   typename Block::template Local<float> sum(0.0f);
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
     load(block, key, tokens, first, map.inputs, tile.x);
@@ -59,11 +59,11 @@ HYDRASCOPE_BLOCK void sums_of_keys(Block& block, const HeadMap& map, const Read&
   }
   product.write(block, map, values);
   block.each([&](const int thread) {
-    if (thread < map.features) ones[thread] = sum[thread];
+    if (thread < map.features) totals[thread] = sum[thread];
   });
 }
 
-// 3. What the parts come to. First the largest: of no key 0.
+// 3. Merges the parts. First the largest: 0 without keys.
 template <typename Block>
 HYDRASCOPE_BLOCK void merge_largest(Block& block, const HeadMap& map, const HeadSpace& space,
                                     const int parts) {
@@ -75,7 +75,8 @@ HYDRASCOPE_BLOCK void merge_largest(Block& block, const HeadMap& map, const Head
     space.largest[f] = largest == -INFINITY ? 0.0f : largest;
   });
 }
-// Then the sums, in a fixed order, so that results repeat to the bit. Calls store(index, mean) for a copy.
+// Then the sums, in a fixed order, so that results are reproducible to the bit. Calls store(index, mean) for
+// a copy.
 template <typename Block, typename Store>
 HYDRASCOPE_BLOCK void merge_sums(Block& block, const HeadMap& map, const HeadSpace& space, const int parts,
                                  const bool normalised, const Store& store) {
@@ -83,8 +84,8 @@ HYDRASCOPE_BLOCK void merge_sums(Block& block, const HeadMap& map, const HeadSpa
   block.each([&](const int f) {
     if (f >= map.features) return;
     float sum = 0;
-    for (int part = 0; part < parts; ++part) sum += space.part_ones[part * features + f];
-    space.part_ones[f] = sum; // the first part's is read here alone
+    for (int part = 0; part < parts; ++part) sum += space.part_totals[part * features + f];
+    space.part_totals[f] = sum; // replaces the first part's, which only this thread reads
     space.weights[f] = map.logarithmic() ? space.largest[f] + logf(sum) : sum;
   });
   block.each([&](const int thread) {
@@ -93,7 +94,7 @@ HYDRASCOPE_BLOCK void merge_sums(Block& block, const HeadMap& map, const HeadSpa
       float mean = 0;
       if (f < map.features && i % width < map.width) {
         for (int part = 0; part < parts; ++part) mean += space.part_values[part * features * width + i];
-        if (normalised) mean = space.part_ones[f] > 0 ? mean / space.part_ones[f] : 0.0f;
+        if (normalised) mean = space.part_totals[f] > 0 ? mean / space.part_totals[f] : 0.0f;
       }
       space.means[i] = mean;
       store(i, mean);
@@ -101,8 +102,8 @@ HYDRASCOPE_BLOCK void merge_sums(Block& block, const HeadMap& map, const HeadSpa
   });
 }
 
-// The queries' features times z, each token's over its largest: a of 4. in place of φ(q) or its logarithm,
-// the largest in the tile's third number of a token, Σ a in its fourth.
+// Replaces φ(q) or its logarithm by a of step 4: the features times z, divided by the token's largest. The
+// largest becomes the tile's third number of a token, Σ a the fourth.
 template <typename Block>
 HYDRASCOPE_BLOCK void weigh_queries(Block& block, const HeadMap& map, const Tile& tile,
                                     const HeadSpace& space) {
@@ -131,13 +132,13 @@ HYDRASCOPE_BLOCK void weigh_queries(Block& block, const HeadMap& map, const Tile
       Sum(), total);
 }
 
-// 4. The output of up to 32 tokens from `first` on: write(token, c, value). Calls count() for each real one
-// without a denominator.
+// 4. The output of up to 32 tokens from `first` on: calls write(token, c, value), and count() for each real
+// token whose denominator is 0.
 template <typename Block, typename Read, typename Product, typename Write, typename Count>
-HYDRASCOPE_BLOCK void answer(Block& block, const HeadMap& map, const Read& query, const Tokens& tokens,
-                             const std::int64_t first, const Tile& tile, const HeadSpace& space,
-                             const bool normalised, Product& product, const Write& write,
-                             const Count& count) {
+HYDRASCOPE_BLOCK void output_of_queries(Block& block, const HeadMap& map, const Read& query,
+                                        const Tokens& tokens, const std::int64_t first, const Tile& tile,
+                                        const HeadSpace& space, const bool normalised, Product& product,
+                                        const Write& write, const Count& count) {
   load(block, query, tokens, first, map.inputs, tile.x);
   make_features(block, map, first, tokens, tile);
   const float* const total = tile.token + 3 * tile_tokens;
@@ -159,7 +160,7 @@ HYDRASCOPE_BLOCK void answer(Block& block, const HeadMap& map, const Read& query
   });
 }
 
-// Products in float32, a small square of results a thread: features f ≡ thread / 16, columns c ≡ thread
+// Products in float32, a small square of results per thread: features f ≡ thread / 16, columns c ≡ thread
 // mod 16.
 template <typename Block, int feature_rows, int columns>
 struct PlainKeys {
@@ -203,7 +204,7 @@ struct PlainKeys {
 
 // tile.value (32, d padded) = features · means.
 template <typename Block>
-struct PlainAnswer {
+struct PlainOutput {
   HYDRASCOPE_BLOCK void multiply(Block& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
     const int width = padded(map.width);
     block.each([&](const int thread) {

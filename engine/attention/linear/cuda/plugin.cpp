@@ -1,4 +1,4 @@
-#include "engine/attention/interface/plugin.h"
+#include "engine/attention/interface/cuda_plugin.h"
 
 #include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/ops/empty.h>
@@ -10,9 +10,6 @@
 
 namespace hydrascope {
 namespace {
-
-// The grid's last dimension counts sequences, its limit is CUDA's.
-constexpr std::int64_t most_sequences = 65535;
 
 cuda::Element element_of(at::ScalarType type) {
   switch (type) {
@@ -38,8 +35,8 @@ cuda::RowsOnDevice on_device(const at::Tensor& rows) {
   return {rows.data_ptr(), rows.stride(0), rows.stride(1)};
 }
 
-// q and k (B,H,N,d) of one shape, v (B,H,N,any), all of one type on one CUDA device, the mask, if any, there,
-// too.
+// Checks that q and k are (B,H,N,d) of one shape, v (B,H,N,any), all of one type on one CUDA device, with the
+// mask, if any.
 void check(const char* kernel, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
            const at::Tensor& mask) {
   TORCH_CHECK(q.is_cuda() && q.dim() == 4 && q.numel() > 0, kernel,
@@ -49,8 +46,8 @@ void check(const char* kernel, const at::Tensor& q, const at::Tensor& k, const a
   for (const at::Tensor* x : {&k, &v})
     TORCH_CHECK(x->device() == q.device() && x->scalar_type() == q.scalar_type(), kernel,
                 ": q, k and v differ in device or type");
-  TORCH_CHECK(q.size(0) <= most_sequences && q.size(1) <= most_sequences, kernel, ": more than ",
-              most_sequences, " sequences or heads");
+  TORCH_CHECK(q.size(0) <= max_cuda_sequences && q.size(1) <= max_cuda_sequences, kernel, ": more than ",
+              max_cuda_sequences, " sequences or heads");
   if (mask.defined())
     TORCH_CHECK(mask.scalar_type() == at::kBool && mask.device() == q.device() && mask.dim() == 2 &&
                     mask.size(0) == q.size(0) && mask.size(1) == q.size(2),
@@ -61,7 +58,7 @@ const unsigned char* bytes_of(const at::Tensor& mask) {
   return mask.defined() ? static_cast<const unsigned char*>(mask.const_data_ptr()) : nullptr;
 }
 
-// The arguments of a launch and what they point to.
+// The arguments of a launch and the tensors that they point to.
 struct HydraCall {
   HydraCall(const at::Tensor& q_, const at::Tensor& k_, const at::Tensor& v_, const at::Tensor& mask_,
             const at::Tensor& out)
@@ -102,22 +99,22 @@ at::Tensor hydra_cosine(const at::Tensor& q, const at::Tensor& k, const at::Tens
 }
 
 InputGradients hydra_cosine_gradients(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                      const at::Tensor& mask, const at::Tensor& by_out) {
+                                      const at::Tensor& mask, const at::Tensor& grad_out) {
   check("hydra_cosine_gradients", q, k, v, mask);
-  for (const at::Tensor* x : {&v, &by_out})
+  for (const at::Tensor* x : {&v, &grad_out})
     TORCH_CHECK(x->sizes() == q.sizes() && x->device() == q.device() && x->scalar_type() == q.scalar_type(),
                 "hydra_cosine_gradients: v or the output's gradient differs from q in shape, device or type");
   const c10::cuda::CUDAGuard guard(q.device());
   const HydraCall call(q, k, v, mask, {});
-  const at::Tensor g = dense_rows(by_out);
+  const at::Tensor g = dense_rows(grad_out);
   const auto options = q.options();
-  const at::Tensor by_q = at::empty(call.q.sizes(), options), by_k = at::empty(call.q.sizes(), options),
-                   by_v = at::empty(call.q.sizes(), options);
+  const at::Tensor grad_q = at::empty(call.q.sizes(), options), grad_k = at::empty(call.q.sizes(), options),
+                   grad_v = at::empty(call.q.sizes(), options);
   const char* const failure = cuda::hydra_cosine_gradients(
-      call.arguments, {on_device(g), by_q.data_ptr(), by_k.data_ptr(), by_v.data_ptr()},
+      call.arguments, {on_device(g), grad_q.data_ptr(), grad_k.data_ptr(), grad_v.data_ptr()},
       c10::cuda::getCurrentCUDAStream().stream());
   TORCH_CHECK(failure == nullptr, "hydra_cosine_gradients: ", failure);
-  return {rows_as_heads(by_q, q), rows_as_heads(by_k, q), rows_as_heads(by_v, q)};
+  return {rows_as_heads(grad_q, q), rows_as_heads(grad_k, q), rows_as_heads(grad_v, q)};
 }
 
 bool linear_takes(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
@@ -126,7 +123,7 @@ bool linear_takes(cpu::PointMap map, bool normalised, at::ScalarType type, std::
   return known && cuda::linear_takes(map, normalised, element_of(type), head_width, outputs);
 }
 
-// What LinearArguments points to.
+// SideArguments and the tensors that they point to.
 struct SideTensors {
   SideTensors(const LoopProjection& from, const at::Device device) {
     const auto own = [&](const at::Tensor& x) {
@@ -134,20 +131,20 @@ struct SideTensors {
     };
     weight = own(from.weight);
     bias = own(from.bias);
-    turns = own(from.turns);
+    token_weights = own(from.token_weights);
     const auto data = [](const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; };
     const auto stride = [](const at::Tensor& x) {
       return x.defined() && x.size(0) > 1 ? x.stride(0) : std::int64_t{0};
     };
     arguments = {.weight = data(weight),
                  .bias = data(bias),
-                 .turns = data(turns),
+                 .token_weights = data(token_weights),
                  .weight_stride = stride(weight),
-                 .turns_stride = stride(turns),
+                 .token_weights_stride = stride(token_weights),
                  .scale = static_cast<float>(from.scale),
                  .half_square = static_cast<float>(from.half_square)};
   }
-  at::Tensor weight, bias, turns;
+  at::Tensor weight, bias, token_weights;
   cuda::SideArguments arguments{};
 };
 
@@ -155,17 +152,17 @@ cuda::HeadsOnDevice heads_on_device(const at::Tensor& x) {
   return {x.const_data_ptr(), x.stride(0), x.stride(1), x.stride(2)};
 }
 
-// x (B,H,N,d) with each head's features side by side.
+// x (B,H,N,d) with the features of each head contiguous.
 at::Tensor dense_features(const at::Tensor& x) {
   return x.size(3) == 1 || x.stride(3) == 1 ? x : x.contiguous();
 }
 
-// (B,N,H,width), what the kernels of linear attention write.
+// An output of the linear kernels, (B,N,H,width).
 at::Tensor new_rows(const at::Tensor& like, const std::int64_t width) {
   return at::empty({like.size(0), like.size(2), like.size(1), width}, like.options());
 }
 
-// The arguments of a launch and what they point to.
+// The arguments of a launch and the tensors that they point to.
 struct LinearCall {
   LinearCall(const AttentionInput& input, const at::Tensor& mask_, const cpu::PointMap map,
              const LoopProjection& query_, const LoopProjection& key_, const bool normalised,
@@ -214,7 +211,6 @@ AttentionOutput linear(const AttentionInput& input, const at::Tensor& mask, cons
       cuda::linear_attention(call.arguments, c10::cuda::getCurrentCUDAStream().stream());
   TORCH_CHECK(failure == nullptr, "linear: ", failure);
   return {.out = out.transpose(1, 2),
-          .path = "fused cuda",
           .zero_denominators = call.workspace.slice(0, 0, 1).view(at::kInt).item<std::int64_t>()};
 }
 
@@ -226,22 +222,22 @@ bool linear_gradients_take(cpu::PointMap map, bool normalised, at::ScalarType ty
 
 InputGradients linear_gradients(const AttentionInput& input, const at::Tensor& mask, const cpu::PointMap map,
                                 const LoopProjection& query, const LoopProjection& key, const bool normalised,
-                                const at::Tensor& by_out) {
+                                const at::Tensor& grad_out) {
   check("linear_gradients", input.q, input.k, input.v, mask);
-  TORCH_CHECK(by_out.sizes() == input.v.sizes() && by_out.device() == input.v.device() &&
-                  by_out.scalar_type() == input.v.scalar_type(),
+  TORCH_CHECK(grad_out.sizes() == input.v.sizes() && grad_out.device() == input.v.device() &&
+                  grad_out.scalar_type() == input.v.scalar_type(),
               "linear_gradients: the output's gradient differs from v in shape, device or type");
   TORCH_CHECK(!query.weight.defined() && !key.weight.defined(), "linear_gradients: takes no projection");
   const c10::cuda::CUDAGuard guard(input.q.device());
   const LinearCall call(input, mask, map, query, key, normalised, {});
-  const at::Tensor g = dense_features(by_out);
-  const at::Tensor by_q = new_rows(input.q, input.q.size(3)), by_k = new_rows(input.k, input.k.size(3)),
-                   by_v = new_rows(input.v, input.v.size(3));
+  const at::Tensor g = dense_features(grad_out);
+  const at::Tensor grad_q = new_rows(input.q, input.q.size(3)), grad_k = new_rows(input.k, input.k.size(3)),
+                   grad_v = new_rows(input.v, input.v.size(3));
   const char* const failure = cuda::linear_gradients(
-      call.arguments, {heads_on_device(g), by_q.data_ptr(), by_k.data_ptr(), by_v.data_ptr()},
+      call.arguments, {heads_on_device(g), grad_q.data_ptr(), grad_k.data_ptr(), grad_v.data_ptr()},
       c10::cuda::getCurrentCUDAStream().stream());
   TORCH_CHECK(failure == nullptr, "linear_gradients: ", failure);
-  return {by_q.transpose(1, 2), by_k.transpose(1, 2), by_v.transpose(1, 2)};
+  return {grad_q.transpose(1, 2), grad_k.transpose(1, 2), grad_v.transpose(1, 2)};
 }
 
 } // namespace

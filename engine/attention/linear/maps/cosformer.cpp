@@ -1,5 +1,5 @@
 // φ(x) = [ReLU(x) cos(π i/2M), ReLU(x) sin(π i/2M)], i the token's rank, M the number of tokens (Qin et al.
-// 2022, Eq. 10): keys weigh less the further they are.
+// 2022, Eq. 10): weights decrease with the distance of the tokens.
 #include <numbers>
 
 #include <ATen/TensorOperators.h>
@@ -10,7 +10,7 @@
 #include <ATen/ops/relu.h>
 #include <fmt/format.h>
 
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/interface/tokens.h"
 #include "engine/attention/linear/feature_map.h"
 #include "engine/base/error.h"
@@ -26,32 +26,31 @@ public:
 
   std::string refusal(const AttentionShape& shape) const override {
     if (!length_ || shape.has_mask || shape.tokens <= *length_) return {};
-    return too_many(shape.tokens);
+    return too_many_tokens(shape.tokens);
   }
 
   at::Tensor features(const at::Tensor& x, Side, const FeatureContext& context) const override {
-    const at::Tensor turned = angles(x, x.size(2), context), positive = at::relu(x);
-    // The last token's cosine is 0, which rounding must not make negative.
-    const at::Tensor cosine = turned.cos().clamp_min(0).to(x.scalar_type());
-    return at::cat({positive * cosine, positive * turned.sin().to(x.scalar_type())}, -1);
+    const at::Tensor angle = angles(x, x.size(2), context), positive = at::relu(x);
+    // The last token's cosine is 0: rounding must not make it negative.
+    const at::Tensor cosine = angle.cos().clamp_min(0).to(x.scalar_type());
+    return at::cat({positive * cosine, positive * angle.sin().to(x.scalar_type())}, -1);
   }
 
-  std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::relu_turned; }
+  std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::relu_token_weighted; }
   LoopProjection loop_projection(Side, std::int64_t, std::int64_t,
                                  const FeatureContext& context) const override {
-    const at::Tensor turned = angles(at::empty({0}), context.tokens, context);
+    const at::Tensor angle = angles(at::empty({0}), context.tokens, context);
     LoopProjection projection;
-    projection.turns = at::cat({turned.cos().clamp_min(0), turned.sin()}, -1).squeeze(1);
+    projection.token_weights = at::cat({angle.cos().clamp_min(0), angle.sin()}, -1).squeeze(1);
     return projection;
   }
 
 private:
-  std::string too_many(std::int64_t tokens) const {
+  std::string too_many_tokens(std::int64_t tokens) const {
     return fmt::format("{} tokens are more than m={}, and beyond m weights turn negative", tokens, *length_);
   }
 
-  // π i/2M of the context's `count` tokens, (B or 1, 1, R, 1), where `like` is, in double precision: i/M has
-  // no more digits than that.
+  // π i/2M of the context's `count` tokens, (B or 1, 1, R, 1), in double precision on the device of `like`.
   at::Tensor angles(const at::Tensor& like, std::int64_t count, const FeatureContext& context) const {
     const auto options = like.options().dtype(at::kDouble);
     constexpr double quarter_turn = std::numbers::pi / 2;
@@ -63,12 +62,12 @@ private:
     const at::Tensor ranks = at::cumsum(context.mask, 1, at::kDouble);
     const at::Tensor counts = ranks.slice(1, -1).clamp_min(1);
     if (length_ && counts.max().item<double>() > static_cast<double>(*length_))
-      throw UsageError(spec_.text(), too_many(static_cast<std::int64_t>(counts.max().item<double>())),
+      throw UsageError(spec_.text(), too_many_tokens(static_cast<std::int64_t>(counts.max().item<double>())),
                        "raise m or leave it out");
     const at::Tensor own = take_mask(ranks, context.rows);
-    const at::Tensor turned =
+    const at::Tensor angle =
         length_ ? own * (quarter_turn / static_cast<double>(*length_)) : own * quarter_turn / counts;
-    return turned.unsqueeze(1).unsqueeze(-1);
+    return angle.unsqueeze(1).unsqueeze(-1);
   }
 
   KernelSpec spec_;

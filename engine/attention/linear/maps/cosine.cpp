@@ -3,7 +3,7 @@
 #include <ATen/ops/linalg_vector_norm.h>
 #include <fmt/format.h>
 
-#include "engine/attention/interface/parameter_infos.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/linear/feature_map.h"
 #include "engine/base/error.h"
 
@@ -21,7 +21,7 @@ public:
     return x / at::linalg_vector_norm(x, 2, dimensions, true).clamp_min(1e-12);
   }
   std::optional<cpu::PointMap> point_map() const override {
-    if (whole_row_) return std::nullopt; // the loops take a head by itself
+    if (whole_row_) return std::nullopt; // the loops process each head by itself
     return cpu::PointMap::unit;
   }
 

@@ -10,8 +10,7 @@ namespace {
 
 class Elu final : public FeatureMap {
 public:
-  // As a logarithm: of a row whose features are all far below 0, exp would leave nothing, and the row with
-  // it.
+  // Logarithmic: if all features of a row are far below 0, exp would underflow, and the row become 0.
   bool logarithmic() const override { return true; }
   at::Tensor features(const at::Tensor& x, Side, const FeatureContext&) const override {
     return x.clamp_max(0) + at::log1p(at::relu(x)); // log(1 + ELU(x)): x below 0, log(1 + x) above

@@ -1,10 +1,13 @@
-// Hedgehog's map φ(x) = [exp y, exp −y], y = x·W + b (Zhang et al. 2024, Eq. 6), trained or held at its
-// start.
+// Hedgehog's maps of y = x·W + b (Zhang et al. 2024), trained or held at W = I, b = 0: φ(x) = [exp y, exp −y]
+// (Eq. 6), and with softmaxes over features [softmax y, softmax −y] (Eq. 5 with the negation of Eq. 6).
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/log_softmax.h>
+#include <fmt/format.h>
 
-#include "engine/attention/interface/parameter_infos.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/linear/maps/projection.h"
+#include "engine/base/error.h"
 
 namespace hydrascope {
 namespace {
@@ -43,6 +46,64 @@ private:
   ProjectionForm form_;
 };
 
+enum class Form { two, eq5, joint };
+
+Form form_parameter(const KernelSpec& spec) {
+  const auto found = spec.parameters.find("form");
+  if (found == spec.parameters.end() || found->second == "two") return Form::two;
+  if (found->second == "eq5") return Form::eq5;
+  if (found->second == "joint") return Form::joint;
+  throw UsageError(spec.text(), fmt::format("there is no form \"{}\"", found->second),
+                   "write hedgehog-softmax:form=two, form=eq5 or form=joint");
+}
+
+class HedgehogSoftmax final : public FeatureMap {
+public:
+  explicit HedgehogSoftmax(const KernelSpec& spec)
+      : projection_(projection_form(spec)), form_(form_parameter(spec)) {}
+
+  bool logarithmic() const override { return true; }
+  std::int64_t width(std::int64_t head_width) const override {
+    return form_ == Form::eq5 ? head_width : 2 * head_width;
+  }
+
+  at::Tensor features(const at::Tensor& x, Side side, const FeatureContext& context) const override {
+    const at::Tensor y = project(x, side, projection_, context.parameters);
+    switch (form_) {
+      case Form::eq5: return at::log_softmax(y, -1);
+      case Form::joint: return at::log_softmax(at::cat({2 * y, -2 * y}, -1), -1);
+      case Form::two: break;
+    }
+    return at::cat({at::log_softmax(y, -1), at::log_softmax(-y, -1)}, -1);
+  }
+  KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int) const override {
+    return identity_projections(projection_, heads, head_width);
+  }
+  std::optional<cpu::PointMap> point_map() const override {
+    switch (form_) {
+      case Form::eq5: return cpu::PointMap::softmax;
+      case Form::joint: return cpu::PointMap::joint_softmax;
+      case Form::two: break;
+    }
+    return cpu::PointMap::plus_minus_softmax;
+  }
+  LoopProjection loop_projection(Side side, std::int64_t heads, std::int64_t head_width,
+                                 const FeatureContext& context) const override {
+    LoopProjection projection = loop_projection_of(side, projection_, heads, head_width, context.parameters);
+    if (form_ == Form::joint) projection.scale = 2;
+    return projection;
+  }
+  std::optional<LeadingMaps> leading_maps(std::int64_t heads, std::int64_t head_width,
+                                          const KernelParameters& parameters) const override {
+    return leading_maps_of(projection_, heads, head_width, parameters);
+  }
+  double cost(const AttentionShape& shape) const override { return projection_cost(shape); }
+
+private:
+  ProjectionForm projection_;
+  Form form_;
+};
+
 } // namespace
 
 RegistryEntry hedgehog_kernel() {
@@ -65,6 +126,22 @@ RegistryEntry hedgehog_untrained_kernel() {
   info.feature_width = "2d";
   info.source = "Zhang et al. (2024), ablation \"HH no train\"";
   return normalised_linear(info, [](const KernelSpec&) { return std::make_unique<Hedgehog>(); });
+}
+
+RegistryEntry hedgehog_softmax_kernel() {
+  KernelInfo info;
+  info.name = "hedgehog-softmax";
+  info.definition = "φ(x) = [softmax y, softmax −y], y = x·W + b, trained to match softmax";
+  info.feature_width = "2d";
+  info.source = "Zhang et al. (2024), Eq. 5 with Eq. 6";
+  info.trainable = true;
+  info.map_bounded = true;
+  info.parameters = {
+      shared_info(), bias_info(),
+      choice_info("form", "two: [softmax y, softmax −y]; eq5: softmax y; joint: softmax [2y, −2y]",
+                  {"two", "eq5", "joint"})};
+  return normalised_linear(info,
+                           [](const KernelSpec& spec) { return std::make_unique<HedgehogSoftmax>(spec); });
 }
 
 } // namespace hydrascope

@@ -14,9 +14,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/attention/interface/cost.h"
-#include "engine/attention/interface/parameter_infos.h"
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/kernel.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/linear/feature_map.h"
 #include "engine/base/error.h"
 
@@ -30,7 +29,7 @@ at::Tensor orthogonal_gaussian(std::int64_t features, std::int64_t width, std::u
   std::vector<at::Tensor> blocks;
   for (std::int64_t rows = 0; rows < features; rows += width) {
     const auto [orthogonal, triangle] = at::linalg_qr(at::randn({width, width}, generator, options));
-    // The signs make the directions uniform: the decomposition alone prefers some.
+    // The signs make the directions uniform: those of the decomposition alone are not.
     blocks.push_back((orthogonal * at::sign(triangle.diagonal())).t());
   }
   const at::Tensor directions = at::cat(blocks, 0).slice(0, 0, features);
@@ -76,7 +75,8 @@ public:
     const at::Tensor projected =
         at::matmul(scaled, omega(x.size(1), x.size(3), context.parameters).to(x.options()).t());
     const double logarithm = 0.5 * std::log(static_cast<double>(projected.size(3)));
-    // A query's own ‖x̂‖²/2 is common to its row and cancels in the quotient: it would only cost digits.
+    // A query's ‖x̂‖²/2 is a factor of its whole row and cancels in the quotient: it would only cost
+    // precision.
     if (side == Side::query) return projected - logarithm;
     return projected - (0.5 * (scaled * scaled).sum(-1, true) + logarithm);
   }

@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/attention/interface/cost.h"
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/kernel.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/base/error.h"
 
 namespace hydrascope {

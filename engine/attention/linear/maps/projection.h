@@ -22,7 +22,7 @@ at::Tensor project(const at::Tensor& x, Side side, const ProjectionForm& form,
 LoopProjection loop_projection_of(Side side, const ProjectionForm& form, std::int64_t heads,
                                   std::int64_t head_width, const KernelParameters& parameters);
 
-// Both sides' maps, if the parameters hold a W for each; in `others` they are undefined, which is W = I, b =
+// The maps of both sides, if the parameters hold a W for each; undefined in `others`, which means W = I, b =
 // 0. Throws UsageError for a wrong shape.
 std::optional<LeadingMaps> leading_maps_of(const ProjectionForm& form, std::int64_t heads,
                                            std::int64_t head_width, const KernelParameters& parameters);

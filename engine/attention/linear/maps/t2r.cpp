@@ -1,10 +1,9 @@
 // φ(x) = ReLU(x·W + b), trained with the task (Kasai et al. 2021, Eq. 3) or by Hedgehog's distillation (Zhang
-// et al. 2024, ablation "T2R-HH"): the same map, two ways to its parameters.
+// et al. 2024, ablation "T2R-HH"): the same map, trained in two ways.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/relu.h>
 
-#include "engine/attention/interface/parameter_infos.h"
-#include "engine/attention/interface/spec_values.h"
+#include "engine/attention/interface/parameters.h"
 #include "engine/attention/linear/maps/projection.h"
 
 namespace hydrascope {

@@ -1,0 +1,131 @@
+// Hydra's loops over tokens, for the processor that HYDRASCOPE_CPU names. Nothing here calls a function that
+// is not inlined (softmax_loops.cpp says why).
+#include "engine/attention/hydra/cpu/hydra.h"
+#include "engine/attention/simd/row_access.h"
+
+namespace hydrascope::cpu::HYDRASCOPE_CPU {
+namespace {
+
+// The factor φ(x)/x, where φ(x) is a multiple of x.
+HYDRASCOPE_INLINE float factor_of(const RowMap map, const float* x, const std::int64_t padded,
+                                  const float scale) {
+  if (map != RowMap::unit_l1 && map != RowMap::unit_l2) return scale;
+  constexpr float least = 1e-12F;
+  // Four independent sums: a single one would wait for the result of each addition.
+  Register sums[4] = {};
+  const auto add = [&](Register & sum, const std::int64_t f) __attribute__((always_inline)) {
+    const Register part = load_as<Register>(x + f);
+    sum += map == RowMap::unit_l2 ? part * part : magnitude(part);
+  };
+  std::int64_t f = 0;
+  for (; f + 4 * register_floats <= padded; f += 4 * register_floats)
+    for (std::int64_t i = 0; i < 4; ++i) add(sums[i], f + i * register_floats);
+  for (; f < padded; f += register_floats) add(sums[0], f);
+  const float sum = sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  const float norm = map == RowMap::unit_l2 ? __builtin_sqrtf(sum) : sum;
+  return 1 / (norm > least ? norm : least);
+}
+
+// Calls use(index, φ of the next features, Lanes or a Register) with the map as a constant of the inner loop.
+template <typename Use>
+HYDRASCOPE_INLINE void map_row(const RowMap map, const float* x, const std::int64_t padded,
+                               const float factor, const Use& use) {
+  switch (map) {
+    case RowMap::hyperbolic:
+      for (std::int64_t f = 0; f < padded; f += lane_count) use(f, hyperbolic_tangent(load(x + f)));
+      return;
+    case RowMap::logistic:
+      for (std::int64_t f = 0; f < padded; f += lane_count) use(f, logistic(load(x + f)));
+      return;
+    default:
+      for (std::int64_t f = 0; f < padded; f += register_floats) use(f, load_as<Register>(x + f) * factor);
+  }
+}
+
+void sum_tokens(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange range,
+                const RowMap map, const float scale, float* buffers, float* sum) {
+  const std::int64_t padded = padded_to_lanes(k.width());
+  for (std::int64_t token = range.first; token < range.last; ++token) {
+    if (!real(mask, token)) continue;
+    const float* const key = row_of(k, token, buffers);
+    const float* const value = row_of(v, token, buffers + padded);
+    const float factor = factor_of(map, key, padded, scale);
+    map_row(map, key, padded, factor, [&]<typename Vector>(const std::int64_t f, const Vector& x) {
+      store(sum + f, load_as<Vector>(sum + f) + x * load_as<Vector>(value + f));
+    });
+  }
+}
+
+void add_to(float* sum, float* part, const std::int64_t padded) {
+  for (std::int64_t f = 0; f < padded; f += lane_count) {
+    store(sum + f, load(sum + f) + load(part + f));
+    store(part + f, Lanes{});
+  }
+}
+
+void softmax_tokens(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange range,
+                    float* buffers, float* largest, float* total, float* weighted) {
+  const std::int64_t padded = padded_to_lanes(k.width());
+  float* const before = buffers + 2 * padded;
+  std::memcpy(before, largest, static_cast<std::size_t>(padded) * sizeof(float));
+  for (std::int64_t token = range.first; token < range.last; ++token) {
+    if (!real(mask, token)) continue;
+    const float* const key = row_of(k, token, buffers);
+    for (std::int64_t f = 0; f < padded; f += lane_count)
+      store(largest + f, larger(load(key + f), load(largest + f)));
+  }
+  for (std::int64_t f = 0; f < padded; f += lane_count) {
+    const Lanes shrunk = exponential(load(before + f) - load(largest + f));
+    const Lanes old_total = load(total + f), old_weighted = load(weighted + f);
+    // Zeros stay zero, also where there has been no token yet and the exponent is NaN.
+    store(total + f, old_total == 0 ? old_total : old_total * shrunk);
+    store(weighted + f, old_total == 0 ? old_weighted : old_weighted * shrunk);
+  }
+  for (std::int64_t token = range.first; token < range.last; ++token) {
+    if (!real(mask, token)) continue;
+    const float* const key = row_of(k, token, buffers);
+    const float* const value = row_of(v, token, buffers + padded);
+    for (std::int64_t f = 0; f < padded; f += lane_count) {
+      const Lanes share = exponential(load(key + f) - load(largest + f));
+      store(total + f, load(total + f) + share);
+      store(weighted + f, load(weighted + f) + share * load(value + f));
+    }
+  }
+}
+
+bool whole_lines(const float* row, const float* buffer) {
+  return row != buffer && reinterpret_cast<std::uintptr_t>(row) % sizeof(Lanes) == 0;
+}
+
+void gate_tokens(const Rows& q, const unsigned char* mask, const TokenRange range, const RowMap map,
+                 const float scale, const float* sum, const Rows& out, const bool past_caches,
+                 float* buffers) {
+  const std::int64_t padded = padded_to_lanes(q.width());
+  for (std::int64_t token = range.first; token < range.last; ++token) {
+    float* const result = place_of(out, token, buffers + padded);
+    if (real(mask, token)) {
+      const float* const query = row_of(q, token, buffers);
+      const float factor = factor_of(map, query, padded, scale);
+      if (past_caches && whole_lines(result, buffers + padded))
+        map_row(map, query, padded, factor, [&]<typename Vector>(const std::int64_t f, const Vector& x) {
+          stream(result + f, x * load_as<Vector>(sum + f));
+        });
+      else
+        map_row(map, query, padded, factor, [&]<typename Vector>(const std::int64_t f, const Vector& x) {
+          store(result + f, x * load_as<Vector>(sum + f));
+        });
+    } else {
+      std::memset(result, 0, static_cast<std::size_t>(padded) * sizeof(float));
+    }
+    put_row(out, token, result);
+  }
+  streamed();
+}
+
+constexpr HydraLoops loops{sum_tokens, add_to, softmax_tokens, gate_tokens};
+
+} // namespace
+
+const HydraLoops& hydra_loops() { return loops; }
+
+} // namespace hydrascope::cpu::HYDRASCOPE_CPU

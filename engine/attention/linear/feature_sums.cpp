@@ -1,0 +1,258 @@
+#include "engine/attention/linear/feature_sums.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/cummax.h>
+#include <ATen/ops/cumsum.h>
+#include <ATen/ops/isinf.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/where.h>
+
+namespace hydrascope {
+namespace {
+
+constexpr std::int64_t chunk_tokens = 64;
+
+// v with a column of ones: its sums are numerator and denominator at once.
+at::Tensor with_ones(const at::Tensor& v) {
+  return at::cat({v, at::ones({v.size(0), v.size(1), v.size(2), 1}, v.options())}, -1);
+}
+
+CausalSums split_ones(const at::Tensor& sums) {
+  const std::int64_t width = sums.size(3) - 1;
+  return {sums.slice(3, 0, width), sums.slice(3, width)};
+}
+
+// ℓ of real keys, −∞ for masked keys.
+at::Tensor masked_log(const at::Tensor& log_key, const at::Tensor& mask) {
+  if (!mask.defined()) return log_key;
+  return log_key.masked_fill(mask.logical_not().unsqueeze(1).unsqueeze(-1), -INFINITY);
+}
+
+// The scale, with 0 for −∞ (no key yet): subtracting −∞ would give NaN, and all its exponentials are 0
+// anyway.
+at::Tensor finite(const at::Tensor& scale) { return scale.masked_fill(at::isinf(scale), 0); }
+
+// Features of all tokens with one scale per feature: exact unless early and late keys differ by orders of
+// magnitude.
+struct ScaledFeatures {
+  at::Tensor query, key;
+};
+
+// Scales each query row and each feature such that the largest product of a row is 1; nullopt if the features
+// of early rows would overflow. `rows` (R): the tokens of the queries; undefined: all.
+std::optional<ScaledFeatures> scaled_by_all_keys(const at::Tensor& log_query, const at::Tensor& log_key,
+                                                 const at::Tensor& rows = {}) {
+  // e⁴⁰ is far from overflow, and a key that underflows (below e⁻⁸⁷) is below e⁻⁴⁷ of its row.
+  constexpr double safe_exponent = 40;
+  const at::Tensor running = std::get<0>(at::cummax(log_key.detach(), 2));
+  const at::Tensor overall = finite(running.slice(2, -1));
+  const at::Tensor own = rows.defined() ? running.index_select(2, rows) : running;
+  const at::Tensor reached = at::where(at::isinf(own), overall, own);
+  const at::Tensor largest = (log_query.detach() + reached).amax(-1, true);
+  const at::Tensor exponent = log_query + overall - largest;
+  if (exponent.detach().amax().item<double>() > safe_exponent) return std::nullopt;
+  return ScaledFeatures{exponent.exp(), (log_key - overall).exp()};
+}
+
+// Σ_f exp(ℓ_f(q_i) + ℓ_f(k_j) − r_i) over j ≤ i within a chunk: (B,H,C,C), r (B,H,C,1), every entry by
+// itself. Later keys are masked before exp: they may be out of range, and a gradient of 0 times infinity is
+// NaN.
+at::Tensor exact_products(const at::Tensor& log_query, const at::Tensor& log_key,
+                          const at::Tensor& reference) {
+  const at::Tensor exponents = (log_query - reference).unsqueeze(3) + log_key.unsqueeze(2); // (B,H,C,C,f)
+  const at::Tensor tokens = at::arange(log_query.size(2), exponents.options());
+  const at::Tensor later = (tokens > tokens.unsqueeze(1)).unsqueeze(-1);
+  return exponents.masked_fill(later, -INFINITY).exp().sum(-1);
+}
+
+// The largest log-feature of the real keys, (B,h,1,d′), −∞ where there is none. The scale cancels in the
+// quotient, so no gradient flows through it.
+at::Tensor largest_key(const at::Tensor& log_key, const at::Tensor& mask) {
+  if (!mask.defined()) return log_key.detach().amax(2, true);
+  const at::Tensor absent = mask.logical_not().unsqueeze(1).unsqueeze(-1);
+  return log_key.detach().masked_fill(absent, -INFINITY).amax(2, true);
+}
+
+} // namespace
+
+FeatureBlocks::FeatureBlocks(const AttentionInput& input, const KernelParameters& parameters,
+                             const FeatureMap& map, std::int64_t heads, bool all_at_once)
+    : input_(input),
+      parameters_(parameters),
+      map_(map),
+      heads_(heads),
+      mask_(real_mask(input)),
+      type_(compute_type(input.q.scalar_type())) {
+  const std::int64_t tokens = input.q.size(2);
+  const std::int64_t width = input.q.size(1) * input.q.size(3) / heads;
+  if (all_at_once)
+    blocks_ = {{0, tokens}};
+  else
+    blocks_ = token_blocks(tokens, input.q.size(0) * heads * map.width(width));
+}
+
+at::Tensor FeatureBlocks::mask(const TokenBlock& block) const {
+  return mask_.defined() ? mask_.slice(1, block.first, block.last) : mask_;
+}
+
+at::Tensor FeatureBlocks::tokens(const at::Tensor& x, const TokenBlock& block) const {
+  return resplit(select_tokens(x.slice(2, block.first, block.last).to(type_), mask(block)), heads_);
+}
+
+at::Tensor FeatureBlocks::query_tokens(const at::Tensor& rows) const {
+  return resplit(select_tokens(take_tokens(input_.q, rows).to(type_), take_mask(mask_, rows)), heads_);
+}
+
+at::Tensor FeatureBlocks::query_rows(const at::Tensor& rows) const {
+  return map_.features(query_tokens(rows), Side::query, context(rows));
+}
+
+at::Tensor FeatureBlocks::key_rows(const at::Tensor& rows) const {
+  const at::Tensor key = select_tokens(take_tokens(input_.k, rows).to(type_), take_mask(mask_, rows));
+  return map_.features(resplit(key, heads_), Side::key, context(rows));
+}
+
+at::Tensor FeatureBlocks::features(const at::Tensor& x, Side side, const TokenBlock& block) const {
+  at::Tensor rows;
+  if (blocks_.size() > 1) rows = at::arange(block.first, block.last, x.options().dtype(at::kLong));
+  return map_.features(tokens(x, block), side, context(rows));
+}
+
+FeatureContext FeatureBlocks::context(const at::Tensor& rows) const {
+  return {.parameters = parameters_, .mask = mask_, .rows = rows, .tokens = input_.q.size(2)};
+}
+
+at::Tensor scale_of_keys(const FeatureBlocks& tokens) {
+  at::Tensor scale;
+  for (const TokenBlock& block : tokens.all()) {
+    const at::Tensor largest = largest_key(tokens.key(block), tokens.mask(block));
+    scale = scale.defined() ? at::maximum(scale, largest) : largest;
+  }
+  return finite(scale);
+}
+
+// A masked key may exceed the largest real one: it is also zeroed before exp, so that no gradient is
+// multiplied by infinity.
+at::Tensor scaled_key(const at::Tensor& log_key, const at::Tensor& scale, const at::Tensor& mask) {
+  return select_tokens(select_tokens(log_key - scale, mask).exp(), mask);
+}
+
+at::Tensor scaled_query(const at::Tensor& log_query, const at::Tensor& scale) {
+  const at::Tensor exponent = log_query + scale;
+  return (exponent - exponent.detach().amax(-1, true)).exp_();
+}
+
+at::Tensor quotient(const at::Tensor& numerator, const at::Tensor& denominator) {
+  return numerator / denominator.masked_fill(denominator == 0, 1);
+}
+
+KeySums sums_over_keys(const FeatureBlocks& tokens, bool logarithmic) {
+  KeySums sums;
+  for (const TokenBlock& block : tokens.all()) {
+    const at::Tensor mask = tokens.mask(block);
+    at::Tensor key = tokens.key(block);
+    if (logarithmic) {
+      const at::Tensor largest = largest_key(key, mask);
+      const at::Tensor scale = sums.scale.defined() ? at::maximum(sums.scale, largest) : largest;
+      if (sums.scale.defined()) {
+        const at::Tensor shrunk = (sums.scale - finite(scale)).exp_().transpose(2, 3);
+        sums.values *= shrunk;
+        sums.totals *= shrunk;
+      }
+      sums.scale = scale;
+      key = scaled_key(key, finite(scale), mask);
+    } else {
+      key = select_tokens(key, mask);
+    }
+    const at::Tensor values = at::matmul(key.transpose(2, 3), tokens.value(block));
+    const at::Tensor totals = key.sum(2).unsqueeze(-1);
+    sums.values = sums.values.defined() ? sums.values + values : values;
+    sums.totals = sums.totals.defined() ? sums.totals + totals : totals;
+  }
+  if (logarithmic) sums.scale = finite(sums.scale);
+  return sums;
+}
+
+CausalSums causal_sums(const at::Tensor& query, const at::Tensor& key, const at::Tensor& v) {
+  const std::int64_t tokens = query.size(2);
+  const std::int64_t chunks = (tokens + chunk_tokens - 1) / chunk_tokens;
+  const std::int64_t size = chunks == 1 ? tokens : chunk_tokens;
+  const auto chunked = [&](const at::Tensor& x) {
+    return at::constant_pad_nd(x, {0, 0, 0, chunks * size - tokens}).unflatten(2, {chunks, size});
+  };
+  const at::Tensor queries = chunked(query), keys = chunked(key), values = chunked(with_ones(v));
+  at::Tensor sums = at::matmul(at::matmul(queries, keys.transpose(-1, -2)).tril(), values);
+  if (chunks > 1) {
+    const at::Tensor states = at::matmul(keys.transpose(-1, -2), values); // (B,H,chunks,f,d+1)
+    const at::Tensor before = at::cumsum(states.slice(2, 0, chunks - 1), 2);
+    const at::Tensor earlier = at::matmul(queries.slice(2, 1), before);
+    sums = at::cat({sums.slice(2, 0, 1), sums.slice(2, 1) + earlier}, 2);
+  }
+  return split_ones(sums.flatten(2, 3).slice(2, 0, tokens));
+}
+
+CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tensor& log_key,
+                                     const at::Tensor& v, const at::Tensor& mask) {
+  const at::Tensor real_key = masked_log(log_key, mask);
+  if (const auto scaled = scaled_by_all_keys(log_query, real_key))
+    return causal_sums(scaled->query, scaled->key, v);
+
+  // The range is wide: chunk by chunk, each scaled by the keys before it; within a chunk every product by
+  // itself.
+  constexpr std::int64_t chunk = 16;
+  const std::int64_t tokens = log_query.size(2);
+  const at::Tensor values = with_ones(v);
+  const at::Tensor running = std::get<0>(at::cummax(real_key.detach(), 2)); // −∞ before the first real key
+  const at::Tensor largest = finite((log_query.detach() + running).amax(-1, true));
+  at::Tensor state, scale; // Σ over earlier keys of exp(ℓ(k) − scale) [v, 1]ᵀ: (B,H,f,d+1); scale (B,H,1,f)
+  std::vector<at::Tensor> parts;
+  for (std::int64_t first = 0; first < tokens; first += chunk) {
+    const std::int64_t last = std::min(tokens, first + chunk);
+    const at::Tensor query = log_query.slice(2, first, last), key = real_key.slice(2, first, last);
+    const at::Tensor value = values.slice(2, first, last), reference = largest.slice(2, first, last);
+    at::Tensor part = at::matmul(exact_products(query, key, reference), value);
+    if (state.defined()) part = part + at::matmul((query + scale - reference).exp(), state);
+    parts.push_back(part);
+    const at::Tensor next_scale = finite(running.slice(2, last - 1, last));
+    const at::Tensor gained = at::matmul((key - next_scale).exp().transpose(2, 3), value);
+    state = state.defined() ? state * (scale - next_scale).exp().transpose(2, 3) + gained : gained;
+    scale = next_scale;
+  }
+  return split_ones(at::cat(parts, 2));
+}
+
+at::Tensor causal_products_of_logarithms(const at::Tensor& log_query, const at::Tensor& log_key,
+                                         const at::Tensor& rows, const at::Tensor& mask) {
+  const at::Tensor real_key = masked_log(log_key, mask);
+  const std::int64_t tokens = log_key.size(2), queries = log_query.size(2);
+  const at::Tensor keys = at::arange(tokens, rows.options());
+  if (const auto scaled = scaled_by_all_keys(log_query, real_key, rows)) {
+    const at::Tensor products = at::matmul(scaled->query, scaled->key.transpose(2, 3));
+    return at::where(keys <= rows.unsqueeze(1), products, at::Scalar(0));
+  }
+  const std::int64_t row_entries = log_key.numel();
+  const std::int64_t step = std::max<std::int64_t>(1, (8 << 20) / row_entries);
+  std::vector<at::Tensor> parts;
+  for (std::int64_t first = 0; first < queries; first += step) {
+    const std::int64_t last = std::min(queries, first + step);
+    const at::Tensor later = (keys > rows.slice(0, first, last).unsqueeze(1)).unsqueeze(-1); // (R,N,1)
+    const at::Tensor exponents =
+        (log_query.slice(2, first, last).unsqueeze(3) + real_key.unsqueeze(2)).masked_fill(later, -INFINITY);
+    const at::Tensor largest = finite(exponents.detach().amax(at::IntArrayRef({3, 4}), true));
+    parts.push_back((exponents - largest).exp().sum(-1));
+  }
+  return at::cat(parts, 2);
+}
+
+} // namespace hydrascope

@@ -1,6 +1,0 @@
-#define HYDRASCOPE_CPU avx512
-#include "engine/attention/softmax/cpu/softmax_loops.h"
-
-namespace hydrascope::cpu::avx512 {
-const SoftmaxLoops& softmax_loops() { return loops; }
-} // namespace hydrascope::cpu::avx512

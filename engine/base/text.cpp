@@ -1,0 +1,81 @@
+#include "engine/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <numeric>
+
+#include <utf8proc.h>
+
+namespace hydrascope {
+namespace {
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+} // namespace
+
+std::string_view trimmed(std::string_view text, std::string_view blanks) {
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t end = text.find(separator); end != std::string_view::npos; end = text.find(separator)) {
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  parts.push_back(text);
+  return parts;
+}
+
+std::optional<int> whole_number(std::string_view text) {
+  int value = 0;
+  const std::string digits(text);
+  const char* const end = digits.c_str() + digits.size();
+  const auto [stop, failure] = std::from_chars(digits.c_str(), end, value);
+  if (failure != std::errc() || stop != end || value < 0 || text.front() == '-') return std::nullopt;
+  return value;
+}
+
+CodePoint code_point_at(std::string_view text, std::size_t at) {
+  const auto first = static_cast<unsigned char>(text[at]);
+  if (first < 0x80) return {first, 1};
+  utf8proc_int32_t point = 0;
+  const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data() + at),
+                                       static_cast<utf8proc_ssize_t>(text.size() - at), &point);
+  if (length < 1) return {0xFFFD, 1};
+  return {static_cast<char32_t>(point), static_cast<std::size_t>(length)};
+}
+
+void append_code_point(std::string& text, char32_t point) {
+  if (point < 0x80) {
+    text += static_cast<char>(point);
+    return;
+  }
+  std::array<utf8proc_uint8_t, 4> buffer{};
+  const auto length = utf8proc_encode_char(static_cast<utf8proc_int32_t>(point), buffer.data());
+  text.append(reinterpret_cast<const char*>(buffer.data()), static_cast<std::size_t>(length));
+}
+
+std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
+  const auto nearest = std::ranges::min_element(
+      candidates, {}, [&](const std::string& candidate) { return edit_distance(name, candidate); });
+  return nearest == candidates.end() ? std::string() : *nearest;
+}
+
+} // namespace hydrascope

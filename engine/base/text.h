@@ -1,0 +1,32 @@
+// Text helpers: trimming, splitting, numbers, UTF-8 code points, the nearest known name.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hydrascope {
+
+// The text without the blanks at both ends.
+std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\n");
+// The parts between separators, empty ones included: n separators give n + 1 parts.
+std::vector<std::string_view> split(std::string_view text, char separator);
+// The whole text as a decimal number without a sign; nullopt if it is anything else or does not fit an int.
+std::optional<int> whole_number(std::string_view text);
+
+struct CodePoint {
+  char32_t value = 0;
+  std::size_t length = 1; // bytes, 1 to 4
+};
+// The code point that starts at byte `at`; U+FFFD of length 1 for invalid UTF-8.
+CodePoint code_point_at(std::string_view text, std::size_t at);
+// Appends the code point to `text` as UTF-8.
+void append_code_point(std::string& text, char32_t point);
+
+// The candidate with the fewest single-character insertions, deletions and replacements (Levenshtein), the
+// first of several; empty without candidates.
+std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
+
+} // namespace hydrascope

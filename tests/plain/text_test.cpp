@@ -1,0 +1,19 @@
+#include "engine/base/text.h"
+
+#include <gtest/gtest.h>
+
+namespace hydrascope {
+namespace {
+
+TEST(NearestName, HasTheFewestChangesAndComesFirst) {
+  const std::vector<std::string> names{"softmax", "sdpa", "elu", "relu", "hydra-cosine"};
+  EXPECT_EQ(nearest_name("sotfmax", names), "softmax");
+  EXPECT_EQ(nearest_name("elu", names), "elu");
+  EXPECT_EQ(nearest_name("lu", names), "elu") << "one letter away, relu two";
+  EXPECT_EQ(nearest_name("xelu", names), "elu") << "elu and relu are both one change away";
+  EXPECT_EQ(nearest_name("", names), "elu") << "the shortest";
+  EXPECT_EQ(nearest_name("anything", {}), "");
+}
+
+} // namespace
+} // namespace hydrascope
