@@ -1,10 +1,11 @@
-#include "engine/training/tasks/feature_cache.h"
+#include "engine/training/tasks/frozen_features.h"
 
 #include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
@@ -14,15 +15,56 @@
 #include "engine/base/paths.h"
 #include "engine/base/sleep.h"
 #include "engine/training/data/feature_file.h"
-#include "engine/training/data/random.h"
-#include "engine/training/tasks/frozen_front.h"
+#include "engine/training/data/sampling.h"
+#include "engine/training/loop/bfloat16.h"
 
 namespace hydrascope::training {
 namespace {
 
+std::shared_ptr<const Model> with_bfloat16_matrices(const std::shared_ptr<const Model>& model) {
+  NamedTensors parameters;
+  for (const auto& name : model->parameter_names()) parameters[name] = model->parameter(name);
+  return model->with_parameters(bfloat16_matrices(parameters));
+}
+
+} // namespace
+
+FrozenFront::FrozenFront(const PreparedModel& prepared, const int first, const bool bfloat16)
+    : bfloat16_(bfloat16) {
+  auto model = bfloat16 && first > 0 ? with_bfloat16_matrices(prepared.model) : prepared.model;
+  const auto& all = prepared.schedule.layers;
+  std::vector<LayerKernel> kernels = layer_kernels(*model, {all.begin(), all.begin() + first});
+  pass_ = plain_pass(std::move(model), std::move(kernels));
+  pass_.observed = false;
+}
+
+at::Tensor FrozenFront::embed(const ModelInput& input) const {
+  const at::NoGradGuard no_gradients;
+  const Autocast autocast(bfloat16_);
+  return model().embed(input);
+}
+
+at::Tensor FrozenFront::through(const at::Tensor& hidden, const ModelInput& input, const int from) const {
+  const at::NoGradGuard no_gradients;
+  const Autocast autocast(bfloat16_);
+  Pass pass = pass_;
+  pass.input.input = input;
+  pass.first_layer = from;
+  pass.hidden = hidden;
+  return run_pass(pass).output;
+}
+
+ModelInput prepare_version(const Model& model, const Image& image, const int copy, const int image_size,
+                           const Augmentation& augmentation, const std::uint64_t key) {
+  const int side = image_size > 0 ? image_size : model.info().image_size;
+  return prepare_picture(model, augmented_copy(image, copy, side, augmentation, key), image_size);
+}
+
+namespace {
+
 using nlohmann::json;
 
-// Changes when what is cached changes its meaning.
+// Increased when the cached values change their meaning.
 constexpr const char* cache_version = "features 2";
 
 // Everything that hidden.layer of these pictures depends on.
@@ -37,7 +79,7 @@ std::string cache_key(const PreparedModel& prepared, const ImageFolder& pictures
     key["augmentation"] = {request.seed, request.augmentation.smallest_crop,
                            request.augmentation.color_jitter, request.augmentation.flip};
   key["model"] = prepared.model->hash();
-  // An adapter that changes later layers only leaves these features as they are.
+  // An adapter of later layers does not change these features.
   for (const auto& adapter : prepared.adapters)
     for (const auto& one : adapter.layers)
       if (one.layer < layer) {
@@ -53,13 +95,13 @@ std::string cache_key(const PreparedModel& prepared, const ImageFolder& pictures
   return sha256_of_text(key.dump());
 }
 
-// How far all processes have come, told after each batch of this one.
-class Progress {
+// Reports the progress of all processes after each batch of this one.
+class FeatureProgress {
 public:
-  Progress(const TrainingObserver& observer, const std::int64_t filled, const std::int64_t pictures)
+  FeatureProgress(const TrainingObserver& observer, const std::int64_t filled, const std::int64_t pictures)
       : observer_(observer), pictures_(pictures), first_(filled) {}
 
-  void tell(const std::int64_t filled, std::string note = {}) const {
+  void report(const std::int64_t filled, std::string note = {}) const {
     if (!observer_) return;
     TrainingProgress progress;
     progress.phase = "features";
@@ -105,14 +147,14 @@ std::optional<EarlierFeatures> earlier_features(const PreparedModel& prepared, c
 class FeatureMaker {
 public:
   FeatureMaker(const PreparedModel& prepared, const ImageFolder& pictures, const FeatureRequest& request,
-               const Progress& progress)
+               const FeatureProgress& progress)
       : front_(prepared, request.layer, request.bfloat16),
         pictures_(pictures),
         request_(request),
         progress_(progress),
         earlier_(earlier_features(prepared, pictures, request)) {}
 
-  // `filled`: pictures of other pieces. False if it was stopped.
+  // `filled`: pictures of other pieces. Returns false if stopped.
   bool fill(FeatureFile::Piece& piece, const std::int64_t filled, const std::stop_token& stop) const {
     const std::int64_t step = std::max(1, request_.batch / request_.copies);
     for (std::int64_t first = piece.first; first < piece.last; first += step) {
@@ -122,13 +164,13 @@ public:
         from_earlier(piece, first, last);
       else
         from_pictures(piece, first, last, filled + first - piece.first);
-      progress_.tell(filled + last - piece.first);
+      progress_.report(filled + last - piece.first);
     }
     return true;
   }
 
 private:
-  // Of pictures first … last−1, from their files.
+  // Computes pictures first … last−1 from their files.
   void from_pictures(FeatureFile::Piece& piece, const std::int64_t first, const std::int64_t last,
                      const std::int64_t filled) const {
     std::vector<at::Tensor> pixels;
@@ -153,7 +195,7 @@ private:
     }
   }
 
-  // The same from the features of an earlier layer.
+  // Computes them from the features of an earlier layer.
   void from_earlier(FeatureFile::Piece& piece, const std::int64_t first, const std::int64_t last) const {
     ModelInput input;
     input.layout = earlier_->file.layout();
@@ -164,7 +206,7 @@ private:
     piece.skipped.insert(skipped.lower_bound(first), skipped.lower_bound(last));
   }
 
-  // `hidden`: of all copies of consecutive pictures, from this one on.
+  // Stores `hidden`, of all copies of consecutive pictures from `first` on, in the piece.
   void put(FeatureFile::Piece& piece, const std::int64_t first, const at::Tensor& hidden,
            const TokenLayout& layout) const {
     if (!piece.hidden.defined()) {
@@ -179,7 +221,7 @@ private:
     return pictures_.images[static_cast<std::size_t>(i)];
   }
 
-  // The pixels of all copies of a picture; nothing if it cannot be read, which is noted.
+  // The pixels of all copies of a picture; nullopt, with a note, if it cannot be read.
   std::optional<ModelInput> read(FeatureFile::Piece& piece, const std::int64_t i,
                                  const std::int64_t filled) const {
     try {
@@ -194,10 +236,10 @@ private:
       input.pixels = at::cat(pixels);
       return input;
     } catch (const UsageError&) {
-      throw; // a size that is not possible is no file's fault
+      throw; // an impossible size is not an error of the file
     } catch (const Error& error) {
       piece.skipped[i] = fmt::format("skipped {}", error.what());
-      progress_.tell(filled, piece.skipped[i]);
+      progress_.report(filled, piece.skipped[i]);
       return std::nullopt;
     }
   }
@@ -205,23 +247,23 @@ private:
   FrozenFront front_;
   const ImageFolder& pictures_;
   const FeatureRequest& request_;
-  const Progress& progress_;
+  const FeatureProgress& progress_;
   std::optional<EarlierFeatures> earlier_;
 };
 
-// False if it was stopped.
+// Returns false if stopped.
 bool fill(FeatureFile& file, const PreparedModel& prepared, const ImageFolder& pictures,
           const FeatureRequest& request, const TrainingObserver& observer, const std::stop_token& stop) {
   if (file.complete()) return true;
-  const Progress progress(observer, file.filled(), static_cast<std::int64_t>(pictures.images.size()));
+  const FeatureProgress progress(observer, file.filled(), static_cast<std::int64_t>(pictures.images.size()));
   const FeatureMaker maker(prepared, pictures, request, progress);
   while (!stop.stop_requested()) {
     if (auto piece = file.take()) {
       if (!maker.fill(*piece, file.filled(), stop)) break;
-      file.keep(*piece, stop);
+      file.store(*piece, stop);
     } else {
       if (file.complete()) return true;
-      sleep_for(std::chrono::milliseconds(100), stop); // others hold what is left
+      sleep_for(std::chrono::milliseconds(100), stop); // other processes have the rest
     }
   }
   return false;

@@ -1,4 +1,4 @@
-#include "engine/training/loop/autocast.h"
+#include "engine/training/loop/bfloat16.h"
 
 #include <string>
 
@@ -24,6 +24,13 @@ bool use_bfloat16(const std::string_view dtype) {
                    "choose one of them");
 }
 
+NamedTensors bfloat16_matrices(const NamedTensors& parameters) {
+  NamedTensors matrices;
+  for (const auto& [name, value] : parameters)
+    if (name.starts_with("encoder.layer.") && value.dim() == 2) matrices[name] = value.to(at::kBFloat16);
+  return matrices;
+}
+
 Autocast::Autocast(const bool enabled)
     : enabled_(enabled), before_(at::autocast::is_autocast_enabled(at::kCPU)) {
   if (!enabled_) return;
@@ -34,7 +41,7 @@ Autocast::Autocast(const bool enabled)
 
 Autocast::~Autocast() {
   if (!enabled_) return;
-  // The cache holds bfloat16 copies of parameters that the next step changes.
+  // The cache contains bfloat16 copies of parameters, which the next step changes.
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
   at::autocast::set_autocast_enabled(at::kCPU, before_);
 }

@@ -1,4 +1,4 @@
-#include "engine/training/loop/option_texts.h"
+#include "engine/training/loop/option_fields.h"
 
 #include <filesystem>
 #include <sstream>
@@ -9,7 +9,7 @@
 
 #include "engine/attention/interface/spec_values.h"
 #include "engine/base/error.h"
-#include "engine/base/paths.h"
+#include "engine/base/tsv.h"
 
 namespace hydrascope {
 namespace {
@@ -99,17 +99,75 @@ std::string chunk_lengths_text(const ChunkLengths& chunk) {
 }
 
 std::vector<std::string> names_or_file(const std::string& text, const std::string& option) {
-  const bool file = std::filesystem::is_regular_file(text);
-  if (!file && text.find('/') != std::string::npos)
+  std::vector<std::string> names;
+  if (std::filesystem::is_regular_file(text)) {
+    for (const TsvLine& line : read_tsv(text))
+      if (!line.cells.front().empty()) names.push_back(line.cells.front());
+    return names;
+  }
+  if (text.find('/') != std::string::npos)
     throw UsageError(option, fmt::format("there is no file {}", text),
                      "name a file or list the names with commas");
-  std::istringstream source(file ? read_text_file(text) : text);
-  std::vector<std::string> names;
-  for (std::string name; std::getline(source, name, file ? '\n' : ',');) {
-    name = name.substr(0, name.find_first_of("\t\r"));
-    if (!name.empty()) names.push_back(name);
-  }
+  for (const std::string_view name : split(text, ','))
+    if (!name.empty()) names.emplace_back(name);
   return names;
 }
+
+namespace option_fields {
+namespace {
+
+namespace fs = std::filesystem;
+using Files = std::vector<fs::path>;
+using Texts = std::vector<std::string>;
+
+} // namespace
+
+OptionValue option_value(const fs::path& field) { return field.string(); }
+OptionValue option_value(const Files& field) {
+  Texts texts;
+  for (const fs::path& file : field) texts.push_back(file.string());
+  return texts;
+}
+OptionValue option_value(const Texts& field) { return fmt::format("{}", fmt::join(field, ",")); }
+OptionValue option_value(const std::optional<TrainedParts>& field) {
+  return field ? trained_parts_text(*field) : std::string();
+}
+OptionValue option_value(const std::optional<LowRank>& field) {
+  return field ? low_rank_text(*field) : std::string();
+}
+OptionValue option_value(const ChunkLengths& field) { return chunk_lengths_text(field); }
+
+void assign(fs::path& field, const OptionValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    field = *text;
+    return;
+  }
+  const auto& files = std::get<Texts>(value);
+  if (files.size() > 1) throw UsageError("data", "fine-tuning takes one folder or table", "name one");
+  field = files.empty() ? fs::path() : fs::path(files.front());
+}
+void assign(Files& field, const OptionValue& value) {
+  const auto& files = std::get<Texts>(value);
+  field.assign(files.begin(), files.end());
+}
+void assign(Texts& field, const OptionValue& value) {
+  const auto& text = std::get<std::string>(value);
+  field = text.empty() ? Texts() : names_or_file(text, "--classes");
+}
+void assign(std::optional<TrainedParts>& field, const OptionValue& value) {
+  const auto& text = std::get<std::string>(value);
+  field.reset();
+  if (!text.empty()) field = parse_trained_parts(text);
+}
+void assign(std::optional<LowRank>& field, const OptionValue& value) {
+  const auto& text = std::get<std::string>(value);
+  field.reset();
+  if (!text.empty()) field = parse_low_rank(text);
+}
+void assign(ChunkLengths& field, const OptionValue& value) {
+  field = parse_chunk_lengths(std::get<std::string>(value));
+}
+
+} // namespace option_fields
 
 } // namespace hydrascope

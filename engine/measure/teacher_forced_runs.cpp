@@ -1,29 +1,98 @@
-#include "engine/measure/teacher_forced_data.h"
+#include "engine/measure/teacher_forced_runs.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/remainder.h>
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
 #include "engine/base/image.h"
 #include "engine/run/data_files.h"
+#include "engine/run/finite_check.h"
+#include "engine/run/pass.h"
 #include "engine/run/token_texts.h"
 
 namespace hydrascope {
 namespace {
 
+// A member of all parts, concatenated along the token axis.
+at::Tensor joined(const std::vector<AttentionInput>& parts, at::Tensor AttentionInput::*member,
+                  std::int64_t axis) {
+  std::vector<at::Tensor> tensors;
+  for (const AttentionInput& part : parts) {
+    if (!(part.*member).defined()) return {};
+    tensors.push_back(part.*member);
+  }
+  return at::cat(tensors, axis);
+}
+
+AttentionInput slice(const AttentionInput& whole, std::int64_t first, std::int64_t end) {
+  AttentionInput part;
+  part.q = whole.q.slice(2, first, end);
+  part.k = whole.k.slice(2, first, end);
+  part.v = whole.v.slice(2, first, end);
+  if (whole.layer_input.defined()) part.layer_input = whole.layer_input.slice(1, first, end);
+  return part;
+}
+
+// q, k, v and layer inputs of consecutive texts (B = 1 each), cut into pieces of one length.
+class PieceBuffer {
+public:
+  // `skipped`: tokens at the beginning that belong to no piece.
+  PieceBuffer(int layers, std::int64_t length, std::int64_t skipped)
+      : length_(length),
+        parts_(static_cast<std::size_t>(layers)),
+        tokens_(static_cast<std::size_t>(layers)),
+        skip_(static_cast<std::size_t>(layers), skipped) {}
+
+  void add(int layer, const AttentionInput& input) {
+    const auto position = static_cast<std::size_t>(layer);
+    const std::int64_t tokens = input.q.size(2), skipped = std::min(tokens, skip_[position]);
+    skip_[position] -= skipped;
+    if (skipped == tokens) return;
+    parts_[position].push_back(skipped > 0 ? slice(input, skipped, tokens) : input);
+    tokens_[position] += tokens - skipped;
+  }
+
+  // Whether every layer has a whole piece.
+  bool full() const { return tokens_.back() >= length_; }
+
+  // Removes the next piece of a layer, (1,H,length,d), and returns it.
+  AttentionInput take(int layer) {
+    const auto position = static_cast<std::size_t>(layer);
+    std::vector<AttentionInput>& parts = parts_[position];
+    AttentionInput whole;
+    whole.q = joined(parts, &AttentionInput::q, 2);
+    whole.k = joined(parts, &AttentionInput::k, 2);
+    whole.v = joined(parts, &AttentionInput::v, 2);
+    whole.layer_input = joined(parts, &AttentionInput::layer_input, 1);
+    const std::int64_t tokens = tokens_[position];
+    parts.clear();
+    if (tokens > length_) parts.push_back(slice(whole, length_, tokens));
+    tokens_[position] = tokens - length_;
+    return slice(whole, 0, length_);
+  }
+
+private:
+  std::int64_t length_;
+  std::vector<std::vector<AttentionInput>> parts_; // by layer
+  std::vector<std::int64_t> tokens_;               // by layer
+  std::vector<std::int64_t> skip_;                 // by layer: tokens still to be skipped
+};
+
 using NoteTaker = std::function<void(const std::string&)>;
 using Texts = std::shared_ptr<const std::vector<TokenIds>>;
 
-// Enough for matrix products to be worth their call, few enough for every weight matrix to stay small.
+// Large enough for efficient matrix products, small enough to keep every weight matrix small.
 constexpr std::size_t kBatchTokens = 256;
 
-// What comes in its turn when a process takes every size-th item.
+// The items of a process that takes every size-th one.
 class Turns {
 public:
   explicit Turns(const DataShare& share) : rank_(share.rank), size_(share.size) {}
@@ -39,8 +108,8 @@ private:
   int rank_, size_;
 };
 
-// Whole texts, those of one length together; with `maximum` > 0 positions beyond it begin again. Processes
-// take turns in the order of the lengths, so that each has as much to do.
+// Whole texts, in batches of equal length; with `maximum` > 0 positions are modulo it. Processes take turns
+// in the order of the lengths, for equal work.
 class TextSeries final : public SequenceSeries {
 public:
   TextSeries(Texts texts, std::optional<std::int64_t> length, std::int64_t maximum, const DataShare& share)
@@ -75,8 +144,8 @@ private:
   Turns turns_;
 };
 
-// Texts run by themselves, their q and k concatenated to one length. Each process takes consecutive pieces,
-// so that only a text across two processes' pieces is run twice.
+// Texts run by themselves, their q, k and v concatenated and cut to one length. Each process has consecutive
+// pieces, so that only texts across two processes' pieces are run twice.
 class ConcatenatedSeries final : public SequenceSeries {
 public:
   ConcatenatedSeries(Texts texts, std::int64_t length, std::int64_t tokens, const DataShare& share)
@@ -95,7 +164,7 @@ public:
     PieceBuffer buffer(layers, length_, before);
     std::int64_t left = own_.count;
     for (; text != texts_->end(); ++text) {
-      if (left == 0) return; // the last texts do not fill another piece
+      if (left == 0) return; // the remaining texts do not fill a piece
       visit_softmax_run(
           model, text_batch({&*text}),
           [&](int layer, const AttentionInput& input) { buffer.add(layer, input); }, stop);
@@ -136,7 +205,7 @@ private:
     try {
       return load_image(file);
     } catch (const ForeignFile&) {
-      return std::nullopt; // label lists and the like lie among the pictures of many data sets
+      return std::nullopt; // such as the label lists among many data sets' pictures
     } catch (const Error& error) {
       note(fmt::format("skipped {}", error.what()));
       return std::nullopt;
@@ -207,6 +276,20 @@ void check_lengths(const TeacherForcedRequest& request) {
 }
 
 } // namespace
+
+void visit_softmax_run(const std::shared_ptr<const Model>& model, const ModelInput& input,
+                       const LayerVisitor& visit, const std::stop_token& stop) {
+  const at::NoGradGuard no_gradients;
+  const auto layers = static_cast<std::size_t>(model->info().layers);
+  const LayerKernel softmax{make_kernel(KernelSpec{}), {}, false};
+  Pass pass = plain_pass(model, std::vector(layers, softmax), input);
+  pass.tapped.assign(layers, true);
+  const PassOutcome outcome = run_pass(pass, stop, [&](int layer, const AttentionTap& tap) {
+    check_finite(tap.out, *model);
+    visit(layer, tap.input);
+  });
+  check_finite(outcome.output, *model);
+}
 
 std::vector<SeriesOfData> make_series(const AppliedModel& model, const TeacherForcedRequest& request,
                                       std::vector<std::string>& notes) {
