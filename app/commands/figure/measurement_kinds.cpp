@@ -1,5 +1,5 @@
-// Figures of numbers that other commands wrote: loss, roofline, recall. No model is needed; without numbers
-// recall trains its own.
+// Figures of measurements: timing and scaling, measured by the call itself; loss, roofline and recall, from
+// the files that other commands wrote. recall without a file trains the models.
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -7,14 +7,56 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/figure/category_colours.h"
-#include "app/commands/figure/data_provenance.h"
-#include "app/commands/recall_output.h"
+#include "app/commands/figure/kinds.h"
+#include "app/commands/figure/task.h"
+#include "app/commands/output.h"
+#include "app/commands/recall.h"
 #include "app/views/roofline_view.h"
+#include "app/views/scaling_view.h"
+#include "app/views/table_views.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 
 namespace hydrascope::app {
+
+Figure draw_timing(FigureTask& task) {
+  const RunTask run = run_task(task);
+  const auto result = task.runner.run(run.request);
+  return finished(task, timing_figure(*result), run.request, *result);
+}
+
+Figure draw_scaling(FigureTask& task) {
+  const FigureOptions& options = task.options;
+  const std::filesystem::path folder = model_folder(options.common, InputKind::image);
+  const ModelInfo model = read_model_info(folder);
+  const std::vector<KernelSpec> kernels =
+      options.kernels.empty()
+          ? std::vector<KernelSpec>{{"softmax", {}}, {"hydra-cosine", {}}, {"hedgehog", {}}}
+          : parse_kernel_list(options.kernels);
+  std::vector<std::int64_t> lengths = options.lengths.empty() ? scaling_lengths() : options.lengths;
+  ScalingCurves curves;
+  curves.device = "cpu";
+  curves.setting = {.heads = model.heads,
+                    .head_width = model.width / std::max(model.heads, 1),
+                    .image = model.input == InputKind::image,
+                    .dtype = options.common.execution.dtype,
+                    .threads = options.common.execution.threads};
+  {
+    ProgressBar bar("figure scaling");
+    const auto total = static_cast<std::int64_t>(kernels.size() * lengths.size());
+    for (const KernelSpec& kernel : kernels) {
+      ScalingMeasurer measurer(kernel, curves.setting);
+      for (const std::int64_t tokens : lengths) {
+        curves.points.push_back(measurer.measure(tokens));
+        bar.show(static_cast<std::int64_t>(curves.points.size()), total);
+      }
+    }
+  }
+  Figure figure = scaling_figure(curves, scaling_lines(curves, kernels));
+  figure.provenance = data_provenance(task, {}, "", {}, {});
+  return figure;
+}
+
 namespace {
 
 using nlohmann::json;
@@ -47,7 +89,7 @@ LinesPanel::Line read_curve(const std::filesystem::path& file) {
   return line;
 }
 
-// A JSON list of objects with these numbers. Throws ForeignFile, BrokenFile.
+// Reads a JSON list of objects with a kernel and these numbers. Throws ForeignFile, BrokenFile.
 std::vector<json> read_records(const std::filesystem::path& file, const std::vector<std::string>& numbers,
                                const std::string& remedy) {
   const json list = json::parse(read_text_file(file), nullptr, false);
@@ -93,7 +135,7 @@ Figure draw_loss(FigureTask& task) {
 
 namespace {
 
-// That of a kernel by its text, made where it is not there yet.
+// The line of a kernel, added if there is none yet.
 RooflineLine& line_of(std::vector<RooflineLine>& lines, const std::string& kernel) {
   const auto found = std::ranges::find(lines, kernel, &RooflineLine::kernel);
   if (found != lines.end()) return *found;
@@ -134,7 +176,8 @@ Figure draw_roofline(FigureTask& task) {
 
 namespace {
 
-// What `recall --json` printed into the files, else what it finds by its small preset.
+// The entries of the files that `recall --json` printed; with --kernels alone, of models trained with the
+// small preset.
 std::vector<json> recall_records(const FigureOptions& options) {
   const std::string remedy = "name a JSON list of {kernel, accuracy, entropy}";
   std::vector<json> records;
