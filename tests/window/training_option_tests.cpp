@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "app/commands/training_options.h"
+#include "app/commands/training.h"
 #include "app/document/training_command.h"
 #include "app/document/training_form.h"
 #include "engine/base/error.h"

@@ -10,7 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/measure/pointing.h"
 #include "engine/run/runner.h"
-#include "engine/training/data/boxes.h"
+#include "engine/training/data/labelled_files.h"
 #include "tests/engine/training/toy.h"
 
 namespace hydrascope {
