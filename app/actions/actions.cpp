@@ -16,25 +16,25 @@
 
 namespace hydrascope::app {
 
+Availability always(const Editor& /*editor*/) { return {}; }
+
+Action& add(ActionTable& table, std::string id, std::string label, std::string menu, std::string shortcut,
+            std::function<void(Editor&)> run, std::function<Availability(const Editor&)> enabled) {
+  table.push_back({std::move(id), std::move(label), std::move(menu), std::move(shortcut), std::move(enabled),
+                   std::move(run)});
+  return table.back();
+}
+
 namespace {
 
 namespace fs = std::filesystem;
-using Table = std::vector<Action>;
-
-Availability always(const Editor&) { return {}; }
 
 Availability with_model(const Editor& editor) {
   if (editor.document().scene().model) return {};
   return {false, "no model is open"};
 }
 
-void add(Table& table, std::string id, std::string label, std::string menu, std::string shortcut,
-         std::function<void(Editor&)> run, std::function<Availability(const Editor&)> enabled = always) {
-  table.push_back({std::move(id), std::move(label), std::move(menu), std::move(shortcut), std::move(enabled),
-                   std::move(run)});
-}
-
-void add_file_actions(Table& table, const std::vector<PanelName>& panels, const Settings& settings) {
+void add_file_actions(ActionTable& table, const std::vector<PanelName>& panels, const Settings& settings) {
   add_session_actions(table);
   add(table, "file.open", "Open picture or text…", "File", "Ctrl+O",
       [](Editor& editor) { editor.emit(ShowDialog{Dialog::open_file}); });
@@ -69,7 +69,7 @@ void add_file_actions(Table& table, const std::vector<PanelName>& panels, const 
   add(table, "file.quit", "Quit", "File", "Ctrl+Q", [](Editor& editor) { editor.emit(Quit{}); });
 }
 
-void add_edit_actions(Table& table) {
+void add_edit_actions(ActionTable& table) {
   add(
       table, "edit.undo", "Undo", "Edit", "Ctrl+Z", [](Editor& editor) { editor.undo(); },
       [](const Editor& editor) {
@@ -108,7 +108,7 @@ void step_head(Editor& editor, int by) {
   select_head(editor, {.head = scene.head.head.value_or(0) + by, .fusion = HeadFusion::mean});
 }
 
-void add_view_actions(Table& table, const std::vector<PanelName>& panels) {
+void add_view_actions(ActionTable& table, const std::vector<PanelName>& panels) {
   add(
       table, "view.layer_up", "Layer above", "View/Selection", "Up",
       [](Editor& editor) { select_layer(editor, editor.document().scene().layer - 1); }, with_model);
@@ -204,7 +204,7 @@ void add_view_actions(Table& table, const std::vector<PanelName>& panels) {
       [](Editor& editor) { editor.emit(ShowOverlay{Overlay::palette}); });
 }
 
-void add_model_actions(Table& table) {
+void add_model_actions(ActionTable& table) {
   for (const CatalogueEntry& entry : model_catalogue()) {
     add(table, "model.open." + entry.name, "Model: " + entry.name, "Model", "",
         [folder = entry.folder.string()](Editor& editor) { open_model(editor, folder); });
@@ -271,7 +271,7 @@ std::string lower(std::string_view text) {
 } // namespace
 
 std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Settings& settings) {
-  Table table;
+  ActionTable table;
   add_file_actions(table, panels, settings);
   add_edit_actions(table);
   add_clipboard_actions(table);

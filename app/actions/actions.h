@@ -29,6 +29,14 @@ struct Action {
   std::string default_shortcut = {};               // what `shortcut` is without the user's own settings
 };
 
+using ActionTable = std::vector<Action>;
+
+// Enabled whatever is open.
+Availability always(const Editor& editor);
+// Appends an action. The reference is valid until the next one is added.
+Action& add(ActionTable& table, std::string id, std::string label, std::string menu, std::string shortcut,
+            std::function<void(Editor&)> run, std::function<Availability(const Editor&)> enabled = always);
+
 // The table, in menu order, with the user's shortcuts and layouts in it. Reads the registry, the catalogue
 // and the examples folder.
 std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Settings& settings = {});

@@ -11,17 +11,6 @@ namespace hydrascope::app {
 
 namespace {
 
-using Table = std::vector<Action>;
-
-Availability always(const Editor&) { return {}; }
-
-Action& add(Table& table, std::string id, std::string label, std::string menu, std::string shortcut,
-            std::function<void(Editor&)> run, std::function<Availability(const Editor&)> enabled = always) {
-  table.push_back({std::move(id), std::move(label), std::move(menu), std::move(shortcut), std::move(enabled),
-                   std::move(run)});
-  return table.back();
-}
-
 std::string recent_label(const RecentInput& recent) {
   if (!recent.is_text) return recent.value;
   constexpr std::size_t most = 60;
@@ -58,7 +47,7 @@ Availability can_copy_pictures(const Editor& editor) {
 
 } // namespace
 
-void add_recent_actions(Table& table, const Settings& settings) {
+void add_recent_actions(ActionTable& table, const Settings& settings) {
   int number = 0;
   for (const RecentInput& recent : settings.recent) {
     add(table, fmt::format("file.recent.{}", number++), recent_label(recent), "File/Open recent", "",
@@ -72,7 +61,7 @@ void add_recent_actions(Table& table, const Settings& settings) {
       });
 }
 
-void add_folder_actions(Table& table) {
+void add_folder_actions(ActionTable& table) {
   add(table, "file.open_folder", "Open folder of pictures…", "File", "",
       [](Editor& editor) { editor.emit(ShowDialog{Dialog::open_folder}); });
   add(
@@ -95,7 +84,7 @@ void add_folder_actions(Table& table) {
       });
 }
 
-void add_copy_actions(Table& table, const std::vector<PanelName>& panels) {
+void add_copy_actions(ActionTable& table, const std::vector<PanelName>& panels) {
   for (const PanelName& panel : panels) {
     if (!panel.exports) continue;
     add(
@@ -106,7 +95,7 @@ void add_copy_actions(Table& table, const std::vector<PanelName>& panels) {
   }
 }
 
-void add_clipboard_actions(Table& table) {
+void add_clipboard_actions(ActionTable& table) {
   add(
       table, "edit.copy", "Copy the input", "Edit", "Ctrl+C",
       [](Editor& editor) { editor.emit(CopyInput{}); },
@@ -120,7 +109,7 @@ void add_clipboard_actions(Table& table) {
       [](Editor& editor) { editor.emit(Paste{}); });
 }
 
-void add_token_actions(Table& table) {
+void add_token_actions(ActionTable& table) {
   add(
       table, "edit.hide_token", "Hide or show a patch, mask a token", "Edit", "H",
       [](Editor& editor) {

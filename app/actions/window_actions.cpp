@@ -10,19 +10,8 @@ namespace hydrascope::app {
 
 namespace {
 
-using Table = std::vector<Action>;
-
-Availability always(const Editor&) { return {}; }
-
-Action& add(Table& table, std::string id, std::string label, std::string menu, std::string shortcut,
-            std::function<void(Editor&)> run, std::function<Availability(const Editor&)> enabled = always) {
-  table.push_back({std::move(id), std::move(label), std::move(menu), std::move(shortcut), std::move(enabled),
-                   std::move(run)});
-  return table.back();
-}
-
-void add_layout(Table& table, const std::string& id, const std::string& layout, const std::string& title,
-                const std::string& shortcut, const std::vector<PanelName>& panels) {
+void add_layout(ActionTable& table, const std::string& id, const std::string& layout,
+                const std::string& title, const std::string& shortcut, const std::vector<PanelName>& panels) {
   const auto run = [layout, panels](Editor& editor) {
     choose_layout(editor, layout, closed_in_layout(layout, panels, editor.settings()));
   };
@@ -31,7 +20,7 @@ void add_layout(Table& table, const std::string& id, const std::string& layout, 
   };
 }
 
-void add_layouts(Table& table, const std::vector<PanelName>& panels, const Settings& settings) {
+void add_layouts(ActionTable& table, const std::vector<PanelName>& panels, const Settings& settings) {
   for (const LayoutInfo& info : layout_infos()) {
     add_layout(table, "view.layout." + info.id, info.id, info.title, info.shortcut, panels);
   }
@@ -56,7 +45,7 @@ void add_layouts(Table& table, const std::vector<PanelName>& panels, const Setti
   });
 }
 
-void add_themes(Table& table) {
+void add_themes(ActionTable& table) {
   struct Entry {
     const char *id, *label;
     ThemeChoice choice;
@@ -75,12 +64,12 @@ void add_themes(Table& table) {
 // In force, or chosen since the last frame: two key presses in one frame are two steps.
 double scale_of(const Editor& editor) { return editor.settings().scale.value_or(editor.status().scale); }
 
-void step_scale(Editor& editor, int steps) {
-  const double scale = stepped_scale(scale_of(editor), steps);
+void step_scale(Editor& editor, int count) {
+  const double scale = stepped_scale(scale_of(editor), count);
   editor.change_settings([&](Settings& settings) { settings.scale = scale; });
 }
 
-void add_scales(Table& table) {
+void add_scales(ActionTable& table) {
   add(
       table, "view.larger", "Larger text and controls", "View/Appearance",
       "Ctrl+=", [](Editor& editor) { step_scale(editor, 1); },
@@ -106,13 +95,13 @@ void add_scales(Table& table) {
 
 } // namespace
 
-void add_window_actions(Table& table, const std::vector<PanelName>& panels, const Settings& settings) {
+void add_window_actions(ActionTable& table, const std::vector<PanelName>& panels, const Settings& settings) {
   add_layouts(table, panels, settings);
   add_themes(table);
   add_scales(table);
 }
 
-void add_run_actions(Table& table) {
+void add_run_actions(ActionTable& table) {
   add(
       table, "model.cancel", "Cancel what is running", "Model", "Ctrl+.",
       [](Editor& editor) {
@@ -130,7 +119,7 @@ void add_run_actions(Table& table) {
       });
 }
 
-void add_measuring_actions(Table& table) {
+void add_measuring_actions(ActionTable& table) {
   const auto with_model = [](const Editor& editor) {
     return Availability{editor.document().scene().model != nullptr, "no model is open"};
   };
@@ -148,7 +137,7 @@ void add_measuring_actions(Table& table) {
       });
 }
 
-void add_help_actions(Table& table) {
+void add_help_actions(ActionTable& table) {
   add(table, "help.sheet", "Shortcuts and gestures", "Help", "?",
       [](Editor& editor) { editor.emit(ToggleOverlay{Overlay::help}); });
   add(table, "help.tour", "Guided tour", "Help", "", [](Editor& editor) { editor.emit(GoToTourStep{1}); });
@@ -156,14 +145,16 @@ void add_help_actions(Table& table) {
       [](Editor& editor) { editor.emit(ToggleOverlay{Overlay::shortcuts}); });
 }
 
-const Action* action_with_shortcut(const Table& table, std::string_view shortcut, std::string_view except) {
+const Action* action_with_shortcut(const ActionTable& table, std::string_view shortcut,
+                                   std::string_view except) {
   if (shortcut.empty()) return nullptr;
   const auto found = std::ranges::find_if(
       table, [&](const Action& action) { return action.shortcut == shortcut && action.id != except; });
   return found == table.end() ? nullptr : &*found;
 }
 
-void set_shortcut(Editor& editor, const Table& table, std::string_view id, const std::string& shortcut) {
+void set_shortcut(Editor& editor, const ActionTable& table, std::string_view id,
+                  const std::string& shortcut) {
   editor.change_settings([&](Settings& settings) {
     const auto set = [&](const Action& action, const std::string& text) {
       if (text == action.default_shortcut) {
@@ -177,7 +168,7 @@ void set_shortcut(Editor& editor, const Table& table, std::string_view id, const
   });
 }
 
-void apply_shortcuts(Table& table, const Settings& settings) {
+void apply_shortcuts(ActionTable& table, const Settings& settings) {
   for (Action& action : table) {
     action.default_shortcut = action.shortcut;
     const auto own = settings.shortcuts.find(action.id);

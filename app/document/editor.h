@@ -19,6 +19,7 @@
 #include "app/document/history.h"
 #include "app/document/session.h"
 #include "app/document/settings.h"
+#include "app/document/training_form.h"
 #include "app/views/scaling_view.h"
 #include "app/views/training_report.h"
 
