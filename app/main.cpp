@@ -7,9 +7,7 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
-#include "app/commands/command.h"
 #include "app/commands/commands.h"
-#include "app/commands/figure/show_figure.h"
 #include "app/shell/window.h"
 #include "app/version.h"
 #include "engine/base/error.h"

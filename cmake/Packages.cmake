@@ -12,7 +12,7 @@ pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(egl REQUIRED IMPORTED_TARGET egl)
 pkg_check_modules(jemalloc REQUIRED IMPORTED_TARGET jemalloc)
 pkg_check_modules(xcb REQUIRED IMPORTED_TARGET xcb)
-# LibTorch carries Gloo, but not its headers (engine/training/distributed/gloo_group.cpp).
+# LibTorch carries Gloo, but not its headers (engine/training/distributed/process_group.cpp).
 find_path(GLOO_INCLUDE gloo/context.h REQUIRED)
 find_path(STB_INCLUDE stb_image.h PATH_SUFFIXES stb REQUIRED)
 add_library(stb INTERFACE)

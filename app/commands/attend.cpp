@@ -2,9 +2,10 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/command.h"
+#include "app/commands/commands.h"
 #include "engine/attention/interface/attend.h"
 #include "engine/attention/interface/parameters.h"
 #include "engine/base/error.h"

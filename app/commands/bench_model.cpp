@@ -5,12 +5,12 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/bench_options.h"
-#include "app/commands/command.h"
-#include "app/commands/progress_bar.h"
-#include "app/commands/table.h"
+#include "app/commands/commands.h"
+#include "app/commands/output.h"
+#include "engine/measure/machine.h"
 #include "engine/measure/throughput.h"
 #include "engine/run/execution.h"
 
@@ -106,7 +106,7 @@ void run(const ModelBenchOptions& options) {
   }
   const ThreadCount threads(request.execution.threads);
   fmt::print("{}, {}, {}; {} batches of each after {} that warm up\n", options.model, request.execution.dtype,
-             place_text("cpu"), request.runs, request.warm_ups);
+             machine_text("cpu"), request.runs, request.warm_ups);
   print_model_entries(entries);
 }
 

@@ -1,13 +1,65 @@
-// The one list of subcommands, in the order of `--help`.
+// The subcommands, and the options that they share. Plain header: CLI11 is included by the files that add
+// options.
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include <CLI/CLI.hpp>
+#include "app/document/common_options.h"
+
+namespace CLI {
+class App;
+}
 
 namespace hydrascope::app {
 
-// `command_line`: the whole command as typed, for those that write it into a file's metadata.
+class Editor;
+struct ShowFigure;
+struct WindowOptions;
+
+// Adds all subcommands, in the order of --help. `command_line`: the whole command as typed, for metadata.
 void add_commands(CLI::App& program, const std::string& command_line);
+
+// The command line as typed, quoted for a shell, for metadata.
+std::string command_line_text(int argc, const char* const* argv);
+
+// ---- Shared options; what they are stored in must outlive the parse ----
+
+// --kernel, --replace, --layers.
+void add_schedule_options(CLI::App& command, ScheduleText& schedule);
+// The schedule's options, --model, --adapter, --device, --dtype and the others that every command that runs a
+// model has.
+void add_common_options(CLI::App& command, CommonOptions& options);
+// The window's: files, --text, --screenshot with its --action, --size, --scale and --theme, and the common
+// options.
+void add_window_options(CLI::App& program, WindowOptions& options);
+
+// ---- One each; the callback throws Error on failure ----
+void add_kernels_command(CLI::App& program);
+void add_attend_command(CLI::App& program);
+void add_run_command(CLI::App& program);
+void add_tokenize_command(CLI::App& program);
+void add_figure_command(CLI::App& program, const std::string& command_line);
+void add_reproduce_command(CLI::App& program);
+void add_kl_command(CLI::App& program);
+void add_distill_command(CLI::App& program, const std::string& command_line);
+void add_finetune_command(CLI::App& program, const std::string& command_line);
+void add_evaluate_command(CLI::App& program);
+void add_recall_command(CLI::App& program);
+void add_flops_command(CLI::App& program);
+void add_fetch_command(CLI::App& program);
+// Below `bench`.
+void add_bench_interact(CLI::App& bench);
+void add_bench_browse(CLI::App& bench);
+void add_bench_kernels(CLI::App& bench);
+void add_bench_model(CLI::App& bench);
+void add_bench_scaling(CLI::App& bench);
+void add_bench_heads(CLI::App& bench);
+
+// Opens a figure that `figure` has drawn in the window: the input of its command with its model, kernels,
+// layer, head, query and target, as one undoable step, and brings the panel that shows its kind to the front.
+// An input that is not where the command names it is looked for beside the figure. Reports an error, and
+// changes nothing, where the command has no single input or is not understood.
+void show_figure(Editor& editor, const ShowFigure& figure);
 
 } // namespace hydrascope::app

@@ -1,12 +1,13 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/command.h"
-#include "app/commands/table.h"
-#include "app/commands/training_progress.h"
-#include "engine/training/loop/option_texts.h"
+#include "app/commands/commands.h"
+#include "app/commands/output.h"
+#include "app/commands/training.h"
+#include "engine/training/loop/option_fields.h"
 #include "engine/training/tasks/evaluate.h"
 
 namespace hydrascope::app {

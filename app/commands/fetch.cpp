@@ -4,10 +4,11 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/command.h"
-#include "app/commands/progress_bar.h"
+#include "app/commands/commands.h"
+#include "app/commands/output.h"
 #include "engine/models/hub/hub.h"
 
 namespace hydrascope::app {
@@ -45,7 +46,7 @@ void print(const FetchedModel& model) {
   }
   if (downloaded == 0) {
     fmt::print(stderr, "{} is in the cache{}\n", model.repository,
-               model.offline ? "; offline, so nobody was asked for a newer one" : " already");
+               model.offline ? "; offline, so no newer one was looked for" : " already");
   } else {
     fmt::print(stderr, "{}: {} of {} files downloaded, {:.1f} MB\n", model.repository, downloaded,
                model.files.size(), megabytes);

@@ -4,12 +4,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/command.h"
-#include "app/commands/table.h"
+#include "app/commands/commands.h"
+#include "app/commands/output.h"
 #include "engine/base/error.h"
-#include "engine/measure/flops_table.h"
+#include "engine/measure/flops.h"
 
 namespace hydrascope::app {
 namespace {
@@ -55,7 +56,7 @@ std::vector<InputSize> chosen_sizes(const FlopsOptions& options, const Architect
   return sizes.empty() ? default_sizes(architecture) : sizes;
 }
 
-// `scheduled`: a schedule was given, if only the default one.
+// `scheduled`: whether a schedule was given, be it the default one.
 std::vector<ScheduleText> chosen_schedules(const FlopsOptions& options, const Architecture& architecture,
                                            bool scheduled) {
   if (options.kernels.empty())

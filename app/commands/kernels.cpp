@@ -4,10 +4,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/measure_options.h"
-#include "app/commands/table.h"
+#include "app/commands/kl.h"
+#include "app/commands/output.h"
 #include "engine/attention/interface/kernel_info.h"
 #include "engine/base/error.h"
 
@@ -79,7 +80,7 @@ std::vector<std::string> to_row(const KernelInfo& info) {
           info.definition};
 }
 
-// What --measure adds: by kernel, in the registry's order.
+// What --measure adds.
 struct Measured {
   double spiky = KernelMeans::undefined;     // mean entropy over softmax's
   double monotonic = KernelMeans::undefined; // mean ρ

@@ -1,10 +1,11 @@
-// `reproduce FIGURE`: draws a figure again from what its own metadata say.
-#include "app/commands/command.h"
+// hydrascope reproduce: draws a figure again by the command in its own metadata.
+#include "app/commands/commands.h"
 
 #include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "app/shell/session_export.h"
@@ -28,13 +29,13 @@ fs::path default_output(const fs::path& figure) {
   return figure.parent_path() / (figure.stem().string() + "-reproduced" + figure.extension().string());
 }
 
-// Runs the figure command that the words are, as if they had been typed.
+// Runs the words as a figure command.
 void draw_again(const std::vector<std::string>& words, const fs::path& output) {
   std::vector<std::string> typed = words;
   typed.insert(typed.end(), {"-o", output.string()});
   CLI::App program("", "hydrascope");
   add_figure_command(program, command_text(typed));
-  std::vector<std::string> arguments(typed.rbegin(), typed.rend() - 1); // last first, without the program
+  std::vector<std::string> arguments(typed.rbegin(), typed.rend() - 1); // in reverse, without the program
   try {
     program.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
@@ -44,7 +45,7 @@ void draw_again(const std::vector<std::string>& words, const fs::path& output) {
   }
 }
 
-// What differs between then and now, key by key, where it can make another figure.
+// The keys of the provenance that differ and can change the figure.
 std::vector<std::string> differences(const ordered_json& then, const ordered_json& now) {
   std::vector<std::string> differing;
   for (const char* const key :

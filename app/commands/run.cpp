@@ -1,4 +1,4 @@
-// hydrascope run: one forward pass, and the gradient where a focus map is asked for.
+// hydrascope run: one forward pass, with the gradient for focus maps.
 #include <charconv>
 #include <filesystem>
 #include <iostream>
@@ -12,8 +12,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
-#include "app/commands/command.h"
+#include "app/commands/commands.h"
 #include "app/commands/run_output.h"
 #include "engine/base/error.h"
 #include "engine/base/image.h"
@@ -57,7 +59,7 @@ RunInput read_input(const RunOptions& options) {
   return ImageInput{std::make_shared<const Image>(load_image(path)), path.filename().string(), path};
 }
 
-// --head: a number, or how heads are fused. The number is returned.
+// --head: a number, which is returned, or how rollout fuses the heads.
 std::optional<int> read_head(const std::string& head, RolloutKey& rollout) {
   if (head.empty() || head == "mean") return std::nullopt;
   if (head == "min" || head == "max") {
@@ -89,7 +91,7 @@ QuantityKeys keys_of(const std::set<std::string>& tensors, const RunOptions& opt
   return keys;
 }
 
-// --like: LAYER:HEAD; that it exists is checked with the rest of the request.
+// --like: LAYER:HEAD. Whether the head exists is checked with the rest of the request.
 HeadIndex parse_head_index(const std::string& text) {
   const std::size_t colon = text.find(':');
   const char* const remedy = "write LAYER:HEAD, as 3:0";

@@ -1,13 +1,16 @@
 #include "app/commands/run_output.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ostream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
 
-#include "app/commands/head_output.h"
+#include "app/views/similar_heads_view.h"
 #include "engine/base/error.h"
 #include "engine/run/quantities/deletion.h"
 #include "engine/run/quantities/focus_map.h"
@@ -19,6 +22,68 @@
 
 namespace hydrascope::app {
 namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::array<std::pair<const char*, const DeletionCurve*>, 3> curves_of(const DeletionResult& deletion) {
+  return {{{"most_first", &deletion.most_first},
+           {"least_first", &deletion.least_first},
+           {"random", &deletion.random}}};
+}
+
+// Distances by layer and head, null where undefined, and the ten nearest heads.
+Json similar_heads_json(const SimilarHeads& similar) {
+  Json json = {{"layer", similar.head.layer},
+               {"head", similar.head.head},
+               {"metric", distance_quantity(similar.metric)},
+               {"nearest", Json::array()},
+               {"distances", Json::array()}};
+  for (const NearHead& near : nearest_heads(similar, 10))
+    json["nearest"].push_back(
+        {{"layer", near.head.layer}, {"head", near.head.head}, {"distance", near.distance}});
+  for (std::int64_t layer = 0; layer < similar.distances.extent(0); ++layer) {
+    Json row = Json::array();
+    for (const float distance : similar.distances.slice(layer))
+      row.push_back(std::isnan(distance) ? Json(nullptr) : Json(distance));
+    json["distances"].push_back(std::move(row));
+  }
+  return json;
+}
+
+// Steps, shares, and for each order values, probabilities and the area under them.
+Json deletion_json(const DeletionResult& deletion) {
+  Json json = {{"layer", deletion.ask.layer},
+               {"target", deletion.target},
+               {"hidden", deletion.hidden},
+               {"shares", deletion.shares}};
+  for (const auto& [name, curve] : curves_of(deletion)) {
+    json[name] = {{"values", curve->values}, {"area", curve->area}};
+    if (!curve->probabilities.empty()) json[name]["probabilities"] = curve->probabilities;
+  }
+  return json;
+}
+
+void print_similar_heads(std::ostream& out, const SimilarHeads& similar) {
+  fmt::print(out, "heads like head {} of layer {}, {}\n", similar.head.head, similar.head.layer,
+             distance_quantity(similar.metric));
+  for (const NearHead& near : nearest_heads(similar, 10))
+    fmt::print(out, "  layer {:>2}, head {:>2}  {:.4f}\n", near.head.layer, near.head.head, near.distance);
+}
+
+void print_deletion(std::ostream& out, const DeletionResult& deletion) {
+  const bool probabilities = !deletion.most_first.probabilities.empty();
+  fmt::print(out, "deletion by the focus map of layer {}: {}{}\n  hidden  most first  least first  random\n",
+             deletion.ask.layer, deletion.target, probabilities ? ", as a probability" : "");
+  const auto number = [&](const DeletionCurve& curve, std::size_t step) {
+    return (probabilities ? curve.probabilities : curve.values).at(step);
+  };
+  for (std::size_t step = 0; step < deletion.hidden.size(); ++step)
+    fmt::print(out, "  {:>6}  {:>10.4f}  {:>11.4f}  {:>6.4f}\n", deletion.hidden[step],
+               number(deletion.most_first, step), number(deletion.least_first, step),
+               number(deletion.random, step));
+  fmt::print(out, "  {:>6}  {:>10.4f}  {:>11.4f}  {:>6.4f}\n", "area", deletion.most_first.area,
+             deletion.least_first.area, deletion.random.area);
+}
 
 constexpr std::size_t kShownPredictions = 5;
 
@@ -39,7 +104,7 @@ const typename K::Result* only(const RunResult& result) {
   return all.empty() ? nullptr : all.front().result;
 }
 
-// Of one part, over heads; null where any head is undefined.
+// The mean of one part over the heads; null if any head is undefined.
 nlohmann::ordered_json mean_over_heads(const HeadTable& table, std::size_t layer, std::size_t part,
                                        std::size_t parts) {
   const auto row = table.values.slice(static_cast<std::int64_t>(layer));

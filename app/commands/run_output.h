@@ -1,4 +1,4 @@
-// What `hydrascope run` shows and writes of a result.
+// The result of `hydrascope run` as tensors, JSON and text. Plain header.
 #pragma once
 
 #include <iosfwd>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "engine/base/array.h"
 #include "engine/run/run.h"
@@ -21,15 +21,16 @@ const std::vector<std::string>& run_tensor_names();
 // A comma list of them. Throws UsageError listing the known names.
 std::set<std::string> parse_run_tensors(std::string_view list);
 
-// The result's tensors by their names in the file ("attention.0", …). What was asked for and the model does
-// not have gets a line in `missing`. `head`: attention of this head alone.
+// The result's tensors by their names in the file ("attention.0", …). Each tensor asked for that the model
+// does not have adds a line to `missing`. `head`: attention of this head alone.
 std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std::string>& asked,
                                     std::optional<int> head, std::vector<std::string>& missing);
 
-// The JSON document of commands.md: predictions (the first five), tokens, seconds, layers, adapters, notes.
+// The JSON document of docs/commands.md: predictions (the first five), tokens, seconds, layers, adapters,
+// notes, ….
 nlohmann::ordered_json run_json(const RunResult& result);
 
-// The same for people.
+// The same as text.
 void print_run(std::ostream& out, const RunResult& result);
 
 } // namespace hydrascope::app

@@ -1,4 +1,4 @@
-// hydrascope tokenize: texts from standard input to token ids, a JSON list a line.
+// hydrascope tokenize: token ids of the texts on standard input, a JSON list per line.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -9,8 +9,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 
-#include "app/commands/command.h"
+#include "app/commands/commands.h"
 #include "engine/base/error.h"
 #include "engine/models/model_info.h"
 #include "engine/models/tokenizer/wordpiece.h"
@@ -23,7 +24,8 @@ void tokenize(const std::string& model) {
   const std::string input{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
   const std::string_view text = input;
   fmt::memory_buffer output;
-  // Lines end at \n only; one after the last \n that holds nothing is no line.
+  // Every line has an answer, blank ones too, and a text may begin with a byte-order mark: this is no table
+  // for read_tsv. Lines end at \n only; nothing after the last \n is not a line.
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string_view line = text.substr(at, end - at);

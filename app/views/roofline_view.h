@@ -7,7 +7,7 @@
 
 #include "app/views/scaling_view.h"
 #include "engine/figures/figure.h"
-#include "engine/measure/machine_limits.h"
+#include "engine/measure/machine.h"
 
 namespace hydrascope::app {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/figures/figure.h"
-#include "engine/measure/machine_limits.h"
+#include "engine/measure/machine.h"
 #include "engine/measure/scaling.h"
 
 namespace hydrascope::app {

@@ -11,7 +11,7 @@
 namespace hydrascope {
 namespace {
 
-// "cuda" means the current one.
+// "cuda" without an index is the current device.
 c10::Device with_index(const c10::Device device) {
   if (device.is_cpu() || device.has_index()) return device;
   return c10::impl::VirtualGuardImpl(device.type()).getDevice();
@@ -28,7 +28,7 @@ double DeviceClock::seconds(const std::function<void()>& work) const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   const c10::Stream stream = c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
-  // The default flag of PyTorch leaves time out of its events.
+  // PyTorch's default flag makes events without time.
   c10::Event begin(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
   c10::Event end(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
   begin.record(stream);

@@ -1,4 +1,4 @@
-// Time as the device that computes has it.
+// Time and free memory of the device that computes.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace hydrascope {
 
-// Seconds that work takes. The CPU has done it when the call returns; a GPU only takes orders then, so that
-// it is asked itself: by one event before the work and one after, on the current stream.
+// Measures work in seconds. On the CPU the work is done when the call returns; a GPU only has it queued then,
+// and is measured by two events on the current stream, one before the work and one after.
 class DeviceClock {
 public:
   explicit DeviceClock(c10::Device device);
@@ -21,7 +21,7 @@ private:
   c10::Device device_;
 };
 
-// Bytes that the device has free; 0 where that is not known.
+// Bytes of free memory; 0 if unknown.
 std::int64_t free_bytes(c10::Device device);
 
 } // namespace hydrascope

@@ -15,7 +15,7 @@ AttentionShape attention_shape(const LayerShape& shape) {
   AttentionShape made{.heads = shape.heads,
                       .tokens = shape.tokens,
                       .head_width = shape.head_width,
-                      .has_layer_input = true, // every block hands its own on
+                      .has_layer_input = true, // every block passes its input
                       .has_mask = shape.has_mask,
                       .layout = {shape.prefix_tokens, shape.rows, shape.columns}};
   if (shape.dtype == "bfloat16") made.dtype = at::kBFloat16;
@@ -40,8 +40,8 @@ std::string why_unsupported(const KernelSpec& kernel, const LayerShape& shape) {
 double attention_products(const KernelSpec& kernel, const LayerShape& shape) {
   try {
     const auto made = make_kernel(kernel);
-    const AttentionShape wanted = attention_shape(shape);
-    return made->supports(wanted).ok ? made->cost(wanted).multiply_accumulates : 0;
+    const AttentionShape layer = attention_shape(shape);
+    return made->supports(layer).ok ? made->cost(layer).multiply_accumulates : 0;
   } catch (const Error&) {
     return 0;
   }

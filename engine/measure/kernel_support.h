@@ -1,4 +1,4 @@
-// What can be said of a kernel in a model's layers before anything is run. Plain header.
+// Whether a kernel can run in a model's layers, and its cost, without running it. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace hydrascope {
 
-// Why the kernel with its parameters cannot run in such a layer, in the words of the device or of the kernel
-// itself; empty if it can.
+// The reason why the kernel with its parameters cannot run in such a layer, as the device or the kernel
+// states it; empty if it can.
 std::string why_unsupported(const KernelSpec& kernel, const LayerShape& shape);
 
 // Multiply-accumulates of the attention operation of one sequence, as engine/measure/flops.h counts them; 0
 // for a kernel that cannot run.
 double attention_products(const KernelSpec& kernel, const LayerShape& shape);
 
-// 1 … width, ascending: the numbers of heads that the D features can be cut into.
+// The divisors of `width`, ascending: the numbers of heads that D features can be split into.
 std::vector<std::int64_t> divisors_of(std::int64_t width);
 
 } // namespace hydrascope

@@ -8,8 +8,7 @@
 
 namespace hydrascope {
 
-// By nearest rank: the smallest value that at least this share of all values does not exceed. `sorted`
-// ascending and not empty, 0 < share ≤ 1.
+// The quantile by nearest rank. `sorted`: ascending, not empty; 0 < share ≤ 1.
 inline double quantile(const std::vector<double>& sorted, double share) {
   const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
@@ -22,7 +21,7 @@ struct RepeatedTime {
   bool operator==(const RepeatedTime&) const = default;
 };
 
-// Of as many runs as there are values; all zero without any.
+// The time of one run per value; all zero without values.
 inline RepeatedTime repeated_time(std::vector<double> seconds) {
   if (seconds.empty()) return {};
   std::ranges::sort(seconds);

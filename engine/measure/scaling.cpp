@@ -1,5 +1,7 @@
 #include "engine/measure/scaling.h"
 
+#include <algorithm>
+#include <memory>
 #include <new>
 #include <optional>
 #include <utility>
@@ -7,19 +9,42 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/randn.h>
+#include <c10/core/Allocator.h>
 #include <c10/util/Exception.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 #include <fmt/format.h>
 
 #include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
-#include "engine/measure/allocations.h"
 #include "engine/measure/device_clock.h"
 #include "engine/run/dtype.h"
 #include "engine/run/execution.h"
 
 namespace hydrascope {
 namespace {
+
+// Measures the memory of the tensors that the calling thread allocates during its lifetime: LibTorch's CPU
+// allocator reports to the profiler's slot. One at a time in a thread.
+class AllocationMeter {
+public:
+  // The most bytes held at once beyond those held at the beginning.
+  std::int64_t peak_bytes() const { return count_->peak; }
+
+private:
+  struct Count final : c10::MemoryReportingInfoBase {
+    std::int64_t held = 0, peak = 0;
+
+    void reportMemoryUsage(void*, const std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
+      held += bytes;
+      peak = std::max(peak, held);
+    }
+    bool memoryProfilingEnabled() const override { return true; }
+  };
+
+  std::shared_ptr<Count> count_ = std::make_shared<Count>();
+  c10::DebugInfoGuard guard_{c10::DebugInfoKind::PROFILER_STATE, count_};
+};
 
 // rows · columns = N with rows ≤ columns, as square as possible.
 TokenLayout grid_of(std::int64_t tokens) {
@@ -32,7 +57,7 @@ TokenLayout grid_of(std::int64_t tokens) {
 AttentionInput random_input(const ScalingSetting& setting, const at::Device device, std::int64_t tokens) {
   const at::ScalarType type = dtype_on(device, setting.dtype);
   const std::int64_t heads = setting.heads, width = setting.head_width;
-  // As a model's projections give them: the heads are cut out of D-wide rows.
+  // Strided as a model's projections: the heads are slices of rows of D.
   const auto random = [&] { return at::randn({1, tokens, heads, width}, device).to(type).transpose(1, 2); };
   AttentionInput input;
   input.q = random();
@@ -43,7 +68,7 @@ AttentionInput random_input(const ScalingSetting& setting, const at::Device devi
   return input;
 }
 
-// q, k, v, the layer's input and the output, each once more in float32, beside a tile of scores or features.
+// q, k, v, the layer's input and the output, each also in float32, and a tile of scores or features.
 double bytes_needed(const ScalingSetting& setting, std::int64_t tokens) {
   constexpr double tile = 192.0 * (1 << 20);
   return 10.0 * static_cast<double>(tokens) * setting.heads * setting.head_width * sizeof(float) + tile;
@@ -57,14 +82,15 @@ struct ScalingMeasurer::State {
   ScalingSetting setting;
   ScalingLimits limits;
   at::Device device = at::kCPU;
-  double seconds = 0, products = 0; // of the last point; 0: there is none yet
+  double seconds = 0, products = 0; // of the last point; 0 before the first
 
-  std::string too_much(std::int64_t tokens, double wanted_products) const {
+  // The reason why a point is not affordable; empty if it is.
+  std::string too_much(std::int64_t tokens, double new_products) const {
     const double needed = bytes_needed(setting, tokens);
     const auto free = static_cast<double>(free_bytes(device));
     if (free > 0 && needed > 0.5 * free)
       return fmt::format("needs about {:.1f} GiB, {:.1f} GiB are free", needed / (1 << 30), free / (1 << 30));
-    const double expected = products > 0 ? seconds * wanted_products / products : 0;
+    const double expected = products > 0 ? seconds * new_products / products : 0;
     if (expected > limits.run_seconds)
       return fmt::format("a run would take about {:.0f} s", std::max(expected, 1.0));
     return {};
@@ -86,13 +112,13 @@ struct ScalingMeasurer::State {
       const std::uint64_t before = quiet ? quiet() : 0;
       if (stop.stop_requested()) throw Cancelled();
       std::optional<AllocationMeter> meter;
-      if (!warm) meter.emplace(); // not while time is taken
+      if (!warm) meter.emplace(); // not during the timed runs
       AttentionOutput output;
       const double taken = clock.seconds([&] {
         output = kernel->run(input, parameters);
         output.out = kernel->finish(output.out, input.mask, parameters);
       });
-      if (quiet && quiet() != before) continue; // something else was computed meanwhile
+      if (quiet && quiet() != before) continue; // disturbed
       if (meter) point.peak_bytes = meter->peak_bytes();
       if (std::exchange(warm, true)) {
         times.push_back(taken);

@@ -1,4 +1,4 @@
-// How long attention alone takes as the number of tokens grows, kernel by kernel. Plain header.
+// Time and memory of attention alone against the number of tokens, kernel by kernel. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace hydrascope {
 
-// What is the same for all points of a curve.
+// What all points of a curve have in common.
 struct ScalingSetting {
   int heads = 1, head_width = 1; // H, d of the model
-  bool image = false; // tokens lie in a grid as near to a square as N allows, without prefix tokens
+  bool image = false;            // tokens form a grid as square as N allows, without prefix tokens
   std::string dtype = "float32"; // float32 | bfloat16, on a GPU float16, too
   int threads = 0;               // 0: LibTorch's default
   std::string device = "cpu";    // cpu | cuda | cuda:i
@@ -25,24 +25,24 @@ struct ScalingSetting {
 };
 
 struct ScalingLimits {
-  double run_seconds = 2;             // a point whose single run is expected to take longer is left out
-  double point_seconds = 0.4;         // runs of a point are repeated for so long …
-  int least_runs = 5, most_runs = 30; // … within these bounds; long ones at least three times
+  double run_seconds = 2;             // points whose single run is expected to take longer are skipped
+  double point_seconds = 0.4;         // the runs of a point are repeated for so long …
+  int least_runs = 5, most_runs = 30; // … within these bounds; long runs at least three times
 };
 
 // One kernel at one N, batch 1, the attention operation alone: q, k, v given, output projection left out.
 struct ScalingPoint {
   KernelSpec kernel;
   std::int64_t tokens = 0;
-  RepeatedTime time = {};      // after one run that warms up
+  RepeatedTime time = {};      // without the first run, a warm-up
   double products = 0;         // multiply-accumulates
   double bytes = 0;            // q, k, v read once and the output written once
-  std::int64_t peak_bytes = 0; // of tensors beyond q, k, v: the output and what is needed meanwhile
-  std::string path = {};       // which path really ran
-  std::string skipped = {};    // why there is no time; empty if there is one
+  std::int64_t peak_bytes = 0; // of tensors beyond q, k, v: the output and intermediates
+  std::string path = {};       // that ran
+  std::string skipped = {};    // the reason why there is no time; empty if there is one
 };
 
-// Measures one kernel at growing N; what it learns at one N says whether the next can be afforded.
+// Measures one kernel at increasing N; the time at one N predicts whether the next is affordable.
 class ScalingMeasurer {
 public:
   // Throws UsageError for a kernel that does not exist or a dtype that does not run on the device, and as
@@ -52,9 +52,10 @@ public:
   ScalingMeasurer(const ScalingMeasurer&) = delete;
   ScalingMeasurer& operator=(const ScalingMeasurer&) = delete;
 
-  // `quiet`: called before each run; waits until nothing else computes, and returns a count of disturbances:
-  // a run during which it has changed is made again. May be empty. Sets LibTorch's threads of the calling
-  // thread for the time of the call. Throws Cancelled when `stop` is requested (polled between runs).
+  // `quiet`, which may be empty, is called before and after each run: it waits until nothing else computes,
+  // and returns a count of disturbances; a run during which the count changed is repeated. Sets LibTorch's
+  // threads of the calling thread during the call. Throws Cancelled if `stop` is requested (polled between
+  // runs).
   ScalingPoint measure(std::int64_t tokens, const std::stop_token& stop = {},
                        const std::function<std::uint64_t()>& quiet = {});
 

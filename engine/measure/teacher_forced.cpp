@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
-#include "engine/measure/teacher_forced_data.h"
+#include "engine/measure/teacher_forced_runs.h"
 #include "engine/run/execution.h"
 #include "engine/run/quantities/head_reader.h"
 #include "engine/run/quantities/rank_correlation.h"
@@ -27,7 +27,7 @@ const std::array<const HeadQuantity*, 4>& measured_quantities() {
   return quantities;
 }
 
-// A mean over items.
+// A mean over items, which processes can add up.
 struct ItemMean {
   double sum = 0, count = 0;
 
@@ -61,9 +61,9 @@ struct LayerMeans {
     if (ranks.defined() && input.q.size(2) >= 3) spearman.add(heads(ranks));
     ratio.add(heads(change.select(2, 0)));
     error.add(heads(change.select(2, 2)));
-    const at::Tensor something = change.select(2, 0) != 0;
-    const at::Tensor sum = at::where(something, change.select(2, 1), 0.0).sum(1);
-    const at::Tensor count = something.sum(1);
+    const at::Tensor has_output = change.select(2, 0) != 0;
+    const at::Tensor sum = at::where(has_output, change.select(2, 1), 0.0).sum(1);
+    const at::Tensor count = has_output.sum(1);
     cosine.add((sum / count).masked_select(count > 0));
   }
 
@@ -132,8 +132,8 @@ public:
     tokens_ += input.q.size(0) * input.q.size(2);
   }
 
-  // By kernel: why it cannot run on such an input, or nothing.
-  std::vector<std::string> objections(const AttentionInput& input) const {
+  // By kernel: the reason why it cannot run on such an input, or an empty text.
+  std::vector<std::string> reasons_unsupported(const AttentionInput& input) const {
     std::vector<std::string> reasons;
     for (const LayerKernel& one : kernels_.front()) {
       const Support support = one.kernel->supports(shape_of(input));
@@ -144,7 +144,7 @@ public:
     return reasons;
   }
 
-  // Leaves out the kernels that are marked with another number than 0. Before the first add().
+  // Removes the kernels whose mark is not 0. Call before the first add().
   void drop(const std::vector<double>& marks) {
     for (std::size_t i = marks.size(); i-- > 0;) {
       if (marks[i] == 0) continue;
@@ -155,7 +155,7 @@ public:
     }
   }
 
-  // Adds what the other processes have measured, so that all have the same.
+  // Adds the sums of the other processes, so that all have the same.
   void combine(const DataShare& share) {
     if (share.size == 1) return;
     std::vector<double> values, extremes;
@@ -201,7 +201,7 @@ public:
   }
 
 private:
-  // Everything that adds up, always in the same order. Counts stay exact as doubles.
+  // Visits all sums, in a fixed order. Counts are exact as doubles.
   void visit_sums(const std::function<void(double&)>& each) {
     const auto count = [&](std::int64_t& number) {
       auto value = static_cast<double>(number);
@@ -217,7 +217,7 @@ private:
     count(tokens_);
   }
 
-  // The model's own numbers are finite by now: these come of the kernel's parameters.
+  // The model's own values are finite, so any others come from the kernel's parameters.
   static void check_numbers(const KernelMeasure& measure) {
     const KernelMeans& mean = measure.mean;
     const bool distributions = has_distributions(kernel_info(measure.kernel.name));
@@ -242,16 +242,16 @@ private:
   std::int64_t items_ = 0, tokens_ = 0;
 };
 
-// Progress over all processes. They meet so many times in each series, however much each has to do: so none
-// works on for hours when another has ended, and none waits for hours.
-class Pace {
+// Progress over all processes. They synchronise a fixed number of times per series, however large their
+// shares: none continues for hours after another has ended, or waits for hours.
+class SharedProgress {
 public:
-  Pace(const DataShare& share, const MeasureProgress& progress, std::int64_t total)
+  SharedProgress(const DataShare& share, const MeasureProgress& progress, std::int64_t total)
       : share_(share), progress_(progress), total_(summed(total)) {}
 
   void begin(std::int64_t own_of_series) {
     series_ = own_of_series;
-    in_series_ = meetings_ = 0;
+    in_series_ = synchronised_ = 0;
   }
 
   void advance(std::int64_t done) {
@@ -261,15 +261,15 @@ public:
       if (progress_) progress_(done_, total_);
       return;
     }
-    while (meetings_ < in_series_ * kMeetings / std::max<std::int64_t>(series_, 1)) meet();
+    while (synchronised_ < in_series_ * kSynchronisations / std::max<std::int64_t>(series_, 1)) synchronise();
   }
 
   void end() {
-    while (share_.size > 1 && meetings_ < kMeetings) meet();
+    while (share_.size > 1 && synchronised_ < kSynchronisations) synchronise();
   }
 
 private:
-  static constexpr std::int64_t kMeetings = 32;
+  static constexpr std::int64_t kSynchronisations = 32;
 
   std::int64_t summed(std::int64_t own) const {
     double value = static_cast<double>(own);
@@ -277,8 +277,8 @@ private:
     return std::llround(value);
   }
 
-  void meet() {
-    ++meetings_;
+  void synchronise() {
+    ++synchronised_;
     const std::int64_t done = summed(done_);
     if (progress_ && done > shown_) progress_(done, total_);
     shown_ = done;
@@ -287,16 +287,16 @@ private:
   const DataShare& share_;
   const MeasureProgress& progress_;
   std::int64_t total_, done_ = 0, shown_ = 0;
-  std::int64_t series_ = 0, in_series_ = 0, meetings_ = 0;
+  std::int64_t series_ = 0, in_series_ = 0, synchronised_ = 0;
 };
 
-// Leaves out what cannot run on the first input of rank 0, and notes it there. Every process calls it once:
-// with that input, or with none if it is another rank or has no input.
+// Removes the kernels that cannot run on the first input of rank 0, with a note there. Every process calls it
+// once; `input` is null on other ranks, and if rank 0 has no input.
 void drop_unsupported(Measurement& measurement, std::size_t kernels, const AttentionInput* input,
                       const DataShare& share, std::vector<std::string>& notes) {
   std::vector<double> marks(kernels);
   if (input != nullptr) {
-    const std::vector<std::string> reasons = measurement.objections(*input);
+    const std::vector<std::string> reasons = measurement.reasons_unsupported(*input);
     for (std::size_t i = kernels; i-- > 0;) {
       if (reasons[i].empty()) continue;
       marks[i] = 1;
@@ -326,7 +326,7 @@ TeacherForcedOutcome measure(const TeacherForcedRequest& request, const MeasureP
   const bool skip = request.skip_unsupported || request.kernels.empty();
   std::int64_t total = 0;
   for (const SeriesOfData& series : all) total += series.series->items() * base.layers;
-  Pace pace(share, progress, total);
+  SharedProgress shared(share, progress, total);
   for (const SeriesOfData& series : all) {
     Measurement measurement(model, kernels);
     bool checked = !skip;
@@ -335,17 +335,17 @@ TeacherForcedOutcome measure(const TeacherForcedRequest& request, const MeasureP
       checked = true;
     };
     if (share.rank != 0) check(nullptr);
-    pace.begin(series.series->items() * base.layers);
+    shared.begin(series.series->items() * base.layers);
     series.series->visit(
         applied.model,
         [&](int layer, const AttentionInput& input) {
           check(&input);
           measurement.add(layer, input);
-          pace.advance(input.q.size(0));
+          shared.advance(input.q.size(0));
         },
         stop, note);
     check(nullptr);
-    pace.end();
+    shared.end();
     measurement.combine(share);
     if (measurement.items() == 0)
       throw Error(series.data.string(), "holds no picture", "name another folder");

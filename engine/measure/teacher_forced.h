@@ -33,10 +33,10 @@ struct TeacherForcedRequest {
   // positions modulo the model's maximum.
   bool joined = false;
   std::vector<KernelSpec> kernels; // empty: every kernel for which KL is defined
-  bool skip_unsupported = false;   // leave out, with a note, what cannot run on this data, instead of failing
+  bool skip_unsupported = false; // skip kernels that cannot run on this data, with a note, instead of failing
   ExecutionOptions execution;
-  // Of several processes that measure the same request: each runs its own part of the data, and each has the
-  // whole outcome, the notes excepted: what concerns all of them is noted by rank 0 alone.
+  // Of several processes that measure the same request: each runs its share of the data and has the whole
+  // outcome, but notes that concern all of them are in that of rank 0 alone.
   DataShare share;
 };
 
@@ -48,8 +48,8 @@ struct KernelMeans {
   double kl = undefined;            // KL(softmax ‖ kernel), nats
   double entropy = undefined;       // nats
   double spearman = undefined;      // ρ of weights and q·k/√d, within rows
-  double clamped_share = undefined; // of the entries that KL looks at, those below its floor of 1e-12
-  // The output against softmax's on the same q, k, v. A head whose output is 0 has no cosine and is left out
+  double clamped_share = undefined; // share of KL's entries that are below its floor of 1e-12
+  // The output against softmax's on the same q, k, v. A head whose output is 0 has no cosine and is not part
   // of its mean.
   double ratio = undefined, cosine = undefined, relative_error = undefined;
 };
@@ -57,12 +57,12 @@ struct KernelMeans {
 struct KernelMeasure {
   KernelSpec kernel;
   std::filesystem::path data;
-  std::optional<std::int64_t> length; // none: each item's own
+  std::optional<std::int64_t> length; // of pieces; nullopt: items as they are
   std::int64_t items = 0;             // texts, pieces or pictures
   std::int64_t tokens = 0;            // of all items
   KernelMeans mean;
   std::vector<KernelMeans> layers;
-  bool untrained = false;             // trainable, at its starting values in some layer
+  bool untrained = false;             // trainable, and at its initial values in some layer
   std::int64_t zero_denominators = 0; // output rows set to zero because their normaliser was 0
 };
 
@@ -88,7 +88,7 @@ struct TeacherForcedOutcome {
   std::vector<AdapterInfo> adapters; // applied
 };
 
-// Progress in layers of items: done of all, over all processes.
+// Progress in layers of items, over all processes.
 using MeasureProgress = std::function<void(std::int64_t done, std::int64_t total)>;
 
 // Throws Error (missing or empty data), UsageError (unknown kernel, lengths beyond the data, data that the

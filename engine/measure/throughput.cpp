@@ -14,7 +14,7 @@
 
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
-#include "engine/measure/flops_table.h"
+#include "engine/measure/flops.h"
 #include "engine/models/transformer/config.h"
 #include "engine/models/transformer/linear.h"
 #include "engine/models/transformer/model.h"
@@ -26,7 +26,7 @@
 namespace hydrascope {
 namespace {
 
-// Hands v on, as if attention took no time.
+// Returns v, as if attention took no time.
 class Bypass final : public Kernel {
 public:
   Bypass() : Kernel(KernelSpec{}) {}
@@ -62,7 +62,7 @@ ModelInput repeated(ModelInput input, const std::int64_t batch) {
   return input;
 }
 
-// The whole model under one schedule; nothing that could look at it is compiled into its blocks.
+// The whole model under one schedule, run by blocks without taps.
 class Contender {
 public:
   Contender(std::shared_ptr<const Model> model, std::vector<LayerKernel> kernels)
@@ -83,11 +83,11 @@ public:
     return fmt::format("{}", fmt::join(paths, ", "));
   }
 
-  // The same as the program runs it while nobody asks for more than the output.
+  // The same as the program runs it if only the output is asked for.
   void run_untapped(const std::stop_token& stop) const {
     Pass observed = pass_;
     observed.observed = true;
-    PrefixCache cache(std::size_t{1} << 30); // a new one, so that nothing is known
+    PrefixCache cache(std::size_t{1} << 30); // new, so that nothing is cached
     finish(observed, run_pass(observed, cache, stop, {}, {}).output);
   }
 
@@ -103,11 +103,11 @@ private:
   Pass pass_;
 };
 
-// The products of all blocks and nothing else, each block with matrices of its own.
+// The matrix products of all blocks, each block with its own matrices.
 class Products {
 public:
   Products(const ModelConfig& config, const at::ScalarType type) {
-    // `count` projections of one input, which are one product.
+    // `count` projections of one input as one product.
     const auto product = [&](int count, std::int64_t in, std::int64_t out) {
       std::vector<Linear::Part> parts;
       for (int i = 0; i < count; ++i)
@@ -163,7 +163,7 @@ void take_turns(std::vector<Entry>& entries, const ThroughputRequest& request,
 }
 
 std::vector<ThroughputRow> measure(const ThroughputRequest& request,
-                                   const std::function<void(std::int64_t, std::int64_t)>& tell,
+                                   const std::function<void(std::int64_t, std::int64_t)>& progress,
                                    const std::stop_token& stop, ModelStore& models) {
   using Kind = ThroughputRow::Kind;
   check_device(request.execution.device);
@@ -213,7 +213,7 @@ std::vector<ThroughputRow> measure(const ThroughputRequest& request,
     take_turns(
         entries, request,
         [&] {
-          if (tell) tell(++done, total);
+          if (progress) progress(++done, total);
         },
         stop);
     for (Entry& entry : entries) rows.push_back(std::move(entry.row));
@@ -224,11 +224,11 @@ std::vector<ThroughputRow> measure(const ThroughputRequest& request,
 } // namespace
 
 std::vector<ThroughputRow> measure_throughput(const ThroughputRequest& request,
-                                              const std::function<void(std::int64_t, std::int64_t)>& tell,
+                                              const std::function<void(std::int64_t, std::int64_t)>& progress,
                                               const std::stop_token& stop,
                                               const std::shared_ptr<ModelStore>& models) {
   try {
-    return measure(request, tell, stop, *models);
+    return measure(request, progress, stop, *models);
   } catch (const c10::Error& error) {
     throw Error("bench model", error.what_without_backtrace(), "report this with the command");
   }

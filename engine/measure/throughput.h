@@ -1,4 +1,4 @@
-// Pictures or texts a second of a whole model under several schedules, in one run. Plain header.
+// Pictures or texts per second of a whole model under several schedules, in one run. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace hydrascope {
 
-// The Hydra paper's protocol (Bolya et al. 2022, section 4): batch sizes are swept, each is the average over
-// 30 batches after 10 that warm up.
+// The Hydra paper's protocol (Bolya et al. 2022, section 4): for each batch size, the average over 30 batches
+// after 10 warm-ups.
 struct ThroughputRequest {
   std::filesystem::path model_folder; // without adapters: they change no speed
   std::vector<ScheduleText> schedules;
@@ -30,13 +30,12 @@ struct ThroughputRequest {
 struct ThroughputRow {
   enum class Kind {
     schedule,
-    untapped, // the first schedule as the program runs it while nobody looks at it: stoppable, hidden states
-              // kept
-    without_attention, // v goes on as the attention's output: the bound of every kernel
+    untapped, // the first schedule as the program runs it without taps: stoppable, with hidden states kept
+    without_attention, // v is the attention's output: the bound of every kernel
     products,          // the blocks' matrix products alone: the bound of everything else
   };
   Kind kind = Kind::schedule;
-  std::string schedule; // as written; of a bound what it is
+  std::string schedule; // as written; for a bound its description
   int batch = 1;
   std::int64_t tokens = 0;
   double items_per_second = 0; // batch · runs over the time of all runs
@@ -44,12 +43,12 @@ struct ThroughputRow {
   std::string paths = {};      // which paths of attention ran, "fused cpu, sdpa"
 };
 
-// For each batch size a row of every schedule, with nothing that could look at it compiled into its blocks,
-// then one of an untapped run of the first, then the two bounds. Schedules take turns, batch by batch, so
-// that what else the machine does meets all of them. `tell`: after every turn, how many of how many are done.
-// Throws Error and its kinds, UsageError (schedule, dtype, device), Cancelled.
+// For each batch size a row per schedule, run by blocks without taps, then an untapped run of the first
+// schedule, then the two bounds. Schedules take turns, batch by batch, so that other load affects all of them
+// alike. `progress` is called after every turn with the number done and the total. Throws Error and its
+// kinds, UsageError (schedule, dtype, device), Cancelled.
 std::vector<ThroughputRow> measure_throughput(
-    const ThroughputRequest& request, const std::function<void(std::int64_t, std::int64_t)>& tell = {},
+    const ThroughputRequest& request, const std::function<void(std::int64_t, std::int64_t)>& progress = {},
     const std::stop_token& stop = {}, const std::shared_ptr<ModelStore>& models = make_model_store());
 
 } // namespace hydrascope

@@ -32,13 +32,16 @@ TEST_F(FetchCommand, WhatItFetchesRunsByItsName) {
   EXPECT_NE(fetched.errors.find("3 of 3 files downloaded"), std::string::npos) << fetched.errors;
   const Outcome run = hydrascope("run --model org/tiny --json --image " + picture);
   ASSERT_EQ(run.status, 0) << run.errors;
-  EXPECT_FALSE(json::parse(run.output)["layers"].empty());
+  const json result = json::parse(run.output);
+  ASSERT_EQ(result["layers"].size(), 2U);
+  for (const json& layer : result["layers"]) EXPECT_EQ(layer["kernel"], "softmax");
 }
 
 TEST_F(FetchCommand, TextModelsRunByTheirNames) {
   ASSERT_EQ(hydrascope("fetch org/tiny-text").status, 0);
   const Outcome run = hydrascope("run --model org/tiny-text --json --text cat");
-  EXPECT_EQ(run.status, 0) << run.errors;
+  ASSERT_EQ(run.status, 0) << run.errors;
+  EXPECT_EQ(json::parse(run.output)["tokens"], json({"[CLS]", "cat", "[SEP]"}));
 }
 
 TEST_F(FetchCommand, JsonSaysWhereEachFileCameFrom) {
@@ -58,6 +61,7 @@ TEST_F(FetchCommand, JsonSaysWhereEachFileCameFrom) {
     EXPECT_EQ(file["size"], fs::file_size(fs::path(first["folder"]) / file["name"]));
     EXPECT_EQ(file.contains("sha256"), file["name"] == "model.safetensors");
   }
+  ASSERT_EQ(second["files"].size(), 3U);
   for (const json& file : second["files"]) EXPECT_EQ(file["state"], "cached");
   EXPECT_EQ(second["files"][2]["sha256"],
             sha256_of(bytes_of(fs::path(first["folder"]) / "model.safetensors")));

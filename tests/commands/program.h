@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -50,11 +51,10 @@ inline std::vector<float> tensor(const std::string& file, const std::string& nam
   return values;
 }
 
-// A float16 tensor of finite numbers.
-inline std::vector<double> halves(const std::string& file, const std::string& name) {
-  const std::string bytes = tensor_bytes(file, name);
+// Finite float16 numbers.
+inline std::vector<double> from_halves(std::string_view bytes) {
   std::vector<double> values;
-  for (std::size_t i = 0; i < bytes.size(); i += 2) {
+  for (std::size_t i = 0; i + 1 < bytes.size(); i += 2) {
     std::uint16_t bits = 0;
     std::memcpy(&bits, bytes.data() + i, sizeof bits);
     const int exponent = bits >> 10 & 31, fraction = bits & 1023;
@@ -63,6 +63,18 @@ inline std::vector<double> halves(const std::string& file, const std::string& na
     values.push_back((bits & 0x8000) != 0 ? -magnitude : magnitude);
   }
   return values;
+}
+
+// A float16 tensor.
+inline std::vector<double> halves(const std::string& file, const std::string& name) {
+  return from_halves(tensor_bytes(file, name));
+}
+
+// All numbers of a safetensors file whose tensors are float16.
+inline std::vector<double> all_halves(const std::string& file) {
+  std::uint64_t header = 0;
+  std::memcpy(&header, file.data(), sizeof header);
+  return from_halves(std::string_view(file).substr(8 + header));
 }
 
 struct Outcome {

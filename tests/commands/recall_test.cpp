@@ -1,5 +1,7 @@
 // `hydrascope recall`: what it prints, keeps and resumes, and the figure of it.
+#include <cmath>
 #include <fstream>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -62,8 +64,21 @@ TEST_F(Recall, ResumesWithWhatTheOutputHolds) {
 TEST_F(Recall, PrintsATable) {
   const Outcome outcome = hydrascope(quick + "--kernel softmax --loss all");
   ASSERT_EQ(outcome.status, 0) << outcome.errors;
-  EXPECT_EQ(outcome.output.rfind("kernel ", 0), 0u);
-  EXPECT_NE(outcome.output.find("softmax"), std::string::npos);
+  std::istringstream lines(outcome.output);
+  std::string header, row, kernel, accuracy, per_cent, entropy, loss, epochs;
+  ASSERT_TRUE(std::getline(lines, header) && std::getline(lines, row));
+  EXPECT_EQ(header.rfind("kernel  ", 0), 0u) << header;
+  std::istringstream(row) >> kernel >> accuracy >> per_cent >> entropy >> loss >> epochs;
+  EXPECT_EQ(kernel, "softmax");
+  EXPECT_EQ(per_cent, "%");
+  // Weights over the 63 tokens that are read: at most the entropy of uniform ones over as many as precede
+  // each.
+  double uniform = 0;
+  for (int tokens = 1; tokens <= 63; ++tokens) uniform += std::log(tokens) / 63;
+  EXPECT_GT(std::stod(entropy), 0);
+  EXPECT_LE(std::stod(entropy), uniform + 5e-4);
+  EXPECT_GT(std::stod(loss), 0);
+  EXPECT_EQ(epochs, "1");
 }
 
 TEST_F(Recall, SaysWhatItCannotDo) {

@@ -24,25 +24,6 @@ namespace fs = std::filesystem;
 using test::bytes_of;
 using Clock = std::chrono::steady_clock;
 
-float from_half(const std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  const double size = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
-  return static_cast<float>((bits >> 15) != 0 ? -size : size);
-}
-
-// All numbers of a safetensors file whose tensors are float16.
-std::vector<float> halves(const std::string& file) {
-  std::uint64_t header = 0;
-  std::memcpy(&header, file.data(), sizeof header);
-  std::vector<float> values;
-  for (std::size_t at = 8 + header; at + 1 < file.size(); at += 2) {
-    std::uint16_t bits = 0;
-    std::memcpy(&bits, file.data() + at, sizeof bits);
-    values.push_back(from_half(bits));
-  }
-  return values;
-}
-
 class TrainingCommand : public test::ProgramTest {
 protected:
   TrainingCommand() {
@@ -94,7 +75,7 @@ protected:
   }
 
   void expect_same_by_several(const std::string& arguments) {
-    std::vector<float> alone;
+    std::vector<double> alone;
     for (const int size : {1, 2, 3}) {
       SCOPED_TRACE(fmt::format("{} processes", size));
       const fs::path output = folder_ / fmt::format("{}.safetensors", size);
@@ -106,12 +87,12 @@ protected:
       for (const pid_t child : children) EXPECT_EQ(wait_for(child), 0) << bytes_of(at("0errors.txt"));
       for (int rank = 1; rank < size; ++rank)
         EXPECT_EQ(bytes_of(at(std::to_string(rank) + "output.txt")), "") << "rank 0 alone tells";
-      const std::vector<float> values = halves(bytes_of(output));
+      const std::vector<double> values = test::all_halves(bytes_of(output));
       ASSERT_GT(values.size(), 100U);
       if (size == 1) alone = values;
       ASSERT_EQ(values.size(), alone.size());
       for (std::size_t i = 0; i < values.size(); ++i)
-        ASSERT_NEAR(values[i], alone[i], 2e-3 * std::max(1.0F, std::abs(alone[i])));
+        ASSERT_NEAR(values[i], alone[i], 2e-3 * std::max(1.0, std::abs(alone[i])));
     }
   }
 
@@ -139,7 +120,7 @@ protected:
         kill(child, SIGKILL);
       }
       ASSERT_EQ(waitpid(child, &status, 0), child);
-      // At its end, before it was killed or because nobody did; or killed when all was written.
+      // It ended by itself, or it was killed after the output was written.
       if (WIFEXITED(status) || fs::exists(output)) break;
     }
     ASSERT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << bytes_of(at("errors.txt"));
@@ -198,7 +179,7 @@ TEST_F(TrainingCommand, WhenAProcessDiesTheOthersStopAndTheCheckpointServes) {
       << bytes_of(at("errors.txt"));
 }
 
-// Who waits for the cache that another process is filling is told to stop by a signal, too.
+// A signal also stops a process that waits for the cache that another one fills.
 TEST_F(TrainingCommand, StopsWhileItWaitsForAnothersCache) {
   const std::string arguments = "finetune --no-adapter --model " + model("dinov2") + " --data " +
                                 at("pictures") + " --train-layers 1,head --image-size 28 --epochs 1" +

@@ -11,7 +11,7 @@
 #include <imgui_internal.h>
 #include <imgui_te_exporters.h>
 
-#include "app/commands/figure/show_figure.h"
+#include "app/commands/commands.h"
 #include "app/document/edits.h"
 #include "engine/base/paths.h"
 #include "tests/support/checkout.h"

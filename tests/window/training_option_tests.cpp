@@ -7,7 +7,7 @@
 
 #include <imgui_internal.h>
 
-#include "app/commands/training_options.h"
+#include "app/commands/training.h"
 #include "app/document/training_command.h"
 #include "app/document/training_form.h"
 #include "engine/base/error.h"

@@ -1,15 +1,18 @@
-// `figure KIND`: any view as a file, with the numbers it shows and where it comes from.
-#include "app/commands/command.h"
+// hydrascope figure: any view as a file, with its numbers and its provenance.
+#include "app/commands/commands.h"
 
 #include <functional>
 #include <iostream>
 #include <memory>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "app/commands/figure/kinds.h"
 #include "app/commands/figure/many_inputs.h"
+#include "app/commands/figure/options.h"
+#include "app/commands/figure/task.h"
 #include "app/shell/session_export.h"
 #include "engine/base/error.h"
 
@@ -83,7 +86,7 @@ void draw(FigureOptions& options, const std::string& command) {
   draw_one(options, command, kind.draw);
 }
 
-// Every open panel of a session into a folder.
+// Writes every open panel of a session to a folder.
 void draw_session(const FigureOptions& options) {
   if (!options.kind.empty())
     throw UsageError("--session", "draws every open panel and no kind", "leave out " + options.kind);
@@ -96,7 +99,7 @@ void draw_session(const FigureOptions& options) {
   }
 }
 
-// A preset's width and text size, where the command line does not name its own.
+// The preset's width and text size, unless given on the command line.
 void apply_preset(FigureOptions& options, const CLI::App& command) {
   if (options.preset.empty()) return;
   const FigureStyle preset = paper_style(options.preset);

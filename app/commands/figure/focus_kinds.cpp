@@ -1,11 +1,13 @@
-// Maps over the input: focus, layers, compare, attention, rollout; and predictions, which stand beside them.
+// Maps over the input: focus, layers, compare, attention, rollout, sheet (focus maps of many pictures); and
+// predictions.
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "app/commands/figure/data_provenance.h"
+#include "app/commands/figure/kinds.h"
 #include "app/commands/figure/many_inputs.h"
-#include "app/commands/figure/run_figure.h"
+#include "app/commands/figure/task.h"
+#include "app/commands/output.h"
 #include "app/views/attention_view.h"
 #include "app/views/focus_view.h"
 #include "app/views/table_views.h"
@@ -25,11 +27,11 @@ FocusOptions focus_options(const FigureOptions& options) {
           .photograph = true};
 }
 
-// The same input by each kernel in one layer.
+// Runs of one input, each with another kernel in one layer.
 struct KernelRuns {
   std::vector<std::shared_ptr<const RunResult>> runs;
   std::vector<FocusItem> items;
-  bool one_target = true; // the predicted class, which the maps explain unless told otherwise, is the same
+  bool one_target = true; // whether all maps explain the same target (by default the predicted class)
 };
 
 KernelRuns runs_by_kernel(FigureTask& task, RunRequest request, int layer,
@@ -74,7 +76,7 @@ Figure draw_focus(FigureTask& task) {
     if (!all.one_target) item.title += "\n" + item.run->target;
   }
   Figure figure = focus_figure(all.items, image, view);
-  // The kernels stand above their panels; one run's schedule would be wrong for the others.
+  // Each panel's title is its kernel; the subtitle of the first run would be wrong for the others.
   if (all.items.size() > 1) {
     figure.subtitle = fmt::format(
         "Focus map: each token's contribution to {}; kernels compared in layer {}",
@@ -217,6 +219,89 @@ Figure draw_predictions(FigureTask& task) {
   Figure figure = predictions_figure(runs);
   figure.title = map_title(*result, picture_of(run.request), std::nullopt) + " · predictions";
   return finished(task, std::move(figure), run.request, *result);
+}
+
+namespace {
+
+using Verdict = PictureCheck::Verdict;
+
+Verdict verdict_of(const RunResult& run, const std::string& label) {
+  if (label.empty()) return Verdict::unknown;
+  if (const auto right = is_right(run, label)) return *right ? Verdict::right : Verdict::wrong;
+  return Verdict::unknown;
+}
+
+// Whether --only lets the picture through.
+bool is_shown(Verdict verdict, const std::string& only) {
+  return only.empty() || verdict == (only == "right" ? Verdict::right : Verdict::wrong);
+}
+
+OverlayPanel sheet_panel(const RunResult& run, const ImageInput& image, int layer, Verdict verdict,
+                         const std::string& label, const FocusOptions& view) {
+  const FocusItem item{&run, layer, image.name};
+  Figure one = focus_figure(std::span(&item, 1), &image, view);
+  auto panel = std::get<OverlayPanel>(std::move(one.panels.back()));
+  if (!run.predictions.empty()) {
+    const Prediction& best = run.predictions.front();
+    panel.title = fmt::format("{}\n{:.0f} %", best.label, 100 * best.probability);
+  }
+  if (verdict == Verdict::right) panel.title += ", right";
+  if (verdict == Verdict::wrong) panel.title += ", wrong: " + label;
+  if (verdict == Verdict::right) panel.frame = category::green; // the title says so, too
+  if (verdict == Verdict::wrong) panel.frame = category::vermilion;
+  panel.note.clear();
+  return panel;
+}
+
+} // namespace
+
+Figure draw_sheet(FigureTask& task) {
+  const FigureOptions& options = task.options;
+  std::vector<std::string> arguments = options.images;
+  arguments.insert(arguments.end(), options.data.data.begin(), options.data.data.end());
+  if (arguments.empty())
+    throw UsageError("figure sheet", "there are no pictures", "name a folder with --images");
+  FocusOptions view = focus_options(options);
+  view.photograph = false;
+  const std::vector<FolderPicture> pictures = pictures_of(arguments);
+  Figure figure;
+  std::shared_ptr<const RunResult> last;
+  RunRequest request;
+  std::vector<std::filesystem::path> files;
+  int right = 0, wrong = 0, layer = 0;
+  ProgressBar bar("figure sheet");
+  for (std::size_t index = 0; index < pictures.size(); ++index) {
+    bar.show(static_cast<std::int64_t>(index), static_cast<std::int64_t>(pictures.size()));
+    if (options.data.limit > 0 && std::ssize(files) == options.data.limit) break;
+    const FolderPicture& picture = pictures[index];
+    ImageInput image;
+    try {
+      image = read_image(picture.file);
+    } catch (const Error& error) { // the sheet continues without a broken file
+      task.notes.push_back(std::string("skipped ") + error.what());
+      continue;
+    }
+    request = request_of(options, image);
+    layer = one_layer(options, read_model_info(request.model_folder).layers);
+    request.asks.focus_layers = {layer};
+    last = task.runner.run(request);
+    const Verdict verdict = verdict_of(*last, picture.label);
+    if (!is_shown(verdict, options.only)) continue;
+    right += verdict == Verdict::right ? 1 : 0;
+    wrong += verdict == Verdict::wrong ? 1 : 0;
+    figure.panels.emplace_back(sheet_panel(*last, image, layer, verdict, picture.label, view));
+    files.push_back(picture.file);
+  }
+  if (files.empty()) return {};
+  figure.columns =
+      options.columns > 0 ? options.columns : static_cast<int>(std::min<std::size_t>(6, files.size()));
+  figure.title =
+      fmt::format("{} · layer {} · focus maps of {} pictures", last->model.name, layer, files.size());
+  figure.subtitle = last->schedule.summary();
+  if (right + wrong > 0) figure.subtitle += fmt::format("; {} right, {} wrong", right, wrong);
+  figure = finished(task, std::move(figure), request, *last);
+  figure.provenance = with_files(figure.provenance, files);
+  return figure;
 }
 
 } // namespace hydrascope::app

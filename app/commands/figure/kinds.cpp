@@ -46,7 +46,7 @@ std::vector<FigureKind> all_kinds() {
        "KL, entropy, monotonicity and output change by kernel on --data (Hedgehog paper, tables 4, 5)", false,
        draw_table},
       {"sheet", "focus maps of many pictures, right and wrong predictions framed", false, draw_sheet}};
-  for (const HeadQuantityInfo& quantity : head_quantity_infos()) { // but those with a kind of their own
+  for (const HeadQuantityInfo& quantity : head_quantity_infos()) { // those without a kind above
     if (std::ranges::none_of(kinds, [&](const FigureKind& kind) { return kind.name == quantity.name; }))
       kinds.push_back({quantity.name.c_str(), quantity.summary.c_str(), true, draw_head_table});
   }

@@ -1,30 +1,21 @@
-// The kinds of figure, in one list: what `figure KIND` draws.
+// The kinds of figure, in one list: what `figure KIND` draws. Plain header.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "app/commands/figure/options.h"
 #include "engine/figures/figure.h"
-#include "engine/run/runner.h"
 
 namespace hydrascope::app {
 
-// One figure to be drawn.
-struct FigureTask {
-  const FigureOptions& options;
-  Runner& runner;             // keeps models and hidden states from one figure to the next
-  const std::string& command; // for the provenance
-  std::vector<std::string> notes = {};
-};
+struct FigureTask; // app/commands/figure/task.h
 
 struct FigureKind {
   const char* name;
   const char* summary; // one line
-  // Draws one input at a time (--image or --text), and so many inputs by a pattern of output names.
+  // Whether it draws one input (--image or --text); many are then written by a pattern of output names.
   bool of_one_input;
-  // A figure with its provenance; without panels where model and schedule have nothing of the kind. Throws
+  // Returns a figure with its provenance; without panels if model and schedule have nothing to show. Throws
   // UsageError, Error.
   Figure (*draw)(FigureTask& task);
 };
@@ -46,7 +37,7 @@ Figure draw_vectors(FigureTask& task);
 Figure draw_monotonicity(FigureTask& task);
 Figure draw_entropy(FigureTask& task);
 Figure draw_divergence(FigureTask& task);
-// Of any quantity of heads, named by the kind.
+// Any quantity per head; the kind is its name.
 Figure draw_head_table(FigureTask& task);
 Figure draw_table(FigureTask& task);
 Figure draw_predictions(FigureTask& task);

@@ -3,16 +3,20 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
-#include <sstream>
+#include <span>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <glob.h>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/progress_bar.h"
+#include "app/commands/figure/kinds.h"
+#include "app/commands/figure/task.h"
+#include "app/commands/output.h"
 #include "app/views/command_text.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/tsv.h"
 #include "engine/figures/figure.h"
 
 namespace hydrascope::app {
@@ -29,10 +33,10 @@ std::vector<fs::path> matches(const std::string& pattern) {
   return files;
 }
 
-// One figure to be made.
+// One figure to draw.
 struct Item {
   FigureOptions options; // with --image or --text, and the one kernel
-  std::string command;   // that draws it alone
+  std::string command;   // draws this figure alone
 };
 
 struct Named {
@@ -48,7 +52,7 @@ std::string filled(std::string pattern, const std::vector<Named>& names) {
   return pattern;
 }
 
-// A kernel as part of a file's name: parameters are set off by what no file system minds.
+// A kernel as part of a file's name, with characters that every file system accepts.
 std::string name_of(const KernelSpec& kernel) {
   std::string name = kernel.text();
   std::ranges::replace(name, ':', '_');
@@ -57,7 +61,7 @@ std::string name_of(const KernelSpec& kernel) {
 }
 
 struct Input {
-  std::vector<std::string> words; // that name it on a command line
+  std::vector<std::string> words; // its options on a command line
   FigureOptions options;
   std::vector<Named> names;
 };
@@ -74,23 +78,18 @@ void add_pictures(const FigureOptions& options, std::vector<Input>& inputs) {
 }
 
 void add_texts(const FigureOptions& options, std::vector<Input>& inputs) {
-  std::istringstream file(read_text_file(options.texts));
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    if (line.ends_with('\r')) line.pop_back();
-    if (line.find_first_not_of(" \t") == std::string::npos) continue;
-    const auto tab = line.find('\t');
-    Input input{{"--text", line.substr(0, tab)}, options, {}};
-    input.options.text = line.substr(0, tab);
-    if (tab != std::string::npos) {
+  for (const TsvLine& line : read_tsv(options.texts)) {
+    Input input{{"--text", line.cells.front()}, options, {}};
+    input.options.text = line.cells.front();
+    if (line.cells.size() > 1) {
       input.options.with_pair = true;
-      input.options.pair = line.substr(tab + 1);
+      input.options.pair = fmt::format("{}", fmt::join(std::span(line.cells).subspan(1), "\t"));
       input.words.insert(input.words.end(), {"--pair", input.options.pair});
     }
     const fs::path path = options.texts;
     input.names = {{"{stem}", path.stem().string()},
                    {"{folder}", path.parent_path().filename().string()},
-                   {"{line}", fmt::format("{:04}", number)}};
+                   {"{line}", fmt::format("{:04}", line.number)}};
     inputs.push_back(std::move(input));
   }
   if (inputs.empty()) throw Error(options.texts, "holds no sentence", "write one a line");
@@ -145,15 +144,15 @@ std::vector<Item> items_of(const FigureOptions& options, const std::string& comm
   return items;
 }
 
-// What of a figure's provenance does not depend on its input.
+// The part of a figure's provenance that does not depend on its input.
 ordered_json setup_of(ordered_json provenance) {
   for (const char* const key : {"command", "input", "target"}) provenance.erase(key);
   return provenance;
 }
 
-// Whether the file is what drawing the item again would give: by the same command from the same bytes, and
-// with the model and the adapters that this call has found to be used for its kernel.
-bool is_there(const Item& item, const std::map<std::string, ordered_json>& setups) {
+// Whether drawing the item again would give the existing file: it was drawn by the same command from the same
+// bytes, with the model and adapters that this call has used for the item's kernel.
+bool is_current(const Item& item, const std::map<std::string, ordered_json>& setups) {
   const auto setup = setups.find(item.options.kernels);
   if (setup == setups.end() || !fs::exists(item.options.output)) return false;
   try {
@@ -163,7 +162,7 @@ bool is_there(const Item& item, const std::map<std::string, ordered_json>& setup
     const ordered_json input = provenance.value("input", ordered_json::object());
     return item.options.image.empty() || input.value("hash", "") == sha256_of_file(item.options.image);
   } catch (const std::exception&) {
-    return false; // whatever it is, it is not that
+    return false; // not a figure of this program
   }
 }
 
@@ -196,13 +195,13 @@ BatchOutcome draw_many(const FigureOptions& options, const std::string& command)
   const FigureKind& kind = figure_kind(options.kind);
   BatchOutcome outcome;
   Runner runner;
-  std::map<std::string, ordered_json> setups; // by kernels: how their figures are made
+  std::map<std::string, ordered_json> setups; // by kernels
   ProgressBar bar("figure " + options.kind);
   std::int64_t done = 0;
   for (const Item& item : items) {
     const fs::path output = item.options.output;
     try {
-      if (is_there(item, setups)) {
+      if (is_current(item, setups)) {
         ++outcome.kept;
       } else {
         FigureTask task{item.options, runner, item.command};
@@ -214,7 +213,7 @@ BatchOutcome draw_many(const FigureOptions& options, const std::string& command)
         setups[item.options.kernels] = setup_of(ordered_json::parse(figure.provenance));
         ++outcome.written;
       }
-    } catch (const UsageError&) { // no other input would mend it
+    } catch (const UsageError&) { // wrong for every input
       throw;
     } catch (const std::bad_alloc&) {
       outcome.failures.push_back({output.string(), "not enough memory; use a smaller input"});

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "app/commands/figure/kinds.h"
 #include "engine/base/error.h"
@@ -113,7 +114,7 @@ void add_figure_options(CLI::App& command, FigureOptions& options) {
   add_paper_options(command, options);
 }
 
-int whole_number(std::string_view text, const char* option, int limit, const char* what) {
+int number_below(std::string_view text, const char* option, int limit, const char* what) {
   int number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || end != text.data() + text.size() || number < 0 || number >= limit) {
@@ -132,7 +133,7 @@ std::vector<int> layers_of(const FigureOptions& options, int count) {
     return layers;
   }
   for (const std::string& item : comma_list(options.layer))
-    layers.push_back(whole_number(item, "--layer", count, "layer of this model"));
+    layers.push_back(number_below(item, "--layer", count, "layer of this model"));
   return layers;
 }
 
@@ -180,7 +181,7 @@ RunRequest request_of(const FigureOptions& options, RunInput input) {
   if (!options.target.empty()) request.target = parse_target(options.target);
   if (!options.query.empty()) {
     request.default_query = false;
-    if (options.query != "all") request.query = whole_number(options.query, "--query", 1 << 20, "token");
+    if (options.query != "all") request.query = number_below(options.query, "--query", 1 << 20, "token");
   }
   return request;
 }

@@ -1,4 +1,4 @@
-// What `figure` is told on the command line, and what of it several kinds read alike.
+// The options of `figure`, and how the kinds read those that several of them have. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "app/commands/command.h"
-#include "app/commands/measure_options.h"
+#include "app/commands/kl.h"
+#include "app/document/common_options.h"
 #include "app/views/weights_view.h"
 #include "engine/figures/figure.h"
 
@@ -19,7 +19,7 @@ struct FigureOptions {
   std::string image, text, pair;
   bool with_pair = false;
   std::vector<std::string> images; // patterns, folders, files
-  std::string texts;               // a file with a text a line
+  std::string texts;               // a file with one text per line
   std::string session;
   bool with_sign = false, own_scale = false, logarithmic = false, teacher_forced = false,
        value_weighted = false;
@@ -40,22 +40,21 @@ struct FigureOptions {
 // Adds all options; `options` must outlive the parse.
 void add_figure_options(CLI::App& command, FigureOptions& options);
 
-// A number from 0 to below `limit`. Throws UsageError that names the option.
-int whole_number(std::string_view text, const char* option, int limit, const char* what);
+// A number from 0 to `limit` − 1; `what` it is called in errors. Throws UsageError.
+int number_below(std::string_view text, const char* option, int limit, const char* what);
 
-// The layers that --layer names: a number, several with commas, or all; the last one where it is left out.
+// The layers of --layer: a number, several separated by commas, or all of `count`; by default the last.
 std::vector<int> layers_of(const FigureOptions& options, int count);
 int one_layer(const FigureOptions& options, int count);
-// The heads that --head names: numbers, mean, min, max, separated by commas, or all; the mean where it is
-// left out.
+// The heads of --head: numbers, mean, min or max, separated by commas, or all of `count`; by default the
+// mean.
 std::vector<HeadChoice> heads_of(const FigureOptions& options, int count);
 HeadChoice one_head(const FigureOptions& options);
 
-// --image or --text with --pair. Throws UsageError where there is none or both, Error where it cannot be
-// read.
+// --image, or --text with --pair. Throws UsageError for none or both, Error for a file that cannot be read.
 RunInput input_of(const FigureOptions& options);
 ImageInput read_image(const std::filesystem::path& file);
-// A request for the input with model, schedule, target and query; asks are the kind's own.
+// A request for the input with model, schedule, target and query, without asks.
 RunRequest request_of(const FigureOptions& options, RunInput input);
 
 } // namespace hydrascope::app

@@ -1,10 +1,12 @@
-#include "app/commands/figure/show_figure.h"
+#include "app/commands/commands.h"
 
 #include <algorithm>
 #include <map>
 
+#include <CLI/CLI.hpp>
+
 #include "app/commands/figure/kinds.h"
-#include "app/commands/figure/run_figure.h"
+#include "app/commands/figure/task.h"
 #include "app/document/edits.h"
 #include "app/views/command_text.h"
 #include "engine/base/error.h"
@@ -29,8 +31,8 @@ FigureOptions options_of(const ShowFigure& figure) {
   CLI::App program("", "hydrascope figure");
   add_figure_options(program, options);
   try {
-    program.parse(
-        std::vector<std::string>(words.rbegin(), words.rend() - 2)); // last first, without the two names
+    program.parse(std::vector<std::string>(
+        words.rbegin(), words.rend() - 2)); // in reverse, without the program and the command
   } catch (const CLI::ParseError& error) {
     throw Error(figure.file.string(), std::string("its command is not understood: ") + error.what(),
                 "use the version of Hydrascope that drew it");
@@ -73,7 +75,7 @@ Scene scene_of(const FigureOptions& options, Scene scene) {
   scene.layer = layers_of(options, layers).back();
   const std::vector<KernelSpec> kernels =
       options.kernels.empty() ? std::vector<KernelSpec>() : parse_kernel_list(options.kernels);
-  // A focus map by kernel is one of each in the layer: the first two stand side by side.
+  // Focus maps by kernel: the first two kernels become the layer's on sides A and B.
   if (options.kind == "focus" && !kernels.empty()) {
     for (std::size_t side = 0; side < std::min<std::size_t>(2, kernels.size()); ++side) {
       scene.schedules[side] = resolved(request.schedule, layers);
@@ -87,7 +89,7 @@ Scene scene_of(const FigureOptions& options, Scene scene) {
   scene.default_query = request.default_query;
   scene.query = request.query;
   scene.key.reset();
-  if (!options.key.empty()) scene.key = whole_number(options.key, "--key", 1 << 20, "token");
+  if (!options.key.empty()) scene.key = number_below(options.key, "--key", 1 << 20, "token");
   scene.target = request.target;
   return scene;
 }

@@ -1,5 +1,4 @@
-// The Hydra paper's studies on a user's own pictures: heads (Fig. 2), strategies (Fig. 4), sheet (Fig. 3 at
-// length).
+// The Hydra paper's studies on the user's own data: heads (Fig. 2), strategies (Fig. 4).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,13 +7,13 @@
 
 #include <fmt/format.h>
 
-#include "app/commands/figure/category_colours.h"
-#include "app/commands/figure/data_provenance.h"
+#include "app/commands/figure/kinds.h"
 #include "app/commands/figure/many_inputs.h"
-#include "app/commands/figure/run_figure.h"
-#include "app/commands/progress_bar.h"
-#include "app/commands/training_progress.h"
+#include "app/commands/figure/task.h"
+#include "app/commands/output.h"
+#include "app/commands/training.h"
 #include "engine/base/error.h"
+#include "engine/measure/kernel_support.h"
 #include "engine/run/quantities/hidden_states.h"
 #include "engine/training/tasks/evaluate.h"
 
@@ -45,13 +44,6 @@ double accuracy(const FigureOptions& options, const ScheduleText& schedule, Eval
   return outcome.top1 * 100;
 }
 
-std::vector<int> divisors(int number) {
-  std::vector<int> all;
-  for (int each = 1; each <= number; ++each)
-    if (number % each == 0) all.push_back(each);
-  return all;
-}
-
 KernelSpec with_heads(KernelSpec kernel, int heads) {
   kernel.parameters["heads"] = std::to_string(heads);
   return kernel;
@@ -61,7 +53,7 @@ std::vector<KernelSpec> kernels_of(const FigureOptions& options, const std::stri
   return parse_kernel_list(options.kernels.empty() ? initial : options.kernels);
 }
 
-// Every data set counts by its items.
+// The mean over the items of all data sets.
 double mean_cosine(const TeacherForcedOutcome& outcome, const KernelSpec& kernel) {
   double sum = 0, items = 0;
   for (const KernelMeasure& measure : outcome.measures) {
@@ -90,7 +82,9 @@ Figure draw_heads(FigureTask& task) {
   if (!by_accuracy) request = measure_request(options.common, options.data);
   if (by_accuracy) request.model_folder = model_folder(options.common, InputKind::image);
   const ModelInfo model = read_model_info(request.model_folder);
-  const std::vector<int> counts = options.counts.empty() ? divisors(model.width) : options.counts;
+  std::vector<int> counts = options.counts;
+  if (counts.empty())
+    for (const std::int64_t heads : divisors_of(model.width)) counts.push_back(static_cast<int>(heads));
   LinesPanel panel;
   panel.x_label = "number of heads H";
   panel.y_label = by_accuracy ? "top-1 (%)" : "cosine of the output and softmax's";
@@ -140,14 +134,14 @@ Figure draw_heads(FigureTask& task) {
 
 namespace {
 
-// What a run makes of its input: the mean over its tokens of the last hidden states.
+// The last hidden states summed over the tokens, (D): in a cosine as good as their mean.
 std::vector<double> pooled(const RunResult& run) {
   const Array& hidden = run.quantities.find(HiddenStatesKey{})->back();
   const auto width = static_cast<std::size_t>(hidden.extent(2));
-  std::vector<double> mean(width, 0);
+  std::vector<double> sums(width, 0);
   for (std::size_t index = 0; index < hidden.values.size(); ++index)
-    mean[index % width] += static_cast<double>(hidden.values[index]);
-  return mean;
+    sums[index % width] += static_cast<double>(hidden.values[index]);
+  return sums;
 }
 
 double cosine(const std::vector<double>& left, const std::vector<double>& right) {
@@ -172,57 +166,57 @@ std::vector<RunRequest> study_inputs(const FigureOptions& options) {
   return requests;
 }
 
-// What replacing layers makes of the inputs, or of the pictures of a folder of classes. Each schedule is
-// looked at once: with none or all of the layers replaced the strategies are the same.
+// The effect of a schedule on the inputs, or on the accuracy over a folder of classes. Each schedule is
+// evaluated once: with none or all of the layers replaced, all strategies have the same.
 class ReplacementStudy {
 public:
-  struct Found {
-    double value = 0;
+  struct Effect {
+    double value = 0;                     // top-1 in per cent, or the mean cosine with the original
     EvaluateOutcome evaluated;            // by accuracy
     std::shared_ptr<const RunResult> run; // of the last input
   };
 
-  // No inputs: by accuracy.
+  // Without inputs: by accuracy.
   ReplacementStudy(const FigureTask& task, const std::vector<RunRequest>& inputs, int layers)
       : options_(task.options), runner_(task.runner), inputs_(inputs), layers_(layers) {
     for (RunRequest request : inputs_) {
       request.schedule = ScheduleText{.kernel = options_.common.schedule.kernel};
-      whole_.push_back(pooled(*runner_.run(request)));
+      original_.push_back(pooled(*runner_.run(request)));
     }
   }
 
-  const Found& of(const ScheduleText& schedule) {
-    const auto [found, is_new] = found_.try_emplace(parse_schedule(schedule, layers_).layers);
+  const Effect& of(const ScheduleText& schedule) {
+    const auto [found, is_new] = effects_.try_emplace(parse_schedule(schedule, layers_).layers);
     if (is_new) found->second = inputs_.empty() ? evaluated(schedule) : compared(schedule);
     return found->second;
   }
 
 private:
-  Found evaluated(const ScheduleText& schedule) const {
-    Found found;
-    found.value = accuracy(options_, schedule, found.evaluated);
-    return found;
+  Effect evaluated(const ScheduleText& schedule) const {
+    Effect effect;
+    effect.value = accuracy(options_, schedule, effect.evaluated);
+    return effect;
   }
-  Found compared(const ScheduleText& schedule) const {
-    Found found;
+  Effect compared(const ScheduleText& schedule) const {
+    Effect effect;
     for (std::size_t index = 0; index < inputs_.size(); ++index) {
       RunRequest request = inputs_[index];
       request.schedule = schedule;
       auto run = std::make_shared<RunResult>(*runner_.run(request));
-      found.value += cosine(pooled(*run), whole_[index]);
-      run->quantities = {}; // the hidden states of every schedule would be many
-      found.run = std::move(run);
+      effect.value += cosine(pooled(*run), original_[index]);
+      run->quantities = {}; // one copy of the hidden states per schedule would be too much memory
+      effect.run = std::move(run);
     }
-    found.value /= static_cast<double>(inputs_.size());
-    return found;
+    effect.value /= static_cast<double>(inputs_.size());
+    return effect;
   }
 
   const FigureOptions& options_;
   Runner& runner_;
   const std::vector<RunRequest>& inputs_;
   int layers_;
-  std::vector<std::vector<double>> whole_; // by input: without any layer replaced
-  std::map<std::vector<KernelSpec>, Found> found_;
+  std::vector<std::vector<double>> original_; // by input: pooled, without any layer replaced
+  std::map<std::vector<KernelSpec>, Effect> effects_;
 };
 
 } // namespace
@@ -244,7 +238,7 @@ Figure draw_strategies(FigureTask& task) {
   panel.x_label = "layers replaced";
   panel.y_label = by_accuracy ? "top-1 (%)" : "cosine of the last hidden states and softmax's";
   ReplacementStudy study(task, inputs, model.layers);
-  ReplacementStudy::Found last;
+  ReplacementStudy::Effect last;
   ProgressBar bar("figure strategies");
   std::int64_t done = 0;
   for (std::size_t index = 0; index < strategy_names.size(); ++index) {

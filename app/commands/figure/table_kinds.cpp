@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "app/commands/figure/data_provenance.h"
-#include "app/commands/figure/run_figure.h"
+#include "app/commands/figure/kinds.h"
+#include "app/commands/figure/task.h"
 #include "app/views/table_views.h"
 #include "engine/base/error.h"
 #include "engine/run/quantities/head_quantity.h"
@@ -26,7 +26,7 @@ TeacherForcedOutcome measured(FigureTask& task, TeacherForcedRequest& request) {
 
 std::string data_name(const KernelMeasure& measure) {
   std::string name = measure.data.filename().string();
-  if (name.empty()) name = measure.data.parent_path().filename().string(); // a folder written with a slash
+  if (name.empty()) name = measure.data.parent_path().filename().string(); // a folder with a slash at its end
   return measure.length ? fmt::format("{}, {} tokens", name, *measure.length) : name;
 }
 
@@ -34,7 +34,7 @@ std::string kernel_text(const KernelMeasure& measure) {
   return measure.kernel.text() + (measure.untrained ? " (untrained)" : "");
 }
 
-// The data sets, and pieces of one length, that were measured, in their order.
+// The data sets, or the lengths of pieces of each, in the order in which they were measured.
 std::vector<std::string> series_of(const TeacherForcedOutcome& outcome) {
   std::vector<std::string> names;
   for (const KernelMeasure& measure : outcome.measures)

@@ -1,9 +1,10 @@
-// Explicit weights and what stands behind them: weights, tokens, vectors, monotonicity.
+// Explicit weights and the vectors they are computed from: weights, tokens, vectors, monotonicity.
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "app/commands/figure/run_figure.h"
+#include "app/commands/figure/kinds.h"
+#include "app/commands/figure/task.h"
 #include "app/views/attention_view.h"
 #include "app/views/scatter_view.h"
 #include "app/views/vectors_view.h"
@@ -15,8 +16,7 @@
 namespace hydrascope::app {
 namespace {
 
-// softmax and what the schedule runs there; for text also the kernels that the bundled text model has maps
-// for.
+// softmax and the layer's own kernel; for text also hedgehog, whose trained maps are bundled, and elu.
 std::vector<KernelSpec> default_kernels(const FigureOptions& options, const RunTask& run, int layer) {
   if (!options.kernels.empty()) return parse_kernel_list(options.kernels);
   std::vector<KernelSpec> kernels{KernelSpec{"softmax", {}}};
@@ -37,7 +37,7 @@ void add_weights(QuantityKeys& keys, WeightsKey key, const std::vector<KernelSpe
   }
 }
 
-// The token whose weights are shown: the class token where --query does not name one.
+// The token whose weights are shown, by default the class token.
 std::int64_t query_token(const RunRequest& request) {
   if (request.default_query) return 0;
   if (!request.query)
@@ -45,7 +45,7 @@ std::int64_t query_token(const RunRequest& request) {
   return *request.query;
 }
 
-// One colour for one number of pairs, in all panels.
+// Gives all panels one colour scale.
 void share_counts(Figure& figure) {
   double high = 0;
   for (FigurePanel& panel : figure.panels) high = std::max(high, std::get<HeatMapPanel>(panel).scale.high);
@@ -139,7 +139,7 @@ Figure draw_vectors(FigureTask& task) {
   const VectorsResult& vectors = *result->quantities.find(asked);
   const auto tokens = static_cast<int>(vectors.k.extent(1));
   const std::int64_t key =
-      options.key.empty() ? asked.query : whole_number(options.key, "--key", tokens, "token");
+      options.key.empty() ? asked.query : number_below(options.key, "--key", tokens, "token");
   return finished(task, vectors_figure(*result, vectors, vectors_view(*result, vectors, key), key),
                   run.request, *result);
 }

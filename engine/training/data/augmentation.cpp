@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "engine/base/image.h"
-#include "engine/training/data/random.h"
+#include "engine/training/data/sampling.h"
 
 namespace hydrascope::training {
 namespace {
 
-// Independent draws for one copy of one picture.
+// Independent random numbers for one copy of one picture.
 class Draws {
 public:
   Draws(const std::uint64_t key, const int copy) : key_(mix({key, static_cast<std::uint64_t>(copy)})) {}
@@ -25,7 +25,7 @@ struct Box {
   int left = 0, top = 0, width = 0, height = 0;
 };
 
-// Ten tries, then the whole picture, as torchvision does.
+// Ten attempts, then the whole picture, as torchvision.
 Box random_box(const Image& image, const double smallest, Draws& draws) {
   const double area = static_cast<double>(image.width) * image.height;
   for (int attempt = 0; attempt < 10; ++attempt) {
@@ -88,7 +88,7 @@ Image augmented_copy(const Image& image, const int copy, const int side, const A
   const Box box = random_box(image, augmentation.smallest_crop, draws);
   Image part = crop(image, box.left, box.top, box.width, box.height);
   if (augmentation.flip && draws.between(0, 1) < 0.5) mirror(part);
-  // Before it is enlarged: fewer pixels to change, and the same colours.
+  // Before resizing: fewer pixels, and the same colours.
   if (augmentation.color_jitter > 0) change_colors(part, augmentation.color_jitter, draws);
   return resample(part, side, side, Filter::bicubic);
 }

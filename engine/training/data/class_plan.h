@@ -1,4 +1,4 @@
-// How the sub-folders of an image folder map onto a classifier's classes.
+// The mapping from the sub-folders of an image folder to a classifier's classes. Plain header.
 #pragma once
 
 #include <map>
@@ -9,21 +9,20 @@
 
 namespace hydrascope::training {
 
-// The class that a sub-folder names: by id, else by label; −1 if there is none.
+// The class whose id, else whose label, is the sub-folder's name; −1 if there is none.
 std::int64_t matching_class(const std::vector<AdapterInfo::Class>& classes, const std::string& folder);
 
 struct ClassPlan {
   std::vector<std::string> folders;        // to train on
   std::vector<AdapterInfo::Class> classes; // of the classifier after training
   std::vector<std::int64_t> targets;       // folder → class
-  bool new_head = false;                   // the classifier is made anew, for these folders
-  std::string note;                        // what was left out; empty if nothing
+  bool new_head = false;                   // a new classifier is made, for these folders
+  std::string note;                        // the folders left out, for the user; empty if none
 };
 
-// `asked`: --classes, may be empty; `available`: the folders there are; `known`: the classifier's classes
-// (empty without one); `labels`: folder → label. Where the classifier knows some of the folders only those it
-// knows are used, unless all were asked for by name, which is an error. Throws UsageError listing the folders
-// it does not know.
+// `asked`: --classes, may be empty; `available`: the existing folders; `known`: the classifier's classes,
+// empty without a classifier; `labels`: folder → label. If the classifier knows some of the folders, only
+// those are used. Throws UsageError if --classes names some that it does not know, listing them.
 ClassPlan plan_classes(const std::vector<std::string>& asked, const std::vector<std::string>& available,
                        const std::vector<AdapterInfo::Class>& known,
                        const std::map<std::string, std::string>& labels);

@@ -23,7 +23,7 @@ using nlohmann::json;
 
 constexpr const char* no_cache_remedy = "set XDG_CACHE_HOME to a folder that can be written";
 
-// The files of a key, without their endings; the folder is made.
+// The path of a key's files, without an ending. Creates the folder.
 std::filesystem::path cache_file(const std::string& key) {
   const auto folder = cache_folder() / "features";
   std::error_code ignored;
@@ -33,8 +33,8 @@ std::filesystem::path cache_file(const std::string& key) {
   return folder / key;
 }
 
-// The data's file, open to be written: closing it hands what was written to whoever maps it later, on another
-// machine, too (NFS).
+// The data's file, open for writing. Closing it makes the data visible to processes that map it later, on
+// other machines too (NFS).
 class DataFile {
 public:
   explicit DataFile(const std::filesystem::path& path)
@@ -45,8 +45,8 @@ public:
   DataFile(const DataFile&) = delete;
   DataFile& operator=(const DataFile&) = delete;
 
-  // So that a disk without room for all of them is found out before an hour's work. By one process: where the
-  // file system cannot do it, each block is read and written again.
+  // Allocates the file, so that a full disk is an error before the work and not after. By one process at a
+  // time: on file systems without this operation every block is read and written again.
   void reserve(const std::int64_t bytes) const {
     if (static_cast<std::int64_t>(std::filesystem::file_size(path_)) >= bytes) return;
     const int result = posix_fallocate(descriptor_, 0, bytes);
@@ -87,17 +87,17 @@ FeatureFile::FeatureFile(const std::string& key, const std::int64_t pictures, co
       copies_(copies),
       pictures_a_piece_(pictures_a_piece),
       done_(static_cast<std::size_t>((pictures + pictures_a_piece - 1) / pictures_a_piece)) {
-  look();
+  read_state();
 }
 
 std::int64_t FeatureFile::filled() const {
   std::int64_t pictures = pictures_a_piece_ * std::ranges::count(done_, true);
-  if (!done_.empty() && done_.back()) // may be a smaller one
+  if (!done_.empty() && done_.back()) // the last piece may be smaller
     pictures -= pictures_a_piece_ * static_cast<std::int64_t>(done_.size()) - pictures_;
   return pictures;
 }
 
-void FeatureFile::look() {
+void FeatureFile::read_state() {
   if (!std::filesystem::exists(state_)) return;
   try {
     const json state = json::parse(read_text_file(state_));
@@ -111,7 +111,7 @@ void FeatureFile::look() {
     width_ = width;
     done_ = std::move(done);
   } catch (const json::exception&) {
-    return; // it is a cache: what cannot be read is made again
+    return; // a cache that cannot be read is filled again
   }
 }
 
@@ -121,7 +121,7 @@ std::optional<FeatureFile::Piece> FeatureFile::take() {
     const auto index = static_cast<std::int64_t>(i);
     auto lock = ItemLock::take(piece_locks_, index, no_cache_remedy);
     if (!lock) continue;
-    look(); // whoever held it may have filled it meanwhile
+    read_state(); // another process may have filled it before
     if (done_[i]) continue;
     const std::int64_t first = index * pictures_a_piece_;
     return Piece{.lock = std::move(*lock),
@@ -144,10 +144,10 @@ void FeatureFile::write(const Piece& piece, const std::stop_token& stop) const {
              piece.first * copies_ * row_bytes);
 }
 
-void FeatureFile::keep(const Piece& piece, const std::stop_token& stop) {
+void FeatureFile::store(const Piece& piece, const std::stop_token& stop) {
   if (piece.hidden.defined()) write(piece, stop);
   const FileLock lock(state_lock_, stop, no_cache_remedy);
-  look();
+  read_state();
   if (piece.hidden.defined()) {
     layout_ = piece.layout;
     width_ = piece.hidden.size(2);

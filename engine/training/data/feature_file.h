@@ -1,5 +1,5 @@
-// The file in which the features of a set of pictures are cached, filled piece by piece, by several processes
-// at once where they train on the same pictures: on one machine, or on several that share the cache's folder.
+// The file that caches the features of a set of pictures. Several processes that train on the same pictures,
+// on one machine or on several with a common cache folder, fill it together, piece by piece.
 #pragma once
 
 #include <cstdint>
@@ -19,36 +19,37 @@ namespace hydrascope::training {
 
 class FeatureFile {
 public:
-  // `key`: everything that the features depend on. Throws Error (the folder cannot be made).
+  // `key`: a hash of everything that the features depend on. Throws Error (the folder cannot be created).
   FeatureFile(const std::string& key, std::int64_t pictures, int copies, int pictures_a_piece);
 
-  // As the last look at the file found it.
+  // The state that was last read from the file.
   std::int64_t filled() const; // pictures
   bool complete() const { return filled() == pictures_; }
-  bool empty() const { return width_ == 0; } // not one picture that could be read
+  bool empty() const { return width_ == 0; } // no picture could be read
   const TokenLayout& layout() const { return layout_; }
-  const std::map<std::int64_t, std::string>& skipped() const { return skipped_; } // pictures, and why
+  const std::map<std::int64_t, std::string>& skipped() const { return skipped_; } // pictures, with reasons
 
-  // Pictures first … last−1, this process's to fill for as long as it holds them.
+  // Pictures first … last−1, which this process alone fills while it holds the lock.
   struct Piece {
     ItemLock lock;
     std::int64_t index = 0, first = 0, last = 0;
-    // To be filled in: (its pictures × copies, N, D) float16, undefined if none could be read; those skipped.
+    // To fill: (its pictures × copies, N, D) float16, undefined if none could be read; and the skipped
+    // pictures.
     at::Tensor hidden = {};
     TokenLayout layout = {};
     std::map<std::int64_t, std::string> skipped = {};
   };
-  // One that is neither filled nor held by another; nothing if there is none now. Looks at the file again
-  // where it holds one.
+  // A piece that is neither filled nor held by another process; nullopt if there is none now. Reads the state
+  // again after locking it.
   std::optional<Piece> take();
-  // Throws Cancelled, Error (disk full).
-  void keep(const Piece& piece, const std::stop_token& stop);
+  // Writes a filled piece. Throws Cancelled, Error (disk full).
+  void store(const Piece& piece, const std::stop_token& stop);
 
-  // (pictures × copies, N, D) float16, mapped; undefined if it is empty.
+  // (pictures × copies, N, D) float16, mapped; undefined if the file is empty.
   at::Tensor map() const;
 
 private:
-  void look();
+  void read_state();
   void write(const Piece& piece, const std::stop_token& stop) const;
 
   std::filesystem::path data_, state_, state_lock_, piece_locks_;
@@ -56,7 +57,7 @@ private:
   std::vector<bool> done_; // by piece
   std::map<std::int64_t, std::string> skipped_;
   TokenLayout layout_;
-  std::int64_t width_ = 0; // 0 until the first piece is kept
+  std::int64_t width_ = 0; // 0 until the first piece is stored
 };
 
 } // namespace hydrascope::training

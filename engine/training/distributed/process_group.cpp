@@ -1,3 +1,9 @@
+// LibTorch contains Gloo, but not Gloo's headers; those are Debian's libgloo-dev, of another version. Nothing
+// here may depend on the layout of Gloo's classes: ProcessGroupGloo holds only pointers to them, and this
+// file makes one and uses it as a Backend. (It references no symbol of Gloo but that type's exported
+// functions.)
+#define USE_C10D_GLOO
+
 #include "engine/training/distributed/process_group.h"
 
 #include <algorithm>
@@ -10,20 +16,61 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "engine/base/error.h"
-#include "engine/training/distributed/gloo_group.h"
+#include "engine/base/process.h"
 #include "engine/training/distributed/rendezvous.h"
 
 namespace hydrascope::training {
+// Gloo's collective operations on CPU tensors, contiguous, of float, double or long. All throw std::exception
+// as LibTorch does.
+class GlooGroup {
+public:
+  // Listens at `address`, or on the interface that GLOO_SOCKET_IFNAME names, and connects to all other ranks.
+  GlooGroup(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, const std::string& address,
+            std::chrono::milliseconds connect_limit, std::chrono::milliseconds answer_limit)
+      : answer_limit_(answer_limit) {
+    const std::string interface = environment("GLOO_SOCKET_IFNAME");
+    const auto options = c10d::ProcessGroupGloo::Options::create(connect_limit);
+    options->devices.push_back(interface.empty()
+                                   ? c10d::ProcessGroupGloo::createDeviceForHostname(address)
+                                   : c10d::ProcessGroupGloo::createDeviceForInterface(interface));
+    backend_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options);
+  }
+
+  void sum(at::Tensor& tensor) const { reduce(tensor, c10d::ReduceOp::SUM); }
+  void smallest(at::Tensor& tensor) const { reduce(tensor, c10d::ReduceOp::MIN); }
+  void broadcast(at::Tensor& tensor, int root) const {
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    options.timeout = answer_limit_;
+    std::vector<at::Tensor> list{tensor};
+    backend_->broadcast(list, options)->wait();
+  }
+
+private:
+  void reduce(at::Tensor& tensor, c10d::ReduceOp::RedOpType operation) const {
+    c10d::AllreduceOptions options;
+    options.reduceOp = operation;
+    options.timeout = answer_limit_;
+    std::vector<at::Tensor> list{tensor};
+    backend_->allreduce(list, options)->wait();
+  }
+
+  c10::intrusive_ptr<c10d::Backend> backend_;
+  std::chrono::milliseconds answer_limit_;
+};
+
 namespace {
 
 using Operation = std::function<void(at::Tensor&)>;
 
-// Large enough for its latency not to count, small enough not to double the memory of a large model.
+// Large enough for latency not to matter, small enough not to double the memory of a large model.
 constexpr std::int64_t kBucketElements = std::int64_t{1} << 24;
 
-// What a tensor's numbers travel as, without loss.
+// The type that a tensor's elements are sent as, without loss.
 at::ScalarType wire_type(const at::Tensor& tensor) {
   if (!tensor.is_floating_point()) return at::kLong;
   return tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
@@ -51,7 +98,7 @@ void check_defined(const std::vector<at::Tensor>& tensors) {
       throw Error("process group", "a tensor is not defined", "give zeros where a rank has no gradient");
 }
 
-// Few calls for many tensors: those of one type travel together.
+// Few calls for many tensors: those of one type are sent together.
 void through_buckets(std::vector<at::Tensor>& tensors, const Operation& operation) {
   const at::NoGradGuard no_gradients; // parameters are leaves
   for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kLong}) {
@@ -99,8 +146,8 @@ public:
     });
   }
 
-  // One collective operation. A failure ends the group: the connections are closed, so that the others fail,
-  // too, instead of waiting for this one.
+  // Runs one collective operation. A failure ends the group: it closes the connections, so that the others
+  // fail too instead of waiting.
   void guarded(const std::function<void()>& operation) {
     if (!failure_.empty()) fail();
     try {
@@ -128,7 +175,7 @@ private:
   }
 
   Rendezvous rendezvous_;
-  std::optional<GlooGroup> gloo_; // gone after a failure
+  std::optional<GlooGroup> gloo_; // nullopt after a failure
   std::string failure_, remedy_;
 };
 

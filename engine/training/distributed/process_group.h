@@ -1,5 +1,5 @@
-// Several processes, on one machine or many, that train or measure one thing together: sums over all of them
-// by Gloo (through LibTorch's c10d) over TCP. Plain header.
+// Several processes, on one machine or on many, that train or measure together, with sums over all of them by
+// Gloo (through LibTorch's c10d) over TCP. Plain header.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "engine/measure/data_share.h"
-#include "engine/training/distributed/world.h"
 
 namespace at {
 class Tensor;
@@ -17,26 +16,44 @@ class Tensor;
 
 namespace hydrascope::training {
 
+// The rank of this process among all, and where they meet.
+struct WorldInfo {
+  int rank = 0, size = 1;
+  std::string address; // where rank 0 (or torchrun) listens; empty for one process
+  int port = 0;
+  bool host_listens = false; // the launcher listens on the port; rank 0 must not
+  std::string attempt;       // torchrun's count of restarts, empty elsewhere
+
+  bool alone() const { return size == 1; }
+};
+
+// Reads the launcher's variables, the innermost launcher's first: RANK and WORLD_SIZE (torchrun, or set by
+// hand), Open MPI's OMPI_COMM_WORLD_RANK and _SIZE, PMI_RANK and PMI_SIZE (MPICH, Intel MPI), Slurm's
+// SLURM_PROCID and SLURM_STEP_NUM_TASKS, or SLURM_NTASKS if MASTER_ADDR is set (a batch script has
+// SLURM_NTASKS without being one of several processes). Several processes need MASTER_ADDR and MASTER_PORT.
+// Without variables: one process. Throws UsageError naming the variable, its value and a remedy.
+WorldInfo world_from_environment();
+
 struct ProcessGroupOptions {
-  // Until all processes have come. They start together, but load the program from one disk.
+  // Limit until all processes are connected. They start together, but may load the program from one disk.
   std::chrono::milliseconds connect = std::chrono::seconds(60);
-  // Until all have joined in one call. A process that ends is noticed at once; this is for a machine that
-  // vanishes without a word, and must be longer than what one rank does while the others wait (rank 0 writes
-  // files).
+  // Limit until all have made a call. The end of a process is noticed at once; this is for a machine that
+  // loses its connection, and must exceed what one rank does while the others wait (rank 0 writes files).
   std::chrono::milliseconds answer = std::chrono::seconds(300);
-  // What the user is told to do once a process is missing.
+  // The remedy in the error if a process is missing.
   std::string remedy = "start all again with --resume";
 };
 
-// Every process calls the same members in the same order with the same shapes. One group a process, used by
-// one thread at a time. Alone nothing is opened and every call returns at once. A process must not end while
-// another may still wait for what it sent: let the last call be a sum or barrier(), of which all need all.
+// Every process calls the same members in the same order with the same shapes. One group per process, used by
+// one thread at a time. With one process nothing is connected and every call returns at once. A process must
+// not end while another may still receive from it: the last call should be a sum or barrier(), which needs
+// all of them.
 //
-// Once a process is missing, the call throws Error ("another process has ended or does not answer", with the
-// ranks and hosts that no longer do), and so does every later one: what is left to do is to end.
+// If a process is missing, the call and every later one throws Error ("another process has ended or does not
+// answer", with the missing ranks and hosts); the process can then only end.
 class ProcessGroup {
 public:
-  // Waits for all processes. Throws Error: who did not come, a port in use, addresses that cannot work.
+  // Waits for all processes. Throws Error (missing ranks, a port in use, addresses that do not work).
   explicit ProcessGroup(const WorldInfo& world = {}, const ProcessGroupOptions& options = {});
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
@@ -46,26 +63,26 @@ public:
   int size() const { return world_.size; }
   bool alone() const { return world_.alone(); }
 
-  // In place, element by element; every rank has the very same bits afterwards. Of any floating or integral
-  // type and layout, all defined: a gradient that a rank has none of is given as zeros. Sums of float16 and
-  // bfloat16 are taken in float32.
+  // In place, element by element; every rank has the same bits afterwards. Tensors of any floating or
+  // integral type and layout, all defined: a rank without a gradient passes zeros. float16 and bfloat16 are
+  // summed in float32.
   void sum(std::vector<at::Tensor>& tensors);
   void sum(std::span<double> values);
-  // The smallest of each over the ranks, in place; the largest is −smallest(−x).
+  // The minimum of each over the ranks, in place; the maximum is −smallest(−x).
   void smallest(std::span<double> values);
-  // What `root` has, to all others, in place.
+  // Copies the tensors of `root` to all others, in place.
   void broadcast(std::vector<at::Tensor>& tensors, int root = 0);
-  // Returns when all have called it.
+  // Returns after all have called it.
   void barrier();
 
-  // For what takes its part of the data without knowing of processes. The group must outlive it.
+  // The rank and reductions, for code that knows nothing of processes. The group must outlive it.
   DataShare share();
 
 private:
   class Connection;
 
   WorldInfo world_;
-  std::unique_ptr<Connection> connection_; // none alone
+  std::unique_ptr<Connection> connection_; // null with one process
 };
 
 } // namespace hydrascope::training

@@ -27,24 +27,23 @@ namespace {
 using Store = c10::intrusive_ptr<c10d::Store>;
 using Clock = std::chrono::steady_clock;
 
-// How long the others are given to notice, too, that somebody is missing: the closing of one connection makes
-// them fail one after another.
+// Time for the others to notice the failure: they fail one after another, as connections are closed.
 constexpr std::chrono::milliseconds kGrace{3000};
 constexpr std::chrono::milliseconds kPause{20};
-// How long rank 0 keeps the store after that, for the others to see what it has seen.
+// Time for which rank 0 keeps the store afterwards, for the others to read the reports.
 constexpr std::chrono::milliseconds kLinger{500};
 
-// c10d logs every failure with a stack trace before it throws; the user reads one line of ours instead, and
-// can have the log all the same.
+// c10d logs every failure with a stack trace before it throws. Switches the log off, as the error of this
+// program is one line, unless the user has set a level.
 void quieten_log() {
   if (environment("TORCH_CPP_LOG_LEVEL").empty()) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
 }
 
-// Gloo writes with writev, and Python, where it is at home, ignores this signal: otherwise a write to a
-// process that has gone would end this one, without a word, where it is to fail.
-void outlive_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
+// Makes a write to a process that has ended an error, as in Python; by default it would end this process,
+// since Gloo writes with writev.
+void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
-std::string roll_key(int rank) { return fmt::format("hydrascope/rank/{}", rank); }
+std::string registration_key(int rank) { return fmt::format("hydrascope/rank/{}", rank); }
 std::string failure_key(int rank) { return fmt::format("hydrascope/failed/{}", rank); }
 
 std::string place(const WorldInfo& world) {
@@ -56,13 +55,13 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
 }
 
-// The system chooses the address when a datagram socket is connected; nothing is sent. The machine's own name
-// would often resolve to a loopback address.
+// Connects a datagram socket, which sends nothing, to learn the address that the system chooses. The
+// machine's own name often resolves to a loopback address.
 std::string address_towards(const WorldInfo& world) {
-  addrinfo wanted{};
-  wanted.ai_socktype = SOCK_DGRAM;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
   addrinfo* list = nullptr;
-  const int status = getaddrinfo(world.address.c_str(), std::to_string(world.port).c_str(), &wanted, &list);
+  const int status = getaddrinfo(world.address.c_str(), std::to_string(world.port).c_str(), &hints, &list);
   if (status != 0)
     throw Error("MASTER_ADDR=" + world.address, gai_strerror(status),
                 "name the machine of rank 0 as this machine knows it, or by its number");
@@ -86,31 +85,31 @@ std::string address_towards(const WorldInfo& world) {
 
 bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
 
-// Tells of this rank's failure and collects the others'; true where a rank told.
+// Reports this rank's failure and reads the others' reports; true for each rank that reported one.
 std::vector<bool> collect_failures(const Store& store, const WorldInfo& world) {
-  std::vector<bool> told(static_cast<std::size_t>(world.size));
+  std::vector<bool> reported(static_cast<std::size_t>(world.size));
   const auto own = static_cast<std::size_t>(world.rank);
-  told[own] = true;
+  reported[own] = true;
   try {
     store->set(failure_key(world.rank), std::string("1"));
     const auto deadline = Clock::now() + kGrace;
-    for (std::size_t left = told.size() - 1; left > 0 && Clock::now() < deadline;) {
-      for (std::size_t rank = 0; rank < told.size(); ++rank)
-        if (!told[rank] && store->check({failure_key(static_cast<int>(rank))})) {
-          told[rank] = true;
+    for (std::size_t left = reported.size() - 1; left > 0 && Clock::now() < deadline;) {
+      for (std::size_t rank = 0; rank < reported.size(); ++rank)
+        if (!reported[rank] && store->check({failure_key(static_cast<int>(rank))})) {
+          reported[rank] = true;
           --left;
         }
       if (left > 0) std::this_thread::sleep_for(kPause);
     }
     if (world.rank == 0 && !world.host_listens) std::this_thread::sleep_for(kLinger);
   } catch (const std::exception&) {
-    // Whoever keeps the store has gone. If rank 0 has told before, it has waited long enough for the others;
-    // if not, it is the one, and nobody else can be judged.
-    if (told.front() && !world.host_listens) return told;
-    told.assign(told.size(), true);
-    told.front() = world.host_listens;
+    // The store has ended. If rank 0 has reported before, it has waited long enough for the others; if not,
+    // it is missing, and nothing is known of the others.
+    if (reported.front() && !world.host_listens) return reported;
+    reported.assign(reported.size(), true);
+    reported.front() = world.host_listens;
   }
-  return told;
+  return reported;
 }
 
 } // namespace
@@ -118,10 +117,10 @@ std::vector<bool> collect_failures(const Store& store, const WorldInfo& world) {
 Rendezvous::Rendezvous(WorldInfo world, std::chrono::milliseconds limit)
     : world_(std::move(world)), own_address_(address_towards(world_)) {
   quieten_log();
-  outlive_broken_pipes();
+  ignore_broken_pipes();
   const auto deadline = Clock::now() + limit;
   connect(limit);
-  call_the_roll(
+  wait_for_all(
       std::max(kPause, std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now())));
   check_addresses();
 }
@@ -130,7 +129,7 @@ void Rendezvous::connect(std::chrono::milliseconds limit) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(world_.port);
   options.isServer = world_.rank == 0 && !world_.host_listens;
-  options.waitWorkers = false; // the roll call tells who is missing
+  options.waitWorkers = false; // wait_for_all names the missing ranks
   options.timeout = limit;
   try {
     store_ = c10::make_intrusive<c10d::TCPStore>(world_.address, options);
@@ -148,17 +147,18 @@ void Rendezvous::connect(std::chrono::milliseconds limit) {
     store_ = c10::make_intrusive<c10d::PrefixStore>("attempt/" + world_.attempt, store_);
 }
 
-void Rendezvous::call_the_roll(std::chrono::milliseconds limit) {
+void Rendezvous::wait_for_all(std::chrono::milliseconds limit) {
   std::vector<std::string> keys;
-  for (int rank = 0; rank < world_.size; ++rank) keys.push_back(roll_key(rank));
-  const auto come = [&](const std::string& key) { return store_->check({key}); };
+  for (int rank = 0; rank < world_.size; ++rank) keys.push_back(registration_key(rank));
+  const auto registered = [&](const std::string& key) { return store_->check({key}); };
   try {
-    store_->set(roll_key(world_.rank), fmt::format("{}\n{}\n{}", host_name(), getpid(), own_address_));
+    store_->set(registration_key(world_.rank),
+                fmt::format("{}\n{}\n{}", host_name(), getpid(), own_address_));
     const auto deadline = Clock::now() + limit;
     while (!store_->check(keys) && Clock::now() < deadline) std::this_thread::sleep_for(kPause);
     std::vector<int> absent;
     for (int rank = 0; rank < world_.size; ++rank)
-      if (!come(roll_key(rank))) absent.push_back(rank);
+      if (!registered(registration_key(rank))) absent.push_back(rank);
     if (!absent.empty())
       throw Error(place(world_),
                   fmt::format("rank {} of {} did not come in time", fmt::join(absent, ", "), world_.size),
@@ -194,8 +194,7 @@ std::string Rendezvous::name_of(int rank) const {
 }
 
 std::string Rendezvous::missing_ranks() const {
-  // The keeper of the store may be the one that does not answer: it is asked on a thread that can be left
-  // behind.
+  // The store's process may be the one that does not answer: it is read on a thread that can be abandoned.
   auto answer = std::make_shared<std::promise<std::vector<bool>>>();
   std::future<std::vector<bool>> future = answer->get_future();
   std::thread([answer, store = store_, world = world_] {
@@ -203,9 +202,9 @@ std::string Rendezvous::missing_ranks() const {
   }).detach();
   std::vector<std::string> missing;
   if (future.wait_for(2 * kGrace) == std::future_status::ready) {
-    const std::vector<bool> told = future.get();
-    for (std::size_t rank = 0; rank < told.size(); ++rank)
-      if (!told[rank]) missing.push_back(name_of(static_cast<int>(rank)));
+    const std::vector<bool> reported = future.get();
+    for (std::size_t rank = 0; rank < reported.size(); ++rank)
+      if (!reported[rank]) missing.push_back(name_of(static_cast<int>(rank)));
   } else if (!world_.host_listens) {
     missing.push_back(name_of(0));
   }

@@ -1,4 +1,4 @@
-#include "engine/training/distributed/world.h"
+#include "engine/training/distributed/process_group.h"
 
 #include <array>
 #include <charconv>
@@ -18,7 +18,7 @@ struct Launcher {
   const char* size;
 };
 
-// mpirun inside a Slurm job sees both its own variables and those of the step that started its daemon.
+// In a Slurm job, mpirun's processes have both its variables and those of the step that started its daemon.
 constexpr std::array kLaunchers{Launcher{"RANK", "WORLD_SIZE"},
                                 Launcher{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                 Launcher{"PMI_RANK", "PMI_SIZE"}};

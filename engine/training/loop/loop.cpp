@@ -58,17 +58,17 @@ public:
       state_.best_parameters = copy_of(task_.leaves());
       state_.has_best = task_.start_is_result();
       report("validate", {});
-      save(); // from here on there is always a good state on disk
+      save(); // from here on there is a good state on disk
     }
     while (!ended()) {
-      if (stop_wanted()) {
+      if (stop_requested()) {
         save();
         return outcome(true);
       }
       try {
         step();
       } catch (const Error&) {
-        // Nothing has changed since the last whole step: what another process's end interrupts is not lost.
+        // The state is that of the last whole step: the end of another process loses nothing.
         if (group_ != nullptr) save();
         throw;
       }
@@ -81,16 +81,16 @@ private:
   bool ended() const {
     return state_.step >= total() || (settings_.patience > 0 && state_.worse >= settings_.patience);
   }
-  // Of the epoch that the last step belonged to.
+  // The number of the last step within its epoch.
   std::int64_t step_of_epoch() const {
     const std::int64_t count = task_.steps_per_epoch();
     return state_.step == 0 ? 0 : (state_.step - 1) % count + 1;
   }
 
-  // Several processes stop after the same step: the one in which the first of them was asked to.
-  bool stop_wanted() const { return group_ == nullptr ? stop_.stop_requested() : agreed_to_stop_; }
+  // Several processes stop after the same step, that in which a stop of the first of them was requested.
+  bool stop_requested() const { return group_ == nullptr ? stop_.stop_requested() : agreed_to_stop_; }
 
-  // Sums over the processes what they show, and their gradients.
+  // Sums the shown values and the gradients over the processes.
   void combine(std::vector<double>& shown) {
     if (group_ == nullptr) return;
     shown.push_back(stop_.stop_requested() ? 1 : 0);
@@ -126,7 +126,7 @@ private:
     report("train", loss.shown);
     const bool epoch_ends = step_of_epoch() == task_.steps_per_epoch();
     if (epoch_ends || (settings_.validate_every > 0 && state_.step % settings_.validate_every == 0))
-      consider(validated(), epoch_ends);
+      record_validation(validated(), epoch_ends);
     if (settings_.live_seconds > 0 && writes() && live_due_.due()) write_live();
     if (epoch_ends ? !ended() : checkpoint_due_.due()) save();
   }
@@ -137,7 +137,7 @@ private:
     return held_out;
   }
 
-  void consider(const HeldOut& held_out, const bool epoch_ends) {
+  void record_validation(const HeldOut& held_out, const bool epoch_ends) {
     if (task_.keep_better(held_out, state_.best, state_.best_parameters)) state_.has_best = true;
     state_.validations.push_back(held_out);
     if (epoch_ends) {
@@ -166,7 +166,7 @@ private:
                 "go on from it with --resume and a lower --learning-rate");
   }
 
-  // Rank 0 alone, and nobody where nothing is to be kept.
+  // Whether this process writes files: rank 0, if there is an output.
   bool writes() const { return !file_.empty() && (group_ == nullptr || group_->rank() == 0); }
 
   void save() {
@@ -175,7 +175,7 @@ private:
     state_.parameters = task_.leaves();
     state_.moments = optimizer_.state();
     save_checkpoint(file_, state_);
-    checkpoint_due_.reset(); // writing takes its time, too
+    checkpoint_due_.reset(); // without the time of writing
   }
 
   void restore(Checkpoint checkpoint) {
@@ -191,7 +191,7 @@ private:
     state_ = std::move(checkpoint);
   }
 
-  // What was changed: a parameter that never had a gradient is as in the base.
+  // The changed parameters; one that never had a gradient is as in the base.
   NamedTensors trained() const {
     NamedTensors result;
     const NamedTensors moments = optimizer_.state();
@@ -271,13 +271,13 @@ private:
   const TrainingSettings& settings_;
   const TrainingObserver& observer_;
   std::stop_token stop_;
-  ProcessGroup* group_; // null alone
+  ProcessGroup* group_; // null with one process
   bool agreed_to_stop_ = false;
   std::filesystem::path file_;
   Optimizer optimizer_;
   Checkpoint state_;
   Interval checkpoint_due_, live_due_;
-  std::int64_t steps_here_ = 0, live_step_ = 0; // in this sitting
+  std::int64_t steps_here_ = 0, live_step_ = 0; // since the start or the last resumption
   double seconds_here_ = 0;
 };
 
@@ -323,7 +323,7 @@ void sum_over(ProcessGroup* group, const std::span<double> values) {
   if (group != nullptr) group->sum(values);
 }
 
-void tell(const TrainingObserver& observer, const std::string& note) {
+void report_note(const TrainingObserver& observer, const std::string& note) {
   if (!observer) return;
   TrainingProgress progress;
   progress.phase = "features";

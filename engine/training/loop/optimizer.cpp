@@ -50,7 +50,7 @@ void Optimizer::update(const double learning_rate, const bool matrices) {
     gradients.push_back(parameter.grad().contiguous());
     first.push_back(moments.first);
     second.push_back(moments.second);
-    // The operation reads how many steps this one makes.
+    // The operation reads the number of the current step.
     steps.push_back(moments.steps.add_(1));
   }
   if (parameters.empty()) return;
@@ -73,7 +73,7 @@ void Optimizer::restore(const NamedTensors& state, const std::int64_t steps, con
   for (const auto& [name, parameter] : parameters_) {
     const auto first = state.find("first_moment." + name);
     const auto second = state.find("second_moment." + name);
-    // A parameter that never had a gradient has no moments either.
+    // A parameter that never had a gradient has no moments.
     if (first == state.end() && second == state.end()) continue;
     if (first == state.end() || second == state.end() || first->second.sizes() != parameter.sizes() ||
         second->second.sizes() != parameter.sizes())

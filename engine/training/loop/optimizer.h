@@ -1,5 +1,5 @@
-// LibTorch's AdamW (its fused operation: one pass over each tensor instead of ten) over named parameters,
-// with its state as plain tensors so that it can be saved and restored.
+// LibTorch's AdamW (the fused operation: one pass over each tensor instead of ten) over named parameters,
+// with its state as tensors that can be saved and restored.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,15 @@ using NamedTensors = std::map<std::string, at::Tensor>;
 
 class Optimizer {
 public:
-  // Leaves that require gradients. Weight decay applies to matrices only, never to biases, norms and scales.
+  // `parameters`: leaves that require gradients. Weight decay applies to matrices, not to biases, norms and
+  // scales.
   Optimizer(NamedTensors parameters, double weight_decay);
 
   const NamedTensors& parameters() const { return parameters_; }
 
-  // One update from the gradients, which are then cleared. The norm of all gradients is first clipped to
-  // `clip_norm` (0: not at all). Returns the norm before clipping; where it is not finite nothing is updated.
+  // Updates the parameters from their gradients, and clears those. The norm of all gradients is first clipped
+  // to `clip_norm` (0: not clipped). Returns the norm before clipping; if it is not finite, nothing is
+  // updated.
   double step(double learning_rate, double clip_norm);
 
   // `first_moment.NAME` and `second_moment.NAME` of every parameter, empty before the first step.
@@ -33,7 +35,7 @@ private:
     at::Tensor first, second;
     at::Tensor steps; // () float32: updates of this parameter so far
   };
-  // Of the matrices, or of the others.
+  // Updates the matrices, or the other parameters.
   void update(double learning_rate, bool matrices);
 
   NamedTensors parameters_;

@@ -1,5 +1,5 @@
-// The options of distill and finetune, each described once: the command line, the window's form, what is kept
-// of it as JSON, and the command in an adapter's metadata are made from this table. Plain header.
+// The options of distill and finetune, each described once. The command line, the window's form and its JSON,
+// and the command in an adapter's metadata are made from this table. Plain header.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ using TrainingRequest = std::variant<DistillRequest, FinetuneRequest>;
 
 using OptionValue = std::variant<bool, int, double, std::string, std::vector<std::string>>;
 
-// Something that each kind of training may have of its own, or each kind on each kind of input.
+// A value per kind of training, or per kind of training and kind of input.
 template <typename T>
 class PerTraining {
 public:
@@ -52,20 +52,20 @@ enum class OptionSection {
   output
 };
 
-// The numbers that the command line takes.
+// The numbers that the command line accepts.
 struct NumberCheck {
   enum class Kind { any, positive, not_negative, within };
   Kind kind = Kind::any;
   double least = 0, most = 0; // within
 };
 
-// The numbers that the form's field takes.
+// The numbers that the form's field accepts.
 struct FieldRange {
   double least = 0, most = 0;
 };
 
-// Where the value stands in the request of a training. A value has the same alternative in get and set, but
-// for files: set takes them as texts or as lists. `set` throws UsageError where a text is not what it takes.
+// Reads and writes the option's field of a request. The value has the same alternative in both, except that
+// `set` takes files as a text or as a list. `set` throws UsageError for a text that is not understood.
 struct OptionAccess {
   std::array<bool, 2> applies{}; // by TrainingKind
   std::function<OptionValue(const TrainingRequest&)> get;
@@ -74,17 +74,17 @@ struct OptionAccess {
 
 struct TrainingOption {
   std::string_view key; // in JSON
-  const char* flags;    // "--learning-rate,--lr"; "!--no-flip": a flag that says false
+  const char* flags;    // "--learning-rate,--lr"; "!--no-flip": a flag that sets false
   OptionSection section;
   OptionAccess access;
   PerTraining<const char*> help = "";
   PerTraining<NumberCheck> check = {};
   bool required = false;
-  // Written into every stored command. Others are left out where they are 0, empty or not set.
+  // Written into every stored command; others only if they are not 0, empty or unset.
   bool always = false;
-  std::string_view only_with = ""; // key of a number; where that is 0 this one has no effect
-  // The form: what the field is called (empty: it is not in the form), says when hovered, shows when empty,
-  // and what it holds at first: the papers' number, for flags 1 or 0.
+  std::string_view only_with = ""; // key of a number; if that is 0, this option has no effect
+  // The form's field: its label (empty: not in the form), its tooltip, its text when empty, its range, and
+  // its initial value: the papers' number, for flags 1 or 0.
   const char* label = "";
   PerTraining<const char*> tooltip = "";
   PerTraining<const char*> hint = "";
@@ -92,25 +92,27 @@ struct TrainingOption {
   PerTraining<double> papers = 0.0;
 
   bool applies(TrainingKind kind) const { return access.applies[static_cast<std::size_t>(kind)]; }
-  bool applies(TrainingKind kind, InputKind input) const; // as above; sections are of one kind of input, too
+  bool applies(TrainingKind kind, InputKind input) const; // and to this kind of input
   bool in_form() const { return *label != '\0'; }
   std::string name() const; // "--learning-rate"
 };
 
-// In the order of --help.
+// Makes the table (option_table.cpp), in the order of --help.
+std::vector<TrainingOption> make_training_options();
+// The table, made once.
 std::span<const TrainingOption> training_options();
 const TrainingOption& training_option(std::string_view key); // throws std::out_of_range
-// Those that the form has; in the order of the form's JSON: by section, flags last.
+// The options of the form in the order of its JSON: by section, flags last.
 const std::vector<const TrainingOption*>& form_options();
 
-// Values of options by their keys.
+// Values of options by key.
 class OptionValues {
 public:
   void set(std::string_view key, OptionValue value) {
     values_.insert_or_assign(std::string(key), std::move(value));
   }
   bool contains(std::string_view key) const { return values_.contains(key); }
-  // Both throw std::out_of_range, the second std::bad_variant_access, too.
+  // Throw std::out_of_range; get also std::bad_variant_access.
   const OptionValue& value(std::string_view key) const { return values_.at(std::string(key)); }
   OptionValue& value(std::string_view key) { return values_.at(std::string(key)); }
   template <typename T>
@@ -129,18 +131,18 @@ private:
 
 // The values of all options that apply to the request.
 OptionValues option_values(const TrainingRequest& request);
-// Sets the request's options to those of the values that apply to it. Throws UsageError.
+// Sets the options that apply to the request to their values. Throws UsageError.
 void set_options(TrainingRequest& request, const OptionValues& values);
 
-// What the form holds at first: the papers' numbers.
+// The form's initial values: the papers' numbers.
 OptionValues papers_values(TrainingKind kind, InputKind input);
 
 // The fields of the form for these values, from top to bottom.
 std::vector<const TrainingOption*> shown_options(TrainingKind kind, InputKind input,
                                                  const OptionValues& values);
 
-// The options of these sections as words of a command line: "--epochs", "5", …. Those that have no effect on
-// the request's data, pictures or texts, are left out.
+// The options of these sections as words of a command line, "--epochs", "5", …, without those that have no
+// effect on the request's kind of data.
 std::vector<std::string> option_words(const TrainingRequest& request,
                                       std::span<const OptionSection> sections);
 

@@ -9,6 +9,7 @@
 #include "engine/run/model_store.h"
 
 namespace hydrascope::training {
+
 PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& folder,
                             const AdapterChoice& adapters, const ScheduleChoice& schedule,
                             const ExecutionOptions& execution, const bool for_training) {
@@ -24,7 +25,7 @@ PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& fol
   prepared.base = prepared.model_hash = base->hash();
   for (const AppliedAdapter& adapter : applied.adapters) {
     prepared.adapters.push_back(adapter.info);
-    // Trained maps change nothing that a later adapter could build on.
+    // Later adapters do not build on trained maps.
     if (adapter.info.role != "maps") prepared.base = adapter.info.hash;
     if (!adapter.info.classes.empty()) prepared.classes = adapter.info.classes;
   }

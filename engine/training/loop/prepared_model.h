@@ -1,4 +1,4 @@
-// The model a training starts from: the base weights with the adapters it builds on.
+// The model that a training starts from: the base weights with the adapters that it builds on.
 #pragma once
 
 #include <filesystem>
@@ -19,26 +19,25 @@ struct PreparedModel {
   std::string model_hash;            // of the base weights
   std::string base;                  // hash of the last adapter, or of the model's weights if there is none
   Schedule schedule;
-  std::vector<AdapterInfo::Class>
-      classes; // of the classifier; empty without one; ids only where an adapter has them
+  std::vector<AdapterInfo::Class> classes; // of the classifier; empty without one; ids only from adapters
 };
 
-// Automatic adapters: the model's own tail alone for training (what was trained through a schedule before is
-// not a base to train from), everything that fits the schedule otherwise. Throws Error and its kinds;
-// UsageError for a device other than the CPU.
+// Automatic adapters are the model's own tail for training (not what was trained through a schedule), and
+// otherwise all that fit the schedule. Throws Error and its kinds, UsageError for a device other than the
+// CPU.
 PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& folder,
                             const AdapterChoice& adapters, const ScheduleChoice& schedule,
                             const ExecutionOptions& execution, bool for_training);
 
-// What an adapter of this role that stores these parameters builds on: prepared.base, or what came before
-// those of its last adapters that have this role, too, and of which it replaces every tensor.
+// The hash of what an adapter with this role and these parameters builds on: prepared.base, without the last
+// adapters of the same role all of whose tensors it replaces.
 std::string base_without_replaced(const PreparedModel& prepared, const std::string& role,
                                   const NamedTensors& stored);
 
-// The name of a kernel's parameter among a model's: kernel.LAYER.KERNEL.NAME.
+// kernel.LAYER.KERNEL.NAME, the name of a kernel's parameter among a model's.
 std::string kernel_parameter_name(int layer, const Kernel& kernel, const std::string& name);
 
-// Prepares a picture file at a size; pictures of one size share a layout.
+// A picture prepared for the model at this size, 0: the model's own.
 ModelInput prepare_picture(const Model& model, const Image& image, int image_size);
 
 } // namespace hydrascope::training

@@ -1,17 +1,59 @@
 #include "engine/training/loop/trained_parameters.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "engine/base/error.h"
 #include "engine/models/transformer/encoder_layer.h"
-#include "engine/training/data/random.h"
-#include "engine/training/loop/low_rank.h"
+#include "engine/training/data/sampling.h"
 
 namespace hydrascope::training {
+namespace {
+
+constexpr std::string_view factor_a = ".lora_A", factor_b = ".lora_B";
+
+at::Tensor uniform(const std::int64_t rows, const std::int64_t columns, const double most,
+                   const std::uint64_t key) {
+  at::Tensor values = at::empty({rows, columns}, at::kFloat);
+  auto* const data = values.mutable_data_ptr<float>();
+  for (std::int64_t i = 0; i < values.numel(); ++i)
+    data[i] = static_cast<float>(most * (2 * unit(mix({key, static_cast<std::uint64_t>(i)})) - 1));
+  return values;
+}
+
+} // namespace
+
+void add_factors(NamedTensors& leaves, const std::string& weight, const at::Tensor& value,
+                 const LowRank& update, const std::uint64_t key) {
+  const std::int64_t out = value.size(0), in = value.size(1), rank = update.rank;
+  const double most = 1 / std::sqrt(static_cast<double>(in));
+  leaves[weight + std::string(factor_a)] = uniform(rank, in, most, key).requires_grad_(true);
+  leaves[weight + std::string(factor_b)] = at::zeros({out, rank}, at::kFloat).requires_grad_(true);
+}
+
+NamedTensors with_updates(const Model& model, const NamedTensors& parameters, const LowRank& update) {
+  const double scale = update.alpha / update.rank;
+  NamedTensors result;
+  for (const auto& [name, value] : parameters) {
+    if (name.ends_with(factor_b)) continue;
+    if (!name.ends_with(factor_a)) {
+      result[name] = value;
+      continue;
+    }
+    const std::string weight = name.substr(0, name.size() - factor_a.size());
+    result[weight] = model.parameter(weight).detach().to(at::kFloat) +
+                     at::matmul(parameters.at(weight + std::string(factor_b)), value) * scale;
+  }
+  return result;
+}
+
 namespace {
 
 at::Tensor leaf(const at::Tensor& value) {
@@ -82,7 +124,7 @@ NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& part
   };
   for (const auto& name : model.parameter_names()) {
     if (name.starts_with("kernel.")) continue;
-    // The projections alone: LayerNorms stay as they are.
+    // The projections alone, without LayerNorms.
     const bool projection =
         name.find(".attention.") != std::string::npos && name.find("orm") == std::string::npos;
     const bool layers = in(name, parts.layers) || (projection && in(name, parts.attention));
@@ -107,11 +149,11 @@ NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& part
       throw UsageError("--train-layers", "the model has no classifier for these classes",
                        "add head to the list");
     const auto classes = static_cast<std::int64_t>(plan.classes.size());
-    // Without one to go by it reads the class token alone, as DeiT's does: then Hydra's focus map of the last
-    // layer (Eq. 15) tells all that the head sees.
+    // A new classifier reads the class token alone, as DeiT's, unless the model has one of another width:
+    // then Hydra's focus map of the last layer (Eq. 15) covers all that the head reads.
     const std::int64_t features = model.info().has_classifier ? model.parameter("classifier.weight").size(1)
                                                               : std::int64_t{model.info().width};
-    // Zeros: LayerNorm's large values would make any other start a loud guess.
+    // Zeros: with LayerNorm's large values any other start would be a confident guess.
     leaves["classifier.weight"] = leaf(at::zeros({classes, features}, at::kFloat));
     leaves["classifier.bias"] = leaf(at::zeros({classes}, at::kFloat));
   }

@@ -3,41 +3,54 @@
 
 #include <vector>
 
+#include "engine/models/transformer/model.h"
 #include "engine/run/pass.h"
 #include "engine/training/data/class_plan.h"
+#include "engine/training/loop/optimizer.h"
 #include "engine/training/loop/prepared_model.h"
 #include "engine/training/loop/training.h"
 
 namespace hydrascope::training {
 
-// What to train: what was asked for, in ascending order, else the layers that the schedule replaces, else the
-// last four, with the head. Throws UsageError for a layer that the model does not have, and for one asked for
-// twice.
+// The parts asked for, in ascending order; by default the head and the layers that the schedule replaces, or
+// else the last four. Throws UsageError for a layer that the model does not have or that is named twice.
 TrainedParts parts_to_train(const std::optional<TrainedParts>& asked, const Schedule& schedule);
 
-// The first of the model's `layers` that is trained: 0 with the embeddings, `layers` with the head alone.
+// The first trained layer of the model's `layers`: 0 with the embeddings, `layers` with the head alone.
 int first_trained(const TrainedParts& parts, int layers);
 
-// "8-11, attention of 10-11 and head" in words, as a checkpoint and the user are told.
+// The parts in words, "layers 8,9 attention of 10 and head", for checkpoints and the user.
 std::string text_of(const TrainedParts& parts);
 
-// Copies in float32 that require gradients, by canonical name: everything in `layers`, W_q, W_k, W_v and W_o
-// of `attention`, the trainable parameters of their kernels (kernel.LAYER.KERNEL.NAME), and with `head` the
-// final LayerNorm, the pooler and the classifier, which starts at zero where the plan makes a new one. With
-// low-rank updates their factors (low_rank.h), drawn by `seed`, in place of what the layers hold. Throws
-// UsageError where a new classifier is not among the parts.
+// Float32 copies that require gradients, by canonical name: all parameters of `layers`; W_q, W_k, W_v and W_o
+// of `attention`; the trainable parameters of their kernels (kernel.LAYER.KERNEL.NAME); with `head` the final
+// LayerNorm, the pooler and the classifier, which starts at zero if the plan makes a new one. With low-rank
+// updates the layers have factors (see add_factors), drawn by `seed`, instead of their parameters. Throws
+// UsageError if a new classifier is needed but the head is not trained.
 NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& parts, const ClassPlan& plan,
                          const std::optional<LowRank>& low_rank, std::uint64_t seed);
 
-// A model that runs with these parameters, and what its kernels take in each layer.
+// A model with these parameters and with those of its kernels in each layer.
 struct RunnableModel {
   Pass pass; // through all of its blocks
 
-  // Blocks first … L−1 and the classifier: (B,C) float32. Without `hidden` the input is embedded first.
-  // `states` takes what each block but the last puts out, (B,N,D).
+  // Runs blocks first … L−1 and the classifier: (B,C) float32. Without `hidden` the input is embedded first.
+  // The outputs of all blocks but the last, (B,N,D), are appended to `states`.
   at::Tensor logits(const at::Tensor& hidden, const ModelInput& input, int first,
                     std::vector<at::Tensor>* states = nullptr) const;
 };
 RunnableModel runnable(const PreparedModel& prepared, const NamedTensors& parameters, const ClassPlan& plan);
+
+// ---- Low-rank updates in place of whole weights (LoRA; Hu et al. 2022, section 4.1) ----
+// W + (α / r)·B·A with A (r,in) and B (out,r). W is not changed; B starts at zero, so that training starts
+// from the model itself.
+
+// Adds both factors of a weight (out,in) as leaves WEIGHT.lora_A and WEIGHT.lora_B. A is uniform in ±1/√in,
+// as in the authors' program, and depends on `key` alone.
+void add_factors(NamedTensors& leaves, const std::string& weight, const at::Tensor& value,
+                 const LowRank& update, std::uint64_t key);
+
+// The parameters with every pair of factors replaced by the updated weight, float32.
+NamedTensors with_updates(const Model& model, const NamedTensors& parameters, const LowRank& update);
 
 } // namespace hydrascope::training

@@ -1,8 +1,8 @@
-// Training inside the program: attention distillation and fine-tuning of chosen layers. Plain header.
+// Attention distillation and fine-tuning of chosen layers. Plain header.
 //
-// Both write a checkpoint beside the output every minute and when stopped, and go on from it bit for bit when
-// resumed on the same machine with the same number of threads: whatever is random is a function of the seed
-// and the step.
+// Both write a checkpoint beside the output every minute and when stopped, and continue from it bit for bit
+// on the same machine with the same number of threads: everything random is a function of the seed and the
+// step.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 #include "engine/run/model_source.h"
 #include "engine/run/run.h"
 #include "engine/training/data/augmentation.h"
-#include "engine/training/data/labelled_text.h"
+#include "engine/training/data/labelled_files.h"
 
 namespace hydrascope {
 
@@ -28,7 +28,7 @@ namespace training {
 class ProcessGroup;
 }
 
-// What a validation on held-out data gave; 0 where it does not apply.
+// The result of a validation on held-out data; 0 for what does not apply.
 struct HeldOut {
   std::int64_t step = 0; // after so many steps
   double loss = 0;
@@ -53,18 +53,18 @@ struct TrainingProgress {
   double seconds_left = 0;       // at this rate
   std::vector<double> per_layer; // distillation: this step's mean KL of each layer, in nats
   std::vector<double> per_head;  // the same of each head, layer after layer
-  std::filesystem::path live;    // the newest adapter of the state so far (TrainingSettings::live_seconds)
-  std::int64_t live_step = 0;    // the step it was written after; 0: there is none yet
-  std::string note; // something the user should know, told once ("skipped FILE: …"); else empty
+  std::filesystem::path live;    // the newest adapter of the current state (TrainingSettings::live_seconds)
+  std::int64_t live_step = 0;    // the step after which it was written; 0: none yet
+  std::string note;              // a message for the user ("skipped FILE: …"), reported once; else empty
 };
-// Called on the training's thread after every step; training pauses for as long as it does not return.
+// Called on the training's thread after every step; the training continues when it returns.
 using TrainingObserver = std::function<void(const TrainingProgress&)>;
 
 struct TrainingOutcome {
   AdapterInfo adapter;   // empty if stopped
   double final_loss = 0; // training loss, mean of the last epoch
   HeldOut before;        // before the first step
-  HeldOut held_out;      // of what was written: the best state that was validated
+  HeldOut held_out;      // of the written state: the best one that was validated
   std::int64_t steps = 0;
   std::vector<std::pair<std::int64_t, double>> curve; // step, training loss
   std::vector<HeldOut> validations;                   // in order
@@ -72,26 +72,26 @@ struct TrainingOutcome {
   bool stopped = false;                               // a checkpoint was written, no adapter
 };
 
-// What every training is told.
+// The settings that all trainings have.
 struct TrainingSettings {
   std::filesystem::path model_folder = {};
   AdapterChoice adapters = {}; // automatic: the model's own tail, if one is bundled
   int epochs = 1;              // at most
   int batch = 8;
   double learning_rate = 1e-2;
-  double validation_share = 0.05;  // of the items, held out
-  int validate_every = 0;          // steps; 0: after every epoch only
-  int patience = 0;                // stop after so many epochs without a better validation; 0: never
-  ExecutionOptions execution = {}; // device auto or cpu
-  std::filesystem::path output =
-      {}; // adapter file; checkpoints go beside it as OUTPUT.checkpoint; empty: neither
-  std::filesystem::path curve = {}; // of every step's loss, as CSV, for whoever writes it; may be empty
+  double validation_share = 0.05;    // of the items, held out
+  int validate_every = 0;            // steps; 0: after every epoch only
+  int patience = 0;                  // stop after so many epochs without a better validation; 0: never
+  ExecutionOptions execution = {};   // device auto or cpu
+  std::filesystem::path output = {}; // adapter file, with checkpoints in OUTPUT.checkpoint; empty: neither
+  std::filesystem::path curve = {};  // CSV of every step's loss, which the caller writes; may be empty
   bool resume = false;
   double checkpoint_seconds = 60;
-  double live_seconds = 0; // > 0: about as often the state so far is written as an adapter, live_path(output)
+  double live_seconds =
+      0; // > 0: interval at which the current state is written as an adapter, live_path(output)
   std::string command = {}; // for the metadata
-  // Several processes that train one thing together, each on its part of every batch; null: alone. Rank 0
-  // alone writes files.
+  // Several processes that train together, each on its share of every batch; null: one process. Rank 0 alone
+  // writes files.
   training::ProcessGroup* group = nullptr;
 };
 
@@ -99,30 +99,29 @@ struct TrainingSettings {
 std::filesystem::path checkpoint_path(const std::filesystem::path& output);
 std::filesystem::path live_path(const std::filesystem::path& output);
 
-// Whether a kernel has feature maps that distillation can train; t2r's are trained with the task only.
+// Whether distillation can train the kernel's feature maps; t2r's are trained with the task only.
 bool can_be_distilled(const KernelInfo& kernel);
 
-// Plain texts: lines joined and cut to `most` tokens; with `least` to so many at least, at random. 0 and 0: a
-// line each.
+// Plain texts are joined and cut to `most` tokens, or, with `least`, to random lengths from `least` to
+// `most`. 0 and 0: a text per line.
 struct ChunkLengths {
   int least = 0, most = 0;
 };
 
-// Distillation of softmax weights into a kernel's trainable maps (Hedgehog paper, A.3; definitions in
-// kernels.md): model frozen, teacher-forced, soft cross-entropy between the kernel's weights and softmax's on
-// the same q, k, mean over real rows, summed over heads and layers (what is reported is the mean over heads
-// and layers, in nats).
+// Distillation of softmax's weights into a kernel's trainable maps (Hedgehog paper, A.3; definitions in
+// kernels.md). The model is frozen and teacher-forced; the loss is the soft cross-entropy between the
+// kernel's weights and softmax's on the same q and k, mean over real rows, summed over heads and layers
+// (reported as the mean over heads and layers, in nats).
 struct DistillRequest {
   TrainingSettings settings{.epochs = 2, .patience = 1};
-  KernelSpec kernel; // hedgehog
-  std::vector<std::filesystem::path>
-      data;            // text: a text a line, or column `column` of a *.tsv; images: folders
-  int column = 0;      // of *.tsv files, from 1; 0: whole lines
-  int pair_column = 0; // of *.tsv files, the second texts of pairs; 0: there are none
-  bool header = false; // the first line of *.tsv files is skipped
-  ChunkLengths chunk;  // plain texts
-  int limit = 0;       // items of each file; 0: all
-  // The learning rate falls to 0 along a cosine; without it is constant, as in the paper.
+  KernelSpec kernel;                       // hedgehog
+  std::vector<std::filesystem::path> data; // text: files with a text per line, or *.tsv; images: folders
+  int column = 0;                          // of *.tsv files, from 1; 0: whole lines
+  int pair_column = 0;                     // of *.tsv files, the second texts of pairs; 0: none
+  bool header = false;                     // the first line of *.tsv files is skipped
+  ChunkLengths chunk;                      // plain texts
+  int limit = 0;                           // items of each file; 0: all
+  // Whether the learning rate decays to 0 along a cosine; in the paper it is constant.
   bool cosine = false;
 };
 
@@ -141,15 +140,15 @@ struct LowRank {
 // Which parameters a fine-tuning changes.
 struct TrainedParts {
   std::vector<int> layers = {}; // whole blocks
-  // Of these the attention alone: W_q, W_k, W_v, W_o and the kernel's own parameters.
+  // Of these layers the attention alone: W_q, W_k, W_v, W_o and the kernel's own parameters.
   std::vector<int> attention = {};
   bool head = true; // classifier, pooler and the final LayerNorm
   bool embeddings = false;
 };
 
-// Fine-tuning of chosen layers and the classifier: on an image folder (a class per sub-folder), where what
-// enters the first trained layer is computed once and cached on disk in float16, or on a labelled table of
-// texts.
+// Fine-tuning of chosen layers and the classifier, on a labelled table of texts or on an image folder with a
+// sub-folder per class. Of pictures the input of the first trained layer is computed once and cached on disk
+// in float16.
 struct FinetuneRequest {
   TrainingSettings settings{.epochs = 5, .batch = 64, .learning_rate = 3e-4, .validation_share = 0.1};
   ScheduleChoice schedule;
@@ -159,33 +158,33 @@ struct FinetuneRequest {
   bool header = false;              // the first line of tables is skipped
   std::filesystem::path labels;     // TSV: sub-folder name, label; may be empty
   std::vector<std::string> classes; // to use; empty: those the classifier knows, or all
-  std::optional<TrainedParts>
-      trained; // empty: the layers the schedule replaces, or the last four, and the head
-  // Of these layers, named or not, W_q, W_k, W_v and W_o alone by such updates, and the kernel's own
-  // parameters.
+  // Default: the layers that the schedule replaces, or the last four, and the head.
+  std::optional<TrainedParts> trained;
+  // Trains of these layers only W_q, W_k, W_v and W_o, by such updates, and the kernel's own parameters.
   std::optional<LowRank> low_rank;
   int images_per_class = 0; // 0: all
   int limit = 0;            // of a table's lines; 0: all
-  // Cached versions of a training picture: itself, then augmented ones; 0: none, every step makes a new one
-  // of its picture and takes it through the frozen layers.
+  // Cached versions of a training picture: itself, then augmented ones. 0: no cache; every step makes a new
+  // version and runs it through the frozen layers.
   int copies = 2;
   training::Augmentation augmentation;
   double warmup =
-      0.05; // share of all steps over which the learning rate rises to its peak; then a cosine to 0
+      0.05; // share of the steps over which the learning rate rises to its peak; then a cosine to 0
   double weight_decay = 0.05;
   double label_smoothing = 0.1;
   double mixup = 0.0; // α of the Beta distribution by which features of two pictures are mixed; 0: none
-  // Soft distillation (DeiT, Touvron et al. 2021, Eq. 2) from the model as it was trained with softmax
-  // (adapters of another role left out): (1 − α) of the loss is the labels', α of it τ²·KL(teacher ‖ student)
-  // of softmax(logits / τ), in nats.
+  // Soft distillation (DeiT, Touvron et al. 2021, Eq. 2) from the model trained with softmax (with adapters
+  // of role tail alone): the loss is (1 − α) times the labels' and α times τ²·KL(teacher ‖ student) of
+  // softmax(logits / τ), in nats.
   double distillation_alpha = 0; // 0: labels alone
   double distillation_tau = 3;
-  // Times this the loss has the distance of hidden states, too (TinyBERT, Jiao et al. 2020, Eq. 8): the mean
-  // squared difference of what trained blocks but the last put out from the teacher's, each token brought to
-  // mean 0 and variance 1 (LayerNorm), padding left out. Says far more per item than logits do.
+  // Weight of the distance between hidden states in the loss (TinyBERT, Jiao et al. 2020, Eq. 8): the mean
+  // squared difference of the outputs of the trained blocks but the last from the teacher's, each token
+  // normalised to mean 0 and variance 1 (LayerNorm), without padding. It carries far more information per
+  // item than logits.
   double distillation_hidden = 0;
-  // Share of a training picture's patches that a step leaves out, at random (PatchDropout, Liu et al. 2022);
-  // not for kernels whose weights depend on where tokens stand.
+  // Share of a training picture's patches that a step drops at random (PatchDropout, Liu et al. 2022); not
+  // for kernels whose weights depend on the tokens' positions.
   double patch_dropout = 0;
 };
 // The execution's dtype: float32, bfloat16 (autocast: matrix products in bfloat16, parameters, norms and loss

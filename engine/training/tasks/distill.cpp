@@ -11,11 +11,10 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
-#include "engine/measure/softmax_run.h"
+#include "engine/measure/teacher_forced_runs.h"
 #include "engine/run/execution.h"
 #include "engine/run/layer_kernel.h"
-#include "engine/training/data/batches.h"
-#include "engine/training/data/random.h"
+#include "engine/training/data/sampling.h"
 #include "engine/training/loop/loop.h"
 #include "engine/training/tasks/distill_data.h"
 
@@ -23,10 +22,10 @@ namespace hydrascope {
 namespace training {
 namespace {
 
-// From below, inside logarithms, as kernels.md clamps for the divergence.
+// The floor of weights inside logarithms, as in kernels.md for the divergence.
 constexpr double smallest_weight = 1e-12;
 
-// The model's q and k of every layer with softmax everywhere.
+// The input of every layer's attention, with softmax in all of them.
 std::vector<AttentionInput> teacher(const std::shared_ptr<const Model>& model, const ModelInput& input) {
   std::vector<AttentionInput> inputs;
   visit_softmax_run(model, input, [&](int, const AttentionInput& layer) { inputs.push_back(layer); });
@@ -35,21 +34,21 @@ std::vector<AttentionInput> teacher(const std::shared_ptr<const Model>& model, c
 
 struct LayerLoss {
   at::Tensor cross_entropy; // (H), summed over real rows
-  at::Tensor entropy;       // (H), softmax's own: the difference is the divergence
+  at::Tensor entropy;       // (H), of softmax's weights: the difference is the divergence
 };
 
 LayerLoss layer_loss(const AttentionInput& input, const Kernel& softmax, const Kernel& kernel,
                      const KernelParameters& parameters) {
-  at::Tensor wanted;
+  at::Tensor target;
   {
     const at::NoGradGuard no_gradients;
-    wanted = softmax.weights(input, {});
+    target = softmax.weights(input, {});
   }
   const at::Tensor weights = kernel.weights(input, parameters);
-  // Rows of padding are 0 in `wanted` and add nothing.
+  // Rows of padding are 0 in `target` and add nothing.
   const auto over_rows = [](const at::Tensor& product) { return product.sum({0, 2, 3}); };
-  return {-over_rows(wanted * weights.clamp_min(smallest_weight).log()),
-          -over_rows(wanted * wanted.clamp_min(smallest_weight).log())};
+  return {-over_rows(target * weights.clamp_min(smallest_weight).log()),
+          -over_rows(target * target.clamp_min(smallest_weight).log())};
 }
 
 class Distillation final : public TrainingTask {
@@ -119,7 +118,7 @@ public:
     const at::NoGradGuard no_gradients;
     const auto& info = prepared_.model->info();
     const auto heads = static_cast<std::size_t>(info.layers) * static_cast<std::size_t>(info.heads);
-    std::vector<double> sums(heads + 1); // of the heads' losses, then of softmax's own entropy
+    std::vector<double> sums(heads + 1); // of the heads' losses, then of the entropy of softmax's weights
     double items = 0;
     for (const auto& batch : validation_) {
       if (settings_.group == nullptr && stop_.stop_requested()) break;
@@ -144,7 +143,8 @@ public:
 
   double merit(const HeldOut& held_out) const override { return -held_out.loss; }
 
-  // A head's loss depends on its own map alone: each keeps its own best state, its start included.
+  // A head's loss depends on its own map alone, so each head has its own best state, which may be the initial
+  // one.
   bool keep_better(const HeldOut& held_out, HeldOut& best, NamedTensors& best_parameters) const override {
     bool kept = false;
     std::vector<double>& least = best.head_losses;
@@ -155,7 +155,7 @@ public:
       best.step = held_out.step;
       kept = true;
     }
-    // What softmax's weights themselves have stays as it is: the divergence falls with the loss.
+    // The entropy of softmax's weights is constant: the divergence decreases with the loss.
     const double loss = std::accumulate(least.begin(), least.end(), 0.0) / static_cast<double>(least.size());
     best.divergence += loss - best.loss;
     best.loss = loss;
@@ -209,7 +209,7 @@ private:
     return make_kernel(spec);
   }
 
-  // From the leaves. Every map has its heads first.
+  // Copies a head's maps from the leaves. The first axis of every map is the head.
   void copy_head(const std::size_t head, NamedTensors& to) const {
     const at::NoGradGuard no_gradients;
     const auto heads = static_cast<std::size_t>(prepared_.model->info().heads);
@@ -219,7 +219,7 @@ private:
       if (name.starts_with(prefix)) to.at(name).select(0, index).copy_(value.select(0, index));
   }
 
-  // Held-out items, and batches of items of like length.
+  // Splits off the held-out items, and makes batches of items of similar length.
   void split() {
     const auto [held_out, training] =
         split_items(data_->items(), settings_.validation_share, mix({settings_.execution.seed, 1}));
@@ -279,7 +279,7 @@ TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& o
   try {
     training::check_settings(request.settings);
     training::Distillation task(request, stop, *models);
-    for (const auto& note : task.notes()) training::tell(observer, note);
+    for (const auto& note : task.notes()) training::report_note(observer, note);
     return training::run_training(task, request.settings, task.notes(), observer, stop);
   } catch (const c10::Error& error) {
     throw Error("distill", error.what_without_backtrace(), "report this with the command");

@@ -9,8 +9,8 @@
 #include "engine/base/error.h"
 #include "engine/run/data_files.h"
 #include "engine/run/token_texts.h"
-#include "engine/training/data/image_folder.h"
-#include "engine/training/data/random.h"
+#include "engine/training/data/labelled_files.h"
+#include "engine/training/data/sampling.h"
 
 namespace hydrascope::training {
 namespace {
@@ -29,7 +29,7 @@ public:
           request.column == 0 ? "needs the column of the first texts" : "is the column of the first texts",
           "give --column as well, e.g. for MRPC --column 4 --pair-column 5");
     for (const auto& file : request.data)
-      // Tables and plain texts may stand side by side.
+      // Tables and plain texts may be mixed.
       if (file.extension() == ".tsv" || request.chunk.most == 0)
         take_lines(model, request, file);
       else
@@ -67,7 +67,7 @@ private:
     cut_ += texts.cut;
   }
 
-  // Running text in pieces of the length asked for, or of lengths drawn evenly on a logarithmic scale.
+  // Pieces of the joined text, of the requested length or of lengths drawn uniformly on a logarithmic scale.
   static std::vector<TokenIds> chunks(const std::vector<TokenIds>& texts, const DistillRequest& request) {
     if (texts.empty() || request.chunk.least == 0 || request.chunk.least == request.chunk.most)
       return joined_texts(texts, request.chunk.most);
@@ -127,7 +127,7 @@ private:
     } catch (const UsageError&) {
       throw;
     } catch (const ForeignFile&) {
-      return; // label lists and the like lie among the pictures of many data sets
+      return; // such as the label lists among many data sets' pictures
     } catch (const Error& error) {
       notes_.push_back(fmt::format("skipped {}", error.what()));
     }

@@ -1,4 +1,4 @@
-// What distillation runs the model on: batches of texts or of pictures.
+// The data of distillation: batches of texts or of pictures.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ public:
   virtual std::int64_t items() const = 0;
   // The items of one batch; texts are padded to the longest and masked.
   virtual ModelInput batch(const std::vector<std::int64_t>& items) const = 0;
-  // Items of like cost stand together: the order in which batches are cut (pictures: as they are).
+  // Tokens of an item. Batches have items of similar length.
   virtual std::int64_t length(std::int64_t item) const = 0;
   virtual std::vector<std::string> notes() const { return {}; }
 };

@@ -1,5 +1,4 @@
-// How well a model's classifier does on labelled data, and whether its maps point at the objects. Plain
-// header.
+// Accuracy of a model's classifier on labelled data, and the pointing game of its maps. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +10,20 @@
 #include <vector>
 
 #include "engine/run/model_source.h"
-#include "engine/training/data/labelled_text.h"
+#include "engine/training/data/labelled_files.h"
 #include "engine/training/loop/training.h"
 
 namespace hydrascope {
 
-// A model for images takes a folder with a sub-folder of pictures for each class, one for text a
-// tab-separated table. Names of sub-folders and labels of the table are matched with the classifier's ids,
-// else its labels, else, for classes without an id, with their numbers (the keys of config.json's id2label).
+// Data is a folder with a sub-folder of pictures per class, for text models a tab-separated table.
+// Sub-folders and labels are matched with the ids of the classifier's classes, else with their labels, else,
+// for classes without an id, with their numbers (the keys of config.json's id2label).
 struct EvaluateRequest {
   std::filesystem::path model_folder;
   AdapterChoice adapters;
   ScheduleChoice schedule;
   std::filesystem::path data;
-  int limit = 0; // pictures: so many, taken evenly from all; texts: the first; 0: all
+  int limit = 0; // pictures: this many, taken evenly from all; texts: the first ones; 0: all
   // Pictures.
   std::vector<std::string> classes; // sub-folders to use; empty: all
   int images_per_class = 0;         // 0: all
@@ -42,11 +41,11 @@ struct PointingOutcome {
   struct Method {
     std::string name; // focus, rollout, attention, centre, chance
     double share = 0; // of the maps whose maximum lies in a box
-    std::string what; // one line on what it shows
+    std::string what; // a description, one line
   };
   std::int64_t items = 0;
   std::vector<Method> methods;
-  std::int64_t empty_focus_maps = 0; // without a positive contribution of any patch: they count as misses
+  std::int64_t empty_focus_maps = 0; // without a positive contribution; they count as misses
 };
 
 struct EvaluateOutcome {
@@ -60,11 +59,11 @@ struct EvaluateOutcome {
   std::optional<PointingOutcome> pointing;
   std::string model_hash;
   std::vector<AdapterInfo> adapters;
-  std::vector<std::string> notes; // skipped files, cut texts, what does not apply
+  std::vector<std::string> notes; // skipped files, cut texts, measures that do not apply
 };
 
-// Throws Error, UsageError (sub-folders or labels that match no class, all listed; a model without
-// classifier; boxes for a model that takes text).
+// Throws Error, UsageError (sub-folders or labels that match no class, listing all; a model without a
+// classifier; boxes for a text model).
 EvaluateOutcome evaluate(const EvaluateRequest& request, const TrainingObserver& observer = {},
                          const std::stop_token& stop = {},
                          const std::shared_ptr<ModelStore>& models = make_model_store());

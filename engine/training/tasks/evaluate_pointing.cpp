@@ -8,7 +8,7 @@
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/rollout.h"
 #include "engine/run/runner.h"
-#include "engine/training/data/boxes.h"
+#include "engine/training/data/labelled_files.h"
 #include "engine/training/tasks/evaluation.h"
 
 namespace hydrascope::training {
@@ -29,7 +29,7 @@ std::vector<std::vector<PixelBox>> boxes_of(Evaluation& evaluation,
     const auto [first, last] = by_name.equal_range(picture.file.filename().string());
     for (auto entry = first; entry != last; ++entry)
       if (names_picture(entry->second->image, picture.file) &&
-          evaluation.means(entry->second->class_name, picture.label))
+          evaluation.names_class(entry->second->class_name, picture.label))
         own.push_back(entry->second->box);
     without += own.empty() ? 1 : 0;
   }

@@ -1,4 +1,4 @@
-// What the evaluations of pictures, of texts and of maps share.
+// What the evaluations of pictures, texts and maps share: the model, the classes, the counts.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/training/data/class_counts.h"
-#include "engine/training/data/image_folder.h"
+#include "engine/training/data/labelled_files.h"
 #include "engine/training/loop/prepared_model.h"
 #include "engine/training/tasks/evaluate.h"
 
@@ -26,18 +26,19 @@ public:
   const PreparedModel& prepared() const { return prepared_; }
   const std::shared_ptr<ModelStore>& models() const { return models_; }
 
-  // The classes that these names mean. Throws UsageError listing all that mean none; `what` they are called.
+  // The classes with these names. Throws UsageError listing the names without a class; `what` they are called
+  // there.
   std::vector<std::int64_t> classes_of(const std::vector<std::string>& names, const std::string& what) const;
 
-  // Whether a name means this class.
-  bool means(const std::string& name, std::int64_t target) const;
+  // Whether this name is that of the class.
+  bool names_class(const std::string& name, std::int64_t target) const;
   const std::stop_token& stop() const { return stop_; }
 
   void count(std::int64_t target, std::span<const std::int64_t> best) { counts_.add(target, best); }
-  // The same for a batch of logits (B,C). Throws Error where they are not finite.
+  // The same for a batch of logits (B,C). Throws Error if they are not finite.
   void count(const std::vector<std::int64_t>& targets, const at::Tensor& logits);
   void note(std::string text);
-  // Says how far it has come. Throws Cancelled where a stop was requested.
+  // Reports progress. Throws Cancelled if a stop was requested.
   void progress(std::int64_t done, std::int64_t all);
 
   // Throws Error if nothing was counted.
@@ -59,7 +60,7 @@ std::vector<LabelledImage> labelled_pictures(const Evaluation& evaluation);
 
 EvaluateOutcome evaluate_pictures(Evaluation& evaluation);
 EvaluateOutcome evaluate_texts(Evaluation& evaluation);
-// Picture by picture: the maps of each, and its predictions by the way.
+// Runs picture by picture, for the maps and the predictions of each.
 EvaluateOutcome evaluate_pointing(Evaluation& evaluation);
 
 } // namespace hydrascope::training

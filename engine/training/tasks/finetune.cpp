@@ -17,21 +17,18 @@
 #include "engine/base/error.h"
 #include "engine/models/transformer/encoder_layer.h"
 #include "engine/run/execution.h"
-#include "engine/training/data/batches.h"
 #include "engine/training/data/class_counts.h"
-#include "engine/training/data/random.h"
-#include "engine/training/loop/autocast.h"
+#include "engine/training/data/sampling.h"
+#include "engine/training/loop/bfloat16.h"
 #include "engine/training/loop/loop.h"
-#include "engine/training/loop/low_rank.h"
 #include "engine/training/loop/trained_parameters.h"
-#include "engine/training/tasks/frozen_front.h"
 #include "engine/training/tasks/labelled_data.h"
 
 namespace hydrascope {
 namespace training {
 namespace {
 
-// What to train, where it goes with what else is asked for.
+// The parts to train. Throws UsageError if they do not fit the other options.
 TrainedParts checked_parts(const FinetuneRequest& request, const Schedule& schedule) {
   TrainedParts parts = parts_to_train(request.trained, schedule);
   if (request.low_rank && parts.layers.empty() && parts.attention.empty())
@@ -40,14 +37,15 @@ TrainedParts checked_parts(const FinetuneRequest& request, const Schedule& sched
   if (request.patch_dropout > 0)
     for (const KernelSpec& kernel : schedule.layers)
       if (kernel_info(kernel.name).positional)
-        throw UsageError("--patch-dropout", fmt::format("{} weighs tokens by where they stand", kernel.name),
+        throw UsageError("--patch-dropout",
+                         fmt::format("the weights of {} depend on the tokens' positions", kernel.name),
                          "leave it out, or choose another kernel");
   return parts;
 }
 
 class Finetuning final : public TrainingTask {
 public:
-  // `stopped()` if it was stopped while the features were computed.
+  // stopped() is true if it was stopped while the features were computed.
   Finetuning(const FinetuneRequest& request, const TrainingObserver& observer, std::stop_token stop,
              ModelStore& models)
       : request_(request),
@@ -105,13 +103,13 @@ public:
     at::Tensor other_labels;
     double share = 1;
     if (request_.mixup > 0 && pictures_) {
-      // Each picture with the one that stands as far from the batch's end as it stands from its beginning.
+      // Each picture is mixed with the one at the same distance from the end of the batch.
       const auto others = own_share({items.rbegin(), items.rend()}, settings_.group);
       share = symmetric_beta(request_.mixup, mix({seed, 4, static_cast<std::uint64_t>(step)}));
       batch.hidden = batch.hidden * share + data_->batch(Part::training, others, key).hidden * (1 - share);
       other_labels = labels_of(Part::training, others);
     }
-    if (request_.low_rank) model_ = runnable_with(leaves_); // its weights are new with every step
+    if (request_.low_rank) model_ = runnable_with(leaves_); // the updated weights differ in every step
     Outputs outputs = outputs_of(model_, batch);
     const at::Tensor& logits = outputs.logits;
     const auto of = [&](const at::Tensor& target) {
@@ -210,8 +208,8 @@ private:
 
   bool distils() const { return request_.distillation_alpha > 0 || request_.distillation_hidden > 0; }
 
-  // The model as it was trained with softmax, without what was trained through other kernels since; what lies
-  // before the trained layers is shared.
+  // The model trained with softmax, without adapters that were trained through other kernels. The layers
+  // before the trained ones are the same.
   RunnableModel make_teacher(ModelStore& models) const {
     AdapterChoice with_softmax{.automatic = false, .files = {}};
     for (const AdapterInfo& adapter : prepared_.adapters)
@@ -229,9 +227,8 @@ private:
   }
 
   struct Outputs {
-    at::Tensor logits; // (B,C)
-    std::vector<at::Tensor>
-        states; // after each block from first_ to the last but one, (B,N,D), if they count
+    at::Tensor logits;              // (B,C)
+    std::vector<at::Tensor> states; // of blocks first_ to the last but one, (B,N,D), if they are in the loss
   };
   Outputs outputs_of(const RunnableModel& model, const LabelledBatch& batch) const {
     const Autocast autocast(bfloat16_);
@@ -241,28 +238,28 @@ private:
     return outputs;
   }
 
-  // The loss by labels with the teacher's part in it, all summed over the batch.
+  // The loss by labels and by the teacher, summed over the batch.
   at::Tensor with_teacher(const at::Tensor& by_labels, const Outputs& outputs,
                           const LabelledBatch& batch) const {
-    Outputs taught;
+    Outputs teacher;
     {
       const at::NoGradGuard no_gradients;
-      taught = outputs_of(teacher_, batch);
+      teacher = outputs_of(teacher_, batch);
     }
     const double alpha = request_.distillation_alpha, tau = request_.distillation_tau;
     at::Tensor sum = by_labels * (1 - alpha);
     if (alpha > 0)
       sum = sum + at::kl_div(at::log_softmax(outputs.logits / tau, 1),
-                             at::log_softmax(taught.logits / tau, 1), at::Reduction::Sum, true) *
+                             at::log_softmax(teacher.logits / tau, 1), at::Reduction::Sum, true) *
                       (alpha * tau * tau);
     for (std::size_t i = 0; i < outputs.states.size(); ++i)
-      sum = sum + distance(outputs.states[i], taught.states[i], batch.input.mask) *
+      sum = sum + distance(outputs.states[i], teacher.states[i], batch.input.mask) *
                       (request_.distillation_hidden / static_cast<double>(outputs.states.size()));
     return sum;
   }
 
-  // Of hidden states (B,N,D), normalised: the mean square over an item's tokens and features, summed over
-  // items.
+  // The distance of hidden states (B,N,D), each token normalised: the mean square over an item's tokens and
+  // features, summed over items.
   static at::Tensor distance(const at::Tensor& a, const at::Tensor& b, const at::Tensor& mask) {
     const auto normalised = [](const at::Tensor& x) {
       return at::layer_norm(x.to(at::kFloat), x.size(2), {}, {}, 1e-6);
@@ -281,7 +278,7 @@ private:
     return runnable(prepared_, weights_of(parameters), data_->plan());
   }
 
-  // Sums over the processes.
+  // Sums the counts and the loss over the processes.
   void combine(ClassCounts& counts, double& loss) const {
     if (settings_.group == nullptr) return;
     std::vector<double> values{loss, static_cast<double>(counts.items), static_cast<double>(counts.first),
@@ -299,8 +296,8 @@ private:
       for (std::int64_t& count : *vector) count = next();
   }
 
-  // The batches of an epoch: shuffled, then sorted by length within runs of some batches, so that texts need
-  // little padding, then those batches shuffled.
+  // The step's batch. The items of an epoch are shuffled, then sorted by length within runs of some batches,
+  // so that texts need little padding, then the batches are shuffled.
   const std::vector<std::int64_t>& batch_of(const std::int64_t step) {
     const std::int64_t count = steps_per_epoch();
     const auto epoch = static_cast<std::uint64_t>(step / count);
@@ -342,7 +339,7 @@ private:
   bool pictures_;
   std::unique_ptr<LabelledData> data_;
   NamedTensors leaves_;
-  RunnableModel model_;        // runs with the leaves
+  RunnableModel model_;        // with the leaves
   RunnableModel teacher_;      // with distillation
   std::vector<Items> batches_; // of epoch_
   std::uint64_t epoch_ = 0;

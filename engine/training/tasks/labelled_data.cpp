@@ -13,11 +13,9 @@
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/run/token_texts.h"
-#include "engine/training/data/batches.h"
-#include "engine/training/data/random.h"
+#include "engine/training/data/sampling.h"
 #include "engine/training/loop/loop.h"
-#include "engine/training/tasks/feature_cache.h"
-#include "engine/training/tasks/frozen_front.h"
+#include "engine/training/tasks/frozen_features.h"
 
 namespace hydrascope::training {
 namespace {
@@ -33,7 +31,7 @@ public:
     plan_ = plan_classes(request.classes, class_folders(request.data), prepared.classes, labels);
     if (!plan_.note.empty()) {
       notes_.push_back(plan_.note);
-      tell(observer, plan_.note);
+      report_note(observer, plan_.note);
     }
     train_.pictures = list_image_folder(request.data, plan_.folders, request.images_per_class);
     held_out_.pictures =
@@ -42,24 +40,24 @@ public:
             : list_image_folder(request.validation, plan_.folders, 0);
   }
 
-  // False if it was stopped.
+  // Returns false if stopped.
   bool compute(const PreparedModel& prepared, const int first, const bool bfloat16,
                const TrainingObserver& observer, const std::stop_token& stop) {
-    FeatureRequest wanted;
-    wanted.layer = first;
-    wanted.image_size = image_size_;
-    wanted.augmentation = request_.augmentation;
-    wanted.seed = request_.settings.execution.seed;
-    wanted.bfloat16 = bfloat16;
+    FeatureRequest features;
+    features.layer = first;
+    features.image_size = image_size_;
+    features.augmentation = request_.augmentation;
+    features.seed = request_.settings.execution.seed;
+    features.bfloat16 = bfloat16;
     if (request_.copies == 0) front_.emplace(prepared, first, bfloat16);
     for (Set* set : {&held_out_, &train_}) {
-      set->copies = wanted.copies = set == &train_ ? request_.copies : 1;
+      set->copies = features.copies = set == &train_ ? request_.copies : 1;
       if (set->copies == 0) {
         set->usable.resize(set->pictures.images.size());
         std::iota(set->usable.begin(), set->usable.end(), std::int64_t{0});
         continue;
       }
-      set->features = cached_features(prepared, set->pictures, wanted, observer, stop);
+      set->features = cached_features(prepared, set->pictures, features, observer, stop);
       if (!set->features.complete) return false;
       for (std::size_t i = 0; i < set->features.usable.size(); ++i)
         if (set->features.usable[i]) set->usable.push_back(static_cast<std::int64_t>(i));
@@ -87,7 +85,7 @@ public:
                            : front_->embed(new_versions(part, items, key));
     if (part == Part::training && request_.patch_dropout > 0) {
       result.hidden = result.hidden.index_select(1, kept_tokens(key));
-      result.input.layout.rows = result.input.layout.columns = 0; // what is left has no grid
+      result.input.layout.rows = result.input.layout.columns = 0; // the kept tokens have no grid
     }
     result.hidden = cached ? result.hidden.to(at::kFloat) : front_->through(result.hidden, result.input);
     return result;
@@ -117,7 +115,7 @@ private:
     return set(part).usable[static_cast<std::size_t>(item)];
   }
 
-  // Of the cached features: a copy of each picture by chance.
+  // Rows of the cached features: a random copy of each picture.
   at::Tensor rows_of(const Part part, const Items& items, const std::uint64_t key) const {
     Items rows;
     const std::int64_t copies = set(part).copies;
@@ -142,8 +140,8 @@ private:
     return input;
   }
 
-  // The tokens that patch dropout leaves in a step, ascending: the prefix and a random set of the patches,
-  // the same for all pictures of the batch, whatever process they are in.
+  // The tokens that patch dropout keeps in a step, ascending: the prefix and a random set of the patches, the
+  // same for all pictures of the batch in all processes.
   at::Tensor kept_tokens(const std::uint64_t key) const {
     const auto [prefix, rows, columns] = held_out_.features.layout;
     const std::int64_t patches = rows * columns;
@@ -241,7 +239,7 @@ private:
     return examples(part)[static_cast<std::size_t>(item)];
   }
 
-  // Those whose label is used, tokenized.
+  // Appends the texts whose label is used, tokenized.
   void take(const std::vector<LabelledText>& texts, std::vector<Example>& into) {
     for (const LabelledText& text : texts) {
       const auto found = std::ranges::find(plan_.folders, text.label);
@@ -274,7 +272,7 @@ std::unique_ptr<LabelledData> make_labelled_data(const PreparedModel& prepared,
       throw UsageError("--data " + request.data.string(), "is a folder, but the model takes texts",
                        "name a tab-separated table, or another --model");
     auto texts = std::make_unique<LabelledTexts>(prepared, request, first, bfloat16);
-    for (const auto& note : texts->notes()) tell(observer, note);
+    for (const auto& note : texts->notes()) report_note(observer, note);
     return texts;
   }
   if (request.trained && request.trained->embeddings)

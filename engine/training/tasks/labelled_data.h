@@ -1,5 +1,4 @@
-// What fine-tuning learns from: labelled pictures, whose features of the frozen front are cached, or labelled
-// texts.
+// The data of fine-tuning: labelled pictures, with cached features of the frozen layers, or labelled texts.
 #pragma once
 
 #include <memory>
@@ -14,9 +13,9 @@ namespace hydrascope::training {
 
 enum class Part { training, held_out };
 
-// What enters the first trained layer, for some items.
+// The input of the first trained layer, for some items.
 struct LabelledBatch {
-  at::Tensor hidden; // (B,N,D) float32; undefined where the embeddings are trained, too
+  at::Tensor hidden; // (B,N,D) float32; undefined if the embeddings are trained
   ModelInput input;  // mask and layout; for texts the token ids
 };
 
@@ -27,12 +26,12 @@ public:
   virtual std::int64_t items(Part part) const = 0;
   virtual std::int64_t label(Part part, std::int64_t item) const = 0;  // class
   virtual std::int64_t length(Part part, std::int64_t item) const = 0; // tokens
-  // `key` decides what is random about it: which cached copy of each picture.
+  // Everything random, such as the cached copy of each picture, depends on `key`.
   virtual LabelledBatch batch(Part part, const std::vector<std::int64_t>& items, std::uint64_t key) const = 0;
   // One line for the adapter's metadata: "train (200 classes, 60000 pictures)".
   virtual std::string summary() const = 0;
   virtual std::string items_name() const = 0; // "pictures", "texts"
-  // What a resumed run must share.
+  // What a resumed run must have in common, in words.
   virtual std::string configuration() const = 0;
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -41,8 +40,8 @@ protected:
 };
 
 // Reads the data and, for pictures, computes the features of layers 0 … first−1 that are not cached yet; null
-// if it was stopped meanwhile. `first`: the first trained layer. Throws Error, UsageError (nothing to train
-// on, classes that the classifier does not know).
+// if stopped. `first`: the first trained layer. Throws Error, UsageError (nothing to train on, classes that
+// the classifier does not know).
 std::unique_ptr<LabelledData> make_labelled_data(const PreparedModel& prepared,
                                                  const FinetuneRequest& request, int first, bool bfloat16,
                                                  const TrainingObserver& observer,

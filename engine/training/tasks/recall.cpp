@@ -16,16 +16,15 @@
 #include "engine/base/error.h"
 #include "engine/run/execution.h"
 #include "engine/run/quantities/measures.h"
-#include "engine/training/data/random.h"
+#include "engine/training/data/sampling.h"
 #include "engine/training/loop/loop.h"
-#include "engine/training/tasks/recall_data.h"
 #include "engine/training/tasks/recall_model.h"
 
 namespace hydrascope {
 namespace training {
 namespace {
 
-// The sequences of one part.
+// The sequences of the training, validation or test part.
 struct Sequences {
   at::Tensor tokens;                               // (S,N) int64
   std::vector<std::vector<std::int64_t>> recalled; // of each, as RecallSequence
@@ -44,7 +43,7 @@ Sequences sequences(const RecallTask& task, const std::uint64_t seed, const Reca
   return result;
 }
 
-// What the model reads, and where it is to say which token comes next.
+// The tokens that the model reads, and the positions at which it predicts the next token.
 struct Batch {
   at::Tensor tokens;    // (B,N−1)
   at::Tensor positions; // (P), over the B·(N−1) tokens
@@ -67,7 +66,7 @@ Batch batch_of(const Sequences& sequences, const std::vector<std::int64_t>& item
           at::index_select(whole.flatten(), 0, at::tensor(targets))};
 }
 
-// Calls with the items 0 … count − 1 in pieces: what a layer forms of a piece stays small.
+// Visits the items 0 … count − 1 in pieces, which limits the memory of a layer.
 template <typename Visit>
 void in_pieces(const std::int64_t count, const Visit& visit) {
   constexpr std::int64_t piece = 100;
@@ -124,7 +123,7 @@ public:
     return std::nullopt;
   }
 
-  // Of the model as it is, on the test's sequences.
+  // Measures the current model on the test's sequences.
   void test(RecallOutcome& outcome) const {
     const Sequences sequences = part(RecallPart::test, request_.task.test);
     const KernelInfo& info = model_.kernel(0).kernel->info();
@@ -155,7 +154,7 @@ private:
     return sequences(request_.task, seed(), part, count);
   }
 
-  // Of the last token, whatever the loss is taken of.
+  // Of the last token, also with `all_values`.
   HeldOut held_out(const Sequences& sequences, const TapVisitor& visit) const {
     const at::NoGradGuard no_gradients;
     const auto count = static_cast<std::int64_t>(sequences.recalled.size());
@@ -214,7 +213,7 @@ RecallRequest recall_request(const RecallPreset preset) {
   request.task.tokens = 64;
   request.model = {.layers = 2, .heads = 2, .head_width = 32};
   request.settings.epochs = 12;
-  request.settings.patience = 0; // the learning rate's fall is what makes the last epochs the best
+  request.settings.patience = 0; // with the decay of the learning rate the last epochs are the best
   request.cosine = true;
   request.settings.learning_rate = 3e-3;
   request.warmup = 100;

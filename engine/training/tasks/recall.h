@@ -12,13 +12,13 @@
 
 namespace hydrascope {
 
-// Sequences of N tokens: N/2 − 1 pairs of a key and its value, drawn with repetition under a key → value map
-// that is drawn anew for each sequence, then a key that has occurred, then its value.
+// Sequences of N tokens: N/2 − 1 pairs of a key and its value, drawn with repetition under a random key →
+// value map of each sequence, then a key that has occurred, then its value.
 struct RecallTask {
   int keys = 20, values = 20; // tokens 0 … keys − 1 and keys … keys + values − 1
   int tokens = 128;           // N, even
-  // Sequences. Those of the validation decide when training ends and which state is kept, those of the test
-  // are looked at once, at the end.
+  // Numbers of sequences. Validation decides the end of the training and the best state; the test is run
+  // once, at the end.
   int training = 10'000, validation = 1'000, test = 2'000;
 };
 
@@ -34,18 +34,19 @@ enum class RecallPreset {
 };
 
 struct RecallRequest {
-  TrainingSettings settings; // model_folder, adapters and validation_share mean nothing here; no adapter is
-                             // written, OUTPUT.checkpoint is
-  KernelSpec kernel;         // of all layers
+  TrainingSettings
+      settings;      // without model_folder, adapters, validation_share; the only file is OUTPUT.checkpoint
+  KernelSpec kernel; // of all layers
   RecallTask task;
   RecallModelShape model;
   double weight_decay = 0;
-  int warmup = 0;      // steps over which the learning rate rises to its peak
-  bool cosine = false; // from there it falls to 0 at the last epoch's end, else it stays
+  int warmup = 0; // steps over which the learning rate rises to its peak
+  bool cosine =
+      false; // from the peak the learning rate decays to 0 at the end of the last epoch; else it is constant
   bool all_values =
-      false; // cross-entropy on every value whose key has occurred, else on the last token alone
+      false; // cross-entropy of every value whose key has occurred; else of the last token alone
 };
-// What a preset stands for, for the kernel `softmax`.
+// The settings of a preset, with the kernel `softmax`.
 RecallRequest recall_request(RecallPreset preset);
 
 struct RecallOutcome {
@@ -58,15 +59,15 @@ struct RecallOutcome {
   std::int64_t zero_denominators = 0; // rows of the test set that some layer set to 0 (Kernel::run)
   std::int64_t parameters = 0;        // trained numbers
   int epochs = 0;                     // trained
-  double seconds = 0;                 // of this sitting, all in all
-  std::string configuration;          // what decides the result, in words
-  TrainingOutcome training;           // loss curve and validations; `stopped`: there is nothing else
+  double seconds = 0;                 // since the start or the last resumption
+  std::string configuration;          // everything that determines the result, in words
+  TrainingOutcome training;           // loss curve and validations; if `stopped`, nothing else is set
 };
 
-// Throws Error, UsageError (a kernel without a causal form, a task or model that cannot be).
+// Throws Error, UsageError (a kernel without a causal form, an impossible task or model).
 RecallOutcome recall(const RecallRequest& request, const TrainingObserver& observer = {},
                      const std::stop_token& stop = {});
-// What recall() would put into the outcome's `configuration`.
+// The outcome's `configuration`.
 std::string recall_configuration(const RecallRequest& request);
 
 } // namespace hydrascope

@@ -15,12 +15,47 @@
 #include "engine/base/error.h"
 #include "engine/models/transformer/encoder.h"
 #include "engine/run/execution.h"
-#include "engine/training/data/random.h"
+#include "engine/training/data/sampling.h"
 
 namespace hydrascope::training {
 namespace {
 
-// U(−1/√in, 1/√in), as torch::nn::Linear starts; biases 0.
+// The purpose of a random number of a sequence.
+enum Purpose : std::uint64_t { a_value, a_key, the_last_key };
+
+std::size_t below(const std::size_t count, const std::uint64_t bits) {
+  return static_cast<std::size_t>(unit(bits) * static_cast<double>(count));
+}
+
+} // namespace
+
+RecallSequence recall_sequence(const RecallTask& task, const std::uint64_t seed, const RecallPart part,
+                               const std::int64_t index) {
+  const std::uint64_t own =
+      mix({seed, 0x7265'63616c6cULL, static_cast<std::uint64_t>(part), static_cast<std::uint64_t>(index)});
+  const auto keys = static_cast<std::size_t>(task.keys), values = static_cast<std::size_t>(task.values);
+  std::vector<std::size_t> value_of(keys);
+  for (std::size_t key = 0; key < keys; ++key) value_of[key] = keys + below(values, mix({own, a_value, key}));
+
+  RecallSequence sequence;
+  std::vector<std::size_t> occurred; // keys, in the order of their first occurrence
+  const auto append = [&](const std::size_t key) {
+    sequence.tokens.push_back(static_cast<std::int64_t>(key));
+    if (std::ranges::find(occurred, key) == occurred.end())
+      occurred.push_back(key);
+    else
+      sequence.recalled.push_back(static_cast<std::int64_t>(sequence.tokens.size()));
+    sequence.tokens.push_back(static_cast<std::int64_t>(value_of[key]));
+  };
+  const auto pairs = static_cast<std::size_t>(task.tokens) / 2 - 1;
+  for (std::size_t pair = 0; pair < pairs; ++pair) append(below(keys, mix({own, a_key, pair})));
+  append(occurred[below(occurred.size(), mix({own, the_last_key}))]);
+  return sequence;
+}
+
+namespace {
+
+// U(−1/√in, 1/√in), as torch::nn::Linear; biases 0.
 void add_linear(NamedTensors& leaves, const std::string& name, const std::int64_t in, const std::int64_t out,
                 const at::Generator& generator) {
   const double bound = 1 / std::sqrt(static_cast<double>(in));
@@ -75,9 +110,9 @@ RecallModel::RecallModel(const RecallRequest& request, const std::uint64_t seed)
     add_linear(leaves_, in_layer(layer, "mlp_out"), 4 * width, width, generator);
     kernels.push_back(initial_layer_kernel(info_of(config, "decoder"), layer, spec));
     require_causal(*kernels.back().kernel, request);
-    const auto held = kernels.back().kernel->fixed_parameters(); // training leaves them as they are
+    const auto fixed = kernels.back().kernel->fixed_parameters(); // not trained
     for (auto& [name, value] : kernels.back().parameters)
-      if (std::ranges::find(held, name) == held.end())
+      if (std::ranges::find(fixed, name) == fixed.end())
         value = leaves_[in_layer(layer, "kernel.") + name] = value.clone();
   }
   add_norm(leaves_, "final_norm", width);

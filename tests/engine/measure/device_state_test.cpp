@@ -1,4 +1,4 @@
-#include "engine/measure/device_state.h"
+#include "engine/measure/machine.h"
 
 #include <cstring>
 #include <fstream>

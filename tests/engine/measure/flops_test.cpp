@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
-#include "engine/measure/flops_table.h"
 #include "tests/engine/models/golden.h"
 
 namespace hydrascope {

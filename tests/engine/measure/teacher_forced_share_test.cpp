@@ -1,4 +1,4 @@
-// Teacher-forced measuring on parts of the data, whose sums are put together: here the processes are threads,
+// Teacher-forced measuring on shares of the data, whose sums are combined: here the processes are threads,
 // and the sums go through memory.
 #include <algorithm>
 #include <barrier>
@@ -17,12 +17,12 @@ namespace {
 
 using testing::make_toy_model;
 using testing::make_toy_pictures;
+using testing::toy_measuring;
 using testing::ToyFolder;
 
-const std::vector<std::string> sentences = {
-    "the cat sat on a mat", "hydra attention is linear not soft",      "sum over the token",        "a word",
-    "not on the mat ! ? -", "tokenize the head over a linear softmax", "the linear sum is not soft"};
+constexpr const char* kernels = "softmax,elu,relu,hydra-cosine";
 
+// Reductions over threads.
 class Threads {
 public:
   explicit Threads(int size) : size_(size), barrier_(size), parts_(static_cast<std::size_t>(size)) {}
@@ -100,20 +100,9 @@ void expect_same(const TeacherForcedOutcome& outcome, const TeacherForcedOutcome
       }
 }
 
-TeacherForcedRequest texts(const ToyFolder& folder) {
-  std::ofstream file(folder / "texts.txt");
-  for (const std::string& sentence : sentences) file << sentence << "\n";
-  TeacherForcedRequest request;
-  request.model_folder = make_toy_model(folder, "bert");
-  request.adapters.automatic = false;
-  request.data = {folder / "texts.txt"};
-  request.kernels = parse_kernel_list("softmax,elu,relu,hydra-cosine");
-  return request;
-}
-
 TEST(TeacherForcedShare, EveryRankHasTheWholeOutcome) {
   const ToyFolder folder;
-  const TeacherForcedRequest request = texts(folder);
+  const TeacherForcedRequest request = toy_measuring(folder, kernels);
   const TeacherForcedOutcome alone = measure_teacher_forced(request);
   for (const int size : {2, 3, 9}) // nine: some have no text
     for (const TeacherForcedOutcome& outcome : together(request, size)) {
@@ -124,7 +113,7 @@ TEST(TeacherForcedShare, EveryRankHasTheWholeOutcome) {
 
 TEST(TeacherForcedShare, PiecesBeginWhereThePartDoes) {
   const ToyFolder folder;
-  TeacherForcedRequest request = texts(folder);
+  TeacherForcedRequest request = toy_measuring(folder, kernels);
   request.lengths = {5, 7, 16};
   const TeacherForcedOutcome alone = measure_teacher_forced(request);
   for (const int size : {2, 3, 5})

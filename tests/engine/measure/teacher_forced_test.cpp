@@ -15,8 +15,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
+#include "engine/base/image.h"
 #include "engine/run/quantities/head_reader.h"
-#include "engine/run/quantities/rank_correlation.h"
 #include "tests/engine/attention/reference.h"
 #include "tests/engine/models/golden.h"
 #include "tests/engine/run/quantities/spearman_definition.h"
@@ -29,22 +29,9 @@ using test::message_of;
 using ::testing::HasSubstr;
 using testing::make_toy_model;
 using testing::make_toy_pictures;
+using testing::toy_measuring;
+using testing::toy_sentences;
 using testing::ToyFolder;
-
-const std::vector<std::string> sentences = {
-    "the cat sat on a mat", "hydra attention is linear not soft",      "sum over the token",        "a word",
-    "not on the mat ! ? -", "tokenize the head over a linear softmax", "the linear sum is not soft"};
-
-TeacherForcedRequest request_for(const ToyFolder& folder, const std::string& kernels) {
-  std::ofstream file(folder / "texts.txt");
-  for (const std::string& sentence : sentences) file << sentence << "\n";
-  TeacherForcedRequest request;
-  request.model_folder = make_toy_model(folder, "bert");
-  request.adapters.automatic = false;
-  request.data = {folder / "texts.txt"};
-  request.kernels = parse_kernel_list(kernels);
-  return request;
-}
 
 // The softmax run, block by block, of one text without its padding.
 std::vector<AttentionInput> layers_of(const Model& model, const ModelInput& input) {
@@ -125,7 +112,7 @@ void add(Expected& sum, const Expected& one, double share) {
 
 TEST(TeacherForced, EachTextCountsTheSame) {
   const ToyFolder folder;
-  const TeacherForcedRequest request = request_for(folder, "softmax,elu,relu,hedgehog-untrained");
+  const TeacherForcedRequest request = toy_measuring(folder, "softmax,elu,relu,hedgehog-untrained");
   const TeacherForcedOutcome outcome = measure_teacher_forced(request);
   const auto model = load_model(request.model_folder);
   ASSERT_EQ(outcome.measures.size(), 4U);
@@ -137,7 +124,7 @@ TEST(TeacherForced, EachTextCountsTheSame) {
     Expected whole;
     for (std::size_t layer = 0; layer < 2; ++layer) {
       Expected of_layer;
-      for (const std::string& sentence : sentences)
+      for (const std::string& sentence : toy_sentences())
         add(of_layer,
             expected_of(layers_of(*model, model->prepare_text(sentence))[layer], measure.kernel.text()),
             1.0 / 7);
@@ -152,14 +139,14 @@ TEST(TeacherForced, EachTextCountsTheSame) {
 
 TEST(TeacherForced, SignedWeightsHaveNoDivergence) {
   const ToyFolder folder;
-  const auto outcome = measure_teacher_forced(request_for(folder, "hydra-cosine"));
+  const auto outcome = measure_teacher_forced(toy_measuring(folder, "hydra-cosine"));
   const KernelMeans& mean = outcome.measures.front().mean;
   EXPECT_TRUE(std::isnan(mean.kl));
   EXPECT_TRUE(std::isnan(mean.entropy));
   EXPECT_TRUE(std::isnan(mean.clamped_share));
   const auto model = load_model(folder / "bert");
   Expected expected;
-  for (const std::string& sentence : sentences)
+  for (const std::string& sentence : toy_sentences())
     for (const AttentionInput& layer : layers_of(*model, model->prepare_text(sentence)))
       add(expected, expected_of(layer, "hydra-cosine"), 1.0 / 14);
   EXPECT_NEAR(mean.spearman, expected.spearman, 1e-6);
@@ -170,14 +157,14 @@ TEST(TeacherForced, SignedWeightsHaveNoDivergence) {
 
 TEST(TeacherForced, OtherHeadsHaveNoDivergenceButTheirOwnEntropyAndOrder) {
   const ToyFolder folder;
-  TeacherForcedRequest request = request_for(folder, "softmax:heads=6");
+  TeacherForcedRequest request = toy_measuring(folder, "softmax:heads=6");
   request.limit = 1;
   const auto outcome = measure_teacher_forced(request);
   const KernelMeans& mean = outcome.measures.front().mean;
   EXPECT_TRUE(std::isnan(mean.kl));
   const auto model = load_model(request.model_folder);
   Expected expected;
-  for (const AttentionInput& layer : layers_of(*model, model->prepare_text(sentences.front()))) {
+  for (const AttentionInput& layer : layers_of(*model, model->prepare_text(toy_sentences().front()))) {
     // The same 24 features of every token in six heads of four: softmax of those is the kernel.
     AttentionInput cut;
     const auto in_six = [](const at::Tensor& x) {
@@ -194,7 +181,7 @@ TEST(TeacherForced, OtherHeadsHaveNoDivergenceButTheirOwnEntropyAndOrder) {
 
 TEST(TeacherForced, DefaultIsEveryKernelWithADivergence) {
   const ToyFolder folder;
-  TeacherForcedRequest request = request_for(folder, "softmax");
+  TeacherForcedRequest request = toy_measuring(folder, "softmax");
   request.kernels.clear();
   request.limit = 2;
   const auto outcome = measure_teacher_forced(request);
@@ -211,12 +198,12 @@ TEST(TeacherForced, DefaultIsEveryKernelWithADivergence) {
 
 TEST(TeacherForced, LengthsConcatenateQueriesAndKeysOfConsecutiveTexts) {
   const ToyFolder folder;
-  TeacherForcedRequest request = request_for(folder, "softmax,elu,relu");
+  TeacherForcedRequest request = toy_measuring(folder, "softmax,elu,relu");
   request.lengths = {12, 30};
   const auto outcome = measure_teacher_forced(request);
   const auto model = load_model(request.model_folder);
   std::vector<std::vector<AttentionInput>> texts;
-  for (const std::string& sentence : sentences)
+  for (const std::string& sentence : toy_sentences())
     texts.push_back(layers_of(*model, model->prepare_text(sentence)));
   ASSERT_EQ(outcome.measures.size(), 6U);
   for (const KernelMeasure& measure : outcome.measures) {
@@ -251,7 +238,7 @@ TEST(TeacherForced, LengthsConcatenateQueriesAndKeysOfConsecutiveTexts) {
 
 TEST(TeacherForced, JoinedTextsAreOneWithPositionsThatBeginAgain) {
   const ToyFolder folder;
-  TeacherForcedRequest request = request_for(folder, "elu");
+  TeacherForcedRequest request = toy_measuring(folder, "elu");
   request.joined = true;
   const auto outcome = measure_teacher_forced(request);
   ASSERT_EQ(outcome.notes.size(), 1U);
@@ -259,9 +246,10 @@ TEST(TeacherForced, JoinedTextsAreOneWithPositionsThatBeginAgain) {
   // The same text token by token: [CLS], the words of all, [SEP].
   const auto model = load_model(request.model_folder);
   std::vector<at::Tensor> ids;
-  for (std::size_t i = 0; i < sentences.size(); ++i) {
-    const at::Tensor one = model->prepare_text(sentences[i]).token_ids;
-    ids.push_back(one.slice(1, i == 0 ? 0 : 1, i + 1 == sentences.size() ? one.size(1) : one.size(1) - 1));
+  for (std::size_t i = 0; i < toy_sentences().size(); ++i) {
+    const at::Tensor one = model->prepare_text(toy_sentences()[i]).token_ids;
+    ids.push_back(
+        one.slice(1, i == 0 ? 0 : 1, i + 1 == toy_sentences().size() ? one.size(1) : one.size(1) - 1));
   }
   ModelInput input;
   input.token_ids = at::cat(ids, 1);
@@ -282,20 +270,30 @@ TEST(TeacherForced, JoinedTextsAreOneWithPositionsThatBeginAgain) {
   EXPECT_EQ(pieces.measures.front().items, (tokens - 2) / 18);
 }
 
+// q·k/√d by loops, in double precision.
 TEST(TeacherForced, ScoresAreTheRangeOverAllTexts) {
   const ToyFolder folder;
-  const TeacherForcedRequest request = request_for(folder, "softmax");
+  const TeacherForcedRequest request = toy_measuring(folder, "softmax");
   const auto outcome = measure_teacher_forced(request);
   const auto model = load_model(request.model_folder);
   ASSERT_EQ(outcome.scores.size(), 1U);
   ASSERT_EQ(outcome.scores.front().layers.size(), 2U);
   HeadScores expected;
-  for (const std::string& sentence : sentences) {
-    const at::Tensor scores =
-        attention_scores(layers_of(*model, model->prepare_text(sentence))[1]).select(1, 2);
-    expected.smallest = std::min(expected.smallest, scores.min().item<double>());
-    expected.largest = std::max(expected.largest, scores.max().item<double>());
-    expected.share_below += (scores < -1).to(at::kDouble).mean().item<double>() / 7;
+  for (const std::string& sentence : toy_sentences()) {
+    const AttentionInput layer = layers_of(*model, model->prepare_text(sentence))[1];
+    const at::Tensor q_double = layer.q.to(at::kDouble), k_double = layer.k.to(at::kDouble);
+    const auto q = q_double.accessor<double, 4>()[0][2], k = k_double.accessor<double, 4>()[0][2];
+    double below = 0;
+    for (std::int64_t row = 0; row < q.size(0); ++row)
+      for (std::int64_t key = 0; key < k.size(0); ++key) {
+        double score = 0;
+        for (std::int64_t c = 0; c < q.size(1); ++c) score += q[row][c] * k[key][c];
+        score /= std::sqrt(static_cast<double>(q.size(1)));
+        expected.smallest = std::min(expected.smallest, score);
+        expected.largest = std::max(expected.largest, score);
+        below += score < -1 ? 1 : 0;
+      }
+    expected.share_below += below / static_cast<double>(q.size(0) * k.size(0)) / 7;
   }
   const HeadScores& measured = outcome.scores.front().layers[1].at(2);
   EXPECT_NEAR(measured.smallest, expected.smallest, 1e-4);
@@ -319,7 +317,14 @@ TEST(TeacherForced, PicturesOfAFolder) {
   });
   ASSERT_EQ(outcome.measures.size(), 2U);
   EXPECT_EQ(outcome.measures[1].items, 6);
-  EXPECT_GT(outcome.measures[1].mean.kl, 0);
+  const auto model = load_model(request.model_folder);
+  Expected expected;
+  for (const char* name : {"red/0", "red/1", "green/0", "green/1", "blue/0", "blue/1"}) {
+    const Image image = load_image(folder / ("pictures/" + std::string(name) + ".ppm"));
+    for (const AttentionInput& layer : layers_of(*model, model->prepare_image(image, {})))
+      add(expected, expected_of(layer, "elu"), 1.0 / (6 * 2));
+  }
+  expect_means(outcome.measures[1].mean, expected);
   EXPECT_EQ(last, 6 * 2);
   EXPECT_GE(all, last);
   request.lengths = {4};
@@ -330,12 +335,12 @@ TEST(TeacherForced, CanBeStopped) {
   const ToyFolder folder;
   std::stop_source source;
   source.request_stop();
-  EXPECT_THROW(measure_teacher_forced(request_for(folder, "elu"), {}, source.get_token()), Cancelled);
+  EXPECT_THROW(measure_teacher_forced(toy_measuring(folder, "elu"), {}, source.get_token()), Cancelled);
 }
 
 TEST(TeacherForced, BadRequestsSayWhatIsWrong) {
   const ToyFolder folder;
-  const TeacherForcedRequest good = request_for(folder, "elu");
+  const TeacherForcedRequest good = toy_measuring(folder, "elu");
   TeacherForcedRequest bad = good;
   bad.lengths = {9999};
   EXPECT_THAT(message_of<UsageError>([&] { measure_teacher_forced(bad); }), HasSubstr("--lengths 9999"));
@@ -359,32 +364,37 @@ TEST(TeacherForced, BadRequestsSayWhatIsWrong) {
   EXPECT_THAT(message_of<UsageError>([&] { measure_teacher_forced(bad); }), HasSubstr("folder"));
 }
 
+// Each sequence of a padded batch has the values that it has by the definition, without padding.
 TEST(HeadReader, PaddingChangesNothing) {
-  const auto softmax = make_kernel({});
   AttentionInput padded;
   padded.q = at::randn({3, 2, 9, 4});
   padded.k = at::randn({3, 2, 9, 4});
   padded.v = at::randn({3, 2, 9, 4});
   padded.mask = at::ones({3, 9}, at::kBool);
   for (std::int64_t b = 0; b < 3; ++b) padded.mask[b].slice(0, 4 + 2 * b).fill_(false);
-  std::vector<LayerKernel> kernels(3);
-  kernels[0].kernel = make_kernel(parse_kernel_spec("softmax"));
-  kernels[1].kernel = make_kernel(parse_kernel_spec("elu"));
-  kernels[2].kernel = make_kernel(parse_kernel_spec("relu"));
+  const std::vector<std::string> names = {"softmax", "elu", "relu"};
+  std::vector<LayerKernel> kernels(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) kernels[i].kernel = make_kernel(parse_kernel_spec(names[i]));
   const std::vector<const HeadQuantity*> quantities = {&head_quantity("entropy"), &head_quantity("kl"),
                                                        &head_quantity("monotonicity"),
                                                        &head_quantity("change")};
-  const auto together = read_heads(quantities, padded, kernels);
+  const auto read = read_heads(quantities, padded, kernels);
   for (std::int64_t b = 0; b < 3; ++b) {
+    const std::int64_t tokens = 4 + 2 * b;
     AttentionInput alone;
-    alone.q = padded.q.slice(0, b, b + 1).slice(2, 0, 4 + 2 * b);
-    alone.k = padded.k.slice(0, b, b + 1).slice(2, 0, 4 + 2 * b);
-    alone.v = padded.v.slice(0, b, b + 1).slice(2, 0, 4 + 2 * b);
-    const auto single = read_heads(quantities, alone, kernels);
-    for (std::size_t i = 0; i < kernels.size(); ++i) {
-      for (std::size_t j = 0; j < quantities.size(); ++j)
-        EXPECT_TRUE(together[i].values[j].values[b].allclose(single[i].values[j].values[0], 1e-5, 1e-5))
-            << quantities[j]->info.name;
+    alone.q = padded.q.slice(0, b, b + 1).slice(2, 0, tokens);
+    alone.k = padded.k.slice(0, b, b + 1).slice(2, 0, tokens);
+    alone.v = padded.v.slice(0, b, b + 1).slice(2, 0, tokens);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      SCOPED_TRACE(names[i] + ", sequence " + std::to_string(b));
+      const Expected expected = expected_of(alone, names[i]);
+      const auto mean = [&](std::size_t quantity) { return read[i].values[quantity].values[b].mean(0); };
+      EXPECT_NEAR(mean(0).item<double>(), expected.entropy, 1e-5);
+      EXPECT_NEAR(mean(1).item<double>(), expected.kl, 1e-5);
+      EXPECT_NEAR(mean(2).item<double>(), expected.spearman, 1e-6);
+      EXPECT_NEAR(mean(3)[0].item<double>(), expected.ratio, 1e-5);
+      EXPECT_NEAR(mean(3)[1].item<double>(), expected.cosine, 1e-5);
+      EXPECT_NEAR(mean(3)[2].item<double>(), expected.error, 1e-5);
     }
   }
 }

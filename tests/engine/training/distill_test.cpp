@@ -11,9 +11,8 @@
 #include "engine/models/transformer/model.h"
 #include "engine/run/data_files.h"
 #include "engine/run/model_store.h"
-#include "engine/training/data/batches.h"
-#include "engine/training/data/random.h"
-#include "engine/training/loop/checkpoint.h"
+#include "engine/training/data/sampling.h"
+#include "engine/training/loop/training_files.h"
 #include "engine/training/tasks/distill_data.h"
 #include "tests/engine/training/toy.h"
 

@@ -11,7 +11,7 @@
 #include "engine/measure/pointing.h"
 #include "engine/run/quantities/weights.h"
 #include "engine/run/runner.h"
-#include "engine/training/data/boxes.h"
+#include "engine/training/data/labelled_files.h"
 #include "tests/engine/run/read_result.h"
 #include "tests/engine/training/toy.h"
 

@@ -1,5 +1,4 @@
-#include "engine/training/tasks/feature_cache.h"
-#include "engine/run/model_store.h"
+#include "engine/training/tasks/frozen_features.h"
 
 #include <algorithm>
 #include <chrono>
@@ -10,11 +9,15 @@
 #include <string>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/allclose.h>
 #include <gtest/gtest.h>
 
-#include "engine/training/data/image_folder.h"
+#include "engine/base/image.h"
+#include "engine/models/transformer/model.h"
+#include "engine/run/model_store.h"
+#include "engine/training/data/labelled_files.h"
 #include "engine/training/loop/prepared_model.h"
 #include "tests/engine/training/toy.h"
 
@@ -68,6 +71,16 @@ TEST_F(FeatureCache, IsFilledOnceAndServesLaterLayers) {
   EXPECT_TRUE(again.hidden.equal(direct.hidden));
   EXPECT_FALSE(direct.hidden[0].equal(direct.hidden[1])); // the second copy is another crop
 
+  // The first picture by itself, block by block.
+  const at::NoGradGuard no_gradients;
+  const auto model = load_model(request.settings.model_folder);
+  const ModelInput input = model->prepare_image(load_image(request.data / "blue" / "0.ppm"), 28);
+  at::Tensor hidden = model->embed(input);
+  for (int layer = 0; layer < 2; ++layer)
+    hidden = model->block(layer, hidden, input, *make_kernel({}), {}, {});
+  EXPECT_LT((direct.hidden[0].to(at::kFloat) - hidden[0]).abs().max().item<double>(),
+            0.01 * hidden.abs().max().item<double>());
+
   const auto reference = direct.hidden.clone();
   std::filesystem::remove_all(folder / "cache");
   features_of(request, 1, 2, &computed);
@@ -87,7 +100,7 @@ TEST_F(FeatureCache, IsMadeAgainWhenAPictureChanges) {
   EXPECT_GT(computed, 0);
 }
 
-TEST_F(FeatureCache, IsFilledByAllWhoWantIt) {
+TEST_F(FeatureCache, IsFilledBySeveralAtOnce) {
   int alone = 0;
   const at::Tensor reference = made_and_removed(&alone);
 

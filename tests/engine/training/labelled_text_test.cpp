@@ -1,4 +1,4 @@
-#include "engine/training/data/labelled_text.h"
+#include "engine/training/data/labelled_files.h"
 
 #include <fstream>
 

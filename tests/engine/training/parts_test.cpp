@@ -17,13 +17,12 @@
 #include "engine/base/error.h"
 #include "engine/training/data/augmentation.h"
 #include "engine/training/data/class_plan.h"
-#include "engine/training/data/image_folder.h"
-#include "engine/training/data/random.h"
-#include "engine/training/loop/adapter_file.h"
-#include "engine/training/loop/checkpoint.h"
-#include "engine/training/loop/low_rank.h"
+#include "engine/training/data/labelled_files.h"
+#include "engine/training/data/sampling.h"
 #include "engine/training/loop/optimizer.h"
-#include "engine/training/loop/option_texts.h"
+#include "engine/training/loop/option_fields.h"
+#include "engine/training/loop/trained_parameters.h"
+#include "engine/training/loop/training_files.h"
 #include "tests/engine/training/toy.h"
 
 namespace hydrascope::training {

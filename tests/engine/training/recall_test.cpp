@@ -16,7 +16,6 @@
 #include "engine/base/error.h"
 #include "engine/models/transformer/encoder_layer.h"
 #include "engine/training/tasks/recall.h"
-#include "engine/training/tasks/recall_data.h"
 #include "engine/training/tasks/recall_model.h"
 #include "tests/engine/attention/inputs.h"
 #include "tests/engine/training/toy.h"

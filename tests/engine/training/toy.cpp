@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "engine/models/transformer/model.h"
-#include "engine/training/data/random.h"
-#include "engine/training/loop/checkpoint.h"
+#include "engine/training/data/sampling.h"
+#include "engine/training/loop/training_files.h"
 #include "tests/support/checkout.h"
 
 namespace hydrascope::testing {
@@ -78,6 +78,15 @@ std::filesystem::path make_toy_text(const ToyFolder& folder, const int lines) {
   return folder / "lines.txt";
 }
 
+const std::vector<std::string>& toy_sentences() {
+  static const std::vector<std::string> sentences = {
+      "the cat sat on a mat",      "hydra attention is linear not soft",
+      "sum over the token",        "a word",
+      "not on the mat ! ? -",      "tokenize the head over a linear softmax",
+      "the linear sum is not soft"};
+  return sentences;
+}
+
 DistillRequest toy_distillation(const ToyFolder& folder) {
   DistillRequest request;
   request.settings.model_folder = make_toy_model(folder, "bert");
@@ -103,6 +112,17 @@ FinetuneRequest toy_finetuning(const ToyFolder& folder) {
   request.settings.validation_share = 0.25;
   request.settings.execution.dtype = "float32";
   request.settings.output = folder / "tail.safetensors";
+  return request;
+}
+
+TeacherForcedRequest toy_measuring(const ToyFolder& folder, const std::string& kernels) {
+  std::ofstream file(folder / "texts.txt");
+  for (const std::string& sentence : toy_sentences()) file << sentence << "\n";
+  TeacherForcedRequest request;
+  request.model_folder = make_toy_model(folder, "bert");
+  request.adapters.automatic = false;
+  request.data = {folder / "texts.txt"};
+  request.kernels = parse_kernel_list(kernels);
   return request;
 }
 

@@ -1,10 +1,11 @@
-// Small models and pictures made on the spot, in a folder that goes when the test ends.
+// Small models, pictures and texts, in a folder that is removed when the test ends.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "engine/measure/teacher_forced.h"
 #include "engine/training/loop/training.h"
 
 namespace hydrascope::testing {
@@ -31,10 +32,15 @@ std::filesystem::path make_toy_model(const ToyFolder& folder, const std::string&
 // A folder with sub-folders red, green and blue of `count` noisy pictures each (PPM, 30 × 30).
 std::filesystem::path make_toy_pictures(const ToyFolder& folder, int count);
 
-// A line each of made-up words.
+// A file with lines of made-up words.
 std::filesystem::path make_toy_text(const ToyFolder& folder, int lines);
+
+// Sentences of words that the text model of make_toy_model knows, of several lengths.
+const std::vector<std::string>& toy_sentences();
 
 DistillRequest toy_distillation(const ToyFolder& folder);
 FinetuneRequest toy_finetuning(const ToyFolder& folder);
+// Of the sentences, a line each, by a text model; `kernels` as a comma list.
+TeacherForcedRequest toy_measuring(const ToyFolder& folder, const std::string& kernels);
 
 } // namespace hydrascope::testing

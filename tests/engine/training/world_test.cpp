@@ -1,5 +1,5 @@
 // What torchrun, mpirun and srun put into the environment.
-#include "engine/training/distributed/world.h"
+#include "engine/training/distributed/process_group.h"
 
 #include <cstdlib>
 #include <map>

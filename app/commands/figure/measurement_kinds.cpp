@@ -1,0 +1,228 @@
+// Figures of measurements: timing and scaling, measured by the call itself; loss, roofline and recall, from
+// the files that other commands wrote. recall without a file trains the models.
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/commands/figure/kinds.h"
+#include "app/commands/figure/task.h"
+#include "app/commands/output.h"
+#include "app/commands/recall.h"
+#include "app/views/roofline_view.h"
+#include "app/views/scaling_view.h"
+#include "app/views/table_views.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+
+namespace hydrascope::app {
+
+Figure draw_timing(FigureTask& task) {
+  const RunTask run = run_task(task);
+  const auto result = task.runner.run(run.request);
+  return finished(task, timing_figure(*result), run.request, *result);
+}
+
+Figure draw_scaling(FigureTask& task) {
+  const FigureOptions& options = task.options;
+  const std::filesystem::path folder = model_folder(options.common, InputKind::image);
+  const ModelInfo model = read_model_info(folder);
+  const std::vector<KernelSpec> kernels =
+      options.kernels.empty()
+          ? std::vector<KernelSpec>{{"softmax", {}}, {"hydra-cosine", {}}, {"hedgehog", {}}}
+          : parse_kernel_list(options.kernels);
+  std::vector<std::int64_t> lengths = options.lengths.empty() ? scaling_lengths() : options.lengths;
+  ScalingCurves curves;
+  curves.device = "cpu";
+  curves.setting = {.heads = model.heads,
+                    .head_width = model.width / std::max(model.heads, 1),
+                    .image = model.input == InputKind::image,
+                    .dtype = options.common.execution.dtype,
+                    .threads = options.common.execution.threads};
+  {
+    ProgressBar bar("figure scaling");
+    const auto total = static_cast<std::int64_t>(kernels.size() * lengths.size());
+    for (const KernelSpec& kernel : kernels) {
+      ScalingMeasurer measurer(kernel, curves.setting);
+      for (const std::int64_t tokens : lengths) {
+        curves.points.push_back(measurer.measure(tokens));
+        bar.show(static_cast<std::int64_t>(curves.points.size()), total);
+      }
+    }
+  }
+  Figure figure = scaling_figure(curves, scaling_lines(curves, kernels));
+  figure.provenance = data_provenance(task, {}, "", {}, {});
+  return figure;
+}
+
+namespace {
+
+using nlohmann::json;
+using Style = LinesPanel::Style;
+
+std::vector<std::filesystem::path> data_files(const FigureOptions& options, const char* what) {
+  if (options.data.data.empty())
+    throw UsageError("figure " + options.kind, "there are no numbers to draw",
+                     std::string("name ") + what + " with --data");
+  return {options.data.data.begin(), options.data.data.end()};
+}
+
+LinesPanel::Line read_curve(const std::filesystem::path& file) {
+  std::istringstream text(read_text_file(file));
+  std::string row;
+  std::getline(text, row);
+  const std::string remedy = "name the file that distill or finetune wrote by --curve";
+  if (!row.starts_with("step,loss"))
+    throw ForeignFile(file.string(), "is no loss curve: its first line is not step,loss", remedy);
+  LinesPanel::Line line;
+  for (int number = 2; std::getline(text, row); ++number) {
+    double step = 0, loss = 0;
+    char comma = 0;
+    if (!(std::istringstream(row) >> step >> comma >> loss) || comma != ',')
+      throw BrokenFile(file.string(), fmt::format("line {} is not step,loss: '{}'", number, row), remedy);
+    line.x.push_back(step);
+    line.y.push_back(loss);
+  }
+  if (line.x.empty()) throw BrokenFile(file.string(), "holds no step", remedy);
+  return line;
+}
+
+// Reads a JSON list of objects with a kernel and these numbers. Throws ForeignFile, BrokenFile.
+std::vector<json> read_records(const std::filesystem::path& file, const std::vector<std::string>& numbers,
+                               const std::string& remedy) {
+  const json list = json::parse(read_text_file(file), nullptr, false);
+  if (!list.is_array() || list.empty()) throw ForeignFile(file.string(), "is no JSON list", remedy);
+  std::vector<json> records;
+  for (const json& record : list) {
+    if (!record.is_object() || !record.contains("kernel") || !record["kernel"].is_string())
+      throw BrokenFile(file.string(), "an entry names no kernel", remedy);
+    for (const std::string& number : numbers) {
+      if (!record.contains(number) || !record[number].is_number())
+        throw BrokenFile(file.string(),
+                         "the entry of " + record["kernel"].get<std::string>() + " has no " + number, remedy);
+    }
+    records.push_back(record);
+  }
+  return records;
+}
+
+Figure plot_of(const FigureTask& task, std::string title, LinesPanel panel,
+               const std::vector<std::filesystem::path>& files) {
+  Figure figure;
+  figure.title = std::move(title);
+  figure.panels.emplace_back(std::move(panel));
+  figure.provenance = data_provenance(task, {}, "", {}, files);
+  return figure;
+}
+
+} // namespace
+
+Figure draw_loss(FigureTask& task) {
+  const auto files = data_files(task.options, "the curves that distill, finetune or recall wrote");
+  LinesPanel panel;
+  panel.x_label = "step";
+  panel.y_label = "training loss";
+  panel.log_y = task.options.logarithmic;
+  for (const auto& file : files) {
+    panel.lines.push_back(read_curve(file));
+    panel.lines.back().name = file.stem().string();
+    panel.lines.back().colour = category_colour(panel.lines.size() - 1);
+  }
+  return plot_of(task, "Training loss", std::move(panel), files);
+}
+
+namespace {
+
+// The line of a kernel, added if there is none yet.
+RooflineLine& line_of(std::vector<RooflineLine>& lines, const std::string& kernel) {
+  const auto found = std::ranges::find(lines, kernel, &RooflineLine::kernel);
+  if (found != lines.end()) return *found;
+  lines.push_back({.kernel = kernel, .intensity = {}, .rate = {}, .labels = {}});
+  return lines.back();
+}
+
+} // namespace
+
+Figure draw_roofline(FigureTask& task) {
+  const auto files = data_files(task.options, "what `bench kernels --json` printed");
+  std::vector<RooflineLine> lines;
+  MachineLimits limits;
+  std::string device;
+  for (const auto& file : files) {
+    for (const json& record :
+         read_records(file, {"flops_per_second", "bytes_per_second", "share_of_bandwidth", "share_of_flops"},
+                      "name what `hydrascope bench kernels --json` printed")) {
+      const double flops = record["flops_per_second"], bytes = record["bytes_per_second"];
+      const double of_bandwidth = record["share_of_bandwidth"], of_flops = record["share_of_flops"];
+      if (!(flops > 0) || !(bytes > 0)) continue;
+      if (of_bandwidth > 0) limits.bandwidth = std::max(limits.bandwidth, bytes / of_bandwidth);
+      if (of_flops > 0) limits.matrix_rate = std::max(limits.matrix_rate, flops / of_flops);
+      RooflineLine& line = line_of(lines, record["kernel"].get<std::string>());
+      line.intensity.push_back(flops / bytes);
+      line.rate.push_back(flops / 1e9);
+      line.labels.push_back(record.contains("N") ? fmt::format("{}", record["N"].get<std::int64_t>()) : "");
+      device = record.value("device", device);
+    }
+  }
+  if (lines.empty() || !(limits.bandwidth > 0) || !(limits.matrix_rate > 0))
+    throw Error(files.front().string(), "no entry has a share of the machine's limits", "measure again");
+  Figure figure = plot_of(task, "Roofline" + (device.empty() ? "" : " · " + device),
+                          roofline_panel(limits, lines), files);
+  figure.subtitle = "Dashed: the bandwidth and the matrix rate measured in the same run; beside each point N";
+  return figure;
+}
+
+namespace {
+
+// The entries of the files that `recall --json` printed; with --kernels alone, of models trained with the
+// small preset.
+std::vector<json> recall_records(const FigureOptions& options) {
+  const std::string remedy = "name a JSON list of {kernel, accuracy, entropy}";
+  std::vector<json> records;
+  if (options.data.data.empty() && !options.kernels.empty()) {
+    RecallRequest request = recall_request(RecallPreset::small);
+    request.settings.execution = options.common.execution;
+    for (const auto& record : recall_kernels(request, parse_kernel_list(options.kernels)))
+      records.emplace_back(record);
+    return records;
+  }
+  for (const auto& file : data_files(options, "what `recall --json` printed")) {
+    for (json& record : read_records(file, {"accuracy"}, remedy)) {
+      if (!record.contains("entropy") || !(record["entropy"].is_number() || record["entropy"].is_null()))
+        throw BrokenFile(file.string(),
+                         "the entry of " + record["kernel"].get<std::string>() + " has no entropy", remedy);
+      records.push_back(std::move(record));
+    }
+  }
+  return records;
+}
+
+} // namespace
+
+Figure draw_recall(FigureTask& task) {
+  LinesPanel panel;
+  panel.x_label = "entropy of the attention weights (nats)";
+  panel.y_label = "accuracy (%)";
+  for (const json& record : recall_records(task.options)) {
+    const std::string kernel = record["kernel"];
+    if (record["entropy"].is_null()) {
+      task.notes.push_back(kernel + " has signed weights, which have no entropy: it is left out");
+      continue;
+    }
+    LinesPanel::Line line;
+    line.x = {record["entropy"].get<double>()};
+    line.y = {record["accuracy"].get<double>() * 100};
+    line.labels = {kernel};
+    line.style = Style::points;
+    line.colour = kernel_colour(kernel);
+    panel.lines.push_back(std::move(line));
+  }
+  if (panel.lines.empty())
+    throw Error("figure recall", "no kernel's attention weights have an entropy", "add one such as softmax");
+  return plot_of(task, "Associative recall against entropy", std::move(panel),
+                 {task.options.data.data.begin(), task.options.data.data.end()});
+}
+
+} // namespace hydrascope::app

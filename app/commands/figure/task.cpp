@@ -1,0 +1,91 @@
+#include "app/commands/figure/task.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "app/document/picture_folder.h"
+#include "app/views/provenance.h"
+#include "engine/base/paths.h"
+
+namespace hydrascope::app {
+
+RunTask run_task(const FigureTask& task) {
+  RunTask run;
+  run.request = request_of(task.options, input_of(task.options));
+  const ModelInfo model = read_model_info(run.request.model_folder);
+  run.layers = model.layers;
+  run.heads = model.heads;
+  return run;
+}
+
+const ImageInput* picture_of(const RunRequest& request) { return std::get_if<ImageInput>(&request.input); }
+
+Figure finished(FigureTask& task, Figure figure, const RunRequest& request, const RunResult& run) {
+  for (const std::string& note : run.notes) {
+    if (std::ranges::find(task.notes, note) == task.notes.end()) task.notes.push_back(note);
+  }
+  figure.provenance = provenance_json(run, request.input, request.execution, task.command);
+  return figure;
+}
+
+std::vector<KernelSpec> kernels_or_own(const FigureOptions& options, const RunTask& run, int layer) {
+  if (!options.kernels.empty()) return parse_kernel_list(options.kernels);
+  return {parse_schedule(run.request.schedule, run.layers).layers.at(static_cast<std::size_t>(layer))};
+}
+
+namespace {
+
+using nlohmann::ordered_json;
+
+// The hash of the hashes of its pictures, in their order.
+std::string folder_hash(const std::filesystem::path& folder) {
+  std::string hashes;
+  for (const FolderPicture& picture : list_pictures(folder).pictures) hashes += sha256_of_file(picture.file);
+  return sha256_of_text(hashes);
+}
+
+ordered_json inputs_json(const std::vector<std::filesystem::path>& files) {
+  ordered_json inputs = ordered_json::array();
+  for (const auto& file : files) {
+    const bool folder = std::filesystem::is_directory(file);
+    inputs.push_back(
+        {{"name", file.filename().string()}, {"hash", folder ? folder_hash(file) : sha256_of_file(file)}});
+  }
+  return inputs;
+}
+
+std::string dumped(const ordered_json& json) {
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+} // namespace
+
+std::string with_files(const std::string& provenance, const std::vector<std::filesystem::path>& files) {
+  ordered_json json = ordered_json::parse(provenance);
+  json.erase("input");
+  json["inputs"] = inputs_json(files);
+  return dumped(json);
+}
+
+std::string data_provenance(const FigureTask& task, const std::filesystem::path& model,
+                            const std::string& model_hash, const std::vector<AdapterInfo>& adapters,
+                            const std::vector<std::filesystem::path>& data) {
+  ordered_json json{{"program", "hydrascope"},
+                    {"version", program_version()},
+                    {"command", without_output_path(task.command)}};
+  if (!model.empty()) {
+    json["model"] = {{"name", read_model_info(model).name}, {"hash", model_hash}};
+    json["adapters"] = ordered_json::array();
+    for (const AdapterInfo& adapter : adapters)
+      json["adapters"].push_back({{"name", adapter.name}, {"hash", adapter.hash}});
+  }
+  json["inputs"] = inputs_json(data);
+  const ExecutionOptions& execution = task.options.common.execution;
+  json["device"] = execution.device == "auto" ? "cpu" : execution.device;
+  json["dtype"] = execution.dtype;
+  json["seed"] = execution.seed;
+  return dumped(json);
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,304 @@
+// hydrascope distill and hydrascope finetune, and what all commands that train share.
+#include "app/commands/training.h"
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "app/commands/commands.h"
+#include "app/commands/output.h"
+#include "app/views/training_view.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+#include "engine/training/distributed/process_group.h"
+
+namespace hydrascope::app {
+namespace {
+
+// A signal handler can reach globals only.
+std::atomic<bool> interrupted{false}; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+void interrupt(int) { interrupted = true; }
+
+// "epoch 2/5  train 120/176  loss 1.234 …".
+std::string line_of(const TrainingProgress& progress) {
+  std::string text = fmt::format("{:<8} {}", progress.phase, progress_text(progress.step, progress.steps));
+  if (progress.epoch > 0) text = fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs) + text;
+  if (progress.loss > 0) text += fmt::format("  loss {:.4f}", progress.loss);
+  const HeldOut& held_out = progress.held_out;
+  if (held_out.loss > 0) text += fmt::format("  held-out loss {:.4f}", held_out.loss);
+  if (held_out.divergence > 0) text += fmt::format("  KL {:.4f}", held_out.divergence);
+  if (held_out.accuracy > 0) text += fmt::format("  top-1 {:.2f} %", 100 * held_out.accuracy);
+  if (progress.items_per_second > 0) text += fmt::format("  {:.1f} items/s", progress.items_per_second);
+  if (progress.seconds_left > 0) text += fmt::format("  {} left", duration_text(progress.seconds_left));
+  return text;
+}
+
+} // namespace
+
+TrainingDisplay::TrainingDisplay() : terminal_(isatty(STDERR_FILENO) != 0) {
+  interrupted = false;
+  std::signal(SIGINT, interrupt);
+  std::signal(SIGTERM, interrupt);
+  watcher_ = std::jthread([this](const std::stop_token& end) { watch(end); });
+}
+
+TrainingDisplay::~TrainingDisplay() {
+  end_line();
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+void TrainingDisplay::watch(const std::stop_token& end) {
+  while (!end.stop_requested() && !interrupted) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  if (interrupted) source_.request_stop();
+}
+
+TrainingObserver TrainingDisplay::observer() {
+  return [this](const TrainingProgress& progress) { show(progress); };
+}
+
+void TrainingDisplay::end_line() {
+  if (open_line_) std::fputc('\n', stderr);
+  open_line_ = false;
+}
+
+void TrainingDisplay::show(const TrainingProgress& progress) {
+  if (!progress.note.empty()) {
+    end_line();
+    fmt::print(stderr, "note: {}\n", progress.note);
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  const bool epoch_done = progress.phase == "validate" && progress.step == progress.steps;
+  const auto pause = terminal_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(30000);
+  if (!epoch_done && now - last_ < pause) return;
+  last_ = now;
+  if (terminal_)
+    fmt::print(stderr, "\r\033[K{}", line_of(progress));
+  else
+    fmt::print(stderr, "{}\n", line_of(progress));
+  open_line_ = terminal_;
+  if (epoch_done) end_line();
+  std::fflush(stderr);
+}
+
+void write_curve(const std::filesystem::path& file, const TrainingOutcome& outcome) {
+  std::string text = "step,loss\n";
+  for (const auto& [step, loss] : outcome.curve) text += fmt::format("{},{:.6g}\n", step, loss);
+  write_file_atomically(file, text);
+}
+
+namespace {
+
+void add_check(CLI::Option& added, const NumberCheck& check) {
+  switch (check.kind) {
+    case NumberCheck::Kind::any: return;
+    case NumberCheck::Kind::positive: added.check(CLI::PositiveNumber); return;
+    case NumberCheck::Kind::not_negative: added.check(CLI::NonNegativeNumber); return;
+    case NumberCheck::Kind::within: added.check(CLI::Range(check.least, check.most)); return;
+  }
+}
+
+// Adds one option by the type of its value.
+struct Adder {
+  CLI::App& command;
+  const TrainingOption& option;
+  const char* help;
+
+  CLI::Option* operator()(bool& value) const { return command.add_flag(option.flags, value, help); }
+  // A default of 0 means none, which the help says in words.
+  CLI::Option* operator()(int& value) const { return add(value, option.always || value != 0); }
+  CLI::Option* operator()(double& value) const { return add(value, true); }
+  CLI::Option* operator()(std::string& value) const { return add(value, false); }
+  CLI::Option* operator()(std::vector<std::string>& value) const { return add(value, false)->delimiter(','); }
+
+private:
+  template <typename T>
+  CLI::Option* add(T& value, const bool show_default) const {
+    CLI::Option* const added = command.add_option(option.flags, value, help);
+    return show_default ? added->capture_default_str() : added;
+  }
+};
+
+} // namespace
+
+void add_training_options(CLI::App& command, const TrainingKind kind, OptionValues& values) {
+  for (const TrainingOption& option : training_options()) {
+    if (!option.applies(kind)) continue;
+    const auto of_any_input = [&](const auto& text) { return text.of(kind, InputKind::image); };
+    CLI::Option* const added =
+        std::visit(Adder{command, option, of_any_input(option.help)}, values.value(option.key));
+    add_check(*added, of_any_input(option.check));
+    added->required(option.required);
+  }
+}
+
+namespace {
+
+// The outcome as JSON on standard output, or as a sentence. Throws Error if the training was stopped before
+// its end.
+void print_outcome(const TrainingOutcome& outcome, const bool json) {
+  if (outcome.stopped)
+    throw Error("training",
+                fmt::format("stopped after {} steps, a checkpoint is kept beside the output", outcome.steps),
+                "go on with --resume");
+  if (json) {
+    const nlohmann::json document = {{"adapter", outcome.adapter.path.string()},
+                                     {"hash", outcome.adapter.hash},
+                                     {"base", outcome.adapter.base},
+                                     {"role", outcome.adapter.role},
+                                     {"steps", outcome.steps},
+                                     {"loss", outcome.final_loss},
+                                     {"validation_loss", outcome.held_out.loss},
+                                     {"accuracy", outcome.held_out.accuracy},
+                                     {"accuracy_before", outcome.before.accuracy},
+                                     {"matthews", outcome.held_out.matthews},
+                                     {"f1", outcome.held_out.f1},
+                                     {"kl", outcome.held_out.divergence},
+                                     {"kl_before", outcome.before.divergence},
+                                     {"notes", outcome.notes}};
+    fmt::print("{}\n", document.dump(2));
+    return;
+  }
+  fmt::print("{}: {} steps, loss {:.4f}, held-out loss {:.4f}", outcome.adapter.path.string(), outcome.steps,
+             outcome.final_loss, outcome.held_out.loss);
+  const HeldOut& held_out = outcome.held_out;
+  if (held_out.accuracy > 0)
+    fmt::print(", held-out top-1 {:.2f} % ({:.2f} before)", 100 * held_out.accuracy,
+               100 * outcome.before.accuracy);
+  if (held_out.matthews != 0 || held_out.f1 > 0)
+    fmt::print(", Matthews {:.4f}, F1 {:.4f}", held_out.matthews, held_out.f1);
+  if (outcome.before.divergence > 0)
+    fmt::print(", held-out KL {:.4f} nats ({:.4f} before)", held_out.divergence, outcome.before.divergence);
+  fmt::print("\n");
+}
+
+// A training in one process, or in one of several that torchrun, srun or mpirun started. Rank 0 alone shows
+// progress and prints the outcome.
+class TrainingProcess {
+public:
+  // Connects to the other processes and sets the settings' group. Others wait while one still computes the
+  // features of its pictures.
+  explicit TrainingProcess(TrainingSettings& settings)
+      : group_(training::world_from_environment(), {.answer = std::chrono::minutes(30)}),
+        settings_(settings) {
+    if (!group_.alone()) settings.group = &group_;
+  }
+
+  // Writes the curve where the settings name one. Throws what the training throws.
+  void run(const std::function<TrainingOutcome(const TrainingObserver&, const std::stop_token&)>& training,
+           const bool json) const {
+    const bool reports = group_.rank() == 0;
+    TrainingOutcome outcome;
+    {
+      TrainingDisplay display;
+      outcome = training(reports ? display.observer() : TrainingObserver(), display.stop());
+    }
+    if (!reports) return;
+    if (!settings_.curve.empty()) write_curve(settings_.curve, outcome);
+    print_outcome(outcome, json);
+  }
+
+private:
+  training::ProcessGroup group_;
+  const TrainingSettings& settings_;
+};
+
+struct DistillOptions {
+  CommonOptions common;
+  OptionValues values = option_values(DistillRequest{});
+};
+
+void run(const DistillOptions& options, const std::string& command_line) {
+  const CommonOptions& common = options.common;
+  if (!common.schedule.replace.empty() || !common.schedule.layers.empty())
+    throw UsageError("--replace and --layers", "distill trains the maps of one kernel in all layers",
+                     "use --kernel alone");
+  TrainingRequest training = DistillRequest{};
+  auto& request = std::get<DistillRequest>(training);
+  const std::string& kernel = common.schedule.kernel;
+  // distill() refuses t2r with a reason, whether or not it is registered.
+  if (kernel == "t2r" || kernel.starts_with("t2r:"))
+    request.kernel.name = "t2r";
+  else
+    request.kernel = parse_kernel_spec(kernel);
+  const auto& data = options.values.get<std::vector<std::string>>("data");
+  const bool pictures = std::filesystem::is_directory(data.front());
+  const RunRequest run = make_request(common, pictures ? InputKind::image : InputKind::text);
+  set_options(training, options.values);
+  request.settings.model_folder = run.model_folder;
+  request.settings.adapters = run.adapters;
+  request.settings.execution = run.execution;
+  request.settings.command = command_line;
+  TrainingProcess(request.settings)
+      .run([&](const TrainingObserver& observer,
+               const std::stop_token& stop) { return distill(request, observer, stop); },
+           common.json);
+}
+
+} // namespace
+
+void add_distill_command(CLI::App& program, const std::string& command_line) {
+  auto* command = program.add_subcommand(
+      "distill", "train a kernel's feature maps to give softmax's attention weights (Hedgehog paper, A.3)");
+  const auto options = std::make_shared<DistillOptions>();
+  add_common_options(*command, options->common);
+  add_training_options(*command, TrainingKind::distill, options->values);
+  command->callback([options, command_line] { run(*options, command_line); });
+}
+
+namespace {
+
+struct FinetuneOptions {
+  CommonOptions common;
+  OptionValues values = option_values(FinetuneRequest{});
+  bool dtype_given = false;
+};
+
+void run(const FinetuneOptions& options, const std::string& command_line) {
+  const bool pictures = std::filesystem::is_directory(options.values.get<std::string>("data"));
+  const RunRequest run = make_request(options.common, pictures ? InputKind::image : InputKind::text);
+  TrainingRequest training = FinetuneRequest{};
+  set_options(training, options.values);
+  auto& request = std::get<FinetuneRequest>(training);
+  TrainingSettings& settings = request.settings;
+  settings.model_folder = run.model_folder;
+  settings.adapters = run.adapters;
+  request.schedule = run.schedule;
+  settings.execution = run.execution;
+  if (!options.dtype_given) settings.execution.dtype = "auto";
+  settings.command = command_line;
+  TrainingProcess(settings).run(
+      [&](const TrainingObserver& observer, const std::stop_token& stop) {
+        return finetune(request, observer, stop);
+      },
+      options.common.json);
+}
+
+} // namespace
+
+void add_finetune_command(CLI::App& program, const std::string& command_line) {
+  auto* command = program.add_subcommand(
+      "finetune", "train chosen layers and the classifier on labelled pictures or texts, with any schedule");
+  const auto options = std::make_shared<FinetuneOptions>();
+  add_common_options(*command, options->common);
+  add_training_options(*command, TrainingKind::finetune, options->values);
+  command->callback([options, command, command_line] {
+    options->dtype_given = command->count("--dtype") > 0;
+    run(*options, command_line);
+  });
+}
+
+} // namespace hydrascope::app

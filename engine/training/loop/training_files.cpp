@@ -1,0 +1,174 @@
+#include "engine/training/loop/training_files.h"
+
+#include <cstring>
+#include <string_view>
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/error.h"
+#include "engine/base/safetensors.h"
+
+namespace hydrascope {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HeldOut, step, loss, divergence, accuracy, matthews, f1, head_losses)
+
+namespace training {
+namespace {
+
+constexpr const char* format_name = "hydrascope-checkpoint-3";
+
+ElementType element_type(const at::ScalarType type) {
+  switch (type) {
+    case at::kFloat: return ElementType::f32;
+    case at::kHalf: return ElementType::f16;
+    case at::kBFloat16: return ElementType::bf16;
+    case at::kDouble: return ElementType::f64;
+    case at::kLong: return ElementType::i64;
+    default: throw Error("training", "a tensor of a type that files do not hold");
+  }
+}
+
+at::Tensor read_float(const TensorView& view, const std::string& subject, const std::string& name) {
+  if (view.type != ElementType::f32)
+    throw BrokenFile(subject, name + " is not float32", "start again without --resume");
+  at::Tensor tensor = at::empty(view.shape, at::kFloat);
+  std::memcpy(tensor.mutable_data_ptr<float>(), view.bytes.data(), view.bytes.size());
+  return tensor;
+}
+
+} // namespace
+
+void write_tensors(const std::filesystem::path& file, const NamedTensors& tensors,
+                   const std::map<std::string, std::string>& metadata) {
+  std::vector<at::Tensor> owners; // of the memory that the views point to
+  std::map<std::string, TensorView> views;
+  for (const auto& [name, tensor] : tensors) {
+    const at::Tensor flat = tensor.detach().cpu().contiguous();
+    owners.push_back(flat);
+    views[name] = {element_type(flat.scalar_type()), flat.sizes().vec(),
+                   std::span(static_cast<const std::byte*>(flat.const_data_ptr()), flat.nbytes())};
+  }
+  write_safetensors(file, views, metadata);
+}
+
+void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint) {
+  NamedTensors tensors;
+  for (const auto& [name, tensor] : checkpoint.parameters) tensors["parameter." + name] = tensor;
+  for (const auto& [name, tensor] : checkpoint.best_parameters) tensors["best." + name] = tensor;
+  for (const auto& [name, tensor] : checkpoint.moments) tensors["moment." + name] = tensor;
+  const nlohmann::json state = {
+      {"step", checkpoint.step},     {"sums", checkpoint.sums},   {"epoch_loss", checkpoint.epoch_loss},
+      {"before", checkpoint.before}, {"best", checkpoint.best},   {"has_best", checkpoint.has_best},
+      {"worse", checkpoint.worse},   {"curve", checkpoint.curve}, {"validations", checkpoint.validations},
+      {"notes", checkpoint.notes}};
+  write_tensors(
+      file, tensors,
+      {{"format", format_name}, {"configuration", checkpoint.configuration}, {"state", state.dump()}});
+}
+
+Checkpoint load_checkpoint(const std::filesystem::path& file, const std::string& configuration) {
+  if (!std::filesystem::exists(file))
+    throw Error(file.string(), "there is no checkpoint to resume from", "leave out --resume");
+  const SafetensorsFile contents = SafetensorsFile::open(file);
+  const auto& metadata = contents.metadata();
+  if (!metadata.contains("format") || metadata.at("format") != format_name)
+    throw ForeignFile(file.string(), "is no checkpoint of this program", "start again without --resume");
+  Checkpoint result;
+  try {
+    result.configuration = metadata.at("configuration");
+    const auto state = nlohmann::json::parse(metadata.at("state"));
+    state.at("step").get_to(result.step);
+    state.at("sums").get_to(result.sums);
+    state.at("epoch_loss").get_to(result.epoch_loss);
+    state.at("before").get_to(result.before);
+    state.at("best").get_to(result.best);
+    state.at("has_best").get_to(result.has_best);
+    state.at("worse").get_to(result.worse);
+    state.at("curve").get_to(result.curve);
+    state.at("validations").get_to(result.validations);
+    state.at("notes").get_to(result.notes);
+  } catch (const std::exception& error) {
+    throw BrokenFile(file.string(), fmt::format("its metadata cannot be read ({})", error.what()),
+                     "start again without --resume");
+  }
+  if (result.configuration != configuration)
+    throw UsageError(
+        "--resume",
+        fmt::format("{} was made with {}, not with {}", file.string(), result.configuration, configuration),
+        "use the same options, or leave out --resume");
+  for (const auto& [name, view] : contents.tensors()) {
+    const auto part = [&](const std::string_view prefix, NamedTensors& into) {
+      if (name.starts_with(prefix)) into[name.substr(prefix.size())] = read_float(view, file.string(), name);
+    };
+    part("parameter.", result.parameters);
+    part("best.", result.best_parameters);
+    part("moment.", result.moments);
+  }
+  return result;
+}
+
+bool Interval::due() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_ < std::chrono::duration<double>(seconds_)) return false;
+  last_ = now;
+  return true;
+}
+
+} // namespace training
+} // namespace hydrascope
+
+namespace hydrascope::training {
+
+AdapterInfo write_adapter(const std::filesystem::path& file, const NamedTensors& parameters,
+                          const AdapterRecord& record) {
+  NamedTensors halves;
+  for (const auto& [name, tensor] : parameters) halves[name] = tensor.detach().to(at::kHalf);
+  auto layers = nlohmann::json::array();
+  for (const auto& layer : record.layers)
+    layers.push_back({{"layer", layer.layer}, {"kernel", layer.kernel.text()}});
+  auto classes = nlohmann::json::array();
+  for (const auto& one : record.classes) classes.push_back({{"id", one.id}, {"label", one.label}});
+  const std::map<std::string, std::string> metadata = {{"format", "hydrascope-adapter-1"},
+                                                       {"name", file.stem().string()},
+                                                       {"role", record.role},
+                                                       {"base", record.base},
+                                                       {"layers", layers.dump()},
+                                                       {"image_size", std::to_string(record.image_size)},
+                                                       {"tokens", std::to_string(record.tokens)},
+                                                       {"classes", classes.dump()},
+                                                       {"data", record.data},
+                                                       {"steps", std::to_string(record.steps)},
+                                                       {"loss", fmt::format("{:.4f}", record.loss)},
+                                                       {"accuracy", record.accuracy},
+                                                       {"command", shared_command(record.command)}};
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path());
+  write_tensors(file, halves, metadata);
+  return read_adapter_info(file);
+}
+
+std::string shared_command(const std::string& whole) {
+  std::string command = whole, result;
+  constexpr std::string_view resume = " --resume";
+  if (const auto found = command.find(resume);
+      found != std::string::npos &&
+      (found + resume.size() == command.size() || command[found + resume.size()] == ' '))
+    command.erase(found, resume.size());
+  std::size_t start = 0; // of the current path: one begins after a space, a quote, a comma or =
+  bool quoted = false;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    const bool last = i + 1 == command.size() || command[i + 1] == ' ' || command[i + 1] == '\'';
+    if (c == '/') {
+      if (!last) result.resize(start); // a folder with a slash at its end keeps its name
+      continue;
+    }
+    result += c;
+    if (c == '\'') quoted = !quoted;
+    if ((c == ' ' && !quoted) || c == '\'' || c == ',' || c == '=') start = result.size();
+  }
+  return result;
+}
+
+} // namespace hydrascope::training
