@@ -24,6 +24,9 @@
 #include "app/shell/application.h"
 #include "engine/base/error.h"
 #include "engine/measure/quantiles.h"
+#include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/weight_tile.h"
+#include "engine/run/quantities/weights.h"
 
 namespace hydrascope::app {
 
@@ -153,7 +156,7 @@ struct InteractOptions {
 bool focus_is_current(BenchSession& session) {
   const SideResults& results = session.results();
   return !results.parts.empty() && !results.stale &&
-         find_focus(results, session.document().scene().layer).focus != nullptr;
+         find(results, FocusKey{session.document().scene().layer});
 }
 
 // From the click to the end of the frame that shows the new focus map.
@@ -211,10 +214,11 @@ bool weights_shown(BenchSession& session) {
   const int layer = document.scene().layer;
   for (int i = 0; i < static_cast<int>(document.scene().comparison.size()); ++i) {
     const KernelSpec kernel = compared_kernel(document, i);
-    const bool whole = find_weights(results, layer, kernel, document.view.teacher_forced).weights != nullptr;
+    const bool whole =
+        !!find(results, WeightsKey{.layer = layer, .kernel = kernel, .teacher_forced = document.view.teacher_forced});
     const bool tiled = std::ranges::any_of(results.parts, [&](const auto& part) {
-      return std::ranges::any_of(part->tiles, [&](const TileResult& tile) {
-        return tile.ask.layer == layer && tile.ask.kernel == kernel;
+      return std::ranges::any_of(part->quantities.template all<TileKey>(), [&](const auto& tile) {
+        return tile.key.layer == layer && tile.key.kernel == kernel;
       });
     });
     if (!whole && !tiled) return false;

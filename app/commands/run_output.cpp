@@ -52,7 +52,7 @@ Json similar_heads_json(const SimilarHeads& similar) {
 
 // Steps, shares, and for each order values, probabilities and the area under them.
 Json deletion_json(const DeletionResult& deletion) {
-  Json json = {{"layer", deletion.ask.layer},
+  Json json = {{"layer", deletion.key.layer},
                {"target", deletion.target},
                {"hidden", deletion.hidden},
                {"shares", deletion.shares}};
@@ -73,7 +73,7 @@ void print_similar_heads(std::ostream& out, const SimilarHeads& similar) {
 void print_deletion(std::ostream& out, const DeletionResult& deletion) {
   const bool probabilities = !deletion.most_first.probabilities.empty();
   fmt::print(out, "deletion by the focus map of layer {}: {}{}\n  hidden  most first  least first  random\n",
-             deletion.ask.layer, deletion.target, probabilities ? ", as a probability" : "");
+             deletion.key.layer, deletion.target, probabilities ? ", as a probability" : "");
   const auto number = [&](const DeletionCurve& curve, std::size_t step) {
     return (probabilities ? curve.probabilities : curve.values).at(step);
   };

@@ -12,6 +12,8 @@
 
 #include "engine/base/array.h"
 #include "engine/run/run.h"
+#include "engine/run/quantities/deletion.h"
+#include "engine/run/quantities/similar_heads.h"
 
 namespace hydrascope::app {
 

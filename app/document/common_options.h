@@ -24,7 +24,7 @@ struct CommonOptions {
 // The model folder for an input of this kind: --model, else the catalogue's default. Throws Error.
 std::filesystem::path model_folder(const CommonOptions& options, InputKind input);
 
-// A request with everything the common options say; input, asks and target are the command's own.
+// A request with everything the common options say; input, quantities and target are the command's own.
 RunRequest make_request(const CommonOptions& options, InputKind input);
 
 } // namespace hydrascope::app

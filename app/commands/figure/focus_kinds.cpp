@@ -283,7 +283,7 @@ Figure draw_sheet(FigureTask& task) {
     }
     request = request_of(options, image);
     layer = one_layer(options, read_model_info(request.model_folder).layers);
-    request.asks.focus_layers = {layer};
+    request.quantities = {FocusKey{layer}};
     last = task.runner.run(request);
     const Verdict verdict = verdict_of(*last, picture.label);
     if (!is_shown(verdict, options.only)) continue;

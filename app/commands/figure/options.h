@@ -54,7 +54,7 @@ HeadChoice one_head(const FigureOptions& options);
 // --image, or --text with --pair. Throws UsageError for none or both, Error for a file that cannot be read.
 RunInput input_of(const FigureOptions& options);
 ImageInput read_image(const std::filesystem::path& file);
-// A request for the input with model, schedule, target and query, without asks.
+// A request for the input with model, schedule, target and query, without quantities.
 RunRequest request_of(const FigureOptions& options, RunInput input);
 
 } // namespace hydrascope::app

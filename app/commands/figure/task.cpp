@@ -31,7 +31,7 @@ Figure finished(FigureTask& task, Figure figure, const RunRequest& request, cons
 
 std::vector<KernelSpec> kernels_or_own(const FigureOptions& options, const RunTask& run, int layer) {
   if (!options.kernels.empty()) return parse_kernel_list(options.kernels);
-  return {parse_schedule(run.request.schedule, run.layers).layers.at(static_cast<std::size_t>(layer))};
+  return {resolved(run.request.schedule, run.layers).layers.at(static_cast<std::size_t>(layer))};
 }
 
 namespace {

@@ -25,7 +25,7 @@ struct FigureTask {
   std::vector<std::string> notes = {};
 };
 
-// The run of the task's input, with no asks yet.
+// The run of the task's input, without quantities yet.
 struct RunTask {
   RunRequest request;
   int layers = 0, heads = 0; // of the model
