@@ -98,7 +98,7 @@ private:
 };
 
 // −∞, the largest of no keys, as a scale: 0 serves.
-at::Tensor finite(const at::Tensor& scale) { return scale.masked_fill(at::isinf(scale), 0); }
+at::Tensor without_infinity(const at::Tensor& scale) { return scale.masked_fill(at::isinf(scale), 0); }
 
 // The largest log-feature of the real keys, (B,h,1,d′), −∞ where there is none. The scale cancels in the
 // quotient, so no gradient flows through it.
@@ -115,7 +115,7 @@ at::Tensor scale_of_keys(const FeatureBlocks& tokens) {
     const at::Tensor largest = largest_key(tokens.key(block), tokens.mask(block));
     scale = scale.defined() ? at::maximum(scale, largest) : largest;
   }
-  return finite(scale);
+  return without_infinity(scale);
 }
 
 // exp(log φ(k) − scale). A masked key may exceed the largest real one: it is zeroed before exp, too, so that
@@ -151,12 +151,12 @@ KeySums sums_over_keys(const FeatureBlocks& tokens, bool logarithmic) {
       const at::Tensor largest = largest_key(key, mask);
       const at::Tensor scale = sums.scale.defined() ? at::maximum(sums.scale, largest) : largest;
       if (sums.scale.defined()) {
-        const at::Tensor shrunk = (sums.scale - finite(scale)).exp_().transpose(2, 3);
+        const at::Tensor shrunk = (sums.scale - without_infinity(scale)).exp_().transpose(2, 3);
         sums.values *= shrunk;
         sums.ones *= shrunk;
       }
       sums.scale = scale;
-      key = scaled_key(key, finite(scale), mask);
+      key = scaled_key(key, without_infinity(scale), mask);
     } else {
       key = select_tokens(key, mask);
     }
@@ -165,7 +165,7 @@ KeySums sums_over_keys(const FeatureBlocks& tokens, bool logarithmic) {
     sums.values = sums.values.defined() ? sums.values + values : values;
     sums.ones = sums.ones.defined() ? sums.ones + ones : ones;
   }
-  if (logarithmic) sums.scale = finite(sums.scale);
+  if (logarithmic) sums.scale = without_infinity(sums.scale);
   return sums;
 }
 

@@ -14,7 +14,7 @@
 namespace hydrascope {
 namespace {
 
-constexpr std::int64_t kTileBytes = std::int64_t{16} << 20;
+constexpr std::int64_t kRowsBytes = std::int64_t{16} << 20;
 
 } // namespace
 
@@ -34,7 +34,7 @@ SimilarHeads similar_heads(const SimilarHeadsReading& reading, std::span<const L
 
   std::vector<HeadDistances> distances(layers.size(), HeadDistances(similar.metric));
   const std::int64_t step = std::clamp<std::int64_t>(
-      kTileBytes / (heads * tokens * static_cast<std::int64_t>(sizeof(float))), 1, tokens);
+      kRowsBytes / (heads * tokens * static_cast<std::int64_t>(sizeof(float))), 1, tokens);
   for (std::int64_t begin = 0; whole_heads(chosen_layer) && begin < tokens; begin += step) {
     const at::Tensor rows =
         at::arange(begin, std::min(tokens, begin + step), at::TensorOptions().dtype(at::kLong));
