@@ -10,7 +10,7 @@
 
 #include "app/commands/figure/kinds.h"
 #include "app/commands/figure/many_inputs.h"
-#include "app/shell/session_export.h"
+#include "app/shell/window.h"
 #include "engine/base/error.h"
 
 namespace hydrascope::app {

@@ -1,9 +1,7 @@
-#include "app/shell/session_store.h"
+#include "app/shell/storage.h"
 
-#include <atomic>
 #include <exception>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include "app/document/session_edits.h"
@@ -28,63 +26,66 @@ void make_folder(const fs::path& folder) {
 
 } // namespace
 
-struct SessionStore::Job {
-  Session session;
-  fs::path file;
-  bool copy = false;
-  std::string error; // the thread's alone until `done`
-  std::atomic<bool> done = false;
-  std::jthread thread; // last: joined before what it uses goes
-};
+SettingsFile::SettingsFile(std::filesystem::path file, Editor& editor) : file_(std::move(file)) {
+  if (file_.empty()) return;
+  LoadedSettings loaded = load_settings(file_);
+  if (!loaded.problem.empty()) editor.say(Severity::error, loaded.problem);
+  if (!loaded.writable) file_.clear();
+  saved_ = loaded.settings;
+  editor.change_settings([&](Settings& settings) { settings = std::move(loaded.settings); });
+}
+
+void SettingsFile::save(Editor& editor) {
+  if (file_.empty() || editor.settings() == saved_) return;
+  saved_ = editor.settings();
+  try {
+    save_settings(saved_, file_);
+  } catch (const std::exception& error) {
+    editor.say(Severity::error, error.what());
+  }
+}
 
 SessionStore::SessionStore(fs::path folder, Display& display)
-    : folder_(std::move(folder)), display_(&display), hashes_(std::make_shared<FileHashes>()) {
+    : folder_(std::move(folder)), display_(&display) {
   if (folder_.empty()) return;
-  std::error_code none; // without a copy there is nothing to go on with
+  std::error_code none; // without a copy there is no last session
   if (fs::exists(copy_file(), none)) fs::rename(copy_file(), last_file(), none);
   has_last_ = fs::exists(last_file(), none);
 }
-
-SessionStore::~SessionStore() = default;
 
 bool SessionStore::reopen_last(Editor& editor) {
   return has_last_ && open_session(editor, last_file(), true);
 }
 
 void SessionStore::start(Session session, fs::path file, bool copy) {
-  job_ = std::make_unique<Job>();
-  job_->session = std::move(session);
-  job_->file = std::move(file);
-  job_->copy = copy;
-  const auto work = [job = job_.get(), hashes = hashes_, display = display_] {
-    try {
-      const fs::path folder = fs::absolute(job->file).parent_path();
-      if (job->copy) make_folder(folder);
-      write_file_atomically(job->file, session_text(job->session, folder, *hashes));
-    } catch (const std::exception& error) {
-      job->error = error.what();
-    }
-    const bool drawn = !job->copy; // a copy is no reason to draw
-    job->done = true;
-    if (drawn) display->wake();
+  written_ = {.document = session.document, .file = file, .copy = copy};
+  auto work = [session = std::move(session), file = std::move(file), copy, hashes = &hashes_](
+                  Job&, const std::stop_token&) {
+    const fs::path folder = fs::absolute(file).parent_path();
+    if (copy) make_folder(folder);
+    write_file_atomically(file, session_text(session, folder, *hashes));
   };
-  job_->thread = std::jthread(work);
+  // A copy changes nothing on the screen.
+  job_ = std::make_unique<Job>(
+      std::move(work), copy ? std::function<void()>() : [display = display_] { display->wake(); });
 }
 
 void SessionStore::finish(Editor& editor) {
-  job_->thread.join();
-  const std::unique_ptr<Job> job = std::move(job_);
-  if (job->copy) {
-    if (!job->error.empty() && job->error != copy_problem_)
-      editor.say(Severity::error, "the automatic copy: " + job->error);
-    copy_problem_ = job->error;
-  } else if (!job->error.empty()) {
-    editor.say(Severity::error, job->error);
+  job_->wait();
+  const std::string problem = job_->take_problem();
+  job_.reset();
+  if (written_.copy) {
+    if (!problem.empty() && problem != copy_problem_)
+      editor.say(Severity::error, "the automatic copy: " + problem);
+    copy_problem_ = problem;
+  } else if (!problem.empty()) {
+    editor.say(Severity::error, problem);
   } else {
-    session_saved(editor, job->session.document, job->file);
-    editor.say(Severity::note, "Saved: " + job->file.string());
+    session_saved(editor, written_.document, written_.file);
+    editor.say(Severity::note, "Saved: " + written_.file.string());
     title_.clear();
   }
+  written_ = {};
 }
 
 void SessionStore::write(Editor& editor, const fs::path& file) {
@@ -95,7 +96,7 @@ void SessionStore::write(Editor& editor, const fs::path& file) {
 }
 
 void SessionStore::update(Editor& editor) {
-  if (job_ && job_->done) finish(editor);
+  if (job_ && job_->done()) finish(editor);
   if (!job_ && to_save_) {
     const SaveSession next = *std::exchange(to_save_, std::nullopt);
     write(editor, next.file.value_or(editor.session().file));
@@ -119,14 +120,14 @@ double SessionStore::due() const {
   return waits ? *changed_at_ + patience : std::numeric_limits<double>::infinity();
 }
 
-void SessionStore::rest(Editor& editor, double now) {
-  if (job_ && job_->done && job_->copy) finish(editor);
+void SessionStore::update_copy(Editor& editor, double now) {
+  if (job_ && job_->done() && written_.copy) finish(editor);
   if (now < due()) return;
   changed_at_.reset();
   start(present_session(editor, present_arrangement()), copy_file(), true);
 }
 
-void SessionStore::leave(Editor& editor) {
+void SessionStore::shut_down(Editor& editor) {
   if (job_) finish(editor);
   if (folder_.empty()) return;
   start(present_session(editor, present_arrangement()), copy_file(), true);
