@@ -89,6 +89,14 @@ if(TARGET thread_tests)
   set_tests_properties(thread_tests PROPERTIES TIMEOUT 300 ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1")
 endif()
 
+# The application's state: document, actions, settings, sessions. Needs no display.
+hydrascope_test(app_tests app hydrascope_app)
+if(TARGET app_tests)
+  add_test(NAME app_tests COMMAND app_tests)
+  set_tests_properties(app_tests PROPERTIES TIMEOUT 300
+    ENVIRONMENT_MODIFICATION "DISPLAY=unset:;WAYLAND_DISPLAY=unset:")
+endif()
+
 # Runs the built program as a user would.
 if(TARGET hydrascope)
   hydrascope_test(command_tests commands hydrascope_plain nlohmann_json::nlohmann_json fmt::fmt)

@@ -10,12 +10,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/document/document_json.h"
 #include "app/document/edits.h"
+#include "app/document/session.h"
 #include "app/panels/token_names.h"
-#include "app/ui/screenshot.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"
+#include "tests/window/screenshot.h"
 
 namespace hydrascope::app::window_tests {
 

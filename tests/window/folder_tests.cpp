@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "app/document/edits.h"
-#include "app/jobs/folder_measure.h"
+#include "app/jobs/folder_jobs.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {

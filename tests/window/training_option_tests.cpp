@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 
 #include "app/commands/training_options.h"
-#include "app/document/training_command.h"
 #include "app/document/training_form.h"
 #include "engine/base/error.h"
 #include "tests/window/harness.h"
