@@ -48,8 +48,8 @@ void draw_frames(Application& application, int count) {
 
 // Draws until every panel has its results.
 void settle(Application& application) {
-  static const Error timeout("--screenshot", "the model did not finish within five minutes",
-                             "choose a smaller model or input");
+  const Error timeout("--screenshot", "the model did not finish within five minutes",
+                      "choose a smaller model or input");
   draw_frames(application, 3); // requests the results
   if (!application.settled())
     draw_until(application, std::chrono::minutes(5), timeout, [&] { return application.settled(); });
