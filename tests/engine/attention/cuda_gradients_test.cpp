@@ -13,6 +13,7 @@
 
 #include "engine/attention/cuda/cuda_gradients.h"
 #include "engine/attention/interface/tokens.h"
+#include "engine/attention/linear/linear_cpu.h"
 #include "tests/engine/attention/inputs.h"
 
 namespace hydrascope {
