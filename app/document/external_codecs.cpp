@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/document/document_codec.h"
+#include "app/document/json_codec.h"
 #include "engine/base/base64.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/document/document_codec.h"
+#include "app/document/json_codec.h"
 #include "app/version.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
