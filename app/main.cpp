@@ -1,4 +1,4 @@
-// The program's only entry and its only exits: 0 done, 1 failed, 2 usage.
+// The program's entry. Exit status: 0 success, 1 failure, 2 wrong usage.
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -19,7 +19,7 @@ using namespace hydrascope;
 constexpr int failed = 1;
 constexpr int usage = 2;
 
-// One line, whatever the library put into its message (LibTorch adds a stack trace after the first line).
+// LibTorch appends a stack trace after the first line.
 std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
 
 int report(std::string_view message, int status) {
@@ -27,13 +27,12 @@ int report(std::string_view message, int status) {
   return status;
 }
 
-// OpenMP's threads spin between parallel regions by default and would take the core the frame loop needs.
-// libgomp reads this variable when it is loaded, before main, so the window starts the program once more with
-// it set.
+// OpenMP's threads spin between parallel regions by default and would occupy the core of the frame loop.
+// libgomp reads this variable when it is loaded, before main, so the program restarts with it set.
 void restart_with_passive_threads(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("OMP_WAIT_POLICY", "passive", 1);
-  execv("/proc/self/exe", argv); // on failure the window runs all the same, only less smoothly
+  execv("/proc/self/exe", argv); // on failure the window is only less smooth
 }
 
 bool draws_window(const CLI::App& program) {
@@ -54,8 +53,7 @@ int run(int argc, char** argv) {
   app::add_commands(program, app::command_line_text(argc, argv));
   program.require_subcommand(0, 1);
 
-  // Callbacks run inside parse: whatever window they open needs the environment before LibTorch does any
-  // work.
+  // The callbacks run inside parse() and need the environment before LibTorch starts.
   program.parse_complete_callback([&] {
     if (draws_window(program)) restart_with_passive_threads(argv);
   });

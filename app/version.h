@@ -1,4 +1,4 @@
-// The program's version, as --version prints it and every figure's metadata states it.
+// The program's version, for --version and the metadata of figures. CMakeLists.txt reads it.
 #pragma once
 
 namespace hydrascope {

@@ -38,7 +38,7 @@ bool sentence_open(const Document&, const Editor& editor) {
 
 bool exported(const Document&, const Editor& editor) { return editor.status().exporting_figure; }
 
-constexpr std::array<TourStep, 9> steps = {{
+constexpr std::array<TourStep, 9> all_steps = {{
     {"Welcome to Hydrascope",
      "See what a vision transformer or BERT attends to, and swap the attention kernel of any layer while you "
      "look. The tour takes two minutes, and everything in it can be undone with {edit.undo}.",
@@ -76,7 +76,7 @@ constexpr std::array<TourStep, 9> steps = {{
 
 } // namespace
 
-std::span<const TourStep> tour_steps() { return steps; }
+std::span<const TourStep> tour_steps() { return all_steps; }
 
 std::string tour_text(const TourStep& step, const std::vector<Action>& actions) {
   std::string text;
@@ -95,9 +95,9 @@ std::string tour_text(const TourStep& step, const std::vector<Action>& actions) 
 }
 
 void go_to_tour_step(Editor& editor, std::optional<TourState>& tour, std::size_t step) {
-  if (step >= steps.size()) return end_tour(editor, tour);
+  if (step >= all_steps.size()) return end_tour(editor, tour);
   tour = TourState{.step = step, .start = editor.document(), .done = false};
-  const std::string panel = steps.at(step).panel;
+  const std::string panel = all_steps.at(step).panel;
   if (panel.empty()) return;
   if (!editor.panel_open(panel)) show_panel(editor, panel, panel, true);
   editor.emit(BringToFront{panel});

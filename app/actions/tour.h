@@ -1,4 +1,4 @@
-// The guided tour: what each step says, where it points, and how it is known to have been done.
+// The guided tour: the text of each step, its panel, and the test for its completion.
 #pragma once
 
 #include <cstddef>
@@ -11,31 +11,30 @@
 
 namespace hydrascope::app {
 
-// Where it is.
 struct TourState {
   std::size_t step = 0;
-  Document start;    // as it was when the step began
-  bool done = false; // the user has done what the step asks for
+  Document start;    // at the begin of the step
+  bool done = false; // the step is completed
 };
 
 struct TourStep {
   const char* title;
   const char* text;  // {id}: the shortcut of that action
-  const char* panel; // id of the panel that it is about; "" = none
-  // Whether the user has done it, given the document as it was when the step began; null: nothing to be done.
+  const char* panel; // id of its panel; "" = none
+  // Whether the user completed the step, given the document at its begin; null: nothing to do.
   bool (*done)(const Document& start, const Editor& editor);
 };
 
-// The first is the welcome that a new user is offered.
+// The first step is the welcome offered to new users.
 std::span<const TourStep> tour_steps();
 
-// The step's text with the shortcuts as they are now; an action without one is named by its menu.
+// The step's text with current shortcuts; an action without one appears with its menu.
 std::string tour_text(const TourStep& step, const std::vector<Action>& actions);
 
-// Begins at a step, brings its panel to the front and takes the document as where it starts from; from the
-// step after the last the tour is over.
+// Starts a step from the current document and brings its panel to the front. After the last step, ends the
+// tour.
 void go_to_tour_step(Editor& editor, std::optional<TourState>& tour, std::size_t step);
-// The tour is over and not offered again.
+// Ends the tour, which is not offered again.
 void end_tour(Editor& editor, std::optional<TourState>& tour);
 
 } // namespace hydrascope::app

@@ -215,7 +215,8 @@ bool weights_shown(BenchSession& session) {
   for (int i = 0; i < static_cast<int>(document.scene().comparison.size()); ++i) {
     const KernelSpec kernel = compared_kernel(document, i);
     const bool whole =
-        !!find(results, WeightsKey{.layer = layer, .kernel = kernel, .teacher_forced = document.view.teacher_forced});
+        !!find(results,
+               WeightsKey{.layer = layer, .kernel = kernel, .teacher_forced = document.view.teacher_forced});
     const bool tiled = std::ranges::any_of(results.parts, [&](const auto& part) {
       return std::ranges::any_of(part->quantities.template all<TileKey>(), [&](const auto& tile) {
         return tile.key.layer == layer && tile.key.kernel == kernel;

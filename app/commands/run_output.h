@@ -11,9 +11,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "engine/base/array.h"
-#include "engine/run/run.h"
 #include "engine/run/quantities/deletion.h"
 #include "engine/run/quantities/similar_heads.h"
+#include "engine/run/run.h"
 
 namespace hydrascope::app {
 

@@ -1,5 +1,5 @@
-// What panels and actions ask for, as values. Editor::emit() collects them; the window applies them once per
-// frame, each to the document or to the service that it belongs to.
+// Requests of panels and actions to the window's services, as values. Editor::emit() collects them;
+// apply_commands() (app/shell/apply_command.h) executes them once per frame.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace hydrascope::app {
 
-// The desktop's own dialogs.
+// Dialogs of the desktop.
 enum class Dialog {
   none,
   open_file,
@@ -19,7 +19,7 @@ enum class Dialog {
   open_adapter,
   open_session,
   save_session,
-  locate, // the file of the waiting session that is chosen there
+  locate, // a file of the incomplete session
   export_figure,
   export_everything,
   training_data,
@@ -27,12 +27,11 @@ enum class Dialog {
   training_output
 };
 
-// What lies over the panels until it is closed.
+// Windows over the panels.
 enum class Overlay { palette, help, shortcuts, save_layout, get_model };
 
-// How a training begins.
 enum class TrainingStart {
-  ask, // unless nothing stands in its way
+  ask, // if the output or a checkpoint exists
   replace,
   resume
 };
@@ -54,7 +53,7 @@ struct GoToTourStep {
   std::size_t step = 0;
 };
 
-// Files. Without a file or folder a dialog asks for it.
+// Files. A dialog asks for a missing file or folder.
 struct ExportFigure {
   std::string panel; // its id
   std::optional<std::filesystem::path> file;
@@ -70,7 +69,7 @@ struct CopyNumbers {
   std::string panel;
 };
 struct Paste {};
-// A figure that was drawn from the command line, and its command.
+// Opens what a figure of the command line shows.
 struct ShowFigure {
   std::filesystem::path file;
   std::string command;
@@ -82,19 +81,19 @@ struct SaveSession {
   std::optional<std::filesystem::path> file; // nullopt: the session's own
 };
 
-// Where the panels are.
+// The arrangement of the panels.
 struct BringToFront {
   std::string panel;
 };
 struct ResetLayout {};
 struct RestoreArrangement {
-  std::string arrangement; // as Dear ImGui writes it
+  std::string arrangement; // in Dear ImGui's format
 };
 
 // Runs and jobs.
 struct CancelRuns {};
 struct RunAgain {};
-struct TimePasses {}; // plain passes more, for the times of the layers
+struct TimePasses {}; // repeats the run to measure the times of layers
 struct MeasureScaling {};
 struct StopScaling {};
 struct MeasureFolder {};
@@ -102,9 +101,9 @@ struct StopFolder {};
 struct StartTraining {
   TrainingStart how = TrainingStart::ask;
 };
-struct PauseTraining {}; // or go on with it
+struct PauseTraining {}; // or continue
 struct StopTraining {};
-struct ShowTraining {}; // the trained adapter, or what was shown before it
+struct ShowTraining {}; // or hide the trained adapter
 
 using Command =
     std::variant<Quit, ShowDialog, ShowOverlay, HideOverlay, ToggleOverlay, GoToTourStep, ExportFigure,

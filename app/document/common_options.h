@@ -1,16 +1,16 @@
-// What the window and every command that runs a model are told of model, kernels and machine. Plain header.
+// The options of the window and of every command that runs a model.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/models/model_info.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {
 
-// The options every command that runs a model shares (commands.md's "Common options").
 struct CommonOptions {
   std::string model; // catalogue name, folder or repository; empty: the default for the input
   std::vector<std::string> adapters;
@@ -21,10 +21,24 @@ struct CommonOptions {
   bool json = false;
 };
 
-// The model folder for an input of this kind: --model, else the catalogue's default. Throws Error.
-std::filesystem::path model_folder(const CommonOptions& options, InputKind input);
+// The model's folder for inputs of this kind: --model, else the catalogue's default. Throws Error.
+inline std::filesystem::path model_folder(const CommonOptions& options, InputKind input) {
+  if (!options.model.empty()) return resolve_model(options.model);
+  return resolve_model(input == InputKind::image ? "vit-small" : "minilm");
+}
 
-// A request with everything the common options say; input, quantities and target are the command's own.
-RunRequest make_request(const CommonOptions& options, InputKind input);
+// A request with these options; the command adds input, quantities and target. Throws UsageError.
+inline RunRequest make_request(const CommonOptions& options, InputKind input) {
+  if (options.no_adapter && !options.adapters.empty())
+    throw UsageError("--no-adapter", "cannot be combined with --adapter", "leave one of them out");
+  RunRequest request;
+  request.model_folder = model_folder(options, input);
+  request.adapters.automatic = !options.no_adapter && options.adapters.empty();
+  request.adapters.files.assign(options.adapters.begin(), options.adapters.end());
+  request.schedule = options.schedule;
+  request.execution = options.execution;
+  if (options.image_size > 0) request.execution.image_size = options.image_size;
+  return request;
+}
 
 } // namespace hydrascope::app

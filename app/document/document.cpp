@@ -57,7 +57,7 @@ void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info) {
   });
   scene.model = std::make_shared<const ModelInfo>(std::move(info));
   scene.target = {};
-  scene.hidden_tokens.clear(); // another model cuts the input into other tokens
+  scene.hidden_tokens.clear(); // another model has other tokens
   scene.default_query = true;
   scene.query.reset();
   scene.key.reset();
@@ -82,6 +82,30 @@ KernelSpec detail_kernel(const Document& document) {
   const Schedule& schedule = edited_schedule(document);
   const auto layer = static_cast<std::size_t>(scene.layer);
   return layer < schedule.layers.size() ? schedule.layers[layer] : KernelSpec{};
+}
+
+LayerShape layer_shape(const Document& document, const RunResult* run) {
+  LayerShape shape;
+  shape.device = document.execution.device;
+  shape.dtype = document.execution.dtype;
+  const Scene& scene = document.scene();
+  if (!scene.model) return shape;
+  const ModelInfo& model = *scene.model;
+  shape.heads = std::max(model.heads, 1);
+  shape.head_width = model.width / shape.heads;
+  shape.has_mask = model.input == InputKind::text && !scene.hidden_tokens.empty();
+  if (run != nullptr && run->model.folder == model.folder && !run->tokens.empty()) {
+    shape.tokens = static_cast<std::int64_t>(run->tokens.size());
+    shape.prefix_tokens = run->prefix_tokens;
+    shape.rows = run->rows;
+    shape.columns = run->columns;
+  } else if (model.input == InputKind::image) {
+    const int side = document.execution.image_size.value_or(model.image_size) / std::max(model.patch_size, 1);
+    shape.prefix_tokens = model.prefix_tokens;
+    shape.rows = shape.columns = side;
+    shape.tokens = shape.prefix_tokens + shape.rows * shape.columns;
+  }
+  return shape;
 }
 
 } // namespace hydrascope::app

@@ -1,4 +1,4 @@
-// The one document: everything the user chose, as a copyable value. Undo keeps whole documents.
+// The document: everything the user chose, as a copyable value. Undo keeps whole documents.
 #pragma once
 
 #include <array>
@@ -23,31 +23,31 @@ namespace hydrascope::app {
 
 // The two schedules that can be compared on the same input.
 enum class Side { a = 0, b = 1 };
-// What a panel shows of them.
-enum class Shown { a, b, difference, all }; // all: the three side by side
+// Which of them the panels show.
+enum class Shown { a, b, difference, all }; // all: a, b and difference side by side
 
-// One input with its model and everything chosen for the pair. The photograph and the sentence each keep
-// their own, so that going from one to the other and back loses nothing.
+// An input with its model and everything chosen for the two. The photograph and the sentence have a scene
+// each, so that switching between them loses nothing.
 struct Scene {
   std::optional<RunInput> input;
-  std::vector<std::int64_t> hidden_tokens; // of `input`, ascending: patches painted over, word pieces masked
-  std::vector<HeadIndex> muted_heads;      // of the model, ascending
+  std::vector<std::int64_t> hidden_tokens; // ascending: patches painted over, word pieces masked
+  std::vector<HeadIndex> muted_heads;      // ascending
   std::filesystem::path model_folder;
-  std::shared_ptr<const ModelInfo> model; // null as long as no model could be read
+  std::shared_ptr<const ModelInfo> model; // null if none could be read
   AdapterChoice adapters;
-  std::array<Schedule, 2> schedules; // A, B; as many layers as the model has
+  std::array<Schedule, 2> schedules; // A, B; one kernel per layer of the model
 
   int layer = 0;
   HeadChoice head{.head = 0, .fusion = HeadFusion::mean};
-  bool default_query = true; // as RunRequest: all queries or the class token, whichever the target reads
-  std::optional<std::int64_t> query; // where default_query is false: a token; nullopt = all
-  std::optional<std::int64_t> key; // the other token of the pair whose vectors are shown; nullopt = the query
+  bool default_query = true; // as in RunRequest: the query that the target reads, all or the class token
+  std::optional<std::int64_t> query; // if not default_query: a token; nullopt = all
+  std::optional<std::int64_t> key;   // the key token of the pair whose vectors are shown; nullopt = the query
   Target target;
-  // The Weights panel's kernels, from left to right, at least one; nullopt = softmax on the left, else the
-  // layer's own kernel.
+  // The Weights panel's kernels from left to right, at least one; nullopt = softmax in the first place,
+  // elsewhere the layer's own kernel.
   std::vector<std::optional<KernelSpec>> comparison = {std::nullopt, std::nullopt};
 
-  std::optional<KernelSpec> detail_kernel; // that Tokens and Vectors look into; nullopt = the layer's own
+  std::optional<KernelSpec> detail_kernel; // of the Tokens and Vectors panels; nullopt = the layer's own
 
   bool operator==(const Scene& other) const;
 };
@@ -55,20 +55,20 @@ struct Scene {
 struct ViewOptions {
   Shown shown = Shown::a;
   std::set<MapKind> maps = {MapKind::focus}; // side by side in the Focus panel, at least one
-  double discard = 0;                        // rollout: share of each row's lowest weights left out
+  double discard = 0;                        // rollout: fraction of each row's lowest weights to discard
   bool with_sign = false;                    // focus: the signed map instead of its positive part
-  Interpolation interpolation = Interpolation::nearest; // focus: between the patches
-  float opacity = 0.6f;                                 // focus: of the map over the photograph
+  Interpolation interpolation = Interpolation::nearest; // focus
+  float opacity = 0.6f;                                 // focus: of the map on the photograph
   bool logarithmic = false;                             // weights
   bool percentile = false;            // weights: the scale ends at the 99th percentile; excludes logarithmic
-  bool all_heads = false;             // weights: layers × heads instead of one head large
-  TokenPairs pairs = TokenPairs::all; // tokens of a sentence pair that the line view connects
+  bool all_heads = false;             // weights: all layers × heads instead of one head
+  TokenPairs pairs = TokenPairs::all; // which tokens of a sentence pair the line view connects
   bool shared_scale = true;           // weights
   bool cividis = false;               // all maps in cividis instead of viridis and magma
   bool value_weighted = false;        // weights: ‖α_ij v_j W_o‖ instead of α_ij
   bool teacher_forced = false;        // weights, entropy, KL: q and k of the run with softmax in every layer
-  ChangeMeasure change_measure = ChangeMeasure::error; // output change
-  TokenDisplay tokens = {};                            // a sentence's, wherever they are shown
+  ChangeMeasure change_measure = ChangeMeasure::error; // output change panel
+  TokenDisplay tokens = {};                            // of sentences
 
   bool operator==(const ViewOptions&) const = default;
 };
@@ -76,13 +76,13 @@ struct ViewOptions {
 struct Document {
   InputKind kind = InputKind::image;
   std::array<Scene, 2> scenes;                 // by InputKind
-  std::shared_ptr<const PictureFolder> folder; // that is stepped through; null if none is open
-  bool wrong_first = false;                    // … the wrongly predicted pictures of it
+  std::shared_ptr<const PictureFolder> folder; // null if none is open
+  bool wrong_first = false;                    // order of its pictures: wrong predictions first
   ViewOptions view;
   ExecutionOptions execution;
-  std::size_t session = 0; // Editor's: which session this belongs to, so that undo goes back to its file, too
-  std::string layout = "explore";      // by which the panels are arranged; see layouts.h
-  std::set<std::string> closed_panels; // ids; all others are open
+  std::size_t session = 0; // index of its session in the Editor, so that undo restores the session's file
+  std::string layout = "explore";      // arrangement of the panels; see layouts.h
+  std::set<std::string> closed_panels; // ids
 
   Scene& scene() { return scenes[kind == InputKind::image ? 0 : 1]; }
   const Scene& scene() const { return scenes[kind == InputKind::image ? 0 : 1]; }
@@ -92,22 +92,26 @@ struct Document {
   bool operator==(const Document&) const = default;
 };
 
-// The side whose schedule the kernel grid edits and whose numbers the panels show.
+// The side that the kernel grid edits and whose numbers the panels show.
 Side edited_side(const ViewOptions& view);
 Schedule& edited_schedule(Document& document);
 const Schedule& edited_schedule(const Document& document);
 
 bool same_input(const RunInput& left, const RunInput& right);
-std::string input_name(const RunInput& input); // file name, or the sentence's beginning
+std::string input_name(const RunInput& input); // the file name, or the sentence
 
-// Puts a model into a scene: the schedules become softmax where their length no longer fits, the selection is
-// clamped.
+// Sets a scene's model. Schedules of another length become softmax; the selection is clamped.
 void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info);
 
-// Which kernel the Weights panel shows at this position from the left: the choice, or what it falls back to.
+// The Weights panel's kernel at this position from the left: the chosen one or its default.
 KernelSpec compared_kernel(const Document& document, int position);
 
-// The kernel that Tokens and Vectors look into: the choice, or the selected layer's own.
+// The kernel of the Tokens and Vectors panels: the chosen one or the selected layer's own.
 KernelSpec detail_kernel(const Document& document);
+
+// The shape of attention in the layers of the open model; all ones without a model. `run`: the newest of this
+// scene, or null. Without a run of this model the number of tokens follows from pre-processing (pictures) or
+// is 1 (text).
+LayerShape layer_shape(const Document& document, const RunResult* run);
 
 } // namespace hydrascope::app

@@ -12,24 +12,24 @@ void Editor::change(std::string label, const std::function<void(Document&)>& edi
   history_.change(std::move(next), std::move(label), gesture);
 }
 
-void Editor::say(Severity severity, std::string text) {
-  const auto known = std::ranges::find_if(messages_, [&](const Message& message) {
+void Messages::add(Severity severity, std::string text, double seconds) {
+  const auto repeated = std::ranges::find_if(messages_, [&](const Message& message) {
     return message.severity == severity && message.text == text;
   });
-  if (known != messages_.end()) {
-    Message again = std::move(*known);
-    messages_.erase(known);
-    again.seconds = clock_;
+  if (repeated != messages_.end()) {
+    Message again = std::move(*repeated);
+    messages_.erase(repeated);
+    again.seconds = seconds;
     ++again.count;
     messages_.push_back(std::move(again));
     return;
   }
-  messages_.push_back({severity, std::move(text), clock_, 1});
+  messages_.push_back({severity, std::move(text), seconds, 1});
   constexpr std::size_t most_messages = 100;
   if (messages_.size() > most_messages) messages_.erase(messages_.begin());
 }
 
-void Editor::dismiss_message(std::size_t index) {
+void Messages::remove(std::size_t index) {
   if (index < messages_.size()) messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(index));
 }
 

@@ -9,8 +9,8 @@ namespace hydrascope::app {
 
 namespace {
 
-// What was chosen for the tokens of one input means nothing for those of another.
-void put_input(Document& document, RunInput input) {
+// Sets the input and resets what refers to tokens.
+void set_input(Document& document, RunInput input) {
   document.kind = std::holds_alternative<ImageInput>(input) ? InputKind::image : InputKind::text;
   Scene& scene = document.scene();
   scene.input = std::move(input);
@@ -25,17 +25,17 @@ void put_input(Document& document, RunInput input) {
 void open_image(Editor& editor, ImageInput image) {
   editor.change("Open " + image.name, [&](Document& document) {
     if (document.folder && !find_picture(*document.folder, image.path)) document.folder.reset();
-    put_input(document, std::move(image));
+    set_input(document, std::move(image));
     document.scene().target = {};
   });
 }
 
 void open_in_folder(Editor& editor, ImageInput image, const std::shared_ptr<const PictureFolder>& folder) {
   editor.change("Open " + image.name, [&](Document& document) {
-    // A class chosen for one picture is looked for in the next: that is what stepping is for.
+    // The target stays while stepping through a folder.
     if (document.folder != folder) document.scene_of(InputKind::image).target = {};
     document.folder = folder;
-    put_input(document, std::move(image));
+    set_input(document, std::move(image));
   });
 }
 
@@ -50,7 +50,7 @@ void show_wrong_first(Editor& editor, bool wrong_first) {
 
 void remember(Editor& editor, RecentInput recent) {
   constexpr std::size_t most = 12;
-  std::error_code none; // a path that cannot be made absolute stays as it is
+  std::error_code none; // such a path stays unchanged
   if (const auto path = std::filesystem::absolute(recent.value, none); !recent.is_text && !none)
     recent.value = path.lexically_normal().string();
   editor.change_settings([&](Settings& settings) {
@@ -61,14 +61,14 @@ void remember(Editor& editor, RecentInput recent) {
 }
 
 void open_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair) {
-  editor.change("Open text", [&](Document& document) { put_input(document, TextInput{text, pair}); });
+  editor.change("Open text", [&](Document& document) { set_input(document, TextInput{text, pair}); });
 }
 
 void type_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair, int burst) {
   editor.change(
       "Type text",
       [&](Document& document) {
-        put_input(document, TextInput{text, pair});
+        set_input(document, TextInput{text, pair});
       },
       fmt::format("type {}", burst));
 }
@@ -76,89 +76,6 @@ void type_text(Editor& editor, const std::string& text, const std::optional<std:
 void show_kind(Editor& editor, InputKind kind) {
   editor.change(kind == InputKind::image ? "Show the photograph" : "Show the sentence",
                 [&](Document& document) { document.kind = kind; });
-}
-
-void set_layer_kernel(Editor& editor, int layer, const KernelSpec& kernel) {
-  editor.change(fmt::format("Layer {}: {}", layer, kernel.text()), [&](Document& document) {
-    Schedule& schedule = edited_schedule(document);
-    if (layer < 0 || static_cast<std::size_t>(layer) >= schedule.layers.size()) return;
-    schedule.layers[static_cast<std::size_t>(layer)] = kernel;
-    document.scene().layer = layer;
-  });
-}
-
-namespace {
-
-// Changes the kernel of a layer, and with `everywhere` of all layers that have a kernel of its name.
-void change_kernels(Schedule& schedule, int layer, bool everywhere,
-                    const std::function<void(KernelSpec&)>& edit) {
-  if (layer < 0 || static_cast<std::size_t>(layer) >= schedule.layers.size()) return;
-  const std::string name = schedule.layers[static_cast<std::size_t>(layer)].name;
-  for (std::size_t i = 0; i < schedule.layers.size(); ++i) {
-    const bool meant = static_cast<int>(i) == layer || everywhere;
-    if (meant && schedule.layers[i].name == name) edit(schedule.layers[i]);
-  }
-}
-
-} // namespace
-
-void set_kernel_parameter(Editor& editor, int layer, const std::string& parameter,
-                          const std::optional<std::string>& value, bool everywhere,
-                          const std::string& gesture) {
-  editor.change(
-      value ? fmt::format("Layer {}: {} = {}", layer, parameter, *value)
-            : fmt::format("Layer {}: {} as by default", layer, parameter),
-      [&](Document& document) {
-        change_kernels(edited_schedule(document), layer, everywhere, [&](KernelSpec& kernel) {
-          if (value) {
-            kernel.parameters[parameter] = *value;
-          } else {
-            kernel.parameters.erase(parameter);
-          }
-        });
-      },
-      gesture);
-}
-
-void reset_kernel_parameters(Editor& editor, int layer, bool everywhere) {
-  editor.change(fmt::format("Layer {}: parameters as by default", layer), [&](Document& document) {
-    change_kernels(edited_schedule(document), layer, everywhere,
-                   [](KernelSpec& kernel) { kernel.parameters.clear(); });
-  });
-}
-
-void choose_adapters(Editor& editor, const AdapterChoice& choice) {
-  const std::string label = choice.automatic       ? "Adapters: automatic"
-                            : choice.files.empty() ? "Adapters: none"
-                                                   : "Adapter " + choice.files.back().stem().string();
-  editor.change(label, [&](Document& document) { document.scene().adapters = choice; });
-}
-
-void set_all_kernels(Editor& editor, const KernelSpec& kernel) {
-  editor.change(fmt::format("All layers: {}", kernel.text()),
-                [&](Document& document) { std::ranges::fill(edited_schedule(document).layers, kernel); });
-}
-
-void apply_preset(Editor& editor, Strategy strategy, int k, const KernelSpec& kernel,
-                  const std::string& gesture) {
-  editor.change(
-      fmt::format("{} layers: {}", k, kernel.text()),
-      [&](Document& document) {
-        Schedule& schedule = edited_schedule(document);
-        const int count = static_cast<int>(schedule.layers.size());
-        std::ranges::fill(schedule.layers, KernelSpec{});
-        for (const int layer : replaced_layers(strategy, std::clamp(k, 0, count), count)) {
-          schedule.layers[static_cast<std::size_t>(layer)] = kernel;
-        }
-      },
-      gesture);
-}
-
-void swap_sides(Editor& editor) {
-  editor.change("Swap A and B", [](Document& document) {
-    auto& schedules = document.scene().schedules;
-    std::swap(schedules[0], schedules[1]);
-  });
 }
 
 void select_layer(Editor& editor, int layer) {
@@ -273,33 +190,6 @@ void isolate_head(Editor& editor, int head) {
 
 void select_target(Editor& editor, const Target& target) {
   editor.change("Choose target", [&](Document& document) { document.scene().target = target; });
-}
-
-void compare_kernel(Editor& editor, int position, const std::optional<KernelSpec>& kernel) {
-  editor.change("Compare kernels", [&](Document& document) {
-    auto& kernels = document.scene().comparison;
-    const auto index = static_cast<std::size_t>(position);
-    if (index >= kernels.size()) kernels.resize(index + 1);
-    kernels[index] = kernel;
-  });
-}
-
-void select_detail_kernel(Editor& editor, const std::optional<KernelSpec>& kernel) {
-  editor.change("Look into a kernel", [&](Document& document) { document.scene().detail_kernel = kernel; });
-}
-
-void add_compared_kernel(Editor& editor, const std::optional<KernelSpec>& kernel) {
-  editor.change("Add a kernel to the comparison",
-                [&](Document& document) { document.scene().comparison.push_back(kernel); });
-}
-
-void drop_compared_kernel(Editor& editor, int position) {
-  editor.change("Take a kernel from the comparison", [&](Document& document) {
-    auto& kernels = document.scene().comparison;
-    const auto index = static_cast<std::size_t>(position);
-    if (kernels.size() > 1 && index < kernels.size())
-      kernels.erase(kernels.begin() + static_cast<std::ptrdiff_t>(index));
-  });
 }
 
 void show_panel(Editor& editor, const std::string& id, const std::string& title, bool open) {

@@ -5,8 +5,7 @@
 namespace hydrascope::app {
 
 namespace {
-// Documents share their pictures, so a step is small; the limit only keeps a day's work from growing without
-// end.
+// Documents share their pictures, so a step is small.
 constexpr std::size_t most_steps = 500;
 } // namespace
 
@@ -26,7 +25,8 @@ void History::change(Document document, std::string label, const std::string& ge
 void History::amend(const std::function<void(Document&)>& edit) {
   edit(present_);
   const auto amend_steps = [&](std::vector<Step>& steps) {
-    const Document* next = &present_; // towards the present; the last step is the one nearest to it
+    const Document* next =
+        &present_; // the neighbour nearer to the present, which is nearest to the last step
     for (std::size_t i = steps.size(); i-- > 0;) {
       edit(steps[i].document);
       if (steps[i].document == *next) {

@@ -1,4 +1,4 @@
-// Undo and redo over whole documents. A gesture (a slider drag, a stretch of typing) becomes one step.
+// Undo and redo over whole documents. A gesture (dragging a slider, typing) is one step.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ namespace hydrascope::app {
 class History {
 public:
   const Document& present() const { return present_; }
-  // Grows with every change, undo and redo included.
+  // Increases with every change, including undo and redo.
   std::uint64_t revision() const { return revision_; }
 
-  // Makes `document` the present; what was the present can be had back by undo. A change with the same
-  // non-empty `gesture` as the change before it, without end_gesture() in between, joins that step.
+  // Makes `document` the present one and adds an undo step. Joins the previous step if both have the same
+  // non-empty `gesture`, without end_gesture() in between.
   void change(Document document, std::string label, const std::string& gesture = {});
   void end_gesture() { gesture_.clear(); }
-  // What the program, not the user, changes wherever it stands: in the present and in everything that undo
-  // and redo go back to. It is no step, and steps that it leaves without effect go.
+  // Applies a change of the program's own to the present and to all steps of undo and redo. Adds no step, and
+  // removes the steps that lose their effect.
   void amend(const std::function<void(Document&)>& edit);
-  // A new beginning: for what the program, not the user, decides at start. Forgets all steps.
+  // Sets the document and removes all steps.
   void replace(Document document);
 
   bool can_undo() const { return !past_.empty(); }

@@ -1,5 +1,4 @@
-// The layouts that come with the program: which panels are open in each. Where they stand is the window's
-// matter (app/shell/layout.cpp).
+// The built-in layouts: which panels are open in each. app/shell/layout.cpp has their positions.
 #pragma once
 
 #include <set>
@@ -11,7 +10,7 @@
 
 namespace hydrascope::app {
 
-// What a panel adds to the View menu.
+// A panel's entry in the View menu.
 struct PanelName {
   std::string id, title;
   bool exports = false;
@@ -19,21 +18,20 @@ struct PanelName {
 
 struct LayoutInfo {
   std::string id, title, shortcut;
-  std::vector<std::string> open; // panels' ids; empty: all panels
+  std::vector<std::string> open; // ids of panels; empty: all
 };
 
 inline constexpr std::string_view default_layout = "explore";
-// A layout of the user's own is chosen by its name after this prefix, so that it may be called "explore" too.
+// The prefix of the user's own layouts, which may have the names of built-in ones.
 inline constexpr std::string_view own_layout_prefix = "own:";
 
 const std::vector<LayoutInfo>& layout_infos();
 
-// The panels that are closed in a layout: of `panels` those that it does not open, or what was saved.
+// The closed panels of a built-in or saved layout.
 std::set<std::string> closed_in_layout(std::string_view layout, const std::vector<PanelName>& panels,
                                        const Settings& settings);
 
-// Goes over to a layout, with its panels open: one undoable step. "compare" shows A, B and A − B side by
-// side.
+// Switches to a layout as one undoable step. "compare" also shows A, B and A − B side by side.
 void choose_layout(Editor& editor, const std::string& layout, std::set<std::string> closed);
 
 } // namespace hydrascope::app

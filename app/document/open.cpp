@@ -1,5 +1,4 @@
-// Opening what the user names: the kind of a file is found by its content, and a failure leaves everything as
-// it was.
+// Opens files of all kinds, recognised by their content. A failure leaves the document unchanged.
 #include <algorithm>
 #include <cctype>
 #include <exception>
@@ -7,9 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "app/document/adapter_chain.h"
 #include "app/document/edits.h"
-#include "app/document/picture_folder.h"
 #include "app/document/session_edits.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
@@ -26,7 +23,7 @@ void show_image(Editor& editor, const fs::path& path) {
   open_image(editor, {std::make_shared<const Image>(load_image(path)), path.filename().string(), path});
 }
 
-// Where a figure of this program came from; nullopt for every other file.
+// The provenance of a figure made by this program; nullopt for other files.
 std::optional<std::string> figure_in(const fs::path& path) {
   try {
     return read_provenance(path);
@@ -35,13 +32,13 @@ std::optional<std::string> figure_in(const fs::path& path) {
   }
 }
 
-// A picture is opened as one unless it holds a view.
+// Whether a figure is opened as a view rather than as a picture.
 bool is_view(const std::string& provenance, const fs::path& path) {
   const FigureView view = view_of(provenance);
   return !has_picture_ending(path) || !view.session.empty() || view.command.starts_with("hydrascope figure ");
 }
 
-// The text of a file that says of itself that it is a session.
+// The text of a file that claims to be a session.
 std::optional<std::string> session_in(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
   std::string begin(64, '\0');
@@ -57,7 +54,7 @@ bool is_text(const std::string& bytes) {
   return std::ranges::none_of(bytes, [](char byte) { return byte == '\0'; });
 }
 
-// A text file is one input: its lines become one paragraph, as a tokenizer would read them.
+// A text file is one input: its lines become one paragraph.
 void show_text_file(Editor& editor, const fs::path& path) {
   std::string text = read_text_file(path);
   constexpr std::size_t most_bytes = std::size_t{1} << 20;
@@ -82,6 +79,19 @@ bool has_text_ending(const fs::path& path) {
 }
 
 } // namespace
+
+std::vector<std::filesystem::path> adapter_chain(const std::filesystem::path& file,
+                                                 const std::vector<std::filesystem::path>& others) {
+  std::vector<AdapterInfo> candidates = bundled_adapters();
+  for (const std::filesystem::path& other : others) candidates.push_back(read_adapter_info(other));
+  std::vector<std::filesystem::path> files;
+  for (AdapterInfo adapter = read_adapter_info(file);;) {
+    files.insert(files.begin(), adapter.path);
+    const auto base = std::ranges::find(candidates, adapter.base, &AdapterInfo::hash);
+    if (base == candidates.end() || files.size() > candidates.size()) return files;
+    adapter = *base;
+  }
+}
 
 bool open_model(Editor& editor, const std::string& name_or_folder) {
   try {
@@ -116,11 +126,10 @@ bool is_example(const fs::path& path) {
   return fs::equivalent(path.parent_path(), examples_folder(), none);
 }
 
-// The first picture from `position` on, in steps of `by`, that can be read. What is no picture is reported
-// and passed.
+// Opens the first readable picture from `position` on, in steps of `by`. Reports and skips unreadable ones.
 bool open_from(Editor& editor, const std::shared_ptr<const PictureFolder>& folder,
                const std::vector<std::size_t>& order, std::ptrdiff_t position, int by) {
-  constexpr int most_broken = 20; // in a row: then something else is wrong
+  constexpr int most_broken = 20; // in a row
   for (int tries = 0; tries < most_broken; ++tries, position += by) {
     if (position < 0 || position >= static_cast<std::ptrdiff_t>(order.size())) return false;
     const fs::path& file = folder->pictures[order[static_cast<std::size_t>(position)]].file;
@@ -227,6 +236,25 @@ bool open_path(Editor& editor, const fs::path& path) {
     editor.say(Severity::error, error.what());
     return false;
   }
+}
+
+std::vector<std::filesystem::path> example_pictures() {
+  std::vector<std::filesystem::path> pictures;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(examples_folder(), none)) {
+    if (has_picture_ending(entry.path())) pictures.push_back(entry.path());
+  }
+  std::ranges::sort(pictures);
+  return pictures;
+}
+
+const std::vector<std::string>& example_sentences() {
+  static const std::vector<std::string> sentences = {
+      "The cat that chased the mice was sleeping by the window.",
+      "She poured water from the jug into the glass until it was full.",
+      "The bank raised its rates after the river flooded the town.",
+  };
+  return sentences;
 }
 
 } // namespace hydrascope::app

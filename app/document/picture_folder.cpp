@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <numeric>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/run/quantities/head_quantity.h"
 
 namespace hydrascope::app {
 
@@ -23,8 +25,8 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Folders are often named with what file systems like better than spaces.
-std::string plain_name(std::string_view name) {
+// Folder names often have underscores in place of spaces.
+std::string normalised_class_name(std::string_view name) {
   std::string plain = lower(name);
   std::ranges::replace(plain, '_', ' ');
   return plain;
@@ -43,9 +45,9 @@ int class_index(const RunResult& run, const std::string& label) {
     const auto found = std::ranges::find(adapter->classes, label, &AdapterInfo::Class::id);
     if (found != adapter->classes.end()) return static_cast<int>(found - adapter->classes.begin());
   }
-  const std::string wanted = plain_name(label);
+  const std::string wanted = normalised_class_name(label);
   for (const Prediction& prediction : run.predictions) {
-    const std::string name = plain_name(prediction.label);
+    const std::string name = normalised_class_name(prediction.label);
     if (name == wanted || name.substr(0, name.find(',')) == wanted) return prediction.index;
   }
   return -1;
@@ -107,6 +109,79 @@ std::vector<std::size_t> shown_order(const PictureFolder& folder, bool wrong_fir
   };
   std::ranges::stable_sort(order, {}, rank);
   return order;
+}
+
+namespace {
+
+constexpr double probability_floor = 1e-12;
+
+double mean_of_table(const RunResult& run, const std::string& name) {
+  double sum = 0;
+  int count = 0;
+  if (const HeadTable* table = run.quantities.find(HeadTableKey{name})) {
+    for (const float value : table->values.values) {
+      if (std::isnan(value)) continue;
+      sum += static_cast<double>(value);
+      ++count;
+    }
+  }
+  return count > 0 ? sum / count : PictureMeasures::undefined;
+}
+
+double class_divergence(const std::vector<Prediction>& softmax, const std::vector<Prediction>& own) {
+  if (softmax.empty() || softmax.size() != own.size()) return PictureMeasures::undefined;
+  std::map<int, double> probabilities;
+  for (const Prediction& each : own) probabilities[each.index] = each.probability;
+  double sum = 0;
+  for (const Prediction& each : softmax)
+    sum += each.probability * (std::log(std::max(each.probability, probability_floor)) -
+                               std::log(std::max(probabilities[each.index], probability_floor)));
+  return sum;
+}
+
+double column_number(const PictureMeasures& measures, FolderColumn column) {
+  switch (column) {
+    case FolderColumn::own_probability: return measures.own_probability;
+    case FolderColumn::divergence: return measures.divergence;
+    case FolderColumn::entropy: return measures.entropy;
+    case FolderColumn::kl: return measures.kl;
+    default: return PictureMeasures::undefined;
+  }
+}
+
+std::string column_text(const PictureMeasures& measures, FolderColumn column) {
+  if (column == FolderColumn::own_class) return measures.own_class;
+  if (column == FolderColumn::softmax_class) return measures.softmax_class;
+  return measures.picture.label + "/" + measures.picture.file.filename().string();
+}
+
+} // namespace
+
+PictureMeasures measures_of(const RunResult& own, const RunResult& softmax) {
+  PictureMeasures measures;
+  if (!own.predictions.empty() && !softmax.predictions.empty()) {
+    measures.own_class = own.predictions.front().label;
+    measures.own_probability = own.predictions.front().probability;
+    measures.softmax_class = softmax.predictions.front().label;
+    measures.softmax_probability = softmax.predictions.front().probability;
+  }
+  measures.divergence = class_divergence(softmax.predictions, own.predictions);
+  measures.entropy = mean_of_table(own, "entropy");
+  measures.kl = mean_of_table(own, "kl");
+  return measures;
+}
+
+void sort_measures(std::vector<PictureMeasures>& measures, FolderColumn column, bool descending) {
+  const bool text = column == FolderColumn::name || column == FolderColumn::own_class ||
+                    column == FolderColumn::softmax_class;
+  std::ranges::stable_sort(measures, [&](const PictureMeasures& a, const PictureMeasures& b) {
+    if (text)
+      return descending ? column_text(b, column) < column_text(a, column)
+                        : column_text(a, column) < column_text(b, column);
+    const double first = column_number(a, column), second = column_number(b, column);
+    if (std::isnan(first) || std::isnan(second)) return !std::isnan(first) && std::isnan(second);
+    return descending ? second < first : first < second;
+  });
 }
 
 } // namespace hydrascope::app

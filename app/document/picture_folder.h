@@ -1,8 +1,10 @@
-// A folder of pictures that is stepped through, and what the model makes of each of them.
+// A folder of pictures, the model's predictions for them, and how they change with A's schedule.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,44 +16,75 @@ namespace hydrascope::app {
 
 struct FolderPicture {
   std::filesystem::path file;
-  std::string label; // the sub-folder's name, which is its class's; empty in the folder itself
+  std::string label; // the class: the sub-folder's name; empty in the folder itself
 };
 
 struct PictureFolder {
   std::filesystem::path path;
-  std::vector<FolderPicture> pictures; // class by class, by name within a class
+  std::vector<FolderPicture> pictures; // sorted by class, then by name
   bool labelled = false;               // every picture lies in a sub-folder
 };
 
-// By the ending: what is opened as a picture.
+// Whether a file is a picture according to its extension.
 bool has_picture_ending(const std::filesystem::path& file);
-// The pictures in the folder and in its sub-folders. Throws Error if there are none.
+// The pictures in the folder and its sub-folders. Throws Error if there are none.
 PictureFolder list_pictures(const std::filesystem::path& path);
-// Where a file stands in `pictures`.
+// The file's index in `pictures`.
 std::optional<std::size_t> find_picture(const PictureFolder& folder, const std::filesystem::path& file);
 
-// The prediction for one picture of the folder.
+// The prediction for one picture, compared with its label.
 struct PictureCheck {
   enum class Verdict { right, wrong, unknown }; // unknown: the classifier has no class of the label's name
   Verdict verdict = Verdict::unknown;
   std::string predicted;
   double probability = 0;
 };
-// By model, kernels and folder: what they were found for.
+
 struct PictureChecks {
-  std::string setup;
+  std::string setup; // the model, kernels and folder they belong to
   std::map<std::filesystem::path, PictureCheck> found;
   std::size_t total = 0;
   bool running = false;
   std::size_t wrong = 0, right = 0;
 };
-// Whether the best prediction is the class that `label` names: by an adapter's class id, else by the class's
-// label or its first synonym, whatever the case; nullopt if no class is called so.
+
+// Whether the best prediction is the class named by `label`: by an adapter's class id, else by the class's
+// label or its first synonym, ignoring case; nullopt if no class has that name.
 std::optional<bool> is_right(const RunResult& run, const std::string& label);
 
-// Indices into `pictures` in the order in which they are shown: as they are, or the wrong ones first (the
-// surest of them at the front), then those not yet seen, then the right ones (the least sure first).
+// Indices into `pictures` in display order: unchanged, or wrong predictions first (the most confident first),
+// then unknown ones, then right ones (the least confident first).
 std::vector<std::size_t> shown_order(const PictureFolder& folder, bool wrong_first,
                                      const PictureChecks& checks);
+
+// One picture by A's schedule, compared with softmax in every layer.
+struct PictureMeasures {
+  static constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+
+  FolderPicture picture;
+  std::string own_class, softmax_class; // empty without a classifier
+  double own_probability = undefined, softmax_probability = undefined;
+  double divergence = undefined; // KL(softmax's class probabilities ‖ the schedule's), nats
+  // Means over the layers and heads that define them, of A's kernels, nats.
+  double entropy = undefined, kl = undefined;
+  std::string problem; // why the picture could not be measured; empty if it was
+
+  bool class_changed() const { return own_class != softmax_class; }
+};
+
+struct FolderMeasures {
+  std::string key;                       // folder_measure_key() of the document they belong to
+  std::vector<PictureMeasures> pictures; // in order of measurement
+  std::size_t total = 0;                 // pictures to be measured
+  bool running = false;
+  std::uint64_t edition = 0; // changes with `pictures`
+};
+
+// Compares the two runs of one picture. KL clamps probabilities at 1e-12 inside the logarithm.
+PictureMeasures measures_of(const RunResult& own, const RunResult& softmax);
+
+enum class FolderColumn { name, own_class, own_probability, softmax_class, divergence, entropy, kl };
+// Sorts by a column; undefined values come last in both directions.
+void sort_measures(std::vector<PictureMeasures>& measures, FolderColumn column, bool descending);
 
 } // namespace hydrascope::app

@@ -1,11 +1,16 @@
 #include "app/document/session.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
-#include "app/document/document_form.h"
+#include "app/document/document_codec.h"
+#include "app/document/json_codec.h"
 #include "app/version.h"
+#include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/models/model_info.h"
 
 namespace hydrascope::app {
 
@@ -13,9 +18,111 @@ namespace fs = std::filesystem;
 
 namespace {
 
+fs::path whole_path(const fs::path& path) {
+  std::error_code none;
+  const fs::path whole = fs::absolute(path, none);
+  fs::path plain = (none ? path : whole).lexically_normal();
+  return plain.has_filename() ? plain : plain.parent_path(); // without a final slash
+}
+
+// Relative to a folder that contains it; empty if it does not.
+fs::path below(const fs::path& path, const fs::path& folder) {
+  if (folder.empty()) return {};
+  fs::path relative = path.lexically_relative(whole_path(folder));
+  return relative.empty() || relative == "." || *relative.begin() == ".." ? fs::path() : relative;
+}
+
+fs::path home_folder() {
+  const char* home = std::getenv("HOME");
+  return home == nullptr ? fs::path() : fs::path(home);
+}
+
+fs::path bundled_folder(fs::path (*folder)()) {
+  try {
+    return folder();
+  } catch (const Error&) {
+    return {}; // nothing is bundled
+  }
+}
+
+fs::path adapters_folder() { return assets_folder() / "adapters"; }
+
+struct Bundle {
+  std::string_view prefix;
+  fs::path (*folder)();
+};
+constexpr Bundle bundles[] = {
+    {"example:", examples_folder}, {"model:", models_folder}, {"adapter:", adapters_folder}};
+constexpr std::string_view repository_prefix = "repository:";
+
+// OWNER/NAME for …/models--OWNER--NAME/snapshots/REVISION, if the cache resolves the name to this snapshot.
+std::string repository_of(const fs::path& folder) {
+  constexpr std::string_view start = "models--";
+  const std::string name = folder.parent_path().parent_path().filename().string();
+  if (folder.parent_path().filename() != "snapshots" || !name.starts_with(start)) return {};
+  std::string repository = name.substr(start.size());
+  if (const auto at = repository.find("--"); at != std::string::npos) repository.replace(at, 2, "/");
+  try {
+    return whole_path(resolve_model(repository)) == folder ? repository : std::string();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+} // namespace
+
+const char* kind_name(FileKind kind) {
+  switch (kind) {
+    case FileKind::picture: return "picture";
+    case FileKind::folder: return "folder of pictures";
+    case FileKind::model: return "model";
+    case FileKind::adapter: return "adapter";
+  }
+  return "file";
+}
+
+std::string reference_of(const fs::path& path, const fs::path& folder) {
+  const fs::path whole = whole_path(path);
+  for (const Bundle& bundle : bundles) {
+    if (const fs::path name = below(whole, bundled_folder(bundle.folder)); !name.empty())
+      return std::string(bundle.prefix) + name.generic_string();
+  }
+  if (const std::string repository = repository_of(whole); !repository.empty())
+    return std::string(repository_prefix) + repository;
+  if (const fs::path relative = below(whole, folder); !relative.empty()) {
+    const std::string text = relative.generic_string();
+    // Must not look like one of the other forms.
+    const bool plain = text.find(':') == std::string::npos && text.front() != '~';
+    return plain ? text : "./" + text;
+  }
+  if (const fs::path relative = below(whole, home_folder()); !relative.empty())
+    return "~/" + relative.generic_string();
+  return whole.generic_string();
+}
+
+fs::path path_of(const std::string& reference, const fs::path& folder) {
+  for (const Bundle& bundle : bundles) {
+    if (reference.starts_with(bundle.prefix))
+      return bundled_folder(bundle.folder) / reference.substr(bundle.prefix.size());
+  }
+  if (reference.starts_with(repository_prefix)) {
+    const std::string repository = reference.substr(repository_prefix.size());
+    try {
+      return resolve_model(repository);
+    } catch (const Error&) {
+      return repository; // reported as missing under this name
+    }
+  }
+  if (reference.starts_with("~/")) return home_folder() / reference.substr(2);
+  const fs::path path(reference);
+  return path.is_absolute() ? path : whole_path(folder / path);
+}
+
+namespace {
+
 constexpr const char* format_name = "hydrascope-session";
 
-// One of the document's models, as the file knows it.
+// A model in the session's file.
 struct StoredModel {
   std::string name, folder, sha256;
 };
@@ -47,14 +154,14 @@ void describe(Fields& fields, S& session) {
   fields("changed", session.changed);
 }
 
-StoredSession stored(const Session& session, const Writing& writing) {
+StoredSession stored(const Session& session, const WriteContext& context) {
   StoredSession stored;
   stored.program = std::string("hydrascope ") + version;
   stored.document = session.document;
   for (const Scene& scene : session.document.scenes) {
     const auto hash = session.model_hashes.find(scene.model_folder);
     if (!scene.model || hash == session.model_hashes.end()) continue;
-    stored.models.push_back({scene.model->name, writing.reference(scene.model_folder), hash->second});
+    stored.models.push_back({scene.model->name, context.reference(scene.model_folder), hash->second});
   }
   if (!session.arrangement.empty()) stored.arrangement = session.arrangement;
   if (!session.file.empty()) stored.copy_of = fs::absolute(session.file).string();
@@ -62,21 +169,21 @@ StoredSession stored(const Session& session, const Writing& writing) {
   return stored;
 }
 
-Json session_json(const Session& session, const Writing& writing) {
-  Json json = without_nulls(Form<StoredSession>::write(stored(session, writing), writing));
+Json session_json(const Session& session, const WriteContext& context) {
+  Json json = without_nulls(JsonCodec<StoredSession>::write(stored(session, context), context));
   if (!session.changed) json.erase("changed");
   return json;
 }
 
-// A file's name need not be UTF-8.
+// File names may be invalid UTF-8.
 std::string text_of(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-// Looks for the files of a session, and remembers which are missing.
-class Search {
+// Finds the files of a session and records the missing ones.
+class FileFinder {
 public:
-  Search(fs::path folder, const Relocations& relocations, std::vector<MissingFile>& missing)
+  FileFinder(fs::path folder, const Relocations& relocations, std::vector<MissingFile>& missing)
       : folder_(std::move(folder)), relocations_(&relocations), missing_(&missing) {}
 
   std::optional<fs::path> find(FileKind kind, const std::string& reference) {
@@ -88,15 +195,15 @@ public:
                               : fs::is_regular_file(place, none);
       if (wanted) return place;
     }
-    miss(kind, path, "is not there");
+    add_missing(kind, path, "is not there");
     return std::nullopt;
   }
   void unreadable(FileKind kind, const std::string& reference, const std::string& reason) {
-    miss(kind, path_of(reference, folder_), reason);
+    add_missing(kind, path_of(reference, folder_), reason);
   }
 
 private:
-  // Where the user says that it is, beside what else has gone from its folder, and where it was.
+  // The candidates: where the user located it, the original place, and beside relocated files of its folder.
   std::vector<fs::path> places_of(const fs::path& path) const {
     std::vector<fs::path> places;
     if (const auto told = relocations_->find(path); told != relocations_->end())
@@ -108,7 +215,7 @@ private:
     }
     return places;
   }
-  void miss(FileKind kind, const fs::path& path, const std::string& reason) {
+  void add_missing(FileKind kind, const fs::path& path, const std::string& reason) {
     const MissingFile file{kind, path, reason};
     if (std::ranges::find(*missing_, file) == missing_->end()) missing_->push_back(file);
   }
@@ -132,7 +239,7 @@ Json parsed(std::string_view text, const std::string& subject) {
   return json;
 }
 
-// Before anything else is looked at: what a newer version means may be something else.
+// Called first: in a newer version entries may have other meanings.
 void check_version(const Json& json, const std::string& subject) {
   const auto found = json.find("version");
   if (found == json.end() || !found->is_number_integer() || *found < 1)
@@ -165,22 +272,22 @@ std::string FileHashes::of(const fs::path& file) {
 }
 
 std::string session_text(const Session& session, const fs::path& folder, FileHashes& hashes) {
-  Writing writing;
-  writing.reference = [&](const fs::path& path) { return reference_of(path, folder); };
-  writing.hash = [&](const fs::path& path) { return hashes.of(path); };
-  writing.pixels = true;
-  return text_of(session_json(session, writing), 2) + "\n";
+  WriteContext context;
+  context.reference = [&](const fs::path& path) { return reference_of(path, folder); };
+  context.hash = [&](const fs::path& path) { return hashes.of(path); };
+  context.pixels = true;
+  return text_of(session_json(session, context), 2) + "\n";
 }
 
 std::string compact_session_text(const Session& session, FileHashes& hashes) {
-  Writing writing;
-  writing.reference = [](const fs::path& path) { return reference_of(path, {}); };
-  writing.hash = [&](const fs::path& path) { return hashes.of(path); };
+  WriteContext context;
+  context.reference = [](const fs::path& path) { return reference_of(path, {}); };
+  context.hash = [&](const fs::path& path) { return hashes.of(path); };
   Session kept = session;
   kept.arrangement.clear();
   kept.file.clear();
   kept.changed = false;
-  return text_of(session_json(kept, writing), -1);
+  return text_of(session_json(kept, context), -1);
 }
 
 bool is_session(std::string_view text) {
@@ -195,15 +302,15 @@ ReadSession read_session(std::string_view text, const fs::path& file, const Relo
   check_version(json, subject);
   ReadSession result;
   const fs::path folder = fs::absolute(file).parent_path();
-  Search search(folder, relocations, result.missing);
-  Reading reading;
-  reading.subject = subject;
-  reading.find = [&](FileKind kind, const std::string& reference) { return search.find(kind, reference); };
-  reading.unreadable = [&](FileKind kind, const std::string& reference, const std::string& reason) {
-    search.unreadable(kind, reference, reason);
+  FileFinder finder(folder, relocations, result.missing);
+  ReadContext context;
+  context.subject = subject;
+  context.find = [&](FileKind kind, const std::string& reference) { return finder.find(kind, reference); };
+  context.unreadable = [&](FileKind kind, const std::string& reference, const std::string& reason) {
+    finder.unreadable(kind, reference, reason);
   };
-  if (!json.contains("document")) reading.fail("/document", "is not there");
-  StoredSession stored = Form<StoredSession>::read(json, "", reading);
+  if (!json.contains("document")) context.fail("/document", "is not there");
+  StoredSession stored = JsonCodec<StoredSession>::read(json, "", context);
   for (const StoredModel& model : stored.models) {
     for (const Scene& scene : stored.document.scenes) {
       if (scene.model && scene.model->name == model.name)
@@ -214,7 +321,7 @@ ReadSession read_session(std::string_view text, const fs::path& file, const Relo
   result.session.arrangement = stored.arrangement.value_or("");
   result.session.file = stored.copy_of.value_or("");
   result.session.changed = stored.changed;
-  result.notes = std::move(reading.notes);
+  result.notes = std::move(context.notes);
   return result;
 }
 
@@ -226,7 +333,7 @@ std::string session_schema_text() {
                "absolute path, or, if they came with the program, as example:NAME, model:NAME, "
                "adapter:NAME; models of the Hugging Face cache as repository:OWNER/NAME. What is left out "
                "is as by default."}};
-  const Json fields = Form<StoredSession>::schema();
+  const Json fields = JsonCodec<StoredSession>::schema();
   for (const auto& [name, value] : fields.items()) schema[name] = value;
   schema["properties"]["format"] = {{"const", format_name}};
   schema["properties"]["version"] = {{"const", session_version}};

@@ -1,6 +1,8 @@
-// Sessions: the document, and where the panels are, as a file that another machine can open. Files beside or
-// below the session's are named relative to it, bundled ones by their names. assets/session.schema.json says
-// what such a file holds.
+// Sessions: a document and the arrangement of the panels, in a file that other machines can open
+// (assets/session.schema.json). Files are named so that another checkout finds them: bundled ones as
+// example:NAME, model:NAME or adapter:NAME, a model in the Hugging Face cache as repository:OWNER/NAME, files
+// in or below the session's folder by their relative paths, files in the home folder as ~/PATH, all others by
+// absolute paths.
 #pragma once
 
 #include <filesystem>
@@ -9,24 +11,25 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "app/document/document.h"
-#include "app/document/session_files.h"
 
 namespace hydrascope::app {
 
 inline constexpr int session_version = 1;
 
-using ModelHashes = std::map<std::filesystem::path, std::string>; // by folder: SHA-256 of model.safetensors
+using ModelHashes = std::map<std::filesystem::path, std::string>; // SHA-256 of model.safetensors, by folder
 
 struct Session {
   Document document;
-  std::string arrangement;    // of the panels, as Dear ImGui writes it; empty: as the layout has it
-  ModelHashes model_hashes;   // of the document's models, as far as they are known
-  std::filesystem::path file; // of an automatic copy: the file of the session that it is a copy of …
-  bool changed = false;       // … and whether it has been changed since it was saved there
+  std::string arrangement;    // of the panels, in Dear ImGui's format; empty: the layout's own
+  ModelHashes model_hashes;   // of the document's models, as far as known
+  std::filesystem::path file; // of an automatic copy: the file of the original session
+  bool changed = false;       // of an automatic copy: whether the original has unsaved changes
 };
 
-// SHA-256 of files, each worked out again only when the file has changed.
+// SHA-256 of files, cached until a file changes.
 class FileHashes {
 public:
   std::string of(const std::filesystem::path& file); // "" if it cannot be read
@@ -40,42 +43,51 @@ private:
   std::map<std::filesystem::path, Known> known_;
 };
 
-// As it is to be written into a file in this folder (empty: nothing is named relative to it).
+// The session's file, for this folder (empty: no relative names).
 std::string session_text(const Session& session, const std::filesystem::path& folder, FileHashes& hashes);
-// The same on one line, of the document and its models alone, for a figure's own metadata. Pictures without a
-// file are left out.
+// The document and its models on one line, for the metadata of a figure. Omits pictures without a file.
 std::string compact_session_text(const Session& session, FileHashes& hashes);
+// The document alone, with absolute paths: for tests and bug reports.
+nlohmann::ordered_json document_json(const Document& document);
 
-// As many threads as a run has where nobody asked for a number: one core is left to the window, so that
-// frames keep their time while the model runs. A session does not hold this number, and another machine takes
-// its own.
+// The default number of threads of a run: all cores but one, which stays free for the window. Not stored in
+// sessions, so that another machine uses its own.
 int usual_threads();
+
+// The kinds of files that a document refers to.
+enum class FileKind { picture, folder, model, adapter };
+const char* kind_name(FileKind kind); // "picture", "folder of pictures", "model", "adapter"
+
+// The name of a file in a session; `folder` is the session's (empty: no relative names).
+std::string reference_of(const std::filesystem::path& path, const std::filesystem::path& folder);
+// The path that a name stands for, whether or not it exists.
+std::filesystem::path path_of(const std::string& reference, const std::filesystem::path& folder);
 
 struct MissingFile {
   FileKind kind = FileKind::picture;
-  std::filesystem::path path; // where it was
+  std::filesystem::path path; // the original place
   std::string reason;         // why it cannot be opened
 
   bool operator==(const MissingFile&) const = default;
 };
 
-// Where missing files have gone. What lay in the same folder is looked for beside them.
+// New places of missing files. Other files of the same folder are searched beside them.
 using Relocations = std::map<std::filesystem::path, std::filesystem::path>;
 
 struct ReadSession {
-  Session session;                  // whole; what is missing is left out of it, or replaced
-  std::vector<MissingFile> missing; // each once
-  std::vector<std::string> notes;   // what was replaced or not understood, and files that have changed
+  Session session;                  // complete; missing files are omitted or replaced
+  std::vector<MissingFile> missing; // without duplicates
+  std::vector<std::string> notes;   // replaced and unknown entries, and files that changed
 };
 
-// Whether a text says of itself that it is a session, sound or not.
+// Whether a text claims to be a session, valid or not.
 bool is_session(std::string_view text);
-// `file` is named in messages, and what is relative is relative to its folder. Throws ForeignFile (not a
-// session), BrokenFile naming file, entry and reason, Error for one of a newer version.
+// `file`: for messages and relative names. Throws ForeignFile if the text is not a session, BrokenFile naming
+// file, entry and reason, Error for a newer version.
 ReadSession read_session(std::string_view text, const std::filesystem::path& file,
                          const Relocations& relocations = {});
 
-// What assets/session.schema.json holds.
+// The content of assets/session.schema.json.
 std::string session_schema_text();
 
 } // namespace hydrascope::app

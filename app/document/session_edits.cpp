@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/document/examples.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
@@ -21,30 +20,30 @@ namespace fs = std::filesystem;
 
 std::string name_of(const fs::path& file) { return file.stem().string(); }
 
-// Everything at once: nothing of a session is open before all of it is.
-void apply(Editor& editor, const WaitingSession& waiting) {
-  const Session& session = waiting.read.session;
-  const fs::path file = waiting.figure ? fs::path() : waiting.copy ? session.file : waiting.file;
+void apply(Editor& editor, const IncompleteSession& incomplete) {
+  const Session& session = incomplete.read.session;
+  const fs::path file = incomplete.figure ? fs::path() : incomplete.copy ? session.file : incomplete.file;
   const std::size_t id = editor.add_session({.file = file, .saved = std::nullopt});
-  const std::string label = waiting.figure ? "Open the view of " + waiting.file.filename().string()
-                            : file.empty() ? "Open the last session"
-                                           : "Open session " + name_of(file);
+  const std::string label = incomplete.figure ? "Open the view of " + incomplete.file.filename().string()
+                            : file.empty()    ? "Open the last session"
+                                              : "Open session " + name_of(file);
   editor.change(label, [&](Document& document) {
     document = session.document;
     document.session = id;
   });
-  const bool in_file = !file.empty() && !(waiting.copy && session.changed) && waiting.read.missing.empty();
+  const bool in_file =
+      !file.empty() && !(incomplete.copy && session.changed) && incomplete.read.missing.empty();
   if (in_file) editor.session_of(editor.document()).saved = editor.document();
   if (!session.arrangement.empty()) editor.emit(RestoreArrangement{session.arrangement});
   for (const auto& [folder, hash] : session.model_hashes) editor.model_hashes[folder] = hash;
-  for (const std::string& note : waiting.read.notes)
-    editor.say(Severity::note, fmt::format("{}: {}", waiting.file.filename().string(), note));
-  if (waiting.figure) editor.emit(BringToFront{waiting.panel});
+  for (const std::string& note : incomplete.read.notes)
+    editor.say(Severity::note, fmt::format("{}: {}", incomplete.file.filename().string(), note));
+  if (incomplete.figure) editor.emit(BringToFront{incomplete.panel});
   if (!file.empty()) remember(editor, {file.string(), false});
 }
 
-void read_again(WaitingSession& waiting) {
-  waiting.read = read_session(waiting.text, waiting.file, waiting.relocated);
+void read_with_relocations(IncompleteSession& incomplete) {
+  incomplete.read = read_session(incomplete.text, incomplete.file, incomplete.relocated);
 }
 
 } // namespace
@@ -60,14 +59,14 @@ bool open_session(Editor& editor, const fs::path& file, bool copy) {
 
 namespace {
 
-bool open_whole(Editor& editor, WaitingSession waiting) {
+bool open_or_keep_incomplete(Editor& editor, IncompleteSession incomplete) {
   try {
-    read_again(waiting);
-    if (waiting.read.missing.empty()) {
-      editor.waiting_session.reset();
-      apply(editor, waiting);
+    read_with_relocations(incomplete);
+    if (incomplete.read.missing.empty()) {
+      editor.incomplete_session.reset();
+      apply(editor, incomplete);
     } else {
-      editor.waiting_session = std::move(waiting);
+      editor.incomplete_session = std::move(incomplete);
     }
     return true;
   } catch (const std::exception& error) {
@@ -79,11 +78,11 @@ bool open_whole(Editor& editor, WaitingSession waiting) {
 } // namespace
 
 bool open_session_text(Editor& editor, std::string text, const fs::path& file, bool copy) {
-  WaitingSession waiting;
-  waiting.file = file;
-  waiting.text = std::move(text);
-  waiting.copy = copy;
-  return open_whole(editor, std::move(waiting));
+  IncompleteSession incomplete;
+  incomplete.file = file;
+  incomplete.text = std::move(text);
+  incomplete.copy = copy;
+  return open_or_keep_incomplete(editor, std::move(incomplete));
 }
 
 bool open_figure(Editor& editor, const std::string& provenance, const fs::path& file) {
@@ -98,37 +97,37 @@ bool open_figure(Editor& editor, const std::string& provenance, const fs::path& 
                file.string() + ": this figure was not exported from a window, and holds no view" + how);
     return false;
   }
-  WaitingSession waiting;
-  waiting.file = file;
-  waiting.text = std::move(view.session);
-  waiting.figure = true;
-  waiting.panel = std::move(view.panel);
-  return open_whole(editor, std::move(waiting));
+  IncompleteSession incomplete;
+  incomplete.file = file;
+  incomplete.text = std::move(view.session);
+  incomplete.figure = true;
+  incomplete.panel = std::move(view.panel);
+  return open_or_keep_incomplete(editor, std::move(incomplete));
 }
 
 void locate_missing(Editor& editor, const fs::path& place) {
-  if (!editor.waiting_session) return;
-  WaitingSession waiting = *editor.waiting_session;
-  if (waiting.to_locate >= waiting.read.missing.size()) return;
-  waiting.relocated[waiting.read.missing[waiting.to_locate].path] = place;
+  if (!editor.incomplete_session) return;
+  IncompleteSession incomplete = *editor.incomplete_session;
+  if (incomplete.to_locate >= incomplete.read.missing.size()) return;
+  incomplete.relocated[incomplete.read.missing[incomplete.to_locate].path] = place;
   try {
-    read_again(waiting);
+    read_with_relocations(incomplete);
   } catch (const std::exception& error) {
     return editor.say(Severity::error, error.what());
   }
-  const bool whole = waiting.read.missing.empty();
-  if (whole) apply(editor, waiting);
-  editor.waiting_session = whole ? std::nullopt : std::optional(std::move(waiting));
+  const bool whole = incomplete.read.missing.empty();
+  if (whole) apply(editor, incomplete);
+  editor.incomplete_session = whole ? std::nullopt : std::optional(std::move(incomplete));
 }
 
 void open_without_missing(Editor& editor) {
-  const auto waiting = std::exchange(editor.waiting_session, std::nullopt);
-  if (waiting) apply(editor, *waiting);
+  const auto incomplete = std::exchange(editor.incomplete_session, std::nullopt);
+  if (incomplete) apply(editor, *incomplete);
 }
 
-std::string missing_text(const WaitingSession& waiting) {
+std::string missing_text(const IncompleteSession& incomplete) {
   std::string text;
-  for (const MissingFile& file : waiting.read.missing)
+  for (const MissingFile& file : incomplete.read.missing)
     text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", kind_name(file.kind), file.path.string(),
                         file.reason);
   return text;
@@ -181,14 +180,14 @@ Session present_session(const Editor& editor, std::string arrangement) {
 }
 
 void session_saved(Editor& editor, const Document& document, const fs::path& file) {
-  OpenSession& session = editor.session_of(document);
+  SessionFile& session = editor.session_of(document);
   session.file = file;
   session.saved = document;
   remember(editor, {file.string(), false});
 }
 
 bool session_changed(const Editor& editor) {
-  const OpenSession& session = editor.session();
+  const SessionFile& session = editor.session();
   return !session.file.empty() && session.saved != editor.document();
 }
 
@@ -204,7 +203,7 @@ void check_model_hash(Editor& editor, const RunResult& run) {
   if (known == run.model_hash) return;
   if (!known.empty())
     editor.say(Severity::note, run.model.name +
-                                   ": its weights are others than when the session was saved; numbers may "
+                                   ": its weights have changed since the session was saved; numbers may "
                                    "differ from what was seen then");
   known = run.model_hash;
 }

@@ -1,4 +1,4 @@
-// Opening sessions and starting new ones, and what the window's title says of the one that is open.
+// Opening, starting and saving sessions.
 #pragma once
 
 #include <filesystem>
@@ -9,36 +9,35 @@
 
 namespace hydrascope::app {
 
-// Opens a session as one undoable step. Where files are missing it waits in the shell until the user has said
-// where they are. What cannot be opened is said, and what was open stays. Returns whether the session was
-// understood. `copy`: the automatic one, which goes on as the session that it is a copy of.
+// Opens a session as one undoable step, or stores it in Editor::incomplete_session if files are missing.
+// Reports errors as messages and then changes nothing. Returns whether the session could be read. `copy`: it
+// is an automatic copy and continues the original session.
 bool open_session(Editor& editor, const std::filesystem::path& file, bool copy = false);
 bool open_session_text(Editor& editor, std::string text, const std::filesystem::path& file,
                        bool copy = false);
 
-// What a figure that this program has written was exported from; says so where the figure does not hold it.
+// Opens the session in the metadata of a figure; reports an error if there is none.
 bool open_figure(Editor& editor, const std::string& provenance, const std::filesystem::path& file);
 
-// Of the waiting session: where the file that was to be located lies, which may lead to others; opens it
-// without what is missing.
+// The incomplete session: sets the place of the file to be located, which may locate others; opens it without
+// the missing files; lists them on one line.
 void locate_missing(Editor& editor, const std::filesystem::path& place);
 void open_without_missing(Editor& editor);
-std::string missing_text(const WaitingSession& waiting); // in one line
+std::string missing_text(const IncompleteSession& session);
 
-// The document as the program starts with it: bundled models and an example of each kind. What of it could
-// not be read is added to `problems`.
+// The initial document: bundled models and an example sentence. Appends what could not be read to `problems`.
 Document new_document(const ExecutionOptions& execution, std::vector<std::string>& problems);
-void open_example_picture(Document& document); // nothing where there is none
+void open_example_picture(Document& document); // if it is installed
 void start_new_session(Editor& editor);
 
-// The session's whole state, to be written. `arrangement` as Dear ImGui writes it.
+// The current session, for writing. `arrangement`: of the panels, in Dear ImGui's format.
 Session present_session(const Editor& editor, std::string arrangement);
-// The file now holds this document.
+// To be called once `file` holds `document`.
 void session_saved(Editor& editor, const Document& document, const std::filesystem::path& file);
-bool session_changed(const Editor& editor); // since it was saved; never one that has no file
+bool session_changed(const Editor& editor); // since it was saved; false without a file
 std::string window_title(const Editor& editor);
 
-// What a run says of a model's weights; a difference to what the session knew is said once.
+// Stores the hash of a run's model; adds a message, once, if the session had another one.
 void check_model_hash(Editor& editor, const RunResult& run);
 
 } // namespace hydrascope::app

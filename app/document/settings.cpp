@@ -39,7 +39,7 @@ ThemeChoice theme_of(const Json& json) {
   return static_cast<ThemeChoice>(found - theme_names.begin());
 }
 
-void take(Settings& settings, const std::string& key, const Json& value, Json& other) {
+void read_setting(Settings& settings, const std::string& key, const Json& value, Json& other) {
   if (key == "theme") {
     settings.theme = theme_of(value);
   } else if (key == "scale") {
@@ -69,7 +69,7 @@ void take(Settings& settings, const std::string& key, const Json& value, Json& o
 }
 
 // The first free name beside the file.
-fs::path name_aside(const fs::path& file) {
+fs::path unused_name(const fs::path& file) {
   const std::string base = file.string() + ".unreadable";
   std::error_code none;
   fs::path free = base;
@@ -94,7 +94,7 @@ std::string settings_text(const Settings& settings) {
     json["recent"].push_back({{recent.is_text ? "text" : "path", recent.value}});
   json["last_layout"] = settings.last ? layout_json(*settings.last) : Json(nullptr);
   json["training"] = settings.training.empty() ? Json(nullptr) : Json::parse(settings.training);
-  // A file's name need not be UTF-8.
+  // File names may be invalid UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -110,7 +110,7 @@ Settings parse_settings(std::string_view text, std::string_view subject) {
   Json other = Json::object();
   for (const auto& [key, value] : json.items()) {
     try {
-      take(settings, key, value, other);
+      read_setting(settings, key, value, other);
     } catch (const Json::exception&) {
       throw BrokenFile(subject, "\"" + key + "\" is not of the expected form");
     } catch (const std::runtime_error& error) {
@@ -128,7 +128,7 @@ LoadedSettings load_settings(const fs::path& file) {
   try {
     loaded.settings = parse_settings(read_text_file(file), file.string());
   } catch (const std::exception& error) {
-    const fs::path aside = name_aside(file);
+    const fs::path aside = unused_name(file);
     std::error_code failed;
     fs::rename(file, aside, failed);
     loaded.writable = !failed;
@@ -151,7 +151,7 @@ void save_settings(const Settings& settings, const fs::path& file) {
 double stepped_scale(double scale, int steps) {
   constexpr std::array<double, 10> scales = {least_scale, 0.9,  1.0, 1.1,  1.25,
                                              1.5,         1.75, 2.0, 2.25, greatest_scale};
-  constexpr double tolerance = 1e-3; // a monitor's scale may be any number
+  constexpr double tolerance = 1e-3; // a monitor's scale need not be one of these
   const auto larger = std::ranges::find_if(scales, [&](double each) { return each > scale + tolerance; });
   const auto not_smaller =
       std::ranges::find_if(scales, [&](double each) { return each > scale - tolerance; });
@@ -172,7 +172,7 @@ std::optional<ThemeChoice> desktop_theme() {
     try {
       lines.str(read_text_file(config_folder().parent_path() / version / "settings.ini"));
     } catch (const Error&) {
-      continue; // most desktops have only one of them
+      continue; // most desktops have only one of the two
     }
     for (std::string line; std::getline(lines, line);) {
       std::erase_if(line, [](unsigned char c) { return c == ' ' || c == '\t' || c == '\r'; });

@@ -1,5 +1,4 @@
-// What the user set once and for all, apart from any document: kept in a file from session to session, and
-// touched by no undo.
+// The user's settings, which belong to no document and are not undoable, and their file.
 #pragma once
 
 #include <filesystem>
@@ -11,22 +10,18 @@
 
 namespace hydrascope::app {
 
-enum class ThemeChoice {
-  follow,
-  dark,
-  light
-}; // follow: what the desktop asks for, dark where it says nothing
+enum class ThemeChoice { follow, dark, light }; // follow: the desktop's preference, dark if it has none
 
-// Where the panels are, under a name of the user's.
+// A named arrangement of the panels.
 struct SavedLayout {
   std::string name;
-  std::string arrangement;         // as Dear ImGui writes it
-  std::vector<std::string> closed; // ids of the panels that are not open
+  std::string arrangement;         // in Dear ImGui's format
+  std::vector<std::string> closed; // ids of the closed panels
 
   bool operator==(const SavedLayout&) const = default;
 };
 
-// What was open before: a picture, a text file, a session, a folder or a model by its path, or a sentence.
+// A recently opened input: the path of a picture, text file, session, folder or model, or a sentence.
 struct RecentInput {
   std::string value;
   bool is_text = false;
@@ -38,44 +33,44 @@ inline constexpr double least_scale = 0.75, greatest_scale = 2.5;
 
 struct Settings {
   ThemeChoice theme = ThemeChoice::follow;
-  std::optional<double> scale; // of everything drawn, within the two above; nullopt: the monitor's own
-  bool fade = true;            // a changed map fades in
-  bool reopen_last = true;     // started without anything to open, the program goes on where it was left
-  bool tour_seen = false;      // or declined: it is not offered again
-  std::map<std::string, std::string>
-      shortcuts; // by action's id, where they differ from the table's; "" = none
+  std::optional<double> scale; // of the window, within the limits above; nullopt: the monitor's
+  bool fade = true;            // changed maps fade in
+  bool reopen_last = true;     // reopen the last session if the program starts without arguments
+  bool tour_seen = false;      // or declined
+  // By action id, where they differ from the default; "" = none.
+  std::map<std::string, std::string> shortcuts;
   std::vector<SavedLayout> layouts;
-  std::optional<SavedLayout> last; // where the panels were when the window was closed
+  std::optional<SavedLayout> last; // the arrangement when the window was closed
   std::vector<RecentInput> recent; // newest first
-  std::string training;            // the form of the last one, as training_text writes it; empty: none yet
-  std::string other;               // what a later version wrote and this one does not know, as a JSON object
+  std::string training;            // the last training's form, by training_text(); empty: none
+  std::string other;               // unknown entries of a later version, as a JSON object
 
   bool operator==(const Settings&) const = default;
 };
 
 struct LoadedSettings {
   Settings settings;
-  std::string problem;  // why the file's settings are not used; empty if they are, or if there is no file
-  bool writable = true; // false: the file could neither be read nor kept aside, and is not to be overwritten
+  std::string problem;  // why the file was not used; empty if it was, or does not exist
+  bool writable = true; // false: the file could neither be read nor renamed and must not be overwritten
 };
 
-// A file that cannot be understood is renamed to FILE.unreadable (or .unreadable-2, …), so that nothing that
-// the user once set is lost, and the defaults are returned.
+// Renames a file that cannot be read to FILE.unreadable (or .unreadable-2, …), so that the user's settings
+// are not lost, and returns the defaults.
 LoadedSettings load_settings(const std::filesystem::path& file);
-// Writes beside the file and renames; makes its folder. Throws Error.
+// Replaces the file atomically and creates its folder. Throws Error.
 void save_settings(const Settings& settings, const std::filesystem::path& file);
 
 std::string settings_text(const Settings& settings); // as JSON
-// Throws BrokenFile that names `subject` and the entry.
+// Throws BrokenFile naming `subject` and the entry.
 Settings parse_settings(std::string_view text, std::string_view subject);
 
-// The scale one step larger (`steps` = 1) or smaller (−1), within the limits.
+// The scale `steps` steps larger (negative: smaller), within the limits.
 double stepped_scale(double scale, int steps);
 
 const SavedLayout* find_layout(const Settings& settings, std::string_view name);
 
-// Dark or light, as GTK's settings file says that applications should prefer (GNOME's and KDE's tools both
-// write it); nullopt where it says nothing.
+// The preference in GTK's settings file, which the tools of GNOME and KDE both write; nullopt if there is
+// none.
 std::optional<ThemeChoice> desktop_theme();
 
 } // namespace hydrascope::app

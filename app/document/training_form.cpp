@@ -1,11 +1,12 @@
 #include "app/document/training_form.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/document/training_command.h"
+#include "app/views/command_text.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 
@@ -30,7 +31,7 @@ Json json_of(const TrainingPlan& plan) {
   return json;
 }
 
-// An entry that is not there leaves the value as it is.
+// A missing entry leaves the value unchanged.
 void read_plan(TrainingPlan& plan, const Json& json) {
   for (const TrainingOption* option : form_options())
     if (const auto found = json.find(option->key); found != json.end())
@@ -51,7 +52,7 @@ std::vector<std::string> paths_in(const std::string& text) {
   return paths;
 }
 
-std::string plain_name(std::string name) {
+std::string file_stem(std::string name) {
   std::ranges::replace_if(
       name, [](char c) { return c == '/' || c == ' ' || c == ':' || c == ',' || c == '='; }, '-');
   return name;
@@ -102,9 +103,61 @@ TrainingForm parse_training(std::string_view text) {
     for (std::size_t i = 0; i < plan_names.size(); ++i)
       if (json.contains(plan_names[i])) read_plan(form.plans[i], json[plan_names[i]]);
   } catch (const std::exception&) {
-    return {}; // of a later version, or edited by hand: nothing but the form's defaults is at stake
+    return {}; // of a later version, or edited by hand
   }
   return form;
+}
+
+namespace {
+
+class CommandWords {
+public:
+  template <typename Value>
+  void add(const char* option, const Value& value) {
+    words_.emplace_back(option);
+    words_.push_back(fmt::format("{}", value));
+  }
+  void add(std::vector<std::string> words) {
+    for (std::string& word : words) words_.push_back(std::move(word));
+  }
+  std::string text() const { return command_text(words_); }
+
+private:
+  std::vector<std::string> words_{"hydrascope"};
+};
+
+void add_settings(CommandWords& words, const TrainingSettings& settings, const std::string& model) {
+  words.add("--model", model);
+  if (!settings.adapters.automatic && settings.adapters.files.empty()) words.add({"--no-adapter"});
+  if (!settings.adapters.automatic)
+    for (const auto& file : settings.adapters.files) words.add("--adapter", file.string());
+  if (settings.execution.image_size) words.add("--image-size", *settings.execution.image_size);
+  words.add("--seed", settings.execution.seed);
+}
+
+void add_kernels(CommandWords& words, const DistillRequest& request) {
+  words.add("--kernel", request.kernel.text());
+}
+void add_kernels(CommandWords& words, const FinetuneRequest& request) {
+  const ScheduleText schedule = written_text(request.schedule);
+  words.add("--kernel", schedule.kernel);
+  for (const std::string& replaced : schedule.replace) words.add("--replace", replaced);
+  for (const std::string& layers : schedule.layers) words.add("--layers", layers);
+}
+
+} // namespace
+
+std::string training_command(const TrainingRequest& request, const std::string& model) {
+  using enum OptionSection;
+  static constexpr std::array general{steps, validation, output};
+  static constexpr std::array own{data, parts, optimizer, teacher, pictures, table, items, decay};
+  CommandWords words;
+  words.add({std::holds_alternative<DistillRequest>(request) ? "distill" : "finetune"});
+  std::visit([&](const auto& one) { add_settings(words, one.settings, model); }, request);
+  words.add(option_words(request, general));
+  std::visit([&](const auto& one) { add_kernels(words, one); }, request);
+  words.add(option_words(request, own));
+  return words.text();
 }
 
 fs::path training_output(const Document& document, const TrainingForm& form) {
@@ -117,7 +170,7 @@ fs::path training_output(const Document& document, const TrainingForm& form) {
   stem += form.kind == TrainingKind::distill ? "-" + form.kernel.text() : "-finetuned";
   const std::vector<std::string> data = paths_in(plan.get<std::string>("data"));
   if (!data.empty()) stem += "-" + fs::path(last_name(data.front())).stem().string();
-  stem = plain_name(stem);
+  stem = file_stem(stem);
   std::error_code none;
   for (int number = 1;; ++number) {
     const std::string ending = number == 1 ? ".safetensors" : fmt::format("-{}.safetensors", number);

@@ -1,5 +1,5 @@
-// What the Training panel's form holds: a training to be. It is kept with the settings and undone by nothing,
-// as it says nothing of what is shown; what a training was told is in the metadata of the adapter it wrote.
+// The Training panel's form. Kept with the settings and not undoable, because it does not affect what is
+// shown; the options of a finished training are in the metadata of its adapter.
 #pragma once
 
 #include <array>
@@ -13,17 +13,16 @@
 
 namespace hydrascope::app {
 
-// What the form's fields hold, by the keys of the options: one kind of training on one kind of input; each
-// keeps its own.
+// The values of the form's fields, by the keys of the options, for one kind of training on one kind of input.
 using TrainingPlan = OptionValues;
 
 struct TrainingForm {
   TrainingForm();
 
   TrainingKind kind = TrainingKind::distill;
-  KernelSpec kernel;       // that is distilled into
-  bool show_live = true;   // the panels show the adapter while it trains …
-  double live_seconds = 4; // … and take up its newest state about as often
+  KernelSpec kernel;       // the target of distillation
+  bool show_live = true;   // whether the panels show the adapter during training
+  double live_seconds = 4; // how often they update it
   std::array<TrainingPlan, 4> plans;
 
   TrainingPlan& plan(TrainingKind of, InputKind input);
@@ -36,18 +35,21 @@ struct TrainingForm {
 const std::vector<std::string>& distillable_kernels();
 
 std::string training_text(const TrainingForm& form); // as JSON
-// What training_text wrote; where it cannot be understood, the defaults.
+// The inverse of training_text; the defaults if the text cannot be read.
 TrainingForm parse_training(std::string_view text);
 
-// Where a training writes: the form's own file, or a name made of model, kernel and data in the user's folder
-// for adapters that no finished adapter has yet.
+// The adapter to be written: the form's file, or an unused name made of model, kernel and data in the user's
+// folder for adapters.
 std::filesystem::path training_output(const Document& document, const TrainingForm& form);
 
-// Why this cannot be trained; empty if it can, as far as is seen without looking at the data.
+// Why the form cannot be trained; empty if it can. Does not look at the data.
 std::string why_not_trained(const Document& document, const TrainingForm& form);
 
-// What the form says of the scene that is shown, and of the side of it that is edited. Throws UsageError
-// where a text of the form is not what its field takes.
+// The request for the current scene and its edited side. Throws UsageError for an invalid field.
 TrainingRequest training_request(const Document& document, const TrainingForm& form);
+
+// The command line equivalent to a request, for the adapter's metadata. `model`: the value of --model.
+// Includes values that are defaults, because defaults may change.
+std::string training_command(const TrainingRequest& request, const std::string& model);
 
 } // namespace hydrascope::app

@@ -1,5 +1,4 @@
-// A thread that works through something piece by piece, waits between the pieces while it is paused, and
-// hands over what it finds.
+// Work on a thread of its own, which can be paused and publishes its results one by one.
 #pragma once
 
 #include <atomic>
@@ -18,18 +17,19 @@
 
 namespace hydrascope::app {
 
-template <typename Found>
+template <typename Result>
 class BackgroundJob {
 public:
-  // Runs on the thread, until it returns or throws. Cancelled is no problem; everything else is told.
+  // Runs on the thread until it returns or throws. Exceptions other than Cancelled become take_problem().
   using Work = std::function<void(BackgroundJob& job, const std::stop_token& stop)>;
 
-  // `wake` is called from the thread when the work has ended; may be empty.
+  // Starts the thread. `wake`, if not empty, is called from it at the end of the work.
   BackgroundJob(Work work, std::function<void()> wake) : work_(std::move(work)), wake_(std::move(wake)) {
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
 
-  // For the window's thread.
+  // ---- For the owner's thread. Destruction stops the work and waits for it: within a frame only if done(),
+  // else see JobSlot.
   void pause(bool paused) {
     {
       const std::scoped_lock lock(mutex_);
@@ -38,31 +38,32 @@ public:
     }
     changed_.notify_all();
   }
-  bool waiting() { // because it is paused
+  bool waiting() { // whether the work stands still because of pause()
     const std::scoped_lock lock(mutex_);
     return waits_ && paused_;
   }
-  std::vector<Found> take() { // since the last call
+  std::vector<Result> take() { // the results since the last call
     const std::scoped_lock lock(mutex_);
-    return std::exchange(found_, {});
+    return std::exchange(results_, {});
   }
-  std::string take_problem() { // what ended it before its time
+  std::string take_problem() { // the message of the exception that ended the work; empty if there was none
     const std::scoped_lock lock(mutex_);
     return std::exchange(problem_, {});
   }
-  bool done() const { return done_; } // to be asked before take(), which would miss what came in between
+  bool done() const { return done_; } // check before take(): otherwise the last results may be missed
   void stop() { thread_.request_stop(); }
+  void wait() { thread_.join(); } // for the end of the work; not within a frame
 
-  // For the work.
-  void publish(Found found) {
+  // ---- For the work
+  void publish(Result result) {
     const std::scoped_lock lock(mutex_);
-    found_.push_back(std::move(found));
+    results_.push_back(std::move(result));
   }
   bool paused() {
     const std::scoped_lock lock(mutex_);
     return paused_;
   }
-  // Returns when it is not paused (or is to stop), with how often it has been paused so far.
+  // Returns once the job is not paused, or is to stop. The result is the number of pauses so far.
   std::uint64_t wait_while_paused(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     waits_ = true;
@@ -75,7 +76,7 @@ private:
   void run(const std::stop_token& stop) {
     try {
       work_(*this, stop);
-    } catch (const Cancelled&) { // NOLINT(bugprone-empty-catch): nobody wants it any more
+    } catch (const Cancelled&) { // NOLINT(bugprone-empty-catch): stopped on request
     } catch (const std::exception& error) {
       const std::scoped_lock lock(mutex_);
       problem_ = error.what();
@@ -87,23 +88,24 @@ private:
   Work work_;
   std::function<void()> wake_;
   std::atomic<bool> done_ = false;
-  std::mutex mutex_; // of what follows
+  std::mutex mutex_; // guards the following
   std::condition_variable_any changed_;
   bool paused_ = false, waits_ = false;
   std::uint64_t pauses_ = 0;
-  std::vector<Found> found_;
+  std::vector<Result> results_;
   std::string problem_;
-  std::jthread thread_; // last: joined before what it uses goes
+  std::jthread thread_; // last member: joined before the others are destroyed
 };
 
-// At most one job that counts; those that no longer do are told to stop, and no frame waits for them.
-template <typename Found>
+// Owns at most one current job. A job that is replaced or retired is told to stop, and its thread is joined
+// only once it has ended, so that no frame waits for it.
+template <typename Result>
 class JobSlot {
 public:
-  BackgroundJob<Found>* job() const { return job_.get(); } // null: there is none
-  void start(typename BackgroundJob<Found>::Work work, std::function<void()> wake) {
+  BackgroundJob<Result>* job() const { return job_.get(); } // null if there is none
+  void start(typename BackgroundJob<Result>::Work work, std::function<void()> wake) {
     retire();
-    job_ = std::make_unique<BackgroundJob<Found>>(std::move(work), std::move(wake));
+    job_ = std::make_unique<BackgroundJob<Result>>(std::move(work), std::move(wake));
   }
   void retire() {
     std::erase_if(retired_, [](const auto& job) { return job->done(); });
@@ -114,8 +116,8 @@ public:
   void finish() { job_.reset(); } // of a job that is done
 
 private:
-  std::unique_ptr<BackgroundJob<Found>> job_;
-  std::vector<std::unique_ptr<BackgroundJob<Found>>> retired_;
+  std::unique_ptr<BackgroundJob<Result>> job_;
+  std::vector<std::unique_ptr<BackgroundJob<Result>>> retired_;
 };
 
 } // namespace hydrascope::app

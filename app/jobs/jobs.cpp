@@ -20,7 +20,7 @@ bool Jobs::update(Editor& editor, bool interactive_run) {
   return checked || measured || folder_measured || trained;
 }
 
-void Jobs::leave(Editor& editor) { training.leave(editor); }
+void Jobs::shut_down(Editor& editor) { training.shut_down(editor); }
 
 std::vector<JobState> running_jobs(const Editor& editor) {
   std::vector<JobState> states;

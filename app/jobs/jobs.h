@@ -1,19 +1,18 @@
-// All background work that goes on whatever panels are drawn: owned, shown and stopped here.
+// All background jobs: owned, reported and stopped here, independently of the panels that are drawn.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "app/jobs/folder_check.h"
-#include "app/jobs/folder_measure.h"
+#include "app/jobs/folder_jobs.h"
 #include "app/jobs/model_fetch.h"
 #include "app/jobs/scaling_run.h"
 #include "app/jobs/training_job.h"
 
 namespace hydrascope::app {
 
-// A job that runs, as the status bar shows it.
+// A running job, for the status bar.
 struct JobState {
   std::string text; // "training 40 %"
   std::string details;
@@ -22,7 +21,7 @@ struct JobState {
 
 class Jobs {
 public:
-  // `wake` is called from the jobs' threads; `models` are those that the window runs, too.
+  // `wake` is called from the jobs' threads; `models` is shared with the window's worker.
   Jobs(const std::function<void()>& wake, const std::shared_ptr<ModelStore>& models);
 
   ScalingRun scaling;
@@ -30,11 +29,11 @@ public:
   FolderMeasure folder;
   ModelFetch fetch;
 
-  // Once per frame: puts what has been found into the editor, and lets the jobs wait while an interactive run
-  // is under way. Returns whether anything has changed.
+  // Once per frame: takes the results into the editor, and pauses the jobs during an interactive run. Returns
+  // whether anything changed.
   bool update(Editor& editor, bool interactive_run);
-  // Before the program ends: a training keeps a checkpoint.
-  void leave(Editor& editor);
+  // Before the program ends: stops the training with a checkpoint.
+  void shut_down(Editor& editor);
 
 private:
   FolderCheck check_;

@@ -11,11 +11,11 @@ void ModelFetch::start(const std::string& repository) {
   progress_ = {};
   samples_.clear();
   jobs_.start(
-      [repository, wake = wake_](BackgroundJob<News>& job, const std::stop_token& stop) {
+      [repository, wake = wake_](BackgroundJob<Update>& job, const std::stop_token& stop) {
         std::chrono::steady_clock::time_point last;
         const auto observe = [&](const FetchProgress& progress) {
           job.publish({progress, std::nullopt});
-          // A frame for every few kilobytes would be thousands.
+          // Not a frame for every few kilobytes.
           const auto now = std::chrono::steady_clock::now();
           if (now - last < std::chrono::milliseconds(100)) return;
           last = now;
@@ -30,12 +30,12 @@ void ModelFetch::start(const std::string& repository) {
 void ModelFetch::cancel() { jobs_.retire(); }
 
 void ModelFetch::update(Editor& editor) {
-  BackgroundJob<News>* const job = jobs_.job();
+  BackgroundJob<Update>* const job = jobs_.job();
   if (job == nullptr) return;
-  const bool done = job->done(); // asked before the last news are taken
-  const std::vector<News> news = job->take();
+  const bool done = job->done(); // before take()
+  const std::vector<Update> updates = job->take();
   std::optional<FetchedModel> model;
-  for (const News& each : news) {
+  for (const Update& each : updates) {
     if (each.model) {
       model = each.model;
       continue;
@@ -43,8 +43,8 @@ void ModelFetch::update(Editor& editor) {
     progress_ = each.progress;
     samples_.push_back({editor.clock(), progress_.received});
   }
-  constexpr double memory = 3; // seconds
-  while (samples_.size() > 1 && editor.clock() - samples_.front().seconds > memory) samples_.pop_front();
+  constexpr double window = 3; // seconds
+  while (samples_.size() > 1 && editor.clock() - samples_.front().seconds > window) samples_.pop_front();
   problem_ = job->take_problem();
   if (done) jobs_.finish();
   if (model && open_path(editor, model->folder)) editor.emit(HideOverlay{Overlay::get_model});
@@ -53,7 +53,7 @@ void ModelFetch::update(Editor& editor) {
 double ModelFetch::bytes_per_second(double now) const {
   if (samples_.empty()) return 0;
   const double seconds = now - samples_.front().seconds;
-  constexpr double least = 0.25; // below that the number would only jump
+  constexpr double least = 0.25; // shorter periods give unsteady rates
   if (seconds < least) return 0;
   return static_cast<double>(samples_.back().received - samples_.front().received) / seconds;
 }

@@ -1,4 +1,4 @@
-// Gets a model from the Hugging Face Hub in the background, and opens it.
+// Downloads a model from the Hugging Face Hub in the background and opens it.
 #pragma once
 
 #include <deque>
@@ -15,24 +15,24 @@ namespace hydrascope::app {
 
 class ModelFetch {
 public:
-  // `wake` is called from the thread when something has arrived, a few times a second.
+  // `wake` is called from the thread on progress, a few times a second.
   explicit ModelFetch(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   void start(const std::string& repository);
-  void cancel(); // what has arrived is kept in the cache
-  // Once per frame: takes up how far it is, and opens the model when it is there.
+  void cancel(); // the cache keeps what was downloaded
+  // Once per frame: takes the progress, and opens the model once it is complete.
   void update(Editor& editor);
 
   bool running() const { return jobs_.job() != nullptr; }
   const FetchProgress& progress() const { return progress_; }
-  double bytes_per_second(double now) const; // over the last seconds; `now` on the window's clock
-  const std::string& problem() const { return problem_; } // why the last one failed; empty if it did not
-  void forget_problem() { problem_.clear(); }
+  double bytes_per_second(double now) const; // over the last three seconds; `now` on the window's clock
+  const std::string& problem() const { return problem_; } // why the last download failed; empty if it did not
+  void clear_problem() { problem_.clear(); }
 
 private:
-  struct News {
+  struct Update {
     FetchProgress progress;
-    std::optional<FetchedModel> model; // it is there
+    std::optional<FetchedModel> model; // once it is complete
   };
   struct Sample {
     double seconds = 0;
@@ -40,7 +40,7 @@ private:
   };
 
   std::function<void()> wake_;
-  JobSlot<News> jobs_;
+  JobSlot<Update> jobs_;
   FetchProgress progress_;
   std::deque<Sample> samples_; // of the last seconds
   std::string problem_;

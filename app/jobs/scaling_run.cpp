@@ -32,11 +32,11 @@ ScalingSetting scaling_setting(const Document& document) {
 
 namespace {
 
-// All kernels at one N before the next N, so that what there is can be compared at any time.
-void measure_all(BackgroundJob<ScalingNews>& job, const std::vector<KernelSpec>& kernels,
+// All kernels at one N before the next N, so that partial results are comparable.
+void measure_all(BackgroundJob<ScalingResult>& job, const std::vector<KernelSpec>& kernels,
                  const ScalingSetting& setting, const std::function<void()>& wake,
                  const std::stop_token& stop) {
-  // Threads that LibTorch starts for this one inherit it.
+  // LibTorch's threads inherit it.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
   job.wait_while_paused(stop);
   if (stop.stop_requested()) return;
@@ -49,7 +49,7 @@ void measure_all(BackgroundJob<ScalingNews>& job, const std::vector<KernelSpec>&
     measurers.push_back(std::make_unique<ScalingMeasurer>(kernel, setting));
   for (const std::int64_t tokens : scaling_lengths()) {
     for (const auto& measurer : measurers) {
-      // While the model computes, nothing is measured; what it has cut into is measured again.
+      // Waits while the model computes; interrupted measurements are repeated.
       job.publish(measurer->measure(tokens, stop, [&job, &stop] { return job.wait_while_paused(stop); }));
       if (wake) wake();
       if (stop.stop_requested()) return;
@@ -75,7 +75,7 @@ void ScalingRun::start(Editor& editor) {
   curves.progress = 0;
   total_ = kernels.size() * scaling_lengths().size();
   jobs_.start(
-      [kernels, setting, wake = wake_](BackgroundJob<ScalingNews>& job, const std::stop_token& stop) {
+      [kernels, setting, wake = wake_](BackgroundJob<ScalingResult>& job, const std::stop_token& stop) {
         measure_all(job, kernels, setting, wake, stop);
       },
       wake_);
@@ -87,19 +87,19 @@ void ScalingRun::stop(Editor& editor) {
 }
 
 bool ScalingRun::update(Editor& editor, bool interactive_run) {
-  BackgroundJob<ScalingNews>* const job = jobs_.job();
+  BackgroundJob<ScalingResult>* const job = jobs_.job();
   if (job == nullptr) return false;
   ScalingCurves& curves = editor.scaling;
   job->pause(interactive_run);
   const bool done = job->done();
-  std::vector<ScalingNews> found = job->take();
+  std::vector<ScalingResult> found = job->take();
   const bool changed = !found.empty();
-  for (ScalingNews& news : found) {
-    if (const auto* const limits = std::get_if<MachineLimits>(&news)) {
+  for (ScalingResult& result : found) {
+    if (const auto* const limits = std::get_if<MachineLimits>(&result)) {
       curves.limits = *limits;
       continue;
     }
-    curves.points.push_back(std::get<ScalingPoint>(std::move(news)));
+    curves.points.push_back(std::get<ScalingPoint>(std::move(result)));
     curves.progress += 1 / static_cast<double>(std::max<std::size_t>(1, total_));
   }
   if (const std::string problem = job->take_problem(); !problem.empty()) editor.say(Severity::error, problem);

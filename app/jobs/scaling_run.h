@@ -1,4 +1,4 @@
-// Measures time against N in the background, when the user asks for it.
+// Measures time against N in the background, on request.
 #pragma once
 
 #include <cstddef>
@@ -13,28 +13,28 @@ namespace hydrascope::app {
 
 // The kernels of both schedules, each once, A's first.
 std::vector<KernelSpec> kernels_in_use(const Document& document);
-// What they would be measured in; throws nothing, needs a model.
+// The setting they are measured in. The document needs a model.
 ScalingSetting scaling_setting(const Document& document);
 
-using ScalingNews = std::variant<MachineLimits, ScalingPoint>;
+using ScalingResult = std::variant<MachineLimits, ScalingPoint>;
 
-// A thread of its own, of lower priority than the model's. It waits between runs of a kernel while the model
-// computes, and makes a run again that the model has disturbed.
+// Has a thread of lower priority than the model's. Waits between a kernel's runs while the model computes,
+// and repeats measurements that the model disturbed.
 class ScalingRun {
 public:
-  // `wake` is called from the thread when a point has been measured.
+  // `wake` is called from the thread for each point.
   explicit ScalingRun(std::function<void()> wake);
 
-  void start(Editor& editor); // all kernels in use; nothing without a model
-  void stop(Editor& editor);  // what has been measured stays; no frame waits for the thread
-  // Once per frame: puts what was measured into the editor. Returns whether anything has changed.
+  void start(Editor& editor); // all kernels in use; does nothing without a model
+  void stop(Editor& editor);  // keeps the points
+  // Once per frame: takes the results into the editor. Returns whether anything changed.
   bool update(Editor& editor, bool interactive_run);
   bool running() const { return jobs_.job() != nullptr; }
 
 private:
   std::function<void()> wake_;
-  JobSlot<ScalingNews> jobs_;
-  std::size_t total_ = 0; // points that the job measures
+  JobSlot<ScalingResult> jobs_;
+  std::size_t total_ = 0; // points to be measured
 };
 
 } // namespace hydrascope::app

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "app/document/adapter_chain.h"
+#include "app/document/edits.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 
@@ -21,10 +21,10 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// Of this process alone, so that two programs may train into files of the same name.
+// Named by process, so that two programs can train at the same time.
 fs::path live_folder() { return cache_folder() / fmt::format("training-{}", static_cast<long>(getpid())); }
 
-// "a lower --learning-rate" is "a lower learning rate" here.
+// "a lower --learning-rate" becomes "a lower learning rate".
 std::string without_dashes(std::string text) {
   for (std::size_t at = 0; (at = text.find(" --", at)) != std::string::npos;) {
     text.erase(++at, 2);
@@ -51,12 +51,12 @@ bool shows(const Scene& scene, const TrainingReport& report) {
          std::ranges::count(scene.adapters.files, report.adapter.back()) > 0;
 }
 
-// A file as it is now, whatever becomes of it.
-void keep_copy(const fs::path& file, const fs::path& copy) {
+// Copies a file, by a hard link if possible: later versions replace the file but do not write into it.
+void copy_file_version(const fs::path& file, const fs::path& copy) {
   fs::create_directories(copy.parent_path());
   const fs::path beside = copy.string() + ".new";
   fs::remove(beside);
-  std::error_code elsewhere; // on another disk there is no second name for it
+  std::error_code elsewhere; // on another disk
   fs::create_hard_link(file, beside, elsewhere);
   if (elsewhere) fs::copy_file(file, beside);
   fs::rename(beside, copy);
@@ -64,7 +64,7 @@ void keep_copy(const fs::path& file, const fs::path& copy) {
 
 } // namespace
 
-// What the thread tells: gathered, as a frame for every step would be thousands.
+// Publishes the progress of the thread, collected over many steps.
 class TrainingJob::Reporter {
 public:
   Reporter(Job& job, std::stop_token stop, std::function<void()> wake, double live_seconds,
@@ -78,53 +78,53 @@ public:
   void observe(const TrainingProgress& progress) {
     const auto now = Clock::now();
     worked_ += std::chrono::duration<double>(now - began_).count();
-    gather(progress);
-    if (progress.live_step > live_step_ && worked_ >= live_seconds_) take_live(progress);
+    collect(progress);
+    if (progress.live_step > live_step_ && worked_ >= live_seconds_) copy_live(progress);
     constexpr std::chrono::milliseconds pause{250};
-    if (now - told_ >= pause || urgent_ || job_.paused()) tell();
+    if (now - published_ >= pause || urgent_ || job_.paused()) publish();
     job_.wait_while_paused(stop_);
     began_ = Clock::now();
   }
 
   void end(TrainingOutcome outcome) {
-    news_.outcome = std::move(outcome);
-    tell();
+    update_.outcome = std::move(outcome);
+    publish();
   }
 
 private:
-  void gather(const TrainingProgress& progress) {
+  void collect(const TrainingProgress& progress) {
     if (!progress.note.empty()) {
-      news_.notes.push_back(progress.note);
+      update_.notes.push_back(progress.note);
       return;
     }
-    news_.progress = progress;
+    update_.progress = progress;
     if (progress.phase == "train")
-      news_.samples.push_back({progress.total_step, progress.step_loss, progress.per_layer});
+      update_.samples.push_back({progress.total_step, progress.step_loss, progress.per_layer});
     if (progress.phase == "features" || (known_ && progress.held_out.step == *known_)) return;
     known_ = progress.held_out.step;
-    news_.held_out.push_back(progress.held_out);
+    update_.held_out.push_back(progress.held_out);
     urgent_ = true;
   }
 
-  // Only so often that the runs which show it leave time for training, too. What is shown is a copy: the
-  // training takes its own away when it has finished, perhaps while a run reads it.
-  void take_live(const TrainingProgress& progress) {
+  // Called rarely enough to leave time for training besides the runs that show the adapter. Copies the file
+  // because the training deletes its own at the end, possibly while a run reads it.
+  void copy_live(const TrainingProgress& progress) {
     live_step_ = progress.live_step;
     worked_ = 0;
     try {
       const fs::path copy = live_folder() / progress.live.filename();
-      keep_copy(progress.live, copy);
+      copy_file_version(progress.live, copy);
       if (chain_.empty()) chain_ = adapter_chain(copy, adapters_);
-      news_.live = chain_;
+      update_.live = chain_;
       urgent_ = true;
-    } catch (const std::exception& error) { // the training goes on
-      news_.notes.push_back(fmt::format("its newest state cannot be shown: {}", error.what()));
+    } catch (const std::exception& error) { // the training continues
+      update_.notes.push_back(fmt::format("its newest state cannot be shown: {}", error.what()));
     }
   }
 
-  void tell() {
-    job_.publish(std::exchange(news_, {}));
-    told_ = Clock::now();
+  void publish() {
+    job_.publish(std::exchange(update_, {}));
+    published_ = Clock::now();
     urgent_ = false;
     if (wake_) wake_();
   }
@@ -133,14 +133,14 @@ private:
   std::stop_token stop_;
   std::function<void()> wake_;
   double live_seconds_;
-  std::vector<fs::path> adapters_; // that it may have been trained over
+  std::vector<fs::path> adapters_; // candidates for its base
   std::vector<fs::path> chain_;
-  News news_;
+  Update update_;
   bool urgent_ = false;
   std::optional<std::int64_t> known_; // step of the last validation
   std::int64_t live_step_ = 0;
-  double worked_ = 0; // seconds of training since a state was taken up
-  Clock::time_point told_ = Clock::now(), began_ = Clock::now();
+  double worked_ = 0; // seconds of training since the last version
+  Clock::time_point published_ = Clock::now(), began_ = Clock::now();
 };
 
 bool shows_training(const Editor& editor) {
@@ -190,7 +190,7 @@ void TrainingJob::start(const Editor& editor, TrainingStart how) {
   job_ = std::make_unique<Job>(
       [request, models = models_, wake = wake_, seconds = form.live_seconds,
        adapters = document.scene().adapters.files](Job& job, const std::stop_token& stop) {
-        // Threads that LibTorch starts for this one inherit it.
+        // LibTorch's threads inherit it.
         setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
         Reporter reporter(job, stop, wake, seconds, adapters);
         reporter.end(train(
@@ -201,7 +201,7 @@ void TrainingJob::start(const Editor& editor, TrainingStart how) {
 
 void TrainingJob::stop(Editor& editor, std::string reason) {
   if (!job_ || editor.training.state == TrainingState::stopping) return;
-  forget_shown(editor); // at once: another model would not take the adapter
+  remove_shown(editor); // at once: the adapter does not fit another model
   editor.training.state = TrainingState::stopping;
   why_stopped_ = std::move(reason);
   job_->stop();
@@ -219,9 +219,9 @@ bool TrainingJob::update(Editor& editor, bool interactive_run) {
     stop(editor, "another model was opened");
   const bool hold = report.paused || interactive_run;
   job_->pause(hold);
-  const bool done = job_->done(); // asked before the last news are taken
-  for (News& news : job_->take()) {
-    take(editor, std::move(news));
+  const bool done = job_->done(); // before take()
+  for (Update& update : job_->take()) {
+    take(editor, std::move(update));
     changed = true;
   }
   const bool waits = job_->waiting();
@@ -234,17 +234,17 @@ bool TrainingJob::update(Editor& editor, bool interactive_run) {
   return true;
 }
 
-void TrainingJob::take(Editor& editor, News news) {
+void TrainingJob::take(Editor& editor, Update update) {
   TrainingReport& report = editor.training;
-  if (news.progress) report.progress = std::move(*news.progress);
-  for (const Sample& sample : news.samples) report.curves.add(sample.step, sample.loss, sample.divergences);
-  report.held_out.insert(report.held_out.end(), news.held_out.begin(), news.held_out.end());
-  report.notes.insert(report.notes.end(), news.notes.begin(), news.notes.end());
-  constexpr std::size_t most_notes = 50; // of thousands of broken pictures some say enough
+  if (update.progress) report.progress = std::move(*update.progress);
+  for (const Sample& sample : update.samples) report.curves.add(sample.step, sample.loss, sample.divergences);
+  report.held_out.insert(report.held_out.end(), update.held_out.begin(), update.held_out.end());
+  report.notes.insert(report.notes.end(), update.notes.begin(), update.notes.end());
+  constexpr std::size_t most_notes = 50; // there may be thousands of broken pictures
   if (report.notes.size() > most_notes) report.notes.resize(most_notes);
-  if (news.outcome) report.outcome = std::move(*news.outcome);
-  if (news.live.empty()) return;
-  report.adapter = std::move(news.live);
+  if (update.outcome) report.outcome = std::move(*update.outcome);
+  if (update.live.empty()) return;
+  report.adapter = std::move(update.live);
   report.adapter_step = report.progress.live_step;
   live_ = report.adapter.back();
   ++edition_;
@@ -272,38 +272,38 @@ void TrainingJob::end(Editor& editor, const std::string& problem) {
   } else {
     report.state = problem.empty() ? TrainingState::stopped : TrainingState::failed;
     report.problem = problem;
-    forget_shown(editor);
+    remove_shown(editor);
     report.adapter.clear();
     if (problem.empty()) {
       editor.say(Severity::note,
-                 fmt::format("Training stopped after {} steps{}; {} is kept, Resume goes on from it",
+                 fmt::format("Training stopped after {} steps{}; {} is kept, Resume continues from it",
                              report.outcome.steps, why_stopped_.empty() ? "" : ", as " + why_stopped_,
                              checkpoint_path(report.output).string()));
     } else {
       editor.say(Severity::error, problem);
     }
   }
-  drop_live();
+  remove_live_files();
 }
 
 void TrainingJob::toggle_shown(Editor& editor) {
   TrainingReport& report = editor.training;
   if (shows_training(editor)) {
     editor.training_form.show_live = false;
-    editor.change("Show the former adapter", [&](Document& document) { show_former(document, report); });
+    editor.change("Show the previous adapters", [&](Document& document) { show_former(document, report); });
     return;
   }
   editor.training_form.show_live = !report.adapter.empty() || !editor.training_form.show_live;
   if (!report.adapter.empty()) show(editor);
 }
 
-// One step to be undone, however often the adapter is written anew.
+// One undo step, however many versions of the adapter follow.
 void TrainingJob::show(Editor& editor) {
   const TrainingReport& report = editor.training;
   offered_ = true;
   const Scene& shown = editor.document().scene_of(report.input);
   if (!shown.model || shown.model_folder != model_folder_)
-    return editor.say(Severity::note, "The trained adapter is one of " + report.model + ": open it first");
+    return editor.say(Severity::note, "The trained adapter belongs to " + report.model + ": open it first");
   const Side side = edited_side(editor.document().view);
   if (!shows_training(editor))
     former_ = {shown.adapters, shown.schedules[static_cast<std::size_t>(side)], side};
@@ -315,7 +315,7 @@ void TrainingJob::show(Editor& editor) {
   });
 }
 
-// What has been chosen since stays.
+// Keeps later choices of the user.
 void TrainingJob::show_former(Document& document, const TrainingReport& report) const {
   Scene& scene = document.scene_of(report.input);
   if (!shows(scene, report)) return;
@@ -327,27 +327,27 @@ void TrainingJob::show_former(Document& document, const TrainingReport& report) 
   if (as_set && schedule.layers.size() == former_->schedule.layers.size()) schedule = former_->schedule;
 }
 
-// As if it had never been shown: not even undo is to come to a file that will be gone.
-void TrainingJob::forget_shown(Editor& editor) {
+// Removes it from all undo steps as well, because the file will be deleted.
+void TrainingJob::remove_shown(Editor& editor) {
   if (!former_) return;
   editor.amend([&](Document& document) { show_former(document, editor.training); });
   former_.reset();
 }
 
-void TrainingJob::drop_live() {
+void TrainingJob::remove_live_files() {
   live_.clear();
-  std::error_code none; // a folder for what is passing: nothing is lost if it stays
+  std::error_code none; // a temporary folder
   fs::remove_all(live_folder(), none);
 }
 
-void TrainingJob::leave(Editor& editor) {
+void TrainingJob::shut_down(Editor& editor) {
   if (!job_) return;
   const TrainingReport& report = editor.training;
-  forget_shown(editor);
-  fmt::print(stderr, "training is stopped; {} is kept, and Resume in the Training panel goes on from it\n",
+  remove_shown(editor);
+  fmt::print(stderr, "training is stopped; {} is kept, and Resume in the Training panel continues from it\n",
              checkpoint_path(report.output).string());
-  job_.reset(); // waits for the step that is under way
-  drop_live();
+  job_.reset(); // waits for the current step
+  remove_live_files();
 }
 
 } // namespace hydrascope::app

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "app/document/head_edits.h"
+#include "app/document/edits.h"
 #include "app/ui/theme.h"
 
 namespace hydrascope::app {

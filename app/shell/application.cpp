@@ -14,8 +14,8 @@
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
 #include "app/shell/apply_command.h"
-#include "app/shell/start.h"
-#include "app/ui/pixel_snap.h"
+#include "app/shell/window.h"
+#include "app/ui/draw_data.h"
 #include "app/ui/theme.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
@@ -37,7 +37,7 @@ std::unique_ptr<Display> open_display(const WindowOptions& options) {
     return open_offscreen_display(static_cast<int>(std::lround(options.width * scale)),
                                   static_cast<int>(std::lround(options.height * scale)));
   } catch (const Error&) {
-    // A machine whose OpenGL works through X only still can draw into a window that is not shown.
+    // Where OpenGL works through X only: an invisible window.
     return open_window_display(options.width, options.height, false);
   }
 }
@@ -50,7 +50,7 @@ Application::Gui::Gui() {
   ImGuiIO& io = ImGui::GetIO();
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
   io.ConfigWindowsMoveFromTitleBarOnly = true;
-  io.IniFilename = nullptr; // where the panels are is kept with the settings
+  io.IniFilename = nullptr; // the arrangement is stored in the settings
 }
 
 Application::Gui::~Gui() { ImGui::DestroyContext(context_); }
@@ -58,9 +58,9 @@ Application::Gui::~Gui() { ImGui::DestroyContext(context_); }
 Application::Application(const WindowOptions& options) { start(options); }
 
 Application::~Application() {
-  jobs_->leave(*editor_);
-  sessions_->leave(*editor_);
-  keep_arrangement();
+  jobs_->shut_down(*editor_);
+  sessions_->shut_down(*editor_);
+  store_arrangement();
   settings_file_->save(*editor_);
 }
 
@@ -87,7 +87,7 @@ void Application::start(const WindowOptions& options) {
   if (!fonts.note.empty())
     editor_->say(Severity::note, fonts.note + "; install fonts-inter and fonts-jetbrains-mono");
   const auto wake = [display = display_.get()] { display->wake(); };
-  const auto models = make_model_store(); // of all jobs
+  const auto models = make_model_store(); // shared by the worker and all jobs
   worker_ = std::make_unique<Worker>(wake, std::make_unique<Runner>(usual_cache_bytes, models));
   clipboard_ = std::make_unique<Clipboard>(display_->picture_clipboard_obstacle(), wake);
   jobs_ = std::make_unique<Jobs>(wake, models);
@@ -106,8 +106,7 @@ bool Application::running() const { return !quit_ && !display_->close_requested(
 bool Application::settled() const { return coordinator_->settled() && redraw_ == 0; }
 
 bool Application::wait(double seconds) {
-  // Without anything to show no frame is drawn; while a run's progress or something that moves is shown, some
-  // thirty a second.
+  // Draws thirty frames per second during runs and animations, otherwise only on events.
   const bool moving = coordinator_->computing() || exports_->busy() || everything_->busy() ||
                       dialogs_.shown() != Dialog::none || editor_->frame_requests().soon;
   constexpr double blink = 0.3; // of the cursor in a text field
@@ -119,13 +118,13 @@ bool Application::wait(double seconds) {
   double until = next;
   constexpr double long_rest = 30;
   if (moving) give_back_at_ = now + long_rest;
-  if (!moving && redraw_ == 0) { // no frame waits for what may take some time
+  if (!moving && redraw_ == 0) { // idle: this may take some time
     if (std::exchange(ImGui::GetIO().WantSaveIniSettings, false)) {
-      keep_arrangement();
+      store_arrangement();
       sessions_->arrangement_changed(now);
     }
     settings_file_->save(*editor_);
-    sessions_->rest(*editor_, now);
+    sessions_->update_copy(*editor_, now);
     if (now >= give_back_at_) {
       release_freed_memory();
       give_back_at_ = std::numeric_limits<double>::infinity();
@@ -137,7 +136,7 @@ bool Application::wait(double seconds) {
   return event || seconds_now() >= next;
 }
 
-void Application::keep_arrangement() {
+void Application::store_arrangement() {
   if (!settings_file_->exists()) return;
   const Document& document = editor_->document();
   editor_->change_settings([&](Settings& settings) {
@@ -164,7 +163,7 @@ void Application::apply_settings() {
 
 void Application::update_state() {
   editor_->set_clock(seconds_now());
-  editor_->forget_frame_requests();
+  editor_->clear_frame_requests();
   const bool applied = apply_commands({.editor = *editor_,
                                        .runs = *coordinator_,
                                        .jobs = *jobs_,
@@ -241,7 +240,7 @@ FrameTime Application::frame(const std::function<void()>& before_swap) {
   draw_frame();
   ImGui::Render();
   snap_text_rows(*ImGui::GetDrawData());
-  const std::vector<Box> changed = damage_.update(*ImGui::GetDrawData());
+  const std::vector<ScreenBox> changed = damage_.update(*ImGui::GetDrawData());
   const double handed = seconds_now();
   display_->bind();
   glViewport(0, 0, display_->width(), display_->height());
@@ -296,7 +295,7 @@ Image Application::read_frame() {
   glPixelStorei(GL_PACK_ALIGNMENT, 1);
   glReadPixels(0, 0, image.width, image.height, GL_RGB, GL_UNSIGNED_BYTE, rows.data());
   image.rgb.resize(rows.size());
-  for (std::size_t row = 0; row < height; ++row) { // OpenGL's first row is the lowest
+  for (std::size_t row = 0; row < height; ++row) { // OpenGL's first row is at the bottom
     std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>((height - 1 - row) * width * 3), width * 3,
                 image.rgb.begin() + static_cast<std::ptrdiff_t>(row * width * 3));
   }

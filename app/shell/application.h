@@ -1,5 +1,4 @@
-// The window at work: one object that owns document, worker, panels and display, and draws one frame at a
-// time.
+// The application with its window: owns document, worker, panels and display, and draws frames.
 #pragma once
 
 #include <array>
@@ -14,15 +13,14 @@
 #include "app/jobs/coordinator.h"
 #include "app/jobs/jobs.h"
 #include "app/shell/clipboard.h"
-#include "app/shell/everything_export.h"
 #include "app/shell/exports.h"
 #include "app/shell/panel_windows.h"
-#include "app/shell/session_store.h"
-#include "app/shell/settings_file.h"
 #include "app/shell/shell.h"
+#include "app/shell/shortcuts.h"
+#include "app/shell/storage.h"
 #include "app/shell/window.h"
-#include "app/ui/damage.h"
 #include "app/ui/display.h"
+#include "app/ui/draw_data.h"
 #include "engine/base/image.h"
 
 struct ImGuiContext;
@@ -30,58 +28,57 @@ struct ImGuiContext;
 namespace hydrascope::app {
 
 struct FrameTime {
-  double cpu_ms = 0;   // from the frame's begin to handing the draw lists to OpenGL
+  double cpu_ms = 0;   // from the begin to the end of Dear ImGui's work
   double total_ms = 0; // to the buffer swap
 };
 
 class Application {
 public:
-  // Opens the display (off screen if the options say so), loads fonts and shaders, builds the document,
-  // starts the worker. Throws Error where no display of either kind can be had.
+  // Opens the display, loads fonts and shaders, sets the initial document and starts the worker. Throws Error
+  // if there is neither a window nor an off-screen display.
   explicit Application(const WindowOptions& options);
   ~Application();
   Application(const Application&) = delete;
   Application& operator=(const Application&) = delete;
 
-  // One frame, from input to swap. `before_swap` may look at the finished frame's state (tests hook in
-  // there).
+  // Draws one frame. Calls `before_swap` (of tests) on the finished frame.
   FrameTime frame(const std::function<void()>& before_swap = {});
-  // Waits until there is something to draw, at most `seconds`; returns at once if something moves already,
-  // and whether a frame is due. While nothing happens, settings that have changed are written.
+  // Waits for a reason to draw a frame, at most `seconds`. Returns whether there is one. While idle, saves
+  // changed settings and the session's copy.
   bool wait(double seconds);
   bool running() const;
-  // In the last frame something was on its way from one look to another (a map that fades).
+  // Whether an animation was running in the last frame (a fading map).
   bool moved() const { return moved_; }
   bool exporting() const { return exports_->busy(); }
   const EverythingExport& everything() const { return *everything_; }
   EverythingExport& everything() { return *everything_; }
   bool saving() const { return sessions_->busy(); }
-  // Every open panel has what it asked for, or an error says why not.
+  // Whether every visible panel has its results, or an error.
   bool settled() const;
 
   Editor& editor() { return *editor_; }
   const Coordinator& coordinator() const { return *coordinator_; }
   const ModelFetch& model_fetch() const { return jobs_->fetch; }
   Overlays& overlays() { return overlays_; }
-  Dialog dialog() const { return dialogs_.shown(); } // of the desktop, that is open
+  Dialog dialog() const { return dialogs_.shown(); } // the open dialog of the desktop
   const std::vector<Action>& actions() const { return actions_; }
   Display& display() { return *display_; }
   bool run(std::string_view action) { return run_action(actions_, action, *editor_); }
-  Image read_frame(); // the last frame's pixels
-  // Draws all of the next frame, not only what has changed.
-  void forget_frame() { damage_.forget(); }
-  // Where a panel was drawn in the last frame, in pixels; nullopt if it was not.
+  Image read_frame(); // the pixels of the last frame
+  // Makes the next frame draw everything, not only what changed.
+  void forget_frame() { damage_.invalidate(); }
+  // The panel's rectangle in the last frame, in pixels; nullopt if it was not drawn.
   std::optional<std::array<int, 4>> panel_rectangle(std::string_view panel) const { // x, y, width, height
     return panels_->rectangle(panel);
   }
   const std::vector<PanelName>& panels() const { return panels_->names(); }
-  // What the panel of this id exports, with where it comes from; nullopt if it shows nothing.
+  // The figure that the panel exports, with its provenance; nullopt if it shows nothing.
   std::optional<Figure> figure_of(const std::string& id) const;
 
 private:
   void start(const WindowOptions& options);
   void apply_settings();
-  void keep_arrangement();
+  void store_arrangement();
   void update_state();
   bool take_results();
   void update_snapshot(const Requested& requested);
@@ -100,12 +97,13 @@ private:
     ImGuiContext* context_;
   };
 
-  // What is declared first is used by what follows, and outlives it.
+  // Each member uses only those declared before it, and is destroyed before them: threads (jobs, clipboard,
+  // exports, sessions, worker) end before the display that they wake, and OpenGL objects before its context.
   theme::Theme theme_; // Dear ImGui's context points to it
   Gui gui_;
-  std::unique_ptr<Display> display_; // woken by the threads of all below
+  std::unique_ptr<Display> display_; // woken by threads
   std::unique_ptr<Graphics> graphics_;
-  Damage damage_;
+  DamageTracker damage_;
   std::unique_ptr<Editor> editor_;
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<Coordinator> coordinator_;
@@ -113,8 +111,8 @@ private:
   std::vector<Action> actions_;
   std::unique_ptr<SettingsFile> settings_file_;
   std::unique_ptr<SessionStore> sessions_;
-  std::shared_ptr<FileHashes> hashes_ = std::make_shared<FileHashes>(); // for what figures hold
-  std::optional<Settings> applied_;                                     // the settings that are in force
+  std::unique_ptr<FileHashes> hashes_ = std::make_unique<FileHashes>(); // of files named in figures
+  std::optional<Settings> applied_;                                     // the settings in force
   std::function<void(Editor&, const ShowFigure&)> show_figure_;
   Overlays overlays_;
   Palette palette_;
@@ -127,13 +125,13 @@ private:
   std::unique_ptr<Clipboard> clipboard_;
   std::unique_ptr<Jobs> jobs_;
   bool quit_ = false;
-  double scale_ = 1; // pixels a point, in force
+  double scale_ = 1; // pixels per point
   Snapshot snapshot_;
   std::uint64_t drawn_revision_ = 0;
   bool moved_ = false;
-  double drawn_at_ = 0;                                           // the last frame
-  double give_back_at_ = std::numeric_limits<double>::infinity(); // memory; a while after the last run
-  int redraw_ = 3; // frames still to be drawn; layout and hovering settle over a few
+  double drawn_at_ = 0;                                           // on the window's clock
+  double give_back_at_ = std::numeric_limits<double>::infinity(); // when to return freed memory to the system
+  int redraw_ = 3; // frames to be drawn: layout and hovering take a few to settle
 };
 
 } // namespace hydrascope::app

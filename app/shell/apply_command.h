@@ -1,22 +1,22 @@
-// The one place where commands take effect.
+// Executes commands.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
 
+#include "app/document/commands.h"
 #include "app/jobs/coordinator.h"
 #include "app/jobs/jobs.h"
 #include "app/shell/clipboard.h"
-#include "app/shell/everything_export.h"
 #include "app/shell/exports.h"
 #include "app/shell/layout.h"
-#include "app/shell/session_store.h"
 #include "app/shell/shell.h"
+#include "app/shell/storage.h"
 
 namespace hydrascope::app {
 
-// What commands are applied to; all of it outlives this.
+// What commands act on.
 struct Services {
   Editor& editor;
   Coordinator& runs;
@@ -29,11 +29,11 @@ struct Services {
   Arrangement& arrangement;
   Overlays& overlays;
   bool& quit;
-  std::function<std::optional<Figure>(const std::string&)> figure_of; // what a panel exports
+  std::function<std::optional<Figure>(const std::string&)> figure_of; // of the panel with this id
   const std::function<void(Editor&, const ShowFigure&)>& show_figure;
 };
 
-// All that has been emitted, and what is emitted on the way. Returns whether there was anything.
+// Executes all emitted commands, including those emitted meanwhile. Returns whether there were any.
 bool apply_commands(const Services& services);
 
 } // namespace hydrascope::app

@@ -21,17 +21,17 @@ int hexadecimal(char digit) {
   return -1;
 }
 
-// The path of a file:// address, with its %20s undone.
-std::string path_of_address(const std::string& address) {
+// The path of a file:// URL, percent-decoded.
+std::string path_of_url(const std::string& url) {
   std::string path;
-  for (std::size_t i = std::string("file://").size(); i < address.size(); ++i) {
-    const int high = address[i] == '%' && i + 2 < address.size() ? hexadecimal(address[i + 1]) : -1;
-    const int low = high >= 0 ? hexadecimal(address[i + 2]) : -1;
+  for (std::size_t i = std::string("file://").size(); i < url.size(); ++i) {
+    const int high = url[i] == '%' && i + 2 < url.size() ? hexadecimal(url[i + 1]) : -1;
+    const int low = high >= 0 ? hexadecimal(url[i + 2]) : -1;
     if (low >= 0) {
       path += static_cast<char>(high * 16 + low);
       i += 2;
     } else {
-      path += address[i];
+      path += url[i];
     }
   }
   return path;
@@ -46,14 +46,14 @@ void open_pasted_text(Editor& editor, std::string text) {
   text = text.substr(first, text.find_last_not_of(" \n\t") + 1 - first);
 
   const std::string line = text.substr(0, text.find('\n'));
-  const std::string path = line.starts_with("file://") ? path_of_address(line) : line;
+  const std::string path = line.starts_with("file://") ? path_of_url(line) : line;
   std::error_code none;
   if (path.starts_with('/') && std::filesystem::exists(path, none)) {
     open_path(editor, path);
     return;
   }
   std::ranges::replace(text, '\n', ' ');
-  open_recent(editor, {text, true}); // a tab parts a pair
+  open_recent(editor, {text, true}); // a tab separates a pair
 }
 
 Clipboard::Clipboard(std::string obstacle, std::function<void()> wake)
@@ -107,7 +107,7 @@ void Clipboard::copy_numbers(Editor& editor, const std::optional<Figure>& figure
 void Clipboard::paste(Editor& editor) {
   if (pictures_.obstacle().empty()) {
     waiting_ = true;
-    return pictures_.ask();
+    return pictures_.request();
   }
   const char* text = ImGui::GetClipboardText();
   if (text == nullptr || *text == '\0')

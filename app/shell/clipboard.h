@@ -1,4 +1,4 @@
-// The desktop's clipboard: pictures through an X11 selection of our own, text through GLFW's.
+// Copying and pasting: pictures through PictureClipboard, text through GLFW's clipboard.
 #pragma once
 
 #include <functional>
@@ -15,15 +15,16 @@ class Clipboard {
 public:
   // As PictureClipboard.
   Clipboard(std::string obstacle, std::function<void()> wake);
-  // All on the window's thread. A figure of nullopt is of a panel that shows nothing.
+  // Called from the window's thread. Report the result as a message. `figure`: nullopt if the panel shows
+  // nothing.
   void copy_input(Editor& editor);
   void copy_figure(Editor& editor, const std::optional<Figure>& figure);
   void copy_numbers(Editor& editor, const std::optional<Figure>& figure);
   void paste(Editor& editor);
-  // Once per frame: opens what has been asked for and has come.
+  // Once per frame: opens what paste() requested once it has arrived.
   void poll(Editor& editor);
   const std::string& picture_obstacle() const { return pictures_.obstacle(); }
-  // A picture has been asked for and has not come yet.
+  // Whether a paste has not arrived yet.
   bool waiting() const { return waiting_; }
 
 private:
@@ -31,8 +32,8 @@ private:
   bool waiting_ = false;
 };
 
-// A pasted text: a file that exists is opened (file managers copy file:// addresses), anything else is a
-// sentence, and two with a tab between them are a pair.
+// Opens a pasted text: the path or file:// URL of an existing file (as file managers copy it) as that file,
+// other text as a sentence, or as a sentence pair separated by a tab.
 void open_pasted_text(Editor& editor, std::string text);
 
 } // namespace hydrascope::app

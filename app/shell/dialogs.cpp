@@ -59,9 +59,9 @@ void Dialogs::create(Dialog dialog, const Editor& editor) {
     case Dialog::export_figure:
       return save_file("Export figure", panel_ + ".pdf", {"PDF", "*.pdf", "SVG", "*.svg", "PNG", "*.png"});
     case Dialog::locate: {
-      const auto& waiting = editor.waiting_session;
-      if (!waiting || waiting->to_locate >= waiting->read.missing.size()) return;
-      const MissingFile& file = waiting->read.missing[waiting->to_locate];
+      const auto& incomplete = editor.incomplete_session;
+      if (!incomplete || incomplete->to_locate >= incomplete->read.missing.size()) return;
+      const MissingFile& file = incomplete->read.missing[incomplete->to_locate];
       const std::string title = "Locate " + file.path.filename().string();
       if (file.kind == FileKind::model || file.kind == FileKind::folder) return select(title.c_str());
       return open_file(title.c_str(), {});

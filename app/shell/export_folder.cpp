@@ -79,7 +79,7 @@ pre {{ overflow-x: auto; font: 12px/1.45 "JetBrains Mono", monospace; }}
 <h1>{0}</h1>
 )";
 
-// Indented, where it is JSON.
+// Indents JSON; other text is unchanged.
 std::string readable(const std::string& provenance) {
   const auto json = nlohmann::ordered_json::parse(provenance, nullptr, false);
   if (json.is_discarded()) return provenance;
@@ -104,7 +104,7 @@ std::string section_of(const ExportedPanel& panel) {
   return html + "</section>\n";
 }
 
-// Removed again unless it has been given its name.
+// A folder that is removed unless commit() gives it its final name.
 class TemporaryFolder {
 public:
   explicit TemporaryFolder(const fs::path& target) : target_(target), name_(target.string() + ".XXXXXX") {
@@ -119,12 +119,12 @@ public:
 
   fs::path path() const { return name_; }
   void commit() {
-    std::error_code failed; // mkdtemp makes folders private; give the permissions that others have
+    std::error_code failed; // mkdtemp creates private folders
     fs::permissions(name_,
                     fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
                         fs::perms::others_read | fs::perms::others_exec,
                     failed);
-    fs::rename(name_, target_, failed); // over an empty folder, too
+    fs::rename(name_, target_, failed); // may replace an empty folder
     if (failed) fail(failed);
     committed_ = true;
   }

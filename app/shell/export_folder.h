@@ -1,5 +1,4 @@
-// A folder of figures with everything that belongs to them: each as SVG, PDF, PNG and CSV, the session, and a
-// page that shows them all offline.
+// A folder with figures as SVG, PDF, PNG and CSV, their session, and an HTML page that shows them offline.
 #pragma once
 
 #include <filesystem>
@@ -15,15 +14,15 @@
 namespace hydrascope::app {
 
 struct ExportedPanel {
-  std::string id, title; // the files' name, the heading
+  std::string id, title; // name of the files, heading
   Figure figure;
 };
 
 struct ExportFolder {
-  std::string title;                 // of the page
-  std::vector<std::string> facts;    // below it: model, kernels, input
-  std::vector<ExportedPanel> panels; // in their order
-  std::vector<std::string> empty;    // titles of open panels that show nothing
+  std::string title;              // of the page
+  std::vector<std::string> facts; // lines below the title: model, kernels, input
+  std::vector<ExportedPanel> panels;
+  std::vector<std::string> empty; // titles of open panels without a figure
   Session session;
 };
 
@@ -34,17 +33,17 @@ ExportFolder new_export(const Editor& editor, std::string arrangement);
 Figure with_session(Figure figure, const std::string& panel, const Editor& editor, const SideResults& results,
                     FileHashes& hashes);
 
-// index.html: no script, nothing from the network, light or dark as the browser asks.
+// The text of index.html: without scripts and network access, light or dark as the browser prefers.
 std::string export_page(const ExportFolder& content);
 
-// Throws Error if there is a folder that is not empty.
+// Throws Error if the folder exists and is not empty.
 void check_export_folder(const std::filesystem::path& folder);
-// Writes a folder beside and renames it. Throws Error if there is one that is not empty, or it cannot be
-// written; Cancelled when `stop` is requested.
+// Writes a temporary folder and renames it. Throws Error if `folder` exists and is not empty or cannot be
+// written, Cancelled on `stop`.
 void write_export_folder(const ExportFolder& content, const std::filesystem::path& folder,
                          const FigureStyle& style = {}, const std::stop_token& stop = {});
 
-// `folder` itself as long as nothing is in it, else a new name inside it.
+// `folder` itself if it is empty, else an unused name inside it.
 std::filesystem::path free_export_folder(const std::filesystem::path& folder, const std::string& name);
 
 } // namespace hydrascope::app

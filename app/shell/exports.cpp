@@ -2,17 +2,20 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "app/document/session_edits.h"
+#include "app/shell/layout.h"
 #include "app/ui/display.h"
+#include "engine/base/error.h"
 
 namespace hydrascope::app {
 
-Exports::Exports(Display& display) : display_(&display) {}
-
 void Exports::start(double now) {
   since_ = now;
-  file_ = std::move(waiting_.front().file);
-  Figure figure = std::move(waiting_.front().figure);
-  waiting_.pop_front();
+  file_ = std::move(queue_.front().file);
+  Figure figure = std::move(queue_.front().figure);
+  queue_.pop_front();
   job_ = std::make_unique<BackgroundJob<std::filesystem::path>>(
       [figure = std::move(figure), file = file_](BackgroundJob<std::filesystem::path>& job,
                                                  const std::stop_token& stop) {
@@ -37,13 +40,13 @@ void Exports::write(std::optional<Figure> figure, std::filesystem::path file, Ed
   if (!figure)
     return editor.say(Severity::error,
                       file.string() + ": the panel shows nothing yet; wait until the model has run");
-  waiting_.push_back({std::move(*figure), std::move(file)});
+  queue_.push_back({std::move(*figure), std::move(file)});
   if (!job_) start(editor.clock());
 }
 
 void Exports::update(Editor& editor) {
   if (job_ && job_->done()) finish(editor);
-  if (!job_ && !waiting_.empty()) start(editor.clock());
+  if (!job_ && !queue_.empty()) start(editor.clock());
 }
 
 void Exports::cancel() {
@@ -53,5 +56,100 @@ void Exports::cancel() {
 std::string Exports::writing() const { return job_ ? file_.filename().string() : std::string(); }
 
 double Exports::seconds(double now) const { return job_ ? now - since_ : 0; }
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string folder_name(const Editor& editor) {
+  const fs::path& file = editor.session().file;
+  return file.empty() ? "hydrascope-figures" : file.stem().string() + "-figures";
+}
+
+} // namespace
+
+std::string EverythingExport::state() const {
+  if (job_) return folder_.filename().string();
+  if (panels_.empty()) return {};
+  return fmt::format("{} ({} of {})", panels_[next_].title, next_ + 1, panels_.size());
+}
+
+void EverythingExport::begin(Editor& editor, const std::vector<PanelName>& panels, const fs::path& folder) {
+  folder_ = free_export_folder(folder, folder_name(editor));
+  written_.clear();
+  error_.clear();
+  arrangement_ = present_arrangement();
+  content_ = new_export(editor, arrangement_);
+  next_ = 0;
+  frames_ = 0;
+  for (const PanelName& panel : panels) {
+    if (panel.exports && editor.panel_open(panel.id)) panels_.push_back(panel);
+  }
+  if (panels_.empty()) editor.say(Severity::error, "export: no panel that has a figure is open");
+}
+
+void EverythingExport::visit(Editor& editor, bool settled, const FigureOf& figure_of) {
+  const PanelName& panel = panels_[next_];
+  if (frames_ == 0) editor.emit(BringToFront{panel.id});
+  constexpr int shown = 4; // frames until the panel is in front and its results are requested
+  if (++frames_ <= shown || !settled) return;
+  if (std::optional<Figure> figure = figure_of(panel.id)) {
+    content_.panels.push_back({panel.id, panel.title, std::move(*figure)});
+  } else {
+    content_.empty.push_back(panel.title);
+  }
+  frames_ = 0;
+  if (++next_ < panels_.size()) return;
+  empty_ = content_.empty;
+  panels_.clear();
+  editor.emit(RestoreArrangement{arrangement_});
+  write(editor);
+}
+
+void EverythingExport::write(Editor& editor) {
+  if (content_.panels.empty()) {
+    error_ = folder_.string() + ": no open panel shows anything yet";
+    return editor.say(Severity::error, error_);
+  }
+  job_ = std::make_unique<BackgroundJob<std::size_t>>(
+      [content = std::exchange(content_, {}), folder = folder_, style = style_](
+          BackgroundJob<std::size_t>& job, const std::stop_token& stop) {
+        write_export_folder(content, folder, style, stop);
+        job.publish(content.panels.size());
+      },
+      [display = display_] { display->wake(); });
+}
+
+void EverythingExport::finish(Editor& editor) {
+  const std::vector<std::size_t> figures = job_->take();
+  error_ = job_->take_problem();
+  job_.reset();
+  if (!error_.empty()) {
+    editor.say(Severity::error, error_);
+  } else if (figures.empty()) {
+    error_ = "Not written: " + folder_.string();
+    editor.say(Severity::note, error_);
+  } else {
+    written_ = folder_;
+    editor.say(Severity::note,
+               fmt::format("Written: {} ({} figures)", (folder_ / "index.html").string(), figures.front()));
+  }
+}
+
+void EverythingExport::update(Editor& editor, const std::vector<PanelName>& panels, bool settled,
+                              const FigureOf& figure_of) {
+  if (job_ && job_->done()) finish(editor);
+  if (!active() && next_folder_) begin(editor, panels, *std::exchange(next_folder_, std::nullopt));
+  if (std::exchange(cancelled_, false)) {
+    if (job_) job_->stop();
+    if (!panels_.empty()) {
+      panels_.clear();
+      editor.emit(RestoreArrangement{arrangement_});
+      error_ = "Not written: " + folder_.string();
+      editor.say(Severity::note, error_);
+    }
+  }
+  if (!panels_.empty()) visit(editor, settled, figure_of);
+}
 
 } // namespace hydrascope::app

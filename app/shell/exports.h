@@ -1,49 +1,100 @@
-// Figures on their way into files, on a thread of their own so that no frame waits for them.
+// Writing figures into files: one at a time, or those of all open panels at once. Threads write, so that no
+// frame waits.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/document/editor.h"
+#include "app/document/layouts.h"
 #include "app/jobs/background_job.h"
-#include "engine/figures/figure.h"
+#include "app/shell/export_folder.h"
 
 namespace hydrascope::app {
 
 class Display;
 
+// A queue of figures, each with its file.
 class Exports {
 public:
-  // The display is woken when a figure has been written; it outlives this.
-  explicit Exports(Display& display);
+  // Wakes the display when a figure was written; the display must outlive this.
+  explicit Exports(Display& display) : display_(&display) {}
 
-  // Writes a figure after those that wait; nullopt, of a panel that shows nothing, is told.
+  // Appends a figure; reports an error if it is nullopt, because its panel shows nothing.
   void write(std::optional<Figure> figure, std::filesystem::path file, Editor& editor);
-  // Once per frame: says what has been written, and begins with the next.
+  // Once per frame: reports what was written, and starts with the next figure.
   void update(Editor& editor);
-  void cancel(); // the one that is being written
+  void cancel(); // the current one
 
   bool busy() const { return job_ != nullptr; }
-  std::string writing() const;      // name of the file; empty if none is being written
-  double seconds(double now) const; // for how long, on the window's clock
+  std::string writing() const;      // name of the current file; empty if there is none
+  double seconds(double now) const; // since its start, on the window's clock
 
 private:
   void start(double now);
   void finish(Editor& editor);
 
-  struct Waiting {
+  struct Queued {
     Figure figure;
     std::filesystem::path file;
   };
-
   Display* display_;
-  std::deque<Waiting> waiting_;
+  std::deque<Queued> queue_;
   std::filesystem::path file_;
   double since_ = 0;
-  std::unique_ptr<BackgroundJob<std::filesystem::path>> job_; // finds the file, once it is whole
+  std::unique_ptr<BackgroundJob<std::filesystem::path>> job_; // publishes the file once it is complete
+};
+
+// Exports the figures of all open panels into a folder: brings each panel to the front until its results are
+// complete, then writes the folder.
+class EverythingExport {
+public:
+  using FigureOf = std::function<std::optional<Figure>(const std::string& panel)>;
+
+  // Wakes the display when the folder was written; the display must outlive this.
+  explicit EverythingExport(Display& display) : display_(&display) {}
+
+  // Starts, after the current export.
+  void start(std::filesystem::path folder) { next_folder_ = std::move(folder); }
+  // Once per frame: continues, and reports the result. `settled`: the panels in front have their results.
+  void update(Editor& editor, const std::vector<PanelName>& panels, bool settled, const FigureOf& figure_of);
+  void cancel() { cancelled_ = active(); }
+  void set_style(const FigureStyle& style) { style_ = style; }
+
+  bool busy() const { return active() || next_folder_.has_value(); }
+  std::string state() const; // "Weights (3 of 12)"; empty if there is no export
+  // The last folder that was written, and why the last one could not be; both initially empty.
+  const std::filesystem::path& written() const { return written_; }
+  const std::string& error() const { return error_; }
+  // Titles of the open panels without a figure in the last export.
+  const std::vector<std::string>& empty() const { return empty_; }
+
+private:
+  bool active() const { return job_ || !panels_.empty(); }
+  void begin(Editor& editor, const std::vector<PanelName>& panels, const std::filesystem::path& folder);
+  void visit(Editor& editor, bool settled, const FigureOf& figure_of);
+  void write(Editor& editor);
+  void finish(Editor& editor);
+
+  Display* display_;
+  FigureStyle style_;
+  ExportFolder content_;
+  std::vector<std::string> empty_;
+  bool cancelled_ = false;
+  std::optional<std::filesystem::path> next_folder_;
+  std::filesystem::path folder_, written_;
+  std::string error_;
+  std::vector<PanelName> panels_;                   // to be visited
+  std::size_t next_ = 0;                            // index into panels_
+  int frames_ = 0;                                  // since the panel came to the front
+  std::string arrangement_;                         // at the begin, to be restored
+  std::unique_ptr<BackgroundJob<std::size_t>> job_; // publishes the number of figures at the end
 };
 
 } // namespace hydrascope::app

@@ -1,4 +1,4 @@
-// Asks which model is to be got from the Hugging Face Hub, and shows how far it is.
+// The dialog that downloads a model from the Hugging Face Hub.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -37,7 +37,7 @@ bool is_offline() {
   try {
     return hub_settings().offline;
   } catch (const std::exception&) {
-    return false; // what is wrong with the settings is said when they are used
+    return false; // errors in the settings are reported when they are used
   }
 }
 
@@ -54,7 +54,7 @@ std::string progress_text(const FetchProgress& progress, double rate) {
 
 } // namespace
 
-void GetModelDialog::look_into_cache() {
+void GetModelDialog::update_cached() {
   cached_.clear();
   for (const Suggestion& suggestion : suggestions) cached_.push_back(is_cached(suggestion.repository));
   name_cached_ = is_cached(name_);
@@ -63,23 +63,23 @@ void GetModelDialog::look_into_cache() {
 void GetModelDialog::choose(const std::string& repository, ModelFetch& fetch) {
   name_ = repository;
   name_cached_ = is_cached(name_);
-  fetch.forget_problem();
+  fetch.clear_problem();
 }
 
-void GetModelDialog::go(Editor& editor, ModelFetch& fetch, bool& open) {
+void GetModelDialog::open_or_fetch(Editor& editor, ModelFetch& fetch, bool& open) {
   if (!name_cached_) return fetch.start(name_);
   if (open_path(editor, cached_snapshot(hub_cache_folder(), name_))) open = false;
 }
 
 // Returns whether one of them was double-clicked.
 bool GetModelDialog::draw_suggestions(const Graphics& graphics, ModelFetch& fetch) {
-  bool wanted = false;
+  bool confirmed = false;
   for (std::size_t i = 0; i < suggestions.size(); ++i) {
     const Suggestion& suggestion = suggestions[i];
     if (ImGui::Selectable(suggestion.repository, name_ == suggestion.repository,
                           ImGuiSelectableFlags_AllowDoubleClick)) {
       choose(suggestion.repository, fetch);
-      wanted |= ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
+      confirmed |= ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
     }
     const char* const note = cached_[i] ? "in the cache" : suggestion.description;
     ImGui::PushFont(graphics.fonts().regular, theme::size_small);
@@ -87,7 +87,7 @@ bool GetModelDialog::draw_suggestions(const Graphics& graphics, ModelFetch& fetc
     ImGui::TextColored(cached_[i] ? theme::accent : theme::quiet, "%s", note);
     ImGui::PopFont();
   }
-  return wanted;
+  return confirmed;
 }
 
 void GetModelDialog::draw_progress(const Editor& editor, const Graphics& graphics, const ModelFetch& fetch) {
@@ -110,10 +110,10 @@ void GetModelDialog::draw_body(Editor& editor, const Graphics& graphics, ModelFe
   if (appearing) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
   const std::string before = name_;
-  bool wanted = ImGui::InputTextWithHint("##repository", "organisation/name", &name_,
-                                         ImGuiInputTextFlags_EnterReturnsTrue);
+  bool confirmed = ImGui::InputTextWithHint("##repository", "organisation/name", &name_,
+                                            ImGuiInputTextFlags_EnterReturnsTrue);
   if (name_ != before) choose(std::string(name_), fetch);
-  wanted |= draw_suggestions(graphics, fetch);
+  confirmed |= draw_suggestions(graphics, fetch);
   ImGui::EndDisabled();
   ImGui::Spacing();
   if (running) draw_progress(editor, graphics, fetch);
@@ -127,9 +127,9 @@ void GetModelDialog::draw_body(Editor& editor, const Graphics& graphics, ModelFe
   ImGui::Spacing();
   const bool possible = !running && is_repository_name(name_) && (name_cached_ || !offline_);
   ImGui::BeginDisabled(!possible);
-  wanted |= ImGui::Button(name_cached_ ? "Open###go" : "Get###go");
+  confirmed |= ImGui::Button(name_cached_ ? "Open###go" : "Get###go");
   ImGui::EndDisabled();
-  if (wanted && possible) go(editor, fetch, open);
+  if (confirmed && possible) open_or_fetch(editor, fetch, open);
   ImGui::SameLine();
   if (ImGui::Button(running ? "Cancel###stop" : "Close###stop")) {
     if (running) {
@@ -143,19 +143,19 @@ void GetModelDialog::draw_body(Editor& editor, const Graphics& graphics, ModelFe
 
 void GetModelDialog::draw(Editor& editor, const Graphics& graphics, ModelFetch& fetch, bool& open) {
   if (!open) {
-    fetch.cancel(); // nobody would see what comes of it
+    fetch.cancel(); // closing the dialog cancels the download
     was_open_ = false;
     return;
   }
   const bool appearing = !was_open_;
-  if (appearing || was_running_ != fetch.running()) look_into_cache();
+  if (appearing || was_running_ != fetch.running()) update_cached();
   if (appearing) {
-    fetch.forget_problem();
+    fetch.clear_problem();
     offline_ = is_offline();
   }
   was_open_ = true;
   was_running_ = fetch.running();
-  constexpr double refresh = 0.5; // of the rate, where nothing arrives
+  constexpr double refresh = 0.5; // seconds; of the rate, if no data arrives
   if (was_running_) editor.draw_at(editor.clock() + refresh);
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + 96},
@@ -163,7 +163,7 @@ void GetModelDialog::draw(Editor& editor, const Graphics& graphics, ModelFetch& 
   ImGui::SetNextWindowSize({520, 0});
   if (appearing) ImGui::SetNextWindowFocus();
   const OverlayStyle style;
-  // While it runs, Cancel is the way out: a window that is closed by mistake would stop it.
+  // During a download only the Cancel button closes the dialog.
   bool* const closable = was_running_ ? nullptr : &open;
   if (ImGui::Begin("Get a model###get_model", closable,
                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |

@@ -21,7 +21,7 @@ ImGuiID split(ImGuiID& rest, ImGuiDir side, float share) {
   return part;
 }
 
-// Ratios that give the controls the width they need at 1600 points and at the smallest usable window.
+// The share of the controls, wide enough at 1600 points and in the smallest window.
 float left_share(ImVec2 size) { return std::clamp(300.0f / size.x, 0.15f, 0.3f); }
 
 std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
@@ -29,7 +29,7 @@ std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
   const float right_part = std::clamp(560.0f / (size.x * (1 - left_part)), 0.3f, 0.46f);
   ImGuiID kernels = split(rest, ImGuiDir_Left, left_part);
   ImGuiID weights = split(rest, ImGuiDir_Right, right_part);
-  // The kernel grid is to be seen whole; the picture above it takes what is left.
+  // Leaves enough height for the whole kernel grid.
   const ImGuiID input = split(kernels, ImGuiDir_Up, std::clamp((size.y - 680.0f) / size.y, 0.28f, 0.40f));
   const ImGuiID predictions = split(rest, ImGuiDir_Down, 0.20f);
   const ImGuiID layers = split(rest, ImGuiDir_Down, 0.15f);
@@ -91,7 +91,7 @@ std::vector<Place> measure_places(ImGuiID rest, ImVec2 size) {
           {"monotonicity", divergence}, {nullptr, tables}};
 }
 
-// What is to be trained and its curves above, the weights in training below.
+// The training above, the weights below.
 std::vector<Place> train_places(ImGuiID rest, ImVec2 size) {
   ImGuiID kernels = split(rest, ImGuiDir_Left, left_share(size));
   const ImGuiID predictions = split(kernels, ImGuiDir_Down, 0.25f);
@@ -102,8 +102,7 @@ std::vector<Place> train_places(ImGuiID rest, ImVec2 size) {
           {"entropy", tables},  {nullptr, tables}};
 }
 
-// The panels in front of others that share their place. Dear ImGui takes this up by itself only for windows
-// that have not been drawn yet.
+// The panels in front according to an arrangement. Dear ImGui restores this only for windows not drawn yet.
 std::vector<std::string> selected_panels(std::string_view arrangement,
                                          const std::vector<std::string>& panels) {
   std::vector<std::string> selected;
@@ -182,35 +181,36 @@ bool Arrangement::take_focus(const std::string& panel) {
 }
 
 void Arrangement::before_frame(Editor& editor) {
-  if (!given_ && !to_front_.empty()) {
+  if (!to_restore_ && !to_front_.empty()) {
     focused_ = to_front_.front();
     to_front_.erase(to_front_.begin());
   }
-  const std::string& wanted = editor.document().layout;
-  if (const auto given = std::exchange(given_, std::nullopt)) {
-    if (!shown_.empty()) left_[shown_] = present_arrangement();
-    const std::vector<std::string> asked = std::exchange(to_front_, {});
+  const std::string& layout = editor.document().layout;
+  if (const auto given = std::exchange(to_restore_, std::nullopt)) {
+    if (!shown_.empty()) last_arrangements_[shown_] = present_arrangement();
+    const std::vector<std::string> later = std::exchange(to_front_, {});
     restore(*given);
-    to_front_.insert(to_front_.end(), asked.begin(), asked.end());
-    shown_ = wanted;
+    to_front_.insert(to_front_.end(), later.begin(), later.end());
+    shown_ = layout;
     return;
   }
   const bool reset = std::exchange(reset_, false);
-  if (wanted == shown_ && !reset) return;
-  const bool own = wanted.starts_with(own_layout_prefix);
+  if (layout == shown_ && !reset) return;
+  const bool own = layout.starts_with(own_layout_prefix);
   const SavedLayout* saved =
-      own ? find_layout(editor.settings(), wanted.substr(own_layout_prefix.size())) : nullptr;
-  if (shown_.empty() && editor.settings().last && editor.settings().last->name == wanted) {
+      own ? find_layout(editor.settings(), layout.substr(own_layout_prefix.size())) : nullptr;
+  if (shown_.empty() && editor.settings().last && editor.settings().last->name == layout) {
     restore(editor.settings().last->arrangement);
-  } else if (const auto left = left_.find(wanted); !reset && wanted != shown_ && left != left_.end()) {
-    left_[shown_] = present_arrangement();
-    restore(left->second);
+  } else if (const auto last = last_arrangements_.find(layout);
+             !reset && layout != shown_ && last != last_arrangements_.end()) {
+    last_arrangements_[shown_] = present_arrangement();
+    restore(last->second);
   } else {
-    if (!shown_.empty() && wanted != shown_) left_[shown_] = present_arrangement();
+    if (!shown_.empty() && layout != shown_) last_arrangements_[shown_] = present_arrangement();
     if (saved != nullptr) restore(saved->arrangement);
     build_ = saved == nullptr;
   }
-  shown_ = wanted;
+  shown_ = layout;
 }
 
 bool Arrangement::arrange(ImGuiID dock_space, ImVec2 size, Editor& editor) {

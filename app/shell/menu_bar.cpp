@@ -30,7 +30,7 @@ void menu_item(const Action& action, Editor& editor) {
   }
 }
 
-// The items of one menu, and its submenus where their first action stands.
+// The items of a menu. A submenu has the place of its first action.
 void menu_items(const std::vector<Action>& actions, const std::string& menu, Editor& editor) {
   std::vector<std::string> seen;
   for (const Action& action : actions) {
@@ -84,7 +84,7 @@ void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Gra
 
 namespace {
 
-// Said before a run that takes much memory, and as long as it would.
+// The estimate for runs that need much memory.
 void draw_memory(const Snapshot& snapshot) {
   constexpr double much = 512e6;
   if (snapshot.expected_bytes < much) return;
@@ -96,7 +96,7 @@ void draw_memory(const Snapshot& snapshot) {
         "a smaller picture or fewer panels take less");
 }
 
-// They go on whether or not their panels are open.
+// Running jobs, whether or not their panels are open.
 void draw_jobs(const std::vector<JobState>& jobs) {
   for (const JobState& job : jobs) {
     ImGui::SameLine(0, 18);
@@ -105,7 +105,7 @@ void draw_jobs(const std::vector<JobState>& jobs) {
   }
 }
 
-// What makes the user wait, how far it is, and the way out of it.
+// The run or export that the user waits for, its progress, and a button that cancels it.
 void draw_run(const Snapshot& snapshot, const std::vector<Action>& actions, Editor& editor) {
   const auto shortcut = [&](const char* id) {
     const Action* action = find_action(actions, id);
@@ -179,7 +179,8 @@ void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& action
       ellipsis_text(results.error, ImGui::GetContentRegionAvail().x - 480, theme::red);
     }
     if (run != nullptr) {
-      const double seconds = results.parts.front()->seconds; // the plain pass; the overviews come after it
+      const double seconds =
+          results.parts.front()->seconds; // of the first pass, without those of the overview panels
       const auto layer = static_cast<std::size_t>(
           std::clamp(scene.layer, 0, std::max(0, static_cast<int>(run->layers.size()) - 1)));
       const std::string path = layer < run->layers.size() ? run->layers[layer].path : "";

@@ -17,7 +17,7 @@ namespace hydrascope::app {
 
 namespace {
 
-// Panels are closed by their tabs or the View menu; a second button beside every tab bar would only be noise.
+// Without a second close button beside the tab bar: panels have their own, and the View menu.
 ImGuiDockNodeFlags dock_flags() {
   return static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_NoWindowMenuButton) |
          static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_NoCloseButton);
@@ -83,7 +83,7 @@ void PanelWindows::draw_window(Place& place, const Snapshot& snapshot, const Coo
 
 void PanelWindows::prepare(Place& place, const Snapshot& snapshot) {
   std::string subject = subject_key(*snapshot.document);
-  if (place.subject != subject) { // nothing that it keeps, of either side, is of this one
+  if (place.subject != subject) { // clears what the panel keeps of the previous subject
     static const SideResults none;
     Document both = *snapshot.document;
     both.view.shown = Shown::all;
@@ -100,8 +100,8 @@ void PanelWindows::prepare(Place& place, const Snapshot& snapshot) {
 void PanelWindows::draw_contents(Panel& panel, const Snapshot& snapshot, const Coordinator& coordinator) {
   const SideResults& results = snapshot.shown();
   if (panel.shows_results()) {
-    // The last good picture stays while the next is computed; after a moment it is dimmed, so that it cannot
-    // be taken for fresh; at once where no next one will come.
+    // The previous result stays during a run. It is dimmed after a moment, or at once if no new result will
+    // come.
     Requested requested;
     panel.ask(editor().document(), requested);
     constexpr double patience = 0.3;
@@ -116,7 +116,7 @@ void PanelWindows::draw_contents(Panel& panel, const Snapshot& snapshot, const C
 }
 
 void PanelWindows::draw_menu(Panel& panel) {
-  // Over its columns and lists, too, which are windows of their own.
+  // Child windows (columns, lists) count as the panel.
   const bool over =
       ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows | ImGuiHoveredFlags_AllowWhenBlockedByPopup);
   if (over && ImGui::IsMouseReleased(ImGuiMouseButton_Right)) ImGui::OpenPopup("export");

@@ -1,4 +1,4 @@
-// The panels in their windows: docked, prepared for what they show, drawn with what every panel's menu has.
+// The panels in their docked windows, with the menu that all of them share.
 #pragma once
 
 #include <array>
@@ -22,26 +22,26 @@ public:
   explicit PanelWindows(PanelServices services);
 
   const std::vector<PanelName>& names() const { return names_; }
-  // What the panels that were in front in the last frame request; nullopt before the first one.
+  // The quantities shown by the panels in front in the last frame; nullopt before the first frame.
   std::optional<Requested> requested() const;
   Arrangement& arrangement() { return *arrangement_; }
   std::set<std::string> in_front() const; // ids of the panels that were drawn in the last frame
   // Between frames.
   void before_frame();
-  // Within a frame. Returns whether a layout was built, which settles over a few frames.
+  // Within a frame. Returns whether a layout was built, which takes a few frames to settle.
   bool draw(const Snapshot& snapshot, const Coordinator& coordinator);
 
-  // What the panel of this id shows, as it exports it; nullopt if that is nothing.
+  // The figure that the panel exports; nullopt if it shows nothing.
   std::optional<Figure> figure(std::string_view id) const;
-  // Where it was drawn in the last frame, in pixels (x, y, width, height); nullopt if it was not.
+  // The panel's rectangle in the last frame, in pixels (x, y, width, height); nullopt if it was not drawn.
   std::optional<std::array<int, 4>> rectangle(std::string_view id) const;
 
 private:
   struct Place {
     std::unique_ptr<Panel> panel;
-    bool in_front = false;   // it was drawn in the last frame
-    std::uint64_t stamp = 0; // of the snapshot that it was prepared for
-    std::string subject;     // of that snapshot's document
+    bool in_front = false;   // drawn in the last frame
+    std::uint64_t stamp = 0; // of the last snapshot it was prepared with
+    std::string subject;     // of that snapshot; see subject_key()
   };
   void draw_window(Place& place, const Snapshot& snapshot, const Coordinator& coordinator);
   static void prepare(Place& place, const Snapshot& snapshot);

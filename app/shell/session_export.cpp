@@ -52,7 +52,7 @@ public:
     execution.threads = usual_threads();
     editor_.set_initial(new_document(execution, problems));
     open_path(editor_, file);
-    if (const auto& waiting = editor_.waiting_session)
+    if (const auto& waiting = editor_.incomplete_session)
       throw Error(file.string(), "lacks " + missing_text(*waiting),
                   "open it in the window, which lets you locate what is missing");
     if (editor_.document().session == 0) {

@@ -1,5 +1,5 @@
-// What lies around the panels: menus, status bar, palette, help sheet, messages, file dialogs. All of it is
-// made from the action table and the snapshot.
+// The window around the panels: menu bar, status bar, palette, help sheet, messages, dialogs; made from the
+// action table and the snapshot.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ class save_file;
 
 namespace hydrascope::app {
 
-// What lies over the panels.
+// Which windows over the panels are open.
 struct Overlays {
   std::array<bool, 5> open{}; // by Overlay
   std::optional<TourState> tour;
@@ -31,16 +31,13 @@ struct Overlays {
   bool operator[](Overlay overlay) const { return open[static_cast<std::size_t>(overlay)]; }
 };
 
-// Menus by the actions' menu paths, in the table's order; the palette's entry on the right.
+// Menus from the actions' menu paths, in the table's order, and the palette's button.
 void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
-// What runs, how it was computed, and the way to stop a run that takes long.
+// The model, running jobs, and how the results were computed; a button cancels long runs.
 void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& actions, Editor& editor,
                      const Graphics& graphics);
 
-// Runs the actions whose shortcuts were pressed; keys that are being typed into a text field are left alone.
-void run_shortcuts(const std::vector<Action>& actions, Editor& editor);
-
-// The look of what lies over the panels, for the windows begun during its life.
+// Applies the style of windows over the panels during its lifetime.
 class OverlayStyle {
 public:
   explicit OverlayStyle(const ImVec4& border = theme::line);
@@ -49,7 +46,7 @@ public:
   OverlayStyle& operator=(const OverlayStyle&) = delete;
 };
 
-// Ctrl+P: type a few letters of what is wanted, arrows and Enter.
+// Searches the actions by a few letters.
 class Palette {
 public:
   void draw(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics, bool& open);
@@ -60,24 +57,7 @@ private:
   bool was_open_ = false;
 };
 
-// Each action's shortcut, to be changed by pressing keys; a shortcut that is taken is named before it moves.
-class ShortcutsDialog {
-public:
-  void draw(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics, bool& open);
-  bool capturing() const { return !capturing_.empty(); } // the next keys become a shortcut, and run none
-
-private:
-  void stop();
-  void capture(const std::vector<Action>& actions, Editor& editor);
-  void draw_row(const std::vector<Action>& actions, const Action& action, Editor& editor,
-                const Graphics& graphics);
-  void draw_conflict(const std::vector<Action>& actions, Editor& editor);
-
-  std::string filter_;
-  std::string capturing_; // id of the action whose keys are being pressed
-  std::string wanted_;    // what was pressed and is taken
-};
-
+// Saves the arrangement of the panels under a name.
 class LayoutDialog {
 public:
   void draw(Editor& editor, const Graphics& graphics, bool& open);
@@ -87,15 +67,15 @@ private:
   bool was_open_ = false;
 };
 
-// A model's name on the Hugging Face Hub, with some to choose from; then how far it is.
+// Downloads a model from the Hugging Face Hub by its name, with suggestions.
 class GetModelDialog {
 public:
   void draw(Editor& editor, const Graphics& graphics, ModelFetch& fetch, bool& open);
 
 private:
-  void look_into_cache();
+  void update_cached();
   void choose(const std::string& repository, ModelFetch& fetch);
-  void go(Editor& editor, ModelFetch& fetch, bool& open);
+  void open_or_fetch(Editor& editor, ModelFetch& fetch, bool& open);
   bool draw_suggestions(const Graphics& graphics, ModelFetch& fetch);
   static void draw_progress(const Editor& editor, const Graphics& graphics, const ModelFetch& fetch);
   void draw_body(Editor& editor, const Graphics& graphics, ModelFetch& fetch, bool appearing, bool& open);
@@ -107,30 +87,30 @@ private:
   bool was_open_ = false, was_running_ = false;
 };
 
-// What a session that waits to be opened lacks, to be located or done without.
+// Lists the missing files of the incomplete session, to be located or omitted.
 void draw_session_dialog(Editor& editor, const Graphics& graphics);
-// The guided tour's card beside the panel that its step is about, which is framed.
+// The guided tour: a card beside the framed panel of its current step.
 void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics,
                std::optional<TourState>& tour);
 void draw_help_sheet(const std::vector<Action>& actions, const Graphics& graphics, bool& open);
-// The newest messages as notices in the corner; errors stay longer.
+// The newest messages, in a corner; errors stay longer.
 void draw_messages(Editor& editor, const Graphics& graphics);
 
-// The desktop's own dialogs; polled, so that frames go on while one is open.
+// Dialogs of the desktop, polled, so that frames continue while one is open.
 class Dialogs {
 public:
   Dialogs();
   ~Dialogs();
-  // Nothing while another is open. `panel`: whose figure is exported.
+  // Does nothing while a dialog is open. `panel`: for export_figure.
   void show(Dialog dialog, Editor& editor, std::string panel = {});
-  // Once per frame: opens what was chosen, or emits the command that was asked for with it.
+  // Once per frame: opens the chosen file, or emits the command with it.
   void poll(Editor& editor);
   Dialog shown() const { return open() ? shown_ : Dialog::none; }
 
 private:
   bool open() const;
   void create(Dialog dialog, const Editor& editor);
-  void take(Editor& editor, std::filesystem::path chosen); // empty: nothing was chosen
+  void take(Editor& editor, std::filesystem::path chosen); // empty: cancelled
 
   Dialog shown_ = Dialog::none;
   std::string panel_;

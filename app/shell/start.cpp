@@ -1,5 +1,4 @@
-#include "app/shell/start.h"
-
+// The initial document.
 #include <exception>
 #include <string>
 #include <utility>
@@ -7,20 +6,22 @@
 
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
+#include "app/shell/storage.h"
+#include "app/shell/window.h"
 
 namespace hydrascope::app {
 
 namespace {
 
-// Nothing is to be opened or set: the program may go on where it was left.
-bool asks_for_nothing(const WindowOptions& options) {
+// Whether the command line opens and sets nothing.
+bool is_default(const WindowOptions& options) {
   const CommonOptions& common = options.common;
   return options.files.empty() && options.text.empty() && common.model.empty() && common.adapters.empty() &&
          !common.no_adapter && common.schedule == ScheduleText{} && common.execution == ExecutionOptions{} &&
          common.image_size == 0;
 }
 
-// What the command line says goes before what a session says.
+// The command line overrides the session.
 void apply_options(Document& document, const CommonOptions& common) {
   const ExecutionOptions& given = common.execution;
   const ExecutionOptions usual;
@@ -54,8 +55,8 @@ void start_document(Editor& editor, SessionStore& sessions, const WindowOptions&
     open_text(editor, options.text);
     opened = true;
   }
-  if (asks_for_nothing(options) && editor.settings().reopen_last)
-    opened |= sessions.reopen_last(editor) && !editor.waiting_session;
+  if (is_default(options) && editor.settings().reopen_last)
+    opened |= sessions.reopen_last(editor) && !editor.incomplete_session;
   Document ready = editor.document();
   if (!opened && options.files.empty() && ready.kind == InputKind::image) {
     try {
@@ -69,7 +70,7 @@ void start_document(Editor& editor, SessionStore& sessions, const WindowOptions&
     ready.layout = last->name;
     ready.closed_panels = {last->closed.begin(), last->closed.end()};
   }
-  editor.set_initial(std::move(ready)); // what the command line asked for is where undo begins
+  editor.set_initial(std::move(ready)); // undo begins here
 }
 
 } // namespace hydrascope::app

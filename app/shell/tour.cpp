@@ -1,5 +1,5 @@
-// The guided tour: a card beside the panel that its step is about, which is framed. Nothing is blocked; a
-// step notices that it was done.
+// The guided tour: a card beside the framed panel of its current step. Blocks nothing, and notices completed
+// steps.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ struct Rectangle {
   ImVec2 from, to;
 };
 
-// Of the panel with its tab; all of the window where the step is about none.
+// The rectangle of the step's panel with its tab, or of the whole window.
 Rectangle place_of(const TourStep& step) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const ImVec2 end{viewport->WorkPos.x + viewport->WorkSize.x, viewport->WorkPos.y + viewport->WorkSize.y};
@@ -33,14 +33,14 @@ Rectangle place_of(const TourStep& step) {
   return {node->Pos, {node->Pos.x + node->Size.x, node->Pos.y + node->Size.y}};
 }
 
-// Beside the panel where there is room, else over its lower part; in the middle of the window for none.
+// Beside the panel if there is space, else over its lower part; in the middle of the window without a panel.
 void place_card(const TourStep& step, const Rectangle& panel) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const ImVec2 middle{(panel.from.x + panel.to.x) / 2, (panel.from.y + panel.to.y) / 2};
   if (*step.panel == '\0') return ImGui::SetNextWindowPos(middle, ImGuiCond_Always, {0.5f, 0.5f});
   const float left = viewport->WorkPos.x, right = left + viewport->WorkSize.x;
-  const bool wide =
-      panel.to.x - panel.from.x > 1.5f * card_width; // beside it, another panel would be covered
+  const bool wide = panel.to.x - panel.from.x >
+                    1.5f * card_width; // the card covers part of it rather than of another panel
   if (!wide && panel.to.x + gap + card_width < right) {
     ImGui::SetNextWindowPos({panel.to.x + gap, panel.from.y + 40}, ImGuiCond_Always);
   } else if (!wide && panel.from.x - gap - card_width > left) {

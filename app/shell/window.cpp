@@ -2,30 +2,47 @@
 
 #include <chrono>
 
+#include "app/document/edits.h"
 #include "app/document/session_edits.h"
 #include "app/shell/application.h"
-#include "app/ui/screenshot.h"
 #include "engine/base/error.h"
+#include "engine/base/image.h"
+#include "engine/base/paths.h"
 #include "engine/base/text.h"
 
 namespace hydrascope::app {
 
 namespace {
 
-// Draws until every panel has what it asked for.
-void settle(Application& application) {
+void check_complete(Application& application) {
+  if (const auto& session = application.editor().incomplete_session)
+    throw Error(session->file.string(), "lacks " + missing_text(*session),
+                "open it in the window, which lets you locate what is missing");
+}
+
+// Draws frames until `done()`. Throws `timeout` after `limit`.
+void draw_until(Application& application, std::chrono::minutes limit, const Error& timeout,
+                const std::function<bool()>& done) {
   const auto start = std::chrono::steady_clock::now();
-  constexpr std::chrono::minutes patience{5};
-  for (int i = 0; i < 3; ++i) application.frame(); // what was chosen is asked for
-  while (!application.settled()) {
-    if (std::chrono::steady_clock::now() - start > patience) {
-      throw Error("--screenshot", "the model did not finish within five minutes",
-                  "choose a smaller model or input");
-    }
+  do {
     application.frame();
     application.wait(0.02);
-  }
-  for (int i = 0; i < 3; ++i) application.frame();
+    if (std::chrono::steady_clock::now() - start > limit) throw Error(timeout);
+  } while (!done());
+}
+
+void draw_frames(Application& application, int count) {
+  for (int i = 0; i < count; ++i) application.frame();
+}
+
+// Draws until every panel has its results.
+void settle(Application& application) {
+  const Error timeout("--screenshot", "the model did not finish within five minutes",
+                      "choose a smaller model or input");
+  draw_frames(application, 3); // requests the results
+  if (!application.settled())
+    draw_until(application, std::chrono::minutes(5), timeout, [&] { return application.settled(); });
+  draw_frames(application, 3);
 }
 
 void run_named(Application& application, const std::string& name) {
@@ -42,9 +59,7 @@ int write_screenshot(const WindowOptions& options) {
   WindowOptions hidden = options;
   hidden.hidden = true;
   Application application(hidden);
-  if (const auto& waiting = application.editor().waiting_session)
-    throw Error(waiting->file.string(), "lacks " + missing_text(*waiting),
-                "open it in the window, which lets you locate what is missing");
+  check_complete(application);
   settle(application);
   for (const std::string& action : options.actions) {
     run_named(application, action);
@@ -56,7 +71,7 @@ int write_screenshot(const WindowOptions& options) {
     const auto& messages = application.editor().messages();
     throw Error("--screenshot", messages.empty() ? "there is nothing to show" : messages.back().text);
   }
-  write_png(options.screenshot, application.read_frame());
+  write_file_atomically(options.screenshot, encode_png(application.read_frame()));
   return 0;
 }
 
@@ -66,7 +81,7 @@ int run_window(const WindowOptions& options) {
   if (!options.screenshot.empty()) return write_screenshot(options);
   Application application(options);
   while (application.running()) {
-    // No frame is drawn while nothing changes: input and the worker end the wait.
+    // Waits for input or results.
     constexpr double long_time = 60;
     if (application.wait(long_time)) application.frame();
   }

@@ -1,4 +1,4 @@
-// The window as the program starts it: `hydrascope [FILE…]`.
+// Entry points: the window of `hydrascope [FILE…]`, and what is drawn off screen.
 #pragma once
 
 #include <filesystem>
@@ -13,24 +13,32 @@
 
 namespace hydrascope::app {
 
+class SessionStore;
+
 struct WindowOptions {
-  std::vector<std::filesystem::path> files; // pictures, text files, model folders; opened in this order
-  std::string text;                         // a sentence to start with
-  CommonOptions common;                     // model, adapters, schedule, execution
-  std::filesystem::path screenshot;         // write the settled window here and leave
-  std::vector<std::string> actions;         // run before the screenshot, each when the last has settled
-  bool hidden = false;                      // draw off screen
-  int width = 1600, height = 1000; // points; what a hidden window has in pixels is `scale` times as much
-  std::optional<double> scale;     // of a hidden window, which has no settings
+  std::vector<std::filesystem::path>
+      files;                        // pictures, text files, sessions, model folders; opened in this order
+  std::string text;                 // a sentence to open
+  CommonOptions common;             // model, adapters, schedule, execution
+  std::filesystem::path screenshot; // if not empty: write the settled window here and exit
+  std::vector<std::string> actions; // run before the screenshot, each in the settled window
+  bool hidden = false;              // draw off screen
+  int width = 1600, height = 1000;  // points; a hidden window has `scale` pixels per point
+  std::optional<double> scale;      // of a hidden window, which has no settings
   ThemeChoice theme = ThemeChoice::dark; // of a hidden window
-  std::filesystem::path settings_file;   // empty: the user's own; a hidden window then has none
+  std::filesystem::path settings_file;   // empty: the user's own, none for a hidden window
   // Opens what a figure of the command line shows (app/commands/figure/show_figure.h).
   std::function<void(Editor&, const ShowFigure&)> show_figure;
 };
 
-// Runs until the window is closed (or the screenshot is written). Returns the exit status. Throws Error if
-// neither a window nor an off-screen context can be had, or if a file named in the options cannot be opened
-// for a screenshot.
+// Runs until the window is closed, or the screenshot is written. Returns the exit status. Throws Error if
+// neither a window nor an off-screen context can be created, or if a file in the options cannot be opened for
+// a screenshot.
 int run_window(const WindowOptions& options);
+
+// Sets the initial document, where undo begins: the files, text and options; without any of them the last
+// session if the user wants it, else an example picture. Reports what cannot be opened as messages. Throws
+// UsageError for a schedule that does not fit the model.
+void start_document(Editor& editor, SessionStore& sessions, const WindowOptions& options);
 
 } // namespace hydrascope::app

@@ -2,13 +2,150 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <utility>
+#include <vector>
+
+#include "app/ui/widgets.h"
+#include "engine/figures/text.h"
 
 namespace hydrascope::app {
 
 namespace {
 
-// Both ends moved by a share of the axis' length.
+Colour as_colour(const ImVec4& colour) { return {colour.x, colour.y, colour.z, colour.w}; }
+
+float scaled(double points) { return static_cast<float>(points) * figure_scale; }
+
+// At least a pixel: thinner lines would be grey.
+float stroke(double line_width) { return std::max(1.0f, scaled(line_width)); }
+
+} // namespace
+
+Ink theme_ink() {
+  Ink ink;
+  ink.text = as_colour(theme::text);
+  ink.muted = as_colour(theme::quiet);
+  ink.rule = as_colour(theme::faint);
+  ink.grid = as_colour(theme::line);
+  ink.accent = as_colour(theme::accent);
+  ink.ground = as_colour(theme::surface);
+  ink.contrast = 3; // of graphical objects: WCAG 2.1, 1.4.11
+  constexpr double smallest_text = 11 / static_cast<double>(line_of_em);
+  ink.least = smallest_text / static_cast<double>(figure_scale);
+  return ink;
+}
+
+ImVec2 ImGuiCanvas::at(Point point) const {
+  return {origin_.x + scaled(point.x), origin_.y + scaled(point.y)};
+}
+
+void ImGuiCanvas::fill(const Box& box, const Colour& colour, double radius) {
+  list_->AddRectFilled(at({box.x, box.y}), at({box.right(), box.bottom()}), packed(colour), scaled(radius));
+}
+
+void ImGuiCanvas::outline(const Box& box, const Colour& colour, double line_width, double radius) {
+  list_->AddRect(at({box.x, box.y}), at({box.right(), box.bottom()}), packed(colour), scaled(radius),
+                 stroke(line_width));
+}
+
+void ImGuiCanvas::line(std::span<const Point> points, const Colour& colour, double line_width) {
+  std::vector<ImVec2> path;
+  path.reserve(points.size());
+  for (const Point& point : points) path.push_back(at(point));
+  // Lines along an axis are aligned to pixels.
+  const bool upright = path.size() == 2 && path[0].x == path[1].x;
+  const bool level = path.size() == 2 && path[0].y == path[1].y;
+  for (ImVec2& point : path) {
+    if (upright) point.x = std::floor(point.x) + 0.5f;
+    if (level) point.y = std::floor(point.y) + 0.5f;
+  }
+  list_->AddPolyline(path.data(), static_cast<int>(path.size()), packed(colour), ImDrawFlags_None,
+                     stroke(line_width));
+}
+
+void ImGuiCanvas::polygon(std::span<const Point> points, const Colour& colour) {
+  std::vector<ImVec2> path;
+  path.reserve(points.size());
+  for (const Point& point : points) path.push_back(at(point));
+  list_->AddConvexPolyFilled(path.data(), static_cast<int>(path.size()), packed(colour));
+}
+
+void ImGuiCanvas::circle(Point centre, double radius, const Colour& colour, double line_width) {
+  if (line_width >= 2 * radius) { // the stroke covers the centre
+    list_->AddCircleFilled(at(centre), scaled(radius + line_width / 2), packed(colour));
+  } else {
+    list_->AddCircle(at(centre), scaled(radius), packed(colour), 0, stroke(line_width));
+  }
+}
+
+void ImGuiCanvas::image(const Pixels& pixels, const Box& box, bool smooth) {
+  if (pixels.width == 0 || pixels.height == 0) return;
+  Texture& texture = cache_.textures[&pixels];
+  if (!texture) texture = Graphics::texture_of(pixels);
+  const ImVec2 from = at({box.x, box.y}), to = at({box.right(), box.bottom()});
+  const float density = ImGui::GetIO().DisplayFramebufferScale.x;
+  const bool magnified = (to.x - from.x) * density >= static_cast<float>(pixels.width) &&
+                         (to.y - from.y) * density >= static_cast<float>(pixels.height);
+  const ImGuiPlatformIO& platform = ImGui::GetPlatformIO();
+  const bool crisp = magnified && !smooth;
+  if (crisp) list_->AddCallback(platform.DrawCallback_SetSamplerNearest, nullptr);
+  list_->AddImage(texture.reference(), from, to, {0, 0}, {1, 1}, theme::packed(ImVec4{1, 1, 1, 1}, opacity_));
+  if (crisp) list_->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
+}
+
+void ImGuiCanvas::push_font(const TextStyle& style) {
+  const theme::Fonts& fonts = graphics_.fonts();
+  ImFont* const font = style.face == Face::mono ? fonts.mono : style.bold ? fonts.strong : fonts.regular;
+  const auto [line, fresh] = cache_.line_heights.try_emplace(font, 1.0f);
+  if (fresh) {
+    constexpr float large = 32; // large enough that rounding of widths is negligible
+    constexpr const char* letters = "Hamburgefonstiv 0123456789";
+    TextStyle probe = style;
+    probe.size = static_cast<double>(large);
+    ImGui::PushFont(font, large);
+    line->second = static_cast<float>(text_width(letters, probe)) / ImGui::CalcTextSize(letters).x;
+    ImGui::PopFont();
+  }
+  ImGui::PushFont(font, scaled(style.size) * line->second);
+}
+
+void ImGuiCanvas::text(std::string_view text, Point baseline, const TextStyle& style, double angle) {
+  push_font(style);
+  const std::string known = with_known_glyphs(text);
+  const ImVec2 on_line = at(baseline);
+  const float ascent = ImGui::GetFontBaked()->Ascent;
+  const ImVec2 from{std::round(on_line.x), std::round(on_line.y - ascent)};
+  const int first = list_->VtxBuffer.Size;
+  if (angle == 0) {
+    list_->AddText(from, packed(style.colour), known.c_str());
+  } else { // text outside of the clip rectangle may lie inside it after the rotation
+    constexpr ImVec4 everywhere{-1e6f, -1e6f, 1e6f, 1e6f};
+    ImGui::GetFont()->RenderText(list_, ImGui::GetFontSize(), from, packed(style.colour), everywhere,
+                                 known.data(), known.data() + known.size());
+  }
+  // Spaces the letters so that the text is as wide as measured by the layout.
+  auto [width, fresh] = cache_.text_widths.try_emplace(text.data(), 0);
+  if (fresh) width->second = text_width(text, style);
+  const float drawn = ImGui::CalcTextSize(known.c_str()).x;
+  const float stretch = drawn > 0 && known == text ? scaled(width->second) / drawn : 1;
+  const auto turn = static_cast<float>(-angle * std::numbers::pi / 180);
+  const float cosine = std::cos(turn), sine = std::sin(turn);
+  const ImVec2 about{from.x, std::round(on_line.y)};
+  for (int letter = first; letter + 4 <= list_->VtxBuffer.Size; letter += 4) {
+    const float shift = (list_->VtxBuffer[letter].pos.x - from.x) * (stretch - 1);
+    for (int index = letter; index < letter + 4; ++index) {
+      ImVec2& corner = list_->VtxBuffer[index].pos;
+      const ImVec2 apart{corner.x + shift - about.x, corner.y - about.y};
+      corner = {about.x + apart.x * cosine - apart.y * sine, about.y + apart.x * sine + apart.y * cosine};
+    }
+  }
+  ImGui::PopFont();
+}
+
+namespace {
+
+// Moves both ends by fractions of the axis' length.
 Axis moved(const Axis& axis, double low, double high) {
   if (!axis.logarithmic) {
     const double length = axis.high - axis.low;
@@ -86,7 +223,7 @@ DrawnFigure::Input DrawnFigure::draw(const char* id, const Graphics& graphics, I
 
 void DrawnFigure::zoom(Point pointer) {
   const ImGuiIO& io = ImGui::GetIO();
-  ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY); // or the panel would scroll
+  ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY); // keeps the panel from scrolling
   for (const PlacedPanel& placed : layout_.panels) {
     auto* const plot = std::get_if<LinesPanel>(&figure_.panels[placed.index]);
     if (plot == nullptr || !contains(placed.body, pointer)) continue;
@@ -101,7 +238,7 @@ void DrawnFigure::zoom(Point pointer) {
     const PlotAxes axes = plot_axes(*plot, placed.body);
     const double along = (pointer.x - placed.body.x) / placed.body.width;
     const double up = (placed.body.bottom() - pointer.y) / placed.body.height;
-    double left = 0, right = 0, below = 0, above = 0; // shares of the body
+    double left = 0, right = 0, below = 0, above = 0; // fractions of the body
     if (io.MouseWheel != 0) {
       const double by = 1 - std::pow(0.8, static_cast<double>(io.MouseWheel));
       left = by * along;
@@ -132,13 +269,13 @@ ImVec2 DrawnFigure::on_screen(Point point) const {
 }
 
 std::optional<DrawnFigure::Place> DrawnFigure::place_of(const FigureItem& item) const {
-  const std::optional<hydrascope::Box> box = laid_out_ ? box_of(figure_, layout_, item) : std::nullopt;
+  const std::optional<Box> box = laid_out_ ? box_of(figure_, layout_, item) : std::nullopt;
   if (!box) return {};
   return Place{on_screen({box->x, box->y}), on_screen({box->right(), box->bottom()})};
 }
 
 DrawnFigure::Place DrawnFigure::body_of(std::size_t panel) const {
-  const hydrascope::Box& box = layout_.panels.at(panel).body;
+  const Box& box = layout_.panels.at(panel).body;
   return {on_screen({box.x, box.y}), on_screen({box.right(), box.bottom()})};
 }
 

@@ -20,16 +20,34 @@ namespace hydrascope::app {
 
 namespace {
 
-// A context of one EGL display; throws nothing: `context` stays EGL_NO_CONTEXT where it does not work.
-struct EglContext {
-  EGLDisplay display = EGL_NO_DISPLAY;
-  EGLContext context = EGL_NO_CONTEXT;
+// The current OpenGL context of an EGL display; empty where none could be created.
+class EglContext {
+public:
+  EglContext() = default;
+  EglContext(EGLDisplay display, EGLContext context) : display_(display), context_(context) {}
+  EglContext(EglContext&& other) noexcept
+      : display_(std::exchange(other.display_, EGL_NO_DISPLAY)),
+        context_(std::exchange(other.context_, EGL_NO_CONTEXT)) {}
+  EglContext& operator=(EglContext&&) = delete;
+  ~EglContext() {
+    if (context_ == EGL_NO_CONTEXT) return;
+    eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, EGL_NO_CONTEXT);
+    eglDestroyContext(display_, context_);
+    eglTerminate(display_);
+  }
+
+  explicit operator bool() const { return context_ != EGL_NO_CONTEXT; }
+
+private:
+  EGLDisplay display_ = EGL_NO_DISPLAY;
+  EGLContext context_ = EGL_NO_CONTEXT;
 };
 
+// Returns an empty context where the display has no OpenGL 3.3.
 EglContext try_context(EGLDisplay display) {
   if (display == EGL_NO_DISPLAY || eglInitialize(display, nullptr, nullptr) == EGL_FALSE) return {};
-  constexpr std::array<EGLint, 5> wanted = {EGL_SURFACE_TYPE, 0, EGL_RENDERABLE_TYPE, EGL_OPENGL_BIT,
-                                            EGL_NONE};
+  constexpr std::array<EGLint, 5> config_attributes = {EGL_SURFACE_TYPE, 0, EGL_RENDERABLE_TYPE,
+                                                       EGL_OPENGL_BIT, EGL_NONE};
   constexpr std::array<EGLint, 7> attributes = {EGL_CONTEXT_MAJOR_VERSION,
                                                 3,
                                                 EGL_CONTEXT_MINOR_VERSION,
@@ -40,11 +58,11 @@ EglContext try_context(EGLDisplay display) {
   EGLConfig config = nullptr;
   EGLint count = 0;
   if (eglBindAPI(EGL_OPENGL_API) == EGL_TRUE &&
-      eglChooseConfig(display, wanted.data(), &config, 1, &count) == EGL_TRUE && count > 0) {
+      eglChooseConfig(display, config_attributes.data(), &config, 1, &count) == EGL_TRUE && count > 0) {
     EGLContext context = eglCreateContext(display, config, EGL_NO_CONTEXT, attributes.data());
     if (context != EGL_NO_CONTEXT) {
       if (eglMakeCurrent(display, EGL_NO_SURFACE, EGL_NO_SURFACE, context) == EGL_TRUE)
-        return {display, context};
+        return EglContext(display, context);
       eglDestroyContext(display, context);
     }
   }
@@ -62,9 +80,9 @@ EglContext make_context() {
     EGLint count = 0;
     if (query_devices(static_cast<EGLint>(devices.size()), devices.data(), &count) == EGL_TRUE) {
       for (EGLint i = 0; i < count; ++i) {
-        const EglContext made =
-            try_context(get_display(EGL_PLATFORM_DEVICE_EXT, devices[static_cast<std::size_t>(i)], nullptr));
-        if (made.context != EGL_NO_CONTEXT) return made;
+        if (EglContext made = try_context(
+                get_display(EGL_PLATFORM_DEVICE_EXT, devices[static_cast<std::size_t>(i)], nullptr)))
+          return made;
       }
     }
   }
@@ -75,11 +93,9 @@ EglContext make_context() {
 class EglOffscreen final : public Display {
 public:
   EglOffscreen(int width, int height) : width_(width), height_(height), egl_(make_context()) {
-    if (egl_.context == EGL_NO_CONTEXT || gladLoadGL(eglGetProcAddress) == 0) {
-      release();
+    if (!egl_ || gladLoadGL(eglGetProcAddress) == 0)
       throw Error("display", "there is no display, and EGL gives no OpenGL 3.3 either",
                   "install Mesa's libegl1 and libgl1-mesa-dri, or use a subcommand");
-    }
     glGenTextures(1, &texture_);
     EglOffscreen::resize(width, height);
     glGenFramebuffers(1, &framebuffer_);
@@ -92,7 +108,6 @@ public:
     ImGui_ImplOpenGL3_Shutdown();
     glDeleteFramebuffers(1, &framebuffer_);
     glDeleteTextures(1, &texture_);
-    release();
   }
 
   void begin_frame(float scale) override {
@@ -137,14 +152,6 @@ public:
   }
 
 private:
-  void release() {
-    if (egl_.display == EGL_NO_DISPLAY) return;
-    eglMakeCurrent(egl_.display, EGL_NO_SURFACE, EGL_NO_SURFACE, EGL_NO_CONTEXT);
-    eglDestroyContext(egl_.display, egl_.context);
-    eglTerminate(egl_.display);
-    egl_ = {};
-  }
-
   int width_, height_;
   EglContext egl_;
   GLuint texture_ = 0, framebuffer_ = 0;

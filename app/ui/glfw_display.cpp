@@ -75,7 +75,7 @@ public:
     ImGui_ImplGlfw_NewFrame();
     const bool focused = glfwGetWindowAttrib(window_, GLFW_FOCUSED) != GLFW_FALSE;
     if (pointer_inside_ ? other_scale : focused) {
-      // While the pointer is outside the back end asks for it by itself, and knows of no points.
+      // While the pointer is outside, the back end reads its position itself, in pixels rather than points.
       double x = 0, y = 0;
       glfwGetCursorPos(window_, &x, &y);
       const auto points = in_points(x, y);
@@ -84,7 +84,7 @@ public:
     const auto [width, height] = framebuffer_size();
     if (width > 0 && height > 0) set_display_size(width, height, scale);
   }
-  // The window's own buffers are lost with each swap: frames are drawn into a texture and copied.
+  // A swap invalidates the window's own buffers, so frames are drawn into a texture and copied.
   void bind() override {
     const auto size = framebuffer_size();
     glBindFramebuffer(GL_FRAMEBUFFER, framebuffer_);
@@ -108,7 +108,7 @@ public:
     }
     const double until = glfwGetTime() + seconds;
     glfwWaitEventsTimeout(seconds);
-    return glfwGetTime() < until; // GLFW does not say why it came back
+    return glfwGetTime() < until; // GLFW does not report why the wait ended
   }
   void wake() override { glfwPostEmptyEvent(); }
   bool close_requested() const override { return glfwWindowShouldClose(window_) != GLFW_FALSE; }
@@ -140,7 +140,7 @@ private:
     return {static_cast<float>(x) / scale_, static_cast<float>(y) / scale_};
   }
 
-  // Dear ImGui's back end takes all of them as they come, but for the pointer, which is told in points.
+  // All of Dear ImGui's own callbacks, with the pointer's position converted to points.
   void install_callbacks() {
     glfwSetCursorPosCallback(window_, [](GLFWwindow* window, double x, double y) {
       const ImVec2 points = of(window).in_points(x, y);

@@ -39,7 +39,7 @@ void set_filter(GLint filter) {
   glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_WRAP_T, GL_CLAMP_TO_EDGE);
 }
 
-// Comparing bit by bit keeps NaN (masked) equal to itself.
+// NaN (a masked cell) equals NaN.
 bool same_values(const Array& left, const Array& right) {
   return left.shape == right.shape && std::ranges::equal(left.values, right.values, [](float a, float b) {
            return a == b || (a != a && b != b);
@@ -121,7 +121,7 @@ void Graphics::bake(const Array& values, const Scale& scale, Interpolation inter
                     int height, Texture& target) {
   const auto rows = static_cast<GLsizei>(values.shape[0]);
   const auto columns = static_cast<GLsizei>(values.shape[1]);
-  // New texels, new texture: frames are compared by what they draw with.
+  // A new texture for new texels: the damage tracker compares textures by their names.
   Texture fresh = Texture::make();
   glBindTexture(GL_TEXTURE_2D, fresh.id());
   glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, width, height, 0, GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
@@ -188,15 +188,15 @@ float MapTexture::value(int row, int column) const {
                         static_cast<std::size_t>(column)];
 }
 
-void MapTexture::bake(Graphics& graphics, const Baked& wanted) {
-  const bool other_numbers = texture_ && wanted.numbers != baked_.numbers;
-  const bool same_cells = wanted.rows == baked_.rows && wanted.columns == baked_.columns;
+void MapTexture::bake(Graphics& graphics, const Baked& request) {
+  const bool other_numbers = texture_ && request.numbers != baked_.numbers;
+  const bool same_cells = request.rows == baked_.rows && request.columns == baked_.columns;
   if (other_numbers && same_cells && graphics.fades()) {
     std::swap(texture_, previous_);
     faded_since_ = ImGui::GetTime();
   }
-  graphics.bake(values_, scale_, interpolation_, wanted.width, wanted.height, texture_);
-  baked_ = wanted;
+  graphics.bake(values_, scale_, interpolation_, request.width, request.height, texture_);
+  baked_ = request;
 }
 
 void MapTexture::draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity) {
@@ -205,14 +205,14 @@ void MapTexture::draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 
   const auto texels = [&](float points) {
     return std::clamp(static_cast<int>(std::lround(points * density)), 1, 4096);
   };
-  // Crisp maps are baked one texel a cell and magnified; smooth ones at the picture's own size.
-  Baked wanted{.width = smooth() ? texels(to.x - from.x) : columns(),
-               .height = smooth() ? texels(to.y - from.y) : rows(),
-               .mode = theme::current_mode(),
-               .numbers = dirty_ ? hash_of(values_, scale_, interpolation_) : baked_.numbers,
-               .rows = rows(),
-               .columns = columns()};
-  if (!texture_ || !(wanted == baked_)) bake(graphics, wanted);
+  // Crisp maps are baked with one texel per cell and magnified, smooth ones at their size on the screen.
+  Baked request{.width = smooth() ? texels(to.x - from.x) : columns(),
+                .height = smooth() ? texels(to.y - from.y) : rows(),
+                .mode = theme::current_mode(),
+                .numbers = dirty_ ? hash_of(values_, scale_, interpolation_) : baked_.numbers,
+                .rows = rows(),
+                .columns = columns()};
+  if (!texture_ || !(request == baked_)) bake(graphics, request);
   dirty_ = false;
 
   constexpr double fade_seconds = 0.1;
@@ -222,8 +222,7 @@ void MapTexture::draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 
     add(list, texture_, from, to, opacity);
     return;
   }
-  // Two layers whose opacities add up to the map's own, so that what lies below does not shine through
-  // midway.
+  // The opacities of the two layers combine to the map's own, so that the background never shines through.
   const float arriving = opacity * share;
   add(list, previous_, from, to, arriving >= 1 ? 0 : opacity * (1 - share) / (1 - arriving));
   add(list, texture_, from, to, arriving);
@@ -235,7 +234,7 @@ void MapTexture::add(ImDrawList* list, const Texture& texture, ImVec2 from, ImVe
   const bool magnified = (to.x - from.x) * density >= static_cast<float>(baked_.width) &&
                          (to.y - from.y) * density >= static_cast<float>(baked_.height);
   const ImGuiPlatformIO& platform = ImGui::GetPlatformIO();
-  // Dear ImGui's OpenGL back end binds its own linear sampler whatever the texture says.
+  // Dear ImGui's OpenGL back end overrides the texture's filter with its own linear sampler.
   if (magnified && !smooth()) list->AddCallback(platform.DrawCallback_SetSamplerNearest, nullptr);
   list->AddImage(texture.reference(), from, to, {0, 0}, {1, 1}, theme::packed(ImVec4{1, 1, 1, 1}, opacity));
   if (magnified && !smooth()) list->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
@@ -243,7 +242,7 @@ void MapTexture::add(ImDrawList* list, const Texture& texture, ImVec2 from, ImVe
 
 namespace {
 
-// The picture, or every n-th pixel of it where it is larger than a texture may be.
+// The picture, or every n-th pixel of it if it exceeds the maximum texture size.
 Image within_texture_limit(const Image& image) {
   GLint limit = 0;
   glGetIntegerv(GL_MAX_TEXTURE_SIZE, &limit);
@@ -283,8 +282,7 @@ void PictureTexture::draw(ImDrawList* list, ImVec2 from, ImVec2 to, float opacit
     glGenerateMipmap(GL_TEXTURE_2D);
     dirty_ = false;
   }
-  // The back end's own sampler has no mipmaps, without which a large photograph flickers when it is made
-  // small.
+  // The back end's own sampler uses no mipmaps, without which a minified photograph flickers.
   const ImGuiPlatformIO& platform = ImGui::GetPlatformIO();
   list->AddCallback(platform.DrawCallback_SetSamplerFromTex, nullptr);
   list->AddImage(texture_.reference(), from, to, {0, 0}, {1, 1}, theme::packed(ImVec4{1, 1, 1, 1}, opacity));

@@ -1,5 +1,5 @@
-// OpenGL objects behind the panels: maps coloured by the shaders of shaders/, photographs, and the fonts.
-// Everything here needs the current OpenGL context of a Display and must be destroyed before it.
+// OpenGL objects of the panels: maps coloured by the shaders in shaders/, photographs, and the fonts. All of
+// them need the current OpenGL context of a Display and must be destroyed before it.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace hydrascope::app {
 
-// A texture that frees itself.
+// An owned OpenGL texture.
 class Texture {
 public:
   Texture() = default;
@@ -41,10 +41,10 @@ public:
   Graphics& operator=(const Graphics&) = delete;
 
   const theme::Fonts& fonts() const { return fonts_; }
-  // Whether a changed map fades in instead of being replaced at once.
+  // Whether changed maps fade in.
   void set_fade(bool fade) { fade_ = fade; }
   bool fades() const { return fade_; }
-  // Said by what is fading: the next frame looks different though nothing has changed.
+  // Requests another frame while an animation runs.
   void keep_moving() { moving_ = true; }
   bool take_moving() { return std::exchange(moving_, false); }
   // 256 × 1 texels, for colour bars.
@@ -52,11 +52,11 @@ public:
     return tables_[static_cast<std::size_t>(map)].reference();
   }
 
-  // Of the picture's own pixels.
+  // A texture of these pixels.
   static Texture texture_of(const Pixels& pixels);
 
-  // Draws `values` (rows, columns) coloured by `scale` into `target`, which becomes a new texture of `width`
-  // × `height` texels, first row on top.
+  // Draws `values` (rows, columns), coloured by `scale`, into a new texture of `width` × `height` texels,
+  // first row on top, and stores it in `target`.
   void bake(const Array& values, const Scale& scale, Interpolation interpolation, int width, int height,
             Texture& target);
 
@@ -68,10 +68,10 @@ private:
   bool fade_ = true, moving_ = false;
 };
 
-// A map that is baked when its data or the size of its picture changes, and never otherwise.
+// A colour-mapped array as a texture, baked again only when its data or size changes.
 class MapTexture {
 public:
-  // New data; no OpenGL call is made. Equal data is recognised and changes nothing.
+  // Sets the data without any OpenGL call. Equal data changes nothing.
   void set(const Array& values, const Scale& scale, Interpolation interpolation = Interpolation::nearest);
   void clear();
   bool empty() const { return values_.empty(); }
@@ -81,14 +81,13 @@ public:
   const Array& values() const { return values_; }
   const Scale& scale() const { return scale_; }
 
-  // Adds the map to a draw list over the rectangle; cells stay crisp unless it is
-  // interpolated. A map whose numbers
-  // have changed fades in over what it showed before.
+  // Adds the map to a draw list. Cells stay crisp unless the map is interpolated. Changed values fade in over
+  // the previous ones.
   void draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity = 1.0f);
 
 private:
   bool smooth() const { return interpolation_ != Interpolation::nearest; }
-  // What the texture shows: a size in texels, a theme's hatching, and the numbers by their hash.
+  // What the texture was baked from: its size in texels, the theme's hatching, and the hash of the values.
   struct Baked {
     int width = 0, height = 0;
     theme::Mode mode = theme::Mode::dark;
@@ -97,7 +96,7 @@ private:
 
     bool operator==(const Baked&) const = default;
   };
-  void bake(Graphics& graphics, const Baked& wanted);
+  void bake(Graphics& graphics, const Baked& request);
   void add(ImDrawList* list, const Texture& texture, ImVec2 from, ImVec2 to, float opacity) const;
 
   Array values_;
@@ -105,8 +104,8 @@ private:
   Interpolation interpolation_ = Interpolation::nearest;
   bool dirty_ = false;
   Baked baked_;
-  Texture texture_, previous_; // previous_: fading out
-  double faded_since_ = 0;     // seconds of Dear ImGui's clock
+  Texture texture_, previous_; // previous_ fades out
+  double faded_since_ = 0;     // seconds, on Dear ImGui's clock
 };
 
 // A photograph as a texture, uploaded once.

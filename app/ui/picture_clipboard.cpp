@@ -19,7 +19,7 @@
 
 namespace hydrascope::app {
 
-// What crosses between the frame loop and the thread.
+// The thread, and what it shares with the frame loop.
 class PictureClipboard::Client {
 public:
   explicit Client(std::function<void()> wake) : wake_(std::move(wake)), selection_(open_display()) {
@@ -28,7 +28,7 @@ public:
   }
   ~Client() {
     thread_.request_stop();
-    ring();
+    notify();
     thread_.join();
     for (const int end : ends_) close(end);
   }
@@ -40,14 +40,14 @@ public:
       const std::scoped_lock lock(mutex_);
       to_offer_ = std::make_shared<const std::string>(std::move(png));
     }
-    ring();
+    notify();
   }
-  void ask() {
+  void request() {
     {
       const std::scoped_lock lock(mutex_);
-      asked_ = true;
+      requested_ = true;
     }
-    ring();
+    notify();
   }
   std::optional<Pasted> take() {
     const std::scoped_lock lock(mutex_);
@@ -57,20 +57,20 @@ public:
 private:
   static X11Connection open_display() { return X11Connection(std::getenv("DISPLAY")); }
 
-  void ring() const {
+  void notify() const {
     const char byte = 0;
-    // A full pipe rings as well.
+    // A full pipe wakes the thread as well.
     [[maybe_unused]] const auto written = write(ends_[1], &byte, 1);
   }
 
   void loop(const std::stop_token& stopping) {
     while (!stopping.stop_requested() && selection_.alive()) {
-      take_orders();
+      take_requests();
       selection_.handle_events();
       if (auto fetched = selection_.take_fetched()) deliver(std::move(*fetched));
       std::array<pollfd, 2> waiting = {{{.fd = selection_.descriptor(), .events = POLLIN, .revents = 0},
                                         {.fd = ends_[0], .events = POLLIN, .revents = 0}}};
-      // Only while a transfer is under way does time matter: its other end may have gone.
+      // A time limit matters only during a transfer, whose other end may disappear.
       poll(waiting.data(), waiting.size(), selection_.busy() ? 250 : -1);
       std::array<char, 64> bytes{};
       while (read(ends_[0], bytes.data(), bytes.size()) > 0) {
@@ -79,16 +79,16 @@ private:
     if (!stopping.stop_requested()) deliver({.bytes = {}, .text = false, .problem = "the X server has gone"});
   }
 
-  void take_orders() {
+  void take_requests() {
     std::shared_ptr<const std::string> offered;
-    bool asked = false;
+    bool requested = false;
     {
       const std::scoped_lock lock(mutex_);
       offered = std::exchange(to_offer_, nullptr);
-      asked = std::exchange(asked_, false);
+      requested = std::exchange(requested_, false);
     }
     if (offered) selection_.offer(std::move(offered));
-    if (asked) selection_.fetch();
+    if (requested) selection_.fetch();
   }
 
   void deliver(X11Selection::Fetched fetched) {
@@ -110,11 +110,11 @@ private:
   }
 
   std::function<void()> wake_;
-  X11Selection selection_; // the thread's alone, once it runs
+  X11Selection selection_; // used by the thread only
   std::array<int, 2> ends_{-1, -1};
-  std::mutex mutex_; // of what follows
+  std::mutex mutex_; // guards the following
   std::shared_ptr<const std::string> to_offer_;
-  bool asked_ = false;
+  bool requested_ = false;
   std::optional<Pasted> pasted_;
   std::jthread thread_;
 };
@@ -135,8 +135,8 @@ void PictureClipboard::offer(std::string png) {
   if (client_) client_->offer(std::move(png));
 }
 
-void PictureClipboard::ask() {
-  if (client_) client_->ask();
+void PictureClipboard::request() {
+  if (client_) client_->request();
 }
 
 std::optional<Pasted> PictureClipboard::take() { return client_ ? client_->take() : std::nullopt; }

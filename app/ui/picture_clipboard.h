@@ -1,7 +1,7 @@
-// Pictures on the desktop's clipboard. GLFW's clipboard holds text alone, so this one is a client of the X
-// server of its own: a second connection with a thread that serves other programs while frames are drawn, or
-// are not. The protocol is the Inter-Client Communication Conventions Manual's, section 2 (large
-// pictures: 2.7.2, INCR).
+// Pictures on the desktop's clipboard. GLFW's clipboard supports text only, so this is a separate client of
+// the X server: a second connection, with a thread that serves other programs independently of the frame
+// loop. Implements the Inter-Client Communication Conventions Manual, section 2 (large pictures: 2.7.2,
+// INCR).
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,29 @@
 
 namespace hydrascope::app {
 
-// What a paste found.
+// The result of a paste.
 struct Pasted {
   std::shared_ptr<const Image> picture;
-  bool text = false;   // there is no picture, but text, for Dear ImGui's clipboard to deliver
-  std::string problem; // why there is neither
+  bool text = false;   // the clipboard has text and no picture; read it through Dear ImGui
+  std::string problem; // why there is neither; empty otherwise
 };
 
 class PictureClipboard {
 public:
-  // `obstacle`: why this display cannot have one; empty = it is an X display, named by DISPLAY. `wake` is
-  // called from the thread when there is something to take.
+  // `obstacle`: why this display does not support it; empty for an X display, named by DISPLAY. `wake` is
+  // called from the thread when take() has a result.
   PictureClipboard(std::string obstacle, std::function<void()> wake);
   ~PictureClipboard();
   PictureClipboard(const PictureClipboard&) = delete;
   PictureClipboard& operator=(const PictureClipboard&) = delete;
 
-  // Why pictures can be neither copied nor pasted here; empty if they can.
+  // Why pictures cannot be copied or pasted; empty if they can.
   const std::string& obstacle() const { return obstacle_; }
 
-  // Copies: the picture is there for other programs, as PNG, until something else is copied or this object is
-  // gone.
+  // Copy: offers a PNG to other programs until something else is copied or this object is destroyed.
   void offer(std::string png);
-  // Pastes: what the clipboard holds is fetched, and comes by take().
-  void ask();
+  // Paste: requests the clipboard's content, which take() returns once it has arrived.
+  void request();
   std::optional<Pasted> take();
 
 private:

@@ -1,16 +1,23 @@
 #include "app/ui/theme.h"
 
+#include <algorithm>
+#include <exception>
+#include <filesystem>
 #include <initializer_list>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "engine/attention/interface/kernel_info.h"
+#include "engine/base/files.h"
+#include "engine/figures/text.h"
 
 namespace hydrascope::app::theme {
 
 namespace {
 
 // In the order of the roles. Text, accent, amber and red have a contrast of at least 4.5 on panels, controls
-// and popups of their theme; tests/window holds them to it.
+// and popups of their theme (tests/window/appearance_tests.cpp).
 constexpr Palette dark = {{{0.055f, 0.059f, 0.067f, 1},
                            {0.078f, 0.082f, 0.094f, 1},
                            {0.118f, 0.125f, 0.141f, 1},
@@ -68,7 +75,7 @@ void set_spacing(ImGuiStyle& style) {
 
 void set_colours(ImGuiStyle& style, Mode mode) {
   if (mode == Mode::dark) {
-    ImGui::StyleColorsDark(&style); // for what the table below leaves out
+    ImGui::StyleColorsDark(&style); // for entries missing from the table below
   } else {
     ImGui::StyleColorsLight(&style);
   }
@@ -168,6 +175,87 @@ ImVec4 ink_on(const Colour& colour) {
 
 std::array<float, 2> hatching(Mode mode) {
   return mode == Mode::dark ? std::array{0.20f, 0.34f} : std::array{0.90f, 0.72f};
+}
+
+// Font files, mapped rather than read: of a Chinese font only the pages of the glyphs in use are loaded.
+class FontFiles {
+public:
+  // Null if the file is not a readable font.
+  ImFont* add(const FontFile& font, ImFontConfig config) {
+    const std::span<const std::byte> bytes = mapped(font.file);
+    if (bytes.empty()) return nullptr;
+    config.FontDataOwnedByAtlas = false;
+    config.FontNo = static_cast<unsigned int>(font.index);
+    // Dear ImGui wants a mutable pointer but never writes to it, and does not free it (see above).
+    auto* data = const_cast<std::byte*>(bytes.data());
+    return ImGui::GetIO().Fonts->AddFontFromMemoryTTF(data, static_cast<int>(bytes.size()), size_text,
+                                                      &config);
+  }
+
+private:
+  std::span<const std::byte> mapped(const std::filesystem::path& path) {
+    const auto known = std::ranges::find(files_, path, &Mapped::path);
+    if (known != files_.end()) return known->mapping.bytes();
+    try {
+      files_.push_back({path, FileMapping(path)});
+    } catch (const std::exception&) {
+      return {}; // use the next candidate
+    }
+    return files_.back().mapping.bytes();
+  }
+
+  struct Mapped {
+    std::filesystem::path path;
+    FileMapping mapping;
+  };
+  std::vector<Mapped> files_;
+};
+
+namespace {
+
+// Adds the fonts that supply the symbols and scripts missing from `font`.
+void add_fallbacks(ImFont* font, FontFiles& files) {
+  ImFontConfig config;
+  config.MergeMode = true;
+  config.DstFont = font;
+  files.add({"Inter", "/usr/share/fonts/opentype/inter/Inter-Regular.otf"}, config);
+  for (const FontFile& fallback : fallback_fonts()) files.add(fallback, config);
+}
+
+ImFont* load(std::initializer_list<const char*> candidates, FontFiles& files, std::string& note,
+             const char* name) {
+  for (const char* candidate : candidates) {
+    if (ImFont* font = files.add({name, candidate}, {})) {
+      add_fallbacks(font, files);
+      return font;
+    }
+  }
+  note += std::string(note.empty() ? "font not found: " : ", ") + name;
+  ImFontConfig config;
+  config.SizePixels = size_text;
+  ImFont* font = ImGui::GetIO().Fonts->AddFontDefault(&config);
+  add_fallbacks(font, files);
+  return font;
+}
+
+} // namespace
+
+Fonts load_fonts() {
+  Fonts fonts;
+  fonts.files = std::make_shared<FontFiles>();
+  FontFiles& files = *fonts.files;
+  fonts.regular = load({"/usr/share/fonts/opentype/inter/Inter-Regular.otf",
+                        "/usr/share/fonts/truetype/inter/Inter-Regular.ttf",
+                        "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"},
+                       files, fonts.note, "Inter");
+  fonts.strong = load({"/usr/share/fonts/opentype/inter/Inter-SemiBold.otf",
+                       "/usr/share/fonts/truetype/inter/Inter-SemiBold.ttf",
+                       "/usr/share/fonts/truetype/dejavu/DejaVuSans-Bold.ttf"},
+                      files, fonts.note, "Inter SemiBold");
+  fonts.mono = load({"/usr/share/fonts/truetype/jetbrains-mono/JetBrainsMono-Regular.ttf",
+                     "/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf"},
+                    files, fonts.note, "JetBrains Mono");
+  return fonts;
 }
 
 } // namespace hydrascope::app::theme

@@ -1,5 +1,4 @@
-// Colours, spacing and fonts: the visual language in one place. Everything is drawn in points; at a UI scale
-// of 2 a point is two pixels.
+// Colours, spacing and fonts. Everything is drawn in points; at a UI scale of 2 a point is two pixels.
 #pragma once
 
 #include <array>
@@ -18,8 +17,7 @@ namespace hydrascope::app::theme {
 
 enum class Mode { dark, light };
 
-// A colour by what it is for. It becomes the current theme's colour where a colour is wanted, so that a panel
-// never learns which theme there is.
+// A colour by its purpose. Converts to the current theme's colour, so that panels do not depend on the theme.
 struct Role {
   std::size_t index = 0;
   operator ImVec4() const; // NOLINT(google-explicit-constructor)
@@ -33,36 +31,36 @@ inline constexpr Role popup{4};       // menus, tooltips, dialogs
 inline constexpr Role line{5};        // separators, zero lines
 inline constexpr Role text{6};
 inline constexpr Role quiet{7};   // labels, units
-inline constexpr Role faint{8};   // what cannot be used
+inline constexpr Role faint{8};   // disabled
 inline constexpr Role accent{9};  // selection
 inline constexpr Role amber{10};  // untrained, derived
 inline constexpr Role red{11};    // errors
-inline constexpr Role side_a{12}; // bars of A …
-inline constexpr Role side_b{13}; // … and of B, where a bar has no kernel's colour
+inline constexpr Role side_a{12}; // bars of A
+inline constexpr Role side_b{13}; // bars of B, where a bar has no kernel's colour
 inline constexpr std::size_t role_count = 14;
 
 using Palette = std::array<ImVec4, role_count>;
 const Palette& palette(Mode mode);
 
-// Ink for a photograph or a data map, whose colours no theme changes: readable on any of them.
+// Ink on photographs and data maps, whose colours do not depend on the theme: readable on all of them.
 inline constexpr ImVec4 over_picture{1, 1, 1, 1};
 inline constexpr ImVec4 under_picture_ring{0, 0, 0, 0.8f};
-// Black or white, whichever can be read on this colour.
+// Black or white, whichever is readable on this colour.
 ImVec4 ink_on(const Colour& colour);
 
 // The two greys of a masked cell's hatching: ground and stripe.
 std::array<float, 2> hatching(Mode mode);
 
-// The theme of Dear ImGui's current context; held by the Application for as long as the context lives.
+// The theme of Dear ImGui's current context, which points to it.
 struct Theme {
   Mode mode = Mode::dark;
   Palette colours = palette(Mode::dark);
   std::map<std::string, Colour, std::less<>> kernels; // a kernel's colour, legible on this theme's surface
 };
-// Makes it the theme that roles are looked up in, and gives Dear ImGui its colours and spacing.
+// Makes `theme` the current one and sets Dear ImGui's colours and spacing.
 void apply(Theme& theme, Mode mode);
 Mode current_mode();
-// The kernel's fixed hue, as light or dark as this theme's ground needs it (contrast of at least 3).
+// The kernel's fixed hue, adjusted in lightness to a contrast of at least 3 on this theme's ground.
 Colour kernel(std::string_view name);
 
 inline constexpr float size_text = 15.0f;
@@ -75,12 +73,12 @@ struct Fonts {
   ImFont* regular = nullptr;
   ImFont* strong = nullptr;
   ImFont* mono = nullptr;
-  std::string note;                 // which fonts are missing; empty if none
-  std::shared_ptr<FontFiles> files; // what the atlas reads from, for as long as it lives
+  std::string note;                 // names the missing fonts; empty if none
+  std::shared_ptr<FontFiles> files; // read by Dear ImGui's font atlas; must outlive it
 };
 
-// Loads Inter and JetBrains Mono where Debian puts them; where they are missing, Dear ImGui's own font
-// serves. Scripts that they lack are taken from the fonts that fontconfig knows.
+// Loads Inter and JetBrains Mono from where Debian installs them, else Dear ImGui's own font. Scripts missing
+// from them come from the fonts known to fontconfig.
 Fonts load_fonts();
 
 inline ImU32 packed(const ImVec4& colour, float opacity = 1.0f) {

@@ -16,7 +16,7 @@ std::string fitted(std::string_view text, float width) {
   std::string whole = with_known_glyphs(text);
   if (width_of(whole) <= width) return whole;
   while (!whole.empty()) {
-    // Whole characters: UTF-8's continuation bytes go with their first byte.
+    // Removes whole characters: UTF-8 continuation bytes with their first byte.
     do {
       whole.pop_back();
     } while (!whole.empty() && (static_cast<unsigned char>(whole.back()) & 0xC0U) == 0x80U);
@@ -115,7 +115,7 @@ int segmented(const char* id, std::span<const char* const> labels, int chosen,
               std::span<const char* const> reasons) {
   int clicked = -1;
   ImGui::PushID(id);
-  ImGui::BeginGroup(); // what is said of one is said of the row
+  ImGui::BeginGroup(); // a tooltip applies to the whole row
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(1, ImGui::GetStyle().ItemSpacing.y));
   for (std::size_t i = 0; i < labels.size(); ++i) {
     if (i > 0) ImGui::SameLine();
@@ -179,7 +179,7 @@ void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float heigh
   constexpr float width = 10;
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 to{from.x + width, from.y + height};
-  // The table runs along u; the quad is turned so that the highest value is on top.
+  // The table runs along u; the quad is rotated so that the highest value is on top.
   list->AddImageQuad(graphics.colour_table(scale.map), from, {to.x, from.y}, to, {from.x, to.y}, {1, 0},
                      {1, 1}, {0, 1}, {0, 0});
   ImGui::PushFont(graphics.fonts().mono, 11.0f);

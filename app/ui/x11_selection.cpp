@@ -22,11 +22,11 @@ struct Free {
 template <typename T>
 using Owned = std::unique_ptr<T, Free>;
 
-constexpr std::chrono::seconds patience{5}; // with the other end of a transfer
+constexpr std::chrono::seconds patience{5}; // for the other end of a transfer
 constexpr std::size_t most_bytes = std::size_t{1} << 28;
 constexpr std::uint8_t atoms_format = 32, bytes_format = 8;
 
-// In the order in which they are preferred, if the clipboard's owner has several.
+// In order of preference.
 constexpr std::array<std::string_view, 4> picture_types = {"image/png", "image/jpeg", "image/bmp",
                                                            "image/gif"};
 constexpr std::array<std::string_view, 4> text_types = {"UTF8_STRING", "text/plain;charset=utf-8", "STRING",
@@ -81,7 +81,7 @@ X11Selection::X11Selection(X11Connection connection) : connection_(std::move(con
             .png = connection_.atom("image/png"),
             .property = connection_.atom("HYDRASCOPE_PASTE"),
             .clock = connection_.atom("HYDRASCOPE_TIME")};
-  // A request's length counts words of four bytes; larger pictures than fit into one go by INCR.
+  // A request's length is in words of four bytes; larger pictures are sent by INCR.
   constexpr std::size_t header = 1024, most = std::size_t{1} << 18;
   const std::size_t longest = std::size_t{xcb_get_maximum_request_length(connection_.get())} * 4;
   most_piece_ = std::clamp(longest - header, header, most);
@@ -91,8 +91,8 @@ int X11Selection::descriptor() const { return xcb_get_file_descriptor(connection
 bool X11Selection::alive() const { return xcb_connection_has_error(connection_.get()) == 0; }
 
 void X11Selection::offer(std::shared_ptr<const std::string> png) {
-  wanted_ = std::move(png);
-  // Ownership is claimed for a time of the server's, which an empty change to a property of one's own tells.
+  pending_ = std::move(png);
+  // Ownership needs the server's time, which the event of an empty property change reports.
   xcb_change_property(connection_.get(), XCB_PROP_MODE_APPEND, connection_.window(), atoms_.clock,
                       XCB_ATOM_INTEGER, atoms_format, 0, nullptr);
   xcb_flush(connection_.get());
@@ -125,7 +125,7 @@ void X11Selection::convert(xcb_atom_t target, Fetching next) {
 
 void X11Selection::handle_events() {
   while (const Owned<xcb_generic_event_t> event{xcb_poll_for_event(connection_.get())}) handle(*event);
-  drop_late();
+  drop_expired();
   xcb_flush(connection_.get());
 }
 
@@ -137,7 +137,8 @@ void X11Selection::handle(const xcb_generic_event_t& event) {
       break;
     case XCB_SELECTION_CLEAR: {
       const auto& clear = reinterpret_cast<const xcb_selection_clear_event_t&>(event);
-      if (clear.selection == atoms_.clipboard) owned_.reset(); // transfers under way keep their own
+      if (clear.selection == atoms_.clipboard)
+        owned_.reset(); // transfers in progress have their own reference
       break;
     }
     case XCB_SELECTION_NOTIFY:
@@ -158,25 +159,25 @@ void X11Selection::handle(const xcb_generic_event_t& event) {
       }
       break;
     }
-    default: break; // errors among them: the other end has gone, which drop_late sees
+    default: break; // includes errors: drop_expired handles a requestor that disappeared
   }
 }
 
 void X11Selection::handle_time(const xcb_property_notify_event_t& event) {
-  if (!wanted_) return;
+  if (!pending_) return;
   xcb_set_selection_owner(connection_.get(), connection_.window(), atoms_.clipboard, event.time);
   const auto cookie = xcb_get_selection_owner(connection_.get(), atoms_.clipboard);
   const Owned<xcb_get_selection_owner_reply_t> owner(
       xcb_get_selection_owner_reply(connection_.get(), cookie, nullptr));
   if (owner && owner->owner == connection_.window()) {
-    owned_ = std::move(wanted_);
+    owned_ = std::move(pending_);
     owned_since_ = event.time;
   }
-  wanted_.reset();
+  pending_.reset();
 }
 
 void X11Selection::handle_request(const xcb_selection_request_event_t& event) {
-  // Old clients name no property and mean the target's.
+  // Obsolete clients name no property, which stands for the target's name (ICCCM 2.2).
   const xcb_atom_t property = event.property == XCB_ATOM_NONE ? event.target : event.property;
   xcb_selection_notify_event_t answer{};
   answer.response_type = XCB_SELECTION_NOTIFY;
@@ -185,7 +186,7 @@ void X11Selection::handle_request(const xcb_selection_request_event_t& event) {
   answer.target = event.target;
   answer.time = event.time;
   answer.property = serve(event, property) ? property : static_cast<xcb_atom_t>(XCB_ATOM_NONE);
-  // An event on the wire has 32 bytes, of which this one's structure has fewer.
+  // An event has 32 bytes on the wire, more than this structure.
   std::array<char, 32> wire{};
   std::memcpy(wire.data(), &answer, sizeof answer);
   xcb_send_event(connection_.get(), 0, event.requestor, XCB_EVENT_MASK_NO_EVENT, wire.data());
@@ -250,7 +251,7 @@ std::string X11Selection::read_property(xcb_atom_t& type) {
 void X11Selection::handle_answer(const xcb_selection_notify_event_t& event) {
   if (fetching_ != Fetching::targets && fetching_ != Fetching::picture) return;
   if (event.property == XCB_ATOM_NONE) {
-    // An owner that does not list its targets is an old one, of text.
+    // An owner that does not list its targets is an old one, with text.
     const auto cookie = xcb_get_selection_owner(connection_.get(), atoms_.clipboard);
     const Owned<xcb_get_selection_owner_reply_t> owner(
         xcb_get_selection_owner_reply(connection_.get(), cookie, nullptr));
@@ -261,7 +262,7 @@ void X11Selection::handle_answer(const xcb_selection_notify_event_t& event) {
   xcb_atom_t type = 0;
   std::string bytes = read_property(type);
   if (fetching_ == Fetching::targets) return choose_target(bytes);
-  if (type == atoms_.incr) { // reading it has deleted it, which asks for the first piece
+  if (type == atoms_.incr) { // reading the property deleted it, which requests the first piece
     fetching_ = Fetching::pieces;
     last_piece_ = std::chrono::steady_clock::now();
     return;
@@ -297,7 +298,7 @@ void X11Selection::handle_piece() {
   finish({.bytes = std::move(pieces_), .text = false, .problem = {}});
 }
 
-void X11Selection::drop_late() {
+void X11Selection::drop_expired() {
   const auto now = std::chrono::steady_clock::now();
   std::erase_if(transfers_,
                 [&](const Transfer& transfer) { return transfer.ended || now - transfer.last > patience; });

@@ -1,5 +1,5 @@
-// The CLIPBOARD selection of an X server, for one picture: owning it, and asking whoever owns it. Used by one
-// thread.
+// The CLIPBOARD selection of an X server, for one picture: owning it, and converting it from its owner. For
+// use by one thread.
 #pragma once
 
 #include <chrono>
@@ -15,9 +15,8 @@
 
 namespace hydrascope::app {
 
-// A connection with a window that is never shown. XCB and not Xlib: errors (a window that went while it was
-// being served) come back as events, where Xlib's handler, which is the whole process's, would leave the
-// program.
+// A connection with an unmapped window. XCB rather than Xlib: errors (a requestor that disappears) arrive as
+// events, where Xlib's process-wide handler would exit.
 class X11Connection {
 public:
   // Throws Error if the display cannot be reached.
@@ -45,12 +44,12 @@ public:
   bool busy() const { return fetching_ != Fetching::nothing || !transfers_.empty(); }
 
   void offer(std::shared_ptr<const std::string> png);
-  void fetch();
-  // Everything that has arrived, and what has been waited for too long.
+  void fetch(); // for take_fetched()
+  // Handles all events that have arrived, and time limits.
   void handle_events();
 
   struct Fetched {
-    std::string bytes; // of a picture file
+    std::string bytes; // of a picture file; empty if there is none
     bool text = false;
     std::string problem;
   };
@@ -60,13 +59,13 @@ private:
   struct Atoms {
     xcb_atom_t clipboard, targets, timestamp, incr, png, property, clock;
   };
-  // A picture on its way to another program, piece by piece.
+  // A picture being sent to another program in pieces (INCR).
   struct Transfer {
     xcb_window_t window = 0;
     xcb_atom_t property = 0, type = 0;
     std::shared_ptr<const std::string> bytes;
     std::size_t sent = 0;
-    bool ended = false; // the empty piece that ends it was sent
+    bool ended = false; // the final, empty piece was sent
     std::chrono::steady_clock::time_point last;
   };
   enum class Fetching { nothing, targets, picture, pieces };
@@ -82,13 +81,13 @@ private:
   void convert(xcb_atom_t target, Fetching next);
   std::string read_property(xcb_atom_t& type);
   void finish(Fetched fetched);
-  void drop_late();
+  void drop_expired();
 
   X11Connection connection_;
   Atoms atoms_{};
   std::size_t most_piece_ = 0;
 
-  std::shared_ptr<const std::string> wanted_; // to be offered once the server's time is known
+  std::shared_ptr<const std::string> pending_; // offered once the server's time is known
   std::shared_ptr<const std::string> owned_;
   xcb_timestamp_t owned_since_ = 0;
   std::vector<Transfer> transfers_;

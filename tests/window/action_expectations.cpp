@@ -5,7 +5,6 @@
 #include <fstream>
 
 #include "app/document/edits.h"
-#include "app/document/head_edits.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -72,9 +71,9 @@ Expectation emits_of_panel(const char* prefix, Prepare prepare = {}) {
 }
 
 // As if the window had reported so.
-Prepare with_status(std::function<void(ShellStatus&)> edit) {
+Prepare with_status(std::function<void(WindowStatus&)> edit) {
   return [edit = std::move(edit)](Editor& editor) {
-    ShellStatus status = editor.status();
+    WindowStatus status = editor.status();
     edit(status);
     editor.set_status(std::move(status));
   };
@@ -95,7 +94,7 @@ std::vector<Expectation> file_and_edit() {
   };
   // Off screen there is none, and the actions say so.
   const Prepare some_clipboard =
-      with_status([](ShellStatus& status) { status.no_picture_clipboard.clear(); });
+      with_status([](WindowStatus& status) { status.no_picture_clipboard.clear(); });
   const auto some_change = [](Editor& editor) { set_layer_kernel(editor, 1, elu); };
   const auto query = [](const char* wanted) {
     return [wanted](const Seen& seen) { return seen.scene().at("query") == wanted; };
@@ -108,7 +107,7 @@ std::vector<Expectation> file_and_edit() {
       asks("file.save_session", "Save session"),
       asks("file.save_session_as", "Save session"),
       emits<ReopenLastSession>("file.reopen_last",
-                               with_status([](ShellStatus& status) { status.has_last_session = true; })),
+                               with_status([](WindowStatus& status) { status.has_last_session = true; })),
       {"file.reopen_at_start", [](const Seen& seen) { return seen.flipped("/settings/reopen_last"); }},
       asks("file.open_model", "Open model folder"),
       opens("file.get_model", "get_model"),
@@ -267,8 +266,8 @@ std::vector<Expectation> window() {
       opens("help.sheet", "help"),
       opens("help.tour", "tour"),
       opens("help.shortcuts", "shortcuts"),
-      emits<CancelRuns>("model.cancel", with_status([](ShellStatus& status) { status.computing = true; })),
-      emits<RunAgain>("model.run_again", with_status([](ShellStatus& status) { status.stopped = true; })),
+      emits<CancelRuns>("model.cancel", with_status([](WindowStatus& status) { status.computing = true; })),
+      emits<RunAgain>("model.run_again", with_status([](WindowStatus& status) { status.stopped = true; })),
       emits<TimePasses>("model.time_passes"),
       shows("model.measure_scaling", [](const std::string&) { return editor().scaling.running; }),
       shows(

@@ -4,7 +4,7 @@
 #include <random>
 #include <set>
 
-#include "app/document/document_json.h"
+#include "app/document/session.h"
 #include "app/document/session_edits.h"
 #include "tests/window/action_expectations.h"
 #include "tests/window/harness.h"
@@ -12,6 +12,11 @@
 namespace hydrascope::app::window_tests {
 
 namespace {
+
+Json editor_json(const Editor& editor) {
+  return {{"document", document_json(editor.document())},
+          {"settings", Json::parse(settings_text(editor.settings()))}};
+}
 
 // An action that is not listed has at least to change something.
 Expectation expectation_of(const std::vector<Expectation>& all, const std::string& id) {

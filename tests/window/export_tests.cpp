@@ -6,10 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/document/edits.h"
-#include "app/document/head_edits.h"
 #include "app/document/session_edits.h"
 #include "app/shell/export_folder.h"
-#include "app/shell/session_export.h"
+#include "app/shell/window.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/figures/numbers.h"
@@ -118,7 +117,7 @@ void figures_lead_back(ImGuiTestContext* context) {
     start_over_at_once();
     const Document before = copy_of_document();
     IM_CHECK(open_path(editor(), file));
-    IM_CHECK(!editor().waiting_session.has_value());
+    IM_CHECK(!editor().incomplete_session.has_value());
     IM_CHECK(same_content(exported, document()));
     IM_CHECK(editor().session().file.empty()); // Ctrl+S would not write over the figure
     editor().undo();

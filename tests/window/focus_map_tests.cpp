@@ -10,15 +10,15 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/document/document_json.h"
 #include "app/document/edits.h"
+#include "app/document/session.h"
 #include "app/panels/token_names.h"
-#include "app/ui/screenshot.h"
 #include "engine/run/quantities/attention_row.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/rollout.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"
+#include "tests/window/screenshot.h"
 
 namespace hydrascope::app::window_tests {
 

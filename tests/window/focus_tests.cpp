@@ -10,10 +10,10 @@
 
 #include "app/document/edits.h"
 #include "app/ui/graphics.h"
-#include "app/ui/screenshot.h"
 #include "engine/figures/panel_drawing.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"
+#include "tests/window/screenshot.h"
 
 namespace hydrascope::app::window_tests {
 

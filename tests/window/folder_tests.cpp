@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "app/document/edits.h"
-#include "app/jobs/folder_measure.h"
+#include "app/jobs/folder_jobs.h"
 #include "engine/run/quantities/head_quantity.h"
 #include "tests/window/harness.h"
 

@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "app/document/edits.h"
-#include "app/document/head_edits.h"
 #include "app/views/deletion_view.h"
 #include "app/views/similar_heads_view.h"
 #include "app/views/weights_view.h"

@@ -91,7 +91,7 @@ void start_over_at_once() {
   editor().set_initial(std::move(start));
   editor().change_settings([](Settings& settings) { settings = *the_settings; });
   editor().take_commands();
-  editor().waiting_session.reset();
+  editor().incomplete_session.reset();
   application().overlays() = {};
   if (editor().scaling.running) editor().emit(StopScaling{});
   editor().scaling = {};

@@ -11,14 +11,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/document/document_json.h"
 #include "app/document/edits.h"
-#include "app/document/head_edits.h"
-#include "app/shell/session_export.h"
-#include "app/ui/screenshot.h"
+#include "app/document/session.h"
+#include "app/shell/window.h"
 #include "engine/base/paths.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"
+#include "tests/window/screenshot.h"
 
 namespace hydrascope::app::window_tests {
 

@@ -8,12 +8,11 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/document/head_edits.h"
 #include "app/document/layouts.h"
-#include "app/ui/screenshot.h"
 #include "tests/support/checkout.h"
 #include "tests/support/hub_server.h"
 #include "tests/window/harness.h"
+#include "tests/window/screenshot.h"
 #include "tests/window/training_toy.h"
 
 namespace hydrascope::app::window_tests {
@@ -259,7 +258,7 @@ void take_training(ImGuiTestContext* context, const Look& look) {
 // What a session that is opened on another machine may lack.
 void take_missing_files(ImGuiTestContext* context, const Look& look) {
   begin(context, look);
-  WaitingSession waiting;
+  IncompleteSession waiting;
   waiting.file = "/home/ada/sessions/owls.json";
   waiting.read.missing = {
       {FileKind::picture, "/home/ada/Pictures/a rather long name of a picture of an owl at night.jpg",
@@ -269,7 +268,7 @@ void take_missing_files(ImGuiTestContext* context, const Look& look) {
   waiting.read.notes = {
       "/document/scenes/image/schedules/0/3: “hydra-kosine”: unknown kernel; did you mean "
       "hydra-cosine?; softmax is in its place"};
-  editor().waiting_session = waiting;
+  editor().incomplete_session = waiting;
   context->MouseMoveToPos(ImVec2(1, 1));
   context->Yield(3);
   write_png(look.folder() / "over-missing-files.png", frame(context));

@@ -1,7 +1,7 @@
 // Saving in the window, the way back by undo, and the automatic copy.
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
-#include "app/shell/session_store.h"
+#include "app/shell/storage.h"
 #include "engine/base/paths.h"
 #include "tests/window/harness.h"
 
@@ -66,16 +66,16 @@ void copies_itself(ImGuiTestContext* context) {
     SessionStore store(folder, application().display());
     store.update(editor());
     const double now = editor().clock();
-    store.rest(editor(), now); // at once: nothing
+    store.update_copy(editor(), now); // at once: nothing
     IM_CHECK(!store.busy());
     IM_CHECK_GT(store.due(), now + 1);
-    store.rest(editor(), now + 10);
+    store.update_copy(editor(), now + 10);
     IM_CHECK(store.busy());
-    while (store.busy()) store.rest(editor(), now + 10);
+    while (store.busy()) store.update_copy(editor(), now + 10);
     IM_CHECK(same_content(document(), read_session(read_text_file(copy), copy).session.document));
     IM_CHECK_GT(store.due(), now + 1e9); // until something changes
     set_layer_kernel(editor(), 5, {.name = "elu", .parameters = {}});
-    store.leave(editor());
+    store.shut_down(editor());
   });
   IM_CHECK(same_content(document(), read_session(read_text_file(copy), copy).session.document));
   const Document left = copy_of_document();

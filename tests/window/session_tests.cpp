@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "app/document/edits.h"
-#include "app/document/head_edits.h"
 #include "app/document/session_edits.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
@@ -228,13 +227,13 @@ void missing_files_are_located(ImGuiTestContext* context) {
   const Document before = copy_of_document();
   IM_CHECK(open_path(editor(), file));
   IM_CHECK(document() == before); // nothing is half open
-  IM_CHECK(editor().waiting_session.has_value());
-  IM_CHECK_EQ(editor().waiting_session->read.missing.size(), static_cast<std::size_t>(2));
+  IM_CHECK(editor().incomplete_session.has_value());
+  IM_CHECK_EQ(editor().incomplete_session->read.missing.size(), static_cast<std::size_t>(2));
   context->Yield(3);
   IM_CHECK(context->ItemExists("//###missing_files/**/$$0/Locate…"));
-  editor().waiting_session->to_locate = 0;
+  editor().incomplete_session->to_locate = 0;
   locate_missing(editor(), after / "a.png"); // the folder was beside it
-  IM_CHECK(!editor().waiting_session.has_value());
+  IM_CHECK(!editor().incomplete_session.has_value());
   IM_CHECK_STR_EQ(input_name(*document().scene().input).c_str(), "a.png");
   IM_CHECK(document().folder != nullptr);
   IM_CHECK(document().folder->path == after / "more");
@@ -252,7 +251,7 @@ void missing_files_are_located(ImGuiTestContext* context) {
   context->Yield(3);
   context->ItemClick("//###missing_files/Cancel");
   context->Yield(2);
-  IM_CHECK(!editor().waiting_session.has_value());
+  IM_CHECK(!editor().incomplete_session.has_value());
   start_over(context);
 }
 

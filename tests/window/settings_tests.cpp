@@ -2,7 +2,7 @@
 #include <fstream>
 
 #include "app/document/settings.h"
-#include "app/shell/key_names.h"
+#include "app/shell/shortcuts.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "tests/window/harness.h"

@@ -8,7 +8,6 @@
 #include <imgui_internal.h>
 
 #include "app/commands/training.h"
-#include "app/document/training_command.h"
 #include "app/document/training_form.h"
 #include "engine/base/error.h"
 #include "tests/window/harness.h"

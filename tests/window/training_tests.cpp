@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <fstream>
 
-#include "app/actions/training_actions.h"
+#include "app/actions/actions.h"
 #include "app/document/edits.h"
-#include "app/document/training_command.h"
+#include "app/document/training_form.h"
 #include "app/jobs/training_job.h"
 #include "app/views/training_view.h"
 #include "engine/run/quantities/weights.h"

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
+#include "app/jobs/folder_jobs.h"
 #include "app/panels/panels.h"
 #include "app/ui/widgets.h"
 

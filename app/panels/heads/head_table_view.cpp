@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/document/head_edits.h"
 #include "app/panels/head_marks.h"
 #include "app/ui/widgets.h"
 #include "engine/figures/scale.h"

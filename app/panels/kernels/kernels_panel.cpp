@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "app/document/document.h"
 #include "app/document/edits.h"
-#include "app/document/layer_shape.h"
 #include "app/panels/kernels/adapter_section.h"
 #include "app/panels/kernels/kernel_grid.h"
 #include "app/panels/kernels/kernel_parameters.h"

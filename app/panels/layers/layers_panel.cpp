@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/document/head_edits.h"
 #include "app/panels/head_marks.h"
 #include "app/panels/layers/layer_maps.h"
 #include "app/panels/panels.h"

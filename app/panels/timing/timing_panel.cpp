@@ -87,7 +87,7 @@ private:
 
   void draw_header() {
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-    const ShellStatus& status = editor().status();
+    const WindowStatus& status = editor().status();
     const char* const label = status.timing ? "Cancel" : "Run again ×10";
     const float button = ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x;
     const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "app/actions/training_actions.h"
+#include "app/actions/actions.h"
 #include "app/jobs/training_job.h"
 #include "app/panels/panels.h"
 #include "app/panels/training/training_form_view.h"

@@ -1,0 +1,160 @@
+// The Model menu: runs, measurements, training, models, adapters, kernels.
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "app/actions/action_table.h"
+#include "app/document/edits.h"
+#include "app/jobs/training_job.h"
+
+namespace hydrascope::app {
+
+std::string why_not_started(const Editor& editor) {
+  if (editor.training.active()) return "a training runs already";
+  return why_not_trained(editor.document(), editor.training_form);
+}
+
+std::string why_not_resumed(const Editor& editor, bool found) {
+  if (std::string why = why_not_started(editor); !why.empty()) return why;
+  return found ? std::string() : "there is no checkpoint beside the output";
+}
+
+namespace {
+
+void add_run_actions(ActionTable& table) {
+  add_action(
+      table, "model.cancel", "Cancel what is running", "Model", "Ctrl+.",
+      [](Editor& editor) {
+        editor.emit(CancelRuns{});
+        if (editor.scaling.running) editor.emit(StopScaling{});
+        if (editor.folder.running) editor.emit(StopFolder{});
+      },
+      [](const Editor& editor) {
+        return Availability{editor.status().computing, "nothing is running"};
+      });
+  add_action(
+      table, "model.run_again", "Run again", "Model", "F5", [](Editor& editor) { editor.emit(RunAgain{}); },
+      [](const Editor& editor) {
+        return Availability{editor.status().stopped, "nothing was cancelled, and nothing has failed"};
+      });
+}
+
+void add_measuring_actions(ActionTable& table) {
+  add_action(
+      table, "model.time_passes", "Run again ×10, for the times of the layers", "Model", "Shift+F5",
+      [](Editor& editor) { editor.emit(TimePasses{}); }, with_model);
+  add_action(
+      table, "model.measure_scaling", "Measure time against N", "Model", "",
+      [](Editor& editor) { editor.emit(MeasureScaling{}); }, with_model);
+  add_action(
+      table, "model.stop_scaling", "Stop measuring time against N", "Model", "",
+      [](Editor& editor) { editor.emit(StopScaling{}); },
+      [](const Editor& editor) {
+        return Availability{editor.scaling.running, "it is not being measured"};
+      });
+}
+
+void add_training_actions(ActionTable& table) {
+  const auto add = [&](const char* id, const char* label, std::function<void(Editor&)> run,
+                       std::function<std::string(const Editor&)> why_not) -> Action& {
+    const auto enabled = [why_not = std::move(why_not)](const Editor& editor) {
+      std::string why = why_not(editor);
+      return Availability{why.empty(), std::move(why)};
+    };
+    return add_action(table, id, label, "Model/Training", "", std::move(run), enabled);
+  };
+  const auto none_runs = [](const Editor& editor) {
+    return editor.training.state == TrainingState::running ? std::string() : "no training runs";
+  };
+  add(
+      "training.start", "Start training",
+      [](Editor& editor) { editor.emit(StartTraining{TrainingStart::ask}); }, why_not_started);
+  add(
+      "training.resume", "Resume training from its checkpoint",
+      [](Editor& editor) { editor.emit(StartTraining{TrainingStart::resume}); },
+      [](const Editor& editor) {
+        const std::string why = why_not_started(editor);
+        if (!why.empty()) return why;
+        std::error_code none;
+        const auto output = training_output(editor.document(), editor.training_form);
+        return why_not_resumed(editor, std::filesystem::exists(checkpoint_path(output), none));
+      });
+  add(
+      "training.pause", "Pause or continue training", [](Editor& editor) { editor.emit(PauseTraining{}); },
+      none_runs)
+      .checked = [](const Editor& editor) { return editor.training.paused; };
+  add(
+      "training.stop", "Stop training, keeping a checkpoint",
+      [](Editor& editor) { editor.emit(StopTraining{}); }, none_runs);
+  add(
+      "training.show", "Show the trained adapter", [](Editor& editor) { editor.emit(ShowTraining{}); },
+      [](const Editor& editor) {
+        const bool there = editor.training.active() || !editor.training.adapter.empty();
+        return there ? std::string() : "nothing has been trained";
+      })
+      .checked = [](const Editor& editor) { return shows_training(editor); };
+}
+
+} // namespace
+
+void add_model_actions(ActionTable& table) {
+  add_run_actions(table);
+  add_measuring_actions(table);
+  add_training_actions(table);
+  for (const CatalogueEntry& entry : model_catalogue()) {
+    add_action(table, "model.open." + entry.name, "Model: " + entry.name, "Model", "",
+               [folder = entry.folder.string()](Editor& editor) { open_model(editor, folder); });
+  }
+  add_action(
+      table, "model.adapters.automatic", "Adapters: automatic", "Model/Adapters", "",
+      [](Editor& editor) { choose_adapters(editor, {}); }, with_model);
+  table.back().checked = [](const Editor& editor) { return editor.document().scene().adapters.automatic; };
+  add_action(
+      table, "model.adapters.none", "Adapters: none", "Model/Adapters", "",
+      [](Editor& editor) { choose_adapters(editor, {.automatic = false, .files = {}}); }, with_model);
+  table.back().checked = [](const Editor& editor) {
+    const AdapterChoice& choice = editor.document().scene().adapters;
+    return !choice.automatic && choice.files.empty();
+  };
+  add_action(
+      table, "model.adapters.open", "Open adapter…", "Model/Adapters", "",
+      [](Editor& editor) { editor.emit(ShowDialog{Dialog::open_adapter}); }, with_model);
+  int number = 0;
+  for (const KernelInfo& info : kernel_infos()) {
+    const KernelSpec spec{.name = info.name, .parameters = {}};
+    ++number;
+    add_action(
+        table, "kernels.layer." + info.name, "This layer: " + info.name, "Model/Selected layer", "",
+        [spec](Editor& editor) { set_layer_kernel(editor, editor.document().scene().layer, spec); },
+        with_model);
+    add_action(
+        table, "kernels.compare." + info.name, "Compare with " + info.name, "Model/Compare weights with",
+        number <= 9 ? std::to_string(number) : "",
+        [spec](Editor& editor) { compare_kernel(editor, 1, spec); }, with_model);
+  }
+  add_action(
+      table, "kernels.compare.layer", "Compare with the layer's own kernel", "Model/Compare weights with",
+      "0", [](Editor& editor) { compare_kernel(editor, 1, std::nullopt); }, with_model);
+  add_action(
+      table, "kernels.default_parameters", "This layer: default parameters", "Model", "",
+      [](Editor& editor) { reset_kernel_parameters(editor, editor.document().scene().layer, false); },
+      [](const Editor& editor) {
+        const Document& document = editor.document();
+        if (!document.scene().model) return Availability{false, "no model is open"};
+        const auto layer = static_cast<std::size_t>(document.scene().layer);
+        return Availability{!edited_schedule(document).layers.at(layer).parameters.empty(),
+                            "its kernel already has them"};
+      });
+  for (const KernelInfo& info : kernel_infos()) {
+    const KernelSpec spec{.name = info.name, .parameters = {}};
+    add_action(
+        table, "kernels.all." + info.name, "All layers: " + info.name, "Model/All layers", "",
+        [spec](Editor& editor) { set_all_kernels(editor, spec); }, with_model);
+    if (info.exact_softmax) continue;
+    add_action(
+        table, "kernels.back2." + info.name, "Last two layers: " + info.name, "Model/Last two layers", "",
+        [spec](Editor& editor) { apply_preset(editor, Strategy::back, 2, spec); }, with_model);
+  }
+}
+
+} // namespace hydrascope::app

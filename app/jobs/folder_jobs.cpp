@@ -1,0 +1,198 @@
+#include "app/jobs/folder_jobs.h"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "app/jobs/requests.h"
+#include "engine/base/error.h"
+#include "engine/run/quantities/head_quantity.h"
+#include "engine/run/runner.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+// Publishes `measure(runner, picture)` for each picture of the folder. `wake` is called a few times a second
+// at most, because each call sorts the results again.
+template <typename Result, typename Measure>
+void for_each_picture(BackgroundJob<Result>& job, const PictureFolder& folder,
+                      const std::shared_ptr<ModelStore>& models, const std::function<void()>& wake,
+                      const std::stop_token& stop, const Measure& measure) {
+  Runner runner(0, models); // no cache: each picture is run once
+  std::chrono::steady_clock::time_point woken;
+  for (const FolderPicture& picture : folder.pictures) {
+    job.wait_while_paused(stop);
+    if (stop.stop_requested()) return;
+    job.publish(measure(runner, picture));
+    const auto now = std::chrono::steady_clock::now();
+    if (now - woken < std::chrono::milliseconds(300)) continue;
+    woken = now;
+    if (wake) wake();
+  }
+}
+
+ImageInput load_input(const FolderPicture& picture) {
+  return {std::make_shared<const Image>(load_image(picture.file)), picture.file.filename().string(),
+          picture.file};
+}
+
+// What the predictions depend on.
+std::string check_key(const Document& document) {
+  return document.folder->path.string() + "\n" + setup_key(document.scene_of(InputKind::image), Side::a);
+}
+
+bool needs_check(const Document& document) {
+  const Scene& scene = document.scene_of(InputKind::image);
+  return document.wrong_first && document.folder && document.folder->labelled && scene.model != nullptr;
+}
+
+PictureCheck check_of(const RunResult& run, const std::string& label) {
+  using Verdict = PictureCheck::Verdict;
+  PictureCheck check;
+  if (run.predictions.empty()) return check;
+  check.predicted = run.predictions.front().label;
+  check.probability = run.predictions.front().probability;
+  const auto right = is_right(run, label);
+  check.verdict = !right ? Verdict::unknown : (*right ? Verdict::right : Verdict::wrong);
+  return check;
+}
+
+// An unreadable file gets an empty check, so that the others are still checked.
+PictureCheck check_picture(Runner& runner, RunRequest& request, const FolderPicture& picture,
+                           const std::stop_token& stop) {
+  try {
+    request.input = load_input(picture);
+  } catch (const Error&) {
+    return {};
+  }
+  return check_of(*runner.run(request, stop), picture.label);
+}
+
+// The two runs of one picture.
+struct FolderRuns {
+  RunRequest own, softmax;
+  bool same = false; // A's schedule is softmax itself
+};
+
+PictureMeasures measure_picture(Runner& runner, FolderRuns& runs, const FolderPicture& picture,
+                                const std::stop_token& stop) {
+  PictureMeasures measures;
+  try {
+    runs.own.input = runs.softmax.input = load_input(picture);
+    const auto run = runner.run(runs.own, stop);
+    measures = measures_of(*run, runs.same ? *run : *runner.run(runs.softmax, stop));
+  } catch (const Error& error) { // the others are still measured
+    measures.problem = error.what();
+  }
+  measures.picture = picture;
+  return measures;
+}
+
+} // namespace
+
+bool FolderCheck::update(Editor& editor, bool interactive_run) {
+  const Document& document = editor.document();
+  PictureChecks& checks = editor.checks;
+  if (!needs_check(document)) {
+    const bool ran = jobs_.job() != nullptr && checks.running;
+    jobs_.retire();
+    checks.running = false;
+    return ran;
+  }
+  const std::string setup = check_key(document);
+  const bool unfinished = jobs_.job() == nullptr && checks.found.size() < checks.total;
+  if (checks.setup != setup || unfinished) {
+    checks = {.setup = setup, .found = {}, .total = document.folder->pictures.size(), .running = true};
+    jobs_.start(
+        [folder = document.folder, request = folder_request(document), models = models_, wake = wake_](
+            BackgroundJob<CheckedPicture>& job, const std::stop_token& stop) mutable {
+          for_each_picture(
+              job, *folder, models, wake, stop, [&](Runner& runner, const FolderPicture& picture) {
+                return CheckedPicture{picture.file, check_picture(runner, request, picture, stop)};
+              });
+        },
+        wake_);
+    return true;
+  }
+  BackgroundJob<CheckedPicture>* const job = jobs_.job();
+  if (job == nullptr) return false;
+  job->pause(interactive_run);
+  const bool done = job->done();
+  const auto found = job->take();
+  for (const auto& [file, check] : found) {
+    checks.found[file] = check;
+    checks.wrong += check.verdict == PictureCheck::Verdict::wrong ? 1 : 0;
+    checks.right += check.verdict == PictureCheck::Verdict::right ? 1 : 0;
+  }
+  if (const std::string problem = job->take_problem(); !problem.empty()) editor.say(Severity::error, problem);
+  if (done) {
+    checks.running = false;
+    checks.total = checks.found.size();
+    jobs_.finish();
+    if (checks.right + checks.wrong == 0)
+      editor.say(Severity::note, "wrong first: no sub-folder is named like a class of the model");
+  }
+  return done || !found.empty();
+}
+
+void FolderMeasure::start(Editor& editor) {
+  const Document& document = editor.document();
+  if (!document.folder || document.scene_of(InputKind::image).model == nullptr) return;
+  FolderRuns runs;
+  runs.own = folder_request(document);
+  runs.softmax = runs.own;
+  runs.softmax.schedule = {};
+  runs.own.muted_heads = document.scene_of(InputKind::image).muted_heads;
+  runs.own.quantities = {HeadTableKey{"entropy"}, HeadTableKey{"kl"}};
+  runs.same = document.scene_of(InputKind::image).schedules.front().all_exact_softmax() &&
+              runs.own.muted_heads.empty();
+  FolderMeasures& measures = editor.folder;
+  measures = {.key = folder_measure_key(document),
+              .pictures = {},
+              .total = document.folder->pictures.size(),
+              .running = true,
+              .edition = measures.edition + 1};
+  jobs_.start(
+      [folder = document.folder, runs, models = models_, wake = wake_](BackgroundJob<PictureMeasures>& job,
+                                                                       const std::stop_token& stop) mutable {
+        for_each_picture(job, *folder, models, wake, stop, [&](Runner& runner, const FolderPicture& picture) {
+          return measure_picture(runner, runs, picture, stop);
+        });
+      },
+      wake_);
+}
+
+void FolderMeasure::stop(Editor& editor) {
+  jobs_.retire();
+  editor.folder.running = false;
+}
+
+bool FolderMeasure::update(Editor& editor, bool interactive_run) {
+  BackgroundJob<PictureMeasures>* const job = jobs_.job();
+  if (job == nullptr) return false;
+  job->pause(interactive_run);
+  const bool done = job->done();
+  std::vector<PictureMeasures> found = job->take();
+  FolderMeasures& measures = editor.folder;
+  for (PictureMeasures& each : found) measures.pictures.push_back(std::move(each));
+  if (!found.empty()) ++measures.edition;
+  if (const std::string problem = job->take_problem(); !problem.empty()) editor.say(Severity::error, problem);
+  if (done) {
+    measures.running = false;
+    jobs_.finish();
+  }
+  return done || !found.empty();
+}
+
+std::string folder_measure_key(const Document& document) {
+  const Scene& scene = document.scene_of(InputKind::image);
+  std::string key = document.folder ? document.folder->path.string() + "\n" : "\n";
+  key += setup_key(scene, Side::a);
+  for (const HeadIndex& muted : scene.muted_heads)
+    key += fmt::format("\nmute {}:{}", muted.layer, muted.head);
+  return key;
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,272 @@
+// Windows over the panels: the palette, the help sheet, small dialogs, messages.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <imgui.h>
+#include <imgui_stdlib.h>
+
+#include "app/document/session_edits.h"
+#include "app/shell/layout.h"
+#include "app/shell/shell.h"
+#include "app/ui/widgets.h"
+
+namespace hydrascope::app {
+
+OverlayStyle::OverlayStyle(const ImVec4& border) {
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, ImGui::GetStyleColorVec4(ImGuiCol_PopupBg));
+  ImGui::PushStyleColor(ImGuiCol_Border, border);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1.0f);
+}
+
+OverlayStyle::~OverlayStyle() {
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor(2);
+}
+
+void Palette::draw(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics, bool& open) {
+  if (!open) {
+    was_open_ = false;
+    return;
+  }
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + 48},
+                          ImGuiCond_Always, {0.5f, 0});
+  ImGui::SetNextWindowSize({640, 420});
+  const OverlayStyle style;
+  const bool appearing = !was_open_;
+  if (appearing) {
+    query_.clear();
+    chosen_ = 0;
+    ImGui::SetNextWindowFocus();
+  }
+  was_open_ = true;
+  const ImGuiWindowFlags flags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
+                                 ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
+                                 ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoScrollbar;
+  if (ImGui::Begin("Search actions###palette", nullptr, flags)) {
+    if (appearing) ImGui::SetKeyboardFocusHere();
+    ImGui::SetNextItemWidth(-1);
+    if (ImGui::InputTextWithHint("##query", "What do you want to do?", &query_)) chosen_ = 0;
+    std::vector<const Action*> found;
+    for (const Action& action : actions) {
+      if (matches(action, query_)) found.push_back(&action);
+    }
+    const int count = static_cast<int>(found.size());
+    if (ImGui::IsKeyPressed(ImGuiKey_DownArrow)) ++chosen_;
+    if (ImGui::IsKeyPressed(ImGuiKey_UpArrow)) --chosen_;
+    chosen_ = std::clamp(chosen_, 0, std::max(0, count - 1));
+    const bool enter = ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter);
+    const Action* run = nullptr;
+    if (ImGui::BeginChild("list")) {
+      for (int i = 0; i < count; ++i) {
+        const Action& action = *found[static_cast<std::size_t>(i)];
+        const Availability availability = action.enabled(editor);
+        ImGui::PushID(action.id.c_str());
+        ImGui::PushStyleColor(ImGuiCol_Text, availability.ok ? theme::text : theme::faint);
+        if (ImGui::Selectable(action.label.c_str(), i == chosen_)) run = &action;
+        ImGui::PopStyleColor();
+        if (i == chosen_ && !ImGui::IsItemVisible()) ImGui::SetScrollHereY(0.5f);
+        const std::string right =
+            availability.ok ? (action.shortcut.empty() ? action.menu : action.menu + "   " + action.shortcut)
+                            : availability.reason;
+        ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+        ImGui::SameLine(
+            std::max(240.0f, ImGui::GetContentRegionMax().x - ImGui::CalcTextSize(right.c_str()).x - 4));
+        ImGui::TextColored(theme::quiet, "%s", right.c_str());
+        ImGui::PopFont();
+        ImGui::PopID();
+        if (i == chosen_ && enter) run = &action;
+      }
+    }
+    ImGui::EndChild();
+    const bool left = !appearing && !ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows);
+    if (run != nullptr || ImGui::IsKeyPressed(ImGuiKey_Escape) || left) open = false;
+    if (run != nullptr) run_action(actions, run->id, editor);
+  }
+  ImGui::End();
+}
+
+void draw_help_sheet(const std::vector<Action>& actions, const Graphics& graphics, bool& open) {
+  if (!open) return;
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  ImGui::SetNextWindowPos(
+      {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y / 2},
+      ImGuiCond_Appearing, {0.5f, 0.5f});
+  ImGui::SetNextWindowSize({720, std::min(560.0f, viewport->WorkSize.y - 32)}, ImGuiCond_Appearing);
+  const OverlayStyle style;
+  if (ImGui::Begin("Shortcuts and gestures###help", &open,
+                   ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings)) {
+    if (ImGui::IsKeyPressed(ImGuiKey_Escape)) open = false;
+    if (ImGui::BeginTable("shortcuts", 2, ImGuiTableFlags_SizingFixedFit)) {
+      for (const Action& action : actions) {
+        if (action.shortcut.empty()) continue;
+        ImGui::TableNextRow();
+        ImGui::TableNextColumn();
+        ImGui::PushFont(graphics.fonts().mono, theme::size_small);
+        ImGui::TextColored(theme::accent, "%-14s", action.shortcut.c_str());
+        ImGui::PopFont();
+        ImGui::TableNextColumn();
+        ImGui::TextUnformatted(action.label.c_str());
+      }
+      static constexpr std::array<std::array<const char*, 2>, 6> gestures = {{
+          {"hover", "the numbers under the pointer; the same token lights up everywhere"},
+          {"click", "a patch or word: make it the query; again: back to what the target reads"},
+          {"Alt+click", "a patch: hide it; a word: mask it; again: show it"},
+          {"click", "a layer, a head's cell, a class: select it everywhere"},
+          {"right-click", "a panel: export or copy its figure"},
+          {"drop", "a picture, a text file, a folder of pictures or a model's folder: open it"},
+      }};
+      for (const auto& [gesture, meaning] : gestures) {
+        ImGui::TableNextRow();
+        ImGui::TableNextColumn();
+        ImGui::PushFont(graphics.fonts().mono, theme::size_small);
+        ImGui::TextColored(theme::quiet, "%s", gesture);
+        ImGui::PopFont();
+        ImGui::TableNextColumn();
+        ImGui::TextUnformatted(meaning);
+      }
+      ImGui::EndTable();
+    }
+  }
+  ImGui::End();
+}
+
+void LayoutDialog::draw(Editor& editor, const Graphics& graphics, bool& open) {
+  if (!open) {
+    was_open_ = false;
+    return;
+  }
+  const bool appearing = !was_open_;
+  was_open_ = true;
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + 96},
+                          ImGuiCond_Appearing, {0.5f, 0});
+  ImGui::SetNextWindowSize({360, 0});
+  if (appearing) ImGui::SetNextWindowFocus();
+  const OverlayStyle style;
+  if (ImGui::Begin("Save layout###save_layout", &open,
+                   ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
+                       ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoResize)) {
+    if (appearing) ImGui::SetKeyboardFocusHere();
+    ImGui::SetNextItemWidth(-1);
+    const bool entered = ImGui::InputTextWithHint("##name", "Name of the layout", &name_,
+                                                  ImGuiInputTextFlags_EnterReturnsTrue);
+    const bool known = find_layout(editor.settings(), name_) != nullptr;
+    small_text(graphics, known ? "Replaces the layout of this name." : "Will be listed under View › Layout.");
+    ImGui::BeginDisabled(name_.empty());
+    if ((ImGui::Button("Save") || entered) && !name_.empty()) {
+      save_layout(editor, name_);
+      open = false;
+      name_.clear();
+    }
+    ImGui::EndDisabled();
+    ImGui::SameLine();
+    if (ImGui::Button("Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape)) open = false;
+  }
+  ImGui::End();
+}
+
+namespace {
+
+void draw_missing(Editor& editor, IncompleteSession& incomplete, const Graphics& graphics) {
+  if (!ImGui::BeginTable("missing", 3, ImGuiTableFlags_SizingFixedFit)) return;
+  ImGui::TableSetupColumn("Kind", ImGuiTableColumnFlags_WidthFixed, 130);
+  ImGui::TableSetupColumn("Was at", ImGuiTableColumnFlags_WidthStretch);
+  ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, 80);
+  for (std::size_t i = 0; i < incomplete.read.missing.size(); ++i) {
+    const MissingFile& file = incomplete.read.missing[i];
+    ImGui::PushID(static_cast<int>(i));
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextColored(theme::quiet, "%s", kind_name(file.kind));
+    ImGui::TableNextColumn();
+    ImGui::AlignTextToFramePadding();
+    ellipsis_text(file.path.filename().string(), ImGui::GetContentRegionAvail().x);
+    small_text(graphics, fitted(fmt::format("{} – {}", file.path.parent_path().string(), file.reason),
+                                ImGui::GetContentRegionAvail().x));
+    if (ImGui::IsItemHovered()) text_tooltip(file.path.string() + "\n" + file.reason);
+    ImGui::TableNextColumn();
+    if (ImGui::Button("Locate…")) {
+      incomplete.to_locate = i;
+      editor.emit(ShowDialog{Dialog::locate});
+    }
+    ImGui::PopID();
+  }
+  ImGui::EndTable();
+}
+
+} // namespace
+
+void draw_session_dialog(Editor& editor, const Graphics& graphics) {
+  if (!editor.incomplete_session) return;
+  IncompleteSession& incomplete = *editor.incomplete_session;
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + 96},
+                          ImGuiCond_Appearing, {0.5f, 0});
+  ImGui::SetNextWindowSize({620, 0});
+  const OverlayStyle style;
+  bool stays = true;
+  if (ImGui::Begin("Open session###missing_files", &stays,
+                   ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
+                       ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoResize)) {
+    ImGui::PushTextWrapPos(0);
+    const std::size_t count = incomplete.read.missing.size();
+    ImGui::TextUnformatted(fmt::format("{} lacks {}:", incomplete.file.filename().string(),
+                                       count == 1 ? "a file" : fmt::format("{} files", count))
+                               .c_str());
+    ImGui::PopTextWrapPos();
+    draw_missing(editor, incomplete, graphics);
+    wrapped_small_text(graphics,
+                       "Once one of them is located, the others are searched beside it. Without them a "
+                       "picture stays empty, and a bundled model or adapter stands in.");
+    for (const std::string& note : incomplete.read.notes) wrapped_small_text(graphics, note, theme::amber);
+    if (ImGui::Button("Open without them")) open_without_missing(editor);
+    ImGui::SameLine();
+    stays &= !ImGui::Button("Cancel") && !ImGui::IsKeyPressed(ImGuiKey_Escape);
+  }
+  ImGui::End();
+  if (!stays) editor.incomplete_session.reset();
+}
+
+void draw_messages(Editor& editor, const Graphics& graphics) {
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  float bottom = viewport->WorkPos.y + viewport->WorkSize.y - 12;
+  constexpr float width = 420;
+  constexpr double note_seconds = 4, error_seconds = 12;
+  int shown = 0;
+  for (std::size_t i = editor.messages().size(); i-- > 0 && shown < 4;) {
+    const Message& message = editor.messages()[i];
+    const bool error = message.severity == Severity::error;
+    const double until = message.seconds + (error ? error_seconds : note_seconds);
+    if (editor.clock() >= until) continue;
+    ++shown;
+    editor.draw_at(until); // to remove it
+    ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x - width - 12, bottom},
+                            ImGuiCond_Always, {0, 1});
+    ImGui::SetNextWindowSize({width, 0});
+    const OverlayStyle style(error ? theme::red : theme::line);
+    const std::string name = fmt::format("###message{}", i);
+    bool dismissed = false;
+    const ImGuiWindowFlags flags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
+                                   ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
+                                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoFocusOnAppearing |
+                                   ImGuiWindowFlags_NoNav;
+    if (ImGui::Begin(name.c_str(), nullptr, flags)) {
+      ImGui::PushTextWrapPos(width - 16);
+      const std::string text =
+          message.count > 1 ? fmt::format("{}  (×{})", message.text, message.count) : message.text;
+      small_text(graphics, text, error ? theme::red : theme::text);
+      ImGui::PopTextWrapPos();
+      dismissed = ImGui::IsWindowHovered() && ImGui::IsMouseClicked(ImGuiMouseButton_Left);
+      bottom = ImGui::GetWindowPos().y - 8;
+    }
+    ImGui::End();
+    if (dismissed) {
+      editor.dismiss_message(i);
+      break;
+    }
+  }
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,137 @@
+#include "app/shell/storage.h"
+
+#include <exception>
+#include <limits>
+#include <utility>
+
+#include "app/document/session_edits.h"
+#include "app/shell/layout.h"
+#include "app/ui/display.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void make_folder(const fs::path& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed)
+    throw Error(folder.string(), "cannot be made (" + failed.message() + ")",
+                "check the folder's permissions");
+}
+
+} // namespace
+
+SettingsFile::SettingsFile(std::filesystem::path file, Editor& editor) : file_(std::move(file)) {
+  if (file_.empty()) return;
+  LoadedSettings loaded = load_settings(file_);
+  if (!loaded.problem.empty()) editor.say(Severity::error, loaded.problem);
+  if (!loaded.writable) file_.clear();
+  saved_ = loaded.settings;
+  editor.change_settings([&](Settings& settings) { settings = std::move(loaded.settings); });
+}
+
+void SettingsFile::save(Editor& editor) {
+  if (file_.empty() || editor.settings() == saved_) return;
+  saved_ = editor.settings();
+  try {
+    save_settings(saved_, file_);
+  } catch (const std::exception& error) {
+    editor.say(Severity::error, error.what());
+  }
+}
+
+SessionStore::SessionStore(fs::path folder, Display& display)
+    : folder_(std::move(folder)), display_(&display) {
+  if (folder_.empty()) return;
+  std::error_code none; // without a copy there is no last session
+  if (fs::exists(copy_file(), none)) fs::rename(copy_file(), last_file(), none);
+  has_last_ = fs::exists(last_file(), none);
+}
+
+bool SessionStore::reopen_last(Editor& editor) {
+  return has_last_ && open_session(editor, last_file(), true);
+}
+
+void SessionStore::start(Session session, fs::path file, bool copy) {
+  written_ = {.document = session.document, .file = file, .copy = copy};
+  auto work = [session = std::move(session), file = std::move(file), copy, hashes = &hashes_](
+                  Job&, const std::stop_token&) {
+    const fs::path folder = fs::absolute(file).parent_path();
+    if (copy) make_folder(folder);
+    write_file_atomically(file, session_text(session, folder, *hashes));
+  };
+  // A copy changes nothing on the screen.
+  job_ = std::make_unique<Job>(
+      std::move(work), copy ? std::function<void()>() : [display = display_] { display->wake(); });
+}
+
+void SessionStore::finish(Editor& editor) {
+  job_->wait();
+  const std::string problem = job_->take_problem();
+  job_.reset();
+  if (written_.copy) {
+    if (!problem.empty() && problem != copy_problem_)
+      editor.say(Severity::error, "the automatic copy: " + problem);
+    copy_problem_ = problem;
+  } else if (!problem.empty()) {
+    editor.say(Severity::error, problem);
+  } else {
+    session_saved(editor, written_.document, written_.file);
+    editor.say(Severity::note, "Saved: " + written_.file.string());
+    title_.clear();
+  }
+  written_ = {};
+}
+
+void SessionStore::write(Editor& editor, const fs::path& file) {
+  Session session = present_session(editor, present_arrangement());
+  session.file.clear();
+  session.changed = false;
+  start(std::move(session), fs::absolute(file), false);
+}
+
+void SessionStore::update(Editor& editor) {
+  if (job_ && job_->done()) finish(editor);
+  if (!job_ && to_save_) {
+    const SaveSession next = *std::exchange(to_save_, std::nullopt);
+    write(editor, next.file.value_or(editor.session().file));
+  }
+  if (editor.revision() != seen_revision_ || title_.empty()) {
+    if (editor.revision() != seen_revision_ && !changed_at_) changed_at_ = editor.clock();
+    seen_revision_ = editor.revision();
+    const std::string title = window_title(editor);
+    if (title != title_) display_->set_title(title);
+    title_ = title;
+  }
+}
+
+void SessionStore::arrangement_changed(double now) {
+  if (!changed_at_) changed_at_ = now;
+}
+
+double SessionStore::due() const {
+  constexpr double patience = 3;
+  const bool waits = !folder_.empty() && changed_at_ && !job_;
+  return waits ? *changed_at_ + patience : std::numeric_limits<double>::infinity();
+}
+
+void SessionStore::update_copy(Editor& editor, double now) {
+  if (job_ && job_->done() && written_.copy) finish(editor);
+  if (now < due()) return;
+  changed_at_.reset();
+  start(present_session(editor, present_arrangement()), copy_file(), true);
+}
+
+void SessionStore::shut_down(Editor& editor) {
+  if (job_) finish(editor);
+  if (folder_.empty()) return;
+  start(present_session(editor, present_arrangement()), copy_file(), true);
+  finish(editor);
+}
+
+} // namespace hydrascope::app

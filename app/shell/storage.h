@@ -1,0 +1,85 @@
+// What the program keeps from one start to the next: the settings and the last session.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/document/editor.h"
+#include "app/jobs/background_job.h"
+
+namespace hydrascope::app {
+
+class Display;
+
+// The settings' file.
+class SettingsFile {
+public:
+  // Reads the file, unless the path is empty, into the editor. Reports errors there.
+  SettingsFile(std::filesystem::path file, Editor& editor);
+  // Writes the file if the settings have changed. Reports an error once.
+  void save(Editor& editor);
+  bool exists() const { return !file_.empty(); }
+
+private:
+  std::filesystem::path file_; // empty: none
+  Settings saved_;
+};
+
+// Saves sessions, and an automatic copy of the current one, which survives a crash. A thread writes the
+// files, so that no frame waits.
+class SessionStore {
+public:
+  // `folder`: of the automatic copy, autosave.json; the previous one becomes last-session.json. Empty: no
+  // copy. Wakes the display when a session was saved; the display must outlive this.
+  SessionStore(std::filesystem::path folder, Display& display);
+  SessionStore(const SessionStore&) = delete;
+  SessionStore& operator=(const SessionStore&) = delete;
+
+  // Opens the session of the last exit. Returns whether there was one and it could be read.
+  bool reopen_last(Editor& editor);
+  bool has_last() const { return has_last_; }
+  // Saves into this file (nullopt: the session's own), after the file being written.
+  void save(std::optional<std::filesystem::path> file) { to_save_ = SaveSession{std::move(file)}; }
+  // Once per frame: reports what was saved, and updates the window's title.
+  void update(Editor& editor);
+  // While idle: writes the copy if it is due, a few seconds after a change.
+  void update_copy(Editor& editor, double now);
+  double due() const; // on the window's clock; infinity without a change
+  void arrangement_changed(double now);
+  // Before the program ends: writes the copy and waits for it.
+  void shut_down(Editor& editor);
+
+  bool busy() const { return job_ != nullptr || to_save_; }
+
+private:
+  // A session being written.
+  struct Written {
+    Document document;
+    std::filesystem::path file;
+    bool copy = false;
+  };
+  struct Nothing {};
+  using Job = BackgroundJob<Nothing>;
+
+  void start(Session session, std::filesystem::path file, bool copy);
+  void finish(Editor& editor);
+  void write(Editor& editor, const std::filesystem::path& file);
+  std::filesystem::path copy_file() const { return folder_ / "autosave.json"; }
+  std::filesystem::path last_file() const { return folder_ / "last-session.json"; }
+
+  std::filesystem::path folder_;
+  bool has_last_ = false;
+  Display* display_;
+  std::optional<SaveSession> to_save_;
+  FileHashes hashes_; // used by the job only
+  std::uint64_t seen_revision_ = 0;
+  std::optional<double> changed_at_; // the first change missing from the copy
+  std::string copy_problem_;         // the error of the last copy, reported once
+  std::string title_;
+  Written written_;
+  std::unique_ptr<Job> job_; // last member: uses the others
+};
+
+} // namespace hydrascope::app

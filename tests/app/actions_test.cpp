@@ -1,0 +1,167 @@
+// The action table, its shortcuts, layouts and the tour.
+#include "app/actions/actions.h"
+
+#include <map>
+#include <set>
+
+#include "app/actions/tour.h"
+#include "app/document/edits.h"
+#include "tests/app/fixture.h"
+
+namespace hydrascope::app::tests {
+namespace {
+
+TEST(Actions, HaveALabelAMenuAndAUniqueId) {
+  std::set<std::string> ids;
+  const std::set<std::string> menus = {"File", "Edit", "View", "Model", "Help"};
+  for (const Action& action : make_actions(some_panels())) {
+    EXPECT_TRUE(ids.insert(action.id).second) << action.id;
+    EXPECT_FALSE(action.label.empty()) << action.id;
+    EXPECT_TRUE(menus.contains(action.menu.substr(0, action.menu.find('/'))))
+        << action.id << ": " << action.menu;
+  }
+  EXPECT_GT(ids.size(), 100U);
+}
+
+TEST(Actions, ShareNoShortcut) {
+  std::map<std::string, std::string> taken;
+  for (const Action& action : make_actions(some_panels())) {
+    if (action.shortcut.empty()) continue;
+    const auto [other, unused] = taken.emplace(action.shortcut, action.id);
+    EXPECT_TRUE(unused) << action.shortcut << ": " << other->second << " and " << action.id;
+    EXPECT_EQ(action.shortcut, action.default_shortcut);
+  }
+}
+
+TEST(Actions, SayWhyTheyAreDisabledAndThenChangeNothing) {
+  Editor editor; // nothing is open
+  int disabled = 0;
+  const auto actions = make_actions(some_panels());
+  for (const Action& action : actions) {
+    const Availability availability = action.enabled(editor);
+    if (availability.ok) continue;
+    ++disabled;
+    EXPECT_FALSE(availability.reason.empty()) << action.id;
+    const std::uint64_t revision = editor.revision();
+    EXPECT_FALSE(run_action(actions, action.id, editor)) << action.id;
+    EXPECT_EQ(editor.messages().back().text, action.label + ": " + availability.reason);
+    EXPECT_EQ(editor.revision(), revision) << action.id;
+    EXPECT_TRUE(editor.commands().empty()) << action.id;
+  }
+  EXPECT_GT(disabled, 30);
+}
+
+TEST(Actions, WithACheckMarkSwitchWhatItShows) {
+  const auto actions = make_actions(some_panels());
+  for (const char* id : {"view.cividis", "view.special_tokens", "view.whole_words", "view.map.rollout",
+                         "view.fade", "file.reopen_at_start"}) {
+    Editor editor;
+    editor.set_initial(small_document());
+    const Action* action = find_action(actions, id);
+    ASSERT_NE(action, nullptr) << id;
+    const bool before = action->checked(editor);
+    action->run(editor);
+    EXPECT_NE(action->checked(editor), before) << id;
+    action->run(editor);
+    EXPECT_EQ(action->checked(editor), before) << id;
+  }
+}
+
+TEST(Actions, OpenAHiddenPanelRaiseACoveredOneAndCloseAVisibleOne) {
+  const auto actions = make_actions(some_panels());
+  Editor editor;
+  const auto run = [&] {
+    EXPECT_TRUE(run_action(actions, "view.panel.kl", editor));
+    return editor.take_commands().size();
+  };
+  WindowStatus status;
+  status.panels_in_front = {"kl"};
+  editor.set_status(status);
+  EXPECT_EQ(run(), 0U);
+  EXPECT_FALSE(editor.panel_open("kl"));
+  EXPECT_EQ(run(), 1U); // BringToFront
+  EXPECT_TRUE(editor.panel_open("kl"));
+  editor.set_status({});
+  EXPECT_EQ(run(), 1U);
+  EXPECT_TRUE(editor.panel_open("kl"));
+}
+
+TEST(Actions, MatchEveryWordOfAQuery) {
+  const auto actions = make_actions(some_panels());
+  const Action* action = find_action(actions, "kernels.all.relu");
+  ASSERT_NE(action, nullptr); // "All layers: relu" in "Model/All layers"
+  EXPECT_TRUE(matches(*action, "RELU all"));
+  EXPECT_TRUE(matches(*action, "mod lay"));
+  EXPECT_TRUE(matches(*action, ""));
+  EXPECT_FALSE(matches(*action, "relu photograph"));
+}
+
+TEST(Shortcuts, MoveFromOneActionToAnother) {
+  Editor editor;
+  const auto table = [&] { return make_actions(some_panels(), editor.settings()); };
+  const auto shortcut = [&](const char* id) { return find_action(table(), id)->shortcut; };
+  ASSERT_EQ(shortcut("view.sign"), "S");
+  EXPECT_EQ(action_with_shortcut(table(), "S", "view.fade")->id, "view.sign");
+  EXPECT_EQ(action_with_shortcut(table(), "S", "view.sign"), nullptr);
+  EXPECT_EQ(action_with_shortcut(table(), "", "view.sign"), nullptr);
+  set_shortcut(editor, table(), "view.fade", "S");
+  EXPECT_EQ(shortcut("view.fade"), "S");
+  EXPECT_EQ(shortcut("view.sign"), "");
+  set_shortcut(editor, table(), "view.sign",
+               "S"); // its default: nothing remains in the settings but the other
+  EXPECT_EQ(shortcut("view.fade"), "");
+  EXPECT_TRUE(editor.settings().shortcuts.empty()); // "" is the default of view.fade
+}
+
+TEST(Layouts, CloseThePanelsThatTheyDoNotName) {
+  const auto panels = some_panels();
+  const Settings none;
+  EXPECT_EQ(closed_in_layout("explore", panels, none), std::set<std::string>{});
+  EXPECT_EQ(closed_in_layout("train", panels, none), std::set<std::string>{"input"});
+  EXPECT_EQ(closed_in_layout("text", panels, none), (std::set<std::string>{"training", "kl"}));
+  Settings settings;
+  settings.layouts = {{.name = "explore", .arrangement = "", .closed = {"focus"}}};
+  EXPECT_EQ(closed_in_layout("own:explore", panels, settings), std::set<std::string>{"focus"});
+  EXPECT_EQ(closed_in_layout("own:missing", panels, settings), std::set<std::string>{});
+}
+
+TEST(Layouts, CompareShowsAllSidesAndTheOthersOne) {
+  Editor editor;
+  const auto actions = make_actions(some_panels());
+  run_action(actions, "view.layout.compare", editor);
+  EXPECT_EQ(editor.document().view.shown, Shown::all);
+  EXPECT_EQ(editor.history().undo_label(), "Layout Compare");
+  run_action(actions, "view.layout.train", editor);
+  EXPECT_EQ(editor.document().view.shown, Shown::a);
+  EXPECT_FALSE(editor.panel_open("input"));
+  editor.undo();
+  EXPECT_EQ(editor.document().layout, "compare");
+  EXPECT_EQ(editor.document().view.shown, Shown::all);
+}
+
+TEST(Tour, NamesOnlyActionsThatExist) {
+  const auto actions = make_actions(some_panels());
+  for (const TourStep& step : tour_steps()) {
+    const std::string text = tour_text(step, actions);
+    EXPECT_EQ(text.find('{'), std::string::npos) << step.title;
+    EXPECT_EQ(text.find("  "), std::string::npos) << step.title << ": an unknown action leaves a gap";
+  }
+}
+
+TEST(Tour, NoticesACompletedStepAndEndsAfterTheLast) {
+  Editor editor;
+  editor.set_initial(small_document());
+  std::optional<TourState> tour;
+  go_to_tour_step(editor, tour, 3); // "Swap a layer's kernel"
+  ASSERT_TRUE(tour.has_value());
+  const TourStep& step = tour_steps()[3];
+  EXPECT_FALSE(step.done(tour->start, editor));
+  set_all_kernels(editor, {.name = "relu", .parameters = {}});
+  EXPECT_TRUE(step.done(tour->start, editor));
+  go_to_tour_step(editor, tour, tour_steps().size());
+  EXPECT_FALSE(tour.has_value());
+  EXPECT_TRUE(editor.settings().tour_seen);
+}
+
+} // namespace
+} // namespace hydrascope::app::tests

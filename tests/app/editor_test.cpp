@@ -1,0 +1,241 @@
+// The editor: history, messages, the pointer, commands, sessions.
+#include "app/document/edits.h"
+#include "app/document/session_edits.h"
+#include "tests/app/fixture.h"
+
+namespace hydrascope::app::tests {
+namespace {
+
+Document with_layer(const Document& from, int layer) {
+  Document document = from;
+  document.scene().layer = layer;
+  return document;
+}
+
+TEST(History, JoinsTheChangesOfAGestureIntoOneStep) {
+  History history;
+  for (const int layer : {1, 2, 3}) history.change(with_layer(history.present(), layer), "slider", "drag");
+  history.undo();
+  EXPECT_EQ(history.present().scene().layer, 0);
+  EXPECT_FALSE(history.can_undo());
+  history.redo();
+  EXPECT_EQ(history.present().scene().layer, 3);
+}
+
+TEST(History, SeparatesGesturesThatEndedOrDiffer) {
+  History history;
+  history.change(with_layer(history.present(), 1), "first", "drag");
+  history.end_gesture();
+  history.change(with_layer(history.present(), 2), "second", "drag");
+  history.change(with_layer(history.present(), 3), "third", "other drag");
+  history.change(with_layer(history.present(), 4), "fourth");
+  history.change(with_layer(history.present(), 5), "fifth");
+  for (const int layer : {4, 3, 2, 1, 0}) {
+    history.undo();
+    EXPECT_EQ(history.present().scene().layer, layer);
+  }
+  EXPECT_FALSE(history.can_undo());
+}
+
+TEST(History, AddsNoStepForAnEqualDocumentAndDropsRedoAfterAChange) {
+  History history;
+  const std::uint64_t revision = history.revision();
+  history.change(history.present(), "nothing");
+  EXPECT_FALSE(history.can_undo());
+  EXPECT_EQ(history.revision(), revision);
+  history.change(with_layer(history.present(), 1), "one");
+  history.undo();
+  EXPECT_EQ(history.redo_label(), "one");
+  history.change(with_layer(history.present(), 2), "two");
+  EXPECT_FALSE(history.can_redo());
+  EXPECT_EQ(history.undo_label(), "two");
+  EXPECT_GT(history.revision(), revision);
+}
+
+TEST(History, KeepsAtMostFiveHundredSteps) {
+  History history;
+  for (int layer = 1; layer <= 600; ++layer) history.change(with_layer(history.present(), layer), "step");
+  int steps = 0;
+  for (; history.can_undo(); ++steps) history.undo();
+  EXPECT_EQ(steps, 500);
+  EXPECT_EQ(history.present().scene().layer, 100);
+}
+
+TEST(History, AmendRemovesStepsWithoutEffect) {
+  History history;
+  for (const int layer : {1, 2, 3, 4})
+    history.change(with_layer(history.present(), layer), "layer " + std::to_string(layer));
+  history.undo();
+  history.amend([](Document& document) { // layers 2 and 4 cease to exist
+    int& layer = document.scene().layer;
+    if (layer == 2) layer = 1;
+    if (layer == 4) layer = 3;
+  });
+  EXPECT_EQ(history.present().scene().layer, 3);
+  EXPECT_FALSE(history.can_redo());
+  history.undo();
+  EXPECT_EQ(history.present().scene().layer, 1);
+  history.undo();
+  EXPECT_EQ(history.present().scene().layer, 0);
+  EXPECT_FALSE(history.can_undo());
+}
+
+TEST(Editor, TypingIsOneStepPerBurst) {
+  Editor editor;
+  editor.set_initial(small_document());
+  type_text(editor, "a", std::nullopt, 1);
+  type_text(editor, "a c", std::nullopt, 1);
+  type_text(editor, "a cat", std::nullopt, 2);
+  editor.undo();
+  EXPECT_EQ(input_name(*editor.document().scene().input), "a c");
+  editor.undo();
+  EXPECT_EQ(input_name(*editor.document().scene().input), "the cat");
+  EXPECT_FALSE(editor.history().can_undo());
+}
+
+TEST(Messages, CountsRepeatsAndMovesThemToTheEnd) {
+  Editor editor;
+  editor.set_clock(1);
+  editor.say(Severity::error, "disk full");
+  editor.say(Severity::note, "disk full"); // another severity is another message
+  editor.set_clock(5);
+  editor.say(Severity::error, "disk full");
+  ASSERT_EQ(editor.messages().size(), 2U);
+  EXPECT_EQ(editor.messages().back().severity, Severity::error);
+  EXPECT_EQ(editor.messages().back().count, 2);
+  EXPECT_EQ(editor.messages().back().seconds, 5);
+  editor.dismiss_message(7); // out of range: no effect
+  editor.dismiss_message(0);
+  EXPECT_EQ(editor.messages().size(), 1U);
+  for (int i = 0; i < 150; ++i) editor.say(Severity::note, std::to_string(i));
+  EXPECT_EQ(editor.messages().size(), 100U);
+  EXPECT_EQ(editor.messages().back().text, "149");
+}
+
+TEST(Hover, IsSeenInTheNextFrameOnly) {
+  Editor editor;
+  editor.hover(3, 2);
+  editor.hover_head({1, 0});
+  EXPECT_FALSE(editor.hovered_token().has_value());
+  editor.next_frame();
+  EXPECT_EQ(editor.hovered_token(), 3);
+  EXPECT_EQ(editor.hovered_count(), 2);
+  EXPECT_EQ(editor.hovered_head(), (HeadIndex{1, 0}));
+  editor.next_frame();
+  EXPECT_FALSE(editor.hovered_token().has_value());
+  EXPECT_FALSE(editor.hovered_head().has_value());
+}
+
+TEST(Editor, UndoReturnsToThePreviousSessionAndItsFile) {
+  Editor editor;
+  editor.set_initial(small_document());
+  session_saved(editor, editor.document(), "first.json");
+  EXPECT_FALSE(session_changed(editor));
+  EXPECT_EQ(window_title(editor), "first – Hydrascope");
+  select_layer(editor, 0);
+  EXPECT_TRUE(session_changed(editor));
+  EXPECT_EQ(window_title(editor), "• first – Hydrascope");
+  const std::size_t id = editor.add_session({});
+  editor.change("New session", [&](Document& document) { document.session = id; });
+  EXPECT_EQ(window_title(editor), "Hydrascope");
+  editor.undo();
+  editor.undo();
+  EXPECT_EQ(editor.session().file, "first.json");
+  EXPECT_FALSE(session_changed(editor));
+}
+
+TEST(Edits, ClampTheSelectionToTheModel) {
+  Editor editor;
+  editor.set_initial(small_document()); // two layers, three heads
+  select_layer(editor, 99);
+  EXPECT_EQ(editor.document().scene().layer, 1);
+  select_cell(editor, -3, 99);
+  EXPECT_EQ(editor.document().scene().layer, 0);
+  EXPECT_EQ(editor.document().scene().head.head, 2);
+}
+
+TEST(Edits, NeverRemoveTheLastHeadMapOrComparedKernel) {
+  Editor editor;
+  editor.set_initial(small_document());
+  select_head(editor, {.head = 0, .fusion = HeadFusion::mean});
+  toggle_head(editor, 0);
+  EXPECT_EQ(editor.document().scene().head.head, 0);
+  toggle_head(editor, 2);
+  EXPECT_EQ(editor.document().scene().head.subset, (std::vector<int>{0, 2}));
+  toggle_head(editor, 1); // all of them: no subset
+  EXPECT_FALSE(editor.document().scene().head.head.has_value());
+  EXPECT_TRUE(editor.document().scene().head.subset.empty());
+  toggle_map(editor, MapKind::focus);
+  EXPECT_EQ(editor.document().view.maps, std::set{MapKind::focus});
+  for (int i = 0; i < 5; ++i) drop_compared_kernel(editor, 0);
+  EXPECT_EQ(editor.document().scene().comparison.size(), 1U);
+}
+
+TEST(Edits, HideAllTokensOfARangeThatCanBeHidden) {
+  Editor editor;
+  editor.set_initial(small_document());
+  hide_tokens(editor, 0, 4, true); // token 0 is [CLS], which the result is read from
+  EXPECT_EQ(editor.document().scene().hidden_tokens, (std::vector<std::int64_t>{1, 2, 3}));
+  hide_tokens(editor, 2, 1, false);
+  EXPECT_EQ(editor.document().scene().hidden_tokens, (std::vector<std::int64_t>{1, 3}));
+  EXPECT_NE(why_not_hidden(editor.document(), 0), "");
+  open_text(editor, "a mouse"); // another input has other tokens
+  EXPECT_TRUE(editor.document().scene().hidden_tokens.empty());
+}
+
+TEST(Edits, MuteHeadsAndLayers) {
+  Editor editor;
+  editor.set_initial(small_document());
+  mute_head(editor, {1, 0}, true);
+  mute_head(editor, {0, 1}, true);
+  mute_head(editor, {7, 0}, true); // no such layer
+  EXPECT_EQ(editor.document().scene().muted_heads, (std::vector<HeadIndex>{{0, 1}, {1, 0}}));
+  EXPECT_EQ(muted_words(editor.document(), 1), "1 of 3 heads muted");
+  mute_layer(editor, 1, true);
+  EXPECT_TRUE(layer_is_muted(editor.document(), 1));
+  EXPECT_EQ(muted_words(editor.document(), 1), "muted");
+  unmute_all(editor);
+  EXPECT_EQ(muted_words(editor.document(), 1), "");
+}
+
+TEST(Edits, SetAParameterInEveryLayerWithTheSameKernel) {
+  Editor editor;
+  editor.set_initial(small_document());
+  set_all_kernels(editor, {.name = "performer", .parameters = {}});
+  set_layer_kernel(editor, 0, {.name = "relu", .parameters = {}});
+  set_kernel_parameter(editor, 1, "seed", "7", true);
+  const auto& layers = edited_schedule(editor.document()).layers;
+  EXPECT_TRUE(layers[0].parameters.empty());
+  EXPECT_EQ(layers[1].parameters.at("seed"), "7");
+  reset_kernel_parameters(editor, 1, false);
+  EXPECT_TRUE(edited_schedule(editor.document()).layers[1].parameters.empty());
+  const auto softmax = KernelSpec{};
+  apply_preset(editor, Strategy::back, 1, {.name = "relu", .parameters = {}});
+  EXPECT_EQ(edited_schedule(editor.document()).layers[0], softmax);
+  EXPECT_EQ(edited_schedule(editor.document()).layers[1].name, "relu");
+}
+
+TEST(Edits, ChangeTheSideThatIsShown) {
+  Editor editor;
+  editor.set_initial(small_document());
+  change_view(editor, "Show B", [](ViewOptions& view) { view.shown = Shown::b; });
+  set_all_kernels(editor, {.name = "relu", .parameters = {}});
+  EXPECT_EQ(editor.document().scene().schedules[0].layers[0].name, "softmax");
+  EXPECT_EQ(editor.document().scene().schedules[1].layers[0].name, "relu");
+  swap_sides(editor);
+  EXPECT_EQ(editor.document().scene().schedules[0].layers[0].name, "relu");
+}
+
+TEST(Edits, KeepTwelveRecentInputsWithoutRepeats) {
+  Editor editor;
+  for (int i = 0; i < 15; ++i) remember(editor, {"sentence " + std::to_string(i), true});
+  remember(editor, {"sentence 10", true});
+  const auto& recent = editor.settings().recent;
+  ASSERT_EQ(recent.size(), 12U);
+  EXPECT_EQ(recent[0].value, "sentence 10");
+  EXPECT_EQ(recent[1].value, "sentence 14");
+  EXPECT_EQ(std::ranges::count(recent, RecentInput{"sentence 10", true}), 1);
+}
+
+} // namespace
+} // namespace hydrascope::app::tests

@@ -1,0 +1,62 @@
+// A scratch folder and small models for tests of the application's state.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "app/document/editor.h"
+#include "app/document/layouts.h"
+#include "tests/support/checkout.h"
+
+namespace hydrascope::app::tests {
+
+// A folder of this process and test, removed at the end of the test.
+class ScratchFolder {
+public:
+  ScratchFolder()
+      : path_(std::filesystem::temp_directory_path() /
+              ("app-tests-" + std::to_string(getpid()) + "-" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::filesystem::create_directories(path_);
+  }
+  ~ScratchFolder() {
+    std::error_code none;
+    std::filesystem::remove_all(path_, none);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+private:
+  std::filesystem::path path_;
+};
+
+// Two layers with three heads each: "deit" takes pictures, "bert" text.
+inline std::filesystem::path golden_model(const std::string& name) {
+  return test::source_folder() / "tests/golden/models" / name;
+}
+
+// A document with both models open and a sentence.
+inline Document small_document() {
+  Document document;
+  document.kind = InputKind::text;
+  set_model(document.scene_of(InputKind::image), golden_model("deit"), read_model_info(golden_model("deit")));
+  set_model(document.scene_of(InputKind::text), golden_model("bert"), read_model_info(golden_model("bert")));
+  document.scene().input = TextInput{"the cat", std::nullopt};
+  document.execution.threads = usual_threads();
+  return document;
+}
+
+// The panels that the tests' action table knows.
+inline std::vector<PanelName> some_panels() {
+  return {{"input", "Input", false},    {"kernels", "Kernels", false},  {"focus", "Focus", true},
+          {"weights", "Weights", true}, {"training", "Training", true}, {"kl", "KL", true}};
+}
+
+} // namespace hydrascope::app::tests

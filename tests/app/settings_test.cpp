@@ -1,0 +1,225 @@
+// The settings and their file, the training form, and folders of pictures.
+#include "app/document/settings.h"
+
+#include <cmath>
+#include <fstream>
+
+#include "app/document/training_form.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+#include "tests/app/fixture.h"
+
+namespace hydrascope::app::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+Settings changed_settings() {
+  Settings settings;
+  settings.theme = ThemeChoice::light;
+  settings.scale = 1.5;
+  settings.fade = false;
+  settings.reopen_last = false;
+  settings.tour_seen = true;
+  settings.shortcuts = {{"view.sign", "Ctrl+Alt+G"}, {"file.quit", ""}};
+  settings.layouts = {{.name = "mine “1”", .arrangement = "[Window][###focus]\nPos=1,2\n", .closed = {"kl"}}};
+  settings.last = SavedLayout{.name = "compare", .arrangement = "x", .closed = {}};
+  settings.recent = {{"/pictures/an owl.png", false}, {"One owl.\tTwo owls.", true}};
+  settings.training = training_text(TrainingForm{});
+  settings.other = R"({"from_a_later_version":["/a.png"]})";
+  return settings;
+}
+
+TEST(Settings, SurviveTheirFile) {
+  const ScratchFolder scratch;
+  const fs::path file = scratch / "below" / "settings.json";
+  EXPECT_EQ(load_settings(file).settings, Settings{}); // no file
+  save_settings(changed_settings(), file);
+  const LoadedSettings loaded = load_settings(file);
+  EXPECT_EQ(loaded.problem, "");
+  EXPECT_EQ(loaded.settings, changed_settings());
+  EXPECT_EQ(std::distance(fs::directory_iterator(file.parent_path()), {}), 1); // no temporary file
+}
+
+TEST(Settings, KeepAnUnreadableFileUnderAnotherName) {
+  const ScratchFolder scratch;
+  const fs::path file = scratch / "settings.json";
+  for (const char* text :
+       {"{\"theme\": \"dark\"", "[1]", "{\"scale\": \"large\"}", "{\"theme\": \"pink\"}"}) {
+    std::ofstream(file) << text;
+    const LoadedSettings loaded = load_settings(file);
+    EXPECT_EQ(loaded.settings, Settings{}) << text;
+    EXPECT_NE(loaded.problem.find("settings.json"), std::string::npos) << loaded.problem;
+    EXPECT_TRUE(loaded.writable);
+    EXPECT_FALSE(fs::exists(file));
+  }
+  EXPECT_EQ(read_text_file(file.string() + ".unreadable"), "{\"theme\": \"dark\"");
+  EXPECT_EQ(read_text_file(file.string() + ".unreadable-4"), "{\"theme\": \"pink\"}");
+}
+
+TEST(Settings, NameTheWrongEntry) {
+  const auto refusal = [](const char* text) {
+    try {
+      parse_settings(text, "settings");
+      return std::string();
+    } catch (const BrokenFile& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_NE(refusal(R"({"fade": 1})").find("\"fade\""), std::string::npos);
+  EXPECT_NE(refusal(R"({"layouts": [{"name": "x"}]})").find("\"layouts\""), std::string::npos);
+  EXPECT_NE(refusal(R"({"theme": "pink"})").find("follow, dark, light"), std::string::npos);
+  EXPECT_EQ(parse_settings(R"({"scale": 99})", "").scale, greatest_scale);
+}
+
+TEST(Settings, StepTheScaleWithinItsLimits) {
+  EXPECT_EQ(stepped_scale(1.0, 1), 1.1);
+  EXPECT_EQ(stepped_scale(1.0, -1), 0.9);
+  EXPECT_EQ(stepped_scale(1.2, 1), 1.25); // between two steps
+  EXPECT_EQ(stepped_scale(1.2, -1), 1.1);
+  EXPECT_EQ(stepped_scale(greatest_scale, 1), greatest_scale);
+  EXPECT_EQ(stepped_scale(least_scale, -3), least_scale);
+}
+
+TEST(TrainingForm, StartsWithThePapersValuesAndSurvivesTheSettings) {
+  TrainingForm form;
+  for (const TrainingKind kind : {TrainingKind::distill, TrainingKind::finetune})
+    for (const InputKind input : {InputKind::image, InputKind::text})
+      EXPECT_EQ(form.plan(kind, input), papers_values(kind, input));
+  form.kind = TrainingKind::finetune;
+  form.kernel = {.name = "hedgehog-softmax", .parameters = {{"shared", "1"}}};
+  form.show_live = false;
+  form.live_seconds = 9;
+  form.plan(TrainingKind::distill, InputKind::image).set("data", std::string("/pictures; /more pictures"));
+  form.plan(TrainingKind::finetune, InputKind::text).set("learning_rate", 3e-5);
+  form.plan(TrainingKind::finetune, InputKind::text).set("header", true);
+  Settings settings;
+  settings.training = training_text(form);
+  EXPECT_EQ(parse_training(parse_settings(settings_text(settings), "").training), form);
+  EXPECT_EQ(parse_training(""), TrainingForm{});
+  EXPECT_EQ(parse_training("{\"kind\":3}"), TrainingForm{});
+  EXPECT_EQ(parse_training("{\"kernel\":\"nonsense\"}"), TrainingForm{});
+}
+
+TEST(TrainingForm, SaysWhyItCannotBeTrained) {
+  Document document = small_document();
+  TrainingForm form;
+  EXPECT_EQ(why_not_trained(Document{}, form), "no model is open");
+  EXPECT_EQ(why_not_trained(document, form), "no data has been chosen");
+  form.plan(TrainingKind::distill, InputKind::text).set("data", std::string(" ; "));
+  EXPECT_EQ(why_not_trained(document, form), "no data has been chosen");
+  form.plan(TrainingKind::distill, InputKind::text).set("data", std::string("a.txt"));
+  EXPECT_EQ(why_not_trained(document, form), "");
+  form.kernel.name = "softmax";
+  EXPECT_NE(why_not_trained(document, form).find("no feature maps"), std::string::npos);
+}
+
+TEST(TrainingForm, MakesARequestWithTheDocumentsModelAndKernel) {
+  Document document = small_document();
+  document.execution.seed = 5;
+  TrainingForm form;
+  TrainingPlan& plan = form.plan(TrainingKind::distill, InputKind::text);
+  plan.set("data", std::string("a.txt; b c.txt ;"));
+  plan.set("output", std::string("/tmp/maps")); // without an extension
+  const auto request = std::get<DistillRequest>(training_request(document, form));
+  EXPECT_EQ(request.data, (std::vector<fs::path>{"a.txt", "b c.txt"}));
+  EXPECT_EQ(request.settings.output, "/tmp/maps.safetensors");
+  EXPECT_EQ(request.settings.model_folder, golden_model("bert"));
+  EXPECT_EQ(request.settings.execution.seed, 5U);
+  EXPECT_EQ(request.kernel.name, "hedgehog");
+  EXPECT_TRUE(request.settings.command.starts_with("hydrascope distill --model bert --seed 5 "))
+      << request.settings.command;
+}
+
+TEST(TrainingForm, NamesTheOutputAfterModelKernelAndData) {
+  Document document = small_document();
+  TrainingForm form;
+  form.kernel = {.name = "performer", .parameters = {{"seed", "1"}}};
+  form.plan(TrainingKind::distill, InputKind::text).set("data", std::string("/data/my texts.txt"));
+  EXPECT_EQ(training_output(document, form).filename(), "bert-performer-seed-1-my-texts.safetensors");
+}
+
+class PictureFolders : public ::testing::Test {
+protected:
+  void add(const std::string& name) {
+    const fs::path file = scratch_ / name;
+    fs::create_directories(file.parent_path());
+    std::ofstream(file) << "x";
+  }
+  fs::path folder() const { return scratch_ / "pictures"; }
+
+  ScratchFolder scratch_;
+};
+
+TEST_F(PictureFolders, ListPicturesByClassThenName) {
+  for (const char* name :
+       {"pictures/dog/b.PNG", "pictures/dog/a.jpg", "pictures/cat/c.png", "pictures/dog/x.txt"})
+    add(name);
+  const PictureFolder found = list_pictures(folder());
+  EXPECT_TRUE(found.labelled);
+  ASSERT_EQ(found.pictures.size(), 3U);
+  EXPECT_EQ(found.pictures[0].label, "cat");
+  EXPECT_EQ(found.pictures[1].file.filename(), "a.jpg");
+  EXPECT_EQ(find_picture(found, folder() / "dog/b.PNG"), 2U);
+  EXPECT_FALSE(find_picture(found, folder() / "dog/x.txt").has_value());
+  add("pictures/loose.png");
+  EXPECT_FALSE(list_pictures(folder()).labelled);
+  add("empty/notes.txt");
+  EXPECT_THROW(list_pictures(scratch_ / "empty"), Error);
+}
+
+TEST_F(PictureFolders, OrderWrongPredictionsFirst) {
+  using Verdict = PictureCheck::Verdict;
+  for (const char* name : {"a", "b", "c", "d", "e"}) add("pictures/cat/" + std::string(name) + ".png");
+  const PictureFolder found = list_pictures(folder());
+  PictureChecks checks;
+  const auto check = [&](std::size_t index, Verdict verdict, double probability) {
+    checks.found[found.pictures[index].file] = {
+        .verdict = verdict, .predicted = "", .probability = probability};
+  };
+  check(0, Verdict::right, 0.9);
+  check(1, Verdict::wrong, 0.4);
+  check(2, Verdict::wrong, 0.8);
+  check(4, Verdict::right, 0.3);
+  EXPECT_EQ(shown_order(found, true, checks), (std::vector<std::size_t>{2, 1, 3, 4, 0}));
+  EXPECT_EQ(shown_order(found, false, checks), (std::vector<std::size_t>{0, 1, 2, 3, 4}));
+}
+
+Prediction prediction(int index, const std::string& label, double probability) {
+  return {.index = index, .label = label, .probability = probability, .logit = 0};
+}
+
+TEST(Predictions, AreRightByLabelOrFirstSynonymIgnoringCase) {
+  RunResult run;
+  run.predictions = {prediction(1, "tiger cat, Felis", 0.75), prediction(0, "dog", 0.25)};
+  EXPECT_EQ(is_right(run, "Tiger_Cat"), true);
+  EXPECT_EQ(is_right(run, "DOG"), false);
+  EXPECT_EQ(is_right(run, "felis"), std::nullopt); // not the first synonym
+  EXPECT_EQ(is_right(RunResult{}, "dog"), std::nullopt);
+}
+
+TEST(PictureMeasures, CompareTwoRunsAndSortUndefinedValuesLast) {
+  RunResult own, softmax;
+  own.predictions = {prediction(1, "dog", 0.75), prediction(0, "cat", 0.25)};
+  softmax.predictions = {prediction(0, "cat", 0.5), prediction(1, "dog", 0.5)};
+  HeadTable table;
+  table.ask.quantity = "kl";
+  table.values = {{2, 2}, {0.1f, 0.3f, std::nanf(""), std::nanf("")}};
+  own.tables.push_back(table);
+  const app::PictureMeasures measures = measures_of(own, softmax);
+  EXPECT_TRUE(measures.class_changed());
+  EXPECT_NEAR(measures.divergence, 0.5 * std::log(0.5 / 0.25) + 0.5 * std::log(0.5 / 0.75), 1e-12);
+  EXPECT_NEAR(measures.kl, 0.2, 1e-7);
+  EXPECT_TRUE(std::isnan(measures.entropy));
+  std::vector<app::PictureMeasures> all(3);
+  all[0].divergence = 0.1;
+  all[2].divergence = 0.4; // all[1]: undefined
+  for (const bool descending : {false, true}) {
+    sort_measures(all, FolderColumn::divergence, descending);
+    EXPECT_EQ(all[descending ? 0 : 1].divergence, 0.4);
+    EXPECT_TRUE(std::isnan(all[2].divergence));
+  }
+}
+
+} // namespace
+} // namespace hydrascope::app::tests
