@@ -1,28 +1,47 @@
 #include "app/panels/panels.h"
 
+#include "engine/run/quantities/head_quantity.h"
+
+// The panels in the order of the View menu, one line each; between the two lists stands one for each quantity
+// per head.
+#define HYDRASCOPE_FIRST_PANELS(PANEL) \
+  PANEL(make_input_panel)              \
+  PANEL(make_kernels_panel)            \
+  PANEL(make_focus_panel)              \
+  PANEL(make_layers_panel)             \
+  PANEL(make_predictions_panel)        \
+  PANEL(make_weights_panel)            \
+  PANEL(make_tokens_panel)             \
+  PANEL(make_vectors_panel)            \
+  PANEL(make_values_panel)
+#define HYDRASCOPE_LAST_PANELS(PANEL) \
+  PANEL(make_similar_heads_panel)     \
+  PANEL(make_deletion_panel)          \
+  PANEL(make_folder_panel)            \
+  PANEL(make_timing_panel)            \
+  PANEL(make_scaling_panel)           \
+  PANEL(make_roofline_panel)          \
+  PANEL(make_training_panel)
+
 namespace hydrascope::app {
+
+#define HYDRASCOPE_DECLARE(function) std::unique_ptr<Panel> function(PanelServices services);
+HYDRASCOPE_FIRST_PANELS(HYDRASCOPE_DECLARE)
+HYDRASCOPE_LAST_PANELS(HYDRASCOPE_DECLARE)
+#undef HYDRASCOPE_DECLARE
+std::unique_ptr<Panel> make_monotonicity_panel(PanelServices services);
+// Named after the quantity, whose info outlives it.
+std::unique_ptr<Panel> make_head_table_panel(const HeadQuantityInfo& quantity, PanelServices services);
 
 std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services) {
   std::vector<std::unique_ptr<Panel>> panels;
-  panels.push_back(make_input_panel(services));
-  panels.push_back(make_kernels_panel(services));
-  panels.push_back(make_focus_panel(services));
-  panels.push_back(make_layers_panel(services));
-  panels.push_back(make_predictions_panel(services));
-  panels.push_back(make_weights_panel(services));
-  panels.push_back(make_tokens_panel(services));
-  panels.push_back(make_vectors_panel(services));
-  panels.push_back(make_values_panel(services));
+#define HYDRASCOPE_ENTRY(function) panels.push_back(function(services));
+  HYDRASCOPE_FIRST_PANELS(HYDRASCOPE_ENTRY)
   for (const HeadQuantityInfo& quantity : head_quantity_infos())
     panels.push_back(quantity.name == "monotonicity" ? make_monotonicity_panel(services) // with a scatter
                                                      : make_head_table_panel(quantity, services));
-  panels.push_back(make_similar_heads_panel(services));
-  panels.push_back(make_deletion_panel(services));
-  panels.push_back(make_folder_panel(services));
-  panels.push_back(make_timing_panel(services));
-  panels.push_back(make_scaling_panel(services));
-  panels.push_back(make_roofline_panel(services));
-  panels.push_back(make_training_panel(services));
+  HYDRASCOPE_LAST_PANELS(HYDRASCOPE_ENTRY)
+#undef HYDRASCOPE_ENTRY
   return panels;
 }
 

@@ -24,30 +24,7 @@ const std::vector<FigureKind>& figure_kinds();
 // Throws UsageError.
 const FigureKind& figure_kind(std::string_view name);
 
-// ---- One each ----
-Figure draw_focus(FigureTask& task);
 Figure draw_focus_rows(FigureTask& task); // `focus` of several pictures in one figure
-Figure draw_layers(FigureTask& task);
-Figure draw_compare(FigureTask& task);
-Figure draw_attention(FigureTask& task);
-Figure draw_rollout(FigureTask& task);
-Figure draw_weights(FigureTask& task);
-Figure draw_tokens(FigureTask& task);
-Figure draw_vectors(FigureTask& task);
-Figure draw_monotonicity(FigureTask& task);
-Figure draw_entropy(FigureTask& task);
-Figure draw_divergence(FigureTask& task);
-// Any quantity per head; the kind is its name.
-Figure draw_head_table(FigureTask& task);
-Figure draw_table(FigureTask& task);
-Figure draw_predictions(FigureTask& task);
-Figure draw_timing(FigureTask& task);
-Figure draw_scaling(FigureTask& task);
-Figure draw_heads(FigureTask& task);
-Figure draw_strategies(FigureTask& task);
-Figure draw_sheet(FigureTask& task);
-Figure draw_loss(FigureTask& task);
-Figure draw_roofline(FigureTask& task);
-Figure draw_recall(FigureTask& task);
+Figure draw_head_table(FigureTask& task); // of any quantity per head; the kind is its name
 
 } // namespace hydrascope::app
