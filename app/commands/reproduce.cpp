@@ -8,7 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "app/shell/window.h"
+#include "app/shell/session_export.h"
 #include "app/views/command_text.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
