@@ -114,6 +114,10 @@ HeatMapPanel head_table_difference(const HeatMapPanel& a, const HeatMapPanel& b)
   if (a.values.shape != b.values.shape)
     throw UsageError("A − B", "A's kernels and B's have different numbers of heads",
                      "compare schedules whose kernels have equally many");
+  return heat_map_difference(a, b);
+}
+
+HeatMapPanel heat_map_difference(const HeatMapPanel& a, const HeatMapPanel& b) {
   HeatMapPanel panel = a;
   panel.title = "A − B";
   for (std::size_t i = 0; i < panel.values.values.size(); ++i) panel.values.values[i] -= b.values.values[i];

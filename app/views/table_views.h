@@ -27,6 +27,8 @@ HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table,
 // a − b cell by cell on a diverging scale; NaN where either is undefined. Throws UsageError where their
 // numbers of heads differ.
 HeatMapPanel head_table_difference(const HeatMapPanel& a, const HeatMapPanel& b);
+// The same of any two maps of one shape.
+HeatMapPanel heat_map_difference(const HeatMapPanel& a, const HeatMapPanel& b);
 // All tables of that name, side by side on one scale.
 Figure head_table_figure(const RunResult& run, const std::string& name);
 
