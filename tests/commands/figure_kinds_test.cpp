@@ -88,6 +88,7 @@ const std::vector<Kind>& table() {
       {"layers", sentence, 6},
       {"attention", sentence, 1},
       {"rollout", sentence, 1},
+      {"norms", sentence, 1},
       {"predictions", with_option(golden_picture, "image"), 1},
       {"timing", sentence, 1, true},
       {"scaling", " --kernels elu,hydra-cosine --lengths 16,32", 1, true},

@@ -19,6 +19,7 @@
   KIND(draw_layers, "layers", "the focus map of every layer", true) \
   KIND(draw_attention, "attention", "the query's weights in a layer", true) \
   KIND(draw_rollout, "rollout", "attention rollout (Abnar & Zuidema 2020)", true) \
+  KIND(draw_hidden_norms, "norms", "the norm of every token\'s hidden state by layer (Darcet et al. 2024)", true) \
   KIND(draw_predictions, "predictions", "the best classes", true) \
   KIND(draw_timing, "timing", "time of each layer", true) \
   KIND(draw_scaling, "scaling", "time of attention against N by kernel (Hedgehog paper, Fig. 6)", false) \

@@ -6,6 +6,7 @@
 
 #include "app/commands/figure/kinds.h"
 #include "app/commands/figure/task.h"
+#include "app/views/hidden_norms_view.h"
 #include "app/views/table_views.h"
 #include "engine/base/error.h"
 #include "engine/run/quantities/head_quantity.h"
@@ -102,6 +103,14 @@ Figure draw_head_table(FigureTask& task) {
       run.request.quantities.add(HeadTableKey{name, kernel});
   const auto result = task.runner.run(run.request);
   return finished(task, head_table_figure(*result, name), run.request, *result);
+}
+
+Figure draw_hidden_norms(FigureTask& task) {
+  RunTask run = run_task(task);
+  run.request.quantities = {HiddenNormsKey{}};
+  const auto result = task.runner.run(run.request);
+  return finished(task, hidden_norms_figure(*result, *result->quantities.find(HiddenNormsKey{})), run.request,
+                  *result);
 }
 
 Figure draw_entropy(FigureTask& task) {
