@@ -15,6 +15,7 @@
   PANEL(make_vectors_panel)            \
   PANEL(make_values_panel)
 #define HYDRASCOPE_LAST_PANELS(PANEL) \
+  PANEL(make_hidden_norms_panel)      \
   PANEL(make_similar_heads_panel)     \
   PANEL(make_deletion_panel)          \
   PANEL(make_folder_panel)            \

@@ -9,6 +9,7 @@
 #include "app/views/similar_heads_view.h"
 #include "app/views/weights_view.h"
 #include "engine/run/quantities/deletion.h"
+#include "engine/run/quantities/hidden_norms.h"
 #include "engine/run/quantities/similar_heads.h"
 #include "engine/run/quantities/weights.h"
 #include "tests/window/harness.h"
@@ -103,6 +104,28 @@ void another_model_keeps_what_it_has(ImGuiTestContext*) {
   info.heads = 4;
   set_model(scene, "n", info);
   IM_CHECK(scene.muted_heads == (Heads{{3, 2}}));
+}
+
+void norms_of_every_layer_and_token(ImGuiTestContext* context) {
+  start_over(context);
+  context->WindowFocus("//###norms");
+  settle(context);
+  const auto found = find(results(), HiddenNormsKey{});
+  IM_CHECK(found.result != nullptr);
+  const auto layers = document().scene().model->layers;
+  IM_CHECK_EQ(found.result->extent(0), static_cast<std::int64_t>(layers + 1));
+  IM_CHECK_EQ(found.result->extent(1), static_cast<std::int64_t>(found.run->tokens.size()));
+  for (const float norm : found.result->values) IM_CHECK_GT(norm, 0.0f);
+  std::optional<Figure> figure;
+  between_frames(context, [&] { figure = application().figure_of("norms"); });
+  IM_CHECK(figure.has_value());
+  IM_CHECK(std::get<HeatMapPanel>(figure->panels.front()).values == *found.result);
+  change_view(editor(), "Side by side", [](ViewOptions& view) { view.shown = Shown::all; });
+  settle(context);
+  between_frames(context, [&] { figure = application().figure_of("norms"); });
+  IM_CHECK_EQ(figure->panels.size(), 3U); // A, B, A − B: both are softmax
+  for (const float value : std::get<HeatMapPanel>(figure->panels[2]).values.values) IM_CHECK_EQ(value, 0.0f);
+  start_over(context);
 }
 
 void similar_heads_listed(ImGuiTestContext* context) {
@@ -234,6 +257,8 @@ void value_weighted_weights(ImGuiTestContext* context) {
 } // namespace
 
 void register_head_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "heads", "norms_of_every_layer_and_token")->TestFunc =
+      norms_of_every_layer_and_token;
   IM_REGISTER_TEST(engine, "heads", "key_mutes_selected_head")->TestFunc = key_mutes_selected_head;
   IM_REGISTER_TEST(engine, "heads", "menu_mutes_cell")->TestFunc = menu_mutes_cell;
   IM_REGISTER_TEST(engine, "heads", "layer_menu_mutes_layer")->TestFunc = layer_menu_mutes_layer;
