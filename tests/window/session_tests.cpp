@@ -104,7 +104,7 @@ void found_elsewhere(ImGuiTestContext* context) {
   const ReadSession other = read_session(text, elsewhere / "session.json");
   IM_CHECK(other.session.document.scene().input.has_value());
   IM_CHECK_EQ(other.notes.size(), static_cast<std::size_t>(1));
-  IM_CHECK(other.notes.front().find("another picture") != std::string::npos);
+  IM_CHECK(other.notes.front().find("has changed") != std::string::npos);
   start_over(context);
 }
 
