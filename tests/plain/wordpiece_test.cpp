@@ -13,6 +13,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/text.h"
 #include "engine/models/tokenizer/wordpiece.h"
 #include "tests/support/checkout.h"
 
