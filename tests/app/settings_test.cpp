@@ -203,9 +203,9 @@ TEST(PictureMeasures, CompareTwoRunsAndSortUndefinedValuesLast) {
   own.predictions = {prediction(1, "dog", 0.75), prediction(0, "cat", 0.25)};
   softmax.predictions = {prediction(0, "cat", 0.5), prediction(1, "dog", 0.5)};
   HeadTable table;
-  table.ask.quantity = "kl";
+  table.key.quantity = "kl";
   table.values = {{2, 2}, {0.1f, 0.3f, std::nanf(""), std::nanf("")}};
-  own.tables.push_back(table);
+  own.quantities.add(table.key, table);
   const app::PictureMeasures measures = measures_of(own, softmax);
   EXPECT_TRUE(measures.class_changed());
   EXPECT_NEAR(measures.divergence, 0.5 * std::log(0.5 / 0.25) + 0.5 * std::log(0.5 / 0.75), 1e-12);

@@ -119,7 +119,7 @@ void norms_of_every_layer_and_token(ImGuiTestContext* context) {
   std::optional<Figure> figure;
   between_frames(context, [&] { figure = application().figure_of("norms"); });
   IM_CHECK(figure.has_value());
-  IM_CHECK(std::get<HeatMapPanel>(figure->panels.front()).values == *found.result);
+  IM_CHECK(std::get<HeatMapPanel>(figure->panels.front()).values.values == found.result->values);
   change_view(editor(), "Side by side", [](ViewOptions& view) { view.shown = Shown::all; });
   settle(context);
   between_frames(context, [&] { figure = application().figure_of("norms"); });

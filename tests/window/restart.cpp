@@ -13,6 +13,7 @@
 
 #include "app/document/edits.h"
 #include "app/document/session.h"
+#include "app/shell/session_export.h"
 #include "app/shell/window.h"
 #include "engine/base/paths.h"
 #include "tests/support/checkout.h"
