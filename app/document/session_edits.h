@@ -23,7 +23,7 @@ bool open_figure(Editor& editor, const std::string& provenance, const std::files
 // the missing files; lists them on one line.
 void locate_missing(Editor& editor, const std::filesystem::path& place);
 void open_without_missing(Editor& editor);
-std::string missing_text(const IncompleteSession& session);
+std::string missing_text(const IncompleteSession& incomplete);
 
 // The initial document: bundled models and an example sentence. Appends what could not be read to `problems`.
 Document new_document(const ExecutionOptions& execution, std::vector<std::string>& problems);

@@ -70,17 +70,17 @@ private:
   struct Fill {
     Box box;
     Colour colour;
-    double radius;
+    double radius = 0;
   };
   struct Outline {
     Box box;
     Colour colour;
-    double line_width, radius;
+    double line_width = 0, radius = 0;
   };
   struct Line {
     std::vector<Point> points;
     Colour colour;
-    double line_width;
+    double line_width = 0;
   };
   struct Polygon {
     std::vector<Point> points;
@@ -88,20 +88,20 @@ private:
   };
   struct Circle {
     Point centre;
-    double radius;
+    double radius = 0;
     Colour colour;
-    double line_width;
+    double line_width = 0;
   };
   struct Picture {
     Pixels pixels;
     Box box;
-    bool smooth;
+    bool smooth = false;
   };
   struct Text {
     std::string text;
     Point baseline;
     TextStyle style;
-    double angle;
+    double angle = 0;
   };
   std::vector<std::variant<Fill, Outline, Line, Polygon, Circle, Picture, Text>> shapes_;
 };
