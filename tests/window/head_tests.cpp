@@ -123,8 +123,10 @@ void norms_of_every_layer_and_token(ImGuiTestContext* context) {
   change_view(editor(), "Side by side", [](ViewOptions& view) { view.shown = Shown::all; });
   settle(context);
   between_frames(context, [&] { figure = application().figure_of("norms"); });
-  IM_CHECK_EQ(figure->panels.size(), 3U); // A, B, A − B: both are softmax
-  for (const float value : std::get<HeatMapPanel>(figure->panels[2]).values.values) IM_CHECK_EQ(value, 0.0f);
+  IM_CHECK_EQ(figure->panels.size(), 3U); // A, B, A − B: both are softmax, each computed by itself
+  const float largest = std::ranges::max(found.result->values);
+  for (const float value : std::get<HeatMapPanel>(figure->panels[2]).values.values)
+    IM_CHECK_LT(std::abs(value), 1e-5f * largest);
   start_over(context);
 }
 
