@@ -20,6 +20,8 @@ const char* side_name(Shown side) {
   return "A | B | A − B";
 }
 
+const char* side_name(Side side) { return side_name(side == Side::a ? Shown::a : Shown::b); }
+
 void side_heading(const Graphics& graphics, Shown side) {
   ImGui::PushFont(graphics.fonts().strong, theme::size_small);
   ImGui::TextColored(theme::text, "%s", side_name(side));

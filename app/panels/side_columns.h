@@ -33,33 +33,37 @@ void ask_sides(const Document& document, const AskOne& ask_one) {
   for (const Side side : {Side::a, Side::b}) ask_one(seen_from(document, side), true);
 }
 
-// The heading of a column where several stand side by side.
+// "A", "B", "A − B".
 const char* side_name(Shown side);
+const char* side_name(Side side);
+// The heading of a column where several stand side by side.
 void side_heading(const Graphics& graphics, Shown side);
 // In place of a column that has nothing yet: why.
 void missing_notice(const Graphics& graphics, const std::string& error = {});
 
 // A View is one column's content. It has
-//   void prepare(const Snapshot&)             of the one side that the snapshot's document shows;
-//   void subtract(const View& a, const View& b) becomes A − B.
+//   void prepare(const Snapshot&)               of the one side that the snapshot's document shows;
+//   void subtract(const View& a, const View& b) becomes A − B; takes as well the snapshot of both where it
+//                                               needs the document;
+//   void clear()                                if it begins anew where it comes into sight: what it kept is
+//                                               old by then.
 template <typename View>
 class SideColumns {
 public:
   SideColumns() = default;
-  // Each a copy of `empty`, or made with the panel's services.
-  explicit SideColumns(const View& empty) requires std::copy_constructible<View>
-      : views_{empty, empty, empty} {}
-  explicit SideColumns(PanelServices services) requires std::constructible_from<View, PanelServices>
-      : views_{View(services), View(services), View(services)} {}
+  // Each made of these: a view that is empty, or what its constructor takes.
+  template <typename... From>
+  explicit SideColumns(const From&... from) requires std::constructible_from<View, const From&...>
+      : views_{View(from...), View(from...), View(from...)} {}
 
   void prepare(const Snapshot& snapshot) {
     const Shown shown = snapshot.document->view.shown;
     if (shown == Shown::a || shown == Shown::b) {
-      first_ = shown == Shown::a ? 0 : 1;
-      count_ = 1;
+      show(shown == Shown::a ? 0 : 1, 1);
       views_[first_].prepare(snapshot);
       return;
     }
+    show(shown == Shown::difference ? 2 : 0, shown == Shown::difference ? 1 : 3);
     for (const Side side : {Side::a, Side::b}) {
       const Document document = seen_from(*snapshot.document, side);
       Snapshot part = snapshot;
@@ -67,10 +71,13 @@ public:
       part.one_of_two = true;
       views_[static_cast<std::size_t>(side)].prepare(part);
     }
-    views_[2].subtract(views_[0], views_[1]);
-    first_ = shown == Shown::difference ? 2 : 0;
-    count_ = shown == Shown::difference ? 1 : 3;
+    if constexpr (requires { views_[2].subtract(views_[0], views_[1], snapshot); }) {
+      views_[2].subtract(views_[0], views_[1], snapshot);
+    } else {
+      views_[2].subtract(views_[0], views_[1]);
+    }
   }
+  void clear() { std::ranges::for_each(views_, &View::clear); }
 
   std::span<View> shown() { return std::span(views_).subspan(first_, count_); }
   std::span<const View> shown() const { return std::span(views_).subspan(first_, count_); }
@@ -115,6 +122,19 @@ public:
   bool empty() const { return std::ranges::all_of(shown(), &View::empty); }
 
 private:
+  // Clears what goes out of sight and what was out of sight until now, where another choice is made.
+  void show(std::size_t first, std::size_t count) {
+    if (first == first_ && count == count_) return;
+    if constexpr (requires { views_[0].clear(); }) {
+      for (std::size_t i = 0; i < views_.size(); ++i) {
+        const bool was_shown = i >= first_ && i < first_ + count_;
+        if (!was_shown || i < first || i >= first + count) views_[i].clear();
+      }
+    }
+    first_ = first;
+    count_ = count;
+  }
+
   std::array<View, 3> views_; // A, B, A − B
   std::size_t first_ = 0, count_ = 1;
 };

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -71,7 +73,35 @@ void check_difference(const Figure& figure, std::size_t maps) {
   IM_CHECK_GT(most, 0.05);
 }
 
+const std::vector<float>& values_of(const FigurePanel& panel) {
+  return std::get<OverlayPanel>(panel).values.values;
+}
+
+// Each side alone is what it is beside the others, whatever was shown before it.
+void one_side_after_another(ImGuiTestContext* context) {
+  compare_with_softmax(context, elu, false);
+  const std::map<std::string, Figure> all = {{"focus", *application().figure_of("focus")},
+                                             {"layers", *application().figure_of("layers")}};
+  const std::vector<std::pair<Shown, std::string>> sides = {
+      {Shown::difference, "A − B, "}, {Shown::b, "B, "}, {Shown::difference, "A − B, "}, {Shown::a, "A, "}};
+  for (const auto& [shown, name] : sides) {
+    change_view(editor(), "One side", [&](ViewOptions& view) { view.shown = shown; });
+    settle(context);
+    for (const auto& [panel, three] : all) {
+      const Figure one = *application().figure_of(panel);
+      const std::size_t maps = one.panels.size(), first = static_cast<std::size_t>(shown) * maps;
+      IM_CHECK_EQ(three.panels.size(), maps * 3);
+      for (std::size_t i = 0; i < maps; ++i) {
+        IM_CHECK(values_of(one.panels[i]) == values_of(three.panels[first + i]));
+        IM_CHECK_STR_EQ((name + title_of(one.panels[i])).c_str(), title_of(three.panels[first + i]).c_str());
+      }
+    }
+  }
+  start_over(context);
+}
+
 void register_side_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "focus", "one_side_after_another")->TestFunc = one_side_after_another;
   IM_REGISTER_TEST(engine, "focus", "three_maps_of_a_photograph")->TestFunc = [](ImGuiTestContext* context) {
     compare_with_softmax(context, elu, false);
     check_difference(*application().figure_of("focus"), 1);

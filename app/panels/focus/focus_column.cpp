@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
+#include "app/panels/side_columns.h"
 #include "app/panels/token_names.h"
 #include "app/ui/widgets.h"
 #include "engine/figures/scale.h"
@@ -46,24 +47,33 @@ std::string kernel_of(const RunResult& run, int layer) {
 
 void FocusColumn::prepare(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
-  const SideResults& results = *snapshot.results[which_ == Shown::b ? 1 : 0];
-  const bool subtracts = which_ == Shown::difference;
-  error_ = results.error.empty() && subtracts ? snapshot.results[1]->error : results.error;
+  const SideResults& results = snapshot.shown();
+  error_ = results.error;
   auto found = find_column_map(results, document, kind_);
-  const auto other =
-      subtracts ? find_column_map(*snapshot.results[1], document, kind_) : std::optional<ColumnMap>();
-  if (!found || (subtracts && !other)) {
+  newest_ = found.has_value();
+  if (!newest_) {
     if (results.any() == nullptr) clear();
     return;
   }
   keep_ = results.parts;
   found_ = std::move(*found);
-  if (subtracts) {
-    found_.map = map_difference(std::move(found_.map), other->map);
-    if (!other->flags.empty() && other->flags != found_.flags)
-      found_.flags += (found_.flags.empty() ? "" : " − ") + other->flags;
+  describe(document, snapshot.one_of_two ? side_name(document.view.shown) : "", nullptr);
+  show(document);
+}
+
+void FocusColumn::subtract(const FocusColumn& a, const FocusColumn& b, const Snapshot& snapshot) {
+  const Document& document = *snapshot.document;
+  error_ = a.error_.empty() ? b.error_ : a.error_;
+  if (!a.newest_ || !b.newest_) {
+    if (snapshot.shown().any() == nullptr) clear();
+    return;
   }
-  describe(document, subtracts ? other->run : nullptr);
+  keep_ = a.keep_;
+  found_ = a.found_;
+  found_.map = map_difference(std::move(found_.map), b.found_.map);
+  if (!b.found_.flags.empty() && b.found_.flags != found_.flags)
+    found_.flags += (found_.flags.empty() ? "" : " − ") + b.found_.flags;
+  describe(document, document.view.shown == Shown::all ? side_name(Shown::difference) : "", b.found_.run);
   show(document);
 }
 
@@ -102,14 +112,14 @@ void FocusColumn::show(const Document& document) {
   }
 }
 
-// `other`: B's run where it is subtracted.
-void FocusColumn::describe(const Document& document, const RunResult* other) {
+// `side`: empty where it stands alone. `other`: B's run where it is subtracted.
+void FocusColumn::describe(const Document& document, const std::string& side, const RunResult* other) {
   const RunResult& run = *found_.run;
   const ViewOptions& view = document.view;
   const int layer = document.scene().layer;
   const bool several = view.maps.size() > 1 || kind_ != MapKind::focus;
-  narrow_ = view.shown == Shown::all || view.maps.size() > 1;
-  side_ = view.shown != Shown::all ? "" : (which_ == Shown::a ? "A" : (which_ == Shown::b ? "B" : "A − B"));
+  narrow_ = !side.empty() || view.maps.size() > 1;
+  side_ = side;
   kernel_ = kind_ == MapKind::rollout ? "" : kernel_of(run, layer);
   if (other != nullptr && kind_ != MapKind::rollout) kernel_ += " − " + kernel_of(*other, layer);
   caption_ = several ? map_name(kind_) : "";

@@ -15,12 +15,11 @@ namespace hydrascope::app {
 
 class FocusColumn {
 public:
-  // `which`: a, b or difference.
-  FocusColumn(PanelServices services, MapKind kind, Shown which)
-      : services_(services), kind_(kind), which_(which) {}
+  FocusColumn(PanelServices services, MapKind kind) : services_(services), kind_(kind) {}
 
   // The last good picture stays while there is no newer one.
   void prepare(const Snapshot& snapshot);
+  void subtract(const FocusColumn& a, const FocusColumn& b, const Snapshot& snapshot);
   void clear();
   MapKind kind() const { return kind_; }
   bool empty() const { return picture_.empty() && sentence_.empty(); }
@@ -38,7 +37,7 @@ public:
 
 private:
   void show(const Document& document);
-  void describe(const Document& document, const RunResult* other);
+  void describe(const Document& document, const std::string& side, const RunResult* other);
   void draw_caption(float width) const;
   void draw_map(ImVec2 size, float brightness);
   ShownToken token_at(int cell) const;
@@ -52,7 +51,7 @@ private:
 
   PanelServices services_;
   MapKind kind_;
-  Shown which_;
+  bool newest_ = false;                                // found_ is what the results have now
   std::vector<std::shared_ptr<const RunResult>> keep_; // what found_ points into
   ColumnMap found_;
   Figure figure_;
@@ -61,7 +60,7 @@ private:
   PaintedPicture painted_;
   std::optional<ShownToken> menu_token_;
   std::string error_;  // why there is nothing new
-  std::string side_;   // "A" or "B" where it has to be said
+  std::string side_;   // its name where it has to be said
   std::string kernel_; // "" for rollout, which is of all layers
   std::string caption_, query_;
   bool narrow_ = false; // others stand beside it: two lines above the map

@@ -10,6 +10,7 @@
 #include "app/panels/focus/focus_column.h"
 #include "app/panels/focus/focus_toolbar.h"
 #include "app/panels/panels.h"
+#include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
 
 namespace hydrascope::app {
@@ -17,14 +18,11 @@ namespace hydrascope::app {
 namespace {
 
 constexpr std::array kinds = {MapKind::focus, MapKind::attention, MapKind::rollout};
-constexpr std::array sides = {Shown::a, Shown::b, Shown::difference};
 
 class FocusPanel final : public Panel {
 public:
   explicit FocusPanel(PanelServices services) : Panel("focus", "Focus map", services) {
-    for (const MapKind kind : kinds) {
-      for (const Shown side : sides) columns_.emplace_back(services, kind, side);
-    }
+    for (const MapKind kind : kinds) columns_.emplace_back(services, kind);
   }
   bool exports() const override { return true; }
 
@@ -37,16 +35,15 @@ public:
   void prepare(const Snapshot& snapshot) override {
     const ViewOptions& view = snapshot.document->view;
     visible_.clear();
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const bool shown = view.shown == Shown::all || view.shown == sides[i % sides.size()];
-      if (shown && view.maps.contains(kinds[i / sides.size()])) {
-        columns_[i].prepare(snapshot);
-        visible_.push_back(&columns_[i]);
-      } else {
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      if (!view.maps.contains(kinds[i])) {
         columns_[i].clear(); // what it shows would be old when it comes back
+        continue;
       }
+      columns_[i].prepare(snapshot);
+      for (FocusColumn& column : columns_[i].shown()) visible_.push_back(&column);
     }
-    across_ = view.shown == Shown::all ? sides.size() : visible_.size();
+    across_ = view.shown == Shown::all ? 3 : visible_.size();
   }
 
   void draw() override {
@@ -119,7 +116,7 @@ private:
     ImGui::Separator();
   }
 
-  std::vector<FocusColumn> columns_; // by map, then by side
+  std::vector<SideColumns<FocusColumn>> columns_; // by map
   std::vector<FocusColumn*> visible_;
   std::size_t across_ = 1;
 };

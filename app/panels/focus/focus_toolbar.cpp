@@ -9,6 +9,7 @@
 #include "app/document/edits.h"
 #include "app/panels/head_choice.h"
 #include "app/panels/query_choice.h"
+#include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
 
 namespace hydrascope::app {
@@ -83,7 +84,8 @@ void target_combo(Editor& editor, const RunResult& run, float width) {
 void draw_focus_toolbar(Editor& editor, const RunResult* run) {
   const Document& document = editor.document();
   const ViewOptions& view = document.view;
-  static constexpr std::array<const char*, 4> sides = {"A", "B", "A − B", "all three"};
+  static const std::array<const char*, 4> sides = {side_name(Shown::a), side_name(Shown::b),
+                                                   side_name(Shown::difference), "all three"};
   const int side = segmented("side", sides, static_cast<int>(view.shown));
   if (ImGui::IsItemHovered())
     ImGui::SetTooltip(

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "app/panels/focus/column_map.h"
+#include "app/panels/side_columns.h"
 #include "app/panels/token_names.h"
 #include "engine/run/quantities/focus_map.h"
 
@@ -13,69 +14,81 @@ namespace hydrascope::app {
 
 namespace {
 
-// The same layer of both sides; the second only where it is subtracted.
-struct LayerFocus {
-  Found<FocusKey> own, other;
-};
-
-LayerFocus find_layer(const Snapshot& snapshot, Shown which, int layer) {
-  LayerFocus found{.own = find(*snapshot.results[which == Shown::b ? 1 : 0], FocusKey{layer}), .other = {}};
-  if (which == Shown::difference) found.other = find(*snapshot.results[1], FocusKey{layer});
-  if (which == Shown::difference && !found.other) found.own = {};
-  return found;
+FocusOptions layer_options(const Document& document) {
+  FocusOptions options = focus_options(document);
+  if (document.kind == InputKind::text) options.interpolation = Interpolation::nearest;
+  return options;
 }
 
 } // namespace
 
 const Scale* LayerMaps::scale() const { return scale_.shared ? &scale_ : nullptr; }
 
-const char* LayerMaps::title() const {
-  return which_ == Shown::a ? "A" : (which_ == Shown::b ? "B" : "A − B");
-}
-
 void LayerMaps::clear() {
+  newest_.clear();
   maps_.clear();
   rows_.clear();
   scale_ = {};
   figure_ = {};
 }
 
-void LayerMaps::prepare(const Snapshot& snapshot, Shown which) {
+void LayerMaps::prepare(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
-  if (which != which_) clear();
-  which_ = which;
-  const bool image = document.kind == InputKind::image;
-  FocusOptions options = focus_options(document);
-  if (!image) options.interpolation = Interpolation::nearest;
-  std::vector<FocusItem> items;
-  const auto layers = static_cast<std::size_t>(document.scene().model->layers);
-  Scale scale;
-  for (std::size_t layer = 0; layer < layers; ++layer) {
-    const auto [own, other] = find_layer(snapshot, which, static_cast<int>(layer));
+  newest_.assign(static_cast<std::size_t>(document.scene().model->layers), std::nullopt);
+  for (std::size_t layer = 0; layer < newest_.size(); ++layer) {
+    const auto found = find(snapshot.shown(), FocusKey{static_cast<int>(layer)});
+    if (!found) continue;
+    const LayerRun& ran = found.run->layers.at(layer);
+    newest_[layer] = {.run = found.run,
+                      .minus = nullptr,
+                      .map = focus_map(*found.run, *found.result, layer_options(document)),
+                      .kernel = ran.kernel.name,
+                      .name = ran.kernel.text(),
+                      .untrained = ran.untrained};
+  }
+  show(document, snapshot.one_of_two ? side_name(document.view.shown) : "");
+}
+
+void LayerMaps::subtract(const LayerMaps& a, const LayerMaps& b, const Snapshot& snapshot) {
+  newest_ = a.newest_;
+  for (std::size_t layer = 0; layer < newest_.size(); ++layer) {
+    std::optional<Layer>& own = newest_[layer];
+    const std::optional<Layer>& other = b.newest_[layer];
+    if (!other) own.reset();
     if (!own) continue;
-    maps_.resize(layers);
+    own->minus = other->run;
+    own->map = map_difference(std::move(own->map), other->map);
+    own->name += " − " + other->name;
+    own->untrained |= other->untrained;
+  }
+  const bool alone = snapshot.document->view.shown == Shown::difference;
+  show(*snapshot.document, alone ? "" : side_name(Shown::difference));
+}
+
+void LayerMaps::show(const Document& document, const std::string& side) {
+  const FocusOptions options = layer_options(document);
+  std::vector<FocusItem> items;
+  Scale scale;
+  for (std::size_t layer = 0; layer < newest_.size(); ++layer) {
+    if (!newest_[layer]) continue;
+    const Layer& newest = *newest_[layer];
+    maps_.resize(newest_.size());
     Map& shown = maps_[layer];
-    TokenMap map = focus_map(*own.run, *own.result, options);
-    const LayerRun& ran = own.run->layers.at(layer);
-    shown.kernel = ran.kernel.name;
-    shown.name = ran.kernel.text();
-    shown.untrained = ran.untrained;
-    FocusItem item{.run = own.run.get(), .layer = static_cast<int>(layer), .minus = other.run.get()};
-    if (other.result != nullptr) {
-      map = map_difference(std::move(map), focus_map(*other.run, *other.result, options));
-      shown.name += " − " + other.run->layers.at(layer).kernel.text();
-      shown.untrained |= other.run->layers.at(layer).untrained;
-    }
-    if (document.view.shown == Shown::all)
-      item.title = fmt::format("{}, layer {}\n{}", title(), layer, shown.name);
-    shown.nothing = map.empty ? map.note : "";
-    shown.texture.set(map.values, map.scale, options.interpolation);
-    if (items.empty() || map.scale.high > scale.high) scale = map.scale;
-    shown_ = std::move(map.shown);
-    items.push_back(std::move(item));
+    shown.kernel = newest.kernel;
+    shown.name = newest.name;
+    shown.untrained = newest.untrained;
+    shown.nothing = newest.map.empty ? newest.map.note : "";
+    shown.texture.set(newest.map.values, newest.map.scale, options.interpolation);
+    if (items.empty() || newest.map.scale.high > scale.high) scale = newest.map.scale;
+    shown_ = newest.map.shown;
+    items.push_back({.run = newest.run.get(),
+                     .layer = static_cast<int>(layer),
+                     .title = side.empty() ? "" : fmt::format("{}, layer {}\n{}", side, layer, newest.name),
+                     .minus = newest.minus.get()});
   }
   if (items.empty()) return;
   scale_ = std::move(scale);
+  const bool image = document.kind == InputKind::image;
   if (!image) gather_rows();
   const auto* input = document.scene().input ? std::get_if<ImageInput>(&*document.scene().input) : nullptr;
   figure_ = focus_figure(items, input, options);

@@ -1,6 +1,8 @@
 // The focus maps of all layers of A, of B, or A − B: what the Layers panel shows of one of them.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,11 +22,11 @@ public:
     bool untrained = false;
   };
 
-  // `which`: a, b or difference. A map for which there is no newer one stays.
-  void prepare(const Snapshot& snapshot, Shown which);
+  // A map for which there is no newer one stays.
+  void prepare(const Snapshot& snapshot);
+  void subtract(const LayerMaps& a, const LayerMaps& b, const Snapshot& snapshot);
   void clear();
 
-  const char* title() const; // "A", "B", "A − B"
   bool empty() const { return maps_.empty(); }
   std::vector<Map>& maps() { return maps_; }                      // by layer
   HeatMapView& rows() { return rows_; }                           // a sentence's: one row a layer
@@ -33,9 +35,19 @@ public:
   const Scale* scale() const; // of every layer's map; null where each has its own
 
 private:
+  // What a layer's map is made of, as the results have it now.
+  struct Layer {
+    std::shared_ptr<const RunResult> run, minus; // the second only of a difference
+    TokenMap map;
+    std::string kernel, name;
+    bool untrained = false;
+  };
+
+  // `side`: what the figure calls it; empty where it stands alone.
+  void show(const Document& document, const std::string& side);
   void gather_rows();
 
-  Shown which_ = Shown::a;
+  std::vector<std::optional<Layer>> newest_; // by layer
   std::vector<Map> maps_;
   HeatMapView rows_;
   std::vector<ShownToken> shown_;

@@ -1,8 +1,7 @@
 // The focus maps of all layers as small multiples, of A, of B, as A − B or all three: a click selects a
 // layer.
-#include <array>
+#include <algorithm>
 #include <cmath>
-#include <ranges>
 
 #include <fmt/format.h>
 
@@ -10,6 +9,7 @@
 #include "app/panels/head_marks.h"
 #include "app/panels/layers/layer_maps.h"
 #include "app/panels/panels.h"
+#include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
 #include "engine/figures/scale.h"
 #include "engine/run/quantities/focus_map.h"
@@ -32,21 +32,13 @@ public:
   }
 
   void prepare(const Snapshot& snapshot) override {
-    const Document& document = *snapshot.document;
-    image_ = document.kind == InputKind::image;
-    if (snapshot.shown().any() == nullptr) {
-      for (LayerMaps& side : sides_) side.clear();
-      return;
-    }
-    constexpr std::array<Shown, 3> each = {Shown::a, Shown::b, Shown::difference};
-    const Shown shown = document.view.shown;
-    count_ = shown == Shown::all ? each.size() : 1;
-    for (std::size_t i = 0; i < count_; ++i)
-      sides_[i].prepare(snapshot, shown == Shown::all ? each[i] : shown);
+    image_ = snapshot.document->kind == InputKind::image;
+    if (snapshot.shown().any() == nullptr) return columns_.clear();
+    columns_.prepare(snapshot);
   }
 
   void draw() override {
-    if (sides_[0].empty()) {
+    if (columns_.shown().front().empty()) {
       empty_notice(graphics(), "Focus maps of every layer, once the model has run.");
       return;
     }
@@ -62,43 +54,44 @@ public:
   void draw_menu() override { menu_.draw(editor()); }
 
   std::optional<Figure> figure() const override {
-    if (sides_[0].empty()) return std::nullopt;
-    Figure figure = sides_[0].figure();
-    for (const LayerMaps& side : sides_ | std::views::take(count_) | std::views::drop(1)) {
-      const auto& panels = side.figure().panels;
-      figure.panels.insert(figure.panels.end(), panels.begin(), panels.end());
-    }
-    return figure;
+    if (columns_.shown().front().empty()) return std::nullopt;
+    return columns_.figure([](const LayerMaps& side) { return side.figure(); });
   }
 
 private:
+  // Said where there are several.
+  static const char* title(std::size_t place) { return side_name(static_cast<Shown>(place)); }
+
   // Side by side where the panel is wide, else one below the other.
   void draw_sentences() {
+    const auto shown = columns_.shown();
     const ImVec2 from = ImGui::GetCursorScreenPos();
     const ImVec2 room = ImGui::GetContentRegionAvail();
-    const auto count = static_cast<float>(count_);
+    const auto sides = static_cast<float>(shown.size());
     const bool beside = room.x > room.y * 1.5f;
-    const ImVec2 size{beside ? (room.x - gap * 2 * (count - 1)) / count : room.x,
-                      beside ? room.y : (room.y - gap * (count - 1)) / count};
-    for (std::size_t i = 0; i < count_; ++i) {
+    const ImVec2 size{beside ? (room.x - gap * 2 * (sides - 1)) / sides : room.x,
+                      beside ? room.y : (room.y - gap * (sides - 1)) / sides};
+    for (std::size_t i = 0; i < shown.size(); ++i) {
       const auto place = static_cast<float>(i);
       ImVec2 at{beside ? from.x + place * (size.x + gap * 2) : from.x,
                 beside ? from.y : from.y + place * (size.y + gap)};
       float height = size.y;
-      if (count_ > 1) {
+      if (shown.size() > 1) {
         ImGui::SetCursorScreenPos(at);
-        small_text(graphics(), sides_[i].title());
+        small_text(graphics(), title(i));
         const float line = ImGui::GetCursorScreenPos().y - at.y;
         at.y += line;
         height -= line;
       }
       if (i > 0) ImGui::PushID(static_cast<int>(i));
-      draw_rows(sides_[i], at, {size.x, height});
+      draw_rows(i, at, {size.x, height});
       if (i > 0) ImGui::PopID();
     }
   }
 
-  void draw_rows(LayerMaps& side, ImVec2 from, ImVec2 size) {
+  void draw_rows(std::size_t place, ImVec2 from, ImVec2 size) {
+    const auto shown = columns_.shown();
+    LayerMaps& side = shown[place];
     HeatMapView::Marks marks;
     marks.row = document().scene().layer;
     marks.hovered_column = shown_index(side.shown(), editor().hovered_token());
@@ -109,8 +102,9 @@ private:
     if (input.hovered && static_cast<std::size_t>(input.hovered->column) < side.shown().size()) {
       const ShownToken& token = side.shown()[static_cast<std::size_t>(input.hovered->column)];
       editor().hover(token.first, token.count);
-      text_tooltip(fmt::format("{}layer {}, “{}”\n{} {}", count_ > 1 ? side.title() + std::string(", ") : "",
-                               input.hovered->row, token.text, rows.panel().scale.label,
+      text_tooltip(fmt::format("{}layer {}, “{}”\n{} {}",
+                               shown.size() > 1 ? title(place) + std::string(", ") : "", input.hovered->row,
+                               token.text, rows.panel().scale.label,
                                number_text(rows.value(input.hovered->row, input.hovered->column))));
     }
     if (input.hovered) pointed_ = input.hovered->row;
@@ -118,15 +112,16 @@ private:
   }
 
   void draw_pictures() {
-    const auto layers = static_cast<int>(sides_[0].maps().size());
+    const auto shown = columns_.shown();
+    const auto layers = static_cast<int>(shown[0].maps().size());
     ImGui::PushFont(graphics().fonts().mono, 11.0f);
     const float line = ImGui::GetTextLineHeight() + 3;
-    const float titles = count_ > 1 ? ImGui::CalcTextSize("A − B").x + gap : 0;
+    const float titles = shown.size() > 1 ? ImGui::CalcTextSize(side_name(Shown::difference)).x + gap : 0;
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     const ImVec2 from{corner.x + titles, corner.y};
-    const float bar = sides_[0].scale() == nullptr ? 0 : colour_bar_width;
+    const float bar = shown[0].scale() == nullptr ? 0 : colour_bar_width;
     const ImVec2 room{ImGui::GetContentRegionAvail().x - titles - bar, ImGui::GetContentRegionAvail().y};
-    const auto stacked = static_cast<float>(count_);
+    const auto stacked = static_cast<float>(shown.size());
     // As few rows as let the maps be as large as possible.
     int per_row = layers;
     float side = 0;
@@ -148,41 +143,42 @@ private:
       const ImVec2 at{from.x + static_cast<float>(column) * (side + gap),
                       from.y + static_cast<float>(row) * (height + gap)};
       draw_layer(layer, at, line, side);
-      if (column == 0 && count_ > 1) draw_titles({corner.x, at.y + line}, side);
+      if (column == 0 && shown.size() > 1) draw_titles({corner.x, at.y + line}, side);
     }
     const float right = from.x + static_cast<float>(per_row) * (side + gap) - gap;
-    for (std::size_t i = 0; i < count_ && side > 8; ++i) {
+    for (std::size_t i = 0; i < shown.size() && side > 8; ++i) {
       const float y = from.y + line + static_cast<float>(i) * (side + within);
-      if (const Scale* const scale = sides_[i].scale()) colour_bar(graphics(), *scale, {right + 10, y}, side);
+      if (const Scale* const scale = shown[i].scale()) colour_bar(graphics(), *scale, {right + 10, y}, side);
     }
     ImGui::PopFont();
   }
 
   void draw_titles(ImVec2 at, float side) {
-    for (std::size_t i = 0; i < count_; ++i) {
+    for (std::size_t i = 0; i < columns_.shown().size(); ++i) {
       const float middle = (side - ImGui::GetTextLineHeight()) / 2;
       ImGui::GetWindowDrawList()->AddText({at.x, at.y + static_cast<float>(i) * (side + within) + middle},
-                                          theme::packed(theme::quiet), sides_[i].title());
+                                          theme::packed(theme::quiet), title(i));
     }
   }
 
   // One layer: its number, and below it the map of each side.
   void draw_layer(int layer, ImVec2 at, float line, float side) {
+    const auto shown = columns_.shown();
     ImDrawList* list = ImGui::GetWindowDrawList();
     const auto index = static_cast<std::size_t>(layer);
-    const LayerMaps::Map& first = sides_[0].maps()[index];
+    const LayerMaps::Map& first = shown[0].maps()[index];
     const bool selected = layer == document().scene().layer;
     kernel_square(list, {at.x + 4, at.y + line / 2 - 1}, 7, first.kernel);
     bool untrained = false;
     std::string about = fmt::format("layer {}", layer);
     float y = at.y + line;
-    for (std::size_t i = 0; i < count_; ++i) {
-      if (index >= sides_[i].maps().size()) continue; // has not run yet
-      LayerMaps::Map& map = sides_[i].maps()[index];
+    for (std::size_t i = 0; i < shown.size(); ++i) {
+      if (index >= shown[i].maps().size()) continue; // has not run yet
+      LayerMaps::Map& map = shown[i].maps()[index];
       list->AddRectFilled({at.x, y}, {at.x + side, y + side}, theme::packed(theme::raised));
       map.texture.draw(graphics(), list, {at.x, y}, {at.x + side, y + side}, brightness());
       untrained |= map.untrained;
-      about += fmt::format("\n{}{}{}{}", count_ > 1 ? sides_[i].title() + std::string(": ") : "", map.name,
+      about += fmt::format("\n{}{}{}{}", shown.size() > 1 ? title(i) + std::string(": ") : "", map.name,
                            map.untrained ? ", untrained" : "", map.nothing.empty() ? "" : "\n" + map.nothing);
       y += side + within;
     }
@@ -223,8 +219,7 @@ private:
 
   std::optional<int> pointed_; // the layer under the pointer
   HeadMenu menu_;
-  std::array<LayerMaps, 3> sides_; // A, B, A − B where all are shown, else the first alone
-  std::size_t count_ = 1;
+  SideColumns<LayerMaps> columns_;
   bool image_ = true;
 };
 

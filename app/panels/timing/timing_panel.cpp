@@ -127,8 +127,8 @@ private:
     for (std::size_t side = 0; side < views_.size(); ++side) {
       if (!both_ && side != shown_) continue;
       const TimingRow& row = views_[side]->rows.at(index);
-      text += fmt::format("\n{}{}, path: {}\n{}", both_ ? (side == 0 ? "A: " : "B: ") : "", row.kernel.text(),
-                          row.path.empty() ? "—" : row.path,
+      const std::string name = both_ ? side_name(static_cast<Side>(side)) + std::string(": ") : "";
+      text += fmt::format("\n{}{}, path: {}\n{}", name, row.kernel.text(), row.path.empty() ? "—" : row.path,
                           row.time.runs > 0
                               ? fmt::format("median {:.3f} ms, p95 {:.3f} ms, n = {}", row.time.median * 1e3,
                                             row.time.p95 * 1e3, row.time.runs)

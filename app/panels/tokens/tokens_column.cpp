@@ -7,6 +7,7 @@
 
 #include "app/document/edits.h"
 #include "app/panels/kernels/feature_strip.h"
+#include "app/panels/side_columns.h"
 #include "app/panels/token_names.h"
 #include "app/ui/widgets.h"
 #include "engine/figures/scale.h"
@@ -132,9 +133,9 @@ void TokensColumn::draw(Editor& editor, Graphics& graphics, float brightness) {
 Figure TokensColumn::figure(const Document& document) const {
   Figure figure;
   const std::int64_t query = query_token(document);
-  figure.title =
-      fmt::format("{} · layer {} · {} · {}", run_->model.name, shown_.weights->layer,
-                  difference_ ? "A − B" : shown_.weights->kernel.text(), document.scene().head.text());
+  figure.title = fmt::format("{} · layer {} · {} · {}", run_->model.name, shown_.weights->layer,
+                             difference_ ? side_name(Shown::difference) : shown_.weights->kernel.text(),
+                             document.scene().head.text());
   figure.subtitle = "what " + token_name(*run_, query) + " looks at";
   const auto row = shown_index(shown_.tokens, query);
   BarsPanel panel;

@@ -33,9 +33,9 @@ std::int64_t query_of(const Document& document) {
   return scene.default_query ? 0 : scene.query.value_or(0);
 }
 
-std::string column_name(const Document& document, std::size_t index, const KernelSpec& kernel) {
-  if (!shows_both(document.view)) return kernel.text();
-  return std::string(side_name(index == 0 ? Shown::a : Shown::b)) + "  " + kernel.text();
+std::string column_name(const Document& document, const ColumnSource& source) {
+  const std::string kernel = source.kernel.text();
+  return shows_both(document.view) ? std::string(side_name(source.side)) + "  " + kernel : kernel;
 }
 
 class ValuesPanel final : public Panel {
@@ -63,7 +63,7 @@ public:
       if (!found) return; // the last good numbers stay
       run_ = found.run;
       const ShownWeights shown = shown_weights(run_, *found.result, document.view.tokens);
-      ValueColumn column{column_name(document, columns.size(), source.kernel), source.kernel.name, {}};
+      ValueColumn column{column_name(document, source), source.kernel.name, {}};
       if (const auto row = shown_index(shown.tokens, query_of(document)))
         column.values = row_weights(*shown.weights, document.scene().head, *row);
       tokens = shown.tokens;

@@ -6,6 +6,7 @@
 
 #include "app/jobs/results.h"
 #include "app/panels/heat_map_view.h"
+#include "app/panels/side_columns.h"
 #include "app/panels/weights/weights_tiles.h"
 #include "app/views/weights_view.h"
 #include "engine/run/quantities/weights.h"
@@ -15,7 +16,7 @@ namespace hydrascope::app {
 class WeightsColumn {
 public:
   KernelSpec kernel() const { return kernel_; }
-  std::string kernel_text() const { return difference_ ? "A − B" : kernel_.text(); }
+  std::string kernel_text() const { return difference_ ? side_name(Shown::difference) : kernel_.text(); }
   bool empty() const { return view_.empty() && tiles_.empty(); }
   bool tiled() const { return tiled_; }
   const Scale& scale() const { return tiled_ ? scale_ : view_.panel().scale; }

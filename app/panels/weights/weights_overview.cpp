@@ -64,7 +64,7 @@ void WeightsOverview::prepare(const Snapshot& snapshot) {
   set_scales(document.view);
 }
 
-void WeightsOverview::subtract(const WeightsOverview& a, const WeightsOverview& b) {
+void WeightsOverview::subtract(const WeightsOverview& a, const WeightsOverview& b, const Snapshot& snapshot) {
   const bool alike = std::ranges::equal(a.rows_, b.rows_, {}, &Row::count, &Row::count) && !a.empty();
   difference_ = true;
   value_weighted_ = a.value_weighted_;
@@ -85,9 +85,7 @@ void WeightsOverview::subtract(const WeightsOverview& a, const WeightsOverview& 
     for (std::size_t cell = 0; cell < values.values.size(); ++cell) values.values[cell] -= other.values[cell];
     thumbnails_[i].values = std::move(values);
   }
-  ViewOptions view;
-  view.shared_scale = a.shared_;
-  set_scales(view);
+  set_scales(snapshot.document->view);
 }
 
 void WeightsOverview::set_scales(const ViewOptions& view, const double least) {

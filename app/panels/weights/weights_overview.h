@@ -15,7 +15,7 @@ public:
   // Keeps what it has until what replaces it is there.
   void prepare(const Snapshot& snapshot);
   // A − B, pixel by pixel. Nothing where a layer's numbers of heads differ.
-  void subtract(const WeightsOverview& a, const WeightsOverview& b);
+  void subtract(const WeightsOverview& a, const WeightsOverview& b, const Snapshot& snapshot);
   // Returns the head under the pointer.
   std::optional<HeadIndex> draw(Editor& editor, Graphics& graphics, float brightness);
   bool empty() const { return thumbnails_.empty(); }
