@@ -56,6 +56,10 @@ void Coordinator::run_again() {
   for (Lane& lane : sides_) lane.store.clear_failure();
 }
 
+void Coordinator::drop_results() {
+  for (Lane& lane : sides_) lane.store.set_subject({});
+}
+
 void Coordinator::time_passes(const Document& document, int passes) {
   for (const Side side : {Side::a, Side::b}) {
     if ((side == Side::b && document.view.shown == Shown::a) || !can_run(document)) continue;

@@ -36,6 +36,8 @@ public:
   // Stops what runs for the user. It is not asked for again until something changes or run_again() is called.
   void cancel();
   void run_again();
+  // What was delivered is requested again at the next update().
+  void drop_results();
   // Once everything that is requested has been delivered, the sides that are shown run so many plain passes
   // more, for the times of their layers; dropped when the document changes, or by cancel().
   void time_passes(const Document& document, int passes);

@@ -70,22 +70,21 @@ public:
   const std::vector<std::unique_ptr<Panel>>& panels() const { return panels_; }
   const std::string& error() const { return coordinator_.results(Side::a).error; }
 
-  // What the panel shows once it has what it requests; nullopt: nothing.
+  // What the panel shows once it has what it requests; nullopt: nothing. Results of other panels are dropped:
+  // a run for this one alone knows the target and the query, and its metadata name what this panel used.
   std::optional<Figure> figure_of(Panel& panel) {
+    coordinator_.drop_results();
     const auto start = std::chrono::steady_clock::now();
-    const auto seconds = [&] {
-      return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-    };
     constexpr std::chrono::minutes patience{60};
     for (int settled = 0; settled < 2;) { // once more after prepare(), which may request more
-      editor_.set_clock(seconds());
+      editor_.set_clock(
+          std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count());
       std::vector<std::string> errors;
       if (coordinator_.drain(errors))
         for (const Side side : {Side::a, Side::b})
           if (const RunResult* run = coordinator_.results(side).any()) check_model_hash(editor_, *run);
       Requested requested;
-      requested.first.add(
-          FocusKey{editor_.document().scene().layer}); // with it comes the target, which metadata name
+      requested.first.add(FocusKey{editor_.document().scene().layer}); // with it come target and query
       panel.ask(editor_.document(), requested);
       coordinator_.update(editor_.document(), requested, editor_.clock());
       Snapshot snapshot;
