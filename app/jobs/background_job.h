@@ -97,7 +97,7 @@ private:
   std::jthread thread_; // last member: joined before the others are destroyed
 };
 
-// Owns at most one current job. A job that is replaced or retired is told to stop, and its thread is joined
+// Owns at most one current job. A replaced or retired job is requested to stop, and its thread is joined
 // only once it has ended, so that no frame waits for it.
 template <typename Result>
 class JobSlot {

@@ -51,7 +51,6 @@ public:
   bool moved() const { return moved_; }
   bool exporting() const { return exports_->busy(); }
   const EverythingExport& everything() const { return *everything_; }
-  EverythingExport& everything() { return *everything_; }
   bool saving() const { return sessions_->busy(); }
   // Whether every visible panel has its results, or an error.
   bool settled() const;

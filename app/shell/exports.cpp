@@ -100,7 +100,6 @@ void EverythingExport::visit(Editor& editor, bool settled, const FigureOf& figur
   }
   frames_ = 0;
   if (++next_ < panels_.size()) return;
-  empty_ = content_.empty;
   panels_.clear();
   editor.emit(RestoreArrangement{arrangement_});
   write(editor);
@@ -112,9 +111,9 @@ void EverythingExport::write(Editor& editor) {
     return editor.say(Severity::error, error_);
   }
   job_ = std::make_unique<BackgroundJob<std::size_t>>(
-      [content = std::exchange(content_, {}), folder = folder_, style = style_](
-          BackgroundJob<std::size_t>& job, const std::stop_token& stop) {
-        write_export_folder(content, folder, style, stop);
+      [content = std::exchange(content_, {}), folder = folder_](BackgroundJob<std::size_t>& job,
+                                                                const std::stop_token& stop) {
+        write_export_folder(content, folder, {}, stop);
         job.publish(content.panels.size());
       },
       [display = display_] { display->wake(); });

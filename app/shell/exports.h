@@ -65,15 +65,12 @@ public:
   // Once per frame: continues, and reports the result. `settled`: the panels in front have their results.
   void update(Editor& editor, const std::vector<PanelName>& panels, bool settled, const FigureOf& figure_of);
   void cancel() { cancelled_ = active(); }
-  void set_style(const FigureStyle& style) { style_ = style; }
 
   bool busy() const { return active() || next_folder_.has_value(); }
   std::string state() const; // "Weights (3 of 12)"; empty if there is no export
   // The last folder that was written, and why the last one could not be; both initially empty.
   const std::filesystem::path& written() const { return written_; }
   const std::string& error() const { return error_; }
-  // Titles of the open panels without a figure in the last export.
-  const std::vector<std::string>& empty() const { return empty_; }
 
 private:
   bool active() const { return job_ || !panels_.empty(); }
@@ -83,9 +80,7 @@ private:
   void finish(Editor& editor);
 
   Display* display_;
-  FigureStyle style_;
   ExportFolder content_;
-  std::vector<std::string> empty_;
   bool cancelled_ = false;
   std::optional<std::filesystem::path> next_folder_;
   std::filesystem::path folder_, written_;

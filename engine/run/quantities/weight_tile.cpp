@@ -50,14 +50,14 @@ std::int64_t window(std::int64_t cell, std::int64_t cells, std::int64_t count) {
   return cell * count / cells;
 }
 
-} // namespace
-
+// The key with its counts filled in and no more cells than there are weights under them. Throws UsageError
+// for rows, columns and heads that do not exist.
 TileKey complete_tile(TileKey key, std::int64_t tokens, std::int64_t heads) {
   const auto check = [](const char* what, std::int64_t first, std::int64_t& count, std::int64_t limit) {
     if (count == 0) count = limit - first;
     if (first < 0 || count < 1 || first + count > limit)
       throw UsageError(fmt::format("{} {} to {}", what, first, first + count - 1),
-                       fmt::format("there are {}", limit), "key for a part of them");
+                       fmt::format("there are {}", limit), "ask for a part of them");
   };
   check("rows", key.first_row, key.row_count, tokens);
   check("columns", key.first_column, key.column_count, tokens);
@@ -70,8 +70,6 @@ TileKey complete_tile(TileKey key, std::int64_t tokens, std::int64_t heads) {
   key.columns = std::clamp<std::int64_t>(key.columns, 1, key.column_count);
   return key;
 }
-
-namespace {
 
 // Never holds more than some 32 MB of weights at once; `output_weight` (W_o) is needed for value-weighted
 // tiles alone.

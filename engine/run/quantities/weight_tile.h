@@ -40,8 +40,4 @@ struct TileResult {
                 // largest by absolute value
 };
 
-// The key with its counts filled in and no more cells than there are weights under them. Throws UsageError
-// for rows, columns and heads that do not exist.
-TileKey complete_tile(TileKey key, std::int64_t tokens, std::int64_t heads);
-
 } // namespace hydrascope
