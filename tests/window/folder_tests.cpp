@@ -1,12 +1,10 @@
 // A folder of pictures: stepping through it, the wrong ones first, and what is remembered of what was open.
 #include <chrono>
-#include <cmath>
 #include <fstream>
 #include <thread>
 
 #include "app/document/edits.h"
 #include "app/jobs/folder_jobs.h"
-#include "engine/run/quantities/head_quantity.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -148,35 +146,6 @@ void recent_ones_reopen(ImGuiTestContext* context) {
   start_over(context);
 }
 
-Prediction prediction(int index, const std::string& label, double probability) {
-  return {.index = index, .label = label, .probability = probability, .logit = 0};
-}
-
-void measures_are_sorted(ImGuiTestContext*) {
-  RunResult own, softmax;
-  own.predictions = {prediction(1, "dog", 0.75), prediction(0, "cat", 0.25)};
-  softmax.predictions = {prediction(0, "cat", 0.5), prediction(1, "dog", 0.5)};
-  HeadTable table;
-  table.key = HeadTableKey{"kl"};
-  table.values = {{2, 2}, {0.1f, 0.3f, std::nanf(""), std::nanf("")}};
-  own.quantities.add(table.key, table);
-  const PictureMeasures measures = measures_of(own, softmax);
-  IM_CHECK(measures.class_changed());
-  const double expected = 0.5 * std::log(0.5 / 0.25) + 0.5 * std::log(0.5 / 0.75);
-  IM_CHECK_LT(std::abs(measures.divergence - expected), 1e-9);
-  IM_CHECK_LT(std::abs(measures.kl - 0.2), 1e-6);
-  IM_CHECK(std::isnan(measures.entropy));
-
-  std::vector<PictureMeasures> all(3);
-  all[0].divergence = 0.1;
-  all[1].divergence = PictureMeasures::undefined;
-  all[2].divergence = 0.4;
-  for (const bool descending : {false, true}) {
-    sort_measures(all, FolderColumn::divergence, descending);
-    IM_CHECK_EQ(all[descending ? 0 : 1].divergence, 0.4);
-    IM_CHECK(std::isnan(all[2].divergence));
-  }
-}
 
 void folder_is_measured(ImGuiTestContext* context) {
   start_over(context);
@@ -212,7 +181,6 @@ void folder_is_measured(ImGuiTestContext* context) {
 } // namespace
 
 void register_folder_tests(ImGuiTestEngine* engine) {
-  IM_REGISTER_TEST(engine, "folder", "measures_are_sorted")->TestFunc = measures_are_sorted;
   IM_REGISTER_TEST(engine, "folder", "folder_is_measured")->TestFunc = folder_is_measured;
   IM_REGISTER_TEST(engine, "folder", "stepped_through")->TestFunc = stepped_through;
   IM_REGISTER_TEST(engine, "folder", "wrong_ones_first")->TestFunc = wrong_ones_first;

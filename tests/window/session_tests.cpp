@@ -1,5 +1,4 @@
-// Sessions as files: what is written is read again as the same document, what is damaged is named, what has
-// gone is found again.
+// Sessions saved and opened in the window, with files that have moved. tests/app has the format.
 #include "app/document/session.h"
 
 #include <fstream>
@@ -123,89 +122,6 @@ void pasted_pictures_are_inside(ImGuiTestContext* context) {
   start_over(context);
 }
 
-// What kind of error a text gives; empty if none.
-std::string refusal(const std::string& text) {
-  try {
-    read_session(text, "/nowhere/broken.json");
-    return {};
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
-bool names_file(const std::string& message) {
-  return message.find("/nowhere/broken.json") != std::string::npos;
-}
-
-void damaged_files_are_named(ImGuiTestContext* context) {
-  start_over(context);
-  set_up_rich_view();
-  const std::string text = written({});
-  for (std::size_t length = 0; length + 2 < text.size(); length += 61)
-    IM_CHECK(names_file(refusal(text.substr(0, length))));
-
-  // Every single entry as something that it cannot be.
-  const Json whole = Json::parse(text);
-  const Json flat = whole.flatten();
-  int tried = 0;
-  for (const auto& [pointer, value] : flat.items()) {
-    if (value.is_null() || value.is_structured()) continue;
-    Json broken = whole;
-    broken[Json::json_pointer(pointer)] = value.is_string() ? Json(5.5) : Json("five");
-    const std::string message = refusal(broken.dump());
-    const bool named =
-        names_file(message) && (pointer == "/format" || message.find(pointer) != std::string::npos);
-    if (!named) context->LogError("%s: %s", pointer.c_str(), message.c_str());
-    IM_CHECK_NO_RET(named);
-    ++tried;
-  }
-  IM_CHECK_GT(tried, 80);
-  start_over(context);
-}
-
-void refusals_say_why(ImGuiTestContext* context) {
-  start_over(context);
-  const Json whole = Json::parse(written({}));
-  const auto with = [&](const char* pointer, const Json& value) {
-    Json other = whole;
-    other[Json::json_pointer(pointer)] = value;
-    return other.dump();
-  };
-  IM_CHECK(refusal(with("/version", 2)).find("newer Hydrascope") != std::string::npos);
-  IM_CHECK(refusal(with("/version", 2)).find("update") != std::string::npos);
-  IM_CHECK(refusal(with("/version", 0)).find("/version") != std::string::npos);
-  IM_CHECK(refusal(with("/format", "other")).find("no session") != std::string::npos);
-  IM_CHECK(refusal(with("/document/view/shown", "c")).find("none of a, b") != std::string::npos);
-  IM_CHECK(refusal(with("/document/view/opacity", 1.5)).find("from 0 to 1") != std::string::npos);
-  IM_CHECK(refusal(with("/document/view/maps", Json::array())).find("/view/maps") != std::string::npos);
-  IM_CHECK(refusal(with("/document/scenes/image/layer", 1e30)).find("/layer") != std::string::npos);
-  IM_CHECK(refusal(with("/document/scenes/image/hidden_tokens", {5, 3})).find("ascending") !=
-           std::string::npos);
-
-  // What only this version does not know, or this model does not have, is noted.
-  const auto note = [&](const char* pointer, const Json& value) {
-    const ReadSession read = read_session(with(pointer, value), "/nowhere/noted.json");
-    return read.notes.empty() ? std::string() : read.notes.front();
-  };
-  IM_CHECK(note("/document/view/glow", true).find("/document/view/glow") != std::string::npos);
-  IM_CHECK(note("/document/scenes/image/schedules/0/3", "hydra-kosine").find("hydra-cosine") !=
-           std::string::npos);
-  IM_CHECK(note("/document/scenes/image/layer", 99).find("no layer 99") != std::string::npos);
-  IM_CHECK(note("/document/scenes/image/schedules/1", Json::array({"elu"})).find("softmax") !=
-           std::string::npos);
-  Json bare = whole; // what is left out is as by default
-  bare["document"] = Json::object();
-  const ReadSession read = read_session(bare.dump(), "/nowhere/bare.json");
-  IM_CHECK(read.notes.empty());
-  IM_CHECK(read.session.document.scene().model != nullptr);
-  bare["document"] = Json::parse(
-      R"({"kind": "text", "scenes": {"text": {"input": {"text": "one two"}, "query": 2, "layer": 3}}})");
-  const Document sparse = read_session(bare.dump(), "/nowhere/bare.json").session.document;
-  IM_CHECK(sparse.scene().query == 2);
-  IM_CHECK_EQ(sparse.scene().layer, 3);
-  start_over(context);
-}
-
 void missing_files_are_located(ImGuiTestContext* context) {
   start_over(context);
   const fs::path folder = fresh_folder("before"), home = fresh_folder("sessions");
@@ -274,17 +190,6 @@ void missing_models_and_adapters(ImGuiTestContext* context) {
   start_over(context);
 }
 
-void schema_is_the_code(ImGuiTestContext*) {
-  const fs::path file = test::source_folder() / "assets" / "session.schema.json";
-  const std::string kept = fs::exists(file) ? read_text_file(file) : std::string();
-  if (kept != session_schema_text()) {
-    const fs::path now = test::program().parent_path() / "session.schema.json";
-    write_file_atomically(now, session_schema_text());
-    std::printf("the schema of the code is now in %s\n", now.c_str());
-  }
-  IM_CHECK(kept == session_schema_text());
-}
-
 // Whether a value is what a part of the schema says, with no entry that it does not name; else where not.
 std::string unlike_schema(const Json& value, Json schema, const Json& root, const std::string& at) {
   if (schema.contains("$ref"))
@@ -346,11 +251,8 @@ void register_session_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "sessions", "same_again")->TestFunc = same_again;
   IM_REGISTER_TEST(engine, "sessions", "found_elsewhere")->TestFunc = found_elsewhere;
   IM_REGISTER_TEST(engine, "sessions", "pasted_pictures_are_inside")->TestFunc = pasted_pictures_are_inside;
-  IM_REGISTER_TEST(engine, "sessions", "damaged_files_are_named")->TestFunc = damaged_files_are_named;
-  IM_REGISTER_TEST(engine, "sessions", "refusals_say_why")->TestFunc = refusals_say_why;
   IM_REGISTER_TEST(engine, "sessions", "missing_files_are_located")->TestFunc = missing_files_are_located;
   IM_REGISTER_TEST(engine, "sessions", "missing_models_and_adapters")->TestFunc = missing_models_and_adapters;
-  IM_REGISTER_TEST(engine, "sessions", "schema_is_the_code")->TestFunc = schema_is_the_code;
   IM_REGISTER_TEST(engine, "sessions", "saved_sessions_fit_the_schema")->TestFunc =
       saved_sessions_fit_the_schema;
 }

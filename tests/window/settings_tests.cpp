@@ -13,48 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Settings some_settings() {
-  Settings settings;
-  settings.theme = ThemeChoice::light;
-  settings.scale = 1.5;
-  settings.fade = false;
-  settings.reopen_last = false;
-  settings.shortcuts = {{"view.sign", "Ctrl+Alt+G"}, {"file.quit", ""}};
-  settings.layouts = {{.name = "mine “1”", .arrangement = "[Window][###focus]\nPos=1,2\n", .closed = {"kl"}}};
-  settings.last = SavedLayout{.name = "compare", .arrangement = "x", .closed = {}};
-  settings.recent = {{"/pictures/an owl.png", false}, {"One owl.\tTwo owls.", true}};
-  settings.other = R"({"recent_inputs":["/a.png"]})";
-  return settings;
-}
-
-void survive_the_file(ImGuiTestContext*) {
-  const fs::path file = scratch_file("folder") / "below" / "settings.json";
-  IM_CHECK(load_settings(file).settings == Settings{});
-  save_settings(some_settings(), file);
-  const LoadedSettings loaded = load_settings(file);
-  IM_CHECK_STR_EQ(loaded.problem.c_str(), "");
-  IM_CHECK(loaded.settings == some_settings());
-  int files = 0; // nothing half-written is left beside it
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(file.parent_path())) ++files;
-  IM_CHECK_EQ(files, 1);
-}
-
-void unreadable_file_is_kept(ImGuiTestContext*) {
-  const fs::path file = scratch_file("broken-settings.json");
-  for (const char* text :
-       {"{\"theme\": \"dark\"", "[1]", "{\"scale\": \"large\"}", "{\"theme\": \"pink\"}"}) {
-    std::ofstream(file) << text;
-    const LoadedSettings loaded = load_settings(file);
-    IM_CHECK(loaded.settings == Settings{});
-    IM_CHECK(loaded.problem.find("broken-settings.json") != std::string::npos);
-    IM_CHECK(loaded.problem.find("unreadable") != std::string::npos);
-    IM_CHECK(loaded.writable);
-    IM_CHECK(!fs::exists(file));
-  }
-  IM_CHECK_STR_EQ(read_text_file(file.string() + ".unreadable").c_str(), "{\"theme\": \"dark\"");
-  IM_CHECK_STR_EQ(read_text_file(file.string() + ".unreadable-4").c_str(), "{\"theme\": \"pink\"}");
-}
-
 void changes_are_written(ImGuiTestContext* context) {
   start_over(context);
   const fs::path file = scratch_file("written.json");
@@ -148,8 +106,6 @@ void shortcuts_change(ImGuiTestContext* context) {
 } // namespace
 
 void register_settings_tests(ImGuiTestEngine* engine) {
-  IM_REGISTER_TEST(engine, "settings", "survive_the_file")->TestFunc = survive_the_file;
-  IM_REGISTER_TEST(engine, "settings", "unreadable_file_is_kept")->TestFunc = unreadable_file_is_kept;
   IM_REGISTER_TEST(engine, "settings", "changes_are_written")->TestFunc = changes_are_written;
   IM_REGISTER_TEST(engine, "settings", "keys_have_names")->TestFunc = keys_have_names;
   IM_REGISTER_TEST(engine, "settings", "shortcuts_change")->TestFunc = shortcuts_change;

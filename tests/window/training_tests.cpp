@@ -4,7 +4,6 @@
 
 #include "app/actions/actions.h"
 #include "app/document/edits.h"
-#include "app/document/training_form.h"
 #include "app/jobs/training_job.h"
 #include "app/views/training_view.h"
 #include "engine/run/quantities/weights.h"
@@ -210,20 +209,6 @@ void curves_are_thinned(ImGuiTestContext*) {
   }
 }
 
-void form_survives_the_settings(ImGuiTestContext*) {
-  TrainingForm form;
-  form.kind = TrainingKind::finetune;
-  form.kernel = {.name = "hedgehog-softmax", .parameters = {{"shared", "1"}}};
-  form.plan(TrainingKind::distill, InputKind::image).set("data", std::string("/pictures; /more pictures"));
-  form.plan(TrainingKind::finetune, InputKind::text).set("learning_rate", 3e-5);
-  form.plan(TrainingKind::finetune, InputKind::text).set("header", true);
-  Settings settings;
-  settings.training = training_text(form);
-  IM_CHECK(parse_training(parse_settings(settings_text(settings), "settings").training) == form);
-  IM_CHECK(parse_training("") == TrainingForm{});
-  IM_CHECK(parse_training("{\"kind\":3}") == TrainingForm{});
-}
-
 void command_says_it_all(ImGuiTestContext*) {
   FinetuneRequest tuning;
   tuning.settings.adapters = {.automatic = false, .files = {"tail.safetensors"}};
@@ -256,33 +241,6 @@ void command_says_it_all(ImGuiTestContext*) {
                   "a.txt,b.tsv --column 2 --chunk 16-256 --cosine");
 }
 
-void amended_history_has_no_idle_steps(ImGuiTestContext*) {
-  History history;
-  const auto layer_is = [](int layer) {
-    return [layer](Document& document) { document.scene().layer = layer; };
-  };
-  for (const int layer : {1, 2, 3, 4}) {
-    Document next = history.present();
-    layer_is(layer)(next);
-    history.change(std::move(next), "layer " + std::to_string(layer));
-  }
-  history.undo();
-  history.amend([](Document& document) { // 2 and 4 are no more
-    int& layer = document.scene().layer;
-    if (layer == 2) layer = 1;
-    if (layer == 4) layer = 3;
-  });
-  IM_CHECK_EQ(history.present().scene().layer, 3);
-  IM_CHECK(!history.can_redo());
-  history.undo();
-  IM_CHECK_EQ(history.present().scene().layer, 1);
-  history.undo();
-  IM_CHECK_EQ(history.present().scene().layer, 0);
-  IM_CHECK(!history.can_undo());
-  history.redo();
-  IM_CHECK_STR_EQ(history.redo_label().c_str(), "layer 3");
-}
-
 } // namespace
 
 void register_training_tests(ImGuiTestEngine* engine) {
@@ -292,10 +250,7 @@ void register_training_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "training", "fine_tunes_on_a_table")->TestFunc = fine_tunes_on_a_table;
   IM_REGISTER_TEST(engine, "training", "problems_are_told")->TestFunc = problems_are_told;
   IM_REGISTER_TEST(engine, "training", "curves_are_thinned")->TestFunc = curves_are_thinned;
-  IM_REGISTER_TEST(engine, "training", "form_survives_the_settings")->TestFunc = form_survives_the_settings;
   IM_REGISTER_TEST(engine, "training", "command_says_it_all")->TestFunc = command_says_it_all;
-  IM_REGISTER_TEST(engine, "training", "amended_history_has_no_idle_steps")->TestFunc =
-      amended_history_has_no_idle_steps;
 }
 
 } // namespace hydrascope::app::window_tests
