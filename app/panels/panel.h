@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/document/editor.h"
 #include "app/jobs/requests.h"
@@ -82,5 +84,8 @@ private:
   PanelServices services_;
   float brightness_ = 1;
 };
+
+// All panels, in the order of the View menu.
+std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services);
 
 } // namespace hydrascope::app

@@ -1,4 +1,4 @@
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 
 #include "engine/run/quantities/head_quantity.h"
 

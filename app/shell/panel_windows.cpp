@@ -9,7 +9,7 @@
 #include <imgui_internal.h>
 
 #include "app/document/edits.h"
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 #include "app/ui/theme.h"
 #include "app/ui/widgets.h"
 

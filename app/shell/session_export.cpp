@@ -10,7 +10,7 @@
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
 #include "app/jobs/coordinator.h"
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 #include "app/shell/export_folder.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"

@@ -8,9 +8,9 @@
 #include <imgui_internal.h>
 
 #include "app/document/edits.h"
-#include "app/panels/heads/head_table_view.h"
+#include "app/panels/heads/head_table.h"
 #include "app/panels/side_columns.h"
-#include "app/panels/weights/column_sources.h"
+#include "app/panels/weights/weights_column.h"
 #include "app/views/shown_weights.h"
 #include "app/views/table_views.h"
 #include "app/views/vectors_view.h"

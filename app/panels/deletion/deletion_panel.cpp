@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 #include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"
 #include "app/views/deletion_view.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/panels/token_names.h"
+#include "app/panels/choices.h"
 #include "app/ui/widgets.h"
 #include "engine/figures/scale.h"
 

@@ -7,11 +7,27 @@
 #include <string>
 #include <vector>
 
-#include "app/panels/focus/column_map.h"
 #include "app/panels/focus/focus_canvas.h"
+#include "app/panels/panel.h"
+#include "app/views/attention_view.h"
+#include "app/views/focus_view.h"
 #include "app/views/painted_picture.h"
 
 namespace hydrascope::app {
+
+void add_map_keys(const Document& document, QuantityKeys& keys);
+
+struct ColumnMap {
+  const RunResult* run = nullptr; // that knows query and target
+  TokenMap map;
+  std::vector<float> raw; // focus: contributions as they are, one a token
+  std::string flags;      // "untrained", "derived, signed"; empty if there is nothing to say
+};
+
+// nullopt as long as the side has not delivered it.
+std::optional<ColumnMap> find_column_map(const SideResults& results, const Document& document, MapKind kind);
+
+FocusOptions focus_options(const Document& document);
 
 class FocusColumn {
 public:

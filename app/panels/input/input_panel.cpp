@@ -1,21 +1,92 @@
 // What goes into the model: a picture or a sentence, its examples, and how to open one's own.
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include <fmt/format.h>
 #include <imgui.h>
+#include <imgui_stdlib.h>
 
 #include "app/actions/actions.h"
+#include "app/document/editor.h"
 #include "app/document/edits.h"
+#include "app/panels/choices.h"
 #include "app/panels/input/picture_strip.h"
-#include "app/panels/input/sentence_editor.h"
-#include "app/panels/panels.h"
-#include "app/panels/token_names.h"
+#include "app/panels/panel.h"
+#include "app/ui/graphics.h"
 #include "app/ui/widgets.h"
 
 namespace hydrascope::app {
 
 namespace {
+
+// Seconds without a key: before the model runs, and before what follows is another undo step.
+constexpr double typing_pause = 0.15;
+constexpr double burst_pause = 1.0;
+
+// The model runs while one types: a short pause after a key takes the text into the document, and what was
+// being computed for the text before is dropped. Keys that follow each other closely are one burst and one
+// undo step.
+class SentenceEditor {
+public:
+  // Takes the document's text, unless what is being typed is ahead of it.
+  void follow(const TextInput* text);
+  void draw(Editor& editor, const Graphics& graphics);
+  // What has been typed goes into the document now.
+  void commit(Editor& editor);
+  // What has been typed and not been taken is given up: the document shows something else by now.
+  void abandon() { waiting_ = false; }
+
+private:
+  std::string text_, pair_;
+  bool with_pair_ = false;
+  bool waiting_ = false;                  // for the pause
+  double last_key_ = 0, last_commit_ = 0; // on the window's clock
+  int burst_ = 0;
+};
+
+void SentenceEditor::follow(const TextInput* text) {
+  if (text == nullptr || waiting_) return;
+  text_ = text->text;
+  // What was typed second is kept while it is switched off.
+  if (text->pair) pair_ = *text->pair;
+  with_pair_ = text->pair.has_value();
+}
+
+void SentenceEditor::commit(Editor& editor) {
+  if (!waiting_) return;
+  waiting_ = false;
+  last_commit_ = editor.clock();
+  type_text(editor, text_, with_pair_ ? std::optional(pair_) : std::nullopt, burst_);
+}
+
+void SentenceEditor::draw(Editor& editor, const Graphics& graphics) {
+  ImGui::PushFont(graphics.fonts().regular, theme::size_text);
+  const float width = ImGui::GetContentRegionAvail().x;
+  const auto field = [&](const char* id, std::string& text, float height) {
+    const bool typed = ImGui::InputTextMultiline(id, &text, {width, height}, ImGuiInputTextFlags_WordWrap);
+    if (ImGui::IsItemActivated()) ++burst_;
+    return typed;
+  };
+  bool typed = field("##text", text_, with_pair_ ? 72 : 96);
+  const bool switched = ImGui::Checkbox("Pair with a second sentence", &with_pair_);
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Both go in together: [CLS] first [SEP] second [SEP]");
+  if (with_pair_) typed |= field("##pair", pair_, 72);
+  ImGui::PopFont();
+
+  const double now = editor.clock();
+  if (typed || switched) {
+    if (switched || now - std::max(last_key_, last_commit_) > burst_pause) ++burst_;
+    last_key_ = now;
+    waiting_ = true;
+  }
+  if (!waiting_) return;
+  if (switched || now - last_key_ >= typing_pause) {
+    commit(editor);
+  } else {
+    editor.draw_soon();
+  }
+}
 
 class InputPanel final : public Panel {
 public:

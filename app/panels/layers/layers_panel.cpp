@@ -2,15 +2,22 @@
 // layer.
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/panels/head_marks.h"
-#include "app/panels/layers/layer_maps.h"
-#include "app/panels/panels.h"
+#include "app/panels/choices.h"
+#include "app/panels/focus/focus_column.h"
+#include "app/panels/map_views.h"
+#include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
+#include "app/views/focus_view.h"
 #include "engine/figures/scale.h"
 #include "engine/run/quantities/focus_map.h"
 
@@ -18,8 +25,145 @@ namespace hydrascope::app {
 
 namespace {
 
-constexpr float gap = 6;
-constexpr float within = 2; // between the maps of one layer
+FocusOptions layer_options(const Document& document) {
+  FocusOptions options = focus_options(document);
+  if (document.kind == InputKind::text) options.interpolation = Interpolation::nearest;
+  return options;
+}
+
+// The focus maps of all layers of A, of B, or A − B: what the Layers panel shows of one of them.
+class LayerMaps {
+public:
+  struct Map {
+    MapTexture texture;
+    std::string kernel;  // its name, for its colour; of A in a difference
+    std::string name;    // "elu", "elu − softmax"
+    std::string nothing; // why the map is empty; empty if it is not
+    bool untrained = false;
+  };
+
+  // A map for which there is no newer one stays.
+  void prepare(const Snapshot& snapshot);
+  void subtract(const LayerMaps& a, const LayerMaps& b, const Snapshot& snapshot);
+  void clear();
+
+  bool empty() const { return maps_.empty(); }
+  std::vector<Map>& maps() { return maps_; }                      // by layer
+  HeatMapView& rows() { return rows_; }                           // a sentence's: one row a layer
+  const std::vector<ShownToken>& shown() const { return shown_; } // … and its columns
+  const Figure& figure() const { return figure_; }
+  const Scale* scale() const; // of every layer's map; null where each has its own
+
+private:
+  // What a layer's map is made of, as the results have it now.
+  struct Layer {
+    std::shared_ptr<const RunResult> run, minus; // the second only of a difference
+    TokenMap map;
+    std::string kernel, name;
+    bool untrained = false;
+  };
+
+  // `side`: what the figure calls it; empty where it stands alone.
+  void show(const Document& document, const std::string& side);
+  void gather_rows();
+
+  std::vector<std::optional<Layer>> newest_; // by layer
+  std::vector<Map> maps_;
+  HeatMapView rows_;
+  std::vector<ShownToken> shown_;
+  Scale scale_; // the widest, which is that of all rows
+  Figure figure_;
+};
+
+const Scale* LayerMaps::scale() const { return scale_.shared ? &scale_ : nullptr; }
+
+void LayerMaps::clear() {
+  newest_.clear();
+  maps_.clear();
+  rows_.clear();
+  scale_ = {};
+  figure_ = {};
+}
+
+void LayerMaps::prepare(const Snapshot& snapshot) {
+  const Document& document = *snapshot.document;
+  newest_.assign(static_cast<std::size_t>(document.scene().model->layers), std::nullopt);
+  for (std::size_t layer = 0; layer < newest_.size(); ++layer) {
+    const auto found = find(snapshot.shown(), FocusKey{static_cast<int>(layer)});
+    if (!found) continue;
+    const LayerRun& ran = found.run->layers.at(layer);
+    newest_[layer] = {.run = found.run,
+                      .minus = nullptr,
+                      .map = focus_map(*found.run, *found.result, layer_options(document)),
+                      .kernel = ran.kernel.name,
+                      .name = ran.kernel.text(),
+                      .untrained = ran.untrained};
+  }
+  show(document, snapshot.one_of_two ? side_name(document.view.shown) : "");
+}
+
+void LayerMaps::subtract(const LayerMaps& a, const LayerMaps& b, const Snapshot& snapshot) {
+  newest_ = a.newest_;
+  for (std::size_t layer = 0; layer < newest_.size(); ++layer) {
+    std::optional<Layer>& own = newest_[layer];
+    const std::optional<Layer>& other = b.newest_[layer];
+    if (!other) own.reset();
+    if (!own) continue;
+    own->minus = other->run;
+    own->map = map_difference(std::move(own->map), other->map);
+    own->name += " − " + other->name;
+    own->untrained |= other->untrained;
+  }
+  const bool alone = snapshot.document->view.shown == Shown::difference;
+  show(*snapshot.document, alone ? "" : side_name(Shown::difference));
+}
+
+void LayerMaps::show(const Document& document, const std::string& side) {
+  const FocusOptions options = layer_options(document);
+  std::vector<FocusItem> items;
+  Scale scale;
+  for (std::size_t layer = 0; layer < newest_.size(); ++layer) {
+    if (!newest_[layer]) continue;
+    const Layer& newest = *newest_[layer];
+    maps_.resize(newest_.size());
+    Map& shown = maps_[layer];
+    shown.kernel = newest.kernel;
+    shown.name = newest.name;
+    shown.untrained = newest.untrained;
+    shown.nothing = newest.map.empty ? newest.map.note : "";
+    shown.texture.set(newest.map.values, newest.map.scale, options.interpolation);
+    if (items.empty() || newest.map.scale.high > scale.high) scale = newest.map.scale;
+    shown_ = newest.map.shown;
+    items.push_back({.run = newest.run.get(),
+                     .layer = static_cast<int>(layer),
+                     .title = side.empty() ? "" : fmt::format("{}, layer {}\n{}", side, layer, newest.name),
+                     .minus = newest.minus.get()});
+  }
+  if (items.empty()) return;
+  scale_ = std::move(scale);
+  const bool image = document.kind == InputKind::image;
+  if (!image) gather_rows();
+  const auto* input = document.scene().input ? std::get_if<ImageInput>(&*document.scene().input) : nullptr;
+  figure_ = focus_figure(items, input, options);
+  if (image) figure_.columns = 6;
+}
+
+void LayerMaps::gather_rows() {
+  HeatMapPanel panel;
+  panel.scale = scale_;
+  const auto tokens = static_cast<std::int64_t>(shown_.size());
+  panel.values.shape = {static_cast<std::int64_t>(maps_.size()), tokens};
+  for (std::size_t layer = 0; layer < maps_.size(); ++layer) {
+    for (int token = 0; token < static_cast<int>(tokens); ++token)
+      panel.values.values.push_back(maps_[layer].texture.value(0, token));
+    panel.y_ticks.push_back(fmt::format("{}", layer));
+  }
+  for (const ShownToken& token : shown_) panel.x_ticks.push_back(plain_piece(token.text));
+  if (tokens > 0) rows_.set(std::move(panel));
+}
+
+constexpr float map_gap = 6;
+constexpr float stack_gap = 2; // between the maps of one layer
 
 class LayersPanel final : public Panel {
 public:
@@ -69,12 +213,12 @@ private:
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const auto sides = static_cast<float>(shown.size());
     const bool beside = room.x > room.y * 1.5f;
-    const ImVec2 size{beside ? (room.x - gap * 2 * (sides - 1)) / sides : room.x,
-                      beside ? room.y : (room.y - gap * (sides - 1)) / sides};
+    const ImVec2 size{beside ? (room.x - map_gap * 2 * (sides - 1)) / sides : room.x,
+                      beside ? room.y : (room.y - map_gap * (sides - 1)) / sides};
     for (std::size_t i = 0; i < shown.size(); ++i) {
       const auto place = static_cast<float>(i);
-      ImVec2 at{beside ? from.x + place * (size.x + gap * 2) : from.x,
-                beside ? from.y : from.y + place * (size.y + gap)};
+      ImVec2 at{beside ? from.x + place * (size.x + map_gap * 2) : from.x,
+                beside ? from.y : from.y + place * (size.y + map_gap)};
       float height = size.y;
       if (shown.size() > 1) {
         ImGui::SetCursorScreenPos(at);
@@ -116,7 +260,7 @@ private:
     const auto layers = static_cast<int>(shown[0].maps().size());
     ImGui::PushFont(graphics().fonts().mono, 11.0f);
     const float line = ImGui::GetTextLineHeight() + 3;
-    const float titles = shown.size() > 1 ? ImGui::CalcTextSize(side_name(Shown::difference)).x + gap : 0;
+    const float titles = shown.size() > 1 ? ImGui::CalcTextSize(side_name(Shown::difference)).x + map_gap : 0;
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     const ImVec2 from{corner.x + titles, corner.y};
     const float bar = shown[0].scale() == nullptr ? 0 : colour_bar_width;
@@ -127,27 +271,27 @@ private:
     float side = 0;
     for (int rows = 1; rows <= 4; ++rows) {
       const int columns = (layers + rows - 1) / rows;
-      const float height = (room.y - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows);
+      const float height = (room.y - map_gap * static_cast<float>(rows - 1)) / static_cast<float>(rows);
       const float fit =
-          std::min((room.x - gap * static_cast<float>(columns - 1)) / static_cast<float>(columns),
-                   (height - line - within * (stacked - 1)) / stacked);
+          std::min((room.x - map_gap * static_cast<float>(columns - 1)) / static_cast<float>(columns),
+                   (height - line - stack_gap * (stacked - 1)) / stacked);
       if (fit > side) {
         side = fit;
         per_row = columns;
       }
     }
     side = std::floor(side);
-    const float height = line + stacked * side + (stacked - 1) * within;
+    const float height = line + stacked * side + (stacked - 1) * stack_gap;
     for (int layer = 0; layer < layers && side > 8; ++layer) {
       const int row = layer / per_row, column = layer % per_row;
-      const ImVec2 at{from.x + static_cast<float>(column) * (side + gap),
-                      from.y + static_cast<float>(row) * (height + gap)};
+      const ImVec2 at{from.x + static_cast<float>(column) * (side + map_gap),
+                      from.y + static_cast<float>(row) * (height + map_gap)};
       draw_layer(layer, at, line, side);
       if (column == 0 && shown.size() > 1) draw_titles({corner.x, at.y + line}, side);
     }
-    const float right = from.x + static_cast<float>(per_row) * (side + gap) - gap;
+    const float right = from.x + static_cast<float>(per_row) * (side + map_gap) - map_gap;
     for (std::size_t i = 0; i < shown.size() && side > 8; ++i) {
-      const float y = from.y + line + static_cast<float>(i) * (side + within);
+      const float y = from.y + line + static_cast<float>(i) * (side + stack_gap);
       if (const Scale* const scale = shown[i].scale()) colour_bar(graphics(), *scale, {right + 10, y}, side);
     }
     ImGui::PopFont();
@@ -156,7 +300,7 @@ private:
   void draw_titles(ImVec2 at, float side) {
     for (std::size_t i = 0; i < columns_.shown().size(); ++i) {
       const float middle = (side - ImGui::GetTextLineHeight()) / 2;
-      ImGui::GetWindowDrawList()->AddText({at.x, at.y + static_cast<float>(i) * (side + within) + middle},
+      ImGui::GetWindowDrawList()->AddText({at.x, at.y + static_cast<float>(i) * (side + stack_gap) + middle},
                                           theme::packed(theme::quiet), title(i));
     }
   }
@@ -180,25 +324,25 @@ private:
       untrained |= map.untrained;
       about += fmt::format("\n{}{}{}{}", shown.size() > 1 ? title(i) + std::string(": ") : "", map.name,
                            map.untrained ? ", untrained" : "", map.nothing.empty() ? "" : "\n" + map.nothing);
-      y += side + within;
+      y += side + stack_gap;
     }
     if (const std::string muted = muted_words(document(), layer); !muted.empty()) {
       about += "\n" + muted;
-      draw_muted(layer, at, {side, y - within - at.y - line});
+      draw_muted(layer, at, {side, y - stack_gap - at.y - line});
     }
     list->AddText({at.x + 12, at.y},
                   theme::packed(selected ? theme::text : (untrained ? theme::amber : theme::quiet)),
                   fmt::format("{}", layer).c_str());
     ImGui::SetCursorScreenPos(at);
     ImGui::PushID(layer);
-    if (ImGui::InvisibleButton("thumbnail", {side, y - within - at.y})) select_layer(editor(), layer);
+    if (ImGui::InvisibleButton("thumbnail", {side, y - stack_gap - at.y})) select_layer(editor(), layer);
     ImGui::PopID();
     if (ImGui::IsItemHovered()) {
       pointed_ = layer;
       ImGui::SetTooltip("%s", about.c_str());
     }
     if (selected || ImGui::IsItemHovered()) {
-      list->AddRect({at.x - 1, at.y + line - 1}, {at.x + side + 1, y - within + 1},
+      list->AddRect({at.x - 1, at.y + line - 1}, {at.x + side + 1, y - stack_gap + 1},
                     theme::packed(selected ? theme::accent : theme::text), 0, 2.0f);
     }
   }

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 #include "app/ui/widgets.h"
 #include "app/views/table_views.h"
 

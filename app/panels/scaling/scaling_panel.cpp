@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "app/jobs/scaling_run.h"
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 #include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"
 #include "app/views/scaling_view.h"

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/panels/head_marks.h"
-#include "app/panels/heads/head_table_view.h"
-#include "app/panels/panels.h"
+#include "app/panels/heads/head_table.h"
+#include "app/panels/map_views.h"
+#include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
 #include "app/views/similar_heads_view.h"

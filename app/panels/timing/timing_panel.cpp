@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
 #include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/panels/kernels/feature_strip.h"
+#include "app/panels/choices.h"
+#include "app/panels/map_views.h"
 #include "app/panels/side_columns.h"
-#include "app/panels/token_names.h"
 #include "app/ui/widgets.h"
 #include "engine/figures/scale.h"
 
@@ -16,7 +16,7 @@ namespace hydrascope::app {
 
 namespace {
 
-constexpr float row_height = 18;
+constexpr float token_row = 18;
 constexpr std::size_t most_lines = 6000; // that are drawn at once
 
 // Tol's colour-blind-safe sets; more heads than colours begin again, and the head's number is always beside
@@ -185,7 +185,7 @@ void TokensColumn::draw_heads(const Frame& frame) {
 }
 
 float TokensColumn::Lines::y_of(int token) const {
-  return from_y + (static_cast<float>(token) + 0.5f) * row_height;
+  return from_y + (static_cast<float>(token) + 0.5f) * token_row;
 }
 
 void TokensColumn::draw_sentence(const Frame& frame) {
@@ -217,8 +217,8 @@ void TokensColumn::draw_sentence(const Frame& frame) {
   lines.from_y = from.y;
   lines.view_top = ImGui::GetWindowPos().y;
   lines.view_bottom = lines.view_top + ImGui::GetWindowHeight();
-  lines.first = std::clamp(static_cast<int>((lines.view_top - from.y) / row_height), 0, tokens);
-  lines.last = std::clamp(static_cast<int>((lines.view_bottom - from.y) / row_height) + 1, 0, tokens);
+  lines.first = std::clamp(static_cast<int>((lines.view_top - from.y) / token_row), 0, tokens);
+  lines.last = std::clamp(static_cast<int>((lines.view_bottom - from.y) / token_row) + 1, 0, tokens);
   const std::optional<int> key = std::exchange(hovered_key_, std::nullopt);
   ImGui::PushFont(frame.graphics.fonts().mono, theme::size_small);
   const Frame inside{frame.editor, frame.graphics, frame.brightness, ImGui::GetWindowDrawList()};
@@ -231,7 +231,7 @@ void TokensColumn::draw_sentence(const Frame& frame) {
   if (row) draw_bars(inside, *row, lines, lines.right + word, bars);
   ImGui::PopFont();
   ImGui::SetCursorScreenPos(from);
-  ImGui::Dummy({width, row_height * static_cast<float>(tokens)});
+  ImGui::Dummy({width, token_row * static_cast<float>(tokens)});
   ImGui::EndChild();
 }
 
@@ -240,9 +240,9 @@ void TokensColumn::draw_word(const Frame& frame, int token, ImVec2 at, float wid
   const auto is = [&](std::optional<std::int64_t> chosen) {
     return chosen && *chosen >= shown.first && *chosen < shown.first + shown.count;
   };
-  ImGui::SetCursorScreenPos({at.x, at.y - row_height / 2});
+  ImGui::SetCursorScreenPos({at.x, at.y - token_row / 2});
   ImGui::PushID(token);
-  const bool clicked = ImGui::InvisibleButton(is_query ? "query" : "key", {width - 4, row_height});
+  const bool clicked = ImGui::InvisibleButton(is_query ? "query" : "key", {width - 4, token_row});
   ImGui::PopID();
   const bool hovered = ImGui::IsItemHovered();
   const Scene& scene = frame.editor.document().scene();
@@ -259,7 +259,7 @@ void TokensColumn::draw_word(const Frame& frame, int token, ImVec2 at, float wid
   if (clicked && !is_query)
     select_key(frame.editor, chosen ? std::nullopt : std::optional<std::int64_t>(shown.first));
   if (hovered || lit)
-    frame.list->AddRectFilled({at.x, at.y - row_height / 2}, {at.x + width - 4, at.y + row_height / 2},
+    frame.list->AddRectFilled({at.x, at.y - token_row / 2}, {at.x + width - 4, at.y + token_row / 2},
                               theme::packed(theme::raised_more), 2.0f);
   const bool special = run_->tokens[static_cast<std::size_t>(shown.first)].special;
   const std::string text = fitted(with_known_glyphs(shown.text), width - 14);

@@ -1,8 +1,8 @@
 // What every token looks at: lines from the queries on the left to the keys on the right, a colour for each
 // head (as bertviz's head view), and the query's row of weights as bars beside the keys.
 #include "app/document/edits.h"
-#include "app/panels/head_choice.h"
-#include "app/panels/panels.h"
+#include "app/panels/choices.h"
+#include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
 #include "app/panels/tokens/tokens_column.h"
 #include "app/ui/widgets.h"

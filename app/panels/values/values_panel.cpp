@@ -7,11 +7,10 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/panels/head_choice.h"
-#include "app/panels/panels.h"
+#include "app/panels/choices.h"
+#include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
-#include "app/panels/token_names.h"
-#include "app/panels/weights/column_sources.h"
+#include "app/panels/weights/weights_column.h"
 #include "app/ui/widgets.h"
 #include "app/views/shown_weights.h"
 #include "app/views/token_lines.h"

@@ -4,10 +4,26 @@
 
 #include <fmt/format.h>
 
+#include "app/panels/side_columns.h"
+#include "app/ui/widgets.h"
 #include "app/views/weights_view.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {
+
+std::vector<ColumnSource> column_sources(const Document& document) {
+  const Scene& scene = document.scene();
+  std::vector<ColumnSource> sources;
+  if (shows_both(document.view)) {
+    const auto layer = static_cast<std::size_t>(scene.layer);
+    for (const Side side : {Side::a, Side::b})
+      sources.push_back({side, scene.schedules[static_cast<std::size_t>(side)].layers.at(layer)});
+    return sources;
+  }
+  for (int i = 0; i < static_cast<int>(scene.comparison.size()); ++i)
+    sources.push_back({edited_side(document.view), compared_kernel(document, i)});
+  return sources;
+}
 
 std::string WeightsColumn::label() const {
   if (difference_) return untrained_ ? "untrained" : "";
@@ -127,6 +143,24 @@ void WeightsColumn::set_scale(const Scale& scale) {
   view_.set(std::move(panel));
 }
 
+void WeightsColumn::draw_caption(const Graphics& graphics, float width) const {
+  ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+  const std::string warning = empty() ? "" : label();
+  if (!warning.empty()) {
+    ImGui::TextColored(theme::amber, "%s", warning.c_str());
+    if (signed_ && ImGui::IsItemHovered()) {
+      ImGui::SetTooltip(
+          "This kernel never forms such a matrix: shown is the sum over the features of each\noriginal head "
+          "of φ(Q)_f φ(K)_fᵀ, which has signs and rows that do not sum to 1.");
+    }
+    ImGui::SameLine(0, 8);
+    width -= ImGui::GetItemRectSize().x + 8;
+  }
+  ellipsis_text(measures_.empty() ? " " : measures_, std::max(width, 24.0f), theme::quiet);
+  if (!about_.empty() && ImGui::IsItemHovered()) text_tooltip(measures_ + "\n" + about_);
+  ImGui::PopFont();
+}
+
 MatrixInput WeightsColumn::draw(const char* id, Graphics& graphics, ImVec2 from, ImVec2 size,
                                 const MatrixMarks& marks, float opacity, MapZoom& zoom) {
   if (!tiled_) return view_.draw(id, graphics, from, size, marks, opacity, &zoom);
@@ -155,6 +189,21 @@ std::string WeightsColumn::facts(Cell cell) const {
   }
   return fmt::format("weight {}, rank {} of {}, row sum {}", number_text(static_cast<double>(weight), 4),
                      rank, columns, number_text(sum, 4));
+}
+
+void share_scale(std::span<WeightsColumn> columns) {
+  double high = 0;
+  for (const WeightsColumn& column : columns) {
+    if (!column.empty() && !column.is_signed()) high = std::max(high, column.scale().high);
+  }
+  for (WeightsColumn& column : columns) {
+    if (column.empty() || column.is_signed()) continue;
+    Scale scale = column.scale();
+    scale.high = high;
+    scale.low = scale.logarithmic ? high * 1e-4 : 0;
+    scale.shared = columns.size() > 1;
+    column.set_scale(scale);
+  }
 }
 
 } // namespace hydrascope::app

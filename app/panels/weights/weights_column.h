@@ -1,17 +1,29 @@
 // One kernel's weights in the Weights panel: whole, or by tiles where there are too many tokens.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "app/jobs/results.h"
-#include "app/panels/heat_map_view.h"
+#include "app/panels/map_views.h"
+#include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
 #include "app/panels/weights/weights_tiles.h"
 #include "app/views/weights_view.h"
 #include "engine/run/quantities/weights.h"
 
 namespace hydrascope::app {
+
+// Whose weights stand side by side: of every kernel that is compared, on the shown schedule's q and k; or A's
+// own kernel and B's own.
+struct ColumnSource {
+  Side side = Side::a;
+  KernelSpec kernel;
+};
+
+// Of the selected layer, from left to right.
+std::vector<ColumnSource> column_sources(const Document& document);
 
 class WeightsColumn {
 public:
@@ -20,9 +32,7 @@ public:
   bool empty() const { return view_.empty() && tiles_.empty(); }
   bool tiled() const { return tiled_; }
   const Scale& scale() const { return tiled_ ? scale_ : view_.panel().scale; }
-  const std::string& error() const { return error_; }       // why there is nothing to show
-  const std::string& measures() const { return measures_; } // entropy, KL, check
-  const std::string& about() const { return about_; }       // what they are; may be empty
+  const std::string& error() const { return error_; } // why there is nothing to show
   std::string label() const; // "untrained", "derived, signed"; empty where there is nothing to warn of
   bool is_signed() const { return signed_; }
 
@@ -41,6 +51,8 @@ public:
   void show_tiles(const SideResults& results, const WeightsOptions& options, double now);
   void set_scale(const Scale& scale);
 
+  // Its label and its measures in a line.
+  void draw_caption(const Graphics& graphics, float width) const;
   MatrixInput draw(const char* id, Graphics& graphics, ImVec2 from, ImVec2 size, const MatrixMarks& marks,
                    float opacity, MapZoom& zoom);
   // "0.0123, rank 4 of 257, row sum 1" of a cell; a pooled pixel says of how many weights it is the largest.
@@ -56,5 +68,8 @@ private:
   std::vector<ShownToken> tokens_; // of a whole matrix
   std::string error_, measures_, about_;
 };
+
+// Puts all maps of positive weights on one scale.
+void share_scale(std::span<WeightsColumn> columns);
 
 } // namespace hydrascope::app

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/panels/head_marks.h"
+#include "app/panels/map_views.h"
 #include "app/ui/widgets.h"
 #include "engine/figures/scale.h"
 #include "engine/run/quantities/weight_tile.h"

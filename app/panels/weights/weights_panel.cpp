@@ -1,20 +1,18 @@
 // The attention weights of the selected layer under as many kernels as chosen, side by side on the same q and
 // k, zoomed and panned together; or every head of every layer as thumbnails.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/panels/head_choice.h"
-#include "app/panels/head_marks.h"
-#include "app/panels/panels.h"
+#include "app/panels/choices.h"
+#include "app/panels/map_views.h"
+#include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
-#include "app/panels/token_names.h"
-#include "app/panels/weights/column_sources.h"
 #include "app/panels/weights/weights_column.h"
 #include "app/panels/weights/weights_overview.h"
-#include "app/panels/weights/weights_toolbar.h"
 #include "app/ui/widgets.h"
 #include "app/views/weights_view.h"
 #include "engine/figures/scale.h"
@@ -23,6 +21,69 @@
 namespace hydrascope::app {
 
 namespace {
+
+// The first of the registry that is not among them.
+KernelSpec next_kernel(const Document& document) {
+  const auto count = static_cast<int>(document.scene().comparison.size());
+  for (const KernelInfo& info : kernel_infos()) {
+    bool there = false;
+    for (int i = 0; i < count; ++i) there = there || compared_kernel(document, i).name == info.name;
+    if (!there) return {.name = info.name, .parameters = {}};
+  }
+  return {};
+}
+
+// `zoom` is that of all maps; a button takes it back to the whole matrix.
+void draw_weights_toolbar(Editor& editor, MapZoom& zoom) {
+  const Document& document = editor.document();
+  const ViewOptions& view = document.view;
+  ImGui::AlignTextToFramePadding();
+  if (!view.all_heads) {
+    selected_head(editor);
+    same_line_if_fits(134);
+  }
+  static constexpr std::array<const char*, 2> extents = {"one head", "all heads"};
+  const int extent = segmented("extent", extents, view.all_heads ? 1 : 0);
+  if (extent >= 0) change_view(editor, "One head or all", [&](ViewOptions& v) { v.all_heads = extent == 1; });
+  same_line_if_fits(170);
+  static constexpr std::array<const char*, 3> scales = {"linear", "log", "99 %"};
+  const int scale = segmented("scale", scales, view.logarithmic ? 1 : view.percentile ? 2 : 0);
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip("99 %%: the scale ends at the 99th percentile of the weights");
+  if (scale >= 0) {
+    change_view(editor, "Scale of the weights", [&](ViewOptions& v) {
+      v.logarithmic = scale == 1;
+      v.percentile = scale == 2;
+    });
+  }
+  same_line_if_fits(110);
+  static constexpr std::array<const char*, 2> ranges = {"own", "shared"};
+  const int range = segmented("range", ranges, view.shared_scale ? 1 : 0);
+  if (range >= 0)
+    change_view(editor, "Own or shared scale", [&](ViewOptions& v) { v.shared_scale = range == 1; });
+  same_line_if_fits(130);
+  static constexpr std::array<const char*, 2> values = {"weight", "× value"};
+  const int value = segmented("value", values, view.value_weighted ? 1 : 0);
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip(
+        "× value: ‖α v W_o‖, the length of what a token adds through the head\n(Kobayashi et al. "
+        "2020): a large weight on a short value moves little");
+  if (value >= 0)
+    change_view(editor, "Value-weighted weights", [&](ViewOptions& v) { v.value_weighted = value == 1; });
+  same_line_if_fits(190);
+  forced_choice(editor);
+  if (view.all_heads) return;
+  if (!shows_both(view)) { // of sides each shows its own
+    same_line_if_fits(90);
+    if (ImGui::Button("+ kernel")) add_compared_kernel(editor, next_kernel(document));
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Compare with one more kernel");
+  }
+  if (!(zoom == MapZoom{})) {
+    ImGui::SameLine(0, 8);
+    if (ImGui::Button("whole")) zoom = {};
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Show the whole matrix again (double-click)");
+  }
+}
 
 bool by_tiles(const Document& document) { return expected_tokens(document) > most_tokens_whole; }
 
@@ -64,7 +125,7 @@ public:
     vectors_ = find(snapshot.shown(), queries_and_keys(document)).result;
     keep_ = snapshot.shown().parts;
     run_ = any;
-    if (document.view.shared_scale) share_scale();
+    if (document.view.shared_scale) share_scale(columns_);
     prepare_figure(document);
   }
 
@@ -167,21 +228,6 @@ private:
     if (shown.size() > 1 && view.shared_scale) WeightsOverview::share_scale(shown[0], shown[1], view);
   }
 
-  void share_scale() {
-    double high = 0;
-    for (const WeightsColumn& column : columns_) {
-      if (!column.empty() && !column.is_signed()) high = std::max(high, column.scale().high);
-    }
-    for (WeightsColumn& column : columns_) {
-      if (column.empty() || column.is_signed()) continue;
-      Scale scale = column.scale();
-      scale.high = high;
-      scale.low = scale.logarithmic ? high * 1e-4 : 0;
-      scale.shared = columns_.size() > 1;
-      column.set_scale(scale);
-    }
-  }
-
   void prepare_figure(const Document& document) {
     figure_ = {};
     figure_.title = fmt::format("{} · layer {} · {}", run_->model.name, document.scene().layer,
@@ -241,7 +287,7 @@ private:
     const float line = ImGui::GetFrameHeight();
     draw_header(position, from, size.x);
     ImGui::SetCursorScreenPos({from.x, from.y + line + 4});
-    draw_caption(column, size.x);
+    column.draw_caption(graphics(), size.x);
     const float top = line + 4 + ImGui::GetTextLineHeightWithSpacing();
     const ImVec2 map_from{from.x, from.y + top};
     const ImVec2 map_size{size.x, std::min(size.y - top, size.x)};
@@ -305,26 +351,6 @@ private:
     ImGui::SetCursorScreenPos({from.x + width - line, from.y});
     if (ImGui::Button("×##drop", {line, line})) drop_compared_kernel(editor(), position);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("Take %s from the comparison", kernel.text().c_str());
-  }
-
-  void draw_caption(const WeightsColumn& column, float width) {
-    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-    const std::string label = column.empty() ? "" : column.label();
-    if (!label.empty()) {
-      ImGui::TextColored(theme::amber, "%s", label.c_str());
-      if (column.is_signed() && ImGui::IsItemHovered()) {
-        ImGui::SetTooltip(
-            "This kernel never forms such a matrix: shown is the sum over the features of each\noriginal "
-            "head "
-            "of φ(Q)_f φ(K)_fᵀ, which has signs and rows that do not sum to 1.");
-      }
-      ImGui::SameLine(0, 8);
-      width -= ImGui::GetItemRectSize().x + 8;
-    }
-    ellipsis_text(column.measures().empty() ? " " : column.measures(), std::max(width, 24.0f), theme::quiet);
-    if (!column.about().empty() && ImGui::IsItemHovered())
-      text_tooltip(column.measures() + "\n" + column.about());
-    ImGui::PopFont();
   }
 
   // Of one head: q·k, which is the same under every kernel.

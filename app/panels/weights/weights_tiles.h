@@ -9,7 +9,7 @@
 
 #include "app/jobs/requests.h"
 #include "app/jobs/results.h"
-#include "app/panels/map_zoom.h"
+#include "app/panels/map_views.h"
 #include "engine/run/quantities/weight_tile.h"
 
 namespace hydrascope::app {
