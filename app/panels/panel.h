@@ -13,7 +13,7 @@
 #include "app/jobs/requests.h"
 #include "app/jobs/results.h"
 #include "app/ui/graphics.h"
-#include "app/views/timing_record.h"
+#include "app/views/timing_view.h"
 #include "engine/figures/figure.h"
 
 namespace hydrascope::app {

@@ -33,9 +33,6 @@ void ask_sides(const Document& document, const AskOne& ask_one) {
   for (const Side side : {Side::a, Side::b}) ask_one(seen_from(document, side), true);
 }
 
-// "A", "B", "A − B".
-const char* side_name(Shown side);
-const char* side_name(Side side);
 // The heading of a column where several stand side by side.
 void side_heading(const Graphics& graphics, Shown side);
 // In place of a column that has nothing yet: why.

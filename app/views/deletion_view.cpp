@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "app/views/selection.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {
@@ -68,7 +69,7 @@ DeletionView deletion_view(const MeasuredDeletion& measured, bool probability, c
 Figure deletion_figure(std::span<const MeasuredDeletion> measured, bool probability) {
   Figure figure;
   for (std::size_t i = 0; i < measured.size(); ++i) {
-    const std::string side = measured.size() < 2 ? "" : i == 0 ? "A" : "B";
+    const std::string side = measured.size() < 2 ? "" : side_name(static_cast<Side>(i));
     DeletionView view = deletion_view(measured[i], probability, side);
     if (figure.title.empty())
       figure.title =

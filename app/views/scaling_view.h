@@ -1,4 +1,5 @@
-// Time against N, kernel by kernel, as it is drawn. Plain header.
+// Measured kernels as they are drawn: time against N, and what they reach beside what the machine allows
+// (Williams, Waterman & Patterson 2009). Plain header.
 #pragma once
 
 #include <string>
@@ -37,5 +38,19 @@ std::vector<ScalingLine> scaling_lines(const ScalingCurves& curves, const std::v
 std::string scaling_caption(const ScalingSetting& setting, const std::string& device);
 
 Figure scaling_figure(const ScalingCurves& curves, const std::vector<ScalingLine>& lines);
+
+struct RooflineLine {
+  std::string kernel;                  // with its parameters
+  std::vector<double> intensity, rate; // operations per byte of q, k, v and output; GFLOP/s
+  std::vector<std::string> labels;     // N
+};
+
+// Of lines that have points, in their order.
+std::vector<RooflineLine> roofline_lines(const std::vector<ScalingLine>& lines);
+
+// The roof, dashed, and below it a point for each kernel and N; nothing but the points without limits.
+LinesPanel roofline_panel(const MachineLimits& limits, const std::vector<RooflineLine>& lines);
+
+Figure roofline_figure(const ScalingCurves& curves, const std::vector<RooflineLine>& lines);
 
 } // namespace hydrascope::app

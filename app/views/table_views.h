@@ -1,4 +1,5 @@
-// Predictions, timing, and entropy or KL by layer and head, as they are drawn. Plain header.
+// Predictions, numbers by layer and head, norms of the hidden states and similar heads, as they are drawn.
+// Plain header.
 #pragma once
 
 #include <span>
@@ -7,15 +8,14 @@
 
 #include "engine/figures/figure.h"
 #include "engine/run/quantities/head_quantity.h"
+#include "engine/run/quantities/hidden_norms.h"
+#include "engine/run/quantities/similar_heads.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {
 
 // The first `count` predictions as bars; a second run (B) beside the first lists its own first `count`.
 Figure predictions_figure(std::span<const RunResult* const> runs, int count = 5);
-
-// Milliseconds of each layer, in the kernels' colours; cached layers are left out and named in the subtitle.
-Figure timing_figure(const RunResult& run);
 
 // Which part of a quantity of several numbers: of the output's change ‖out_kernel‖/‖out_softmax‖, their
 // cosine, ‖out_kernel − out_softmax‖/‖out_softmax‖.
@@ -31,5 +31,28 @@ HeatMapPanel head_table_difference(const HeatMapPanel& a, const HeatMapPanel& b)
 HeatMapPanel heat_map_difference(const HeatMapPanel& a, const HeatMapPanel& b);
 // All tables of that name, side by side on one scale.
 Figure head_table_figure(const RunResult& run, const std::string& name);
+
+// Hidden states × tokens. The median over tokens and the largest of the last state stand below the map: an
+// outlier is many times the median.
+HeatMapPanel hidden_norms_panel(const RunResult& run, const Array& norms);
+// a − b state by state on a diverging scale. Throws UsageError where their tokens differ.
+HeatMapPanel hidden_norms_difference(const HeatMapPanel& a, const HeatMapPanel& b);
+Figure hidden_norms_figure(const RunResult& run, const Array& norms);
+
+struct NearHead {
+  HeadIndex head;
+  double distance = 0;
+};
+
+// The `count` nearest others, nearest first; undefined distances are left out.
+std::vector<NearHead> nearest_heads(const SimilarHeads& similar, std::size_t count);
+
+// "Jensen–Shannon divergence (nats)" or "1 − cosine of the weights".
+std::string distance_quantity(HeadMetric metric);
+
+// Layers × heads.
+HeatMapPanel similar_heads_panel(const RunResult& run, const SimilarHeads& similar);
+// The map, and the nearest as bars.
+Figure similar_heads_figure(const RunResult& run, const SimilarHeads& similar);
 
 } // namespace hydrascope::app

@@ -1,16 +1,52 @@
-// Where the time of a run goes, layer by layer and kernel by kernel, over the last runs. Plain header.
+// The times of layers over the last runs, and where the time of a run goes, layer by layer and kernel by
+// kernel. Plain header.
 #pragma once
 
+#include <cstdint>
+#include <deque>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "app/views/timing_record.h"
 #include "engine/figures/figure.h"
 #include "engine/measure/flops.h"
+#include "engine/measure/quantiles.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {
+
+// What times may be compared across: the same model, number of tokens, dtype, device and threads.
+std::string timing_subject(const RunResult& run);
+
+class TimingRecord {
+public:
+  static constexpr std::size_t most_runs = 32; // the last ones of each layer and kernel
+
+  // Takes the layers that really ran, on the path that a plain forward pass takes, and the passes that were
+  // made for their time alone.
+  void add(const RunResult& run);
+
+  // Of this layer under this kernel; no runs if it has not been measured.
+  RepeatedTime time(const std::string& subject, int layer, const KernelSpec& kernel) const;
+
+  // Grows with every run that was added.
+  std::uint64_t revision() const { return revision_; }
+
+private:
+  struct Samples {
+    std::deque<double> seconds; // oldest first
+    bool first_is_cold = true;  // the very first run packs weights: it counts only as long as it is alone
+  };
+  using Layers = std::map<std::pair<int, KernelSpec>, Samples>;
+
+  void add(Layers& layers, int layer, const KernelSpec& kernel, double seconds, bool warm);
+
+  std::map<std::string, Layers> subjects_;
+  std::deque<std::string> order_; // subjects, the oldest first
+  std::uint64_t revision_ = 0;
+};
 
 struct TimingRow {
   int layer = 0;
@@ -42,10 +78,16 @@ TimingView timing_view(const RunResult& run, const TimingRecord& times, const st
 // The run's flops by formula; nullopt for a model or kernel that the formulas do not cover.
 std::optional<Flops> flops_of_run(const RunResult& run);
 
+// "A n = 11, B n = 12"
+std::string runs_of_sides(const TimingView& a, const TimingView& b);
+
 // Bars of the medians with a tick at p95; of the differences A − B of the medians; and all three beside each
 // other. A difference is of as many layers as both have.
 Figure timing_figure(const TimingView& view);
 Figure timing_difference_figure(const TimingView& a, const TimingView& b);
 Figure timing_sides_figure(const TimingView& a, const TimingView& b);
+
+// Milliseconds of each layer, in the kernels' colours; cached layers are left out and named in the subtitle.
+Figure timing_figure(const RunResult& run);
 
 } // namespace hydrascope::app

@@ -98,10 +98,15 @@ TokenMap map_difference(TokenMap a, const TokenMap& b) {
              .high = high,
              .logarithmic = false,
              .shared = a.scale.shared,
-             .label = a.scale.shared ? "A − B, each of its own maximum" : "A − B, " + a.scale.label};
-  if (!a.empty) a.note = "A − B: red where A looks more, blue where B does";
+             .label = std::string(side_name(Shown::difference)) + ", " +
+                      (a.scale.shared ? "each of its own maximum" : a.scale.label)};
+  if (!a.empty) a.note = difference_note(side_name(Side::a), side_name(Side::b));
   a.prefix.clear();
   return a;
+}
+
+std::string difference_note(const std::string& a, const std::string& b) {
+  return fmt::format("{}: red where {} looks more, blue where {} does", side_name(Shown::difference), a, b);
 }
 
 FigurePanel map_panel(const RunResult& run, std::optional<std::int64_t> query, const ImageInput* image,

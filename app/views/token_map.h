@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/views/shown_tokens.h"
+#include "app/views/selection.h"
 #include "engine/figures/figure.h"
 #include "engine/run/run.h"
 
@@ -35,6 +35,8 @@ TokenMap token_map(const RunResult& run, std::span<const float> values, const To
 // A − B of two maps as they are drawn, on a diverging scale: an empty one is zero everywhere. Empty where
 // both are, or where their shapes do not match; the tokens are A's.
 TokenMap map_difference(TokenMap a, const TokenMap& b);
+// How to read the colours of a difference between `a` and `b`, two sides by name.
+std::string difference_note(const std::string& a, const std::string& b);
 
 // A map as a figure's panel: over the picture, or as words where there is none. `query`: to be ringed.
 struct MapLook {

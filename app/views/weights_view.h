@@ -1,33 +1,20 @@
 // Explicit attention weights as they are drawn, in the window and in exported figures alike. Plain header.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "app/views/shown_tokens.h"
+#include "app/views/selection.h"
 #include "engine/figures/figure.h"
 #include "engine/run/quantities/head_fusion.h"
 #include "engine/run/quantities/weights.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {
-
-// One head, or all heads fused.
-struct HeadChoice {
-  std::optional<int> head; // nullopt: fused
-  HeadFusion fusion = HeadFusion::mean;
-  std::vector<int> subset = {}; // of the fused heads, ascending; empty: all
-
-  bool operator==(const HeadChoice&) const = default;
-  std::string text() const; // "head 3", "mean of heads"
-};
-// The heads that a choice speaks of, of this many.
-std::vector<int> shown_heads(const HeadChoice& choice, int heads);
-// `n|mean|min|max`. Throws UsageError.
-HeadChoice parse_head(std::string_view text);
 
 struct WeightsOptions {
   HeadChoice head;
@@ -68,5 +55,26 @@ Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& opt
 // head leaves its place empty.
 Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
                            std::span<const HeadChoice> heads, const WeightsOptions& options = {});
+
+// Weights (rows, keys): those towards the pieces of a word add up, those from its pieces are averaged, so
+// that rows that summed to one still do (Clark et al. 2019, section 4.1). `rows` names the query of each row;
+// empty = all.
+Array shown_weights(const Array& weights, std::span<const std::int64_t> rows,
+                    std::span<const ShownToken> shown);
+
+struct ShownWeights {
+  std::vector<ShownToken> tokens;
+  // (h,R,n), n shown tokens; `rows` are indices into `tokens`. Null: nothing is shown.
+  std::shared_ptr<const WeightsResult> weights;
+
+  bool whole() const { return weights != nullptr && weights->rows.size() == tokens.size(); }
+};
+
+// `weights` belongs to `run`, and is not copied where every token is shown by itself.
+ShownWeights shown_weights(const std::shared_ptr<const RunResult>& run, const WeightsResult& weights,
+                           const TokenDisplay& display);
+
+// a − b: signed, of the same rows. Throws UsageError where heads or tokens differ.
+WeightsResult subtract_weights(const WeightsResult& a, const WeightsResult& b);
 
 } // namespace hydrascope::app

@@ -5,7 +5,7 @@
 
 #include "app/document/edits.h"
 #include "app/views/scatter_view.h"
-#include "app/views/token_lines.h"
+#include "app/views/selection.h"
 #include "app/views/vectors_view.h"
 #include "engine/run/quantities/head_quantity.h"
 #include "engine/run/quantities/vectors.h"

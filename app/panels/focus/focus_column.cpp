@@ -204,8 +204,10 @@ void FocusColumn::describe(const Document& document, const std::string& side, co
   if (kind_ == MapKind::rollout && view.discard > 0)
     say(fmt::format("lowest {:.0f} % left out", view.discard * 100));
   if (other != nullptr && !found_.map.empty) {
-    found_.map.note = "A − B: red where A (" + run.schedule.summary() + ") looks more, blue where B (" +
-                      other->schedule.summary() + ") does";
+    const auto named = [](Side which, const RunResult& result) {
+      return fmt::format("{} ({})", side_name(which), result.schedule.summary());
+    };
+    found_.map.note = difference_note(named(Side::a, run), named(Side::b, *other));
   }
   query_ = "query " + query_name(run);
   if (kind_ == MapKind::focus) query_ += "   target " + run.target;

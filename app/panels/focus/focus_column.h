@@ -9,9 +9,7 @@
 
 #include "app/panels/focus/focus_canvas.h"
 #include "app/panels/panel.h"
-#include "app/views/attention_view.h"
 #include "app/views/focus_view.h"
-#include "app/views/painted_picture.h"
 
 namespace hydrascope::app {
 

@@ -12,7 +12,7 @@
 #include "app/panels/side_columns.h"
 #include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"
-#include "app/views/hidden_norms_view.h"
+#include "app/views/table_views.h"
 
 namespace hydrascope::app {
 

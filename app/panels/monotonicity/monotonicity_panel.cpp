@@ -183,7 +183,7 @@ Figure MonotonicityColumn::figure() const {
   if (weights_ != nullptr) {
     figure = scatter_.figure();
   } else {
-    figure.title = run_->model.name + " · monotonicity, A − B";
+    figure.title = difference_label(run_->model.name + " · monotonicity");
   }
   if (!table_.empty()) figure.panels.insert(figure.panels.begin(), table_.panel);
   return figure;

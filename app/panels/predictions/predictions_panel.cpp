@@ -139,8 +139,9 @@ private:
   void draw_header(float right) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
-    const std::string text = with_b_ ? fmt::format("{:>6}  {:>6}  {:>5}", "A", "B", "B−A")
-                                     : fmt::format("{:>6}  {:>6}", "now", "change");
+    const std::string text =
+        with_b_ ? fmt::format("{:>6}  {:>6}  {:>5}", side_name(Side::a), side_name(Side::b), "B−A")
+                : fmt::format("{:>6}  {:>6}", "now", "change");
     const float width = ImGui::CalcTextSize(text.c_str()).x;
     ImGui::GetWindowDrawList()->AddText({at.x + right - width, at.y}, theme::packed(theme::quiet),
                                         text.c_str());

@@ -8,7 +8,7 @@
 #include "app/panels/panel.h"
 #include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"
-#include "app/views/roofline_view.h"
+#include "app/views/scaling_view.h"
 
 namespace hydrascope::app {
 

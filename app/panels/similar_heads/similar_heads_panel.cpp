@@ -7,7 +7,6 @@
 #include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
-#include "app/views/similar_heads_view.h"
 #include "app/views/table_views.h"
 
 namespace hydrascope::app {
@@ -107,7 +106,7 @@ public:
     return columns_.figure([](const SimilarHeadsColumn& column) {
       if (column.run) return similar_heads_figure(*column.run, *column.result);
       Figure figure;
-      figure.title = "Similar heads, A − B";
+      figure.title = difference_label("Similar heads");
       figure.subtitle = column.caption;
       figure.panels.emplace_back(column.view.panel);
       return figure;

@@ -92,7 +92,7 @@ private:
     const float button = ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x;
     const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
     const std::string text =
-        both_ ? fmt::format("{}, A {}, B {}", view().setting, views_[0]->runs, views_[1]->runs)
+        both_ ? fmt::format("{}, {}", view().setting, runs_of_sides(*views_[0], *views_[1]))
               : fmt::format("{}, {}", view().setting, view().runs);
     ImGui::AlignTextToFramePadding();
     ellipsis_text(text, ImGui::GetContentRegionAvail().x - button - 8, theme::quiet);

@@ -139,7 +139,7 @@ Figure TokensColumn::figure(const Document& document) const {
   figure.subtitle = "what " + token_name(*run_, query) + " looks at";
   const auto row = shown_index(shown_.tokens, query);
   BarsPanel panel;
-  panel.x_label = difference_ ? "attention weight, A − B" : "attention weight";
+  panel.x_label = difference_ ? difference_label("attention weight") : "attention weight";
   if (row) panel.values = row_weights(*shown_.weights, document.scene().head, *row);
   for (std::size_t token = 0; token < panel.values.size(); ++token) {
     panel.labels.push_back(run_->rows > 0 ? token_name(*run_, shown_.tokens[token].first)

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "app/panels/panel.h"
-#include "app/views/shown_weights.h"
-#include "app/views/token_lines.h"
+#include "app/views/selection.h"
+#include "app/views/weights_view.h"
 #include "engine/run/quantities/weights.h"
 
 namespace hydrascope::app {

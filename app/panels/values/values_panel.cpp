@@ -12,8 +12,8 @@
 #include "app/panels/side_columns.h"
 #include "app/panels/weights/weights_column.h"
 #include "app/ui/widgets.h"
-#include "app/views/shown_weights.h"
-#include "app/views/token_lines.h"
+#include "app/views/selection.h"
+#include "app/views/weights_view.h"
 #include "engine/figures/scale.h"
 #include "engine/run/quantities/weights.h"
 

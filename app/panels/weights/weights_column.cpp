@@ -81,7 +81,8 @@ void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
   untrained_ = a.untrained_ || b.untrained_;
   tokens_ = a.tokens_;
   if (a.tiled_ || b.tiled_) {
-    error_ = fmt::format("A − B is shown for inputs of up to {} tokens.", most_tokens_whole);
+    error_ = fmt::format("{} is shown for inputs of up to {} tokens.", side_name(Shown::difference),
+                         most_tokens_whole);
     return;
   }
   if (a.panel() == nullptr || b.panel() == nullptr) {

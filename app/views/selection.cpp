@@ -1,10 +1,115 @@
-#include "app/views/token_lines.h"
+#include "app/views/selection.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/base/error.h"
+
 namespace hydrascope::app {
+
+namespace {
+
+std::string without_hashes(const std::string& piece) {
+  return piece.starts_with("##") ? piece.substr(2) : piece;
+}
+
+} // namespace
+
+const char* side_name(Shown side) {
+  switch (side) {
+    case Shown::a: return "A";
+    case Shown::b: return "B";
+    case Shown::difference: return "A − B";
+    case Shown::all: break;
+  }
+  return "A | B | A − B";
+}
+
+const char* side_name(Side side) { return side_name(side == Side::a ? Shown::a : Shown::b); }
+
+std::string difference_label(const std::string& label) { return label + ", " + side_name(Shown::difference); }
+
+std::string HeadChoice::text() const {
+  if (head) return fmt::format("head {}", *head);
+  const std::string text = fusion == HeadFusion::mean  ? "mean of heads"
+                           : fusion == HeadFusion::min ? "minimum of heads"
+                                                       : "maximum of heads";
+  return subset.empty() ? text : fmt::format("{} {}", text, fmt::join(subset, ", "));
+}
+
+std::vector<int> shown_heads(const HeadChoice& choice, int heads) {
+  std::vector<int> shown;
+  for (int head = 0; head < heads; ++head) {
+    const bool chosen = choice.subset.empty() || std::ranges::count(choice.subset, head) > 0;
+    if (choice.head ? *choice.head == head : chosen) shown.push_back(head);
+  }
+  return shown;
+}
+
+HeadChoice parse_head(std::string_view text) {
+  if (text == "mean") return {std::nullopt, HeadFusion::mean};
+  if (text == "min") return {std::nullopt, HeadFusion::min};
+  if (text == "max") return {std::nullopt, HeadFusion::max};
+  int head = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), head);
+  if (error != std::errc{} || end != text.data() + text.size() || head < 0) {
+    throw UsageError("--head", "'" + std::string(text) + "' is not a head",
+                     "use a number from 0, mean, min or max");
+  }
+  return {head, HeadFusion::mean};
+}
+
+std::vector<ShownToken> shown_tokens(const RunResult& run, const TokenDisplay& display) {
+  std::vector<ShownToken> shown;
+  const bool text = run.rows == 0;
+  int word = -1; // of the shown token that may grow
+  for (std::size_t i = 0; i < run.tokens.size(); ++i) {
+    const TokenInfo& token = run.tokens[i];
+    const bool grows = text && display.whole_words && !token.special && token.word >= 0 && token.word == word;
+    word = token.special ? -1 : token.word;
+    if (text && token.special && !display.special) continue;
+    if (grows) {
+      if (shown.back().count == 1) shown.back().text = without_hashes(shown.back().text);
+      ++shown.back().count;
+      shown.back().text += without_hashes(token.text);
+    } else {
+      shown.push_back({static_cast<std::int64_t>(i), 1, token.text});
+    }
+  }
+  return shown;
+}
+
+std::optional<int> shown_index(std::span<const ShownToken> shown, std::optional<std::int64_t> token) {
+  if (!token) return std::nullopt;
+  const auto found = std::ranges::find_if(shown, [&](const ShownToken& each) {
+    return *token >= each.first && *token < each.first + each.count;
+  });
+  if (found == shown.end()) return std::nullopt;
+  return static_cast<int>(found - shown.begin());
+}
+
+bool any_of_them(const ShownToken& shown, std::span<const std::int64_t> tokens) {
+  const auto from = std::ranges::lower_bound(tokens, shown.first);
+  return from != tokens.end() && *from < shown.first + shown.count;
+}
+
+std::vector<double> shown_sums(std::span<const ShownToken> shown, std::span<const float> values) {
+  std::vector<double> sums;
+  for (const ShownToken& token : shown) {
+    double sum = 0;
+    for (std::int64_t i = token.first; i < token.first + token.count; ++i) {
+      if (static_cast<std::size_t>(i) < values.size())
+        sum += static_cast<double>(values[static_cast<std::size_t>(i)]);
+    }
+    sums.push_back(sum);
+  }
+  return sums;
+}
 
 std::optional<int> second_sentence(const RunResult& run) {
   for (std::size_t token = 0; token + 1 < run.tokens.size(); ++token) {
