@@ -20,7 +20,7 @@ std::string token_name(const RunResult& run, std::int64_t token) {
   if (run.rows > 0) {
     if (token == 0 && run.prefix_tokens > 0) return "class token";
     if (token < run.prefix_tokens) return "distillation token";
-    // As in the files that a run writes: rows and columns from 1.
+    // Rows and columns from 1, as in the files that a run writes.
     const std::int64_t patch = token - run.prefix_tokens;
     return fmt::format("row {}, column {}", patch / run.columns + 1, patch % run.columns + 1);
   }
@@ -120,7 +120,7 @@ void distillation_entry(Editor& editor) {
   ImGui::SetTooltip("%s has no distillation token: distilled DeiT models have one", model.c_str());
 }
 
-// Row and column of a patch; at first those of the middle.
+// Row and column of a patch, initially of the middle one.
 void patch_entry(Editor& editor, const RunResult& run) {
   const Scene& scene = editor.document().scene();
   const bool a_patch = !scene.default_query && scene.query && *scene.query >= run.prefix_tokens;

@@ -8,28 +8,28 @@
 
 namespace hydrascope::app {
 
-// "class token", "row 3, column 4" (from 1), "“mice”"; `token` may lie outside (then its number).
+// "class token", "row 3, column 4" (from 1), "“mice”"; "token 7" for an index that the run does not have.
 std::string token_name(const RunResult& run, std::int64_t token);
-// Which query a result was made for, in words: "class token", "all tokens".
+// The query of a run: "class token", "all tokens".
 std::string query_name(const RunResult& run);
-// A word piece as it is read: without "##".
+// A word piece without "##".
 std::string plain_piece(const std::string& piece);
 
-// One head, all heads fused, or a chosen few of them fused.
+// Chooses one head, all heads fused, or some heads fused.
 void head_combo(Editor& editor, float width);
-// The same after the selected layer's number, as a toolbar begins.
+// The start of a toolbar: the number of the selected layer, and head_combo.
 void selected_head(Editor& editor);
-// Chooses the kernel that Tokens, Vectors and Monotonicity look into; `shown` is the one they show now.
+// Chooses the kernel of Tokens, Vectors and Monotonicity; `shown` is the current one.
 void detail_kernel_combo(Editor& editor, const KernelSpec& shown, float width);
-// In place or teacher-forced.
+// Chooses between in place and teacher-forced.
 void forced_choice(Editor& editor);
 
-// The head whose vectors are shown: the selected one, the first of those that are fused, the last of a kernel
-// that has fewer.
+// The head whose vectors are shown: the selected one, or the first of fused heads; at most the kernel's last
+// head.
 int vectors_head(const Document& document, const KernelSpec& kernel);
 
-// `run` says what the tokens are and which of them the target reads; null before the first run, when only
-// those can be chosen that every input has.
+// Chooses the query. `run` has the tokens and the query that the target reads; if it is null, only the tokens
+// that every input has can be chosen.
 void query_combo(Editor& editor, const RunResult* run, float width);
 
 } // namespace hydrascope::app

@@ -15,15 +15,15 @@ namespace hydrascope::app {
 namespace {
 
 constexpr float label_size = 11;
-constexpr float smallest_label_step = 10; // pixels a row must have for its label to be written
+constexpr float smallest_label_step = 10; // pixels per row, for labels to be drawn
 constexpr float smallest_column_width = 30;
 
-// Where the matrix's cells lie, and how large they are, as far as they are in view.
+// Position and size of the cells of the visible part of a matrix.
 struct Placement {
-  ImVec2 at, to;               // the rectangle that is seen
+  ImVec2 at, to;               // the visible rectangle
   ImVec2 whole_from, whole_to; // of the whole matrix
   float cell_width = 0, cell_height = 0;
-  int first_row = 0, last_row = 0; // in view, the last one excluded
+  int first_row = 0, last_row = 0; // in view, last excluded
   int first_column = 0, last_column = 0;
 
   float y_of(int row) const { return whole_from.y + (static_cast<float>(row) + 0.5f) * cell_height; }
@@ -87,9 +87,9 @@ void draw_labels(ImDrawList* list, const MatrixAxes& axes, const Placement& plac
 
 } // namespace
 
-double smallest_part(int rows) { return rows <= 8 ? 1.0 : 8.0 / rows; }
+double smallest_zoom(int rows) { return rows <= 8 ? 1.0 : 8.0 / rows; }
 
-bool steer(MapZoom& zoom, ImVec2 from, ImVec2 to, double smallest) {
+bool update_zoom(MapZoom& zoom, ImVec2 from, ImVec2 to, double smallest) {
   const ImGuiIO& io = ImGui::GetIO();
   const double width = static_cast<double>(to.x - from.x), height = static_cast<double>(to.y - from.y);
   const bool space = ImGui::IsKeyDown(ImGuiKey_Space) && !io.WantTextInput;
@@ -100,7 +100,7 @@ bool steer(MapZoom& zoom, ImVec2 from, ImVec2 to, double smallest) {
     zoom.y -= static_cast<double>(io.MouseDelta.y) / height * zoom.size;
   }
   if (ImGui::IsItemHovered()) {
-    ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY); // or the panel would scroll
+    ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY); // otherwise the panel would scroll
     if (io.MouseWheel != 0) {
       const double x = std::clamp(static_cast<double>(io.MousePos.x - from.x) / width, 0.0, 1.0);
       const double y = std::clamp(static_cast<double>(io.MousePos.y - from.y) / height, 0.0, 1.0);
@@ -127,7 +127,7 @@ MatrixInput draw_matrix(const char* id, Graphics& graphics, const MatrixAxes& ax
   ImDrawList* list = ImGui::GetWindowDrawList();
   ImGui::PushFont(graphics.fonts().mono, label_size);
 
-  // Labels take room only where every one of them that is in view can be written.
+  // Labels take room only if all that are in view fit.
   Placement placed = place(from, size, axes, part);
   float label_width = 0;
   if (has_labels(axes.y_ticks, axes.rows) && placed.cell_height >= smallest_label_step) {
@@ -151,7 +151,7 @@ MatrixInput draw_matrix(const char* id, Graphics& graphics, const MatrixAxes& ax
   const bool left = ImGui::IsMouseReleased(ImGuiMouseButton_Left);
   const bool hovered = ImGui::IsItemHovered();
   bool pans = false;
-  if (zoom != nullptr) pans = steer(part, at, {at.x + room.x, at.y + room.y}, smallest_part(axes.rows));
+  if (zoom != nullptr) pans = update_zoom(part, at, {at.x + room.x, at.y + room.y}, smallest_zoom(axes.rows));
   placed = place(at, room, axes, part);
   draw_labels(list, axes, placed, marks, label_width, column_labels, opacity);
 
@@ -204,7 +204,7 @@ namespace {
 constexpr float strip_label_width = 86;
 constexpr float range_width = 46;
 
-// Of the features that a pixel stands for the one furthest from zero.
+// The index of the value furthest from zero among [first, last).
 std::size_t largest_of(const std::vector<double>& values, std::size_t first, std::size_t last) {
   std::size_t largest = first;
   for (std::size_t f = first; f < last; ++f) {
@@ -277,7 +277,7 @@ StripInput draw_strip(const char* id, Graphics& graphics, const FeatureStrip& st
 }
 
 void muted_cross(ImDrawList* list, ImVec2 from, ImVec2 to) {
-  // A dark line under a bright one is seen on every colour of every map.
+  // A dark line under a bright one stands out from every colour.
   for (const auto& [colour, width] :
        {std::pair{theme::under_picture_ring, 3.0f}, {theme::over_picture, 1.2f}}) {
     const ImU32 ink = theme::packed(colour, 0.85f);
@@ -286,16 +286,16 @@ void muted_cross(ImDrawList* list, ImVec2 from, ImVec2 to) {
   }
 }
 
-void HeadMenu::point(std::optional<HeadIndex> head) {
+void HeadMenu::set_hovered(std::optional<HeadIndex> head) {
   if (head)
-    keep(head->layer, head->head);
+    set(head->layer, head->head);
   else
-    keep(std::nullopt, std::nullopt);
+    set(std::nullopt, std::nullopt);
 }
 
-void HeadMenu::point_layer(std::optional<int> layer) { keep(layer, std::nullopt); }
+void HeadMenu::set_hovered_layer(std::optional<int> layer) { set(layer, std::nullopt); }
 
-void HeadMenu::keep(std::optional<int> layer, std::optional<int> head) {
+void HeadMenu::set(std::optional<int> layer, std::optional<int> head) {
   if (!ImGui::IsMouseClicked(ImGuiMouseButton_Right) || !ImGui::IsWindowHovered()) return;
   layer_ = layer;
   head_ = head;

@@ -1,4 +1,4 @@
-// What several panels draw: a matrix with axes and zoom, a strip of features, the marks of muted heads.
+// Drawings that several panels share: a matrix with axes and zoom, a strip of features, marks of muted heads.
 #pragma once
 
 #include <functional>
@@ -19,24 +19,25 @@ struct Cell {
   int row = 0, column = 0;
 };
 
-// In shares of the matrix, 0…1 down and across.
+// The visible square part of a matrix, as shares of its sides, 0…1.
 struct MapZoom {
-  double x = 0, y = 0; // of the upper left corner
-  double size = 1;     // of the part's sides
+  double x = 0, y = 0; // upper left corner
+  double size = 1;     // side
   bool operator==(const MapZoom&) const = default;
 };
 
 // The wheel zooms at the pointer, a drag with the middle button (or with the space bar held) pans, a
-// double-click shows the whole again. Call after the map's button; at least `smallest` of the matrix stays in
-// view. Returns whether the pointer pans, so that its button means nothing else.
-bool steer(MapZoom& zoom, ImVec2 from, ImVec2 to, double smallest);
+// double-click shows the whole matrix. Call it after the map's button. zoom.size does not go below
+// `smallest`. Returns whether the pointer pans, in which case a click has no other effect.
+bool update_zoom(MapZoom& zoom, ImVec2 from, ImVec2 to, double smallest);
 
-// The smallest part that may be shown of a matrix of this many rows: eight of them.
-double smallest_part(int rows);
+// The smallest zoom.size of a matrix with this many rows: eight rows.
+double smallest_zoom(int rows);
 
 struct MatrixAxes {
   int rows = 0, columns = 0;
-  const std::vector<std::string>* y_ticks = nullptr; // one a row, or not shown
+  const std::vector<std::string>* y_ticks =
+      nullptr; // one per row; other numbers of ticks, and null, are not shown
   const std::vector<std::string>* x_ticks = nullptr;
 };
 
@@ -47,17 +48,17 @@ struct MatrixMarks {
 
 struct MatrixInput {
   std::optional<Cell> hovered, clicked;
-  ImVec2 from, to; // where the cells lie
+  ImVec2 from, to; // the rectangle of the cells
 };
 
-// Draws into the rectangle: tokens beside the rows and under the columns where all that are seen fit, else
-// none. `paint` draws the whole matrix over the rectangle it is given, of which only the part in view is
-// seen. `zoom` is steered; null: the whole.
+// Draws into the rectangle `from`, `size`, with ticks beside the rows and below the columns if all that are
+// in view fit. `paint` draws the whole matrix into the rectangle it is given, clipped to the part in view.
+// `zoom` is updated; null: the whole matrix is shown.
 MatrixInput draw_matrix(const char* id, Graphics& graphics, const MatrixAxes& axes, ImVec2 from, ImVec2 size,
                         const MatrixMarks& marks, float opacity, MapZoom* zoom,
                         const std::function<void(ImDrawList*, ImVec2, ImVec2)>& paint);
 
-// A matrix with its axes and its numbers under the pointer.
+// A heat map with axes.
 class HeatMapView {
 public:
   void set(HeatMapPanel panel);
@@ -84,25 +85,25 @@ struct StripInput {
   std::optional<int> hovered, clicked; // a feature
 };
 
-// Name on the left, bars around zero, the sum above them. Where features are narrower than a pixel, a pixel
-// shows the largest of those it stands for.
+// The name on the left, then a bar for each feature. A pixel that stands for several features shows the
+// largest.
 StripInput draw_strip(const char* id, Graphics& graphics, const FeatureStrip& strip, ImVec2 from, ImVec2 size,
                       std::optional<int> marked, const ImVec4& colour, float brightness);
 
-// A cross over a head's cell or map: what it says does not count.
+// A cross over the cell or the map of a muted head.
 void muted_cross(ImDrawList* list, ImVec2 from, ImVec2 to);
 
-// The head that a menu is opened on: the one that was under the pointer when the right button went down.
+// The part of a context menu that mutes the head or layer on which the menu was opened.
 class HeadMenu {
 public:
-  // Call with every frame, inside the window: what is under the pointer, a head or a layer alone.
-  void point(std::optional<HeadIndex> head);
-  void point_layer(std::optional<int> layer);
-  // The entries, with a separator behind them.
+  // Call one of them every frame, inside the window, with the head or layer under the pointer.
+  void set_hovered(std::optional<HeadIndex> head);
+  void set_hovered_layer(std::optional<int> layer);
+  // The entries and a separator.
   void draw(Editor& editor) const;
 
 private:
-  void keep(std::optional<int> layer, std::optional<int> head);
+  void set(std::optional<int> layer, std::optional<int> head);
   std::optional<int> layer_, head_;
 };
 

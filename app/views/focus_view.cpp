@@ -77,7 +77,7 @@ std::string focus_note(const RunResult& run, const FocusResult& focus, const Tok
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-// What the reader must know of the layer beside its kernel's name.
+// Warnings that stand beside the name of the layer's kernel.
 std::string layer_flags(const RunResult& run, int layer) {
   const auto& ran = run.layers.at(static_cast<std::size_t>(layer));
   std::string flags = ran.untrained ? "untrained" : "";
@@ -127,7 +127,7 @@ std::vector<float> fused_heads(const Array& weights, const HeadChoice& choice) {
   return fused;
 }
 
-// What no cell of the picture shows, and over which rows the map was averaged.
+// The weights of the prefix tokens, and the rows over which the map was averaged.
 std::string attention_note(const RunResult& run, const TokenMap& map, bool averaged) {
   std::vector<std::string> parts;
   if (map.empty) parts.emplace_back("every weight is zero");
@@ -260,10 +260,10 @@ TokenMap rollout_map(const RunResult& run, const RolloutResult& rollout, std::op
 }
 
 RolloutKey rollout_key(const HeadChoice& head, double discard) {
-  RolloutKey ask{
+  RolloutKey key{
       .fusion = head.head ? HeadFusion::mean : head.fusion, .heads = head.subset, .discard = discard};
-  if (head.head) ask.heads = {*head.head};
-  return ask;
+  if (head.head) key.heads = {*head.head};
+  return key;
 }
 
 std::string map_subtitle(const RunResult& run, MapKind kind, std::optional<std::int64_t> query) {

@@ -25,7 +25,7 @@ using nlohmann::ordered_json;
 std::string hash_of(const ImageInput& image) {
   if (!image.path.empty()) return sha256_of_file(image.path);
   if (!image.image) return "";
-  // A pasted picture has no file: its pixels stand for it.
+  // A pasted picture has no file: hash its pixels.
   return sha256_of_text({reinterpret_cast<const char*>(image.image->rgb.data()), image.image->rgb.size()});
 }
 
@@ -110,7 +110,7 @@ std::string provenance_json(const RunResult& run, const RunInput& input, const E
   json["device"] = run.device;
   json["dtype"] = run.dtype;
   json["seed"] = execution.seed;
-  // Replaces what is not UTF-8, so that an odd file name cannot stop a figure from being written.
+  // Replaces invalid UTF-8, so that an odd file name cannot prevent a figure from being written.
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 

@@ -52,7 +52,7 @@ Figure scaling_figure(const ScalingCurves& curves, const std::vector<ScalingLine
   panel.log_x = panel.log_y = true;
   std::vector<std::string> names;
   for (const ScalingLine& line : lines) {
-    const bool again = std::ranges::count(names, line.kernel.name) > 0; // in the same colour
+    const bool again = std::ranges::count(names, line.kernel.name) > 0; // has the same colour
     names.push_back(line.kernel.name);
     panel.lines.push_back({.name = line.kernel.text(),
                            .x = line.tokens,
@@ -70,7 +70,7 @@ Figure scaling_figure(const ScalingCurves& curves, const std::vector<ScalingLine
 
 namespace {
 
-// Rising with the bandwidth to its ceiling.
+// Rises with the bandwidth up to the matrix rate.
 LinesPanel::Line roof(const MachineLimits& limits, const double low, const double high) {
   LinesPanel::Line line;
   line.name = fmt::format("{:.3g} GB/s, {:.3g} GFLOP/s", limits.bandwidth / 1e9, limits.matrix_rate / 1e9);

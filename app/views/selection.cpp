@@ -67,13 +67,13 @@ HeadChoice parse_head(std::string_view text) {
 std::vector<ShownToken> shown_tokens(const RunResult& run, const TokenDisplay& display) {
   std::vector<ShownToken> shown;
   const bool text = run.rows == 0;
-  int word = -1; // of the shown token that may grow
+  int word = -1; // of the last shown token, which the next piece of that word joins
   for (std::size_t i = 0; i < run.tokens.size(); ++i) {
     const TokenInfo& token = run.tokens[i];
-    const bool grows = text && display.whole_words && !token.special && token.word >= 0 && token.word == word;
+    const bool joins = text && display.whole_words && !token.special && token.word >= 0 && token.word == word;
     word = token.special ? -1 : token.word;
     if (text && token.special && !display.special) continue;
-    if (grows) {
+    if (joins) {
       if (shown.back().count == 1) shown.back().text = without_hashes(shown.back().text);
       ++shown.back().count;
       shown.back().text += without_hashes(token.text);
@@ -93,7 +93,7 @@ std::optional<int> shown_index(std::span<const ShownToken> shown, std::optional<
   return static_cast<int>(found - shown.begin());
 }
 
-bool any_of_them(const ShownToken& shown, std::span<const std::int64_t> tokens) {
+bool contains_any(const ShownToken& shown, std::span<const std::int64_t> tokens) {
   const auto from = std::ranges::lower_bound(tokens, shown.first);
   return from != tokens.end() && *from < shown.first + shown.count;
 }
@@ -136,7 +136,7 @@ TokenLines strongest_lines(const WeightsResult& weights, std::span<const int> he
   TokenLines result;
   result.pairs = pairs;
   const auto tokens = static_cast<int>(weights.weights.extent(2));
-  // Counted by size first: with 512 tokens and 12 heads there are three million of them.
+  // A histogram first: 512 tokens and 12 heads have three million lines, too many to sort.
   constexpr int steps = 1000;
   const auto each = [&](const auto& visit) {
     for (const int head : heads) {
@@ -168,7 +168,7 @@ TokenLines strongest_lines(const WeightsResult& weights, std::span<const int> he
   each([&](const TokenLine& line) {
     if (step_of(line.weight) >= lowest && result.lines.size() < most) result.lines.push_back(line);
   });
-  result.left = all - static_cast<std::int64_t>(result.lines.size());
+  result.left_out = all - static_cast<std::int64_t>(result.lines.size());
   std::ranges::sort(result.lines, {}, &TokenLine::weight);
   return result;
 }

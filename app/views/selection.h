@@ -1,5 +1,4 @@
-// What is shown of a run: which side, which heads, which tokens and how, which lines between tokens. Plain
-// header.
+// The part of a run that is shown: side, heads, tokens, and lines between tokens. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -35,12 +34,12 @@ struct HeadChoice {
   bool operator==(const HeadChoice&) const = default;
   std::string text() const; // "head 3", "mean of heads"
 };
-// The heads that a choice speaks of, of this many.
+// The chosen heads among `heads` of them, ascending.
 std::vector<int> shown_heads(const HeadChoice& choice, int heads);
-// `n|mean|min|max`. Throws UsageError.
+// Parses `n|mean|min|max`. Throws UsageError.
 HeadChoice parse_head(std::string_view text);
 
-// Of a sentence; a picture's tokens are always shown one by one.
+// How the tokens of a sentence are shown; those of a picture are always shown one by one.
 struct TokenDisplay {
   bool special = true;      // [CLS] and [SEP] are shown
   bool whole_words = false; // the pieces of a word are shown as one
@@ -48,22 +47,22 @@ struct TokenDisplay {
   bool operator==(const TokenDisplay&) const = default;
 };
 
-// One token as it is shown: `count` tokens of the run from `first` on.
+// `count` consecutive tokens of the run, shown as one.
 struct ShownToken {
   std::int64_t first = 0, count = 1;
-  std::string text; // "##ing", "[CLS]"; of several pieces the word
+  std::string text; // "##ing", "[CLS]", or the whole word
 };
 std::vector<ShownToken> shown_tokens(const RunResult& run, const TokenDisplay& display);
 
-// Where a token of the run is shown; nullopt if it is not.
+// The index in `shown` of a token of the run; nullopt if it is not shown.
 std::optional<int> shown_index(std::span<const ShownToken> shown, std::optional<std::int64_t> token);
-// Whether a shown token is, or has a piece among, these ascending tokens of the run.
-bool any_of_them(const ShownToken& shown, std::span<const std::int64_t> tokens);
+// Whether one of the run's tokens behind a shown token is among `tokens`, which ascend.
+bool contains_any(const ShownToken& shown, std::span<const std::int64_t> tokens);
 
-// Contributions add up over the pieces of a word: one value for each shown token.
+// One value for each shown token: the sum over its tokens, as contributions add up.
 std::vector<double> shown_sums(std::span<const ShownToken> shown, std::span<const float> values);
 
-// Which sentence of a pair the query is in, and which the key.
+// The sentences (A, B) of the query and the key.
 enum class TokenPairs { all, a_to_a, a_to_b, b_to_a, b_to_b };
 
 struct TokenLine {
@@ -71,23 +70,23 @@ struct TokenLine {
   float weight = 0; // |w|
 };
 
-// Where the second sentence of a pair begins; nullopt where there is one sentence.
+// The token at which the second sentence of a pair begins; nullopt if there is only one sentence.
 std::optional<int> second_sentence(const RunResult& run);
-// Whether the pair of tokens is to be seen; `second` as above.
+// Whether the filter lets the pair through; `second` as second_sentence returns it.
 bool pair_shown(TokenPairs pairs, std::optional<int> second, int query, int key);
 
-// The strongest lines of these heads, at most `most`, weakest first so that the strongest are drawn on top.
-// Weights (h,N,N) of all rows; lines below a hundredth of the strongest are left out.
 struct TokenLines {
-  TokenPairs pairs = TokenPairs::all; // that the filter lets through
-  std::vector<TokenLine> lines;
-  float strongest = 0;   // of those pairs
-  std::int64_t left = 0; // lines left out
+  TokenPairs pairs = TokenPairs::all; // the filter
+  std::vector<TokenLine> lines;       // weakest first, so that the strongest are drawn on top
+  float strongest = 0;                // the largest weight that the filter lets through
+  std::int64_t left_out = 0;          // number of lines
 };
+// The strongest lines of `heads`, at most `most`, from weights (h,N,N) of all rows. Lines below a hundredth
+// of the strongest are left out.
 TokenLines strongest_lines(const WeightsResult& weights, std::span<const int> heads, TokenPairs pairs,
                            std::optional<int> second, std::size_t most);
 
-// The weights of one query row, the heads fused.
+// The row of weights of one query, heads fused. Empty if `weights` lacks that row.
 std::vector<double> row_weights(const WeightsResult& weights, const HeadChoice& head, std::int64_t query);
 
 } // namespace hydrascope::app

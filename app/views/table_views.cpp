@@ -21,7 +21,7 @@ std::vector<std::string> numbers(std::int64_t count) {
   return names;
 }
 
-// Layers × heads; of several parts the one asked for.
+// Layers × heads: the values, or one part of a quantity that has several.
 Array table_values(const HeadTable& table, std::size_t part) {
   if (table.values.shape.size() != 3) return table.values;
   Array values;

@@ -87,7 +87,7 @@ Figure headed(const TimingView& a, const TimingView& b) {
 } // namespace
 
 std::string timing_subject(const RunResult& run) {
-  // Hidden word pieces are masked, which kernels pay for; hidden patches are painted over.
+  // Hidden word pieces are masked, which costs kernels time; hidden patches are painted over.
   const bool masked = run.model.input == InputKind::text && !run.hidden_tokens.empty();
   return fmt::format("{}\n{} {} {} {} {} {}", run.model.folder.string(), run.tokens.size(),
                      masked ? "masked" : "all", run.muted_heads.empty() ? "" : "muted", run.dtype, run.device,

@@ -1,5 +1,4 @@
-// The times of layers over the last runs, and where the time of a run goes, layer by layer and kernel by
-// kernel. Plain header.
+// Times of the layers over the last runs, summed up by layer and by kernel. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -17,27 +16,27 @@
 
 namespace hydrascope::app {
 
-// What times may be compared across: the same model, number of tokens, dtype, device and threads.
+// Times are comparable between runs with the same subject: model, number of tokens, dtype, device and
+// threads.
 std::string timing_subject(const RunResult& run);
 
 class TimingRecord {
 public:
-  static constexpr std::size_t most_runs = 32; // the last ones of each layer and kernel
+  static constexpr std::size_t most_runs = 32; // kept for each layer and kernel
 
-  // Takes the layers that really ran, on the path that a plain forward pass takes, and the passes that were
-  // made for their time alone.
+  // Adds the layers that were computed without gradients, and the passes of LayerTimesKey.
   void add(const RunResult& run);
 
-  // Of this layer under this kernel; no runs if it has not been measured.
+  // The time of a layer with this kernel; zero runs if it has not been measured.
   RepeatedTime time(const std::string& subject, int layer, const KernelSpec& kernel) const;
 
-  // Grows with every run that was added.
+  // Grows with every added run.
   std::uint64_t revision() const { return revision_; }
 
 private:
   struct Samples {
     std::deque<double> seconds; // oldest first
-    bool first_is_cold = true;  // the very first run packs weights: it counts only as long as it is alone
+    bool first_is_cold = true;  // the first run also packs weights: it counts only until there is another
   };
   using Layers = std::map<std::pair<int, KernelSpec>, Samples>;
 
@@ -52,16 +51,16 @@ struct TimingRow {
   int layer = 0;
   KernelSpec kernel;
   std::string path;
-  RepeatedTime time; // no runs: not measured on this subject yet
+  RepeatedTime time; // zero runs: not measured yet
 };
 
-// All layers of one kernel together.
+// Sums over the layers of one kernel.
 struct KernelTiming {
   KernelSpec kernel;
   int layers = 0, measured = 0;
-  double seconds = 0;   // sum of the medians of the layers that were measured
-  double products = 0;  // multiply-accumulates of their blocks' matrix products; 0 where unknown
-  double attention = 0; // of these the attention operation's
+  double seconds = 0;   // sum of the medians of the measured layers
+  double products = 0;  // multiply-accumulates of their blocks' matrix products; 0 if unknown
+  double attention = 0; // of these in attention itself
 };
 
 struct TimingView {
@@ -81,13 +80,13 @@ std::optional<Flops> flops_of_run(const RunResult& run);
 // "A n = 11, B n = 12"
 std::string runs_of_sides(const TimingView& a, const TimingView& b);
 
-// Bars of the medians with a tick at p95; of the differences A − B of the medians; and all three beside each
-// other. A difference is of as many layers as both have.
+// Bars of the medians with a tick at p95; of the differences A − B of the medians; and A, B and A − B side by
+// side. A difference has the layers that both have.
 Figure timing_figure(const TimingView& view);
 Figure timing_difference_figure(const TimingView& a, const TimingView& b);
 Figure timing_sides_figure(const TimingView& a, const TimingView& b);
 
-// Milliseconds of each layer, in the kernels' colours; cached layers are left out and named in the subtitle.
+// The layer times of one run in ms, in the kernels' colours; the subtitle names the cached layers left out.
 Figure timing_figure(const RunResult& run);
 
 } // namespace hydrascope::app

@@ -38,8 +38,8 @@ TokensPanel tokens_panel(const RunResult& run, std::optional<std::int64_t> query
   panel.note = std::move(map.note);
   panel.query = shown_index(map.shown, query);
   for (std::size_t index = 0; index < map.shown.size(); ++index) {
-    if (any_of_them(map.shown[index], run.hidden_tokens))
-      panel.values[index] = std::numeric_limits<double>::quiet_NaN(); // it took no part
+    if (contains_any(map.shown[index], run.hidden_tokens))
+      panel.values[index] = std::numeric_limits<double>::quiet_NaN(); // it is masked
   }
   return panel;
 }
@@ -86,7 +86,8 @@ TokenMap map_difference(TokenMap a, const TokenMap& b) {
   else
     a.values = {};
   a.empty = nothing || a.values.empty();
-  // Maps on a scale of their own kind go on having one; else the scale ends at the largest difference.
+  // The difference of two maps with a fixed range has a fixed range too; otherwise the scale ends at the
+  // largest difference.
   double high = a.scale.high * (a.scale.low < 0 ? 2 : 1);
   if (!a.scale.shared) {
     high = 0;

@@ -23,7 +23,6 @@ bool has_head(const WeightsResult& weights, const HeadChoice& head) {
          (!head.head || (*head.head >= 0 && *head.head < weights.weights.extent(0)));
 }
 
-// The heads that a choice speaks of.
 std::vector<std::int64_t> heads_of(const WeightsResult& weights, const HeadChoice& head) {
   const std::vector<int> heads = shown_heads(head, static_cast<int>(weights.weights.extent(0)));
   return {heads.begin(), heads.end()};
@@ -96,7 +95,7 @@ std::string panel_title(const WeightsResult& weights, const WeightsResult* softm
   return fmt::format("{}\n{}", weights.kernel.text(), fmt::join(facts, "; "));
 }
 
-// Words on the axes; patches are numbered.
+// Words; patches have numbers instead, unless only some rows are shown.
 std::vector<std::string> token_names(const RunResult& run, const std::vector<std::int64_t>& rows,
                                      std::int64_t count) {
   std::vector<std::string> names;
@@ -111,7 +110,7 @@ std::vector<std::string> token_names(const RunResult& run, const std::vector<std
   return names;
 }
 
-// The same range for all positive maps of a figure, so that colours can be compared across them.
+// One range for all positive maps, so that colours can be compared across them.
 void share_scales(std::vector<HeatMapPanel>& panels, const WeightsOptions& options) {
   double high = 0;
   for (const auto& panel : panels) {
@@ -210,7 +209,7 @@ HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, c
     panel.values = shown_weights(panel.values, weights.rows, shown);
     for (std::size_t token = 0; token < shown.size(); ++token) {
       panel.x_ticks.push_back(shown[token].text);
-      if (!weights.rows.empty() && !any_of_them(shown[token], weights.rows)) continue;
+      if (!weights.rows.empty() && !contains_any(shown[token], weights.rows)) continue;
       panel.y_ticks.push_back(shown[token].text);
       if (run.query && shown_index(shown, run.query) == static_cast<int>(token))
         panel.marks = {static_cast<int>(panel.y_ticks.size()) - 1};
@@ -346,8 +345,8 @@ Array shown_weights(const Array& weights, std::span<const std::int64_t> rows,
 ShownWeights shown_weights(const std::shared_ptr<const RunResult>& run, const WeightsResult& weights,
                            const TokenDisplay& display) {
   ShownWeights shown{shown_tokens(*run, display), nullptr};
-  const bool each_by_itself = shown.tokens.size() == run->tokens.size();
-  if (each_by_itself) {
+  const bool unchanged = shown.tokens.size() == run->tokens.size();
+  if (unchanged) {
     shown.weights = std::shared_ptr<const WeightsResult>(run, &weights); // lives as long as the run
     return shown;
   }
@@ -355,7 +354,7 @@ ShownWeights shown_weights(const std::shared_ptr<const RunResult>& run, const We
   merged->rows.clear();
   merged->weights = {};
   for (std::size_t token = 0; token < shown.tokens.size(); ++token) {
-    const bool there = weights.rows.empty() || any_of_them(shown.tokens[token], weights.rows);
+    const bool there = weights.rows.empty() || contains_any(shown.tokens[token], weights.rows);
     if (there) merged->rows.push_back(static_cast<std::int64_t>(token));
   }
   const std::int64_t rows = weights.weights.extent(1), keys = weights.weights.extent(2);

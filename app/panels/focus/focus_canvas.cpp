@@ -63,7 +63,7 @@ PaintedPicture::PaintedPicture(const ImageInput& image, const RunResult& run)
       columns_(run.columns) {
   if (hidden_.empty() || !original_ || rows_ < 1 || columns_ < 1) return;
   Image copy = *original_;
-  // ImageNet's mean; a model that was normalised by another one saw a grey close to it.
+  // The mean of ImageNet. The mean that a model is normalised by may differ slightly.
   constexpr std::array<std::uint8_t, 3> mean = {124, 116, 104};
   const auto pixel = [](double position, int limit) {
     return std::clamp(static_cast<int>(std::lround(position)), 0, limit);
@@ -151,7 +151,7 @@ CanvasInput SentenceCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, s
                                  std::optional<int> hovered, float brightness) {
   CanvasInput input;
   ImDrawList* list = ImGui::GetWindowDrawList();
-  // A short sentence is written large; a long one as small as it takes to be seen whole.
+  // As large as the area allows, within limits.
   std::size_t letters = 0;
   for (const std::string& token : panel_.tokens) letters += token.size() + 2;
   const float area = size.x * size.y / static_cast<float>(std::max<std::size_t>(letters, 1));

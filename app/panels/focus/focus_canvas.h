@@ -1,4 +1,4 @@
-// The two ways a focus map is shown: over the photograph, and as shaded words.
+// A focus map drawn over the photograph, or as shaded words.
 #pragma once
 
 #include <functional>
@@ -13,13 +13,13 @@
 
 namespace hydrascope::app {
 
-// The photograph as the model was shown it: hidden patches painted over.
+// The photograph with hidden patches painted over, as the model got it.
 class PaintedPicture {
 public:
   PaintedPicture() = default;
   PaintedPicture(const ImageInput& image, const RunResult& run);
   const ImageInput& picture() const { return painted_; }
-  // Whether this is what it would be made of again.
+  // Whether constructing it anew would give the same picture.
   bool shows(const ImageInput& image, const RunResult& run) const;
 
 private:
@@ -33,8 +33,7 @@ struct CanvasInput {
   std::optional<int> hovered, clicked; // a patch (row-major) or a token
 };
 
-// The photograph at its own aspect ratio with the map over the model's crop; what the model does not see is
-// dimmed.
+// The photograph at its aspect ratio with the map over the model's crop; the rest is dimmed.
 class PictureCanvas {
 public:
   void set(const OverlayPanel& panel);
@@ -50,7 +49,7 @@ private:
   MapTexture map_;
 };
 
-// Word pieces in reading order, each on its own shade; pieces of one word stand closer together.
+// Word pieces in reading order, shaded by their values; pieces of one word stand closer together.
 class SentenceCanvas {
 public:
   void set(const TokensPanel& panel) { panel_ = panel; }
@@ -60,7 +59,7 @@ public:
                    std::optional<int> hovered, float brightness);
 
 private:
-  // The same values as bars below the words, where there is room for them.
+  // The same values as bars below the words.
   void draw_bars(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
                  std::optional<int> hovered, float brightness, CanvasInput& input) const;
 

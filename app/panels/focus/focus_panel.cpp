@@ -1,5 +1,5 @@
-// Where the target's evidence comes from: each token's contribution at the selected layer (Hydra paper, Eq.
-// 15–17).
+// Each token's contribution to the target at the selected layer (Hydra paper, Eq. 15–17), beside attention
+// and rollout.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -54,7 +54,7 @@ void interpolation_combo(Editor& editor) {
   ImGui::EndCombo();
 }
 
-// A share of one in percent; one drag is one step.
+// Shows `share` in percent. One drag is one undo step.
 void percent_slider(Editor& editor, const char* label, const std::string& change, int most, double share,
                     const std::function<void(ViewOptions&, double)>& set) {
   ImGui::AlignTextToFramePadding();
@@ -84,7 +84,7 @@ void target_combo(Editor& editor, const RunResult& run, float width) {
   ImGui::EndCombo();
 }
 
-// `run`: what is shown, for the names of its tokens and classes; null before the first one.
+// `run` has the names of tokens and classes; null before the first run.
 void draw_focus_toolbar(Editor& editor, const RunResult* run) {
   const Document& document = editor.document();
   const ViewOptions& view = document.view;
@@ -139,18 +139,17 @@ public:
   }
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Requested& requested) const override {
+  void request(const Document& document, Requested& requested) const override {
     add_map_keys(document, requested.first);
   }
 
-  // A grid: the maps below each other and their sides beside each other, or all maps of one side beside each
-  // other.
+  // All maps of one side in a row, or a row of three sides for each map.
   void prepare(const Snapshot& snapshot) override {
     const ViewOptions& view = snapshot.document->view;
     visible_.clear();
     for (std::size_t i = 0; i < all_map_kinds.size(); ++i) {
       if (!view.maps.contains(all_map_kinds[i])) {
-        columns_[i].clear(); // what it shows would be old when it comes back
+        columns_[i].clear(); // it would be outdated when it is shown again
         continue;
       }
       columns_[i].prepare(snapshot);
@@ -165,8 +164,8 @@ public:
       const std::string waiting = document().scene().input
                                       ? "The focus map appears here as soon as the model has run."
                                       : "Open a picture or a sentence (Ctrl+O), or drop one on the window.";
-      const bool nothing = !visible_.empty() && visible_.front()->has_nothing();
-      empty_notice(graphics(), nothing ? visible_.front()->nothing() : waiting);
+      const bool empty_map = !visible_.empty() && visible_.front()->has_empty_map();
+      empty_notice(graphics(), empty_map ? visible_.front()->empty_reason() : waiting);
       return;
     }
     const ImVec2 from = ImGui::GetCursorScreenPos();
@@ -192,12 +191,12 @@ public:
     MapKind last = MapKind::focus;
     for (const FocusColumn* column : visible_) {
       const Figure& one = column->figure();
-      if (one.panels.empty()) continue; // has not come yet
+      if (one.panels.empty()) continue; // no results yet
       if (!figure) {
         figure = one;
       } else {
         figure->panels.insert(figure->panels.end(), one.panels.begin(), one.panels.end());
-        if (column->kind() != last) figure->subtitle += "\n" + one.subtitle; // one for each kind of map
+        if (column->kind() != last) figure->subtitle += "\n" + one.subtitle; // one per kind of map
       }
       last = column->kind();
     }
@@ -229,7 +228,7 @@ private:
     ImGui::Separator();
   }
 
-  std::vector<SideColumns<FocusColumn>> columns_; // by map
+  std::vector<SideColumns<FocusColumn>> columns_; // by kind of map
   std::vector<FocusColumn*> visible_;
   std::size_t across_ = 1;
 };

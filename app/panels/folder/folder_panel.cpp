@@ -1,4 +1,4 @@
-// A folder of pictures as a table: where a schedule disagrees most with softmax. A click opens the picture.
+// A table of the pictures of a folder: how much A's schedule disagrees with softmax. A click opens a picture.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -66,7 +66,8 @@ public:
   }
 
   std::optional<Figure> figure() const override {
-    const std::vector<PictureMeasures> rows = sorted(); // it may be behind others, and rows_ old
+    const std::vector<PictureMeasures> rows =
+        sorted(); // rows_ may be outdated while the panel is behind others
     if (rows.empty()) return std::nullopt;
     Figure figure;
     figure.title = "Folder: disagreement with softmax";

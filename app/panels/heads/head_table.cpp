@@ -27,7 +27,7 @@ void HeadTableView::set(HeatMapPanel table, std::vector<std::string> layer_kerne
   table.decimals = 2;
   for (const std::string& kernel : kernels) table.row_colours.push_back(kernel_colour(kernel));
   panel = table;
-  table.note.clear(); // the pointer says why a cell is hatched, and the map has its room
+  table.note.clear(); // the tooltip has it, and the map needs the room
   Figure figure;
   figure.panels.emplace_back(std::move(table));
   map_.set(std::move(figure));
@@ -99,13 +99,13 @@ std::vector<KernelSpread> kernel_spreads(const HeatMapPanel& panel, const std::v
 std::optional<HeadIndex> HeadTableView::draw_with_spreads(Editor& editor, const Graphics& graphics,
                                                           ImVec2 from, ImVec2 room, float brightness) {
   const float height = spreads_height();
-  constexpr float least_table = 120; // lower than this the table needs all of the room
-  constexpr float least_width = 160; // of the spreads with their names
+  constexpr float least_table = 120; // height of the table
+  constexpr float least_width = 160; // width of the spreads with their names
   const bool both = height > 0 && room.y - height > least_table && room.x - colour_bar_width >= least_width;
   if (both) room.y -= height;
-  const auto pointed = draw(editor, graphics, from, room, brightness);
+  const auto hovered = draw(editor, graphics, from, room, brightness);
   if (both) draw_spreads(graphics, {from.x, from.y + room.y}, room.x, brightness);
-  return pointed;
+  return hovered;
 }
 
 float HeadTableView::spreads_height() const {
@@ -148,23 +148,20 @@ void HeadTableView::draw_spreads(const Graphics& graphics, ImVec2 from, float wi
 
 namespace {
 
-// A number of every head (entropy, divergence, output change …): layers down, heads across; a click opens
-// that head everywhere.
-//
-// What is the same for every softmax layer says nothing of a schedule without another kernel: then the
-// compared kernel is shown, but for where it is one of two that are compared.
+// A comparison with softmax is trivial for a schedule of softmax alone: the compared kernel is shown instead,
+// unless both sides are shown.
 HeadTableKey table_key(const Document& document, bool one_of_two, const HeadQuantityInfo& quantity) {
   const bool forced = document.view.teacher_forced || (quantity.against_softmax && !one_of_two &&
                                                        edited_schedule(document).all_exact_softmax());
   return {quantity.name, forced ? std::optional(compared_kernel(document, 1)) : std::nullopt};
 }
 
-// One side's table, or what lies between the two.
+// The table of one side, or the difference.
 struct HeadTableColumn {
   const HeadQuantityInfo* quantity = nullptr;
   HeadTableView view;
   std::string caption;
-  std::string error; // why there is nothing
+  std::string error; // why it is empty
 
   bool empty() const { return view.empty(); }
   void prepare(const Snapshot& snapshot);
@@ -176,7 +173,7 @@ void HeadTableColumn::prepare(const Snapshot& snapshot) {
   const auto found = find(snapshot.shown(), key);
   if (!found) {
     if (snapshot.shown().any() == nullptr) view.clear();
-    return; // else the last good one stays
+    return; // keep the last table
   }
   error.clear();
   std::vector<std::string> kernels;
@@ -189,7 +186,7 @@ void HeadTableColumn::prepare(const Snapshot& snapshot) {
 }
 
 void HeadTableColumn::subtract(const HeadTableColumn& a, const HeadTableColumn& b) {
-  view.clear(); // its layers have no kernel: each may have two
+  view.clear();
   error.clear();
   if (a.view.empty() || b.view.empty()) return;
   try {
@@ -211,8 +208,8 @@ public:
         columns_(empty_column(quantity)) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Requested& requested) const override {
-    ask_sides(document, [&](const Document& side, bool one_of_two) {
+  void request(const Document& document, Requested& requested) const override {
+    request_sides(document, [&](const Document& side, bool one_of_two) {
       requested.then.add(table_key(side, one_of_two, quantity_));
     });
   }
@@ -261,8 +258,8 @@ private:
                              (quantity_.meaning.empty() ? "" : "; " + quantity_.meaning);
     ellipsis_text(text, ImGui::GetContentRegionAvail().x, theme::quiet);
     ImGui::PopFont();
-    menu_.point(column.view.draw_with_spreads(editor(), graphics(), ImGui::GetCursorScreenPos(),
-                                              ImGui::GetContentRegionAvail(), brightness()));
+    menu_.set_hovered(column.view.draw_with_spreads(editor(), graphics(), ImGui::GetCursorScreenPos(),
+                                                    ImGui::GetContentRegionAvail(), brightness()));
   }
 
   void draw_parts() {

@@ -1,4 +1,4 @@
-// What goes into the model: a picture or a sentence, its examples, and how to open one's own.
+// The model's input, a picture or a sentence, with examples.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -20,27 +20,26 @@ namespace hydrascope::app {
 
 namespace {
 
-// Seconds without a key: before the model runs, and before what follows is another undo step.
+// Seconds without a key before the model runs, and before the next key begins another undo step.
 constexpr double typing_pause = 0.15;
 constexpr double burst_pause = 1.0;
 
-// The model runs while one types: a short pause after a key takes the text into the document, and what was
-// being computed for the text before is dropped. Keys that follow each other closely are one burst and one
-// undo step.
+// The text fields of a sentence, or of a pair. The text goes into the document after a short pause, so that
+// the model runs while the user types. Keys in quick succession are one burst, which is one undo step.
 class SentenceEditor {
 public:
-  // Takes the document's text, unless what is being typed is ahead of it.
+  // Shows the document's text, unless the user is typing.
   void follow(const TextInput* text);
   void draw(Editor& editor, const Graphics& graphics);
-  // What has been typed goes into the document now.
+  // Puts the typed text into the document now.
   void commit(Editor& editor);
-  // What has been typed and not been taken is given up: the document shows something else by now.
+  // Discards text that is not in the document yet.
   void abandon() { waiting_ = false; }
 
 private:
   std::string text_, pair_;
   bool with_pair_ = false;
-  bool waiting_ = false;                  // for the pause
+  bool waiting_ = false;                  // for the pause after a key
   double last_key_ = 0, last_commit_ = 0; // on the window's clock
   int burst_ = 0;
 };
@@ -48,7 +47,7 @@ private:
 void SentenceEditor::follow(const TextInput* text) {
   if (text == nullptr || waiting_) return;
   text_ = text->text;
-  // What was typed second is kept while it is switched off.
+  // The second sentence stays while pairs are off.
   if (text->pair) pair_ = *text->pair;
   with_pair_ = text->pair.has_value();
 }
@@ -134,7 +133,7 @@ private:
       hidden_.push_back({token, run != nullptr ? token_name(*run, token) : fmt::format("token {}", token)});
   }
 
-  // What is hidden, each to be shown again by a click.
+  // A button for each hidden token, which shows it again.
   void draw_hidden() {
     if (hidden_.empty()) return;
     const bool image = document().kind == InputKind::image;
@@ -189,7 +188,7 @@ private:
     strip_.draw();
   }
 
-  // How its tokens are shown everywhere.
+  // The options for the tokens of sentences.
   void draw_display() {
     TokenDisplay display = document().view.tokens;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);

@@ -20,7 +20,7 @@ constexpr int thumbnail_pixels = 96;
 constexpr float side_of_folder = 56, side_of_examples = 48, thumbnail_gap = 6;
 
 constexpr std::size_t most_known = 600; // thumbnails kept
-constexpr std::size_t batch_size = 8;   // thumbnails made by one job: what is requested meanwhile comes next
+constexpr std::size_t batch_size = 8;   // thumbnails per job; newer requests come in the next
 
 std::size_t rgb_index(const Image& image, int x, int y, int channel) {
   const auto row = static_cast<std::size_t>(y) * static_cast<std::size_t>(image.width);
@@ -197,7 +197,7 @@ void PictureStrip::draw_pictures(const PictureFolder& folder) {
       ImGui::SetScrollX(static_cast<float>(place) * step - (width - step) / 2);
       scrolled_to_ = current;
     }
-    // Only what can be seen is drawn, and asked for.
+    // Draws, and so requests, only the pictures in view.
     const auto count = static_cast<std::ptrdiff_t>(order.size());
     const auto first = std::clamp(static_cast<std::ptrdiff_t>(std::floor(ImGui::GetScrollX() / step)),
                                   std::ptrdiff_t{0}, count);
@@ -208,7 +208,7 @@ void PictureStrip::draw_pictures(const PictureFolder& folder) {
       draw_picture(folder, order[static_cast<std::size_t>(i)], side_of_folder, index && i == place);
     }
     ImGui::SetCursorPos({from.x + static_cast<float>(count) * step - thumbnail_gap - 1, from.y});
-    ImGui::Dummy({1, side_of_folder}); // as far as the strip reaches
+    ImGui::Dummy({1, side_of_folder}); // the width of the strip
   }
   ImGui::EndChild();
 }
@@ -222,7 +222,7 @@ void PictureStrip::draw_picture(const PictureFolder& folder, std::size_t index, 
   ImGui::PopID();
   const PictureCheck* check = editor().document().wrong_first ? check_of(editor(), picture.file) : nullptr;
   if (check != nullptr && check->verdict == PictureCheck::Verdict::wrong) {
-    // A cross beside the colour, which alone would say nothing to those who do not see red.
+    // A cross as well as red, for the colour-blind.
     const ImU32 red = theme::packed(theme::red);
     const float x = at.x + side - 9, y = at.y + 9;
     list->AddCircleFilled({x, y}, 7, theme::packed(theme::under_picture_ring));

@@ -19,8 +19,7 @@ constexpr float sticky_width = 44; // a layer's number and its kernel's colour
 constexpr float kernel_label_width = 96;
 constexpr float slant = 1.15f; // of the headers, in radians above the horizontal
 
-// Written at `from`, where all of it lies inside the panel (what lies outside is dropped at once), then
-// turned to `at`.
+// Draws at `from`, inside the clip rectangle so that no glyph is dropped, then rotates the text to `at`.
 void slanted_text(ImDrawList* list, ImVec2 from, ImVec2 at, ImU32 colour, const char* text) {
   const int first = list->VtxBuffer.Size;
   list->AddText(from, colour, text);
@@ -28,7 +27,7 @@ void slanted_text(ImDrawList* list, ImVec2 from, ImVec2 at, ImU32 colour, const 
                                 at);
 }
 
-// Room for the longest name, as slanted as it is written.
+// The height of the longest slanted name.
 float slanted_height(const Graphics& graphics) {
   ImGui::PushFont(graphics.fonts().regular, theme::size_small);
   float longest = 0;
@@ -49,10 +48,10 @@ struct KernelGrid::Frame {
   Editor& editor;
   const Graphics& graphics;
   const GridNotes& notes;
-  Schedule schedule; // as it was when the frame began: a click puts another in its place
+  Schedule schedule; // at the start of the frame: a click may replace it
   ImDrawList* list = nullptr;
-  ImVec2 origin;  // of the whole grid, scrolled along
-  float left = 0; // what does not scroll sideways
+  ImVec2 origin;  // of the whole grid, after scrolling
+  float left = 0; // of the part that does not scroll sideways
   float header_height = 0, width = 0, height = 0;
 
   float column_x(std::size_t kernel) const {
@@ -63,7 +62,7 @@ struct KernelGrid::Frame {
   const std::string& reason(int layer) const {
     return note_at(notes.layers, static_cast<std::size_t>(layer));
   }
-  // What is wrong with the layer, in a word or two.
+  // The problem of the layer in a word or two; may be empty.
   std::string badge(int layer) const {
     return reason(layer).empty() ? note_at(notes.badges, static_cast<std::size_t>(layer)) : "cannot run";
   }
@@ -82,8 +81,7 @@ void KernelGrid::draw(Editor& editor, const Graphics& graphics, const GridNotes&
   frame.header_height = slanted_height(graphics);
   frame.height = frame.header_height + layers * grid_row + 2;
   frame.width = sticky_width + static_cast<float>(kernel_infos().size()) * grid_column + kernel_label_width;
-  // More kernels than the panel is wide: columns scroll below the layers' numbers and their kernels'
-  // colours.
+  // If there are more kernels than fit, the columns scroll below the layers' numbers and colours.
   const bool scrolls = frame.width > ImGui::GetContentRegionAvail().x;
   const float bar = scrolls ? ImGui::GetStyle().ScrollbarSize : 0;
   ImGui::SetNextWindowContentSize({frame.width, 0});
@@ -101,7 +99,7 @@ void KernelGrid::draw(Editor& editor, const Graphics& graphics, const GridNotes&
   ImGui::PopFont();
   ImGui::SetCursorScreenPos(frame.origin);
   ImGui::Dummy({frame.width, frame.height - 2});
-  bring_to_view(frame);
+  scroll_to_kernel(frame);
   ImGui::EndChild();
 }
 
@@ -114,7 +112,6 @@ void KernelGrid::draw_headers(const Frame& frame) {
     if (x - grid_column / 2 < frame.left + sticky_width) continue; // scrolled away
     const bool usable = note_at(frame.notes.kernels, kernel).empty();
     const std::string name = fitted(infos[kernel].name, (end - x) / std::cos(slant));
-    // Written where it can be seen, so that nothing of it is left out, and then turned to its place.
     slanted_text(frame.list, {frame.left, y}, {x - 5, y}, theme::packed(usable ? theme::quiet : theme::faint),
                  name.c_str());
   }
@@ -136,7 +133,7 @@ void KernelGrid::draw_row(const Frame& frame, int layer) {
     ImGui::SetCursorScreenPos({frame.column_x(i) - grid_column / 2, at.y});
     draw_cell(frame, layer, i);
   }
-  // Over the cells that have been scrolled away.
+  // Covers cells that have been scrolled away.
   const ImVec2 sticky{at.x + sticky_width, at.y + grid_row};
   frame.list->AddRectFilled(at, sticky, theme::packed(theme::surface));
   if (selected) frame.list->AddRectFilled(at, sticky, theme::packed(theme::accent, 0.16f));
@@ -196,8 +193,8 @@ void KernelGrid::draw_cell(const Frame& frame, int layer, std::size_t kernel) {
   text_tooltip(text);
 }
 
-// A kernel that was chosen elsewhere is not left out of sight.
-void KernelGrid::bring_to_view(const Frame& frame) {
+// Scrolls to a kernel that was chosen elsewhere.
+void KernelGrid::scroll_to_kernel(const Frame& frame) {
   const auto layer = static_cast<std::size_t>(frame.editor.document().scene().layer);
   if (layer >= frame.schedule.layers.size() || shown_kernel_ == frame.schedule.layers[layer].name) return;
   shown_kernel_ = frame.schedule.layers[layer].name;

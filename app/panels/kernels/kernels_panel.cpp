@@ -1,5 +1,5 @@
-// Which model, and which attention kernel runs in which of its layers: any layer's kernel is one click. Below
-// the grid the selected layer's parameters and adapters, and presets for all layers.
+// The model, and the attention kernel of each of its layers; below the grid the parameters and adapters of
+// the selected layer, and presets for all layers.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -26,7 +26,7 @@ namespace {
 constexpr float parameter_label_width = 56;
 constexpr float reset_width = 44;
 
-// One parameter of one layer's kernel, on its way into the document.
+// The control of one parameter of a layer's kernel.
 struct Control {
   Editor& editor;
   const Graphics& graphics;
@@ -34,7 +34,7 @@ struct Control {
   const ParameterInfo& parameter;
   int layer = 0;
   bool everywhere = false;
-  std::optional<std::string> value = {}; // as written; nullopt: left out
+  std::optional<std::string> value = {}; // as text; nullopt: the default
 
   void set(const std::optional<std::string>& wanted, const std::string& gesture = {}) const {
     set_kernel_parameter(editor, layer, parameter.name, wanted, everywhere, gesture);
@@ -49,7 +49,7 @@ std::int64_t number_of(const Control& control, const ParameterRange& range) {
   return number;
 }
 
-// A slider's own text takes the place of its number: nothing in it may be read as a format.
+// Escapes a text that replaces the number of a slider, where Dear ImGui expects a format.
 std::string as_format(std::string text) {
   for (std::size_t at = text.find('%'); at != std::string::npos; at = text.find('%', at + 2))
     text.insert(at, 1, '%');
@@ -123,15 +123,15 @@ void draw_control(const Control& control) {
   ImGui::PopID();
 }
 
-// The parameters of the selected layer's kernel, as the registry describes them.
+// The parameters of the selected layer's kernel, made from the registry.
 class KernelParametersView {
 public:
-  // `shape`: of attention in the model's layers; what a slider spans depends on it. `reason`: why the kernel
+  // The ranges of the sliders depend on `shape`, that of attention in the layers. `reason`: why the kernel
   // with its parameters cannot run; empty if it can.
   void draw(Editor& editor, const Graphics& graphics, const LayerShape& shape, const std::string& reason);
 
 private:
-  bool everywhere_ = false; // changes go to all layers with this kernel
+  bool everywhere_ = false; // changes apply to all layers with this kernel
 };
 
 void KernelParametersView::draw(Editor& editor, const Graphics& graphics, const LayerShape& shape,
@@ -204,7 +204,7 @@ void draw_found(Editor& editor, const FoundAdapter& adapter) {
   if (ImGui::IsItemHovered()) text_tooltip(adapter_tooltip(adapter));
 }
 
-// The choice of adapters, and what stands behind the selected layer's kernel.
+// The choice of adapters, and a line on the parameters of the selected layer.
 void draw_adapter_section(Editor& editor, const Graphics& graphics, const AdapterNotes& notes) {
   const AdapterChoice& choice = editor.document().scene().adapters;
   field_label("Adapter", 56);
@@ -271,7 +271,7 @@ public:
     const float most = ImGui::GetContentRegionAvail().y - below_height_ - ImGui::GetStyle().ItemSpacing.y;
     grid_.draw(editor(), graphics(), notes_, most);
     const float top = ImGui::GetCursorPosY();
-    // Low rows, so that the grid above has room.
+    // Low rows leave room for the grid.
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ImGui::GetStyle().FramePadding.x, 2));
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ImGui::GetStyle().ItemSpacing.x, 4));
     const auto layer = static_cast<std::size_t>(document().scene().layer);
@@ -302,7 +302,7 @@ private:
     }
   }
 
-  // Asked of every kernel only when what attention is given has changed.
+  // The kernels' support is computed only after the shape has changed.
   void prepare_support(const LayerShape& shape, const Schedule& schedule) {
     if (notes_.kernels.empty() || shape != shape_) {
       shape_ = shape;
@@ -344,10 +344,10 @@ private:
   std::vector<CatalogueEntry> catalogue_;
   KernelGrid grid_;
   KernelParametersView parameters_;
-  LayerShape shape_; // that notes_.kernels is about
+  LayerShape shape_; // of notes_.kernels
   GridNotes notes_;
   AdapterNotes adapters_;
-  float below_height_ = 190; // of what stands below the grid, in the last frame
+  float below_height_ = 190; // of the controls below the grid, in the last frame
   KernelSpec preset_kernel_{.name = "hydra-cosine", .parameters = {}};
   Strategy strategy_ = Strategy::back;
   int preset_count_ = 2;

@@ -1,5 +1,4 @@
-// The focus maps of all layers as small multiples, of A, of B, as A − B or all three: a click selects a
-// layer.
+// The focus maps of all layers as small multiples, of A, B or A − B. A click selects a layer.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -31,39 +30,39 @@ FocusOptions layer_options(const Document& document) {
   return options;
 }
 
-// The focus maps of all layers of A, of B, or A − B: what the Layers panel shows of one of them.
+// The focus maps of all layers for A, B or A − B.
 class LayerMaps {
 public:
   struct Map {
     MapTexture texture;
-    std::string kernel;  // its name, for its colour; of A in a difference
-    std::string name;    // "elu", "elu − softmax"
-    std::string nothing; // why the map is empty; empty if it is not
+    std::string kernel;       // for the colour; A's in a difference
+    std::string name;         // "elu", "elu − softmax"
+    std::string empty_reason; // why the map is empty; otherwise empty
     bool untrained = false;
   };
 
-  // A map for which there is no newer one stays.
+  // Keeps the maps for which there is no newer one.
   void prepare(const Snapshot& snapshot);
   void subtract(const LayerMaps& a, const LayerMaps& b, const Snapshot& snapshot);
   void clear();
 
   bool empty() const { return maps_.empty(); }
   std::vector<Map>& maps() { return maps_; }                      // by layer
-  HeatMapView& rows() { return rows_; }                           // a sentence's: one row a layer
-  const std::vector<ShownToken>& shown() const { return shown_; } // … and its columns
+  HeatMapView& rows() { return rows_; }                           // for sentences: layers × tokens
+  const std::vector<ShownToken>& shown() const { return shown_; } // the columns of rows()
   const Figure& figure() const { return figure_; }
-  const Scale* scale() const; // of every layer's map; null where each has its own
+  const Scale* scale() const; // of all maps; null if each has its own
 
 private:
-  // What a layer's map is made of, as the results have it now.
+  // The newest results of one layer.
   struct Layer {
-    std::shared_ptr<const RunResult> run, minus; // the second only of a difference
+    std::shared_ptr<const RunResult> run, minus; // `minus` only in a difference
     TokenMap map;
     std::string kernel, name;
     bool untrained = false;
   };
 
-  // `side`: what the figure calls it; empty where it stands alone.
+  // `side`: its name in the figure; empty if it is shown alone.
   void show(const Document& document, const std::string& side);
   void gather_rows();
 
@@ -71,7 +70,7 @@ private:
   std::vector<Map> maps_;
   HeatMapView rows_;
   std::vector<ShownToken> shown_;
-  Scale scale_; // the widest, which is that of all rows
+  Scale scale_; // the widest, for rows_
   Figure figure_;
 };
 
@@ -130,7 +129,7 @@ void LayerMaps::show(const Document& document, const std::string& side) {
     shown.kernel = newest.kernel;
     shown.name = newest.name;
     shown.untrained = newest.untrained;
-    shown.nothing = newest.map.empty ? newest.map.note : "";
+    shown.empty_reason = newest.map.empty ? newest.map.note : "";
     shown.texture.set(newest.map.values, newest.map.scale, options.interpolation);
     if (items.empty() || newest.map.scale.high > scale.high) scale = newest.map.scale;
     shown_ = newest.map.shown;
@@ -170,7 +169,7 @@ public:
   explicit LayersPanel(PanelServices services) : Panel("layers", "Layers", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Requested& requested) const override {
+  void request(const Document& document, Requested& requested) const override {
     if (!document.scene().model) return;
     for (int layer = 0; layer < document.scene().model->layers; ++layer) requested.then.add(FocusKey{layer});
   }
@@ -186,13 +185,13 @@ public:
       empty_notice(graphics(), "Focus maps of every layer, once the model has run.");
       return;
     }
-    pointed_.reset();
+    hovered_.reset();
     if (image_) {
       draw_pictures();
     } else {
       draw_sentences();
     }
-    menu_.point_layer(pointed_);
+    menu_.set_hovered_layer(hovered_);
   }
 
   void draw_menu() override { menu_.draw(editor()); }
@@ -203,10 +202,10 @@ public:
   }
 
 private:
-  // Said where there are several.
+  // The name of a side, if several are shown.
   static const char* title(std::size_t place) { return side_name(static_cast<Shown>(place)); }
 
-  // Side by side where the panel is wide, else one below the other.
+  // Side by side in a wide panel, otherwise one below the other.
   void draw_sentences() {
     const auto shown = columns_.shown();
     const ImVec2 from = ImGui::GetCursorScreenPos();
@@ -251,7 +250,7 @@ private:
                                token.text, rows.panel().scale.label,
                                number_text(rows.value(input.hovered->row, input.hovered->column))));
     }
-    if (input.hovered) pointed_ = input.hovered->row;
+    if (input.hovered) hovered_ = input.hovered->row;
     if (input.clicked) select_layer(editor(), input.clicked->row);
   }
 
@@ -266,7 +265,7 @@ private:
     const float bar = shown[0].scale() == nullptr ? 0 : colour_bar_width;
     const ImVec2 room{ImGui::GetContentRegionAvail().x - titles - bar, ImGui::GetContentRegionAvail().y};
     const auto stacked = static_cast<float>(shown.size());
-    // As few rows as let the maps be as large as possible.
+    // The number of rows that gives the largest maps.
     int per_row = layers;
     float side = 0;
     for (int rows = 1; rows <= 4; ++rows) {
@@ -305,7 +304,7 @@ private:
     }
   }
 
-  // One layer: its number, and below it the map of each side.
+  // The number of the layer, and below it the map of each side.
   void draw_layer(int layer, ImVec2 at, float line, float side) {
     const auto shown = columns_.shown();
     ImDrawList* list = ImGui::GetWindowDrawList();
@@ -314,20 +313,21 @@ private:
     const bool selected = layer == document().scene().layer;
     kernel_square(list, {at.x + 4, at.y + line / 2 - 1}, 7, first.kernel);
     bool untrained = false;
-    std::string about = fmt::format("layer {}", layer);
+    std::string tooltip = fmt::format("layer {}", layer);
     float y = at.y + line;
     for (std::size_t i = 0; i < shown.size(); ++i) {
-      if (index >= shown[i].maps().size()) continue; // has not run yet
+      if (index >= shown[i].maps().size()) continue; // no results yet
       LayerMaps::Map& map = shown[i].maps()[index];
       list->AddRectFilled({at.x, y}, {at.x + side, y + side}, theme::packed(theme::raised));
       map.texture.draw(graphics(), list, {at.x, y}, {at.x + side, y + side}, brightness());
       untrained |= map.untrained;
-      about += fmt::format("\n{}{}{}{}", shown.size() > 1 ? title(i) + std::string(": ") : "", map.name,
-                           map.untrained ? ", untrained" : "", map.nothing.empty() ? "" : "\n" + map.nothing);
+      tooltip += fmt::format("\n{}{}{}{}", shown.size() > 1 ? title(i) + std::string(": ") : "", map.name,
+                             map.untrained ? ", untrained" : "",
+                             map.empty_reason.empty() ? "" : "\n" + map.empty_reason);
       y += side + stack_gap;
     }
     if (const std::string muted = muted_words(document(), layer); !muted.empty()) {
-      about += "\n" + muted;
+      tooltip += "\n" + muted;
       draw_muted(layer, at, {side, y - stack_gap - at.y - line});
     }
     list->AddText({at.x + 12, at.y},
@@ -338,8 +338,8 @@ private:
     if (ImGui::InvisibleButton("thumbnail", {side, y - stack_gap - at.y})) select_layer(editor(), layer);
     ImGui::PopID();
     if (ImGui::IsItemHovered()) {
-      pointed_ = layer;
-      ImGui::SetTooltip("%s", about.c_str());
+      hovered_ = layer;
+      ImGui::SetTooltip("%s", tooltip.c_str());
     }
     if (selected || ImGui::IsItemHovered()) {
       list->AddRect({at.x - 1, at.y + line - 1}, {at.x + side + 1, y - stack_gap + 1},
@@ -347,8 +347,7 @@ private:
     }
   }
 
-  // A layer that is muted is crossed; of one that is not wholly, the number of its muted heads stands above
-  // it.
+  // A cross over a muted layer, or the number of its muted heads above it.
   void draw_muted(int layer, ImVec2 at, ImVec2 size) const {
     ImDrawList* list = ImGui::GetWindowDrawList();
     const float line = ImGui::GetTextLineHeight() + 3;
@@ -356,12 +355,13 @@ private:
       return muted_cross(list, {at.x, at.y + line}, {at.x + size.x, at.y + line + size.y});
     const std::string text = fmt::format("×{}", muted_in_layer(document(), layer));
     const float width = ImGui::CalcTextSize(text.c_str()).x;
-    constexpr float number = 28;                             // what the layer's own takes
-    const float below = width + number <= size.x ? 0 : line; // on the map where it does not fit beside that
+    constexpr float number = 28; // width of the layer's number
+    const float below =
+        width + number <= size.x ? 0 : line; // on the map if it does not fit beside the number
     list->AddText({at.x + size.x - width, at.y + below}, theme::packed(theme::amber), text.c_str());
   }
 
-  std::optional<int> pointed_; // the layer under the pointer
+  std::optional<int> hovered_; // the layer under the pointer
   HeadMenu menu_;
   SideColumns<LayerMaps> columns_;
   bool image_ = true;

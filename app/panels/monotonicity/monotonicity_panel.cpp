@@ -1,5 +1,5 @@
-// How far a kernel's weights follow the order of softmax's logits: the weights of the selected head against
-// q·k/√d, and Spearman's ρ.
+// How monotone a kernel is in softmax's logits: Spearman's ρ of every head, and the weights of one head
+// against q·k/√d.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -24,15 +24,15 @@ namespace hydrascope::app {
 
 namespace {
 
-constexpr std::int64_t most_rows = 128; // of a long input; spread evenly
+constexpr std::int64_t most_rows = 128; // of a long input, evenly spaced
 
-// ρ of the layers' own kernels, or of one kernel in every layer on the softmax run's q and k.
+// Whether ρ is of the layers' own kernels, and not of one kernel in all layers on the q and k of softmax.
 bool in_place(const Document& document, bool one_of_two) {
   return !document.view.teacher_forced && !document.scene().detail_kernel &&
          (one_of_two || !edited_schedule(document).all_exact_softmax());
 }
 
-// All of a short input, some of a long one; empty: all.
+// The query rows; empty: all, unless the input is long.
 std::vector<std::int64_t> monotonicity_rows(const Document& document) {
   const std::int64_t tokens = expected_tokens(document);
   constexpr std::int64_t few = 600;
@@ -42,8 +42,8 @@ std::vector<std::int64_t> monotonicity_rows(const Document& document) {
   return rows;
 }
 
-// The kernel whose weights are shown: the layer's own, or the compared one where that is softmax itself and
-// nothing else is compared.
+// The kernel whose weights are shown: the chosen one or the layer's own. If that is softmax by default and
+// only one side is shown, the compared kernel.
 KernelSpec monotonicity_kernel(const Document& document, bool one_of_two) {
   const KernelSpec own = detail_kernel(document);
   const bool chosen = one_of_two || document.scene().detail_kernel;
@@ -62,25 +62,24 @@ WeightsKey monotonicity_weights(const Document& document, bool one_of_two) {
           .teacher_forced = document.view.teacher_forced};
 }
 
-void ask_monotonicity(const Document& document, bool one_of_two, Requested& requested) {
+void request_monotonicity(const Document& document, bool one_of_two, Requested& requested) {
   requested.first.add(queries_and_keys(document));
   requested.first.add(monotonicity_weights(document, one_of_two));
   requested.then.add(monotonicity_table(document, one_of_two));
 }
 
-// One schedule's monotonicity, or what lies between the two: Spearman's ρ of every head, and one head's
-// weights against q·k/√d.
+// The table and the scatter plot of one side, or the difference of the tables.
 class MonotonicityColumn {
 public:
   explicit MonotonicityColumn(PanelServices services) : services_(services) {}
 
   void prepare(const Snapshot& snapshot);
-  // Of ρ; a scatter has no difference.
+  // The scatter plot has no difference.
   void subtract(const MonotonicityColumn& a, const MonotonicityColumn& b);
 
   bool empty() const { return run_ == nullptr || !error_.empty(); }
-  const std::string& error() const { return error_; } // why there is nothing
-  std::optional<HeadIndex> draw(float brightness);    // the head under the pointer
+  const std::string& error() const { return error_; } // why it is empty
+  std::optional<HeadIndex> draw(float brightness);    // returns the head under the pointer
   Figure figure() const;
 
 private:
@@ -94,7 +93,7 @@ private:
 
   PanelServices services_;
   std::shared_ptr<const RunResult> run_;
-  std::shared_ptr<const WeightsResult> weights_; // null: of a difference
+  std::shared_ptr<const WeightsResult> weights_; // null in a difference
   int head_ = 0;
   ScatterView view_;
   DrawnFigure scatter_;
@@ -102,7 +101,7 @@ private:
   HeadTableView table_;
   std::string caption_; // of table_
   float brightness_ = 1;
-  std::optional<HeadIndex> pointed_;
+  std::optional<HeadIndex> hovered_;
 };
 
 void MonotonicityColumn::prepare(const Snapshot& snapshot) {
@@ -118,7 +117,7 @@ void MonotonicityColumn::prepare(const Snapshot& snapshot) {
   prepare_table(snapshot);
   const auto weights = find(snapshot.shown(), monotonicity_weights(document, one_of_two));
   const auto vectors = find(snapshot.shown(), queries_and_keys(document));
-  if (!weights || !vectors) return; // the last good picture stays
+  if (!weights || !vectors) return; // keep the last plot
   head_ = vectors_head(document, weights.result->kernel);
   error_.clear();
   try {
@@ -153,19 +152,19 @@ void MonotonicityColumn::subtract(const MonotonicityColumn& a, const Monotonicit
 
 std::optional<HeadIndex> MonotonicityColumn::draw(float brightness) {
   brightness_ = brightness;
-  pointed_.reset();
+  hovered_.reset();
   if (weights_ != nullptr) draw_facts();
   const ImVec2 from = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
   if (weights_ == nullptr) {
     draw_table(from, room);
-    return pointed_;
+    return hovered_;
   }
   if (table_.empty()) {
     draw_scatter(from, room);
-    return pointed_;
+    return hovered_;
   }
-  constexpr float side_by_side = 420; // narrower than this they stand below one another
+  constexpr float side_by_side = 420; // minimum width
   if (room.x < side_by_side) {
     const float upper = std::floor(room.y * 0.5f);
     draw_table(from, {room.x, upper - theme::grid});
@@ -175,7 +174,7 @@ std::optional<HeadIndex> MonotonicityColumn::draw(float brightness) {
     draw_table(from, {left - theme::grid, room.y});
     draw_scatter({from.x + left, from.y}, {room.x - left, room.y});
   }
-  return pointed_;
+  return hovered_;
 }
 
 Figure MonotonicityColumn::figure() const {
@@ -196,7 +195,7 @@ void MonotonicityColumn::prepare_table(const Snapshot& snapshot) {
   const HeadTableKey key = monotonicity_table(document, one_of_two);
   const bool own = !key.kernel;
   const auto found = find(snapshot.shown(), key);
-  if (!found) return; // the last good one stays
+  if (!found) return; // keep the last table
   table_.undefined = "undefined: this kernel has another number of heads";
   std::vector<std::string> kernels;
   for (const LayerRun& layer : found.run->layers) kernels.push_back(own ? layer.kernel.name : kernel.name);
@@ -224,7 +223,7 @@ void MonotonicityColumn::draw_table(ImVec2 from, ImVec2 room) {
   ellipsis_text("ρ of every head, " + caption_, room.x, theme::quiet);
   ImGui::PopFont();
   const float line = theme::size_small + 5;
-  pointed_ = table_.draw_with_spreads(editor(), graphics(), {from.x, from.y + line}, {room.x, room.y - line},
+  hovered_ = table_.draw_with_spreads(editor(), graphics(), {from.x, from.y + line}, {room.x, room.y - line},
                                       brightness_);
 }
 
@@ -248,10 +247,11 @@ public:
       : Panel("monotonicity", "Monotonicity", services), columns_(services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Requested& requested) const override {
+  void request(const Document& document, Requested& requested) const override {
     if (!document.scene().model) return;
-    ask_sides(document,
-              [&](const Document& side, bool one_of_two) { ask_monotonicity(side, one_of_two, requested); });
+    request_sides(document, [&](const Document& side, bool one_of_two) {
+      request_monotonicity(side, one_of_two, requested);
+    });
   }
 
   void prepare(const Snapshot& snapshot) override { columns_.prepare(snapshot); }
@@ -267,7 +267,7 @@ public:
       if (column.empty()) {
         missing_notice(graphics(), column.error());
       } else {
-        menu_.point(column.draw(brightness()));
+        menu_.set_hovered(column.draw(brightness()));
       }
     });
   }

@@ -1,4 +1,4 @@
-// What the kernels in use reach beside what the machine allows: of what the Scaling panel measures.
+// The rates of the kernels in use below the machine's roofline, from the measurements of the Scaling panel.
 #include <algorithm>
 #include <vector>
 

@@ -17,10 +17,10 @@ namespace hydrascope::app {
 namespace {
 
 constexpr float token_row = 18;
-constexpr std::size_t most_lines = 6000; // that are drawn at once
+constexpr std::size_t most_lines = 6000; // drawn at once
 
-// Tol's colour-blind-safe sets; more heads than colours begin again, and the head's number is always beside
-// it.
+// Colour-blind-safe colours by Tol. They repeat after 12 heads; the number of the head is always beside its
+// colour.
 constexpr std::array<Colour, 12> head_colours = {{{0.27f, 0.47f, 0.67f, 1},
                                                   {0.93f, 0.40f, 0.47f, 1},
                                                   {0.13f, 0.53f, 0.20f, 1},
@@ -40,7 +40,7 @@ const Colour& colour_of_head(int head) {
 
 ImU32 head_colour(int head, float opacity) { return theme::packed(colour_of_head(head), opacity); }
 
-// Of a difference: red where A looks more, blue where B does, as on its maps.
+// Red: A's weight is larger; blue: B's is.
 Colour difference_colour(bool positive) {
   return positive ? Colour{0.84f, 0.38f, 0.30f, 1} : Colour{0.26f, 0.58f, 0.76f, 1};
 }
@@ -67,7 +67,7 @@ void TokensColumn::prepare(const Snapshot& snapshot) {
     return;
   }
   const auto found = find(snapshot.shown(), key(document));
-  if (!found) return; // the last good picture stays
+  if (!found) return; // keep the last weights
   run_ = found.run;
   shown_ = shown_weights(run_, *found.result, document.view.tokens);
   set_lines(document);
@@ -108,7 +108,7 @@ std::int64_t TokensColumn::query_token(const Document& document) const {
   return scene.default_query ? 0 : scene.query.value_or(0);
 }
 
-// Whose lines alone are shown: hovered, else chosen by a click.
+// The query whose lines alone are shown: the hovered one, otherwise the selected one.
 std::optional<int> TokensColumn::lit_query(const Editor& editor) const {
   if (hovered_key_) return std::nullopt;
   if (const auto hovered = shown_index(shown_.tokens, editor.hovered_token())) return hovered;
@@ -149,8 +149,8 @@ Figure TokensColumn::figure(const Document& document) const {
   return figure;
 }
 
-// A square for every head: hovered it shows that head alone, clicked it goes or comes, double-clicked it
-// stays alone or all come back.
+// A square for each head. Hovering shows that head alone, a click toggles it, a double-click shows it alone
+// or all again.
 void TokensColumn::draw_heads(const Frame& frame) {
   hovered_head_.reset();
   const auto count = static_cast<int>(shown_.weights->weights.extent(0));
@@ -194,9 +194,9 @@ void TokensColumn::draw_sentence(const Frame& frame) {
   const bool derived = shown_.weights->derived_signed && !difference_;
   std::string note = fmt::format("opacity: weight over {}, the largest shown",
                                  number_text(static_cast<double>(lines_.strongest), 3));
-  if (!query && !hovered_key_ && lines_.left > 0)
+  if (!query && !hovered_key_ && lines_.left_out > 0)
     note += fmt::format("; the {} strongest of {} lines", lines_.lines.size(),
-                        static_cast<std::int64_t>(lines_.lines.size()) + lines_.left);
+                        static_cast<std::int64_t>(lines_.lines.size()) + lines_.left_out);
   if (derived) note = "|w|, derived and signed; " + note;
   if (difference_) note = "red: A looks more, blue: B does; " + note;
   ImGui::PushFont(frame.graphics.fonts().regular, theme::size_small);
@@ -294,7 +294,7 @@ void TokensColumn::draw_lines(const Frame& frame, std::optional<int> query, std:
     }
     return;
   }
-  // One token's lines are all drawn: there are few.
+  // All lines of one token are drawn: there are few.
   for (int head = 0; head < static_cast<int>(weights.extent(0)); ++head) {
     if (!head_lit(head)) continue;
     for (int other = 0; other < tokens; ++other) {
@@ -305,7 +305,7 @@ void TokensColumn::draw_lines(const Frame& frame, std::optional<int> query, std:
   }
 }
 
-// The query's row, heads fused: a bar beside every key, its number where it fits.
+// The query's row, heads fused: a bar and a number beside each key.
 void TokensColumn::draw_bars(const Frame& frame, int query, const Lines& lines, float left,
                              float width) const {
   const std::vector<double> row = row_weights(*shown_.weights, frame.editor.document().scene().head, query);
@@ -328,7 +328,7 @@ void TokensColumn::draw_bars(const Frame& frame, int query, const Lines& lines, 
   }
 }
 
-// A picture's patches are too many for words: the query's row under every head that is shown.
+// For pictures, which have too many patches for lines: the query's row of each shown head.
 void TokensColumn::draw_rows_of_picture(const Frame& frame) {
   const std::int64_t query = query_token(frame.editor.document());
   wrapped_small_text(

@@ -1,4 +1,4 @@
-// Trains an adapter in the background, and shows how it gets on: loss, KL of each layer, held-out numbers.
+// Trains an adapter in the background and shows its progress: loss, KL of each layer, held-out numbers.
 // While it trains, the other panels show the model in training.
 #include <algorithm>
 #include <array>
@@ -25,15 +25,14 @@ namespace {
 
 constexpr float form_label_width = 104;
 
-// Where the control follows, over all the width that is left but for `room`. What is hovered says where its
-// default comes from.
+// The label of a control, which gets the rest of the width less `room`.
 void row_label(const char* text, const char* tooltip, const float room = 0) {
   field_label(text, form_label_width);
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", tooltip);
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - room);
 }
 
-// The control of an option by the type of its value, below its label.
+// The control of an option, by the type of its value.
 struct Field {
   const char* label;
   const char* tooltip;
@@ -62,7 +61,7 @@ struct Field {
     ImGui::InputTextWithHint(id().c_str(), hint, &value);
     show_tooltip();
   }
-  void operator()(std::vector<std::string>&) const {} // files, one text in the form
+  void operator()(std::vector<std::string>&) const {} // lists of files have one text in the form
 
 private:
   std::string id() const { return fmt::format("##{}", label); }
@@ -124,7 +123,7 @@ void option_row(Editor& editor, const TrainingOption& option, TrainingPlan& plan
     std::visit(Field{option.label, tooltip, hint, option.range.of(kind, input)}, value);
 }
 
-// The numbers of the papers, with the user's own data and files.
+// The papers' values, with the user's data and files.
 TrainingPlan with_papers_numbers(const TrainingPlan& plan, TrainingKind kind, InputKind input) {
   using enum OptionSection;
   static constexpr std::array own{data, table, items, parts, output};
@@ -154,7 +153,7 @@ void output_rows(Editor& editor, const std::string& default_output, TrainingPlan
   ImGui::TextColored(theme::quiet, "seconds of training");
 }
 
-// `default_output`: where it is written if nobody says so.
+// `default_output`: the file that is written if the user names none.
 void draw_training_form(Editor& editor, const Graphics& graphics, const std::string& default_output) {
   TrainingForm& form = editor.training_form;
   const Document& document = editor.document();
@@ -203,7 +202,7 @@ public:
     progress_ = training_progress_text(report);
     result_ = training_result_text(report);
     share_ = static_cast<float>(training_share(report));
-    look_at_files();
+    look_up_files();
   }
 
   void draw() override {
@@ -211,8 +210,8 @@ public:
       empty_notice(graphics(), "Trains feature maps or layers of a model, once one is open.");
       return;
     }
-    // What was typed may name other files.
-    if (editor().training_form != form_ || kind_ != document().kind) look_at_files();
+    // The form may name other files now.
+    if (editor().training_form != form_ || kind_ != document().kind) look_up_files();
     draw_buttons();
     draw_question();
     draw_state();
@@ -239,7 +238,7 @@ public:
   }
 
 private:
-  void look_at_files() {
+  void look_up_files() {
     form_ = editor().training_form;
     kind_ = document().kind;
     if (!document().scene().model) return;
@@ -249,7 +248,7 @@ private:
     has_checkpoint_ = std::filesystem::exists(checkpoint_path(output), none);
   }
 
-  // Greyed out with the reason as its tooltip; else `tooltip`.
+  // Disabled, with the reason as its tooltip, unless `why_not` is empty.
   static bool button(const char* label, const std::string& why_not, const char* tooltip) {
     ImGui::BeginDisabled(!why_not.empty());
     const bool pressed = ImGui::Button(label);
@@ -286,7 +285,7 @@ private:
     ellipsis_text(training_title(report), ImGui::GetContentRegionAvail().x, theme::quiet);
   }
 
-  // Of the adapter, while it trains or when it is there.
+  // Controls whether the other panels use the adapter.
   void draw_show() {
     const TrainingReport& report = editor().training;
     if (!report.active() && report.adapter.empty() && report.state != TrainingState::none) return;
@@ -301,8 +300,8 @@ private:
       }
       return;
     }
-    bool wanted = report.adapter.empty() ? editor().training_form.show_live : shown;
-    if (ImGui::Checkbox("show while it trains", &wanted)) editor().emit(ShowTraining{});
+    bool live = report.adapter.empty() ? editor().training_form.show_live : shown;
+    if (ImGui::Checkbox("show while it trains", &live)) editor().emit(ShowTraining{});
     if (ImGui::IsItemHovered())
       ImGui::SetTooltip(
           "The panels show the model in training, with the kernel in all layers if one is "
@@ -353,7 +352,7 @@ private:
     draw_notes(report);
   }
 
-  // The newest, and the others under the pointer.
+  // The newest note; the tooltip has all.
   void draw_notes(const TrainingReport& report) const {
     if (report.notes.empty()) return;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
@@ -371,7 +370,7 @@ private:
     ImGui::EndDisabled();
   }
 
-  // Beside each other where there is room, else one below the other.
+  // Side by side if there is room, otherwise one below the other.
   void draw_curves_in(ImVec2 size, bool fill) {
     if (curves_.empty()) {
       empty_notice(graphics(),
@@ -381,7 +380,7 @@ private:
                          "the data, then press Start.");
       return;
     }
-    constexpr float least = 300; // of a plot's width
+    constexpr float least = 300; // width of a plot
     const auto count = static_cast<float>(curves_.figure().panels.size());
     const bool beside = size.x / count >= least;
     if (!beside && !fill) size.y *= count;
@@ -397,7 +396,7 @@ private:
   DrawnFigure curves_;
   std::string progress_, result_;
   float share_ = 0;
-  // What the files were looked up for, and what was found.
+  // The form and the input for which files were looked up, and the result.
   TrainingForm form_;
   InputKind kind_ = InputKind::image;
   std::string output_;

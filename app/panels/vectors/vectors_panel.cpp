@@ -1,5 +1,5 @@
-// What stands behind one weight: q, k, φ(q), φ(k) of a pair of tokens and their products feature by feature;
-// for a Hydra kernel its global vector, the query's gate over it, and which tokens fill a feature.
+// The vectors behind one weight: q, k, φ(q), φ(k) of a pair of tokens and their products feature by feature;
+// for a Hydra kernel its global vector, the gate of the query, and each token's contribution to a feature.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -35,7 +35,7 @@ VectorsKey vectors_key(const Document& document) {
   return key;
 }
 
-// One schedule's vectors in the Vectors panel, or what lies between the two.
+// The vectors of one side, or the difference.
 class VectorsColumn {
 public:
   explicit VectorsColumn(PanelServices services) : services_(services) {}
@@ -67,11 +67,11 @@ private:
 
   PanelServices services_;
   std::shared_ptr<const RunResult> run_;
-  std::shared_ptr<const VectorsResult> vectors_; // of a difference: A's …
-  std::shared_ptr<const VectorsResult> other_;   // … and B's; else null
+  std::shared_ptr<const VectorsResult> vectors_; // A's in a difference
+  std::shared_ptr<const VectorsResult> other_;   // B's in a difference; otherwise null
   VectorsView view_;
-  std::optional<std::int64_t> shown_key_; // that view_ was made for
-  std::optional<int> feature_;            // looked into, of a Hydra kernel
+  std::optional<std::int64_t> shown_key_; // of view_
+  std::optional<int> feature_;            // whose maps are shown, for Hydra kernels
   std::optional<int> hovered_feature_, next_hovered_feature_;
   HeatMapView filling_, rank_one_;
   float brightness_ = 1;
@@ -85,7 +85,7 @@ void VectorsColumn::prepare(const Snapshot& snapshot) {
     return;
   }
   const auto found = find(snapshot.shown(), vectors_key(document));
-  if (!found) return; // the last good picture stays
+  if (!found) return; // keep the last vectors
   if (vectors_.get() != found.result) shown_key_.reset();
   run_ = found.run;
   vectors_ = found.owned();
@@ -126,7 +126,7 @@ VectorsView VectorsColumn::view_of(std::int64_t key) const {
 
 std::int64_t VectorsColumn::tokens() const { return vectors_->k.extent(1); }
 
-// Hovered anywhere, else pinned, else the query itself.
+// The hovered token, otherwise the pinned one, otherwise the query itself.
 std::int64_t VectorsColumn::key_token() const {
   const auto& hovered = editor().hovered_token();
   const std::int64_t key = hovered ? *hovered : document().scene().key.value_or(vectors_->query);
@@ -171,7 +171,7 @@ void VectorsColumn::draw_notes() {
 }
 
 ImVec4 VectorsColumn::strip_colour(std::size_t index) const {
-  const bool plain = !view_.global && index < 3; // q, k and their product are the same for every kernel
+  const bool plain = !view_.global && index < 3; // q, k and their product do not depend on the kernel
   if (plain || other_ != nullptr) return theme::quiet;
   const Colour colour = theme::kernel(vectors_->kernel.name);
   return {colour.red, colour.green, colour.blue, 1};
@@ -218,7 +218,7 @@ void VectorsColumn::hover(const FeatureStrip& strip, int feature) {
   text_tooltip(text);
 }
 
-// Which tokens fill the feature, and its matrix.
+// Each token's contribution to the feature, and its rank-one matrix.
 void VectorsColumn::draw_feature(ImVec2 from, ImVec2 size) {
   if (size.y < 40) return;
   ImGui::SetCursorScreenPos(from);
@@ -263,9 +263,9 @@ public:
   explicit VectorsPanel(PanelServices services) : Panel("vectors", "Vectors", services), columns_(services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Requested& requested) const override {
+  void request(const Document& document, Requested& requested) const override {
     if (!document.scene().model) return;
-    ask_sides(document, [&](const Document& side, bool) { requested.first.add(vectors_key(side)); });
+    request_sides(document, [&](const Document& side, bool) { requested.first.add(vectors_key(side)); });
   }
 
   void prepare(const Snapshot& snapshot) override { columns_.prepare(snapshot); }

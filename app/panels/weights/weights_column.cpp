@@ -60,10 +60,11 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
       if (divergence) measures_ += fmt::format("   KL {:.3f} nats", *divergence);
     }
     if (!measures_.empty()) measures_ += "   ";
-    // That these are the weights: with V they give what the fast path gave.
+    // The weights times V equal the output of the fast path, up to this error.
     measures_ += weights.check > 0 ? fmt::format("check ≤ {:.0e}", weights.check) : "check exact";
-    about_ = fmt::format("check: the largest |weights × V − output| over {} rows", weights.rows.size());
-  } catch (const std::exception& error) { // a head that this kernel does not have
+    measures_tooltip_ =
+        fmt::format("check: the largest |weights × V − output| over {} rows", weights.rows.size());
+  } catch (const std::exception& error) { // the kernel lacks the head
     view_.clear();
     error_ = error.what();
   }
@@ -72,7 +73,7 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
 void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
   tiled_ = false;
   difference_ = true;
-  about_.clear();
+  measures_tooltip_.clear();
   signed_ = true;
   tiles_ = {};
   view_.clear();
@@ -111,7 +112,7 @@ std::optional<int> WeightsColumn::index_of(std::optional<std::int64_t> token) co
 void WeightsColumn::show_tiles(const SideResults& results, const WeightsOptions& options, double now) {
   tiled_ = true;
   difference_ = false;
-  about_.clear();
+  measures_tooltip_.clear();
   view_.clear();
   error_.clear();
   measures_.clear();
@@ -158,7 +159,8 @@ void WeightsColumn::draw_caption(const Graphics& graphics, float width) const {
     width -= ImGui::GetItemRectSize().x + 8;
   }
   ellipsis_text(measures_.empty() ? " " : measures_, std::max(width, 24.0f), theme::quiet);
-  if (!about_.empty() && ImGui::IsItemHovered()) text_tooltip(measures_ + "\n" + about_);
+  if (!measures_tooltip_.empty() && ImGui::IsItemHovered())
+    text_tooltip(measures_ + "\n" + measures_tooltip_);
   ImGui::PopFont();
 }
 
@@ -171,7 +173,7 @@ MatrixInput WeightsColumn::draw(const char* id, Graphics& graphics, ImVec2 from,
       [&](ImDrawList* list, ImVec2 at, ImVec2 to) { tiles_.paint(graphics, list, at, to, opacity); });
 }
 
-std::string WeightsColumn::facts(Cell cell) const {
+std::string WeightsColumn::cell_text(Cell cell) const {
   if (tiled_) {
     const auto value = tiles_.value(cell.row, cell.column);
     if (!value) return "—";

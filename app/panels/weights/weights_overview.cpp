@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t side_cells = 48;
 
-// The kernel that was chosen for the first map, or each layer's own.
+// The kernel chosen for the first map, or the layer's own.
 TileKey thumbnail_key(const Document& document, int layer) {
   const Scene& scene = document.scene();
   TileKey key;
@@ -184,7 +184,7 @@ std::optional<HeadIndex> WeightsOverview::draw(Editor& editor, Graphics& graphic
     }
   }
   ImGui::PopFont();
-  const Thumbnail* shown = nullptr; // the selected one's scale; where all share one, that
+  const Thumbnail* shown = nullptr; // whose scale is drawn: the shared one, or the selected thumbnail's
   for (const Thumbnail& thumbnail : thumbnails_) {
     if (shown == nullptr || (thumbnail.scale.shared && !shown->scale.shared)) shown = &thumbnail;
   }
