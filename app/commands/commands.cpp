@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/shell/window.h"
-#include "app/views/command_text.h"
+#include "app/views/provenance.h"
 
 namespace hydrascope::app {
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/shell/session_export.h"
-#include "app/views/command_text.h"
+#include "app/views/provenance.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/figures/figure.h"

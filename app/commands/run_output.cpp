@@ -10,7 +10,7 @@
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
-#include "app/views/similar_heads_view.h"
+#include "app/views/table_views.h"
 #include "engine/base/error.h"
 #include "engine/run/quantities/deletion.h"
 #include "engine/run/quantities/focus_map.h"

@@ -11,20 +11,13 @@
 #include <vector>
 
 #include "app/document/picture_folder.h"
-#include "app/views/attention_view.h"
 #include "app/views/focus_view.h"
-#include "app/views/shown_tokens.h"
+#include "app/views/selection.h"
 #include "app/views/table_views.h"
-#include "app/views/token_lines.h"
 #include "app/views/weights_view.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {
-
-// The two schedules that can be compared on the same input.
-enum class Side { a = 0, b = 1 };
-// Which of them the panels show.
-enum class Shown { a, b, difference, all }; // all: a, b and difference side by side
 
 // An input with its model and everything chosen for the two. The photograph and the sentence have a scene
 // each, so that switching between them loses nothing.

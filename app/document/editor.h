@@ -20,7 +20,7 @@
 #include "app/document/settings.h"
 #include "app/document/training_form.h"
 #include "app/views/scaling_view.h"
-#include "app/views/training_report.h"
+#include "app/views/training_view.h"
 
 namespace hydrascope::app {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/views/command_text.h"
+#include "app/views/provenance.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 

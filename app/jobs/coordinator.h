@@ -11,7 +11,7 @@
 #include "app/document/document.h"
 #include "app/jobs/requests.h"
 #include "app/jobs/result_store.h"
-#include "app/views/timing_record.h"
+#include "app/views/timing_view.h"
 #include "engine/run/worker.h"
 
 namespace hydrascope::app {

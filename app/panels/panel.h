@@ -1,35 +1,37 @@
-// What a panel is: a small object with its own state and two phases. No panel knows another; they share the
-// document.
+// A panel: a small object with its own state, prepared and then drawn. Panels share the document and are
+// otherwise independent of each other.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/document/editor.h"
 #include "app/jobs/requests.h"
 #include "app/jobs/results.h"
 #include "app/ui/graphics.h"
-#include "app/views/timing_record.h"
+#include "app/views/timing_view.h"
 #include "engine/figures/figure.h"
 
 namespace hydrascope::app {
 
-// What panels see of one moment.
+// The state that panels show, at one moment.
 struct Snapshot {
   const Document* document = nullptr;
-  // A, B: of the document's model and kind of input, or of none. Without any, a panel keeps nothing it
-  // showed.
+  // A, B: results for the document's model and kind of input, or no results, in which case panels become
+  // empty.
   std::array<const SideResults*, 2> results{};
-  bool one_of_two = false; // this side is compared with the other: each by its own kernels
-  std::uint64_t stamp = 0; // changes when document or results do
+  bool one_of_two = false; // both sides are shown, each with its own kernels
+  std::uint64_t stamp = 0; // changes with the document and the results
   bool computing = false;
   float progress = 0;
-  double computing_seconds = 0; // for how long
+  double computing_seconds = 0; // since the run began
   const TimingRecord* times = nullptr;
-  double expected_bytes = 0; // what the open panels' runs take, from above
-  std::string writing;       // name of the file that a figure is being written to; empty if none is
+  double expected_bytes = 0; // upper bound of the memory that the open panels' runs take
+  std::string writing;       // name of the figure file being written; empty if there is none
   double writing_seconds = 0;
 
   // The side whose numbers are shown (A for a difference).
@@ -52,23 +54,24 @@ public:
   const std::string& id() const { return id_; }
   const std::string& title() const { return title_; }
 
-  // What a run has to compute for this panel; called while it is open and in front.
-  virtual void ask(const Document&, Requested&) const {}
-  // Everything that is worked out from the snapshot; called when its stamp has changed. No Dear ImGui here.
+  // Adds the quantities that the panel shows. Called while it is open and in front.
+  virtual void request(const Document&, Requested&) const {}
+  // Computes everything that draw() needs. Called when the snapshot's stamp has changed; uses no Dear ImGui.
   virtual void prepare(const Snapshot& snapshot) = 0;
-  // Nothing but drawing and taking input, inside the panel's window.
+  // Draws and takes input, inside the panel's window.
   virtual void draw() = 0;
 
-  // Entries of the menu of its right mouse button, above those that every panel has.
+  // Entries of the context menu, above those that every panel has.
   virtual void draw_menu() {}
 
   virtual bool exports() const { return false; }
-  // What is shown, as a figure to be written; nullopt if there is nothing to write.
+  // The panel as a figure; nullopt if there is nothing to export.
   virtual std::optional<Figure> figure() const { return std::nullopt; }
 
-  // How much of the picture's light is left: stale results are dimmed after a moment.
+  // 1, or less after stale results have been dimmed.
   void set_freshness(float brightness) { brightness_ = brightness; }
-  // Panels that show a run's numbers carry the progress line and are dimmed; controls are not.
+  // Whether the panel shows numbers of a run: it then has the progress line and is dimmed while they are
+  // stale.
   virtual bool shows_results() const { return true; }
 
 protected:
@@ -82,5 +85,8 @@ private:
   PanelServices services_;
   float brightness_ = 1;
 };
+
+// All panels, in the order of the View menu.
+std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services);
 
 } // namespace hydrascope::app

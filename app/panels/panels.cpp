@@ -1,9 +1,9 @@
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 
 #include "engine/run/quantities/head_quantity.h"
 
-// The panels in the order of the View menu, one line each; between the two lists stands one for each quantity
-// per head.
+// The panels in the order of the View menu, one line each. Those of the quantities per head come between the
+// lists.
 #define HYDRASCOPE_FIRST_PANELS(PANEL) \
   PANEL(make_input_panel)              \
   PANEL(make_kernels_panel)            \
@@ -31,7 +31,7 @@ HYDRASCOPE_FIRST_PANELS(HYDRASCOPE_DECLARE)
 HYDRASCOPE_LAST_PANELS(HYDRASCOPE_DECLARE)
 #undef HYDRASCOPE_DECLARE
 std::unique_ptr<Panel> make_monotonicity_panel(PanelServices services);
-// Named after the quantity, whose info outlives it.
+// `quantity` must outlive the panel.
 std::unique_ptr<Panel> make_head_table_panel(const HeadQuantityInfo& quantity, PanelServices services);
 
 std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services) {
@@ -39,8 +39,9 @@ std::vector<std::unique_ptr<Panel>> make_panels(PanelServices services) {
 #define HYDRASCOPE_ENTRY(function) panels.push_back(function(services));
   HYDRASCOPE_FIRST_PANELS(HYDRASCOPE_ENTRY)
   for (const HeadQuantityInfo& quantity : head_quantity_infos())
-    panels.push_back(quantity.name == "monotonicity" ? make_monotonicity_panel(services) // with a scatter
-                                                     : make_head_table_panel(quantity, services));
+    panels.push_back(quantity.name == "monotonicity"
+                         ? make_monotonicity_panel(services) // with a scatter plot
+                         : make_head_table_panel(quantity, services));
   HYDRASCOPE_LAST_PANELS(HYDRASCOPE_ENTRY)
 #undef HYDRASCOPE_ENTRY
   return panels;

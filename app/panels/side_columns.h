@@ -1,4 +1,4 @@
-// What a panel shows of the two schedules: A, B, or A − B, alone or the three side by side.
+// Shows A, B or A − B, or the three side by side: a frame around any view.
 #pragma once
 
 #include <algorithm>
@@ -17,41 +17,36 @@
 
 namespace hydrascope::app {
 
-// The document as it would be if this side alone were shown.
+// The document with only this side shown.
 Document seen_from(const Document& document, Side side);
 
-// Whether the panel shows what lies between A and B.
+// Whether the difference of A and B is shown.
 inline bool shows_both(const ViewOptions& view) {
   return view.shown == Shown::difference || view.shown == Shown::all;
 }
 
-// What the panel wants for the sides that are shown; `ask_one` is given the document as seen from each, and
-// whether that is one of two. Both sides are asked for both, for a run does not know whose it is.
-template <typename AskOne>
-void ask_sides(const Document& document, const AskOne& ask_one) {
-  if (!shows_both(document.view)) return ask_one(document, false);
-  for (const Side side : {Side::a, Side::b}) ask_one(seen_from(document, side), true);
+// Calls request_one(document as seen from a side, whether it is one of two) for each side shown. Every run
+// gets the requests of both sides.
+template <typename RequestOne>
+void request_sides(const Document& document, const RequestOne& request_one) {
+  if (!shows_both(document.view)) return request_one(document, false);
+  for (const Side side : {Side::a, Side::b}) request_one(seen_from(document, side), true);
 }
 
-// "A", "B", "A − B".
-const char* side_name(Shown side);
-const char* side_name(Side side);
-// The heading of a column where several stand side by side.
+// The heading of one column of several.
 void side_heading(const Graphics& graphics, Shown side);
-// In place of a column that has nothing yet: why.
+// Fills the place of a column without results: the error, or that it is not there yet.
 void missing_notice(const Graphics& graphics, const std::string& error = {});
 
-// A View is one column's content. It has
-//   void prepare(const Snapshot&)               of the one side that the snapshot's document shows;
-//   void subtract(const View& a, const View& b) becomes A − B; takes as well the snapshot of both where it
-//                                               needs the document;
-//   void clear()                                if it begins anew where it comes into sight: what it kept is
-//                                               old by then.
+// A View is the content of one column. It has
+//   void prepare(const Snapshot&)               for the one side that the snapshot's document shows;
+//   void subtract(const View& a, const View& b) to become A − B; optionally takes the snapshot of both, too;
+//   void clear()                                optional: called when the view appears or disappears.
 template <typename View>
 class SideColumns {
 public:
   SideColumns() = default;
-  // Each made of these: a view that is empty, or what its constructor takes.
+  // Three views, each constructed from `from`.
   template <typename... From>
   explicit SideColumns(const From&... from) requires std::constructible_from<View, const From&...>
       : views_{View(from...), View(from...), View(from...)} {}
@@ -82,8 +77,7 @@ public:
   std::span<View> shown() { return std::span(views_).subspan(first_, count_); }
   std::span<const View> shown() const { return std::span(views_).subspan(first_, count_); }
 
-  // draw_one(view) into what is left of the window; where there are three, each under its heading and in a
-  // window of its own.
+  // Calls draw_one(view) for each view shown; each of several has a heading and a child window of its own.
   template <typename DrawOne>
   void draw(const Graphics& graphics, const DrawOne& draw_one) {
     if (count_ == 1) return draw_one(views_[first_]);
@@ -104,7 +98,7 @@ public:
     }
   }
 
-  // What is shown as one figure: figure_one(view) of each that is not empty().
+  // One figure of all views that are not empty(): the panels of figure_one(view).
   template <typename FigureOne>
   std::optional<Figure> figure(const FigureOne& figure_one) const {
     std::optional<Figure> all;
@@ -122,7 +116,7 @@ public:
   bool empty() const { return std::ranges::all_of(shown(), &View::empty); }
 
 private:
-  // Clears what goes out of sight and what was out of sight until now, where another choice is made.
+  // Clears the views that appear and disappear.
   void show(std::size_t first, std::size_t count) {
     if (first == first_ && count == count_) return;
     if constexpr (requires { views_[0].clear(); }) {

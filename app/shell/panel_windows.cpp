@@ -9,7 +9,7 @@
 #include <imgui_internal.h>
 
 #include "app/document/edits.h"
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 #include "app/ui/theme.h"
 #include "app/ui/widgets.h"
 
@@ -39,7 +39,7 @@ std::optional<Requested> PanelWindows::requested() const {
   if (std::ranges::none_of(places_, &Place::in_front)) return std::nullopt;
   Requested requested;
   for (const Place& place : places_)
-    if (place.in_front) place.panel->ask(editor().document(), requested);
+    if (place.in_front) place.panel->request(editor().document(), requested);
   return requested;
 }
 
@@ -103,7 +103,7 @@ void PanelWindows::draw_contents(Panel& panel, const Snapshot& snapshot, const C
     // The previous result stays during a run. It is dimmed after a moment, or at once if no new result will
     // come.
     Requested requested;
-    panel.ask(editor().document(), requested);
+    panel.request(editor().document(), requested);
     constexpr double patience = 0.3;
     const bool old = (results.stale && results.stale_seconds >= patience) ||
                      coordinator.refused(editor().document(), requested);

@@ -10,7 +10,7 @@
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
 #include "app/jobs/coordinator.h"
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 #include "app/shell/export_folder.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
@@ -85,7 +85,7 @@ public:
           if (const RunResult* run = coordinator_.results(side).any()) check_model_hash(editor_, *run);
       Requested requested;
       requested.first.add(FocusKey{editor_.document().scene().layer}); // with it come target and query
-      panel.ask(editor_.document(), requested);
+      panel.request(editor_.document(), requested);
       coordinator_.update(editor_.document(), requested, editor_.clock());
       Snapshot snapshot;
       snapshot.document = &editor_.document();

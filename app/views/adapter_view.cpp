@@ -12,7 +12,8 @@ std::string described(const FoundAdapter& adapter) {
   const std::string from = adapter.bundled ? "bundled" : "your file";
   const std::string length =
       adapter.info.tokens > 0 ? fmt::format(", trained at {} tokens", adapter.info.tokens) : "";
-  return fmt::format("{}{}: {}", from, length, adapter.info.name); // the name may be cut off
+  return fmt::format("{}{}: {}", from, length,
+                     adapter.info.name); // the name is last because it may be cut off
 }
 
 } // namespace

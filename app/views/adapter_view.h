@@ -1,4 +1,4 @@
-// Which adapters hold trained parameters of a layer's kernel, as the Kernels panel says it. Plain header.
+// The adapters of a run, and where the parameters of a layer's kernel come from. Plain header.
 #pragma once
 
 #include <string>
@@ -10,16 +10,15 @@ namespace hydrascope::app {
 
 struct FoundAdapter {
   AdapterInfo info;
-  bool bundled = false; // else a file of the user's
+  bool bundled = false; // otherwise a file of the user
   bool applied = false; // to the run
   bool holds = false;   // parameters trained for this kernel in this layer
 };
 
-// The bundled adapters of the run's model and those applied to it; in the order of application, the others
-// after them.
+// The adapters applied to the run in the order of application, then the other bundled ones of its model.
 std::vector<FoundAdapter> found_adapters(const RunResult& run, int layer, const KernelSpec& kernel);
 
-// What stands behind the layer's parameters, in one line.
+// One line on the parameters of the layer's kernel.
 struct AdapterState {
   std::string text;     // "bundled, trained at 257 tokens: vit-small-…"
   bool warning = false; // untrained, or trained at another resolution

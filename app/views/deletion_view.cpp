@@ -6,13 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "app/views/selection.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {
 
 namespace {
 
-// Okabe and Ito's blue and orange, and grey: apart for every eye, and in print.
+// Blue and orange of Okabe and Ito, and grey: distinct for the colour-blind and in print.
 constexpr Colour blue{0.0f, 0.447f, 0.698f, 1}, orange{0.902f, 0.624f, 0.0f, 1}, grey{0.5f, 0.5f, 0.5f, 1};
 
 double area_of(const DeletionCurve& curve, const std::vector<double>& shares, bool probability) {
@@ -23,7 +24,7 @@ double area_of(const DeletionCurve& curve, const std::vector<double>& shares, bo
   return area;
 }
 
-// A and B can be compared by eye.
+// One range for all panels, so that A and B can be compared.
 void share_range(Figure& figure) {
   if (figure.panels.size() < 2) return;
   double low = std::numeric_limits<double>::infinity(), high = -low;
@@ -68,7 +69,7 @@ DeletionView deletion_view(const MeasuredDeletion& measured, bool probability, c
 Figure deletion_figure(std::span<const MeasuredDeletion> measured, bool probability) {
   Figure figure;
   for (std::size_t i = 0; i < measured.size(); ++i) {
-    const std::string side = measured.size() < 2 ? "" : i == 0 ? "A" : "B";
+    const std::string side = measured.size() < 2 ? "" : side_name(static_cast<Side>(i));
     DeletionView view = deletion_view(measured[i], probability, side);
     if (figure.title.empty())
       figure.title =

@@ -1,4 +1,4 @@
-// Deletion curves as lines, in the window and in exported figures alike. Plain header.
+// Deletion curves. Plain header.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace hydrascope::app {
 
-// What a deletion curve does not say.
+// The caveat below every deletion curve.
 inline constexpr const char* deletion_note =
     "a weight is not an explanation: this tests whether the model needs what the map marks";
 
@@ -21,15 +21,15 @@ struct MeasuredDeletion {
 };
 
 struct DeletionView {
-  LinesPanel lines;               // the map's order, its reverse, a random one
-  std::vector<std::string> areas; // under each of them
+  LinesPanel lines;               // tokens hidden in the map's order, in reverse, at random
+  std::vector<std::string> areas; // under the curves
 };
 
-// `probability`: of the target's class, where it is one; else the target's own value. `side`: "A", "B" or
-// empty.
+// `probability`: plot the probability of the target's class, if the target is one, instead of its value.
+// `side`: "A", "B" or empty.
 DeletionView deletion_view(const MeasuredDeletion& measured, bool probability, const std::string& side);
 
-// One panel for each run, with the areas and the note in the subtitle.
+// One panel per run on one scale; the subtitle has the areas and the note.
 Figure deletion_figure(std::span<const MeasuredDeletion> measured, bool probability);
 
 } // namespace hydrascope::app

@@ -1,18 +1,28 @@
-// Where a figure comes from, as one JSON text that is stored inside the figure's file. Plain header.
+// The provenance of a figure: a JSON text stored inside its file. Plain header.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/run/run.h"
 
 namespace hydrascope::app {
 
-// The program's own version.
+// A command line that a shell splits into these words: quoted where necessary.
+std::string command_text(std::span<const std::string> words);
+// The inverse of command_text.
+std::vector<std::string> command_words(std::string_view text);
+
+// Removes an option and its value in every form: `--name VALUE`, `--name=VALUE`, and for a name of one letter
+// `-n VALUE`, `-nVALUE`. `name` includes its dashes.
+std::vector<std::string> without_option(std::vector<std::string> words, std::string_view name);
+
+// The version of this program.
 std::string program_version();
 
-// `command_line` without the option that names the output file (-o FILE, --output FILE, -oFILE,
-// --output=FILE).
+// Removes -o and --output with their file.
 std::string without_output_path(const std::string& command_line);
 
 // {program, version, command, model {name, hash}, adapters [{name, hash}], schedule, input {kind, name,
@@ -21,11 +31,12 @@ std::string without_output_path(const std::string& command_line);
 std::string provenance_json(const RunResult& run, const RunInput& input, const ExecutionOptions& execution,
                             const std::string& command_line);
 
-// The same with the view that was exported from: the panel's id, and its session as JSON text.
+// Adds the exported view: the id of the panel, and the session as JSON text.
 std::string with_view(const std::string& provenance, const std::string& panel, const std::string& session);
-// What of that a figure's provenance holds.
+// The view and the command in a provenance.
 struct FigureView {
-  std::string panel, session, command; // session: JSON text; empty where the figure was not made in a window
+  std::string panel, session,
+      command; // session: JSON text; empty if the figure was not exported from a window
 };
 FigureView view_of(const std::string& provenance);
 

@@ -1,4 +1,4 @@
-// Time against N, kernel by kernel, as it is drawn. Plain header.
+// Time of the kernels against N, and their roofline (Williams, Waterman & Patterson 2009). Plain header.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace hydrascope::app {
 
-// Time against N of the kernels in use, as far as it has been measured.
+// The measurements so far.
 struct ScalingCurves {
-  ScalingSetting setting;           // that all points were measured in
+  ScalingSetting setting;           // of all points
   std::vector<ScalingPoint> points; // in the order measured
   MachineLimits limits;             // measured in the same run; 0: not yet
   bool running = false;
@@ -20,22 +20,36 @@ struct ScalingCurves {
   std::string device;  // of the points: "cpu"
 };
 
-// The points of one kernel by growing N.
+// The points of one kernel, N ascending.
 std::vector<ScalingPoint> points_of(const ScalingCurves& curves, const KernelSpec& kernel);
 
 struct ScalingLine {
   KernelSpec kernel;
-  std::vector<ScalingPoint> points;        // those that have a time, by growing N
+  std::vector<ScalingPoint> points;        // with a time, N ascending
   std::vector<double> tokens, median, p95; // of `points`; times in ms
-  std::string skipped; // "from N = 8192: a run would take about 9 s"; empty if nothing was
+  std::string skipped;                     // "from N = 8192: a run would take about 9 s"; empty if none was
 };
 
-// Of the kernels for which there are points, in their order.
+// One line per kernel with points, in the order of `kernels`.
 std::vector<ScalingLine> scaling_lines(const ScalingCurves& curves, const std::vector<KernelSpec>& kernels);
 
-// "vit-small: H = 6, d = 64, cpu float32, 1 thread, batch 1, attention alone"
+// "H = 6, d = 64, batch 1, attention alone, cpu float32, 1 thread"
 std::string scaling_caption(const ScalingSetting& setting, const std::string& device);
 
 Figure scaling_figure(const ScalingCurves& curves, const std::vector<ScalingLine>& lines);
+
+struct RooflineLine {
+  std::string kernel;                  // with its parameters
+  std::vector<double> intensity, rate; // operations per byte of q, k, v and output; GFLOP/s
+  std::vector<std::string> labels;     // N
+};
+
+// One line per kernel with times, in the order of `lines`.
+std::vector<RooflineLine> roofline_lines(const std::vector<ScalingLine>& lines);
+
+// The dashed roof, if the limits are known, and a point per kernel and N.
+LinesPanel roofline_panel(const MachineLimits& limits, const std::vector<RooflineLine>& lines);
+
+Figure roofline_figure(const ScalingCurves& curves, const std::vector<RooflineLine>& lines);
 
 } // namespace hydrascope::app

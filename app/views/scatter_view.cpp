@@ -19,7 +19,7 @@ constexpr std::int64_t score_cells = 120, weight_cells = 90;
 
 struct Points {
   std::vector<float> scores, weights;
-  std::size_t tokens = 0; // a row's
+  std::size_t tokens = 0; // per row
 };
 
 Points points_of(const RunResult& run, const WeightsResult& weights, const VectorsResult& vectors, int head) {
@@ -50,7 +50,7 @@ Points points_of(const RunResult& run, const WeightsResult& weights, const Vecto
   return points;
 }
 
-// The ranks of a row's values less their mean; ties share theirs.
+// The ranks of the values, less the mean rank; ties share one rank.
 void rank(std::span<const float> values, std::vector<std::size_t>& order, std::vector<double>& ranks) {
   order.resize(values.size());
   ranks.resize(values.size());

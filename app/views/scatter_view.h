@@ -1,4 +1,4 @@
-// A kernel's weights against softmax's logits, as a density: how monotone the kernel is. Plain header.
+// The density of a kernel's weights over softmax's logits: how monotone the kernel is. Plain header.
 #pragma once
 
 #include "engine/figures/figure.h"
@@ -9,20 +9,19 @@
 namespace hydrascope::app {
 
 struct ScatterView {
-  Array counts; // (rows,columns), the largest weights in the first row; NaN where no pair of tokens falls
+  Array counts; // (rows,columns), the largest weights in the first row; NaN in cells without a pair
   double low_score = 0, high_score = 0;   // q·k/√d at the left and right edge
   double low_weight = 0, high_weight = 0; // at the lower and upper edge
   bool logarithmic = false;               // of the weights
   std::int64_t pairs = 0;
-  // Spearman's ρ within each row, ties at their mean rank, mean over rows; a constant row counts 0. NaN of
-  // rows of fewer than three tokens.
+  // Spearman's ρ within each row, ties at their mean rank, mean over rows; a constant row counts as 0. NaN
+  // for fewer than three tokens.
   double correlation = 0;
   double share_below = 0; // of the scores below −1, where 1 + s + s²/2 (taylor) stops being monotone
 };
 
-// One head of `weights`, of the rows it holds, against q·k/√d by the q and k of `vectors` (same layer and
-// pass). Throws UsageError for a head that either does not have.
-// Words that are hidden are left out.
+// The weights of one head, all rows that `weights` has, against q·k/√d from `vectors` (same layer and pass).
+// Hidden words are left out. Throws UsageError if either lacks the head.
 ScatterView scatter_view(const RunResult& run, const WeightsResult& weights, const VectorsResult& vectors,
                          int head, bool logarithmic);
 

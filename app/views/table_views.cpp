@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "app/views/selection.h"
 #include "engine/base/error.h"
 #include "engine/run/quantities/head_quantity.h"
 
 namespace hydrascope::app {
+
 namespace {
 
 std::vector<std::string> numbers(std::int64_t count) {
@@ -18,7 +21,7 @@ std::vector<std::string> numbers(std::int64_t count) {
   return names;
 }
 
-// Layers × heads; of several parts the one asked for.
+// Layers × heads: the values, or one part of a quantity that has several.
 Array table_values(const HeadTable& table, std::size_t part) {
   if (table.values.shape.size() != 3) return table.values;
   Array values;
@@ -57,29 +60,6 @@ Figure predictions_figure(std::span<const RunResult* const> runs, int count) {
   return figure;
 }
 
-Figure timing_figure(const RunResult& run) {
-  Figure figure;
-  figure.title = run.model.name + " · time of each layer";
-  figure.subtitle = fmt::format("{}; {} {}, {} threads; whole run {:.1f} ms", run.schedule.summary(),
-                                run.device, run.dtype, run.threads, run.seconds * 1000);
-  BarsPanel panel;
-  panel.x_label = "time (ms)";
-  std::vector<std::string> cached;
-  for (std::size_t layer = 0; layer < run.layers.size(); ++layer) {
-    if (run.layers[layer].cached) {
-      cached.push_back(std::to_string(layer));
-      continue;
-    }
-    panel.labels.push_back(fmt::format("{}  {}", layer, run.layers[layer].kernel.text()));
-    panel.values.push_back(run.layers[layer].seconds * 1000);
-    panel.colours.push_back(kernel_colour(run.layers[layer].kernel.name));
-  }
-  if (!cached.empty())
-    figure.subtitle += fmt::format("; kept from an earlier run: layers {}", fmt::join(cached, ", "));
-  figure.panels.emplace_back(std::move(panel));
-  return figure;
-}
-
 HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table, ChangeMeasure measure) {
   const HeadQuantityInfo& quantity = head_quantity_info(table.key.quantity);
   const std::size_t chosen = std::min(static_cast<std::size_t>(measure), quantity.parts.size() - 1);
@@ -112,14 +92,14 @@ HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table, Chan
 
 HeatMapPanel head_table_difference(const HeatMapPanel& a, const HeatMapPanel& b) {
   if (a.values.shape != b.values.shape)
-    throw UsageError("A − B", "A's kernels and B's have different numbers of heads",
+    throw UsageError(side_name(Shown::difference), "A's kernels and B's have different numbers of heads",
                      "compare schedules whose kernels have equally many");
   return heat_map_difference(a, b);
 }
 
 HeatMapPanel heat_map_difference(const HeatMapPanel& a, const HeatMapPanel& b) {
   HeatMapPanel panel = a;
-  panel.title = "A − B";
+  panel.title = side_name(Shown::difference);
   for (std::size_t i = 0; i < panel.values.values.size(); ++i) panel.values.values[i] -= b.values.values[i];
   double high = 0;
   for (const float value : panel.values.values) {
@@ -128,7 +108,7 @@ HeatMapPanel heat_map_difference(const HeatMapPanel& a, const HeatMapPanel& b) {
   panel.scale.map = ColourMap::blue_white_red;
   panel.scale.high = high > 0 ? high : 1;
   panel.scale.low = -panel.scale.high;
-  panel.scale.label = a.scale.label + ", A − B";
+  panel.scale.label = difference_label(a.scale.label);
   return panel;
 }
 
@@ -149,6 +129,109 @@ Figure head_table_figure(const RunResult& run, const std::string& name) {
     figure.panels.emplace_back(std::move(panel));
   }
   figure.columns = figure.panels.size() > 4 ? 3 : 0;
+  return figure;
+}
+
+HeatMapPanel hidden_norms_panel(const RunResult& run, const Array& norms) {
+  HeatMapPanel panel;
+  panel.title = run.schedule.summary();
+  panel.values = norms;
+  const auto largest = std::ranges::max_element(norms.values);
+  panel.scale.high = largest == norms.values.end() ? 1 : static_cast<double>(*largest);
+  panel.scale.label = "‖hidden state‖₂";
+  panel.x_label = "token";
+  panel.y_label = "before layer";
+  if (run.rows == 0)
+    for (const TokenInfo& token : run.tokens) panel.x_ticks.push_back(token.text);
+  const std::int64_t states = norms.extent(0);
+  for (std::int64_t state = 0; state + 1 < states; ++state) panel.y_ticks.push_back(fmt::format("{}", state));
+  panel.y_ticks.emplace_back("last");
+  const auto last = norms.slice(states - 1);
+  std::vector<float> sorted(last.begin(), last.end());
+  std::ranges::sort(sorted);
+  const auto most = static_cast<std::size_t>(std::ranges::max_element(last) - last.begin());
+  panel.note = fmt::format("after the last layer: median {:.1f}, largest {:.1f} ({})",
+                           sorted[sorted.size() / 2], sorted.back(), run.tokens.at(most).text);
+  return panel;
+}
+
+HeatMapPanel hidden_norms_difference(const HeatMapPanel& a, const HeatMapPanel& b) {
+  if (a.values.shape != b.values.shape)
+    throw UsageError(side_name(Shown::difference), "A's tokens and B's differ in number",
+                     "compare runs of the same input");
+  HeatMapPanel panel = heat_map_difference(a, b);
+  panel.note.clear();
+  return panel;
+}
+
+Figure hidden_norms_figure(const RunResult& run, const Array& norms) {
+  Figure figure;
+  figure.title = run.model.name + " · norms of the hidden states";
+  figure.subtitle =
+      "‖x‖₂ of what enters each layer; a token with many times the others' norm is an outlier "
+      "(Darcet et al. 2024)";
+  figure.panels.emplace_back(hidden_norms_panel(run, norms));
+  return figure;
+}
+
+std::vector<NearHead> nearest_heads(const SimilarHeads& similar, std::size_t count) {
+  std::vector<NearHead> heads;
+  const std::int64_t per_layer = similar.distances.extent(1);
+  for (std::size_t i = 0; i < similar.distances.values.size(); ++i) {
+    const auto index = static_cast<std::int64_t>(i);
+    const HeadIndex head{static_cast<int>(index / per_layer), static_cast<int>(index % per_layer)};
+    const float distance = similar.distances.values[i];
+    if (head != similar.head && !std::isnan(distance)) heads.push_back({head, static_cast<double>(distance)});
+  }
+  std::ranges::stable_sort(heads, {}, &NearHead::distance);
+  if (heads.size() > count) heads.resize(count);
+  return heads;
+}
+
+std::string distance_quantity(HeadMetric metric) {
+  return metric == HeadMetric::cosine ? "1 − cosine of the weights" : "Jensen–Shannon divergence (nats)";
+}
+
+HeatMapPanel similar_heads_panel(const RunResult& run, const SimilarHeads& similar) {
+  HeatMapPanel panel;
+  panel.title = fmt::format("{}\ndistance to layer {}, head {}", run.schedule.summary(), similar.head.layer,
+                            similar.head.head);
+  panel.values = similar.distances;
+  double high = 0;
+  for (const float value : panel.values.values)
+    if (!std::isnan(value)) high = std::max(high, static_cast<double>(value));
+  panel.scale.high = high > 0 ? high : 1;
+  panel.scale.label = distance_quantity(similar.metric);
+  panel.x_label = "head";
+  panel.y_label = "layer";
+  for (std::int64_t head = 0; head < panel.values.extent(1); ++head)
+    panel.x_ticks.push_back(fmt::format("{}", head));
+  for (std::int64_t layer = 0; layer < panel.values.extent(0); ++layer)
+    panel.y_ticks.push_back(fmt::format("{}", layer));
+  panel.marks = {similar.head.layer};
+  if (std::ranges::any_of(panel.values.values, [](float value) { return std::isnan(value); }))
+    panel.note = "hatched: kernels with another number of heads";
+  return panel;
+}
+
+Figure similar_heads_figure(const RunResult& run, const SimilarHeads& similar) {
+  Figure figure;
+  figure.title =
+      fmt::format("{} · heads like layer {}, head {}", run.model.name, similar.head.layer, similar.head.head);
+  figure.subtitle = similar.metric == HeadMetric::cosine
+                        ? "1 − cosine of the flattened weights: some of the schedule's are no distributions"
+                        : "Jensen–Shannon divergence of the weights, nats, mean over query rows";
+  figure.panels.emplace_back(similar_heads_panel(run, similar));
+  BarsPanel bars;
+  bars.title = "nearest";
+  bars.x_label = distance_quantity(similar.metric);
+  for (const NearHead& near : nearest_heads(similar, 10)) {
+    bars.labels.push_back(fmt::format("layer {}, head {}", near.head.layer, near.head.head));
+    bars.values.push_back(near.distance);
+    bars.colours.push_back(
+        kernel_colour(run.layers.at(static_cast<std::size_t>(near.head.layer)).kernel.name));
+  }
+  if (!bars.labels.empty()) figure.panels.emplace_back(std::move(bars));
   return figure;
 }
 

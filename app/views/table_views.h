@@ -1,4 +1,4 @@
-// Predictions, timing, and entropy or KL by layer and head, as they are drawn. Plain header.
+// Predictions, tables by layer and head, norms of the hidden states, and similar heads. Plain header.
 #pragma once
 
 #include <span>
@@ -7,29 +7,51 @@
 
 #include "engine/figures/figure.h"
 #include "engine/run/quantities/head_quantity.h"
+#include "engine/run/quantities/hidden_norms.h"
+#include "engine/run/quantities/similar_heads.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {
 
-// The first `count` predictions as bars; a second run (B) beside the first lists its own first `count`.
+// The `count` most likely classes of each run as bars; null runs are skipped.
 Figure predictions_figure(std::span<const RunResult* const> runs, int count = 5);
 
-// Milliseconds of each layer, in the kernels' colours; cached layers are left out and named in the subtitle.
-Figure timing_figure(const RunResult& run);
-
-// Which part of a quantity of several numbers: of the output's change ‖out_kernel‖/‖out_softmax‖, their
-// cosine, ‖out_kernel − out_softmax‖/‖out_softmax‖.
+// The measures of the output's change: ‖out_kernel‖/‖out_softmax‖, their cosine,
+// ‖out_kernel − out_softmax‖/‖out_softmax‖.
 enum class ChangeMeasure { ratio, cosine, error };
 
-// Layers × heads heat map of a table of the run.
+// Layers × heads; `measure` picks the number of a quantity that has several.
 HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table,
                               ChangeMeasure measure = ChangeMeasure::error);
-// a − b cell by cell on a diverging scale; NaN where either is undefined. Throws UsageError where their
-// numbers of heads differ.
+// a − b on a diverging scale; NaN where either is undefined. Throws UsageError if their numbers of heads
+// differ.
 HeatMapPanel head_table_difference(const HeatMapPanel& a, const HeatMapPanel& b);
-// The same of any two maps of one shape.
+// The same for any two maps of one shape.
 HeatMapPanel heat_map_difference(const HeatMapPanel& a, const HeatMapPanel& b);
-// All tables of that name, side by side on one scale.
+// All tables of this quantity, side by side on one scale.
 Figure head_table_figure(const RunResult& run, const std::string& name);
+
+// Hidden states × tokens; the note has the median and the largest norm of the last state. An outlier token is
+// many times the median.
+HeatMapPanel hidden_norms_panel(const RunResult& run, const Array& norms);
+// a − b on a diverging scale. Throws UsageError if their tokens differ.
+HeatMapPanel hidden_norms_difference(const HeatMapPanel& a, const HeatMapPanel& b);
+Figure hidden_norms_figure(const RunResult& run, const Array& norms);
+
+struct NearHead {
+  HeadIndex head;
+  double distance = 0;
+};
+
+// The `count` nearest other heads, nearest first; undefined distances are left out.
+std::vector<NearHead> nearest_heads(const SimilarHeads& similar, std::size_t count);
+
+// "Jensen–Shannon divergence (nats)" or "1 − cosine of the weights".
+std::string distance_quantity(HeadMetric metric);
+
+// Distances, layers × heads.
+HeatMapPanel similar_heads_panel(const RunResult& run, const SimilarHeads& similar);
+// The map, and the nearest heads as bars.
+Figure similar_heads_figure(const RunResult& run, const SimilarHeads& similar);
 
 } // namespace hydrascope::app

@@ -3,17 +3,22 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/views/selection.h"
 #include "engine/base/error.h"
+#include "engine/run/quantities/layer_times.h"
 
 namespace hydrascope::app {
 
 namespace {
 
-constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
+constexpr std::size_t most_subjects = 24;
+
+constexpr double unmeasured = std::numeric_limits<double>::quiet_NaN();
 
 std::string setting_of(const RunResult& run) {
   std::vector<std::string> paths;
@@ -41,10 +46,92 @@ KernelTiming& entry_of(std::vector<KernelTiming>& kernels, const KernelSpec& ker
 }
 
 double milliseconds(const RepeatedTime& time, double seconds) {
-  return time.runs > 0 ? seconds * 1e3 : nothing;
+  return time.runs > 0 ? seconds * 1e3 : unmeasured;
+}
+
+BarsPanel medians(const TimingView& view) {
+  BarsPanel panel;
+  panel.title = "time of each layer";
+  panel.x_label = "median of the last runs (ms), tick: p95";
+  panel.marks_name = "p95 (ms)";
+  for (const TimingRow& row : view.rows) {
+    panel.labels.push_back(fmt::format("{}  {}", row.layer, row.kernel.text()));
+    panel.values.push_back(milliseconds(row.time, row.time.median));
+    panel.marks.push_back(milliseconds(row.time, row.time.p95));
+    panel.colours.push_back(kernel_colour(row.kernel.name));
+  }
+  return panel;
+}
+
+BarsPanel differences(const TimingView& a, const TimingView& b) {
+  BarsPanel panel;
+  panel.title = difference_label("time of each layer");
+  panel.x_label = "difference of medians (ms)";
+  for (std::size_t i = 0; i < std::min(a.rows.size(), b.rows.size()); ++i) {
+    const TimingRow &left = a.rows[i], &right = b.rows[i];
+    panel.labels.push_back(fmt::format("{}  {} − {}", left.layer, left.kernel.text(), right.kernel.text()));
+    panel.values.push_back(milliseconds(left.time, left.time.median) -
+                           milliseconds(right.time, right.time.median));
+    panel.colours.push_back(kernel_colour(left.kernel.name));
+  }
+  return panel;
+}
+
+Figure headed(const TimingView& a, const TimingView& b) {
+  Figure figure;
+  figure.title = fmt::format("{}: {}; {}: {}", side_name(Side::a), a.title, side_name(Side::b), b.title);
+  figure.subtitle = fmt::format("{}; {}", a.setting, runs_of_sides(a, b));
+  return figure;
 }
 
 } // namespace
+
+std::string timing_subject(const RunResult& run) {
+  // Hidden word pieces are masked, which costs kernels time; hidden patches are painted over.
+  const bool masked = run.model.input == InputKind::text && !run.hidden_tokens.empty();
+  return fmt::format("{}\n{} {} {} {} {} {}", run.model.folder.string(), run.tokens.size(),
+                     masked ? "masked" : "all", run.muted_heads.empty() ? "" : "muted", run.dtype, run.device,
+                     run.threads);
+}
+
+void TimingRecord::add(Layers& layers, int layer, const KernelSpec& kernel, double seconds, bool warm) {
+  Samples& samples = layers[{layer, kernel}];
+  if (samples.first_is_cold && (warm || !samples.seconds.empty())) {
+    samples.seconds.clear();
+    samples.first_is_cold = false;
+  }
+  samples.seconds.push_back(seconds);
+  if (samples.seconds.size() > most_runs) samples.seconds.pop_front();
+}
+
+void TimingRecord::add(const RunResult& run) {
+  const std::string subject = timing_subject(run);
+  if (!subjects_.contains(subject)) {
+    order_.push_back(subject);
+    if (order_.size() > most_subjects) {
+      subjects_.erase(order_.front());
+      order_.pop_front();
+    }
+  }
+  Layers& layers = subjects_[subject];
+  for (std::size_t layer = 0; layer < run.layers.size(); ++layer) {
+    const LayerRun& ran = run.layers[layer];
+    if (!ran.cached && !ran.differentiable)
+      add(layers, static_cast<int>(layer), ran.kernel, ran.seconds, false);
+    for (const auto& [key, passes] : run.quantities.all<LayerTimesKey>())
+      for (const std::vector<double>& pass : *passes)
+        add(layers, static_cast<int>(layer), ran.kernel, pass.at(layer), true);
+  }
+  ++revision_;
+}
+
+RepeatedTime TimingRecord::time(const std::string& subject, int layer, const KernelSpec& kernel) const {
+  const auto layers = subjects_.find(subject);
+  if (layers == subjects_.end()) return {};
+  const auto found = layers->second.find({layer, kernel});
+  if (found == layers->second.end()) return {};
+  return repeated_time({found->second.seconds.begin(), found->second.seconds.end()});
+}
 
 std::optional<Flops> flops_of_run(const RunResult& run) {
   try {
@@ -83,44 +170,9 @@ TimingView timing_view(const RunResult& run, const TimingRecord& times, const st
   return view;
 }
 
-namespace {
-
-BarsPanel medians(const TimingView& view) {
-  BarsPanel panel;
-  panel.title = "time of each layer";
-  panel.x_label = "median of the last runs (ms), tick: p95";
-  panel.marks_name = "p95 (ms)";
-  for (const TimingRow& row : view.rows) {
-    panel.labels.push_back(fmt::format("{}  {}", row.layer, row.kernel.text()));
-    panel.values.push_back(milliseconds(row.time, row.time.median));
-    panel.marks.push_back(milliseconds(row.time, row.time.p95));
-    panel.colours.push_back(kernel_colour(row.kernel.name));
-  }
-  return panel;
+std::string runs_of_sides(const TimingView& a, const TimingView& b) {
+  return fmt::format("{} {}, {} {}", side_name(Side::a), a.runs, side_name(Side::b), b.runs);
 }
-
-BarsPanel differences(const TimingView& a, const TimingView& b) {
-  BarsPanel panel;
-  panel.title = "time of each layer, A − B";
-  panel.x_label = "difference of medians (ms)";
-  for (std::size_t i = 0; i < std::min(a.rows.size(), b.rows.size()); ++i) {
-    const TimingRow &left = a.rows[i], &right = b.rows[i];
-    panel.labels.push_back(fmt::format("{}  {} − {}", left.layer, left.kernel.text(), right.kernel.text()));
-    panel.values.push_back(milliseconds(left.time, left.time.median) -
-                           milliseconds(right.time, right.time.median));
-    panel.colours.push_back(kernel_colour(left.kernel.name));
-  }
-  return panel;
-}
-
-Figure headed(const TimingView& a, const TimingView& b) {
-  Figure figure;
-  figure.title = fmt::format("A: {}; B: {}", a.title, b.title);
-  figure.subtitle = fmt::format("{}; A {}, B {}", a.setting, a.runs, b.runs);
-  return figure;
-}
-
-} // namespace
 
 Figure timing_figure(const TimingView& view) {
   Figure figure;
@@ -139,10 +191,33 @@ Figure timing_difference_figure(const TimingView& a, const TimingView& b) {
 Figure timing_sides_figure(const TimingView& a, const TimingView& b) {
   Figure figure = headed(a, b);
   BarsPanel left = medians(a), right = medians(b), difference = differences(a, b);
-  left.title = "A";
-  right.title = "B";
-  difference.title = "A − B";
+  left.title = side_name(Side::a);
+  right.title = side_name(Side::b);
+  difference.title = side_name(Shown::difference);
   for (BarsPanel* const panel : {&left, &right, &difference}) figure.panels.emplace_back(std::move(*panel));
+  return figure;
+}
+
+Figure timing_figure(const RunResult& run) {
+  Figure figure;
+  figure.title = run.model.name + " · time of each layer";
+  figure.subtitle = fmt::format("{}; {} {}, {} threads; whole run {:.1f} ms", run.schedule.summary(),
+                                run.device, run.dtype, run.threads, run.seconds * 1000);
+  BarsPanel panel;
+  panel.x_label = "time (ms)";
+  std::vector<std::string> cached;
+  for (std::size_t layer = 0; layer < run.layers.size(); ++layer) {
+    if (run.layers[layer].cached) {
+      cached.push_back(std::to_string(layer));
+      continue;
+    }
+    panel.labels.push_back(fmt::format("{}  {}", layer, run.layers[layer].kernel.text()));
+    panel.values.push_back(run.layers[layer].seconds * 1000);
+    panel.colours.push_back(kernel_colour(run.layers[layer].kernel.name));
+  }
+  if (!cached.empty())
+    figure.subtitle += fmt::format("; kept from an earlier run: layers {}", fmt::join(cached, ", "));
+  figure.panels.emplace_back(std::move(panel));
   return figure;
 }
 

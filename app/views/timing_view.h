@@ -1,31 +1,66 @@
-// Where the time of a run goes, layer by layer and kernel by kernel, over the last runs. Plain header.
+// Times of the layers over the last runs, summed up by layer and by kernel. Plain header.
 #pragma once
 
+#include <cstdint>
+#include <deque>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "app/views/timing_record.h"
 #include "engine/figures/figure.h"
 #include "engine/measure/flops.h"
+#include "engine/measure/quantiles.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {
+
+// Times are comparable between runs with the same subject: model, number of tokens, dtype, device and
+// threads.
+std::string timing_subject(const RunResult& run);
+
+class TimingRecord {
+public:
+  static constexpr std::size_t most_runs = 32; // kept for each layer and kernel
+
+  // Adds the layers that were computed without gradients, and the passes of LayerTimesKey.
+  void add(const RunResult& run);
+
+  // The time of a layer with this kernel; zero runs if it has not been measured.
+  RepeatedTime time(const std::string& subject, int layer, const KernelSpec& kernel) const;
+
+  // Grows with every added run.
+  std::uint64_t revision() const { return revision_; }
+
+private:
+  struct Samples {
+    std::deque<double> seconds; // oldest first
+    bool first_is_cold = true;  // the first run also packs weights: it counts only until there is another
+  };
+  using Layers = std::map<std::pair<int, KernelSpec>, Samples>;
+
+  void add(Layers& layers, int layer, const KernelSpec& kernel, double seconds, bool warm);
+
+  std::map<std::string, Layers> subjects_;
+  std::deque<std::string> order_; // subjects, the oldest first
+  std::uint64_t revision_ = 0;
+};
 
 struct TimingRow {
   int layer = 0;
   KernelSpec kernel;
   std::string path;
-  RepeatedTime time; // no runs: not measured on this subject yet
+  RepeatedTime time; // zero runs: not measured yet
 };
 
-// All layers of one kernel together.
+// Sums over the layers of one kernel.
 struct KernelTiming {
   KernelSpec kernel;
   int layers = 0, measured = 0;
-  double seconds = 0;   // sum of the medians of the layers that were measured
-  double products = 0;  // multiply-accumulates of their blocks' matrix products; 0 where unknown
-  double attention = 0; // of these the attention operation's
+  double seconds = 0;   // sum of the medians of the measured layers
+  double products = 0;  // multiply-accumulates of their blocks' matrix products; 0 if unknown
+  double attention = 0; // of these in attention itself
 };
 
 struct TimingView {
@@ -42,10 +77,16 @@ TimingView timing_view(const RunResult& run, const TimingRecord& times, const st
 // The run's flops by formula; nullopt for a model or kernel that the formulas do not cover.
 std::optional<Flops> flops_of_run(const RunResult& run);
 
-// Bars of the medians with a tick at p95; of the differences A − B of the medians; and all three beside each
-// other. A difference is of as many layers as both have.
+// "A n = 11, B n = 12"
+std::string runs_of_sides(const TimingView& a, const TimingView& b);
+
+// Bars of the medians with a tick at p95; of the differences A − B of the medians; and A, B and A − B side by
+// side. A difference has the layers that both have.
 Figure timing_figure(const TimingView& view);
 Figure timing_difference_figure(const TimingView& a, const TimingView& b);
 Figure timing_sides_figure(const TimingView& a, const TimingView& b);
+
+// The layer times of one run in ms, in the kernels' colours; the subtitle names the cached layers left out.
+Figure timing_figure(const RunResult& run);
 
 } // namespace hydrascope::app

@@ -38,8 +38,8 @@ TokensPanel tokens_panel(const RunResult& run, std::optional<std::int64_t> query
   panel.note = std::move(map.note);
   panel.query = shown_index(map.shown, query);
   for (std::size_t index = 0; index < map.shown.size(); ++index) {
-    if (any_of_them(map.shown[index], run.hidden_tokens))
-      panel.values[index] = std::numeric_limits<double>::quiet_NaN(); // it took no part
+    if (contains_any(map.shown[index], run.hidden_tokens))
+      panel.values[index] = std::numeric_limits<double>::quiet_NaN(); // it is masked
   }
   return panel;
 }
@@ -86,7 +86,8 @@ TokenMap map_difference(TokenMap a, const TokenMap& b) {
   else
     a.values = {};
   a.empty = nothing || a.values.empty();
-  // Maps on a scale of their own kind go on having one; else the scale ends at the largest difference.
+  // The difference of two maps with a fixed range has a fixed range too; otherwise the scale ends at the
+  // largest difference.
   double high = a.scale.high * (a.scale.low < 0 ? 2 : 1);
   if (!a.scale.shared) {
     high = 0;
@@ -98,10 +99,15 @@ TokenMap map_difference(TokenMap a, const TokenMap& b) {
              .high = high,
              .logarithmic = false,
              .shared = a.scale.shared,
-             .label = a.scale.shared ? "A − B, each of its own maximum" : "A − B, " + a.scale.label};
-  if (!a.empty) a.note = "A − B: red where A looks more, blue where B does";
+             .label = std::string(side_name(Shown::difference)) + ", " +
+                      (a.scale.shared ? "each of its own maximum" : a.scale.label)};
+  if (!a.empty) a.note = difference_note(side_name(Side::a), side_name(Side::b));
   a.prefix.clear();
   return a;
+}
+
+std::string difference_note(const std::string& a, const std::string& b) {
+  return fmt::format("{}: red where {} looks more, blue where {} does", side_name(Shown::difference), a, b);
 }
 
 FigurePanel map_panel(const RunResult& run, std::optional<std::int64_t> query, const ImageInput* image,

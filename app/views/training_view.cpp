@@ -10,7 +10,7 @@ namespace {
 
 constexpr Colour training_colour{0.25f, 0.55f, 0.9f, 1}, held_out_colour{0.85f, 0.55f, 0.1f, 1};
 
-// Batches differ more than a step improves: each point of a curve is the mean of some before it.
+// The loss varies more between batches than it falls in a step, so curves are moving averages.
 struct Smoothing {
   std::size_t points = 1;
   std::string x_label = "step";
@@ -38,7 +38,6 @@ std::vector<double> smoothed(const std::vector<double>& values, std::size_t poin
   return result;
 }
 
-// By step.
 LinesPanel::Line held_out_line(const TrainingReport& report, double HeldOut::*number, double factor) {
   LinesPanel::Line line;
   line.name = "held out";
@@ -74,7 +73,9 @@ LinesPanel layers_panel(const TrainingReport& report) {
   const auto& layers = report.curves.layers();
   const auto last = static_cast<float>(std::max<std::size_t>(1, layers.size() - 1));
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    constexpr float darkest = 0.1f, brightest = 0.9f; // of the map: its ends are hard to see on one ground
+    constexpr float darkest = 0.1f,
+                    brightest =
+                        0.9f; // the ends of the colour map have little contrast on a light or a dark ground
     const float place = darkest + (brightest - darkest) * static_cast<float>(layer) / last;
     panel.lines.push_back({.name = fmt::format("layer {}", layer),
                            .x = report.curves.steps(),
@@ -105,6 +106,40 @@ std::string held_out_text(const TrainingReport& report, const HeldOut& held_out)
 }
 
 } // namespace
+
+void TrainingCurves::add(std::int64_t step, double loss, std::span<const double> divergences) {
+  if (layers_.size() != divergences.size()) { // the first step of a training
+    *this = {};
+    layers_.resize(divergences.size());
+    layer_sums_.resize(divergences.size());
+  }
+  loss_sum_ += loss;
+  for (std::size_t layer = 0; layer < divergences.size(); ++layer) layer_sums_[layer] += divergences[layer];
+  if (++summed_ < stride_) return;
+  const auto count = static_cast<double>(summed_);
+  steps_.push_back(static_cast<double>(step));
+  loss_.push_back(loss_sum_ / count);
+  loss_sum_ = 0;
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    layers_[layer].push_back(layer_sums_[layer] / count);
+    layer_sums_[layer] = 0;
+  }
+  summed_ = 0;
+  if (steps_.size() >= most_points) halve();
+}
+
+void TrainingCurves::halve() {
+  const auto pairs = [](std::vector<double>& values, bool average) {
+    const std::size_t count = values.size() / 2;
+    for (std::size_t i = 0; i < count; ++i)
+      values[i] = average ? (values[2 * i] + values[2 * i + 1]) / 2 : values[2 * i + 1];
+    values.resize(count);
+  };
+  pairs(steps_, false);
+  pairs(loss_, true);
+  for (std::vector<double>& layer : layers_) pairs(layer, true);
+  stride_ *= 2;
+}
 
 std::string training_title(const TrainingReport& report) {
   return report.kind == TrainingKind::distill

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "app/views/selection.h"
 #include "engine/attention/interface/kernel_info.h"
 #include "engine/figures/scale.h"
 
@@ -156,11 +157,11 @@ VectorsView vectors_difference(const VectorsView& a, const VectorsView& b) {
       left += (left.empty() ? "" : ", ") + strip.name;
       continue;
     }
-    FeatureStrip difference{strip.name, strip.meaning + ", A − B", strip.values, ""};
+    FeatureStrip difference{strip.name, difference_label(strip.meaning), strip.values, ""};
     for (std::size_t f = 0; f < difference.values.size(); ++f) difference.values[f] -= other->values[f];
     view.strips.push_back(std::move(difference));
   }
-  view.notes.emplace_back("A − B, feature by feature");
+  view.notes.push_back(std::string(side_name(Shown::difference)) + ", feature by feature");
   if (!left.empty()) view.notes.push_back("not of " + left + ": B has none of that width");
   return view;
 }

@@ -1,18 +1,19 @@
 #include "app/views/weights_view.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/views/table_views.h"
 #include "engine/attention/interface/kernel_info.h"
 #include "engine/base/error.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {
+
 namespace {
 
 constexpr double probability_floor = 1e-12; // Hedgehog tables: inside the logarithm
@@ -22,7 +23,6 @@ bool has_head(const WeightsResult& weights, const HeadChoice& head) {
          (!head.head || (*head.head >= 0 && *head.head < weights.weights.extent(0)));
 }
 
-// The heads that a choice speaks of.
 std::vector<std::int64_t> heads_of(const WeightsResult& weights, const HeadChoice& head) {
   const std::vector<int> heads = shown_heads(head, static_cast<int>(weights.weights.extent(0)));
   return {heads.begin(), heads.end()};
@@ -95,7 +95,7 @@ std::string panel_title(const WeightsResult& weights, const WeightsResult* softm
   return fmt::format("{}\n{}", weights.kernel.text(), fmt::join(facts, "; "));
 }
 
-// Words on the axes; patches are numbered.
+// Words; patches have numbers instead, unless only some rows are shown.
 std::vector<std::string> token_names(const RunResult& run, const std::vector<std::int64_t>& rows,
                                      std::int64_t count) {
   std::vector<std::string> names;
@@ -110,7 +110,7 @@ std::vector<std::string> token_names(const RunResult& run, const std::vector<std
   return names;
 }
 
-// The same range for all positive maps of a figure, so that colours can be compared across them.
+// One range for all positive maps, so that colours can be compared across them.
 void share_scales(std::vector<HeatMapPanel>& panels, const WeightsOptions& options) {
   double high = 0;
   for (const auto& panel : panels) {
@@ -125,36 +125,6 @@ void share_scales(std::vector<HeatMapPanel>& panels, const WeightsOptions& optio
 }
 
 } // namespace
-
-std::string HeadChoice::text() const {
-  if (head) return fmt::format("head {}", *head);
-  const std::string text = fusion == HeadFusion::mean  ? "mean of heads"
-                           : fusion == HeadFusion::min ? "minimum of heads"
-                                                       : "maximum of heads";
-  return subset.empty() ? text : fmt::format("{} {}", text, fmt::join(subset, ", "));
-}
-
-std::vector<int> shown_heads(const HeadChoice& choice, int heads) {
-  std::vector<int> shown;
-  for (int head = 0; head < heads; ++head) {
-    const bool chosen = choice.subset.empty() || std::ranges::count(choice.subset, head) > 0;
-    if (choice.head ? *choice.head == head : chosen) shown.push_back(head);
-  }
-  return shown;
-}
-
-HeadChoice parse_head(std::string_view text) {
-  if (text == "mean") return {std::nullopt, HeadFusion::mean};
-  if (text == "min") return {std::nullopt, HeadFusion::min};
-  if (text == "max") return {std::nullopt, HeadFusion::max};
-  int head = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), head);
-  if (error != std::errc{} || end != text.data() + text.size() || head < 0) {
-    throw UsageError("--head", "'" + std::string(text) + "' is not a head",
-                     "use a number from 0, mean, min or max");
-  }
-  return {head, HeadFusion::mean};
-}
 
 Array head_weights(const WeightsResult& weights, const HeadChoice& head) {
   if (!has_head(weights, head)) {
@@ -239,7 +209,7 @@ HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, c
     panel.values = shown_weights(panel.values, weights.rows, shown);
     for (std::size_t token = 0; token < shown.size(); ++token) {
       panel.x_ticks.push_back(shown[token].text);
-      if (!weights.rows.empty() && !any_of_them(shown[token], weights.rows)) continue;
+      if (!weights.rows.empty() && !contains_any(shown[token], weights.rows)) continue;
       panel.y_ticks.push_back(shown[token].text);
       if (run.query && shown_index(shown, run.query) == static_cast<int>(token))
         panel.marks = {static_cast<int>(panel.y_ticks.size()) - 1};
@@ -260,19 +230,11 @@ HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, c
 
 HeatMapPanel weights_difference(const HeatMapPanel& a, const HeatMapPanel& b) {
   if (a.values.shape != b.values.shape)
-    throw UsageError("A − B", "the two have different numbers of tokens", "wait until both have run");
-  HeatMapPanel panel = a;
-  panel.title = "A − B";
-  double high = 0;
-  for (std::size_t i = 0; i < panel.values.values.size(); ++i) {
-    panel.values.values[i] -= b.values.values[i];
-    high = std::max(high, std::abs(static_cast<double>(panel.values.values[i])));
-  }
-  panel.scale = {};
-  panel.scale.map = ColourMap::blue_white_red;
-  panel.scale.high = high > 0 ? high : 1;
-  panel.scale.low = -panel.scale.high;
-  panel.scale.label = "attention weight, A − B";
+    throw UsageError(side_name(Shown::difference), "the two have different numbers of tokens",
+                     "wait until both have run");
+  HeatMapPanel panel = heat_map_difference(a, b);
+  panel.scale.logarithmic = panel.scale.shared = false;
+  panel.scale.label = difference_label("attention weight");
   return panel;
 }
 
@@ -356,6 +318,68 @@ Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
       (options.shared_scale ? "; one scale" : "; one scale a row");
   for (auto& panel : all) figure.panels.emplace_back(std::move(panel));
   return figure;
+}
+
+Array shown_weights(const Array& weights, std::span<const std::int64_t> rows,
+                    std::span<const ShownToken> shown) {
+  const std::int64_t count = weights.extent(0);
+  const auto columns = static_cast<std::int64_t>(shown.size());
+  Array result{{0, columns}, {}};
+  for (const ShownToken& query : shown) {
+    std::vector<double> mean(shown.size(), 0.0);
+    int used = 0;
+    for (std::int64_t row = 0; row < count; ++row) {
+      const std::int64_t token = rows.empty() ? row : rows[static_cast<std::size_t>(row)];
+      if (token < query.first || token >= query.first + query.count) continue;
+      const std::vector<double> sums = shown_sums(shown, weights.slice(row));
+      for (std::size_t key = 0; key < sums.size(); ++key) mean[key] += sums[key];
+      ++used;
+    }
+    if (used == 0) continue;
+    ++result.shape[0];
+    for (const double value : mean) result.values.push_back(static_cast<float>(value / used));
+  }
+  return result;
+}
+
+ShownWeights shown_weights(const std::shared_ptr<const RunResult>& run, const WeightsResult& weights,
+                           const TokenDisplay& display) {
+  ShownWeights shown{shown_tokens(*run, display), nullptr};
+  const bool unchanged = shown.tokens.size() == run->tokens.size();
+  if (unchanged) {
+    shown.weights = std::shared_ptr<const WeightsResult>(run, &weights); // lives as long as the run
+    return shown;
+  }
+  auto merged = std::make_shared<WeightsResult>(weights);
+  merged->rows.clear();
+  merged->weights = {};
+  for (std::size_t token = 0; token < shown.tokens.size(); ++token) {
+    const bool there = weights.rows.empty() || contains_any(shown.tokens[token], weights.rows);
+    if (there) merged->rows.push_back(static_cast<std::int64_t>(token));
+  }
+  const std::int64_t rows = weights.weights.extent(1), keys = weights.weights.extent(2);
+  for (std::int64_t head = 0; head < weights.weights.extent(0); ++head) {
+    const std::span<const float> values = weights.weights.slice(head);
+    const Array one = shown_weights(Array{{rows, keys}, {values.begin(), values.end()}}, weights.rows,
+                                    std::span(shown.tokens));
+    merged->weights.shape = {head + 1, one.extent(0), one.extent(1)};
+    merged->weights.values.insert(merged->weights.values.end(), one.values.begin(), one.values.end());
+  }
+  shown.weights = std::move(merged);
+  return shown;
+}
+
+WeightsResult subtract_weights(const WeightsResult& a, const WeightsResult& b) {
+  if (a.weights.shape != b.weights.shape || a.rows != b.rows)
+    throw UsageError(side_name(Shown::difference), "A's kernel and B's have different numbers of heads",
+                     "compare kernels that have equally many");
+  WeightsResult difference = a;
+  difference.derived_signed = true;
+  difference.untrained = a.untrained || b.untrained;
+  difference.check = 0;
+  for (std::size_t i = 0; i < difference.weights.values.size(); ++i)
+    difference.weights.values[i] -= b.weights.values[i];
+  return difference;
 }
 
 } // namespace hydrascope::app

@@ -1,13 +1,14 @@
-// Explicit attention weights as they are drawn, in the window and in exported figures alike. Plain header.
+// Explicit attention weights as heat maps, and weights as words instead of word pieces. Plain header.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "app/views/shown_tokens.h"
+#include "app/views/selection.h"
 #include "engine/figures/figure.h"
 #include "engine/run/quantities/head_fusion.h"
 #include "engine/run/quantities/weights.h"
@@ -15,58 +16,64 @@
 
 namespace hydrascope::app {
 
-// One head, or all heads fused.
-struct HeadChoice {
-  std::optional<int> head; // nullopt: fused
-  HeadFusion fusion = HeadFusion::mean;
-  std::vector<int> subset = {}; // of the fused heads, ascending; empty: all
-
-  bool operator==(const HeadChoice&) const = default;
-  std::string text() const; // "head 3", "mean of heads"
-};
-// The heads that a choice speaks of, of this many.
-std::vector<int> shown_heads(const HeadChoice& choice, int heads);
-// `n|mean|min|max`. Throws UsageError.
-HeadChoice parse_head(std::string_view text);
-
 struct WeightsOptions {
   HeadChoice head;
-  bool shared_scale = true;    // one scale for all positive kernels; signed ones always have their own
-  bool logarithmic = false;    // over four decades below the largest weight
-  bool value_weighted = false; // what is shown is ‖α_ij v_j W_o‖: said on the scale
-  bool percentile = false;     // up to the 99th percentile of the weights: what lies above looks the same
-  TokenDisplay tokens = {};    // a sentence's
-  ColourMap map = ColourMap::viridis; // of weights that are not signed
+  bool shared_scale = true;           // one scale for all positive kernels; signed ones always have their own
+  bool logarithmic = false;           // over four decades below the largest weight
+  bool value_weighted = false;        // the weights are ‖α_ij v_j W_o‖, named so on the scale
+  bool percentile = false;            // the scale ends at the 99th percentile of the weights
+  TokenDisplay tokens = {};           // of sentences
+  ColourMap map = ColourMap::viridis; // of positive weights
 };
 
 // (rows, keys) of one head or of the fused heads. Throws UsageError if the kernel has no such head.
 Array head_weights(const WeightsResult& weights, const HeadChoice& head);
 
-// Of one head, or the mean over heads where fused; nats. nullopt for kernels whose weights are not positive.
+// Entropy in nats of one head, or its mean over fused heads; nullopt for kernels whose weights are not
+// positive.
 std::optional<double> weights_entropy(const WeightsResult& weights, const HeadChoice& head);
-// KL(softmax ‖ kernel), both clamped at 1e-12 inside the logarithm; nullopt also where heads or rows do not
-// match.
+// KL(softmax ‖ kernel) in nats, both clamped at 1e-12 inside the logarithm; nullopt also if heads or rows
+// differ.
 std::optional<double> weights_divergence(const WeightsResult& softmax, const WeightsResult& weights,
                                          const HeadChoice& head);
 
-// From 0, or four decades below, up to `high`.
+// From 0, or for a logarithmic scale from `high`/10⁴, up to `high`.
 Scale positive_weights_scale(double high, const WeightsOptions& options);
 
-// One heat map of a figure: kernel, entropy and KL against `softmax` (may be null) in its title, tokens on
-// its axes.
+// A heat map with kernel, entropy and KL against `softmax` (may be null) in its title and tokens on its axes.
 HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, const WeightsResult* softmax,
                            const WeightsOptions& options = {});
 
-// a − b on a diverging scale. Throws UsageError where their sizes differ.
+// a − b on a diverging scale. Throws UsageError if their sizes differ.
 HeatMapPanel weights_difference(const HeatMapPanel& a, const HeatMapPanel& b);
 
-// All kernels of `run.weights` at `layer`, side by side, in the order asked.
+// All kernels' weights of `layer`, side by side in the order of the request.
 Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& options = {});
 
-// Layer by layer and head by head a row of all kernels of `run.weights` (Hedgehog paper, Fig. 7–20); each
-// row's scale is its own unless the options share one. `options.head` is not looked at. A kernel that lacks a
-// head leaves its place empty.
+// A row of all kernels for each layer and head (Hedgehog paper, Fig. 7–20). Each row has its own scale unless
+// `options.shared_scale`; `options.head` is ignored. The place of a kernel without the head is empty.
 Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
                            std::span<const HeadChoice> heads, const WeightsOptions& options = {});
+
+// Weights (rows, keys) between shown tokens: weights to the pieces of a word are added, weights from its
+// pieces are averaged, so that rows still sum to one (Clark et al. 2019, section 4.1). `rows` are the queries
+// of the rows; empty: all.
+Array shown_weights(const Array& weights, std::span<const std::int64_t> rows,
+                    std::span<const ShownToken> shown);
+
+struct ShownWeights {
+  std::vector<ShownToken> tokens;
+  // (h,R,n), n shown tokens; `rows` are indices into `tokens`. Null: nothing to show.
+  std::shared_ptr<const WeightsResult> weights;
+
+  bool whole() const { return weights != nullptr && weights->rows.size() == tokens.size(); }
+};
+
+// `weights` belongs to `run`; it is not copied if every token is shown by itself.
+ShownWeights shown_weights(const std::shared_ptr<const RunResult>& run, const WeightsResult& weights,
+                           const TokenDisplay& display);
+
+// a − b of the same rows. Throws UsageError if heads or tokens differ.
+WeightsResult subtract_weights(const WeightsResult& a, const WeightsResult& b);
 
 } // namespace hydrascope::app

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 namespace hydrascope {
 namespace {
@@ -180,6 +181,44 @@ constexpr std::array<std::pair<std::string_view, std::uint32_t>, 29> kernel_colo
     {"linear", 0xcc79a7},
 }};
 
+Colour colour_of_hue(float hue, float saturation, float value) { // all 0…1
+  const auto channel = [&](float offset) {
+    const float position = std::fmod(offset + hue * 6, 6.0f);
+    return value * (1 - saturation * std::clamp(std::min(position, 4 - position), 0.0f, 1.0f));
+  };
+  return {channel(5), channel(3), channel(1), 1.0f};
+}
+
+float difference(const Colour& left, const Colour& right) {
+  return std::abs(left.red - right.red) + std::abs(left.green - right.green) +
+         std::abs(left.blue - right.blue);
+}
+
+// Colours that differ from all of `kernel_colours`, for kernels that are not listed there.
+std::vector<Colour> free_colours() {
+  constexpr int hues = 48;
+  constexpr float least_difference = 0.3f;
+  constexpr std::array<std::pair<float, float>, 3> shades = {{{0.85f, 0.9f}, {0.7f, 0.6f}, {0.45f, 0.95f}}};
+  std::vector<Colour> colours;
+  for (const auto& [saturation, value] : shades) {
+    for (int hue = 0; hue < hues; ++hue) {
+      const Colour colour = colour_of_hue(static_cast<float>(hue) / hues, saturation, value);
+      const bool taken = std::any_of(kernel_colours.begin(), kernel_colours.end(), [&](const auto& entry) {
+        return difference(colour, colour_from(entry.second)) < least_difference;
+      });
+      if (!taken) colours.push_back(colour);
+    }
+  }
+  return colours;
+}
+
+// FNV-1a: the same on every machine, unlike std::hash.
+std::uint32_t hash_of(std::string_view text) {
+  std::uint32_t hash = 2166136261u;
+  for (const char character : text) hash = (hash ^ static_cast<unsigned char>(character)) * 16777619u;
+  return hash;
+}
+
 double linear(float channel) {
   const auto value = static_cast<double>(channel);
   return value <= 0.04045 ? value / 12.92 : std::pow((value + 0.055) / 1.055, 2.4);
@@ -230,7 +269,10 @@ Colour kernel_colour(std::string_view kernel_name) {
   const std::string_view name = kernel_name.substr(0, kernel_name.find(':'));
   const auto* const found = std::find_if(kernel_colours.begin(), kernel_colours.end(),
                                          [&](const auto& entry) { return entry.first == name; });
-  return colour_from(found == kernel_colours.end() ? 0x777777u : found->second);
+  if (found != kernel_colours.end()) return colour_from(found->second);
+  if (name.empty()) return colour_from(0x777777u);
+  static const std::vector<Colour> colours = free_colours();
+  return colours[hash_of(name) % colours.size()];
 }
 
 double relative_luminance(const Colour& colour) {

@@ -18,8 +18,9 @@ const char* colour_map_name(ColourMap map);
 std::span<const std::array<std::uint8_t, 3>, 256> colour_table(ColourMap map);
 Colour colour_of(ColourMap map, float value01); // clamped; NaN gives neutral grey
 
-// The fixed colour of a kernel in every plot, table and badge, from a colour-blind-safe palette (Okabe–Ito
-// and Tol). By name, with or without parameters (`performer:seed=7`).
+// The fixed colour of a kernel in every plot, table and badge. The papers' kernels have colours from a
+// colour-blind-safe palette (Okabe–Ito and Tol); the colour of any other kernel follows from its name and
+// differs from all of those. By name, with or without parameters (`performer:seed=7`); grey without a name.
 Colour kernel_colour(std::string_view kernel_name);
 
 // WCAG 2.1's relative luminance, 0 (black) … 1 (white), and contrast, 1 … 21.

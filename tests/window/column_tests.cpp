@@ -8,12 +8,12 @@
 #include <imgui_internal.h>
 
 #include "app/document/edits.h"
-#include "app/panels/heads/head_table_view.h"
+#include "app/panels/heads/head_table.h"
 #include "app/panels/side_columns.h"
-#include "app/panels/weights/column_sources.h"
-#include "app/views/shown_weights.h"
+#include "app/panels/weights/weights_column.h"
 #include "app/views/table_views.h"
 #include "app/views/vectors_view.h"
+#include "app/views/weights_view.h"
 #include "engine/base/error.h"
 #include "engine/run/quantities/head_quantity.h"
 #include "engine/run/quantities/weights.h"

@@ -12,7 +12,7 @@
 
 #include "app/document/edits.h"
 #include "app/document/session.h"
-#include "app/panels/token_names.h"
+#include "app/panels/choices.h"
 #include "engine/run/quantities/attention_row.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/rollout.h"

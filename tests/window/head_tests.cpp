@@ -6,7 +6,7 @@
 
 #include "app/document/edits.h"
 #include "app/views/deletion_view.h"
-#include "app/views/similar_heads_view.h"
+#include "app/views/table_views.h"
 #include "app/views/weights_view.h"
 #include "engine/run/quantities/deletion.h"
 #include "engine/run/quantities/hidden_norms.h"

@@ -5,7 +5,7 @@
 
 #include "app/document/edits.h"
 #include "app/views/focus_view.h"
-#include "app/views/shown_weights.h"
+#include "app/views/weights_view.h"
 #include "engine/run/quantities/focus_map.h"
 #include "tests/window/harness.h"
 

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "app/document/edits.h"
-#include "app/views/roofline_view.h"
 #include "app/views/scaling_view.h"
 #include "app/views/timing_view.h"
 #include "tests/window/harness.h"

@@ -5,7 +5,7 @@
 
 #include "app/document/edits.h"
 #include "app/views/scatter_view.h"
-#include "app/views/token_lines.h"
+#include "app/views/selection.h"
 #include "app/views/vectors_view.h"
 #include "engine/run/quantities/head_quantity.h"
 #include "engine/run/quantities/vectors.h"
@@ -169,7 +169,7 @@ void register_tokens_tests(ImGuiTestEngine* engine) {
     for (int head = 0; head < document().scene().model->heads; ++head) heads.push_back(head);
     const TokenLines lines = strongest_lines(*found.result, heads, TokenPairs::all, {}, 6000);
     IM_CHECK_LE(lines.lines.size(), 6000U);
-    IM_CHECK_EQ(static_cast<std::int64_t>(lines.lines.size()) + lines.left,
+    IM_CHECK_EQ(static_cast<std::int64_t>(lines.lines.size()) + lines.left_out,
                 std::int64_t{512} * 512 * static_cast<std::int64_t>(heads.size()));
   };
 }

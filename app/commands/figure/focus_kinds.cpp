@@ -8,7 +8,6 @@
 #include "app/commands/figure/many_inputs.h"
 #include "app/commands/figure/task.h"
 #include "app/commands/output.h"
-#include "app/views/attention_view.h"
 #include "app/views/focus_view.h"
 #include "app/views/table_views.h"
 #include "engine/base/error.h"
@@ -140,13 +139,14 @@ Figure draw_compare(FigureTask& task) {
         "give one side's kernels with --kernel, --replace or --layers, the other's with --against");
   run.request.quantities = other.quantities = {FocusKey{layer}};
   const auto a = task.runner.run(run.request), b = task.runner.run(other);
-  const auto title = [](const char* side, const RunResult& result) {
+  const auto title = [](Side side, const RunResult& result) {
     const std::string prediction = prediction_text(result);
-    return fmt::format("{}\n{}{}{}", side, result.schedule.summary(), prediction.empty() ? "" : "\n",
-                       prediction);
+    return fmt::format("{}\n{}{}{}", side_name(side), result.schedule.summary(),
+                       prediction.empty() ? "" : "\n", prediction);
   };
-  const std::vector<FocusItem> items = {
-      {a.get(), layer, title("A", *a)}, {b.get(), layer, title("B", *b)}, {a.get(), layer, "A − B", b.get()}};
+  const std::vector<FocusItem> items = {{a.get(), layer, title(Side::a, *a)},
+                                        {b.get(), layer, title(Side::b, *b)},
+                                        {a.get(), layer, side_name(Shown::difference), b.get()}};
   Figure figure = focus_figure(items, picture_of(run.request), focus_options(options));
   figure.subtitle =
       fmt::format("Focus map: each token's contribution to {}",

@@ -13,7 +13,7 @@
 #include "app/commands/figure/kinds.h"
 #include "app/commands/figure/task.h"
 #include "app/commands/output.h"
-#include "app/views/command_text.h"
+#include "app/views/provenance.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/tsv.h"

@@ -11,9 +11,9 @@
 #include "app/commands/figure/task.h"
 #include "app/commands/output.h"
 #include "app/commands/recall.h"
-#include "app/views/roofline_view.h"
 #include "app/views/scaling_view.h"
 #include "app/views/table_views.h"
+#include "app/views/timing_view.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 

@@ -8,7 +8,7 @@
 #include "app/commands/figure/kinds.h"
 #include "app/commands/figure/task.h"
 #include "app/document/edits.h"
-#include "app/views/command_text.h"
+#include "app/views/provenance.h"
 #include "engine/base/error.h"
 
 namespace hydrascope::app {

@@ -6,7 +6,6 @@
 
 #include "app/commands/figure/kinds.h"
 #include "app/commands/figure/task.h"
-#include "app/views/hidden_norms_view.h"
 #include "app/views/table_views.h"
 #include "engine/base/error.h"
 #include "engine/run/quantities/head_quantity.h"

@@ -5,7 +5,7 @@
 
 #include "app/commands/figure/kinds.h"
 #include "app/commands/figure/task.h"
-#include "app/views/attention_view.h"
+#include "app/views/focus_view.h"
 #include "app/views/scatter_view.h"
 #include "app/views/vectors_view.h"
 #include "engine/base/error.h"

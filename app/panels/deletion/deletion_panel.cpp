@@ -1,12 +1,12 @@
-// The deletion curve: what becomes of the target while tokens are hidden in the focus map's order. It costs
-// many passes of the model, so it is measured when the user says so.
+// The deletion curve: the target while tokens are hidden in the order of the focus map. It takes many passes
+// of the model and is therefore measured on request.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 #include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"
 #include "app/views/deletion_view.h"
@@ -20,7 +20,7 @@ constexpr std::array<int, 3> step_choices = {5, 10, 20};
 
 bool both_sides(const Document& document) { return document.view.shown != Shown::a; }
 
-// Everything that the curves shown depend on.
+// Identifies everything that the curves depend on.
 std::string key_of(const Document& document, int steps) {
   std::string key =
       fmt::format("layer {} steps {}\n{}", document.scene().layer, steps, request_key(document, Side::a));
@@ -33,8 +33,8 @@ public:
   explicit DeletionPanel(PanelServices services) : Panel("deletion", "Deletion curve", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Requested& requested) const override {
-    if (measuring(document)) requested.then.add(*wanted_);
+  void request(const Document& document, Requested& requested) const override {
+    if (measuring(document)) requested.then.add(*requested_);
   }
 
   void prepare(const Snapshot& snapshot) override {
@@ -44,12 +44,12 @@ public:
     std::vector<Found<DeletionKey>> found;
     for (std::size_t side = 0; side < (both_sides(document) ? 2U : 1U); ++side) {
       if (snapshot.results[side]->stale) return;
-      found.push_back(find(*snapshot.results[side], *wanted_));
+      found.push_back(find(*snapshot.results[side], *requested_));
       if (!found.back()) return;
     }
     shown_ = std::move(found);
-    shown_key_ = wanted_key_;
-    wanted_.reset(); // from now on it is here, whatever else the coordinator keeps
+    shown_key_ = requested_key_;
+    requested_.reset(); // shown_ owns the result now
     gather();
   }
 
@@ -79,7 +79,7 @@ public:
 
 private:
   bool measuring(const Document& document) const {
-    return wanted_ && wanted_key_ == key_of(document, wanted_->steps);
+    return requested_ && requested_key_ == key_of(document, requested_->steps);
   }
 
   void count_candidates(const Snapshot& snapshot) {
@@ -134,10 +134,10 @@ private:
   }
 
   void measure() {
-    wanted_ =
+    requested_ =
         DeletionKey{.layer = document().scene().layer, .steps = steps_, .seed = document().execution.seed};
-    wanted_key_ = key_of(document(), steps_);
-    if (editor().status().stopped) editor().emit(RunAgain{}); // it was cancelled before
+    requested_key_ = key_of(document(), steps_);
+    if (editor().status().stopped) editor().emit(RunAgain{}); // after a cancelled run
   }
 
   void draw_curves(float opacity) {
@@ -149,7 +149,7 @@ private:
     if (input.point) values_tooltip(*input.point);
   }
 
-  // What all curves of a plot say at the share that is nearest to the pointer.
+  // The values of all curves at the share nearest to the pointer.
   void values_tooltip(Point pointer) const {
     for (const PlacedPanel& placed : view_.layout().panels) {
       const auto& plot = std::get<LinesPanel>(view_.figure().panels.at(placed.index));
@@ -172,10 +172,10 @@ private:
 
   int steps_ = 10;
   bool probability_ = true;
-  std::int64_t candidates_ = 0;       // tokens that can be hidden
-  std::optional<DeletionKey> wanted_; // until it has been delivered
-  std::string wanted_key_, shown_key_;
-  std::vector<Found<DeletionKey>> shown_; // A, and B where both are shown
+  std::int64_t candidates_ = 0;          // tokens that can be hidden
+  std::optional<DeletionKey> requested_; // until the results arrive
+  std::string requested_key_, shown_key_;
+  std::vector<Found<DeletionKey>> shown_; // A, or A and B
   DrawnFigure view_;
 };
 

@@ -1,22 +1,39 @@
-// The two ways a focus map is shown: over the photograph, and as shaded words.
+// A focus map drawn over the photograph, or as shaded words.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "app/ui/graphics.h"
 #include "engine/figures/figure.h"
+#include "engine/run/run.h"
 
 namespace hydrascope::app {
+
+// The photograph with hidden patches painted over, as the model got it.
+class PaintedPicture {
+public:
+  PaintedPicture() = default;
+  PaintedPicture(const ImageInput& image, const RunResult& run);
+  const ImageInput& picture() const { return painted_; }
+  // Whether constructing it anew would give the same picture.
+  bool shows(const ImageInput& image, const RunResult& run) const;
+
+private:
+  std::shared_ptr<const Image> original_;
+  ImageInput painted_;
+  std::vector<std::int64_t> hidden_;
+  int rows_ = 0, columns_ = 0;
+};
 
 struct CanvasInput {
   std::optional<int> hovered, clicked; // a patch (row-major) or a token
 };
 
-// The photograph at its own aspect ratio with the map over the model's crop; what the model does not see is
-// dimmed.
+// The photograph at its aspect ratio with the map over the model's crop; the rest is dimmed.
 class PictureCanvas {
 public:
   void set(const OverlayPanel& panel);
@@ -32,7 +49,7 @@ private:
   MapTexture map_;
 };
 
-// Word pieces in reading order, each on its own shade; pieces of one word stand closer together.
+// Word pieces in reading order, shaded by their values; pieces of one word stand closer together.
 class SentenceCanvas {
 public:
   void set(const TokensPanel& panel) { panel_ = panel; }
@@ -42,7 +59,7 @@ public:
                    std::optional<int> hovered, float brightness);
 
 private:
-  // The same values as bars below the words, where there is room for them.
+  // The same values as bars below the words.
   void draw_bars(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
                  std::optional<int> hovered, float brightness, CanvasInput& input) const;
 

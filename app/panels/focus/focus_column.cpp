@@ -7,14 +7,29 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
+#include "app/panels/choices.h"
 #include "app/panels/side_columns.h"
-#include "app/panels/token_names.h"
 #include "app/ui/widgets.h"
 #include "engine/figures/scale.h"
+#include "engine/run/quantities/focus_map.h"
 
 namespace hydrascope::app {
 
 namespace {
+
+std::string untrained(const RunResult& run, int layer) {
+  const auto index = static_cast<std::size_t>(layer);
+  return index < run.layers.size() && run.layers[index].untrained ? "untrained" : "";
+}
+
+std::string joined(const std::string& first, const std::string& second) {
+  return first.empty() || second.empty() ? first + second : first + ", " + second;
+}
+
+TokenMap recoloured(TokenMap map, const ViewOptions& view) {
+  if (view.cividis && map.scale.map == ColourMap::viridis) map.scale.map = ColourMap::cividis;
+  return map;
+}
 
 constexpr const char* not_an_explanation =
     "A weight is not an explanation: it says where a token looks, not what\n"
@@ -45,6 +60,62 @@ std::string kernel_of(const RunResult& run, int layer) {
 
 } // namespace
 
+void add_map_keys(const Document& document, QuantityKeys& keys) {
+  const Scene& scene = document.scene();
+  const ViewOptions& view = document.view;
+  keys.add(FocusKey{scene.layer}); // its run also has the query that the target reads
+  if (view.maps.contains(MapKind::attention)) {
+    if (scene.default_query) { // the run will use one of the two
+      keys.add(AttentionRowKey{.layer = scene.layer, .query = 0});
+      keys.add(AttentionRowKey{.layer = scene.layer, .query = {}});
+    } else {
+      keys.add(AttentionRowKey{.layer = scene.layer, .query = scene.query});
+    }
+  }
+  if (view.maps.contains(MapKind::rollout)) keys.add(rollout_key(scene.head, view.discard));
+}
+
+FocusOptions focus_options(const Document& document) {
+  return {.normalise = Normalisation::max,
+          .with_sign = document.view.with_sign,
+          .opacity = document.view.opacity,
+          .interpolation = document.view.interpolation,
+          .photograph = false,
+          .tokens = document.view.tokens,
+          .map = document.view.cividis ? ColourMap::cividis : ColourMap::magma};
+}
+
+std::optional<ColumnMap> find_column_map(const SideResults& results, const Document& document, MapKind kind) {
+  const Scene& scene = document.scene();
+  const auto found = find(results, FocusKey{scene.layer});
+  if (!found) return std::nullopt;
+  const RunResult& run = *found.run;
+  ColumnMap column{.run = &run, .map = {}, .raw = {}, .flags = {}};
+  switch (kind) {
+    case MapKind::focus:
+      column.map = focus_map(run, *found.result, focus_options(document));
+      column.raw = found.result->contributions.values;
+      column.flags = untrained(run, scene.layer);
+      return column;
+    case MapKind::attention: {
+      const auto* row = find(results, AttentionRowKey{.layer = scene.layer, .query = run.query}).result;
+      if (row == nullptr) return std::nullopt;
+      column.map = recoloured(attention_map(run, *row, scene.head, document.view.tokens), document.view);
+      column.flags = joined(attention_flags(*row, run.layers[static_cast<std::size_t>(scene.layer)].kernel),
+                            untrained(run, scene.layer));
+      return column;
+    }
+    case MapKind::rollout: {
+      const auto* rollout = find(results, rollout_key(scene.head, document.view.discard)).result;
+      if (rollout == nullptr) return std::nullopt;
+      column.map = recoloured(rollout_map(run, *rollout, run.query, document.view.tokens), document.view);
+      column.flags = rollout_flags(*rollout);
+      return column;
+    }
+  }
+  return std::nullopt;
+}
+
 void FocusColumn::prepare(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
   const SideResults& results = snapshot.shown();
@@ -55,9 +126,9 @@ void FocusColumn::prepare(const Snapshot& snapshot) {
     if (results.any() == nullptr) clear();
     return;
   }
-  keep_ = results.parts;
+  runs_ = results.parts;
   found_ = std::move(*found);
-  describe(document, snapshot.one_of_two ? side_name(document.view.shown) : "", nullptr);
+  set_caption(document, snapshot.one_of_two ? side_name(document.view.shown) : "", nullptr);
   show(document);
 }
 
@@ -68,12 +139,12 @@ void FocusColumn::subtract(const FocusColumn& a, const FocusColumn& b, const Sna
     if (snapshot.shown().any() == nullptr) clear();
     return;
   }
-  keep_ = a.keep_;
+  runs_ = a.runs_;
   found_ = a.found_;
   found_.map = map_difference(std::move(found_.map), b.found_.map);
   if (!b.found_.flags.empty() && b.found_.flags != found_.flags)
     found_.flags += (found_.flags.empty() ? "" : " − ") + b.found_.flags;
-  describe(document, document.view.shown == Shown::all ? side_name(Shown::difference) : "", b.found_.run);
+  set_caption(document, document.view.shown == Shown::all ? side_name(Shown::difference) : "", b.found_.run);
   show(document);
 }
 
@@ -82,7 +153,7 @@ void FocusColumn::clear() {
   sentence_.clear();
   figure_ = {};
   found_ = {};
-  keep_.clear();
+  runs_.clear();
 }
 
 void FocusColumn::show(const Document& document) {
@@ -112,8 +183,8 @@ void FocusColumn::show(const Document& document) {
   }
 }
 
-// `side`: empty where it stands alone. `other`: B's run where it is subtracted.
-void FocusColumn::describe(const Document& document, const std::string& side, const RunResult* other) {
+// `side`: empty if it is shown alone. `other`: B's run if it is subtracted.
+void FocusColumn::set_caption(const Document& document, const std::string& side, const RunResult* other) {
   const RunResult& run = *found_.run;
   const ViewOptions& view = document.view;
   const int layer = document.scene().layer;
@@ -123,18 +194,20 @@ void FocusColumn::describe(const Document& document, const std::string& side, co
   kernel_ = kind_ == MapKind::rollout ? "" : kernel_of(run, layer);
   if (other != nullptr && kind_ != MapKind::rollout) kernel_ += " − " + kernel_of(*other, layer);
   caption_ = several ? map_name(kind_) : "";
-  const auto say = [&](const std::string& more) { caption_ += (caption_.empty() ? "" : ", ") + more; };
+  const auto append = [&](const std::string& more) { caption_ += (caption_.empty() ? "" : ", ") + more; };
   if (kind_ == MapKind::rollout) {
-    say(fmt::format("layers 0–{}", static_cast<int>(run.layers.size()) - 1));
+    append(fmt::format("layers 0–{}", static_cast<int>(run.layers.size()) - 1));
   } else {
-    say(fmt::format("layer {}", layer));
+    append(fmt::format("layer {}", layer));
   }
-  if (kind_ != MapKind::focus) say(document.scene().head.text());
+  if (kind_ != MapKind::focus) append(document.scene().head.text());
   if (kind_ == MapKind::rollout && view.discard > 0)
-    say(fmt::format("lowest {:.0f} % left out", view.discard * 100));
+    append(fmt::format("lowest {:.0f} % left out", view.discard * 100));
   if (other != nullptr && !found_.map.empty) {
-    found_.map.note = "A − B: red where A (" + run.schedule.summary() + ") looks more, blue where B (" +
-                      other->schedule.summary() + ") does";
+    const auto named = [](Side which, const RunResult& result) {
+      return fmt::format("{} ({})", side_name(which), result.schedule.summary());
+    };
+    found_.map.note = difference_note(named(Side::a, run), named(Side::b, *other));
   }
   query_ = "query " + query_name(run);
   if (kind_ == MapKind::focus) query_ += "   target " + run.target;
@@ -142,7 +215,7 @@ void FocusColumn::describe(const Document& document, const std::string& side, co
 
 void FocusColumn::draw(ImVec2 size, float brightness) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  if (empty() && !has_nothing()) { // has not come yet, or will not
+  if (empty() && !has_empty_map()) { // no results yet, or an error
     ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + size.x);
     ImGui::TextColored(theme::quiet, "%s", error_.c_str());
     ImGui::PopTextWrapPos();
@@ -153,7 +226,7 @@ void FocusColumn::draw(ImVec2 size, float brightness) {
   if (empty()) {
     ImGui::SetCursorScreenPos({at.x, at.y + below});
     ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + size.x);
-    ImGui::TextColored(theme::quiet, "%s", nothing().c_str());
+    ImGui::TextColored(theme::quiet, "%s", empty_reason().c_str());
     ImGui::PopTextWrapPos();
     return;
   }
@@ -180,22 +253,22 @@ void FocusColumn::draw_map(ImVec2 size, float brightness) {
   CanvasInput input;
   if (!picture_.empty()) {
     input = picture_.draw(graphics(), from, canvas, query, hovered, brightness);
-  } else if (ImGui::BeginChild("sentence", canvas)) { // a long text is scrolled
+  } else if (ImGui::BeginChild("sentence", canvas)) { // a long text scrolls
     input = sentence_.draw(graphics(), ImGui::GetCursorScreenPos(), ImGui::GetContentRegionAvail(), query,
                            hovered, brightness);
   }
   if (picture_.empty()) ImGui::EndChild();
   colour_bar(graphics(), found_.map.scale, {from.x + size.x - 50, from.y + (size.y - bar_height) / 2},
              bar_height);
-  react(input);
+  handle_input(input);
 }
 
 void FocusColumn::draw_caption(float width) const {
   const ImVec2 from = ImGui::GetCursorScreenPos();
   const float height = ImGui::GetTextLineHeight(), end = from.x + width;
   float x = from.x, y = from.y;
-  // As much as there is room for; the whole is in the tooltip.
-  const auto say = [&](const std::string& text, const ImVec4& colour, float gap) {
+  // Cut off at the end; the tooltip has everything.
+  const auto write = [&](const std::string& text, const ImVec4& colour, float gap) {
     if (text.empty() || x + 24 > end) return;
     ImGui::SetCursorScreenPos({x, y});
     ellipsis_text(text, end - x, colour);
@@ -205,38 +278,38 @@ void FocusColumn::draw_caption(float width) const {
     x = from.x;
     y += ImGui::GetTextLineHeight() + 2;
   };
-  say(side_, theme::accent, 8);
+  write(side_, theme::accent, 8);
   if (!kernel_.empty()) {
     kernel_square(ImGui::GetWindowDrawList(), {x + 6, from.y + height / 2}, 10,
                   kernel_.substr(0, kernel_.find_first_of(": ")));
     x += 18;
     ImGui::PushFont(graphics().fonts().strong, theme::size_text);
-    say(kernel_, theme::text, 10);
+    write(kernel_, theme::text, 10);
     ImGui::PopFont();
   }
-  // What must not be overlooked comes first where there is little room.
+  // Warnings come first if there is little room.
   if (narrow_) {
     if (!found_.flags.empty() && x + 60 > end) next_line();
-    say(found_.flags, theme::amber, 10);
+    write(found_.flags, theme::amber, 10);
     if (y == from.y && x > from.x) next_line();
-    say(caption_, theme::quiet, 10);
+    write(caption_, theme::quiet, 10);
   } else {
-    say(caption_, theme::quiet, 10);
-    say(found_.flags, theme::amber, 10);
+    write(caption_, theme::quiet, 10);
+    write(found_.flags, theme::amber, 10);
   }
-  say(query_, theme::quiet, 0);
+  write(query_, theme::quiet, 0);
   if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(from, {end, y + height})) return;
-  std::string about =
+  std::string tooltip =
       fmt::format("{}{}{}   {}{}{}\n{}\n\n{}", side_, side_.empty() ? "" : "   ", kernel_, caption_,
                   found_.flags.empty() ? "" : "   ", found_.flags, query_, meaning_of(kind_));
   if (found_.flags.find("untrained") != std::string::npos)
-    about +=
+    tooltip +=
         "\n\nUntrained: this kernel replaces softmax with the model's own weights;\n"
         "no adapter was trained for this schedule.";
-  text_tooltip(about);
+  text_tooltip(tooltip);
 }
 
-// The tokens of the run behind a patch or a word.
+// The tokens of a patch or a word.
 ShownToken FocusColumn::token_at(int cell) const {
   const auto index = static_cast<std::size_t>(cell);
   const auto& shown = found_.map.shown;
@@ -248,7 +321,7 @@ std::string FocusColumn::name_of(const ShownToken& token) const {
   return token.count > 1 ? fmt::format("“{}”", token.text) : token_name(*found_.run, token.first);
 }
 
-void FocusColumn::react(const CanvasInput& input) {
+void FocusColumn::handle_input(const CanvasInput& input) {
   if (input.hovered) {
     const ShownToken token = token_at(*input.hovered);
     editor().hover(token.first, token.count);

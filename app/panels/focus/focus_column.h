@@ -1,5 +1,4 @@
-// One map with what is said about it: contributions, attention or rollout, of A, of B, or A − B. The Focus
-// panel shows any of them side by side.
+// A map of the Focus panel with its caption: contributions, attention or rollout, of A, of B, or A − B.
 #pragma once
 
 #include <memory>
@@ -7,41 +6,57 @@
 #include <string>
 #include <vector>
 
-#include "app/panels/focus/column_map.h"
 #include "app/panels/focus/focus_canvas.h"
-#include "app/views/painted_picture.h"
+#include "app/panels/panel.h"
+#include "app/views/focus_view.h"
 
 namespace hydrascope::app {
+
+// Adds the keys of all maps that are shown.
+void add_map_keys(const Document& document, QuantityKeys& keys);
+
+struct ColumnMap {
+  const RunResult* run = nullptr; // has the query and the target
+  TokenMap map;
+  std::vector<float> raw; // focus: the contributions of the tokens before normalisation
+  std::string flags;      // "untrained", "derived, signed"; may be empty
+};
+
+// nullopt if the results do not contain the map.
+std::optional<ColumnMap> find_column_map(const SideResults& results, const Document& document, MapKind kind);
+
+// The document's options for drawing focus maps.
+FocusOptions focus_options(const Document& document);
 
 class FocusColumn {
 public:
   FocusColumn(PanelServices services, MapKind kind) : services_(services), kind_(kind) {}
 
-  // The last good picture stays while there is no newer one.
+  // Keeps the last map while there is no newer one.
   void prepare(const Snapshot& snapshot);
   void subtract(const FocusColumn& a, const FocusColumn& b, const Snapshot& snapshot);
   void clear();
   MapKind kind() const { return kind_; }
   bool empty() const { return picture_.empty() && sentence_.empty(); }
-  const RunResult* run() const { return found_.run; }            // null before the first one
-  const std::string& nothing() const { return found_.map.note; } // why the map is empty
-  bool has_nothing() const { return found_.run != nullptr && found_.map.empty; }
+  const RunResult* run() const { return found_.run; }                 // null before the first run
+  const std::string& empty_reason() const { return found_.map.note; } // why the map is empty
+  bool has_empty_map() const { return found_.run != nullptr && found_.map.empty; }
   const Figure& figure() const { return figure_; }
 
-  // Caption, map and note at the cursor, `size` in all; takes hovering and clicks.
+  // Draws caption, map and note at the cursor, `size` in all, and handles the pointer.
   void draw(ImVec2 size, float brightness);
 
-  // What the pointer was over when the panel's menu was opened.
+  // The token under the pointer when the context menu was opened.
   const std::optional<ShownToken>& menu_token() const { return menu_token_; }
   std::string name_of(const ShownToken& token) const;
 
 private:
   void show(const Document& document);
-  void describe(const Document& document, const std::string& side, const RunResult* other);
+  void set_caption(const Document& document, const std::string& side, const RunResult* other);
   void draw_caption(float width) const;
   void draw_map(ImVec2 size, float brightness);
   ShownToken token_at(int cell) const;
-  void react(const CanvasInput& input);
+  void handle_input(const CanvasInput& input);
   std::string value_text(const ShownToken& token, int cell) const;
   std::string hint_of(const ShownToken& token) const;
 
@@ -51,19 +66,19 @@ private:
 
   PanelServices services_;
   MapKind kind_;
-  bool newest_ = false;                                // found_ is what the results have now
-  std::vector<std::shared_ptr<const RunResult>> keep_; // what found_ points into
+  bool newest_ = false;                                // found_ is from the newest results
+  std::vector<std::shared_ptr<const RunResult>> runs_; // the runs that found_ points into
   ColumnMap found_;
   Figure figure_;
   PictureCanvas picture_;
   SentenceCanvas sentence_;
   PaintedPicture painted_;
   std::optional<ShownToken> menu_token_;
-  std::string error_;  // why there is nothing new
-  std::string side_;   // its name where it has to be said
-  std::string kernel_; // "" for rollout, which is of all layers
+  std::string error_;  // why there is no newer map
+  std::string side_;   // its name; empty if it is shown alone
+  std::string kernel_; // empty for rollout, which uses all layers
   std::string caption_, query_;
-  bool narrow_ = false; // others stand beside it: two lines above the map
+  bool narrow_ = false; // other maps are beside it: the caption has two lines
 };
 
 } // namespace hydrascope::app

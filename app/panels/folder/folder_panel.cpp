@@ -1,4 +1,4 @@
-// A folder of pictures as a table: where a schedule disagrees most with softmax. A click opens the picture.
+// A table of the pictures of a folder: how much A's schedule disagrees with softmax. A click opens a picture.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "app/document/edits.h"
 #include "app/jobs/folder_jobs.h"
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 #include "app/ui/widgets.h"
 
 namespace hydrascope::app {
@@ -20,7 +20,7 @@ struct Column {
   float width; // relative
 };
 
-constexpr std::array<Column, 7> columns = {{
+constexpr std::array<Column, 7> folder_columns = {{
     {"picture", "file, with its sub-folder", 3},
     {"A", "most likely class by A's schedule", 3},
     {"%", "its probability", 1},
@@ -66,7 +66,8 @@ public:
   }
 
   std::optional<Figure> figure() const override {
-    const std::vector<PictureMeasures> rows = sorted(); // it may be behind others, and rows_ old
+    const std::vector<PictureMeasures> rows =
+        sorted(); // rows_ may be outdated while the panel is behind others
     if (rows.empty()) return std::nullopt;
     Figure figure;
     figure.title = "Folder: disagreement with softmax";
@@ -113,15 +114,15 @@ private:
     const ImGuiTableFlags flags = ImGuiTableFlags_Sortable | ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg |
                                   ImGuiTableFlags_Resizable | ImGuiTableFlags_NoSavedSettings;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-    if (ImGui::BeginTable("pictures", static_cast<int>(columns.size()), flags)) {
+    if (ImGui::BeginTable("pictures", static_cast<int>(folder_columns.size()), flags)) {
       ImGui::TableSetupScrollFreeze(0, 1);
-      for (std::size_t i = 0; i < columns.size(); ++i) {
+      for (std::size_t i = 0; i < folder_columns.size(); ++i) {
         const bool first = static_cast<FolderColumn>(i) == FolderColumn::divergence;
         const ImGuiTableColumnFlags sorting = (first ? ImGuiTableColumnFlags_DefaultSort : 0) |
                                               (i < 2 || i == 3 ? ImGuiTableColumnFlags_PreferSortAscending
                                                                : ImGuiTableColumnFlags_PreferSortDescending);
-        ImGui::TableSetupColumn(columns[i].title, ImGuiTableColumnFlags_WidthStretch | sorting,
-                                columns[i].width);
+        ImGui::TableSetupColumn(folder_columns[i].title, ImGuiTableColumnFlags_WidthStretch | sorting,
+                                folder_columns[i].width);
       }
       draw_headers();
       ImGuiListClipper clipper;
@@ -136,10 +137,10 @@ private:
 
   void draw_headers() {
     ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
-    for (std::size_t i = 0; i < columns.size(); ++i) {
+    for (std::size_t i = 0; i < folder_columns.size(); ++i) {
       ImGui::TableSetColumnIndex(static_cast<int>(i));
-      ImGui::TableHeader(columns[i].title);
-      if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", columns[i].meaning);
+      ImGui::TableHeader(folder_columns[i].title);
+      if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", folder_columns[i].meaning);
     }
     ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
     if (specs == nullptr || !specs->SpecsDirty || specs->SpecsCount < 1) return;

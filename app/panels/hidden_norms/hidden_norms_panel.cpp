@@ -1,4 +1,4 @@
-// The norm of every token's hidden state, layer by layer: outlier tokens show as bright columns.
+// The norm of each token's hidden state by layer; outlier tokens are bright columns.
 #include <exception>
 #include <memory>
 #include <optional>
@@ -12,13 +12,13 @@
 #include "app/panels/side_columns.h"
 #include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"
-#include "app/views/hidden_norms_view.h"
+#include "app/views/table_views.h"
 
 namespace hydrascope::app {
 
 namespace {
 
-// One side's norms, or what lies between the two.
+// The norms of one side, or the difference.
 class HiddenNormsColumn {
 public:
   bool empty() const { return figure_.panels.empty(); }
@@ -29,7 +29,7 @@ public:
     error_.clear();
     if (snapshot.shown().any() == nullptr) return clear();
     const auto found = find(snapshot.shown(), HiddenNormsKey{});
-    if (!found) return; // the last good picture stays
+    if (!found) return; // keep the last map
     run_ = found.run;
     set(hidden_norms_figure(*run_, *found.result));
   }
@@ -86,7 +86,7 @@ public:
   explicit HiddenNormsPanel(PanelServices services) : Panel("norms", "Hidden norms", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Requested& requested) const override {
+  void request(const Document& document, Requested& requested) const override {
     if (document.scene().model) requested.then.add(HiddenNormsKey{});
   }
 

@@ -1,21 +1,91 @@
-// What goes into the model: a picture or a sentence, its examples, and how to open one's own.
+// The model's input, a picture or a sentence, with examples.
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include <fmt/format.h>
 #include <imgui.h>
+#include <imgui_stdlib.h>
 
 #include "app/actions/actions.h"
+#include "app/document/editor.h"
 #include "app/document/edits.h"
+#include "app/panels/choices.h"
 #include "app/panels/input/picture_strip.h"
-#include "app/panels/input/sentence_editor.h"
-#include "app/panels/panels.h"
-#include "app/panels/token_names.h"
+#include "app/panels/panel.h"
+#include "app/ui/graphics.h"
 #include "app/ui/widgets.h"
 
 namespace hydrascope::app {
 
 namespace {
+
+// Seconds without a key before the model runs, and before the next key begins another undo step.
+constexpr double typing_pause = 0.15;
+constexpr double burst_pause = 1.0;
+
+// The text fields of a sentence, or of a pair. The text goes into the document after a short pause, so that
+// the model runs while the user types. Keys in quick succession are one burst, which is one undo step.
+class SentenceEditor {
+public:
+  // Shows the document's text, unless the user is typing.
+  void follow(const TextInput* text);
+  void draw(Editor& editor, const Graphics& graphics);
+  // Puts the typed text into the document now.
+  void commit(Editor& editor);
+  // Discards text that is not in the document yet.
+  void abandon() { waiting_ = false; }
+
+private:
+  std::string text_, pair_;
+  bool with_pair_ = false;
+  bool waiting_ = false;                  // for the pause after a key
+  double last_key_ = 0, last_commit_ = 0; // on the window's clock
+  int burst_ = 0;
+};
+
+void SentenceEditor::follow(const TextInput* text) {
+  if (text == nullptr || waiting_) return;
+  text_ = text->text;
+  // The second sentence stays while pairs are off.
+  if (text->pair) pair_ = *text->pair;
+  with_pair_ = text->pair.has_value();
+}
+
+void SentenceEditor::commit(Editor& editor) {
+  if (!waiting_) return;
+  waiting_ = false;
+  last_commit_ = editor.clock();
+  type_text(editor, text_, with_pair_ ? std::optional(pair_) : std::nullopt, burst_);
+}
+
+void SentenceEditor::draw(Editor& editor, const Graphics& graphics) {
+  ImGui::PushFont(graphics.fonts().regular, theme::size_text);
+  const float width = ImGui::GetContentRegionAvail().x;
+  const auto field = [&](const char* id, std::string& text, float height) {
+    const bool typed = ImGui::InputTextMultiline(id, &text, {width, height}, ImGuiInputTextFlags_WordWrap);
+    if (ImGui::IsItemActivated()) ++burst_;
+    return typed;
+  };
+  bool typed = field("##text", text_, with_pair_ ? 72 : 96);
+  const bool switched = ImGui::Checkbox("Pair with a second sentence", &with_pair_);
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Both go in together: [CLS] first [SEP] second [SEP]");
+  if (with_pair_) typed |= field("##pair", pair_, 72);
+  ImGui::PopFont();
+
+  const double now = editor.clock();
+  if (typed || switched) {
+    if (switched || now - std::max(last_key_, last_commit_) > burst_pause) ++burst_;
+    last_key_ = now;
+    waiting_ = true;
+  }
+  if (!waiting_) return;
+  if (switched || now - last_key_ >= typing_pause) {
+    commit(editor);
+  } else {
+    editor.draw_soon();
+  }
+}
 
 class InputPanel final : public Panel {
 public:
@@ -63,7 +133,7 @@ private:
       hidden_.push_back({token, run != nullptr ? token_name(*run, token) : fmt::format("token {}", token)});
   }
 
-  // What is hidden, each to be shown again by a click.
+  // A button for each hidden token, which shows it again.
   void draw_hidden() {
     if (hidden_.empty()) return;
     const bool image = document().kind == InputKind::image;
@@ -118,7 +188,7 @@ private:
     strip_.draw();
   }
 
-  // How its tokens are shown everywhere.
+  // The options for the tokens of sentences.
   void draw_display() {
     TokenDisplay display = document().view.tokens;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);

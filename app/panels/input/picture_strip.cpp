@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -16,7 +17,41 @@ namespace hydrascope::app {
 namespace {
 
 constexpr int thumbnail_pixels = 96;
-constexpr float side_of_folder = 56, side_of_examples = 48, gap = 6;
+constexpr float side_of_folder = 56, side_of_examples = 48, thumbnail_gap = 6;
+
+constexpr std::size_t most_known = 600; // thumbnails kept
+constexpr std::size_t batch_size = 8;   // thumbnails per job; newer requests come in the next
+
+std::size_t rgb_index(const Image& image, int x, int y, int channel) {
+  const auto row = static_cast<std::size_t>(y) * static_cast<std::size_t>(image.width);
+  return (row + static_cast<std::size_t>(x)) * 3 + static_cast<std::size_t>(channel);
+}
+
+// The centre square of the picture, averaged down to `side` pixels a side.
+Image thumbnail_of(const Image& whole, int side) {
+  const int crop = std::min(whole.width, whole.height);
+  const int left = (whole.width - crop) / 2, top = (whole.height - crop) / 2;
+  Image small{side, side,
+              std::vector<std::uint8_t>(static_cast<std::size_t>(side) * static_cast<std::size_t>(side) * 3)};
+  const auto part = [&](int i) { return static_cast<int>(std::int64_t{i} * crop / side); };
+  for (int y = 0; y < side; ++y) {
+    for (int x = 0; x < side; ++x) {
+      const int x0 = left + part(x), x1 = std::max(x0 + 1, left + part(x + 1));
+      const int y0 = top + part(y), y1 = std::max(y0 + 1, top + part(y + 1));
+      for (int channel = 0; channel < 3; ++channel) {
+        std::int64_t sum = 0;
+        for (int row = y0; row < y1; ++row) {
+          for (int column = x0; column < x1; ++column) {
+            sum += whole.rgb[rgb_index(whole, column, row, channel)];
+          }
+        }
+        small.rgb[rgb_index(small, x, y, channel)] =
+            static_cast<std::uint8_t>(sum / (std::int64_t{x1 - x0} * (y1 - y0)));
+      }
+    }
+  }
+  return small;
+}
 
 std::filesystem::path open_picture(const Document& document) {
   const auto& input = document.scene_of(InputKind::image).input;
@@ -39,8 +74,64 @@ std::string verdict_text(const PictureCheck& check) {
 
 } // namespace
 
-PictureStrip::PictureStrip(PanelServices services)
-    : services_(services), thumbnails_(thumbnail_pixels), examples_(example_pictures()) {}
+Thumbnails::Thumbnail& Thumbnails::get(const std::filesystem::path& file) {
+  const auto [entry, fresh] = known_.try_emplace(file);
+  if (fresh) missing_.push_back(file);
+  entry->second.used_at = frame_;
+  return entry->second;
+}
+
+bool Thumbnails::collect() {
+  ++frame_;
+  if (BackgroundJob<Made>* job = job_.job()) {
+    const bool done = job->done();
+    for (Made& made : job->take()) {
+      Thumbnail& thumbnail = known_[made.file];
+      thumbnail.picture.set(std::move(made.picture));
+      thumbnail.problem = std::move(made.problem);
+    }
+    if (done) job_.finish();
+  }
+  if (job_.job() != nullptr) return true;
+  if (missing_.empty()) {
+    forget_oldest();
+    return false;
+  }
+  start();
+  return true;
+}
+
+void Thumbnails::start() {
+  const auto count = static_cast<std::ptrdiff_t>(std::min(missing_.size(), batch_size));
+  const std::vector<std::filesystem::path> files(missing_.end() - count, missing_.end());
+  missing_.erase(missing_.end() - count, missing_.end());
+  job_.start(
+      [files](BackgroundJob<Made>& job, const std::stop_token& stop) {
+        for (const std::filesystem::path& file : files) {
+          if (stop.stop_requested()) return;
+          Made made{.file = file, .picture = nullptr, .problem = {}};
+          try {
+            made.picture = std::make_shared<const Image>(thumbnail_of(load_image(file), thumbnail_pixels));
+          } catch (const std::exception& error) {
+            made.problem = error.what();
+          }
+          job.publish(std::move(made));
+        }
+      },
+      {});
+}
+
+// Those that have not been used for longest, about half of them.
+void Thumbnails::forget_oldest() {
+  if (known_.size() <= most_known) return;
+  std::vector<std::uint64_t> frames;
+  for (const auto& [file, thumbnail] : known_) frames.push_back(thumbnail.used_at);
+  const auto middle = frames.begin() + static_cast<std::ptrdiff_t>(frames.size() / 2);
+  std::ranges::nth_element(frames, middle);
+  std::erase_if(known_, [limit = *middle](const auto& entry) { return entry.second.used_at < limit; });
+}
+
+PictureStrip::PictureStrip(PanelServices services) : services_(services), examples_(example_pictures()) {}
 
 float PictureStrip::height() const {
   const float line = ImGui::GetTextLineHeightWithSpacing();
@@ -49,13 +140,13 @@ float PictureStrip::height() const {
 }
 
 void PictureStrip::draw() {
-  if (thumbnails_.collect()) editor().draw_soon();
   if (const auto folder = editor().document().folder) { // held: a click may change the document
     draw_folder_line(*folder);
     draw_pictures(*folder);
   } else {
     draw_examples();
   }
+  if (thumbnails_.collect()) editor().draw_soon();
 }
 
 void PictureStrip::draw_folder_line(const PictureFolder& folder) {
@@ -95,7 +186,7 @@ void PictureStrip::draw_pictures(const PictureFolder& folder) {
   const bool drawn = ImGui::BeginChild("folder", {0, side_of_folder + bar + 4}, ImGuiChildFlags_None,
                                        ImGuiWindowFlags_HorizontalScrollbar);
   if (drawn) {
-    const float step = side_of_folder + gap;
+    const float step = side_of_folder + thumbnail_gap;
     const float width = ImGui::GetWindowWidth();
     if (ImGui::IsWindowHovered() && ImGui::GetIO().MouseWheel != 0)
       ImGui::SetScrollX(ImGui::GetScrollX() - ImGui::GetIO().MouseWheel * step);
@@ -106,7 +197,7 @@ void PictureStrip::draw_pictures(const PictureFolder& folder) {
       ImGui::SetScrollX(static_cast<float>(place) * step - (width - step) / 2);
       scrolled_to_ = current;
     }
-    // Only what can be seen is drawn, and asked for.
+    // Draws, and so requests, only the pictures in view.
     const auto count = static_cast<std::ptrdiff_t>(order.size());
     const auto first = std::clamp(static_cast<std::ptrdiff_t>(std::floor(ImGui::GetScrollX() / step)),
                                   std::ptrdiff_t{0}, count);
@@ -116,8 +207,8 @@ void PictureStrip::draw_pictures(const PictureFolder& folder) {
       ImGui::SetCursorPos({from.x + static_cast<float>(i) * step, from.y});
       draw_picture(folder, order[static_cast<std::size_t>(i)], side_of_folder, index && i == place);
     }
-    ImGui::SetCursorPos({from.x + static_cast<float>(count) * step - gap - 1, from.y});
-    ImGui::Dummy({1, side_of_folder}); // as far as the strip reaches
+    ImGui::SetCursorPos({from.x + static_cast<float>(count) * step - thumbnail_gap - 1, from.y});
+    ImGui::Dummy({1, side_of_folder}); // the width of the strip
   }
   ImGui::EndChild();
 }
@@ -131,7 +222,7 @@ void PictureStrip::draw_picture(const PictureFolder& folder, std::size_t index, 
   ImGui::PopID();
   const PictureCheck* check = editor().document().wrong_first ? check_of(editor(), picture.file) : nullptr;
   if (check != nullptr && check->verdict == PictureCheck::Verdict::wrong) {
-    // A cross beside the colour, which alone would say nothing to those who do not see red.
+    // A cross as well as red, for the colour-blind.
     const ImU32 red = theme::packed(theme::red);
     const float x = at.x + side - 9, y = at.y + 9;
     list->AddCircleFilled({x, y}, 7, theme::packed(theme::under_picture_ring));
@@ -170,7 +261,7 @@ void PictureStrip::draw_examples() {
   if (examples_.empty()) return;
   small_text(graphics(), "Examples");
   for (std::size_t i = 0; i < examples_.size(); ++i) {
-    if (i > 0) same_line_if_fits(side_of_examples, gap);
+    if (i > 0) same_line_if_fits(side_of_examples, thumbnail_gap);
     const std::string name = examples_[i].stem().string();
     const bool clicked = draw_thumbnail(examples_[i], name.c_str(), side_of_examples);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", name.c_str());

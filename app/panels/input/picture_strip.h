@@ -1,18 +1,51 @@
-// Thumbnails in a row: the examples, or the pictures of the folder that is open.
+// Thumbnails in a row: the examples, or the pictures of the open folder.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
 #include <vector>
 
-#include "app/panels/input/thumbnails.h"
+#include "app/jobs/background_job.h"
 #include "app/panels/panel.h"
+#include "engine/base/image.h"
 
 namespace hydrascope::app {
+
+// Square thumbnails, made in the background.
+class Thumbnails {
+public:
+  struct Thumbnail {
+    PictureTexture picture;    // empty until it has been made
+    std::string problem;       // why it could not be made
+    std::uint64_t used_at = 0; // frame of the last get()
+  };
+  // Requests the thumbnail if it is not known yet. The newest requests are made first.
+  Thumbnail& get(const std::filesystem::path& file);
+  // Once per frame: takes what has been made and starts on what is missing. Returns whether more is to come.
+  bool collect();
+
+private:
+  struct Made {
+    std::filesystem::path file;
+    std::shared_ptr<const Image> picture;
+    std::string problem;
+  };
+  void start();
+  void forget_oldest();
+
+  std::map<std::filesystem::path, Thumbnail> known_;
+  std::vector<std::filesystem::path> missing_; // in the order of their requests
+  JobSlot<Made> job_;
+  std::uint64_t frame_ = 0;
+};
 
 class PictureStrip {
 public:
   explicit PictureStrip(PanelServices services);
-  // The room that draw() takes below the cursor.
+  // The height that draw() takes.
   float height() const;
   void draw();
 
@@ -21,7 +54,7 @@ private:
   void draw_pictures(const PictureFolder& folder);
   void draw_picture(const PictureFolder& folder, std::size_t index, float side, bool chosen);
   void draw_examples();
-  // Draws one and returns whether it was clicked.
+  // Returns whether it was clicked.
   bool draw_thumbnail(const std::filesystem::path& file, const char* id, float side);
 
   Editor& editor() const { return *services_.editor; }

@@ -13,14 +13,13 @@ namespace hydrascope::app {
 
 namespace {
 
-constexpr float row_height = 21;
-constexpr float column_width = 19;
+constexpr float grid_row = 21;
+constexpr float grid_column = 19;
 constexpr float sticky_width = 44; // a layer's number and its kernel's colour
 constexpr float kernel_label_width = 96;
 constexpr float slant = 1.15f; // of the headers, in radians above the horizontal
 
-// Written at `from`, where all of it lies inside the panel (what lies outside is dropped at once), then
-// turned to `at`.
+// Draws at `from`, inside the clip rectangle so that no glyph is dropped, then rotates the text to `at`.
 void slanted_text(ImDrawList* list, ImVec2 from, ImVec2 at, ImU32 colour, const char* text) {
   const int first = list->VtxBuffer.Size;
   list->AddText(from, colour, text);
@@ -28,7 +27,7 @@ void slanted_text(ImDrawList* list, ImVec2 from, ImVec2 at, ImU32 colour, const 
                                 at);
 }
 
-// Room for the longest name, as slanted as it is written.
+// The height of the longest slanted name.
 float slanted_height(const Graphics& graphics) {
   ImGui::PushFont(graphics.fonts().regular, theme::size_small);
   float longest = 0;
@@ -49,21 +48,21 @@ struct KernelGrid::Frame {
   Editor& editor;
   const Graphics& graphics;
   const GridNotes& notes;
-  Schedule schedule; // as it was when the frame began: a click puts another in its place
+  Schedule schedule; // at the start of the frame: a click may replace it
   ImDrawList* list = nullptr;
-  ImVec2 origin;  // of the whole grid, scrolled along
-  float left = 0; // what does not scroll sideways
+  ImVec2 origin;  // of the whole grid, after scrolling
+  float left = 0; // of the part that does not scroll sideways
   float header_height = 0, width = 0, height = 0;
 
   float column_x(std::size_t kernel) const {
-    return origin.x + sticky_width + (static_cast<float>(kernel) + 0.5f) * column_width;
+    return origin.x + sticky_width + (static_cast<float>(kernel) + 0.5f) * grid_column;
   }
   const KernelSpec& kernel(int layer) const { return schedule.layers[static_cast<std::size_t>(layer)]; }
   bool selected(int layer) const { return layer == editor.document().scene().layer; }
   const std::string& reason(int layer) const {
     return note_at(notes.layers, static_cast<std::size_t>(layer));
   }
-  // What is wrong with the layer, in a word or two.
+  // The problem of the layer in a word or two; may be empty.
   std::string badge(int layer) const {
     return reason(layer).empty() ? note_at(notes.badges, static_cast<std::size_t>(layer)) : "cannot run";
   }
@@ -80,14 +79,13 @@ void KernelGrid::draw(Editor& editor, const Graphics& graphics, const GridNotes&
   const auto layers = static_cast<float>(schedule.layers.size());
   Frame frame{.editor = editor, .graphics = graphics, .notes = notes, .schedule = schedule, .origin = {}};
   frame.header_height = slanted_height(graphics);
-  frame.height = frame.header_height + layers * row_height + 2;
-  frame.width = sticky_width + static_cast<float>(kernel_infos().size()) * column_width + kernel_label_width;
-  // More kernels than the panel is wide: columns scroll below the layers' numbers and their kernels'
-  // colours.
+  frame.height = frame.header_height + layers * grid_row + 2;
+  frame.width = sticky_width + static_cast<float>(kernel_infos().size()) * grid_column + kernel_label_width;
+  // If there are more kernels than fit, the columns scroll below the layers' numbers and colours.
   const bool scrolls = frame.width > ImGui::GetContentRegionAvail().x;
   const float bar = scrolls ? ImGui::GetStyle().ScrollbarSize : 0;
   ImGui::SetNextWindowContentSize({frame.width, 0});
-  const float height = std::min(std::max(row_height * 4, most_height), frame.height + bar);
+  const float height = std::min(std::max(grid_row * 4, most_height), frame.height + bar);
   if (!ImGui::BeginChild("grid", {0, height}, 0, ImGuiWindowFlags_HorizontalScrollbar)) {
     ImGui::EndChild();
     return;
@@ -101,7 +99,7 @@ void KernelGrid::draw(Editor& editor, const Graphics& graphics, const GridNotes&
   ImGui::PopFont();
   ImGui::SetCursorScreenPos(frame.origin);
   ImGui::Dummy({frame.width, frame.height - 2});
-  bring_to_view(frame);
+  scroll_to_kernel(frame);
   ImGui::EndChild();
 }
 
@@ -111,10 +109,9 @@ void KernelGrid::draw_headers(const Frame& frame) {
   const float end = frame.list->GetClipRectMax().x;
   for (std::size_t kernel = 0; kernel < infos.size(); ++kernel) {
     const float x = frame.column_x(kernel);
-    if (x - column_width / 2 < frame.left + sticky_width) continue; // scrolled away
+    if (x - grid_column / 2 < frame.left + sticky_width) continue; // scrolled away
     const bool usable = note_at(frame.notes.kernels, kernel).empty();
     const std::string name = fitted(infos[kernel].name, (end - x) / std::cos(slant));
-    // Written where it can be seen, so that nothing of it is left out, and then turned to its place.
     slanted_text(frame.list, {frame.left, y}, {x - 5, y}, theme::packed(usable ? theme::quiet : theme::faint),
                  name.c_str());
   }
@@ -122,22 +119,22 @@ void KernelGrid::draw_headers(const Frame& frame) {
 
 void KernelGrid::draw_row(const Frame& frame, int layer) {
   const auto& infos = kernel_infos();
-  const ImVec2 at{frame.left, frame.origin.y + frame.header_height + static_cast<float>(layer) * row_height};
-  const float right = frame.column_x(infos.size()) - column_width / 2 + kernel_label_width;
+  const ImVec2 at{frame.left, frame.origin.y + frame.header_height + static_cast<float>(layer) * grid_row};
+  const float right = frame.column_x(infos.size()) - grid_column / 2 + kernel_label_width;
   const bool selected = frame.selected(layer);
   if (selected)
-    frame.list->AddRectFilled(at, {right, at.y + row_height}, theme::packed(theme::accent, 0.16f), 2.0f);
+    frame.list->AddRectFilled(at, {right, at.y + grid_row}, theme::packed(theme::accent, 0.16f), 2.0f);
   ImGui::PushID(layer);
-  const float middle = at.y + row_height / 2;
+  const float middle = at.y + grid_row / 2;
   ImGui::SetCursorScreenPos(at);
-  if (ImGui::InvisibleButton("layer", {sticky_width, row_height})) select_layer(frame.editor, layer);
+  if (ImGui::InvisibleButton("layer", {sticky_width, grid_row})) select_layer(frame.editor, layer);
   if (ImGui::IsItemHovered()) frame.layer_tooltip(layer, "Select layer");
   for (std::size_t i = 0; i < infos.size(); ++i) {
-    ImGui::SetCursorScreenPos({frame.column_x(i) - column_width / 2, at.y});
+    ImGui::SetCursorScreenPos({frame.column_x(i) - grid_column / 2, at.y});
     draw_cell(frame, layer, i);
   }
-  // Over the cells that have been scrolled away.
-  const ImVec2 sticky{at.x + sticky_width, at.y + row_height};
+  // Covers cells that have been scrolled away.
+  const ImVec2 sticky{at.x + sticky_width, at.y + grid_row};
   frame.list->AddRectFilled(at, sticky, theme::packed(theme::surface));
   if (selected) frame.list->AddRectFilled(at, sticky, theme::packed(theme::accent, 0.16f));
   ImGui::PushFont(frame.graphics.fonts().mono, theme::size_small);
@@ -156,10 +153,10 @@ void KernelGrid::draw_row_name(const Frame& frame, int layer) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const std::string badge = frame.badge(layer);
   const std::string label = badge.empty() ? frame.kernel(layer).text() : badge;
-  frame.list->AddText({at.x, at.y + (row_height - ImGui::GetTextLineHeight()) / 2},
+  frame.list->AddText({at.x, at.y + (grid_row - ImGui::GetTextLineHeight()) / 2},
                       theme::packed(badge.empty() ? theme::quiet : theme::amber),
                       fitted(label, kernel_label_width - 10).c_str());
-  if (ImGui::InvisibleButton("name", {kernel_label_width - 8, row_height})) select_layer(frame.editor, layer);
+  if (ImGui::InvisibleButton("name", {kernel_label_width - 8, grid_row})) select_layer(frame.editor, layer);
   if (ImGui::IsItemHovered()) frame.layer_tooltip(layer, "Layer");
 }
 
@@ -169,8 +166,8 @@ void KernelGrid::draw_cell(const Frame& frame, int layer, std::size_t kernel) {
   const bool on = info.name == chosen.name;
   const std::string& reason = on ? frame.reason(layer) : note_at(frame.notes.kernels, kernel);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const ImVec2 centre{at.x + column_width / 2, at.y + row_height / 2};
-  if (ImGui::InvisibleButton(info.name.c_str(), {column_width, row_height})) {
+  const ImVec2 centre{at.x + grid_column / 2, at.y + grid_row / 2};
+  if (ImGui::InvisibleButton(info.name.c_str(), {grid_column, grid_row})) {
     if (const std::string& obstacle = note_at(frame.notes.kernels, kernel); obstacle.empty()) {
       set_layer_kernel(frame.editor, layer, KernelSpec{.name = info.name, .parameters = {}});
     } else {
@@ -196,16 +193,16 @@ void KernelGrid::draw_cell(const Frame& frame, int layer, std::size_t kernel) {
   text_tooltip(text);
 }
 
-// A kernel that was chosen elsewhere is not left out of sight.
-void KernelGrid::bring_to_view(const Frame& frame) {
+// Scrolls to a kernel that was chosen elsewhere.
+void KernelGrid::scroll_to_kernel(const Frame& frame) {
   const auto layer = static_cast<std::size_t>(frame.editor.document().scene().layer);
   if (layer >= frame.schedule.layers.size() || shown_kernel_ == frame.schedule.layers[layer].name) return;
   shown_kernel_ = frame.schedule.layers[layer].name;
   const auto& infos = kernel_infos();
   const auto found = std::ranges::find(infos, shown_kernel_, &KernelInfo::name);
-  const float x = static_cast<float>(found - infos.begin()) * column_width;
+  const float x = static_cast<float>(found - infos.begin()) * grid_column;
   const float room = ImGui::GetWindowWidth() - sticky_width;
-  if (x < ImGui::GetScrollX() || x + 2 * column_width > ImGui::GetScrollX() + room)
+  if (x < ImGui::GetScrollX() || x + 2 * grid_column > ImGui::GetScrollX() + room)
     ImGui::SetScrollX(std::clamp(x - room / 2, 0.0f, frame.width));
 }
 

@@ -1,4 +1,5 @@
-// The layer × kernel grid: any layer's kernel is one click, and what cannot run is grey and says why.
+// The layer × kernel grid: a click sets the kernel of a layer. Kernels that cannot run are grey, with a
+// reason.
 #pragma once
 
 #include <string>
@@ -11,15 +12,15 @@
 namespace hydrascope::app {
 
 struct GridNotes {
-  std::vector<std::string>
-      kernels;                     // by the registry's order: why the kernel cannot run here; empty if it can
-  std::vector<std::string> layers; // by layer: why its own kernel, with its parameters, cannot
+  // Why a kernel cannot run here, in the order of the registry; empty if it can.
+  std::vector<std::string> kernels;
+  std::vector<std::string> layers; // by layer: why its kernel with its parameters cannot run
   std::vector<std::string> badges; // by layer: "", "untrained", "other resolution"
 };
 
 class KernelGrid {
 public:
-  // Takes at most `most_height`; scrolls where that is not enough.
+  // Scrolls if `most_height` is not enough.
   void draw(Editor& editor, const Graphics& graphics, const GridNotes& notes, float most_height);
 
 private:
@@ -28,9 +29,9 @@ private:
   static void draw_row(const Frame& frame, int layer);
   static void draw_row_name(const Frame& frame, int layer);
   static void draw_cell(const Frame& frame, int layer, std::size_t kernel);
-  void bring_to_view(const Frame& frame);
+  void scroll_to_kernel(const Frame& frame);
 
-  std::string shown_kernel_; // of the selected layer, when it was last brought to view
+  std::string shown_kernel_; // the selected layer's kernel that was last scrolled into view
 };
 
 } // namespace hydrascope::app

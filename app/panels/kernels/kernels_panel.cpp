@@ -1,20 +1,236 @@
-// Which model, and which attention kernel runs in which of its layers: any layer's kernel is one click. Below
-// the grid the selected layer's parameters and adapters, and presets for all layers.
+// The model, and the attention kernel of each of its layers; below the grid the parameters and adapters of
+// the selected layer, and presets for all layers.
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "app/document/document.h"
+#include "app/document/editor.h"
 #include "app/document/edits.h"
-#include "app/panels/kernels/adapter_section.h"
 #include "app/panels/kernels/kernel_grid.h"
-#include "app/panels/kernels/kernel_parameters.h"
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
+#include "app/ui/graphics.h"
 #include "app/ui/widgets.h"
+#include "app/views/adapter_view.h"
 #include "engine/measure/kernel_support.h"
 
 namespace hydrascope::app {
 
 namespace {
+
+constexpr float parameter_label_width = 56;
+constexpr float reset_width = 44;
+
+// The control of one parameter of a layer's kernel.
+struct Control {
+  Editor& editor;
+  const Graphics& graphics;
+  const LayerShape& shape;
+  const ParameterInfo& parameter;
+  int layer = 0;
+  bool everywhere = false;
+  std::optional<std::string> value = {}; // as text; nullopt: the default
+
+  void set(const std::optional<std::string>& wanted, const std::string& gesture = {}) const {
+    set_kernel_parameter(editor, layer, parameter.name, wanted, everywhere, gesture);
+  }
+  std::string gesture() const { return fmt::format("parameter {} {}", parameter.name, layer); }
+};
+
+std::int64_t number_of(const Control& control, const ParameterRange& range) {
+  std::int64_t number = range.initial;
+  if (control.value)
+    std::from_chars(control.value->data(), control.value->data() + control.value->size(), number);
+  return number;
+}
+
+// Escapes a text that replaces the number of a slider, where Dear ImGui expects a format.
+std::string as_format(std::string text) {
+  for (std::size_t at = text.find('%'); at != std::string::npos; at = text.find('%', at + 2))
+    text.insert(at, 1, '%');
+  return text;
+}
+
+void draw_divisor(const Control& control) {
+  const ParameterRange range = control.parameter.range(control.shape);
+  const std::int64_t width = range.most, now = number_of(control, range);
+  const std::vector<std::int64_t> divisors = divisors_of(width);
+  const auto found = std::ranges::lower_bound(divisors, now);
+  int index = static_cast<int>(found == divisors.end() ? divisors.size() - 1
+                                                       : static_cast<std::size_t>(found - divisors.begin()));
+  const std::string text = as_format(width % std::max<std::int64_t>(now, 1) == 0
+                                         ? fmt::format("{}, d = {}", now, width / now)
+                                         : fmt::format("{}, no divisor of {}", now, width));
+  ImGui::PushFont(control.graphics.fonts().mono, theme::size_small);
+  if (ImGui::SliderInt("##value", &index, 0, static_cast<int>(divisors.size()) - 1, text.c_str(),
+                       ImGuiSliderFlags_NoInput))
+    control.set(std::to_string(divisors[static_cast<std::size_t>(index)]), control.gesture());
+  ImGui::PopFont();
+}
+
+void draw_number(const Control& control) {
+  const ParameterRange range = control.parameter.range(control.shape);
+  int number = static_cast<int>(number_of(control, range));
+  ImGui::PushFont(control.graphics.fonts().mono, theme::size_small);
+  if (ImGui::SliderInt("##value", &number, static_cast<int>(range.least), static_cast<int>(range.most)))
+    control.set(std::to_string(std::max(number, static_cast<int>(range.least))), control.gesture());
+  ImGui::PopFont();
+}
+
+void draw_flag(const Control& control) {
+  bool on = control.value.value_or(control.parameter.initial) == "1";
+  if (ImGui::Checkbox("##value", &on)) control.set(on ? "1" : "0");
+}
+
+void draw_choice(const Control& control) {
+  std::vector<const char*> labels;
+  for (const std::string& choice : control.parameter.choices) labels.push_back(choice.c_str());
+  const auto now =
+      std::ranges::find(control.parameter.choices, control.value.value_or(control.parameter.initial));
+  const int clicked = segmented("value", labels, static_cast<int>(now - control.parameter.choices.begin()));
+  if (clicked >= 0) control.set(control.parameter.choices[static_cast<std::size_t>(clicked)]);
+}
+
+void draw_control(const Control& control) {
+  ImGui::PushID(control.parameter.name.c_str());
+  field_label(control.parameter.name.c_str(), parameter_label_width);
+  const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - reset_width - 6);
+  ImGui::BeginGroup();
+  switch (control.parameter.kind) {
+    case ParameterInfo::Kind::divisor: draw_divisor(control); break;
+    case ParameterInfo::Kind::number: draw_number(control); break;
+    case ParameterInfo::Kind::flag: draw_flag(control); break;
+    case ParameterInfo::Kind::choice: draw_choice(control); break;
+  }
+  ImGui::EndGroup();
+  if (ImGui::IsItemHovered())
+    text_tooltip(fmt::format("{}\ndefault: {}", control.parameter.meaning, control.parameter.initial));
+  ImGui::SameLine(end - reset_width);
+  ImGui::PushFont(control.graphics.fonts().regular, theme::size_small);
+  ImGui::BeginDisabled(!control.value.has_value());
+  if (ImGui::Button("reset", {reset_width, 0})) control.set(std::nullopt);
+  ImGui::EndDisabled();
+  ImGui::PopFont();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+    text_tooltip(fmt::format("{}: {}", control.value ? "back to the default" : "this is the default",
+                             control.parameter.initial));
+  ImGui::PopID();
+}
+
+// The parameters of the selected layer's kernel, made from the registry.
+class KernelParametersView {
+public:
+  // The ranges of the sliders depend on `shape`, that of attention in the layers. `reason`: why the kernel
+  // with its parameters cannot run; empty if it can.
+  void draw(Editor& editor, const Graphics& graphics, const LayerShape& shape, const std::string& reason);
+
+private:
+  bool everywhere_ = false; // changes apply to all layers with this kernel
+};
+
+void KernelParametersView::draw(Editor& editor, const Graphics& graphics, const LayerShape& shape,
+                                const std::string& reason) {
+  const Document& document = editor.document();
+  const int layer = document.scene().layer;
+  const Schedule& schedule = edited_schedule(document);
+  if (layer < 0 || static_cast<std::size_t>(layer) >= schedule.layers.size()) return;
+  const KernelSpec kernel = schedule.layers[static_cast<std::size_t>(layer)];
+  const KernelInfo& info = kernel_info(kernel.name);
+  const auto alike = std::ranges::count(schedule.layers, kernel.name, &KernelSpec::name);
+
+  ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+  ImGui::AlignTextToFramePadding();
+  const float room = ImGui::GetContentRegionAvail().x;
+  const bool shares = alike > 1 && !info.parameters.empty();
+  const std::string all = fmt::format("all {}", alike);
+  const float box = shares ? ImGui::GetFrameHeight() + 8 + ImGui::CalcTextSize(all.c_str()).x : 0;
+  const float end = ImGui::GetCursorPosX() + room;
+  ellipsis_text(fmt::format("Layer {}: {}{}", layer, info.name,
+                            info.parameters.empty() ? ", no parameters to set" : ""),
+                room - box - 8, theme::text);
+  if (shares) {
+    ImGui::SameLine(end - box);
+    ImGui::Checkbox("##everywhere", &everywhere_);
+    const bool hovered = ImGui::IsItemHovered();
+    ImGui::SameLine(0, 4);
+    ImGui::TextColored(theme::quiet, "%s", all.c_str());
+    if (hovered || ImGui::IsItemHovered())
+      text_tooltip(fmt::format("change all {} layers with {} at once", alike, info.name));
+  }
+  ImGui::PopFont();
+  for (const ParameterInfo& parameter : info.parameters) {
+    const auto set = kernel.parameters.find(parameter.name);
+    draw_control({.editor = editor,
+                  .graphics = graphics,
+                  .shape = shape,
+                  .parameter = parameter,
+                  .layer = layer,
+                  .everywhere = everywhere_ && shares,
+                  .value = set == kernel.parameters.end() ? std::nullopt : std::optional(set->second)});
+  }
+  if (!reason.empty()) wrapped_small_text(graphics, "cannot run: " + reason, theme::amber);
+}
+
+struct AdapterNotes {
+  std::vector<FoundAdapter> found;
+  AdapterState state;
+};
+
+std::string choice_text(const AdapterChoice& choice) {
+  if (choice.automatic) return "automatic";
+  return choice.files.empty() ? "none" : choice.files.back().stem().string();
+}
+
+std::string adapter_tooltip(const FoundAdapter& adapter) {
+  std::string text =
+      fmt::format("{}\n{}\n{}", adapter.info.name, adapter.info.summary, adapter.info.path.string());
+  for (const AdapterInfo::Layer& layer : adapter.info.layers)
+    text += fmt::format("\nlayer {}: {}", layer.layer, layer.kernel.text());
+  return text;
+}
+
+void draw_found(Editor& editor, const FoundAdapter& adapter) {
+  const AdapterChoice& choice = editor.document().scene().adapters;
+  const bool chosen = !choice.automatic && std::ranges::count(choice.files, adapter.info.path) > 0;
+  std::string label = adapter.info.name + (adapter.bundled ? "" : " (your file)");
+  if (adapter.holds) label += ": holds this layer's kernel";
+  if (ImGui::Selectable(with_known_glyphs(label).c_str(), chosen)) open_adapter(editor, adapter.info.path);
+  if (ImGui::IsItemHovered()) text_tooltip(adapter_tooltip(adapter));
+}
+
+// The choice of adapters, and a line on the parameters of the selected layer.
+void draw_adapter_section(Editor& editor, const Graphics& graphics, const AdapterNotes& notes) {
+  const AdapterChoice& choice = editor.document().scene().adapters;
+  field_label("Adapter", 56);
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImGui::SetNextItemWidth(width);
+  const std::string shown = fitted(choice_text(choice), width - ImGui::GetFrameHeight() - 12);
+  if (ImGui::BeginCombo("##adapter", shown.c_str(), ImGuiComboFlags_HeightLarge)) {
+    if (ImGui::Selectable("automatic", choice.automatic)) choose_adapters(editor, {});
+    if (ImGui::IsItemHovered())
+      ImGui::SetTooltip("The model's own tail, and bundled adapters that fit the kernels, by themselves");
+    const bool none = !choice.automatic && choice.files.empty();
+    if (ImGui::Selectable("none", none)) choose_adapters(editor, {.automatic = false, .files = {}});
+    ImGui::Separator();
+    for (std::size_t i = 0; i < notes.found.size(); ++i) {
+      ImGui::PushID(static_cast<int>(i));
+      draw_found(editor, notes.found[i]);
+      ImGui::PopID();
+    }
+    if (ImGui::Selectable("Open file…")) editor.emit(ShowDialog{Dialog::open_adapter});
+    ImGui::EndCombo();
+  }
+  ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+  ellipsis_text(notes.state.text.empty() ? "known once the model has run" : notes.state.text,
+                ImGui::GetContentRegionAvail().x, notes.state.warning ? theme::amber : theme::quiet);
+  ImGui::PopFont();
+}
 
 class KernelsPanel final : public Panel {
 public:
@@ -55,7 +271,7 @@ public:
     const float most = ImGui::GetContentRegionAvail().y - below_height_ - ImGui::GetStyle().ItemSpacing.y;
     grid_.draw(editor(), graphics(), notes_, most);
     const float top = ImGui::GetCursorPosY();
-    // Low rows, so that the grid above has room.
+    // Low rows leave room for the grid.
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ImGui::GetStyle().FramePadding.x, 2));
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ImGui::GetStyle().ItemSpacing.x, 4));
     const auto layer = static_cast<std::size_t>(document().scene().layer);
@@ -86,7 +302,7 @@ private:
     }
   }
 
-  // Asked of every kernel only when what attention is given has changed.
+  // The kernels' support is computed only after the shape has changed.
   void prepare_support(const LayerShape& shape, const Schedule& schedule) {
     if (notes_.kernels.empty() || shape != shape_) {
       shape_ = shape;
@@ -128,10 +344,10 @@ private:
   std::vector<CatalogueEntry> catalogue_;
   KernelGrid grid_;
   KernelParametersView parameters_;
-  LayerShape shape_; // that notes_.kernels is about
+  LayerShape shape_; // of notes_.kernels
   GridNotes notes_;
   AdapterNotes adapters_;
-  float below_height_ = 190; // of what stands below the grid, in the last frame
+  float below_height_ = 190; // of the controls below the grid, in the last frame
   KernelSpec preset_kernel_{.name = "hydra-cosine", .parameters = {}};
   Strategy strategy_ = Strategy::back;
   int preset_count_ = 2;

@@ -1,11 +1,11 @@
-// The classes that the model finds most likely, for A and, where B is shown, for B beside it.
+// The most likely classes, for A and, if B is shown, for B.
 #include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 #include "app/ui/widgets.h"
 #include "app/views/table_views.h"
 
@@ -17,10 +17,10 @@ struct Row {
   std::string label;
   int index = 0;
   double a = 0, b = 0;
-  double whole = 0; // A's with nothing hidden or muted
+  double whole = 0; // A with nothing hidden or muted
 };
 
-// In points of 100; what rounds to nothing has no sign.
+// In percentage points; a value that rounds to zero has no sign.
 std::string change_text(double difference) {
   const double points = std::round(difference * 1000) / 10;
   return points == 0 ? fmt::format("{:5.1f}", 0.0) : fmt::format("{:+5.1f}", points);
@@ -33,15 +33,15 @@ public:
 
   void prepare(const Snapshot& snapshot) override {
     rows_.clear();
-    change_.clear();
+    effect_.clear();
     const RunResult* a = snapshot.results[0]->any();
     const RunResult* b = snapshot.document->view.shown == Shown::a ? nullptr : snapshot.results[1]->any();
     no_classifier_ = a != nullptr && a->predictions.empty();
     with_b_ = b != nullptr;
-    keep_ = a == nullptr ? nullptr : snapshot.results[0]->parts.back();
-    keep_b_ = b == nullptr ? nullptr : snapshot.results[1]->parts.back();
+    run_a_ = a == nullptr ? nullptr : snapshot.results[0]->parts.back();
+    run_b_ = b == nullptr ? nullptr : snapshot.results[1]->parts.back();
     if (a == nullptr) return;
-    if (a->whole) change_ = change_words(*a);
+    if (a->whole) effect_ = effect_text(*a);
     with_whole_ = a->whole.has_value() && !with_b_;
     constexpr std::size_t most = 6;
     for (std::size_t i = 0; i < std::min(most, a->predictions.size()); ++i) {
@@ -54,7 +54,7 @@ public:
       if (with_whole_) row.whole = probability_of(a->whole->predictions, prediction.index);
       rows_.push_back(std::move(row));
     }
-    if (with_whole_ && !rows_.empty()) keep_whole_class(*a);
+    if (with_whole_ && !rows_.empty()) add_whole_class(*a);
     if (b != nullptr && !b->predictions.empty() &&
         std::ranges::find(rows_, b->predictions.front().index, &Row::index) == rows_.end()) {
       const Prediction& first = b->predictions.front();
@@ -65,9 +65,9 @@ public:
   }
 
   void draw() override {
-    if (!change_.empty()) {
+    if (!effect_.empty()) {
       ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-      ellipsis_text(change_, ImGui::GetContentRegionAvail().x, theme::text);
+      ellipsis_text(effect_, ImGui::GetContentRegionAvail().x, theme::text);
       ImGui::PopFont();
     }
     if (rows_.empty()) {
@@ -79,7 +79,7 @@ public:
     const float room = ImGui::GetContentRegionAvail().x;
     const float number_width = with_b_ ? 168 : (with_whole_ ? 120 : 64);
     const bool header = with_b_ || with_whole_;
-    constexpr float narrowest_bar = 24; // numbers go before bars and names, which have tooltips
+    constexpr float narrowest_bar = 24; // numbers take precedence over bars and names, which have tooltips
     const float label_width =
         std::max(48.0f, std::min({220.0f, room * 0.36f, room - number_width - 16 - narrowest_bar}));
     const float bar_width = std::max(narrowest_bar, room - label_width - number_width - 16);
@@ -93,9 +93,9 @@ public:
   }
 
   std::optional<Figure> figure() const override {
-    if (!keep_) return std::nullopt;
-    std::vector<const RunResult*> runs = {keep_.get()};
-    if (keep_b_) runs.push_back(keep_b_.get());
+    if (!run_a_) return std::nullopt;
+    std::vector<const RunResult*> runs = {run_a_.get()};
+    if (run_b_) runs.push_back(run_b_.get());
     return predictions_figure(runs);
   }
 
@@ -105,8 +105,8 @@ private:
     return found == predictions.end() ? 0 : found->probability;
   }
 
-  // What hiding and muting have done, in a line.
-  static std::string change_words(const RunResult& run) {
+  // A line on the effect of hiding and muting.
+  static std::string effect_text(const RunResult& run) {
     std::string count;
     if (!run.hidden_tokens.empty())
       count = fmt::format("{} {}", run.hidden_tokens.size(), run.rows > 0 ? "hidden" : "masked");
@@ -124,8 +124,8 @@ private:
                        now.probability * 100);
   }
 
-  // The class that was the first with nothing hidden or muted stays in sight.
-  void keep_whole_class(const RunResult& run) {
+  // Keeps the class that is the most likely with nothing hidden or muted.
+  void add_whole_class(const RunResult& run) {
     if (run.whole->predictions.empty()) return;
     const Prediction& before = run.whole->predictions.front();
     if (std::ranges::find(rows_, before.index, &Row::index) != rows_.end()) return;
@@ -139,8 +139,9 @@ private:
   void draw_header(float right) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
-    const std::string text = with_b_ ? fmt::format("{:>6}  {:>6}  {:>5}", "A", "B", "B−A")
-                                     : fmt::format("{:>6}  {:>6}", "now", "change");
+    const std::string text =
+        with_b_ ? fmt::format("{:>6}  {:>6}  {:>5}", side_name(Side::a), side_name(Side::b), "B−A")
+                : fmt::format("{:>6}  {:>6}", "now", "change");
     const float width = ImGui::CalcTextSize(text.c_str()).x;
     ImGui::GetWindowDrawList()->AddText({at.x + right - width, at.y}, theme::packed(theme::quiet),
                                         text.c_str());
@@ -168,7 +169,7 @@ private:
                           theme::packed(colour, brightness()), 2.0f);
     };
     bar(row.a, at.y + 2, theme::side_a);
-    if (with_whole_) { // where it was with nothing hidden or muted
+    if (with_whole_) { // the probability with nothing hidden or muted
       const float x = bar_x + bar_width * static_cast<float>(row.whole);
       list->AddLine({x, at.y + 1}, {x, at.y + height - 1}, theme::packed(theme::accent, brightness()), 2.0f);
     }
@@ -198,8 +199,8 @@ private:
   }
 
   std::vector<Row> rows_;
-  std::shared_ptr<const RunResult> keep_, keep_b_;
-  std::string change_; // what hiding tokens and muting heads has done; empty where nothing is
+  std::shared_ptr<const RunResult> run_a_, run_b_;
+  std::string effect_; // the effect of hidden tokens and muted heads; empty without any
   bool with_b_ = false, with_whole_ = false, no_classifier_ = false;
 };
 

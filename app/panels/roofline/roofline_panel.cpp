@@ -1,14 +1,14 @@
-// What the kernels in use reach beside what the machine allows: of what the Scaling panel measures.
+// The rates of the kernels in use below the machine's roofline, from the measurements of the Scaling panel.
 #include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "app/jobs/scaling_run.h"
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 #include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"
-#include "app/views/roofline_view.h"
+#include "app/views/scaling_view.h"
 
 namespace hydrascope::app {
 

@@ -1,11 +1,11 @@
-// How the time of attention grows with the number of tokens, for the kernels in use: measured when the user
-// asks for it, point by point in the background.
+// Time of attention against the number of tokens for the kernels in use, measured on request in the
+// background.
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "app/jobs/scaling_run.h"
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 #include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"
 #include "app/views/scaling_view.h"
@@ -27,9 +27,9 @@ public:
     caption_.clear();
     other_setting_ = false;
     if (!document.scene().model) return;
-    const ScalingSetting wanted = scaling_setting(document);
-    caption_ = scaling_caption(wanted, "");
-    other_setting_ = !curves.points.empty() && curves.setting != wanted;
+    const ScalingSetting setting = scaling_setting(document);
+    caption_ = scaling_caption(setting, "");
+    other_setting_ = !curves.points.empty() && curves.setting != setting;
     if (!other_setting_) lines_ = scaling_lines(curves, kernels_in_use(document));
     if (!lines_.empty()) view_.set(scaling_figure(curves, lines_));
     skipped_.clear();
@@ -80,7 +80,7 @@ private:
     ellipsis_text(caption_ + "; median, whisker: p95", ImGui::GetContentRegionAvail().x - button - 8,
                   theme::quiet);
     ImGui::SameLine(end - button);
-    // One name whatever it says, so that it stays the same button.
+    // A fixed id, whatever the label.
     if (ImGui::Button(fmt::format("{}###measure", label).c_str())) {
       if (curves.running) {
         editor().emit(StopScaling{});
@@ -106,7 +106,7 @@ private:
 
   std::vector<ScalingLine> lines_;
   std::string caption_, skipped_;
-  bool other_setting_ = false; // what was measured is of another model
+  bool other_setting_ = false; // the measurements are of another model or setting
   DrawnFigure view_;
 };
 

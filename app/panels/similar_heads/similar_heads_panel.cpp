@@ -1,13 +1,12 @@
-// Heads like the selected one: how far the weights of every head lie from its own, and the nearest by name.
+// The distances of all heads' weights from the selected head's, and a list of the nearest heads.
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/panels/head_marks.h"
-#include "app/panels/heads/head_table_view.h"
-#include "app/panels/panels.h"
+#include "app/panels/heads/head_table.h"
+#include "app/panels/map_views.h"
+#include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
-#include "app/views/similar_heads_view.h"
 #include "app/views/table_views.h"
 
 namespace hydrascope::app {
@@ -22,13 +21,13 @@ std::optional<HeadIndex> selected_head(const Document& document) {
   return HeadIndex{scene.layer, *scene.head.head};
 }
 
-// One side's distances, or what lies between the two.
+// The distances of one side, or the difference.
 struct SimilarHeadsColumn {
   HeadTableView view;
   std::vector<NearHead> near; // empty in a difference
   std::string caption, error;
-  std::shared_ptr<const RunResult> run;       // null in a difference …
-  std::shared_ptr<const SimilarHeads> result; // … and so is this
+  std::shared_ptr<const RunResult> run;       // null in a difference
+  std::shared_ptr<const SimilarHeads> result; // null in a difference
 
   bool empty() const { return view.empty(); }
   void prepare(const Snapshot& snapshot);
@@ -42,7 +41,7 @@ void SimilarHeadsColumn::prepare(const Snapshot& snapshot) {
     return;
   }
   const auto found = find(snapshot.shown(), SimilarHeadsKey{*head});
-  if (!found) return; // the last good one stays
+  if (!found) return; // keep the last table
   run = found.run;
   result = found.owned();
   const SimilarHeads& similar = *result;
@@ -84,7 +83,7 @@ public:
   explicit SimilarHeadsPanel(PanelServices services) : Panel("similar", "Similar heads", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Requested& requested) const override {
+  void request(const Document& document, Requested& requested) const override {
     if (const auto head = selected_head(document)) requested.then.add(SimilarHeadsKey{*head});
   }
 
@@ -107,7 +106,7 @@ public:
     return columns_.figure([](const SimilarHeadsColumn& column) {
       if (column.run) return similar_heads_figure(*column.run, *column.result);
       Figure figure;
-      figure.title = "Similar heads, A − B";
+      figure.title = difference_label("Similar heads");
       figure.subtitle = column.caption;
       figure.panels.emplace_back(column.view.panel);
       return figure;
@@ -128,17 +127,17 @@ private:
     constexpr float list_width = 184;
     const bool with_list = !column.near.empty() && room.x > 2 * list_width;
     const float table_width = with_list ? room.x - list_width - theme::grid : room.x;
-    auto pointed = column.view.draw(editor(), graphics(), from, {table_width, room.y}, brightness());
+    auto hovered = column.view.draw(editor(), graphics(), from, {table_width, room.y}, brightness());
     if (with_list) {
       const auto listed_head = draw_list(column, {from.x + room.x - list_width, from.y}, list_width);
-      if (listed_head) pointed = listed_head;
+      if (listed_head) hovered = listed_head;
     }
-    menu_.point(pointed);
+    menu_.set_hovered(hovered);
   }
 
   // Returns the head under the pointer.
   std::optional<HeadIndex> draw_list(const SimilarHeadsColumn& column, ImVec2 at, float width) {
-    std::optional<HeadIndex> pointed;
+    std::optional<HeadIndex> hovered;
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
     const float line = ImGui::GetTextLineHeight() + 4;
     ImDrawList* list = ImGui::GetWindowDrawList();
@@ -151,7 +150,7 @@ private:
         select_cell(editor(), near.head.layer, near.head.head);
       ImGui::PopID();
       if (ImGui::IsItemHovered()) {
-        pointed = near.head;
+        hovered = near.head;
         editor().hover_head(near.head);
         list->AddRectFilled(row, {row.x + width, row.y + line}, theme::packed(theme::raised_more), 2.0f);
       }
@@ -163,7 +162,7 @@ private:
                     fmt::format("{:.3f}", near.distance));
     }
     ImGui::PopFont();
-    return pointed;
+    return hovered;
   }
 
   SideColumns<SimilarHeadsColumn> columns_;

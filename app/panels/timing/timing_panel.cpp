@@ -1,12 +1,12 @@
-// Where the time goes: of each layer the median and p95 of its last runs, of each kernel the sum and what it
-// makes of the machine. Of A, of B, and of A − B the differences of the medians.
+// Median and p95 of each layer's last runs, and the sum and rate of each kernel; for A − B the differences of
+// the medians.
 #include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/panels/panels.h"
+#include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
 #include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"
@@ -24,8 +24,8 @@ public:
   void prepare(const Snapshot& snapshot) override {
     const bool both = shows_both(snapshot.document->view);
     for (std::size_t side = 0; side < views_.size(); ++side) {
-      const bool wanted = both || side == static_cast<std::size_t>(edited_side(snapshot.document->view));
-      const RunResult* run = wanted ? snapshot.results[side]->any() : nullptr;
+      const bool needed = both || side == static_cast<std::size_t>(edited_side(snapshot.document->view));
+      const RunResult* run = needed ? snapshot.results[side]->any() : nullptr;
       views_[side].reset();
       if (run == nullptr || snapshot.times == nullptr) continue;
       views_[side] = timing_view(*run, *snapshot.times, flops(side, *run));
@@ -53,7 +53,7 @@ public:
     const float summary = both_ ? 0 : line * static_cast<float>(view().kernels.size() + 1) + 12;
     ImVec2 room = ImGui::GetContentRegionAvail();
     room.y = std::max(room.y - summary, 120.0f);
-    constexpr float narrowest = 220; // of bars with their names
+    constexpr float narrowest = 220; // for bars with their names
     bars_.arrange(room.x < narrowest * static_cast<float>(bars_.figure().panels.size()) ? 1 : 0);
     const DrawnFigure::Input input = bars_.draw("##layers", graphics(), room, brightness());
     for (std::size_t panel = 0; panel < bars_.figure().panels.size(); ++panel) mark_selected(panel);
@@ -73,7 +73,7 @@ public:
 private:
   const TimingView& view() const { return *views_[shown_]; }
 
-  // Counted anew only when model, input or schedule are others.
+  // Computed only after model, input or schedule have changed.
   const std::optional<Flops>& flops(std::size_t side, const RunResult& run) {
     std::string key =
         fmt::format("{}\n{} {} {}", run.model.folder.string(), run.tokens.size(), run.rows, run.columns);
@@ -92,7 +92,7 @@ private:
     const float button = ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x;
     const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
     const std::string text =
-        both_ ? fmt::format("{}, A {}, B {}", view().setting, views_[0]->runs, views_[1]->runs)
+        both_ ? fmt::format("{}, {}", view().setting, runs_of_sides(*views_[0], *views_[1]))
               : fmt::format("{}, {}", view().setting, view().runs);
     ImGui::AlignTextToFramePadding();
     ellipsis_text(text, ImGui::GetContentRegionAvail().x - button - 8, theme::quiet);
@@ -137,7 +137,7 @@ private:
     return text;
   }
 
-  // A line for each kernel, and one for all layers where there are several.
+  // A line for each kernel.
   void draw_kernels(float line) {
     ImGui::Dummy({1, 4});
     const ImVec2 from = ImGui::GetCursorScreenPos();
@@ -194,10 +194,10 @@ private:
     text_tooltip(text);
   }
 
-  std::array<std::optional<TimingView>, 2> views_; // A, B: where shown and run
+  std::array<std::optional<TimingView>, 2> views_; // A, B; nullopt if not shown or without a run
   std::array<std::optional<Flops>, 2> flops_;
   std::array<std::string, 2> flops_key_;
-  bool both_ = false;     // A and B, or what lies between them
+  bool both_ = false;     // A and B are shown
   std::size_t shown_ = 0; // of views_
   DrawnFigure bars_;
 };

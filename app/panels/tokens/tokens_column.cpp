@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/panels/kernels/feature_strip.h"
+#include "app/panels/choices.h"
+#include "app/panels/map_views.h"
 #include "app/panels/side_columns.h"
-#include "app/panels/token_names.h"
 #include "app/ui/widgets.h"
 #include "engine/figures/scale.h"
 
@@ -16,11 +16,11 @@ namespace hydrascope::app {
 
 namespace {
 
-constexpr float row_height = 18;
-constexpr std::size_t most_lines = 6000; // that are drawn at once
+constexpr float token_row = 18;
+constexpr std::size_t most_lines = 6000; // drawn at once
 
-// Tol's colour-blind-safe sets; more heads than colours begin again, and the head's number is always beside
-// it.
+// Colour-blind-safe colours by Tol. They repeat after 12 heads; the number of the head is always beside its
+// colour.
 constexpr std::array<Colour, 12> head_colours = {{{0.27f, 0.47f, 0.67f, 1},
                                                   {0.93f, 0.40f, 0.47f, 1},
                                                   {0.13f, 0.53f, 0.20f, 1},
@@ -40,7 +40,7 @@ const Colour& colour_of_head(int head) {
 
 ImU32 head_colour(int head, float opacity) { return theme::packed(colour_of_head(head), opacity); }
 
-// Of a difference: red where A looks more, blue where B does, as on its maps.
+// Red: A's weight is larger; blue: B's is.
 Colour difference_colour(bool positive) {
   return positive ? Colour{0.84f, 0.38f, 0.30f, 1} : Colour{0.26f, 0.58f, 0.76f, 1};
 }
@@ -67,7 +67,7 @@ void TokensColumn::prepare(const Snapshot& snapshot) {
     return;
   }
   const auto found = find(snapshot.shown(), key(document));
-  if (!found) return; // the last good picture stays
+  if (!found) return; // keep the last weights
   run_ = found.run;
   shown_ = shown_weights(run_, *found.result, document.view.tokens);
   set_lines(document);
@@ -108,7 +108,7 @@ std::int64_t TokensColumn::query_token(const Document& document) const {
   return scene.default_query ? 0 : scene.query.value_or(0);
 }
 
-// Whose lines alone are shown: hovered, else chosen by a click.
+// The query whose lines alone are shown: the hovered one, otherwise the selected one.
 std::optional<int> TokensColumn::lit_query(const Editor& editor) const {
   if (hovered_key_) return std::nullopt;
   if (const auto hovered = shown_index(shown_.tokens, editor.hovered_token())) return hovered;
@@ -139,7 +139,7 @@ Figure TokensColumn::figure(const Document& document) const {
   figure.subtitle = "what " + token_name(*run_, query) + " looks at";
   const auto row = shown_index(shown_.tokens, query);
   BarsPanel panel;
-  panel.x_label = difference_ ? "attention weight, A − B" : "attention weight";
+  panel.x_label = difference_ ? difference_label("attention weight") : "attention weight";
   if (row) panel.values = row_weights(*shown_.weights, document.scene().head, *row);
   for (std::size_t token = 0; token < panel.values.size(); ++token) {
     panel.labels.push_back(run_->rows > 0 ? token_name(*run_, shown_.tokens[token].first)
@@ -149,8 +149,8 @@ Figure TokensColumn::figure(const Document& document) const {
   return figure;
 }
 
-// A square for every head: hovered it shows that head alone, clicked it goes or comes, double-clicked it
-// stays alone or all come back.
+// A square for each head. Hovering shows that head alone, a click toggles it, a double-click shows it alone
+// or all again.
 void TokensColumn::draw_heads(const Frame& frame) {
   hovered_head_.reset();
   const auto count = static_cast<int>(shown_.weights->weights.extent(0));
@@ -185,7 +185,7 @@ void TokensColumn::draw_heads(const Frame& frame) {
 }
 
 float TokensColumn::Lines::y_of(int token) const {
-  return from_y + (static_cast<float>(token) + 0.5f) * row_height;
+  return from_y + (static_cast<float>(token) + 0.5f) * token_row;
 }
 
 void TokensColumn::draw_sentence(const Frame& frame) {
@@ -194,9 +194,9 @@ void TokensColumn::draw_sentence(const Frame& frame) {
   const bool derived = shown_.weights->derived_signed && !difference_;
   std::string note = fmt::format("opacity: weight over {}, the largest shown",
                                  number_text(static_cast<double>(lines_.strongest), 3));
-  if (!query && !hovered_key_ && lines_.left > 0)
+  if (!query && !hovered_key_ && lines_.left_out > 0)
     note += fmt::format("; the {} strongest of {} lines", lines_.lines.size(),
-                        static_cast<std::int64_t>(lines_.lines.size()) + lines_.left);
+                        static_cast<std::int64_t>(lines_.lines.size()) + lines_.left_out);
   if (derived) note = "|w|, derived and signed; " + note;
   if (difference_) note = "red: A looks more, blue: B does; " + note;
   ImGui::PushFont(frame.graphics.fonts().regular, theme::size_small);
@@ -217,8 +217,8 @@ void TokensColumn::draw_sentence(const Frame& frame) {
   lines.from_y = from.y;
   lines.view_top = ImGui::GetWindowPos().y;
   lines.view_bottom = lines.view_top + ImGui::GetWindowHeight();
-  lines.first = std::clamp(static_cast<int>((lines.view_top - from.y) / row_height), 0, tokens);
-  lines.last = std::clamp(static_cast<int>((lines.view_bottom - from.y) / row_height) + 1, 0, tokens);
+  lines.first = std::clamp(static_cast<int>((lines.view_top - from.y) / token_row), 0, tokens);
+  lines.last = std::clamp(static_cast<int>((lines.view_bottom - from.y) / token_row) + 1, 0, tokens);
   const std::optional<int> key = std::exchange(hovered_key_, std::nullopt);
   ImGui::PushFont(frame.graphics.fonts().mono, theme::size_small);
   const Frame inside{frame.editor, frame.graphics, frame.brightness, ImGui::GetWindowDrawList()};
@@ -231,7 +231,7 @@ void TokensColumn::draw_sentence(const Frame& frame) {
   if (row) draw_bars(inside, *row, lines, lines.right + word, bars);
   ImGui::PopFont();
   ImGui::SetCursorScreenPos(from);
-  ImGui::Dummy({width, row_height * static_cast<float>(tokens)});
+  ImGui::Dummy({width, token_row * static_cast<float>(tokens)});
   ImGui::EndChild();
 }
 
@@ -240,9 +240,9 @@ void TokensColumn::draw_word(const Frame& frame, int token, ImVec2 at, float wid
   const auto is = [&](std::optional<std::int64_t> chosen) {
     return chosen && *chosen >= shown.first && *chosen < shown.first + shown.count;
   };
-  ImGui::SetCursorScreenPos({at.x, at.y - row_height / 2});
+  ImGui::SetCursorScreenPos({at.x, at.y - token_row / 2});
   ImGui::PushID(token);
-  const bool clicked = ImGui::InvisibleButton(is_query ? "query" : "key", {width - 4, row_height});
+  const bool clicked = ImGui::InvisibleButton(is_query ? "query" : "key", {width - 4, token_row});
   ImGui::PopID();
   const bool hovered = ImGui::IsItemHovered();
   const Scene& scene = frame.editor.document().scene();
@@ -259,7 +259,7 @@ void TokensColumn::draw_word(const Frame& frame, int token, ImVec2 at, float wid
   if (clicked && !is_query)
     select_key(frame.editor, chosen ? std::nullopt : std::optional<std::int64_t>(shown.first));
   if (hovered || lit)
-    frame.list->AddRectFilled({at.x, at.y - row_height / 2}, {at.x + width - 4, at.y + row_height / 2},
+    frame.list->AddRectFilled({at.x, at.y - token_row / 2}, {at.x + width - 4, at.y + token_row / 2},
                               theme::packed(theme::raised_more), 2.0f);
   const bool special = run_->tokens[static_cast<std::size_t>(shown.first)].special;
   const std::string text = fitted(with_known_glyphs(shown.text), width - 14);
@@ -294,7 +294,7 @@ void TokensColumn::draw_lines(const Frame& frame, std::optional<int> query, std:
     }
     return;
   }
-  // One token's lines are all drawn: there are few.
+  // All lines of one token are drawn: there are few.
   for (int head = 0; head < static_cast<int>(weights.extent(0)); ++head) {
     if (!head_lit(head)) continue;
     for (int other = 0; other < tokens; ++other) {
@@ -305,7 +305,7 @@ void TokensColumn::draw_lines(const Frame& frame, std::optional<int> query, std:
   }
 }
 
-// The query's row, heads fused: a bar beside every key, its number where it fits.
+// The query's row, heads fused: a bar and a number beside each key.
 void TokensColumn::draw_bars(const Frame& frame, int query, const Lines& lines, float left,
                              float width) const {
   const std::vector<double> row = row_weights(*shown_.weights, frame.editor.document().scene().head, query);
@@ -328,7 +328,7 @@ void TokensColumn::draw_bars(const Frame& frame, int query, const Lines& lines, 
   }
 }
 
-// A picture's patches are too many for words: the query's row under every head that is shown.
+// For pictures, which have too many patches for lines: the query's row of each shown head.
 void TokensColumn::draw_rows_of_picture(const Frame& frame) {
   const std::int64_t query = query_token(frame.editor.document());
   wrapped_small_text(

@@ -1,5 +1,4 @@
-// One schedule's weights in the Tokens panel, or what lies between the two: lines from queries to keys, and
-// the query's row as bars.
+// The weights of one side, or the difference: lines from queries to keys, and the query's row as bars.
 #pragma once
 
 #include <optional>
@@ -8,35 +7,35 @@
 #include <vector>
 
 #include "app/panels/panel.h"
-#include "app/views/shown_weights.h"
-#include "app/views/token_lines.h"
+#include "app/views/selection.h"
+#include "app/views/weights_view.h"
 #include "engine/run/quantities/weights.h"
 
 namespace hydrascope::app {
 
 class TokensColumn {
 public:
-  // The weights shown: of a picture the query's row alone, as lines are for sentences.
+  // The weights that are shown; for a picture only the query's row.
   static WeightsKey key(const Document& document);
   void prepare(const Snapshot& snapshot);
   void subtract(const TokensColumn& a, const TokensColumn& b);
 
   bool empty() const { return shown_.weights == nullptr; }
-  const std::string& error() const { return error_; } // why there is nothing
+  const std::string& error() const { return error_; } // why it is empty
   bool has_pairs() const { return second_.has_value(); }
   void draw(Editor& editor, Graphics& graphics, float brightness);
   // The query's row as bars.
   Figure figure(const Document& document) const;
 
 private:
-  // What one frame draws with.
+  // The arguments of draw().
   struct Frame {
     Editor& editor;
     Graphics& graphics;
     float brightness;
     ImDrawList* list;
   };
-  // Where tokens stand below one another, and what of them is in view.
+  // The positions of the tokens, and those in view.
   struct Lines {
     float left, right, top, from_y;
     float view_top, view_bottom;
@@ -45,7 +44,7 @@ private:
   };
 
   void set_lines(const Document& document);
-  std::int64_t query_token(const Document& document) const; // of the run
+  std::int64_t query_token(const Document& document) const; // in the run
   std::optional<int> lit_query(const Editor& editor) const;
   bool head_lit(int head) const;
   void draw_heads(const Frame& frame);
@@ -60,8 +59,8 @@ private:
   ShownWeights shown_;
   std::string error_;
   bool difference_ = false;
-  std::vector<int> heads_;    // that are shown
-  std::optional<int> second_; // shown token that begins the second sentence
+  std::vector<int> heads_;    // shown heads
+  std::optional<int> second_; // the first shown token of the second sentence
   TokenLines lines_;
   std::optional<int> hovered_head_, hovered_key_;
 };

@@ -1,8 +1,8 @@
-// What every token looks at: lines from the queries on the left to the keys on the right, a colour for each
-// head (as bertviz's head view), and the query's row of weights as bars beside the keys.
+// Attention between tokens: lines from queries on the left to keys on the right, a colour per head (as in
+// bertviz's head view), and the query's row of weights as bars beside the keys.
 #include "app/document/edits.h"
-#include "app/panels/head_choice.h"
-#include "app/panels/panels.h"
+#include "app/panels/choices.h"
+#include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
 #include "app/panels/tokens/tokens_column.h"
 #include "app/ui/widgets.h"
@@ -16,9 +16,10 @@ public:
   explicit TokensPanel(PanelServices services) : Panel("tokens", "Tokens", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Requested& requested) const override {
+  void request(const Document& document, Requested& requested) const override {
     if (!document.scene().model) return;
-    ask_sides(document, [&](const Document& side, bool) { requested.first.add(TokensColumn::key(side)); });
+    request_sides(document,
+                  [&](const Document& side, bool) { requested.first.add(TokensColumn::key(side)); });
   }
 
   void prepare(const Snapshot& snapshot) override { columns_.prepare(snapshot); }

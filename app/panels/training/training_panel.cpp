@@ -1,15 +1,20 @@
-// Trains an adapter in the background, and shows how it gets on: loss, KL of each layer, held-out numbers.
+// Trains an adapter in the background and shows its progress: loss, KL of each layer, held-out numbers.
 // While it trains, the other panels show the model in training.
 #include <algorithm>
+#include <array>
+#include <string>
 #include <system_error>
 
 #include <fmt/format.h>
+#include <imgui.h>
+#include <imgui_stdlib.h>
 
 #include "app/actions/actions.h"
+#include "app/document/editor.h"
 #include "app/jobs/training_job.h"
-#include "app/panels/panels.h"
-#include "app/panels/training/training_form_view.h"
+#include "app/panels/panel.h"
 #include "app/ui/drawn_figure.h"
+#include "app/ui/graphics.h"
 #include "app/ui/widgets.h"
 #include "app/views/training_view.h"
 #include "engine/figures/scale.h"
@@ -17,6 +22,173 @@
 namespace hydrascope::app {
 
 namespace {
+
+constexpr float form_label_width = 104;
+
+// The label of a control, which gets the rest of the width less `room`.
+void row_label(const char* text, const char* tooltip, const float room = 0) {
+  field_label(text, form_label_width);
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", tooltip);
+  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - room);
+}
+
+// The control of an option, by the type of its value.
+struct Field {
+  const char* label;
+  const char* tooltip;
+  const char* hint;
+  FieldRange range;
+
+  void operator()(bool& value) const {
+    row_label("", tooltip);
+    ImGui::Checkbox(label, &value);
+    show_tooltip();
+  }
+  void operator()(int& value) const {
+    number_width();
+    if (ImGui::InputInt(id().c_str(), &value, 0))
+      value = std::clamp(value, static_cast<int>(range.least), static_cast<int>(range.most));
+    show_tooltip();
+  }
+  void operator()(double& value) const {
+    number_width();
+    if (ImGui::InputDouble(id().c_str(), &value, 0, 0, "%g"))
+      value = std::clamp(value, range.least, range.most);
+    show_tooltip();
+  }
+  void operator()(std::string& value) const {
+    row_label(label, tooltip);
+    ImGui::InputTextWithHint(id().c_str(), hint, &value);
+    show_tooltip();
+  }
+  void operator()(std::vector<std::string>&) const {} // lists of files have one text in the form
+
+private:
+  std::string id() const { return fmt::format("##{}", label); }
+  void number_width() const {
+    constexpr float most = 96;
+    row_label(label, tooltip);
+    ImGui::SetNextItemWidth(std::min(most, ImGui::GetContentRegionAvail().x));
+  }
+  void show_tooltip() const {
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", tooltip);
+  }
+};
+
+void path_row(Editor& editor, const char* label, std::string& value, const std::string& hint,
+              const std::string& tooltip, const Dialog dialog) {
+  constexpr float button = 30;
+  row_label(label, tooltip.c_str(), button + 4);
+  ImGui::InputTextWithHint(fmt::format("##{}", label).c_str(), hint.c_str(), &value);
+  if (ImGui::IsItemHovered()) text_tooltip(value.empty() ? tooltip : value + "\n" + tooltip);
+  ImGui::SameLine(0, 4);
+  if (ImGui::Button(fmt::format("…##{}", label).c_str(), {button, 0})) editor.emit(ShowDialog{dialog});
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Choose…");
+}
+
+void kernel_row(TrainingForm& form) {
+  row_label("Kernel",
+            "Whose feature maps learn to give softmax's weights.\nThose that distillation can train; T2R's "
+            "are trained with a task, by fine-tuning.");
+  if (!ImGui::BeginCombo("##kernel", form.kernel.text().c_str())) return;
+  for (const std::string& name : distillable_kernels()) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float height = ImGui::GetTextLineHeight();
+    kernel_square(ImGui::GetWindowDrawList(), {at.x + height / 2, at.y + height / 2}, 9, name);
+    ImGui::SetCursorScreenPos({at.x + height + 6, at.y});
+    if (ImGui::Selectable(name.c_str(), name == form.kernel.name))
+      form.kernel = {.name = name, .parameters = {}};
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", kernel_info(name).definition.c_str());
+  }
+  ImGui::EndCombo();
+}
+
+void schedule_row(const Document& document) {
+  row_label("Schedule",
+            "The kernels in place, as the grid of the Kernels panel has them: training goes through them");
+  ImGui::AlignTextToFramePadding();
+  ellipsis_text(edited_schedule(document).summary(), ImGui::GetContentRegionAvail().x);
+}
+
+void option_row(Editor& editor, const TrainingOption& option, TrainingPlan& plan) {
+  const TrainingKind kind = editor.training_form.kind;
+  const InputKind input = editor.document().kind;
+  const char* const tooltip = option.tooltip.of(kind, input);
+  const char* const hint = option.hint.of(kind, input);
+  OptionValue& value = plan.value(option.key);
+  if (option.section == OptionSection::data)
+    path_row(editor, option.label, std::get<std::string>(value), hint, tooltip,
+             option.key == "validation" ? Dialog::training_validation : Dialog::training_data);
+  else
+    std::visit(Field{option.label, tooltip, hint, option.range.of(kind, input)}, value);
+}
+
+// The papers' values, with the user's data and files.
+TrainingPlan with_papers_numbers(const TrainingPlan& plan, TrainingKind kind, InputKind input) {
+  using enum OptionSection;
+  static constexpr std::array own{data, table, items, parts, output};
+  TrainingPlan fresh = papers_values(kind, input);
+  for (const TrainingOption* option : form_options())
+    if (std::ranges::count(own, option->section) > 0) fresh.set(option->key, plan.value(option->key));
+  return fresh;
+}
+
+void output_rows(Editor& editor, const std::string& default_output, TrainingPlan& plan) {
+  TrainingForm& form = editor.training_form;
+  const TrainingOption& option = training_option("output");
+  auto& value = plan.get<std::string>(option.key);
+  const std::string before = value;
+  path_row(
+      editor, option.label, value, std::filesystem::path(default_output).filename().string(),
+      fmt::format("{}\nLeft empty: {}", option.tooltip.of(form.kind, editor.document().kind), default_output),
+      Dialog::training_output);
+  if (value != before) editor.training.question = TrainingQuestion::none;
+  row_label("Refresh", "How often the panels take up the model in training, while they show it");
+  constexpr float width = 64;
+  ImGui::SetNextItemWidth(width);
+  if (ImGui::InputDouble("##refresh", &form.live_seconds, 0, 0, "%g"))
+    form.live_seconds = std::clamp(form.live_seconds, 0.01, 3600.0);
+  ImGui::SameLine(0, 6);
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextColored(theme::quiet, "seconds of training");
+}
+
+// `default_output`: the file that is written if the user names none.
+void draw_training_form(Editor& editor, const Graphics& graphics, const std::string& default_output) {
+  TrainingForm& form = editor.training_form;
+  const Document& document = editor.document();
+  ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ImGui::GetStyle().FramePadding.x, 2));
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ImGui::GetStyle().ItemSpacing.x, 4));
+  static constexpr std::array<const char*, 2> kinds = {"Distil", "Fine-tune"};
+  if (const int clicked = segmented("kind", kinds, static_cast<int>(form.kind)); clicked >= 0) {
+    form.kind = static_cast<TrainingKind>(clicked);
+    editor.training.question = TrainingQuestion::none;
+  }
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip(
+        "Distil: a kernel's feature maps learn softmax's weights, layer by layer; the model "
+        "stays as it is.\nFine-tune: chosen layers learn a task, through the kernels in place.");
+  TrainingPlan& plan = form.plan(form.kind, document.kind);
+  if (form.kind == TrainingKind::distill) {
+    kernel_row(form);
+  } else {
+    schedule_row(document);
+  }
+  for (const TrainingOption* option : shown_options(form.kind, document.kind, plan)) {
+    if (option->key == "output")
+      output_rows(editor, default_output, plan);
+    else
+      option_row(editor, *option, plan);
+  }
+  const TrainingPlan papers = with_papers_numbers(plan, form.kind, document.kind);
+  ImGui::BeginDisabled(papers == plan);
+  field_label("", form_label_width);
+  if (ImGui::Button("The papers' numbers")) plan = papers;
+  ImGui::EndDisabled();
+  ImGui::PopStyleVar(2);
+  ImGui::PopFont();
+}
 
 class TrainingPanel final : public Panel {
 public:
@@ -30,7 +202,7 @@ public:
     progress_ = training_progress_text(report);
     result_ = training_result_text(report);
     share_ = static_cast<float>(training_share(report));
-    look_at_files();
+    look_up_files();
   }
 
   void draw() override {
@@ -38,8 +210,8 @@ public:
       empty_notice(graphics(), "Trains feature maps or layers of a model, once one is open.");
       return;
     }
-    // What was typed may name other files.
-    if (editor().training_form != form_ || kind_ != document().kind) look_at_files();
+    // The form may name other files now.
+    if (editor().training_form != form_ || kind_ != document().kind) look_up_files();
     draw_buttons();
     draw_question();
     draw_state();
@@ -66,7 +238,7 @@ public:
   }
 
 private:
-  void look_at_files() {
+  void look_up_files() {
     form_ = editor().training_form;
     kind_ = document().kind;
     if (!document().scene().model) return;
@@ -76,7 +248,7 @@ private:
     has_checkpoint_ = std::filesystem::exists(checkpoint_path(output), none);
   }
 
-  // Greyed out with the reason as its tooltip; else `tooltip`.
+  // Disabled, with the reason as its tooltip, unless `why_not` is empty.
   static bool button(const char* label, const std::string& why_not, const char* tooltip) {
     ImGui::BeginDisabled(!why_not.empty());
     const bool pressed = ImGui::Button(label);
@@ -113,7 +285,7 @@ private:
     ellipsis_text(training_title(report), ImGui::GetContentRegionAvail().x, theme::quiet);
   }
 
-  // Of the adapter, while it trains or when it is there.
+  // Controls whether the other panels use the adapter.
   void draw_show() {
     const TrainingReport& report = editor().training;
     if (!report.active() && report.adapter.empty() && report.state != TrainingState::none) return;
@@ -128,8 +300,8 @@ private:
       }
       return;
     }
-    bool wanted = report.adapter.empty() ? editor().training_form.show_live : shown;
-    if (ImGui::Checkbox("show while it trains", &wanted)) editor().emit(ShowTraining{});
+    bool live = report.adapter.empty() ? editor().training_form.show_live : shown;
+    if (ImGui::Checkbox("show while it trains", &live)) editor().emit(ShowTraining{});
     if (ImGui::IsItemHovered())
       ImGui::SetTooltip(
           "The panels show the model in training, with the kernel in all layers if one is "
@@ -180,7 +352,7 @@ private:
     draw_notes(report);
   }
 
-  // The newest, and the others under the pointer.
+  // The newest note; the tooltip has all.
   void draw_notes(const TrainingReport& report) const {
     if (report.notes.empty()) return;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
@@ -198,7 +370,7 @@ private:
     ImGui::EndDisabled();
   }
 
-  // Beside each other where there is room, else one below the other.
+  // Side by side if there is room, otherwise one below the other.
   void draw_curves_in(ImVec2 size, bool fill) {
     if (curves_.empty()) {
       empty_notice(graphics(),
@@ -208,7 +380,7 @@ private:
                          "the data, then press Start.");
       return;
     }
-    constexpr float least = 300; // of a plot's width
+    constexpr float least = 300; // width of a plot
     const auto count = static_cast<float>(curves_.figure().panels.size());
     const bool beside = size.x / count >= least;
     if (!beside && !fill) size.y *= count;
@@ -224,7 +396,7 @@ private:
   DrawnFigure curves_;
   std::string progress_, result_;
   float share_ = 0;
-  // What the files were looked up for, and what was found.
+  // The form and the input for which files were looked up, and the result.
   TrainingForm form_;
   InputKind kind_ = InputKind::image;
   std::string output_;

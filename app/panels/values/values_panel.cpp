@@ -1,5 +1,4 @@
-// The query's row of weights as numbers: a line for every token, a column for every kernel, sorted by any of
-// them, to be copied.
+// The query's row of weights as a table of tokens × kernels, which can be sorted and copied.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -7,14 +6,13 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/panels/head_choice.h"
-#include "app/panels/panels.h"
+#include "app/panels/choices.h"
+#include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
-#include "app/panels/token_names.h"
-#include "app/panels/weights/column_sources.h"
+#include "app/panels/weights/weights_column.h"
 #include "app/ui/widgets.h"
-#include "app/views/shown_weights.h"
-#include "app/views/token_lines.h"
+#include "app/views/selection.h"
+#include "app/views/weights_view.h"
 #include "engine/figures/scale.h"
 #include "engine/run/quantities/weights.h"
 
@@ -22,10 +20,10 @@ namespace hydrascope::app {
 
 namespace {
 
-// A column: the weights of one kernel, or A's less B's.
+// The weights of one kernel, or A − B.
 struct ValueColumn {
   std::string name, kernel;
-  std::vector<double> values; // one for each line; empty: this kernel has no such head
+  std::vector<double> values; // one per line; empty: the kernel lacks the head
 };
 
 std::int64_t query_of(const Document& document) {
@@ -43,7 +41,7 @@ public:
   explicit ValuesPanel(PanelServices services) : Panel("values", "Values", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Requested& requested) const override {
+  void request(const Document& document, Requested& requested) const override {
     if (!document.scene().model) return;
     for (const ColumnSource& source : column_sources(document))
       requested.first.add(weights_key(document, source));
@@ -60,7 +58,7 @@ public:
     for (const ColumnSource& source : column_sources(document)) {
       const SideResults& results = *snapshot.results[static_cast<std::size_t>(source.side)];
       const auto found = find(results, weights_key(document, source));
-      if (!found) return; // the last good numbers stay
+      if (!found) return; // keep the last numbers
       run_ = found.run;
       const ShownWeights shown = shown_weights(run_, *found.result, document.view.tokens);
       ValueColumn column{column_name(document, source), source.kernel.name, {}};
@@ -143,7 +141,7 @@ public:
 
 private:
   static std::vector<std::int64_t> rows_of(const Document& document) {
-    if (document.kind == InputKind::text) return {}; // the pieces of a word are several rows
+    if (document.kind == InputKind::text) return {}; // a word may have several rows
     return {query_of(document)};
   }
 
@@ -174,7 +172,7 @@ private:
                   theme::quiet);
   }
 
-  // By the column whose heading was clicked; the first is the tokens' own order.
+  // By the column whose heading was clicked; the first column is the order of the tokens.
   void sort() {
     ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
     if (specs == nullptr || specs->SpecsCount == 0 || (sorted_ && !specs->SpecsDirty)) return;
@@ -237,7 +235,7 @@ private:
   std::vector<std::string> names_; // of tokens_
   std::vector<ValueColumn> columns_;
   std::vector<std::size_t> order_;
-  std::optional<std::size_t> hovered_; // that the menu was opened on
+  std::optional<std::size_t> hovered_; // when the menu was opened
   bool sorted_ = false;
 };
 

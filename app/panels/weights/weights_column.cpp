@@ -4,10 +4,26 @@
 
 #include <fmt/format.h>
 
+#include "app/panels/side_columns.h"
+#include "app/ui/widgets.h"
 #include "app/views/weights_view.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {
+
+std::vector<ColumnSource> column_sources(const Document& document) {
+  const Scene& scene = document.scene();
+  std::vector<ColumnSource> sources;
+  if (shows_both(document.view)) {
+    const auto layer = static_cast<std::size_t>(scene.layer);
+    for (const Side side : {Side::a, Side::b})
+      sources.push_back({side, scene.schedules[static_cast<std::size_t>(side)].layers.at(layer)});
+    return sources;
+  }
+  for (int i = 0; i < static_cast<int>(scene.comparison.size()); ++i)
+    sources.push_back({edited_side(document.view), compared_kernel(document, i)});
+  return sources;
+}
 
 std::string WeightsColumn::label() const {
   if (difference_) return untrained_ ? "untrained" : "";
@@ -44,10 +60,11 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
       if (divergence) measures_ += fmt::format("   KL {:.3f} nats", *divergence);
     }
     if (!measures_.empty()) measures_ += "   ";
-    // That these are the weights: with V they give what the fast path gave.
+    // The weights times V equal the output of the fast path, up to this error.
     measures_ += weights.check > 0 ? fmt::format("check ≤ {:.0e}", weights.check) : "check exact";
-    about_ = fmt::format("check: the largest |weights × V − output| over {} rows", weights.rows.size());
-  } catch (const std::exception& error) { // a head that this kernel does not have
+    measures_tooltip_ =
+        fmt::format("check: the largest |weights × V − output| over {} rows", weights.rows.size());
+  } catch (const std::exception& error) { // the kernel lacks the head
     view_.clear();
     error_ = error.what();
   }
@@ -56,7 +73,7 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
 void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
   tiled_ = false;
   difference_ = true;
-  about_.clear();
+  measures_tooltip_.clear();
   signed_ = true;
   tiles_ = {};
   view_.clear();
@@ -65,7 +82,8 @@ void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
   untrained_ = a.untrained_ || b.untrained_;
   tokens_ = a.tokens_;
   if (a.tiled_ || b.tiled_) {
-    error_ = fmt::format("A − B is shown for inputs of up to {} tokens.", most_tokens_whole);
+    error_ = fmt::format("{} is shown for inputs of up to {} tokens.", side_name(Shown::difference),
+                         most_tokens_whole);
     return;
   }
   if (a.panel() == nullptr || b.panel() == nullptr) {
@@ -94,7 +112,7 @@ std::optional<int> WeightsColumn::index_of(std::optional<std::int64_t> token) co
 void WeightsColumn::show_tiles(const SideResults& results, const WeightsOptions& options, double now) {
   tiled_ = true;
   difference_ = false;
-  about_.clear();
+  measures_tooltip_.clear();
   view_.clear();
   error_.clear();
   measures_.clear();
@@ -127,6 +145,25 @@ void WeightsColumn::set_scale(const Scale& scale) {
   view_.set(std::move(panel));
 }
 
+void WeightsColumn::draw_caption(const Graphics& graphics, float width) const {
+  ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+  const std::string warning = empty() ? "" : label();
+  if (!warning.empty()) {
+    ImGui::TextColored(theme::amber, "%s", warning.c_str());
+    if (signed_ && ImGui::IsItemHovered()) {
+      ImGui::SetTooltip(
+          "This kernel never forms such a matrix: shown is the sum over the features of each\noriginal head "
+          "of φ(Q)_f φ(K)_fᵀ, which has signs and rows that do not sum to 1.");
+    }
+    ImGui::SameLine(0, 8);
+    width -= ImGui::GetItemRectSize().x + 8;
+  }
+  ellipsis_text(measures_.empty() ? " " : measures_, std::max(width, 24.0f), theme::quiet);
+  if (!measures_tooltip_.empty() && ImGui::IsItemHovered())
+    text_tooltip(measures_ + "\n" + measures_tooltip_);
+  ImGui::PopFont();
+}
+
 MatrixInput WeightsColumn::draw(const char* id, Graphics& graphics, ImVec2 from, ImVec2 size,
                                 const MatrixMarks& marks, float opacity, MapZoom& zoom) {
   if (!tiled_) return view_.draw(id, graphics, from, size, marks, opacity, &zoom);
@@ -136,7 +173,7 @@ MatrixInput WeightsColumn::draw(const char* id, Graphics& graphics, ImVec2 from,
       [&](ImDrawList* list, ImVec2 at, ImVec2 to) { tiles_.paint(graphics, list, at, to, opacity); });
 }
 
-std::string WeightsColumn::facts(Cell cell) const {
+std::string WeightsColumn::cell_text(Cell cell) const {
   if (tiled_) {
     const auto value = tiles_.value(cell.row, cell.column);
     if (!value) return "—";
@@ -155,6 +192,21 @@ std::string WeightsColumn::facts(Cell cell) const {
   }
   return fmt::format("weight {}, rank {} of {}, row sum {}", number_text(static_cast<double>(weight), 4),
                      rank, columns, number_text(sum, 4));
+}
+
+void share_scale(std::span<WeightsColumn> columns) {
+  double high = 0;
+  for (const WeightsColumn& column : columns) {
+    if (!column.empty() && !column.is_signed()) high = std::max(high, column.scale().high);
+  }
+  for (WeightsColumn& column : columns) {
+    if (column.empty() || column.is_signed()) continue;
+    Scale scale = column.scale();
+    scale.high = high;
+    scale.low = scale.logarithmic ? high * 1e-4 : 0;
+    scale.shared = columns.size() > 1;
+    column.set_scale(scale);
+  }
 }
 
 } // namespace hydrascope::app

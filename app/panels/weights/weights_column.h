@@ -1,17 +1,29 @@
-// One kernel's weights in the Weights panel: whole, or by tiles where there are too many tokens.
+// The weights of one kernel in the Weights panel: the whole matrix, or tiles if there are many tokens.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "app/jobs/results.h"
-#include "app/panels/heat_map_view.h"
+#include "app/panels/map_views.h"
+#include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
 #include "app/panels/weights/weights_tiles.h"
 #include "app/views/weights_view.h"
 #include "engine/run/quantities/weights.h"
 
 namespace hydrascope::app {
+
+// One of the matrices side by side: of each compared kernel on the q and k of the shown schedule, or of A's
+// and B's own kernels.
+struct ColumnSource {
+  Side side = Side::a;
+  KernelSpec kernel;
+};
+
+// From left to right, for the selected layer.
+std::vector<ColumnSource> column_sources(const Document& document);
 
 class WeightsColumn {
 public:
@@ -20,31 +32,31 @@ public:
   bool empty() const { return view_.empty() && tiles_.empty(); }
   bool tiled() const { return tiled_; }
   const Scale& scale() const { return tiled_ ? scale_ : view_.panel().scale; }
-  const std::string& error() const { return error_; }       // why there is nothing to show
-  const std::string& measures() const { return measures_; } // entropy, KL, check
-  const std::string& about() const { return about_; }       // what they are; may be empty
-  std::string label() const; // "untrained", "derived, signed"; empty where there is nothing to warn of
+  const std::string& error() const { return error_; } // why it is empty
+  std::string label() const;                          // "untrained", "derived, signed"; may be empty
   bool is_signed() const { return signed_; }
 
   void clear();
-  // The whole matrix; softmax's of the same layer beside it for the divergence, null: none.
+  // Shows the whole matrix. `softmax`, for the divergence, is of the same layer; may be null.
   void show(const Found<WeightsKey>& found, const WeightsResult* softmax, const WeightsOptions& options);
-  // A less B, both as they are shown.
+  // Shows a − b.
   void subtract(const WeightsColumn& a, const WeightsColumn& b);
   bool is_difference() const { return difference_; }
-  // The tokens of the run behind a row or column.
+  // The tokens of a row or column.
   ShownToken token(int index) const;
   std::optional<int> index_of(std::optional<std::int64_t> token) const;
   WeightsTiles& tiles() { return tiles_; }
   const WeightsTiles& tiles() const { return tiles_; }
-  // What tiles have come of the matrix that tiles() is aimed at.
+  // Shows the tiles of the matrix that tiles() shows.
   void show_tiles(const SideResults& results, const WeightsOptions& options, double now);
   void set_scale(const Scale& scale);
 
+  // A line with label and measures.
+  void draw_caption(const Graphics& graphics, float width) const;
   MatrixInput draw(const char* id, Graphics& graphics, ImVec2 from, ImVec2 size, const MatrixMarks& marks,
                    float opacity, MapZoom& zoom);
-  // "0.0123, rank 4 of 257, row sum 1" of a cell; a pooled pixel says of how many weights it is the largest.
-  std::string facts(Cell cell) const;
+  // "weight 0.0123, rank 4 of 257, row sum 1" of a cell; for a pooled pixel, the number of its weights.
+  std::string cell_text(Cell cell) const;
   const HeatMapPanel* panel() const { return view_.empty() ? nullptr : &view_.panel(); }
 
 private:
@@ -54,7 +66,10 @@ private:
   Scale scale_; // of the tiles
   bool tiled_ = false, signed_ = false, untrained_ = false, difference_ = false;
   std::vector<ShownToken> tokens_; // of a whole matrix
-  std::string error_, measures_, about_;
+  std::string error_, measures_, measures_tooltip_;
 };
+
+// Gives all maps of positive weights one scale.
+void share_scale(std::span<WeightsColumn> columns);
 
 } // namespace hydrascope::app

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/panels/head_marks.h"
+#include "app/panels/map_views.h"
 #include "app/ui/widgets.h"
 #include "engine/figures/scale.h"
 #include "engine/run/quantities/weight_tile.h"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t side_cells = 48;
 
-// The kernel that was chosen for the first map, or each layer's own.
+// The kernel chosen for the first map, or the layer's own.
 TileKey thumbnail_key(const Document& document, int layer) {
   const Scene& scene = document.scene();
   TileKey key;
@@ -101,7 +101,7 @@ void WeightsOverview::set_scales(const ViewOptions& view, const double least) {
       thumbnail.scale.high = high > 0 ? high : 1;
       thumbnail.scale.label =
           std::string(value_weighted_ ? "‖α v W_o‖" : "attention weight") + ", the largest under each pixel";
-      if (difference_) thumbnail.scale.label += ", A − B";
+      if (difference_) thumbnail.scale.label = difference_label(thumbnail.scale.label);
       if (view.cividis) thumbnail.scale.map = ColourMap::cividis;
       if (row.derived_signed) thumbnail.scale.map = ColourMap::blue_white_red;
       if (!row.derived_signed || difference_) shared_high_ = std::max(shared_high_, high);
@@ -184,7 +184,7 @@ std::optional<HeadIndex> WeightsOverview::draw(Editor& editor, Graphics& graphic
     }
   }
   ImGui::PopFont();
-  const Thumbnail* shown = nullptr; // the selected one's scale; where all share one, that
+  const Thumbnail* shown = nullptr; // whose scale is drawn: the shared one, or the selected thumbnail's
   for (const Thumbnail& thumbnail : thumbnails_) {
     if (shown == nullptr || (thumbnail.scale.shared && !shown->scale.shared)) shown = &thumbnail;
   }

@@ -1,4 +1,4 @@
-// The weights of every head of every layer as thumbnails: a click opens one.
+// The weights of all heads of all layers as thumbnails. A click opens one.
 #pragma once
 
 #include <optional>
@@ -12,15 +12,15 @@ namespace hydrascope::app {
 class WeightsOverview {
 public:
   static void add_keys(const Document& document, QuantityKeys& keys);
-  // Keeps what it has until what replaces it is there.
+  // Keeps the last thumbnails until all new ones are there.
   void prepare(const Snapshot& snapshot);
-  // A − B, pixel by pixel. Nothing where a layer's numbers of heads differ.
+  // A − B, pixel by pixel; empty if the numbers of heads of a layer differ.
   void subtract(const WeightsOverview& a, const WeightsOverview& b, const Snapshot& snapshot);
   // Returns the head under the pointer.
   std::optional<HeadIndex> draw(Editor& editor, Graphics& graphics, float brightness);
   bool empty() const { return thumbnails_.empty(); }
   Figure figure(const Document& document) const;
-  // One scale for two of them, where each has one for all of its own.
+  // Gives both one scale, if each has one for all its thumbnails.
   static void share_scale(WeightsOverview& a, WeightsOverview& b, const ViewOptions& view);
 
 private:
@@ -34,7 +34,7 @@ private:
     bool derived_signed = false, untrained = false;
     std::size_t first = 0, count = 0; // of thumbnails_
   };
-  // `least`: the shared scale goes as far as this at least.
+  // `least`: lower bound of the shared scale's end.
   void set_scales(const ViewOptions& view, double least = 0);
   std::vector<Row> rows_; // by layer
   std::vector<Thumbnail> thumbnails_;

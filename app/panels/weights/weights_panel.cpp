@@ -1,20 +1,18 @@
-// The attention weights of the selected layer under as many kernels as chosen, side by side on the same q and
-// k, zoomed and panned together; or every head of every layer as thumbnails.
+// The attention weights of the selected layer for several kernels on the same q and k, side by side, zoomed
+// and panned together; or all heads of all layers as thumbnails.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
-#include "app/panels/head_choice.h"
-#include "app/panels/head_marks.h"
-#include "app/panels/panels.h"
+#include "app/panels/choices.h"
+#include "app/panels/map_views.h"
+#include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
-#include "app/panels/token_names.h"
-#include "app/panels/weights/column_sources.h"
 #include "app/panels/weights/weights_column.h"
 #include "app/panels/weights/weights_overview.h"
-#include "app/panels/weights/weights_toolbar.h"
 #include "app/ui/widgets.h"
 #include "app/views/weights_view.h"
 #include "engine/figures/scale.h"
@@ -23,6 +21,69 @@
 namespace hydrascope::app {
 
 namespace {
+
+// The first kernel of the registry that is not compared yet.
+KernelSpec next_kernel(const Document& document) {
+  const auto count = static_cast<int>(document.scene().comparison.size());
+  for (const KernelInfo& info : kernel_infos()) {
+    bool compared = false;
+    for (int i = 0; i < count; ++i) compared = compared || compared_kernel(document, i).name == info.name;
+    if (!compared) return {.name = info.name, .parameters = {}};
+  }
+  return {};
+}
+
+// `zoom` is that of all maps; a button resets it.
+void draw_weights_toolbar(Editor& editor, MapZoom& zoom) {
+  const Document& document = editor.document();
+  const ViewOptions& view = document.view;
+  ImGui::AlignTextToFramePadding();
+  if (!view.all_heads) {
+    selected_head(editor);
+    same_line_if_fits(134);
+  }
+  static constexpr std::array<const char*, 2> extents = {"one head", "all heads"};
+  const int extent = segmented("extent", extents, view.all_heads ? 1 : 0);
+  if (extent >= 0) change_view(editor, "One head or all", [&](ViewOptions& v) { v.all_heads = extent == 1; });
+  same_line_if_fits(170);
+  static constexpr std::array<const char*, 3> scales = {"linear", "log", "99 %"};
+  const int scale = segmented("scale", scales, view.logarithmic ? 1 : view.percentile ? 2 : 0);
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip("99 %%: the scale ends at the 99th percentile of the weights");
+  if (scale >= 0) {
+    change_view(editor, "Scale of the weights", [&](ViewOptions& v) {
+      v.logarithmic = scale == 1;
+      v.percentile = scale == 2;
+    });
+  }
+  same_line_if_fits(110);
+  static constexpr std::array<const char*, 2> ranges = {"own", "shared"};
+  const int range = segmented("range", ranges, view.shared_scale ? 1 : 0);
+  if (range >= 0)
+    change_view(editor, "Own or shared scale", [&](ViewOptions& v) { v.shared_scale = range == 1; });
+  same_line_if_fits(130);
+  static constexpr std::array<const char*, 2> values = {"weight", "× value"};
+  const int value = segmented("value", values, view.value_weighted ? 1 : 0);
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip(
+        "× value: ‖α v W_o‖, the length of what a token adds through the head\n(Kobayashi et al. "
+        "2020): a large weight on a short value moves little");
+  if (value >= 0)
+    change_view(editor, "Value-weighted weights", [&](ViewOptions& v) { v.value_weighted = value == 1; });
+  same_line_if_fits(190);
+  forced_choice(editor);
+  if (view.all_heads) return;
+  if (!shows_both(view)) { // each side shows its own kernel
+    same_line_if_fits(90);
+    if (ImGui::Button("+ kernel")) add_compared_kernel(editor, next_kernel(document));
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Compare with one more kernel");
+  }
+  if (!(zoom == MapZoom{})) {
+    ImGui::SameLine(0, 8);
+    if (ImGui::Button("whole")) zoom = {};
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Show the whole matrix again (double-click)");
+  }
+}
 
 bool by_tiles(const Document& document) { return expected_tokens(document) > most_tokens_whole; }
 
@@ -38,11 +99,11 @@ public:
   explicit WeightsPanel(PanelServices services) : Panel("weights", "Weights", services) {}
   bool exports() const override { return true; }
 
-  void ask(const Document& document, Requested& requested) const override {
+  void request(const Document& document, Requested& requested) const override {
     if (!document.scene().model) return;
     if (document.view.all_heads) {
-      return ask_sides(document,
-                       [&](const Document& side, bool) { WeightsOverview::add_keys(side, requested.then); });
+      return request_sides(
+          document, [&](const Document& side, bool) { WeightsOverview::add_keys(side, requested.then); });
     }
     requested.first.add(queries_and_keys(document));
     if (by_tiles(document)) {
@@ -60,20 +121,20 @@ public:
     if (document.view.all_heads) return prepare_overview(snapshot);
     if (any->tokens.size() != tokens_) zoom_ = {};
     tokens_ = any->tokens.size();
-    if (!prepare_columns(snapshot)) return; // the last good picture stays
+    if (!prepare_columns(snapshot)) return; // keep the last matrices
     vectors_ = find(snapshot.shown(), queries_and_keys(document)).result;
-    keep_ = snapshot.shown().parts;
+    runs_ = snapshot.shown().parts;
     run_ = any;
-    if (document.view.shared_scale) share_scale();
+    if (document.view.shared_scale) share_scale(columns_);
     prepare_figure(document);
   }
 
   void draw() override {
     draw_weights_toolbar(editor(), zoom_);
     if (document().view.all_heads) return draw_overview();
-    const bool nothing = std::ranges::all_of(
+    const bool all_empty = std::ranges::all_of(
         columns_, [](const WeightsColumn& column) { return column.empty() && column.error().empty(); });
-    if (nothing) {
+    if (all_empty) {
       empty_notice(graphics(), "Attention weights of the selected layer, once the model has run.");
       return;
     }
@@ -86,7 +147,7 @@ public:
 
   std::optional<Figure> figure() const override {
     if (!document().view.all_heads) return figure_.panels.empty() ? std::nullopt : std::optional(figure_);
-    const WeightsOverview& overview = overview_.shown().front(); // the first: a figure is of one grid
+    const WeightsOverview& overview = overview_.shown().front(); // a figure has one grid
     return overview.empty() ? std::nullopt : std::optional(overview.figure(document()));
   }
 
@@ -99,8 +160,7 @@ private:
     overview_ = {};
   }
 
-  // A column for each kernel that is compared on the shown schedule's q and k; or A's own, B's own and what
-  // lies between them. False as long as something is missing.
+  // A column for each compared kernel, or for A, B and A − B. Returns false if a result is missing.
   bool prepare_columns(const Snapshot& snapshot) {
     const Document& document = *snapshot.document;
     const WeightsOptions options{.head = document.scene().head,
@@ -129,7 +189,7 @@ private:
       found.push_back(
           find(*snapshot.results[static_cast<std::size_t>(source.side)], weights_key(document, source)));
       if (!found.back()) return false;
-      // A divergence is of weights on the same q and k.
+      // A divergence needs weights on the same q and k.
       if (!shows_both(document.view) && source.kernel == KernelSpec{}) softmax = found.back().result;
     }
     columns_.resize(found.size());
@@ -153,7 +213,7 @@ private:
       source.heads = shown_heads(scene.head, scene.model->heads);
       source.fusion = scene.head.fusion;
       source.tokens = static_cast<std::int64_t>(snapshot.shown().any()->tokens.size());
-      columns_[i].tiles().aim(source);
+      columns_[i].tiles().set_source(source);
       columns_[i].show_tiles(*snapshot.results[static_cast<std::size_t>(sources[i].side)], options,
                              editor().clock());
     }
@@ -165,21 +225,6 @@ private:
     const auto shown = overview_.shown();
     const ViewOptions& view = snapshot.document->view;
     if (shown.size() > 1 && view.shared_scale) WeightsOverview::share_scale(shown[0], shown[1], view);
-  }
-
-  void share_scale() {
-    double high = 0;
-    for (const WeightsColumn& column : columns_) {
-      if (!column.empty() && !column.is_signed()) high = std::max(high, column.scale().high);
-    }
-    for (WeightsColumn& column : columns_) {
-      if (column.empty() || column.is_signed()) continue;
-      Scale scale = column.scale();
-      scale.high = high;
-      scale.low = scale.logarithmic ? high * 1e-4 : 0;
-      scale.shared = columns_.size() > 1;
-      column.set_scale(scale);
-    }
   }
 
   void prepare_figure(const Document& document) {
@@ -197,7 +242,7 @@ private:
       if (overview.empty()) {
         empty_notice(graphics(), "The weights of every head of every layer, once the model has run.");
       } else {
-        menu_.point(overview.draw(editor(), graphics(), brightness()));
+        menu_.set_hovered(overview.draw(editor(), graphics(), brightness()));
       }
     });
   }
@@ -206,7 +251,7 @@ private:
     const ImVec2 from = ImGui::GetCursorScreenPos();
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const auto count = static_cast<int>(columns_.size());
-    // As few rows as let the maps be as large as possible.
+    // The number of rows that gives the largest maps.
     const float header = ImGui::GetFrameHeight() + 4 + ImGui::GetTextLineHeightWithSpacing();
     int rows = 1;
     float largest = 0;
@@ -241,7 +286,7 @@ private:
     const float line = ImGui::GetFrameHeight();
     draw_header(position, from, size.x);
     ImGui::SetCursorScreenPos({from.x, from.y + line + 4});
-    draw_caption(column, size.x);
+    column.draw_caption(graphics(), size.x);
     const float top = line + 4 + ImGui::GetTextLineHeightWithSpacing();
     const ImVec2 map_from{from.x, from.y + top};
     const ImVec2 map_size{size.x, std::min(size.y - top, size.x)};
@@ -260,9 +305,9 @@ private:
     marks.hovered_row = column.index_of(editor().hovered_token());
     const MatrixInput input = column.draw("map", graphics(), map_from, map_size, marks, brightness(), zoom_);
     if (column.tiled()) {
-      column.tiles().see(zoom_, (input.to.x - input.from.x) * ImGui::GetIO().DisplayFramebufferScale.x,
-                         editor().clock());
-      if (column.tiles().waits(editor().clock())) editor().draw_soon();
+      column.tiles().set_view(zoom_, (input.to.x - input.from.x) * ImGui::GetIO().DisplayFramebufferScale.x,
+                              editor().clock());
+      if (column.tiles().will_refine(editor().clock())) editor().draw_soon();
     }
     if (with_bar)
       colour_bar(graphics(), column.scale(), {from.x + size.x + 10, map_from.y},
@@ -274,7 +319,7 @@ private:
     ImGui::PopID();
   }
 
-  // The kernel, to be chosen; of a side its letter and its own kernel.
+  // The choice of the kernel, or the name of the side and its kernel.
   void draw_header(int position, ImVec2 from, float width) {
     if (shows_both(document().view)) {
       const WeightsColumn& column = columns_[static_cast<std::size_t>(position)];
@@ -294,7 +339,7 @@ private:
     ImGui::SetCursorScreenPos({from.x + 18, from.y});
     const int picked =
         kernel_combo("##kernel", kernel.text(), position > 0, width - 18 - (more ? line + 2 : 0));
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", kernel.text().c_str()); // its name may not fit
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", kernel.text().c_str()); // the name may be cut off
     if (picked == -1) compare_kernel(editor(), position, std::nullopt);
     if (picked >= 0) {
       compare_kernel(
@@ -307,27 +352,7 @@ private:
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("Take %s from the comparison", kernel.text().c_str());
   }
 
-  void draw_caption(const WeightsColumn& column, float width) {
-    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-    const std::string label = column.empty() ? "" : column.label();
-    if (!label.empty()) {
-      ImGui::TextColored(theme::amber, "%s", label.c_str());
-      if (column.is_signed() && ImGui::IsItemHovered()) {
-        ImGui::SetTooltip(
-            "This kernel never forms such a matrix: shown is the sum over the features of each\noriginal "
-            "head "
-            "of φ(Q)_f φ(K)_fᵀ, which has signs and rows that do not sum to 1.");
-      }
-      ImGui::SameLine(0, 8);
-      width -= ImGui::GetItemRectSize().x + 8;
-    }
-    ellipsis_text(column.measures().empty() ? " " : column.measures(), std::max(width, 24.0f), theme::quiet);
-    if (!column.about().empty() && ImGui::IsItemHovered())
-      text_tooltip(column.measures() + "\n" + column.about());
-    ImGui::PopFont();
-  }
-
-  // Of one head: q·k, which is the same under every kernel.
+  // q·k of one head, which is the same for every kernel.
   std::string scores(std::int64_t query, std::int64_t key) const {
     const std::optional<int> head = document().scene().head.head;
     if (!head || vectors_ == nullptr || *head >= vectors_->q.extent(0) || query >= vectors_->q.extent(1))
@@ -341,7 +366,7 @@ private:
                        number_text(score / std::sqrt(static_cast<double>(width)), 4));
   }
 
-  // The cell under the pointer, for all kernels.
+  // The tooltip of a cell, for all kernels.
   void hover(const WeightsColumn& column, Cell cell) {
     const ShownToken query = column.token(cell.row), key = column.token(cell.column);
     editor().hover(query.first, query.count);
@@ -352,19 +377,19 @@ private:
     if (query.count == 1 && key.count == 1 && !shows_both(document().view))
       text += scores(query.first, key.first);
     for (const WeightsColumn& each : columns_) {
-      if (!each.empty()) text += fmt::format("\n{}: {}", each.kernel_text(), each.facts(cell));
+      if (!each.empty()) text += fmt::format("\n{}: {}", each.kernel_text(), each.cell_text(cell));
     }
     text_tooltip(text);
   }
 
-  std::vector<std::shared_ptr<const RunResult>> keep_;
-  const RunResult* run_ = nullptr;         // one of keep_
-  const VectorsResult* vectors_ = nullptr; // in keep_; null until they have come
+  std::vector<std::shared_ptr<const RunResult>> runs_;
+  const RunResult* run_ = nullptr;         // one of runs_
+  const VectorsResult* vectors_ = nullptr; // in runs_; null until they are there
   std::vector<WeightsColumn> columns_;
   SideColumns<WeightsOverview> overview_;
   HeadMenu menu_;
   MapZoom zoom_;
-  std::size_t tokens_ = 0; // that zoom_ is a part of
+  std::size_t tokens_ = 0; // of the matrix that zoom_ refers to
   Figure figure_;
 };
 

@@ -7,28 +7,28 @@ namespace hydrascope::app {
 
 namespace {
 
-constexpr std::int64_t tile_cells = 512; // a side
+constexpr std::int64_t tile_cells = 512; // per side
 constexpr std::size_t most_tiles = 48;   // 1 MB each
-constexpr double stillness = 0.12;       // seconds
+constexpr double refine_delay = 0.12;    // seconds without movement
 
 } // namespace
 
-void WeightsTiles::aim(const Source& source) {
+void WeightsTiles::set_source(const Source& source) {
   if (source == source_) return;
   source_ = source;
   if (!tiles_.empty()) old_ = std::move(tiles_);
   tiles_.clear();
 }
 
-void WeightsTiles::see(const MapZoom& zoom, float pixels, double now) {
+void WeightsTiles::set_view(const MapZoom& zoom, float pixels, double now) {
   if (zoom == zoom_ && pixels == pixels_) return;
   zoom_ = zoom;
   pixels_ = pixels;
-  moved_ = now;
+  changed_at_ = now;
 }
 
-// At level l there are 2^l tiles a side; at the deepest a cell is one weight.
-int WeightsTiles::deepest() const {
+// Level l has 2^l tiles per side. A cell of the deepest level is one weight.
+int WeightsTiles::deepest_level() const {
   int level = 0;
   while (source_.tokens > (tile_cells << level)) ++level;
   return level;
@@ -53,7 +53,7 @@ TileKey WeightsTiles::tile(int level, std::int64_t row, std::int64_t column) con
   return key;
 }
 
-std::vector<TileKey> WeightsTiles::wanted(int level) const {
+std::vector<TileKey> WeightsTiles::visible_tiles(int level) const {
   const std::int64_t sides = std::int64_t{1} << level;
   const auto first = [&](double at) {
     return std::clamp(static_cast<std::int64_t>(at * static_cast<double>(sides)), std::int64_t{0}, sides - 1);
@@ -72,27 +72,30 @@ void WeightsTiles::add_keys(QuantityKeys& keys, double now) const {
   if (source_.tokens <= 0) return;
   const TileKey whole = tile(0, 0, 0);
   if (!holds(whole)) keys.add(whole);
-  if (tiles_.empty() || now - moved_ < stillness) return;
-  // As many cells as there are pixels, as far as there are that many.
+  if (tiles_.empty() || now - changed_at_ < refine_delay) return;
+  // As many cells as pixels, up to the deepest level.
   const double texels = static_cast<double>(pixels_) / zoom_.size / static_cast<double>(tile_cells);
-  const int level = std::clamp(static_cast<int>(std::ceil(std::log2(std::max(texels, 1e-6)))), 0, deepest());
-  for (const TileKey& each : wanted(level)) {
+  const int level =
+      std::clamp(static_cast<int>(std::ceil(std::log2(std::max(texels, 1e-6)))), 0, deepest_level());
+  for (const TileKey& each : visible_tiles(level)) {
     if (!holds(each)) keys.add(each);
   }
 }
 
-bool WeightsTiles::waits(double now) const { return !tiles_.empty() && now - moved_ < stillness; }
+bool WeightsTiles::will_refine(double now) const {
+  return !tiles_.empty() && now - changed_at_ < refine_delay;
+}
 
 void WeightsTiles::take(const SideResults& results, double now) {
   if (results.stale) return; // of another document
   for (const auto& part : results.parts) {
     for (const auto& [key, result] : part->quantities.all<TileKey>()) {
       const TileResult& each = *result;
-      const bool mine = key.layer == source_.layer && key.kernel == source_.kernel &&
-                        key.fusion == source_.fusion && key.teacher_forced == source_.teacher_forced &&
-                        key.heads == source_.heads && key.value_weighted == source_.value_weighted &&
-                        each.tokens == source_.tokens;
-      if (!mine || holds(key)) continue;
+      const bool matches = key.layer == source_.layer && key.kernel == source_.kernel &&
+                           key.fusion == source_.fusion && key.teacher_forced == source_.teacher_forced &&
+                           key.heads == source_.heads && key.value_weighted == source_.value_weighted &&
+                           each.tokens == source_.tokens;
+      if (!matches || holds(key)) continue;
       Tile taken;
       taken.key = key;
       taken.level = static_cast<int>(
@@ -113,8 +116,8 @@ void WeightsTiles::take(const SideResults& results, double now) {
       tiles_.push_back(std::move(taken));
     }
   }
-  std::ranges::stable_sort(tiles_, {}, &Tile::level); // the order they are painted in
-  while (tiles_.size() > most_tiles) {                // the whole stays
+  std::ranges::stable_sort(tiles_, {}, &Tile::level); // the order of painting
+  while (tiles_.size() > most_tiles) {                // the coarse tile is kept
     const auto oldest = std::ranges::min_element(tiles_.begin() + 1, tiles_.end(), {}, &Tile::used);
     tiles_.erase(oldest);
   }

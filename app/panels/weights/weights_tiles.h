@@ -1,5 +1,5 @@
-// A matrix of weights too large to be held: tiles at the resolution of the screen, coarse ones at once, finer
-// ones where the view stays.
+// A matrix of weights that is too large for memory, as tiles at the resolution of the screen: a coarse one at
+// once, finer ones after the view has stopped moving.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 #include "app/jobs/requests.h"
 #include "app/jobs/results.h"
-#include "app/panels/map_zoom.h"
+#include "app/panels/map_views.h"
 #include "engine/run/quantities/weight_tile.h"
 
 namespace hydrascope::app {
 
-// From here on a matrix is shown by tiles: 600² weights of 12 heads are 17 MB for every kernel.
+// Larger matrices are shown as tiles: 600² weights of 12 heads take 17 MB per kernel.
 inline constexpr std::int64_t most_tokens_whole = 600;
 
 class WeightsTiles {
 public:
-  // Which matrix: everything that its numbers depend on.
+  // Identifies the matrix: everything that its numbers depend on.
   struct Source {
     std::string key; // request_key: input, model, schedule
     int layer = 0;
@@ -33,29 +33,29 @@ public:
     bool operator==(const Source&) const = default;
   };
 
-  // What is shown of another matrix stays until the first tile of this one is there.
-  void aim(const Source& source);
+  // Shows another matrix. The tiles of the last one stay until the first tile of the new one is there.
+  void set_source(const Source& source);
   const Source& source() const { return source_; }
-  // What is to be seen, drawn on this many pixels a side. Call with every frame.
-  void see(const MapZoom& zoom, float pixels, double now);
-  // The whole at once; finer tiles once the view has stood still.
+  // Sets the part in view, `pixels` a side. Call it every frame.
+  void set_view(const MapZoom& zoom, float pixels, double now);
+  // Adds the coarse tile at once, and finer tiles after the view has stopped moving.
   void add_keys(QuantityKeys& keys, double now) const;
-  // A finer tile is still to be asked for, as soon as the view has stood still.
-  bool waits(double now) const;
+  // Whether finer tiles will be requested once the view has stopped moving.
+  bool will_refine(double now) const;
   void take(const SideResults& results, double now);
 
   bool empty() const { return shown().empty(); }
   bool is_signed() const { return signed_; }
   bool untrained() const { return untrained_; }
-  double largest() const { return largest_; }       // absolute, of the whole matrix
-  double percentile() const { return percentile_; } // 99 of 100 of the coarse cells are below
+  double largest() const { return largest_; }       // largest magnitude in the matrix
+  double percentile() const { return percentile_; } // 99th percentile of the coarse cells
 
   void set_scale(const Scale& scale);
   void paint(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity);
 
   struct Value {
     float weight = 0;
-    std::int64_t cells = 1; // weights under this pixel, of which it is the largest; 1: this weight itself
+    std::int64_t cells = 1; // number of weights in this pixel, which shows the largest
   };
   std::optional<Value> value(int row, int column) const;
 
@@ -68,8 +68,8 @@ private:
     MapTexture map;
   };
   const std::vector<Tile>& shown() const { return tiles_.empty() ? old_ : tiles_; }
-  int deepest() const;
-  std::vector<TileKey> wanted(int level) const;
+  int deepest_level() const;
+  std::vector<TileKey> visible_tiles(int level) const;
   TileKey tile(int level, std::int64_t row, std::int64_t column) const;
   bool holds(const TileKey& key) const;
 
@@ -77,7 +77,7 @@ private:
   std::vector<Tile> tiles_, old_;
   MapZoom zoom_;
   float pixels_ = 1;
-  double moved_ = 0; // when the view last changed
+  double changed_at_ = 0; // when the view last changed
   Scale scale_;
   bool signed_ = false, untrained_ = false;
   double largest_ = 0, percentile_ = 0;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <string_view>
 
 #include <gtest/gtest.h>
@@ -143,6 +144,27 @@ TEST(Contrast, IsReachedWithoutChangingMoreThanNeeded) {
   EXPECT_EQ(same.red, yellow.red);
   EXPECT_NEAR(contrast(with_contrast(dark, dark, 4.5), dark), 4.5, 0.02);
   EXPECT_EQ(with_contrast(yellow, Colour{0.5f, 0.5f, 0.5f, 1}, 21).red, 0.0f) << "the best there is";
+}
+
+TEST(KernelColour, OfAKernelWithoutAColourFollowsFromItsName) {
+  const auto same = [](const Colour& a, const Colour& b) {
+    return a.red == b.red && a.green == b.green && a.blue == b.blue;
+  };
+  const char* const known[] = {"softmax", "sdpa", "hydra-cosine", "hedgehog",
+                               "elu",     "relu", "exp-t1",       "taylor"};
+  for (const char* const name : {"relu-squared", "a-new-kernel"}) {
+    const Colour colour = kernel_colour(name);
+    EXPECT_TRUE(same(colour, kernel_colour(std::string(name) + ":seed=7"))) << name;
+    EXPECT_FALSE(same(colour, kernel_colour(""))) << name;
+    for (const char* const other : known) {
+      const Colour taken = kernel_colour(other);
+      EXPECT_GT(std::abs(colour.red - taken.red) + std::abs(colour.green - taken.green) +
+                    std::abs(colour.blue - taken.blue),
+                0.29f)
+          << name << " and " << other;
+    }
+  }
+  EXPECT_FALSE(same(kernel_colour("relu-squared"), kernel_colour("a-new-kernel")));
 }
 
 TEST(KernelColour, KernelsThatAreComparedDiffer) {

@@ -1,24 +1,29 @@
-#include "app/panels/map_zoom.h"
+#include "app/panels/map_views.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
+#include "app/document/edits.h"
+#include "app/ui/theme.h"
 #include "app/ui/widgets.h"
+#include "engine/figures/scale.h"
 
 namespace hydrascope::app {
 
 namespace {
 
 constexpr float label_size = 11;
-constexpr float smallest_label_step = 10; // pixels a row must have for its label to be written
+constexpr float smallest_label_step = 10; // pixels per row, for labels to be drawn
 constexpr float smallest_column_width = 30;
 
-// Where the matrix's cells lie, and how large they are, as far as they are in view.
+// Position and size of the cells of the visible part of a matrix.
 struct Placement {
-  ImVec2 at, to;               // the rectangle that is seen
+  ImVec2 at, to;               // the visible rectangle
   ImVec2 whole_from, whole_to; // of the whole matrix
   float cell_width = 0, cell_height = 0;
-  int first_row = 0, last_row = 0; // in view, the last one excluded
+  int first_row = 0, last_row = 0; // in view, last excluded
   int first_column = 0, last_column = 0;
 
   float y_of(int row) const { return whole_from.y + (static_cast<float>(row) + 0.5f) * cell_height; }
@@ -82,9 +87,9 @@ void draw_labels(ImDrawList* list, const MatrixAxes& axes, const Placement& plac
 
 } // namespace
 
-double smallest_part(int rows) { return rows <= 8 ? 1.0 : 8.0 / rows; }
+double smallest_zoom(int rows) { return rows <= 8 ? 1.0 : 8.0 / rows; }
 
-bool steer(MapZoom& zoom, ImVec2 from, ImVec2 to, double smallest) {
+bool update_zoom(MapZoom& zoom, ImVec2 from, ImVec2 to, double smallest) {
   const ImGuiIO& io = ImGui::GetIO();
   const double width = static_cast<double>(to.x - from.x), height = static_cast<double>(to.y - from.y);
   const bool space = ImGui::IsKeyDown(ImGuiKey_Space) && !io.WantTextInput;
@@ -95,7 +100,7 @@ bool steer(MapZoom& zoom, ImVec2 from, ImVec2 to, double smallest) {
     zoom.y -= static_cast<double>(io.MouseDelta.y) / height * zoom.size;
   }
   if (ImGui::IsItemHovered()) {
-    ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY); // or the panel would scroll
+    ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY); // otherwise the panel would scroll
     if (io.MouseWheel != 0) {
       const double x = std::clamp(static_cast<double>(io.MousePos.x - from.x) / width, 0.0, 1.0);
       const double y = std::clamp(static_cast<double>(io.MousePos.y - from.y) / height, 0.0, 1.0);
@@ -122,7 +127,7 @@ MatrixInput draw_matrix(const char* id, Graphics& graphics, const MatrixAxes& ax
   ImDrawList* list = ImGui::GetWindowDrawList();
   ImGui::PushFont(graphics.fonts().mono, label_size);
 
-  // Labels take room only where every one of them that is in view can be written.
+  // Labels take room only if all that are in view fit.
   Placement placed = place(from, size, axes, part);
   float label_width = 0;
   if (has_labels(axes.y_ticks, axes.rows) && placed.cell_height >= smallest_label_step) {
@@ -146,7 +151,7 @@ MatrixInput draw_matrix(const char* id, Graphics& graphics, const MatrixAxes& ax
   const bool left = ImGui::IsMouseReleased(ImGuiMouseButton_Left);
   const bool hovered = ImGui::IsItemHovered();
   bool pans = false;
-  if (zoom != nullptr) pans = steer(part, at, {at.x + room.x, at.y + room.y}, smallest_part(axes.rows));
+  if (zoom != nullptr) pans = update_zoom(part, at, {at.x + room.x, at.y + room.y}, smallest_zoom(axes.rows));
   placed = place(at, room, axes, part);
   draw_labels(list, axes, placed, marks, label_width, column_labels, opacity);
 
@@ -178,6 +183,141 @@ MatrixInput draw_matrix(const char* id, Graphics& graphics, const MatrixAxes& ax
   list->PopClipRect();
   ImGui::PopFont();
   return input;
+}
+
+void HeatMapView::set(HeatMapPanel panel) {
+  map_.set(panel.values, panel.scale);
+  panel_ = std::move(panel);
+}
+
+HeatMapView::Input HeatMapView::draw(const char* id, Graphics& graphics, ImVec2 from, ImVec2 size,
+                                     const Marks& marks, float opacity, MapZoom* zoom) {
+  if (map_.empty()) return {};
+  const MatrixAxes axes{map_.rows(), map_.columns(), &panel_.y_ticks, &panel_.x_ticks};
+  return draw_matrix(
+      id, graphics, axes, from, size, marks, opacity, zoom,
+      [&](ImDrawList* list, ImVec2 at, ImVec2 to) { map_.draw(graphics, list, at, to, opacity); });
+}
+
+namespace {
+
+constexpr float strip_label_width = 86;
+constexpr float range_width = 46;
+
+// The index of the value furthest from zero among [first, last).
+std::size_t largest_of(const std::vector<double>& values, std::size_t first, std::size_t last) {
+  std::size_t largest = first;
+  for (std::size_t f = first; f < last; ++f) {
+    if (std::abs(values[f]) > std::abs(values[largest])) largest = f;
+  }
+  return largest;
+}
+
+} // namespace
+
+StripInput draw_strip(const char* id, Graphics& graphics, const FeatureStrip& strip, ImVec2 from, ImVec2 size,
+                      std::optional<int> marked, const ImVec4& colour, float brightness) {
+  StripInput input;
+  const std::size_t count = strip.values.size();
+  if (count == 0 || size.x < strip_label_width + range_width + 20 || size.y < 8) return input;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  ImGui::PushFont(graphics.fonts().mono, theme::size_small);
+  const float line = ImGui::GetTextLineHeight();
+  list->AddText({from.x, from.y + (size.y - line) / 2}, theme::packed(theme::text),
+                fitted(with_known_glyphs(strip.name), strip_label_width - 6).c_str());
+  ImGui::PopFont();
+
+  const float width = size.x - strip_label_width - range_width;
+  const float left = from.x + strip_label_width, right = left + width;
+  double high = 0;
+  bool negative = false;
+  for (const double value : strip.values) {
+    high = std::max(high, std::abs(value));
+    negative = negative || value < 0;
+  }
+  const float zero = negative ? from.y + size.y / 2 : from.y + size.y - 1;
+  const float reach = negative ? size.y / 2 - 1 : size.y - 2;
+  list->AddRectFilled({left, from.y}, {right, from.y + size.y}, theme::packed(theme::raised, 0.5f));
+  const auto bars = std::min(count, static_cast<std::size_t>(width));
+  const float step = width / static_cast<float>(bars);
+  const auto first_of = [&](std::size_t bar) { return bar * count / bars; };
+
+  ImGui::SetCursorScreenPos({left, from.y});
+  const bool clicked = ImGui::InvisibleButton(id, {width, size.y});
+  if (ImGui::IsItemHovered()) {
+    const auto bar = static_cast<std::size_t>(
+        std::clamp((ImGui::GetMousePos().x - left) / step, 0.0f, static_cast<float>(bars - 1)));
+    input.hovered = static_cast<int>(largest_of(strip.values, first_of(bar), first_of(bar + 1)));
+    if (clicked) input.clicked = input.hovered;
+  }
+  for (std::size_t bar = 0; bar < bars; ++bar) {
+    const std::size_t feature = largest_of(strip.values, first_of(bar), first_of(bar + 1));
+    const float x = left + step * static_cast<float>(bar);
+    const bool lit = input.hovered == static_cast<int>(feature);
+    if (lit || marked == static_cast<int>(feature)) {
+      list->AddRectFilled({x, from.y}, {x + std::max(step, 1.0f), from.y + size.y},
+                          theme::packed(lit ? theme::raised_more : theme::accent, lit ? 1.0f : 0.35f));
+    }
+    const double share = high > 0 ? strip.values[feature] / high : 0;
+    const float end = zero - reach * static_cast<float>(share);
+    const float gap = step > 5 ? 1.0f : 0.0f;
+    list->AddRectFilled({x, std::min(zero, end)}, {x + step - gap, std::max(zero, end)},
+                        theme::packed(colour, brightness));
+  }
+  list->AddLine({left, zero}, {right, zero}, theme::packed(theme::faint));
+  ImGui::PushFont(graphics.fonts().mono, 11.0f);
+  const std::string top = number_text(high, 2);
+  list->AddText({right + 4, from.y - 1}, theme::packed(theme::quiet), top.c_str());
+  if (negative && size.y > 26) {
+    list->AddText({right + 4, from.y + size.y - ImGui::GetTextLineHeight()}, theme::packed(theme::quiet),
+                  number_text(-high, 2).c_str());
+  }
+  ImGui::PopFont();
+  return input;
+}
+
+void muted_cross(ImDrawList* list, ImVec2 from, ImVec2 to) {
+  // A dark line under a bright one stands out from every colour.
+  for (const auto& [colour, width] :
+       {std::pair{theme::under_picture_ring, 3.0f}, {theme::over_picture, 1.2f}}) {
+    const ImU32 ink = theme::packed(colour, 0.85f);
+    list->AddLine({from.x + 1, from.y + 1}, {to.x - 1, to.y - 1}, ink, width);
+    list->AddLine({from.x + 1, to.y - 1}, {to.x - 1, from.y + 1}, ink, width);
+  }
+}
+
+void HeadMenu::set_hovered(std::optional<HeadIndex> head) {
+  if (head)
+    set(head->layer, head->head);
+  else
+    set(std::nullopt, std::nullopt);
+}
+
+void HeadMenu::set_hovered_layer(std::optional<int> layer) { set(layer, std::nullopt); }
+
+void HeadMenu::set(std::optional<int> layer, std::optional<int> head) {
+  if (!ImGui::IsMouseClicked(ImGuiMouseButton_Right) || !ImGui::IsWindowHovered()) return;
+  layer_ = layer;
+  head_ = head;
+}
+
+void HeadMenu::draw(Editor& editor) const {
+  const Document& document = editor.document();
+  if (layer_ && head_) {
+    const HeadIndex head{*layer_, *head_};
+    const bool muted = is_muted(document, head);
+    const std::string label =
+        fmt::format("{} head {} of layer {}###mute_head", muted ? "Unmute" : "Mute", *head_, *layer_);
+    if (ImGui::MenuItem(label.c_str(), "M")) mute_head(editor, head, !muted);
+  }
+  if (layer_) {
+    const bool muted = layer_is_muted(document, *layer_);
+    const std::string label = fmt::format("{} layer {}###mute_layer", muted ? "Unmute" : "Mute", *layer_);
+    if (ImGui::MenuItem(label.c_str(), "Shift+M")) mute_layer(editor, *layer_, !muted);
+  }
+  if (ImGui::MenuItem("Unmute everything", "Ctrl+Shift+M", false, !document.scene().muted_heads.empty()))
+    unmute_all(editor);
+  ImGui::Separator();
 }
 
 } // namespace hydrascope::app

@@ -1,0 +1,182 @@
+#include "app/panels/choices.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "app/document/edits.h"
+#include "app/ui/widgets.h"
+
+namespace hydrascope::app {
+
+std::string plain_piece(const std::string& piece) {
+  return piece.starts_with("##") && piece.size() > 2 ? piece.substr(2) : piece;
+}
+
+std::string token_name(const RunResult& run, std::int64_t token) {
+  if (run.rows > 0) {
+    if (token == 0 && run.prefix_tokens > 0) return "class token";
+    if (token < run.prefix_tokens) return "distillation token";
+    // Rows and columns from 1, as in the files that a run writes.
+    const std::int64_t patch = token - run.prefix_tokens;
+    return fmt::format("row {}, column {}", patch / run.columns + 1, patch % run.columns + 1);
+  }
+  if (token < 0 || static_cast<std::size_t>(token) >= run.tokens.size())
+    return fmt::format("token {}", token);
+  return fmt::format("“{}”", run.tokens[static_cast<std::size_t>(token)].text);
+}
+
+std::string query_name(const RunResult& run) {
+  return run.query ? token_name(run, *run.query) : "all tokens";
+}
+
+void head_combo(Editor& editor, float width) {
+  const Scene& scene = editor.document().scene();
+  const int heads = scene.model ? scene.model->heads : 0;
+  ImGui::SetNextItemWidth(width);
+  const std::string shown = fitted(scene.head.text(), width - ImGui::GetFrameHeight() - 8);
+  if (!ImGui::BeginCombo("##head", shown.c_str(), ImGuiComboFlags_HeightLarge)) return;
+  for (const HeadFusion fusion : {HeadFusion::mean, HeadFusion::min, HeadFusion::max}) {
+    HeadChoice choice{.head = std::nullopt, .fusion = fusion, .subset = scene.head.subset};
+    if (ImGui::Selectable(choice.text().c_str(), scene.head == choice)) select_head(editor, choice);
+  }
+  if (!scene.head.subset.empty()) {
+    if (ImGui::Selectable("all heads", false))
+      select_head(editor, {.head = std::nullopt, .fusion = scene.head.fusion});
+  }
+  ImGui::Separator();
+  const std::vector<int> chosen = shown_heads(scene.head, heads);
+  for (int head = 0; head < heads; ++head) {
+    ImGui::PushID(head);
+    bool on = std::ranges::count(chosen, head) > 0;
+    if (ImGui::Checkbox("##fused", &on)) toggle_head(editor, head);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("fuse this head with the others that are ticked");
+    ImGui::SameLine(0, 6);
+    const HeadChoice choice{.head = head, .fusion = scene.head.fusion};
+    if (ImGui::Selectable(choice.text().c_str(), scene.head.head == head)) select_head(editor, choice);
+    ImGui::PopID();
+  }
+  ImGui::EndCombo();
+}
+
+void selected_head(Editor& editor) {
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextColored(theme::quiet, "layer %d", editor.document().scene().layer);
+  ImGui::SameLine(0, 12);
+  head_combo(editor, 124);
+}
+
+void detail_kernel_combo(Editor& editor, const KernelSpec& shown, float width) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  kernel_square(ImGui::GetWindowDrawList(), {at.x + 5, at.y + ImGui::GetFrameHeight() / 2}, 10, shown.name);
+  ImGui::SetCursorScreenPos({at.x + 16, at.y});
+  const int picked = kernel_combo("##detail_kernel", shown.text(), true, width - 16);
+  if (picked == -1) select_detail_kernel(editor, std::nullopt);
+  if (picked >= 0) {
+    select_detail_kernel(
+        editor, KernelSpec{.name = kernel_infos()[static_cast<std::size_t>(picked)].name, .parameters = {}});
+  }
+}
+
+void forced_choice(Editor& editor) {
+  static constexpr std::array<const char*, 2> forced = {"in place", "teacher-forced"};
+  const int force = segmented("forced", forced, editor.document().view.teacher_forced ? 1 : 0);
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip(
+        "in place: q and k of this run\nteacher-forced: q and k of the run with softmax in every layer");
+  if (force >= 0)
+    change_view(editor, "Teacher-forced", [&](ViewOptions& v) { v.teacher_forced = force == 1; });
+}
+
+int vectors_head(const Document& document, const KernelSpec& kernel) {
+  const Scene& scene = document.scene();
+  const int heads = scene.model ? scene.model->heads : 1;
+  const std::vector<int> shown = shown_heads(scene.head, heads);
+  int most = heads;
+  if (const auto own = kernel.parameters.find("heads"); own != kernel.parameters.end())
+    std::from_chars(own->second.data(), own->second.data() + own->second.size(), most);
+  return std::clamp(shown.empty() ? 0 : shown.front(), 0, std::max(most - 1, 0));
+}
+
+namespace {
+
+bool chosen(const Scene& scene, std::optional<std::int64_t> token) {
+  return !scene.default_query && scene.query == token;
+}
+
+void distillation_entry(Editor& editor) {
+  const Document& document = editor.document();
+  const Scene& scene = document.scene();
+  const bool image = document.kind == InputKind::image;
+  const bool there = image && scene.model && scene.model->prefix_tokens > 1;
+  ImGui::BeginDisabled(!there);
+  if (ImGui::Selectable("distillation token", there && chosen(scene, 1))) select_query(editor, 1);
+  ImGui::EndDisabled();
+  if (there || !ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) return;
+  const std::string model = scene.model ? scene.model->name : "no model";
+  ImGui::SetTooltip("%s has no distillation token: distilled DeiT models have one", model.c_str());
+}
+
+// Row and column of a patch, initially of the middle one.
+void patch_entry(Editor& editor, const RunResult& run) {
+  const Scene& scene = editor.document().scene();
+  const bool a_patch = !scene.default_query && scene.query && *scene.query >= run.prefix_tokens;
+  const int patch = a_patch ? static_cast<int>(*scene.query) - run.prefix_tokens
+                            : run.rows / 2 * run.columns + run.columns / 2;
+  int row = patch / run.columns + 1, column = patch % run.columns + 1;
+  if (ImGui::Selectable("patch …", a_patch, ImGuiSelectableFlags_NoAutoClosePopups))
+    select_query(editor, run.prefix_tokens + patch);
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("or click a patch in the map");
+  ImGui::SetNextItemWidth(96);
+  bool moved = ImGui::InputInt("row", &row);
+  ImGui::SetNextItemWidth(96);
+  moved |= ImGui::InputInt("column", &column);
+  if (!moved) return;
+  row = std::clamp(row, 1, run.rows);
+  column = std::clamp(column, 1, run.columns);
+  select_query(editor, run.prefix_tokens + (row - 1) * run.columns + column - 1);
+}
+
+void word_entries(Editor& editor, const RunResult& run) {
+  const Scene& scene = editor.document().scene();
+  for (std::int64_t token = 1; token < static_cast<std::int64_t>(run.tokens.size()); ++token) {
+    ImGui::PushID(static_cast<int>(token));
+    const std::string name = with_known_glyphs(token_name(run, token));
+    if (ImGui::Selectable(name.c_str(), chosen(scene, token))) select_query(editor, token);
+    ImGui::PopID();
+  }
+}
+
+} // namespace
+
+void query_combo(Editor& editor, const RunResult* run, float width) {
+  const Document& document = editor.document();
+  const Scene& scene = document.scene();
+  const bool image = document.kind == InputKind::image;
+  const std::string name = run == nullptr ? "what the target reads" : query_name(*run);
+  ImGui::SetNextItemWidth(width);
+  const std::string preview =
+      fitted(with_known_glyphs("query: " + name), width - ImGui::GetFrameHeight() - 8);
+  if (!ImGui::BeginCombo("##query", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
+  if (ImGui::Selectable("what the target reads", scene.default_query)) select_default_query(editor);
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip("the class token where the classifier reads it alone, else all tokens");
+  if (ImGui::Selectable(image ? "class token" : "class token [CLS]", chosen(scene, 0)))
+    select_query(editor, 0);
+  distillation_entry(editor);
+  if (ImGui::Selectable("all tokens", chosen(scene, std::nullopt))) select_query(editor, std::nullopt);
+  if (run != nullptr) {
+    ImGui::Separator();
+    if (image) {
+      patch_entry(editor, *run);
+    } else {
+      word_entries(editor, *run);
+    }
+  }
+  ImGui::EndCombo();
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,201 @@
+#include "app/views/selection.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/base/error.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+std::string without_hashes(const std::string& piece) {
+  return piece.starts_with("##") ? piece.substr(2) : piece;
+}
+
+} // namespace
+
+const char* side_name(Shown side) {
+  switch (side) {
+    case Shown::a: return "A";
+    case Shown::b: return "B";
+    case Shown::difference: return "A − B";
+    case Shown::all: break;
+  }
+  return "A | B | A − B";
+}
+
+const char* side_name(Side side) { return side_name(side == Side::a ? Shown::a : Shown::b); }
+
+std::string difference_label(const std::string& label) { return label + ", " + side_name(Shown::difference); }
+
+std::string HeadChoice::text() const {
+  if (head) return fmt::format("head {}", *head);
+  const std::string text = fusion == HeadFusion::mean  ? "mean of heads"
+                           : fusion == HeadFusion::min ? "minimum of heads"
+                                                       : "maximum of heads";
+  return subset.empty() ? text : fmt::format("{} {}", text, fmt::join(subset, ", "));
+}
+
+std::vector<int> shown_heads(const HeadChoice& choice, int heads) {
+  std::vector<int> shown;
+  for (int head = 0; head < heads; ++head) {
+    const bool chosen = choice.subset.empty() || std::ranges::count(choice.subset, head) > 0;
+    if (choice.head ? *choice.head == head : chosen) shown.push_back(head);
+  }
+  return shown;
+}
+
+HeadChoice parse_head(std::string_view text) {
+  if (text == "mean") return {std::nullopt, HeadFusion::mean};
+  if (text == "min") return {std::nullopt, HeadFusion::min};
+  if (text == "max") return {std::nullopt, HeadFusion::max};
+  int head = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), head);
+  if (error != std::errc{} || end != text.data() + text.size() || head < 0) {
+    throw UsageError("--head", "'" + std::string(text) + "' is not a head",
+                     "use a number from 0, mean, min or max");
+  }
+  return {head, HeadFusion::mean};
+}
+
+std::vector<ShownToken> shown_tokens(const RunResult& run, const TokenDisplay& display) {
+  std::vector<ShownToken> shown;
+  const bool text = run.rows == 0;
+  int word = -1; // of the last shown token, which the next piece of that word joins
+  for (std::size_t i = 0; i < run.tokens.size(); ++i) {
+    const TokenInfo& token = run.tokens[i];
+    const bool joins = text && display.whole_words && !token.special && token.word >= 0 && token.word == word;
+    word = token.special ? -1 : token.word;
+    if (text && token.special && !display.special) continue;
+    if (joins) {
+      if (shown.back().count == 1) shown.back().text = without_hashes(shown.back().text);
+      ++shown.back().count;
+      shown.back().text += without_hashes(token.text);
+    } else {
+      shown.push_back({static_cast<std::int64_t>(i), 1, token.text});
+    }
+  }
+  return shown;
+}
+
+std::optional<int> shown_index(std::span<const ShownToken> shown, std::optional<std::int64_t> token) {
+  if (!token) return std::nullopt;
+  const auto found = std::ranges::find_if(shown, [&](const ShownToken& each) {
+    return *token >= each.first && *token < each.first + each.count;
+  });
+  if (found == shown.end()) return std::nullopt;
+  return static_cast<int>(found - shown.begin());
+}
+
+bool contains_any(const ShownToken& shown, std::span<const std::int64_t> tokens) {
+  const auto from = std::ranges::lower_bound(tokens, shown.first);
+  return from != tokens.end() && *from < shown.first + shown.count;
+}
+
+std::vector<double> shown_sums(std::span<const ShownToken> shown, std::span<const float> values) {
+  std::vector<double> sums;
+  for (const ShownToken& token : shown) {
+    double sum = 0;
+    for (std::int64_t i = token.first; i < token.first + token.count; ++i) {
+      if (static_cast<std::size_t>(i) < values.size())
+        sum += static_cast<double>(values[static_cast<std::size_t>(i)]);
+    }
+    sums.push_back(sum);
+  }
+  return sums;
+}
+
+std::optional<int> second_sentence(const RunResult& run) {
+  for (std::size_t token = 0; token + 1 < run.tokens.size(); ++token) {
+    if (run.tokens[token].text == "[SEP]") return static_cast<int>(token) + 1;
+  }
+  return std::nullopt;
+}
+
+bool pair_shown(TokenPairs pairs, std::optional<int> second, int query, int key) {
+  if (pairs == TokenPairs::all || !second) return true;
+  const bool query_in_b = query >= *second, key_in_b = key >= *second;
+  switch (pairs) {
+    case TokenPairs::a_to_a: return !query_in_b && !key_in_b;
+    case TokenPairs::a_to_b: return !query_in_b && key_in_b;
+    case TokenPairs::b_to_a: return query_in_b && !key_in_b;
+    case TokenPairs::b_to_b: return query_in_b && key_in_b;
+    case TokenPairs::all: break;
+  }
+  return true;
+}
+
+TokenLines strongest_lines(const WeightsResult& weights, std::span<const int> heads, TokenPairs pairs,
+                           std::optional<int> second, std::size_t most) {
+  TokenLines result;
+  result.pairs = pairs;
+  const auto tokens = static_cast<int>(weights.weights.extent(2));
+  // A histogram first: 512 tokens and 12 heads have three million lines, too many to sort.
+  constexpr int steps = 1000;
+  const auto each = [&](const auto& visit) {
+    for (const int head : heads) {
+      if (head >= weights.weights.extent(0)) continue;
+      const std::span<const float> matrix = weights.weights.slice(head);
+      for (int query = 0; query < tokens; ++query) {
+        for (int key = 0; key < tokens; ++key) {
+          if (!pair_shown(pairs, second, query, key)) continue;
+          const std::size_t cell = static_cast<std::size_t>(query) * static_cast<std::size_t>(tokens) +
+                                   static_cast<std::size_t>(key);
+          visit(TokenLine{query, key, head, std::abs(matrix[cell])});
+        }
+      }
+    }
+  };
+  std::int64_t all = 0;
+  each([&](const TokenLine& line) {
+    result.strongest = std::max(result.strongest, line.weight);
+    ++all;
+  });
+  if (!(result.strongest > 0)) return result;
+  std::vector<std::size_t> counts(steps + 1, 0);
+  const auto step_of = [&](float weight) {
+    return static_cast<std::size_t>(weight / result.strongest * static_cast<float>(steps));
+  };
+  each([&](const TokenLine& line) { ++counts[step_of(line.weight)]; });
+  std::size_t lowest = steps, kept = counts[steps];
+  while (lowest > steps / 100 && kept + counts[lowest - 1] <= most) kept += counts[--lowest];
+  each([&](const TokenLine& line) {
+    if (step_of(line.weight) >= lowest && result.lines.size() < most) result.lines.push_back(line);
+  });
+  result.left_out = all - static_cast<std::int64_t>(result.lines.size());
+  std::ranges::sort(result.lines, {}, &TokenLine::weight);
+  return result;
+}
+
+std::vector<double> row_weights(const WeightsResult& weights, const HeadChoice& head, std::int64_t query) {
+  const auto found = std::ranges::find(weights.rows, query);
+  if (found == weights.rows.end() || weights.weights.empty()) return {};
+  const auto row = static_cast<std::size_t>(found - weights.rows.begin());
+  const auto keys = static_cast<std::size_t>(weights.weights.extent(2));
+  const std::vector<int> heads = shown_heads(head, static_cast<int>(weights.weights.extent(0)));
+  std::vector<double> result(keys, 0);
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    const std::span<const float> values = weights.weights.slice(heads[i]).subspan(row * keys, keys);
+    for (std::size_t key = 0; key < keys; ++key) {
+      const auto value = static_cast<double>(values[key]);
+      double& sum = result[key];
+      if (head.fusion == HeadFusion::mean || i == 0) {
+        sum += value;
+      } else {
+        sum = head.fusion == HeadFusion::min ? std::min(sum, value) : std::max(sum, value);
+      }
+    }
+  }
+  if (head.fusion == HeadFusion::mean && !heads.empty()) {
+    for (double& value : result) value /= static_cast<double>(heads.size());
+  }
+  return result;
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,92 @@
+// The part of a run that is shown: side, heads, tokens, and lines between tokens. Plain header.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/run/quantities/head_fusion.h"
+#include "engine/run/quantities/weights.h"
+#include "engine/run/run.h"
+
+namespace hydrascope::app {
+
+// The two schedules that can be compared on the same input.
+enum class Side { a = 0, b = 1 };
+// Which of them the panels show.
+enum class Shown { a, b, difference, all }; // all: a, b and difference side by side
+
+// "A", "B", "A − B".
+const char* side_name(Shown side);
+const char* side_name(Side side);
+// "attention weight, A − B": the label of a difference of two quantities with this label.
+std::string difference_label(const std::string& label);
+
+// One head, or all heads fused.
+struct HeadChoice {
+  std::optional<int> head; // nullopt: fused
+  HeadFusion fusion = HeadFusion::mean;
+  std::vector<int> subset = {}; // of the fused heads, ascending; empty: all
+
+  bool operator==(const HeadChoice&) const = default;
+  std::string text() const; // "head 3", "mean of heads"
+};
+// The chosen heads among `heads` of them, ascending.
+std::vector<int> shown_heads(const HeadChoice& choice, int heads);
+// Parses `n|mean|min|max`. Throws UsageError.
+HeadChoice parse_head(std::string_view text);
+
+// How the tokens of a sentence are shown; those of a picture are always shown one by one.
+struct TokenDisplay {
+  bool special = true;      // [CLS] and [SEP] are shown
+  bool whole_words = false; // the pieces of a word are shown as one
+
+  bool operator==(const TokenDisplay&) const = default;
+};
+
+// `count` consecutive tokens of the run, shown as one.
+struct ShownToken {
+  std::int64_t first = 0, count = 1;
+  std::string text; // "##ing", "[CLS]", or the whole word
+};
+std::vector<ShownToken> shown_tokens(const RunResult& run, const TokenDisplay& display);
+
+// The index in `shown` of a token of the run; nullopt if it is not shown.
+std::optional<int> shown_index(std::span<const ShownToken> shown, std::optional<std::int64_t> token);
+// Whether one of the run's tokens behind a shown token is among `tokens`, which ascend.
+bool contains_any(const ShownToken& shown, std::span<const std::int64_t> tokens);
+
+// One value for each shown token: the sum over its tokens, as contributions add up.
+std::vector<double> shown_sums(std::span<const ShownToken> shown, std::span<const float> values);
+
+// The sentences (A, B) of the query and the key.
+enum class TokenPairs { all, a_to_a, a_to_b, b_to_a, b_to_b };
+
+struct TokenLine {
+  int query = 0, key = 0, head = 0;
+  float weight = 0; // |w|
+};
+
+// The token at which the second sentence of a pair begins; nullopt if there is only one sentence.
+std::optional<int> second_sentence(const RunResult& run);
+// Whether the filter lets the pair through; `second` as second_sentence returns it.
+bool pair_shown(TokenPairs pairs, std::optional<int> second, int query, int key);
+
+struct TokenLines {
+  TokenPairs pairs = TokenPairs::all; // the filter
+  std::vector<TokenLine> lines;       // weakest first, so that the strongest are drawn on top
+  float strongest = 0;                // the largest weight that the filter lets through
+  std::int64_t left_out = 0;          // number of lines
+};
+// The strongest lines of `heads`, at most `most`, from weights (h,N,N) of all rows. Lines below a hundredth
+// of the strongest are left out.
+TokenLines strongest_lines(const WeightsResult& weights, std::span<const int> heads, TokenPairs pairs,
+                           std::optional<int> second, std::size_t most);
+
+// The row of weights of one query, heads fused. Empty if `weights` lacks that row.
+std::vector<double> row_weights(const WeightsResult& weights, const HeadChoice& head, std::int64_t query);
+
+} // namespace hydrascope::app
