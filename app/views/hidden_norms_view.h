@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engine/figures/figure.h"
-#include "engine/run/quantities/hidden_norms.h"
+#include "engine/run/quantities/hidden_states.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {

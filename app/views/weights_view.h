@@ -9,7 +9,6 @@
 
 #include "app/views/shown_tokens.h"
 #include "engine/figures/figure.h"
-#include "engine/run/quantities/head_fusion.h"
 #include "engine/run/quantities/weights.h"
 #include "engine/run/run.h"
 
