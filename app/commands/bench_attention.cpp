@@ -16,7 +16,7 @@
 #include "engine/measure/kernel_support.h"
 #include "engine/measure/machine.h"
 #include "engine/measure/scaling.h"
-#include "engine/run/execution.h"
+#include "engine/run/run.h"
 
 namespace hydrascope::app {
 namespace {

@@ -12,7 +12,7 @@
 #include "app/commands/output.h"
 #include "engine/measure/machine.h"
 #include "engine/measure/throughput.h"
-#include "engine/run/execution.h"
+#include "engine/run/run.h"
 
 namespace hydrascope::app {
 namespace {

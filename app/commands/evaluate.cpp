@@ -21,10 +21,6 @@ struct EvaluateOptions {
   EvaluateRequest request;
 };
 
-ordered_json number_or_null(const std::optional<double>& value) {
-  return value ? ordered_json(*value) : ordered_json();
-}
-
 ordered_json outcome_json(const EvaluateOutcome& outcome) {
   ordered_json pointing;
   ordered_json adapters = ordered_json::array();

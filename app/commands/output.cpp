@@ -40,8 +40,8 @@ void print_table(const std::vector<std::vector<std::string>>& rows, std::string_
 
 std::string decimal(double value) { return std::isnan(value) ? "—" : fmt::format("{:.3f}", value); }
 
-nlohmann::ordered_json number_or_null(double value) {
-  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+nlohmann::ordered_json number_or_null(std::optional<double> value) {
+  return value && std::isfinite(*value) ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
 std::string progress_text(std::int64_t done, std::int64_t total) {

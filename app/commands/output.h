@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,8 +18,8 @@ void print_table(const std::vector<std::vector<std::string>>& rows, std::string_
 
 // A number with three decimals, "—" for NaN.
 std::string decimal(double value);
-// A number, or null where it is not finite.
-nlohmann::ordered_json number_or_null(double value);
+// A number; null if there is none or it is not finite.
+nlohmann::ordered_json number_or_null(std::optional<double> value);
 
 // "[####................] 40/200".
 std::string progress_text(std::int64_t done, std::int64_t total);

@@ -1,5 +1,4 @@
 // hydrascope run: one forward pass, with the gradient for focus maps.
-#include <charconv>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -8,6 +7,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,6 +20,7 @@
 #include "engine/base/error.h"
 #include "engine/base/image.h"
 #include "engine/base/safetensors.h"
+#include "engine/base/text.h"
 #include "engine/run/quantities/deletion.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/head_quantity.h"
@@ -41,12 +42,9 @@ struct RunOptions {
   double discard = 0;
 };
 
-int whole_number(const char* option, const std::string& text, const char* remedy) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number < 0)
-    throw UsageError(fmt::format("{} {}", option, text), "not understood", remedy);
-  return number;
+int parse_number(const char* option, std::string_view text, const char* remedy) {
+  if (const std::optional<int> number = whole_number(text)) return *number;
+  throw UsageError(fmt::format("{} {}", option, text), "not understood", remedy);
 }
 
 RunInput read_input(const RunOptions& options) {
@@ -66,7 +64,7 @@ std::optional<int> read_head(const std::string& head, RolloutKey& rollout) {
     rollout.fusion = head == "min" ? HeadFusion::min : HeadFusion::max;
     return std::nullopt;
   }
-  const int number = whole_number("--head", head, "use a number from 0, mean, min or max");
+  const int number = parse_number("--head", head, "use a number from 0, mean, min or max");
   rollout.heads = {number};
   return number;
 }
@@ -96,8 +94,8 @@ HeadIndex parse_head_index(const std::string& text) {
   const std::size_t colon = text.find(':');
   const char* const remedy = "write LAYER:HEAD, as 3:0";
   if (colon == std::string::npos) throw UsageError("--like " + text, "not understood", remedy);
-  return {whole_number("--like", text.substr(0, colon), remedy),
-          whole_number("--like", text.substr(colon + 1), remedy)};
+  return {parse_number("--like", text.substr(0, colon), remedy),
+          parse_number("--like", text.substr(colon + 1), remedy)};
 }
 
 void write_tensors(const std::string& file, const std::vector<NamedArray>& tensors) {
@@ -125,7 +123,7 @@ void run_command(const RunOptions& options) {
   if (!options.query.empty()) {
     request.default_query = false;
     if (options.query != "all")
-      request.query = whole_number("--query", options.query, "use a token from 0, or all");
+      request.query = parse_number("--query", options.query, "use a token from 0, or all");
   }
   RolloutKey rollout{.discard = options.discard};
   const std::optional<int> head = read_head(options.head, rollout);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <ostream>
 #include <utility>
 
@@ -10,8 +9,10 @@
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
+#include "app/commands/output.h"
 #include "app/views/table_views.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/run/quantities/deletion.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/head_quantity.h"
@@ -43,8 +44,7 @@ Json similar_heads_json(const SimilarHeads& similar) {
         {{"layer", near.head.layer}, {"head", near.head.head}, {"distance", near.distance}});
   for (std::int64_t layer = 0; layer < similar.distances.extent(0); ++layer) {
     Json row = Json::array();
-    for (const float distance : similar.distances.slice(layer))
-      row.push_back(std::isnan(distance) ? Json(nullptr) : Json(distance));
+    for (const float distance : similar.distances.slice(layer)) row.push_back(number_or_null(distance));
     json["distances"].push_back(std::move(row));
   }
   return json;
@@ -97,7 +97,7 @@ Array one_head(const Array& weights, std::int64_t head) {
   return {{1, weights.extent(1), weights.extent(2)}, {values.begin(), values.end()}};
 }
 
-// The one result of a key's type; null: it was not asked for.
+// The only result of this type of key; null if it was not requested.
 template <KeyOfQuantity K>
 const typename K::Result* only(const RunResult& result) {
   const auto all = result.quantities.all<K>();
@@ -110,9 +110,8 @@ nlohmann::ordered_json mean_over_heads(const HeadTable& table, std::size_t layer
   const auto row = table.values.slice(static_cast<std::int64_t>(layer));
   double sum = 0;
   for (std::size_t i = part; i < row.size(); i += parts) sum += static_cast<double>(row[i]);
-  if (row.empty() || !std::isfinite(sum)) return nullptr;
-  const std::size_t heads = row.size() / parts;
-  return sum / static_cast<double>(heads);
+  if (row.empty()) return nullptr;
+  return number_or_null(sum / static_cast<double>(row.size() / parts));
 }
 
 nlohmann::ordered_json heads_json(const HeadTable& table, std::size_t layer) {
@@ -122,10 +121,6 @@ nlohmann::ordered_json heads_json(const HeadTable& table, std::size_t layer) {
   for (std::size_t part = 0; part < parts.size(); ++part)
     numbers[parts[part].name] = mean_over_heads(table, layer, part, parts.size());
   return numbers;
-}
-
-nlohmann::ordered_json finite(double value) {
-  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
 }
 
 nlohmann::ordered_json layer_json(const RunResult& result, std::size_t index) {
@@ -159,13 +154,13 @@ nlohmann::ordered_json focus_json(const RunResult& result) {
     layers.push_back({{"layer", key.layer},
                       {"total", focus->total},
                       {"sum", sum},
-                      {"share", finite(focus->share)},
+                      {"share", number_or_null(focus->share)},
                       {"zero_gradient", focus->zero_gradient}});
   }
   nlohmann::ordered_json query = "all";
   if (result.query) query = *result.query;
   return {{"target", result.target},
-          {"value", finite(result.target_value)},
+          {"value", number_or_null(result.target_value)},
           {"query", query},
           {"layers", layers}};
 }
@@ -210,14 +205,12 @@ const std::vector<std::string>& run_tensor_names() {
 std::set<std::string> parse_run_tensors(std::string_view list) {
   const auto& known = run_tensor_names();
   std::set<std::string> asked;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    const std::string name(list.substr(begin, end - begin));
+  for (const std::string_view part : split(list, ',')) {
+    const std::string name(part);
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw UsageError("--tensors", fmt::format("unknown tensor '{}'", name),
                        fmt::format("known are {}", fmt::join(known, ", ")));
     asked.insert(name);
-    begin = end + 1;
   }
   return asked;
 }
@@ -268,7 +261,7 @@ nlohmann::ordered_json run_json(const RunResult& result) {
   if (!result.muted_heads.empty()) document["muted_heads"] = muted_json(result);
   if (result.whole)
     document["whole"] = {{"predictions", predictions_json(result.whole->predictions)},
-                         {"similarity", finite(result.whole->similarity)}};
+                         {"similarity", number_or_null(result.whole->similarity)}};
   document["seconds"] = result.seconds;
   document["layers"] = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < result.layers.size(); ++i) document["layers"].push_back(layer_json(result, i));

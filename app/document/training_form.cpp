@@ -9,6 +9,7 @@
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/text.h"
 
 namespace hydrascope::app {
 
@@ -40,15 +41,8 @@ void read_plan(TrainingPlan& plan, const Json& json) {
 
 std::vector<std::string> paths_in(const std::string& text) {
   std::vector<std::string> paths;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(';', begin), text.size());
-    const auto first = text.find_first_not_of(' ', begin);
-    if (first < end) {
-      const auto last = text.find_last_not_of(' ', end - 1);
-      paths.emplace_back(text.substr(first, last - first + 1));
-    }
-    begin = end + 1;
-  }
+  for (const std::string_view part : split(text, ';'))
+    if (const std::string_view path = trimmed(part, " "); !path.empty()) paths.emplace_back(path);
   return paths;
 }
 

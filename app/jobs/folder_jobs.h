@@ -9,7 +9,7 @@
 
 #include "app/document/editor.h"
 #include "app/jobs/background_job.h"
-#include "engine/run/model_source.h"
+#include "engine/run/model_store.h"
 
 namespace hydrascope::app {
 

@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/error.h"
-#include "engine/run/memory_estimate.h"
+#include "engine/run/quantity.h"
 
 namespace hydrascope::app {
 

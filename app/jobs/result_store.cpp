@@ -30,9 +30,9 @@ void ResultStore::update(const RequestKey& request, const QuantityKeys& requeste
 }
 
 ResultStore::State ResultStore::state(const QuantityKey& key) const {
-  if (fresh() && delivered_.serves(key)) return State::delivered;
-  if (failure_ && (blocked() || failure_->keys.serves(key))) return State::failed;
-  const bool running = pending_ && request_ && pending_->of == *request_ && pending_->keys.serves(key);
+  if (fresh() && delivered_.covers(key)) return State::delivered;
+  if (failure_ && (blocked() || failure_->keys.covers(key))) return State::failed;
+  const bool running = pending_ && request_ && pending_->of == *request_ && pending_->keys.covers(key);
   return running ? State::pending : State::absent;
 }
 
@@ -97,7 +97,7 @@ void ResultStore::drop_unwanted(const QuantityKeys& requested) {
   const QuantityKeys without_result = delivered_.missing_in(all); // asked for, and there is no such thing
   QuantityKeys needed;
   for (const QuantityKey& key : requested)
-    if (all.serves(key)) needed.add(key);
+    if (all.covers(key)) needed.add(key);
   for (std::size_t i = 0; i < parts.size() && parts.size() > most_parts;) {
     QuantityKeys others;
     for (std::size_t other = 0; other < held.size(); ++other)

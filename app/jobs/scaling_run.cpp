@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "engine/run/execution.h"
+#include "engine/run/run.h"
 
 namespace hydrascope::app {
 

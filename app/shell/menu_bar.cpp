@@ -6,7 +6,7 @@
 
 #include "app/shell/shell.h"
 #include "app/ui/widgets.h"
-#include "engine/run/memory_estimate.h"
+#include "engine/base/text.h"
 
 namespace hydrascope::app {
 

@@ -7,7 +7,7 @@
 
 #include "engine/figures/figure.h"
 #include "engine/run/quantities/head_quantity.h"
-#include "engine/run/quantities/hidden_norms.h"
+#include "engine/run/quantities/hidden_states.h"
 #include "engine/run/quantities/similar_heads.h"
 #include "engine/run/run.h"
 

@@ -10,7 +10,6 @@
 
 #include "app/views/selection.h"
 #include "engine/figures/figure.h"
-#include "engine/run/quantities/head_fusion.h"
 #include "engine/run/quantities/weights.h"
 #include "engine/run/run.h"
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <numeric>
 
+#include <fmt/format.h>
 #include <utf8proc.h>
 
 namespace hydrascope {
@@ -50,6 +51,10 @@ std::optional<int> whole_number(std::string_view text) {
   const auto [stop, failure] = std::from_chars(digits.c_str(), end, value);
   if (failure != std::errc() || stop != end || value < 0 || text.front() == '-') return std::nullopt;
   return value;
+}
+
+std::string bytes_text(double bytes) {
+  return bytes < 1e9 ? fmt::format("{:.0f} MB", bytes / 1e6) : fmt::format("{:.1f} GB", bytes / 1e9);
 }
 
 CodePoint code_point_at(std::string_view text, std::size_t at) {

@@ -1,4 +1,4 @@
-// Text helpers: trimming, splitting, numbers, UTF-8 code points, the nearest known name.
+// Text helpers: trimming, splitting, numbers and sizes, UTF-8 code points, the nearest known name.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,9 @@ std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\n
 std::vector<std::string_view> split(std::string_view text, char separator);
 // The whole text as a decimal number without a sign; nullopt if it is anything else or does not fit an int.
 std::optional<int> whole_number(std::string_view text);
+
+// "640 MB", "1.3 GB": powers of 1000.
+std::string bytes_text(double bytes);
 
 struct CodePoint {
   char32_t value = 0;

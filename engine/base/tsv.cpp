@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
 
@@ -21,11 +22,7 @@ std::vector<TsvLine> read_tsv(const std::filesystem::path& file) {
     if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
     TsvLine& read = lines.emplace_back();
     read.number = number;
-    for (std::size_t begin = 0; begin <= line.size();) {
-      const std::size_t end = std::min(line.find('\t', begin), line.size());
-      read.cells.emplace_back(line.substr(begin, end - begin));
-      begin = end + 1;
-    }
+    for (const std::string_view cell : split(line, '\t')) read.cells.emplace_back(cell);
   }
   return lines;
 }

@@ -6,7 +6,7 @@
 
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
-#include "engine/run/execution.h"
+#include "engine/run/run.h"
 
 namespace hydrascope {
 namespace {

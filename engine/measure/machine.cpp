@@ -29,7 +29,6 @@
 #include "engine/attention/simd/processor.h"
 #include "engine/measure/device_clock.h"
 #include "engine/models/transformer/linear.h"
-#include "engine/run/dtype.h"
 
 namespace hydrascope {
 namespace {

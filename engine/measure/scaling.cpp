@@ -18,8 +18,7 @@
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
 #include "engine/measure/device_clock.h"
-#include "engine/run/dtype.h"
-#include "engine/run/execution.h"
+#include "engine/run/run.h"
 
 namespace hydrascope {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "engine/base/error.h"
 #include "engine/measure/teacher_forced_runs.h"
-#include "engine/run/execution.h"
 #include "engine/run/quantities/head_reader.h"
-#include "engine/run/quantities/rank_correlation.h"
+#include "engine/run/quantities/measures.h"
+#include "engine/run/run.h"
 
 namespace hydrascope {
 namespace {

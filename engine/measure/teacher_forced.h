@@ -14,7 +14,7 @@
 
 #include "engine/measure/data_share.h"
 #include "engine/models/model_info.h"
-#include "engine/run/model_source.h"
+#include "engine/run/model_store.h"
 #include "engine/run/run.h"
 
 namespace hydrascope {

@@ -13,10 +13,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/image.h"
-#include "engine/run/data_files.h"
-#include "engine/run/finite_check.h"
+#include "engine/run/inputs.h"
 #include "engine/run/pass.h"
-#include "engine/run/token_texts.h"
 
 namespace hydrascope {
 namespace {

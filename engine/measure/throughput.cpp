@@ -12,16 +12,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
 #include "engine/measure/flops.h"
 #include "engine/models/transformer/config.h"
 #include "engine/models/transformer/linear.h"
 #include "engine/models/transformer/model.h"
-#include "engine/run/dtype.h"
-#include "engine/run/execution.h"
 #include "engine/run/model_store.h"
 #include "engine/run/pass.h"
+#include "engine/run/run.h"
 
 namespace hydrascope {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "engine/attention/interface/schedule.h"
 #include "engine/measure/quantiles.h"
-#include "engine/run/model_source.h"
+#include "engine/run/model_store.h"
 #include "engine/run/run.h"
 
 namespace hydrascope {

@@ -11,9 +11,10 @@
 
 #include <fmt/format.h>
 
+#include "engine/attention/interface/device.h"
 #include "engine/base/error.h"
 #include "engine/base/safetensors.h"
-#include "engine/run/dtype.h"
+#include "engine/models/transformer/model.h"
 
 namespace hydrascope {
 namespace {
@@ -56,7 +57,7 @@ std::shared_ptr<const Model> in_dtype(const std::shared_ptr<const Model>& model,
   if (type == at::kFloat) return model;
   std::map<std::string, at::Tensor> converted;
   for (const std::string& name : model->parameter_names()) {
-    if (name.starts_with("kernel.")) continue; // feature maps stay float32, as their exponents are
+    if (name.starts_with("kernel.")) continue; // feature maps and their exponents stay float32
     const at::Tensor parameter = model->parameter(name);
     if (parameter.is_floating_point()) converted.emplace(name, parameter.to(type));
   }
@@ -77,7 +78,7 @@ AdapterParts adapter_parts(const std::vector<std::string>& tensor_names) {
     if (const auto layer = numbered(name, "layer."))
       parts.layers.insert(layer->first);
     else if (!after_the_blocks(name))
-      parts.embeddings = true; // embeddings, or a name not known here: then nothing may be reused
+      parts.embeddings = true; // embeddings, or an unknown name: then no cached state may be reused
   }
   return parts;
 }
@@ -116,8 +117,8 @@ std::optional<int> AppliedModel::adapter_image_size() const {
   return std::nullopt;
 }
 
-// Values by key, each made once by the thread that asks first, while others that ask wait for it. Beyond
-// `limit` the least recently used goes.
+// Values by key. The first thread that requests a value makes it, and others wait for it. Evicts the least
+// recently used beyond `limit`.
 template <typename Value>
 class SharedValues {
 public:
@@ -131,7 +132,7 @@ public:
       promise.set_value(value);
       return value;
     } catch (...) {
-      forget(key); // who asks again tries again
+      forget(key); // the next request tries again
       promise.set_exception(std::current_exception());
       throw;
     }
@@ -143,7 +144,7 @@ private:
     std::shared_future<Value> value;
   };
 
-  // The value of the key if it is known or being made; else an invalid one, and the promise stands for it.
+  // The key's value, finished or in progress; else an invalid future, after storing the promise's.
   std::shared_future<Value> find_or_add(const std::string& key, std::promise<Value>& promise) {
     const std::lock_guard lock(mutex_);
     const auto found = std::ranges::find(entries_, key, &Entry::key);
@@ -173,9 +174,9 @@ struct ModelStore::State {
     std::call_once(bundled_once, [this] { known_bundled = source.bundled(); });
     return known_bundled;
   }
-  // Read again where the file has changed.
+  // Reads the file again if it has changed.
   AdapterInfo adapter_file(const std::filesystem::path& file) {
-    std::error_code missing; // then read_adapter_info says so better
+    std::error_code missing; // ignored: read_adapter_info throws a clearer error
     const auto written = std::filesystem::last_write_time(file, missing);
     return files.get(fmt::format("{}|{}", file.string(), written.time_since_epoch().count()),
                      [&] { return read_adapter_info(file); });
@@ -202,7 +203,7 @@ std::shared_ptr<const Model> ModelStore::base(const std::filesystem::path& folde
 std::shared_ptr<const std::vector<AdapterInfo>> ModelStore::available(const std::filesystem::path& folder) {
   return state_->available.get(folder.string(), [&] {
     std::set<std::string> bases = {base(folder)->hash()};
-    // An adapter may stand before the one it was trained over.
+    // An adapter may be listed before the adapter that it was trained on.
     std::vector<AdapterInfo> fitting;
     for (std::size_t before = 0; before != bases.size();) {
       before = bases.size();

@@ -1,7 +1,8 @@
-// The loaded models and the adapters over them.
+// The loaded models with the adapters applied to them. Plain header.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,14 +12,21 @@
 
 #include "engine/attention/interface/schedule.h"
 #include "engine/models/model_info.h"
-#include "engine/models/transformer/model.h"
-#include "engine/run/model_source.h"
 
 namespace hydrascope {
 
-// Which parts of a model an adapter's tensors replace, read off their names.
+class Model;
+
+// Loads models and lists the adapters that may be applied automatically.
+struct ModelSource {
+  std::function<std::shared_ptr<const Model>(const std::filesystem::path& folder)> load;
+  std::function<std::vector<AdapterInfo>()> bundled;
+};
+ModelSource installed_models(); // load_model, bundled_adapters
+
+// The parts of a model that an adapter replaces, from its tensors' names.
 struct AdapterParts {
-  bool embeddings = false; // or anything else that every layer depends on
+  bool embeddings = false; // or any other part that every layer depends on
   std::set<int> layers;
   std::map<int, std::vector<std::string>> maps; // layer → "KERNEL.NAME" of kernel.LAYER.KERNEL.NAME
 };
@@ -30,30 +38,31 @@ struct AppliedAdapter {
   bool for_schedule = true; // false: feature maps that only compared kernels may use
 };
 
-// A model with its adapters, and what a hidden state computed by it depends on.
+// A model with its adapters, and the keys under which its hidden states are cached.
 struct AppliedModel {
   std::shared_ptr<const Model> model;
   std::vector<AppliedAdapter> adapters; // in order of application
   std::string dtype;
 
-  // Everything that the embedded input depends on, but the input.
+  // Equal for equal embeddings of the same input.
   std::string embedding_key() const;
-  // Everything that block `layer` under `kernel` depends on, but its input.
+  // Equal if block `layer` under `kernel` maps the same input to the same output.
   std::string layer_key(int layer, const KernelSpec& kernel) const;
-  // Whether an applied adapter was trained with this kernel in this layer; the last one that was.
+  // The last applied adapter that was trained with this kernel in this layer; null if there is none.
   const AdapterInfo* trained(int layer, const KernelSpec& kernel) const;
   // The image size that the last adapter for the schedule was trained at.
   std::optional<int> adapter_image_size() const;
 };
 
-// What an automatic choice of adapters brings.
+// Which adapters an automatic choice includes.
 enum class AutomaticAdapters {
-  tail,     // the model's own: what a training starts from
-  schedule, // and what was trained through the schedule
-  all       // and trained feature maps that fit: they change nothing but kernels that are asked for by name
+  tail,     // the model's own, from which training starts
+  schedule, // also those trained with the schedule's kernels
+  all       // also trained feature maps that fit: they affect only kernels that are named explicitly
 };
 
-// Safe to call from several threads: what two ask for at once is loaded once, and the second waits for it.
+// Safe to call from several threads: a model that two threads request at once is loaded once, and the second
+// thread waits for it.
 class ModelStore {
 public:
   explicit ModelStore(ModelSource source);
@@ -64,18 +73,21 @@ public:
   // The base model of a folder. Throws as load_model.
   std::shared_ptr<const Model> base(const std::filesystem::path& folder);
 
-  // The model with the adapters that the choice and the schedule call for. Throws as load_model and
-  // apply_adapter, UsageError for a dtype that does not run.
+  // The model with the adapters of the choice; an automatic choice depends on the schedule. Throws as
+  // load_model and apply_adapter, UsageError for an unsupported dtype.
   AppliedModel apply(const std::filesystem::path& folder, const AdapterChoice& choice,
                      const Schedule& schedule, const std::string& dtype,
                      AutomaticAdapters automatic = AutomaticAdapters::all);
 
-  // The bundled adapters that were trained over this model or over another of them.
+  // The bundled adapters that were trained on this model or on another of these adapters.
   std::shared_ptr<const std::vector<AdapterInfo>> available(const std::filesystem::path& folder);
 
 private:
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// All jobs of a program share one store, so that each model is loaded, and its weights are packed, once.
+std::shared_ptr<ModelStore> make_model_store(ModelSource source = installed_models());
 
 } // namespace hydrascope

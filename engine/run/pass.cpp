@@ -1,9 +1,13 @@
 #include "engine/run/pass.h"
 
 #include <chrono>
+#include <string>
 #include <utility>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/all.h>
+#include <ATen/ops/isfinite.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,9 +18,9 @@ namespace hydrascope {
 namespace {
 
 struct PassPlan {
-  std::vector<std::string> keys;                  // none without a cache
-  std::vector<std::optional<CachedHidden>> known; // by hidden state, held so that nothing evicts it meanwhile
-  std::vector<bool> run;                          // by block
+  std::vector<std::string> keys;                   // empty without a cache
+  std::vector<std::optional<CachedHidden>> cached; // by hidden state; held, so that eviction is harmless
+  std::vector<bool> run;                           // by block
   bool embed = false;
 };
 
@@ -28,19 +32,19 @@ PassPlan make_plan(const Pass& pass, PrefixCache* cache) {
   const auto layers = pass.layers.size();
   PassPlan plan;
   plan.run.assign(layers, false);
-  plan.known.resize(layers + 1);
+  plan.cached.resize(layers + 1);
   if (cache != nullptr) {
     plan.keys = pass.keys();
-    for (std::size_t i = 0; i <= layers; ++i) plan.known[i] = cache->find(plan.keys[i]);
+    for (std::size_t i = 0; i <= layers; ++i) plan.cached[i] = cache->find(plan.keys[i]);
   }
-  bool needed = pass.need_output; // whether hidden state i + 1 is
+  bool needed = pass.need_output; // whether hidden state i + 1 is needed
   for (std::size_t i = layers; i-- > static_cast<std::size_t>(pass.first_layer);) {
     const bool differentiable = static_cast<int>(i) >= pass.first_gradient_layer;
     plan.run[i] =
-        is_tapped(pass, i) || ((needed || pass.keep_hidden) && (differentiable || !plan.known[i + 1]));
+        is_tapped(pass, i) || ((needed || pass.keep_hidden) && (differentiable || !plan.cached[i + 1]));
     needed = plan.run[i];
   }
-  plan.embed = !pass.hidden.defined() && (needed || pass.keep_hidden) && !plan.known[0];
+  plan.embed = !pass.hidden.defined() && (needed || pass.keep_hidden) && !plan.cached[0];
   return plan;
 }
 
@@ -55,7 +59,7 @@ public:
     const bool differentiable = pass_.training ? caller_gradients_ : layer >= pass_.first_gradient_layer;
     const LayerKernel& kernel = pass_.layers[position];
     const Model& model = *pass_.model.model;
-    AttentionTap tap; // passed wherever a pass is observed: the result says which path really ran
+    AttentionTap tap; // of every observed block, because the outcome states the path that was taken
     tap.reads_attention = differentiable || is_tapped(pass_, position);
     BlockOptions options;
     if (pass_.observed) options.tap = &tap;
@@ -64,8 +68,8 @@ public:
     const auto start = std::chrono::steady_clock::now();
     at::Tensor output;
     {
-      // Unless it is a training, the weights are constants: the graph starts at the attention's output in the
-      // first differentiable block.
+      // Except in training the weights are constants: the graph starts at the attention's output in the first
+      // differentiable block.
       const at::AutoGradMode mode(differentiable);
       output = model.block(layer, hidden, pass_.input.input, *kernel.kernel, kernel.parameters, options);
     }
@@ -74,8 +78,7 @@ public:
     block.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     block.path = tap.path;
     block.zero_denominators = tap.zero_denominators;
-    // A differentiable block computes on another path and is needed for its graph, so its output serves no
-    // other run.
+    // Not for a differentiable block: it runs on a different path and must run again for its graph.
     if (cache_ != nullptr && !differentiable)
       cache_->insert(output_key, {output, tap.path, tap.zero_denominators});
     if (is_tapped(pass_, position) && visit_) visit_(layer, tap);
@@ -84,7 +87,7 @@ public:
 
 private:
   const Pass& pass_;
-  PrefixCache* cache_; // or none
+  PrefixCache* cache_; // may be null
   const TapVisitor& visit_;
   bool caller_gradients_;
 };
@@ -109,8 +112,8 @@ PassOutcome run(const Pass& pass, PrefixCache* cache, const std::stop_token& sto
   if (plan.embed) {
     hidden = pass.model.model->embed(pass.input.input);
     if (cache != nullptr) cache->insert(plan.keys[0], {hidden, {}, 0});
-  } else if (plan.known[0]) {
-    hidden = plan.known[0]->hidden;
+  } else if (plan.cached[0]) {
+    hidden = plan.cached[0]->hidden;
   }
   keep(hidden);
 
@@ -120,11 +123,11 @@ PassOutcome run(const Pass& pass, PrefixCache* cache, const std::stop_token& sto
       poll();
       hidden = blocks.run(i, hidden, plan.keys.empty() ? std::string() : plan.keys[i + 1], block);
       if (block_done) block_done();
-    } else if (plan.known[i + 1]) {
-      const CachedHidden& cached = *plan.known[i + 1];
-      hidden = cached.hidden;
-      block.path = cached.path;
-      block.zero_denominators = cached.zero_denominators;
+    } else if (plan.cached[i + 1]) {
+      const CachedHidden& known = *plan.cached[i + 1];
+      hidden = known.hidden;
+      block.path = known.path;
+      block.zero_denominators = known.zero_denominators;
     }
     keep(hidden);
   }
@@ -174,6 +177,63 @@ PassOutcome run_pass(const Pass& pass, PrefixCache& cache, const std::stop_token
 
 PassOutcome run_pass(const Pass& pass, const std::stop_token& stop, const TapVisitor& visit) {
   return run(pass, nullptr, stop, visit, {});
+}
+
+LayerKernel initial_layer_kernel(const ModelInfo& model, const int layer, const KernelSpec& spec) {
+  LayerKernel made;
+  made.kernel = make_kernel(spec);
+  made.parameters = made.kernel->initial_parameters(model.heads, model.width / model.heads, layer);
+  return made;
+}
+
+LayerKernel layer_kernel(const Model& model, const int layer, const KernelSpec& spec) {
+  KernelParameters trained = model.kernel_parameters(layer, spec);
+  if (trained.empty()) return initial_layer_kernel(model.info(), layer, spec);
+  return {make_kernel(spec), std::move(trained), true};
+}
+
+std::vector<LayerKernel> layer_kernels(const Model& model, const std::vector<KernelSpec>& specs) {
+  std::vector<LayerKernel> kernels;
+  for (const KernelSpec& spec : specs)
+    kernels.push_back(layer_kernel(model, static_cast<int>(kernels.size()), spec));
+  return kernels;
+}
+
+std::optional<CachedHidden> PrefixCache::find(const std::string& key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return std::nullopt;
+  uses_.splice(uses_.begin(), uses_, found->second.use);
+  return found->second.value;
+}
+
+void PrefixCache::insert(const std::string& key, CachedHidden value) {
+  erase(key);
+  const std::size_t size = value.hidden.nbytes();
+  if (size > limit_) return;
+  while (bytes_ + size > limit_) erase(std::string(uses_.back()));
+  uses_.push_front(key);
+  entries_.emplace(key, Entry{std::move(value), uses_.begin()});
+  bytes_ += size;
+}
+
+void PrefixCache::erase(const std::string& key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  bytes_ -= found->second.value.hidden.nbytes();
+  uses_.erase(found->second.use);
+  entries_.erase(found);
+}
+
+void check_finite(const at::Tensor& hidden, const Model& model) {
+  if (at::isfinite(hidden).all().item<bool>()) return;
+  const std::string folder = model.info().folder.string();
+  // Only after a failure: checking all weights before every run would take as long as a run.
+  for (const std::string& name : model.parameter_names())
+    if (!at::isfinite(model.parameter(name)).all().item<bool>())
+      throw BrokenFile(folder, fmt::format("\"{}\" holds NaN or infinity", name),
+                       "get the model (or the adapter over it) again");
+  throw Error(folder, "the hidden states are no longer finite although all weights are",
+              "try --dtype float32 or other kernels");
 }
 
 } // namespace hydrascope

@@ -1,73 +1,127 @@
-// One forward pass through the blocks, the only loop over them: what is cached is not computed, what is asked
-// for is tapped. Runs, measurements and trainings all go through it.
+// One forward pass through the blocks. This is the only loop over blocks: runs, measurements and trainings
+// all use it. Cached hidden states are not recomputed, and tapped layers pass their q, k, v to a visitor.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
+#include <optional>
 #include <stop_token>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "engine/run/layer_kernel.h"
+#include "engine/models/transformer/model.h"
+#include "engine/run/inputs.h"
 #include "engine/run/model_store.h"
-#include "engine/run/prefix_cache.h"
-#include "engine/run/run_input.h"
 
 namespace hydrascope {
+
+// A kernel with its parameters in one layer of a model.
+struct LayerKernel {
+  std::shared_ptr<const Kernel> kernel;
+  KernelParameters parameters;
+  bool own_parameters = false; // trained, from an adapter
+};
+// With the kernel's initial parameters. Throws UsageError (unknown kernel).
+LayerKernel initial_layer_kernel(const ModelInfo& model, int layer, const KernelSpec& spec);
+// With trained parameters if the model has them, else the initial ones. Throws UsageError.
+LayerKernel layer_kernel(const Model& model, int layer, const KernelSpec& spec);
+// The same for layers 0 … specs.size() − 1.
+std::vector<LayerKernel> layer_kernels(const Model& model, const std::vector<KernelSpec>& specs);
+
+// A hidden state and how the block that computed it ran.
+struct CachedHidden {
+  at::Tensor hidden; // (B,N,D), never written to
+  std::string path;
+  std::int64_t zero_denominators = 0;
+};
+
+// Hidden states by the key of what they depend on, so that a pass starts at the first layer whose input is
+// not cached. Evicts the least recently used beyond `limit` bytes.
+class PrefixCache {
+public:
+  explicit PrefixCache(std::size_t limit) : limit_(limit) {}
+
+  std::optional<CachedHidden> find(const std::string& key);
+  void insert(const std::string& key, CachedHidden value);
+
+  std::size_t bytes() const { return bytes_; }
+  std::size_t size() const { return entries_.size(); }
+
+private:
+  struct Entry {
+    CachedHidden value;
+    std::list<std::string>::iterator use;
+  };
+  void erase(const std::string& key);
+
+  std::size_t limit_;
+  std::size_t bytes_ = 0;
+  std::list<std::string> uses_; // most recent first
+  std::unordered_map<std::string, Entry> entries_;
+};
 
 struct Pass {
   AppliedModel model;
   PreparedInput input;
-  std::vector<LayerKernel> layers;     // of the blocks to run: all, or those in front
-  std::vector<std::vector<int>> muted; // by layer, ascending: heads that say nothing; empty: none
-  std::vector<bool> tapped;            // whose attention the visitor wants to see; these blocks always run
+  std::vector<LayerKernel> layers;     // of the blocks to run: all of the model's, or its first
+  std::vector<std::vector<int>> muted; // by layer, ascending; empty: no head is muted
+  std::vector<bool> tapped;            // by layer: the visitor is called; these blocks always run
   int first_gradient_layer = 0;        // blocks from here on are differentiable; the number of layers: none
   bool keep_hidden = false;
   bool need_output = true; // false: stop after the last tapped block
 
-  // Where the pass begins: the block, and what enters it; undefined: the input is embedded for block 0.
+  // The first block and its input; undefined: the input is embedded for block 0.
   int first_layer = 0;
   at::Tensor hidden;
-  // Gradients as the caller's mode says, through the embedding, too: first_gradient_layer means nothing.
+  // Gradients, also through the embedding, are on or off as the caller's mode says; first_gradient_layer is
+  // ignored.
   bool training = false;
-  bool for_logits = false; // the model's last block gives what its logits() reads alone
-  // false: nothing is told of a block but its output, and nothing that could look is compiled into it.
+  bool for_logits = false; // the last block computes only those tokens that logits() reads
+  // false: the outcome has no facts about blocks, and blocks run without a tap, which may be faster.
   bool observed = true;
 
-  // keys[i]: what hidden state i depends on (0 = embedded input, i + 1 = output of block i).
+  // keys[0] of the embedded input, keys[i + 1] of block i's output.
   std::vector<std::string> keys() const;
 };
 
-// A pass without gradients of which the output alone is needed.
+// A pass without gradients that returns its output alone.
 Pass plain_pass(std::shared_ptr<const Model> model, std::vector<LayerKernel> layers, ModelInput input = {});
 
 struct PassBlock {
   std::string path;
   double seconds = 0;
-  bool ran = false; // false: the prefix cache had its output
+  bool ran = false; // false: its output was cached or not needed
   std::int64_t zero_denominators = 0;
 };
 
 struct PassOutcome {
   at::Tensor output; // of the last block, with its graph where gradients are enabled
-  // If kept: what enters the first block and what each block gives; with their graph in training alone.
+  // If kept: the first block's input and each block's output; with their graph only in training.
   std::vector<at::Tensor> hidden;
   std::vector<PassBlock> blocks;
 };
 
-// The same q, k, v as constants: nothing read off a layer belongs to the gradient's graph.
+// The same input with q, k, v and layer_input detached from the graph.
 AttentionInput constant_input(const AttentionInput& input);
 
-// Called after a tapped block, gradients disabled; in differentiable blocks the tap's tensors carry their
+// Called after a tapped block with gradients disabled; the tensors of a differentiable block's tap have their
 // graph.
 using TapVisitor = std::function<void(int layer, const AttentionTap& tap)>;
 
-// Blocks that `run_pass` would run, given what is cached now.
+// By block: whether run_pass() would run it with this cache.
 std::vector<bool> blocks_to_run(const Pass& pass, PrefixCache& cache);
 
-// Throws Cancelled when `stop` is requested (polled before each block) and as the model and its kernels.
+// Throws Cancelled when `stop` is requested (polled before each block), and as the model and its kernels.
 PassOutcome run_pass(const Pass& pass, PrefixCache& cache, const std::stop_token& stop,
                      const TapVisitor& visit, const std::function<void()>& block_done);
-// The same with nothing cached.
+// The same without a cache.
 PassOutcome run_pass(const Pass& pass, const std::stop_token& stop = {}, const TapVisitor& visit = {});
+
+// Throws BrokenFile that names the parameter if the hidden states hold NaN or infinity because the weights
+// do, Error if they do although all weights are finite.
+void check_finite(const at::Tensor& hidden, const Model& model);
 
 } // namespace hydrascope

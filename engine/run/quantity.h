@@ -1,12 +1,13 @@
-// What can be read off a run, whatever it is. A key names one quantity: a small value with operator== that
-// says of which layer, kernel, head, query … it is, the type of its result, and, found by its type, `const
-// Quantity& quantity_of(const Key&)`, which knows how it is read (engine/run/reading.h). A request holds
-// keys, a result holds what was read, and both are asked by key. Plain header.
+// Keys and results of quantities, which are read off a run. A key is a small value with operator== (layer,
+// kernel, head, query …) and a Result type; the free function `const Quantity& quantity_of(const Key&)`
+// returns how it is read (engine/run/reading.h). A request holds keys, and a result is found by the same key.
+// Plain header.
 #pragma once
 
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <utility>
@@ -15,6 +16,7 @@
 namespace hydrascope {
 
 class Quantity;
+struct ModelInfo;
 struct Schedule;
 
 template <typename K>
@@ -23,23 +25,23 @@ concept KeyOfQuantity = std::equality_comparable<K> && requires(const K& key) {
   { quantity_of(key) } -> std::same_as<const Quantity&>;
 };
 
-// Any key.
+// A key of any type.
 class QuantityKey {
 public:
   template <KeyOfQuantity K>
   QuantityKey(K key)
-      : held_(std::make_shared<const Of<K>>(std::move(key))) {} // NOLINT: keys are written as they are
+      : held_(std::make_shared<const Of<K>>(std::move(key))) {
+  } // NOLINT: implicit, so that keys can be listed as they are
 
   const Quantity& quantity() const { return held_->quantity(); }
-  // The key itself; null where it is of another type.
+  // The key itself; null if it is of another type.
   template <KeyOfQuantity K>
   const K* get() const {
     const auto* of = dynamic_cast<const Of<K>*>(held_.get());
     return of == nullptr ? nullptr : &of->key;
   }
-  // Whether the result under this key holds what the other names: the same key, or one that K::serves() says
-  // is a part.
-  bool serves(const QuantityKey& other) const { return held_ == other.held_ || held_->serves(*other.held_); }
+  // Whether the result under this key contains the other's: the keys are equal, or K::covers() says so.
+  bool covers(const QuantityKey& other) const { return held_ == other.held_ || held_->covers(*other.held_); }
   bool operator==(const QuantityKey& other) const {
     return held_ == other.held_ || held_->equals(*other.held_);
   }
@@ -51,7 +53,7 @@ private:
     Held& operator=(const Held&) = delete;
     virtual ~Held() = default;
     virtual bool equals(const Held& other) const = 0;
-    virtual bool serves(const Held& other) const = 0;
+    virtual bool covers(const Held& other) const = 0;
     virtual const Quantity& quantity() const = 0;
   };
   template <typename K>
@@ -61,10 +63,10 @@ private:
       const auto* of = dynamic_cast<const Of*>(&other);
       return of != nullptr && key == of->key;
     }
-    bool serves(const Held& other) const override {
+    bool covers(const Held& other) const override {
       const auto* of = dynamic_cast<const Of*>(&other);
       if (of == nullptr) return false;
-      if constexpr (requires { key.serves(of->key); }) return key.serves(of->key);
+      if constexpr (requires { key.covers(of->key); }) return key.covers(of->key);
       return key == of->key;
     }
     const Quantity& quantity() const override { return quantity_of(key); }
@@ -74,7 +76,7 @@ private:
   std::shared_ptr<const Held> held_;
 };
 
-// Keys in the order in which they were added; none that another one serves.
+// Keys in the order in which they were added, without those that another one covers.
 class QuantityKeys {
 public:
   QuantityKeys() = default;
@@ -83,21 +85,21 @@ public:
   }
 
   void add(QuantityKey key) {
-    if (serves(key)) return;
-    std::erase_if(keys_, [&](const QuantityKey& each) { return key.serves(each); });
+    if (covers(key)) return;
+    std::erase_if(keys_, [&](const QuantityKey& each) { return key.covers(each); });
     keys_.push_back(std::move(key));
   }
   void add(const QuantityKeys& keys) {
     for (const QuantityKey& key : keys) add(key);
   }
-  bool serves(const QuantityKey& key) const {
-    return std::ranges::any_of(keys_, [&](const QuantityKey& each) { return each.serves(key); });
+  bool covers(const QuantityKey& key) const {
+    return std::ranges::any_of(keys_, [&](const QuantityKey& each) { return each.covers(key); });
   }
-  // Those that `held` does not serve.
+  // Those that `held` does not cover.
   QuantityKeys missing_in(const QuantityKeys& held) const {
     QuantityKeys missing;
     for (const QuantityKey& key : keys_)
-      if (!held.serves(key)) missing.keys_.push_back(key);
+      if (!held.covers(key)) missing.keys_.push_back(key);
     return missing;
   }
   // Those of one type.
@@ -117,7 +119,7 @@ private:
   std::vector<QuantityKey> keys_;
 };
 
-// What was read, by key.
+// Results by key.
 class QuantityResults {
 public:
   template <KeyOfQuantity K>
@@ -130,15 +132,15 @@ public:
   void add(K key, typename K::Result result) {
     entries_.emplace_back(std::move(key), std::make_shared<const typename K::Result>(std::move(result)));
   }
-  // The result under a key that serves this one; null: there is none.
+  // The result under a key that covers this one; null if there is none.
   template <KeyOfQuantity K>
   const typename K::Result* find(const K& key) const {
     const QuantityKey wanted(key);
     for (const auto& [held, result] : entries_)
-      if (held.serves(wanted)) return static_cast<const typename K::Result*>(result.get());
+      if (held.covers(wanted)) return static_cast<const typename K::Result*>(result.get());
     return nullptr;
   }
-  // All of one type, in the order in which they were asked for.
+  // All of one type, in the order in which they were requested.
   template <KeyOfQuantity K>
   std::vector<Entry<K>> all() const {
     std::vector<Entry<K>> found;
@@ -165,7 +167,11 @@ private:
   std::vector<std::pair<QuantityKey, std::shared_ptr<const void>>> entries_;
 };
 
-// The keys for which a kernel runs beside the schedule's own: they may fail where the schedule itself runs.
+// The keys for which a kernel runs besides the schedule's: they may fail although the schedule itself runs.
 QuantityKeys comparisons_in(const QuantityKeys& keys, const Schedule& schedule);
+
+// An upper bound of a run's memory in bytes besides the model's: the explicit scores of one layer and the
+// quantities, for an input of `tokens` tokens.
+double estimated_bytes(const QuantityKeys& quantities, const ModelInfo& model, std::int64_t tokens);
 
 } // namespace hydrascope

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
-#include "engine/run/execution.h"
 
 namespace hydrascope {
 
@@ -28,6 +27,19 @@ QuantityKeys comparisons_in(const QuantityKeys& keys, const Schedule& schedule) 
   for (const QuantityKey& key : keys)
     if (key.quantity().compares(key, schedule)) compared.add(key);
   return compared;
+}
+
+double estimated_bytes(const QuantityKeys& quantities, const ModelInfo& model, std::int64_t tokens) {
+  const auto n = static_cast<double>(tokens);
+  double bytes = 3.0 * model.heads * n * n * sizeof(float); // scores, weights and a temporary of one layer
+  for (const QuantityKey& key : quantities) bytes += key.quantity().bytes(key, model, tokens);
+  return bytes;
+}
+
+Array to_array(const at::Tensor& tensor) {
+  const at::Tensor values = tensor.detach().to(at::kCPU, at::kFloat).contiguous();
+  const auto* first = values.const_data_ptr<float>();
+  return Array{values.sizes().vec(), std::vector<float>(first, first + values.numel())};
 }
 
 } // namespace hydrascope

@@ -1,4 +1,5 @@
-// How a quantity is read: planned with the run, fed layer by layer, finished when its pass is done.
+// How quantities are read off a run: a Reading is planned with the run, receives each layer that it taps and
+// writes its result when the pass is finished.
 #pragma once
 
 #include <functional>
@@ -26,7 +27,7 @@ struct RunShape {
 // Throws UsageError unless 0 ≤ value < limit: "layer 12: there are 12 layers".
 void check_below(const char* subject, std::int64_t value, std::int64_t limit, const char* what);
 
-// What readings keep from one run to the next, each under its own type, for as long as the runner lives.
+// What readings keep between runs, one object per type; the runner owns it.
 class ReadingCaches {
 public:
   template <typename Cache>
@@ -40,15 +41,15 @@ private:
   std::unordered_map<std::type_index, std::shared_ptr<void>> caches_;
 };
 
-// What a run knows while its readings are planned.
+// The run while its readings are planned.
 struct PlanContext {
   const RunRequest& request;
-  const Pass& own;                             // the schedule's kernels
+  const Pass& own;                             // with the schedule's kernels
   const std::function<const Pass&()>& teacher; // softmax in every layer; planned at the first call
   ReadingCaches& caches;
 
   const Pass& pass(bool teacher_forced) const { return teacher_forced ? teacher() : own; }
-  // A kernel in one layer of the pass, with the run's seed; nullopt: the schedule's own kernel of that layer.
+  // A kernel in one layer of the pass, with the run's seed; nullopt: the pass's kernel of that layer.
   LayerKernel kernel(bool teacher_forced, int layer, const std::optional<KernelSpec>& spec) const;
 };
 
@@ -57,7 +58,7 @@ struct RunControl {
   std::function<void()> block_done; // counts a block towards the run's progress
 };
 
-// A layer as a reading sees it: q, k, v without gradients.
+// A tapped layer: its input as constants.
 struct LayerTap {
   int layer = 0;
   const Pass& pass;
@@ -68,13 +69,13 @@ struct LayerTap {
   at::Tensor output_weight() const { return pass.model.model->attention_output_weight(layer); } // W_o
 };
 
-// A pass when it is done. The gradients, taps, output and logits are those of the schedule's own pass.
+// A finished pass. Gradients, taps, output and logits are those of the schedule's own pass.
 struct FinishedPass {
   const RunRequest& request;
-  const RunResult& result; // its layers, target and query are filled
+  const RunResult& result; // layers, target and query are set
   const Pass& pass;
   const PassOutcome& outcome;
-  const at::Tensor& logits; // (1,C) or (1,N,V); undefined where no reading needs them
+  const at::Tensor& logits; // (1,C) or (1,N,V); undefined if no reading needs them
   const CheckedTarget& target;
   const at::Tensor& other; // the mean-pooled second sentence of a similarity, (1,D), or undefined
   const std::map<int, AttentionTap>& taps;    // of the layers that need gradients …
@@ -89,19 +90,19 @@ public:
   Reading& operator=(const Reading&) = delete;
   virtual ~Reading() = default;
 
-  // Read off the pass with softmax in every layer instead of the schedule's own.
+  // Whether it reads the pass with softmax in every layer instead of the schedule's own.
   virtual bool teacher_forced() const { return false; }
-  // What the pass has to deliver besides taps.
+  // What it needs from the pass besides taps.
   virtual bool needs_gradient(int /*layer*/) const { return false; }
   virtual bool needs_hidden() const { return false; }
   virtual bool needs_logits() const { return false; }
-  // Blocks of passes of its own.
+  // The number of blocks that it runs in passes of its own.
   virtual int extra_blocks(const Pass& /*pass*/) const { return 0; }
-  // The kernels that it runs beside the pass's own.
+  // Appends the kernels that it runs besides the pass's own.
   virtual void add_kernels(std::vector<const LayerKernel*>& /*kernels*/) const {}
 
-  // Called in this order: once the pass is planned; before it runs; for each layer that taps() names; after
-  // the pass.
+  // Called in this order: when the pass is planned; before it runs; for each layer where taps() is true;
+  // after the pass.
   virtual void begin(const Pass& /*pass*/) {}
   virtual void run_first(const Pass& /*pass*/, const RunControl& /*control*/) {}
   virtual bool taps(int /*layer*/) const { return false; }
@@ -111,7 +112,7 @@ public:
 
 using Readings = std::vector<std::unique_ptr<Reading>>;
 
-// One type of key: what its keys cost and how they are read.
+// A type of quantity: checks its keys, estimates their memory and plans their readings.
 class Quantity {
 public:
   Quantity() = default;
@@ -121,15 +122,15 @@ public:
 
   // Throws UsageError for layers, rows, queries and heads that do not exist.
   virtual void check(const QuantityKey& key, const RunShape& shape) const = 0;
-  // Bytes beside the scores of one layer, from above.
+  // An upper bound of the bytes needed besides the scores of one layer.
   virtual double bytes(const QuantityKey& key, const ModelInfo& model, std::int64_t tokens) const = 0;
-  // Whether a kernel runs beside the schedule's own, which may fail where the schedule itself runs.
+  // Whether a kernel runs besides the schedule's; it may fail although the schedule itself runs.
   virtual bool compares(const QuantityKey& key, const Schedule& schedule) const = 0;
-  // Plans the reading of all keys of this type, given in the order asked.
+  // Appends readings for all keys of this type, given in the order of the request.
   virtual void plan(const QuantityKeys& keys, const PlanContext& context, Readings& readings) const = 0;
 };
 
-// A quantity whose keys are read one by one, or together where plan_all() is replaced.
+// A quantity with keys of type K. Each key has its own reading unless plan_all() is overridden.
 template <KeyOfQuantity K>
 class QuantityOf : public Quantity {
 public:
@@ -158,7 +159,10 @@ protected:
   }
 };
 
-// Whether a layer's kernel in this schedule is another than `spec`; nullopt is its own.
+// Whether `spec` differs from the schedule's kernel of this layer; nullopt stands for that kernel itself.
 bool is_another_kernel(const Schedule& schedule, int layer, const std::optional<KernelSpec>& spec);
+
+// A tensor's numbers as float32 on the CPU, in its shape.
+Array to_array(const at::Tensor& tensor);
 
 } // namespace hydrascope

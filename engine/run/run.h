@@ -1,10 +1,11 @@
-// A request for one forward pass and what came of it. Plain values: they cross threads.
+// A request for one forward pass and its result. Plain values: they cross threads.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -14,7 +15,6 @@
 #include "engine/base/array.h"
 #include "engine/base/image.h"
 #include "engine/models/model_info.h"
-#include "engine/run/muted_heads.h"
 #include "engine/run/quantity.h"
 
 namespace hydrascope {
@@ -30,7 +30,24 @@ struct TextInput {
 };
 using RunInput = std::variant<ImageInput, TextInput>;
 
-// What the gradient of a focus map is taken of.
+// A head of the model; layer and head count from 0.
+struct HeadIndex {
+  int layer = 0;
+  int head = 0;
+
+  auto operator<=>(const HeadIndex&) const = default;
+};
+// Parses `3:0,3:5,7`: heads 0 and 5 of layer 3, and all heads of layer 7. Returns them ascending, each once.
+// Throws UsageError that names the part that is malformed or out of range.
+std::vector<HeadIndex> parse_muted_heads(std::string_view text, int layers, int heads);
+// The inverse: a layer with all of its `heads` muted is written as its number alone.
+std::string muted_heads_text(std::span<const HeadIndex> muted, int heads);
+// Throws UsageError that names the first head out of range.
+void check_muted_heads(std::span<const HeadIndex> muted, int layers, int heads);
+// The muted heads of each layer, ascending, each once.
+std::vector<std::vector<int>> muted_by_layer(std::span<const HeadIndex> muted, int layers);
+
+// The scalar whose gradient focus maps use.
 struct Target {
   enum class Kind { predicted, class_index, class_name, similarity, norm };
   Kind kind = Kind::predicted; // without a classifier: norm
@@ -39,7 +56,7 @@ struct Target {
 
   bool operator==(const Target&) const = default;
 };
-// `class:NAME|index`, `similarity:TEXT`, `norm`. Throws UsageError.
+// Parses `predicted`, `class:NAME`, `class:INDEX`, `similarity:TEXT` or `norm`. Throws UsageError.
 Target parse_target(std::string_view text);
 
 struct ExecutionOptions {
@@ -51,22 +68,37 @@ struct ExecutionOptions {
 
   bool operator==(const ExecutionOptions&) const = default;
 };
+// Throws Error for a device on which models do not run, UsageError for an unknown one.
+void check_device(const std::string& device);
+// The kernel with `seed` as its seed, if it takes one and the spec gives none; 0 adds nothing.
+KernelSpec seeded(KernelSpec spec, std::uint64_t seed);
+// Sets LibTorch's number of threads for the life of the object; 0 leaves it as it is.
+class ThreadCount {
+public:
+  explicit ThreadCount(int threads);
+  ~ThreadCount();
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+private:
+  int before_;
+};
 
 struct RunRequest {
   std::uint64_t generation = 0;
-  std::filesystem::path model_folder; // as resolve_model gives it
+  std::filesystem::path model_folder; // from resolve_model()
   AdapterChoice adapters;
   RunInput input;
-  std::vector<std::int64_t> hidden_tokens; // ascending; what they mean is Model::with_hidden's
-  // Heads of the model whose d columns of the attention's output are 0 before W_o (after Kernel::finish):
-  // they read, but say nothing. A muted head's own weights and facts are what it would look at; rollout
-  // leaves it out. The teacher-forced run is not muted: it is the reference that kernels are compared with.
+  std::vector<std::int64_t> hidden_tokens; // ascending; hidden as Model::with_hidden() does
+  // The d columns of these heads in the attention's output are set to 0 before W_o (after Kernel::finish).
+  // Their weights and tables are still computed; rollout omits the heads. The teacher-forced pass is the
+  // reference for comparisons, so it has no muted heads.
   std::vector<HeadIndex> muted_heads;
   ScheduleChoice schedule;
   Target target;
-  bool default_query = true; // all queries where the target does not read the class token alone, else token 0
-  std::optional<std::int64_t> query; // where default_query is false: a token, nullopt = all
-  QuantityKeys quantities;           // a run computes only these
+  bool default_query = true; // token 0 if the target depends on the class token alone, else all queries
+  std::optional<std::int64_t> query; // if default_query is false: a token, nullopt = all
+  QuantityKeys quantities;           // a run computes these and no others
   ExecutionOptions execution;
 };
 
@@ -85,19 +117,19 @@ struct TokenInfo {
 
 struct LayerRun {
   KernelSpec kernel;
-  std::string path;   // which path really ran
-  double seconds = 0; // 0 and cached = true where the prefix cache supplied it
-  bool cached = false;
-  bool differentiable = false;   // ran as part of a graph, which is another, slower path
-  bool untrained = false;        // replaced kernel without an adapter that fits
-  bool other_resolution = false; // a trained layer run at another token count than it was trained at
+  std::string path;              // the path that was taken
+  double seconds = 0;            // 0 if cached
+  bool cached = false;           // its output came from the prefix cache
+  bool differentiable = false;   // ran as part of a graph, on a different and slower path
+  bool untrained = false;        // a replaced kernel for which no adapter was trained
+  bool other_resolution = false; // a trained layer, run at a different token count than it was trained at
   std::int64_t zero_denominators = 0;
 };
 
-// What the model made of the input with nothing hidden and no head muted, by the same schedule.
+// The model's result for the same input and schedule with no token hidden and no head muted.
 struct WholeInput {
   std::vector<Prediction> predictions; // all classes, best first; empty without a classifier
-  double similarity = 1; // cosine between the mean-pooled last hidden states, whole and as it was run
+  double similarity = 1; // cosine of the mean-pooled last hidden states of the whole input and of the run's
 };
 
 struct RunResult {
@@ -105,7 +137,7 @@ struct RunResult {
   ModelInfo model;
   std::string model_hash;
   std::vector<AdapterInfo> adapters; // applied
-  // The bundled ones that belong to this model, applied or not.
+  // The bundled adapters of this model, applied or not.
   std::shared_ptr<const std::vector<AdapterInfo>> available_adapters;
   std::vector<std::string> notes; // "text cut at 512 tokens", …
   Schedule schedule;
@@ -116,17 +148,17 @@ struct RunResult {
   int prefix_tokens = 0, rows = 0, columns = 0;                   // images
   double crop_x = 0, crop_y = 0, crop_width = 0, crop_height = 0; // in the original's pixels
   std::vector<Prediction> predictions;     // all classes, best first; empty without a classifier
-  std::vector<std::int64_t> hidden_tokens; // as asked
-  std::vector<HeadIndex> muted_heads;      // as asked
-  std::optional<WholeInput> whole;         // where tokens are hidden or heads muted
-  std::string target;                      // what g was taken of, in words; empty if no focus was asked for
+  std::vector<std::int64_t> hidden_tokens; // the request's
+  std::vector<HeadIndex> muted_heads;      // the request's
+  std::optional<WholeInput> whole;         // if tokens are hidden or heads muted
+  std::string target;                      // in words: "logit of tabby"; empty if no gradient was taken
   double target_value = 0;
   std::optional<std::int64_t> query; // nullopt = all
   std::vector<LayerRun> layers;
   double seconds = 0;
   std::int64_t peak_bytes = 0; // resident set of the process
 
-  QuantityResults quantities; // what was asked for, in the order asked
+  QuantityResults quantities; // in the order of the request's keys
 };
 
 } // namespace hydrascope

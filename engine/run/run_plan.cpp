@@ -7,8 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/process.h"
-#include "engine/run/execution.h"
-#include "engine/run/memory_estimate.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {
@@ -31,7 +30,7 @@ Pass make_pass(const AppliedModel& model, const PreparedInput& input, const std:
   return pass;
 }
 
-// Refused before it is tried.
+// Throws before anything is allocated.
 void check_memory(const RunRequest& request, const ModelInfo& info, std::int64_t tokens) {
   const double bytes = estimated_bytes(request.quantities, info, tokens);
   const auto available = static_cast<double>(available_bytes());
@@ -42,7 +41,7 @@ void check_memory(const RunRequest& request, const ModelInfo& info, std::int64_t
                 "use a smaller --image-size or ask for fewer tensors, layers or rows");
 }
 
-// The readings of all keys, each type's together.
+// The readings of all keys, planned once per type of key.
 Readings plan_readings(const RunRequest& request, const PlanContext& context) {
   Readings readings;
   std::vector<const Quantity*> planned;
@@ -55,7 +54,7 @@ Readings plan_readings(const RunRequest& request, const PlanContext& context) {
   return readings;
 }
 
-// What the readings need of the pass that they are read off.
+// Sets up a pass as its readings need it.
 void prepare_pass(Pass& pass, const Readings& readings, bool teacher_forced) {
   for (const auto& reading : readings) {
     if (reading->teacher_forced() != teacher_forced) continue;
@@ -114,10 +113,28 @@ RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPrepare
   if (plan.teacher) prepare_pass(*plan.teacher, plan.readings, true);
   if (!plan.gradient_layers.empty() && plan.target.kind == Target::Kind::similarity) {
     const TextInput sentence{plan.target.text, std::nullopt};
-    // The sentence is read by the same model: what is muted is muted for both.
+    // Both sentences are embedded by the same model, so the same heads are muted.
     plan.other = make_pass(model, inputs.prepare(model, sentence, {}), plan.schedule.layers, muted);
   }
   return plan;
+}
+
+std::vector<AdapterInfo> adapters_used(const RunPlan& plan) {
+  std::vector<const LayerKernel*> kernels;
+  for (const LayerKernel& kernel : plan.own.layers) kernels.push_back(&kernel);
+  for (const auto& reading : plan.readings) reading->add_kernels(kernels);
+  std::vector<AdapterInfo> used;
+  for (const AppliedAdapter& adapter : plan.own.model.adapters) {
+    const auto& layers = adapter.info.layers;
+    const bool used_by_kernel =
+        std::any_of(layers.begin(), layers.end(), [&](const AdapterInfo::Layer& layer) {
+          return std::any_of(kernels.begin(), kernels.end(), [&](const LayerKernel* kernel) {
+            return kernel->kernel->spec() == layer.kernel;
+          });
+        });
+    if (adapter.for_schedule || used_by_kernel) used.push_back(adapter.info);
+  }
+  return used;
 }
 
 } // namespace hydrascope

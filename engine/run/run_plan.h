@@ -1,5 +1,4 @@
-// A request made concrete: which model, which kernels, which passes, what is read off them, and whether it
-// fits into memory.
+// The plan of a run: its model, kernels, passes and readings, checked against the model and the free memory.
 #pragma once
 
 #include <memory>
@@ -18,17 +17,21 @@ struct RunPlan {
   Schedule schedule;
   std::shared_ptr<const std::vector<AdapterInfo>> available_adapters;
   CheckedTarget target;
-  Pass own;                    // the schedule's kernels
-  std::optional<Pass> teacher; // softmax in every layer; only where something teacher-forced is asked for
-  std::optional<Pass> other;   // a similarity's second sentence
-  std::optional<Pass> whole;   // where tokens are hidden or heads muted: the input with all of them, unmuted
+  Pass own;                    // with the schedule's kernels
+  std::optional<Pass> teacher; // softmax in every layer; only for teacher-forced quantities
+  std::optional<Pass> other;   // of a similarity's second sentence
+  std::optional<Pass> whole;   // without hidden tokens and muted heads, if the request has any
   Readings readings;
   std::vector<int> gradient_layers; // ascending: where the target's gradient is taken
 };
 
-// Throws UsageError for layers, rows, queries, heads, classes and kernels that do not exist; Error for a run
-// that needs more memory than there is.
+// Throws UsageError for layers, rows, queries, heads, classes and kernels that do not exist; Error if the run
+// needs more memory than is available.
 RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPreparer& inputs,
                       ReadingCaches& caches);
+
+// The adapters for the schedule, and those whose feature maps a kernel of the schedule or a compared one
+// uses.
+std::vector<AdapterInfo> adapters_used(const RunPlan& plan);
 
 } // namespace hydrascope

@@ -9,15 +9,13 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/softmax.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
 #include "engine/base/process.h"
-#include "engine/run/execution.h"
-#include "engine/run/finite_check.h"
 #include "engine/run/run_plan.h"
-#include "engine/run/run_result.h"
 
 namespace hydrascope {
 
@@ -32,7 +30,49 @@ struct Runner::State {
 
 namespace {
 
-// One request on its way through its passes.
+// Softmax over logits (1,C) in double precision, best first.
+std::vector<Prediction> predictions_of(const at::Tensor& logits, const ModelInfo& model) {
+  const at::Tensor values = logits.detach().select(0, 0).to(at::kCPU, at::kDouble);
+  const at::Tensor shares = at::softmax(values, 0);
+  std::vector<Prediction> predictions;
+  for (std::int64_t i = 0; i < values.size(0); ++i) {
+    Prediction prediction;
+    prediction.index = static_cast<int>(i);
+    prediction.label = class_label(model, i);
+    prediction.logit = values[i].item<double>();
+    prediction.probability = shares[i].item<double>();
+    predictions.push_back(std::move(prediction));
+  }
+  std::stable_sort(predictions.begin(), predictions.end(),
+                   [](const Prediction& a, const Prediction& b) { return a.logit > b.logit; });
+  return predictions;
+}
+
+// The facts about each layer as it ran.
+std::vector<LayerRun> layer_runs(const Pass& pass, const std::vector<PassBlock>& blocks) {
+  std::vector<LayerRun> runs;
+  const bool image = pass.model.model->info().input == InputKind::image;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const LayerKernel& layer = pass.layers[i];
+    const KernelInfo& info = layer.kernel->info();
+    const AdapterInfo* trained = pass.model.trained(static_cast<int>(i), layer.kernel->spec());
+    LayerRun run;
+    run.kernel = layer.kernel->spec();
+    run.path = blocks[i].path;
+    run.seconds = blocks[i].seconds;
+    run.cached = !blocks[i].ran;
+    run.differentiable = blocks[i].ran && static_cast<int>(i) >= pass.first_gradient_layer;
+    run.zero_denominators = blocks[i].zero_denominators;
+    run.untrained = !info.exact_softmax && !trained && !layer.own_parameters;
+    // Sums over tokens grow with their number; a normalised kernel does not depend on the resolution.
+    run.other_resolution =
+        image && trained && !info.normalised && trained->tokens > 0 && trained->tokens != pass.input.tokens;
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+// The execution of one request.
 class Job {
 public:
   Job(const RunRequest& request, RunPlan plan, PrefixCache& cache, std::stop_token stop,
@@ -55,7 +95,7 @@ public:
     for (const auto& reading : plan_.readings) reading->run_first(plan_.own, control);
     PassOutcome outcome = pass_through(plan_.own, false);
     finish_own(outcome, result);
-    if (plan_.whole) result.whole = look_at_whole(outcome);
+    if (plan_.whole) result.whole = run_whole_input(outcome);
     outcome = {};
     if (plan_.teacher) {
       outcome = pass_through(*plan_.teacher, true);
@@ -153,8 +193,8 @@ private:
     gradients_.clear();
   }
 
-  // Mostly from the prefix cache: the input was shown before something of it was hidden or muted.
-  WholeInput look_at_whole(const PassOutcome& hidden) {
+  // Mostly from the prefix cache, as the whole input usually ran before tokens were hidden or heads muted.
+  WholeInput run_whole_input(const PassOutcome& hidden) {
     const at::NoGradGuard no_grad;
     const Pass& pass = *plan_.whole;
     const Model& model = *pass.model.model;
@@ -173,7 +213,8 @@ private:
     return mean_pooled(plan_.other->model.model->final_hidden(outcome.output), plan_.other->input.input.mask);
   }
 
-  // Fills target, query and gradients_; returns the second sentence of a similarity.
+  // Sets the result's target and query, and gradients_. Returns the mean-pooled second sentence of a
+  // similarity.
   at::Tensor take_gradients(const at::Tensor& output, const at::Tensor& logits, RunResult& result) {
     const Pass& pass = plan_.own;
     at::Tensor other;

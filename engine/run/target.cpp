@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <optional>
 #include <string_view>
 
@@ -15,6 +14,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {
@@ -30,14 +30,10 @@ std::string lower(std::string_view text) {
 bool names_label(const std::string& name, const std::string& label) {
   const std::string all = lower(label);
   if (all == name) return true;
-  for (std::size_t begin = 0; begin <= all.size();) {
-    const std::size_t end = std::min(all.find(',', begin), all.size());
-    std::string_view one = std::string_view(all).substr(begin, end - begin);
-    while (one.starts_with(' ')) one.remove_prefix(1);
-    if (one == name) return true;
-    begin = end + 1;
-  }
-  return false;
+  return std::ranges::any_of(split(all, ','), [&](std::string_view part) {
+    part.remove_prefix(std::min(part.find_first_not_of(' '), part.size()));
+    return part == name;
+  });
 }
 
 int class_of_name(const std::string& given, const ModelInfo& model,
@@ -59,31 +55,6 @@ int class_of_name(const std::string& given, const ModelInfo& model,
 }
 
 } // namespace
-
-Target parse_target(std::string_view text) {
-  Target target;
-  if (text == "norm") {
-    target.kind = Target::Kind::norm;
-  } else if (text == "predicted") {
-    target.kind = Target::Kind::predicted;
-  } else if (text.starts_with("similarity:")) {
-    target.kind = Target::Kind::similarity;
-    target.text = text.substr(std::string_view("similarity:").size());
-  } else if (text.starts_with("class:") && text.size() > std::string_view("class:").size()) {
-    const std::string_view name = text.substr(std::string_view("class:").size());
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), target.index);
-    const bool number = error == std::errc{} && end == name.data() + name.size();
-    target.kind = number ? Target::Kind::class_index : Target::Kind::class_name;
-    if (!number) {
-      target.index = 0;
-      target.text = name;
-    }
-  } else {
-    throw UsageError(fmt::format("--target {}", text), "unknown target",
-                     "use class:NAME, class:INDEX, similarity:TEXT or norm");
-  }
-  return target;
-}
 
 CheckedTarget check_target(const Target& target, const ModelInfo& model,
                            const std::vector<AdapterInfo>& adapters) {

@@ -14,6 +14,7 @@
 #include "engine/base/error.h"
 
 namespace hydrascope {
+
 struct Worker::State {
   struct Waiting {
     RunRequest request;
@@ -25,9 +26,9 @@ struct Worker::State {
     std::stop_source stop;
   };
   std::function<void()> wake;
-  std::unique_ptr<Runner> runner; // the thread's alone
+  std::unique_ptr<Runner> runner; // used on `thread` alone
 
-  mutable std::mutex mutex; // everything below; never held during a run
+  mutable std::mutex mutex; // guards the members below; not held during a run
   std::condition_variable_any arrived;
   std::deque<Waiting> waiting; // at most one of each lane, oldest first
   std::map<int, std::uint64_t> newest;
@@ -35,7 +36,7 @@ struct Worker::State {
   std::vector<WorkerDelivery> deliveries;
   std::map<int, float> progress;
 
-  std::jthread thread; // last: joined before what it uses goes
+  std::jthread thread; // last, so that it is joined before the members it uses are destroyed
 
   bool stale(const WorkerDelivery& delivery) const { return delivery.generation < newest.at(delivery.lane); }
   void loop(const std::stop_token& stopping);
@@ -78,7 +79,7 @@ void Worker::State::loop(const std::stop_token& stopping) {
 
     lock.lock();
     running.reset();
-    // A request that was stopped during its last block ran to its end all the same.
+    // A request that is stopped during its last block still completes.
     const bool deliver = !cancelled && !stop.stop_requested() && !stale(delivery);
     if (deliver) deliveries.push_back(std::move(delivery));
     lock.unlock();

@@ -1,5 +1,5 @@
-// The interactive lane: a thread that runs the newest request and hands results to the frame loop. Plain
-// header.
+// The worker of interactive runs: a thread that runs the newest request of each lane. The frame loop collects
+// the results. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace hydrascope {
 
-// What the worker delivered for one request: a result or a message for the user.
+// The outcome of one request: a result or a message for the user.
 struct WorkerDelivery {
   std::uint64_t generation = 0;
   int lane = 0; // the request's side: 0 = A, 1 = B
@@ -24,28 +24,28 @@ struct WorkerDelivery {
 
 class Worker {
 public:
-  // `wake` is called from the worker's thread when something can be drained (to end an idle wait); may be
+  // `wake` is called on the worker's thread after each delivery, so that an idle frame loop continues; may be
   // empty. The runner is used on that thread alone.
   explicit Worker(std::function<void()> wake = {},
                   std::unique_ptr<Runner> runner = std::make_unique<Runner>());
-  ~Worker(); // requests stop and joins
+  ~Worker(); // requests a stop and joins
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Takes a request by value. A waiting or running request of the same lane with an older generation is
-  // dropped or stopped at its next block.
+  // Queues the request. A waiting request of the same lane is dropped and a running one stopped at its next
+  // block. A request with an older generation than the lane's newest is ignored.
   void submit(RunRequest request, int lane = 0);
 
-  // Makes the lane's waiting and running requests pointless: they are dropped or stopped at their next block,
-  // and nothing that was submitted before is delivered any more.
+  // Drops the lane's waiting request, stops the running one at its next block, and discards what was not
+  // drained yet.
   void cancel(int lane = 0);
 
-  // What was delivered since the last call; stale generations (older than the newest submitted of the lane)
-  // are left out. Called once per frame.
+  // The deliveries since the last call, without those older than the newest request of their lane. Called
+  // once per frame.
   std::vector<WorkerDelivery> drain();
 
   bool busy(int lane = 0) const;
-  float progress(int lane = 0) const; // 0…1 of the blocks
+  float progress(int lane = 0) const; // share of the blocks done, 0…1
 
 private:
   struct State;

@@ -55,7 +55,7 @@ protected:
 
   std::size_t missing(const QuantityKeys& wanted) const { return store_.missing(wanted).size(); }
   bool misses(const QuantityKeys& wanted, const QuantityKey& key) const {
-    return store_.missing(wanted).serves(key);
+    return store_.missing(wanted).covers(key);
   }
   std::size_t parts() const { return store_.results().parts.size(); }
 

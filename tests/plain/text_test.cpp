@@ -15,5 +15,10 @@ TEST(NearestName, HasTheFewestChangesAndComesFirst) {
   EXPECT_EQ(nearest_name("anything", {}), "");
 }
 
+TEST(BytesText, HasOneDecimalFromAGigabyte) {
+  EXPECT_EQ(bytes_text(640e6), "640 MB");
+  EXPECT_EQ(bytes_text(1.26e9), "1.3 GB");
+}
+
 } // namespace
 } // namespace hydrascope

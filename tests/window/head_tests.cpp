@@ -9,7 +9,7 @@
 #include "app/views/table_views.h"
 #include "app/views/weights_view.h"
 #include "engine/run/quantities/deletion.h"
-#include "engine/run/quantities/hidden_norms.h"
+#include "engine/run/quantities/hidden_states.h"
 #include "engine/run/quantities/similar_heads.h"
 #include "engine/run/quantities/weights.h"
 #include "tests/window/harness.h"

@@ -1,6 +1,5 @@
 #include "app/commands/figure/options.h"
 
-#include <charconv>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -8,19 +7,10 @@
 
 #include "app/commands/figure/kinds.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 
 namespace hydrascope::app {
 namespace {
-
-std::vector<std::string> comma_list(const std::string& text) {
-  std::vector<std::string> items;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    items.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return items;
-}
 
 void add_input_options(CLI::App& command, FigureOptions& options) {
   command.add_option("--image", options.image, "picture to look at");
@@ -115,13 +105,11 @@ void add_figure_options(CLI::App& command, FigureOptions& options) {
 }
 
 int number_below(std::string_view text, const char* option, int limit, const char* what) {
-  int number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number < 0 || number >= limit) {
+  const std::optional<int> number = whole_number(text);
+  if (!number || *number >= limit)
     throw UsageError(option, fmt::format("'{}' is not a {}", text, what),
                      fmt::format("use a number from 0 to {}", limit - 1));
-  }
-  return number;
+  return *number;
 }
 
 std::vector<int> layers_of(const FigureOptions& options, int count) {
@@ -132,7 +120,7 @@ std::vector<int> layers_of(const FigureOptions& options, int count) {
     std::iota(layers.begin(), layers.end(), 0);
     return layers;
   }
-  for (const std::string& item : comma_list(options.layer))
+  for (const std::string_view item : split(options.layer, ','))
     layers.push_back(number_below(item, "--layer", count, "layer of this model"));
   return layers;
 }
@@ -149,8 +137,8 @@ std::vector<HeadChoice> heads_of(const FigureOptions& options, int count) {
     for (int head = 0; head < count; ++head) heads.push_back({.head = head, .fusion = HeadFusion::mean});
     return heads;
   }
-  for (const std::string& item : comma_list(options.head.empty() ? "mean" : options.head))
-    heads.push_back(parse_head(item));
+  const std::string list = options.head.empty() ? "mean" : options.head;
+  for (const std::string_view item : split(list, ',')) heads.push_back(parse_head(item));
   return heads;
 }
 

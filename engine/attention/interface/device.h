@@ -6,6 +6,7 @@
 #include <string>
 
 #include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
 
 namespace hydrascope {
 
@@ -27,5 +28,10 @@ const HydrascopeCudaPlugin* cuda_plugin();
 // The device of a name on the command line: the CPU for "auto" and "cpu", a GPU for "cuda" and "cuda:i".
 // Throws Error where there is no CUDA, with the reason, UsageError for any other name.
 c10::Device device_of(const std::string& text);
+
+// The number type of a name on the command line, "float32" or "bfloat16". Throws UsageError for any other.
+c10::ScalarType dtype_on_cpu(const std::string& dtype);
+// The same for any device: a GPU computes in "float16" as well.
+c10::ScalarType dtype_on(c10::Device device, const std::string& dtype);
 
 } // namespace hydrascope

@@ -122,7 +122,7 @@ at::Tensor without_muted(const at::Tensor& finished, const std::span<const int> 
   return at::where(heard, finished, 0.0); // a select: 0 also where the head's output is not a number
 }
 
-std::vector<bool> heard_heads(std::span<const int> muted, std::int64_t heads, std::int64_t kernel_heads) {
+std::vector<bool> unmuted_heads(std::span<const int> muted, std::int64_t heads, std::int64_t kernel_heads) {
   // In units of 1/(heads·kernel_heads) of the features, model head i is [i·kernel_heads, (i+1)·kernel_heads)
   // and kernel head j is [j·heads, (j+1)·heads).
   std::vector<bool> silent(static_cast<std::size_t>(heads));

@@ -68,6 +68,6 @@ at::Tensor without_muted(const at::Tensor& finished, std::span<const int> muted)
 
 // Which of a kernel's `kernel_heads` heads still reach W_o where these of the model's `heads` heads are
 // muted: all but those whose columns are all muted.
-std::vector<bool> heard_heads(std::span<const int> muted, std::int64_t heads, std::int64_t kernel_heads);
+std::vector<bool> unmuted_heads(std::span<const int> muted, std::int64_t heads, std::int64_t kernel_heads);
 
 } // namespace hydrascope

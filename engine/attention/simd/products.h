@@ -2,7 +2,7 @@
 // strides, the rows of B and C padded to whole lanes. Blocks of A and B should fit the first two caches.
 #pragma once
 
-#include "engine/attention/simd/row_access.h"
+#include "engine/attention/simd/lanes.h"
 
 #ifdef __AVX512BF16__
   #include <immintrin.h>

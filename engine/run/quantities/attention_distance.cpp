@@ -13,8 +13,8 @@
 namespace hydrascope {
 namespace {
 
-// Where each token that has a place stands: its row and column in patches, or its position in the text;
-// (n,2).
+// The place (n,2) of each token after the prefix: row and column in patches, or the position in the text and
+// 0.
 at::Tensor places(const TokenLayout& layout, std::int64_t tokens) {
   const at::Tensor index = at::arange(tokens - layout.prefix, at::TensorOptions().dtype(at::kDouble));
   if (layout.columns == 0) return at::stack({index, at::zeros_like(index)}, 1);
@@ -24,8 +24,8 @@ at::Tensor places(const TokenLayout& layout, std::int64_t tokens) {
 
 class DistanceReader final : public HeadReader {
 public:
-  // The prefix (class token) has no place: neither its row nor its weight counts, and the rest of a row is
-  // divided by its own sum.
+  // The prefix (class token) has no place: its row and its weight are left out, and the rest of each row is
+  // divided by its sum.
   void add(RowTile& tile, const at::Tensor& weights) override {
     const TokenLayout& layout = tile.input().layout;
     const std::int64_t tokens = tile.input().q.size(2);

@@ -8,12 +8,11 @@
 
 #include "engine/base/error.h"
 #include "engine/run/reading.h"
-#include "engine/run/tensor_array.h"
 
 namespace hydrascope {
 namespace {
 
-constexpr std::int64_t kRowsAtOnce = std::int64_t{32} << 20; // bytes of weights
+constexpr std::int64_t kWeightBytes = std::int64_t{32} << 20; // of a tile
 
 class AttentionRowReading final : public Reading {
 public:
@@ -21,7 +20,7 @@ public:
 
   bool taps(int layer) const override { return layer == result_.key.layer; }
 
-  // The rows of many queries are formed a tile at a time, as their mean alone is kept.
+  // The rows of many queries are computed in tiles, because only their mean is kept.
   void read(const LayerTap& layer) override {
     const AttentionInput& input = layer.input;
     const LayerKernel& kernel = layer.kernel();
@@ -32,7 +31,7 @@ public:
       if (!input.mask.defined() || input.mask[0][token].item<bool>()) rows.push_back(token);
     const auto count = static_cast<std::int64_t>(rows.size());
     const auto row_bytes = input.q.size(1) * input.q.size(2) * static_cast<std::int64_t>(sizeof(float));
-    const std::int64_t tile = std::clamp<std::int64_t>(kRowsAtOnce / row_bytes, 1, count);
+    const std::int64_t tile = std::clamp<std::int64_t>(kWeightBytes / row_bytes, 1, count);
     at::Tensor sum;
     for (std::int64_t first = 0; first < count; first += tile) {
       if (layer.stop.stop_requested()) throw Cancelled();

@@ -1,4 +1,4 @@
-// One row of the explicit weights of a layer's own kernel, of every head. Plain header.
+// One row of the explicit weights of a layer's own kernel, for every head. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct AttentionRowKey {
   using Result = AttentionRowResult;
 
   int layer = 0;
-  std::optional<std::int64_t> query = {}; // nullopt: the mean over the rows of all real tokens
+  std::optional<std::int64_t> query = {}; // nullopt: the mean of the rows of all real tokens
 
   bool operator==(const AttentionRowKey&) const = default;
 };

@@ -24,7 +24,7 @@ double area_under(const std::vector<double>& heights, const std::vector<double>&
   return area;
 }
 
-// The standard library's shuffle draws differently from one implementation to the next.
+// std::shuffle depends on the implementation of the standard library.
 std::vector<std::int64_t> shuffled(std::span<const std::int64_t> tokens, std::uint64_t seed) {
   std::vector<std::int64_t> order(tokens.begin(), tokens.end());
   std::mt19937_64 random(seed);

@@ -1,4 +1,4 @@
-// The deletion curve of a run: which tokens can be hidden, and the target without them.
+// The deletion curve of a run. (deletion.cpp holds the part that needs no model.)
 #include "engine/run/quantities/deletion.h"
 
 #include <algorithm>
@@ -8,16 +8,14 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/softmax.h>
 
-#include "engine/run/finite_check.h"
-#include "engine/run/quantities/focus.h"
+#include "engine/run/pass.h"
+#include "engine/run/quantities/measures.h"
 #include "engine/run/reading.h"
-#include "engine/run/tensor_array.h"
 
 namespace hydrascope {
 namespace {
 
-// Patches and word pieces that are not hidden already: neither the tokens that results are read from nor
-// [SEP].
+// Patches and word pieces that are not hidden already; no special tokens, which results are read from.
 std::vector<std::int64_t> deletion_candidates(const RunRequest& request, const PreparedInput& input,
                                               const ModelInfo& model) {
   const std::vector<TokenInfo> tokens = token_infos(model, input.input);
@@ -31,7 +29,7 @@ std::vector<std::int64_t> deletion_candidates(const RunRequest& request, const P
   return candidates;
 }
 
-// The target with its class fixed: what was predicted from these logits.
+// The target with the predicted class fixed, from these logits.
 CheckedTarget fixed_target(CheckedTarget target, const at::Tensor& logits) {
   if (target.kind != Target::Kind::predicted) return target;
   target.kind = Target::Kind::class_index;
@@ -39,7 +37,7 @@ CheckedTarget fixed_target(CheckedTarget target, const at::Tensor& logits) {
   return target;
 }
 
-// The target of a last hidden state (1,N,D); `other` as target_value's.
+// The target from a last hidden state (1,N,D); `other` as in target_value().
 HiddenTarget hidden_target(const CheckedTarget& target, const Model& model, const ModelInput& input,
                            const at::Tensor& output, const at::Tensor& other) {
   const at::NoGradGuard no_grad;
@@ -52,8 +50,8 @@ HiddenTarget hidden_target(const CheckedTarget& target, const Model& model, cons
   return reading;
 }
 
-// Runs the pass with more of its input hidden. Nothing of that is kept: these inputs are not seen again.
-// Throws as run_pass and check_finite.
+// Runs the pass with more tokens hidden. Caches nothing, as these inputs do not recur. Throws as run_pass and
+// check_finite.
 DeletionProbe deletion_probe(Pass pass, CheckedTarget target, at::Tensor other, RunControl control) {
   pass.tapped.assign(pass.layers.size(), false);
   pass.first_gradient_layer = static_cast<int>(pass.layers.size());
@@ -63,8 +61,8 @@ DeletionProbe deletion_probe(Pass pass, CheckedTarget target, at::Tensor other, 
     const Model& model = *pass.model.model;
     Pass without = pass;
     without.input = with_hidden_tokens(model, pass.input, hidden);
-    PrefixCache none(0);
-    const PassOutcome outcome = run_pass(without, none, control.stop, {}, control.block_done);
+    PrefixCache no_cache(0);
+    const PassOutcome outcome = run_pass(without, no_cache, control.stop, {}, control.block_done);
     check_finite(outcome.output, model);
     return hidden_target(target, model, without.input.input, outcome.output, other);
   };

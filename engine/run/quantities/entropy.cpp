@@ -1,8 +1,18 @@
 // Entropy of each head's weights: how widely a query spreads its attention (Hedgehog paper, section 3.2).
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/xlogy.h>
+
 #include "engine/run/quantities/head_reader.h"
 #include "engine/run/quantities/measures.h"
 
 namespace hydrascope {
+
+at::Tensor entropy(const at::Tensor& weights, const at::Tensor& real_rows) {
+  const at::Tensor rows = at::xlogy(weights, weights).neg().sum({-1}, false, at::kDouble);
+  return mean_over_rows(rows, real_rows);
+}
+
 namespace {
 
 class EntropyReader final : public HeadReader {

@@ -1,5 +1,5 @@
-// The focus map of a layer: how much each token contributed to the run's target through its attention (Hydra
-// paper, Eq. 15–17). Plain header.
+// The focus map of a layer: each token's contribution to the run's target through the layer's attention
+// (Hydra paper, Eq. 15–17). Plain header.
 #pragma once
 
 #include "engine/base/array.h"
@@ -9,13 +9,13 @@ namespace hydrascope {
 
 struct FocusResult {
   int layer = 0;
-  Array contributions; // (N), signed, not normalised
-  double total = 0;    // out_c·g_c (all: Σ_c), which the contributions sum to
-  double share = 1;    // of Σ_c out_c·g_c that the shown query carries; NaN where that sum is 0
+  Array contributions; // (N), signed, not normalised; sums to `total`
+  double total = 0;    // out_c·g_c of the query c; for all queries Σ_c out_c·g_c
+  double share = 1;    // total / Σ_c out_c·g_c; NaN where that sum is 0
   bool zero_gradient = false;
 };
 
-// With it come the run's target and query.
+// The target and query are the run's; RunResult names both.
 struct FocusKey {
   using Result = FocusResult;
 

@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::int64_t kRowTileBytes = std::int64_t{32} << 20;
 
-const Kernel& softmax_kernel_itself() {
+const Kernel& softmax_reference() {
   static const std::unique_ptr<Kernel> kernel = make_kernel(KernelSpec{});
   return *kernel;
 }
 
-bool is_softmax(const LayerKernel& kernel) { return kernel.kernel->spec() == softmax_kernel_itself().spec(); }
+bool is_softmax(const LayerKernel& kernel) { return kernel.kernel->spec() == softmax_reference().spec(); }
 
 } // namespace
 
@@ -36,7 +36,7 @@ RowTile::RowTile(const AttentionInput& input, const at::Tensor& mask, std::int64
 }
 
 const at::Tensor& RowTile::softmax() {
-  if (!softmax_.defined()) softmax_ = softmax_kernel_itself().weights(input_, {}, rows_);
+  if (!softmax_.defined()) softmax_ = softmax_reference().weights(input_, {}, rows_);
   return softmax_;
 }
 
@@ -48,19 +48,27 @@ const RankedRows& RowTile::scores(std::int64_t heads) {
   return scores_.emplace(heads, rank_rows(values, visible_)).first->second;
 }
 
+at::Tensor mean_over_rows(const at::Tensor& values, const at::Tensor& real_rows) {
+  if (!real_rows.defined()) return values.mean(-1, false, at::kDouble);
+  const at::Tensor real = real_rows.to(at::kBool).unsqueeze(1);
+  // A masked row may hold NaN: select, do not multiply.
+  const at::Tensor kept = at::where(real, values.to(at::kDouble), 0.0);
+  return kept.sum(-1) / real.sum(-1);
+}
+
 void RowMean::add_sum(const at::Tensor& sum, const at::Tensor& rows) {
   sum_ = sum_.defined() ? sum_ + sum : sum;
   count_ = count_.defined() ? count_ + rows : rows;
 }
 
 void RowMean::add_mean(const at::Tensor& mean, const at::Tensor& rows) {
-  add_sum(at::where(rows > 0, mean * rows, 0.0), rows); // no rows: the mean is not a number
+  add_sum(at::where(rows > 0, mean * rows, 0.0), rows); // without rows the mean is NaN
 }
 
 at::Tensor RowMean::value() const { return sum_.defined() ? sum_ / count_ : at::Tensor(); }
 
 const at::Tensor& LayerOutputs::softmax() {
-  if (!softmax_.defined()) softmax_ = softmax_kernel_itself().run(input_, {}).out;
+  if (!softmax_.defined()) softmax_ = softmax_reference().run(input_, {}).out;
   return softmax_;
 }
 

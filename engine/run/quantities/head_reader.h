@@ -1,5 +1,5 @@
-// How the numbers of heads are read off a layer: in tiles of query rows, so that no N×N weights exist at
-// once, and for several kernels together, which share softmax's weights and ranks.
+// Reads the numbers of heads off a layer: in tiles of query rows, so that no N×N weights exist at once, and
+// for several kernels together, which share softmax's weights and ranks.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 #include "engine/run/pass.h"
 #include "engine/run/quantities/head_quantity.h"
-#include "engine/run/quantities/rank_correlation.h"
+#include "engine/run/quantities/measures.h"
 
 namespace hydrascope {
 
-// Some query rows of a layer, and what all kernels read there; formed when it is first asked for.
+// Some query rows of a layer, and what all kernels share there; computed on first use.
 class RowTile {
 public:
   // Rows first … end−1. `mask` (B,N) is undefined where every token is real.
@@ -29,8 +29,9 @@ public:
   const at::Tensor& count() const { return count_; }         // (B,1) float64, number of real rows
   double entries() const { return entries_; }                // real rows × real keys, over the batch
 
-  const at::Tensor& softmax();                  // softmax's weights, (B,H,R,N)
-  const RankedRows& scores(std::int64_t heads); // ranks of q·k/√d with the features cut into so many heads
+  const at::Tensor& softmax(); // softmax's weights, (B,H,R,N)
+  // Ranks of q·k/√d with the features split into this many heads.
+  const RankedRows& scores(std::int64_t heads);
 
 private:
   const AttentionInput& input_;
@@ -39,10 +40,13 @@ private:
   std::map<std::int64_t, RankedRows> scores_; // by number of heads
 };
 
-// A mean over rows that come tile by tile: (B,h), undefined before the first.
+// (B,H,R) → (B,H): the mean over real rows (B,R), bool or undefined: all. Sums in double.
+at::Tensor mean_over_rows(const at::Tensor& values, const at::Tensor& real_rows);
+
+// A mean over rows that are added tile by tile: (B,h), undefined before the first.
 class RowMean {
 public:
-  void add_sum(const at::Tensor& sum, const at::Tensor& rows); // over so many rows (B,1)
+  void add_sum(const at::Tensor& sum, const at::Tensor& rows); // over this many rows (B,1)
   void add_mean(const at::Tensor& mean, const at::Tensor& rows);
   at::Tensor value() const;
 
@@ -50,7 +54,7 @@ private:
   at::Tensor sum_, count_;
 };
 
-// A layer's outputs as W_o receives them, (B,H,N,d); formed when they are first asked for.
+// A layer's outputs as W_o receives them, (B,H,N,d); computed on first use.
 class LayerOutputs {
 public:
   LayerOutputs(const AttentionInput& input, at::Tensor& softmax, const LayerKernel& kernel)
@@ -68,8 +72,8 @@ private:
 };
 
 struct HeadValues {
-  at::Tensor values;        // (B,h) float64, of several parts (B,h,P); undefined where the kernel has none
-  double clamped_share = 0; // of the entries looked at: those raised to a floor
+  at::Tensor values;        // (B,h) float64, of several parts (B,h,P); undefined: no number for this kernel
+  double clamped_share = 0; // share of the weights raised to a floor
 };
 
 // Reads one quantity of one kernel off one layer.
@@ -77,7 +81,7 @@ class HeadReader {
 public:
   virtual ~HeadReader() = default;
   virtual bool reads_weights() const { return true; } // whether add() is called
-  // Tiles come in order; the kernel's weights are (B,h,R,N), h its own number of heads.
+  // Called with each tile in order; the kernel's weights are (B,h,R,N), h its own number of heads.
   virtual void add(RowTile& /*tile*/, const at::Tensor& /*weights*/) {}
   virtual HeadValues finish(LayerOutputs& outputs) = 0;
 };
@@ -93,9 +97,9 @@ const HeadQuantity& head_quantity(std::string_view name);
 
 struct KernelHeadValues {
   std::vector<HeadValues> values;     // by quantity
-  std::int64_t zero_denominators = 0; // of the kernel's output, where a quantity looked at it
+  std::int64_t zero_denominators = 0; // of the kernel's output, if a quantity used it
 };
-// By kernel. Throws as the kernels do.
+// One entry per kernel. Throws as the kernels do.
 std::vector<KernelHeadValues> read_heads(std::span<const HeadQuantity* const> quantities,
                                          const AttentionInput& input, std::span<const LayerKernel> kernels);
 

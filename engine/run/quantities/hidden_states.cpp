@@ -1,7 +1,11 @@
 #include "engine/run/quantities/hidden_states.h"
 
+#include <vector>
+
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
+
 #include "engine/run/reading.h"
-#include "engine/run/tensor_array.h"
 
 namespace hydrascope {
 namespace {
@@ -19,6 +23,16 @@ class HiddenStatesReading final : public Reading {
     std::vector<Array> states;
     for (const at::Tensor& hidden : pass.outcome.hidden) states.push_back(to_array(hidden));
     results.add(HiddenStatesKey{}, std::move(states));
+  }
+};
+
+class HiddenNormsReading final : public Reading {
+  bool needs_hidden() const override { return true; }
+  void finish(const FinishedPass& pass, QuantityResults& results) override {
+    std::vector<at::Tensor> norms;
+    for (const at::Tensor& hidden : pass.outcome.hidden)
+      norms.push_back(at::linalg_vector_norm(hidden.select(0, 0).to(at::kFloat), 2, {-1}));
+    results.add(HiddenNormsKey{}, to_array(at::stack(norms)));
   }
 };
 
@@ -46,6 +60,18 @@ class HiddenStatesQuantity final : public QuantityOf<HiddenStatesKey> {
   }
 };
 
+class HiddenNormsQuantity final : public QuantityOf<HiddenNormsKey> {
+  // The pass keeps the hidden states until it is finished.
+  double key_bytes(const HiddenNormsKey& /*key*/, const ModelInfo& model,
+                   std::int64_t tokens) const override {
+    return static_cast<double>(model.layers + 1) * static_cast<double>(tokens) * model.width * sizeof(float);
+  }
+  std::unique_ptr<Reading> reading(const HiddenNormsKey& /*key*/,
+                                   const PlanContext& /*context*/) const override {
+    return std::make_unique<HiddenNormsReading>();
+  }
+};
+
 class LogitsQuantity final : public QuantityOf<LogitsKey> {
   std::unique_ptr<Reading> reading(const LogitsKey& /*key*/, const PlanContext& /*context*/) const override {
     return std::make_unique<LogitsReading>();
@@ -61,6 +87,11 @@ const Quantity& quantity_of(const PixelsKey& /*key*/) {
 
 const Quantity& quantity_of(const HiddenStatesKey& /*key*/) {
   static const HiddenStatesQuantity quantity;
+  return quantity;
+}
+
+const Quantity& quantity_of(const HiddenNormsKey& /*key*/) {
+  static const HiddenNormsQuantity quantity;
   return quantity;
 }
 

@@ -14,16 +14,16 @@ public:
     return (key_.passes + 1) * static_cast<int>(pass.layers.size());
   }
 
-  // While nothing else is held. The first pass warms up: it packs weights and wakes threads.
+  // Before the run's own pass allocates memory. The first pass packs weights and starts threads.
   void run_first(const Pass& planned, const RunControl& control) override {
     Pass pass = planned;
     pass.tapped.assign(pass.layers.size(), false);
     pass.first_gradient_layer = static_cast<int>(pass.layers.size());
     pass.keep_hidden = false;
     pass.need_output = true;
-    PrefixCache nothing(0);
+    PrefixCache no_cache(0);
     for (int turn = 0; turn <= key_.passes; ++turn) {
-      const PassOutcome outcome = run_pass(pass, nothing, control.stop, {}, control.block_done);
+      const PassOutcome outcome = run_pass(pass, no_cache, control.stop, {}, control.block_done);
       if (turn == 0) continue;
       std::vector<double>& seconds = times_.emplace_back();
       for (const PassBlock& block : outcome.blocks) seconds.push_back(block.seconds);

@@ -1,5 +1,5 @@
-// The times of layers over plain passes: without the prefix cache, gradients or readings, after one more that
-// warms up. Plain header.
+// The times of layers in passes without the prefix cache, gradients or readings, after one that warms up.
+// Plain header.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 namespace hydrascope {
 
 struct LayerTimesKey {
-  using Result = std::vector<std::vector<double>>; // by pass, of each layer: its block's seconds
+  using Result = std::vector<std::vector<double>>; // by pass and layer: the block's seconds
 
   int passes = 1;
 

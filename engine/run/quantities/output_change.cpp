@@ -1,9 +1,9 @@
 // How far a kernel's output lies from softmax's on the same q, k, v.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/stack.h>
-#include "engine/run/quantities/measures.h"
 
 #include "engine/run/quantities/head_reader.h"
+#include "engine/run/quantities/measures.h"
 
 namespace hydrascope {
 

@@ -17,7 +17,6 @@
 #include "engine/run/quantities/measures.h"
 #include "engine/run/quantities/rollout.h"
 #include "engine/run/reading.h"
-#include "engine/run/tensor_array.h"
 
 namespace hydrascope {
 namespace {
@@ -38,7 +37,7 @@ at::Tensor rollout_factor(const at::Tensor& weights, std::int64_t first_row, Hea
   if (!(discard >= 0 && discard < 1))
     throw UsageError("--discard", fmt::format("{} is not a share of each row", discard), "use 0 ≤ r < 1");
   constexpr double kTiny = 1e-30;
-  // For a normalised kernel this divides by 1; for a signed one it is the documented |w| over the row sum.
+  // For a normalised kernel this divides by 1; for a signed one it gives |w| over the row sum.
   const at::Tensor magnitude = weights.to(at::kFloat).abs();
   at::Tensor fused = fuse_heads(magnitude / magnitude.sum(-1, true).clamp_min(kTiny), fusion);
 
@@ -56,7 +55,7 @@ at::Tensor rollout_factor(const at::Tensor& weights, std::int64_t first_row, Hea
     fused = fused.masked_fill(drop, 0.0);
   }
   const at::Tensor mixed = fused * 0.5 + own_column.to(at::kFloat) * 0.5;
-  return mixed / mixed.sum(-1, true); // at least ½ on the diagonal: never 0
+  return mixed / mixed.sum(-1, true); // the sum is at least ½, from the diagonal
 }
 
 at::Tensor rollout(const std::vector<at::Tensor>& weights, HeadFusion fusion, double discard) {
@@ -72,21 +71,21 @@ namespace {
 
 constexpr std::int64_t kFactorBytes = std::int64_t{32} << 20; // of a tile of weights
 
-// The heads that rollout fuses: those asked for that are not muted; none where nothing of them is heard.
+// The heads to fuse: the key's, without muted ones; may be empty.
 std::vector<std::int64_t> fused_heads(const RolloutKey& rollout, const std::vector<int>& muted,
                                       std::int64_t heads, std::int64_t kernel_heads) {
-  const std::vector<bool> heard = heard_heads(muted, heads, kernel_heads);
+  const std::vector<bool> unmuted = unmuted_heads(muted, heads, kernel_heads);
   std::vector<std::int64_t> fused;
   for (std::int64_t head = 0; head < kernel_heads; ++head) {
-    const bool wanted = rollout.heads.empty() || std::ranges::any_of(rollout.heads, [&](int asked) {
-                          return head == std::min<std::int64_t>(asked, kernel_heads - 1);
+    const bool chosen = rollout.heads.empty() || std::ranges::any_of(rollout.heads, [&](int choice) {
+                          return head == std::min<std::int64_t>(choice, kernel_heads - 1);
                         });
-    if (wanted && heard[static_cast<std::size_t>(head)]) fused.push_back(head);
+    if (chosen && unmuted[static_cast<std::size_t>(head)]) fused.push_back(head);
   }
   return fused;
 }
 
-// The product of the layers' factors so far.
+// Multiplies the layers' factors as they arrive.
 class RolloutReading final : public Reading {
 public:
   explicit RolloutReading(const RolloutKey& key) { result_.key = key; }
@@ -101,7 +100,7 @@ public:
     const std::int64_t kernel_heads = kernel.kernel->weight_heads(shape_of(input));
     result_.magnitudes |= !has_distributions(kernel.kernel->info());
     const std::vector<std::int64_t> heads = fused_heads(result_.key, muted, input.q.size(1), kernel_heads);
-    if (heads.empty()) { // nothing passes but the residual stream: Ā = I
+    if (heads.empty()) { // only the residual stream passes: Ā = I
       if (!product_.defined()) product_ = at::eye(tokens, at::kFloat).unsqueeze(0);
       return;
     }

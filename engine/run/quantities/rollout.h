@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/base/array.h"
-#include "engine/run/quantities/head_fusion.h"
+#include "engine/run/quantities/weights.h"
 #include "engine/run/quantity.h"
 
 namespace hydrascope {
@@ -16,8 +16,8 @@ struct RolloutKey {
   using Result = RolloutResult;
 
   HeadFusion fusion = HeadFusion::mean;
-  std::vector<int> heads = {}; // that are fused; empty: all. Of a kernel with fewer heads its last one
-  double discard = 0;          // share of the lowest weights of each row that is set to 0, below 1
+  std::vector<int> heads = {}; // to fuse, empty: all; beyond a kernel's last head, that one
+  double discard = 0;          // share of each row's weights set to 0, lowest first; below 1
 
   bool operator==(const RolloutKey&) const = default;
 };

@@ -5,20 +5,63 @@
 #include <span>
 #include <vector>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/xlogy.h>
 
 #include "engine/attention/interface/tokens.h"
 #include "engine/base/error.h"
-#include "engine/run/quantities/head_distance.h"
+#include "engine/run/quantities/measures.h"
 #include "engine/run/reading.h"
-#include "engine/run/tensor_array.h"
 
 namespace hydrascope {
 namespace {
 
+void accumulate(at::Tensor& sum, const at::Tensor& more) { sum = sum.defined() ? sum + more : more; }
+
+at::Tensor dot(const at::Tensor& a, const at::Tensor& b) { // over rows and keys
+  return (a * b).sum({2, 3}, false, at::kDouble);
+}
+
+} // namespace
+
+at::Tensor jensen_shannon(const at::Tensor& weights, const at::Tensor& others) {
+  const at::Tensor middle = (weights + others) * 0.5;
+  // As H(m) − ½ H(p) − ½ H(q): exactly 0 for equal rows, and without a logarithm of 0.
+  const at::Tensor terms =
+      (at::xlogy(weights, weights) + at::xlogy(others, others)) * 0.5 - at::xlogy(middle, middle);
+  return terms.sum({-1}, false, at::kDouble).clamp_min(0.0);
+}
+
+void HeadDistances::add(const at::Tensor& weights, const at::Tensor& chosen, const at::Tensor& real_rows) {
+  if (metric_ == HeadMetric::jensen_shannon) {
+    at::Tensor rows = jensen_shannon(weights, chosen);
+    if (real_rows.defined()) rows = at::where(real_rows.to(at::kBool).unsqueeze(1), rows, 0.0);
+    accumulate(sum_, rows.sum(-1));
+    accumulate(rows_, real_rows.defined() ? real_rows.sum(1, true).to(at::kDouble)
+                                          : at::full({weights.size(0), 1},
+                                                     static_cast<double>(weights.size(2)), at::kDouble));
+    return;
+  }
+  // The weights of masked rows are 0 and add nothing.
+  accumulate(products_, dot(weights, chosen));
+  accumulate(own_, dot(weights, weights));
+  accumulate(chosen_, dot(chosen, chosen));
+}
+
+at::Tensor HeadDistances::value() const {
+  if (metric_ == HeadMetric::jensen_shannon) return sum_ / rows_;
+  return (1.0 - products_ / (own_ * chosen_).sqrt()).clamp_min(0.0);
+}
+
+namespace {
+
 constexpr std::int64_t kRowsBytes = std::int64_t{16} << 20;
 
-// `inputs`: of every layer. Weights are formed in tiles of query rows, layer by layer. Throws Cancelled.
+// `inputs` by layer. Computes weights in tiles of query rows, layer by layer. Throws Cancelled.
 SimilarHeads similar_heads(HeadIndex head, const std::vector<AttentionInput>& inputs,
                            std::span<const LayerKernel> layers, const std::stop_token& stop) {
   const AttentionInput& first = inputs.front();
@@ -29,7 +72,7 @@ SimilarHeads similar_heads(HeadIndex head, const std::vector<AttentionInput>& in
   };
   SimilarHeads similar;
   similar.head = head;
-  // One measure for all, so that the numbers can be compared.
+  // One metric for all layers, so that the numbers are comparable.
   for (const LayerKernel& layer : layers)
     if (!has_distributions(layer.kernel->info())) similar.metric = HeadMetric::cosine;
 
@@ -59,7 +102,7 @@ SimilarHeads similar_heads(HeadIndex head, const std::vector<AttentionInput>& in
   return similar;
 }
 
-// q, k, v of every layer: the chosen head's weights are compared with once all layers are known.
+// Keeps the input of every layer, because the chosen head is compared with earlier layers too.
 class SimilarHeadsReading final : public Reading {
 public:
   explicit SimilarHeadsReading(const SimilarHeadsKey& key) : key_(key) {}

@@ -8,12 +8,11 @@
 #include "engine/attention/interface/tokens.h"
 #include "engine/base/error.h"
 #include "engine/run/reading.h"
-#include "engine/run/tensor_array.h"
 
 namespace hydrascope {
 namespace {
 
-// Everything but the gradient. Throws UsageError for a head that the kernel does not have.
+// All vectors except the gradient. Throws UsageError for a head that the kernel does not have.
 VectorsResult read_vectors(const VectorsKey& key, const LayerKernel& layer, const AttentionInput& input) {
   const Kernel& kernel = *layer.kernel;
   const std::int64_t heads = kernel.weight_heads(shape_of(input));
@@ -83,7 +82,7 @@ class VectorsQuantity final : public QuantityOf<VectorsKey> {
     check_below("query", key.query, shape.tokens, "tokens");
   }
   double key_bytes(const VectorsKey& key, const ModelInfo& model, std::int64_t tokens) const override {
-    double features = 0; // of a token: the model's own widths unless a kernel says otherwise
+    double features = 0; // per token
     if (key.kernel) {
       const double head_width = static_cast<double>(model.width) / model.heads;
       features = key.kernel->name == "taylor" ? 1 + head_width + head_width * head_width : 4 * head_width;

@@ -1,4 +1,4 @@
-// What stands behind one query's weights: q and k, and the feature maps' φ(q) and φ(k). Plain header.
+// The vectors behind one query's weights: q and k, and the feature maps' φ(q) and φ(k). Plain header.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ struct VectorsResult {
   int head = 0;
   std::int64_t query = 0;
   Array q, k;            // (h,N,d), h the kernel's own number of heads
-  Array query_feature;   // (d′), φ(q) of the query token; empty where the kernel has no feature map
+  Array query_feature;   // (d′), φ(q) of the query token; empty if the kernel has no feature map
   Array key_features;    // (N,d′), φ(k)
   bool rescaled = false; // exponential maps: as engine/attention/interface/features.h's Features
   // Hydra kernels only, over the whole row of D features. out_c = gate_c ⊙ global.
   Array query_features; // (N,D), the gates φ(Q) of all tokens
   Array values;         // (N,D), V
   Array global;         // (D), Σ_t φ(K)_t ⊙ V_t
-  Array gradient;       // (D), g of the query token at this layer; empty where not asked for
+  Array gradient;       // (D), g of the query token at this layer; empty if not requested
 };
 
 struct VectorsKey {
@@ -33,10 +33,10 @@ struct VectorsKey {
 
   int layer = 0;
   std::optional<KernelSpec> kernel = {}; // nullopt: the schedule's own kernel of that layer
-  int head = 0;           // whose φ is delivered: of the kernel's heads; Hydra's φ is of the whole row
-  std::int64_t query = 0; // token whose φ(q) is delivered
+  int head = 0;           // one of the kernel's heads, for φ; Hydra's φ is over the whole row
+  std::int64_t query = 0; // token, for φ(q)
   bool teacher_forced = false;
-  // g of the query token as well, where the kernel has a global vector; not teacher-forced.
+  // Also g of the query token, if the kernel has a global vector and the key is not teacher-forced.
   bool gradient = false;
 
   bool operator==(const VectorsKey&) const = default;

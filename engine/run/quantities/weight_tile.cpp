@@ -13,17 +13,15 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
-#include "engine/run/quantities/value_norms.h"
+#include "engine/run/quantities/measures.h"
 #include "engine/run/reading.h"
-#include "engine/run/tensor_array.h"
 
 namespace hydrascope {
 namespace {
 
 constexpr std::int64_t kWeightsAtOnce = std::int64_t{8} << 20;
 
-// Of the entries along `dimension`'s windows the largest by absolute value, where the largest and the
-// smallest of each are known.
+// The entry of largest absolute value in each window, from the largest and the smallest entry.
 at::Tensor by_magnitude(const at::Tensor& largest, const at::Tensor& smallest) {
   return at::where(largest >= -smallest, largest, smallest);
 }
@@ -45,13 +43,13 @@ at::Tensor fused(const at::Tensor& weights, HeadFusion fusion) { // (h,r,C) → 
   return weights.mean(at::IntArrayRef{0}, true);
 }
 
-// Where the window of cell `cell` of `cells` over `count` entries begins.
+// The first entry of a cell's window, where `cells` cells divide `count` entries.
 std::int64_t window(std::int64_t cell, std::int64_t cells, std::int64_t count) {
   return cell * count / cells;
 }
 
-// The key with its counts filled in and no more cells than there are weights under them. Throws UsageError
-// for rows, columns and heads that do not exist.
+// The key with its counts filled in and at most one cell per weight. Throws UsageError for rows, columns and
+// heads that do not exist.
 TileKey complete_tile(TileKey key, std::int64_t tokens, std::int64_t heads) {
   const auto check = [](const char* what, std::int64_t first, std::int64_t& count, std::int64_t limit) {
     if (count == 0) count = limit - first;
@@ -71,8 +69,7 @@ TileKey complete_tile(TileKey key, std::int64_t tokens, std::int64_t heads) {
   return key;
 }
 
-// Never holds more than some 32 MB of weights at once; `output_weight` (W_o) is needed for value-weighted
-// tiles alone.
+// Holds at most about 32 MB of weights at once. `output_weight` (W_o) is used for value-weighted tiles alone.
 TileResult read_tile(const TileKey& asked, const LayerKernel& layer, const AttentionInput& input,
                      const at::Tensor& output_weight, const std::stop_token& stop) {
   const Kernel& kernel = *layer.kernel;

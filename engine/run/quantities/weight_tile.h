@@ -7,7 +7,7 @@
 
 #include "engine/attention/interface/kernel_info.h"
 #include "engine/base/array.h"
-#include "engine/run/quantities/head_fusion.h"
+#include "engine/run/quantities/weights.h"
 #include "engine/run/quantity.h"
 
 namespace hydrascope {
@@ -21,10 +21,10 @@ struct TileKey {
   int layer = 0;
   KernelSpec kernel;
   bool teacher_forced = false;
-  std::vector<int> heads;           // empty: all
-  std::optional<HeadFusion> fusion; // nullopt: each of the heads by itself
-  std::int64_t first_row = 0, row_count = 0, first_column = 0, column_count = 0; // counts of 0: up to the end
-  std::int64_t rows = 0, columns = 0; // cells of the result, at most as many as there are weights
+  std::vector<int> heads;                                                        // empty: all
+  std::optional<HeadFusion> fusion;                                              // nullopt: one map per head
+  std::int64_t first_row = 0, row_count = 0, first_column = 0, column_count = 0; // count 0: up to the end
+  std::int64_t rows = 0, columns = 0; // cells of the result, at most one per weight
   bool value_weighted = false;        // as WeightsKey
 
   bool operator==(const TileKey&) const = default;
@@ -36,8 +36,7 @@ struct TileResult {
   std::int64_t tokens = 0;     // N
   bool derived_signed = false; // as WeightsResult
   bool untrained = false;
-  Array values; // (h,rows,columns), (1,rows,columns) where fused: of the weights under a cell that which is
-                // largest by absolute value
+  Array values; // (h,rows,columns), fused (1,rows,columns): the weight of largest absolute value in each cell
 };
 
 } // namespace hydrascope

@@ -11,17 +11,19 @@
 
 namespace hydrascope {
 
+// How the weights of several heads are combined into one map.
+enum class HeadFusion { mean, min, max };
+
 struct WeightsResult {
   int layer = 0;
   KernelSpec kernel;
   bool teacher_forced = false;
-  bool derived_signed = false; // Hydra and other kernels without positive, normalised weights
+  bool derived_signed = false; // the kernel's weights are not positive and normalised (Hydra and others)
   bool untrained = false;
   std::vector<std::int64_t> rows; // query rows of `weights`
   bool value_weighted = false;
-  // (h,R,N). Value-weighted: ‖α_ij v_j W_o^h‖, the length of what token j adds to token i through the head
-  // (engine/run/quantities/value_norms.h), no longer signed and with rows of any sum; for Hydra kernels with
-  // the derived weights as α.
+  // (h,R,N). Value-weighted: ‖α_ij v_j W_o^h‖, the length of the vector that token j adds to token i through
+  // the head; not signed, rows of any sum; for Hydra kernels α is the derived weight.
   Array weights;
   double check = 0; // largest |weights × V − output| over these rows
 };
@@ -31,14 +33,14 @@ struct WeightsKey {
   using Result = WeightsResult;
 
   int layer = 0;
-  std::optional<KernelSpec> kernel = {}; // nullopt: the schedule's own kernel of that layer
+  std::optional<KernelSpec> kernel = {}; // nullopt: the schedule's kernel of that layer
   std::vector<std::int64_t> rows = {};   // query rows; empty: all
-  bool teacher_forced = false; // q, k of the run with softmax in every layer, instead of this run's own
-  bool value_weighted = false; // ‖α_ij v_j W_o‖ instead of α_ij: as WeightsResult
+  bool teacher_forced = false;           // from q, k of the pass with softmax in every layer
+  bool value_weighted = false;           // ‖α_ij v_j W_o^h‖ instead of α_ij
 
   bool operator==(const WeightsKey&) const = default;
-  // All rows hold some of them.
-  bool serves(const WeightsKey& other) const {
+  // A result with all rows contains those with some.
+  bool covers(const WeightsKey& other) const {
     return layer == other.layer && kernel == other.kernel && teacher_forced == other.teacher_forced &&
            value_weighted == other.value_weighted && (rows.empty() || rows == other.rows);
   }

@@ -1,5 +1,5 @@
-// Labelled data as it lies on disk: tables of texts, folders of pictures, boxes of the objects in them. Plain
-// header.
+// Labelled data on disk: tables of texts, folders of pictures and their mapping to a classifier's classes,
+// boxes of the objects in pictures. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/measure/pointing.h"
+#include "engine/models/model_info.h"
 
 namespace hydrascope {
 
@@ -71,6 +72,26 @@ ImageFolder split_off(ImageFolder& folder, double share, std::uint64_t seed);
 // First column → second column of a tab-separated table; of several names separated by commas the first.
 // Throws Error, BrokenFile.
 std::map<std::string, std::string> read_labels(const std::filesystem::path& file);
+
+// ---- The classes of a classifier that is trained on such a folder ----
+
+// The class whose id, else whose label, is the sub-folder's name; −1 if there is none.
+std::int64_t matching_class(const std::vector<AdapterInfo::Class>& classes, const std::string& folder);
+
+struct ClassPlan {
+  std::vector<std::string> folders;        // to train on
+  std::vector<AdapterInfo::Class> classes; // of the classifier after training
+  std::vector<std::int64_t> targets;       // folder → class
+  bool new_head = false;                   // a new classifier is made, for these folders
+  std::string note;                        // the folders left out, for the user; empty if none
+};
+
+// `asked`: --classes, may be empty; `available`: the existing folders; `known`: the classifier's classes,
+// empty without a classifier; `labels`: folder → label. If the classifier knows some of the folders, only
+// those are used. Throws UsageError if --classes names some that it does not know, listing them.
+ClassPlan plan_classes(const std::vector<std::string>& asked, const std::vector<std::string>& available,
+                       const std::vector<AdapterInfo::Class>& known,
+                       const std::map<std::string, std::string>& labels);
 
 // ---- Boxes of the objects in pictures ----
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/models/transformer/model.h"
-#include "engine/run/model_source.h"
+#include "engine/run/model_store.h"
 #include "engine/run/run.h"
 #include "engine/training/loop/optimizer.h"
 

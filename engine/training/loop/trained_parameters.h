@@ -5,7 +5,7 @@
 
 #include "engine/models/transformer/model.h"
 #include "engine/run/pass.h"
-#include "engine/training/data/class_plan.h"
+#include "engine/training/data/labelled_files.h"
 #include "engine/training/loop/optimizer.h"
 #include "engine/training/loop/prepared_model.h"
 #include "engine/training/loop/training.h"

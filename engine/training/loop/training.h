@@ -17,7 +17,7 @@
 
 #include "engine/attention/interface/schedule.h"
 #include "engine/models/model_info.h"
-#include "engine/run/model_source.h"
+#include "engine/run/model_store.h"
 #include "engine/run/run.h"
 #include "engine/training/data/augmentation.h"
 #include "engine/training/data/labelled_files.h"

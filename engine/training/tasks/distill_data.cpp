@@ -7,8 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
-#include "engine/run/data_files.h"
-#include "engine/run/token_texts.h"
+#include "engine/run/inputs.h"
 #include "engine/training/data/labelled_files.h"
 #include "engine/training/data/sampling.h"
 

@@ -13,10 +13,10 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/error.h"
-#include "engine/run/execution.h"
-#include "engine/run/finite_check.h"
-#include "engine/run/token_texts.h"
-#include "engine/training/data/class_plan.h"
+#include "engine/run/inputs.h"
+#include "engine/run/pass.h"
+#include "engine/run/run.h"
+#include "engine/training/data/labelled_files.h"
 #include "engine/training/loop/bfloat16.h"
 #include "engine/training/loop/trained_parameters.h"
 

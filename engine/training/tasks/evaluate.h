@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/run/model_source.h"
+#include "engine/run/model_store.h"
 #include "engine/training/data/labelled_files.h"
 #include "engine/training/loop/training.h"
 

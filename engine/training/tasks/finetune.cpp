@@ -16,7 +16,7 @@
 
 #include "engine/base/error.h"
 #include "engine/models/transformer/encoder_layer.h"
-#include "engine/run/execution.h"
+#include "engine/run/run.h"
 #include "engine/training/data/class_counts.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/loop/bfloat16.h"

@@ -12,7 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
-#include "engine/run/token_texts.h"
+#include "engine/run/inputs.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/loop/loop.h"
 #include "engine/training/tasks/frozen_features.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/training/data/class_plan.h"
+#include "engine/training/data/labelled_files.h"
 #include "engine/training/loop/prepared_model.h"
 #include "engine/training/loop/training.h"
 

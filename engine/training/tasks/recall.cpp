@@ -14,8 +14,8 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
-#include "engine/run/execution.h"
 #include "engine/run/quantities/measures.h"
+#include "engine/run/run.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/loop/loop.h"
 #include "engine/training/tasks/recall_model.h"

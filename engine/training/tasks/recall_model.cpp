@@ -14,7 +14,7 @@
 
 #include "engine/base/error.h"
 #include "engine/models/transformer/encoder.h"
-#include "engine/run/execution.h"
+#include "engine/run/run.h"
 #include "engine/training/data/sampling.h"
 
 namespace hydrascope::training {

@@ -1,4 +1,4 @@
-#include "engine/run/memory_estimate.h"
+#include "engine/run/quantity.h"
 
 #include <gtest/gtest.h>
 
@@ -51,11 +51,6 @@ TEST(MemoryEstimate, CountsWhatIsKeptOfEveryLayer) {
   EXPECT_DOUBLE_EQ(kept(HiddenStatesKey{}), 2 * 13 * 100.0 * 384 * 4);
   EXPECT_DOUBLE_EQ(kept(SimilarHeadsKey{HeadIndex{0, 0}}), 4 * 12 * 100.0 * 384 * 4);
   EXPECT_DOUBLE_EQ(kept(RolloutKey{}), 4 * 100.0 * 100 * 4);
-}
-
-TEST(MemoryEstimate, IsWrittenForPeople) {
-  EXPECT_EQ(bytes_text(640e6), "640 MB");
-  EXPECT_EQ(bytes_text(1.26e9), "1.3 GB");
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
@@ -85,6 +86,17 @@ TEST(ModelStore, WhatCouldNotBeLoadedIsTriedAgain) {
   EXPECT_NE(store.models->base(model), nullptr);
   EXPECT_THROW(store.models->base(folder / "none"), Error);
   EXPECT_EQ(*store.loads, 3);
+}
+
+TEST(AdapterParts, AreReadOffTensorNames) {
+  const AdapterParts tail =
+      adapter_parts({"encoder.layer.10.norm1.weight", "encoder.layer.11.mlp.fc1.bias", "layernorm.weight",
+                     "classifier.weight", "kernel.3.hedgehog.key_map.bias"});
+  EXPECT_FALSE(tail.embeddings);
+  EXPECT_THAT(tail.layers, ::testing::ElementsAre(10, 11));
+  EXPECT_THAT(tail.maps.at(3), ::testing::ElementsAre("hedgehog.key_map.bias"));
+  EXPECT_TRUE(adapter_parts({"embeddings.cls_token"}).embeddings);
+  EXPECT_TRUE(adapter_parts({"something.unknown"}).embeddings);
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // Runs with muted heads: nothing of them reaches W_o, nothing else changes, and no cache mixes them up.
-#include "engine/run/muted_heads.h"
+#include "engine/run/run.h"
 
 #include <algorithm>
 #include <cmath>
@@ -59,12 +59,12 @@ TEST(MutedHeadsText, IsReadAndWritten) {
 }
 
 TEST(MutedHeadsText, HeadsOfAnotherSplitAreSilentWhereAllTheirFeaturesAre) {
-  EXPECT_THAT(heard_heads(std::vector{1}, 3, 3), testing::ElementsAre(true, false, true));
-  EXPECT_THAT(heard_heads(std::vector{0, 1}, 4, 2), testing::ElementsAre(false, true));
-  EXPECT_THAT(heard_heads(std::vector{0}, 4, 2), testing::ElementsAre(true, true));
-  EXPECT_THAT(heard_heads(std::vector{0}, 2, 4), testing::ElementsAre(false, false, true, true));
-  EXPECT_THAT(heard_heads(std::vector{0}, 2, 3), testing::ElementsAre(false, true, true));
-  EXPECT_THAT(heard_heads({}, 2, 1), testing::ElementsAre(true));
+  EXPECT_THAT(unmuted_heads(std::vector{1}, 3, 3), testing::ElementsAre(true, false, true));
+  EXPECT_THAT(unmuted_heads(std::vector{0, 1}, 4, 2), testing::ElementsAre(false, true));
+  EXPECT_THAT(unmuted_heads(std::vector{0}, 4, 2), testing::ElementsAre(true, true));
+  EXPECT_THAT(unmuted_heads(std::vector{0}, 2, 4), testing::ElementsAre(false, false, true, true));
+  EXPECT_THAT(unmuted_heads(std::vector{0}, 2, 3), testing::ElementsAre(false, true, true));
+  EXPECT_THAT(unmuted_heads({}, 2, 1), testing::ElementsAre(true));
 }
 
 class MutedHeads : public testing::TestWithParam<std::string> {};

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
-#include "engine/run/memory_estimate.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/hidden_states.h"
 #include "engine/run/quantities/weights.h"
@@ -124,20 +123,20 @@ TEST(QuantityKey, EqualsOneOfTheSameTypeAndValue) {
 
 TEST(QuantityKey, OfAllRowsServesSomeOfThemAndNotTheReverse) {
   const QuantityKey all = kAllRows, some = kSomeRows;
-  EXPECT_TRUE(all.serves(some));
-  EXPECT_FALSE(some.serves(all));
-  EXPECT_TRUE(all.serves(all));
-  EXPECT_TRUE(some.serves(QuantityKey(kSomeRows)));
-  EXPECT_FALSE(some.serves(WeightsKey{.layer = 1, .rows = {0}}));
-  EXPECT_FALSE(all.serves(WeightsKey{.layer = 2, .rows = {0, 3}}));
-  EXPECT_FALSE(all.serves(WeightsKey{.layer = 1, .kernel = KernelSpec{}, .rows = {0, 3}}));
-  EXPECT_FALSE(all.serves(WeightsKey{.layer = 1, .rows = {0, 3}, .teacher_forced = true}));
-  EXPECT_FALSE(all.serves(WeightsKey{.layer = 1, .rows = {0, 3}, .value_weighted = true}));
+  EXPECT_TRUE(all.covers(some));
+  EXPECT_FALSE(some.covers(all));
+  EXPECT_TRUE(all.covers(all));
+  EXPECT_TRUE(some.covers(QuantityKey(kSomeRows)));
+  EXPECT_FALSE(some.covers(WeightsKey{.layer = 1, .rows = {0}}));
+  EXPECT_FALSE(all.covers(WeightsKey{.layer = 2, .rows = {0, 3}}));
+  EXPECT_FALSE(all.covers(WeightsKey{.layer = 1, .kernel = KernelSpec{}, .rows = {0, 3}}));
+  EXPECT_FALSE(all.covers(WeightsKey{.layer = 1, .rows = {0, 3}, .teacher_forced = true}));
+  EXPECT_FALSE(all.covers(WeightsKey{.layer = 1, .rows = {0, 3}, .value_weighted = true}));
   // Where a type says nothing of parts: what is equal.
   const QuantityKey focus = FocusKey{1};
-  EXPECT_TRUE(focus.serves(FocusKey{1}));
-  EXPECT_FALSE(focus.serves(FocusKey{2}));
-  EXPECT_FALSE(focus.serves(all));
+  EXPECT_TRUE(focus.covers(FocusKey{1}));
+  EXPECT_FALSE(focus.covers(FocusKey{2}));
+  EXPECT_FALSE(focus.covers(all));
 }
 
 TEST(QuantityKeys, KeepTheirOrderAndDropWhatIsServed) {
@@ -151,9 +150,9 @@ TEST(QuantityKeys, KeepTheirOrderAndDropWhatIsServed) {
   QuantityKeys weights = {kAllRows};
   weights.add(kSomeRows);
   EXPECT_EQ(weights.size(), 1U);
-  EXPECT_TRUE(weights.serves(kSomeRows));
+  EXPECT_TRUE(weights.covers(kSomeRows));
   EXPECT_TRUE(QuantityKeys().empty());
-  EXPECT_FALSE(QuantityKeys().serves(kSomeRows));
+  EXPECT_FALSE(QuantityKeys().covers(kSomeRows));
 }
 
 TEST(QuantityKeys, AreToldApartByType) {
@@ -189,7 +188,7 @@ TEST(QuantityResults, AreFoundUnderAKeyThatServes) {
   EXPECT_EQ(results.find(FocusKey{1}), nullptr);
   EXPECT_EQ(results.find(SeenLayersKey{2}), nullptr);
   EXPECT_EQ(results.keys().size(), 2U);
-  EXPECT_TRUE(results.keys().serves(kSomeRows));
+  EXPECT_TRUE(results.keys().covers(kSomeRows));
 }
 
 TEST(QuantityResults, ComeInTheOrderOfTheKeys) {

@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
-#include "engine/run/execution.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/layer_times.h"
 #include "engine/run/quantities/weights.h"
+#include "engine/run/run.h"
 #include "tests/engine/run/fake_model.h"
 #include "tests/engine/run/read_result.h"
 

@@ -9,7 +9,7 @@
 #include "engine/base/safetensors.h"
 #include "engine/measure/teacher_forced.h"
 #include "engine/models/transformer/model.h"
-#include "engine/run/data_files.h"
+#include "engine/run/inputs.h"
 #include "engine/run/model_store.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/loop/training_files.h"

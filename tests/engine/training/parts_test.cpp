@@ -16,7 +16,6 @@
 
 #include "engine/base/error.h"
 #include "engine/training/data/augmentation.h"
-#include "engine/training/data/class_plan.h"
 #include "engine/training/data/labelled_files.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/loop/optimizer.h"

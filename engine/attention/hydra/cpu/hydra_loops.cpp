@@ -1,7 +1,7 @@
 // Hydra's loops over tokens, for the processor that HYDRASCOPE_CPU names. Nothing here calls a function that
 // is not inlined (softmax_loops.cpp says why).
 #include "engine/attention/hydra/cpu/hydra.h"
-#include "engine/attention/simd/row_access.h"
+#include "engine/attention/simd/lanes.h"
 
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/run/quantities/rank_correlation.h"
+#include "engine/run/quantities/measures.h"
 
 #include <cmath>
 #include <limits>

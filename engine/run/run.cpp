@@ -1,11 +1,15 @@
-#include "engine/run/muted_heads.h"
+#include "engine/run/run.h"
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include "engine/attention/interface/device.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {
@@ -31,16 +35,13 @@ void sort_once(auto& values) {
 
 std::vector<HeadIndex> parse_muted_heads(std::string_view text, int layers, int heads) {
   std::vector<HeadIndex> muted;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view part = text.substr(begin, end - begin);
+  for (const std::string_view part : split(text, ',')) {
     const std::size_t colon = part.find(':');
     const int layer = number_below(part.substr(0, colon), part, layers, "layer");
     if (colon != std::string_view::npos)
       muted.push_back({layer, number_below(part.substr(colon + 1), part, heads, "head")});
     else
       for (int head = 0; head < heads; ++head) muted.push_back({layer, head});
-    begin = end + 1;
   }
   sort_once(muted);
   return muted;
@@ -77,6 +78,50 @@ std::vector<std::vector<int>> muted_by_layer(std::span<const HeadIndex> muted, i
   for (const HeadIndex& each : muted) by_layer.at(static_cast<std::size_t>(each.layer)).push_back(each.head);
   for (std::vector<int>& heads : by_layer) sort_once(heads);
   return by_layer;
+}
+
+Target parse_target(std::string_view text) {
+  Target target;
+  if (text == "norm") {
+    target.kind = Target::Kind::norm;
+  } else if (text == "predicted") {
+    target.kind = Target::Kind::predicted;
+  } else if (text.starts_with("similarity:")) {
+    target.kind = Target::Kind::similarity;
+    target.text = text.substr(std::string_view("similarity:").size());
+  } else if (text.starts_with("class:") && text.size() > std::string_view("class:").size()) {
+    const std::string_view name = text.substr(std::string_view("class:").size());
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), target.index);
+    const bool number = error == std::errc{} && end == name.data() + name.size();
+    target.kind = number ? Target::Kind::class_index : Target::Kind::class_name;
+    if (!number) {
+      target.index = 0;
+      target.text = name;
+    }
+  } else {
+    throw UsageError(fmt::format("--target {}", text), "unknown target",
+                     "use class:NAME, class:INDEX, similarity:TEXT or norm");
+  }
+  return target;
+}
+
+void check_device(const std::string& device) {
+  if (!device_of(device).is_cpu())
+    throw Error("--device " + device, "models do not run on a GPU yet", "use --device cpu");
+}
+
+KernelSpec seeded(KernelSpec spec, std::uint64_t seed) {
+  if (seed != 0 && kernel_info(spec.name).parameter("seed") != nullptr)
+    spec.parameters.try_emplace("seed", std::to_string(seed));
+  return spec;
+}
+
+ThreadCount::ThreadCount(int threads) : before_(at::get_num_threads()) {
+  if (threads > 0 && threads != before_) at::set_num_threads(threads);
+}
+
+ThreadCount::~ThreadCount() {
+  if (at::get_num_threads() != before_) at::set_num_threads(before_);
 }
 
 } // namespace hydrascope

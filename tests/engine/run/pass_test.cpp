@@ -1,10 +1,7 @@
-#include "engine/run/prefix_cache.h"
+#include "engine/run/pass.h"
 
 #include <ATen/ops/zeros.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "engine/run/model_store.h"
 
 namespace hydrascope {
 namespace {
@@ -29,17 +26,6 @@ TEST(PrefixCache, ReplacesAndRefusesWhatIsTooLarge) {
   EXPECT_FALSE(cache.find("b"));
   EXPECT_TRUE(cache.find("a"));
   EXPECT_EQ(cache.size(), 1U);
-}
-
-TEST(AdapterParts, AreReadOffTensorNames) {
-  const AdapterParts tail =
-      adapter_parts({"encoder.layer.10.norm1.weight", "encoder.layer.11.mlp.fc1.bias", "layernorm.weight",
-                     "classifier.weight", "kernel.3.hedgehog.key_map.bias"});
-  EXPECT_FALSE(tail.embeddings);
-  EXPECT_THAT(tail.layers, testing::ElementsAre(10, 11));
-  EXPECT_THAT(tail.maps.at(3), testing::ElementsAre("hedgehog.key_map.bias"));
-  EXPECT_TRUE(adapter_parts({"embeddings.cls_token"}).embeddings);
-  EXPECT_TRUE(adapter_parts({"something.unknown"}).embeddings);
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-#include "engine/run/quantities/focus.h"
+#include "engine/run/quantities/measures.h"
 
 #include <cmath>
 
@@ -9,6 +9,8 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+
+#include "engine/run/target.h"
 
 namespace hydrascope {
 namespace {

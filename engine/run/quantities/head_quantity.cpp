@@ -1,32 +1,79 @@
-// The tables of a run's heads: filled layer by layer, and what is known already.
+#include "engine/run/quantities/head_quantity.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/base/error.h"
 #include "engine/run/quantities/head_reader.h"
 #include "engine/run/reading.h"
-#include "engine/run/tensor_array.h"
+
+// The quantities of heads in the order in which they are shown: one line each, defined in the file of the
+// same name.
+#define HYDRASCOPE_HEAD_QUANTITIES(QUANTITY) \
+  QUANTITY(entropy_quantity)                 \
+  QUANTITY(kl_quantity)                      \
+  QUANTITY(monotonicity_quantity)            \
+  QUANTITY(output_change_quantity)           \
+  QUANTITY(attention_distance_quantity)      \
+  QUANTITY(first_token_share_quantity)
 
 namespace hydrascope {
+
+#define HYDRASCOPE_DECLARE(function) HeadQuantity function();
+HYDRASCOPE_HEAD_QUANTITIES(HYDRASCOPE_DECLARE)
+#undef HYDRASCOPE_DECLARE
+
+const std::vector<HeadQuantity>& head_quantities() {
+#define HYDRASCOPE_ENTRY(function) function(),
+  static const std::vector<HeadQuantity> quantities = {HYDRASCOPE_HEAD_QUANTITIES(HYDRASCOPE_ENTRY)};
+#undef HYDRASCOPE_ENTRY
+  return quantities;
+}
+
+const HeadQuantity& head_quantity(std::string_view name) {
+  const auto found = std::ranges::find_if(
+      head_quantities(), [&](const HeadQuantity& quantity) { return quantity.info.name == name; });
+  if (found != head_quantities().end()) return *found;
+  std::vector<std::string> known;
+  for (const HeadQuantity& quantity : head_quantities()) known.push_back(quantity.info.name);
+  throw UsageError(std::string(name), "there is no such quantity of heads",
+                   fmt::format("known are {}", fmt::join(known, ", ")));
+}
+
+const std::vector<HeadQuantityInfo>& head_quantity_infos() {
+  static const std::vector<HeadQuantityInfo> infos = [] {
+    std::vector<HeadQuantityInfo> all;
+    std::ranges::transform(head_quantities(), std::back_inserter(all), &HeadQuantity::info);
+    return all;
+  }();
+  return infos;
+}
+
+const HeadQuantityInfo& head_quantity_info(std::string_view name) { return head_quantity(name).info; }
+
 namespace {
 
 constexpr std::size_t kMostRows = 60000;
 
-// One layer of a table: a number for each head and part, in this order. NaN where the quantity is undefined,
-// and for a kernel that splits the features into another number of heads than the layer.
+// One layer of a table: a number for each head and part, in this order. NaN if the quantity is undefined, or
+// the kernel has a different number of heads than the layer.
 struct HeadRow {
   std::vector<float> values;
-  double clamped_share = 0; // as HeadValues
+  double clamped_share = 0; // as in HeadValues
 };
 
-// Rows by what they were computed from: small, and each costs a whole weight matrix. Emptied when there are
-// many.
+// Rows by the key of what they depend on: a row is small but takes a whole weight matrix to compute. Cleared
+// when full.
 class HeadRowCache {
 public:
-  const HeadRow* find(const std::string& key, const HeadQuantity& quantity) const; // null: not known
+  const HeadRow* find(const std::string& key, const HeadQuantity& quantity) const; // null: not cached
   void insert(const std::string& key, const HeadQuantity& quantity, HeadRow row);
 
 private:
@@ -62,11 +109,10 @@ void HeadRowCache::insert(const std::string& key, const HeadQuantity& quantity, 
   rows_[row_key(key, quantity)] = std::move(row);
 }
 
-// What is asked of the heads of one kernel per layer, in one pass: each layer's weights are formed once for
-// all.
+// All requested quantities of one kernel per layer, so that each layer's weights are computed once.
 class HeadTableReading final : public Reading {
 public:
-  // Quantities of `keys`, which are of one kernel; `kernels` by layer, empty: the pass's own.
+  // `keys` have the same kernel; `kernels` by layer, empty: the pass's own.
   HeadTableReading(std::vector<HeadTableKey> keys, std::vector<LayerKernel> kernels, HeadRowCache& cache)
       : keys_(std::move(keys)), kernels_(std::move(kernels)), forced_(!kernels_.empty()), cache_(cache) {
     for (const HeadTableKey& key : keys_) quantities_.push_back(&head_quantity(key.quantity));
@@ -142,7 +188,7 @@ private:
   std::vector<LayerKernel> kernels_;            // by layer
   bool forced_;
   HeadRowCache& cache_;
-  std::vector<std::string> depends_on_;    // by layer: what its numbers depend on
+  std::vector<std::string> depends_on_;    // by layer: key of what its numbers depend on
   std::vector<std::vector<HeadRow>> rows_; // by quantity, by layer; no values: not read yet
 };
 

@@ -1,11 +1,10 @@
-#include "engine/run/quantities/hidden_norms.h"
+#include "engine/run/quantities/hidden_states.h"
 
 #include <cmath>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/run/quantities/hidden_states.h"
 #include "engine/run/runner.h"
 #include "tests/engine/run/fake_model.h"
 #include "tests/engine/run/read_result.h"

@@ -1,4 +1,4 @@
-#include "engine/run/quantities/focus.h"
+#include "engine/run/quantities/focus_map.h"
 
 #include <limits>
 
@@ -6,9 +6,8 @@
 #include <ATen/core/grad_mode.h>
 
 #include "engine/base/error.h"
-#include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/measures.h"
 #include "engine/run/reading.h"
-#include "engine/run/tensor_array.h"
 
 namespace hydrascope {
 
