@@ -1,4 +1,4 @@
-"""load_adapter(model, file) puts an adapter of Hydrascope into a model of transformers: see docs/adapter-format.md."""
+"""load_adapter(model, file) puts an adapter of Hydrascope into a model of transformers: see docs/file-formats.md."""
 import functools, json, re, safetensors, torch, torch.nn.functional as F  # noqa: E401
 EXACT = "softmax", "sdpa", "flash"
 unit = lambda x, real: F.normalize(x, dim=-1)  # maps of whole rows (B, N, D); real (B, N, 1): what is no padding

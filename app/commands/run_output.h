@@ -28,7 +28,7 @@ std::set<std::string> parse_run_tensors(std::string_view list);
 std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std::string>& asked,
                                     std::optional<int> head, std::vector<std::string>& missing);
 
-// The JSON document of docs/commands.md: predictions (the first five), tokens, seconds, layers, adapters,
+// The JSON document of docs/command-line.md: predictions (the first five), tokens, seconds, layers, adapters,
 // notes, ….
 nlohmann::ordered_json run_json(const RunResult& result);
 
