@@ -72,9 +72,9 @@ Seen look(Application& application) {
 }
 
 // Letters lie in the font's texture in the order of their first use, which depends on what was drawn while a
-// run was under way, and are sampled between its texels; the last bits of a number depend on what else its run
-// computed. So a few pixels at letters' edges may differ, and by little, and any pixel by a shade. A digit or a
-// cell of a map that is another one differs by more.
+// run was under way, and are sampled between its texels; the last bits of a number depend on what else its
+// run computed. So a few pixels at letters' edges may differ, and by little, and any pixel by a shade. A
+// digit or a cell of a map that is another one differs by more.
 bool alike(const Image& left, const Image& right) {
   constexpr int most_light = 80, shade = 2;
   std::size_t differing = 0;
