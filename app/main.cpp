@@ -9,7 +9,6 @@
 
 #include "app/commands/commands.h"
 #include "app/shell/window.h"
-#include "app/version.h"
 #include "engine/base/error.h"
 
 namespace {
@@ -44,7 +43,7 @@ int run(int argc, char** argv) {
       "Hydrascope: see what a vision transformer or BERT attends to, and swap the attention kernel of any "
       "layer while looking.",
       "hydrascope");
-  program.set_version_flag("--version", std::string("hydrascope ") + version);
+  program.set_version_flag("--version", app::version_text);
   program.footer("Without a command the window opens. Every command answers --help.");
   program.option_defaults()->always_capture_default(false);
   app::WindowOptions window;
@@ -62,9 +61,14 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& help_or_version) {
     return program.exit(help_or_version);
   } catch (const CLI::ParseError& error) {
-    return report(std::string(error.what()) + "; see hydrascope --help", usage);
+    const std::string near = app::suggestion(program);
+    return report(std::string(error.what()) +
+                      (near.empty() ? "; see hydrascope --help" : "; did you mean " + near + "?"),
+                  usage);
   }
-  return program.get_subcommands().empty() ? app::run_window(window) : 0;
+  if (!program.get_subcommands().empty()) return 0;
+  app::check_not_commands(program, window);
+  return app::run_window(window);
 }
 
 } // namespace

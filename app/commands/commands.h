@@ -23,6 +23,17 @@ void add_commands(CLI::App& program, const std::string& command_line);
 // The command line as typed, quoted for a shell, for metadata.
 std::string command_line_text(int argc, const char* const* argv);
 
+// What to write in the place of the first argument that `program` did not understand: the nearest command or
+// option. Empty if none is near.
+std::string suggestion(const CLI::App& program);
+
+// Throws UsageError if one of the window's files is neither a path nor a name with an ending, and is not
+// there: it was meant as a command.
+void check_not_commands(const CLI::App& program, const WindowOptions& options);
+
+// The program's, LibTorch's, the processor's and the GPU's, for --version. Loads CUDA.
+std::string version_text();
+
 // ---- Shared options; what they are stored in must outlive the parse ----
 
 // --kernel, --replace, --layers.
@@ -48,6 +59,8 @@ void add_evaluate_command(CLI::App& program);
 void add_recall_command(CLI::App& program);
 void add_flops_command(CLI::App& program);
 void add_fetch_command(CLI::App& program);
+void add_doctor_command(CLI::App& program);
+void add_shell_file_commands(CLI::App& program); // completion, manual
 // Below `bench`.
 void add_bench_interact(CLI::App& bench);
 void add_bench_browse(CLI::App& bench);

@@ -185,6 +185,7 @@ void add_run_command(CLI::App& program) {
   command->add_flag("--value-weighted", options->value_weighted,
                     "attention as the lengths of what it lets through, ‖α v W_o‖ (Kobayashi et al. 2020)");
   add_common_options(*command, options->common);
+  command->footer("Example: hydrascope run --image cat.jpg --replace back:2=hydra-cosine --json");
   command->callback([options] { run_command(*options); });
 }
 

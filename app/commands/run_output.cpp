@@ -285,6 +285,7 @@ void print_run(std::ostream& out, const RunResult& result) {
   if (result.predictions.empty()) {
     fmt::print(out, "{} has no classifier; {} tokens\n", result.model.name, result.tokens.size());
   } else {
+    fmt::print(out, "{}, {} tokens; most likely classes:\n", result.model.name, result.tokens.size());
     std::size_t width = 0;
     const std::size_t shown = std::min(kShownPredictions, result.predictions.size());
     for (std::size_t i = 0; i < shown; ++i) width = std::max(width, result.predictions[i].label.size());
@@ -309,8 +310,8 @@ void print_run(std::ostream& out, const RunResult& result) {
     fmt::print(out, "{:>5}  {:<{}}  {:<{}}  {:6.2f}{}{}\n", i, layer.kernel.text(), kernel_width, layer.path,
                path_width, 1000 * layer.seconds, remark.empty() ? "" : "  ", remark);
   }
-  fmt::print(out, "\n{:.0f} ms in all, {} on {}, {} threads, at most {} MiB\n", 1000 * result.seconds,
-             result.dtype, result.device, result.threads, result.peak_bytes >> 20);
+  fmt::print(out, "\n{:.0f} ms in all, {} on {}, {} threads, at most {:.0f} MB\n", 1000 * result.seconds,
+             result.dtype, result.device, result.threads, static_cast<double>(result.peak_bytes) / 1e6);
   if (only<FocusKey>(result))
     fmt::print(out, "focus: {} at query {}\n", result.target,
                result.query ? fmt::format("{}", *result.query) : "all");

@@ -10,6 +10,7 @@
 
 #include "engine/attention/interface/kernel_info.h"
 #include "engine/base/files.h"
+#include "engine/base/paths.h"
 #include "engine/figures/text.h"
 
 namespace hydrascope::app::theme {
@@ -218,16 +219,20 @@ void add_fallbacks(ImFont* font, FontFiles& files) {
   ImFontConfig config;
   config.MergeMode = true;
   config.DstFont = font;
-  files.add({"Inter", "/usr/share/fonts/opentype/inter/Inter-Regular.otf"}, config);
+  if (files.add({"Inter", fonts_folder() / "Inter-Regular.otf"}, config) == nullptr)
+    files.add({"Inter", "/usr/share/fonts/opentype/inter/Inter-Regular.otf"}, config);
   for (const FontFile& fallback : fallback_fonts()) files.add(fallback, config);
 }
 
+// `candidates`: paths below the system's folder of fonts; a package has the files in its own.
 ImFont* load(std::initializer_list<const char*> candidates, FontFiles& files, std::string& note,
              const char* name) {
-  for (const char* candidate : candidates) {
-    if (ImFont* font = files.add({name, candidate}, {})) {
-      add_fallbacks(font, files);
-      return font;
+  for (const std::filesystem::path candidate : candidates) {
+    for (const auto& file : {fonts_folder() / candidate.filename(), "/usr/share/fonts" / candidate}) {
+      if (ImFont* font = files.add({name, file}, {})) {
+        add_fallbacks(font, files);
+        return font;
+      }
     }
   }
   note += std::string(note.empty() ? "font not found: " : ", ") + name;
@@ -244,17 +249,15 @@ Fonts load_fonts() {
   Fonts fonts;
   fonts.files = std::make_shared<FontFiles>();
   FontFiles& files = *fonts.files;
-  fonts.regular = load({"/usr/share/fonts/opentype/inter/Inter-Regular.otf",
-                        "/usr/share/fonts/truetype/inter/Inter-Regular.ttf",
-                        "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"},
+  fonts.regular = load({"opentype/inter/Inter-Regular.otf", "truetype/inter/Inter-Regular.ttf",
+                        "truetype/dejavu/DejaVuSans.ttf"},
                        files, fonts.note, "Inter");
-  fonts.strong = load({"/usr/share/fonts/opentype/inter/Inter-SemiBold.otf",
-                       "/usr/share/fonts/truetype/inter/Inter-SemiBold.ttf",
-                       "/usr/share/fonts/truetype/dejavu/DejaVuSans-Bold.ttf"},
+  fonts.strong = load({"opentype/inter/Inter-SemiBold.otf", "truetype/inter/Inter-SemiBold.ttf",
+                       "truetype/dejavu/DejaVuSans-Bold.ttf"},
                       files, fonts.note, "Inter SemiBold");
-  fonts.mono = load({"/usr/share/fonts/truetype/jetbrains-mono/JetBrainsMono-Regular.ttf",
-                     "/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf"},
-                    files, fonts.note, "JetBrains Mono");
+  fonts.mono =
+      load({"truetype/jetbrains-mono/JetBrainsMono-Regular.ttf", "truetype/dejavu/DejaVuSansMono.ttf"}, files,
+           fonts.note, "JetBrains Mono");
   return fonts;
 }
 

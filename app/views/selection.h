@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/run/quantities/head_fusion.h"
+#include "engine/run/quantities/weights.h"
 #include "engine/run/quantities/weights.h"
 #include "engine/run/run.h"
 

@@ -21,7 +21,10 @@ namespace fs = std::filesystem;
 
 fs::path deps_folder() {
   const std::string set = environment("HYDRASCOPE_DEPS");
-  return set.empty() ? resource_root() / ".deps" : fs::path(set);
+  if (!set.empty()) return set;
+  const fs::path root = resource_root();
+  std::error_code failure;
+  return fs::is_directory(root / "models", failure) ? root : root / ".deps";
 }
 
 // The base directory specification's folder, or its default below the home folder.
@@ -90,6 +93,8 @@ fs::path resource_root() {
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   for (fs::path folder = program.parent_path(); !folder.empty(); folder = folder.parent_path()) {
     if (fs::is_directory(folder / "assets", error)) return folder;
+    if (const fs::path installed = folder / "share/hydrascope"; fs::is_directory(installed / "assets", error))
+      return installed;
     if (folder == folder.root_path()) break;
   }
   throw Error(program.string(), "no folder above it has assets/",
@@ -98,6 +103,7 @@ fs::path resource_root() {
 
 fs::path assets_folder() { return resource_root() / "assets"; }
 fs::path shaders_folder() { return resource_root() / "shaders"; }
+fs::path fonts_folder() { return resource_root() / "fonts"; }
 fs::path examples_folder() { return deps_folder() / "examples"; }
 fs::path models_folder() { return deps_folder() / "models"; }
 fs::path cache_folder() { return user_folder("XDG_CACHE_HOME", ".cache"); }

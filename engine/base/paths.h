@@ -8,13 +8,14 @@
 
 namespace hydrascope {
 
-// The folder that holds assets/, shaders/ and .deps/: HYDRASCOPE_HOME, or the executable's folder or one of
-// its parents that has assets/. Throws Error if there is none.
+// The folder that holds assets/ and shaders/: HYDRASCOPE_HOME; or the executable's folder or one of its
+// parents (a checkout), or share/hydrascope in one of them (an installation). Throws Error if there is none.
 std::filesystem::path resource_root();
-std::filesystem::path assets_folder();   // …/assets
-std::filesystem::path shaders_folder();  // …/shaders
-std::filesystem::path examples_folder(); // set-up's pictures: HYDRASCOPE_DEPS or …/.deps, then examples/
-std::filesystem::path models_folder();   // set-up's models: HYDRASCOPE_DEPS or …/.deps, then models/
+std::filesystem::path assets_folder();  // …/assets
+std::filesystem::path shaders_folder(); // …/shaders
+std::filesystem::path fonts_folder();   // …/fonts, which only a package has
+std::filesystem::path examples_folder(); // pictures: examples/ in HYDRASCOPE_DEPS, …/.deps or a package's …
+std::filesystem::path models_folder();   // models: models/ beside examples/
 std::filesystem::path cache_folder();    // $XDG_CACHE_HOME/hydrascope or ~/.cache/hydrascope (not created)
 std::filesystem::path data_folder();   // $XDG_DATA_HOME/hydrascope or ~/.local/share/hydrascope (not created)
 std::filesystem::path config_folder(); // $XDG_CONFIG_HOME/hydrascope or ~/.config/hydrascope (not created)

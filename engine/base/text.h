@@ -28,6 +28,8 @@ CodePoint code_point_at(std::string_view text, std::size_t at);
 // Appends the code point to `text` as UTF-8.
 void append_code_point(std::string& text, char32_t point);
 
+// The number of single-character insertions, deletions and replacements that make one of the other.
+std::size_t edit_distance(std::string_view left, std::string_view right);
 // The candidate with the fewest single-character insertions, deletions and replacements (Levenshtein), the
 // first of several; empty without candidates.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -12,6 +13,8 @@
 #include <fontconfig/fontconfig.h>
 #include <utf8proc.h>
 
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
 #include "engine/figures/cairo_handles.h"
 
 namespace hydrascope {
@@ -25,6 +28,22 @@ constexpr std::array<char32_t, 39> probes = {U'α', U'ж', U'→', U'∑',  U'�
                                              U'پ', U'ա', U'ა', U'अ',  U'অ',  U'ਅ',  U'અ',  U'ଅ',  U'அ', U'అ',
                                              U'ಅ', U'അ', U'අ', U'ก',  U'ລ',  U'བ',  U'က',  U'ក',  U'አ', U'Ꭰ',
                                              U'ᐁ', U'ᠠ', U'ⴰ', U'ひ', U'语', U'語', U'한', U'ᄒ', U'ㄅ'};
+
+// Whether fontconfig works. The fonts that a package brings are found beside the system's.
+bool fonts_ready() {
+  static const bool ready = [] {
+    if (FcInit() == FcFalse) return false;
+    try {
+      std::error_code failure;
+      const std::filesystem::path folder = fonts_folder();
+      if (std::filesystem::is_directory(folder, failure))
+        FcConfigAppFontAddDir(nullptr, reinterpret_cast<const FcChar8*>(folder.c_str()));
+    } catch (const Error&) { // a library's user without the program's files: the system's fonts alone
+    }
+    return true;
+  }();
+  return ready;
+}
 
 std::optional<FontFile> font_with(char32_t character) {
   const CharacterSet characters(FcCharSetCreate(), &FcCharSetDestroy);
@@ -66,13 +85,14 @@ const std::array<const char*, 6>& families_of(Face face) {
   return face == Face::mono ? mono_families : text_families;
 }
 
-bool can_show(cairo_scaled_font_t* font, std::string_view character) {
+// Whether the font has a glyph for each character of the valid UTF-8 `text`; false without any.
+bool can_show(cairo_scaled_font_t* font, std::string_view text) {
   cairo_glyph_t* glyphs = nullptr;
   int count = 0;
-  const auto status =
-      cairo_scaled_font_text_to_glyphs(font, 0, 0, character.data(), static_cast<int>(character.size()),
-                                       &glyphs, &count, nullptr, nullptr, nullptr);
-  const bool shown = status == CAIRO_STATUS_SUCCESS && count > 0 && glyphs[0].index != 0;
+  const auto status = cairo_scaled_font_text_to_glyphs(font, 0, 0, text.data(), static_cast<int>(text.size()),
+                                                       &glyphs, &count, nullptr, nullptr, nullptr);
+  const bool shown = status == CAIRO_STATUS_SUCCESS && count > 0 &&
+                     std::all_of(glyphs, glyphs + count, [](const auto& glyph) { return glyph.index != 0; });
   cairo_glyph_free(glyphs);
   return shown;
 }
@@ -152,7 +172,7 @@ void wrap_paragraph(std::string_view text, const TextStyle& style, double width,
 
 std::vector<FontFile> find_fallback_fonts() {
   std::vector<FontFile> fonts;
-  if (FcInit() == FcFalse) return fonts;
+  if (!fonts_ready()) return fonts;
   for (const char32_t probe : probes) {
     std::optional<FontFile> font = font_with(probe);
     if (!font) continue;
@@ -177,6 +197,7 @@ CairoFontOptions font_options() {
 }
 
 CairoFace font_face(const std::string& family, bool bold) {
+  fonts_ready();
   return CairoFace(cairo_toy_font_face_create(family.c_str(), CAIRO_FONT_SLANT_NORMAL,
                                               bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL));
 }
@@ -193,6 +214,8 @@ std::vector<TextRun> text_runs(std::string_view text, const TextStyle& style) {
   const std::string valid = valid_utf8(text);
   const auto& families = families_of(style.face);
   std::array<CairoFont, 6> fonts;
+  fonts[0] = scaled_font(families[0], style);
+  if (can_show(fonts[0].get(), valid)) return {{families[0], valid}}; // most texts, at one call's cost
   const auto family_for = [&](std::string_view character) -> std::string {
     for (std::size_t index = 0; index < families.size(); ++index) {
       if (!fonts[index]) {

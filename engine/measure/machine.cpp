@@ -24,6 +24,7 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randn.h>
 #include <fmt/format.h>
+#include <torch/version.h>
 
 #include "engine/attention/interface/device.h"
 #include "engine/attention/simd/processor.h"
@@ -246,6 +247,21 @@ std::string text_of(const DeviceState& state) {
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
   return text;
+}
+
+std::string torch_version() { return TORCH_VERSION; }
+
+std::string processor_text() {
+  const std::string name = cpu_state().name;
+  const char* const loops = cpu::name_of(cpu::processors().back());
+  return fmt::format("{}, {} loops", name.empty() ? "unknown processor" : name, loops);
+}
+
+CudaState cuda_state() {
+  const CudaStatus& status = cuda_status();
+  if (!status.available) return {false, "none: " + status.reason};
+  const std::string name = device_state("cuda").name;
+  return {true, name.empty() ? "a GPU without a name" : name};
 }
 
 std::string machine_text(const std::string& device) {

@@ -32,6 +32,19 @@ MachineLimits machine_limits(const std::string& dtype);
 // LibTorch's threads and the processors this process may run on, as "2 threads on processors 0-1".
 std::string threads_text();
 
+// The version of LibTorch, as "2.11.0".
+std::string torch_version();
+
+// The processor and the kind of it whose loops run: "AMD EPYC 9R14, avx512bf16 loops".
+std::string processor_text();
+
+struct CudaState {
+  bool available = false;
+  std::string text; // the first GPU's name, or why there is none
+};
+// Loads CUDA at the first call.
+CudaState cuda_state();
+
 // Where a time was measured: the device or the CPU's threads, and its state, as "2 threads on processors 0-1;
 // AMD EPYC, 2600 MHz". Throws as device_of.
 std::string machine_text(const std::string& device);

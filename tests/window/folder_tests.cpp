@@ -146,7 +146,6 @@ void recent_ones_reopen(ImGuiTestContext* context) {
   start_over(context);
 }
 
-
 void folder_is_measured(ImGuiTestContext* context) {
   start_over(context);
   const fs::path folder = fresh_folder("measured");

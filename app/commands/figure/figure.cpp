@@ -43,6 +43,8 @@ void draw_one(const FigureOptions& options, const std::string& command,
     const auto provenance = nlohmann::ordered_json::parse(figure.provenance);
     std::cout << nlohmann::ordered_json{{"figure", options.output}, {"provenance", provenance}}.dump(1)
               << "\n";
+  } else {
+    fmt::print("{} written\n", options.output);
   }
 }
 
@@ -96,6 +98,9 @@ void draw_session(const FigureOptions& options) {
     const auto index = std::filesystem::path(options.output) / "index.html";
     std::cout << nlohmann::ordered_json{{"folder", options.output}, {"index", index.string()}}.dump(1)
               << "\n";
+  } else {
+    fmt::print("{} written; all figures: {}\n", options.output,
+               (std::filesystem::path(options.output) / "index.html").string());
   }
 }
 
@@ -108,7 +113,8 @@ void apply_preset(FigureOptions& options, const CLI::App& command) {
 }
 
 std::string kinds_text() {
-  std::string text = "Kinds:\n";
+  std::string text =
+      "Example: hydrascope figure focus --image cat.jpg --kernel hydra-cosine -o focus.pdf\n\nKinds:\n";
   for (const FigureKind& kind : figure_kinds()) text += fmt::format("  {:13} {}\n", kind.name, kind.summary);
   return text;
 }

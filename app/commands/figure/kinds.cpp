@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/run/quantities/head_quantity.h"
 
 // One line each: the function that draws it, its name, what it shows, and whether it draws one input.
@@ -61,9 +62,12 @@ const std::vector<FigureKind>& figure_kinds() {
 const FigureKind& figure_kind(std::string_view name) {
   const auto found =
       std::ranges::find_if(figure_kinds(), [&](const FigureKind& kind) { return kind.name == name; });
-  if (found == figure_kinds().end())
+  if (found == figure_kinds().end()) {
+    std::vector<std::string> names;
+    for (const FigureKind& kind : figure_kinds()) names.emplace_back(kind.name);
     throw UsageError("figure", "there is no kind '" + std::string(name) + "'",
-                     "see hydrascope figure --help");
+                     "the nearest is " + nearest_name(name, names) + "; see hydrascope figure --help");
+  }
   return *found;
 }
 

@@ -96,7 +96,14 @@ void add_figure_options(CLI::App& command, FigureOptions& options) {
   std::vector<std::string> names;
   for (const FigureKind& kind : figure_kinds()) names.emplace_back(kind.name);
   command.add_option("kind", options.kind, fmt::format("{}", fmt::join(names, ", ")))
-      ->check(CLI::IsMember(names));
+      ->check([](const std::string& name) {
+        try {
+          figure_kind(name);
+          return std::string();
+        } catch (const UsageError& error) {
+          return std::string(error.what());
+        }
+      });
   add_common_options(command, options.common);
   add_input_options(command, options);
   add_view_options(command, options);

@@ -70,7 +70,8 @@ fs::path resolve_model(std::string_view name_or_folder) {
     if (const fs::path cached = cached_snapshot(cache, name); !cached.empty()) return cached;
     throw Error(name,
                 "there is no such folder, and the Hugging Face cache " + cache.string() + " does not hold it",
-                "get it with hydrascope fetch " + name + ", or use vit-small, minilm or a model folder");
+                "use vit-small, minilm or a model folder; hydrascope fetch " + name +
+                    " gets a model of this name from the hub");
   }
   throw Error(name, "there is no such folder",
               "use vit-small, minilm, a model folder, or a repository's name");

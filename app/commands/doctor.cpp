@@ -1,0 +1,199 @@
+// hydrascope doctor: what this machine can do, and what is missing, to be pasted into a report.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <imgui.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "app/commands/commands.h"
+#include "app/commands/output.h"
+#include "app/ui/display.h"
+#include "app/version.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+#include "engine/base/process.h"
+#include "engine/measure/machine.h"
+#include "engine/models/hub/hub_cache.h"
+#include "engine/models/model_info.h"
+
+namespace hydrascope::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+// `remedy` is empty where nothing is missing. Without something required the program does not do its work;
+// other things are only absent.
+struct Check {
+  std::string name, found = {}, remedy = {};
+  bool required = false;
+};
+
+Check check_assets() {
+  try {
+    return {.name = "program's files", .found = resource_root().string(), .required = true};
+  } catch (const Error& error) {
+    return {.name = "program's files",
+            .found = "missing",
+            .remedy = "set HYDRASCOPE_HOME to the folder that holds assets/",
+            .required = true};
+  }
+}
+
+Check check_models() {
+  std::string found;
+  for (const CatalogueEntry& entry : model_catalogue()) found += (found.empty() ? "" : ", ") + entry.name;
+  Check check{.name = "bundled models", .found = found, .required = true};
+  if (model_catalogue().size() < 2) {
+    check.found = found.empty() ? "none" : found + " only";
+    check.remedy = "run tools/setup, which fetches vit-small and minilm";
+  }
+  return check;
+}
+
+Check check_hub_cache() {
+  std::error_code failure;
+  const fs::path folder = hub_cache_folder();
+  int repositories = 0;
+  for (fs::directory_iterator each(folder, failure), end; !failure && each != end; each.increment(failure))
+    if (each->path().filename().string().starts_with("models--")) ++repositories;
+  return {.name = "Hugging Face cache", .found = fmt::format("{}: {} models", folder.string(), repositories)};
+}
+
+// The renderer of an off-screen or, with a display, of a window's OpenGL.
+Check check_drawing() {
+  Check check{.name = "OpenGL"};
+  ImGui::CreateContext();
+  try {
+    std::unique_ptr<Display> display;
+    try {
+      display = open_window_display(64, 64, false);
+    } catch (const Error&) {
+      display = open_offscreen_display(64, 64);
+    }
+    check.found = display->description();
+  } catch (const Error& error) {
+    check.found = std::string("missing: ") + error.what();
+    check.remedy = "install an OpenGL 3.3 driver (Debian: libgl1-mesa-dri, libegl1); commands work without";
+  }
+  ImGui::DestroyContext();
+  return check;
+}
+
+Check check_display() {
+  const std::string x11 = environment("DISPLAY"), wayland = environment("WAYLAND_DISPLAY");
+  std::string found;
+  if (!x11.empty()) found = "X11 " + x11;
+  if (!wayland.empty()) found += (found.empty() ? "" : ", ") + ("Wayland " + wayland);
+  if (found.empty())
+    return {.name = "display",
+            .found = "none",
+            .remedy = "the window needs one; commands and --screenshot work without"};
+  return {.name = "display", .found = found};
+}
+
+bool in_path(const std::string& program) {
+  const std::string path = environment("PATH");
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    if (access((fs::path(path.substr(begin, end - begin)) / program).c_str(), X_OK) == 0) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+Check check_dialogs() {
+  for (const char* const program : {"zenity", "kdialog"})
+    if (in_path(program)) return {.name = "file dialogs", .found = program};
+  return {.name = "file dialogs",
+          .found = "none",
+          .remedy = "install zenity or kdialog to open and save files from the window"};
+}
+
+Check check_folder(const char* name, fs::path folder) {
+  Check check{.name = name, .found = folder.string()};
+  std::error_code failure;
+  while (!fs::exists(folder, failure) && folder.has_relative_path()) folder = folder.parent_path();
+  if (access(folder.c_str(), W_OK) == 0) return check;
+  check.found += " (not writable)";
+  check.remedy = "make it writable, or set XDG_CONFIG_HOME, XDG_DATA_HOME and XDG_CACHE_HOME";
+  return check;
+}
+
+Check check_cuda() {
+  const CudaState cuda = cuda_state();
+  return {
+      .name = "GPU", .found = cuda.text, .remedy = cuda.available ? "" : "not needed: models run on the CPU"};
+}
+
+std::string memory_text() {
+  const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES)),
+             size = static_cast<double>(sysconf(_SC_PAGESIZE));
+  return fmt::format("{:.1f} GiB", pages * size / (1 << 30));
+}
+
+std::vector<Check> all_checks() {
+  return {{.name = "version", .found = version},
+          {.name = "LibTorch", .found = torch_version()},
+          {.name = "processor", .found = processor_text()},
+          {.name = "threads", .found = threads_text()},
+          {.name = "memory", .found = memory_text()},
+          check_cuda(),
+          check_display(),
+          check_drawing(),
+          check_dialogs(),
+          check_assets(),
+          check_models(),
+          check_hub_cache(),
+          check_folder("settings", config_folder()),
+          check_folder("autosaves", data_folder()),
+          check_folder("cache", cache_folder())};
+}
+
+const char* state_of(const Check& check) {
+  if (check.remedy.empty()) return "ok";
+  return check.required ? "missing" : "absent";
+}
+
+void run_doctor(bool json) {
+  const std::vector<Check> checks = all_checks();
+  if (json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const Check& check : checks) {
+      list.push_back({{"name", check.name}, {"found", check.found}, {"state", state_of(check)}});
+      if (!check.remedy.empty()) list.back()["remedy"] = check.remedy;
+    }
+    fmt::print("{}\n", list.dump(1));
+  } else {
+    std::vector<std::vector<std::string>> rows;
+    for (const Check& check : checks) {
+      rows.push_back({state_of(check), check.name, check.found});
+      if (!check.remedy.empty()) rows.push_back({"", "", "→ " + check.remedy});
+    }
+    print_table(rows);
+  }
+  for (const Check& check : checks)
+    if (check.required && !check.remedy.empty()) throw Error(check.name, check.found, check.remedy);
+}
+
+} // namespace
+
+std::string version_text() {
+  return fmt::format("hydrascope {}\nLibTorch {}\n{}\nGPU: {}", version, torch_version(), processor_text(),
+                     cuda_state().text);
+}
+
+void add_doctor_command(CLI::App& program) {
+  CLI::App* const command =
+      program.add_subcommand("doctor", "say what this machine can do and what is missing");
+  const auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "one JSON document on standard output");
+  command->callback([json] { run_doctor(*json); });
+}
+
+} // namespace hydrascope::app
