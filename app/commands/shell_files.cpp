@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,9 +11,9 @@
 #include <CLI/CLI.hpp>
 
 #include "app/commands/commands.h"
-#include "app/commands/figure/kinds.h"
 #include "app/version.h"
 #include "engine/attention/interface/kernel_info.h"
+#include "engine/base/text.h"
 
 namespace hydrascope::app {
 namespace {
@@ -56,12 +57,20 @@ std::vector<std::string> values_of(const std::string& option) {
   return {};
 }
 
+// What `figure` can draw: its positional argument is described by the list of names.
+std::vector<std::string> figure_kinds_of(CLI::App& command) {
+  std::vector<std::string> names;
+  if (command.get_name() != "figure") return names;
+  for (std::string_view name : split(command.get_option("kind")->get_description(), ','))
+    names.emplace_back(trimmed(name, " "));
+  return names;
+}
+
 // The words that may stand after the command: its commands, its options, and what figure can draw.
 std::string words_of(CLI::App& command) {
   std::vector<std::string> words;
   for (const CLI::App* each : commands_of(command)) words.push_back(each->get_name());
-  if (command.get_name() == "figure")
-    for (const FigureKind& kind : figure_kinds()) words.emplace_back(kind.name);
+  for (const std::string& name : figure_kinds_of(command)) words.push_back(name);
   for (const std::string& name : option_names(command)) words.push_back(name);
   return fmt::format("{}", fmt::join(words, " "));
 }
@@ -120,9 +129,7 @@ std::string fish_completion(CLI::App& program) {
     for (const CLI::App* each : commands_of(command))
       text +=
           fmt::format("{} -f -a {} -d {}\n", start, each->get_name(), fish_quoted(each->get_description()));
-    if (command.get_name() == "figure")
-      for (const FigureKind& kind : figure_kinds())
-        text += fmt::format("{} -a {} -d {}\n", start, kind.name, fish_quoted(std::string(kind.summary)));
+    for (const std::string& name : figure_kinds_of(command)) text += fmt::format("{} -a {}\n", start, name);
     for (const CLI::Option* option : command.get_options()) {
       for (const std::string& name : option->get_lnames()) {
         text += fmt::format("{} -l {} -d {}", start, name, fish_quoted(option->get_description()));

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "engine/run/quantities/weights.h"
-#include "engine/run/quantities/weights.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {
