@@ -144,8 +144,11 @@ std::string fish_completion(CLI::App& program) {
   return text;
 }
 
-// roff's own characters, escaped.
-std::string roff(const std::string& text) {
+// roff's own characters, escaped. Its fonts have no ‖.
+std::string roff(std::string text) {
+  constexpr std::string_view norm = "‖";
+  for (std::size_t at = text.find(norm); at != std::string::npos; at = text.find(norm, at))
+    text.replace(at, norm.size(), "||");
   std::string escaped;
   bool line_begins = true;
   for (const char c : text) {
@@ -179,8 +182,10 @@ std::string manual_page(CLI::App& program) {
       const std::string type = option->get_items_expected_max() > 0 && !option->get_positional()
                                    ? " \\fI" + roff(option->get_type_name()) + "\\fR"
                                    : std::string();
-      text += fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", roff(option->get_name(true)), type,
-                          roff(option->get_description()));
+      text +=
+          fmt::format(".TP\n\\fB{}\\fR{}\n{}\n",
+                      roff(option->get_positional() ? option->get_name(true) : option->get_name(false, true)),
+                      type, roff(option->get_description()));
     }
   });
   return text + ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage.\n";

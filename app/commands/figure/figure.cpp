@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -43,7 +44,7 @@ void draw_one(const FigureOptions& options, const std::string& command,
     const auto provenance = nlohmann::ordered_json::parse(figure.provenance);
     std::cout << nlohmann::ordered_json{{"figure", options.output}, {"provenance", provenance}}.dump(1)
               << "\n";
-  } else {
+  } else if (isatty(STDOUT_FILENO) != 0) {
     fmt::print("{} written\n", options.output);
   }
 }
@@ -98,7 +99,7 @@ void draw_session(const FigureOptions& options) {
     const auto index = std::filesystem::path(options.output) / "index.html";
     std::cout << nlohmann::ordered_json{{"folder", options.output}, {"index", index.string()}}.dump(1)
               << "\n";
-  } else {
+  } else if (isatty(STDOUT_FILENO) != 0) {
     fmt::print("{} written; all figures: {}\n", options.output,
                (std::filesystem::path(options.output) / "index.html").string());
   }
