@@ -18,13 +18,14 @@ install(FILES cmake/hydrascope.desktop DESTINATION "${CMAKE_INSTALL_DATADIR}/app
 set(_made "${CMAKE_BINARY_DIR}/generated/shell")
 install(CODE "
   file(MAKE_DIRECTORY \"${_made}\")
-  foreach(made IN ITEMS \"completion;bash;hydrascope\" \"completion;zsh;_hydrascope\" \"completion;fish;hydrascope.fish\" \"manual;;hydrascope.1\")
-    list(GET made 0 command)
-    list(GET made 1 shell)
-    list(GET made 2 file)
-    execute_process(COMMAND \"$<TARGET_FILE:hydrascope>\" \${command} \${shell}
+  function(make file)
+    execute_process(COMMAND \"$<TARGET_FILE:hydrascope>\" \${ARGN}
       OUTPUT_FILE \"${_made}/\${file}\" COMMAND_ERROR_IS_FATAL ANY)
-  endforeach()")
+  endfunction()
+  make(hydrascope completion bash)
+  make(_hydrascope completion zsh)
+  make(hydrascope.fish completion fish)
+  make(hydrascope.1 manual)")
 install(FILES "${_made}/hydrascope" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
 install(FILES "${_made}/_hydrascope" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
 install(FILES "${_made}/hydrascope.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
