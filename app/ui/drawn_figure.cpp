@@ -192,6 +192,7 @@ void DrawnFigure::lay_out(ImVec2 size) {
   layout_ = lay_out_within(figure_, theme_ink(), room);
   recording_ = {};
   cache_ = {};
+  known_boxes_.clear();
   draw_figure(recording_, figure_, layout_);
   size_ = size;
   mode_ = theme::current_mode();
@@ -269,7 +270,11 @@ ImVec2 DrawnFigure::on_screen(Point point) const {
 }
 
 std::optional<DrawnFigure::Place> DrawnFigure::place_of(const FigureItem& item) const {
-  const std::optional<Box> box = laid_out_ ? box_of(figure_, layout_, item) : std::nullopt;
+  if (!laid_out_) return {};
+  auto known = std::ranges::find(known_boxes_, item, &std::pair<FigureItem, std::optional<Box>>::first);
+  if (known == known_boxes_.end())
+    known = known_boxes_.insert(known_boxes_.end(), {item, box_of(figure_, layout_, item)});
+  const std::optional<Box>& box = known->second;
   if (!box) return {};
   return Place{on_screen({box->x, box->y}), on_screen({box->right(), box->bottom()})};
 }

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <imgui.h>
@@ -109,6 +110,8 @@ private:
   Layout layout_;             // of `size_` in the theme `mode_`
   Recording recording_;
   CanvasCache cache_;
+  // Of the layout: panels mark the same items in every frame, and finding a box measures text.
+  mutable std::vector<std::pair<FigureItem, std::optional<Box>>> known_boxes_;
   bool laid_out_ = false;
   ImVec2 size_, origin_;
   theme::Mode mode_ = theme::Mode::dark;

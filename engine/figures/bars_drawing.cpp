@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "engine/figures/panel_drawing.h"
 
@@ -45,12 +46,20 @@ double row_pitch(const Ink& ink, std::size_t lines) {
   return 1.9 * ink.size + static_cast<double>(lines > 0 ? lines - 1 : 0) * line_height(ink.label());
 }
 
+// The natural height of each row in a body of this width.
+std::vector<double> row_pitches(const BarsPanel& panel, const Ink& ink, double width) {
+  std::vector<double> pitches;
+  for (const auto& label : panel.labels)
+    pitches.push_back(row_pitch(ink, bar_label(label, ink, width * 0.6).size()));
+  return pitches;
+}
+
 // The tops of the rows and the bottom of the last, stretched to the body's height.
 std::vector<double> row_edges(const BarsPanel& panel, const Ink& ink, const Box& body) {
-  const double stretch = body.height / body_height(panel, ink, body.width);
+  const std::vector<double> pitches = row_pitches(panel, ink, body.width);
+  const double stretch = body.height / std::accumulate(pitches.begin(), pitches.end(), 0.0);
   std::vector<double> edges{body.y};
-  for (const auto& label : panel.labels)
-    edges.push_back(edges.back() + stretch * row_pitch(ink, bar_label(label, ink, body.width * 0.6).size()));
+  for (const double pitch : pitches) edges.push_back(edges.back() + stretch * pitch);
   return edges;
 }
 
@@ -68,11 +77,8 @@ Surround surround(const BarsPanel& panel, const Ink& ink, const Placement&, cons
 }
 
 double body_height(const BarsPanel& panel, const Ink& ink, double width) {
-  double height = 0;
-  for (const auto& label : panel.labels) {
-    height += row_pitch(ink, bar_label(label, ink, width * 0.6).size());
-  }
-  return height;
+  const std::vector<double> pitches = row_pitches(panel, ink, width);
+  return std::accumulate(pitches.begin(), pitches.end(), 0.0);
 }
 
 void draw(Canvas& canvas, const BarsPanel& panel, const Ink& ink, const Placement&, const Box& body) {

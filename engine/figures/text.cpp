@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fontconfig/fontconfig.h>
@@ -250,7 +252,9 @@ std::vector<TextRun> text_runs(std::string_view text, const TextStyle& style) {
   return runs;
 }
 
-double text_width(std::string_view text, const TextStyle& style) {
+namespace {
+
+double measured_width(std::string_view text, const TextStyle& style) {
   double width = 0;
   for (const auto& run : text_runs(text, style)) {
     cairo_text_extents_t extents;
@@ -258,6 +262,21 @@ double text_width(std::string_view text, const TextStyle& style) {
     width += extents.x_advance;
   }
   return width;
+}
+
+} // namespace
+
+double text_width(std::string_view text, const TextStyle& style) {
+  // A view is laid out anew with every result, and most of its labels are those of before: finding the font
+  // and asking cairo takes tens of microseconds a label, which the window's frames would pay.
+  constexpr std::size_t most = 4096;
+  thread_local std::unordered_map<std::string, double> known;
+  std::string key(reinterpret_cast<const char*>(&style.size), sizeof style.size);
+  key += static_cast<char>('0' + 2 * static_cast<int>(style.face) + (style.bold ? 1 : 0));
+  key += text;
+  if (const auto found = known.find(key); found != known.end()) return found->second;
+  if (known.size() >= most) known.clear();
+  return known[std::move(key)] = measured_width(text, style);
 }
 
 double ascent(const TextStyle& style) { return 0.78 * style.size; }
