@@ -105,9 +105,9 @@ void add_edit_actions(ActionTable& table) {
         return Availability{editor.document().scene_of(InputKind::text).input.has_value(),
                             "no sentence is open"};
       });
-  add_action(table, "edit.query_default", "Query: what the target reads", "Edit", "Escape",
-             select_default_query, [](const Editor& editor) {
-               return Availability{!editor.document().scene().default_query, "it is already selected"};
+  add_action(table, "edit.query_default", "Reset query", "Edit", "Escape", select_default_query,
+             [](const Editor& editor) {
+               return Availability{!editor.document().scene().default_query, "it is not changed"};
              });
   add_action(
       table, "edit.query_all", "Query: all tokens", "Edit", "",

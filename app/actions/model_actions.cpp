@@ -41,13 +41,13 @@ void add_run_actions(ActionTable& table) {
 
 void add_measuring_actions(ActionTable& table) {
   add_action(
-      table, "model.time_passes", "Run again ×10, for the times of the layers", "Model", "Shift+F5",
+      table, "model.time_passes", "Time 10 runs", "Model", "Shift+F5",
       [](Editor& editor) { editor.emit(TimePasses{}); }, with_model);
   add_action(
-      table, "model.measure_scaling", "Measure time against N", "Model", "",
+      table, "model.measure_scaling", "Measure scaling", "Model", "",
       [](Editor& editor) { editor.emit(MeasureScaling{}); }, with_model);
   add_action(
-      table, "model.stop_scaling", "Stop measuring time against N", "Model", "",
+      table, "model.stop_scaling", "Stop measuring scaling", "Model", "",
       [](Editor& editor) { editor.emit(StopScaling{}); },
       [](const Editor& editor) {
         return Availability{editor.scaling.running, "it is not being measured"};
@@ -133,7 +133,7 @@ void add_model_actions(ActionTable& table) {
         [spec](Editor& editor) { compare_kernel(editor, 1, spec); }, with_model);
   }
   add_action(
-      table, "kernels.compare.layer", "Compare with the layer's own kernel", "Model/Compare weights with",
+      table, "kernels.compare.layer", "Compare with the layer's current kernel", "Model/Compare weights with",
       "0", [](Editor& editor) { compare_kernel(editor, 1, std::nullopt); }, with_model);
   add_action(
       table, "kernels.default_parameters", "This layer: default parameters", "Model", "",

@@ -52,7 +52,7 @@ void add_themes(ActionTable& table) {
     const char *id, *label;
     ThemeChoice choice;
   };
-  for (const Entry& entry : {Entry{"view.theme.follow", "Theme: as the desktop", ThemeChoice::follow},
+  for (const Entry& entry : {Entry{"view.theme.follow", "Theme: system", ThemeChoice::follow},
                              Entry{"view.theme.dark", "Theme: dark", ThemeChoice::dark},
                              Entry{"view.theme.light", "Theme: light", ThemeChoice::light}}) {
     const auto run = [choice = entry.choice](Editor& editor) {
@@ -85,7 +85,7 @@ void add_scales(ActionTable& table) {
         return Availability{scale_of(editor) > least_scale, "this is the smallest"};
       });
   add_action(
-      table, "view.reset_scale", "The monitor's size of text and controls", "View/Appearance", "Ctrl+0",
+      table, "view.reset_scale", "Default text size", "View/Appearance", "Ctrl+0",
       [](Editor& editor) { editor.change_settings([](Settings& settings) { settings.scale.reset(); }); },
       [](const Editor& editor) {
         return Availability{editor.settings().scale.has_value(), "it already has that size"};
@@ -117,7 +117,7 @@ void add_view_actions(ActionTable& table, const std::vector<PanelName>& panels, 
   add_action(table, "view.sign", "Signed focus map", "View/Maps", "S", [](Editor& editor) {
     change_view(editor, "Signed map", [](ViewOptions& view) { view.with_sign = !view.with_sign; });
   });
-  add_action(table, "view.interpolation", "Focus map: nearest, bilinear, bicubic", "View/Maps", "I",
+  add_action(table, "view.interpolation", "Focus map smoothing: none, bilinear, bicubic", "View/Maps", "I",
              [](Editor& editor) {
                change_view(editor, "Interpolation", [](ViewOptions& view) {
                  view.interpolation =
@@ -153,9 +153,9 @@ void add_view_actions(ActionTable& table, const std::vector<PanelName>& panels, 
     change_view(editor, "Colours of the maps", [](ViewOptions& view) { view.cividis = !view.cividis; });
   });
   table.back().checked = [](const Editor& editor) { return editor.document().view.cividis; };
-  add_action(table, "view.teacher_forced", "Teacher-forced (q, k of the softmax run)", "View/Maps", "T",
+  add_action(table, "view.teacher_forced", "Softmax inputs (teacher-forced)", "View/Maps", "T",
              [](Editor& editor) {
-               change_view(editor, "Teacher-forced",
+               change_view(editor, "Softmax inputs",
                            [](ViewOptions& view) { view.teacher_forced = !view.teacher_forced; });
              });
   add_action(table, "view.special_tokens", "Special tokens", "View/Tokens", "", [](Editor& editor) {

@@ -225,7 +225,7 @@ void add_recall_command(CLI::App& program) {
                       "write the loss of every step as CSV; {kernel} in its name stands for the kernel");
   command->add_option("--threads", options->execution.threads, "threads for the model (default: all)")
       ->check(CLI::PositiveNumber);
-  command->add_option("--seed", options->execution.seed, "seed of everything random")->capture_default_str();
+  command->add_option("--seed", options->execution.seed, "random seed")->capture_default_str();
   command->add_flag("--json", options->json, "one JSON document on standard output");
   command->callback([options] { run(*options); });
 }

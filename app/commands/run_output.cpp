@@ -72,16 +72,18 @@ void print_similar_heads(std::ostream& out, const SimilarHeads& similar) {
 
 void print_deletion(std::ostream& out, const DeletionResult& deletion) {
   const bool probabilities = !deletion.most_first.probabilities.empty();
-  fmt::print(out, "deletion by the focus map of layer {}: {}{}\n  hidden  most first  least first  random\n",
+  fmt::print(out,
+             "deletion by the focus map of layer {}: {}{}\n  hidden  most important first  "
+             "least important first  random\n",
              deletion.key.layer, deletion.target, probabilities ? ", as a probability" : "");
   const auto number = [&](const DeletionCurve& curve, std::size_t step) {
     return (probabilities ? curve.probabilities : curve.values).at(step);
   };
   for (std::size_t step = 0; step < deletion.hidden.size(); ++step)
-    fmt::print(out, "  {:>6}  {:>10.4f}  {:>11.4f}  {:>6.4f}\n", deletion.hidden[step],
+    fmt::print(out, "  {:>6}  {:>20.4f}  {:>21.4f}  {:>6.4f}\n", deletion.hidden[step],
                number(deletion.most_first, step), number(deletion.least_first, step),
                number(deletion.random, step));
-  fmt::print(out, "  {:>6}  {:>10.4f}  {:>11.4f}  {:>6.4f}\n", "area", deletion.most_first.area,
+  fmt::print(out, "  {:>6}  {:>20.4f}  {:>21.4f}  {:>6.4f}\n", "area", deletion.most_first.area,
              deletion.least_first.area, deletion.random.area);
 }
 

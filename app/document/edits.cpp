@@ -112,7 +112,7 @@ void select_query(Editor& editor, std::optional<std::int64_t> token) {
 }
 
 void select_default_query(Editor& editor) {
-  editor.change("Query: what the target reads", [](Document& document) {
+  editor.change("Reset query", [](Document& document) {
     document.scene().default_query = true;
     document.scene().query.reset();
   });

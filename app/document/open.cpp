@@ -54,10 +54,19 @@ bool is_text(const std::string& bytes) {
   return std::ranges::none_of(bytes, [](char byte) { return byte == '\0'; });
 }
 
+// A name that PyTorch gives to its own files of weights.
+bool is_pickled_model(const fs::path& path) {
+  const std::string ending = path.extension().string();
+  return ending == ".pth" || ending == ".pt" || ending == ".ckpt" || ending == ".bin";
+}
+
 // A text file is one input: its lines become one paragraph.
 void show_text_file(Editor& editor, const fs::path& path) {
   std::string text = read_text_file(path);
   constexpr std::size_t most_bytes = std::size_t{1} << 20;
+  if (!is_text(text) && is_pickled_model(path))
+    throw ForeignFile(path.string(), path.extension().string() + " is unsupported",
+                      "convert it to safetensors and open its folder as a model");
   if (!is_text(text))
     throw ForeignFile(path.string(), "is neither a picture nor text", "open a PNG, JPEG or text file");
   if (text.size() > most_bytes)

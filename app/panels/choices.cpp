@@ -82,13 +82,15 @@ void detail_kernel_combo(Editor& editor, const KernelSpec& shown, float width) {
 }
 
 void forced_choice(Editor& editor) {
-  static constexpr std::array<const char*, 2> forced = {"in place", "teacher-forced"};
+  static constexpr std::array<const char*, 2> forced = {"this run", "softmax inputs"};
   const int force = segmented("forced", forced, editor.document().view.teacher_forced ? 1 : 0);
   if (ImGui::IsItemHovered())
     ImGui::SetTooltip(
-        "in place: q and k of this run\nteacher-forced: q and k of the run with softmax in every layer");
+        "Choose the queries and keys that a kernel gets.\nthis run: as they are in this run\n"
+        "softmax inputs: as they are with softmax in every layer (teacher-forced), the same for every "
+        "kernel");
   if (force >= 0)
-    change_view(editor, "Teacher-forced", [&](ViewOptions& v) { v.teacher_forced = force == 1; });
+    change_view(editor, "Softmax inputs", [&](ViewOptions& v) { v.teacher_forced = force == 1; });
 }
 
 int vectors_head(const Document& document, const KernelSpec& kernel) {
@@ -156,14 +158,14 @@ void query_combo(Editor& editor, const RunResult* run, float width) {
   const Document& document = editor.document();
   const Scene& scene = document.scene();
   const bool image = document.kind == InputKind::image;
-  const std::string name = run == nullptr ? "what the target reads" : query_name(*run);
+  const std::string name = run == nullptr ? "default" : query_name(*run);
   ImGui::SetNextItemWidth(width);
   const std::string preview =
       fitted(with_known_glyphs("query: " + name), width - ImGui::GetFrameHeight() - 8);
   if (!ImGui::BeginCombo("##query", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
-  if (ImGui::Selectable("what the target reads", scene.default_query)) select_default_query(editor);
+  if (ImGui::Selectable("default", scene.default_query)) select_default_query(editor);
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip("the class token where the classifier reads it alone, else all tokens");
+    ImGui::SetTooltip("Reset query: the class token where the classifier reads it alone, else all tokens");
   if (ImGui::Selectable(image ? "class token" : "class token [CLS]", chosen(scene, 0)))
     select_query(editor, 0);
   distillation_entry(editor);

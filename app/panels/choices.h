@@ -21,7 +21,7 @@ void head_combo(Editor& editor, float width);
 void selected_head(Editor& editor);
 // Chooses the kernel of Tokens, Vectors and Monotonicity; `shown` is the current one.
 void detail_kernel_combo(Editor& editor, const KernelSpec& shown, float width);
-// Chooses between in place and teacher-forced.
+// Chooses between the queries and keys of this run and teacher-forced ones.
 void forced_choice(Editor& editor);
 
 // The head whose vectors are shown: the selected one, or the first of fused heads; at most the kernel's last

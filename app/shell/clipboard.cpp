@@ -101,7 +101,7 @@ void Clipboard::copy_figure(Editor& editor, const std::optional<Figure>& figure)
 void Clipboard::copy_numbers(Editor& editor, const std::optional<Figure>& figure) {
   if (!figure) return editor.say(Severity::note, "copy: the panel shows nothing yet");
   ImGui::SetClipboardText(tsv_text(*figure).c_str());
-  editor.say(Severity::note, "Copied: the figure's numbers, with tabs between them");
+  editor.say(Severity::note, "Copied as tab-separated values");
 }
 
 void Clipboard::paste(Editor& editor) {

@@ -110,7 +110,7 @@ void draw_help_sheet(const std::vector<Action>& actions, const Graphics& graphic
       }
       static constexpr std::array<std::array<const char*, 2>, 6> gestures = {{
           {"hover", "the numbers under the pointer; the same token lights up everywhere"},
-          {"click", "a patch or word: make it the query; again: back to what the target reads"},
+          {"click", "a patch or word: make it the query; again: reset the query"},
           {"Alt+click", "a patch: hide it; a word: mask it; again: show it"},
           {"click", "a layer, a head's cell, a class: select it everywhere"},
           {"right-click", "a panel: export or copy its figure"},

@@ -147,6 +147,22 @@ int switches(const char* id, std::span<const char* const> labels, std::span<cons
   return clicked;
 }
 
+bool value_slider(const char* id, int* value, int least, int most, std::string_view text, float text_width,
+                  ImGuiSliderFlags flags) {
+  constexpr float gap = 6;
+  const float whole = ImGui::CalcItemWidth();
+  ImGui::SetNextItemWidth(std::max(24.0f, whole - text_width - gap));
+  // The number in the slider appears only while it is typed (Ctrl+click).
+  const bool typed = ImGui::TempInputIsActive(ImGui::GetID(id));
+  if (!typed) ImGui::PushStyleColor(ImGuiCol_Text, ImVec4(0, 0, 0, 0));
+  const bool changed = ImGui::SliderInt(id, value, least, most, "%d", flags);
+  if (!typed) ImGui::PopStyleColor();
+  ImGui::SameLine(0, gap);
+  ImGui::AlignTextToFramePadding();
+  ellipsis_text(text, text_width);
+  return changed;
+}
+
 void kernel_square(ImDrawList* list, ImVec2 centre, float side, std::string_view kernel_name, float opacity) {
   const float half = side / 2;
   list->AddRectFilled({centre.x - half, centre.y - half}, {centre.x + half, centre.y + half},
@@ -158,7 +174,7 @@ int kernel_combo(const char* id, std::string_view preview, bool own, float width
   ImGui::SetNextItemWidth(width);
   const std::string shown = fitted(preview, width - ImGui::GetFrameHeight() - 12);
   if (!ImGui::BeginCombo(id, shown.c_str(), ImGuiComboFlags_HeightLarge)) return chosen;
-  if (own && ImGui::Selectable("the layer's own")) chosen = -1;
+  if (own && ImGui::Selectable("current kernel")) chosen = -1;
   const auto& infos = kernel_infos();
   for (std::size_t i = 0; i < infos.size(); ++i) {
     const ImVec2 at = ImGui::GetCursorScreenPos();

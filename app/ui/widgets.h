@@ -32,11 +32,16 @@ int segmented(const char* id, std::span<const char* const> labels, int chosen,
 int switches(const char* id, std::span<const char* const> labels, std::span<const bool> on,
              std::span<const char* const> tooltips);
 
+// A slider of whole numbers with `text` for its value beside it, where the grab does not cover it. Takes the
+// width of the next item, of which the text gets `text_width`. True in a frame that changes the value.
+bool value_slider(const char* id, int* value, int least, int most, std::string_view text, float text_width,
+                  ImGuiSliderFlags flags = ImGuiSliderFlags_AlwaysClamp);
+
 // A small square in the kernel's fixed colour. Draw the kernel's name beside it.
 void kernel_square(ImDrawList* list, ImVec2 centre, float side, std::string_view kernel_name,
                    float opacity = 1.0f);
-// A combo box of all kernels. `own`: the first entry is "the layer's own". Returns the registry index chosen
-// in this frame, −1 for the layer's own, −2 for none.
+// A combo box of all kernels. `own`: the first entry is "current kernel", that of the layer. Returns the
+// registry index chosen in this frame, −1 for the current kernel, −2 for none.
 int kernel_combo(const char* id, std::string_view preview, bool own, float width);
 
 // A vertical colour bar with ticks at round numbers and the scale's name as a tooltip; colour_bar_width wide.

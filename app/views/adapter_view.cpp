@@ -16,6 +16,28 @@ std::string described(const FoundAdapter& adapter) {
                      adapter.info.name); // the name is last because it may be cut off
 }
 
+std::string joined_layers(const std::vector<int>& layers) {
+  std::string text = layers.size() == 1 ? "layer " : "layers ";
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == layers.size() ? " and " : ", ") + std::to_string(layers[i]);
+  return text;
+}
+
+// Why an adapter that holds the layer's kernel is not applied, as far as the run says.
+std::string why_idle(const FoundAdapter& adapter, const RunResult& run) {
+  std::vector<int> layers;
+  bool missing = false; // a layer that the adapter was trained with runs another kernel
+  for (const AdapterInfo::Layer& trained : adapter.info.layers) {
+    const auto index = static_cast<std::size_t>(trained.layer);
+    if (kernel_info(trained.kernel.name).exact_softmax) continue;
+    layers.push_back(trained.layer);
+    missing |= index >= run.layers.size() || run.layers[index].kernel != trained.kernel;
+  }
+  if (!missing || layers.size() < 2) return "adapter not in use: " + described(adapter);
+  return fmt::format("adapter needs {} in {}: {}", adapter.info.layers.back().kernel.name,
+                     joined_layers(layers), described(adapter));
+}
+
 } // namespace
 
 std::vector<FoundAdapter> found_adapters(const RunResult& run, int layer, const KernelSpec& kernel) {
@@ -51,11 +73,11 @@ AdapterState adapter_state(const RunResult& run, int layer, const std::vector<Fo
     return {text, ran.other_resolution};
   }
   const auto idle = std::ranges::find_if(found, &FoundAdapter::holds);
-  const std::string unused = idle == found.end() ? "" : "not in use: " + described(*idle);
+  const std::string unused = idle == found.end() ? "" : why_idle(*idle, run);
   if (ran.untrained)
     return {unused.empty()
-                ? fmt::format("untrained: no adapter holds {} of layer {}", ran.kernel.text(), layer)
-                : "untrained; " + unused,
+                ? fmt::format("untrained: model not adapted to {} in layer {}", ran.kernel.text(), layer)
+                : "untrained: " + unused,
             true};
   return {unused.empty() ? "the model's own parameters" : "the model's own parameters; " + unused, false};
 }

@@ -60,8 +60,8 @@ DeletionView deletion_view(const MeasuredDeletion& measured, bool probability, c
         {name, deletion.shares, probability ? curve.probabilities : curve.values, colour});
     view.areas.push_back(fmt::format("{:.3f}", area_of(curve, deletion.shares, probability)));
   };
-  add("most first", deletion.most_first, blue);
-  add("least first", deletion.least_first, orange);
+  add("most important first", deletion.most_first, blue);
+  add("least important first", deletion.least_first, orange);
   add("random", deletion.random, grey);
   return view;
 }
@@ -74,11 +74,11 @@ Figure deletion_figure(std::span<const MeasuredDeletion> measured, bool probabil
     if (figure.title.empty())
       figure.title =
           fmt::format("{} · deletion of {}", measured[i].run->model.name, measured[i].deletion->target);
-    figure.subtitle += fmt::format("{}{}area under the curve:", figure.subtitle.empty() ? "" : "; ",
-                                   side.empty() ? "" : side + ": ");
+    figure.subtitle +=
+        fmt::format("{}{}", figure.subtitle.empty() ? "" : "; ", side.empty() ? "" : side + ": ");
     for (std::size_t curve = 0; curve < view.areas.size(); ++curve)
-      figure.subtitle +=
-          fmt::format("{} {} {}", curve == 0 ? "" : ",", view.lines.lines[curve].name, view.areas[curve]);
+      figure.subtitle += fmt::format("{}{}, area {}", curve == 0 ? "" : "; ", view.lines.lines[curve].name,
+                                     view.areas[curve]);
     figure.panels.emplace_back(std::move(view.lines));
   }
   share_range(figure);

@@ -61,20 +61,23 @@ double divisor_of(std::span<const float> drawn, Normalisation normalise) {
 std::string focus_note(const RunResult& run, const FocusResult& focus, const TokenMap& map) {
   std::vector<std::string> parts;
   if (focus.zero_gradient) {
-    parts.emplace_back(
-        "the gradient is zero: this query cannot influence the target in this layer, but may in an earlier "
-        "one");
+    const bool last = focus.layer > 0 && focus.layer + 1 == static_cast<int>(run.layers.size());
+    const std::string where = last ? fmt::format("layer {}", focus.layer - 1) : "an earlier layer";
+    parts.push_back(fmt::format("this {} cannot affect the prediction here; try {} or attention",
+                                run.rows > 0 ? "patch" : "token", where));
   } else if (map.empty) {
     parts.emplace_back("no contribution is positive: the map is empty");
   }
   for (std::size_t index = 0; !focus.zero_gradient && index < map.prefix.size(); ++index) {
-    parts.push_back(prefix_name(run, index) + " itself " + number_text(map.prefix[index], 2));
-  }
-  if (run.query && std::isfinite(focus.share) && std::abs(focus.share - 1) > 0.005) {
-    parts.push_back(fmt::format("this query carries {} % of the target's sum over all queries",
-                                number_text(focus.share * 100, 2)));
+    parts.push_back(prefix_name(run, index) + "'s own contribution " + amount_text(map.prefix[index]));
   }
   return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+std::string focus_details(const RunResult& run, const FocusResult& focus) {
+  if (!run.query || !std::isfinite(focus.share) || std::abs(focus.share - 1) <= 0.005) return {};
+  return fmt::format("This query carries {} of the target's sum over all queries.",
+                     percent_text(focus.share));
 }
 
 // Warnings that stand beside the name of the layer's kernel.
@@ -132,7 +135,7 @@ std::string attention_note(const RunResult& run, const TokenMap& map, bool avera
   std::vector<std::string> parts;
   if (map.empty) parts.emplace_back("every weight is zero");
   for (std::size_t index = 0; !map.empty && index < map.prefix.size(); ++index)
-    parts.push_back("to the " + prefix_name(run, index) + " " + number_text(map.prefix[index], 2));
+    parts.push_back("weight on the " + prefix_name(run, index) + " " + amount_text(map.prefix[index]));
   if (averaged) {
     const std::size_t hidden = run.rows > 0 ? 0 : run.hidden_tokens.size();
     parts.push_back(fmt::format("mean over the rows of {} tokens", run.tokens.size() - hidden));
@@ -182,6 +185,7 @@ TokenMap focus_map(const RunResult& run, const FocusResult& focus, const FocusOp
   for (float& value : drawn) value = static_cast<float>(static_cast<double>(value) / map.divisor);
   map.scale = focus_scale(map.values, options);
   map.note = focus_note(run, focus, map);
+  map.details = focus_details(run, focus);
   return map;
 }
 
@@ -276,11 +280,11 @@ std::string map_subtitle(const RunResult& run, MapKind kind, std::optional<std::
 
 std::string attention_flags(const AttentionRowResult& row, const KernelSpec& kernel) {
   if (!row.derived_signed) return {};
-  return kernel_info(kernel.name).family == "hydra" ? "derived, signed" : "signed";
+  return kernel_info(kernel.name).family == "hydra" ? "implied weights, signed" : "signed";
 }
 
 std::string rollout_flags(const RolloutResult& rollout) {
-  return rollout.magnitudes ? "signed layers as |weight|" : "";
+  return rollout.magnitudes ? "absolute weights in signed layers" : "";
 }
 
 } // namespace hydrascope::app

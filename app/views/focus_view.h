@@ -79,7 +79,7 @@ RolloutKey rollout_key(const HeadChoice& head, double discard);
 // The subtitle of a figure of such a map; `query` nullopt: all queries.
 std::string map_subtitle(const RunResult& run, MapKind kind, std::optional<std::int64_t> query);
 
-// Warnings that stand beside the kernel's name: "derived, signed"; empty if there is none.
+// Warnings that stand beside the kernel's name: "implied weights, signed"; empty if there is none.
 std::string attention_flags(const AttentionRowResult& row, const KernelSpec& kernel);
 std::string rollout_flags(const RolloutResult& rollout);
 

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/figures/scale.h"
+
 namespace hydrascope::app {
 
 std::vector<ScalingPoint> points_of(const ScalingCurves& curves, const KernelSpec& kernel) {
@@ -73,7 +75,8 @@ namespace {
 // Rises with the bandwidth up to the matrix rate.
 LinesPanel::Line roof(const MachineLimits& limits, const double low, const double high) {
   LinesPanel::Line line;
-  line.name = fmt::format("{:.3g} GB/s, {:.3g} GFLOP/s", limits.bandwidth / 1e9, limits.matrix_rate / 1e9);
+  line.name = fmt::format("{} GB/s, {} GFLOP/s", number_text(limits.bandwidth / 1e9),
+                          number_text(limits.matrix_rate / 1e9));
   line.style = LinesPanel::Style::dashed;
   line.colour = {0.3f, 0.3f, 0.32f, 1};
   for (const double x : {low, std::clamp(limits.matrix_rate / limits.bandwidth, low, high), high}) {

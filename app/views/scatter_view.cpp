@@ -144,7 +144,7 @@ Figure scatter_figure(const RunResult& run, const WeightsResult& weights, const 
   figure.title =
       fmt::format("{} · layer {}, head {} · {}", run.model.name, weights.layer, head, weights.kernel.text());
   figure.subtitle =
-      fmt::format("{} pairs of tokens; {:.1f} % of q·k/√d below −1", view.pairs, view.share_below * 100);
+      fmt::format("{} pairs of tokens; {} of q·k/√d below −1", view.pairs, percent_text(view.share_below));
   HeatMapPanel panel;
   panel.values = view.counts;
   panel.scale = scatter_scale(view);

@@ -42,6 +42,11 @@ double largest(const Array& values) {
 
 } // namespace
 
+std::string difference_in_points(double a, double b) {
+  const double points = std::round((a - b) * 1000) / 10;
+  return points == 0 ? "0.0" : fmt::format("{}{:.1f}", points < 0 ? "−" : "+", std::abs(points));
+}
+
 Figure predictions_figure(std::span<const RunResult* const> runs, int count) {
   Figure figure;
   for (const RunResult* const run : runs) {
@@ -65,8 +70,8 @@ HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table, Chan
   const std::size_t chosen = std::min(static_cast<std::size_t>(measure), quantity.parts.size() - 1);
   const HeadQuantityInfo::Part& part = quantity.parts[chosen];
   HeatMapPanel panel;
-  panel.title =
-      table.key.kernel ? table.kernel.text() + "\nteacher-forced" : run.schedule.summary() + "\nin place";
+  panel.title = table.key.kernel ? table.kernel.text() + "\nsoftmax inputs (teacher-forced)"
+                                 : run.schedule.summary() + "\nthis run";
   if (table.untrained) panel.title += ", untrained";
   panel.values = table_values(table, chosen);
   const double high = largest(panel.values);

@@ -13,6 +13,8 @@
 
 namespace hydrascope::app {
 
+// A − B of two shares in percentage points with one decimal and a sign; "0.0" for what rounds to zero.
+std::string difference_in_points(double a, double b);
 // The `count` most likely classes of each run as bars; null runs are skipped.
 Figure predictions_figure(std::span<const RunResult* const> runs, int count = 5);
 

@@ -1,6 +1,7 @@
 #include "app/views/timing_view.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -20,22 +21,27 @@ constexpr std::size_t most_subjects = 24;
 
 constexpr double unmeasured = std::numeric_limits<double>::quiet_NaN();
 
+std::string threads_of(const RunResult& run) {
+  return fmt::format("{} {}", run.threads, run.threads == 1 ? "thread" : "threads");
+}
+
 std::string setting_of(const RunResult& run) {
   std::vector<std::string> paths;
   for (const LayerRun& layer : run.layers) {
-    if (!layer.path.empty() && std::ranges::count(paths, layer.path) == 0) paths.push_back(layer.path);
+    const std::string path = path_text(layer.path);
+    if (!path.empty() && std::ranges::count(paths, path) == 0) paths.push_back(path);
   }
-  return fmt::format("{} {}, {} {}, {}, peak {:.0f} MB, N = {}", run.device, run.dtype, run.threads,
-                     run.threads == 1 ? "thread" : "threads", fmt::join(paths, " and "),
+  return fmt::format("{} · {}, peak {:.0f} MB, N = {}",
+                     execution_text(run, fmt::format("{}", fmt::join(paths, " and "))), threads_of(run),
                      static_cast<double>(run.peak_bytes) / 1e6, run.tokens.size());
 }
 
 std::string runs_of(const std::vector<TimingRow>& rows) {
-  if (rows.empty()) return "n = 0";
+  if (rows.empty()) return "0 runs";
   const auto [least, most] =
       std::ranges::minmax_element(rows, {}, [](const TimingRow& row) { return row.time.runs; });
-  return least->time.runs == most->time.runs ? fmt::format("n = {}", most->time.runs)
-                                             : fmt::format("n = {} to {}", least->time.runs, most->time.runs);
+  if (least->time.runs == most->time.runs) return runs_text(most->time.runs);
+  return fmt::format("{}–{} runs", least->time.runs, most->time.runs);
 }
 
 KernelTiming& entry_of(std::vector<KernelTiming>& kernels, const KernelSpec& kernel) {
@@ -85,6 +91,37 @@ Figure headed(const TimingView& a, const TimingView& b) {
 }
 
 } // namespace
+
+std::string path_text(const std::string& path) {
+  if (path == "composed") return "reference";
+  return path.starts_with("fused") ? "fused" : path;
+}
+
+std::string execution_text(const RunResult& run, const std::string& path) {
+  std::string text = run.device;
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  text += " · " + run.dtype;
+  return path.empty() ? text : text + " · " + path;
+}
+
+std::string runs_text(int runs) { return fmt::format("{} {}", runs, runs == 1 ? "run" : "runs"); }
+
+std::string untimed_layers(const TimingView& view) {
+  std::vector<std::string> ranges;
+  std::size_t count = 0;
+  for (std::size_t row = 0; row < view.rows.size(); ++row) {
+    const std::size_t first = row;
+    while (row < view.rows.size() && view.rows[row].time.runs == 0) ++row;
+    if (row == first) continue;
+    count += row - first;
+    ranges.push_back(row - first == 1
+                         ? std::to_string(view.rows[first].layer)
+                         : fmt::format("{}–{}", view.rows[first].layer, view.rows[row - 1].layer));
+  }
+  if (count == 0) return {};
+  return fmt::format("{} {}", count == 1 ? "layer" : "layers", fmt::join(ranges, ", "));
+}
 
 std::string timing_subject(const RunResult& run) {
   // Hidden word pieces are masked, which costs kernels time; hidden patches are painted over.
@@ -201,8 +238,8 @@ Figure timing_sides_figure(const TimingView& a, const TimingView& b) {
 Figure timing_figure(const RunResult& run) {
   Figure figure;
   figure.title = run.model.name + " · time of each layer";
-  figure.subtitle = fmt::format("{}; {} {}, {} threads; whole run {:.1f} ms", run.schedule.summary(),
-                                run.device, run.dtype, run.threads, run.seconds * 1000);
+  figure.subtitle = fmt::format("{}; {} · {}; whole run {:.1f} ms", run.schedule.summary(),
+                                execution_text(run, ""), threads_of(run), run.seconds * 1000);
   BarsPanel panel;
   panel.x_label = "time (ms)";
   std::vector<std::string> cached;

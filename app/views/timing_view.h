@@ -16,6 +16,13 @@
 
 namespace hydrascope::app {
 
+// A layer's path as people read it: "reference" for the composed one, "fused", or its own name.
+std::string path_text(const std::string& path);
+// "CPU · float32 · reference": device, dtype, and `path`, which may be empty.
+std::string execution_text(const RunResult& run, const std::string& path);
+// "1 run", "12 runs"
+std::string runs_text(int runs);
+
 // Times are comparable between runs with the same subject: model, number of tokens, dtype, device and
 // threads.
 std::string timing_subject(const RunResult& run);
@@ -66,7 +73,7 @@ struct KernelTiming {
 struct TimingView {
   std::string title;   // model and schedule
   std::string setting; // device, dtype, threads, paths, peak memory, N
-  std::string runs;    // "n = 11", "n = 1 to 12"
+  std::string runs;    // "11 runs", "1–12 runs"
   std::vector<TimingRow> rows;
   std::vector<KernelTiming> kernels; // in the order of their first layer
 };
@@ -77,7 +84,10 @@ TimingView timing_view(const RunResult& run, const TimingRecord& times, const st
 // The run's flops by formula; nullopt for a model or kernel that the formulas do not cover.
 std::optional<Flops> flops_of_run(const RunResult& run);
 
-// "A n = 11, B n = 12"
+// The layers without a time, as "layers 0–9, 11"; empty if there are none.
+std::string untimed_layers(const TimingView& view);
+
+// "A 11 runs, B 12 runs"
 std::string runs_of_sides(const TimingView& a, const TimingView& b);
 
 // Bars of the medians with a tick at p95; of the differences A − B of the medians; and A, B and A − B side by

@@ -103,6 +103,7 @@ TokenMap map_difference(TokenMap a, const TokenMap& b) {
                       (a.scale.shared ? "each of its own maximum" : a.scale.label)};
   if (!a.empty) a.note = difference_note(side_name(Side::a), side_name(Side::b));
   a.prefix.clear();
+  a.details.clear();
   return a;
 }
 

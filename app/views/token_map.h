@@ -24,7 +24,8 @@ struct TokenMap {
   std::vector<double> prefix; // images: the prefix tokens' own values on the same scale (class token first)
   double divisor = 1;         // what the values were divided by
   bool empty = false;         // nothing to draw: `note` says why
-  std::string note;           // shown beside the map: "class token itself 0.31; 84 % of the target's …"
+  std::string note;           // shown beside the map: "class token's own contribution 0.31"
+  std::string details;        // more of that, for a tooltip; may be empty
 };
 
 // The map of N values, one per token: of patches without the prefix tokens, or of words as `display` shows

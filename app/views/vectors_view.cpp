@@ -104,7 +104,7 @@ void add_global(VectorsView& view, const VectorsResult& vectors) {
   view.strips.push_back({"φ(Q)", "the query token's gate over it", gate, ""});
   view.strips.push_back({"out", "gate ⊙ global vector: the query token's output", out, ""});
   if (vectors.gradient.empty()) {
-    view.notes.emplace_back("g, the target's gradient, is taken in place only");
+    view.notes.emplace_back("g, the target's gradient, is known for this run alone");
     return;
   }
   const std::vector<double> gradient = doubles(vectors.gradient.values);

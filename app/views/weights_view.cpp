@@ -65,7 +65,7 @@ Scale weights_scale(const WeightsResult& weights, const Array& values, const Wei
     scale.high = std::max({std::abs(low), std::abs(high), 1e-30});
     scale.low = -scale.high;
     scale.label =
-        kernel_info(weights.kernel.name).family == "hydra" ? "weight, derived and signed" : "weight, signed";
+        kernel_info(weights.kernel.name).family == "hydra" ? "implied weight, signed" : "weight, signed";
     return scale;
   }
   const double end = options.percentile ? percentile(values, 0.99) : high;
@@ -77,10 +77,10 @@ Scale weights_scale(const WeightsResult& weights, const Array& values, const Wei
 std::string panel_title(const WeightsResult& weights, const WeightsResult* softmax, const HeadChoice& head) {
   std::vector<std::string> facts;
   if (const auto entropy = weights_entropy(weights, head)) {
-    std::string fact = "entropy " + number_text(*entropy, 3);
+    std::string fact = "entropy " + amount_text(*entropy);
     if (softmax != nullptr && softmax != &weights) {
       if (const auto divergence = weights_divergence(*softmax, weights, head)) {
-        fact += ", KL " + number_text(*divergence, 3);
+        fact += ", KL " + amount_text(*divergence);
       }
     }
     facts.push_back(fact + " nats");
@@ -88,7 +88,7 @@ std::string panel_title(const WeightsResult& weights, const WeightsResult* softm
     facts.emplace_back("‖α v W_o‖: no distribution");
   } else {
     const bool derived = kernel_info(weights.kernel.name).family == "hydra";
-    facts.emplace_back(derived ? "derived, signed; entropy and KL undefined"
+    facts.emplace_back(derived ? "implied weights, signed; entropy and KL undefined"
                                : "signed; entropy and KL undefined");
   }
   if (weights.untrained) facts.emplace_back("untrained");
@@ -249,9 +249,9 @@ Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& opt
       softmax = &weights;
     teacher_forced = teacher_forced || (weights.layer == layer && weights.teacher_forced);
   }
-  figure.subtitle = std::string("Attention weights on the same queries and keys, ") +
-                    (teacher_forced ? "teacher-forced (softmax in every layer)"
-                                    : "in place (" + run.schedule.summary() + ")");
+  figure.subtitle =
+      std::string("Attention weights on the same queries and keys, ") +
+      (teacher_forced ? "softmax inputs (teacher-forced)" : "this run (" + run.schedule.summary() + ")");
   if (options.value_weighted) figure.subtitle += "; value-weighted: ‖α_ij v_j W_o‖";
   if (!options.head.head) figure.subtitle += "; entropy and KL(softmax ‖ kernel) are means over heads";
   std::vector<HeatMapPanel> panels;
@@ -314,7 +314,7 @@ Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
   figure.title = run.model.name + " · attention weights by layer, head and kernel";
   figure.subtitle =
       std::string("On the same queries and keys, ") +
-      (forced ? "teacher-forced (softmax in every layer)" : "in place (" + run.schedule.summary() + ")") +
+      (forced ? "softmax inputs (teacher-forced)" : "this run (" + run.schedule.summary() + ")") +
       (options.shared_scale ? "; one scale" : "; one scale a row");
   for (auto& panel : all) figure.panels.emplace_back(std::move(panel));
   return figure;

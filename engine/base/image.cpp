@@ -57,6 +57,13 @@ bool begins_with(Bytes bytes, std::string_view text) {
                     [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; });
 }
 
+std::string format_name(Bytes bytes) {
+  if (begins_with(bytes, "\x89PNG")) return "PNG";
+  if (begins_with(bytes, "\xff\xd8")) return "JPEG";
+  if (begins_with(bytes, "GIF8")) return "GIF";
+  return "picture";
+}
+
 // The orientation (tag 0x0112) in the first directory of a TIFF block.
 int orientation_of_tiff(Bytes tiff) {
   if (tiff.size() < 8) return 1;
@@ -92,10 +99,11 @@ Image decode_image(std::span<const std::uint8_t> bytes, const std::string& subje
   const std::unique_ptr<stbi_uc, FreeImage> pixels(
       stbi_load_from_memory(bytes.data(), size, &width, &height, &channels, 3));
   if (!pixels) {
-    const char* reason = stbi_failure_reason();
-    throw BrokenFile(subject,
-                     std::string("cannot be decoded (") + (reason != nullptr ? reason : "unknown") + ")",
-                     "the file may be truncated: fetch it again");
+    // stb's reason is empty for a file that ends too early.
+    const char* failure = stbi_failure_reason();
+    const std::string reason =
+        failure == nullptr || *failure == '\0' ? "" : std::string(" (") + failure + ")";
+    throw BrokenFile(subject, "unreadable or truncated " + format_name(bytes) + reason, "fetch it again");
   }
   Image image;
   image.width = width;

@@ -121,12 +121,25 @@ std::string number_text(double value, int digits) {
   if (std::isnan(value)) {
     return "—";
   }
-  const double magnitude = std::abs(value);
-  if (magnitude >= std::pow(10.0, digits) && magnitude < 1e6) {
-    return with_true_minus(
-        fmt::format("{:.0f}", value)); // 1050, where significant digits alone would give 1.05e+03
-  }
-  return with_true_minus(fmt::format("{:.{}g}", value, digits));
+  std::string text = fmt::format("{:.{}g}", value, digits);
+  // 1050, where significant digits alone give 1.05e+03; 99.6 with two of them gives 1e+02.
+  if (std::abs(value) < 1e6 && text.find("e+") != std::string::npos) text = fmt::format("{:.0f}", value);
+  return with_true_minus(std::move(text));
+}
+
+std::string amount_text(double value) {
+  constexpr double least = 0.01;
+  if (value == 0) return "none";
+  if (std::abs(value) < least) return value > 0 ? "< 0.01" : "> \u22120.01";
+  return number_text(value);
+}
+
+std::string percent_text(double share) {
+  constexpr double least = 0.001; // 0.1 %
+  if (std::isnan(share)) return "—";
+  if (share == 0) return "none";
+  if (std::abs(share) < least) return share > 0 ? "< 0.1 %" : "> \u22120.1 %";
+  return number_text(100 * share) + " %";
 }
 
 std::string decimal_text(double value, int decimals) {

@@ -23,6 +23,12 @@ std::vector<Tick> ticks(double low, double high, bool logarithmic, int most = 6)
 
 // A number with `digits` significant digits, a true minus sign and no trailing zeros; "—" for NaN.
 std::string number_text(double value, int digits = 3);
+// A quantity in a label, where its exact value does not matter: three significant digits, "none" for 0 and "<
+// 0.01" for less; "—" for NaN.
+std::string amount_text(double value);
+// A share as per cent in a label: "63.9 %" with three significant digits, "none" for 0 and "< 0.1 %" for
+// less; "—" for NaN.
+std::string percent_text(double share);
 // A number with a fixed number of decimals, for columns; a true minus sign, "—" for NaN.
 std::string decimal_text(double value, int decimals);
 // The decimals that give a column's largest magnitude three significant digits; 0 for 0.

@@ -95,8 +95,7 @@ TargetValue target_value(const CheckedTarget& target, const ModelInfo& model, co
     case Target::Kind::similarity:
       return {similarity_target(final_hidden, mask, other),
               fmt::format("cosine similarity with \"{}\"", target.text)};
-    case Target::Kind::norm:
-      return {norm_target(final_hidden, mask), "half the squared norm of the mean-pooled embedding"};
+    case Target::Kind::norm: return {norm_target(final_hidden, mask), "embedding norm"};
     default: break;
   }
   const std::int64_t classes = logits.size(1);

@@ -59,7 +59,7 @@ void register_query_tests(ImGuiTestEngine* engine) {
     choose_query(context, "all tokens");
     IM_CHECK_STR_EQ(json_query().c_str(), "\"all\"");
     IM_CHECK(!shown_run().query.has_value());
-    choose_query(context, "what the target reads");
+    choose_query(context, "default");
     IM_CHECK_STR_EQ(json_query().c_str(), "\"default\"");
 
     context->ItemClick("##query");
@@ -164,7 +164,7 @@ void register_map_tests(ImGuiTestEngine* engine) {
         show_maps(context);
         const auto before = cells(application().figure_of("focus")->panels[2]);
         const RunResult* focus = &shown_run();
-        context->ItemInputValue("##Discard ratio", 60);
+        context->ItemInputValue("##Drop lowest weights", 60);
         settle(context);
         IM_CHECK_EQ(document_json(document()).at("view").at("discard").get<double>(), 0.6);
         IM_CHECK(cells(application().figure_of("focus")->panels[2]) != before);
@@ -221,11 +221,11 @@ void register_map_tests(ImGuiTestEngine* engine) {
         IM_CHECK_LT_NO_RET(std::abs((a.empty() ? 0 : a[i]) - (b.empty() ? 0 : b[i]) - difference[i]), 1e-6);
       IM_CHECK(std::get<OverlayPanel>(figure.panels[row * 3 + 2]).scale.map == ColourMap::blue_white_red);
     }
-    // Hydra has no attention weights: what is shown for them is derived and signed, and says so.
-    IM_CHECK(title(figure.panels[3]).find("derived, signed") != std::string::npos);
+    // Hydra has no attention weights: what is shown for them is implied and signed, and says so.
+    IM_CHECK(title(figure.panels[3]).find("implied weights, signed") != std::string::npos);
     IM_CHECK_LT(std::get<OverlayPanel>(figure.panels[3]).scale.low, 0.0);
-    IM_CHECK(title(figure.panels[4]).find("derived") == std::string::npos);
-    IM_CHECK(title(figure.panels[6]).find("|weight|") != std::string::npos);
+    IM_CHECK(title(figure.panels[4]).find("implied") == std::string::npos);
+    IM_CHECK(title(figure.panels[6]).find("absolute weights") != std::string::npos);
     start_over(context);
   };
 }

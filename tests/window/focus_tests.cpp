@@ -170,7 +170,10 @@ void register_interpolation_tests(ImGuiTestEngine* engine) {
     context->SetRef("//###focus");
     for (const char* name : {"bicubic", "bilinear", "nearest"}) {
       context->ItemClick("##interpolation");
-      const std::string label = std::string(name) == "bicubic" ? "bicubic (Catmull-Rom)" : name;
+      const std::string label =
+          "smoothing: " + std::string(std::string(name) == "bicubic"   ? "bicubic (Catmull-Rom)"
+                                      : std::string(name) == "nearest" ? "none"
+                                                                       : name);
       context->ItemClick(("//$FOCUSED/" + label).c_str());
       context->Yield(2);
       IM_CHECK_STR_EQ(interpolation_name(document().view.interpolation), name);

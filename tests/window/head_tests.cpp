@@ -196,7 +196,7 @@ void deletion_is_measured_when_asked(ImGuiTestContext* context) {
   editor().emit(ExportFigure{.panel = "deletion", .file = file});
   settle(context);
   for (int i = 0; i < 200 && !std::filesystem::exists(file); ++i) context->Yield();
-  IM_CHECK(contents(file).find("most first") != std::string::npos);
+  IM_CHECK(contents(file).find("most important first") != std::string::npos);
   IM_CHECK_STR_EQ(last_error().c_str(), "");
 
   // It is not measured again by itself, whatever is selected meanwhile.
@@ -237,7 +237,7 @@ void value_weighted_weights(ImGuiTestContext* context) {
   const auto plain = find(results(), WeightsKey{.layer = layer, .kernel = softmax});
   IM_CHECK(plain.result != nullptr);
   context->SetRef("//###weights");
-  context->ItemClick("value/× value");
+  context->ItemClick("value/value-weighted");
   compare_kernel(editor(), 1, hydra);
   settle(context);
   IM_CHECK(document().view.value_weighted);

@@ -138,7 +138,7 @@ void register_tokens_tests(ImGuiTestEngine* engine) {
     context->WindowFocus("//###tokens");
     context->SetRef("//###tokens");
     settle(context);
-    context->ItemClick("pairs/A→B");
+    context->ItemClick("pairs/1→2");
     context->Yield(2);
     IM_CHECK(document().view.pairs == TokenPairs::a_to_b);
     const auto found = find(results(), weights_of(softmax));
@@ -179,10 +179,15 @@ void register_weights_tests(ImGuiTestEngine* engine) {
       [](ImGuiTestContext* context) {
         show(context, "//###weights", false);
         IM_CHECK_EQ(document().scene().comparison.size(), 2U);
-        context->ItemClick("+ kernel");
+        context->ItemClick("###add_kernel");
         settle(context);
         IM_CHECK_EQ(document().scene().comparison.size(), 3U);
         const KernelSpec third = compared_kernel(document(), 2);
+        for (int other = 0; other < 2; ++other) {
+          const KernelSpec kernel = compared_kernel(document(), other);
+          IM_CHECK(third.name != kernel.name);
+          IM_CHECK(!(kernel_info(third.name).exact_softmax && kernel_info(kernel.name).exact_softmax));
+        }
         IM_CHECK(find(results(), weights_of(third)).result != nullptr);
         IM_CHECK(context->ItemExists("$$2/map"));
         context->ItemClick("$$1/×##drop");

@@ -27,7 +27,9 @@ void add_input_options(CLI::App& command, FigureOptions& options) {
                      "head from 0, mean, min or max, for weights several as 0,1,mean or all (default: mean)");
   command.add_option("--query", options.query, "query token from 0 (0 = class token), or all");
   command.add_option("--key", options.key, "vectors: the other token of the pair (default: the query)");
-  command.add_option("--target", options.target, "class:NAME, class:INDEX, similarity:TEXT or norm");
+  command.add_option("--target", options.target,
+                     "class:NAME, class:INDEX, similarity:TEXT or norm (half the squared norm of the "
+                     "mean-pooled embedding)");
 }
 
 void add_view_options(CLI::App& command, FigureOptions& options) {

@@ -59,14 +59,14 @@ public:
     if (shown_.empty()) {
       empty_notice(
           graphics(),
-          "The target while more and more of the input is hidden: what the focus map marks most first, "
-          "least first, and at random. “Measure” runs the model for it.");
+          "The target while more and more of the input is hidden: the most important of the focus map first, "
+          "the least important first, and at random. “Measure” runs the model for it.");
       return;
     }
     const bool old = shown_key_ != key_of(document(), steps_);
-    if (old)
-      small_text(graphics(), "of another input, schedule, layer or number of steps: measure again",
-                 theme::amber);
+    if (old) small_text(graphics(), "Out of date: measure again", theme::amber);
+    if (old && ImGui::IsItemHovered())
+      ImGui::SetTooltip("The curves are of another input, schedule, layer or number of steps");
     draw_curves(old ? 0.45f : 1.0f);
   }
 
@@ -128,8 +128,7 @@ private:
     same_line_if_fits(150, 10);
     ImGui::AlignTextToFramePadding();
     ellipsis_text(passes == 0 ? std::string("nothing to hide")
-                              : fmt::format("{} passes of the model, order of layer {}", passes,
-                                            document().scene().layer),
+                              : fmt::format("{} runs, ranked by layer {}", passes, document().scene().layer),
                   ImGui::GetContentRegionAvail().x, theme::quiet);
   }
 

@@ -39,8 +39,8 @@ std::string meaning_of(MapKind kind) {
   switch (kind) {
     case MapKind::attention:
       return std::string(
-                 "The query's weights in this layer, heads fused as chosen. Where a kernel is\n"
-                 "“derived, signed” they are what multiplied with V gives its output.\n") +
+                 "The query's weights in this layer, heads fused as chosen. A kernel without weights\n"
+                 "of its own has implied ones: what multiplied with V gives its output.\n") +
              not_an_explanation;
     case MapKind::rollout:
       return std::string(
@@ -202,7 +202,7 @@ void FocusColumn::set_caption(const Document& document, const std::string& side,
   }
   if (kind_ != MapKind::focus) append(document.scene().head.text());
   if (kind_ == MapKind::rollout && view.discard > 0)
-    append(fmt::format("lowest {:.0f} % left out", view.discard * 100));
+    append(fmt::format("lowest {:.0f} % of weights dropped", view.discard * 100));
   if (other != nullptr && !found_.map.empty) {
     const auto named = [](Side which, const RunResult& result) {
       return fmt::format("{} ({})", side_name(which), result.schedule.summary());
@@ -210,7 +210,7 @@ void FocusColumn::set_caption(const Document& document, const std::string& side,
     found_.map.note = difference_note(named(Side::a, run), named(Side::b, *other));
   }
   query_ = "query " + query_name(run);
-  if (kind_ == MapKind::focus) query_ += "   target " + run.target;
+  if (kind_ == MapKind::focus) query_ += "   explaining: " + run.target;
 }
 
 void FocusColumn::draw(ImVec2 size, float brightness) {
@@ -237,6 +237,8 @@ void FocusColumn::draw(ImVec2 size, float brightness) {
   ImGui::SetCursorScreenPos({at.x, at.y + size.y - note_height + 4});
   ImGui::PushFont(graphics().fonts().regular, theme::size_small);
   ellipsis_text(found_.map.note, size.x, theme::quiet);
+  if (!found_.map.details.empty() && ImGui::IsItemHovered())
+    text_tooltip(found_.map.note + "\n" + found_.map.details);
   ImGui::PopFont();
 }
 
@@ -302,6 +304,9 @@ void FocusColumn::draw_caption(float width) const {
   std::string tooltip =
       fmt::format("{}{}{}   {}{}{}\n{}\n\n{}", side_, side_.empty() ? "" : "   ", kernel_, caption_,
                   found_.flags.empty() ? "" : "   ", found_.flags, query_, meaning_of(kind_));
+  if (!found_.map.details.empty()) tooltip += "\n\n" + found_.map.details;
+  if (kind_ == MapKind::focus && found_.run->predictions.empty())
+    tooltip += "\n\nEmbedding norm: half the squared norm of the mean-pooled embedding.";
   if (found_.flags.find("untrained") != std::string::npos)
     tooltip +=
         "\n\nUntrained: this kernel replaces softmax with the model's own weights;\n"
@@ -326,22 +331,26 @@ void FocusColumn::handle_input(const CanvasInput& input) {
     const ShownToken token = token_at(*input.hovered);
     editor().hover(token.first, token.count);
     if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) menu_token_ = token;
-    text_tooltip(fmt::format("{}\n{}\nclick: make it the query\n{}", name_of(token),
-                             value_text(token, *input.hovered), hint_of(token)));
+    text_tooltip(fmt::format("{}\n{}\nclick: {}\n{}", name_of(token), value_text(token, *input.hovered),
+                             is_query(token) ? "reset query" : "make it the query", hint_of(token)));
   } else if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) {
     menu_token_.reset();
   }
   if (!input.clicked) return;
   const ShownToken token = token_at(*input.clicked);
-  const Scene& scene = document().scene();
   if (ImGui::GetIO().KeyAlt) {
     hide_tokens(editor(), token.first, token.count, !is_hidden(document(), token.first));
-  } else if (!scene.default_query && scene.query && *scene.query >= token.first &&
-             *scene.query < token.first + token.count) {
+  } else if (is_query(token)) {
     select_default_query(editor());
   } else {
     select_query(editor(), token.first);
   }
+}
+
+bool FocusColumn::is_query(const ShownToken& token) const {
+  const Scene& scene = document().scene();
+  return !scene.default_query && scene.query && *scene.query >= token.first &&
+         *scene.query < token.first + token.count;
 }
 
 std::string FocusColumn::value_text(const ShownToken& token, int cell) const {
@@ -352,7 +361,7 @@ std::string FocusColumn::value_text(const ShownToken& token, int cell) const {
   if (kind_ != MapKind::focus) return found_.map.scale.label + " " + drawn;
   double raw = 0;
   for (const double part : shown_sums(std::span(&token, 1), found_.raw)) raw += part;
-  return fmt::format("contribution {}   drawn {}", number_text(raw), drawn);
+  return fmt::format("contribution {}, shown as {}", number_text(raw), drawn);
 }
 
 std::string FocusColumn::hint_of(const ShownToken& token) const {
@@ -360,7 +369,7 @@ std::string FocusColumn::hint_of(const ShownToken& token) const {
   if (!reason.empty()) return reason;
   const bool image = document().kind == InputKind::image;
   if (is_hidden(document(), token.first)) return "H or Alt+click: show it again";
-  return image ? "H or Alt+click: hide it, painting the patch in the mean colour"
+  return image ? "H or Alt+click: replace with mean colour"
                : "H or Alt+click: mask it, so that no token attends to it";
 }
 

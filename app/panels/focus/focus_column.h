@@ -19,7 +19,7 @@ struct ColumnMap {
   const RunResult* run = nullptr; // has the query and the target
   TokenMap map;
   std::vector<float> raw; // focus: the contributions of the tokens before normalisation
-  std::string flags;      // "untrained", "derived, signed"; may be empty
+  std::string flags;      // "untrained", "implied weights, signed"; may be empty
 };
 
 // nullopt if the results do not contain the map.
@@ -57,6 +57,7 @@ private:
   void draw_map(ImVec2 size, float brightness);
   ShownToken token_at(int cell) const;
   void handle_input(const CanvasInput& input);
+  bool is_query(const ShownToken& token) const; // it was chosen
   std::string value_text(const ShownToken& token, int cell) const;
   std::string hint_of(const ShownToken& token) const;
 

@@ -22,7 +22,7 @@ namespace hydrascope::app {
 namespace {
 
 constexpr float control_gap = 16;
-constexpr float interpolation_width = 184;
+constexpr float interpolation_width = 246;
 
 void map_switches(Editor& editor) {
   static constexpr std::array<const char*, map_kinds> labels = {"focus", "attention", "rollout"};
@@ -37,7 +37,8 @@ void map_switches(Editor& editor) {
 }
 
 void interpolation_combo(Editor& editor) {
-  static constexpr std::array<const char*, 3> labels = {"nearest", "bilinear", "bicubic (Catmull-Rom)"};
+  static constexpr std::array<const char*, 3> labels = {"smoothing: none", "smoothing: bilinear",
+                                                        "smoothing: bicubic (Catmull-Rom)"};
   static constexpr std::array<const char*, 3> meanings = {
       "every patch in its own colour", "straight lines between the centres of patches",
       "smooth curves through the centres of patches; between them a curve may rise\n"
@@ -54,15 +55,18 @@ void interpolation_combo(Editor& editor) {
   ImGui::EndCombo();
 }
 
+constexpr float percent_width = 136, percent_text_width = 40;
+
 // Shows `share` in percent. One drag is one undo step.
 void percent_slider(Editor& editor, const char* label, const std::string& change, int most, double share,
                     const std::function<void(ViewOptions&, double)>& set) {
   ImGui::AlignTextToFramePadding();
   ImGui::TextColored(theme::quiet, "%s", label);
   ImGui::SameLine();
-  ImGui::SetNextItemWidth(96);
+  ImGui::SetNextItemWidth(percent_width);
   int percent = static_cast<int>(std::lround(share * 100));
-  if (ImGui::SliderInt(("##" + change).c_str(), &percent, 0, most, "%d %%", ImGuiSliderFlags_AlwaysClamp))
+  if (value_slider(("##" + change).c_str(), &percent, 0, most, fmt::format("{} %", percent),
+                   percent_text_width))
     change_view(
         editor, change, [&](ViewOptions& view) { set(view, percent / 100.0); }, change);
 }
@@ -89,7 +93,7 @@ void draw_focus_toolbar(Editor& editor, const RunResult* run) {
   const Document& document = editor.document();
   const ViewOptions& view = document.view;
   static const std::array<const char*, 4> sides = {side_name(Shown::a), side_name(Shown::b),
-                                                   side_name(Shown::difference), "all three"};
+                                                   side_name(Shown::difference), "side by side"};
   const int side = segmented("side", sides, static_cast<int>(view.shown));
   if (ImGui::IsItemHovered())
     ImGui::SetTooltip(
@@ -113,7 +117,7 @@ void draw_focus_toolbar(Editor& editor, const RunResult* run) {
   if (document.kind == InputKind::image) {
     same_line_if_fits(interpolation_width, control_gap);
     interpolation_combo(editor);
-    same_line_if_fits(160, control_gap);
+    same_line_if_fits(percent_width + 62, control_gap);
     percent_slider(editor, "opacity", "Opacity", 100, static_cast<double>(view.opacity),
                    [](ViewOptions& v, double share) { v.opacity = static_cast<float>(share); });
   }
@@ -121,13 +125,13 @@ void draw_focus_toolbar(Editor& editor, const RunResult* run) {
   same_line_if_fits(130, control_gap);
   head_combo(editor, 130);
   if (!view.maps.contains(MapKind::rollout)) return;
-  same_line_if_fits(160, control_gap);
-  percent_slider(editor, "discard", "Discard ratio", 95, view.discard,
+  same_line_if_fits(percent_width + 150, control_gap);
+  percent_slider(editor, "drop lowest weights", "Drop lowest weights", 95, view.discard,
                  [](ViewOptions& v, double share) { v.discard = share; });
   if (ImGui::IsItemHovered())
     ImGui::SetTooltip(
-        "rollout: the share of each row's lowest weights that is left out in every layer;\n"
-        "the class token's column and the diagonal never are");
+        "Drop this share of each row's weights, the lowest, in every layer of the rollout;\n"
+        "the class token's column and the diagonal stay");
 }
 
 constexpr std::array all_map_kinds = {MapKind::focus, MapKind::attention, MapKind::rollout};

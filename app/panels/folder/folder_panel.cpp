@@ -106,8 +106,10 @@ private:
     const auto changed = std::ranges::count_if(rows_, &PictureMeasures::class_changed);
     std::string text = fmt::format("{} of {} pictures", rows_.size(), document().folder->pictures.size());
     if (!rows_.empty()) text += fmt::format("; {} of them change their class", changed);
-    if (old) text += "; of another folder, model or schedule: measure again";
+    if (old) text += "; out of date: measure again";
     ellipsis_text(text, ImGui::GetContentRegionAvail().x, old ? theme::amber : theme::quiet);
+    if (old && ImGui::IsItemHovered())
+      text_tooltip(text + "\nThe numbers are of another folder, model or schedule");
   }
 
   void draw_table() {

@@ -182,7 +182,7 @@ void HeadTableColumn::prepare(const Snapshot& snapshot) {
   view.set(head_table_panel(*found.run, *found.result, snapshot.document->view.change_measure),
            std::move(kernels));
   view.spreads = kernel_spreads(view.panel, view.kernels);
-  caption = key.kernel ? key.kernel->text() + ", teacher-forced" : "each layer's own kernel, in place";
+  caption = key.kernel ? key.kernel->text() + ", softmax inputs" : "each layer's current kernel, this run";
 }
 
 void HeadTableColumn::subtract(const HeadTableColumn& a, const HeadTableColumn& b) {

@@ -11,6 +11,7 @@
 #include "app/actions/actions.h"
 #include "app/document/edits.h"
 #include "app/ui/widgets.h"
+#include "engine/figures/scale.h"
 
 namespace hydrascope::app {
 
@@ -66,7 +67,7 @@ const PictureCheck* check_of(const Editor& editor, const std::filesystem::path& 
 
 std::string verdict_text(const PictureCheck& check) {
   if (check.predicted.empty()) return "";
-  return fmt::format("\n{} {:.1f} %{}", check.predicted, check.probability * 100,
+  return fmt::format("\n{} {}{}", check.predicted, percent_text(check.probability),
                      check.verdict == PictureCheck::Verdict::wrong   ? ": wrong"
                      : check.verdict == PictureCheck::Verdict::right ? ": right"
                                                                      : "");

@@ -23,7 +23,7 @@ namespace hydrascope::app {
 
 namespace {
 
-constexpr float parameter_label_width = 56;
+constexpr float least_label_width = 56;
 constexpr float reset_width = 44;
 
 // The control of one parameter of a layer's kernel.
@@ -49,11 +49,9 @@ std::int64_t number_of(const Control& control, const ParameterRange& range) {
   return number;
 }
 
-// Escapes a text that replaces the number of a slider, where Dear ImGui expects a format.
-std::string as_format(std::string text) {
-  for (std::size_t at = text.find('%'); at != std::string::npos; at = text.find('%', at + 2))
-    text.insert(at, 1, '%');
-  return text;
+// The name of a parameter in the window; a schedule's text has the short one.
+std::string parameter_label(const std::string& name) {
+  return name == "w" ? "window size" : name == "m" ? "length M" : name;
 }
 
 void draw_divisor(const Control& control) {
@@ -63,12 +61,13 @@ void draw_divisor(const Control& control) {
   const auto found = std::ranges::lower_bound(divisors, now);
   int index = static_cast<int>(found == divisors.end() ? divisors.size() - 1
                                                        : static_cast<std::size_t>(found - divisors.begin()));
-  const std::string text = as_format(width % std::max<std::int64_t>(now, 1) == 0
-                                         ? fmt::format("{}, d = {}", now, width / now)
-                                         : fmt::format("{}, no divisor of {}", now, width));
+  const std::string text = width % std::max<std::int64_t>(now, 1) == 0
+                               ? fmt::format("{}, d = {}", now, width / now)
+                               : fmt::format("{}, no divisor of {}", now, width);
   ImGui::PushFont(control.graphics.fonts().mono, theme::size_small);
-  if (ImGui::SliderInt("##value", &index, 0, static_cast<int>(divisors.size()) - 1, text.c_str(),
-                       ImGuiSliderFlags_NoInput))
+  const float room = ImGui::CalcTextSize("384, d = 384").x;
+  if (value_slider("##value", &index, 0, static_cast<int>(divisors.size()) - 1, text, room,
+                   ImGuiSliderFlags_NoInput))
     control.set(std::to_string(divisors[static_cast<std::size_t>(index)]), control.gesture());
   ImGui::PopFont();
 }
@@ -77,7 +76,9 @@ void draw_number(const Control& control) {
   const ParameterRange range = control.parameter.range(control.shape);
   int number = static_cast<int>(number_of(control, range));
   ImGui::PushFont(control.graphics.fonts().mono, theme::size_small);
-  if (ImGui::SliderInt("##value", &number, static_cast<int>(range.least), static_cast<int>(range.most)))
+  const float room = ImGui::CalcTextSize(std::to_string(range.most).c_str()).x;
+  if (value_slider("##value", &number, static_cast<int>(range.least), static_cast<int>(range.most),
+                   std::to_string(number), room, ImGuiSliderFlags_None))
     control.set(std::to_string(std::max(number, static_cast<int>(range.least))), control.gesture());
   ImGui::PopFont();
 }
@@ -96,9 +97,9 @@ void draw_choice(const Control& control) {
   if (clicked >= 0) control.set(control.parameter.choices[static_cast<std::size_t>(clicked)]);
 }
 
-void draw_control(const Control& control) {
+void draw_control(const Control& control, float label_width) {
   ImGui::PushID(control.parameter.name.c_str());
-  field_label(control.parameter.name.c_str(), parameter_label_width);
+  field_label(parameter_label(control.parameter.name).c_str(), label_width);
   const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - reset_width - 6);
   ImGui::BeginGroup();
@@ -164,6 +165,9 @@ void KernelParametersView::draw(Editor& editor, const Graphics& graphics, const 
       text_tooltip(fmt::format("change all {} layers with {} at once", alike, info.name));
   }
   ImGui::PopFont();
+  float label_width = least_label_width;
+  for (const ParameterInfo& parameter : info.parameters)
+    label_width = std::max(label_width, ImGui::CalcTextSize(parameter_label(parameter.name).c_str()).x + 8);
   for (const ParameterInfo& parameter : info.parameters) {
     const auto set = kernel.parameters.find(parameter.name);
     draw_control({.editor = editor,
@@ -172,7 +176,8 @@ void KernelParametersView::draw(Editor& editor, const Graphics& graphics, const 
                   .parameter = parameter,
                   .layer = layer,
                   .everywhere = everywhere_ && shares,
-                  .value = set == kernel.parameters.end() ? std::nullopt : std::optional(set->second)});
+                  .value = set == kernel.parameters.end() ? std::nullopt : std::optional(set->second)},
+                 label_width);
   }
   if (!reason.empty()) wrapped_small_text(graphics, "cannot run: " + reason, theme::amber);
 }
@@ -316,29 +321,32 @@ private:
 
   void draw_presets() {
     const int layers = document().scene().model->layers;
-    field_label("Preset", 56);
+    const float label_width = ImGui::CalcTextSize("Fill layers with").x + 8;
+    field_label("Fill layers with", label_width);
     const float room = ImGui::GetContentRegionAvail().x;
     const int picked = kernel_combo("##preset kernel", preset_kernel_.name, false, room);
-    if (picked >= 0) {
+    if (picked >= 0)
       preset_kernel_ =
           KernelSpec{.name = kernel_infos()[static_cast<std::size_t>(picked)].name, .parameters = {}};
-      apply_preset(editor(), strategy_, preset_count_, preset_kernel_);
-    }
-    field_label("Where", 56);
-    static constexpr std::array<const char*, 3> strategies = {"front", "back", "interleave"};
+    field_label("Where", label_width);
+    static constexpr std::array<const char*, 3> strategies = {"first", "last", "every other"};
     const int clicked = segmented("strategy", strategies, static_cast<int>(strategy_));
-    if (clicked >= 0) {
-      strategy_ = static_cast<Strategy>(clicked);
-      apply_preset(editor(), strategy_, preset_count_, preset_kernel_);
-    }
-    field_label("Layers", 56);
-    ImGui::SetNextItemWidth(-1);
+    if (ImGui::IsItemHovered())
+      ImGui::SetTooltip("Choose which layers get the kernel; every other: alternating from the last one");
+    if (clicked >= 0) strategy_ = static_cast<Strategy>(clicked);
+    field_label("Layers", label_width);
+    constexpr const char* apply = "Apply###apply_preset";
+    const float button = ImGui::CalcTextSize(apply, nullptr, true).x + 2 * ImGui::GetStyle().FramePadding.x;
+    ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - button - 8);
     preset_count_ = std::min(preset_count_, layers);
-    ImGui::PushFont(graphics().fonts().mono, theme::size_small);
-    if (ImGui::SliderInt("##k", &preset_count_, 0, layers, "k = %d")) {
-      apply_preset(editor(), strategy_, preset_count_, preset_kernel_, "preset slider");
-    }
-    ImGui::PopFont();
+    value_slider("##k", &preset_count_, 0, layers,
+                 fmt::format("{} {}", preset_count_, preset_count_ == 1 ? "layer" : "layers"),
+                 ImGui::CalcTextSize("12 layers").x);
+    ImGui::SameLine(0, 8);
+    // Only the button changes the schedule: one made by hand survives a look at the choices.
+    if (ImGui::Button(apply)) apply_preset(editor(), strategy_, preset_count_, preset_kernel_);
+    if (ImGui::IsItemHovered())
+      ImGui::SetTooltip("Set these layers to %s and the others to softmax", preset_kernel_.name.c_str());
   }
 
   std::vector<CatalogueEntry> catalogue_;

@@ -201,7 +201,7 @@ void MonotonicityColumn::prepare_table(const Snapshot& snapshot) {
   for (const LayerRun& layer : found.run->layers) kernels.push_back(own ? layer.kernel.name : kernel.name);
   table_.set(head_table_panel(*found.run, *found.result), std::move(kernels));
   table_.spreads = kernel_spreads(table_.panel, table_.kernels);
-  caption_ = own ? "each layer's own kernel, in place" : kernel.text() + ", teacher-forced";
+  caption_ = own ? "each layer's current kernel, this run" : kernel.text() + ", softmax inputs";
 }
 
 void MonotonicityColumn::draw_facts() {
@@ -209,8 +209,8 @@ void MonotonicityColumn::draw_facts() {
   std::string text = fmt::format("{}, head {}", weights_->kernel.text(), head_);
   if (!std::isnan(view_.correlation))
     text += fmt::format(": Spearman's ρ {:.3f} within rows, mean over rows (1: monotone)", view_.correlation);
-  text += fmt::format("; q·k/√d from {} to {}, {:.1f} % below −1", number_text(view_.low_score, 3),
-                      number_text(view_.high_score, 3), view_.share_below * 100);
+  text += fmt::format("; q·k/√d from {} to {}, {} below −1", number_text(view_.low_score),
+                      number_text(view_.high_score), percent_text(view_.share_below));
   if (weights_->rows.size() < run_->tokens.size())
     text += fmt::format("; {} of {} query rows", weights_->rows.size(), run_->tokens.size());
   ellipsis_text(text, ImGui::GetContentRegionAvail().x, weights_->untrained ? theme::amber : theme::quiet);

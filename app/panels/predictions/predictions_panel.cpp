@@ -1,6 +1,5 @@
 // The most likely classes, for A and, if B is shown, for B.
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -8,6 +7,7 @@
 #include "app/panels/panel.h"
 #include "app/ui/widgets.h"
 #include "app/views/table_views.h"
+#include "engine/figures/scale.h"
 
 namespace hydrascope::app {
 
@@ -19,12 +19,6 @@ struct Row {
   double a = 0, b = 0;
   double whole = 0; // A with nothing hidden or muted
 };
-
-// In percentage points; a value that rounds to zero has no sign.
-std::string change_text(double difference) {
-  const double points = std::round(difference * 1000) / 10;
-  return points == 0 ? fmt::format("{:5.1f}", 0.0) : fmt::format("{:+5.1f}", points);
-}
 
 class PredictionsPanel final : public Panel {
 public:
@@ -114,14 +108,15 @@ private:
       count += fmt::format("{}{} head{} muted", count.empty() ? "" : ", ", run.muted_heads.size(),
                            run.muted_heads.size() == 1 ? "" : "s");
     if (run.predictions.empty() || run.whole->predictions.empty())
-      return fmt::format("{}: cosine {:.3f} to the embedding without that", count, run.whole->similarity);
+      return fmt::format("{}: cosine {} to the embedding without that", count,
+                         number_text(run.whole->similarity));
     const Prediction& before = run.whole->predictions.front();
     const Prediction& now = run.predictions.front();
     if (before.index != now.index)
-      return fmt::format("{}: {} {:.1f} % became {} {:.1f} %", count, before.label, before.probability * 100,
-                         now.label, now.probability * 100);
-    return fmt::format("{}: {} {:.1f} → {:.1f} %", count, now.label, before.probability * 100,
-                       now.probability * 100);
+      return fmt::format("{}: {} {} became {} {}", count, before.label, percent_text(before.probability),
+                         now.label, percent_text(now.probability));
+    return fmt::format("{}: {} {} → {}", count, now.label, percent_text(before.probability),
+                       percent_text(now.probability));
   }
 
   // Keeps the class that is the most likely with nothing hidden or muted.
@@ -139,9 +134,9 @@ private:
   void draw_header(float right) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
-    const std::string text =
-        with_b_ ? fmt::format("{:>6}  {:>6}  {:>5}", side_name(Side::a), side_name(Side::b), "B−A")
-                : fmt::format("{:>6}  {:>6}", "now", "change");
+    const std::string text = with_b_ ? fmt::format("{:>6}  {:>6}  {:>5}", side_name(Side::a),
+                                                   side_name(Side::b), side_name(Shown::difference))
+                                     : fmt::format("{:>6}  {:>6}", "now", "change");
     const float width = ImGui::CalcTextSize(text.c_str()).x;
     ImGui::GetWindowDrawList()->AddText({at.x + right - width, at.y}, theme::packed(theme::quiet),
                                         text.c_str());
@@ -176,9 +171,9 @@ private:
     if (with_b_) bar(row.b, at.y + 2 + half, theme::side_b);
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
     const std::string numbers =
-        with_b_
-            ? fmt::format("{:4.1f} %  {:4.1f} %  {}", row.a * 100, row.b * 100, change_text(row.b - row.a))
-        : with_whole_ ? fmt::format("{:4.1f} %  {:>6}", row.a * 100, change_text(row.a - row.whole))
+        with_b_       ? fmt::format("{:4.1f} %  {:4.1f} %  {:>5}", row.a * 100, row.b * 100,
+                                    difference_in_points(row.a, row.b))
+        : with_whole_ ? fmt::format("{:4.1f} %  {:>6}", row.a * 100, difference_in_points(row.a, row.whole))
                       : fmt::format("{:4.1f} %", row.a * 100);
     const float numbers_width = ImGui::CalcTextSize(numbers.c_str()).x;
     list->AddText(
@@ -191,10 +186,11 @@ private:
     }
     ImGui::PopID();
     if (ImGui::IsItemHovered()) {
-      ImGui::SetTooltip("%s\nA %.2f %%%s\nclick: focus map of this class", row.label.c_str(), row.a * 100,
-                        with_b_       ? fmt::format("   B {:.2f} %", row.b * 100).c_str()
-                        : with_whole_ ? fmt::format("   before {:.2f} %", row.whole * 100).c_str()
-                                      : "");
+      const std::string other = with_b_       ? "   B " + percent_text(row.b)
+                                : with_whole_ ? "   before " + percent_text(row.whole)
+                                              : "";
+      text_tooltip(
+          fmt::format("{}\nA {}{}\nclick: focus map of this class", row.label, percent_text(row.a), other));
     }
   }
 

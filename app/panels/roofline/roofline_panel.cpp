@@ -9,6 +9,7 @@
 #include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"
 #include "app/views/scaling_view.h"
+#include "engine/figures/scale.h"
 
 namespace hydrascope::app {
 
@@ -30,8 +31,9 @@ public:
     if (!lines_.empty()) view_.set(roofline_figure(curves, lines_));
     caption_ = scaling_caption(curves.setting, curves.device);
     if (curves.limits.bandwidth > 0)
-      caption_ += fmt::format("; line: {:.3g} GB/s of memory, {:.3g} GFLOP/s of matrix products",
-                              curves.limits.bandwidth / 1e9, curves.limits.matrix_rate / 1e9);
+      caption_ += fmt::format("; line: {} GB/s of memory, {} GFLOP/s of matrix products",
+                              number_text(curves.limits.bandwidth / 1e9),
+                              number_text(curves.limits.matrix_rate / 1e9));
   }
 
   void draw() override {
@@ -66,7 +68,7 @@ private:
                                    line.labels[point], rate, intensity);
     if (limits.bandwidth > 0) {
       const double share = rate * 1e9 / std::min(limits.matrix_rate, limits.bandwidth * intensity);
-      text += fmt::format("\n{:.0f} % of the roof", 100 * share);
+      text += fmt::format("\n{} of the roof", percent_text(share));
       if (share > 1) text += ": q, k and v come from cache, which is faster than memory";
     }
     text_tooltip(text);

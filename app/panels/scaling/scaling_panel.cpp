@@ -9,6 +9,7 @@
 #include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"
 #include "app/views/scaling_view.h"
+#include "app/views/timing_view.h"
 
 namespace hydrascope::app {
 
@@ -97,11 +98,11 @@ private:
 
   static void point_tooltip(const ScalingPoint& point) {
     const RepeatedTime& time = point.time;
-    text_tooltip(
-        fmt::format("{}, N = {}\nmedian {:.3f} ms, p95 {:.3f} ms, n = {}\n{:.3f} GMACs, {:.1f} "
-                    "GFLOP/s\npath: {}",
-                    point.kernel.text(), point.tokens, time.median * 1e3, time.p95 * 1e3, time.runs,
-                    point.products / 1e9, 2 * point.products / 1e9 / time.median, point.path));
+    text_tooltip(fmt::format(
+        "{}, N = {}\nmedian {:.3f} ms, p95 {:.3f} ms, {}\n{:.3f} GMACs, {:.1f} "
+        "GFLOP/s\npath: {}",
+        point.kernel.text(), point.tokens, time.median * 1e3, time.p95 * 1e3, runs_text(time.runs),
+        point.products / 1e9, 2 * point.products / 1e9 / time.median, path_text(point.path)));
   }
 
   std::vector<ScalingLine> lines_;

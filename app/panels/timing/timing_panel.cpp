@@ -88,14 +88,24 @@ private:
   void draw_header() {
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
     const WindowStatus& status = editor().status();
-    const char* const label = status.timing ? "Cancel" : "Run again ×10";
-    const float button = ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x;
+    const char* const label = status.timing ? "Cancel###time" : "Time 10 runs###time";
+    const float button = ImGui::CalcTextSize(label, nullptr, true).x + 2 * ImGui::GetStyle().FramePadding.x;
     const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
     const std::string text =
         both_ ? fmt::format("{}, {}", view().setting, runs_of_sides(*views_[0], *views_[1]))
               : fmt::format("{}, {}", view().setting, view().runs);
     ImGui::AlignTextToFramePadding();
-    ellipsis_text(text, ImGui::GetContentRegionAvail().x - button - 8, theme::quiet);
+    const float room = ImGui::GetContentRegionAvail().x - button - 8;
+    if (const std::string note = untimed(); !note.empty()) {
+      ellipsis_text(note, room, theme::amber);
+      const float used = ImGui::GetItemRectSize().x + 12;
+      if (room - used > 48) {
+        ImGui::SameLine(0, 12);
+        ellipsis_text(text, room - used, theme::quiet);
+      }
+    } else {
+      ellipsis_text(text, room, theme::quiet);
+    }
     ImGui::SameLine(end - button);
     if (ImGui::Button(label)) {
       if (status.timing) {
@@ -113,6 +123,20 @@ private:
     ImGui::PopFont();
   }
 
+  // The layers without a time, whose rows have a dash; empty while they are being timed.
+  std::string untimed() const {
+    if (editor().status().timing) return {};
+    std::string text;
+    for (std::size_t side = 0; side < views_.size(); ++side) {
+      if (!both_ && side != shown_) continue;
+      const std::string layers = untimed_layers(*views_[side]);
+      if (layers.empty()) continue;
+      text += fmt::format("{}{}{}", text.empty() ? "" : ", ",
+                          both_ ? side_name(static_cast<Side>(side)) + std::string(" ") : "", layers);
+    }
+    return text.empty() ? text : "not timed: " + text + "; press Time 10 runs";
+  }
+
   void mark_selected(std::size_t panel) const {
     const auto& rows = view().rows;
     const auto selected = std::ranges::find(rows, document().scene().layer, &TimingRow::layer);
@@ -128,11 +152,11 @@ private:
       if (!both_ && side != shown_) continue;
       const TimingRow& row = views_[side]->rows.at(index);
       const std::string name = both_ ? side_name(static_cast<Side>(side)) + std::string(": ") : "";
-      text += fmt::format("\n{}{}, path: {}\n{}", name, row.kernel.text(), row.path.empty() ? "—" : row.path,
-                          row.time.runs > 0
-                              ? fmt::format("median {:.3f} ms, p95 {:.3f} ms, n = {}", row.time.median * 1e3,
-                                            row.time.p95 * 1e3, row.time.runs)
-                              : "not measured yet: its output was known, or gradients were taken with it");
+      text += fmt::format(
+          "\n{}{}, path: {}\n{}", name, row.kernel.text(), row.path.empty() ? "—" : path_text(row.path),
+          row.time.runs > 0 ? fmt::format("median {:.3f} ms, p95 {:.3f} ms, {}", row.time.median * 1e3,
+                                          row.time.p95 * 1e3, runs_text(row.time.runs))
+                            : "not timed: its output was known, or gradients were taken with it");
     }
     return text;
   }
@@ -166,8 +190,9 @@ private:
     kernel_square(list, {at.x + 6, at.y + ImGui::GetTextLineHeight() / 2}, 9, kernel.kernel.name);
     const std::string name =
         kernel.measured == kernel.layers
-            ? fmt::format("{} ×{}", kernel.kernel.text(), kernel.layers)
-            : fmt::format("{} ×{} of {}", kernel.kernel.text(), kernel.measured, kernel.layers);
+            ? fmt::format("{}: {} layer{}", kernel.kernel.text(), kernel.layers,
+                          kernel.layers == 1 ? "" : "s")
+            : fmt::format("{}: {} of {} layers timed", kernel.kernel.text(), kernel.measured, kernel.layers);
     list->AddText({at.x + 18, at.y}, theme::packed(theme::text), fitted(name, numbers - at.x - 22).c_str());
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
     const bool known = kernel.products > 0 && kernel.seconds > 0;

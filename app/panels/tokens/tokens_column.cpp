@@ -197,7 +197,7 @@ void TokensColumn::draw_sentence(const Frame& frame) {
   if (!query && !hovered_key_ && lines_.left_out > 0)
     note += fmt::format("; the {} strongest of {} lines", lines_.lines.size(),
                         static_cast<std::int64_t>(lines_.lines.size()) + lines_.left_out);
-  if (derived) note = "|w|, derived and signed; " + note;
+  if (derived) note = "absolute weights, which are signed; " + note;
   if (difference_) note = "red: A looks more, blue: B does; " + note;
   ImGui::PushFont(frame.graphics.fonts().regular, theme::size_small);
   ellipsis_text(note, ImGui::GetContentRegionAvail().x, derived ? theme::amber : theme::quiet);

@@ -53,8 +53,11 @@ private:
     forced_choice(editor());
     if (!columns_.shown().front().has_pairs()) return;
     same_line_if_fits(230);
-    static constexpr std::array<const char*, 5> pairs = {"all", "A→A", "A→B", "B→A", "B→B"};
+    static constexpr std::array<const char*, 5> pairs = {"all", "1→1", "1→2", "2→1", "2→2"};
     const int chosen = segmented("pairs", pairs, static_cast<int>(document().view.pairs));
+    if (ImGui::IsItemHovered())
+      ImGui::SetTooltip(
+          "Show lines from one sentence of the pair to another; 1→2: from the first to the second");
     if (chosen >= 0) {
       change_view(editor(), "Token pairs",
                   [&](ViewOptions& view) { view.pairs = static_cast<TokenPairs>(chosen); });

@@ -17,13 +17,14 @@
 #include "app/ui/graphics.h"
 #include "app/ui/widgets.h"
 #include "app/views/training_view.h"
+#include "engine/base/text.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {
 
 namespace {
 
-constexpr float form_label_width = 104;
+constexpr float form_label_width = 124;
 
 // The label of a control, which gets the rest of the width less `room`.
 void row_label(const char* text, const char* tooltip, const float room = 0) {
@@ -46,6 +47,7 @@ struct Field {
   }
   void operator()(int& value) const {
     number_width();
+    if (*hint != '\0' && range.least == 0) return whole_number_or_none(value);
     if (ImGui::InputInt(id().c_str(), &value, 0))
       value = std::clamp(value, static_cast<int>(range.least), static_cast<int>(range.most));
     show_tooltip();
@@ -64,6 +66,13 @@ struct Field {
   void operator()(std::vector<std::string>&) const {} // lists of files have one text in the form
 
 private:
+  // An empty field is 0, and the hint says what that means.
+  void whole_number_or_none(int& value) const {
+    std::string text = value == 0 ? "" : std::to_string(value);
+    if (ImGui::InputTextWithHint(id().c_str(), hint, &text, ImGuiInputTextFlags_CharsDecimal))
+      value = std::min(whole_number(text).value_or(0), static_cast<int>(range.most));
+    show_tooltip();
+  }
   std::string id() const { return fmt::format("##{}", label); }
   void number_width() const {
     constexpr float most = 96;
@@ -104,8 +113,7 @@ void kernel_row(TrainingForm& form) {
 }
 
 void schedule_row(const Document& document) {
-  row_label("Schedule",
-            "The kernels in place, as the grid of the Kernels panel has them: training goes through them");
+  row_label("Schedule", "Change it in Model and kernels; training goes through these kernels");
   ImGui::AlignTextToFramePadding();
   ellipsis_text(edited_schedule(document).summary(), ImGui::GetContentRegionAvail().x);
 }
@@ -143,14 +151,15 @@ void output_rows(Editor& editor, const std::string& default_output, TrainingPlan
       fmt::format("{}\nLeft empty: {}", option.tooltip.of(form.kind, editor.document().kind), default_output),
       Dialog::training_output);
   if (value != before) editor.training.question = TrainingQuestion::none;
-  row_label("Refresh", "How often the panels take up the model in training, while they show it");
+  row_label("Update views every",
+            "Sets how often the panels take up the model in training, in seconds of training");
   constexpr float width = 64;
   ImGui::SetNextItemWidth(width);
   if (ImGui::InputDouble("##refresh", &form.live_seconds, 0, 0, "%g"))
     form.live_seconds = std::clamp(form.live_seconds, 0.01, 3600.0);
   ImGui::SameLine(0, 6);
   ImGui::AlignTextToFramePadding();
-  ImGui::TextColored(theme::quiet, "seconds of training");
+  ImGui::TextColored(theme::quiet, "s");
 }
 
 // `default_output`: the file that is written if the user names none.
@@ -168,7 +177,7 @@ void draw_training_form(Editor& editor, const Graphics& graphics, const std::str
   if (ImGui::IsItemHovered())
     ImGui::SetTooltip(
         "Distil: a kernel's feature maps learn softmax's weights, layer by layer; the model "
-        "stays as it is.\nFine-tune: chosen layers learn a task, through the kernels in place.");
+        "stays as it is.\nFine-tune: chosen layers learn a task, through the kernels of the schedule.");
   TrainingPlan& plan = form.plan(form.kind, document.kind);
   if (form.kind == TrainingKind::distill) {
     kernel_row(form);
@@ -184,7 +193,7 @@ void draw_training_form(Editor& editor, const Graphics& graphics, const std::str
   const TrainingPlan papers = with_papers_numbers(plan, form.kind, document.kind);
   ImGui::BeginDisabled(papers == plan);
   field_label("", form_label_width);
-  if (ImGui::Button("The papers' numbers")) plan = papers;
+  if (ImGui::Button("Reset to paper defaults")) plan = papers;
   ImGui::EndDisabled();
   ImGui::PopStyleVar(2);
   ImGui::PopFont();
@@ -272,7 +281,7 @@ private:
     } else {
       const std::string stops = runs ? "" : "it is being stopped";
       if (button(report.paused ? "Go on###pause" : "Pause###pause", stops,
-                 report.paused ? "Go on with the next step" : "Wait after this step"))
+                 report.paused ? "Go on with the next step" : "Pause after this step"))
         editor().emit(PauseTraining{});
       ImGui::SameLine();
       if (button("Stop###stop", stops, "Stops after this step; a checkpoint is kept, to go on from"))
@@ -301,11 +310,11 @@ private:
       return;
     }
     bool live = report.adapter.empty() ? editor().training_form.show_live : shown;
-    if (ImGui::Checkbox("show while it trains", &live)) editor().emit(ShowTraining{});
+    if (ImGui::Checkbox("live preview", &live)) editor().emit(ShowTraining{});
     if (ImGui::IsItemHovered())
       ImGui::SetTooltip(
-          "The panels show the model in training, with the kernel in all layers if one is "
-          "distilled;\nafterwards they show the finished adapter, or what they showed before");
+          "Shows the model in training in all panels, with the kernel in all layers if one is "
+          "distilled;\nafterwards these show the finished adapter, or what they showed before");
   }
 
   void draw_question() {

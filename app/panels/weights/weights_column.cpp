@@ -29,7 +29,7 @@ std::string WeightsColumn::label() const {
   if (difference_) return untrained_ ? "untrained" : "";
   if (!signed_) return untrained_ ? "untrained" : "";
   const bool derived = kernel_info(kernel_.name).family == "hydra";
-  return std::string(derived ? "derived, signed" : "signed") + (untrained_ ? "; untrained" : "");
+  return std::string(derived ? "implied weights, signed" : "signed") + (untrained_ ? "; untrained" : "");
 }
 
 void WeightsColumn::clear() {
@@ -54,16 +54,19 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
   try {
     view_.set(weights_panel(*found.run, weights, softmax, options));
     if (const auto entropy = weights_entropy(weights, options.head))
-      measures_ = fmt::format("entropy {:.2f} nats", *entropy);
+      measures_ = fmt::format("entropy {} nats", amount_text(*entropy));
     if (softmax != nullptr && softmax != &weights) {
       const auto divergence = weights_divergence(*softmax, weights, options.head);
-      if (divergence) measures_ += fmt::format("   KL {:.3f} nats", *divergence);
+      if (divergence) measures_ += fmt::format("   KL {} nats", amount_text(*divergence));
     }
     if (!measures_.empty()) measures_ += "   ";
-    // The weights times V equal the output of the fast path, up to this error.
-    measures_ += weights.check > 0 ? fmt::format("check ≤ {:.0e}", weights.check) : "check exact";
+    // The weights times V equal the output of the fast path, up to the error of its arithmetic.
+    constexpr double tolerance = 1e-3;
+    measures_ += weights.check <= tolerance ? "verified" : "not verified";
     measures_tooltip_ =
-        fmt::format("check: the largest |weights × V − output| over {} rows", weights.rows.size());
+        fmt::format("Compares weights × V with the kernel's output over {} rows: {}", weights.rows.size(),
+                    weights.check > 0 ? fmt::format("they differ by {:.0e} at most", weights.check)
+                                      : std::string("they are equal"));
   } catch (const std::exception& error) { // the kernel lacks the head
     view_.clear();
     error_ = error.what();

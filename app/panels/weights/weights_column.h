@@ -33,7 +33,7 @@ public:
   bool tiled() const { return tiled_; }
   const Scale& scale() const { return tiled_ ? scale_ : view_.panel().scale; }
   const std::string& error() const { return error_; } // why it is empty
-  std::string label() const;                          // "untrained", "derived, signed"; may be empty
+  std::string label() const;                          // "untrained", "implied weights, signed"; may be empty
   bool is_signed() const { return signed_; }
 
   void clear();

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t side_cells = 48;
 
-// The kernel chosen for the first map, or the layer's own.
+// The kernel chosen for the first map, or the layer's.
 TileKey thumbnail_key(const Document& document, int layer) {
   const Scene& scene = document.scene();
   TileKey key;
@@ -174,7 +174,7 @@ std::optional<HeadIndex> WeightsOverview::draw(Editor& editor, Graphics& graphic
             "layer %zu, head %zu: %s%s%s\nlargest weight %s\nclick: open it", layer, head, row.kernel.c_str(),
             row.untrained        ? ", untrained"
             : difference_        ? ""
-            : row.derived_signed ? ", derived, signed"
+            : row.derived_signed ? ", implied weights, signed"
                                  : "",
             muted ? ", muted" : "", number_text(thumbnails_[row.first + head].scale.high, 4).c_str());
       }

@@ -22,14 +22,23 @@ namespace hydrascope::app {
 
 namespace {
 
-// The first kernel of the registry that is not compared yet.
+// A kernel whose weights differ from all that are compared: the layer's, Hedgehog (whose trained maps are
+// bundled), or the first such one of the registry. sdpa and flash have softmax's weights.
 KernelSpec next_kernel(const Document& document) {
-  const auto count = static_cast<int>(document.scene().comparison.size());
-  for (const KernelInfo& info : kernel_infos()) {
-    bool compared = false;
-    for (int i = 0; i < count; ++i) compared = compared || compared_kernel(document, i).name == info.name;
-    if (!compared) return {.name = info.name, .parameters = {}};
-  }
+  const auto compared = [&](const std::string& name) {
+    for (int i = 0; i < static_cast<int>(document.scene().comparison.size()); ++i) {
+      const KernelSpec kernel = compared_kernel(document, i);
+      if (kernel.name == name) return true;
+      if (kernel_info(kernel.name).exact_softmax && kernel_info(name).exact_softmax) return true;
+    }
+    return false;
+  };
+  const auto layer = static_cast<std::size_t>(document.scene().layer);
+  const Schedule& schedule = edited_schedule(document);
+  if (layer < schedule.layers.size() && !compared(schedule.layers[layer].name)) return schedule.layers[layer];
+  if (!compared("hedgehog")) return {.name = "hedgehog", .parameters = {}};
+  for (const KernelInfo& info : kernel_infos())
+    if (!compared(info.name)) return {.name = info.name, .parameters = {}};
   return {};
 }
 
@@ -45,39 +54,44 @@ void draw_weights_toolbar(Editor& editor, MapZoom& zoom) {
   static constexpr std::array<const char*, 2> extents = {"one head", "all heads"};
   const int extent = segmented("extent", extents, view.all_heads ? 1 : 0);
   if (extent >= 0) change_view(editor, "One head or all", [&](ViewOptions& v) { v.all_heads = extent == 1; });
-  same_line_if_fits(170);
-  static constexpr std::array<const char*, 3> scales = {"linear", "log", "99 %"};
+  if (!view.all_heads && !shows_both(view)) { // each side shows its own kernel
+    constexpr float button_width = 90;
+    same_line_if_fits(button_width, 8); // the first line of a panel 430 points wide
+    if (ImGui::Button("Add kernel…###add_kernel")) add_compared_kernel(editor, next_kernel(document));
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Compare with one more kernel; its name chooses another");
+  }
+  same_line_if_fits(162);
+  static constexpr std::array<const char*, 3> scales = {"linear", "log", "clip at 99 %"};
   const int scale = segmented("scale", scales, view.logarithmic ? 1 : view.percentile ? 2 : 0);
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip("99 %%: the scale ends at the 99th percentile of the weights");
+    ImGui::SetTooltip(
+        "Choose how colours follow the weights.\nclip at 99 %%: the scale ends at their 99th percentile");
   if (scale >= 0) {
     change_view(editor, "Scale of the weights", [&](ViewOptions& v) {
       v.logarithmic = scale == 1;
       v.percentile = scale == 2;
     });
   }
-  same_line_if_fits(110);
-  static constexpr std::array<const char*, 2> ranges = {"own", "shared"};
+  same_line_if_fits(172);
+  static constexpr std::array<const char*, 2> ranges = {"own scale", "shared scale"};
   const int range = segmented("range", ranges, view.shared_scale ? 1 : 0);
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip(
+        "Choose whether each map's colours end at its own largest weight, or all at the largest of all");
   if (range >= 0)
     change_view(editor, "Own or shared scale", [&](ViewOptions& v) { v.shared_scale = range == 1; });
-  same_line_if_fits(130);
-  static constexpr std::array<const char*, 2> values = {"weight", "× value"};
+  same_line_if_fits(148);
+  static constexpr std::array<const char*, 2> values = {"weight", "value-weighted"};
   const int value = segmented("value", values, view.value_weighted ? 1 : 0);
   if (ImGui::IsItemHovered())
     ImGui::SetTooltip(
-        "× value: ‖α v W_o‖, the length of what a token adds through the head\n(Kobayashi et al. "
-        "2020): a large weight on a short value moves little");
+        "Choose the number of a pair of tokens.\nvalue-weighted: ‖α v W_o‖, the length of what a token adds "
+        "through the head\n(Kobayashi et al. 2020): a large weight on a short value moves little");
   if (value >= 0)
     change_view(editor, "Value-weighted weights", [&](ViewOptions& v) { v.value_weighted = value == 1; });
-  same_line_if_fits(190);
+  same_line_if_fits(164);
   forced_choice(editor);
   if (view.all_heads) return;
-  if (!shows_both(view)) { // each side shows its own kernel
-    same_line_if_fits(90);
-    if (ImGui::Button("+ kernel")) add_compared_kernel(editor, next_kernel(document));
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Compare with one more kernel");
-  }
   if (!(zoom == MapZoom{})) {
     ImGui::SameLine(0, 8);
     if (ImGui::Button("whole")) zoom = {};

@@ -204,7 +204,7 @@ TEST_F(RunnerTest, QueryIsAllWhereTheTargetReadsMoreThanTheClassToken) {
   const auto pooled = run(request);
   EXPECT_FALSE(pooled->query.has_value());
   EXPECT_TRUE(pooled->predictions.empty());
-  EXPECT_EQ(pooled->target, "half the squared norm of the mean-pooled embedding");
+  EXPECT_EQ(pooled->target, "embedding norm");
 
   request.target = parse_target("similarity:the dog slept");
   const auto similar = run(request);

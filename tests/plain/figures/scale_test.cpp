@@ -70,6 +70,34 @@ TEST(NumberText, IsForPeople) {
   EXPECT_EQ(number_text(-0.12345), "−0.123");
   EXPECT_EQ(number_text(-0.0), "0");
   EXPECT_EQ(number_text(std::nan("")), "—");
+  EXPECT_EQ(number_text(99.96), "100");
+  EXPECT_EQ(number_text(-99.6, 2), "−100");
+  EXPECT_EQ(number_text(999.6), "1000");
+  EXPECT_EQ(number_text(1049.7), "1050");
+}
+
+TEST(AmountText, HasWordsForWhatIsTooSmall) {
+  EXPECT_EQ(amount_text(0.351), "0.351");
+  EXPECT_EQ(amount_text(-3.2025), "−3.2");
+  EXPECT_EQ(amount_text(1e-6), "< 0.01");
+  EXPECT_EQ(amount_text(-1e-6), "> −0.01");
+  EXPECT_EQ(amount_text(0), "none");
+  EXPECT_EQ(amount_text(-0.0), "none");
+  EXPECT_EQ(amount_text(std::nan("")), "—");
+}
+
+TEST(PercentText, HasNoExponentAndNoNegativeZero) {
+  EXPECT_EQ(percent_text(0.6387), "63.9 %");
+  EXPECT_EQ(percent_text(0.0041), "0.41 %");
+  EXPECT_EQ(percent_text(0.9999), "100 %");
+  EXPECT_EQ(percent_text(-1.0), "−100 %");
+  EXPECT_EQ(percent_text(-0.996), "−99.6 %");
+  EXPECT_EQ(percent_text(-3.11), "−311 %");
+  EXPECT_EQ(percent_text(12.0), "1200 %");
+  EXPECT_EQ(percent_text(1e-5), "< 0.1 %");
+  EXPECT_EQ(percent_text(-1e-9), "> −0.1 %");
+  EXPECT_EQ(percent_text(-0.0), "none");
+  EXPECT_EQ(percent_text(std::nan("")), "—");
 }
 
 TEST(DecimalText, LinesUpInAColumn) {

@@ -1,0 +1,89 @@
+// What labels say about runs: changes between A and B, times, adapters.
+#include <gtest/gtest.h>
+
+#include "app/views/adapter_view.h"
+#include "app/views/focus_view.h"
+#include "app/views/table_views.h"
+#include "app/views/timing_view.h"
+
+namespace hydrascope::app::tests {
+namespace {
+
+constexpr int layers = 4;
+
+RunResult run_of_layers(const std::string& last_kernel) {
+  RunResult run;
+  run.device = "cpu";
+  run.dtype = "float32";
+  run.layers.resize(layers);
+  run.layers.back().kernel.name = last_kernel;
+  return run;
+}
+
+TEST(PredictionChange, IsAMinusB) {
+  EXPECT_EQ(difference_in_points(0.75, 0.5), "+25.0");
+  EXPECT_EQ(difference_in_points(0.5, 0.75), "−25.0");
+  EXPECT_EQ(difference_in_points(0.5, 0.50001), "0.0");
+}
+
+TEST(TimingLabels, NameTheSettingInWords) {
+  const RunResult run = run_of_layers("softmax");
+  EXPECT_EQ(execution_text(run, path_text("composed")), "CPU · float32 · reference");
+  EXPECT_EQ(execution_text(run, path_text("fused cpu")), "CPU · float32 · fused");
+  EXPECT_EQ(execution_text(run, ""), "CPU · float32");
+}
+
+TEST(TimingLabels, NameTheLayersWithoutATimeOnce) {
+  RunResult run = run_of_layers("elu");
+  TimingRecord times;
+  TimingView view = timing_view(run, times, {});
+  EXPECT_EQ(view.runs, "0 runs");
+  EXPECT_EQ(untimed_layers(view), "layers 0–3");
+  for (LayerRun& layer : run.layers) layer.cached = true;
+  run.layers[1].cached = false;
+  times.add(run);
+  view = timing_view(run, times, {});
+  EXPECT_EQ(view.runs, "0–1 runs");
+  EXPECT_EQ(untimed_layers(view), "layers 0, 2–3");
+  for (LayerRun& layer : run.layers) layer.cached = false;
+  times.add(run);
+  view = timing_view(run, times, {});
+  EXPECT_EQ(view.runs, "1 run");
+  EXPECT_EQ(untimed_layers(view), "");
+}
+
+TEST(AdapterState, SaysWhatAnAdapterNeeds) {
+  RunResult run = run_of_layers("hydra-cosine");
+  run.layers.back().untrained = true;
+  EXPECT_EQ(adapter_state(run, 3, {}).text, "untrained: model not adapted to hydra-cosine in layer 3");
+  FoundAdapter adapter{.info = {}, .bundled = true, .applied = false, .holds = true};
+  adapter.info.name = "tail";
+  for (const int layer : {2, 3}) adapter.info.layers.push_back({layer, {.name = "hydra-cosine"}});
+  EXPECT_EQ(adapter_state(run, 3, {adapter}).text,
+            "untrained: adapter needs hydra-cosine in layers 2 and 3: bundled: tail");
+  run.layers[2].kernel.name = "hydra-cosine";
+  EXPECT_EQ(adapter_state(run, 3, {adapter}).text, "untrained: adapter not in use: bundled: tail");
+}
+
+TEST(FocusNote, SaysWhereAPatchHasAnEffect) {
+  RunResult run = run_of_layers("softmax");
+  run.rows = run.columns = 2;
+  run.prefix_tokens = 1;
+  run.tokens.resize(5);
+  run.query = 2;
+  FocusResult focus;
+  focus.layer = layers - 1;
+  focus.contributions = {{5}, {0, 0, 0, 0, 0}};
+  focus.zero_gradient = true;
+  EXPECT_EQ(focus_map(run, focus, {}).note,
+            "this patch cannot affect the prediction here; try layer 2 or attention");
+  focus.zero_gradient = false;
+  focus.share = -3.11;
+  focus.contributions.values = {0.08f, 1, 0, 0, 0};
+  const TokenMap map = focus_map(run, focus, {});
+  EXPECT_EQ(map.note, prefix_name(run, 0) + "'s own contribution 0.08");
+  EXPECT_EQ(map.details, "This query carries −311 % of the target's sum over all queries.");
+}
+
+} // namespace
+} // namespace hydrascope::app::tests
