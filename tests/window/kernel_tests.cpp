@@ -41,19 +41,27 @@ void register_kernel_tests(ImGuiTestEngine* engine) {
                     "hydra-cosine");
   };
 
-  IM_REGISTER_TEST(engine, "kernels", "preset_slider_is_one_step")->TestFunc = [](ImGuiTestContext* context) {
-    start_over(context);
-    const Document before = copy_of_document();
-    context->SetRef("//###kernels");
-    context->ItemDragWithDelta("##k", ImVec2(60, 0));
-    settle(context);
-    IM_CHECK(!(document() == before));
-    const auto& layers = document().scene().schedules[0].layers;
-    IM_CHECK_STR_EQ(layers.back().name.c_str(), "hydra-cosine");
-    IM_CHECK_STR_EQ(layers.front().name.c_str(), "softmax");
-    editor().undo();
-    IM_CHECK(document() == before);
-  };
+  IM_REGISTER_TEST(engine, "kernels", "presets_are_applied_by_their_button")->TestFunc =
+      [](ImGuiTestContext* context) {
+        start_over(context);
+        set_layer_kernel(editor(), 3, {.name = "elu", .parameters = {}});
+        set_layer_kernel(editor(), 7, {.name = "relu", .parameters = {}});
+        settle(context);
+        const Document before = copy_of_document(); // with a schedule made by hand
+        context->SetRef("//###kernels");
+        context->ItemDragWithDelta("##k", ImVec2(60, 0));
+        context->ItemClick("strategy/back");
+        settle(context);
+        IM_CHECK(document() == before);
+        context->ItemClick("Apply");
+        settle(context);
+        IM_CHECK(!(document() == before));
+        const auto& layers = document().scene().schedules[0].layers;
+        IM_CHECK_STR_EQ(layers.back().name.c_str(), "hydra-cosine");
+        IM_CHECK_STR_EQ(layers.front().name.c_str(), "softmax");
+        editor().undo();
+        IM_CHECK(document() == before);
+      };
 
   IM_REGISTER_TEST(engine, "kernels", "what_cannot_run_says_why")->TestFunc = [](ImGuiTestContext* context) {
     start_over(context);
