@@ -17,8 +17,10 @@
 namespace hydrascope::app {
 
 // Times are comparable between runs with the same subject: model, number of tokens, dtype, device and
-// threads.
+// threads. With muted heads or masked tokens other paths run.
 std::string timing_subject(const RunResult& run);
+// The subject of the same run with nothing muted or masked.
+std::string plain_timing_subject(const RunResult& run);
 
 class TimingRecord {
 public:
@@ -51,7 +53,8 @@ struct TimingRow {
   int layer = 0;
   KernelSpec kernel;
   std::string path;
-  RepeatedTime time; // zero runs: not measured yet
+  RepeatedTime time;    // zero runs: not measured yet
+  bool earlier = false; // measured before heads were muted or tokens masked
 };
 
 // Sums over the layers of one kernel.

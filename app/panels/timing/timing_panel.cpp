@@ -133,6 +133,7 @@ private:
                               ? fmt::format("median {:.3f} ms, p95 {:.3f} ms, n = {}", row.time.median * 1e3,
                                             row.time.p95 * 1e3, row.time.runs)
                               : "not measured yet: its output was known, or gradients were taken with it");
+      if (row.earlier) text += "\nmeasured before heads were muted or tokens masked";
     }
     return text;
   }
