@@ -1,6 +1,8 @@
 // What lies around the panels: palette, menus, export, layout.
 #include <fstream>
 
+#include <imgui_internal.h>
+
 #include "app/document/edits.h"
 #include "tests/window/harness.h"
 
@@ -47,6 +49,42 @@ void register_shell_tests(ImGuiTestEngine* engine) {
     context->MenuClick("//##MainMenuBar/Edit/###edit.undo");
     context->Yield(2);
     IM_CHECK(document() == before);
+  };
+
+  IM_REGISTER_TEST(engine, "shell", "open_lists_take_the_keys")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    const Document before = copy_of_document();
+    context->ItemClick("//###kernels/##model");
+    context->Yield(2);
+    IM_CHECK(ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup));
+    for (const ImGuiKey key : {ImGuiKey_L, ImGuiKey_Y, ImGuiKey_N, ImGuiKey_X}) context->KeyPress(key);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_P);
+    IM_CHECK(!is_shown("palette"));
+    select_query(editor(), 3);
+    context->KeyPress(ImGuiKey_Escape); // closes the list, and does nothing else
+    context->Yield(2);
+    IM_CHECK(!ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup));
+    IM_CHECK(!document().scene().default_query);
+    context->KeyPress(ImGuiKey_Escape);
+    context->Yield(2);
+    IM_CHECK(document() == before);
+    context->KeyPress(ImGuiKey_L);
+    context->Yield(2);
+    IM_CHECK(document().view.logarithmic != before.view.logarithmic);
+  };
+
+  IM_REGISTER_TEST(engine, "shell", "menus_open_after_escape")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    const auto open_menus = [] { return ImGui::GetCurrentContext()->OpenPopupStack.Size; };
+    for (const char* menu : {"File", "Edit", "Edit"}) {
+      context->MouseMove((std::string("//##MainMenuBar/##MenuBar/") + menu).c_str());
+      context->MouseClick();
+      context->Yield(2);
+      IM_CHECK_EQ(open_menus(), 1);
+      context->KeyPress(ImGuiKey_Escape);
+      context->Yield(2);
+      IM_CHECK_EQ(open_menus(), 0);
+    }
   };
 
   IM_REGISTER_TEST(engine, "shell", "panels_export")->TestFunc = [](ImGuiTestContext* context) {
