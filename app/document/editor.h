@@ -31,14 +31,15 @@ struct Message {
   std::string text;
   double seconds = 0; // when it was added last, on the window's clock
   int count = 1;      // repeats are counted, not listed
+  std::string topic;  // a later message of the same topic replaces it; empty: none
 };
 
 // Messages for the user, newest last; at most 100.
 class Messages {
 public:
   const std::vector<Message>& all() const { return messages_; }
-  // A repeated message moves to the end.
-  void add(Severity severity, std::string text, double seconds);
+  // A repeated message moves to the end. Removes the message of the same topic.
+  void add(Severity severity, std::string text, double seconds, const std::string& topic = {});
   void remove(std::size_t index);
 
 private:
@@ -100,6 +101,7 @@ struct WindowStatus {
 
 // Frames to be drawn without input.
 struct FrameRequests {
+  bool now = false;                                    // something to be shown has changed
   bool soon = false;                                   // for an animation
   double at = std::numeric_limits<double>::infinity(); // on the window's clock
 };
@@ -136,6 +138,7 @@ public:
   // ---- The window
   const WindowStatus& status() const { return status_; }
   void set_status(WindowStatus status) { status_ = std::move(status); }
+  void draw_now() { frames_.now = true; }
   void draw_soon() { frames_.soon = true; }
   void draw_at(double seconds) { frames_.at = std::min(frames_.at, seconds); }
   const FrameRequests& frame_requests() const { return frames_; }
@@ -168,7 +171,10 @@ public:
 
   // ---- Messages
   const std::vector<Message>& messages() const { return messages_.all(); }
-  void say(Severity severity, std::string text) { messages_.add(severity, std::move(text), clock_); }
+  void say(Severity severity, std::string text, const std::string& topic = {}) {
+    messages_.add(severity, std::move(text), clock_, topic);
+    draw_now();
+  }
   void dismiss_message(std::size_t index) { messages_.remove(index); }
 
 private:

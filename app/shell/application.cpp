@@ -113,7 +113,12 @@ bool Application::wait(double seconds) {
   double next = editor_->frame_requests().at;
   if (ImGui::GetIO().WantTextInput) next = std::min(next, drawn_at_ + blink);
   if (moving) next = std::min(next, drawn_at_ + 1.0 / 30);
-  if (redraw_ > 0 || !editor_->commands().empty()) next = 0;
+  // What changed after the last frame began, or between frames.
+  const auto changed = [this] {
+    return editor_->frame_requests().now || !editor_->commands().empty() ||
+           editor_->revision() != drawn_revision_;
+  };
+  if (redraw_ > 0 || changed()) next = 0;
   const double now = seconds_now();
   double until = next;
   constexpr double long_rest = 30;
@@ -129,7 +134,8 @@ bool Application::wait(double seconds) {
       release_freed_memory();
       give_back_at_ = std::numeric_limits<double>::infinity();
     }
-    until = std::min({until, sessions_->due(), give_back_at_});
+    if (changed()) next = 0;
+    until = std::min({next, sessions_->due(), give_back_at_});
   }
   const bool event = display_->wait(std::clamp(until - now, 0.0, seconds));
   if (event) redraw_ = std::max(redraw_, 3);
@@ -274,6 +280,7 @@ void Application::draw_frame() {
   everything_->update(*editor_, panels(), coordinator_->settled(),
                       [this](const std::string& id) { return figure_of(id); });
   dialogs_.poll(*editor_);
+  if (windows_.changed()) redraw_ = std::max(redraw_, 3);
   if (!ImGui::IsAnyItemActive()) editor_->end_gesture();
   const ImGuiIO& io = ImGui::GetIO();
   const bool input = io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || io.MouseWheel != 0 ||

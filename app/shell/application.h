@@ -123,6 +123,7 @@ private:
   std::unique_ptr<EverythingExport> everything_;
   std::unique_ptr<Clipboard> clipboard_;
   std::unique_ptr<Jobs> jobs_;
+  WindowSizes windows_;
   bool quit_ = false;
   double scale_ = 1; // pixels per point
   Snapshot snapshot_;

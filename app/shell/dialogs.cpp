@@ -70,6 +70,7 @@ void Dialogs::create(Dialog dialog, const Editor& editor) {
 }
 
 void Dialogs::take(Editor& editor, std::filesystem::path chosen) {
+  editor.draw_now(); // forms, too, show what was chosen
   const bool given = !chosen.empty();
   switch (shown_) {
     case Dialog::export_figure:

@@ -31,6 +31,18 @@ struct Overlays {
   bool operator[](Overlay overlay) const { return open[static_cast<std::size_t>(overlay)]; }
 };
 
+// Watches the sizes of Dear ImGui's windows. A window that fits its contents is hidden in its first frame and
+// has its size a frame after its contents have changed, which no input announces.
+class WindowSizes {
+public:
+  // Whether a window has appeared, gone or changed its size or contents' size since the last call. Once per
+  // frame, after all windows.
+  bool changed();
+
+private:
+  std::size_t last_ = 0; // hash
+};
+
 // Menus from the actions' menu paths, in the table's order, and the palette's button.
 void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
 // The model, running jobs, and how the results were computed; a button cancels long runs.
