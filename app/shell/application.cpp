@@ -204,6 +204,12 @@ bool Application::take_results() {
   std::vector<std::string> errors;
   const bool delivered = coordinator_->drain(errors);
   for (std::string& error : errors) editor_->say(Severity::error, std::move(error));
+  const RunResult* shown = coordinator_->results(edited_side(editor_->document().view)).any();
+  if (delivered && shown != nullptr) {
+    const std::string cut = cut_note(*shown);
+    if (std::exchange(cut_note_, cut) != cut && !cut.empty())
+      editor_->say(Severity::note, cut + ": the model takes no more, and the rest has no effect", "cut text");
+  }
   for (const Side side : {Side::a, Side::b}) {
     if (const RunResult* run = coordinator_->results(side).any(); delivered && run != nullptr)
       check_model_hash(*editor_, *run);

@@ -124,6 +124,7 @@ private:
   std::unique_ptr<Clipboard> clipboard_;
   std::unique_ptr<Jobs> jobs_;
   WindowSizes windows_;
+  std::string cut_note_; // of the last run
   bool quit_ = false;
   double scale_ = 1; // pixels per point
   Snapshot snapshot_;

@@ -49,6 +49,9 @@ void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Gra
 void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& actions, Editor& editor,
                      const Graphics& graphics);
 
+// "text cut at 512 of 2003 tokens"; empty if the model read all of its input.
+std::string cut_note(const RunResult& run);
+
 // Applies the style of windows over the panels during its lifetime.
 class OverlayStyle {
 public:

@@ -1,4 +1,6 @@
 // The editor: history, messages, the pointer, commands, sessions.
+#include <fstream>
+
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
 #include "tests/app/fixture.h"
