@@ -282,9 +282,9 @@ void Application::draw_frame() {
   draw_tour(actions_, *editor_, *graphics_, overlays_.tour);
   draw_messages(*editor_, *graphics_);
   ImGui::PopFont();
-  exports_->update(*editor_);
-  everything_->update(*editor_, panels(), coordinator_->settled(),
-                      [this](const std::string& id) { return figure_of(id); });
+  const FigureOf figure = [this](const std::string& id) { return figure_of(id); };
+  exports_->update(*editor_, coordinator_->settled() && !everything_->busy(), figure);
+  everything_->update(*editor_, panels(), coordinator_->settled(), figure);
   dialogs_.poll(*editor_);
   if (windows_.changed()) redraw_ = std::max(redraw_, 3);
   if (!ImGui::IsAnyItemActive()) editor_->end_gesture();

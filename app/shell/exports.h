@@ -20,31 +20,43 @@ namespace hydrascope::app {
 
 class Display;
 
+// The figure that a panel exports; nullopt if it shows nothing.
+using FigureOf = std::function<std::optional<Figure>(const std::string& panel)>;
+
 // A queue of figures, each with its file.
 class Exports {
 public:
   // Wakes the display when a figure was written; the display must outlive this.
   explicit Exports(Display& display) : display_(&display) {}
 
-  // Appends a figure; reports an error if it is nullopt, because its panel shows nothing.
-  void write(std::optional<Figure> figure, std::filesystem::path file, Editor& editor);
-  // Once per frame: reports what was written, and starts with the next figure.
-  void update(Editor& editor);
-  void cancel(); // the current one
+  // Appends the figure of a panel, which comes to the front if it is not there, and is written once it has
+  // its results. Reports an error if it shows nothing then.
+  void write(std::string panel, std::filesystem::path file);
+  // Once per frame: takes figures, reports what was written, and starts with the next one. `settled`: the
+  // panels in front have their results.
+  void update(Editor& editor, bool settled, const FigureOf& figure_of);
+  void cancel(); // the current one, and those that wait for results
 
-  bool busy() const { return job_ != nullptr; }
+  bool busy() const { return job_ != nullptr || !panels_.empty(); }
   std::string writing() const;      // name of the current file; empty if there is none
   double seconds(double now) const; // since its start, on the window's clock
 
 private:
+  void visit(Editor& editor, bool settled, const FigureOf& figure_of);
   void start(double now);
   void finish(Editor& editor);
 
+  struct Waiting {
+    std::string panel;
+    std::filesystem::path file;
+    int frames = 0; // since it was brought to the front
+  };
   struct Queued {
     Figure figure;
     std::filesystem::path file;
   };
   Display* display_;
+  std::deque<Waiting> panels_; // whose figures are not complete yet
   std::deque<Queued> queue_;
   std::filesystem::path file_;
   double since_ = 0;
@@ -55,8 +67,6 @@ private:
 // complete, then writes the folder.
 class EverythingExport {
 public:
-  using FigureOf = std::function<std::optional<Figure>(const std::string& panel)>;
-
   // Wakes the display when the folder was written; the display must outlive this.
   explicit EverythingExport(Display& display) : display_(&display) {}
 

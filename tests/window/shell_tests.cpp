@@ -102,6 +102,28 @@ void register_shell_tests(ImGuiTestEngine* engine) {
     IM_CHECK(!last_error().empty());
   };
 
+  IM_REGISTER_TEST(engine, "shell", "panels_behind_others_export")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    context->WindowFocus("//###entropy");
+    settle(context);
+    select_layer(editor(), 5);
+    IM_CHECK(!application().panel_rectangle("kl").has_value());
+    const auto csv = scratch_file("kl.csv");
+    export_to(context, "kl", csv);
+    IM_CHECK_STR_EQ(last_error().c_str(), "");
+    IM_CHECK_GT(std::filesystem::file_size(csv), static_cast<std::uintmax_t>(100));
+    IM_CHECK(application().panel_rectangle("kl").has_value());
+    // One that is closed is opened.
+    show_panel(editor(), "weights", "Weights", false);
+    context->Yield(2);
+    const auto svg = scratch_file("closed.svg");
+    export_to(context, "weights", svg);
+    IM_CHECK(std::filesystem::exists(svg));
+    IM_CHECK(editor().panel_open("weights"));
+    context->WindowFocus("//###entropy"); // as other tests expect it
+    start_over(context);
+  };
+
   IM_REGISTER_TEST(engine, "shell", "repeated_messages_are_counted")->TestFunc =
       [](ImGuiTestContext* context) {
         start_over(context);
