@@ -93,7 +93,8 @@ struct WindowStatus {
   float progress = 0;                    // of the run, 0…1
   bool stopped = false;                  // the last run was cancelled or failed, and none was requested since
   double scale = 1;                      // pixels per point
-  bool exporting_figure = false;         // its file is being chosen or written
+  std::size_t written_figures = 0;       // files and folders of figures written so far
+  bool focus_map_seen = false;           // the Focus panel is in front and its maps are not empty
   std::set<std::string> panels_in_front; // ids of the panels drawn in the last frame
   bool has_last_session = false;         // the state at the last exit is known
   std::string no_picture_clipboard;      // why pictures cannot be copied or pasted; empty if they can

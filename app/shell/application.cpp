@@ -21,6 +21,7 @@
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/process.h"
+#include "engine/run/quantities/focus_map.h"
 
 namespace hydrascope::app {
 
@@ -237,10 +238,22 @@ void Application::report_status() {
                        .progress = coordinator_->progress(),
                        .stopped = coordinator_->stopped(),
                        .scale = scale_,
-                       .exporting_figure = exports_->busy() || dialogs_.shown() == Dialog::export_figure,
+                       .written_figures = exports_->written() + everything_->folders_written(),
+                       .focus_map_seen = focus_map_seen(),
                        .panels_in_front = panels_->in_front(),
                        .has_last_session = sessions_->has_last(),
                        .no_picture_clipboard = clipboard_->picture_obstacle()});
+}
+
+bool Application::focus_map_seen() const {
+  const Document& document = editor_->document();
+  const SideResults& results = coordinator_->results(edited_side(document.view));
+  if (results.stale || !panels_->in_front().contains("focus")) return false;
+  if (!document.view.maps.contains(MapKind::focus)) return results.any() != nullptr;
+  const auto focus = find(results, FocusKey{document.scene().layer});
+  const auto positive = [](float contribution) { return contribution > 0; };
+  return focus && !focus.result->zero_gradient &&
+         std::ranges::any_of(focus.result->contributions.values, positive);
 }
 
 FrameTime Application::frame(const std::function<void()>& before_swap) {

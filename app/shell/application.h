@@ -82,6 +82,7 @@ private:
   bool take_results();
   void update_snapshot(const Requested& requested);
   void report_status();
+  bool focus_map_seen() const; // see WindowStatus
   void draw_frame();
 
   // Dear ImGui's context.

@@ -32,6 +32,7 @@ void Exports::finish(Editor& editor) {
     editor.say(Severity::error, problem);
   } else {
     const bool written = !job_->take().empty();
+    if (written) ++written_;
     editor.say(Severity::note, (written ? "Written: " : "Not written: ") + file_.string());
   }
   job_.reset();
@@ -151,6 +152,7 @@ void EverythingExport::finish(Editor& editor) {
     editor.say(Severity::note, error_);
   } else {
     written_ = folder_;
+    ++folders_written_;
     editor.say(Severity::note,
                fmt::format("Written: {} ({} figures)", (folder_ / "index.html").string(), figures.front()));
   }

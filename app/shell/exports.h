@@ -38,8 +38,9 @@ public:
   void cancel(); // the current one, and those that wait for results
 
   bool busy() const { return job_ != nullptr || !panels_.empty(); }
-  std::string writing() const;      // name of the current file; empty if there is none
-  double seconds(double now) const; // since its start, on the window's clock
+  std::size_t written() const { return written_; } // figures so far
+  std::string writing() const;                     // name of the current file; empty if there is none
+  double seconds(double now) const;                // since its start, on the window's clock
 
 private:
   void visit(Editor& editor, bool settled, const FigureOf& figure_of);
@@ -60,6 +61,7 @@ private:
   std::deque<Queued> queue_;
   std::filesystem::path file_;
   double since_ = 0;
+  std::size_t written_ = 0;
   std::unique_ptr<BackgroundJob<std::filesystem::path>> job_; // publishes the file once it is complete
 };
 
@@ -78,6 +80,7 @@ public:
 
   bool busy() const { return active() || next_folder_.has_value(); }
   std::string state() const; // "Weights (3 of 12)"; empty if there is no export
+  std::size_t folders_written() const { return folders_written_; }
   // The last folder that was written, and why the last one could not be; both initially empty.
   const std::filesystem::path& written() const { return written_; }
   const std::string& error() const { return error_; }
@@ -94,6 +97,7 @@ private:
   bool cancelled_ = false;
   std::optional<std::filesystem::path> next_folder_;
   std::filesystem::path folder_, written_;
+  std::size_t folders_written_ = 0;
   std::string error_;
   std::vector<PanelName> panels_;                   // to be visited
   std::size_t next_ = 0;                            // index into panels_

@@ -152,12 +152,18 @@ TEST(Tour, NoticesACompletedStepAndEndsAfterTheLast) {
   Editor editor;
   editor.set_initial(small_document());
   std::optional<TourState> tour;
-  go_to_tour_step(editor, tour, 3); // "Swap a layer's kernel"
+  go_to_tour_step(editor, tour, 3); // "Swap the kernel of two layers"
   ASSERT_TRUE(tour.has_value());
   const TourStep& step = tour_steps()[3];
-  EXPECT_FALSE(step.done(tour->start, editor));
-  set_all_kernels(editor, {.name = "relu", .parameters = {}});
-  EXPECT_TRUE(step.done(tour->start, editor));
+  EXPECT_FALSE(step.done(*tour, editor));
+  set_layer_kernel(editor, 1, {.name = "hydra-cosine", .parameters = {}}); // alone it runs untrained
+  EXPECT_FALSE(step.done(*tour, editor));
+  ASSERT_TRUE(step.shortcut.has_value());
+  step.shortcut->run(editor);
+  EXPECT_TRUE(step.done(*tour, editor));
+  const auto& layers = editor.document().scene().schedules[0].layers;
+  for (std::size_t last = layers.size() - 2; last < layers.size(); ++last)
+    EXPECT_EQ(layers[last].text(), "hydra-cosine");
   go_to_tour_step(editor, tour, tour_steps().size());
   EXPECT_FALSE(tour.has_value());
   EXPECT_TRUE(editor.settings().tour_seen);
