@@ -109,7 +109,7 @@ bool Application::settled() const { return coordinator_->settled() && redraw_ ==
 bool Application::wait(double seconds) {
   // Draws thirty frames per second during runs and animations, otherwise only on events.
   const bool moving = coordinator_->computing() || exports_->busy() || everything_->busy() ||
-                      dialogs_.shown() != Dialog::none || editor_->frame_requests().soon;
+                      dialogs_.polls() || editor_->frame_requests().soon;
   constexpr double blink = 0.3; // of the cursor in a text field
   double next = editor_->frame_requests().at;
   if (ImGui::GetIO().WantTextInput) next = std::min(next, drawn_at_ + blink);
@@ -282,7 +282,8 @@ FrameTime Application::frame(const std::function<void()>& before_swap) {
 
 void Application::draw_frame() {
   ImGui::PushFont(graphics_->fonts().regular, theme::size_text);
-  if (!overlays_[Overlay::palette] && !shortcuts_dialog_.capturing()) run_shortcuts(actions_, *editor_);
+  if (!overlays_[Overlay::palette] && !shortcuts_dialog_.capturing() && !dialogs_.own().shown())
+    run_shortcuts(actions_, *editor_);
   draw_menu_bar(actions_, *editor_, *graphics_);
   draw_status_bar(snapshot_, actions_, *editor_, *graphics_);
   if (panels_->draw(snapshot_, *coordinator_)) redraw_ = std::max(redraw_, 5);
@@ -293,12 +294,12 @@ void Application::draw_frame() {
   get_model_dialog_.draw(*editor_, *graphics_, jobs_->fetch, overlays_[Overlay::get_model]);
   draw_session_dialog(*editor_, *graphics_);
   draw_tour(actions_, *editor_, *graphics_, overlays_.tour);
+  dialogs_.poll(*editor_, *graphics_);
   draw_messages(*editor_, *graphics_);
   ImGui::PopFont();
   const FigureOf figure = [this](const std::string& id) { return figure_of(id); };
   exports_->update(*editor_, coordinator_->settled() && !everything_->busy(), figure);
   everything_->update(*editor_, panels(), coordinator_->settled(), figure);
-  dialogs_.poll(*editor_);
   if (windows_.changed()) redraw_ = std::max(redraw_, 3);
   if (!ImGui::IsAnyItemActive()) editor_->end_gesture();
   const ImGuiIO& io = ImGui::GetIO();

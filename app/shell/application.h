@@ -59,7 +59,8 @@ public:
   const Coordinator& coordinator() const { return *coordinator_; }
   const ModelFetch& model_fetch() const { return jobs_->fetch; }
   Overlays& overlays() { return overlays_; }
-  Dialog dialog() const { return dialogs_.shown(); } // the open dialog of the desktop
+  Dialog dialog() const { return dialogs_.shown(); } // the open file dialog
+  Dialogs& dialogs() { return dialogs_; }
   const std::vector<Action>& actions() const { return actions_; }
   Display& display() { return *display_; }
   bool run(std::string_view action) { return run_action(actions_, action, *editor_); }

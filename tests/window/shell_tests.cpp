@@ -124,6 +124,55 @@ void register_shell_tests(ImGuiTestEngine* engine) {
     start_over(context);
   };
 
+  IM_REGISTER_TEST(engine, "shell", "own_file_dialog_saves_and_opens")->TestFunc =
+      [](ImGuiTestContext* context) {
+        start_over(context);
+        application().dialogs().use_desktop(false); // as without zenity and kdialog
+        const auto folder = fresh_folder("own dialog");
+        std::filesystem::create_directory(folder / "inside");
+        const auto type = [&](const std::filesystem::path& path) {
+          context->ItemClick("//###file_dialog/##path");
+          context->KeyCharsReplaceEnter(path.c_str());
+          context->Yield(3);
+        };
+        IM_CHECK(application().run("file.export.focus"));
+        context->Yield(3);
+        IM_CHECK(is_shown("file_dialog"));
+        IM_CHECK(editor().messages().empty());
+        type(folder / "missing" / "focus.svg");
+        IM_CHECK(is_shown("file_dialog"));
+        IM_CHECK(application().dialogs().own().problem().find("missing") != std::string::npos);
+        type(folder / "inside" / "focus.svg");
+        while (application().exporting()) context->Yield();
+        IM_CHECK(!is_shown("file_dialog"));
+        IM_CHECK(std::filesystem::exists(folder / "inside" / "focus.svg"));
+        context->Yield(10);
+        IM_CHECK(!is_shown("file_dialog")); // it asks once
+
+        // It opens by clicks, beginning with the last folder; what exists is not written over at once.
+        std::ofstream(folder / "words.txt") << "Two owls";
+        std::ofstream(folder / "words.bin") << "?";
+        IM_CHECK(application().run("file.open"));
+        context->Yield(3);
+        context->ItemClick("//###file_dialog/**/..\\/");
+        context->Yield(2);
+        IM_CHECK(!context->ItemExists("//###file_dialog/**/words.bin"));
+        context->ItemDoubleClick("//###file_dialog/**/words.txt");
+        context->Yield(3);
+        IM_CHECK(!is_shown("file_dialog"));
+        IM_CHECK_STR_EQ(std::get<TextInput>(*document().scene().input).text.c_str(), "Two owls");
+        IM_CHECK(application().run("file.export.focus"));
+        context->Yield(3);
+        type(folder / "words.txt");
+        IM_CHECK(is_shown("file_dialog"));
+        IM_CHECK(!application().dialogs().own().problem().empty());
+        context->KeyPress(ImGuiKey_Escape); // cancels
+        context->Yield(3);
+        IM_CHECK(!is_shown("file_dialog"));
+        IM_CHECK_STR_EQ(first_bytes(folder / "words.txt", 8).c_str(), "Two owls");
+        start_over(context);
+      };
+
   IM_REGISTER_TEST(engine, "shell", "repeated_messages_are_counted")->TestFunc =
       [](ImGuiTestContext* context) {
         start_over(context);
