@@ -1,5 +1,8 @@
 // The Edit menu: undo, the query, the clipboard, hidden tokens, muted heads.
+#include <cctype>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "app/actions/action_table.h"
 #include "app/document/edits.h"
@@ -78,16 +81,34 @@ void add_head_actions(ActionTable& table) {
              });
 }
 
+// Names the step that was undone or redone, in place of the message on the last one.
+void say_step(Editor& editor, std::string_view verb, std::string label) {
+  // "Layer 3" becomes "layer 3", "KL" and "A" stay.
+  const auto letter = [&](std::size_t at) { return static_cast<unsigned char>(label[at]); };
+  if (label.size() > 1 && std::islower(letter(1)) != 0) label[0] = static_cast<char>(std::tolower(letter(0)));
+  editor.say(Severity::note, std::string(verb) + label, "undo");
+}
+
 } // namespace
 
 void add_edit_actions(ActionTable& table) {
   add_action(
-      table, "edit.undo", "Undo", "Edit", "Ctrl+Z", [](Editor& editor) { editor.undo(); },
+      table, "edit.undo", "Undo", "Edit", "Ctrl+Z",
+      [](Editor& editor) {
+        const std::string label = editor.history().undo_label();
+        editor.undo();
+        say_step(editor, "Undone: ", label);
+      },
       [](const Editor& editor) {
         return Availability{editor.history().can_undo(), "nothing has been changed yet"};
       });
   add_action(
-      table, "edit.redo", "Redo", "Edit", "Ctrl+Y", [](Editor& editor) { editor.redo(); },
+      table, "edit.redo", "Redo", "Edit", "Ctrl+Y",
+      [](Editor& editor) {
+        const std::string label = editor.history().redo_label();
+        editor.redo();
+        say_step(editor, "Redone: ", label);
+      },
       [](const Editor& editor) {
         return Availability{editor.history().can_redo(), "nothing has been undone"};
       });

@@ -1,6 +1,8 @@
 #include "app/actions/tour.h"
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "app/document/edits.h"
 
@@ -8,35 +10,60 @@ namespace hydrascope::app {
 
 namespace {
 
-bool input_changed(const Document& start, const Editor& editor) {
+bool input_changed(const TourState& begin, const Editor& editor) {
+  const Document& start = begin.start;
   const auto& before = start.scene().input;
   const auto& now = editor.document().scene().input;
   return now && (!before || start.kind != editor.document().kind || !same_input(*before, *now));
 }
 
-bool query_chosen(const Document&, const Editor& editor) {
+// In the last layer only the [CLS] token influences the prediction, so the map of any patch is empty there.
+void show_maps_of_patches(Editor& editor) {
   const Scene& scene = editor.document().scene();
-  return !scene.default_query && scene.query.has_value();
+  if (!scene.model || scene.layer + 1 < scene.model->layers) return;
+  if (scene.layer > 0) return select_layer(editor, scene.layer - 1);
+  change_view(editor, "Map: attention", [](ViewOptions& view) { view.maps = {MapKind::attention}; });
 }
 
-bool schedule_changed(const Document& start, const Editor& editor) {
+bool map_of_query_seen(const TourState&, const Editor& editor) {
+  const Scene& scene = editor.document().scene();
+  return !scene.default_query && scene.query.has_value() && editor.status().focus_map_seen;
+}
+
+constexpr int replaced_together = 2; // layers of the bundled adapters that the tour names
+
+void replace_last_layers(Editor& editor) {
+  apply_preset(editor, Strategy::back, replaced_together, {.name = "hydra-cosine", .parameters = {}});
+}
+
+// One layer alone would run untrained: the bundled adapters were trained for the last two together.
+bool last_layers_replaced(const TourState& begin, const Editor& editor) {
   const Document& now = editor.document();
-  return start.kind == now.kind && start.scene().schedules != now.scene().schedules;
+  if (begin.start.kind != now.kind || begin.start.scene().schedules == now.scene().schedules) return false;
+  const std::vector<KernelSpec>& layers = edited_schedule(now).layers;
+  const auto last = static_cast<std::size_t>(replaced_together);
+  return layers.size() >= last &&
+         std::all_of(layers.end() - replaced_together, layers.end(), [&](const KernelSpec& kernel) {
+           return kernel == layers.back() && kernel.name != "softmax";
+         });
 }
 
-bool compared(const Document&, const Editor& editor) { return editor.document().view.shown != Shown::a; }
+bool compared(const TourState&, const Editor& editor) { return editor.document().view.shown != Shown::a; }
 
-bool looked_into_a_head(const Document& start, const Editor& editor) {
+bool looked_into_a_head(const TourState& begin, const Editor& editor) {
+  const Document& start = begin.start;
   const Scene &before = start.scene(), &now = editor.document().scene();
   return before.head != now.head || before.key != now.key || before.comparison != now.comparison ||
          start.view.all_heads != editor.document().view.all_heads;
 }
 
-bool sentence_open(const Document&, const Editor& editor) {
+bool sentence_open(const TourState&, const Editor& editor) {
   return editor.document().kind == InputKind::text;
 }
 
-bool exported(const Document&, const Editor& editor) { return editor.status().exporting_figure; }
+bool exported(const TourState& begin, const Editor& editor) {
+  return editor.status().written_figures > begin.written_figures;
+}
 
 constexpr std::array<TourStep, 9> all_steps = {{
     {"Welcome to Hydrascope",
@@ -48,12 +75,13 @@ constexpr std::array<TourStep, 9> all_steps = {{
     {"See what counts",
      "The map marks the patches that speak for the predicted class. Point at one: it lights up in every "
      "panel. "
-     "Click one to ask what that patch attends to; click it again to go back.",
-     "focus", query_chosen},
-    {"Swap a layer's kernel",
-     "Rows are layers, columns are attention kernels. Click a dot in the last row, under hydra-cosine for "
-     "example: every panel follows at once.",
-     "kernels", schedule_changed},
+     "Click one to see what it attends to in the selected layer; click it again to go back.",
+     "focus", map_of_query_seen, show_maps_of_patches},
+    {"Swap the kernel of two layers",
+     "Rows are layers, columns are attention kernels: a click on a dot sets a layer's kernel. Replace the "
+     "last "
+     "two layers together by hydra-cosine: the trained parameters that come with the program are for both.",
+     "kernels", last_layers_replaced, nullptr, TourShortcut{"Replace both", replace_last_layers}},
     {"Compare with softmax",
      "What you changed is A; B still is softmax in every layer. Press {view.side_b} for B, {view.difference} "
      "for A − B, {view.all_sides} for all three side by side, {view.side_a} to come back.",
@@ -64,9 +92,8 @@ constexpr std::array<TourStep, 9> all_steps = {{
      "numbers, a click pins a pair of tokens. Choose another head, or show all of them.",
      "weights", looked_into_a_head},
     {"Type a sentence", "Choose Sentence, and write: the model runs while you type.", "input", sentence_open},
-    {"Save the picture",
-     "Right-click any panel and export its figure as PNG, SVG or PDF, or copy it. The whole list is under "
-     "File › Export.",
+    {"Export a figure",
+     "Right-click any panel and export its figure as PNG, SVG or PDF. The whole list is under File › Export.",
      "focus", exported},
     {"Everything else",
      "{view.palette} finds every action by a few letters of its name, {help.sheet} lists shortcuts and "
@@ -96,7 +123,11 @@ std::string tour_text(const TourStep& step, const std::vector<Action>& actions) 
 
 void go_to_tour_step(Editor& editor, std::optional<TourState>& tour, std::size_t step) {
   if (step >= all_steps.size()) return end_tour(editor, tour);
-  tour = TourState{.step = step, .start = editor.document(), .done = false};
+  if (const auto prepare = all_steps.at(step).prepare; prepare != nullptr) prepare(editor);
+  tour = TourState{.step = step,
+                   .start = editor.document(),
+                   .written_figures = editor.status().written_figures,
+                   .done = false};
   const std::string panel = all_steps.at(step).panel;
   if (panel.empty()) return;
   if (!editor.panel_open(panel)) show_panel(editor, panel, panel, true);

@@ -13,16 +13,25 @@ namespace hydrascope::app {
 
 struct TourState {
   std::size_t step = 0;
-  Document start;    // at the begin of the step
-  bool done = false; // the step is completed
+  Document start;                  // at the begin of the step
+  std::size_t written_figures = 0; // WindowStatus::written_figures at the begin of the step
+  bool done = false;               // the step is completed
+};
+
+// A button on the step's card that does the step for the user.
+struct TourShortcut {
+  const char* label;
+  void (*run)(Editor& editor);
 };
 
 struct TourStep {
   const char* title;
   const char* text;  // {id}: the shortcut of that action
   const char* panel; // id of its panel; "" = none
-  // Whether the user completed the step, given the document at its begin; null: nothing to do.
-  bool (*done)(const Document& start, const Editor& editor);
+  // Whether the user completed the step, given the state at its begin; null: nothing to do.
+  bool (*done)(const TourState& begin, const Editor& editor);
+  void (*prepare)(Editor& editor) = nullptr;           // selects what the step explains; null: nothing
+  std::optional<TourShortcut> shortcut = std::nullopt; // nullopt: none
 };
 
 // The first step is the welcome offered to new users.

@@ -12,7 +12,9 @@ void Editor::change(std::string label, const std::function<void(Document&)>& edi
   history_.change(std::move(next), std::move(label), gesture);
 }
 
-void Messages::add(Severity severity, std::string text, double seconds) {
+void Messages::add(Severity severity, std::string text, double seconds, const std::string& topic) {
+  if (!topic.empty())
+    std::erase_if(messages_, [&](const Message& message) { return message.topic == topic; });
   const auto repeated = std::ranges::find_if(messages_, [&](const Message& message) {
     return message.severity == severity && message.text == text;
   });
@@ -24,7 +26,7 @@ void Messages::add(Severity severity, std::string text, double seconds) {
     messages_.push_back(std::move(again));
     return;
   }
-  messages_.push_back({severity, std::move(text), seconds, 1});
+  messages_.push_back({severity, std::move(text), seconds, 1, topic});
   constexpr std::size_t most_messages = 100;
   if (messages_.size() > most_messages) messages_.erase(messages_.begin());
 }

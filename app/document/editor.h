@@ -31,14 +31,15 @@ struct Message {
   std::string text;
   double seconds = 0; // when it was added last, on the window's clock
   int count = 1;      // repeats are counted, not listed
+  std::string topic;  // a later message of the same topic replaces it; empty: none
 };
 
 // Messages for the user, newest last; at most 100.
 class Messages {
 public:
   const std::vector<Message>& all() const { return messages_; }
-  // A repeated message moves to the end.
-  void add(Severity severity, std::string text, double seconds);
+  // A repeated message moves to the end. Removes the message of the same topic.
+  void add(Severity severity, std::string text, double seconds, const std::string& topic = {});
   void remove(std::size_t index);
 
 private:
@@ -92,7 +93,8 @@ struct WindowStatus {
   float progress = 0;                    // of the run, 0…1
   bool stopped = false;                  // the last run was cancelled or failed, and none was requested since
   double scale = 1;                      // pixels per point
-  bool exporting_figure = false;         // its file is being chosen or written
+  std::size_t written_figures = 0;       // files and folders of figures written so far
+  bool focus_map_seen = false;           // the Focus panel is in front and its maps are not empty
   std::set<std::string> panels_in_front; // ids of the panels drawn in the last frame
   bool has_last_session = false;         // the state at the last exit is known
   std::string no_picture_clipboard;      // why pictures cannot be copied or pasted; empty if they can
@@ -100,6 +102,7 @@ struct WindowStatus {
 
 // Frames to be drawn without input.
 struct FrameRequests {
+  bool now = false;                                    // something to be shown has changed
   bool soon = false;                                   // for an animation
   double at = std::numeric_limits<double>::infinity(); // on the window's clock
 };
@@ -136,6 +139,7 @@ public:
   // ---- The window
   const WindowStatus& status() const { return status_; }
   void set_status(WindowStatus status) { status_ = std::move(status); }
+  void draw_now() { frames_.now = true; }
   void draw_soon() { frames_.soon = true; }
   void draw_at(double seconds) { frames_.at = std::min(frames_.at, seconds); }
   const FrameRequests& frame_requests() const { return frames_; }
@@ -168,7 +172,10 @@ public:
 
   // ---- Messages
   const std::vector<Message>& messages() const { return messages_.all(); }
-  void say(Severity severity, std::string text) { messages_.add(severity, std::move(text), clock_); }
+  void say(Severity severity, std::string text, const std::string& topic = {}) {
+    messages_.add(severity, std::move(text), clock_, topic);
+    draw_now();
+  }
   void dismiss_message(std::size_t index) { messages_.remove(index); }
 
 private:

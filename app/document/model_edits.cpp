@@ -9,7 +9,7 @@
 namespace hydrascope::app {
 
 void set_layer_kernel(Editor& editor, int layer, const KernelSpec& kernel) {
-  editor.change(fmt::format("Layer {}: {}", layer, kernel.text()), [&](Document& document) {
+  editor.change(fmt::format("Layer {} to {}", layer, kernel.text()), [&](Document& document) {
     Schedule& schedule = edited_schedule(document);
     if (layer < 0 || static_cast<std::size_t>(layer) >= schedule.layers.size()) return;
     schedule.layers[static_cast<std::size_t>(layer)] = kernel;

@@ -21,6 +21,7 @@
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/process.h"
+#include "engine/run/quantities/focus_map.h"
 
 namespace hydrascope::app {
 
@@ -108,12 +109,17 @@ bool Application::settled() const { return coordinator_->settled() && redraw_ ==
 bool Application::wait(double seconds) {
   // Draws thirty frames per second during runs and animations, otherwise only on events.
   const bool moving = coordinator_->computing() || exports_->busy() || everything_->busy() ||
-                      dialogs_.shown() != Dialog::none || editor_->frame_requests().soon;
+                      dialogs_.polls() || editor_->frame_requests().soon;
   constexpr double blink = 0.3; // of the cursor in a text field
   double next = editor_->frame_requests().at;
   if (ImGui::GetIO().WantTextInput) next = std::min(next, drawn_at_ + blink);
   if (moving) next = std::min(next, drawn_at_ + 1.0 / 30);
-  if (redraw_ > 0 || !editor_->commands().empty()) next = 0;
+  // What changed after the last frame began, or between frames.
+  const auto changed = [this] {
+    return editor_->frame_requests().now || !editor_->commands().empty() ||
+           editor_->revision() != drawn_revision_;
+  };
+  if (redraw_ > 0 || changed()) next = 0;
   const double now = seconds_now();
   double until = next;
   constexpr double long_rest = 30;
@@ -129,7 +135,8 @@ bool Application::wait(double seconds) {
       release_freed_memory();
       give_back_at_ = std::numeric_limits<double>::infinity();
     }
-    until = std::min({until, sessions_->due(), give_back_at_});
+    if (changed()) next = 0;
+    until = std::min({next, sessions_->due(), give_back_at_});
   }
   const bool event = display_->wait(std::clamp(until - now, 0.0, seconds));
   if (event) redraw_ = std::max(redraw_, 3);
@@ -198,6 +205,12 @@ bool Application::take_results() {
   std::vector<std::string> errors;
   const bool delivered = coordinator_->drain(errors);
   for (std::string& error : errors) editor_->say(Severity::error, std::move(error));
+  const RunResult* shown = coordinator_->results(edited_side(editor_->document().view)).any();
+  if (delivered && shown != nullptr) {
+    const std::string cut = cut_note(*shown);
+    if (std::exchange(cut_note_, cut) != cut && !cut.empty())
+      editor_->say(Severity::note, cut + ": the model takes no more, and the rest has no effect", "cut text");
+  }
   for (const Side side : {Side::a, Side::b}) {
     if (const RunResult* run = coordinator_->results(side).any(); delivered && run != nullptr)
       check_model_hash(*editor_, *run);
@@ -225,10 +238,22 @@ void Application::report_status() {
                        .progress = coordinator_->progress(),
                        .stopped = coordinator_->stopped(),
                        .scale = scale_,
-                       .exporting_figure = exports_->busy() || dialogs_.shown() == Dialog::export_figure,
+                       .written_figures = exports_->written() + everything_->folders_written(),
+                       .focus_map_seen = focus_map_seen(),
                        .panels_in_front = panels_->in_front(),
                        .has_last_session = sessions_->has_last(),
                        .no_picture_clipboard = clipboard_->picture_obstacle()});
+}
+
+bool Application::focus_map_seen() const {
+  const Document& document = editor_->document();
+  const SideResults& results = coordinator_->results(edited_side(document.view));
+  if (results.stale || !panels_->in_front().contains("focus")) return false;
+  if (!document.view.maps.contains(MapKind::focus)) return results.any() != nullptr;
+  const auto focus = find(results, FocusKey{document.scene().layer});
+  const auto positive = [](float contribution) { return contribution > 0; };
+  return focus && !focus.result->zero_gradient &&
+         std::ranges::any_of(focus.result->contributions.values, positive);
 }
 
 FrameTime Application::frame(const std::function<void()>& before_swap) {
@@ -257,7 +282,8 @@ FrameTime Application::frame(const std::function<void()>& before_swap) {
 
 void Application::draw_frame() {
   ImGui::PushFont(graphics_->fonts().regular, theme::size_text);
-  if (!overlays_[Overlay::palette] && !shortcuts_dialog_.capturing()) run_shortcuts(actions_, *editor_);
+  if (!overlays_[Overlay::palette] && !shortcuts_dialog_.capturing() && !dialogs_.own().shown())
+    run_shortcuts(actions_, *editor_);
   draw_menu_bar(actions_, *editor_, *graphics_);
   draw_status_bar(snapshot_, actions_, *editor_, *graphics_);
   if (panels_->draw(snapshot_, *coordinator_)) redraw_ = std::max(redraw_, 5);
@@ -268,12 +294,13 @@ void Application::draw_frame() {
   get_model_dialog_.draw(*editor_, *graphics_, jobs_->fetch, overlays_[Overlay::get_model]);
   draw_session_dialog(*editor_, *graphics_);
   draw_tour(actions_, *editor_, *graphics_, overlays_.tour);
+  dialogs_.poll(*editor_, *graphics_);
   draw_messages(*editor_, *graphics_);
   ImGui::PopFont();
-  exports_->update(*editor_);
-  everything_->update(*editor_, panels(), coordinator_->settled(),
-                      [this](const std::string& id) { return figure_of(id); });
-  dialogs_.poll(*editor_);
+  const FigureOf figure = [this](const std::string& id) { return figure_of(id); };
+  exports_->update(*editor_, coordinator_->settled() && !everything_->busy(), figure);
+  everything_->update(*editor_, panels(), coordinator_->settled(), figure);
+  if (windows_.changed()) redraw_ = std::max(redraw_, 3);
   if (!ImGui::IsAnyItemActive()) editor_->end_gesture();
   const ImGuiIO& io = ImGui::GetIO();
   const bool input = io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || io.MouseWheel != 0 ||

@@ -59,7 +59,8 @@ public:
   const Coordinator& coordinator() const { return *coordinator_; }
   const ModelFetch& model_fetch() const { return jobs_->fetch; }
   Overlays& overlays() { return overlays_; }
-  Dialog dialog() const { return dialogs_.shown(); } // the open dialog of the desktop
+  Dialog dialog() const { return dialogs_.shown(); } // the open file dialog
+  Dialogs& dialogs() { return dialogs_; }
   const std::vector<Action>& actions() const { return actions_; }
   Display& display() { return *display_; }
   bool run(std::string_view action) { return run_action(actions_, action, *editor_); }
@@ -82,6 +83,7 @@ private:
   bool take_results();
   void update_snapshot(const Requested& requested);
   void report_status();
+  bool focus_map_seen() const; // see WindowStatus
   void draw_frame();
 
   // Dear ImGui's context.
@@ -123,6 +125,8 @@ private:
   std::unique_ptr<EverythingExport> everything_;
   std::unique_ptr<Clipboard> clipboard_;
   std::unique_ptr<Jobs> jobs_;
+  WindowSizes windows_;
+  std::string cut_note_; // of the last run
   bool quit_ = false;
   double scale_ = 1; // pixels per point
   Snapshot snapshot_;

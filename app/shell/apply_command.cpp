@@ -28,7 +28,7 @@ public:
 
   void operator()(const ExportFigure& command) const {
     if (!command.file) return on_.dialogs.show(Dialog::export_figure, on_.editor, command.panel);
-    on_.exports.write(on_.figure_of(command.panel), *command.file, on_.editor);
+    on_.exports.write(command.panel, *command.file);
   }
   void operator()(const ExportEverything& command) const {
     if (!command.folder) return on_.dialogs.show(Dialog::export_everything, on_.editor);

@@ -1,5 +1,7 @@
 #include <portable_file_dialogs.h>
 
+#include <cstdlib>
+#include <system_error>
 #include <utility>
 
 #include "app/document/edits.h"
@@ -22,19 +24,25 @@ std::string session_name(const Editor& editor) {
 
 } // namespace
 
-Dialogs::Dialogs() = default;
+Dialogs::Dialogs() : desktop_(pfd::settings::available()) {}
 Dialogs::~Dialogs() = default;
 
-bool Dialogs::open() const { return file_ || folder_ || save_; }
+bool Dialogs::open() const { return file_ || folder_dialog_ || save_ || own_.shown(); }
 
-void Dialogs::create(Dialog dialog, const Editor& editor) {
-  const auto open_file = [&](const char* title, Filters filters) {
+std::optional<FileQuestion> Dialogs::question(Dialog dialog, const Editor& editor) const {
+  using Kind = FileQuestion::Kind;
+  const auto open_file = [](std::string title, Filters filters) {
     filters.insert(filters.end(), {"All files", "*"});
-    file_ = std::make_unique<pfd::open_file>(title, "", filters);
+    return FileQuestion{.kind = Kind::open_file, .title = std::move(title), .filters = std::move(filters)};
   };
-  const auto select = [&](const char* title) { folder_ = std::make_unique<pfd::select_folder>(title); };
-  const auto save_file = [&](const char* title, const std::string& name, const Filters& filters) {
-    save_ = std::make_unique<pfd::save_file>(title, name, filters);
+  const auto select = [](std::string title) {
+    return FileQuestion{.kind = Kind::open_folder, .title = std::move(title)};
+  };
+  const auto save_file = [](std::string title, std::string name, Filters filters) {
+    return FileQuestion{.kind = Kind::save_file,
+                        .title = std::move(title),
+                        .name = std::move(name),
+                        .filters = std::move(filters)};
   };
   switch (dialog) {
     case Dialog::none: break;
@@ -60,13 +68,14 @@ void Dialogs::create(Dialog dialog, const Editor& editor) {
       return save_file("Export figure", panel_ + ".pdf", {"PDF", "*.pdf", "SVG", "*.svg", "PNG", "*.png"});
     case Dialog::locate: {
       const auto& incomplete = editor.incomplete_session;
-      if (!incomplete || incomplete->to_locate >= incomplete->read.missing.size()) return;
+      if (!incomplete || incomplete->to_locate >= incomplete->read.missing.size()) break;
       const MissingFile& file = incomplete->read.missing[incomplete->to_locate];
       const std::string title = "Locate " + file.path.filename().string();
-      if (file.kind == FileKind::model || file.kind == FileKind::folder) return select(title.c_str());
-      return open_file(title.c_str(), {});
+      if (file.kind == FileKind::model || file.kind == FileKind::folder) return select(title);
+      return open_file(title, {});
     }
   }
+  return std::nullopt;
 }
 
 void Dialogs::take(Editor& editor, std::filesystem::path chosen) {
@@ -110,33 +119,55 @@ void Dialogs::take(Editor& editor, std::filesystem::path chosen) {
   }
 }
 
-void Dialogs::show(Dialog dialog, Editor& editor, std::string panel) {
-  if (open()) return;
-  if (!pfd::settings::available())
-    return editor.say(Severity::error,
-                      "file dialog: neither zenity nor kdialog is installed; drop the file on the window, or "
-                      "name it on the command line");
-  shown_ = dialog;
-  panel_ = std::move(panel);
-  create(dialog, editor);
+namespace {
+
+// Where the window's own dialog begins without an earlier choice.
+std::filesystem::path home_folder() {
+  const char* const home = std::getenv("HOME");
+  std::error_code none;
+  return home != nullptr && *home == '/' ? std::filesystem::path(home) : std::filesystem::current_path(none);
 }
 
-void Dialogs::poll(Editor& editor) {
+} // namespace
+
+void Dialogs::show(Dialog dialog, Editor& editor, std::string panel) {
+  if (open()) return;
+  shown_ = dialog;
+  panel_ = std::move(panel);
+  std::optional<FileQuestion> asked = question(dialog, editor);
+  if (!asked) return;
+  if (!desktop_) return own_.open(std::move(*asked), folder_.empty() ? home_folder() : folder_);
+  switch (asked->kind) {
+    case FileQuestion::Kind::open_file:
+      file_ = std::make_unique<pfd::open_file>(asked->title, "", asked->filters);
+      break;
+    case FileQuestion::Kind::open_folder:
+      folder_dialog_ = std::make_unique<pfd::select_folder>(asked->title);
+      break;
+    case FileQuestion::Kind::save_file:
+      save_ = std::make_unique<pfd::save_file>(asked->title, asked->name, asked->filters);
+      break;
+  }
+}
+
+void Dialogs::poll(Editor& editor, const Graphics& graphics) {
+  std::optional<std::filesystem::path> answer;
   if (file_ && file_->ready(0)) {
     const auto files = file_->result();
     file_.reset();
-    take(editor, files.empty() ? std::string() : files.front());
-  }
-  if (folder_ && folder_->ready(0)) {
-    const std::string folder = folder_->result();
-    folder_.reset();
-    take(editor, folder);
-  }
-  if (save_ && save_->ready(0)) {
-    const std::string file = save_->result();
+    answer = files.empty() ? std::string() : files.front();
+  } else if (folder_dialog_ && folder_dialog_->ready(0)) {
+    answer = folder_dialog_->result();
+    folder_dialog_.reset();
+  } else if (save_ && save_->ready(0)) {
+    answer = save_->result();
     save_.reset();
-    take(editor, file);
+  } else if ((answer = own_.draw(graphics)); answer && !answer->empty()) {
+    folder_ = shown_ == Dialog::export_everything ? *answer : answer->parent_path();
   }
+  if (!answer) return;
+  editor.draw_now(); // forms, too, show what was chosen
+  take(editor, *answer);
 }
 
 } // namespace hydrascope::app

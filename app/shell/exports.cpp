@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "app/document/edits.h"
 #include "app/document/session_edits.h"
 #include "app/shell/layout.h"
 #include "app/ui/display.h"
@@ -31,25 +32,47 @@ void Exports::finish(Editor& editor) {
     editor.say(Severity::error, problem);
   } else {
     const bool written = !job_->take().empty();
+    if (written) ++written_;
     editor.say(Severity::note, (written ? "Written: " : "Not written: ") + file_.string());
   }
   job_.reset();
 }
 
-void Exports::write(std::optional<Figure> figure, std::filesystem::path file, Editor& editor) {
-  if (!figure)
-    return editor.say(Severity::error,
-                      file.string() + ": the panel shows nothing yet; wait until the model has run");
-  queue_.push_back({std::move(*figure), std::move(file)});
-  if (!job_) start(editor.clock());
+namespace {
+
+constexpr int frames_to_front = 4; // until a panel is in front and its results are requested
+
+} // namespace
+
+void Exports::write(std::string panel, std::filesystem::path file) {
+  panels_.push_back({std::move(panel), std::move(file)});
 }
 
-void Exports::update(Editor& editor) {
+// A panel behind another has no results, or old ones.
+void Exports::visit(Editor& editor, bool settled, const FigureOf& figure_of) {
+  Waiting& next = panels_.front();
+  const bool in_front = editor.status().panels_in_front.contains(next.panel);
+  if (next.frames == 0 && !in_front) {
+    if (!editor.panel_open(next.panel)) show_panel(editor, next.panel, next.panel, true);
+    editor.emit(BringToFront{next.panel});
+  }
+  if ((++next.frames <= frames_to_front && !in_front) || !settled) return;
+  if (std::optional<Figure> figure = figure_of(next.panel)) {
+    queue_.push_back({std::move(*figure), std::move(next.file)});
+  } else {
+    editor.say(Severity::error, next.file.string() + ": the panel shows nothing that could be exported");
+  }
+  panels_.pop_front();
+}
+
+void Exports::update(Editor& editor, bool settled, const FigureOf& figure_of) {
+  if (!panels_.empty()) visit(editor, settled, figure_of);
   if (job_ && job_->done()) finish(editor);
   if (!job_ && !queue_.empty()) start(editor.clock());
 }
 
 void Exports::cancel() {
+  panels_.clear();
   if (job_) job_->stop();
 }
 
@@ -91,8 +114,7 @@ void EverythingExport::begin(Editor& editor, const std::vector<PanelName>& panel
 void EverythingExport::visit(Editor& editor, bool settled, const FigureOf& figure_of) {
   const PanelName& panel = panels_[next_];
   if (frames_ == 0) editor.emit(BringToFront{panel.id});
-  constexpr int shown = 4; // frames until the panel is in front and its results are requested
-  if (++frames_ <= shown || !settled) return;
+  if (++frames_ <= frames_to_front || !settled) return;
   if (std::optional<Figure> figure = figure_of(panel.id)) {
     content_.panels.push_back({panel.id, panel.title, std::move(*figure)});
   } else {
@@ -130,6 +152,7 @@ void EverythingExport::finish(Editor& editor) {
     editor.say(Severity::note, error_);
   } else {
     written_ = folder_;
+    ++folders_written_;
     editor.say(Severity::note,
                fmt::format("Written: {} ({} figures)", (folder_ / "index.html").string(), figures.front()));
   }

@@ -20,34 +20,48 @@ namespace hydrascope::app {
 
 class Display;
 
+// The figure that a panel exports; nullopt if it shows nothing.
+using FigureOf = std::function<std::optional<Figure>(const std::string& panel)>;
+
 // A queue of figures, each with its file.
 class Exports {
 public:
   // Wakes the display when a figure was written; the display must outlive this.
   explicit Exports(Display& display) : display_(&display) {}
 
-  // Appends a figure; reports an error if it is nullopt, because its panel shows nothing.
-  void write(std::optional<Figure> figure, std::filesystem::path file, Editor& editor);
-  // Once per frame: reports what was written, and starts with the next figure.
-  void update(Editor& editor);
-  void cancel(); // the current one
+  // Appends the figure of a panel, which comes to the front if it is not there, and is written once it has
+  // its results. Reports an error if it shows nothing then.
+  void write(std::string panel, std::filesystem::path file);
+  // Once per frame: takes figures, reports what was written, and starts with the next one. `settled`: the
+  // panels in front have their results.
+  void update(Editor& editor, bool settled, const FigureOf& figure_of);
+  void cancel(); // the current one, and those that wait for results
 
-  bool busy() const { return job_ != nullptr; }
-  std::string writing() const;      // name of the current file; empty if there is none
-  double seconds(double now) const; // since its start, on the window's clock
+  bool busy() const { return job_ != nullptr || !panels_.empty(); }
+  std::size_t written() const { return written_; } // figures so far
+  std::string writing() const;                     // name of the current file; empty if there is none
+  double seconds(double now) const;                // since its start, on the window's clock
 
 private:
+  void visit(Editor& editor, bool settled, const FigureOf& figure_of);
   void start(double now);
   void finish(Editor& editor);
 
+  struct Waiting {
+    std::string panel;
+    std::filesystem::path file;
+    int frames = 0; // since it was brought to the front
+  };
   struct Queued {
     Figure figure;
     std::filesystem::path file;
   };
   Display* display_;
+  std::deque<Waiting> panels_; // whose figures are not complete yet
   std::deque<Queued> queue_;
   std::filesystem::path file_;
   double since_ = 0;
+  std::size_t written_ = 0;
   std::unique_ptr<BackgroundJob<std::filesystem::path>> job_; // publishes the file once it is complete
 };
 
@@ -55,8 +69,6 @@ private:
 // complete, then writes the folder.
 class EverythingExport {
 public:
-  using FigureOf = std::function<std::optional<Figure>(const std::string& panel)>;
-
   // Wakes the display when the folder was written; the display must outlive this.
   explicit EverythingExport(Display& display) : display_(&display) {}
 
@@ -68,6 +80,7 @@ public:
 
   bool busy() const { return active() || next_folder_.has_value(); }
   std::string state() const; // "Weights (3 of 12)"; empty if there is no export
+  std::size_t folders_written() const { return folders_written_; }
   // The last folder that was written, and why the last one could not be; both initially empty.
   const std::filesystem::path& written() const { return written_; }
   const std::string& error() const { return error_; }
@@ -84,6 +97,7 @@ private:
   bool cancelled_ = false;
   std::optional<std::filesystem::path> next_folder_;
   std::filesystem::path folder_, written_;
+  std::size_t folders_written_ = 0;
   std::string error_;
   std::vector<PanelName> panels_;                   // to be visited
   std::size_t next_ = 0;                            // index into panels_

@@ -102,14 +102,15 @@ std::vector<Place> train_places(ImGuiID rest, ImVec2 size) {
           {"entropy", tables},  {nullptr, tables}};
 }
 
-// The panels in front according to an arrangement. Dear ImGui restores this only for windows not drawn yet.
+// The panels in front according to an arrangement. Dear ImGui does not restore this for windows drawn before,
+// and a window drawn for the first time comes to the front.
 std::vector<std::string> selected_panels(std::string_view arrangement,
                                          const std::vector<std::string>& panels) {
   std::vector<std::string> selected;
   for (const std::string& panel : panels) {
-    const ImGuiWindow* window = ImGui::FindWindowByName(("###" + panel).c_str());
-    if (window != nullptr &&
-        arrangement.find(fmt::format("Selected=0x{:08X}", window->TabId)) != std::string_view::npos)
+    // As Dear ImGui makes it of the window, which may not have been drawn yet.
+    const ImGuiID tab = ImHashStr("#TAB", 0, ImHashStr(("###" + panel).c_str()));
+    if (arrangement.find(fmt::format("Selected=0x{:08X}", tab)) != std::string_view::npos)
       selected.push_back(panel);
   }
   return selected;

@@ -139,6 +139,12 @@ void draw_run(const Snapshot& snapshot, const std::vector<Action>& actions, Edit
 
 } // namespace
 
+std::string cut_note(const RunResult& run) {
+  const auto found = std::ranges::find_if(
+      run.notes, [](const std::string& note) { return note.starts_with("text cut at"); });
+  return found == run.notes.end() ? std::string() : *found;
+}
+
 void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& actions, Editor& editor,
                      const Graphics& graphics) {
   const float height = 26;
@@ -171,6 +177,10 @@ void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& action
     if (untrained) {
       ImGui::SameLine(0, 18);
       ImGui::TextColored(theme::amber, "untrained");
+    }
+    if (run != nullptr && !results.stale && !cut_note(*run).empty()) {
+      ImGui::SameLine(0, 18);
+      ImGui::TextColored(theme::amber, "%s", cut_note(*run).c_str());
     }
     draw_memory(snapshot);
     draw_jobs(running_jobs(editor));

@@ -1,8 +1,10 @@
 // Windows over the panels: the palette, the help sheet, small dialogs, messages.
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include <fmt/format.h>
-#include <imgui.h>
+#include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 #include "app/document/session_edits.h"
@@ -11,6 +13,23 @@
 #include "app/ui/widgets.h"
 
 namespace hydrascope::app {
+
+bool WindowSizes::changed() {
+  std::size_t hash = 0;
+  const auto mix = [&](auto value) {
+    hash ^= std::hash<decltype(value)>()(value) + 0x9e3779b97f4a7c15U + (hash << 6U) + (hash >> 2U);
+  };
+  for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
+    if (!window->Active) continue;
+    mix(window->ID);
+    mix(window->Hidden);
+    for (const ImVec2 size : {window->Size, window->ContentSize}) {
+      mix(size.x);
+      mix(size.y);
+    }
+  }
+  return std::exchange(last_, hash) != hash;
+}
 
 OverlayStyle::OverlayStyle(const ImVec4& border) {
   ImGui::PushStyleColor(ImGuiCol_WindowBg, ImGui::GetStyleColorVec4(ImGuiCol_PopupBg));

@@ -13,6 +13,7 @@
 #include "app/actions/tour.h"
 #include "app/jobs/jobs.h"
 #include "app/panels/panel.h"
+#include "app/shell/file_dialog.h"
 
 namespace pfd {
 class open_file;
@@ -31,11 +32,26 @@ struct Overlays {
   bool operator[](Overlay overlay) const { return open[static_cast<std::size_t>(overlay)]; }
 };
 
+// Watches the sizes of Dear ImGui's windows. A window that fits its contents is hidden in its first frame and
+// has its size a frame after its contents have changed, which no input announces.
+class WindowSizes {
+public:
+  // Whether a window has appeared, gone or changed its size or contents' size since the last call. Once per
+  // frame, after all windows.
+  bool changed();
+
+private:
+  std::size_t last_ = 0; // hash
+};
+
 // Menus from the actions' menu paths, in the table's order, and the palette's button.
 void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics);
 // The model, running jobs, and how the results were computed; a button cancels long runs.
 void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& actions, Editor& editor,
                      const Graphics& graphics);
+
+// "text cut at 512 of 2003 tokens"; empty if the model read all of its input.
+std::string cut_note(const RunResult& run);
 
 // Applies the style of windows over the panels during its lifetime.
 class OverlayStyle {
@@ -96,7 +112,8 @@ void draw_help_sheet(const std::vector<Action>& actions, const Graphics& graphic
 // The newest messages, in a corner; errors stay longer.
 void draw_messages(Editor& editor, const Graphics& graphics);
 
-// Dialogs of the desktop, polled, so that frames continue while one is open.
+// File dialogs: the desktop's, polled, so that frames continue while one is open; without zenity and kdialog
+// the window's own.
 class Dialogs {
 public:
   Dialogs();
@@ -104,18 +121,28 @@ public:
   // Does nothing while a dialog is open. `panel`: for export_figure.
   void show(Dialog dialog, Editor& editor, std::string panel = {});
   // Once per frame: opens the chosen file, or emits the command with it.
-  void poll(Editor& editor);
+  void poll(Editor& editor, const Graphics& graphics);
   Dialog shown() const { return open() ? shown_ : Dialog::none; }
+  bool polls() const { return open() && !own_.shown(); } // a dialog of the desktop, which wakes no frame
+  const FileDialog& own() const { return own_; }
+  // Whether the desktop's dialogs are used; by default if there are any. Cancels the window's own.
+  void use_desktop(bool on) {
+    desktop_ = on;
+    own_ = {};
+  }
 
 private:
   bool open() const;
-  void create(Dialog dialog, const Editor& editor);
+  std::optional<FileQuestion> question(Dialog dialog, const Editor& editor) const;
   void take(Editor& editor, std::filesystem::path chosen); // empty: cancelled
 
   Dialog shown_ = Dialog::none;
   std::string panel_;
+  bool desktop_;
+  FileDialog own_;
+  std::filesystem::path folder_; // of the last choice in own_; empty: none yet
   std::unique_ptr<pfd::open_file> file_;
-  std::unique_ptr<pfd::select_folder> folder_;
+  std::unique_ptr<pfd::select_folder> folder_dialog_;
   std::unique_ptr<pfd::save_file> save_;
 };
 

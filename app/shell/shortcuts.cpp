@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 #include "app/shell/shell.h"
@@ -138,9 +139,19 @@ bool handled_by_text_field(const Action& action, ImGuiKeyChord chord) {
   return !held || field_command;
 }
 
+// Whether a menu or list is open, which handles the keys. Escape closes it, which Dear ImGui does only with
+// its own keyboard navigation.
+bool handled_by_popup() {
+  const int open = ImGui::GetCurrentContext()->OpenPopupStack.Size;
+  if (open == 0) return false;
+  if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) ImGui::ClosePopupToLevel(open - 1, true);
+  return true;
+}
+
 } // namespace
 
 void run_shortcuts(const std::vector<Action>& actions, Editor& editor) {
+  if (handled_by_popup()) return;
   for (const Action& action : actions) {
     const ImGuiKeyChord chord = chord_of(action.shortcut);
     if (chord == 0 || handled_by_text_field(action, chord)) continue;

@@ -20,7 +20,8 @@ std::vector<ImGuiKeyChord> with_alternatives(ImGuiKeyChord chord);
 // The chord pressed in this frame; 0 if there is none. Modifiers alone are none.
 ImGuiKeyChord pressed_chord();
 
-// Runs the action whose shortcut was pressed. Keys typed into a text field run none.
+// Runs the action whose shortcut was pressed. Keys run none while they go to an open menu or list, which
+// Escape closes, or into a text field.
 void run_shortcuts(const std::vector<Action>& actions, Editor& editor);
 
 // Lists the actions' shortcuts and changes them by pressing keys. Asks before it takes a shortcut from

@@ -78,7 +78,7 @@ void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphic
   if (!tour) return;
   TourState& state = *tour;
   const TourStep& step = tour_steps()[state.step];
-  if (step.done != nullptr && !state.done) state.done = step.done(state.start, editor);
+  if (step.done != nullptr && !state.done) state.done = step.done(state, editor);
   const Rectangle panel = place_of(step);
   if (*step.panel != '\0')
     ImGui::GetForegroundDrawList()->AddRect(panel.from, panel.to, theme::packed(theme::accent), 3.0f, 0,
@@ -102,6 +102,10 @@ void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphic
     ImGui::PushTextWrapPos(card_width - 12);
     ImGui::TextUnformatted(tour_text(step, actions).c_str());
     ImGui::PopTextWrapPos();
+    if (step.shortcut && !state.done) {
+      ImGui::Dummy({0, 2});
+      if (ImGui::Button(step.shortcut->label)) step.shortcut->run(editor);
+    }
     ImGui::Dummy({0, 2});
     draw_buttons(editor, tour, state.step, state.done);
   }

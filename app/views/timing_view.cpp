@@ -123,13 +123,22 @@ std::string untimed_layers(const TimingView& view) {
   return fmt::format("{} {}", count == 1 ? "layer" : "layers", fmt::join(ranges, ", "));
 }
 
+namespace {
+
+std::string subject_of(const RunResult& run, bool masked, bool muted) {
+  return fmt::format("{}\n{} {} {} {} {} {}", run.model.folder.string(), run.tokens.size(),
+                     masked ? "masked" : "all", muted ? "muted" : "", run.dtype, run.device, run.threads);
+}
+
+} // namespace
+
 std::string timing_subject(const RunResult& run) {
   // Hidden word pieces are masked, which costs kernels time; hidden patches are painted over.
   const bool masked = run.model.input == InputKind::text && !run.hidden_tokens.empty();
-  return fmt::format("{}\n{} {} {} {} {} {}", run.model.folder.string(), run.tokens.size(),
-                     masked ? "masked" : "all", run.muted_heads.empty() ? "" : "muted", run.dtype, run.device,
-                     run.threads);
+  return subject_of(run, masked, !run.muted_heads.empty());
 }
+
+std::string plain_timing_subject(const RunResult& run) { return subject_of(run, false, false); }
 
 void TimingRecord::add(Layers& layers, int layer, const KernelSpec& kernel, double seconds, bool warm) {
   Samples& samples = layers[{layer, kernel}];
@@ -191,6 +200,10 @@ TimingView timing_view(const RunResult& run, const TimingRecord& times, const st
     const LayerRun& ran = run.layers[layer];
     TimingRow row{.layer = static_cast<int>(layer), .kernel = ran.kernel, .path = ran.path, .time = {}};
     row.time = times.time(subject, row.layer, row.kernel);
+    if (row.time.runs == 0) { // until it is measured, the row keeps its last time
+      row.time = times.time(plain_timing_subject(run), row.layer, row.kernel);
+      row.earlier = row.time.runs > 0;
+    }
     KernelTiming& kernel = entry_of(view.kernels, ran.kernel);
     ++kernel.layers;
     if (row.time.runs > 0) {

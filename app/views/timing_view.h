@@ -24,8 +24,10 @@ std::string execution_text(const RunResult& run, const std::string& path);
 std::string runs_text(int runs);
 
 // Times are comparable between runs with the same subject: model, number of tokens, dtype, device and
-// threads.
+// threads. With muted heads or masked tokens other paths run.
 std::string timing_subject(const RunResult& run);
+// The subject of the same run with nothing muted or masked.
+std::string plain_timing_subject(const RunResult& run);
 
 class TimingRecord {
 public:
@@ -58,7 +60,8 @@ struct TimingRow {
   int layer = 0;
   KernelSpec kernel;
   std::string path;
-  RepeatedTime time; // zero runs: not measured yet
+  RepeatedTime time;    // zero runs: not measured yet
+  bool earlier = false; // measured before heads were muted or tokens masked
 };
 
 // Sums over the layers of one kernel.

@@ -152,15 +152,68 @@ TEST(Tour, NoticesACompletedStepAndEndsAfterTheLast) {
   Editor editor;
   editor.set_initial(small_document());
   std::optional<TourState> tour;
-  go_to_tour_step(editor, tour, 3); // "Swap a layer's kernel"
+  go_to_tour_step(editor, tour, 3); // "Swap the kernel of two layers"
   ASSERT_TRUE(tour.has_value());
   const TourStep& step = tour_steps()[3];
-  EXPECT_FALSE(step.done(tour->start, editor));
-  set_all_kernels(editor, {.name = "relu", .parameters = {}});
-  EXPECT_TRUE(step.done(tour->start, editor));
+  EXPECT_FALSE(step.done(*tour, editor));
+  set_layer_kernel(editor, 1, {.name = "hydra-cosine", .parameters = {}}); // alone it runs untrained
+  EXPECT_FALSE(step.done(*tour, editor));
+  ASSERT_TRUE(step.shortcut.has_value());
+  step.shortcut->run(editor);
+  EXPECT_TRUE(step.done(*tour, editor));
+  const auto& layers = editor.document().scene().schedules[0].layers;
+  for (std::size_t last = layers.size() - 2; last < layers.size(); ++last)
+    EXPECT_EQ(layers[last].text(), "hydra-cosine");
   go_to_tour_step(editor, tour, tour_steps().size());
   EXPECT_FALSE(tour.has_value());
   EXPECT_TRUE(editor.settings().tour_seen);
+}
+
+TEST(Tour, ExplainsTheMapsOfPatchesWhereTheyAreNotEmpty) {
+  Editor editor;
+  editor.set_initial(small_document());
+  select_layer(editor, 1); // the last
+  std::optional<TourState> tour;
+  go_to_tour_step(editor, tour, 2); // "See what counts"
+  EXPECT_EQ(editor.document().scene().layer, 0);
+  const TourStep& step = tour_steps()[2];
+  select_query(editor, 1);
+  EXPECT_FALSE(step.done(*tour, editor)); // no map is seen yet
+  WindowStatus status;
+  status.focus_map_seen = true;
+  editor.set_status(status);
+  EXPECT_TRUE(step.done(*tour, editor));
+}
+
+TEST(Tour, ExportIsDoneOnceAFigureIsWritten) {
+  Editor editor;
+  editor.set_initial(small_document());
+  WindowStatus status;
+  status.written_figures = 1;
+  editor.set_status(status); // before the tour
+  std::optional<TourState> tour;
+  go_to_tour_step(editor, tour, 7);
+  const TourStep& step = tour_steps()[7];
+  EXPECT_STREQ(step.title, "Export a figure");
+  EXPECT_FALSE(step.done(*tour, editor));
+  status.written_figures = 2;
+  editor.set_status(status);
+  EXPECT_TRUE(step.done(*tour, editor));
+}
+
+TEST(Undo, NamesTheStep) {
+  Editor editor;
+  editor.set_initial(small_document());
+  const auto actions = make_actions(some_panels());
+  set_layer_kernel(editor, 1, {.name = "hydra-cosine", .parameters = {}});
+  swap_sides(editor);
+  EXPECT_TRUE(run_action(actions, "edit.undo", editor));
+  EXPECT_EQ(editor.messages().back().text, "Undone: swap A and B");
+  EXPECT_TRUE(run_action(actions, "edit.undo", editor));
+  EXPECT_EQ(editor.messages().back().text, "Undone: layer 1 to hydra-cosine");
+  EXPECT_TRUE(run_action(actions, "edit.redo", editor));
+  EXPECT_EQ(editor.messages().back().text, "Redone: layer 1 to hydra-cosine");
+  EXPECT_EQ(editor.messages().size(), 1U); // only the last step is named
 }
 
 } // namespace

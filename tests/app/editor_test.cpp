@@ -1,4 +1,6 @@
 // The editor: history, messages, the pointer, commands, sessions.
+#include <fstream>
+
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
 #include "tests/app/fixture.h"
@@ -235,6 +237,32 @@ TEST(Edits, KeepTwelveRecentInputsWithoutRepeats) {
   EXPECT_EQ(recent[0].value, "sentence 10");
   EXPECT_EQ(recent[1].value, "sentence 14");
   EXPECT_EQ(std::ranges::count(recent, RecentInput{"sentence 10", true}), 1);
+}
+
+TEST(Messages, ReplaceThoseOfTheirTopic) {
+  Editor editor;
+  editor.say(Severity::note, "first", "topic");
+  editor.say(Severity::note, "other");
+  editor.say(Severity::note, "second", "topic");
+  ASSERT_EQ(editor.messages().size(), 2U);
+  EXPECT_EQ(editor.messages().front().text, "other");
+  EXPECT_EQ(editor.messages().back().text, "second");
+}
+
+TEST(TextFiles, ThatAreNotUtf8AreReadAsLatin1) {
+  const ScratchFolder folder;
+  std::ofstream(folder / "latin.txt", std::ios::binary) << "a caf\xe9 at noon";
+  std::ofstream(folder / "utf8.txt", std::ios::binary) << "a caf\xc3\xa9 at dawn";
+  Editor editor;
+  editor.set_initial(small_document());
+  const auto text = [&] { return std::get<TextInput>(*editor.document().scene().input).text; };
+  EXPECT_TRUE(open_path(editor, folder / "latin.txt"));
+  EXPECT_EQ(text(), "a caf\xc3\xa9 at noon");
+  ASSERT_EQ(editor.messages().size(), 1U);
+  EXPECT_EQ(editor.messages().back().text, "latin.txt is not UTF-8: it was read as Latin-1");
+  EXPECT_TRUE(open_path(editor, folder / "utf8.txt"));
+  EXPECT_EQ(text(), "a caf\xc3\xa9 at dawn");
+  EXPECT_EQ(editor.messages().size(), 1U);
 }
 
 } // namespace

@@ -1,7 +1,9 @@
 // No frame is drawn while nothing changes: counted in the program's own loop.
+#include <filesystem>
 #include <string>
 
 #include <fmt/format.h>
+#include <imgui_internal.h>
 
 #include "app/document/edits.h"
 #include "tests/window/harness.h"
@@ -32,6 +34,47 @@ bool comes_to_rest(Application& application) {
   return false;
 }
 
+// Whether a window is drawn with room for its contents, as a user sees it without moving the mouse.
+bool is_drawn(const std::string& name) {
+  const ImGuiWindow* const window = ImGui::FindWindowByName(("###" + name).c_str());
+  return window != nullptr && window->Active && !window->Hidden &&
+         window->ContentSize.y + window->WindowPadding.y <= window->Size.y + 1;
+}
+
+// What appears without input is drawn without input.
+std::string check_what_appears(Application& application) {
+  Editor& editor = application.editor();
+  const auto newest = [&] { return fmt::format("message{}", editor.messages().size() - 1); };
+  editor.say(Severity::error, "a message that nothing announces");
+  if (!comes_to_rest(application)) return "the window draws on after a message";
+  if (!is_drawn(newest())) return "a message waits for input";
+  for (const std::size_t step : {std::size_t{0}, std::size_t{1}}) { // another card has another height
+    editor.emit(GoToTourStep{step});
+    if (!comes_to_rest(application)) return "the window draws on beside the tour's card";
+    if (!is_drawn("tour")) return fmt::format("card {} of the tour waits for input", step);
+  }
+  application.overlays().tour.reset();
+  editor.emit(ShowOverlay{Overlay::save_layout});
+  if (!comes_to_rest(application)) return "the window draws on beside a dialog";
+  if (!is_drawn("save_layout")) return "a dialog waits for input";
+  application.overlays()[Overlay::save_layout] = false;
+  const auto file = scratch_file("idle.svg");
+  editor.emit(ExportFigure{.panel = "focus", .file = file});
+  if (!comes_to_rest(application)) return "the window draws on after an export";
+  if (!std::filesystem::exists(file) || editor.messages().back().text != "Written: " + file.string())
+    return "an export waits for input";
+  if (!is_drawn(newest())) return "the message on a written file waits for input";
+  answer_dialog(file);
+  editor.emit(ShowDialog{Dialog::open_session}); // whose answer is no session
+  while (!application.wait(pause)) continue;
+  do application.frame();
+  while (application.dialog() != Dialog::none);
+  if (!comes_to_rest(application)) return "the window draws on after a file dialog";
+  if (!is_drawn(newest()) || editor.messages().back().severity != Severity::error)
+    return "what comes of a file dialog waits for input";
+  return {};
+}
+
 } // namespace
 
 std::string check_idle_gate(Application& application) {
@@ -59,7 +102,7 @@ std::string check_idle_gate(Application& application) {
   if (!comes_to_rest(application)) return "the window draws on while a message stands still";
   if (application.editor().clock() > said + shown_seconds)
     return "the window rests only once the message is gone";
-  return {};
+  return check_what_appears(application);
 }
 
 } // namespace hydrascope::app::window_tests

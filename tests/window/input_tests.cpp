@@ -47,6 +47,20 @@ void register_input_tests(ImGuiTestEngine* engine) {
              example_sentences().front());
   };
 
+  IM_REGISTER_TEST(engine, "input", "a_text_that_is_cut_says_so")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    std::string words;
+    for (int i = 0; i < 600; ++i) words += "owl ";
+    open_text(editor(), words);
+    settle(context);
+    const std::string said = editor().messages().empty() ? "" : editor().messages().back().text;
+    IM_CHECK(said.starts_with("text cut at 512 of 602 tokens"));
+    open_text(editor(), "Two owls");
+    settle(context);
+    IM_CHECK_EQ(results().any()->notes.size(), 0U);
+    start_over(context);
+  };
+
   IM_REGISTER_TEST(engine, "input", "bursts_of_typing_are_steps")->TestFunc = [](ImGuiTestContext* context) {
     start_over(context);
     show_kind(editor(), InputKind::text);

@@ -41,14 +41,18 @@ void register_kernel_tests(ImGuiTestEngine* engine) {
                     "hydra-cosine");
   };
 
-  IM_REGISTER_TEST(engine, "kernels", "preset_is_applied_in_one_step")->TestFunc =
+  IM_REGISTER_TEST(engine, "kernels", "presets_are_applied_by_their_button")->TestFunc =
       [](ImGuiTestContext* context) {
         start_over(context);
-        const Document before = copy_of_document();
-        context->SetRef("//###kernels");
-        context->ItemDragWithDelta("##k", ImVec2(20, 0));
+        set_layer_kernel(editor(), 3, {.name = "elu", .parameters = {}});
+        set_layer_kernel(editor(), 7, {.name = "relu", .parameters = {}});
         settle(context);
-        IM_CHECK(document() == before); // the schedule waits for the button
+        const Document before = copy_of_document(); // with a schedule made by hand
+        context->SetRef("//###kernels");
+        context->ItemDragWithDelta("##k", ImVec2(60, 0));
+        context->ItemClick("strategy/last");
+        settle(context);
+        IM_CHECK(document() == before);
         context->ItemClick("###apply_preset");
         settle(context);
         IM_CHECK(!(document() == before));

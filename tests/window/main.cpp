@@ -93,6 +93,7 @@ void start_over_at_once() {
   editor().take_commands();
   editor().incomplete_session.reset();
   application().overlays() = {};
+  application().dialogs().use_desktop(true);
   if (editor().scaling.running) editor().emit(StopScaling{});
   editor().scaling = {};
   if (editor().folder.running) editor().emit(StopFolder{});

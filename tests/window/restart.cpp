@@ -5,10 +5,12 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "app/document/edits.h"
@@ -173,9 +175,29 @@ std::string check_figures(const fs::path& file) {
   return {};
 }
 
+// Without a session to reopen the panels that were in front are in front again.
+std::string check_front_panels(WindowOptions options) {
+  options.settings_file = scratch_file("restart-front.json");
+  std::set<std::string> before;
+  {
+    const auto first = start(options);
+    first->editor().change_settings([](Settings& settings) { settings.reopen_last = false; });
+    first->editor().emit(BringToFront{"kl"});
+    settle_alone(*first);
+    before = first->editor().status().panels_in_front;
+  }
+  Application again(options);
+  settle_alone(again);
+  if (!before.contains("kl") || again.editor().status().panels_in_front != before)
+    return fmt::format("other panels are in front: {} and not {}",
+                       fmt::join(again.editor().status().panels_in_front, ", "), fmt::join(before, ", "));
+  return {};
+}
+
 } // namespace
 
 std::string check_restart(const WindowOptions& options) {
+  if (std::string wrong = check_front_panels(options); !wrong.empty()) return wrong;
   const fs::path file = scratch_file("restart.json");
   const std::string wrong = check_session(options, file);
   return wrong.empty() ? check_figures(file) : wrong;

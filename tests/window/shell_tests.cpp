@@ -1,6 +1,8 @@
 // What lies around the panels: palette, menus, export, layout.
 #include <fstream>
 
+#include <imgui_internal.h>
+
 #include "app/document/edits.h"
 #include "tests/window/harness.h"
 
@@ -49,6 +51,42 @@ void register_shell_tests(ImGuiTestEngine* engine) {
     IM_CHECK(document() == before);
   };
 
+  IM_REGISTER_TEST(engine, "shell", "open_lists_take_the_keys")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    const Document before = copy_of_document();
+    context->ItemClick("//###kernels/##model");
+    context->Yield(2);
+    IM_CHECK(ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup));
+    for (const ImGuiKey key : {ImGuiKey_L, ImGuiKey_Y, ImGuiKey_N, ImGuiKey_X}) context->KeyPress(key);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_P);
+    IM_CHECK(!is_shown("palette"));
+    select_query(editor(), 3);
+    context->KeyPress(ImGuiKey_Escape); // closes the list, and does nothing else
+    context->Yield(2);
+    IM_CHECK(!ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup));
+    IM_CHECK(!document().scene().default_query);
+    context->KeyPress(ImGuiKey_Escape);
+    context->Yield(2);
+    IM_CHECK(document() == before);
+    context->KeyPress(ImGuiKey_L);
+    context->Yield(2);
+    IM_CHECK(document().view.logarithmic != before.view.logarithmic);
+  };
+
+  IM_REGISTER_TEST(engine, "shell", "menus_open_after_escape")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    const auto open_menus = [] { return ImGui::GetCurrentContext()->OpenPopupStack.Size; };
+    for (const char* menu : {"File", "Edit", "Edit"}) {
+      context->MouseMove((std::string("//##MainMenuBar/##MenuBar/") + menu).c_str());
+      context->MouseClick();
+      context->Yield(2);
+      IM_CHECK_EQ(open_menus(), 1);
+      context->KeyPress(ImGuiKey_Escape);
+      context->Yield(2);
+      IM_CHECK_EQ(open_menus(), 0);
+    }
+  };
+
   IM_REGISTER_TEST(engine, "shell", "panels_export")->TestFunc = [](ImGuiTestContext* context) {
     start_over(context);
     settle(context);
@@ -63,6 +101,77 @@ void register_shell_tests(ImGuiTestEngine* engine) {
     export_to(context, "focus", "/nowhere/focus.pdf");
     IM_CHECK(!last_error().empty());
   };
+
+  IM_REGISTER_TEST(engine, "shell", "panels_behind_others_export")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    context->WindowFocus("//###entropy");
+    settle(context);
+    select_layer(editor(), 5);
+    IM_CHECK(!application().panel_rectangle("kl").has_value());
+    const auto csv = scratch_file("kl.csv");
+    export_to(context, "kl", csv);
+    IM_CHECK_STR_EQ(last_error().c_str(), "");
+    IM_CHECK_GT(std::filesystem::file_size(csv), static_cast<std::uintmax_t>(100));
+    IM_CHECK(application().panel_rectangle("kl").has_value());
+    // One that is closed is opened.
+    show_panel(editor(), "weights", "Weights", false);
+    context->Yield(2);
+    const auto svg = scratch_file("closed.svg");
+    export_to(context, "weights", svg);
+    IM_CHECK(std::filesystem::exists(svg));
+    IM_CHECK(editor().panel_open("weights"));
+    context->WindowFocus("//###entropy"); // as other tests expect it
+    start_over(context);
+  };
+
+  IM_REGISTER_TEST(engine, "shell", "own_file_dialog_saves_and_opens")->TestFunc =
+      [](ImGuiTestContext* context) {
+        start_over(context);
+        application().dialogs().use_desktop(false); // as without zenity and kdialog
+        const auto folder = fresh_folder("own dialog");
+        std::filesystem::create_directory(folder / "inside");
+        const auto type = [&](const std::filesystem::path& path) {
+          context->ItemClick("//###file_dialog/##path");
+          context->KeyCharsReplaceEnter(path.c_str());
+          context->Yield(3);
+        };
+        IM_CHECK(application().run("file.export.focus"));
+        context->Yield(3);
+        IM_CHECK(is_shown("file_dialog"));
+        IM_CHECK(editor().messages().empty());
+        type(folder / "missing" / "focus.svg");
+        IM_CHECK(is_shown("file_dialog"));
+        IM_CHECK(application().dialogs().own().problem().find("missing") != std::string::npos);
+        type(folder / "inside" / "focus.svg");
+        while (application().exporting()) context->Yield();
+        IM_CHECK(!is_shown("file_dialog"));
+        IM_CHECK(std::filesystem::exists(folder / "inside" / "focus.svg"));
+        context->Yield(10);
+        IM_CHECK(!is_shown("file_dialog")); // it asks once
+
+        // It opens by clicks, beginning with the last folder; what exists is not written over at once.
+        std::ofstream(folder / "words.txt") << "Two owls";
+        std::ofstream(folder / "words.bin") << "?";
+        IM_CHECK(application().run("file.open"));
+        context->Yield(3);
+        context->ItemClick("//###file_dialog/**/..\\/");
+        context->Yield(2);
+        IM_CHECK(!context->ItemExists("//###file_dialog/**/words.bin"));
+        context->ItemDoubleClick("//###file_dialog/**/words.txt");
+        context->Yield(3);
+        IM_CHECK(!is_shown("file_dialog"));
+        IM_CHECK_STR_EQ(std::get<TextInput>(*document().scene().input).text.c_str(), "Two owls");
+        IM_CHECK(application().run("file.export.focus"));
+        context->Yield(3);
+        type(folder / "words.txt");
+        IM_CHECK(is_shown("file_dialog"));
+        IM_CHECK(!application().dialogs().own().problem().empty());
+        context->KeyPress(ImGuiKey_Escape); // cancels
+        context->Yield(3);
+        IM_CHECK(!is_shown("file_dialog"));
+        IM_CHECK_STR_EQ(first_bytes(folder / "words.txt", 8).c_str(), "Two owls");
+        start_over(context);
+      };
 
   IM_REGISTER_TEST(engine, "shell", "repeated_messages_are_counted")->TestFunc =
       [](ImGuiTestContext* context) {

@@ -78,6 +78,22 @@ void register_layer_tests(ImGuiTestEngine* engine) {
         IM_CHECK_EQ(record.time(timing_subject(run), 0, run.layers.front().kernel).runs, 0);
       };
 
+  IM_REGISTER_TEST(engine, "timing", "muting_keeps_the_times")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    context->WindowFocus("//###timing");
+    settle(context);
+    IM_CHECK(application().run("model.time_passes"));
+    settle(context);
+    mute_head(editor(), {9, 1}, true);
+    settle(context);
+    const auto shown = application().figure_of("timing");
+    IM_CHECK(shown.has_value());
+    for (const double value : std::get<BarsPanel>(shown->panels.front()).values) IM_CHECK_GT(value, 0.0);
+    const TimingView view = view_of(*results().any());
+    IM_CHECK(view.rows.back().earlier); // its block takes gradients: no new time
+    start_over(context);
+  };
+
   IM_REGISTER_TEST(engine, "timing", "passes_are_cancelled")->TestFunc = [](ImGuiTestContext* context) {
     start_over(context);
     context->WindowFocus("//###timing");

@@ -3,6 +3,7 @@
 
 #include "app/actions/tour.h"
 #include "app/document/edits.h"
+#include "engine/run/quantities/focus_map.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -30,10 +31,18 @@ void steps_notice_what_was_done(ImGuiTestContext* context) {
   IM_CHECK(application().run("file.example.coffee"));
   next(context);
   settle(context);
+  IM_CHECK_EQ(document().scene().layer, document().scene().model->layers - 2);
   context->ItemClick("//###focus/photograph");
+  settle(context);
+  IM_CHECK(find(results(), FocusKey{document().scene().layer}).result->zero_gradient == false);
   next(context);
   settle(context);
   context->ItemClick("//###kernels/**/$$11/hydra-cosine");
+  settle(context);
+  IM_CHECK(!done()); // alone it is untrained
+  context->ItemClick("//###tour/Replace both");
+  settle(context);
+  for (const LayerRun& layer : results().any()->layers) IM_CHECK(!layer.untrained);
   next(context);
   settle(context);
   context->KeyPress(ImGuiKey_D);
@@ -43,13 +52,37 @@ void steps_notice_what_was_done(ImGuiTestContext* context) {
   context->ItemClick("//###input/kind/Sentence");
   next(context);
   settle(context);
+  IM_CHECK(application().run("file.export.focus")); // cancelled
+  title_of_dialog(context);
+  context->Yield(4);
+  IM_CHECK(!done());
+  answer_dialog(scratch_file("tour.pdf"));
   IM_CHECK(application().run("file.export.focus"));
+  title_of_dialog(context);
+  while (application().exporting()) context->Yield();
   next(context);
   IM_CHECK_EQ(step(), tour_steps().size() - 1);
   context->ItemClick("//###tour/Done");
   context->Yield(2);
   IM_CHECK(!application().overlays().tour);
   IM_CHECK(editor().settings().tour_seen);
+  start_over(context);
+}
+
+// In the last layer no patch influences the prediction: its map is empty, and the step is not done by it.
+void an_empty_map_is_not_done(ImGuiTestContext* context) {
+  start_over(context);
+  editor().emit(GoToTourStep{2});
+  context->Yield(2);
+  select_layer(editor(), document().scene().model->layers - 1);
+  settle(context);
+  context->ItemClick("//###focus/photograph");
+  settle(context);
+  IM_CHECK(!document().scene().default_query);
+  IM_CHECK(!done());
+  select_layer(editor(), document().scene().layer - 1);
+  settle(context);
+  IM_CHECK(done());
   start_over(context);
 }
 
@@ -89,6 +122,7 @@ void names_shortcuts_that_exist(ImGuiTestContext*) {
 
 void register_tour_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "tour", "steps_notice_what_was_done")->TestFunc = steps_notice_what_was_done;
+  IM_REGISTER_TEST(engine, "tour", "an_empty_map_is_not_done")->TestFunc = an_empty_map_is_not_done;
   IM_REGISTER_TEST(engine, "tour", "goes_back_and_ends")->TestFunc = goes_back_and_ends;
   IM_REGISTER_TEST(engine, "tour", "names_shortcuts_that_exist")->TestFunc = names_shortcuts_that_exist;
 }

@@ -237,6 +237,32 @@ void draw_adapter_section(Editor& editor, const Graphics& graphics, const Adapte
   ImGui::PopFont();
 }
 
+struct Preset {
+  KernelSpec kernel{.name = "hydra-cosine", .parameters = {}};
+  Strategy strategy = Strategy::back;
+  int count = 2;
+};
+
+std::vector<KernelSpec> preset_schedule(const Preset& preset, int layers) {
+  std::vector<KernelSpec> kernels(static_cast<std::size_t>(layers));
+  for (const int layer : replaced_layers(preset.strategy, preset.count, layers))
+    kernels[static_cast<std::size_t>(layer)] = preset.kernel;
+  return kernels;
+}
+
+// The preset that makes this schedule; nullopt without one, and for softmax in all layers.
+std::optional<Preset> preset_of(const Schedule& schedule) {
+  const auto replaced =
+      std::ranges::find_if(schedule.layers, [](const KernelSpec& kernel) { return kernel != KernelSpec{}; });
+  if (replaced == schedule.layers.end()) return std::nullopt;
+  const int count = static_cast<int>(std::ranges::count(schedule.layers, *replaced));
+  for (const Strategy strategy : {Strategy::back, Strategy::front, Strategy::interleave}) {
+    const Preset preset{.kernel = *replaced, .strategy = strategy, .count = count};
+    if (preset_schedule(preset, static_cast<int>(schedule.layers.size())) == schedule.layers) return preset;
+  }
+  return std::nullopt;
+}
+
 class KernelsPanel final : public Panel {
 public:
   explicit KernelsPanel(PanelServices services)
@@ -319,34 +345,53 @@ private:
     for (const KernelSpec& kernel : schedule.layers) notes_.layers.push_back(why_unsupported(kernel, shape));
   }
 
+  // Shows the preset in force, or the user's choice, which Apply puts in force: a schedule made by hand is
+  // not lost by looking at the controls.
   void draw_presets() {
-    const int layers = document().scene().model->layers;
+    const Schedule schedule = edited_schedule(document());
+    const int layers = static_cast<int>(schedule.layers.size());
+    if (schedule.layers != preset_schedule_) { // changed elsewhere
+      preset_schedule_ = schedule.layers;
+      preset_ = preset_of(schedule);
+    }
+    Preset preset = preset_.value_or(Preset{});
+    bool changed = false;
     const float label_width = ImGui::CalcTextSize("Fill layers with").x + 8;
     field_label("Fill layers with", label_width);
     const float room = ImGui::GetContentRegionAvail().x;
-    const int picked = kernel_combo("##preset kernel", preset_kernel_.name, false, room);
-    if (picked >= 0)
-      preset_kernel_ =
-          KernelSpec{.name = kernel_infos()[static_cast<std::size_t>(picked)].name, .parameters = {}};
+    const int picked = kernel_combo("##preset kernel", preset_ ? preset.kernel.name : "none", false, room);
+    if (picked >= 0) {
+      preset.kernel = {.name = kernel_infos()[static_cast<std::size_t>(picked)].name, .parameters = {}};
+      changed = true;
+    }
     field_label("Where", label_width);
     static constexpr std::array<const char*, 3> strategies = {"first", "last", "every other"};
-    const int clicked = segmented("strategy", strategies, static_cast<int>(strategy_));
+    const int clicked = segmented("strategy", strategies, preset_ ? static_cast<int>(preset.strategy) : -1);
     if (ImGui::IsItemHovered())
       ImGui::SetTooltip("Choose which layers get the kernel; every other: alternating from the last one");
-    if (clicked >= 0) strategy_ = static_cast<Strategy>(clicked);
+    if (clicked >= 0) {
+      preset.strategy = static_cast<Strategy>(clicked);
+      changed = true;
+    }
     field_label("Layers", label_width);
     constexpr const char* apply = "Apply###apply_preset";
     const float button = ImGui::CalcTextSize(apply, nullptr, true).x + 2 * ImGui::GetStyle().FramePadding.x;
     ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - button - 8);
-    preset_count_ = std::min(preset_count_, layers);
-    value_slider("##k", &preset_count_, 0, layers,
-                 fmt::format("{} {}", preset_count_, preset_count_ == 1 ? "layer" : "layers"),
-                 ImGui::CalcTextSize("12 layers").x);
+    preset.count = std::min(preset.count, layers);
+    const std::string count =
+        preset_ ? fmt::format("{} {}", preset.count, preset.count == 1 ? "layer" : "layers") : "none";
+    changed |= value_slider("##k", &preset.count, 0, layers, count, ImGui::CalcTextSize("12 layers").x);
+    if (changed) preset_ = preset;
     ImGui::SameLine(0, 8);
-    // Only the button changes the schedule: one made by hand survives a look at the choices.
-    if (ImGui::Button(apply)) apply_preset(editor(), strategy_, preset_count_, preset_kernel_);
-    if (ImGui::IsItemHovered())
-      ImGui::SetTooltip("Set these layers to %s and the others to softmax", preset_kernel_.name.c_str());
+    const bool in_force = !preset_ || preset_schedule(*preset_, layers) == schedule.layers;
+    ImGui::BeginDisabled(in_force);
+    if (ImGui::Button(apply)) {
+      apply_preset(editor(), preset.strategy, preset.count, preset.kernel);
+      preset_schedule_ = edited_schedule(document()).layers;
+    }
+    ImGui::EndDisabled();
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      ImGui::SetTooltip(in_force ? "Choose a kernel and its layers" : "Set these layers to the kernel and the others to softmax");
   }
 
   std::vector<CatalogueEntry> catalogue_;
@@ -355,10 +400,9 @@ private:
   LayerShape shape_; // of notes_.kernels
   GridNotes notes_;
   AdapterNotes adapters_;
-  float below_height_ = 190; // of the controls below the grid, in the last frame
-  KernelSpec preset_kernel_{.name = "hydra-cosine", .parameters = {}};
-  Strategy strategy_ = Strategy::back;
-  int preset_count_ = 2;
+  float below_height_ = 190;                // of the controls below the grid, in the last frame
+  std::optional<Preset> preset_;            // in force or chosen; nullopt: neither
+  std::vector<KernelSpec> preset_schedule_; // with which preset_ was last compared
 };
 
 } // namespace

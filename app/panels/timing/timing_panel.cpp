@@ -157,6 +157,7 @@ private:
           row.time.runs > 0 ? fmt::format("median {:.3f} ms, p95 {:.3f} ms, {}", row.time.median * 1e3,
                                           row.time.p95 * 1e3, runs_text(row.time.runs))
                             : "not timed: its output was known, or gradients were taken with it");
+      if (row.earlier) text += "\nmeasured before heads were muted or tokens masked";
     }
     return text;
   }
