@@ -391,7 +391,8 @@ private:
     }
     ImGui::EndDisabled();
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-      ImGui::SetTooltip(in_force ? "Choose a kernel and its layers" : "Set these layers to the kernel and the others to softmax");
+      ImGui::SetTooltip(in_force ? "Choose a kernel and its layers"
+                                 : "Set these layers to the kernel and the others to softmax");
   }
 
   std::vector<CatalogueEntry> catalogue_;
