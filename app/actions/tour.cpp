@@ -27,7 +27,8 @@ void show_maps_of_patches(Editor& editor) {
 
 bool map_of_query_seen(const TourState&, const Editor& editor) {
   const Scene& scene = editor.document().scene();
-  return !scene.default_query && scene.query.has_value() && editor.status().focus_map_seen;
+  return !scene.default_query && scene.query.has_value() &&
+         editor.status().focus_map_seen == editor.revision();
 }
 
 constexpr int replaced_together = 2; // layers of the bundled adapters that the tour names

@@ -88,13 +88,14 @@ struct IncompleteSession {
 
 // The state of the window, for panels and actions; set once per frame.
 struct WindowStatus {
-  bool computing = false;                // a run, a measurement of time against N, an export or a download
-  bool timing = false;                   // the run measures the times of layers
-  float progress = 0;                    // of the run, 0…1
-  bool stopped = false;                  // the last run was cancelled or failed, and none was requested since
-  double scale = 1;                      // pixels per point
-  std::size_t written_figures = 0;       // files and folders of figures written so far
-  bool focus_map_seen = false;           // the Focus panel is in front and its maps are not empty
+  bool computing = false;          // a run, a measurement of time against N, an export or a download
+  bool timing = false;             // the run measures the times of layers
+  float progress = 0;              // of the run, 0…1
+  bool stopped = false;            // the last run was cancelled or failed, and none was requested since
+  double scale = 1;                // pixels per point
+  std::size_t written_figures = 0; // files and folders of figures written so far
+  // Revision of the document whose focus maps are in front and not empty; 0: none.
+  std::uint64_t focus_map_seen = 0;
   std::set<std::string> panels_in_front; // ids of the panels drawn in the last frame
   bool has_last_session = false;         // the state at the last exit is known
   std::string no_picture_clipboard;      // why pictures cannot be copied or pasted; empty if they can

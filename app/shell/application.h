@@ -83,7 +83,7 @@ private:
   bool take_results();
   void update_snapshot(const Requested& requested);
   void report_status();
-  bool focus_map_seen() const; // see WindowStatus
+  bool focus_map_seen() const; // the Focus panel is in front and its maps are not empty
   void draw_frame();
 
   // Dear ImGui's context.

@@ -180,7 +180,7 @@ TEST(Tour, ExplainsTheMapsOfPatchesWhereTheyAreNotEmpty) {
   select_query(editor, 1);
   EXPECT_FALSE(step.done(*tour, editor)); // no map is seen yet
   WindowStatus status;
-  status.focus_map_seen = true;
+  status.focus_map_seen = editor.revision();
   editor.set_status(status);
   EXPECT_TRUE(step.done(*tour, editor));
 }

@@ -64,14 +64,16 @@ std::string check_what_appears(Application& application) {
   if (!std::filesystem::exists(file) || editor.messages().back().text != "Written: " + file.string())
     return "an export waits for input";
   if (!is_drawn(newest())) return "the message on a written file waits for input";
-  answer_dialog(file);
-  editor.emit(ShowDialog{Dialog::open_session}); // whose answer is no session
+  const auto missing = scratch_file("missing");
+  answer_dialog(missing);
+  editor.emit(ShowDialog{Dialog::open_folder}); // whose answer cannot be opened
   while (!application.wait(pause)) continue;
   do application.frame();
   while (application.dialog() != Dialog::none);
   if (!comes_to_rest(application)) return "the window draws on after a file dialog";
-  if (!is_drawn(newest()) || editor.messages().back().severity != Severity::error)
-    return "what comes of a file dialog waits for input";
+  if (editor.messages().back().text.find(missing.string()) == std::string::npos)
+    return "the last message is not on the chosen file: " + editor.messages().back().text;
+  if (!is_drawn(newest())) return "what comes of a file dialog waits for input";
   return {};
 }
 
