@@ -112,7 +112,7 @@ Check check_dialogs() {
     if (in_path(program)) return {.name = "file dialogs", .found = program};
   return {.name = "file dialogs",
           .found = "none",
-          .remedy = "install zenity or kdialog to open and save files from the window"};
+          .remedy = "the window shows its own; zenity or kdialog bring the desktop's"};
 }
 
 Check check_folder(const char* name, fs::path folder) {
