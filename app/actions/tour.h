@@ -25,11 +25,11 @@ struct TourShortcut {
 };
 
 struct TourStep {
-  const char* title;
-  const char* text;  // {id}: the shortcut of that action
-  const char* panel; // id of its panel; "" = none
+  const char* title = "";
+  const char* text = "";  // {id}: the shortcut of that action
+  const char* panel = ""; // id of its panel; "" = none
   // Whether the user completed the step, given the state at its begin; null: nothing to do.
-  bool (*done)(const TourState& begin, const Editor& editor);
+  bool (*done)(const TourState& begin, const Editor& editor) = nullptr;
   void (*prepare)(Editor& editor) = nullptr;           // selects what the step explains; null: nothing
   std::optional<TourShortcut> shortcut = std::nullopt; // nullopt: none
 };

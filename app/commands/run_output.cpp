@@ -113,7 +113,8 @@ nlohmann::ordered_json mean_over_heads(const HeadTable& table, std::size_t layer
   double sum = 0;
   for (std::size_t i = part; i < row.size(); i += parts) sum += static_cast<double>(row[i]);
   if (row.empty()) return nullptr;
-  return number_or_null(sum / static_cast<double>(row.size() / parts));
+  const std::size_t heads = row.size() / parts;
+  return number_or_null(sum / static_cast<double>(heads));
 }
 
 nlohmann::ordered_json heads_json(const HeadTable& table, std::size_t layer) {

@@ -113,7 +113,7 @@ std::string zsh_completion(CLI::App& program) {
   return "#compdef hydrascope\nautoload -U +X bashcompinit && bashcompinit\n" + bash_completion(program);
 }
 
-std::string fish_quoted(std::string text) {
+std::string fish_quoted(const std::string& text) {
   std::string quoted;
   for (const char c : text) quoted += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
   return "'" + quoted + "'";

@@ -31,17 +31,23 @@ constexpr std::array<char32_t, 39> probes = {U'α', U'ж', U'→', U'∑',  U'�
                                              U'ಅ', U'അ', U'අ', U'ก',  U'ລ',  U'བ',  U'က',  U'ក',  U'አ', U'Ꭰ',
                                              U'ᐁ', U'ᠠ', U'ⴰ', U'ひ', U'语', U'語', U'한', U'ᄒ', U'ㄅ'};
 
+// Empty for a user of the library without the program's files.
+std::filesystem::path packaged_fonts() {
+  try {
+    return fonts_folder();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 // Whether fontconfig works. The fonts that a package brings are found beside the system's.
 bool fonts_ready() {
   static const bool ready = [] {
     if (FcInit() == FcFalse) return false;
-    try {
-      std::error_code failure;
-      const std::filesystem::path folder = fonts_folder();
-      if (std::filesystem::is_directory(folder, failure))
-        FcConfigAppFontAddDir(nullptr, reinterpret_cast<const FcChar8*>(folder.c_str()));
-    } catch (const Error&) { // a library's user without the program's files: the system's fonts alone
-    }
+    std::error_code failure;
+    const std::filesystem::path folder = packaged_fonts();
+    if (std::filesystem::is_directory(folder, failure))
+      FcConfigAppFontAddDir(nullptr, reinterpret_cast<const FcChar8*>(folder.c_str()));
     return true;
   }();
   return ready;
