@@ -94,7 +94,7 @@ struct WindowStatus {
   bool stopped = false;            // the last run was cancelled or failed, and none was requested since
   double scale = 1;                // pixels per point
   std::size_t written_figures = 0; // files and folders of figures written so far
-  // Revision of the document whose focus maps are in front and not empty; 0: none.
+  // Revision of the document whose focus maps are in front and not empty, for the tour; 0: none.
   std::uint64_t focus_map_seen = 0;
   std::set<std::string> panels_in_front; // ids of the panels drawn in the last frame
   bool has_last_session = false;         // the state at the last exit is known

@@ -239,7 +239,7 @@ void Application::report_status() {
                        .stopped = coordinator_->stopped(),
                        .scale = scale_,
                        .written_figures = exports_->written() + everything_->folders_written(),
-                       .focus_map_seen = focus_map_seen() ? editor_->revision() : 0,
+                       .focus_map_seen = overlays_.tour && focus_map_seen() ? editor_->revision() : 0,
                        .panels_in_front = panels_->in_front(),
                        .has_last_session = sessions_->has_last(),
                        .no_picture_clipboard = clipboard_->picture_obstacle()});
