@@ -6,16 +6,28 @@
 #include <utility>
 
 #include "app/actions/action_table.h"
+#include "app/document/gallery.h"
+#include "app/document/session_edits.h"
 
 namespace hydrascope::app {
 
 namespace {
 
+void add_lesson_actions(ActionTable& table) {
+  add_action(table, "help.gallery", "Gallery…", "Help", "",
+             [](Editor& editor) { editor.emit(ShowOverlay{Overlay::gallery}); });
+  for (const GalleryEntry& entry : read_gallery()) {
+    add_action(table, "help.lesson." + entry.id, entry.lesson.title, "Help/Lessons", "",
+               [file = entry.session](Editor& editor) { open_session(editor, file); });
+  }
+}
+
 void add_help_actions(ActionTable& table) {
+  add_lesson_actions(table);
   add_action(table, "help.sheet", "Shortcuts and gestures", "Help", "?",
              [](Editor& editor) { editor.emit(ToggleOverlay{Overlay::help}); });
   add_action(table, "help.tour", "Guided tour", "Help", "",
-             [](Editor& editor) { editor.emit(GoToTourStep{1}); });
+             [](Editor& editor) { editor.emit(GoToTourStep{0}); });
   add_action(table, "help.shortcuts", "Change shortcuts…", "Help", "",
              [](Editor& editor) { editor.emit(ToggleOverlay{Overlay::shortcuts}); });
 }

@@ -66,11 +66,7 @@ bool exported(const TourState& begin, const Editor& editor) {
   return editor.status().written_figures > begin.written_figures;
 }
 
-constexpr std::array<TourStep, 9> all_steps = {{
-    {"Welcome to Hydrascope",
-     "See what a vision transformer or BERT attends to, and swap the attention kernel of any layer while you "
-     "look. The tour takes two minutes, and everything in it can be undone with {edit.undo}.",
-     "", nullptr},
+constexpr std::array<TourStep, 8> all_steps = {{
     {"Open a picture", "Click one of the examples, press {file.open}, or drop a photograph on the window.",
      "input", input_changed},
     {"See what counts",

@@ -34,7 +34,6 @@ struct TourStep {
   std::optional<TourShortcut> shortcut = std::nullopt; // nullopt: none
 };
 
-// The first step is the welcome offered to new users.
 std::span<const TourStep> tour_steps();
 
 // The step's text with current shortcuts; an action without one appears with its menu.

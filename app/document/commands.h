@@ -28,7 +28,7 @@ enum class Dialog {
 };
 
 // Windows over the panels.
-enum class Overlay { palette, help, shortcuts, save_layout, get_model };
+enum class Overlay { palette, help, shortcuts, save_layout, get_model, gallery };
 
 enum class TrainingStart {
   ask, // if the output or a checkpoint exists

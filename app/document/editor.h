@@ -72,6 +72,8 @@ private:
 struct SessionFile {
   std::filesystem::path file;    // empty: none yet
   std::optional<Document> saved; // the document in the file; nullopt: unknown or none
+  std::optional<Lesson> lesson;  // what the session teaches
+  bool lesson_closed = false;    // the user closed the lesson's card
 };
 
 // A session with missing files, which is opened once the user has located them or opens it without them.

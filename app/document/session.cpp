@@ -133,10 +133,25 @@ void describe(Fields& fields, S& model) {
   fields("sha256", model.sha256);
 }
 
+} // namespace
+
+template <typename Fields, Is<Lesson> S>
+void describe(Fields& fields, S& lesson) {
+  fields("title", lesson.title);
+  fields("text", lesson.text);
+  fields("look", lesson.look);
+  fields("click", lesson.click);
+  fields("shows", lesson.shows);
+  fields("panel", lesson.panel);
+}
+
+namespace {
+
 struct StoredSession {
   std::string format = format_name;
   int version = session_version;
   std::string program;
+  std::optional<Lesson> lesson;
   Document document;
   std::vector<StoredModel> models;
   std::optional<std::string> arrangement, copy_of;
@@ -147,6 +162,7 @@ void describe(Fields& fields, S& session) {
   fields("format", session.format);
   fields("version", session.version, Bounds{.least = 1});
   fields("program", session.program);
+  fields("lesson", session.lesson);
   fields("document", session.document);
   fields("models", session.models);
   fields("arrangement", session.arrangement);
@@ -157,6 +173,7 @@ void describe(Fields& fields, S& session) {
 StoredSession stored(const Session& session, const WriteContext& context) {
   StoredSession stored;
   stored.program = std::string("hydrascope ") + version;
+  stored.lesson = session.lesson;
   stored.document = session.document;
   for (const Scene& scene : session.document.scenes) {
     const auto hash = session.model_hashes.find(scene.model_folder);
@@ -284,6 +301,7 @@ std::string compact_session_text(const Session& session, FileHashes& hashes) {
   context.reference = [](const fs::path& path) { return reference_of(path, {}); };
   context.hash = [&](const fs::path& path) { return hashes.of(path); };
   Session kept = session;
+  kept.lesson.reset();
   kept.arrangement.clear();
   kept.file.clear();
   kept.changed = false;
@@ -318,11 +336,22 @@ ReadSession read_session(std::string_view text, const fs::path& file, const Relo
     }
   }
   result.session.document = std::move(stored.document);
+  result.session.lesson = std::move(stored.lesson);
   result.session.arrangement = stored.arrangement.value_or("");
   result.session.file = stored.copy_of.value_or("");
   result.session.changed = stored.changed;
   result.notes = std::move(context.notes);
   return result;
+}
+
+std::optional<Lesson> read_lesson(std::string_view text, const fs::path& file) {
+  const Json json = parsed(text, file.string());
+  check_version(json, file.string());
+  ReadContext context;
+  context.subject = file.string();
+  const auto found = json.find("lesson");
+  if (found == json.end()) return std::nullopt;
+  return JsonCodec<std::optional<Lesson>>::read(*found, "/lesson", context);
 }
 
 std::string session_schema_text() {

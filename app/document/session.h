@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +22,19 @@ inline constexpr int session_version = 1;
 
 using ModelHashes = std::map<std::filesystem::path, std::string>; // SHA-256 of model.safetensors, by folder
 
+// What a session teaches, for whoever opens it. The bundled ones are in assets/gallery.
+struct Lesson {
+  std::string title;
+  std::string text;               // two sentences, for the gallery
+  std::string look, click, shows; // where to look, what to do, and what follows from it
+  std::string panel;              // id of the panel over whose lower part the lesson's card lies; empty: none
+
+  bool operator==(const Lesson&) const = default;
+};
+
 struct Session {
   Document document;
+  std::optional<Lesson> lesson;
   std::string arrangement;    // of the panels, in Dear ImGui's format; empty: the layout's own
   ModelHashes model_hashes;   // of the document's models, as far as known
   std::filesystem::path file; // of an automatic copy: the file of the original session
@@ -86,6 +98,9 @@ bool is_session(std::string_view text);
 // file, entry and reason, Error for a newer version.
 ReadSession read_session(std::string_view text, const std::filesystem::path& file,
                          const Relocations& relocations = {});
+
+// The lesson of a session's text; nullopt if it teaches nothing. Throws as read_session().
+std::optional<Lesson> read_lesson(std::string_view text, const std::filesystem::path& file);
 
 // The content of assets/session.schema.json.
 std::string session_schema_text();

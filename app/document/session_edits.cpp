@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
+#include "app/document/gallery.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
@@ -22,11 +23,15 @@ std::string name_of(const fs::path& file) { return file.stem().string(); }
 
 void apply(Editor& editor, const IncompleteSession& incomplete) {
   const Session& session = incomplete.read.session;
-  const fs::path file = incomplete.figure ? fs::path() : incomplete.copy ? session.file : incomplete.file;
-  const std::size_t id = editor.add_session({.file = file, .saved = std::nullopt});
+  const bool bundled = is_bundled_lesson(incomplete.file); // must not be saved over
+  const fs::path file = incomplete.figure || bundled ? fs::path()
+                        : incomplete.copy            ? session.file
+                                                     : incomplete.file;
+  const std::size_t id = editor.add_session({.file = file, .saved = std::nullopt, .lesson = session.lesson});
   const std::string label = incomplete.figure ? "Open the view of " + incomplete.file.filename().string()
-                            : file.empty()    ? "Open the last session"
-                                              : "Open session " + name_of(file);
+                            : bundled && session.lesson ? "Open the lesson “" + session.lesson->title + "”"
+                            : file.empty()              ? "Open the last session"
+                                                        : "Open session " + name_of(file);
   editor.change(label, [&](Document& document) {
     document = session.document;
     document.session = id;
@@ -35,6 +40,7 @@ void apply(Editor& editor, const IncompleteSession& incomplete) {
       !file.empty() && !(incomplete.copy && session.changed) && incomplete.read.missing.empty();
   if (in_file) editor.session_of(editor.document()).saved = editor.document();
   if (!session.arrangement.empty()) editor.emit(RestoreArrangement{session.arrangement});
+  if (bundled) editor.emit(ResetLayout{}); // the lesson's text says where to look
   for (const auto& [folder, hash] : session.model_hashes) editor.model_hashes[folder] = hash;
   for (const std::string& note : incomplete.read.notes)
     editor.say(Severity::note, fmt::format("{}: {}", incomplete.file.filename().string(), note));
@@ -172,10 +178,12 @@ void start_new_session(Editor& editor) {
 }
 
 Session present_session(const Editor& editor, std::string arrangement) {
+  const SessionFile& session = editor.session();
   return {.document = editor.document(),
+          .lesson = session.lesson_closed ? std::nullopt : session.lesson,
           .arrangement = std::move(arrangement),
           .model_hashes = editor.model_hashes,
-          .file = editor.session().file,
+          .file = session.file,
           .changed = session_changed(editor)};
 }
 

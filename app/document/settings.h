@@ -36,7 +36,7 @@ struct Settings {
   std::optional<double> scale; // of the window, within the limits above; nullopt: the monitor's
   bool fade = true;            // changed maps fade in
   bool reopen_last = true;     // reopen the last session if the program starts without arguments
-  bool tour_seen = false;      // or declined
+  bool tour_seen = false;      // or the start page, which offers it, was closed
   // By action id, where they differ from the default; "" = none.
   std::map<std::string, std::string> shortcuts;
   std::vector<SavedLayout> layouts;

@@ -96,8 +96,12 @@ void Application::start(const WindowOptions& options) {
   coordinator_ = std::make_unique<Coordinator>(*worker_);
   panels_ = std::make_unique<PanelWindows>(PanelServices{editor_.get(), graphics_.get()});
   start_document(*editor_, *sessions_, options);
-  if (settings_file_->exists() && !editor_->settings().tour_seen)
-    go_to_tour_step(*editor_, overlays_.tour, 0);
+  std::vector<std::string> problems;
+  lessons_ = read_gallery(&problems);
+  for (std::string& problem : problems) editor_->say(Severity::error, std::move(problem));
+  // Not over what the command line opens.
+  overlays_[Overlay::gallery] = settings_file_->exists() && !editor_->settings().tour_seen &&
+                                options.files.empty() && options.text.empty();
   apply_settings();
   report_status();
 }
@@ -282,11 +286,15 @@ FrameTime Application::frame(const std::function<void()>& before_swap) {
 
 void Application::draw_frame() {
   ImGui::PushFont(graphics_->fonts().regular, theme::size_text);
-  if (!overlays_[Overlay::palette] && !shortcuts_dialog_.capturing() && !dialogs_.own().shown())
+  const bool with_held_key = ImGui::GetIO().KeyCtrl || ImGui::GetIO().KeyAlt;
+  if (!overlays_[Overlay::palette] && !shortcuts_dialog_.capturing() && !dialogs_.own().shown() &&
+      (!gallery_.has_keys() || with_held_key))
     run_shortcuts(actions_, *editor_);
   draw_menu_bar(actions_, *editor_, *graphics_);
   draw_status_bar(snapshot_, actions_, *editor_, *graphics_);
   if (panels_->draw(snapshot_, *coordinator_)) redraw_ = std::max(redraw_, 5);
+  lesson_card_.draw(lessons_, *editor_, *graphics_, overlays_);
+  gallery_.draw(lessons_, *editor_, *graphics_, overlays_);
   palette_.draw(actions_, *editor_, *graphics_, overlays_[Overlay::palette]);
   draw_help_sheet(actions_, *graphics_, overlays_[Overlay::help]);
   shortcuts_dialog_.draw(actions_, *editor_, *graphics_, overlays_[Overlay::shortcuts]);

@@ -120,6 +120,9 @@ private:
   ShortcutsDialog shortcuts_dialog_;
   LayoutDialog layout_dialog_;
   GetModelDialog get_model_dialog_;
+  std::vector<GalleryEntry> lessons_;
+  GalleryWindow gallery_;
+  LessonCard lesson_card_;
   Dialogs dialogs_;
   std::unique_ptr<Exports> exports_;
   std::unique_ptr<EverythingExport> everything_;

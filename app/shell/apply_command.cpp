@@ -23,6 +23,7 @@ public:
     open = !open;
   }
   void operator()(const GoToTourStep& command) const {
+    on_.overlays[Overlay::gallery] = false;
     go_to_tour_step(on_.editor, on_.overlays.tour, command.step);
   }
 

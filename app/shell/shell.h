@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "app/actions/actions.h"
 #include "app/actions/tour.h"
+#include "app/document/gallery.h"
 #include "app/jobs/jobs.h"
 #include "app/panels/panel.h"
 #include "app/shell/file_dialog.h"
@@ -25,7 +27,7 @@ namespace hydrascope::app {
 
 // Which windows over the panels are open.
 struct Overlays {
-  std::array<bool, 5> open{}; // by Overlay
+  std::array<bool, 6> open{}; // by Overlay
   std::optional<TourState> tour;
 
   bool& operator[](Overlay overlay) { return open[static_cast<std::size_t>(overlay)]; }
@@ -52,6 +54,21 @@ void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& action
 
 // "text cut at 512 of 2003 tokens"; empty if the model read all of its input.
 std::string cut_note(const RunResult& run);
+
+// A small window that explains something and blocks nothing; as high as its contents.
+inline constexpr float explaining_card_width = 340;
+inline constexpr ImGuiWindowFlags explaining_card_flags =
+    ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
+    ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoCollapse;
+
+// Two corners of a rectangle in points.
+struct ScreenRectangle {
+  ImVec2 from, to;
+};
+// Of the panel with its tab; nullopt if it is not open.
+std::optional<ScreenRectangle> panel_place(std::string_view panel);
+// Of the window without menu and status bar.
+ScreenRectangle work_place();
 
 // Applies the style of windows over the panels during its lifetime.
 class OverlayStyle {
@@ -101,6 +118,40 @@ private:
   std::vector<bool> cached_; // of the suggestions
   bool offline_ = false;
   bool was_open_ = false, was_running_ = false;
+};
+
+// The start page of new users, and Help › Gallery: a card for each lesson, which opens it.
+class GalleryWindow {
+public:
+  void draw(const std::vector<GalleryEntry>& entries, Editor& editor, const Graphics& graphics,
+            Overlays& overlays);
+  // Whether it handles the keys: all but those with Ctrl or Alt.
+  bool has_keys() const { return has_keys_; }
+
+private:
+  void load_thumbnails(const std::vector<GalleryEntry>& entries);
+  void draw_cards(const std::vector<GalleryEntry>& entries, Editor& editor, const Graphics& graphics,
+                  Overlays& overlays);
+  // Whether it was clicked.
+  bool draw_card(const GalleryEntry& entry, std::size_t index, ImVec2 size, const Graphics& graphics);
+  bool choose_with_keys(std::size_t count, int columns); // whether Enter was pressed
+
+  std::vector<PictureTexture> thumbnails_; // by entry; empty where there is none
+  std::size_t chosen_ = 0;
+  std::uint64_t revision_ = 0; // of the document when it was opened
+  bool was_open_ = false, has_keys_ = false;
+  bool scroll_ = false; // to the chosen card
+};
+
+// The lesson of the document's session, on a card that can be moved aside.
+class LessonCard {
+public:
+  void draw(const std::vector<GalleryEntry>& entries, Editor& editor, const Graphics& graphics,
+            const Overlays& overlays);
+
+private:
+  std::string title_;  // of the lesson drawn last
+  bool moved_ = false; // by the user, so that it keeps its place
 };
 
 // Lists the missing files of the incomplete session, to be located or omitted.

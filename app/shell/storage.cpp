@@ -90,6 +90,7 @@ void SessionStore::finish(Editor& editor) {
 
 void SessionStore::write(Editor& editor, const fs::path& file) {
   Session session = present_session(editor, present_arrangement());
+  session.lesson = editor.session().lesson; // also if its card is closed
   session.file.clear();
   session.changed = false;
   start(std::move(session), fs::absolute(file), false);

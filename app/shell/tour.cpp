@@ -14,27 +14,14 @@ namespace hydrascope::app {
 
 namespace {
 
-constexpr float card_width = 340;
+constexpr float card_width = explaining_card_width;
 constexpr float gap = 12;
 
-struct Rectangle {
-  ImVec2 from, to;
-};
-
-// The rectangle of the step's panel with its tab, or of the whole window.
-Rectangle place_of(const TourStep& step) {
-  const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  const ImVec2 end{viewport->WorkPos.x + viewport->WorkSize.x, viewport->WorkPos.y + viewport->WorkSize.y};
-  const ImGuiWindow* window =
-      *step.panel == '\0' ? nullptr : ImGui::FindWindowByName(fmt::format("###{}", step.panel).c_str());
-  if (window == nullptr) return {viewport->WorkPos, end};
-  const ImGuiDockNode* node = window->DockNode;
-  if (node == nullptr) return {window->Pos, {window->Pos.x + window->Size.x, window->Pos.y + window->Size.y}};
-  return {node->Pos, {node->Pos.x + node->Size.x, node->Pos.y + node->Size.y}};
-}
+// The rectangle of the step's panel, or of the whole window.
+ScreenRectangle place_of(const TourStep& step) { return panel_place(step.panel).value_or(work_place()); }
 
 // Beside the panel if there is space, else over its lower part; in the middle of the window without a panel.
-void place_card(const TourStep& step, const Rectangle& panel) {
+void place_card(const TourStep& step, const ScreenRectangle& panel) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const ImVec2 middle{(panel.from.x + panel.to.x) / 2, (panel.from.y + panel.to.y) / 2};
   if (*step.panel == '\0') return ImGui::SetNextWindowPos(middle, ImGuiCond_Always, {0.5f, 0.5f});
@@ -52,16 +39,16 @@ void place_card(const TourStep& step, const Rectangle& panel) {
 
 void draw_buttons(Editor& editor, std::optional<TourState>& tour, std::size_t step, bool finished) {
   const std::size_t count = tour_steps().size();
-  const bool welcome = step == 0, last = step + 1 == count;
-  if (ImGui::Button(welcome ? "Not now" : "End")) return end_tour(editor, tour);
-  if (step > 1) {
+  const bool last = step + 1 == count;
+  if (ImGui::Button("End")) return end_tour(editor, tour);
+  if (step > 0) {
     ImGui::SameLine();
     if (ImGui::Button("Back")) return go_to_tour_step(editor, tour, step - 1);
   }
-  const char* const next = welcome ? "Show me around" : last ? "Done" : "Next";
+  const char* const next = last ? "Done" : "Next";
   const float width = ImGui::CalcTextSize(next).x + 2 * ImGui::GetStyle().FramePadding.x;
   ImGui::SameLine(ImGui::GetContentRegionMax().x - width);
-  const bool inviting = finished || welcome || last;
+  const bool inviting = finished || last;
   if (inviting) {
     ImGui::PushStyleColor(ImGuiCol_Button, theme::accent);
     ImGui::PushStyleColor(ImGuiCol_Text, theme::popup);
@@ -73,25 +60,38 @@ void draw_buttons(Editor& editor, std::optional<TourState>& tour, std::size_t st
 
 } // namespace
 
+std::optional<ScreenRectangle> panel_place(std::string_view panel) {
+  const ImGuiWindow* window =
+      panel.empty() ? nullptr : ImGui::FindWindowByName(fmt::format("###{}", panel).c_str());
+  if (window == nullptr || !window->WasActive) return std::nullopt;
+  const ImGuiDockNode* node = window->DockNode;
+  const ImVec2 from = node == nullptr ? window->Pos : node->Pos;
+  const ImVec2 size = node == nullptr ? window->Size : node->Size;
+  return ScreenRectangle{from, {from.x + size.x, from.y + size.y}};
+}
+
+ScreenRectangle work_place() {
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const ImVec2 from = viewport->WorkPos;
+  return {from, {from.x + viewport->WorkSize.x, from.y + viewport->WorkSize.y}};
+}
+
 void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics,
                std::optional<TourState>& tour) {
   if (!tour) return;
   TourState& state = *tour;
   const TourStep& step = tour_steps()[state.step];
   if (step.done != nullptr && !state.done) state.done = step.done(state, editor);
-  const Rectangle panel = place_of(step);
+  const ScreenRectangle panel = place_of(step);
   if (*step.panel != '\0')
     ImGui::GetForegroundDrawList()->AddRect(panel.from, panel.to, theme::packed(theme::accent), 3.0f, 0,
                                             2.0f);
   place_card(step, panel);
   ImGui::SetNextWindowSize({card_width, 0});
   const OverlayStyle style(theme::accent);
-  const ImGuiWindowFlags flags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
-                                 ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
-                                 ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoFocusOnAppearing |
-                                 ImGuiWindowFlags_NoNav;
-  if (ImGui::Begin("###tour", nullptr, flags)) {
-    if (state.step > 0) small_text(graphics, fmt::format("{} of {}", state.step, tour_steps().size() - 1));
+  if (ImGui::Begin("###tour", nullptr,
+                   explaining_card_flags | ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoMove)) {
+    small_text(graphics, fmt::format("{} of {}", state.step + 1, tour_steps().size()));
     ImGui::PushFont(graphics.fonts().strong, theme::size_text);
     ImGui::TextUnformatted(step.title);
     ImGui::PopFont();

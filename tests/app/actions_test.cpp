@@ -152,9 +152,9 @@ TEST(Tour, NoticesACompletedStepAndEndsAfterTheLast) {
   Editor editor;
   editor.set_initial(small_document());
   std::optional<TourState> tour;
-  go_to_tour_step(editor, tour, 3); // "Swap the kernel of two layers"
+  go_to_tour_step(editor, tour, 2); // "Swap the kernel of two layers"
   ASSERT_TRUE(tour.has_value());
-  const TourStep& step = tour_steps()[3];
+  const TourStep& step = tour_steps()[2];
   EXPECT_FALSE(step.done(*tour, editor));
   set_layer_kernel(editor, 1, {.name = "hydra-cosine", .parameters = {}}); // alone it runs untrained
   EXPECT_FALSE(step.done(*tour, editor));
@@ -174,9 +174,9 @@ TEST(Tour, ExplainsTheMapsOfPatchesWhereTheyAreNotEmpty) {
   editor.set_initial(small_document());
   select_layer(editor, 1); // the last
   std::optional<TourState> tour;
-  go_to_tour_step(editor, tour, 2); // "See what counts"
+  go_to_tour_step(editor, tour, 1); // "See what counts"
   EXPECT_EQ(editor.document().scene().layer, 0);
-  const TourStep& step = tour_steps()[2];
+  const TourStep& step = tour_steps()[1];
   select_query(editor, 1);
   EXPECT_FALSE(step.done(*tour, editor)); // no map is seen yet
   WindowStatus status;
@@ -192,8 +192,8 @@ TEST(Tour, ExportIsDoneOnceAFigureIsWritten) {
   status.written_figures = 1;
   editor.set_status(status); // before the tour
   std::optional<TourState> tour;
-  go_to_tour_step(editor, tour, 7);
-  const TourStep& step = tour_steps()[7];
+  go_to_tour_step(editor, tour, 6);
+  const TourStep& step = tour_steps()[6];
   EXPECT_STREQ(step.title, "Export a figure");
   EXPECT_FALSE(step.done(*tour, editor));
   status.written_figures = 2;

@@ -103,6 +103,7 @@ protected:
 TEST_F(Sessions, KeepEveryField) {
   const Document document = changed_document(picture());
   Session session = session_of(document);
+  session.lesson = Lesson{"A title", "Two. Sentences.", "here", "this", "that", "focus"};
   session.arrangement = "[Window][###focus]\nPos=1,2\n";
   session.model_hashes[golden_model("bert")] = "abc";
   session.file = scratch_ / "original.json";
@@ -111,6 +112,7 @@ TEST_F(Sessions, KeepEveryField) {
   EXPECT_TRUE(read.missing.empty());
   EXPECT_THAT(read.notes, ::testing::IsEmpty());
   EXPECT_EQ(document_json(read.session.document).dump(1), document_json(document).dump(1));
+  EXPECT_EQ(read.session.lesson, session.lesson);
   EXPECT_EQ(read.session.arrangement, session.arrangement);
   EXPECT_EQ(read.session.model_hashes, session.model_hashes);
   EXPECT_EQ(read.session.file, session.file);

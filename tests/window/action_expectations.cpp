@@ -265,6 +265,7 @@ std::vector<Expectation> window() {
       opens("view.palette", "palette"),
       opens("help.sheet", "help"),
       opens("help.tour", "tour"),
+      opens("help.gallery", "gallery"),
       opens("help.shortcuts", "shortcuts"),
       emits<CancelRuns>("model.cancel", with_status([](WindowStatus& status) { status.computing = true; })),
       emits<RunAgain>("model.run_again", with_status([](WindowStatus& status) { status.stopped = true; })),

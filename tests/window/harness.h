@@ -77,6 +77,7 @@ void register_settings_tests(ImGuiTestEngine* engine);
 void register_shell_tests(ImGuiTestEngine* engine);
 void register_column_tests(ImGuiTestEngine* engine);
 void register_tour_tests(ImGuiTestEngine* engine);
+void register_gallery_tests(ImGuiTestEngine* engine);
 void register_timing_tests(ImGuiTestEngine* engine);
 void register_training_tests(ImGuiTestEngine* engine);
 void register_training_option_tests(ImGuiTestEngine* engine);

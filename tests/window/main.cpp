@@ -53,6 +53,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_run_tests(engine);
   register_column_tests(engine);
   register_tour_tests(engine);
+  register_gallery_tests(engine);
   register_view_tests(engine);
   register_timing_tests(engine);
   register_training_tests(engine);

@@ -114,7 +114,7 @@ std::unique_ptr<Application> start(const WindowOptions& options) {
     settings.scale = 1;
     settings.tour_seen = true;
   });
-  application->overlays().tour.reset();
+  application->overlays() = {};
   return application;
 }
 

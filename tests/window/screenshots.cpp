@@ -86,6 +86,9 @@ void keep_overlays(ImGuiTestContext* context, const Look& look) {
   overlays[Overlay::help] = true;
   keep("help");
   overlays = {};
+  overlays[Overlay::gallery] = true;
+  keep("gallery");
+  overlays = {};
   overlays[Overlay::shortcuts] = true;
   keep("shortcuts");
   overlays = {};

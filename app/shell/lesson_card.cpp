@@ -1,0 +1,88 @@
+// The card of a lesson: where to look, what to click, and what that shows.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <imgui.h>
+#include <imgui_internal.h>
+
+#include "app/document/session_edits.h"
+#include "app/shell/shell.h"
+#include "app/ui/widgets.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+constexpr float lesson_gap = 12;
+
+ScreenRectangle place_of(const Lesson& lesson) { return panel_place(lesson.panel).value_or(work_place()); }
+
+// As wide as the other cards, less in a narrow panel.
+float lesson_width(const ScreenRectangle& place) {
+  return std::clamp(place.to.x - place.from.x - 2 * lesson_gap, 260.0f, explaining_card_width);
+}
+
+// Over the lower right part of the place, but never above the menu.
+void place_lesson_card(const ScreenRectangle& place) {
+  const ImGuiWindow* const card = ImGui::FindWindowByName("###lesson");
+  const float height = card == nullptr ? 0 : card->Size.y;
+  const float bottom = std::max(place.to.y - lesson_gap, work_place().from.y + height);
+  ImGui::SetNextWindowPos({place.to.x - lesson_gap, bottom}, ImGuiCond_Always, {1, 1});
+}
+
+void draw_paragraph(const Graphics& graphics, const char* heading, const std::string& text) {
+  if (text.empty()) return;
+  ImGui::Dummy({0, 2});
+  ImGui::PushFont(graphics.fonts().strong, theme::size_small);
+  ImGui::TextColored(theme::accent, "%s", heading);
+  ImGui::PopFont();
+  wrapped_small_text(graphics, text, theme::text);
+}
+
+void draw_lesson_buttons(const std::vector<GalleryEntry>& entries, std::size_t position, Editor& editor) {
+  ImGui::Dummy({0, 2});
+  if (ImGui::Button("All lessons")) editor.emit(ShowOverlay{Overlay::gallery});
+  if (position + 1 >= entries.size()) return;
+  const GalleryEntry& next = entries[position + 1];
+  const char* const label = "Next lesson";
+  ImGui::SameLine(ImGui::GetContentRegionMax().x - ImGui::CalcTextSize(label).x -
+                  2 * ImGui::GetStyle().FramePadding.x);
+  if (ImGui::Button(label)) open_session(editor, next.session);
+  if (ImGui::IsItemHovered()) text_tooltip("Opens “" + next.lesson.title + "”; Ctrl+Z comes back");
+}
+
+} // namespace
+
+void LessonCard::draw(const std::vector<GalleryEntry>& entries, Editor& editor, const Graphics& graphics,
+                      const Overlays& overlays) {
+  const Lesson* const shown = shown_lesson(editor);
+  if (shown == nullptr || overlays.tour) return title_.clear();
+  const Lesson lesson = *shown; // a button may open another session
+  if (lesson.title != title_) moved_ = false;
+  title_ = lesson.title;
+  const auto position =
+      static_cast<std::size_t>(std::ranges::find(entries, lesson, &GalleryEntry::lesson) - entries.begin());
+  const ScreenRectangle place = place_of(lesson);
+  if (!moved_) place_lesson_card(place);
+  ImGui::SetNextWindowSize({lesson_width(place), 0});
+  const OverlayStyle style(theme::accent);
+  const std::string name = position < entries.size()
+                               ? fmt::format("Lesson {} of {}###lesson", position + 1, entries.size())
+                               : std::string("Lesson###lesson"); // someone's own
+  bool stays = true;
+  if (ImGui::Begin(name.c_str(), &stays, explaining_card_flags)) {
+    const ImGuiWindow* const moving = ImGui::GetCurrentContext()->MovingWindow;
+    moved_ |= moving == ImGui::GetCurrentWindow() && ImGui::IsMouseDragging(ImGuiMouseButton_Left);
+    ImGui::PushFont(graphics.fonts().strong, theme::size_text);
+    ImGui::TextUnformatted(lesson.title.c_str());
+    ImGui::PopFont();
+    draw_paragraph(graphics, "Look", lesson.look);
+    draw_paragraph(graphics, "Click", lesson.click);
+    draw_paragraph(graphics, "It shows", lesson.shows);
+    draw_lesson_buttons(entries, position, editor);
+  }
+  ImGui::End();
+  if (!stays) editor.session_of(editor.document()).lesson_closed = true;
+}
+
+} // namespace hydrascope::app
