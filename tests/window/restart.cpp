@@ -194,13 +194,33 @@ std::string check_front_panels(WindowOptions options) {
   return {};
 }
 
+// A new user sees the start page, until it is closed; not over what the command line opens.
+std::string check_start_page(WindowOptions options) {
+  options.settings_file = scratch_file("restart-page.json");
+  const auto seen = [&] { return Application(options).overlays()[Overlay::gallery]; };
+  options.files = {example("coffee")};
+  if (seen()) return "the start page covers the picture of the command line";
+  options.files.clear();
+  {
+    Application first(options);
+    if (!first.overlays()[Overlay::gallery]) return "a new user does not see the start page";
+    settle_alone(first);
+    first.overlays()[Overlay::gallery] = false;
+    for (int i = 0; i < 3; ++i) first.frame();
+  }
+  if (!seen())
+    return "the start page is gone though nobody has closed it"; // by its button, a key or a lesson
+  return {};
+}
+
 } // namespace
 
 std::string check_restart(const WindowOptions& options) {
   if (std::string wrong = check_front_panels(options); !wrong.empty()) return wrong;
   const fs::path file = scratch_file("restart.json");
-  const std::string wrong = check_session(options, file);
-  return wrong.empty() ? check_figures(file) : wrong;
+  if (std::string wrong = check_session(options, file); !wrong.empty()) return wrong;
+  if (std::string wrong = check_figures(file); !wrong.empty()) return wrong;
+  return check_start_page(options);
 }
 
 } // namespace hydrascope::app::window_tests
