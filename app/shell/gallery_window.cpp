@@ -24,14 +24,15 @@ constexpr int most_columns = 5;
 constexpr float thumbnail_height = 0.6f; // of its width
 constexpr float greatest_gallery = 1500; // width of the window
 
+// Empty if it cannot be read: the card then shows its words alone.
 PictureTexture thumbnail_of(const std::filesystem::path& file) {
-  PictureTexture picture;
   try {
+    PictureTexture picture;
     picture.set(std::make_shared<const Image>(load_image(file)));
+    return picture;
   } catch (const Error&) {
-    // the card shows its words alone
+    return {};
   }
-  return picture;
 }
 
 ImVec2 wrapped_size(ImFont* font, float size, const std::string& text, float width) {
