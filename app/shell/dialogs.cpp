@@ -24,7 +24,7 @@ std::string session_name(const Editor& editor) {
 
 } // namespace
 
-Dialogs::Dialogs() : desktop_(pfd::settings::available()) {}
+Dialogs::Dialogs() = default;
 Dialogs::~Dialogs() = default;
 
 bool Dialogs::open() const { return file_ || folder_dialog_ || save_ || own_.shown(); }
@@ -136,7 +136,9 @@ void Dialogs::show(Dialog dialog, Editor& editor, std::string panel) {
   panel_ = std::move(panel);
   std::optional<FileQuestion> asked = question(dialog, editor);
   if (!asked) return;
-  if (!desktop_) return own_.open(std::move(*asked), folder_.empty() ? home_folder() : folder_);
+  // Starts several processes: too slow for the start of the program.
+  if (!desktop_) desktop_ = pfd::settings::available();
+  if (!*desktop_) return own_.open(std::move(*asked), folder_.empty() ? home_folder() : folder_);
   switch (asked->kind) {
     case FileQuestion::Kind::open_file:
       file_ = std::make_unique<pfd::open_file>(asked->title, "", asked->filters);

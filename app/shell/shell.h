@@ -189,7 +189,7 @@ private:
 
   Dialog shown_ = Dialog::none;
   std::string panel_;
-  bool desktop_;
+  std::optional<bool> desktop_; // empty: no dialog was shown yet
   FileDialog own_;
   std::filesystem::path folder_; // of the last choice in own_; empty: none yet
   std::unique_ptr<pfd::open_file> file_;
