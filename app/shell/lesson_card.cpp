@@ -45,8 +45,7 @@ void draw_lesson_buttons(const std::vector<GalleryEntry>& entries, std::size_t p
   if (position + 1 >= entries.size()) return;
   const GalleryEntry& next = entries[position + 1];
   const char* const label = "Next lesson";
-  ImGui::SameLine(ImGui::GetContentRegionMax().x - ImGui::CalcTextSize(label).x -
-                  2 * ImGui::GetStyle().FramePadding.x);
+  same_line_for_last_button(label);
   if (ImGui::Button(label)) open_session(editor, next.session);
   if (ImGui::IsItemHovered()) text_tooltip("Opens “" + next.lesson.title + "”; Ctrl+Z comes back");
 }

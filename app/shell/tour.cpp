@@ -46,8 +46,7 @@ void draw_buttons(Editor& editor, std::optional<TourState>& tour, std::size_t st
     if (ImGui::Button("Back")) return go_to_tour_step(editor, tour, step - 1);
   }
   const char* const next = last ? "Done" : "Next";
-  const float width = ImGui::CalcTextSize(next).x + 2 * ImGui::GetStyle().FramePadding.x;
-  ImGui::SameLine(ImGui::GetContentRegionMax().x - width);
+  same_line_for_last_button(next);
   const bool inviting = finished || last;
   if (inviting) {
     ImGui::PushStyleColor(ImGuiCol_Button, theme::accent);

@@ -111,6 +111,11 @@ bool segment(const char* label, bool on) {
 
 } // namespace
 
+void same_line_for_last_button(const char* label) {
+  const float width = ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x;
+  ImGui::SameLine(ImGui::GetContentRegionMax().x - width);
+}
+
 int segmented(const char* id, std::span<const char* const> labels, int chosen,
               std::span<const char* const> reasons) {
   int clicked = -1;
