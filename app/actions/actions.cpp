@@ -16,7 +16,7 @@ namespace {
 void add_lesson_actions(ActionTable& table) {
   add_action(table, "help.gallery", "Gallery…", "Help", "",
              [](Editor& editor) { editor.emit(ShowOverlay{Overlay::gallery}); });
-  for (const GalleryEntry& entry : read_gallery()) {
+  for (const GalleryEntry& entry : gallery().entries) {
     add_action(table, "help.lesson." + entry.id, entry.lesson.title, "Help/Lessons", "",
                [file = entry.session](Editor& editor) { open_session(editor, file); });
   }

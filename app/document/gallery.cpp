@@ -25,26 +25,31 @@ std::string without_number(const std::string& name) {
   return dash == std::string::npos ? name : name.substr(dash + 1);
 }
 
-} // namespace
-
-std::vector<GalleryEntry> read_gallery(std::vector<std::string>* problems) {
-  std::vector<GalleryEntry> entries;
+Gallery read_gallery() {
+  Gallery gallery;
   std::error_code none;
   for (const auto& found : fs::directory_iterator(gallery_folder(), none)) {
     const fs::path& file = found.path();
     if (file.extension() != ".json") continue;
     try {
       if (auto lesson = read_lesson(read_text_file(file), file))
-        entries.push_back({.id = without_number(file.stem().string()),
-                           .session = file,
-                           .thumbnail = fs::path(file).replace_extension(".png"),
-                           .lesson = std::move(*lesson)});
+        gallery.entries.push_back({.id = without_number(file.stem().string()),
+                                   .session = file,
+                                   .thumbnail = fs::path(file).replace_extension(".png"),
+                                   .lesson = std::move(*lesson)});
     } catch (const std::exception& error) {
-      if (problems != nullptr) problems->emplace_back(error.what());
+      gallery.problems.emplace_back(error.what());
     }
   }
-  std::ranges::sort(entries, {}, &GalleryEntry::session);
-  return entries;
+  std::ranges::sort(gallery.entries, {}, &GalleryEntry::session);
+  return gallery;
+}
+
+} // namespace
+
+const Gallery& gallery() {
+  static const Gallery read = read_gallery();
+  return read;
 }
 
 bool is_bundled_lesson(const fs::path& file) {

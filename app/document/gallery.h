@@ -1,9 +1,7 @@
 // The gallery: sessions that come with the program, each of which teaches something (assets/gallery).
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +15,13 @@ struct GalleryEntry {
   Lesson lesson;
 };
 
-// In the order of the file names. Appends what could not be read to `problems`, unless it is null.
-std::vector<GalleryEntry> read_gallery(std::vector<std::string>* problems = nullptr);
+struct Gallery {
+  std::vector<GalleryEntry> entries; // in the order of the file names
+  std::vector<std::string> problems; // what could not be read
+};
+
+// Read from the files at the first call.
+const Gallery& gallery();
 
 // Whether the file is in the gallery's folder.
 bool is_bundled_lesson(const std::filesystem::path& file);

@@ -22,7 +22,7 @@ inline constexpr int session_version = 1;
 
 using ModelHashes = std::map<std::filesystem::path, std::string>; // SHA-256 of model.safetensors, by folder
 
-// What a session teaches, for whoever opens it. The bundled ones are in assets/gallery.
+// The lesson of a session, shown on a card. The bundled ones are in assets/gallery.
 struct Lesson {
   std::string title;
   std::string text;               // two sentences, for the gallery

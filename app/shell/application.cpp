@@ -96,9 +96,7 @@ void Application::start(const WindowOptions& options) {
   coordinator_ = std::make_unique<Coordinator>(*worker_);
   panels_ = std::make_unique<PanelWindows>(PanelServices{editor_.get(), graphics_.get()});
   start_document(*editor_, *sessions_, options);
-  std::vector<std::string> problems;
-  lessons_ = read_gallery(&problems);
-  for (std::string& problem : problems) editor_->say(Severity::error, std::move(problem));
+  for (const std::string& problem : gallery().problems) editor_->say(Severity::error, problem);
   // Not over what the command line opens.
   overlays_[Overlay::gallery] = settings_file_->exists() && !editor_->settings().tour_seen &&
                                 options.files.empty() && options.text.empty();
@@ -293,8 +291,8 @@ void Application::draw_frame() {
   draw_menu_bar(actions_, *editor_, *graphics_);
   draw_status_bar(snapshot_, actions_, *editor_, *graphics_);
   if (panels_->draw(snapshot_, *coordinator_)) redraw_ = std::max(redraw_, 5);
-  lesson_card_.draw(lessons_, *editor_, *graphics_, overlays_);
-  gallery_.draw(lessons_, *editor_, *graphics_, overlays_);
+  lesson_card_.draw(gallery().entries, *editor_, *graphics_, overlays_);
+  gallery_.draw(gallery().entries, *editor_, *graphics_, overlays_);
   palette_.draw(actions_, *editor_, *graphics_, overlays_[Overlay::palette]);
   draw_help_sheet(actions_, *graphics_, overlays_[Overlay::help]);
   shortcuts_dialog_.draw(actions_, *editor_, *graphics_, overlays_[Overlay::shortcuts]);

@@ -120,7 +120,6 @@ private:
   ShortcutsDialog shortcuts_dialog_;
   LayoutDialog layout_dialog_;
   GetModelDialog get_model_dialog_;
-  std::vector<GalleryEntry> lessons_;
   GalleryWindow gallery_;
   LessonCard lesson_card_;
   Dialogs dialogs_;

@@ -14,9 +14,8 @@ namespace hydrascope::app::tests {
 namespace {
 
 TEST(GalleryLessons, AreWhole) {
-  std::vector<std::string> problems;
-  const std::vector<GalleryEntry> entries = read_gallery(&problems);
-  EXPECT_THAT(problems, ::testing::IsEmpty());
+  const std::vector<GalleryEntry>& entries = gallery().entries;
+  EXPECT_THAT(gallery().problems, ::testing::IsEmpty());
   EXPECT_EQ(entries.size(), 10U);
   const std::vector<PanelName> panels = {{"input", "", false}, {"layers", "", true}};
   for (const GalleryEntry& entry : entries) {
@@ -35,7 +34,7 @@ TEST(GalleryLessons, AreWhole) {
 }
 
 TEST(GalleryLessons, OpenWithNothingMissing) {
-  for (const GalleryEntry& entry : read_gallery()) {
+  for (const GalleryEntry& entry : gallery().entries) {
     const ReadSession read = read_session(read_text_file(entry.session), entry.session);
     EXPECT_TRUE(read.missing.empty()) << entry.id;
     EXPECT_THAT(read.notes, ::testing::IsEmpty()) << entry.id;
@@ -48,7 +47,7 @@ TEST(GalleryLessons, AreOpenedAsOneStepAndNotSavedOver) {
   Editor editor;
   editor.set_initial(small_document());
   const Document before = editor.document();
-  const GalleryEntry entry = read_gallery().front();
+  const GalleryEntry entry = gallery().entries.front();
   ASSERT_TRUE(open_session(editor, entry.session));
   ASSERT_NE(shown_lesson(editor), nullptr);
   EXPECT_EQ(*shown_lesson(editor), entry.lesson);
@@ -62,7 +61,7 @@ TEST(GalleryLessons, AreOpenedAsOneStepAndNotSavedOver) {
 TEST(GalleryLessons, AreKeptInTheSessionUntilTheyAreClosed) {
   Editor editor;
   editor.set_initial(small_document());
-  ASSERT_TRUE(open_session(editor, read_gallery().front().session));
+  ASSERT_TRUE(open_session(editor, gallery().entries.front().session));
   EXPECT_TRUE(present_session(editor, "").lesson.has_value());
   editor.session_of(editor.document()).lesson_closed = true;
   EXPECT_EQ(shown_lesson(editor), nullptr);
@@ -73,7 +72,7 @@ TEST(GalleryLessons, WithoutTheirPictureNameIt) {
   Editor editor;
   editor.set_initial(small_document());
   const Document before = editor.document();
-  const GalleryEntry entry = read_gallery().front();
+  const GalleryEntry entry = gallery().entries.front();
   std::string text = read_text_file(entry.session);
   const std::string name = "example:chelsea.png";
   text.replace(text.find(name), name.size(), "example:gone.png");

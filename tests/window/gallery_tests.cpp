@@ -11,10 +11,7 @@ namespace hydrascope::app::window_tests {
 
 namespace {
 
-const GalleryEntry& lesson(std::size_t index) {
-  static const std::vector<GalleryEntry> entries = read_gallery();
-  return entries.at(index);
-}
+const GalleryEntry& lesson(std::size_t index) { return gallery().entries.at(index); }
 
 bool shows_lesson(std::size_t index) {
   const Lesson* const shown = shown_lesson(editor());
@@ -109,7 +106,7 @@ void help_menu_opens_it(ImGuiTestContext* context) {
 // Every lesson runs, and each panel that its text names is open.
 void every_lesson_runs(ImGuiTestContext* context) {
   start_over(context);
-  for (const GalleryEntry& entry : read_gallery()) {
+  for (const GalleryEntry& entry : gallery().entries) {
     IM_CHECK(application().run("help.lesson." + entry.id));
     settle(context);
     IM_CHECK_STR_EQ(last_error().c_str(), "");

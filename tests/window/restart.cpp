@@ -208,8 +208,7 @@ std::string check_start_page(WindowOptions options) {
     first.overlays()[Overlay::gallery] = false;
     for (int i = 0; i < 3; ++i) first.frame();
   }
-  if (!seen())
-    return "the start page is gone though nobody has closed it"; // by its button, a key or a lesson
+  if (!seen()) return "the start page does not appear again, although no button, key or lesson closed it";
   return {};
 }
 
