@@ -67,7 +67,7 @@ int run(int argc, char** argv) {
                   usage);
   }
   if (!program.get_subcommands().empty()) return 0;
-  app::check_not_commands(program, window);
+  app::check_window_options(program, window);
   return app::run_window(window);
 }
 

@@ -60,7 +60,8 @@ endif()
 # What needs no LibTorch once more, under AddressSanitizer and UndefinedBehaviorSanitizer: the plain sources with
 # their tests, and those tests of engine_tests whose sources compile by themselves: the CPU's loops, the programs of
 # the GPU's blocks, and what only counts.
-hydrascope_test(plain_tests plain ${HYDRASCOPE_PLAIN_LIBRARIES})
+pkg_check_modules(webpdemux REQUIRED IMPORTED_TARGET libwebpdemux)
+hydrascope_test(plain_tests plain ${HYDRASCOPE_PLAIN_LIBRARIES} PkgConfig::webpdemux)
 if(TARGET plain_tests)
   file(GLOB _loop_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/attention/*/cpu/*.cpp" "${CMAKE_SOURCE_DIR}/engine/attention/simd/*.cpp")
   list(FILTER _loop_sources EXCLUDE REGEX "_loops\\.cpp$")

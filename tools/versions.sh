@@ -4,7 +4,7 @@
 # Debian packages, by what they are for.
 APT_TOOLS=(cmake ninja-build g++ ccache git ca-certificates pkg-config python3 python3-pip unzip)
 APT_LIBRARIES=(libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libstb-dev libutf8proc-dev libssl-dev libcairo2-dev
-  libcurl4-openssl-dev libgloo-dev libjemalloc-dev)
+  libcurl4-openssl-dev libgloo-dev libjemalloc-dev libwebp-dev)
 APT_WINDOW=(libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev libxext-dev libxcb1-dev libegl-dev
   libgl1-mesa-dri libegl1 libgl1 fonts-inter fonts-jetbrains-mono fonts-wqy-microhei xclip)
 # … and for tools/test.

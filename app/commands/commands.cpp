@@ -74,7 +74,7 @@ std::string suggestion(const CLI::App& program) {
   return near_name(word, word.starts_with('-') ? names_of_options(*command) : names_of_commands(*command));
 }
 
-void check_not_commands(const CLI::App& program, const WindowOptions& options) {
+void check_window_options(const CLI::App& program, const WindowOptions& options) {
   for (const std::filesystem::path& file : options.files) {
     std::error_code failure;
     if (file.has_parent_path() || file.has_extension() || std::filesystem::exists(file, failure)) continue;
@@ -82,6 +82,9 @@ void check_not_commands(const CLI::App& program, const WindowOptions& options) {
     throw UsageError(file.string(), "there is no such command or file",
                      near.empty() ? "see hydrascope --help" : "did you mean " + near + "?");
   }
+  if (!options.recording.empty() && options.recording.extension() != ".webp")
+    throw UsageError("--record " + options.recording.string(), "a recording is an animated WebP",
+                     "name it " + options.recording.filename().replace_extension(".webp").string());
 }
 
 void add_schedule_options(CLI::App& command, ScheduleText& schedule) {
@@ -146,37 +149,48 @@ void add_window_options(CLI::App& program, WindowOptions& options) {
   program.add_option("--screenshot", options.screenshot,
                      "write the window as it looks when the model has run to this PNG, and leave");
   CLI::Option* screenshot = program.get_option("--screenshot");
+  CLI::Option* script = program.add_option("--script", options.script,
+                                           "what to do in the recording, one step a line (docs/figures.md)");
+  CLI::Option* record =
+      program.add_option("--record", options.recording,
+                         "perform a script and write what the window shows to this animated WebP, and leave");
+  record->needs(script);
+  script->needs(record);
+  const auto off_screen = [screenshot, record](CLI::Option* option) {
+    option->check([screenshot, record, name = option->get_name()](const std::string&) {
+      const bool ok = screenshot->count() > 0 || record->count() > 0;
+      return ok ? std::string() : name + " requires --screenshot or --record";
+    });
+  };
   program
       .add_option("--action", options.actions,
                   "action to run before the screenshot, by its id (repeatable): view.layout.compare")
       ->allow_extra_args(false)
       ->needs(screenshot);
-  program
-      .add_option_function<std::string>(
-          "--size",
-          [&options](const std::string& text) {
-            const auto cross = text.find('x');
-            options.width = std::stoi(text.substr(0, cross));
-            options.height = std::stoi(text.substr(cross + 1));
-          },
-          "of the screenshot in points, as WIDTHxHEIGHT (1600x1000)")
-      ->check([](const std::string& text) {
-        const bool ok = std::regex_match(text, std::regex("[1-9][0-9]{2,3}x[1-9][0-9]{2,3}"));
-        return ok ? std::string() : text + " is not of the form 1600x1000";
-      })
-      ->needs(screenshot);
-  program.add_option("--scale", options.scale, "pixels a point in the screenshot (1)")
-      ->check(CLI::Range(least_scale, greatest_scale))
-      ->needs(screenshot);
-  program
-      .add_option_function<std::string>(
-          "--theme",
-          [&options](const std::string& name) {
-            options.theme = name == "light" ? ThemeChoice::light : ThemeChoice::dark;
-          },
-          "of the screenshot: dark or light (dark)")
-      ->check(CLI::IsMember({"dark", "light"}))
-      ->needs(screenshot);
+  off_screen(program
+                 .add_option_function<std::string>(
+                     "--size",
+                     [&options](const std::string& text) {
+                       const auto cross = text.find('x');
+                       options.width = std::stoi(text.substr(0, cross));
+                       options.height = std::stoi(text.substr(cross + 1));
+                     },
+                     "of the screenshot or recording in points, as WIDTHxHEIGHT (1600x1000)")
+                 ->check([](const std::string& text) {
+                   const bool ok = std::regex_match(text, std::regex("[1-9][0-9]{2,3}x[1-9][0-9]{2,3}"));
+                   return ok ? std::string() : text + " is not of the form 1600x1000";
+                 }));
+  off_screen(
+      program.add_option("--scale", options.scale, "pixels a point in the screenshot or recording (1)")
+          ->check(CLI::Range(least_scale, greatest_scale)));
+  off_screen(program
+                 .add_option_function<std::string>(
+                     "--theme",
+                     [&options](const std::string& name) {
+                       options.theme = name == "light" ? ThemeChoice::light : ThemeChoice::dark;
+                     },
+                     "of the screenshot or recording: dark or light (dark)")
+                 ->check(CLI::IsMember({"dark", "light"})));
   add_common_options(program, options.common);
 }
 

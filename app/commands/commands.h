@@ -27,9 +27,9 @@ std::string command_line_text(int argc, const char* const* argv);
 // option. Empty if none is near.
 std::string suggestion(const CLI::App& program);
 
-// Throws UsageError if one of the window's files is neither a path nor a name with an ending, and is not
-// there: it was meant as a command.
-void check_not_commands(const CLI::App& program, const WindowOptions& options);
+// Checks what parsing cannot. Throws UsageError if one of the window's files is neither a path nor a name
+// with an ending, and is not there: it was meant as a command; and for a recording that is no .webp file.
+void check_window_options(const CLI::App& program, const WindowOptions& options);
 
 // The program's, LibTorch's, the processor's and the GPU's, for --version. Loads CUDA.
 std::string version_text();
@@ -41,7 +41,9 @@ void add_schedule_options(CLI::App& command, ScheduleText& schedule);
 // The schedule's options, --model, --adapter, --device, --dtype and the others that every command that runs a
 // model has.
 void add_common_options(CLI::App& command, CommonOptions& options);
-// The window's: files, --text, --screenshot with its --action, --size, --scale and --theme, and the common
+// The window's: files, --text, --screenshot with its --action, --record with its --script, --size, --scale
+// and
+// --theme for both, and the common
 // options.
 void add_window_options(CLI::App& program, WindowOptions& options);
 

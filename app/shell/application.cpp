@@ -302,6 +302,7 @@ void Application::draw_frame() {
   draw_tour(actions_, *editor_, *graphics_, overlays_.tour);
   dialogs_.poll(*editor_, *graphics_);
   draw_messages(*editor_, *graphics_);
+  draw_caption(overlays_.caption, *graphics_);
   ImGui::PopFont();
   const FigureOf figure = [this](const std::string& id) { return figure_of(id); };
   exports_->update(*editor_, coordinator_->settled() && !everything_->busy(), figure);

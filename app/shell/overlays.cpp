@@ -248,6 +248,28 @@ void draw_session_dialog(Editor& editor, const Graphics& graphics) {
   if (!stays) editor.incomplete_session.reset();
 }
 
+void draw_caption(const std::string& caption, const Graphics& graphics) {
+  if (caption.empty()) return;
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  ImGui::SetNextWindowPos(
+      {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y - 24},
+      ImGuiCond_Always, {0.5f, 1});
+  const OverlayStyle style(theme::accent);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {20, 12});
+  if (ImGui::Begin("###caption", nullptr,
+                   ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_AlwaysAutoResize |
+                       ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
+                       ImGuiWindowFlags_NoInputs | ImGuiWindowFlags_NoFocusOnAppearing |
+                       ImGuiWindowFlags_NoNav)) {
+    ImGui::PushFont(graphics.fonts().strong, 1.4f * theme::size_text);
+    ImGui::TextUnformatted(caption.c_str());
+    ImGui::PopFont();
+    ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
+  }
+  ImGui::End();
+  ImGui::PopStyleVar();
+}
+
 void draw_messages(Editor& editor, const Graphics& graphics) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   float bottom = viewport->WorkPos.y + viewport->WorkSize.y - 12;

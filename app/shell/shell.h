@@ -29,6 +29,7 @@ namespace hydrascope::app {
 struct Overlays {
   std::array<bool, 6> open{}; // by Overlay
   std::optional<TourState> tour;
+  std::string caption; // of a recording; empty: none
 
   bool& operator[](Overlay overlay) { return open[static_cast<std::size_t>(overlay)]; }
   bool operator[](Overlay overlay) const { return open[static_cast<std::size_t>(overlay)]; }
@@ -160,6 +161,8 @@ void draw_session_dialog(Editor& editor, const Graphics& graphics);
 void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics,
                std::optional<TourState>& tour);
 void draw_help_sheet(const std::vector<Action>& actions, const Graphics& graphics, bool& open);
+// A line of text at the window's lower edge, for a recording; none if empty.
+void draw_caption(const std::string& caption, const Graphics& graphics);
 // The newest messages, in a corner; errors stay longer.
 void draw_messages(Editor& editor, const Graphics& graphics);
 

@@ -22,6 +22,8 @@ struct WindowOptions {
   CommonOptions common;             // model, adapters, schedule, execution
   std::filesystem::path screenshot; // if not empty: write the settled window here and exit
   std::vector<std::string> actions; // run before the screenshot, each in the settled window
+  std::filesystem::path recording;  // if not empty: write an animated WebP of `script` here and exit
+  std::filesystem::path script;     // lines as parse_script() takes them
   bool hidden = false;              // draw off screen
   int width = 1600, height = 1000;  // points; a hidden window has `scale` pixels per point
   std::optional<double> scale;      // of a hidden window, which has no settings
@@ -31,9 +33,9 @@ struct WindowOptions {
   std::function<void(Editor&, const ShowFigure&)> show_figure;
 };
 
-// Runs until the window is closed, or the screenshot is written. Returns the exit status. Throws Error if
-// neither a window nor an off-screen context can be created, or if a file in the options cannot be opened for
-// a screenshot.
+// Runs until the window is closed, or the screenshot or recording is written. Returns the exit status. Throws
+// Error if neither a window nor an off-screen context can be created, or if a file in the options cannot be
+// opened for a screenshot.
 int run_window(const WindowOptions& options);
 
 // Sets the initial document, where undo begins: the files, text and options; without any of them the last

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -33,6 +34,14 @@ std::optional<int> whole_number(std::string_view text) {
   const char* const end = digits.c_str() + digits.size();
   const auto [stop, failure] = std::from_chars(digits.c_str(), end, value);
   if (failure != std::errc() || stop != end || value < 0 || text.front() == '-') return std::nullopt;
+  return value;
+}
+
+std::optional<double> decimal_number(std::string_view text) {
+  double value = 0;
+  const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || failure != std::errc() || stop != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
   return value;
 }
 

@@ -16,6 +16,9 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 // The whole text as a decimal number without a sign; nullopt if it is anything else or does not fit an int.
 std::optional<int> whole_number(std::string_view text);
 
+// The whole text as a finite decimal number, as 0.25 or -3e2; nullopt if it is anything else.
+std::optional<double> decimal_number(std::string_view text);
+
 // "640 MB", "1.3 GB": powers of 1000.
 std::string bytes_text(double bytes);
 

@@ -15,6 +15,13 @@ TEST(NearestName, HasTheFewestChangesAndComesFirst) {
   EXPECT_EQ(nearest_name("anything", {}), "");
 }
 
+TEST(DecimalNumber, IsTheWholeTextOrNothing) {
+  EXPECT_EQ(decimal_number("0.25"), 0.25);
+  EXPECT_EQ(decimal_number("-3e2"), -300);
+  for (const char* text : {"", "1 s", " 1", "nan", "inf", "1e999", "soon"})
+    EXPECT_EQ(decimal_number(text), std::nullopt) << text;
+}
+
 TEST(BytesText, HasOneDecimalFromAGigabyte) {
   EXPECT_EQ(bytes_text(640e6), "640 MB");
   EXPECT_EQ(bytes_text(1.26e9), "1.3 GB");

@@ -36,6 +36,8 @@ void start_over(ImGuiTestContext* context);
 void start_over_at_once();
 // Does it after the next frame, on the thread that draws: a test has its own, which knows no OpenGL.
 void between_frames(ImGuiTestContext* context, std::function<void()> work);
+// Of the window, in pixels.
+void resize(ImGuiTestContext* context, int width, int height);
 std::string last_error();
 // Whether a window of this id was drawn in the last frame.
 bool is_shown(const char* window);
@@ -76,6 +78,7 @@ void register_session_store_tests(ImGuiTestEngine* engine);
 void register_settings_tests(ImGuiTestEngine* engine);
 void register_shell_tests(ImGuiTestEngine* engine);
 void register_column_tests(ImGuiTestEngine* engine);
+void register_text_tests(ImGuiTestEngine* engine);
 void register_tour_tests(ImGuiTestEngine* engine);
 void register_gallery_tests(ImGuiTestEngine* engine);
 void register_timing_tests(ImGuiTestEngine* engine);

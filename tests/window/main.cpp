@@ -59,6 +59,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_training_tests(engine);
   register_training_option_tests(engine);
   register_action_tests(engine);
+  register_text_tests(engine);
   register_screenshots(engine);
 }
 
@@ -176,6 +177,10 @@ std::string title_of_dialog(ImGuiTestContext* context) {
 void between_frames(ImGuiTestContext* context, std::function<void()> work) {
   the_work = std::move(work);
   while (the_work) context->Yield();
+}
+
+void resize(ImGuiTestContext* context, int width, int height) {
+  between_frames(context, [=] { application().display().resize(width, height); });
 }
 
 std::vector<double> logits(const RunResult& run) {

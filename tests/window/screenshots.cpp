@@ -44,10 +44,6 @@ Image frame(ImGuiTestContext* context) {
   return image;
 }
 
-void resize(ImGuiTestContext* context, int pixels_wide, int pixels_high) {
-  between_frames(context, [=] { application().display().resize(pixels_wide, pixels_high); });
-}
-
 void keep_panel(const Look& look, const Image& window, const std::string& panel, const std::string& input) {
   const Image picture = cut_out(window, *application().panel_rectangle(panel));
   IM_CHECK_NO_RET(!flat(picture));

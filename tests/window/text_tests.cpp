@@ -1,0 +1,116 @@
+// No text is cut or drawn over another, in any panel of any layout, at the sizes people have.
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "app/document/edits.h"
+#include "app/document/layouts.h"
+#include "tests/window/drawn_text.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+struct WindowLook {
+  int width, height; // pixels
+  double scale;
+  bool light;
+};
+
+void collect_illegible(const std::string& where, std::set<std::string>& found) {
+  for (const std::string& each : illegible_text(*ImGui::GetDrawData())) found.insert(where + ": " + each);
+}
+
+// Every layout, and in the first one every panel in front of the others.
+std::set<std::string> illegible(ImGuiTestContext* context, const std::string& input) {
+  std::set<std::string> found;
+  for (const LayoutInfo& layout : layout_infos()) {
+    application().run("view.layout." + layout.id);
+    context->Yield(4);
+    settle(context);
+    collect_illegible(fmt::format("{}, {}", input, layout.id), found);
+    for (const PanelName& panel : application().panels()) {
+      if (!editor().panel_open(panel.id) || application().panel_rectangle(panel.id)) continue;
+      context->WindowFocus(("//###" + panel.id).c_str());
+      context->Yield(2);
+      settle(context);
+      collect_illegible(fmt::format("{}, {} with {}", input, layout.id, panel.id), found);
+    }
+  }
+  return found;
+}
+
+void check_legible(ImGuiTestContext* context, const WindowLook& look) {
+  start_over(context);
+  const int width = application().display().width(), height = application().display().height();
+  resize(context, look.width, look.height);
+  editor().change_settings([&](Settings& settings) {
+    settings.scale = look.scale;
+    settings.theme = look.light ? ThemeChoice::light : ThemeChoice::dark;
+  });
+  std::set<std::string> found = illegible(context, "photograph");
+  open_text(editor(), "The quick brown fox jumped over the lazy dog because it was late.");
+  settle(context);
+  found.merge(illegible(context, "sentence"));
+  start_over_at_once();
+  resize(context, width, height);
+  settle(context);
+  for (const std::string& each : found) IM_ERRORF("%s", each.c_str());
+}
+
+// What the others rely on: a cut text, two texts on each other and a covered text in a window of the test's
+// own.
+void cut_and_overlapping_text_is_seen(ImGuiTestContext* context) {
+  start_over(context);
+  context->Yield(3);
+  std::string all;
+  for (const std::string& each : illegible_text(*ImGui::GetDrawData()))
+    if (each.starts_with("###legible")) all += each + "\n";
+  IM_CHECK_STR_EQ(all.c_str(),
+                  "###legible: \"one\" and \"two\" overlap\n"
+                  "###legible: \"running past the edge\" is cut at the right\n");
+}
+
+void draw_illegible_window(ImGuiTestContext*) {
+  ImGui::SetNextWindowPos({200, 200});
+  ImGui::SetNextWindowSize({200, 200});
+  if (ImGui::Begin(
+          "Legible###legible", nullptr,
+          ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoTitleBar)) {
+    ImDrawList& list = *ImGui::GetWindowDrawList();
+    const ImU32 white = IM_COL32_WHITE;
+    list.AddText({220, 220}, white, "whole");
+    list.AddText({220, 250}, white, "one");
+    list.AddText({224, 253}, white, "two");
+    list.AddText({300, 280}, white, "running past the edge");
+    list.AddText({220, 310}, white, "covered");
+    list.AddRectFilled({210, 300}, {390, 330}, IM_COL32_BLACK);
+    list.AddText({220, 310}, white, "above");
+    list.AddText({220, 340}, white, "shadow");
+    list.AddText({221, 341}, white, "shadow");
+  }
+  ImGui::End();
+}
+
+} // namespace
+
+void register_text_tests(ImGuiTestEngine* engine) {
+  ImGuiTest* own = IM_REGISTER_TEST(engine, "text", "cut_and_overlapping_text_is_seen");
+  own->GuiFunc = draw_illegible_window;
+  own->TestFunc = cut_and_overlapping_text_is_seen;
+  // A window may not grow beyond its display.
+  if (!application().display().description().starts_with("off screen")) return;
+  const auto add = [&](const char* name, WindowLook look) {
+    IM_REGISTER_TEST(engine, "text", name)->TestFunc = [look](ImGuiTestContext* context) {
+      check_legible(context, look);
+    };
+  };
+  add("legible_at_1280x720", {1280, 720, 1, false});
+  add("legible_at_1600x1000", {1600, 1000, 1, true});
+  add("legible_at_2560x1440", {2560, 1440, 1, false});
+  add("legible_at_2560x1440_scale_2", {2560, 1440, 2, true});
+}
+
+} // namespace hydrascope::app::window_tests
