@@ -143,7 +143,7 @@ void ScriptPlayer::type(const std::string& text) {
 }
 
 void ScriptPlayer::point(const ScriptLine& line) {
-  const std::vector<std::string_view> words = split(line.rest, ' ');
+  const std::vector<std::string_view> words = hydrascope::split(line.rest, ' ');
   const auto x = words.size() == 3 ? decimal_number(words[1]) : std::nullopt;
   const auto y = words.size() == 3 ? decimal_number(words[2]) : std::nullopt;
   if (!x || !y) throw wrong(line, "takes a panel and two shares of its size", "as in: point focus 0.5 0.4");
@@ -220,9 +220,9 @@ constexpr std::array<Verb, 8> verbs = {{{"action", Verb::Argument::needed},
 std::vector<ScriptLine> parse_script(std::string_view text, const std::string& file) {
   std::vector<ScriptLine> lines;
   int number = 0;
-  for (const std::string_view each : split(text, '\n')) {
+  for (const std::string_view written : hydrascope::split(text, '\n')) {
     ++number;
-    const std::string_view line = trimmed(each);
+    const std::string_view line = trimmed(written);
     if (line.empty() || line.front() == '#') continue;
     const std::size_t space = std::min(line.find(' '), line.size());
     const std::string verb(line.substr(0, space)), rest(trimmed(line.substr(space)));

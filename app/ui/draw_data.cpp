@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <unordered_map>
 
 #include <imgui_impl_opengl3.h>
 
@@ -29,11 +31,6 @@ std::span<const Element> view(const ImVector<Element>& elements) {
 template <typename Element>
 bool same_bytes(std::span<const Element> left, std::span<const Element> right) {
   return left.size() == right.size() && std::memcmp(left.data(), right.data(), left.size_bytes()) == 0;
-}
-
-bool same_vertex(const ImDrawVert& left, const ImDrawVert& right) {
-  return left.pos.x == right.pos.x && left.pos.y == right.pos.y && left.uv.x == right.uv.x &&
-         left.uv.y == right.uv.y && left.col == right.col;
 }
 
 ScreenBox clip_of(const ImDrawCmd& command) {
@@ -77,30 +74,41 @@ ImVec4 clip_for(const PixelBox& box, ImVec2 scale) {
           point(box.bottom, -0.25f, scale.y)};
 }
 
-// Collects boxes and merges those that are close together.
-class Boxes {
+// What a box around both has besides them; negative where they overlap.
+float waste(const ScreenBox& left, const ScreenBox& right) {
+  return united(left, right).area() - left.area() - right.area();
+}
+
+// Collects the damage on a grid of tiles, since thousands of letters may change at once, and covers it by a few
+// boxes.
+class Damage {
 public:
-  void add(ScreenBox box) {
+  explicit Damage(ImVec2 screen)
+      : columns_(static_cast<int>(std::ceil(screen.x / tile))), rows_(static_cast<int>(std::ceil(screen.y / tile))),
+        damaged_(static_cast<std::size_t>(columns_) * static_cast<std::size_t>(rows_)) {}
+
+  void add(const ScreenBox& box) {
     if (box.empty()) return;
-    constexpr float near = 24; // points
-    for (ScreenBox& existing : boxes_) {
-      const ScreenBox grown{{existing.from.x - near, existing.from.y - near},
-                            {existing.to.x + near, existing.to.y + near}};
-      if (intersected(grown, box).empty()) continue;
-      existing = united(existing, box);
-      return;
-    }
-    boxes_.push_back(box);
-    if (boxes_.size() > 8 * most_boxes) merge_until(4 * most_boxes);
+    // One more pixel on each side, because edges are antialiased.
+    const int left = std::max(0, static_cast<int>((std::floor(box.from.x) - 1) / tile));
+    const int top = std::max(0, static_cast<int>((std::floor(box.from.y) - 1) / tile));
+    const int right = std::min(columns_, static_cast<int>(std::ceil((box.to.x + 1) / tile)));
+    const int bottom = std::min(rows_, static_cast<int>(std::ceil((box.to.y + 1) / tile)));
+    if (left >= right) return;
+    for (int row = top; row < bottom; ++row) std::fill(at(left, row), at(right, row), true);
   }
 
-  std::vector<ScreenBox> take(const ScreenBox& screen) {
-    merge_until(most_boxes);
-    // One more pixel on each side, because edges are antialiased.
-    for (ScreenBox& box : boxes_)
-      box = intersected(screen, {{std::floor(box.from.x) - 1, std::floor(box.from.y) - 1},
-                                 {std::ceil(box.to.x) + 1, std::ceil(box.to.y) + 1}});
-    std::erase_if(boxes_, [](const ScreenBox& box) { return box.empty(); });
+  std::vector<ScreenBox> boxes(const ScreenBox& screen) {
+    for (int row = 0; row < rows_; ++row) {
+      for (int column = 0; column < columns_; ++column) {
+        if (!*at(column, row)) continue;
+        const int begin = column;
+        while (column < columns_ && *at(column, row)) ++column;
+        cover(intersected(screen, {{static_cast<float>(begin) * tile, static_cast<float>(row) * tile},
+                                   {static_cast<float>(column) * tile, static_cast<float>(row + 1) * tile}}));
+      }
+    }
+    merge();
     float area = 0;
     for (const ScreenBox& box : boxes_) area += box.area();
     if (area > 0.8f * screen.area()) return {screen};
@@ -108,82 +116,127 @@ public:
   }
 
 private:
-  // Repeatedly unites the two boxes whose union adds the least area.
-  void merge_until(std::size_t count) {
-    const auto waste = [](const ScreenBox& left, const ScreenBox& right) {
-      return united(left, right).area() - left.area() - right.area();
-    };
+  static constexpr float tile = 8; // points
+
+  std::vector<char>::iterator at(int column, int row) {
+    return damaged_.begin() + static_cast<std::ptrdiff_t>(row) * columns_ + column;
+  }
+
+  void cover(const ScreenBox& box) {
+    constexpr float little = 32 * 32; // square points: the gaps of a line of text
+    for (ScreenBox& existing : boxes_) {
+      if (waste(existing, box) > little) continue;
+      existing = united(existing, box);
+      return;
+    }
+    boxes_.push_back(box);
+  }
+
+  // Repeatedly unites the two boxes whose union adds the least area; overlapping ones even below the limit.
+  void merge() {
     while (boxes_.size() > 1) {
       std::size_t first = 0, second = 1;
       for (std::size_t i = 0; i < boxes_.size(); ++i)
         for (std::size_t j = i + 1; j < boxes_.size(); ++j)
           if (waste(boxes_[i], boxes_[j]) < waste(boxes_[first], boxes_[second])) first = i, second = j;
-      // Overlapping boxes are merged even below the limit.
-      if (boxes_.size() <= count && waste(boxes_[first], boxes_[second]) > 0) return;
+      if (boxes_.size() <= most_boxes && waste(boxes_[first], boxes_[second]) > 0) return;
       boxes_[first] = united(boxes_[first], boxes_[second]);
       boxes_.erase(boxes_.begin() + static_cast<std::ptrdiff_t>(second));
     }
   }
 
+  int columns_, rows_;
+  std::vector<char> damaged_; // by row and column: whether something changed in the tile
   std::vector<ScreenBox> boxes_;
 };
 
-// Adds the boxes of the triangles that have a vertex for which `counts` is true.
-template <typename Counts>
-void add_triangles(const Mesh& mesh, const Counts& counts, Boxes& boxes) {
+// A triangle as it is drawn, state included.
+struct Triangle {
+  std::uint64_t hash = 0;
+  ScreenBox box;
+  bool operator==(const Triangle& other) const { return hash == other.hash; }
+};
+
+class Hash {
+public:
+  template <typename Value>
+  void mix(const Value& value) {
+    static_assert(sizeof(Value) <= sizeof(std::uint64_t));
+    std::uint64_t word = 0;
+    std::memcpy(&word, &value, sizeof value);
+    value_ = (value_ ^ word) * 0x9e3779b97f4a7c15U;
+    value_ ^= value_ >> 29U;
+  }
+  std::uint64_t value() const { return value_; }
+
+private:
+  std::uint64_t value_ = 0x2545f4914f6cdd1dU;
+};
+
+std::vector<Triangle> triangles_of(const Mesh& mesh) {
+  std::vector<Triangle> triangles;
+  triangles.reserve(mesh.indices.size() / 3);
   for (const ImDrawCmd& command : mesh.commands) {
     if (command.UserCallback != nullptr) continue;
     const ScreenBox clip = clip_of(command);
+    Hash state;
+    for (const float edge : {clip.from.x, clip.from.y, clip.to.x, clip.to.y}) state.mix(edge);
+    state.mix(command.TexRef._TexData);
+    state.mix(command.TexRef._TexID);
     for (unsigned int i = 0; i + 2 < command.ElemCount; i += 3) {
+      Hash hash = state;
       ScreenBox box{{1e9f, 1e9f}, {-1e9f, -1e9f}};
-      bool counted = false;
       for (unsigned int corner = 0; corner < 3; ++corner) {
-        const std::size_t vertex = command.VtxOffset + mesh.indices[command.IdxOffset + i + corner];
-        counted = counted || counts(vertex);
-        const ImVec2 place = mesh.vertices[vertex].pos;
-        box = united(box, {place, place});
+        const ImDrawVert& vertex =
+            mesh.vertices[command.VtxOffset + mesh.indices[command.IdxOffset + i + corner]];
+        hash.mix(vertex.pos);
+        hash.mix(vertex.uv);
+        hash.mix(vertex.col);
+        box = united(box, {vertex.pos, vertex.pos});
       }
-      if (counted) boxes.add(intersected(clip, box));
+      triangles.push_back({hash.value(), intersected(clip, box)});
     }
   }
+  return triangles;
 }
 
-void add_all(const Mesh& mesh, Boxes& boxes) {
-  add_triangles(
-      mesh, [](std::size_t) { return true; }, boxes);
+void add_all(const Mesh& mesh, Damage& damage) {
+  for (const Triangle& triangle : triangles_of(mesh)) damage.add(triangle.box);
 }
 
-// Adds what differs between two versions of one draw list.
-void add_difference(const Mesh& before, const Mesh& now, Boxes& boxes) {
-  const bool same_states = before.commands.size() == now.commands.size() &&
-                           std::ranges::equal(before.commands, now.commands, same_state);
-  if (!same_states) {
-    add_all(before, boxes);
-    add_all(now, boxes);
-    return;
+// Adds the triangles that only one of two versions of a draw list has. What both have is the same picture as
+// long as it is drawn in the same order; else everything is added.
+void add_difference(const Mesh& before, const Mesh& now, Damage& damage) {
+  const std::vector<Triangle> old_triangles = triangles_of(before), new_triangles = triangles_of(now);
+  std::span<const Triangle> old_rest = old_triangles, new_rest = new_triangles;
+  const auto head = std::ranges::mismatch(old_rest, new_rest);
+  old_rest = {head.in1, old_rest.end()};
+  new_rest = {head.in2, new_rest.end()};
+  while (!old_rest.empty() && !new_rest.empty() && old_rest.back() == new_rest.back()) {
+    old_rest = old_rest.first(old_rest.size() - 1);
+    new_rest = new_rest.first(new_rest.size() - 1);
   }
-  if (same_bytes(before.indices, now.indices) && before.vertices.size() == now.vertices.size()) {
-    const auto differs = [&](std::size_t vertex) {
-      return !same_vertex(before.vertices[vertex], now.vertices[vertex]);
-    };
-    add_triangles(before, differs, boxes);
-    add_triangles(now, differs, boxes);
-    return;
-  }
-  // Vertices were added or removed; those before and after the change are equal.
-  const std::size_t common = std::min(before.vertices.size(), now.vertices.size());
-  std::size_t head = 0, tail = 0;
-  while (head < common && same_vertex(before.vertices[head], now.vertices[head])) ++head;
-  while (tail < common - head && same_vertex(before.vertices[before.vertices.size() - 1 - tail],
-                                             now.vertices[now.vertices.size() - 1 - tail]))
-    ++tail;
-  const auto within = [&](const Mesh& mesh) {
-    return [head, end = mesh.vertices.size() - tail](std::size_t vertex) {
-      return vertex >= head && vertex < end;
-    };
+  const auto counts_of = [](std::span<const Triangle> triangles) {
+    std::unordered_map<std::uint64_t, int> counts;
+    counts.reserve(triangles.size());
+    for (const Triangle& triangle : triangles) ++counts[triangle.hash];
+    return counts;
   };
-  add_triangles(before, within(before), boxes);
-  add_triangles(now, within(now), boxes);
+  // Returns the hashes of what the other has, too, in the order of drawing.
+  const auto add_others = [&](std::span<const Triangle> triangles, std::unordered_map<std::uint64_t, int> counts) {
+    std::vector<std::uint64_t> common;
+    for (const Triangle& triangle : triangles) {
+      const auto found = counts.find(triangle.hash);
+      if (found != counts.end() && found->second-- > 0)
+        common.push_back(triangle.hash);
+      else
+        damage.add(triangle.box);
+    }
+    return common;
+  };
+  if (add_others(old_rest, counts_of(new_rest)) == add_others(new_rest, counts_of(old_rest))) return;
+  for (const std::span<const Triangle> rest : {old_rest, new_rest})
+    for (const Triangle& triangle : rest) damage.add(triangle.box);
 }
 
 } // namespace
@@ -205,10 +258,10 @@ std::vector<ScreenBox> DamageTracker::update(const ImDrawData& data) {
   size_ = data.DisplaySize;
   scale_ = data.FramebufferScale;
 
-  Boxes boxes;
+  Damage damage(data.DisplaySize);
   const auto count = static_cast<std::size_t>(data.CmdLists.Size);
   const auto mesh_of = [](const List& list) { return Mesh{list.commands, list.vertices, list.indices}; };
-  for (std::size_t i = count; i < lists_.size(); ++i) add_all(mesh_of(lists_[i]), boxes);
+  for (std::size_t i = count; i < lists_.size(); ++i) add_all(mesh_of(lists_[i]), damage);
   lists_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const ImDrawList& list = *data.CmdLists[static_cast<int>(i)];
@@ -225,10 +278,10 @@ std::vector<ScreenBox> DamageTracker::update(const ImDrawData& data) {
         same_bytes(before.indices, now.indices))
       continue;
     if (existing.owner == owner) {
-      add_difference(before, now, boxes);
+      add_difference(before, now, damage);
     } else { // another window has this position in the list
-      add_all(before, boxes);
-      add_all(now, boxes);
+      add_all(before, damage);
+      add_all(now, damage);
     }
     existing = {std::string(owner),
                 {now.commands.begin(), now.commands.end()},
@@ -236,7 +289,7 @@ std::vector<ScreenBox> DamageTracker::update(const ImDrawData& data) {
                 {now.indices.begin(), now.indices.end()}};
   }
   if (everything_new) return {screen};
-  return boxes.take(screen);
+  return damage.boxes(screen);
 }
 
 void draw_boxes(const ImDrawData& data, std::span<const ScreenBox> boxes, int height, const ImVec4& ground) {

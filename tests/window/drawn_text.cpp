@@ -212,7 +212,8 @@ std::string cut_of(const Letter& letter) {
 // Whether the two runs have letters on each other. The same letters a point apart are a shadow.
 bool overlap(Run one, Run other) {
   if (area(common(box_of(one), box_of(other))) <= 0) return false;
-  const ImVec2 offset = one.front().box.Min - other.front().box.Min;
+  const ImVec2 offset{one.front().box.Min.x - other.front().box.Min.x,
+                      one.front().box.Min.y - other.front().box.Min.y};
   if (one.size() == other.size() && std::abs(offset.x) <= 2 && std::abs(offset.y) <= 2 &&
       std::ranges::equal(one, other, {}, &Letter::code, &Letter::code))
     return false;

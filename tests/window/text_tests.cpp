@@ -19,24 +19,30 @@ struct WindowLook {
   bool light;
 };
 
-void collect_illegible(const std::string& where, std::set<std::string>& found) {
-  for (const std::string& each : illegible_text(*ImGui::GetDrawData())) found.insert(where + ": " + each);
+// Of the last frame.
+std::vector<std::string> illegible_now(ImGuiTestContext* context) {
+  std::vector<std::string> found;
+  between_frames(context, [&found] { found = illegible_text(*ImGui::GetDrawData()); });
+  return found;
 }
 
 // Every layout, and in the first one every panel in front of the others.
 std::set<std::string> illegible(ImGuiTestContext* context, const std::string& input) {
   std::set<std::string> found;
+  const auto note = [&](const std::string& where) {
+    for (const std::string& each : illegible_now(context)) found.insert(where + ": " + each);
+  };
   for (const LayoutInfo& layout : layout_infos()) {
     application().run("view.layout." + layout.id);
     context->Yield(4);
     settle(context);
-    collect_illegible(fmt::format("{}, {}", input, layout.id), found);
+    note(fmt::format("{}, {}", input, layout.id));
     for (const PanelName& panel : application().panels()) {
       if (!editor().panel_open(panel.id) || application().panel_rectangle(panel.id)) continue;
       context->WindowFocus(("//###" + panel.id).c_str());
       context->Yield(2);
       settle(context);
-      collect_illegible(fmt::format("{}, {} with {}", input, layout.id, panel.id), found);
+      note(fmt::format("{}, {} with {}", input, layout.id, panel.id));
     }
   }
   return found;
@@ -66,7 +72,7 @@ void cut_and_overlapping_text_is_seen(ImGuiTestContext* context) {
   start_over(context);
   context->Yield(3);
   std::string all;
-  for (const std::string& each : illegible_text(*ImGui::GetDrawData()))
+  for (const std::string& each : illegible_now(context))
     if (each.starts_with("###legible")) all += each + "\n";
   IM_CHECK_STR_EQ(all.c_str(),
                   "###legible: \"one\" and \"two\" overlap\n"
