@@ -3,10 +3,12 @@
 #include "app/ui/draw_data.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <unordered_map>
+#include <iterator>
+#include <limits>
 
 #include <imgui_impl_opengl3.h>
 
@@ -79,12 +81,13 @@ float waste(const ScreenBox& left, const ScreenBox& right) {
   return united(left, right).area() - left.area() - right.area();
 }
 
-// Collects the damage on a grid of tiles, since thousands of letters may change at once, and covers it by a few
-// boxes.
+// Collects the damage on a grid of tiles, since thousands of letters may change at once, and covers it by a
+// few boxes.
 class Damage {
 public:
   explicit Damage(ImVec2 screen)
-      : columns_(static_cast<int>(std::ceil(screen.x / tile))), rows_(static_cast<int>(std::ceil(screen.y / tile))),
+      : columns_(static_cast<int>(std::ceil(screen.x / tile))),
+        rows_(static_cast<int>(std::ceil(screen.y / tile))),
         damaged_(static_cast<std::size_t>(columns_) * static_cast<std::size_t>(rows_)) {}
 
   void add(const ScreenBox& box) {
@@ -95,15 +98,17 @@ public:
     const int right = std::min(columns_, static_cast<int>(std::ceil((box.to.x + 1) / tile)));
     const int bottom = std::min(rows_, static_cast<int>(std::ceil((box.to.y + 1) / tile)));
     if (left >= right) return;
-    for (int row = top; row < bottom; ++row) std::fill(at(left, row), at(right, row), true);
+    for (int row = top; row < bottom; ++row) std::fill(at(left, row), at(right, row), char{1});
+    top_ = std::min(top_, top);
+    bottom_ = std::max(bottom_, bottom);
   }
 
   std::vector<ScreenBox> boxes(const ScreenBox& screen) {
-    for (int row = 0; row < rows_; ++row) {
+    for (int row = top_; row < bottom_; ++row) {
       for (int column = 0; column < columns_; ++column) {
-        if (!*at(column, row)) continue;
+        if (*at(column, row) == 0) continue;
         const int begin = column;
-        while (column < columns_ && *at(column, row)) ++column;
+        while (column < columns_ && *at(column, row) != 0) ++column;
         cover(intersected(screen, {{static_cast<float>(begin) * tile, static_cast<float>(row) * tile},
                                    {static_cast<float>(column) * tile, static_cast<float>(row + 1) * tile}}));
       }
@@ -123,7 +128,7 @@ private:
   }
 
   void cover(const ScreenBox& box) {
-    constexpr float little = 32 * 32; // square points: the gaps of a line of text
+    constexpr float little = 48 * 48; // square points: the gaps of a line of text
     for (ScreenBox& existing : boxes_) {
       if (waste(existing, box) > little) continue;
       existing = united(existing, box);
@@ -146,69 +151,62 @@ private:
   }
 
   int columns_, rows_;
-  std::vector<char> damaged_; // by row and column: whether something changed in the tile
+  std::vector<char> damaged_; // by row and column: 1 where something changed in the tile
+  int top_ = std::numeric_limits<int>::max(), bottom_ = 0; // the rows outside of which nothing did
   std::vector<ScreenBox> boxes_;
 };
 
-// A triangle as it is drawn, state included.
-struct Triangle {
-  std::uint64_t hash = 0;
-  ScreenBox box;
-  bool operator==(const Triangle& other) const { return hash == other.hash; }
-};
+// Mixes a word into a hash.
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15U;
+  return hash ^ (hash >> 29U);
+}
 
-class Hash {
-public:
-  template <typename Value>
-  void mix(const Value& value) {
-    static_assert(sizeof(Value) <= sizeof(std::uint64_t));
-    std::uint64_t word = 0;
-    std::memcpy(&word, &value, sizeof value);
-    value_ = (value_ ^ word) * 0x9e3779b97f4a7c15U;
-    value_ ^= value_ >> 29U;
-  }
-  std::uint64_t value() const { return value_; }
+// The bytes of a value as a word.
+template <typename Value>
+std::uint64_t word_of(const Value& value) {
+  static_assert(sizeof(Value) <= sizeof(std::uint64_t));
+  std::uint64_t word = 0;
+  std::memcpy(&word, &value, sizeof value);
+  return word;
+}
 
-private:
-  std::uint64_t value_ = 0x2545f4914f6cdd1dU;
-};
+std::uint64_t word_of(const ImDrawVert& vertex) {
+  return word_of(vertex.pos) * 0xd6e8feb86659fd93U ^ std::rotl(word_of(vertex.uv) * 0xa0761d6478bd642fU, 21) ^
+         vertex.col * 0xe7037ed1a0b428dbU;
+}
 
-std::vector<Triangle> triangles_of(const Mesh& mesh) {
-  std::vector<Triangle> triangles;
+std::vector<DrawnTriangle> triangles_of(const Mesh& mesh) {
+  std::vector<DrawnTriangle> triangles;
   triangles.reserve(mesh.indices.size() / 3);
   for (const ImDrawCmd& command : mesh.commands) {
     if (command.UserCallback != nullptr) continue;
     const ScreenBox clip = clip_of(command);
-    Hash state;
-    for (const float edge : {clip.from.x, clip.from.y, clip.to.x, clip.to.y}) state.mix(edge);
-    state.mix(command.TexRef._TexData);
-    state.mix(command.TexRef._TexID);
+    std::uint64_t state = mixed(word_of(clip.from), word_of(clip.to));
+    state = mixed(mixed(state, word_of(command.TexRef._TexData)), word_of(command.TexRef._TexID));
     for (unsigned int i = 0; i + 2 < command.ElemCount; i += 3) {
-      Hash hash = state;
+      std::uint64_t hash = state;
       ScreenBox box{{1e9f, 1e9f}, {-1e9f, -1e9f}};
       for (unsigned int corner = 0; corner < 3; ++corner) {
         const ImDrawVert& vertex =
             mesh.vertices[command.VtxOffset + mesh.indices[command.IdxOffset + i + corner]];
-        hash.mix(vertex.pos);
-        hash.mix(vertex.uv);
-        hash.mix(vertex.col);
+        hash = mixed(hash, word_of(vertex));
         box = united(box, {vertex.pos, vertex.pos});
       }
-      triangles.push_back({hash.value(), intersected(clip, box)});
+      triangles.push_back({hash, intersected(clip, box)});
     }
   }
   return triangles;
 }
 
-void add_all(const Mesh& mesh, Damage& damage) {
-  for (const Triangle& triangle : triangles_of(mesh)) damage.add(triangle.box);
+void add_all(std::span<const DrawnTriangle> triangles, Damage& damage) {
+  for (const DrawnTriangle& triangle : triangles) damage.add(triangle.box);
 }
 
 // Adds the triangles that only one of two versions of a draw list has. What both have is the same picture as
 // long as it is drawn in the same order; else everything is added.
-void add_difference(const Mesh& before, const Mesh& now, Damage& damage) {
-  const std::vector<Triangle> old_triangles = triangles_of(before), new_triangles = triangles_of(now);
-  std::span<const Triangle> old_rest = old_triangles, new_rest = new_triangles;
+void add_difference(std::span<const DrawnTriangle> old_rest, std::span<const DrawnTriangle> new_rest,
+                    Damage& damage) {
   const auto head = std::ranges::mismatch(old_rest, new_rest);
   old_rest = {head.in1, old_rest.end()};
   new_rest = {head.in2, new_rest.end()};
@@ -216,27 +214,33 @@ void add_difference(const Mesh& before, const Mesh& now, Damage& damage) {
     old_rest = old_rest.first(old_rest.size() - 1);
     new_rest = new_rest.first(new_rest.size() - 1);
   }
-  const auto counts_of = [](std::span<const Triangle> triangles) {
-    std::unordered_map<std::uint64_t, int> counts;
-    counts.reserve(triangles.size());
-    for (const Triangle& triangle : triangles) ++counts[triangle.hash];
-    return counts;
+  const auto sorted_hashes = [](std::span<const DrawnTriangle> triangles) {
+    std::vector<std::uint64_t> hashes;
+    for (const DrawnTriangle& triangle : triangles) hashes.push_back(triangle.hash);
+    std::ranges::sort(hashes);
+    return hashes;
   };
-  // Returns the hashes of what the other has, too, in the order of drawing.
-  const auto add_others = [&](std::span<const Triangle> triangles, std::unordered_map<std::uint64_t, int> counts) {
-    std::vector<std::uint64_t> common;
-    for (const Triangle& triangle : triangles) {
-      const auto found = counts.find(triangle.hash);
-      if (found != counts.end() && found->second-- > 0)
-        common.push_back(triangle.hash);
-      else
+  std::vector<std::uint64_t> shared; // with multiplicity
+  std::ranges::set_intersection(sorted_hashes(old_rest), sorted_hashes(new_rest), std::back_inserter(shared));
+  // Adds the triangles that are not shared. Returns the hashes of the others in the order of drawing.
+  const auto add_own = [&](std::span<const DrawnTriangle> triangles) {
+    std::vector<bool> used(shared.size());
+    std::vector<std::uint64_t> order;
+    for (const DrawnTriangle& triangle : triangles) {
+      auto at = static_cast<std::size_t>(std::ranges::lower_bound(shared, triangle.hash) - shared.begin());
+      while (at < shared.size() && shared[at] == triangle.hash && used[at]) ++at;
+      if (at < shared.size() && shared[at] == triangle.hash) {
+        used[at] = true;
+        order.push_back(triangle.hash);
+      } else {
         damage.add(triangle.box);
+      }
     }
-    return common;
+    return order;
   };
-  if (add_others(old_rest, counts_of(new_rest)) == add_others(new_rest, counts_of(old_rest))) return;
-  for (const std::span<const Triangle> rest : {old_rest, new_rest})
-    for (const Triangle& triangle : rest) damage.add(triangle.box);
+  if (add_own(old_rest) == add_own(new_rest)) return;
+  add_all(old_rest, damage);
+  add_all(new_rest, damage);
 }
 
 } // namespace
@@ -260,14 +264,13 @@ std::vector<ScreenBox> DamageTracker::update(const ImDrawData& data) {
 
   Damage damage(data.DisplaySize);
   const auto count = static_cast<std::size_t>(data.CmdLists.Size);
-  const auto mesh_of = [](const List& list) { return Mesh{list.commands, list.vertices, list.indices}; };
-  for (std::size_t i = count; i < lists_.size(); ++i) add_all(mesh_of(lists_[i]), damage);
+  for (std::size_t i = count; i < lists_.size(); ++i) add_all(lists_[i].triangles, damage);
   lists_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const ImDrawList& list = *data.CmdLists[static_cast<int>(i)];
     const Mesh now{view(list.CmdBuffer), view(list.VtxBuffer), view(list.IdxBuffer)};
     List& existing = lists_[i];
-    const Mesh before = mesh_of(existing);
+    const Mesh before{existing.commands, existing.vertices, existing.indices};
     const std::string_view owner = list._OwnerName == nullptr ? "" : list._OwnerName;
     const bool same_commands =
         before.commands.size() == now.commands.size() &&
@@ -277,16 +280,18 @@ std::vector<ScreenBox> DamageTracker::update(const ImDrawData& data) {
     if (existing.owner == owner && same_commands && same_bytes(before.vertices, now.vertices) &&
         same_bytes(before.indices, now.indices))
       continue;
+    std::vector<DrawnTriangle> triangles = triangles_of(now);
     if (existing.owner == owner) {
-      add_difference(before, now, damage);
+      add_difference(existing.triangles, triangles, damage);
     } else { // another window has this position in the list
-      add_all(before, damage);
-      add_all(now, damage);
+      add_all(existing.triangles, damage);
+      add_all(triangles, damage);
     }
     existing = {std::string(owner),
                 {now.commands.begin(), now.commands.end()},
                 {now.vertices.begin(), now.vertices.end()},
-                {now.indices.begin(), now.indices.end()}};
+                {now.indices.begin(), now.indices.end()},
+                std::move(triangles)};
   }
   if (everything_new) return {screen};
   return damage.boxes(screen);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,13 @@ struct ScreenBox {
 ScreenBox united(const ScreenBox& left, const ScreenBox& right);
 ScreenBox intersected(const ScreenBox& left, const ScreenBox& right);
 
+// A triangle as it is drawn: equal ones, their state included, have the same hash.
+struct DrawnTriangle {
+  std::uint64_t hash = 0;
+  ScreenBox box;
+  bool operator==(const DrawnTriangle& other) const { return hash == other.hash; }
+};
+
 // Finds the damage of each frame: the part of the screen that changed.
 class DamageTracker {
 public:
@@ -40,6 +48,7 @@ private:
     std::vector<ImDrawCmd> commands;
     std::vector<ImDrawVert> vertices;
     std::vector<ImDrawIdx> indices;
+    std::vector<DrawnTriangle> triangles;
   };
   std::vector<List> lists_;
   ImVec2 size_, scale_;

@@ -85,10 +85,13 @@ std::vector<Letter> letters_of(const ImDrawData& data) {
   const Glyphs glyphs;
   const ImTextureData* const atlas = ImGui::GetIO().Fonts->TexData;
   std::vector<Letter> letters;
-  std::size_t order = 0;
   for (const ImDrawList* list : data.CmdLists) {
     const ImGuiWindow* const window =
         list->_OwnerName == nullptr ? nullptr : ImGui::FindWindowByName(list->_OwnerName);
+    constexpr ImGuiWindowFlags clear = ImGuiWindowFlags_ChildWindow | ImGuiWindowFlags_NoBackground;
+    if (window != nullptr && (window->Flags & clear) == 0) // its ground may be rounded: no rectangle
+      for (Letter& letter : letters)
+        letter.covered = letter.covered || window->Rect().Contains(letter.box.GetCenter());
     for (const ImDrawCmd& command : list->CmdBuffer) {
       if (command.UserCallback != nullptr) continue;
       const ImRect clip(command.ClipRect);
@@ -101,7 +104,6 @@ std::vector<Letter> letters_of(const ImDrawData& data) {
         }
         const std::span<const ImDrawVert> corners(vertices + indices[i], 4);
         i += 6;
-        ++order;
         ImRect box(corners[0].pos, corners[0].pos);
         ImVec2 from = corners[0].uv, to = corners[0].uv;
         for (const ImDrawVert& corner : corners) {
@@ -130,8 +132,7 @@ std::vector<Letter> letters_of(const ImDrawData& data) {
                            .top_whole = from.y <= glyph->V0 + Glyphs::margin,
                            .bottom_whole = to.y >= glyph->V1 - Glyphs::margin,
                            .upright = upright,
-                           .window = window,
-                           .order = order});
+                           .window = window});
       }
     }
   }
@@ -245,13 +246,21 @@ std::vector<std::string> illegible_text(const ImDrawData& data) {
         found.insert(fmt::format("{}: \"{}\" and \"{}\" overlap", place_of(runs[i].front().window),
                                  text_of(runs[i]), text_of(runs[j])));
   ImGuiContext& context = *ImGui::GetCurrentContext();
-  for (int i = 0; i < context.TabBars.GetMapSize(); ++i) {
-    const ImGuiTabBar* const bar = context.TabBars.TryGetMapData(i);
+  std::set<const ImGuiTabBar*> bars;
+  for (int i = 0; i < context.TabBars.GetMapSize(); ++i) bars.insert(context.TabBars.TryGetMapData(i));
+  for (const ImGuiWindow* window : context.Windows)
+    if (window->DockNode != nullptr) bars.insert(window->DockNode->TabBar);
+  for (const ImGuiTabBar* bar : bars) {
     if (bar == nullptr || bar->CurrFrameVisible < context.FrameCount - 1) continue;
     for (const ImGuiTabItem& tab : bar->Tabs)
       if (tab.Width < tab.ContentWidth - 1 && tab.Window != nullptr)
         found.insert(fmt::format("{}: its tab is {:.0f} points wide, its name {:.0f}", tab.Window->Name,
                                  tab.Width, tab.ContentWidth));
+    if (bar->WidthAllTabs > bar->BarRect.GetWidth() + 1)
+      found.insert(fmt::format(
+          "{}: the tabs are {:.0f} points wide, their bar {:.0f}",
+          bar->Tabs.empty() || bar->Tabs[0].Window == nullptr ? "tabs" : bar->Tabs[0].Window->Name,
+          bar->WidthAllTabs, bar->BarRect.GetWidth()));
   }
   return {found.begin(), found.end()};
 }

@@ -19,7 +19,8 @@ Image shown(ImGuiTestContext* context) {
 
 void check_whole(ImGuiTestContext* context, const std::string& after) {
   settle(context);
-  context->Yield(12); // a changed map fades in
+  while (application().moved() && !context->IsError()) context->Yield(); // a changed map fades in
+  context->Yield(2);
   const Image parts = shown(context);
   application().forget_frame();
   context->Yield();

@@ -26,7 +26,7 @@ std::vector<std::string> illegible_now(ImGuiTestContext* context) {
   return found;
 }
 
-// Every layout, and in the first one every panel in front of the others.
+// Every layout with every panel in front of the others, and the windows over them.
 std::set<std::string> illegible(ImGuiTestContext* context, const std::string& input) {
   std::set<std::string> found;
   const auto note = [&](const std::string& where) {
@@ -44,6 +44,16 @@ std::set<std::string> illegible(ImGuiTestContext* context, const std::string& in
       settle(context);
       note(fmt::format("{}, {} with {}", input, layout.id, panel.id));
     }
+  }
+  application().run("view.layout.explore");
+  for (const char* const action :
+       {"help.gallery", "help.tour", "help.sheet", "help.shortcuts", "view.palette", "model.get"}) {
+    if (!application().run(action)) IM_ERRORF("no action %s", action);
+    context->Yield(4);
+    settle(context);
+    note(fmt::format("{}, {}", input, action));
+    application().overlays() = {};
+    context->Yield(2);
   }
   return found;
 }
