@@ -52,6 +52,17 @@ TEST_F(ShellCommand, VersionNamesLibraryProcessorAndGpu) {
     EXPECT_NE(outcome.output.find(part), std::string::npos) << outcome.output;
 }
 
+TEST_F(ShellCommand, AnInstalledProgramStarts) {
+  const std::string build = program().parent_path().string(), prefix = at("prefix");
+  const std::string install = "cmake --install '" + build + "' --component program --prefix '" + prefix + "'";
+  ASSERT_EQ(std::system((install + " >" + at("install.txt") + " 2>&1").c_str()), 0)
+      << bytes_of(at("install.txt"));
+  const std::string start = "'" + prefix + "/bin/hydrascope' --version";
+  EXPECT_EQ(std::system((start + " >" + at("version.txt") + " 2>&1").c_str()), 0)
+      << bytes_of(at("version.txt"));
+  EXPECT_EQ(bytes_of(at("version.txt")), hydrascope("--version").output);
+}
+
 TEST_F(ShellCommand, BashCompletesCommandsKindsOptionsAndKernels) {
   EXPECT_EQ(completed("hydrascope ki"), "\n\n");
   EXPECT_EQ(completed("hydrascope ker"), "\nkernels\n");

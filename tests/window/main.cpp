@@ -1,4 +1,5 @@
-// Drives the window with Dear ImGui Test Engine: on the display there is, or off screen through EGL.
+// Drives the window with Dear ImGui Test Engine: on the display there is, X11 or Wayland, or off screen
+// through EGL. The argument is a filter: names of groups or tests, with commas.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -32,6 +33,7 @@ std::filesystem::path scratch_folder() {
 }
 
 void register_all(ImGuiTestEngine* engine) {
+  register_display_tests(engine);
   register_focus_tests(engine);
   register_focus_map_tests(engine);
   register_frame_tests(engine);
@@ -226,7 +228,7 @@ std::filesystem::path example(const std::string& name) {
 
 int run_all(const char* filter) {
   WindowOptions options;
-  options.hidden = std::getenv("DISPLAY") == nullptr;
+  options.hidden = std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr;
   options.show_figure = show_figure;
   options.settings_file = scratch_file("settings.json"); // a user's own do not belong into a test
   install_dialogs();
@@ -255,6 +257,9 @@ int run_all(const char* filter) {
   start_over_at_once();
   const std::string idle = check_idle_gate(*running);
   std::printf("idle gate: %s\n", idle.empty() ? "passed" : idle.c_str());
+  const char* const host = std::getenv("UNDER_WESTON_DISPLAY");
+  const std::string pointer = host == nullptr ? std::string() : check_pointer(*running, host);
+  if (host != nullptr) std::printf("pointer: %s\n", pointer.empty() ? "passed" : pointer.c_str());
   ImGuiTestEngine_Stop(engine);
   running.reset();
   ImGuiTestEngine_DestroyContext(engine);
@@ -263,7 +268,7 @@ int run_all(const char* filter) {
   if (restarts) std::printf("restart: %s\n", restart.empty() ? "passed" : restart.c_str());
   std::filesystem::remove_all(scratch_folder());
   const bool passed = summary.CountTested > 0 && summary.CountTested == summary.CountSuccess;
-  return passed && idle.empty() && restart.empty() ? 0 : 1;
+  return passed && idle.empty() && pointer.empty() && restart.empty() ? 0 : 1;
 }
 
 } // namespace hydrascope::app::window_tests
