@@ -77,8 +77,7 @@ void Clipboard::poll(Editor& editor) {
   if (pasted->picture) {
     open_image(editor, {pasted->picture, "pasted picture", {}});
   } else if (pasted->text) {
-    const char* text = ImGui::GetClipboardText();
-    open_pasted_text(editor, text == nullptr ? "" : text);
+    open_pasted_text(editor, *pasted->text);
   } else {
     editor.say(Severity::note, "paste: nothing came from the clipboard: " + pasted->problem);
   }

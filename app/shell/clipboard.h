@@ -1,4 +1,4 @@
-// Copying and pasting: pictures through PictureClipboard, text through GLFW's clipboard.
+// Copying and pasting: pictures through PictureClipboard, text through Dear ImGui.
 #pragma once
 
 #include <functional>

@@ -29,9 +29,10 @@ std::unique_ptr<PictureClipboard> open_picture_clipboard(WindowSystem system, st
 Pasted pasted_picture(std::string_view bytes) {
   try {
     const std::span span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-    return {.picture = std::make_shared<const Image>(decode_image(span, "clipboard")), .problem = {}};
+    return {
+        .picture = std::make_shared<const Image>(decode_image(span, "clipboard")), .text = {}, .problem = {}};
   } catch (const std::exception& error) {
-    return {.picture = nullptr, .problem = error.what()};
+    return {.picture = nullptr, .text = {}, .problem = error.what()};
   }
 }
 

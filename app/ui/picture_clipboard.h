@@ -16,10 +16,11 @@ namespace hydrascope::app {
 // The result of a paste.
 struct Pasted {
   std::shared_ptr<const Image> picture;
-  bool text = false;   // the clipboard has text and no picture; read it through Dear ImGui
-  std::string problem; // why there is neither; empty otherwise
+  std::optional<std::string> text; // if the clipboard has text and no picture
+  std::string problem;             // why there is neither; empty otherwise
 };
 
+// For the window's thread.
 class PictureClipboard {
 public:
   PictureClipboard() = default;

@@ -31,12 +31,16 @@ Pasted fetched(const std::stop_token& stop) {
   std::istringstream lines(output_of({"wl-paste", "--list-types"}, {}, stop));
   std::vector<std::string> types;
   for (std::string type; std::getline(lines, type);) types.push_back(type);
-  const auto offered = [&](std::string_view type) { return std::ranges::count(types, type) > 0; };
-  const auto* const type = std::ranges::find_if(picture_types, offered);
-  if (type != picture_types.end())
-    return pasted_picture(output_of({"wl-paste", "--no-newline", "--type", std::string(*type)}, {}, stop));
-  const bool text = offered("text/plain;charset=utf-8"); // the one type that GLFW reads
-  return {.picture = nullptr, .text = text, .problem = text ? "" : "it holds neither a picture nor text"};
+  const auto content = [&](std::string_view type) -> std::optional<std::string> {
+    if (std::ranges::count(types, type) == 0) return std::nullopt;
+    return output_of({"wl-paste", "--no-newline", "--type", std::string(type)}, {}, stop);
+  };
+  for (const std::string_view type : picture_types)
+    if (const auto bytes = content(type)) return pasted_picture(*bytes);
+  // GLFW would read the first of these only, and only once the focus is back from wl-paste.
+  for (const char* const type : {"text/plain;charset=utf-8", "UTF8_STRING", "text/plain", "text/uri-list"})
+    if (auto text = content(type)) return {.picture = nullptr, .text = std::move(text), .problem = {}};
+  return {.picture = nullptr, .text = {}, .problem = "it holds neither a picture nor text"};
 }
 
 class WaylandClipboard final : public PictureClipboard {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <imgui.h>
 #include <poll.h>
 #include <unistd.h>
 #include <xcb/xcb.h>
@@ -51,8 +52,16 @@ public:
     notify();
   }
   std::optional<Pasted> take() override {
-    const std::scoped_lock lock(mutex_);
-    return std::exchange(pasted_, std::nullopt);
+    std::optional<Pasted> pasted;
+    {
+      const std::scoped_lock lock(mutex_);
+      pasted = std::exchange(pasted_, std::nullopt);
+    }
+    if (pasted && pasted->text) { // GLFW reads it
+      const char* const text = ImGui::GetClipboardText();
+      pasted->text = text == nullptr ? "" : text;
+    }
+    return pasted;
   }
 
 private:
@@ -93,7 +102,8 @@ private:
   }
 
   void deliver(X11Selection::Fetched fetched) {
-    Pasted pasted{.picture = nullptr, .text = fetched.text, .problem = std::move(fetched.problem)};
+    Pasted pasted{.picture = nullptr, .text = {}, .problem = std::move(fetched.problem)};
+    if (fetched.text) pasted.text.emplace();
     if (!fetched.bytes.empty()) pasted = pasted_picture(fetched.bytes);
     {
       const std::scoped_lock lock(mutex_);
