@@ -78,7 +78,6 @@ Check check_display(WindowSystem system) {
             .found = both.empty() ? "none" : "no window opens on " + both,
             .remedy = "the window needs one; commands and --screenshot work without"};
   }
-  if (wayland.empty() && system == WindowSystem::wayland) wayland = "Wayland"; // by its default name
   const std::string& used = system == WindowSystem::x11 ? x11 : wayland;
   const std::string& other = system == WindowSystem::x11 ? wayland : x11;
   return {.name = "display", .found = used + (other.empty() ? "" : ", rather than " + other)};

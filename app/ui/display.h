@@ -43,8 +43,8 @@ public:
   virtual WindowSystem window_system() const = 0; // none: off screen
 };
 
-// Opens a GLFW window: on Wayland if XDG_SESSION_TYPE is "wayland", on X11 if it is "x11", and otherwise on
-// Wayland before X11, whichever has a display. Throws Error without a display or OpenGL 3.3.
+// Opens a GLFW window: on Wayland if WAYLAND_DISPLAY names a display there, unless XDG_SESSION_TYPE is "x11";
+// else on X11. Throws Error without a display or OpenGL 3.3.
 std::unique_ptr<Display> open_window_display(int width, int height, bool visible);
 
 // Creates an EGL context: on a device if there is one (machines with a GPU and no display), else on Mesa's

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -26,14 +27,17 @@ std::string last_glfw_error() {
   return description == nullptr ? "unknown reason" : description;
 }
 
+// Whether GLFW starts, on X11 or on either window system.
+bool started(int platform) {
+  glfwInitHint(GLFW_PLATFORM, platform);
+  return glfwInit() != GLFW_FALSE;
+}
+
 // Throws Error without a display. Falls back on X11 where a Wayland session cannot be used (no libxkbcommon).
 void start_glfw() {
-  if (glfwInit() != GLFW_FALSE) return;
-  const std::string reason = last_glfw_error();
-  glfwInitHint(GLFW_PLATFORM, GLFW_PLATFORM_X11);
-  const bool started = glfwInit() != GLFW_FALSE;
-  glfwInitHint(GLFW_PLATFORM, GLFW_ANY_PLATFORM); // hints outlast glfwTerminate
-  if (!started) throw Error("display", reason, "start with a display, or use a subcommand");
+  if (std::getenv("WAYLAND_DISPLAY") != nullptr && started(GLFW_ANY_PLATFORM)) return;
+  if (!started(GLFW_PLATFORM_X11))
+    throw Error("display", last_glfw_error(), "start with a display, or use a subcommand");
 }
 
 // Of the fastest monitor.

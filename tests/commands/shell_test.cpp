@@ -44,6 +44,18 @@ TEST_F(ShellCommand, DoctorSaysWhatIsMissing) {
   EXPECT_EQ(bare.errors.rfind("error: bundled models: none", 0), 0u) << bare.errors;
 }
 
+TEST_F(ShellCommand, DoctorSaysWhereAWindowWouldOpen) {
+  const std::string without =
+      "/usr/bin/env -u DISPLAY -u WAYLAND_DISPLAY '" + program().string() + "' doctor --json";
+  ASSERT_EQ(std::system((without + " >" + at("doctor.json") + " 2>" + at("doctor.txt")).c_str()), 0);
+  EXPECT_EQ(bytes_of(at("doctor.txt")), "");
+  std::map<std::string, json> checks;
+  for (const json& check : json::parse(bytes_of(at("doctor.json")))) checks[check.at("name")] = check;
+  EXPECT_EQ(checks.at("display").at("found"), "none");
+  EXPECT_EQ(checks.at("clipboard").at("found"), "none");
+  EXPECT_EQ(checks.at("clipboard").at("state"), "absent");
+}
+
 TEST_F(ShellCommand, VersionNamesLibraryProcessorAndGpu) {
   const Outcome outcome = hydrascope("--version");
   EXPECT_EQ(outcome.status, 0);
