@@ -8,6 +8,7 @@
 #include "app/shell/clipboard.h"
 #include "engine/base/image.h"
 #include "engine/base/paths.h"
+#include "engine/base/process.h"
 #include "engine/run/quantities/focus_map.h"
 #include "tests/window/harness.h"
 
@@ -223,11 +224,27 @@ void says_why_not(ImGuiTestContext* context) {
                   example_sentences().front().c_str());
 }
 
+void wayland_needs_both_programs(ImGuiTestContext* /*context*/) {
+  const std::string before = environment("PATH");
+  const fs::path folder = fresh_folder("programs");
+  setenv("PATH", folder.c_str(), 1);
+  for (const char* const program : {"wl-copy", "wl-paste"}) {
+    IM_CHECK_NO_RET(picture_clipboard_obstacle(WindowSystem::wayland).find("wl-clipboard") !=
+                    std::string::npos);
+    std::ofstream(folder / program) << "#!/bin/sh\n";
+    fs::permissions(folder / program, fs::perms::owner_all);
+  }
+  IM_CHECK_NO_RET(picture_clipboard_obstacle(WindowSystem::wayland).empty());
+  setenv("PATH", before.c_str(), 1);
+}
+
 } // namespace
 
 void register_clipboard_tests(ImGuiTestEngine* engine) {
   the_windows_own = TextClipboard::present();
   IM_REGISTER_TEST(engine, "clipboard", "files_of_a_file_manager")->TestFunc = files_of_a_file_manager;
+  IM_REGISTER_TEST(engine, "clipboard", "wayland_needs_both_programs")->TestFunc =
+      wayland_needs_both_programs;
   if (application().display().window_system() == WindowSystem::none) {
     IM_REGISTER_TEST(engine, "clipboard", "says_why_not")->TestFunc = says_why_not;
     return;
