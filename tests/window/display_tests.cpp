@@ -1,10 +1,6 @@
-// The display that the window opens on, and the pointer's way from there into the window.
-#include <cmath>
+// The display that the window opens on.
 #include <cstdlib>
-#include <memory>
-
-#include <fmt/format.h>
-#include <xcb/xcb.h>
+#include <string>
 
 #include "tests/window/harness.h"
 
@@ -30,56 +26,20 @@ void opens_where_there_is_a_display(ImGuiTestContext* context) {
   IM_CHECK_STR_EQ(name_of(application().display().window_system()), name_of(expected));
 }
 
-// The pointer of the X server that shows the compositor: an input device as far as its clients can tell.
-class HostPointer {
-public:
-  explicit HostPointer(const char* display)
-      : connection_(xcb_connect(display, nullptr)),
-        root_(xcb_setup_roots_iterator(xcb_get_setup(connection_)).data->root) {}
-  ~HostPointer() { xcb_disconnect(connection_); }
-  HostPointer(const HostPointer&) = delete;
-  HostPointer& operator=(const HostPointer&) = delete;
-
-  void move(std::int16_t x, std::int16_t y) const {
-    xcb_warp_pointer(connection_, XCB_WINDOW_NONE, root_, 0, 0, 0, 0, x, y);
-    xcb_flush(connection_);
-  }
-
-private:
-  xcb_connection_t* connection_;
-  xcb_window_t root_;
-};
+void has_the_displays_density(ImGuiTestContext* /*context*/) {
+  const char* const scale = std::getenv("UNDER_WESTON_SCALE"); // of tests/window/under_weston
+  const float expected = scale == nullptr ? 1 : std::stof(scale);
+  IM_CHECK_EQ(application().display().content_scale(), expected);
+  IM_CHECK_EQ(application().display().width(), static_cast<int>(expected) * WindowOptions().width);
+}
 
 } // namespace
-
-std::string check_pointer(Application& application, const char* host) {
-  const HostPointer pointer(host);
-  const ImVec2& position = ImGui::GetIO().MousePos;
-  // The first movement may only bring the pointer into the window.
-  for (const std::int16_t place : {std::int16_t{600}, std::int16_t{700}}) {
-    pointer.move(place, place);
-    while (application.wait(0.2)) application.frame(); // until it rests
-  }
-  const ImVec2 before = position;
-  constexpr int across = 160, down = 100; // pixels
-  pointer.move(700 + across, 700 + down);
-  const double scale = application.editor().status().scale;
-  const auto moved = [&] {
-    return std::abs(position.x - before.x - across / scale) < 0.5 &&
-           std::abs(position.y - before.y - down / scale) < 0.5;
-  };
-  constexpr int patience = 500;
-  for (int i = 0; i < patience; ++i) {
-    if (application.wait(0.02)) application.frame();
-    if (moved()) return {};
-  }
-  return fmt::format("the pointer moved by {} {} pixels, and by {} {} points of {} pixels", across, down,
-                     position.x - before.x, position.y - before.y, scale);
-}
 
 void register_display_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "display", "opens_where_there_is_a_display")->TestFunc =
       opens_where_there_is_a_display;
+  if (application().display().window_system() == WindowSystem::wayland)
+    IM_REGISTER_TEST(engine, "display", "has_the_displays_density")->TestFunc = has_the_displays_density;
 }
 
 } // namespace hydrascope::app::window_tests

@@ -87,9 +87,6 @@ void register_view_tests(ImGuiTestEngine* engine);
 // The loop of the program in place of the test engine's, which draws all the time: whether frames are drawn
 // when something happens and only then. Returns what went wrong; empty if nothing did.
 std::string check_idle_gate(Application& application);
-// Whether the pointer's movement over the compositor's window on the X display `host` arrives in points.
-// Returns what went wrong; empty if nothing did.
-std::string check_pointer(Application& application, const char* host);
 // A session saved by one program and opened by others that start after it. Returns what is not as it was;
 // empty if all is. No other program may run in this process meanwhile.
 std::string check_restart(const WindowOptions& options);
