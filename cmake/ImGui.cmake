@@ -12,11 +12,12 @@ if(NOT EXISTS "${_imgui}/imgui.h")
   message(FATAL_ERROR "No Dear ImGui in ${HYDRASCOPE_DEPS}: run tools/setup")
 endif()
 
-foreach(_off DOCS TESTS EXAMPLES WAYLAND)
+foreach(_off DOCS TESTS EXAMPLES)
   set(GLFW_BUILD_${_off} OFF CACHE BOOL "" FORCE)
 endforeach()
 set(GLFW_INSTALL OFF CACHE BOOL "" FORCE)
-set(GLFW_BUILD_X11 ON CACHE BOOL "" FORCE)
+set(GLFW_BUILD_X11 ON CACHE BOOL "" FORCE) # which of the two is used is decided at run time; neither is linked
+set(GLFW_BUILD_WAYLAND ON CACHE BOOL "" FORCE)
 set(GLFW_LIBRARY_TYPE STATIC CACHE STRING "" FORCE)
 add_subdirectory("${_bundle}/glfw/glfw" "${CMAKE_BINARY_DIR}/glfw" EXCLUDE_FROM_ALL SYSTEM)
 

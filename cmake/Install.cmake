@@ -1,14 +1,16 @@
 # cmake --install BUILD --prefix FOLDER: the program with its files, completions, manual page and desktop entry.
-# LibTorch stays where it is; tools/package makes an archive that holds it, too.
+# LibTorch stays where it is, and the installed program finds it there; tools/package makes an archive that holds it,
+# too. --component program installs the program alone.
 include(GNUInstallDirs)
 set(_share "${CMAKE_INSTALL_DATADIR}/hydrascope")
-set_target_properties(hydrascope PROPERTIES
-  INSTALL_RPATH "$ORIGIN/../lib/hydrascope" INSTALL_RPATH_USE_LINK_PATH ON)
-install(TARGETS hydrascope RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-if(TARGET hydrascope_cuda)
-  set_target_properties(hydrascope_cuda PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-  install(TARGETS hydrascope_cuda LIBRARY DESTINATION "${CMAKE_INSTALL_BINDIR}") # found beside the program
-endif()
+# INSTALL_RPATH_USE_LINK_PATH leaves out folders below the source tree, such as .deps.
+set(_libraries "$ORIGIN/../lib/hydrascope" ${HYDRASCOPE_TORCH_FOLDERS})
+foreach(_target hydrascope hydrascope_cuda) # the plug-in is found beside the program
+  if(TARGET ${_target})
+    set_target_properties(${_target} PROPERTIES INSTALL_RPATH "${_libraries}" INSTALL_RPATH_USE_LINK_PATH ON)
+    install(TARGETS ${_target} DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT program)
+  endif()
+endforeach()
 install(DIRECTORY assets shaders DESTINATION "${_share}")
 install(DIRECTORY "${HYDRASCOPE_DEPS}/models" "${HYDRASCOPE_DEPS}/examples" DESTINATION "${_share}")
 install(FILES LICENSE THIRD_PARTY.md README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -121,7 +121,7 @@ hydrascope_sources(_app_sources app)
 list(REMOVE_ITEM _app_sources "${CMAKE_SOURCE_DIR}/app/main.cpp")
 # The window system's headers define macros and types that no other file should see.
 set(_display_sources)
-foreach(_name draw_data egl_display glfw_display graphics picture_clipboard x11_selection)
+foreach(_name draw_data egl_display glfw_display graphics picture_clipboard wayland_clipboard x11_clipboard x11_selection)
   list(APPEND _display_sources "${CMAKE_SOURCE_DIR}/app/ui/${_name}.cpp")
 endforeach()
 list(REMOVE_ITEM _app_sources ${_display_sources})

@@ -2,7 +2,7 @@
 #   torchw::cpu   c10 and torch_cpu, what the engine uses
 #   torchw::cuda  the CUDA half, for the plug-in; exists only where its files are
 # Taken from the user's own LibTorch where Torch_DIR (CMake variable or environment) names one, else from what
-# tools/setup fetched. find_package(Torch) is not used for a LibTorch built with CUDA: it stops without a toolkit.
+# tools/setup fetched. HYDRASCOPE_TORCH_FOLDERS: where the libraries of these targets lie. find_package(Torch) is not used for a LibTorch built with CUDA: it stops without a toolkit.
 
 if(NOT Torch_DIR AND DEFINED ENV{Torch_DIR})
   set(Torch_DIR "$ENV{Torch_DIR}" CACHE PATH "Folder of the user's own TorchConfig.cmake")
@@ -31,6 +31,7 @@ find_path(_fmt_include fmt/format.h PATHS /usr/include /usr/local/include NO_DEF
 file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/generated/first")
 file(CREATE_LINK "${_fmt_include}/fmt" "${CMAKE_BINARY_DIR}/generated/first/fmt" SYMBOLIC)
 
+set(HYDRASCOPE_TORCH_FOLDERS "${_torch}/lib")
 add_library(torchw::c10 SHARED IMPORTED GLOBAL)
 set_target_properties(torchw::c10 PROPERTIES
   IMPORTED_LOCATION "${_torch}/lib/libc10.so"
@@ -47,6 +48,8 @@ set_target_properties(torchw::cpu PROPERTIES
 file(GLOB _cudart "${_torch}/../nvidia/*/lib/libcudart.so.*" "${_torch}/lib/libcudart*.so*")
 if(EXISTS "${_torch}/lib/libtorch_cuda.so" AND _cudart)
   list(GET _cudart 0 _cudart)
+  cmake_path(GET _cudart PARENT_PATH _cudart_folder)
+  list(APPEND HYDRASCOPE_TORCH_FOLDERS "${_cudart_folder}")
   add_library(torchw::c10_cuda SHARED IMPORTED GLOBAL)
   set_target_properties(torchw::c10_cuda PROPERTIES
     IMPORTED_LOCATION "${_torch}/lib/libc10_cuda.so"

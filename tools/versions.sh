@@ -5,12 +5,14 @@
 APT_TOOLS=(cmake ninja-build g++ ccache git ca-certificates pkg-config python3 python3-pip unzip)
 APT_LIBRARIES=(libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libstb-dev libutf8proc-dev libssl-dev libcairo2-dev
   libcurl4-openssl-dev libgloo-dev libjemalloc-dev libwebp-dev)
-APT_WINDOW=(libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev libxext-dev libxcb1-dev libegl-dev
-  libgl1-mesa-dri libegl1 libgl1 fonts-inter fonts-jetbrains-mono fonts-wqy-microhei xclip)
+APT_WINDOW=(libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev libxext-dev libxcb1-dev libwayland-dev
+  libxkbcommon-dev libegl-dev libgl1-mesa-dri libegl1 libgl1 fonts-inter fonts-jetbrains-mono fonts-wqy-microhei
+  wl-clipboard)
 # … and for tools/test.
 CLANG_FORMAT=clang-format-14
 CLANG_TIDY=clang-tidy-22
-APT_TESTS=("$CLANG_FORMAT" "$CLANG_TIDY" libgtest-dev libgmock-dev libbenchmark-dev xvfb xauth poppler-utils librsvg2-bin)
+APT_TESTS=("$CLANG_FORMAT" "$CLANG_TIDY" libgtest-dev libgmock-dev libbenchmark-dev xvfb xauth xclip weston
+  poppler-utils librsvg2-bin)
 
 # … and for tools/package and its check.
 APT_PACKAGE=(patchelf bc x11-utils)

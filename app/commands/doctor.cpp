@@ -1,6 +1,7 @@
 // hydrascope doctor: what this machine can do, and what is missing, to be pasted into a report.
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,10 +15,12 @@
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
 #include "app/ui/display.h"
+#include "app/ui/picture_clipboard.h"
 #include "app/version.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/process.h"
+#include "engine/base/program.h"
 #include "engine/measure/machine.h"
 #include "engine/models/hub/hub_cache.h"
 #include "engine/models/model_info.h"
@@ -65,9 +68,35 @@ Check check_hub_cache() {
   return {.name = "Hugging Face cache", .found = fmt::format("{}: {} models", folder.string(), repositories)};
 }
 
-// The renderer of an off-screen or, with a display, of a window's OpenGL.
-Check check_drawing() {
-  Check check{.name = "OpenGL"};
+Check check_display(WindowSystem system) {
+  std::string x11 = environment("DISPLAY"), wayland = environment("WAYLAND_DISPLAY");
+  if (!x11.empty()) x11 = "X11 " + x11;
+  if (!wayland.empty()) wayland = "Wayland " + wayland;
+  if (system == WindowSystem::none) {
+    const std::string both = x11 + (x11.empty() || wayland.empty() ? "" : ", ") + wayland;
+    return {.name = "display",
+            .found = both.empty() ? "none" : "no window opens on " + both,
+            .remedy = "the window needs one; commands and --screenshot work without"};
+  }
+  const std::string& used = system == WindowSystem::x11 ? x11 : wayland;
+  const std::string& other = system == WindowSystem::x11 ? wayland : x11;
+  return {.name = "display", .found = used + (other.empty() ? "" : ", rather than " + other)};
+}
+
+Check check_clipboard(WindowSystem system) {
+  Check check{.name = "clipboard", .found = "text and pictures"};
+  const std::string obstacle = picture_clipboard_obstacle(system);
+  if (obstacle.empty()) return check;
+  check.found = system == WindowSystem::none ? "none" : "text";
+  check.remedy = obstacle;
+  return check;
+}
+
+// What a window would use: the window system, and with it the clipboard and OpenGL; without a display, the
+// OpenGL off screen.
+std::vector<Check> check_window() {
+  Check drawing{.name = "OpenGL"};
+  WindowSystem system = WindowSystem::none;
   ImGui::CreateContext();
   try {
     std::unique_ptr<Display> display;
@@ -76,40 +105,19 @@ Check check_drawing() {
     } catch (const Error&) {
       display = open_offscreen_display(64, 64);
     }
-    check.found = display->description();
+    drawing.found = display->description();
+    system = display->window_system();
   } catch (const Error& error) {
-    check.found = std::string("missing: ") + error.what();
-    check.remedy = "install an OpenGL 3.3 driver (Debian: libgl1-mesa-dri, libegl1); commands work without";
+    drawing.found = std::string("missing: ") + error.what();
+    drawing.remedy = "install an OpenGL 3.3 driver (Debian: libgl1-mesa-dri, libegl1); commands work without";
   }
   ImGui::DestroyContext();
-  return check;
-}
-
-Check check_display() {
-  const std::string x11 = environment("DISPLAY"), wayland = environment("WAYLAND_DISPLAY");
-  std::string found;
-  if (!x11.empty()) found = "X11 " + x11;
-  if (!wayland.empty()) found += (found.empty() ? "" : ", ") + ("Wayland " + wayland);
-  if (found.empty())
-    return {.name = "display",
-            .found = "none",
-            .remedy = "the window needs one; commands and --screenshot work without"};
-  return {.name = "display", .found = found};
-}
-
-bool in_path(const std::string& program) {
-  const std::string path = environment("PATH");
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find(':', begin), path.size());
-    if (access((fs::path(path.substr(begin, end - begin)) / program).c_str(), X_OK) == 0) return true;
-    begin = end + 1;
-  }
-  return false;
+  return {check_display(system), check_clipboard(system), drawing};
 }
 
 Check check_dialogs() {
   for (const char* const program : {"zenity", "kdialog"})
-    if (in_path(program)) return {.name = "file dialogs", .found = program};
+    if (!find_program(program).empty()) return {.name = "file dialogs", .found = program};
   return {.name = "file dialogs",
           .found = "none",
           .remedy = "the window shows its own; zenity or kdialog bring the desktop's"};
@@ -138,21 +146,21 @@ std::string memory_text() {
 }
 
 std::vector<Check> all_checks() {
-  return {{.name = "version", .found = version},
-          {.name = "LibTorch", .found = torch_version()},
-          {.name = "processor", .found = processor_text()},
-          {.name = "threads", .found = threads_text()},
-          {.name = "memory", .found = memory_text()},
-          check_cuda(),
-          check_display(),
-          check_drawing(),
-          check_dialogs(),
-          check_assets(),
-          check_models(),
-          check_hub_cache(),
-          check_folder("settings", config_folder()),
-          check_folder("autosaves", data_folder()),
-          check_folder("cache", cache_folder())};
+  std::vector<Check> checks = {{.name = "version", .found = version},
+                               {.name = "LibTorch", .found = torch_version()},
+                               {.name = "processor", .found = processor_text()},
+                               {.name = "threads", .found = threads_text()},
+                               {.name = "memory", .found = memory_text()},
+                               check_cuda()};
+  std::ranges::move(check_window(), std::back_inserter(checks));
+  checks.push_back(check_dialogs());
+  checks.push_back(check_assets());
+  checks.push_back(check_models());
+  checks.push_back(check_hub_cache());
+  checks.push_back(check_folder("settings", config_folder()));
+  checks.push_back(check_folder("autosaves", data_folder()));
+  checks.push_back(check_folder("cache", cache_folder()));
+  return checks;
 }
 
 const char* state_of(const Check& check) {

@@ -90,7 +90,7 @@ void Application::start(const WindowOptions& options) {
   const auto wake = [display = display_.get()] { display->wake(); };
   const auto models = make_model_store(); // shared by the worker and all jobs
   worker_ = std::make_unique<Worker>(wake, std::make_unique<Runner>(default_cache_bytes, models));
-  clipboard_ = std::make_unique<Clipboard>(display_->picture_clipboard_obstacle(), wake);
+  clipboard_ = std::make_unique<Clipboard>(display_->window_system(), wake);
   jobs_ = std::make_unique<Jobs>(wake, models);
   editor_->training_form = parse_training(editor_->settings().training);
   coordinator_ = std::make_unique<Coordinator>(*worker_);

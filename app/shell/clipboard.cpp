@@ -7,6 +7,7 @@
 #include <imgui.h>
 
 #include "app/document/edits.h"
+#include "engine/base/error.h"
 #include "engine/base/image.h"
 #include "engine/figures/numbers.h"
 
@@ -56,18 +57,27 @@ void open_pasted_text(Editor& editor, std::string text) {
   open_recent(editor, {text, true}); // a tab separates a pair
 }
 
-Clipboard::Clipboard(std::string obstacle, std::function<void()> wake)
-    : pictures_(std::move(obstacle), std::move(wake)) {}
+Clipboard::Clipboard(WindowSystem system, std::function<void()> wake)
+    : obstacle_(picture_clipboard_obstacle(system)) {
+  if (!obstacle_.empty()) return;
+  try {
+    pictures_ = open_picture_clipboard(system, std::move(wake));
+  } catch (const Error& error) {
+    obstacle_ = error.what();
+  }
+}
 
 void Clipboard::poll(Editor& editor) {
-  std::optional<Pasted> pasted = pictures_.take();
+  if (!pictures_) return;
+  if (const std::string failure = pictures_->take_failure(); !failure.empty())
+    editor.say(Severity::error, "copy: " + failure);
+  const std::optional<Pasted> pasted = pictures_->take();
   if (!pasted) return;
   waiting_ = false;
   if (pasted->picture) {
     open_image(editor, {pasted->picture, "pasted picture", {}});
   } else if (pasted->text) {
-    const char* text = ImGui::GetClipboardText();
-    open_pasted_text(editor, text == nullptr ? "" : text);
+    open_pasted_text(editor, *pasted->text);
   } else {
     editor.say(Severity::note, "paste: nothing came from the clipboard: " + pasted->problem);
   }
@@ -81,17 +91,17 @@ void Clipboard::copy_input(Editor& editor) {
     return editor.say(Severity::note, "Copied: the sentence");
   }
   const auto& image = std::get<ImageInput>(*input);
-  if (!pictures_.obstacle().empty()) return editor.say(Severity::note, "copy: " + pictures_.obstacle());
+  if (!pictures_) return editor.say(Severity::note, "copy: " + obstacle_);
   if (!image.image) return;
-  pictures_.offer(encode_png(*image.image));
+  pictures_->offer(encode_png(*image.image));
   editor.say(Severity::note, "Copied: " + image.name);
 }
 
 void Clipboard::copy_figure(Editor& editor, const std::optional<Figure>& figure) {
-  if (!pictures_.obstacle().empty()) return editor.say(Severity::note, "copy: " + pictures_.obstacle());
+  if (!pictures_) return editor.say(Severity::note, "copy: " + obstacle_);
   if (!figure) return editor.say(Severity::note, "copy: the panel shows nothing yet");
   try {
-    pictures_.offer(figure_png(*figure));
+    pictures_->offer(figure_png(*figure));
     editor.say(Severity::note, "Copied: the figure");
   } catch (const std::exception& error) {
     editor.say(Severity::error, error.what());
@@ -105,13 +115,13 @@ void Clipboard::copy_numbers(Editor& editor, const std::optional<Figure>& figure
 }
 
 void Clipboard::paste(Editor& editor) {
-  if (pictures_.obstacle().empty()) {
+  if (pictures_) {
     waiting_ = true;
-    return pictures_.request();
+    return pictures_->request();
   }
   const char* text = ImGui::GetClipboardText();
   if (text == nullptr || *text == '\0')
-    return editor.say(Severity::note, "paste: there is no text, and " + pictures_.obstacle());
+    return editor.say(Severity::note, "paste: there is no text, and " + obstacle_);
   open_pasted_text(editor, text);
 }
 

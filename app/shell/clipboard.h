@@ -1,7 +1,8 @@
-// Copying and pasting: pictures through PictureClipboard, text through GLFW's clipboard.
+// Copying and pasting: pictures through PictureClipboard, text through Dear ImGui.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -13,8 +14,8 @@ namespace hydrascope::app {
 
 class Clipboard {
 public:
-  // As PictureClipboard.
-  Clipboard(std::string obstacle, std::function<void()> wake);
+  // `wake` is called from a thread when poll() has something to do.
+  Clipboard(WindowSystem system, std::function<void()> wake);
   // Called from the window's thread. Report the result as a message. `figure`: nullopt if the panel shows
   // nothing.
   void copy_input(Editor& editor);
@@ -23,12 +24,14 @@ public:
   void paste(Editor& editor);
   // Once per frame: opens what paste() requested once it has arrived.
   void poll(Editor& editor);
-  const std::string& picture_obstacle() const { return pictures_.obstacle(); }
+  // Why pictures cannot be copied or pasted; empty if they can.
+  const std::string& picture_obstacle() const { return obstacle_; }
   // Whether a paste has not arrived yet.
   bool waiting() const { return waiting_; }
 
 private:
-  PictureClipboard pictures_;
+  std::unique_ptr<PictureClipboard> pictures_; // null where there is an obstacle
+  std::string obstacle_;
   bool waiting_ = false;
 };
 

@@ -12,6 +12,8 @@
 
 namespace hydrascope::app {
 
+enum class WindowSystem { none, x11, wayland };
+
 class Display {
 public:
   Display() = default;
@@ -38,11 +40,11 @@ public:
   virtual void resize(int width, int height) = 0; // a window may refuse
   virtual float content_scale() const = 0;        // pixels per point according to the monitor's settings
   virtual std::string description() const = 0;
-  // Why pictures cannot be copied or pasted on this display; empty if they can.
-  virtual std::string picture_clipboard_obstacle() const = 0;
+  virtual WindowSystem window_system() const = 0; // none: off screen
 };
 
-// Opens a GLFW window on the display named by DISPLAY. Throws Error without a display or OpenGL 3.3.
+// Opens a GLFW window: on Wayland if WAYLAND_DISPLAY names a display there, unless XDG_SESSION_TYPE is "x11";
+// else on X11. Throws Error without a display or OpenGL 3.3.
 std::unique_ptr<Display> open_window_display(int width, int height, bool visible);
 
 // Creates an EGL context: on a device if there is one (machines with a GPU and no display), else on Mesa's

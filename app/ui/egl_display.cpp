@@ -144,9 +144,7 @@ public:
     glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, width_, height_, 0, GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
   }
   float content_scale() const override { return 1; }
-  std::string picture_clipboard_obstacle() const override {
-    return "there is no display, and so no clipboard";
-  }
+  WindowSystem window_system() const override { return WindowSystem::none; }
   std::string description() const override {
     return std::string("off screen, ") + reinterpret_cast<const char*>(glGetString(GL_RENDERER));
   }

@@ -1,5 +1,10 @@
 #include <glad/gl.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <thread>
 #include <utility>
 
 #define GLFW_INCLUDE_NONE
@@ -22,17 +27,44 @@ std::string last_glfw_error() {
   return description == nullptr ? "unknown reason" : description;
 }
 
+// Whether GLFW starts, on X11 or on either window system.
+bool started(int platform) {
+  glfwInitHint(GLFW_PLATFORM, platform);
+  return glfwInit() != GLFW_FALSE;
+}
+
+// Throws Error without a display. Falls back on X11 where a Wayland session cannot be used (no libxkbcommon).
+void start_glfw() {
+  if (std::getenv("WAYLAND_DISPLAY") != nullptr && started(GLFW_ANY_PLATFORM)) return;
+  if (!started(GLFW_PLATFORM_X11))
+    throw Error("display", last_glfw_error(), "start with a display, or use a subcommand");
+}
+
+// Of the fastest monitor.
+std::chrono::steady_clock::duration refresh_period() {
+  int count = 0, rate = 0;
+  GLFWmonitor** const monitors = glfwGetMonitors(&count);
+  for (int i = 0; i < count; ++i)
+    if (const GLFWvidmode* const mode = glfwGetVideoMode(monitors[i]))
+      rate = std::max(rate, mode->refreshRate);
+  constexpr int usual_rate = 60;
+  using Seconds = std::chrono::duration<double>;
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      Seconds(1.0 / (rate > 0 ? rate : usual_rate)));
+}
+
 class GlfwDisplay final : public Display {
 public:
   GlfwDisplay(int width, int height, bool visible) {
-    if (glfwInit() == GLFW_FALSE)
-      throw Error("display", last_glfw_error(), "start with a display, or use a subcommand");
+    start_glfw();
     glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
     glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
     glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
     glfwWindowHint(GLFW_VISIBLE, visible ? GLFW_TRUE : GLFW_FALSE);
     glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
+    // Of the desktop entry, hydrascope.desktop.
     glfwWindowHintString(GLFW_X11_CLASS_NAME, "hydrascope");
+    glfwWindowHintString(GLFW_WAYLAND_APP_ID, "hydrascope");
     window_ = glfwCreateWindow(width, height, "Hydrascope", nullptr, nullptr);
     if (window_ == nullptr) {
       const std::string reason = last_glfw_error();
@@ -48,7 +80,10 @@ public:
       throw Error("display", "OpenGL's functions could not be loaded",
                   "install an OpenGL driver, or use a subcommand");
     }
-    glfwSwapInterval(visible ? 1 : 0);
+    // On Wayland a swap that waits for the monitor would block while the window is hidden.
+    const bool on_wayland = window_system() == WindowSystem::wayland;
+    glfwSwapInterval(visible && !on_wayland ? 1 : 0);
+    if (visible && on_wayland) swap_period_ = refresh_period();
     glfwSetWindowUserPointer(window_, this);
     glfwSetDropCallback(window_, [](GLFWwindow* window, int count, const char** paths) {
       for (int i = 0; i < count; ++i) of(window).dropped_.emplace_back(paths[i]);
@@ -75,7 +110,8 @@ public:
     ImGui_ImplGlfw_NewFrame();
     const bool focused = glfwGetWindowAttrib(window_, GLFW_FOCUSED) != GLFW_FALSE;
     if (pointer_inside_ ? other_scale : focused) {
-      // While the pointer is outside, the back end reads its position itself, in pixels rather than points.
+      // While the pointer is outside, the back end reads its position itself, in coordinates rather than
+      // points.
       double x = 0, y = 0;
       glfwGetCursorPos(window_, &x, &y);
       const auto points = in_points(x, y);
@@ -98,7 +134,9 @@ public:
     glBindFramebuffer(GL_READ_FRAMEBUFFER, framebuffer_);
     glBindFramebuffer(GL_DRAW_FRAMEBUFFER, 0);
     glBlitFramebuffer(0, 0, width, height, 0, 0, width, height, GL_COLOR_BUFFER_BIT, GL_NEAREST);
+    std::this_thread::sleep_until(next_swap_);
     glfwSwapBuffers(window_);
+    next_swap_ = std::chrono::steady_clock::now() + swap_period_;
   }
   bool take_exposed() override { return std::exchange(exposed_, false); }
   bool wait(double seconds) override {
@@ -116,19 +154,22 @@ public:
   std::vector<std::filesystem::path> take_dropped() override { return std::exchange(dropped_, {}); }
   int width() const override { return framebuffer_size().first; }
   int height() const override { return framebuffer_size().second; }
-  void resize(int width, int height) override { glfwSetWindowSize(window_, width, height); }
+  void resize(int width, int height) override {
+    const double density = pixels_per_coordinate();
+    glfwSetWindowSize(window_, static_cast<int>(std::lround(width / density)),
+                      static_cast<int>(std::lround(height / density)));
+  }
   float content_scale() const override {
     float x = 1, y = 1;
     glfwGetWindowContentScale(window_, &x, &y);
     return x > 0 ? x : 1;
   }
   std::string description() const override {
-    return std::string("window, ") + reinterpret_cast<const char*>(glGetString(GL_RENDERER));
+    return std::string(window_system() == WindowSystem::wayland ? "Wayland" : "X11") + " window, " +
+           reinterpret_cast<const char*>(glGetString(GL_RENDERER));
   }
-  std::string picture_clipboard_obstacle() const override {
-    if (glfwGetPlatform() == GLFW_PLATFORM_X11) return {};
-    return "pictures go through X11's clipboard, and this window is not one of X11 (start with "
-           "XDG_SESSION_TYPE=x11)";
+  WindowSystem window_system() const override {
+    return glfwGetPlatform() == GLFW_PLATFORM_WAYLAND ? WindowSystem::wayland : WindowSystem::x11;
   }
 
 private:
@@ -136,8 +177,17 @@ private:
     return *static_cast<GlfwDisplay*>(glfwGetWindowUserPointer(window));
   }
 
+  // GLFW counts the window's size and the pointer's position in coordinates: pixels on X11, on Wayland what
+  // the compositor scales to them.
+  double pixels_per_coordinate() const {
+    int width = 0, height = 0;
+    glfwGetWindowSize(window_, &width, &height);
+    const int pixels = framebuffer_size().first;
+    return width > 0 && pixels > 0 ? static_cast<double>(pixels) / width : 1;
+  }
   ImVec2 in_points(double x, double y) const {
-    return {static_cast<float>(x) / scale_, static_cast<float>(y) / scale_};
+    const double points = pixels_per_coordinate() / static_cast<double>(scale_);
+    return {static_cast<float>(x * points), static_cast<float>(y * points)};
   }
 
   // All of Dear ImGui's own callbacks, with the pointer's position converted to points.
@@ -172,6 +222,8 @@ private:
   std::vector<std::filesystem::path> dropped_;
   float scale_ = 1;
   bool pointer_inside_ = false;
+  std::chrono::steady_clock::duration swap_period_{}; // least time between two swaps
+  std::chrono::steady_clock::time_point next_swap_;
 };
 
 } // namespace

@@ -1,144 +1,39 @@
 #include "app/ui/picture_clipboard.h"
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstdlib>
-#include <mutex>
+#include <cstdint>
+#include <exception>
 #include <span>
-#include <thread>
 #include <utility>
 
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
-#include <xcb/xcb.h>
-
-#include "app/ui/x11_selection.h"
-#include "engine/base/error.h"
+#include "engine/base/program.h"
 
 namespace hydrascope::app {
 
-// The thread, and what it shares with the frame loop.
-class PictureClipboard::Client {
-public:
-  explicit Client(std::function<void()> wake) : wake_(std::move(wake)), selection_(open_display()) {
-    if (pipe2(ends_.data(), O_CLOEXEC | O_NONBLOCK) != 0) throw Error("clipboard", "no pipe can be made");
-    thread_ = std::jthread([this](const std::stop_token& stopping) { loop(stopping); });
-  }
-  ~Client() {
-    thread_.request_stop();
-    notify();
-    thread_.join();
-    for (const int end : ends_) close(end);
-  }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
+std::string picture_clipboard_obstacle(WindowSystem system) {
+  if (system == WindowSystem::none) return "there is no display, and so no clipboard";
+  const auto missing = [](const char* program) { return find_program(program).empty(); };
+  if (system == WindowSystem::wayland && (missing("wl-copy") || missing("wl-paste")))
+    return "on Wayland pictures need the package wl-clipboard";
+  return {};
+}
 
-  void offer(std::string png) {
-    {
-      const std::scoped_lock lock(mutex_);
-      to_offer_ = std::make_shared<const std::string>(std::move(png));
-    }
-    notify();
+std::unique_ptr<PictureClipboard> open_picture_clipboard(WindowSystem system, std::function<void()> wake) {
+  switch (system) {
+    case WindowSystem::none: break; // an obstacle
+    case WindowSystem::x11: return open_x11_clipboard(std::move(wake));
+    case WindowSystem::wayland: return open_wayland_clipboard(std::move(wake));
   }
-  void request() {
-    {
-      const std::scoped_lock lock(mutex_);
-      requested_ = true;
-    }
-    notify();
-  }
-  std::optional<Pasted> take() {
-    const std::scoped_lock lock(mutex_);
-    return std::exchange(pasted_, std::nullopt);
-  }
+  return nullptr;
+}
 
-private:
-  static X11Connection open_display() { return X11Connection(std::getenv("DISPLAY")); }
-
-  void notify() const {
-    const char byte = 0;
-    // A full pipe wakes the thread as well.
-    [[maybe_unused]] const auto written = write(ends_[1], &byte, 1);
-  }
-
-  void loop(const std::stop_token& stopping) {
-    while (!stopping.stop_requested() && selection_.alive()) {
-      take_requests();
-      selection_.handle_events();
-      if (auto fetched = selection_.take_fetched()) deliver(std::move(*fetched));
-      std::array<pollfd, 2> waiting = {{{.fd = selection_.descriptor(), .events = POLLIN, .revents = 0},
-                                        {.fd = ends_[0], .events = POLLIN, .revents = 0}}};
-      // A time limit matters only during a transfer, whose other end may disappear.
-      poll(waiting.data(), waiting.size(), selection_.busy() ? 250 : -1);
-      std::array<char, 64> bytes{};
-      while (read(ends_[0], bytes.data(), bytes.size()) > 0) {
-      }
-    }
-    if (!stopping.stop_requested()) deliver({.bytes = {}, .text = false, .problem = "the X server has gone"});
-  }
-
-  void take_requests() {
-    std::shared_ptr<const std::string> offered;
-    bool requested = false;
-    {
-      const std::scoped_lock lock(mutex_);
-      offered = std::exchange(to_offer_, nullptr);
-      requested = std::exchange(requested_, false);
-    }
-    if (offered) selection_.offer(std::move(offered));
-    if (requested) selection_.fetch();
-  }
-
-  void deliver(X11Selection::Fetched fetched) {
-    Pasted pasted{.picture = nullptr, .text = fetched.text, .problem = std::move(fetched.problem)};
-    if (!fetched.bytes.empty()) {
-      try {
-        const std::span bytes(reinterpret_cast<const std::uint8_t*>(fetched.bytes.data()),
-                              fetched.bytes.size());
-        pasted.picture = std::make_shared<const Image>(decode_image(bytes, "clipboard"));
-      } catch (const std::exception& error) {
-        pasted.problem = error.what();
-      }
-    }
-    {
-      const std::scoped_lock lock(mutex_);
-      pasted_ = std::move(pasted);
-    }
-    if (wake_) wake_();
-  }
-
-  std::function<void()> wake_;
-  X11Selection selection_; // used by the thread only
-  std::array<int, 2> ends_{-1, -1};
-  std::mutex mutex_; // guards the following
-  std::shared_ptr<const std::string> to_offer_;
-  bool requested_ = false;
-  std::optional<Pasted> pasted_;
-  std::jthread thread_;
-};
-
-PictureClipboard::PictureClipboard(std::string obstacle, std::function<void()> wake)
-    : obstacle_(std::move(obstacle)) {
-  if (!obstacle_.empty()) return;
+Pasted pasted_picture(std::string_view bytes) {
   try {
-    client_ = std::make_unique<Client>(std::move(wake));
+    const std::span span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+    return {
+        .picture = std::make_shared<const Image>(decode_image(span, "clipboard")), .text = {}, .problem = {}};
   } catch (const std::exception& error) {
-    obstacle_ = error.what();
+    return {.picture = nullptr, .text = {}, .problem = error.what()};
   }
 }
-
-PictureClipboard::~PictureClipboard() = default;
-
-void PictureClipboard::offer(std::string png) {
-  if (client_) client_->offer(std::move(png));
-}
-
-void PictureClipboard::request() {
-  if (client_) client_->request();
-}
-
-std::optional<Pasted> PictureClipboard::take() { return client_ ? client_->take() : std::nullopt; }
 
 } // namespace hydrascope::app

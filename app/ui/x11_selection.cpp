@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "app/ui/picture_clipboard.h"
 #include "engine/base/error.h"
 
 namespace hydrascope::app {
@@ -26,9 +27,6 @@ constexpr std::chrono::seconds patience{5}; // for the other end of a transfer
 constexpr std::size_t most_bytes = std::size_t{1} << 28;
 constexpr std::uint8_t atoms_format = 32, bytes_format = 8;
 
-// In order of preference.
-constexpr std::array<std::string_view, 4> picture_types = {"image/png", "image/jpeg", "image/bmp",
-                                                           "image/gif"};
 constexpr std::array<std::string_view, 4> text_types = {"UTF8_STRING", "text/plain;charset=utf-8", "STRING",
                                                         "text/uri-list"};
 

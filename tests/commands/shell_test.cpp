@@ -44,12 +44,35 @@ TEST_F(ShellCommand, DoctorSaysWhatIsMissing) {
   EXPECT_EQ(bare.errors.rfind("error: bundled models: none", 0), 0u) << bare.errors;
 }
 
+TEST_F(ShellCommand, DoctorSaysWhereAWindowWouldOpen) {
+  const std::string without =
+      "/usr/bin/env -u DISPLAY -u WAYLAND_DISPLAY '" + program().string() + "' doctor --json";
+  ASSERT_EQ(std::system((without + " >" + at("doctor.json") + " 2>" + at("doctor.txt")).c_str()), 0);
+  EXPECT_EQ(bytes_of(at("doctor.txt")), "");
+  std::map<std::string, json> checks;
+  for (const json& check : json::parse(bytes_of(at("doctor.json")))) checks[check.at("name")] = check;
+  EXPECT_EQ(checks.at("display").at("found"), "none");
+  EXPECT_EQ(checks.at("clipboard").at("found"), "none");
+  EXPECT_EQ(checks.at("clipboard").at("state"), "absent");
+}
+
 TEST_F(ShellCommand, VersionNamesLibraryProcessorAndGpu) {
   const Outcome outcome = hydrascope("--version");
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.output.rfind("hydrascope ", 0), 0u);
   for (const char* part : {"\nLibTorch 2.11.0\n", " loops\n", "\nGPU: "})
     EXPECT_NE(outcome.output.find(part), std::string::npos) << outcome.output;
+}
+
+TEST_F(ShellCommand, AnInstalledProgramStarts) {
+  const std::string build = program().parent_path().string(), prefix = at("prefix");
+  const std::string install = "cmake --install '" + build + "' --component program --prefix '" + prefix + "'";
+  ASSERT_EQ(std::system((install + " >" + at("install.txt") + " 2>&1").c_str()), 0)
+      << bytes_of(at("install.txt"));
+  const std::string start = "'" + prefix + "/bin/hydrascope' --version";
+  EXPECT_EQ(std::system((start + " >" + at("version.txt") + " 2>&1").c_str()), 0)
+      << bytes_of(at("version.txt"));
+  EXPECT_EQ(bytes_of(at("version.txt")), hydrascope("--version").output);
 }
 
 TEST_F(ShellCommand, BashCompletesCommandsKindsOptionsAndKernels) {

@@ -1,4 +1,5 @@
-// The clipboard, against xclip: pictures of a few kilobytes and of several megabytes, and text, both ways.
+// The clipboard, against xclip or wl-clipboard: pictures of a few kilobytes and of several megabytes, and
+// text, both ways.
 #include <cstdlib>
 #include <fstream>
 #include <random>
@@ -7,6 +8,7 @@
 #include "app/shell/clipboard.h"
 #include "engine/base/image.h"
 #include "engine/base/paths.h"
+#include "engine/base/process.h"
 #include "engine/run/quantities/focus_map.h"
 #include "tests/window/harness.h"
 
@@ -76,23 +78,33 @@ std::string last_message() { return editor().messages().empty() ? "" : editor().
 
 // Without waiting for it here: this thread keeps the frames from being drawn, which GLFW's clipboard is
 // served by.
-std::string paste_by_xclip(ImGuiTestContext* context, const std::string& type) {
+std::string output_of(ImGuiTestContext* context, const std::string& command) {
   const fs::path file = scratch_file("pasted"), done = scratch_file("pasted-done");
-  shell_command("(xclip -selection clipboard -t " + type + " -o >" + quoted(file) + " 2>/dev/null; touch " +
-                quoted(done) + ") &");
+  shell_command("(" + command + " >" + quoted(file) + " 2>/dev/null; touch " + quoted(done) + ") &");
   while (!fs::exists(done) && !context->IsError()) context->Yield();
   return read_text_file(file);
 }
 
-// xclip goes on in the background, as long as nobody else copies anything; the selection is its own only some
-// time after it has returned.
-bool copy_by_xclip(ImGuiTestContext* context, const std::string& bytes, const std::string& type) {
+bool on_wayland() { return application().display().window_system() == WindowSystem::wayland; }
+
+// What another program pastes: xclip on X11, wl-paste on Wayland.
+std::string pasted_elsewhere(ImGuiTestContext* context, const std::string& type) {
+  if (on_wayland()) return output_of(context, "wl-paste --no-newline --type '" + type + "'");
+  return output_of(context, "xclip -selection clipboard -o -t '" + type + "'");
+}
+std::string types_elsewhere(ImGuiTestContext* context) {
+  return on_wayland() ? output_of(context, "wl-paste --list-types") : pasted_elsewhere(context, "TARGETS");
+}
+const char* text_type() { return on_wayland() ? "text/plain;charset=utf-8" : "UTF8_STRING"; }
+
+// The other program goes on in the background, as long as nobody else copies anything; the selection is its
+// own only some time after it has returned.
+bool copied_elsewhere(ImGuiTestContext* context, const std::string& bytes, const std::string& type) {
   const fs::path file = scratch_file("to-copy");
   std::ofstream(file, std::ios::binary) << bytes;
-  const std::string target = type.empty() ? "" : " -t " + type;
-  if (!shell_command("xclip -selection clipboard" + target + " -i " + quoted(file) + " >/dev/null 2>&1"))
-    return false;
-  while (paste_by_xclip(context, type.empty() ? "UTF8_STRING" : type) != bytes)
+  const std::string program = on_wayland() ? "wl-copy --type '" : "xclip -selection clipboard -i -t '";
+  if (!shell_command(program + type + "' <" + quoted(file) + " >/dev/null 2>&1")) return false;
+  while (pasted_elsewhere(context, type) != bytes)
     if (context->IsError()) return false;
   return true;
 }
@@ -108,7 +120,7 @@ void paste(ImGuiTestContext* context) {
 void pastes(ImGuiTestContext* context, const Image& picture) {
   start_over(context);
   show_kind(editor(), InputKind::text);
-  IM_CHECK(copy_by_xclip(context, encode_png(picture), "image/png"));
+  IM_CHECK(copied_elsewhere(context, encode_png(picture), "image/png"));
   paste(context);
   IM_CHECK(document().kind == InputKind::image);
   IM_CHECK(shown_image() != nullptr);
@@ -127,19 +139,19 @@ void copies(ImGuiTestContext* context, const Image& picture) {
   context->Yield(3);
   std::string targets;
   while (targets.find("image/png") == std::string::npos && !context->IsError())
-    targets = paste_by_xclip(context, "TARGETS");
-  const std::string bytes = paste_by_xclip(context, "image/png");
+    targets = types_elsewhere(context);
+  const std::string bytes = pasted_elsewhere(context, "image/png");
   const std::span span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   const Image pasted = decode_image(span, "pasted");
   IM_CHECK_EQ(pasted.width, picture.width);
   IM_CHECK(pasted.rgb == picture.rgb);
   // Twice, and to this program itself.
-  IM_CHECK(paste_by_xclip(context, "image/png") == bytes);
+  IM_CHECK(pasted_elsewhere(context, "image/png") == bytes);
   open_path(editor(), example_pictures().front());
   paste(context);
   IM_CHECK(shown_image()->image->rgb == picture.rgb);
   // What is copied elsewhere takes its place.
-  IM_CHECK(copy_by_xclip(context, "an owl", ""));
+  IM_CHECK(copied_elsewhere(context, "an owl", text_type()));
   paste(context);
   IM_CHECK(document().kind == InputKind::text);
 }
@@ -147,7 +159,7 @@ void copies(ImGuiTestContext* context, const Image& picture) {
 void text_both_ways(ImGuiTestContext* context) {
   const WithTextClipboard text_clipboard;
   start_over(context);
-  IM_CHECK(copy_by_xclip(context, "Two owls\nsat there.\n", ""));
+  IM_CHECK(copied_elsewhere(context, "Two owls\nsat there.\n", text_type()));
   paste(context);
   IM_CHECK(document().kind == InputKind::text);
   IM_CHECK_STR_EQ(std::get<TextInput>(*document().scene().input).text.c_str(), "Two owls sat there.");
@@ -155,7 +167,7 @@ void text_both_ways(ImGuiTestContext* context) {
   context->Yield(2);
   context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_C);
   context->Yield(3);
-  IM_CHECK_STR_EQ(paste_by_xclip(context, "UTF8_STRING").c_str(), "One owl\tTwo owls");
+  IM_CHECK_STR_EQ(pasted_elsewhere(context, text_type()).c_str(), "One owl\tTwo owls");
   open_text(editor(), "something else");
   paste(context); // our own text, asked for through the other connection
   IM_CHECK(std::get<TextInput>(*document().scene().input).pair == "Two owls");
@@ -164,11 +176,11 @@ void text_both_ways(ImGuiTestContext* context) {
 void nothing_to_paste(ImGuiTestContext* context) {
   start_over(context);
   const Document before = copy_of_document();
-  IM_CHECK(copy_by_xclip(context, "\x89PNG\r\n\x1a\nbroken", "image/png"));
+  IM_CHECK(copied_elsewhere(context, "\x89PNG\r\n\x1a\nbroken", "image/png"));
   paste(context);
   IM_CHECK(document() == before);
   IM_CHECK(last_message().starts_with("paste: nothing came from the clipboard"));
-  IM_CHECK(copy_by_xclip(context, "bytes", "application/x-unknown"));
+  IM_CHECK(copied_elsewhere(context, "bytes", "application/x-unknown"));
   paste(context);
   IM_CHECK(document() == before);
   IM_CHECK(last_message().find("neither a picture nor text") != std::string::npos);
@@ -179,7 +191,7 @@ void figure_is_copied(ImGuiTestContext* context) {
   IM_CHECK(application().run("file.copy.focus"));
   context->Yield(3);
   std::string bytes;
-  while (bytes.empty() && !context->IsError()) bytes = paste_by_xclip(context, "image/png");
+  while (bytes.empty() && !context->IsError()) bytes = pasted_elsewhere(context, "image/png");
   const std::span span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   IM_CHECK_GT(decode_image(span, "figure").width, 400);
 }
@@ -212,12 +224,28 @@ void says_why_not(ImGuiTestContext* context) {
                   example_sentences().front().c_str());
 }
 
+void wayland_needs_both_programs(ImGuiTestContext* /*context*/) {
+  const std::string before = environment("PATH");
+  const fs::path folder = fresh_folder("programs");
+  setenv("PATH", folder.c_str(), 1);
+  for (const char* const program : {"wl-copy", "wl-paste"}) {
+    IM_CHECK_NO_RET(picture_clipboard_obstacle(WindowSystem::wayland).find("wl-clipboard") !=
+                    std::string::npos);
+    std::ofstream(folder / program) << "#!/bin/sh\n";
+    fs::permissions(folder / program, fs::perms::owner_all);
+  }
+  IM_CHECK_NO_RET(picture_clipboard_obstacle(WindowSystem::wayland).empty());
+  setenv("PATH", before.c_str(), 1);
+}
+
 } // namespace
 
 void register_clipboard_tests(ImGuiTestEngine* engine) {
   the_windows_own = TextClipboard::present();
   IM_REGISTER_TEST(engine, "clipboard", "files_of_a_file_manager")->TestFunc = files_of_a_file_manager;
-  if (!application().display().picture_clipboard_obstacle().empty()) {
+  IM_REGISTER_TEST(engine, "clipboard", "wayland_needs_both_programs")->TestFunc =
+      wayland_needs_both_programs;
+  if (application().display().window_system() == WindowSystem::none) {
     IM_REGISTER_TEST(engine, "clipboard", "says_why_not")->TestFunc = says_why_not;
     return;
   }

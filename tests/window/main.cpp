@@ -1,4 +1,5 @@
-// Drives the window with Dear ImGui Test Engine: on the display there is, or off screen through EGL.
+// Drives the window with Dear ImGui Test Engine: on the display there is, X11 or Wayland, or off screen
+// through EGL. The argument is a filter: names of groups or tests, with commas.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -32,6 +33,7 @@ std::filesystem::path scratch_folder() {
 }
 
 void register_all(ImGuiTestEngine* engine) {
+  register_display_tests(engine);
   register_focus_tests(engine);
   register_focus_map_tests(engine);
   register_frame_tests(engine);
@@ -231,7 +233,7 @@ std::filesystem::path example(const std::string& name) {
 
 int run_all(const char* filter) {
   WindowOptions options;
-  options.hidden = std::getenv("DISPLAY") == nullptr;
+  options.hidden = std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr;
   options.show_figure = show_figure;
   options.settings_file = scratch_file("settings.json"); // a user's own do not belong into a test
   install_dialogs();
