@@ -288,6 +288,14 @@ std::vector<Expectation> training() {
   const auto running = [](Editor& editor) { editor.training.state = TrainingState::running; };
   return {
       shows(
+          "training.examples",
+          [](const std::string&) {
+            const TrainingForm& form = editor().training_form;
+            return uses_bundled_data(form.plan(form.kind, document().kind), form.kind) &&
+                   application().panel_rectangle("training").has_value();
+          },
+          some_data),
+      shows(
           "training.start",
           [](const std::string&) { return editor().training.question == TrainingQuestion::found_checkpoint; },
           some_data),

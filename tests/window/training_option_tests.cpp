@@ -109,6 +109,16 @@ ImGuiWindow* form_window() {
   return nullptr;
 }
 
+void unfold_the_form(ImGuiTestContext* context) {
+  for (const OptionGroup group :
+       {OptionGroup::data, OptionGroup::model, OptionGroup::optimisation, OptionGroup::output}) {
+    const ImGuiTestItemInfo more =
+        context->ItemInfo(fmt::format("**/###more_{}", group_title(group)).c_str(), ImGuiTestOpFlags_NoError);
+    if (more.ID != 0 && std::string_view(more.DebugLabel).starts_with("More")) context->ItemClick(more.ID);
+    context->Yield(2);
+  }
+}
+
 // Fields that are scrolled out of sight are not found by their labels: looked for at either end of the form.
 bool in_the_form(ImGuiTestContext* context, const std::string& item) {
   for (const float end : {0.0f, 1.0f}) {
@@ -134,6 +144,13 @@ void every_field_is_in_the_form(ImGuiTestContext* context) {
       settle(context); // a new kind of input is run, and may bring another panel to the front
       editor().emit(BringToFront{"training"});
       context->Yield(3);
+      for (const TrainingOption* option : form_options()) {
+        const bool folded = option->applies(kind, input) && option->advanced.of(kind, input);
+        const bool flag = std::holds_alternative<bool>(plan.value(option->key));
+        if (folded && in_the_form(context, std::string(flag ? "**/" : "**/##") + option->label))
+          IM_ERRORF("%s is not folded away", option->label);
+      }
+      unfold_the_form(context);
       for (const TrainingOption* option : form_options()) {
         if (!option->applies(kind, input)) continue;
         const bool flag = std::holds_alternative<bool>(plan.value(option->key));
