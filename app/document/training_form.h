@@ -39,8 +39,8 @@ bool uses_bundled_data(const TrainingPlan& plan, TrainingKind kind);
 
 // The values that a new form has: the papers', but for those that suit so small a set as the bundled data.
 TrainingPlan bundled_plan(TrainingKind kind, InputKind input);
-// Sets the data; empty: the bundled ones. Values that suit the former data alone are changed with them, unless
-// the user has set others.
+// Sets the data; empty: the bundled ones. Values that suit the former data alone are changed with them,
+// unless the user has set others.
 void choose_data(TrainingPlan& plan, TrainingKind kind, InputKind input, const std::string& data);
 
 // The kernels that distillation can train.

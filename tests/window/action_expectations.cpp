@@ -299,8 +299,10 @@ std::vector<Expectation> training() {
           "training.start",
           [](const std::string&) { return editor().training.question == TrainingQuestion::found_checkpoint; },
           some_data),
-      emits<StartTraining>("training.resume", some_data), emits<PauseTraining>("training.pause", running),
-      emits<StopTraining>("training.stop", running), emits<ShowTraining>("training.show", running)};
+      emits<StartTraining>("training.resume", some_data),
+      emits<PauseTraining>("training.pause", running),
+      emits<StopTraining>("training.stop", running),
+      emits<ShowTraining>("training.show", running)};
 }
 
 std::vector<Expectation> kernels() {

@@ -137,8 +137,9 @@ void one_click(ImGuiTestContext* context, const InputKind kind) {
                                        before.divergence, after.divergence, report().seconds);
   IM_CHECK(training_result_text(report()).starts_with(gain));
   IM_CHECK(training_result_text(report()).ends_with(written.string()));
-  IM_CHECK_STR_EQ(editor().messages().back().text.c_str(),
-                  fmt::format("Training finished. {}; kept as {}", gain, written.filename().string()).c_str());
+  IM_CHECK_STR_EQ(
+      editor().messages().back().text.c_str(),
+      fmt::format("Training finished. {}; kept as {}", gain, written.filename().string()).c_str());
 
   // It is in use; what the user took back can be had again.
   IM_CHECK(all_hedgehog() && document().scene().adapters.files.back() == written);

@@ -119,8 +119,7 @@ void data_rows(Editor& editor, const TrainingOption& option, TrainingPlan& plan)
     choose_data(plan, kind, input, data);
   if (uses_bundled_data(plan, kind)) return;
   field_label("", form_label_width);
-  if (ImGui::Button(fmt::format("Use {}###bundled", bundled).c_str()))
-    choose_data(plan, kind, input, "");
+  if (ImGui::Button(fmt::format("Use {}###bundled", bundled).c_str())) choose_data(plan, kind, input, "");
 }
 
 void kernel_row(TrainingForm& form) {

@@ -242,8 +242,9 @@ std::vector<TrainingOption> make_training_options() {
        .check = positive,
        .always = true,
        .label = "Copies",
-       .tooltip = "Versions of each picture: itself, then random crops, mirrored and coloured anew.\nThey stretch a "
-                  "set of a few pictures. The paper distils on ImageNet, whose pictures need none: 1.",
+       .tooltip =
+           "Versions of each picture: itself, then random crops, mirrored and coloured anew.\nThey stretch a "
+           "set of a few pictures. The paper distils on ImageNet, whose pictures need none: 1.",
        .unit = "of each picture",
        .range = FieldRange{1, 1000},
        .papers = 1.0},

@@ -86,9 +86,9 @@ public:
         "epochs, "
         "batch {}{}, seed {}",
         request_.kernel.text(), prepared_.model->info().name, prepared_.base.substr(0, 12), files,
-        data_->items(), copies_text(), request_.column, request_.pair_column, request_.chunk.least, request_.chunk.most,
-        settings_.validation_share, settings_.epochs, settings_.batch, request_.cosine ? ", cosine" : "",
-        settings_.execution.seed);
+        data_->items(), copies_text(), request_.column, request_.pair_column, request_.chunk.least,
+        request_.chunk.most, settings_.validation_share, settings_.epochs, settings_.batch,
+        request_.cosine ? ", cosine" : "", settings_.execution.seed);
   }
 
   StepLoss loss(const std::int64_t step) override {

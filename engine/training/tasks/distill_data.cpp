@@ -127,7 +127,9 @@ private:
       std::vector<at::Tensor> versions;
       for (int copy = 0; copy < copies_; ++copy) {
         const ModelInput input = prepare_version(model_, image, copy, size_, {}, mix({seed_, 7, item}));
-        const at::Tensor& first = !pixels_.empty() ? pixels_.front() : copy > 0 ? versions.front() : input.pixels;
+        const at::Tensor& first = !pixels_.empty() ? pixels_.front()
+                                  : copy > 0       ? versions.front()
+                                                   : input.pixels;
         if (input.pixels.sizes() != first.sizes())
           throw Error(file.string(), "gives another size than the others",
                       "use a model that crops to a square");
@@ -156,7 +158,8 @@ private:
 
 std::unique_ptr<DistillData> make_distill_data(const PreparedModel& prepared, const DistillRequest& request) {
   if (request.data.empty()) throw UsageError("--data", "nothing to train on", "name a file");
-  if (request.copies < 1) throw UsageError("--copies", "must be 1 or more", "leave it out to train on each picture as it is");
+  if (request.copies < 1)
+    throw UsageError("--copies", "must be 1 or more", "leave it out to train on each picture as it is");
   std::unique_ptr<DistillData> data;
   if (prepared.model->info().input == InputKind::text)
     data = std::make_unique<TextData>(prepared, request);

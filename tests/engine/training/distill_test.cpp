@@ -221,7 +221,8 @@ TEST(DistillData, CopiesOfAPictureAreRandomCropsOfIt) {
   const auto plain = training::make_distill_data(prepared, request);
   EXPECT_EQ(plain->copies(), 1);
   request.copies = 3;
-  const auto data = training::make_distill_data(prepared, request), again = training::make_distill_data(prepared, request);
+  const auto data = training::make_distill_data(prepared, request),
+             again = training::make_distill_data(prepared, request);
   ASSERT_EQ(data->items(), 6);
   ASSERT_EQ(data->copies(), 3);
   for (std::int64_t item = 0; item < 6; ++item) {
@@ -232,7 +233,8 @@ TEST(DistillData, CopiesOfAPictureAreRandomCropsOfIt) {
     EXPECT_TRUE(versions.equal(again->batch({3 * item, 3 * item + 1, 3 * item + 2}).pixels));
   }
   request.settings.execution.seed = 1;
-  EXPECT_FALSE(training::make_distill_data(prepared, request)->batch({1}).pixels.equal(data->batch({1}).pixels));
+  EXPECT_FALSE(
+      training::make_distill_data(prepared, request)->batch({1}).pixels.equal(data->batch({1}).pixels));
 }
 
 TEST(Distill, TrainsOnEveryCopyButOfHeldOutPictures) {
