@@ -57,8 +57,8 @@ struct OptionSetting {
   const char* key;
   int value;
 };
-constexpr std::array for_example_pictures{OptionSetting{"epochs", 4}, OptionSetting{"batch", 4},
-                                          OptionSetting{"crops", 12}};
+constexpr std::array for_example_pictures{OptionSetting{"epochs", 3}, OptionSetting{"batch", 2},
+                                          OptionSetting{"crops", 16}};
 
 std::string file_stem(std::string name) {
   std::ranges::replace_if(

@@ -164,15 +164,15 @@ TEST(TrainingForm, ValuesForTheExamplePicturesGoWithThem) {
   constexpr auto kind = TrainingKind::distill;
   constexpr auto input = InputKind::image;
   TrainingPlan plan = bundled_plan(kind, input);
-  plan.set("epochs", 3); // the user's own
+  plan.set("epochs", 7); // the user's own
   choose_data(plan, kind, input, "/pictures");
   TrainingPlan expected = papers_values(kind, input);
-  expected.set("epochs", 3);
+  expected.set("epochs", 7);
   expected.set("data", std::string("/pictures"));
   EXPECT_EQ(plan, expected);
   choose_data(plan, kind, input, "");
   expected = bundled_plan(kind, input);
-  expected.set("epochs", 3);
+  expected.set("epochs", 7);
   EXPECT_EQ(plan, expected);
 }
 

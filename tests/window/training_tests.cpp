@@ -176,7 +176,7 @@ void examples_fill_the_form(ImGuiTestContext* context) {
   expected.set("output", toy.output.string());
   IM_CHECK(training_plan() == expected);
   IM_CHECK(!context->ItemExists("**/###bundled")); // there is nothing to return from
-  context->ItemInputValue("**/##Data", toy.text.string().c_str());
+  context->ItemInputValue("**/##Train on", toy.text.string().c_str());
   context->Yield(2);
   IM_CHECK(training_plan().get<std::string>("data") == toy.text.string());
   context->ItemClick("**/###bundled");

@@ -149,7 +149,7 @@ void output_row(Editor& editor, const TrainingOption& option, const std::string&
                 TrainingPlan& plan) {
   const char* const tooltip = option.tooltip.of(editor.training_form.kind, editor.document().kind);
   if (path_row(editor, option.label, plan.get<std::string>(option.key),
-               std::filesystem::path(default_output).filename().string(),
+               std::filesystem::path(default_output).stem().string(),
                fmt::format("{}\nLeft empty: {}", tooltip, default_output), Dialog::training_output,
                theme::text))
     editor.training.question = TrainingQuestion::none;

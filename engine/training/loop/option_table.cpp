@@ -39,7 +39,7 @@ std::vector<TrainingOption> make_training_options() {
        .help = Help("text: a text a line, or *.tsv with --column; images: folders",
                     "a folder with a sub-folder of pictures per class, or a tab-separated table of texts"),
        .required = true,
-       .label = "Data",
+       .label = "Train on",
        .tooltip =
            Help("Folders of pictures at any depth, several with ; between them",
                 "A text a line, or a column of a tab-separated table;\nseveral files with ; between them",
@@ -54,7 +54,7 @@ std::vector<TrainingOption> make_training_options() {
        .help = "the adapter to write (safetensors); checkpoints go beside it",
        .required = true,
        .always = true,
-       .label = "Output",
+       .label = "Adapter",
        .tooltip =
            "The adapter to be written (safetensors). Checkpoints go beside it.\nNothing that is there is "
            "replaced without a question."},
