@@ -184,8 +184,9 @@ std::string training_gain_text(const TrainingReport& report) {
           ? fmt::format("KL of {} from softmax {:.3f} → {:.3f} nats", report.kernel.text(), before.divergence,
                         after.divergence)
           : fmt::format("Top-1 {:.2f} → {:.2f} %", 100 * before.accuracy, 100 * after.accuracy);
-  return gain + (report.seconds < minute ? fmt::format(" in {:.0f} s", report.seconds)
-                                         : fmt::format(" in {} min", duration_text(report.seconds)));
+  if (report.seconds >= minute) return fmt::format("{} in {} min", gain, duration_text(report.seconds));
+  constexpr double few = 10;
+  return fmt::format("{} in {:.{}f} s", gain, report.seconds, report.seconds < few ? 1 : 0);
 }
 
 std::string training_result_text(const TrainingReport& report) {

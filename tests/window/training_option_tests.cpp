@@ -109,12 +109,14 @@ ImGuiWindow* form_window() {
   return nullptr;
 }
 
-void unfold_the_form(ImGuiTestContext* context) {
+// Presses the groups' buttons that have this label: "More" or "Less".
+void press_all(ImGuiTestContext* context, const char* label) {
   for (const OptionGroup group :
        {OptionGroup::data, OptionGroup::model, OptionGroup::optimisation, OptionGroup::output}) {
-    const ImGuiTestItemInfo more =
+    const ImGuiTestItemInfo button =
         context->ItemInfo(fmt::format("**/###more_{}", group_title(group)).c_str(), ImGuiTestOpFlags_NoError);
-    if (more.ID != 0 && std::string_view(more.DebugLabel).starts_with("More")) context->ItemClick(more.ID);
+    if (button.ID != 0 && std::string_view(button.DebugLabel).starts_with(label))
+      context->ItemClick(button.ID);
     context->Yield(2);
   }
 }
@@ -150,13 +152,14 @@ void every_field_is_in_the_form(ImGuiTestContext* context) {
         if (folded && in_the_form(context, std::string(flag ? "**/" : "**/##") + option->label))
           IM_ERRORF("%s is not folded away", option->label);
       }
-      unfold_the_form(context);
+      press_all(context, "More");
       for (const TrainingOption* option : form_options()) {
         if (!option->applies(kind, input)) continue;
         const bool flag = std::holds_alternative<bool>(plan.value(option->key));
         const std::string item = std::string(flag ? "**/" : "**/##") + option->label;
         if (!in_the_form(context, item)) IM_ERRORF("%s is not in the form", option->label);
       }
+      press_all(context, "Less");
     }
   settle(context);
   start_over(context);

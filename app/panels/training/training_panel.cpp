@@ -228,9 +228,8 @@ private:
   // Side by side if there is room, otherwise one below the other.
   void draw_curves_in(ImVec2 size, bool fill) {
     if (curves_.empty()) {
-      empty_notice(graphics(), editor().training.active()
-                                   ? "The curves begin with the first step."
-                                   : "Press Start, and watch the loss and the KL of each layer fall here.");
+      empty_notice(graphics(), editor().training.active() ? "The curves begin with the first step."
+                                                          : "Press Start, and watch the loss fall here.");
       return;
     }
     constexpr float least = 300; // width of a plot
