@@ -67,6 +67,22 @@ void add_training_actions(ActionTable& table) {
     return editor.training.state == TrainingState::running ? std::string() : "no training runs";
   };
   add(
+      "training.examples", "Fill the training form with the bundled examples",
+      [](Editor& editor) {
+        TrainingForm& form = editor.training_form;
+        form.kind = TrainingKind::distill;
+        const InputKind input = editor.document().kind;
+        TrainingPlan& plan = form.plan(form.kind, input);
+        const std::string output = plan.get<std::string>("output");
+        plan = bundled_plan(form.kind, input);
+        plan.set("output", output);
+        if (!editor.panel_open("training")) show_panel(editor, "training", "Training", true);
+        editor.emit(BringToFront{"training"});
+      },
+      [](const Editor& editor) {
+        return editor.training.active() ? std::string("a training runs already") : std::string();
+      });
+  add(
       "training.start", "Start training",
       [](Editor& editor) { editor.emit(StartTraining{TrainingStart::ask}); }, why_not_started);
   add(

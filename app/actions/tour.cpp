@@ -62,11 +62,16 @@ bool sentence_open(const TourState&, const Editor& editor) {
   return editor.document().kind == InputKind::text;
 }
 
+bool trained(const TourState&, const Editor& editor) {
+  return editor.training.active() ? editor.training.progress.total_step > 0
+                                  : editor.training.state == TrainingState::finished;
+}
+
 bool exported(const TourState& begin, const Editor& editor) {
   return editor.status().written_figures > begin.written_figures;
 }
 
-constexpr std::array<TourStep, 8> all_steps = {{
+constexpr std::array<TourStep, 9> all_steps = {{
     {"Open a picture", "Click one of the examples, press {file.open}, or drop a photograph on the window.",
      "input", input_changed},
     {"See what counts",
@@ -89,6 +94,10 @@ constexpr std::array<TourStep, 8> all_steps = {{
      "numbers, a click pins a pair of tokens. Choose another head, or show all of them.",
      "weights", looked_into_a_head},
     {"Type a sentence", "Choose Sentence, and write: the model runs while you type.", "input", sentence_open},
+    {"Train a kernel",
+     "Hedgehog's feature maps can learn softmax's weights. Press Start: within half a minute they do, on "
+     "sentences or pictures that come with the program. Curves and weights follow.",
+     "training", trained},
     {"Export a figure",
      "Right-click any panel and export its figure as PNG, SVG or PDF. The whole list is under File › Export.",
      "focus", exported},

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/output.h"
+#include "app/document/training_form.h"
 #include "engine/base/error.h"
-#include "engine/base/paths.h"
 #include "engine/training/distributed/process_group.h"
 
 namespace hydrascope::app {
@@ -45,7 +45,7 @@ TeacherForcedRequest measure_request(const CommonOptions& common, const DataOpti
   request.limit = data.limit;
   if (request.data.empty()) {
     const bool images = read_model_info(request.model_folder).input == InputKind::image;
-    request.data = {images ? examples_folder() : assets_folder() / "sentences.txt"};
+    request.data = {bundled_data(images ? InputKind::image : InputKind::text)};
   }
   return request;
 }

@@ -135,13 +135,15 @@ private:
 } // namespace
 
 void add_training_options(CLI::App& command, const TrainingKind kind, OptionValues& values) {
-  for (const TrainingOption& option : training_options()) {
-    if (!option.applies(kind)) continue;
+  for (const TrainingOption* option : help_options(kind)) {
     const auto of_any_input = [&](const auto& text) { return text.of(kind, InputKind::image); };
     CLI::Option* const added =
-        std::visit(Adder{command, option, of_any_input(option.help)}, values.value(option.key));
-    add_check(*added, of_any_input(option.check));
-    added->required(option.required);
+        std::visit(Adder{command, *option, of_any_input(option->help)}, values.value(option->key));
+    add_check(*added, of_any_input(option->check));
+    // The model's options are beside those that every command has.
+    const OptionGroup group = group_of(option->section);
+    added->required(option->required)
+        ->group(group == OptionGroup::model ? "Model and kernels" : group_title(group));
   }
 }
 

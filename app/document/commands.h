@@ -24,7 +24,8 @@ enum class Dialog {
   export_everything,
   training_data,
   training_validation,
-  training_output
+  training_output,
+  trained_adapter // where to save it as well
 };
 
 // Windows over the panels.
@@ -104,12 +105,15 @@ struct StartTraining {
 struct PauseTraining {}; // or continue
 struct StopTraining {};
 struct ShowTraining {}; // or hide the trained adapter
+struct SaveTrainedAdapter {
+  std::filesystem::path file;
+};
 
 using Command =
     std::variant<Quit, ShowDialog, ShowOverlay, HideOverlay, ToggleOverlay, GoToTourStep, ExportFigure,
                  ExportEverything, CopyInput, CopyFigure, CopyNumbers, Paste, ShowFigure, NewSession,
                  ReopenLastSession, SaveSession, BringToFront, ResetLayout, RestoreArrangement, CancelRuns,
                  RunAgain, TimePasses, MeasureScaling, StopScaling, MeasureFolder, StopFolder, StartTraining,
-                 PauseTraining, StopTraining, ShowTraining>;
+                 PauseTraining, StopTraining, ShowTraining, SaveTrainedAdapter>;
 
 } // namespace hydrascope::app

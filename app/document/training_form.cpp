@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/document/edits.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/text.h"
+#include "engine/base/tsv.h"
 
 namespace hydrascope::app {
 
@@ -32,11 +34,14 @@ Json json_of(const TrainingPlan& plan) {
   return json;
 }
 
-// A missing entry leaves the value unchanged.
-void read_plan(TrainingPlan& plan, const Json& json) {
+// A missing entry has its default for these data.
+TrainingPlan plan_of(const Json& json, const TrainingKind kind, const InputKind input) {
+  TrainingPlan plan = bundled_plan(kind, input);
+  choose_data(plan, kind, input, json.value("data", ""));
   for (const TrainingOption* option : form_options())
     if (const auto found = json.find(option->key); found != json.end())
       std::visit([&](auto& value) { found->get_to(value); }, plan.value(option->key));
+  return plan;
 }
 
 std::vector<std::string> paths_in(const std::string& text) {
@@ -45,6 +50,15 @@ std::vector<std::string> paths_in(const std::string& text) {
     if (const std::string_view path = trimmed(part, " "); !path.empty()) paths.emplace_back(path);
   return paths;
 }
+
+// With these the example pictures bring hedgehog close to softmax within half a minute on two cores
+// (docs/training.md); the paper's values are for a million pictures.
+struct OptionSetting {
+  const char* key;
+  int value;
+};
+constexpr std::array for_example_pictures{OptionSetting{"epochs", 3}, OptionSetting{"batch", 2},
+                                          OptionSetting{"crops", 16}};
 
 std::string file_stem(std::string name) {
   std::ranges::replace_if(
@@ -58,12 +72,45 @@ TrainingForm::TrainingForm() {
   kernel.name = "hedgehog";
   for (const TrainingKind of : {TrainingKind::distill, TrainingKind::finetune})
     for (const InputKind input : {InputKind::image, InputKind::text})
-      plan(of, input) = papers_values(of, input);
+      plan(of, input) = bundled_plan(of, input);
 }
 
 TrainingPlan& TrainingForm::plan(TrainingKind of, InputKind input) { return plans.at(index_of(of, input)); }
 const TrainingPlan& TrainingForm::plan(TrainingKind of, InputKind input) const {
   return plans.at(index_of(of, input));
+}
+
+fs::path bundled_data(const InputKind input) {
+  return input == InputKind::image ? examples_folder() : assets_folder() / "sentences.txt";
+}
+
+std::string bundled_data_text(const InputKind input) {
+  if (input == InputKind::image) return fmt::format("{} example pictures", example_pictures().size());
+  static const std::size_t sentences = read_tsv(bundled_data(InputKind::text)).size();
+  return fmt::format("{} bundled sentences", sentences);
+}
+
+bool uses_bundled_data(const TrainingPlan& plan, const TrainingKind kind) {
+  return kind == TrainingKind::distill && paths_in(plan.get<std::string>("data")).empty();
+}
+
+TrainingPlan bundled_plan(const TrainingKind kind, const InputKind input) {
+  TrainingPlan plan = papers_values(kind, input);
+  if (kind == TrainingKind::distill && input == InputKind::image)
+    for (const auto& [key, value] : for_example_pictures) plan.set(key, value);
+  return plan;
+}
+
+void choose_data(TrainingPlan& plan, const TrainingKind kind, const InputKind input,
+                 const std::string& data) {
+  const bool before = uses_bundled_data(plan, kind);
+  plan.set("data", data);
+  const bool now = uses_bundled_data(plan, kind);
+  if (before == now || input != InputKind::image) return;
+  const TrainingPlan papers = papers_values(kind, input), bundled = bundled_plan(kind, input);
+  const auto &former = before ? bundled : papers, &later = now ? bundled : papers;
+  for (const auto& each : for_example_pictures)
+    if (plan.value(each.key) == former.value(each.key)) plan.set(each.key, later.value(each.key));
 }
 
 const std::vector<std::string>& distillable_kernels() {
@@ -94,8 +141,10 @@ TrainingForm parse_training(std::string_view text) {
     form.kernel = parse_kernel_spec(json.value("kernel", form.kernel.text()));
     form.show_live = json.value("show_live", form.show_live);
     form.live_seconds = json.value("live_seconds", form.live_seconds);
-    for (std::size_t i = 0; i < plan_names.size(); ++i)
-      if (json.contains(plan_names[i])) read_plan(form.plans[i], json[plan_names[i]]);
+    for (const TrainingKind of : {TrainingKind::distill, TrainingKind::finetune})
+      for (const InputKind input : {InputKind::image, InputKind::text})
+        if (const auto found = json.find(plan_names.at(index_of(of, input))); found != json.end())
+          form.plan(of, input) = plan_of(*found, of, input);
   } catch (const std::exception&) {
     return {}; // of a later version, or edited by hand
   }
@@ -154,6 +203,15 @@ std::string training_command(const TrainingRequest& request, const std::string& 
   return words.text();
 }
 
+namespace {
+
+std::vector<std::string> data_of(const TrainingPlan& plan, const TrainingKind kind, const InputKind input) {
+  if (uses_bundled_data(plan, kind)) return {bundled_data(input).string()};
+  return paths_in(plan.get<std::string>("data"));
+}
+
+} // namespace
+
 fs::path training_output(const Document& document, const TrainingForm& form) {
   const TrainingPlan& plan = form.plan(form.kind, document.kind);
   if (fs::path output = plan.get<std::string>("output"); !output.empty()) {
@@ -162,8 +220,8 @@ fs::path training_output(const Document& document, const TrainingForm& form) {
   }
   std::string stem = document.scene().model ? document.scene().model->name : "model";
   stem += form.kind == TrainingKind::distill ? "-" + form.kernel.text() : "-finetuned";
-  const std::vector<std::string> data = paths_in(plan.get<std::string>("data"));
-  if (!data.empty()) stem += "-" + fs::path(last_name(data.front())).stem().string();
+  if (const std::vector<std::string> data = data_of(plan, form.kind, document.kind); !data.empty())
+    stem += "-" + fs::path(last_name(data.front())).stem().string();
   stem = file_stem(stem);
   std::error_code none;
   for (int number = 1;; ++number) {
@@ -176,7 +234,12 @@ fs::path training_output(const Document& document, const TrainingForm& form) {
 std::string why_not_trained(const Document& document, const TrainingForm& form) {
   if (!document.scene().model) return "no model is open";
   const TrainingPlan& plan = form.plan(form.kind, document.kind);
-  if (paths_in(plan.get<std::string>("data")).empty()) return "no data has been chosen";
+  if (!uses_bundled_data(plan, form.kind)) {
+    if (paths_in(plan.get<std::string>("data")).empty()) return "no data has been chosen";
+  } else if (constexpr std::size_t least = 2; // one to train on and one held out
+             document.kind == InputKind::image && example_pictures().size() < least) {
+    return "the example pictures are not installed, and no other data has been chosen";
+  }
   if (form.kind == TrainingKind::distill && std::ranges::count(distillable_kernels(), form.kernel.name) == 0)
     return form.kernel.name + " has no feature maps that distillation could train";
   return {};
@@ -186,8 +249,8 @@ TrainingRequest training_request(const Document& document, const TrainingForm& f
   TrainingRequest request;
   if (form.kind == TrainingKind::finetune) request = FinetuneRequest{};
   TrainingPlan plan = form.plan(form.kind, document.kind);
-  for (const char* const files : {"data", "validation"})
-    plan.set(files, paths_in(plan.get<std::string>(files)));
+  plan.set("data", data_of(plan, form.kind, document.kind));
+  plan.set("validation", paths_in(plan.get<std::string>("validation")));
   set_options(request, plan);
   TrainingSettings& settings =
       std::visit([](auto& one) -> TrainingSettings& { return one.settings; }, request);

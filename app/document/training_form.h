@@ -25,11 +25,23 @@ struct TrainingForm {
   double live_seconds = 4; // how often they update it
   std::array<TrainingPlan, 4> plans;
 
+  // An empty "data" of a distillation stands for the bundled data.
   TrainingPlan& plan(TrainingKind of, InputKind input);
   const TrainingPlan& plan(TrainingKind of, InputKind input) const;
 
   bool operator==(const TrainingForm&) const = default;
 };
+
+// What distillation trains on without data of the user: the example pictures or a file of sentences.
+std::filesystem::path bundled_data(InputKind input);
+std::string bundled_data_text(InputKind input); // "300 bundled sentences"
+bool uses_bundled_data(const TrainingPlan& plan, TrainingKind kind);
+
+// The values that a new form has: the papers', but for those that suit so small a set as the bundled data.
+TrainingPlan bundled_plan(TrainingKind kind, InputKind input);
+// Sets the data; empty: the bundled ones. Values that suit the former data alone are changed with them,
+// unless the user has set others.
+void choose_data(TrainingPlan& plan, TrainingKind kind, InputKind input, const std::string& data);
 
 // The kernels that distillation can train.
 const std::vector<std::string>& distillable_kernels();
@@ -42,7 +54,7 @@ TrainingForm parse_training(std::string_view text);
 // folder for adapters.
 std::filesystem::path training_output(const Document& document, const TrainingForm& form);
 
-// Why the form cannot be trained; empty if it can. Does not look at the data.
+// Why the form cannot be trained; empty if it can. Does not look at the user's data.
 std::string why_not_trained(const Document& document, const TrainingForm& form);
 
 // The request for the current scene and its edited side. Throws UsageError for an invalid field.

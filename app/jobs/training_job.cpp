@@ -187,6 +187,8 @@ void TrainingJob::start(const Editor& editor, TrainingStart how) {
   offered_ = false;
   former_.reset();
   why_stopped_.clear();
+  started_ = Clock::now();
+  pauses_ = {};
   job_ = std::make_unique<Job>(
       [request, models = models_, wake = wake_, seconds = form.live_seconds,
        adapters = document.scene().adapters.files](Job& job, const std::stop_token& stop) {
@@ -208,7 +210,11 @@ void TrainingJob::stop(Editor& editor, std::string reason) {
 }
 
 void TrainingJob::toggle_pause(Editor& editor) {
-  if (job_) editor.training.paused = !editor.training.paused;
+  if (!job_) return;
+  bool& paused = editor.training.paused;
+  if (paused) pauses_ += Clock::now() - paused_;
+  paused_ = Clock::now();
+  paused = !paused;
 }
 
 bool TrainingJob::update(Editor& editor, bool interactive_run) {
@@ -253,11 +259,14 @@ void TrainingJob::take(Editor& editor, Update update) {
 
 void TrainingJob::end(Editor& editor, const std::string& problem) {
   TrainingReport& report = editor.training;
+  const auto last = report.paused ? paused_ : Clock::now();
+  report.seconds = std::chrono::duration<double>(last - started_ - pauses_).count();
   report.paused = report.waiting = false;
   const fs::path& written = report.outcome.adapter.path;
   if (problem.empty() && !written.empty()) {
     report.state = TrainingState::finished;
-    editor.say(Severity::note, "Training finished: " + written.string());
+    editor.say(Severity::note, fmt::format("Training finished. {}; kept as {}", training_gain_text(report),
+                                           written.filename().string()));
     if (!live_.empty()) {
       editor.amend([&](Document& document) {
         for (fs::path& file : document.scene_of(report.input).adapters.files)
@@ -313,6 +322,19 @@ void TrainingJob::show(Editor& editor) {
     if (report.kind == TrainingKind::distill)
       std::ranges::fill(scene.schedules[static_cast<std::size_t>(side)].layers, report.kernel);
   });
+}
+
+void TrainingJob::save_adapter(Editor& editor, const fs::path& file) const {
+  const fs::path& written = editor.training.outcome.adapter.path;
+  if (written.empty()) return;
+  std::error_code failure;
+  if (!fs::equivalent(written, file, failure)) {
+    fs::copy_file(written, file, fs::copy_options::overwrite_existing, failure);
+    if (failure)
+      return editor.say(Severity::error,
+                        Error(file.string(), failure.message(), "save the adapter in another folder").what());
+  }
+  editor.say(Severity::note, "Saved the adapter as " + file.string());
 }
 
 // Keeps later choices of the user.

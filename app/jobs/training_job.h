@@ -1,6 +1,7 @@
 // Trains in the background according to the form, and lets the panels show the adapter in training.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -27,6 +28,8 @@ public:
   void stop(Editor& editor, std::string reason = {}); // keeps a checkpoint
   // Shows the trained adapter, or the previous adapters.
   void toggle_shown(Editor& editor);
+  // Copies the adapter of the finished training to another file.
+  void save_adapter(Editor& editor, const std::filesystem::path& file) const;
   // Once per frame: takes the results into the editor. Returns whether anything changed.
   bool update(Editor& editor, bool interactive_run);
   // Before the program ends: stops with a checkpoint and removes temporary files from the document.
@@ -79,6 +82,9 @@ private:
       false; // the adapter was shown once; it is not shown again after the user showed something else
   std::optional<Former> former_;
   std::string why_stopped_;
+  // When the training started and the user's pause began; the length of the pauses before.
+  std::chrono::steady_clock::time_point started_, paused_;
+  std::chrono::duration<double> pauses_{};
 };
 
 // Whether the document shows the adapter of the running or last training.

@@ -72,10 +72,16 @@ public:
   void operator()(const StopScaling&) const { on_.jobs.scaling.stop(on_.editor); }
   void operator()(const MeasureFolder&) const { on_.jobs.folder.start(on_.editor); }
   void operator()(const StopFolder&) const { on_.jobs.folder.stop(on_.editor); }
-  void operator()(const StartTraining& command) const { on_.jobs.training.begin(on_.editor, command.how); }
+  void operator()(const StartTraining& command) const {
+    on_.arrangement.show_training(on_.editor);
+    on_.jobs.training.begin(on_.editor, command.how);
+  }
   void operator()(const PauseTraining&) const { on_.jobs.training.toggle_pause(on_.editor); }
   void operator()(const StopTraining&) const { on_.jobs.training.stop(on_.editor); }
   void operator()(const ShowTraining&) const { on_.jobs.training.toggle_shown(on_.editor); }
+  void operator()(const SaveTrainedAdapter& command) const {
+    on_.jobs.training.save_adapter(on_.editor, command.file);
+  }
 
 private:
   const Services& on_;

@@ -64,6 +64,9 @@ std::optional<FileQuestion> Dialogs::question(Dialog dialog, const Editor& edito
       return save_file("Adapter to be written",
                        training_output(editor.document(), editor.training_form).string(),
                        {"Adapters", "*.safetensors"});
+    case Dialog::trained_adapter:
+      return save_file("Save the trained adapter", editor.training.outcome.adapter.path.filename().string(),
+                       {"Adapters", "*.safetensors"});
     case Dialog::export_figure:
       return save_file("Export figure", panel_ + ".pdf", {"PDF", "*.pdf", "SVG", "*.svg", "PNG", "*.png"});
     case Dialog::locate: {
@@ -97,14 +100,20 @@ void Dialogs::take(Editor& editor, std::filesystem::path chosen) {
     case Dialog::training_data:
     case Dialog::training_validation:
     case Dialog::training_output: {
+      if (!given) return;
       TrainingForm& form = editor.training_form;
       TrainingPlan& plan = form.plan(form.kind, editor.document().kind);
-      const char* const field = shown_ == Dialog::training_data         ? "data"
-                                : shown_ == Dialog::training_validation ? "validation"
-                                                                        : "output";
-      if (given) plan.set(field, chosen.string());
+      if (shown_ == Dialog::training_data)
+        choose_data(plan, form.kind, editor.document().kind, chosen.string());
+      else
+        plan.set(shown_ == Dialog::training_validation ? "validation" : "output", chosen.string());
       return;
     }
+    case Dialog::trained_adapter:
+      if (!given) return;
+      if (chosen.extension().empty()) chosen += ".safetensors";
+      editor.emit(SaveTrainedAdapter{chosen});
+      return;
     case Dialog::locate:
       if (given) locate_missing(editor, chosen);
       return;

@@ -168,6 +168,16 @@ void save_layout(Editor& editor, const std::string& name) {
   choose_layout(editor, std::string(own_layout_prefix) + name, closed);
 }
 
+void Arrangement::show_training(Editor& editor) const {
+  constexpr std::string_view train = "train";
+  const std::string& layout = editor.document().layout;
+  const bool own = layout.starts_with(own_layout_prefix);
+  if (layout == train || (own && editor.status().panels_in_front.contains("training"))) return;
+  std::vector<PanelName> panels;
+  for (const std::string& panel : panels_) panels.push_back({.id = panel, .title = {}});
+  choose_layout(editor, std::string(train), closed_in_layout(train, panels, editor.settings()));
+}
+
 void Arrangement::restore(const std::string& arrangement) {
   ImGui::LoadIniSettingsFromMemory(arrangement.data(), arrangement.size());
   focused_.clear();

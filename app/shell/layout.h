@@ -30,6 +30,8 @@ public:
 
   // For the next frames. Panels come to the front one per frame, in the order of the calls.
   void focus(std::string panel) { to_front_.push_back(std::move(panel)); }
+  // Switches to the layout Train, unless the user's own layout shows the training.
+  void show_training(Editor& editor) const;
   void reset() { reset_ = true; }
   void restore_at_next_frame(std::string arrangement) {
     to_restore_ = std::move(arrangement);

@@ -176,15 +176,25 @@ std::string training_progress_text(const TrainingReport& report) {
   return text;
 }
 
+std::string training_gain_text(const TrainingReport& report) {
+  constexpr double minute = 60;
+  const HeldOut &before = report.outcome.before, &after = report.outcome.held_out;
+  const std::string gain =
+      report.kind == TrainingKind::distill
+          ? fmt::format("KL of {} from softmax {:.3f} → {:.3f} nats", report.kernel.text(), before.divergence,
+                        after.divergence)
+          : fmt::format("Top-1 {:.2f} → {:.2f} %", 100 * before.accuracy, 100 * after.accuracy);
+  if (report.seconds >= minute) return fmt::format("{} in {} min", gain, duration_text(report.seconds));
+  constexpr double few = 10;
+  return fmt::format("{} in {:.{}f} s", gain, report.seconds, report.seconds < few ? 1 : 0);
+}
+
 std::string training_result_text(const TrainingReport& report) {
   const TrainingOutcome& outcome = report.outcome;
   switch (report.state) {
     case TrainingState::finished:
-      return fmt::format("Written after {} steps: {}, {} ({} before)", outcome.steps,
-                         outcome.adapter.path.string(), held_out_text(report, outcome.held_out),
-                         report.kind == TrainingKind::distill
-                             ? fmt::format("{:.4f}", outcome.before.divergence)
-                             : fmt::format("{:.2f} %", 100 * outcome.before.accuracy));
+      return fmt::format("{}, on held-out data, after {} steps.\nKept in {}", training_gain_text(report),
+                         outcome.steps, outcome.adapter.path.string());
     case TrainingState::stopped:
       return fmt::format("Stopped after {} steps; {} is kept, Resume goes on from it.", outcome.steps,
                          checkpoint_path(report.output).string());

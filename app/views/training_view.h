@@ -60,6 +60,7 @@ struct TrainingReport {
   std::vector<std::string> notes;
   std::string problem;     // why it failed
   TrainingOutcome outcome; // if finished or stopped
+  double seconds = 0;      // from the start to the end, without the user's pauses; if finished or stopped
   // The adapters that give the model in training, in the order of application; empty before there is one.
   // After the end the last of them is the output.
   std::vector<std::filesystem::path> adapter;
@@ -75,6 +76,8 @@ std::string training_title(const TrainingReport& report);
 // "epoch 2 of 5, step 120 of 176, 31.2 items/s, 4:05 left", or the phase before the first step.
 std::string training_progress_text(const TrainingReport& report);
 double training_share(const TrainingReport& report); // of all steps, 0…1
+// "KL from softmax 0.840 → 0.070 nats in 11 s": what a finished training has gained.
+std::string training_gain_text(const TrainingReport& report);
 // Empty until the training has ended.
 std::string training_result_text(const TrainingReport& report);
 

@@ -185,6 +185,25 @@ TEST(Tour, ExplainsTheMapsOfPatchesWhereTheyAreNotEmpty) {
   EXPECT_TRUE(step.done(*tour, editor));
 }
 
+TEST(Tour, TrainingIsDoneOnceStepsWereTrained) {
+  Editor editor;
+  editor.set_initial(small_document());
+  std::optional<TourState> tour;
+  constexpr std::size_t number = 6;
+  go_to_tour_step(editor, tour, number);
+  const TourStep& step = tour_steps()[number];
+  EXPECT_STREQ(step.panel, "training");
+  EXPECT_FALSE(step.done(*tour, editor));
+  editor.training.state = TrainingState::running;
+  EXPECT_FALSE(step.done(*tour, editor)); // the model is loaded
+  editor.training.progress.total_step = 1;
+  EXPECT_TRUE(step.done(*tour, editor));
+  editor.training.state = TrainingState::failed;
+  EXPECT_FALSE(step.done(*tour, editor));
+  editor.training.state = TrainingState::finished;
+  EXPECT_TRUE(step.done(*tour, editor));
+}
+
 TEST(Tour, ExportIsDoneOnceAFigureIsWritten) {
   Editor editor;
   editor.set_initial(small_document());
@@ -192,8 +211,9 @@ TEST(Tour, ExportIsDoneOnceAFigureIsWritten) {
   status.written_figures = 1;
   editor.set_status(status); // before the tour
   std::optional<TourState> tour;
-  go_to_tour_step(editor, tour, 6);
-  const TourStep& step = tour_steps()[6];
+  constexpr std::size_t number = 7;
+  go_to_tour_step(editor, tour, number);
+  const TourStep& step = tour_steps()[number];
   EXPECT_STREQ(step.title, "Export a figure");
   EXPECT_FALSE(step.done(*tour, editor));
   status.written_figures = 2;

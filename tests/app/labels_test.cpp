@@ -5,6 +5,7 @@
 #include "app/views/focus_view.h"
 #include "app/views/table_views.h"
 #include "app/views/timing_view.h"
+#include "app/views/training_view.h"
 
 namespace hydrascope::app::tests {
 namespace {
@@ -50,6 +51,27 @@ TEST(TimingLabels, NameTheLayersWithoutATimeOnce) {
   view = timing_view(run, times, {});
   EXPECT_EQ(view.runs, "1 run");
   EXPECT_EQ(untimed_layers(view), "");
+}
+
+TEST(TrainingResult, SaysWhatWasGainedAndWhereItIs) {
+  TrainingReport report;
+  report.state = TrainingState::finished;
+  report.kernel.name = "hedgehog";
+  report.outcome.steps = 180;
+  report.outcome.adapter.path = "/adapters/maps.safetensors";
+  report.outcome.before.divergence = 0.8402;
+  report.outcome.held_out.divergence = 0.0704;
+  report.seconds = 11.4;
+  EXPECT_EQ(training_result_text(report),
+            "KL of hedgehog from softmax 0.840 → 0.070 nats in 11 s, on held-out data, after 180 steps.\n"
+            "Kept in /adapters/maps.safetensors");
+  report.seconds = 2.34;
+  EXPECT_EQ(training_gain_text(report), "KL of hedgehog from softmax 0.840 → 0.070 nats in 2.3 s");
+  report.kind = TrainingKind::finetune;
+  report.outcome.before.accuracy = 0.5;
+  report.outcome.held_out.accuracy = 0.75;
+  report.seconds = 65;
+  EXPECT_EQ(training_gain_text(report), "Top-1 50.00 → 75.00 % in 1:05 min");
 }
 
 TEST(AdapterState, SaysWhatAnAdapterNeeds) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <fstream>
 
+#include <fmt/format.h>
+
 #include "app/document/training_form.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
@@ -81,11 +83,17 @@ TEST(Settings, StepTheScaleWithinItsLimits) {
   EXPECT_EQ(stepped_scale(least_scale, -3), least_scale);
 }
 
-TEST(TrainingForm, StartsWithThePapersValuesAndSurvivesTheSettings) {
-  TrainingForm form;
+TEST(TrainingForm, StartsWithThePapersValuesButForTheExamplePictures) {
+  const TrainingForm form;
   for (const TrainingKind kind : {TrainingKind::distill, TrainingKind::finetune})
     for (const InputKind input : {InputKind::image, InputKind::text})
-      EXPECT_EQ(form.plan(kind, input), papers_values(kind, input));
+      EXPECT_EQ(form.plan(kind, input) == papers_values(kind, input),
+                kind == TrainingKind::finetune || input == InputKind::text);
+  EXPECT_GT(form.plan(TrainingKind::distill, InputKind::image).get<int>("crops"), 1);
+}
+
+TEST(TrainingForm, SurvivesTheSettings) {
+  TrainingForm form;
   form.kind = TrainingKind::finetune;
   form.kernel = {.name = "hedgehog-softmax", .parameters = {{"shared", "1"}}};
   form.show_live = false;
@@ -105,11 +113,16 @@ TEST(TrainingForm, SaysWhyItCannotBeTrained) {
   Document document = small_document();
   TrainingForm form;
   EXPECT_EQ(why_not_trained(Document{}, form), "no model is open");
-  EXPECT_EQ(why_not_trained(document, form), "no data has been chosen");
-  form.plan(TrainingKind::distill, InputKind::text).set("data", std::string(" ; "));
-  EXPECT_EQ(why_not_trained(document, form), "no data has been chosen");
+  EXPECT_EQ(why_not_trained(document, form), ""); // there are the bundled sentences
   form.plan(TrainingKind::distill, InputKind::text).set("data", std::string("a.txt"));
   EXPECT_EQ(why_not_trained(document, form), "");
+  form.kind = TrainingKind::finetune;
+  EXPECT_EQ(why_not_trained(document, form), "no data has been chosen");
+  form.plan(TrainingKind::finetune, InputKind::text).set("data", std::string(" ; "));
+  EXPECT_EQ(why_not_trained(document, form), "no data has been chosen");
+  form.plan(TrainingKind::finetune, InputKind::text).set("data", std::string("a.tsv"));
+  EXPECT_EQ(why_not_trained(document, form), "");
+  form.kind = TrainingKind::distill;
   form.kernel.name = "softmax";
   EXPECT_NE(why_not_trained(document, form).find("no feature maps"), std::string::npos);
 }
@@ -129,6 +142,48 @@ TEST(TrainingForm, MakesARequestWithTheDocumentsModelAndKernel) {
   EXPECT_EQ(request.kernel.name, "hedgehog");
   EXPECT_TRUE(request.settings.command.starts_with("hydrascope distill --model bert --seed 5 "))
       << request.settings.command;
+}
+
+TEST(TrainingForm, TrainsOnTheBundledDataWithoutOthers) {
+  Document document = small_document();
+  const TrainingForm form;
+  EXPECT_EQ(bundled_data_text(InputKind::text), "300 bundled sentences");
+  const auto texts = std::get<DistillRequest>(training_request(document, form));
+  EXPECT_EQ(texts.data, std::vector<fs::path>{bundled_data(InputKind::text)});
+  EXPECT_NE(texts.settings.command.find("sentences.txt"), std::string::npos) << texts.settings.command;
+  EXPECT_EQ(training_output(document, form).filename(), "bert-hedgehog-sentences.safetensors");
+  document.kind = InputKind::image;
+  const auto pictures = std::get<DistillRequest>(training_request(document, form));
+  EXPECT_EQ(pictures.data, std::vector<fs::path>{bundled_data(InputKind::image)});
+  EXPECT_EQ(pictures.copies, form.plan(TrainingKind::distill, InputKind::image).get<int>("crops"));
+  EXPECT_NE(pictures.settings.command.find(fmt::format("--copies {}", pictures.copies)), std::string::npos)
+      << pictures.settings.command;
+}
+
+TEST(TrainingForm, ValuesForTheExamplePicturesGoWithThem) {
+  constexpr auto kind = TrainingKind::distill;
+  constexpr auto input = InputKind::image;
+  TrainingPlan plan = bundled_plan(kind, input);
+  plan.set("epochs", 7); // the user's own
+  choose_data(plan, kind, input, "/pictures");
+  TrainingPlan expected = papers_values(kind, input);
+  expected.set("epochs", 7);
+  expected.set("data", std::string("/pictures"));
+  EXPECT_EQ(plan, expected);
+  choose_data(plan, kind, input, "");
+  expected = bundled_plan(kind, input);
+  expected.set("epochs", 7);
+  EXPECT_EQ(plan, expected);
+}
+
+// Kept before there were copies of pictures: what is missing suits the data.
+TEST(TrainingForm, ReadsWhatAnEarlierVersionKept) {
+  const auto crops = [](const std::string& kept) {
+    return parse_training(kept).plan(TrainingKind::distill, InputKind::image).get<int>("crops");
+  };
+  EXPECT_EQ(crops(R"({"distill_images":{"data":"/pictures","copies":2,"epochs":4}})"), 1);
+  EXPECT_EQ(crops(R"({"distill_images":{"data":"","copies":2}})"),
+            bundled_plan(TrainingKind::distill, InputKind::image).get<int>("crops"));
 }
 
 TEST(TrainingForm, NamesTheOutputAfterModelKernelAndData) {

@@ -205,6 +205,20 @@ TEST_F(TrainingCommand, StopsWhileItWaitsForAnothersCache) {
   close(watch);
 }
 
+TEST_F(TrainingCommand, CopiesStretchASmallSetOfPictures) {
+  const std::string start =
+      "distill --kernel hedgehog --no-adapter --image-size 28 --batch 1 --threads 1 "
+      "--epochs 1 --validation-share 0.5 --json --model " +
+      model("dinov2") + " --data " + at("pictures") + " -o " + at("it.safetensors");
+  const test::Outcome plain = hydrascope(start), stretched = hydrascope(start + " --copies 3");
+  ASSERT_EQ(stretched.status, 0) << stretched.errors;
+  const auto steps = [](const test::Outcome& outcome) {
+    return nlohmann::json::parse(outcome.output).at("steps").get<int>();
+  };
+  EXPECT_EQ(steps(plain), 12);
+  EXPECT_EQ(steps(stretched), 3 * 12);
+}
+
 TEST_F(TrainingCommand, T2rIsTrainedWithTheTaskOnly) {
   expect_error("distill --kernel t2r --no-adapter --model " + model("bert") + " --data " + at("lines.txt") +
                    " -o " + at("it.safetensors"),
@@ -221,6 +235,11 @@ TEST_F(TrainingCommand, OptionsThatMakeNoSenseAreNamed) {
   expect_error("distill --kernel hedgehog --no-adapter --model " + model("bert") + " --data " +
                    at("lines.txt") + " --chunk 40-8 -o " + at("x"),
                2, "--chunk");
+  const std::string copies = "distill --kernel hedgehog --no-adapter -o " + at("x") + " --model ";
+  for (const char* number : {"0", "-2", "many"})
+    expect_error(copies + model("dinov2") + " --data " + at("pictures") + " --copies " + number, 2,
+                 "--copies");
+  expect_error(copies + model("bert") + " --data " + at("lines.txt") + " --copies 3", 2, "texts");
 }
 
 } // namespace

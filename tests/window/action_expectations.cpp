@@ -288,11 +288,21 @@ std::vector<Expectation> training() {
   const auto running = [](Editor& editor) { editor.training.state = TrainingState::running; };
   return {
       shows(
+          "training.examples",
+          [](const std::string&) {
+            const TrainingForm& form = editor().training_form;
+            return uses_bundled_data(form.plan(form.kind, document().kind), form.kind) &&
+                   application().panel_rectangle("training").has_value();
+          },
+          some_data),
+      shows(
           "training.start",
           [](const std::string&) { return editor().training.question == TrainingQuestion::found_checkpoint; },
           some_data),
-      emits<StartTraining>("training.resume", some_data), emits<PauseTraining>("training.pause", running),
-      emits<StopTraining>("training.stop", running), emits<ShowTraining>("training.show", running)};
+      emits<StartTraining>("training.resume", some_data),
+      emits<PauseTraining>("training.pause", running),
+      emits<StopTraining>("training.stop", running),
+      emits<ShowTraining>("training.show", running)};
 }
 
 std::vector<Expectation> kernels() {

@@ -87,6 +87,7 @@ void random_actions(ImGuiTestContext* context) {
   const Json first = document_json(document());
   std::vector<std::string> ids = action_ids();
   std::erase_if(ids, opens_dialog);
+  std::erase(ids, "training.start"); // changes the document whenever its thread has got on
   std::mt19937 random(20);
   int ran = 0;
   for (int i = 0; i < 500; ++i) {

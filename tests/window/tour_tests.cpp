@@ -4,6 +4,7 @@
 #include "app/actions/tour.h"
 #include "app/document/edits.h"
 #include "engine/run/quantities/focus_map.h"
+#include "tests/support/hub_server.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -24,6 +25,7 @@ void next(ImGuiTestContext* context) {
 
 void steps_notice_what_was_done(ImGuiTestContext* context) {
   start_over(context);
+  const test::ScopedEnvironment environment{{{"XDG_DATA_HOME", fresh_folder("tour").string()}}};
   IM_CHECK(application().run("help.tour"));
   context->Yield(2);
   IM_CHECK(application().overlays().tour.has_value());
@@ -52,6 +54,13 @@ void steps_notice_what_was_done(ImGuiTestContext* context) {
   next(context);
   context->ItemClick("//###input/kind/Sentence");
   next(context);
+  settle(context);
+  context->ItemClick("//###training/###start");
+  while (!done() && editor().training.active()) context->Yield();
+  context->ItemClick("//###training/###stop");
+  while (editor().training.active()) context->Yield();
+  IM_CHECK(application().overlays().tour->done); // it stays so
+  context->ItemClick("//###tour/Next");
   settle(context);
   IM_CHECK(application().run("file.export.focus")); // cancelled
   title_of_dialog(context);

@@ -109,6 +109,18 @@ ImGuiWindow* form_window() {
   return nullptr;
 }
 
+// Presses the groups' buttons that have this label: "More" or "Less".
+void press_all(ImGuiTestContext* context, const char* label) {
+  for (const OptionGroup group :
+       {OptionGroup::data, OptionGroup::model, OptionGroup::optimisation, OptionGroup::output}) {
+    const ImGuiTestItemInfo button =
+        context->ItemInfo(fmt::format("**/###more_{}", group_title(group)).c_str(), ImGuiTestOpFlags_NoError);
+    if (button.ID != 0 && std::string_view(button.DebugLabel).starts_with(label))
+      context->ItemClick(button.ID);
+    context->Yield(2);
+  }
+}
+
 // Fields that are scrolled out of sight are not found by their labels: looked for at either end of the form.
 bool in_the_form(ImGuiTestContext* context, const std::string& item) {
   for (const float end : {0.0f, 1.0f}) {
@@ -135,11 +147,19 @@ void every_field_is_in_the_form(ImGuiTestContext* context) {
       editor().emit(BringToFront{"training"});
       context->Yield(3);
       for (const TrainingOption* option : form_options()) {
+        const bool folded = option->applies(kind, input) && option->advanced.of(kind, input);
+        const bool flag = std::holds_alternative<bool>(plan.value(option->key));
+        if (folded && in_the_form(context, std::string(flag ? "**/" : "**/##") + option->label))
+          IM_ERRORF("%s is not folded away", option->label);
+      }
+      press_all(context, "More");
+      for (const TrainingOption* option : form_options()) {
         if (!option->applies(kind, input)) continue;
         const bool flag = std::holds_alternative<bool>(plan.value(option->key));
         const std::string item = std::string(flag ? "**/" : "**/##") + option->label;
         if (!in_the_form(context, item)) IM_ERRORF("%s is not in the form", option->label);
       }
+      press_all(context, "Less");
     }
   settle(context);
   start_over(context);

@@ -2,10 +2,13 @@
 #include <algorithm>
 #include <fstream>
 
+#include <fmt/format.h>
+
 #include "app/actions/actions.h"
 #include "app/document/edits.h"
 #include "app/jobs/training_job.h"
 #include "app/views/training_view.h"
+#include "engine/base/paths.h"
 #include "engine/run/quantities/weights.h"
 #include "tests/window/harness.h"
 #include "tests/window/training_toy.h"
@@ -104,6 +107,86 @@ void from_form_to_adapter(ImGuiTestContext* context) {
   start_over(context);
 }
 
+// Nothing is filled in: a model is open, and Start is pressed in another layout.
+void one_click(ImGuiTestContext* context, const InputKind kind) {
+  start_over(context);
+  const fs::path folder = fresh_folder("one-click");
+  const test::ScopedEnvironment environment{
+      {{"XDG_CACHE_HOME", (folder / "cache").string()}, {"XDG_DATA_HOME", (folder / "data").string()}}};
+  if (kind == InputKind::text) open_text(editor(), "a b c d e");
+  const std::string name = kind == InputKind::text ? "bert" : "deit";
+  open_model(editor(), make_toy_model(folder / name, name).string());
+  application().run("view.layout.explore");
+  context->Yield(20); // the panels that were in front come there one by one
+  editor().emit(BringToFront{"training"});
+  settle(context);
+  context->SetRef("//###training");
+  context->ItemClick("###start");
+  wait_for_end(context);
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  IM_CHECK(report().state == TrainingState::finished);
+  IM_CHECK_STR_EQ(document().layout.c_str(), "train");
+  const fs::path written = report().outcome.adapter.path;
+  IM_CHECK(written.parent_path() == folder / "data/hydrascope/adapters");
+  IM_CHECK(fs::exists(written));
+
+  // What was gained stands in the panel and in a message.
+  const HeldOut &before = report().outcome.before, &after = report().outcome.held_out;
+  IM_CHECK_LT(after.divergence, before.divergence);
+  IM_CHECK_GT(report().seconds, 0.0);
+  const std::string gain = training_gain_text(report());
+  IM_CHECK(gain.starts_with(fmt::format("KL of hedgehog from softmax {:.3f} → {:.3f} nats in ",
+                                        before.divergence, after.divergence)));
+  IM_CHECK(training_result_text(report()).starts_with(gain));
+  IM_CHECK(training_result_text(report()).ends_with(written.string()));
+  IM_CHECK_STR_EQ(
+      editor().messages().back().text.c_str(),
+      fmt::format("Training finished. {}; kept as {}", gain, written.filename().string()).c_str());
+
+  // It is in use; what the user took back can be had again.
+  IM_CHECK(all_hedgehog() && document().scene().adapters.files.back() == written);
+  context->Yield(2);
+  IM_CHECK(!context->ItemExists("###use"));
+  editor().undo();
+  IM_CHECK(!all_hedgehog());
+  context->Yield(2);
+  context->ItemClick("###use");
+  context->Yield(2);
+  IM_CHECK(all_hedgehog() && document().scene().adapters.files.back() == written);
+
+  const fs::path copy = folder / "copy.safetensors";
+  answer_dialog(folder / "copy"); // without an ending
+  context->ItemClick("###save_adapter");
+  IM_CHECK_STR_EQ(title_of_dialog(context).c_str(), "Save the trained adapter");
+  context->Yield(2);
+  IM_CHECK(read_text_file(copy) == read_text_file(written));
+  settle(context);
+  start_over(context);
+}
+
+void one_click_on_sentences(ImGuiTestContext* context) { one_click(context, InputKind::text); }
+void one_click_on_pictures(ImGuiTestContext* context) { one_click(context, InputKind::image); }
+
+void examples_fill_the_form(ImGuiTestContext* context) {
+  start_over(context);
+  ToyTraining toy(context);
+  editor().training_form.kind = TrainingKind::finetune;
+  IM_CHECK(application().run("training.examples"));
+  context->Yield(3);
+  IM_CHECK(editor().training_form.kind == TrainingKind::distill);
+  TrainingPlan expected = bundled_plan(TrainingKind::distill, InputKind::text);
+  expected.set("output", toy.output.string());
+  IM_CHECK(training_plan() == expected);
+  IM_CHECK(!context->ItemExists("**/###bundled")); // there is nothing to return from
+  context->ItemInputValue("**/##Train on", toy.text.string().c_str());
+  context->Yield(2);
+  IM_CHECK(training_plan().get<std::string>("data") == toy.text.string());
+  context->ItemClick("**/###bundled");
+  context->Yield(2);
+  IM_CHECK(training_plan() == expected);
+  start_over(context);
+}
+
 void stopped_and_resumed(ImGuiTestContext* context) {
   start_over(context);
   ToyTraining toy(context);
@@ -184,7 +267,7 @@ void problems_are_told(ImGuiTestContext* context) {
   IM_CHECK(training_result_text(report()).find("absent.txt") != std::string::npos); // in the panel …
   IM_CHECK(last_error().find("absent.txt") != std::string::npos);                   // … and as a notice
   IM_CHECK(document() == before);
-  training_plan().set("data", std::string());
+  editor().training_form.kind = TrainingKind::finetune; // no labelled data are bundled
   context->Yield(2);
   IM_CHECK_STR_EQ(why_not_started(editor()).c_str(), "no data has been chosen");
   IM_CHECK(!application().run("training.start"));
@@ -245,6 +328,9 @@ void command_says_it_all(ImGuiTestContext*) {
 
 void register_training_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "training", "from_form_to_adapter")->TestFunc = from_form_to_adapter;
+  IM_REGISTER_TEST(engine, "training", "one_click_on_sentences")->TestFunc = one_click_on_sentences;
+  IM_REGISTER_TEST(engine, "training", "one_click_on_pictures")->TestFunc = one_click_on_pictures;
+  IM_REGISTER_TEST(engine, "training", "examples_fill_the_form")->TestFunc = examples_fill_the_form;
   IM_REGISTER_TEST(engine, "training", "stopped_and_resumed")->TestFunc = stopped_and_resumed;
   IM_REGISTER_TEST(engine, "training", "another_model_stops_it")->TestFunc = another_model_stops_it;
   IM_REGISTER_TEST(engine, "training", "fine_tunes_on_a_table")->TestFunc = fine_tunes_on_a_table;

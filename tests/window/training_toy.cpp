@@ -15,8 +15,8 @@ namespace hydrascope::app::window_tests {
 
 namespace fs = std::filesystem;
 
-fs::path make_toy_model(const fs::path& folder) {
-  const fs::path golden = test::source_folder() / "tests/golden/models/bert";
+fs::path make_toy_model(const fs::path& folder, const std::string& family) {
+  const fs::path golden = test::source_folder() / "tests/golden/models" / family;
   fs::create_directories(folder);
   for (const auto& entry : fs::directory_iterator(golden))
     if (entry.path().extension() != ".safetensors")

@@ -2,14 +2,15 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "tests/support/hub_server.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
 
-// A tiny BERT whose queries and keys are large enough for attention that is not nearly uniform.
-std::filesystem::path make_toy_model(const std::filesystem::path& folder);
+// A tiny "bert" or "deit" whose queries and keys are large enough for attention that is not nearly uniform.
+std::filesystem::path make_toy_model(const std::filesystem::path& folder, const std::string& family = "bert");
 
 // What the form holds for the input that is shown.
 TrainingPlan& training_plan();

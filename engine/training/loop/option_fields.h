@@ -56,6 +56,12 @@ void assign(std::optional<TrainedParts>& field, const OptionValue& value);
 void assign(std::optional<LowRank>& field, const OptionValue& value);
 void assign(ChunkLengths& field, const OptionValue& value);
 
+inline constexpr NumberCheck positive{.kind = NumberCheck::Kind::positive};
+inline constexpr NumberCheck not_negative{.kind = NumberCheck::Kind::not_negative};
+constexpr NumberCheck within(const double least, const double most) {
+  return {.kind = NumberCheck::Kind::within, .least = least, .most = most};
+}
+
 template <typename T>
 concept OfDistillation = std::same_as<std::remove_const_t<T>, DistillRequest>;
 template <typename T>

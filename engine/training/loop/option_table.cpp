@@ -1,4 +1,7 @@
-// The table of training options: one entry each, which is all that an option needs beside its use.
+// The table of training options: one entry each, which is all that an option needs beside its use. Those that
+// fine-tuning alone has are in finetuning_option_table.cpp.
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "engine/training/loop/option_fields.h"
@@ -18,12 +21,6 @@ struct PairColumn {
   auto& operator()(OfFinetuning auto& request) const { return request.columns.pair; }
 };
 
-constexpr NumberCheck positive{.kind = NumberCheck::Kind::positive};
-constexpr NumberCheck not_negative{.kind = NumberCheck::Kind::not_negative};
-constexpr NumberCheck within(const double least, const double most) {
-  return {.kind = NumberCheck::Kind::within, .least = least, .most = most};
-}
-
 } // namespace
 
 // The papers' numbers: Zhang et al., The Hedgehog & the Porcupine (2024), A.3; Touvron et al., DeiT (2021),
@@ -34,7 +31,7 @@ std::vector<TrainingOption> make_training_options() {
   using Check = PerTraining<NumberCheck>;
   using Ranges = PerTraining<FieldRange>;
   using Papers = PerTraining<double>;
-  return {
+  std::vector<TrainingOption> options = {
       {.key = "data",
        .flags = "--data",
        .section = Section::data,
@@ -42,7 +39,7 @@ std::vector<TrainingOption> make_training_options() {
        .help = Help("text: a text a line, or *.tsv with --column; images: folders",
                     "a folder with a sub-folder of pictures per class, or a tab-separated table of texts"),
        .required = true,
-       .label = "Data",
+       .label = "Train on",
        .tooltip =
            Help("Folders of pictures at any depth, several with ; between them",
                 "A text a line, or a column of a tab-separated table;\nseveral files with ; between them",
@@ -57,7 +54,7 @@ std::vector<TrainingOption> make_training_options() {
        .help = "the adapter to write (safetensors); checkpoints go beside it",
        .required = true,
        .always = true,
-       .label = "Output",
+       .label = "Adapter",
        .tooltip =
            "The adapter to be written (safetensors). Checkpoints go beside it.\nNothing that is there is "
            "replaced without a question."},
@@ -79,13 +76,14 @@ std::vector<TrainingOption> make_training_options() {
        .access = field([](auto& request) -> auto& { return request.settings.batch; }),
        .check = positive,
        .always = true,
-       .label = "Batch",
+       .label = "Batch size",
        .tooltip =
-           Help("Items a step. Hedgehog paper, A.3: texts 8, pictures 32.",
-                "Items a step. Hedgehog paper, A.3: texts 8, pictures 32.",
-                "Items a step. The paper has no number for fine-tuning on pictures;\n32 is that of its "
+           Help("Items in a step. Hedgehog paper, A.3: texts 8, pictures 32.",
+                "Items in a step. Hedgehog paper, A.3: texts 8, pictures 32.",
+                "Items in a step. The paper has no number for fine-tuning on pictures;\n32 is that of its "
                 "distillation.",
-                "Items a step. Hedgehog paper, A.3: 8."),
+                "Items in a step. Hedgehog paper, A.3: 8."),
+       .unit = Help("pictures", "texts", "pictures", "texts"),
        .range = FieldRange{1, 4096},
        .papers = Papers(32, 8, 32, 8)},
       {.key = "learning_rate",
@@ -105,9 +103,11 @@ std::vector<TrainingOption> make_training_options() {
        .access = field([](auto& request) -> auto& { return request.settings.validation_share; }),
        .help = "share of the items that is held out",
        .always = true,
+       .advanced = true,
        .label = "Held-out share",
        .tooltip = "Of the items, never trained on: validation. The papers have splits of their own; 5 % to "
                   "distil, 10 % to fine-tune are ours.",
+       .unit = "of the items",
        .range = FieldRange{0.001, 0.9},
        .papers = Papers(0.05, 0.1)},
       {.key = "validate_every",
@@ -115,7 +115,8 @@ std::vector<TrainingOption> make_training_options() {
        .section = Section::validation,
        .access = field([](auto& request) -> auto& { return request.settings.validate_every; }),
        .help = "measure on the held-out items after so many steps, too (0: after each epoch only)",
-       .check = not_negative},
+       .check = not_negative,
+       .advanced = true},
       {.key = "patience",
        .flags = "--patience",
        .section = Section::validation,
@@ -123,11 +124,13 @@ std::vector<TrainingOption> make_training_options() {
        .help = "stop after so many epochs that made it no better (0: never)",
        .check = not_negative,
        .always = true,
+       .advanced = true,
        .label = "Patience",
        .tooltip =
            "Stops after so many epochs that made the validation no better; empty: never.\nThe Hedgehog paper "
            "stops early and gives no number; 1 is ours.",
        .hint = "never",
+       .unit = "epochs",
        .range = FieldRange{0, 1000},
        .papers = 1.0},
       {.key = "checkpoint_seconds",
@@ -135,12 +138,14 @@ std::vector<TrainingOption> make_training_options() {
        .section = Section::output,
        .access = field([](auto& request) -> auto& { return request.settings.checkpoint_seconds; }),
        .help = "how often the state is kept",
-       .check = not_negative},
+       .check = not_negative,
+       .advanced = true},
       {.key = "curve",
        .flags = "--curve",
        .section = Section::output,
        .access = field([](auto& request) -> auto& { return request.settings.curve; }),
-       .help = "write the loss of every step as CSV"},
+       .help = "write the loss of every step as CSV",
+       .advanced = true},
       {.key = "resume",
        .flags = "--resume",
        .section = Section::output,
@@ -151,6 +156,7 @@ std::vector<TrainingOption> make_training_options() {
        .section = Section::decay,
        .access = field([](OfDistillation auto& request) -> auto& { return request.cosine; }),
        .help = "let the learning rate fall to 0 along a cosine (the paper keeps it constant)",
+       .advanced = true,
        .label = "cosine decay",
        .tooltip =
            "The learning rate ends at 0: closer to softmax after as many epochs.\nThe Hedgehog paper keeps "
@@ -169,6 +175,7 @@ std::vector<TrainingOption> make_training_options() {
        .access = field(TextColumn{}),
        .help = Help("column of *.tsv files, from 1", "tables: column of the text, from 1"),
        .check = Check(not_negative, positive),
+       .advanced = PerTraining<bool>(true, false),
        .label = "Text column",
        .tooltip = Help("Of tables, from 1; empty: whole lines.\nCoLA: 4. MRPC: 4.",
                        "Of the table, from 1. CoLA: 4. MRPC: 4."),
@@ -182,6 +189,7 @@ std::vector<TrainingOption> make_training_options() {
        .help = Help("*.tsv files: column of the second text (0: none)",
                     "tables: column of the second text (0: none)"),
        .check = not_negative,
+       .advanced = true,
        .label = "Second-text column",
        .tooltip = "Of tables, from 1; empty: none. MRPC: 5.",
        .hint = "none",
@@ -201,6 +209,7 @@ std::vector<TrainingOption> make_training_options() {
        .section = Section::table,
        .access = field([](auto& request) -> auto& { return request.header; }),
        .help = Help("skip the first line of *.tsv files", "tables: skip the first line"),
+       .advanced = true,
        .label = "first line is a header",
        .tooltip = "The first line of tables is skipped"},
       {.key = "chunk",
@@ -208,6 +217,7 @@ std::vector<TrainingOption> make_training_options() {
        .section = Section::items,
        .access = field([](OfDistillation auto& request) -> auto& { return request.chunk; }),
        .help = "plain texts: join lines and cut them to this many tokens, or 16-256: to random lengths",
+       .advanced = true,
        .label = "Split",
        .tooltip = "Plain texts: joins lines and cuts them to so many tokens, 512,\nor to random lengths, "
                   "16-256. Left empty: one text per line.",
@@ -218,189 +228,30 @@ std::vector<TrainingOption> make_training_options() {
        .access = field([](auto& request) -> auto& { return request.limit; }),
        .help = Help("at most this many items of each file", "tables: at most so many lines"),
        .check = not_negative,
+       .advanced = true,
        .label = "Max. items",
        .tooltip = "Takes at most so many of each file, the first ones; empty: all",
        .hint = "all",
+       .unit = "of each file",
        .range = FieldRange{0, 100'000'000}},
-      {.key = "labels",
-       .flags = "--labels",
-       .section = Section::data,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.labels; }),
-       .help = "TSV: sub-folder or label, name to show"},
-      {.key = "classes",
-       .flags = "--classes",
-       .section = Section::data,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.classes; }),
-       .help = "sub-folders or labels to use: a comma list, or a file with one a line (default: those the "
-               "classifier knows, or all)"},
-      {.key = "layers",
-       .flags = "--train-layers",
-       .section = Section::parts,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.trained; }),
-       .help =
-           "such as 8-11,head or 10-11.attention (default: what the schedule replaces, or the last four, and "
-           "the head)",
-       .label = "Layers",
-       .tooltip = "Which parameters are trained: 8-11,head or 10-11.attention,head or 0-11,head,embeddings.\n"
-                  "Left empty: the layers that the schedule replaces, or the last four, and the head.",
-       .hint = "what the schedule replaces"},
-      {.key = "lora",
-       .flags = "--lora",
-       .section = Section::parts,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.low_rank; }),
-       .help = "such as rank=8,alpha=16: of these layers the attention's four projections alone, each by a "
-               "low-rank update (the adapter holds what they become)",
-       .label = "LoRA",
-       .tooltip =
-           "rank=8,alpha=16: of these layers the attention's four projections alone, each by an update of "
-           "low\nrank (Hu et al. 2022), as the Hedgehog paper does for large models. Left empty: whole "
-           "weights.",
-       .hint = "whole weights"},
-      {.key = "images_per_class",
-       .flags = "--images-per-class",
-       .section = Section::pictures,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.images_per_class; }),
-       .help = "at most (default: all)",
-       .check = not_negative},
-      {.key = "copies",
+      {.key = "crops",
        .flags = "--copies",
        .section = Section::pictures,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.copies; }),
-       .help = "cached versions of a picture: itself, then augmented ones; 0: a new one in every step",
-       .check = not_negative,
+       .access = field([](OfDistillation auto& request) -> auto& { return request.copies; }),
+       .help = "pictures: versions of each: itself, then random crops, for sets that are too small",
+       .check = positive,
        .always = true,
        .label = "Copies",
        .tooltip =
-           "Cached versions of each picture: itself, then augmented ones.\nOurs: what enters the first "
-           "trained layer is computed once, not every epoch.\nempty: every step makes a new version.",
-       .hint = "new ones",
-       .range = FieldRange{0, 100},
-       .papers = 2.0},
-      {.key = "smallest_crop",
-       .flags = "--crop",
-       .section = Section::pictures,
-       .access =
-           field([](OfFinetuning auto& request) -> auto& { return request.augmentation.smallest_crop; }),
-       .help = "share of the picture that a random crop keeps at least",
-       .check = within(0.01, 1),
-       .always = true,
-       .label = "Smallest crop",
-       .tooltip =
-           "Share of the picture that a random crop keeps at least.\nDeiT takes torchvision's 0.08; 0.35 "
-           "is ours, for the few copies that are cached.",
-       .range = FieldRange{0.01, 1},
-       .papers = 0.35},
-      {.key = "color_jitter",
-       .flags = "--color-jitter",
-       .section = Section::pictures,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.augmentation.color_jitter; }),
-       .help = "by how much brightness, contrast and saturation change at most",
-       .check = within(0, 1),
-       .always = true,
-       .label = "Colour jitter",
-       .tooltip = "By how much brightness, contrast and saturation change at most.\nDeiT's program: 0.3.",
-       .range = FieldRange{0, 1},
-       .papers = 0.3},
-      {.key = "flip",
-       .flags = "!--no-flip",
-       .section = Section::pictures,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.augmentation.flip; }),
-       .help = "no mirrored copies",
-       .label = "mirrored copies",
-       .tooltip = "Every other copy, by chance. DeiT mirrors, too.",
+           "Versions of each picture: itself, then random crops, mirrored and coloured anew.\nThey stretch a "
+           "set of a few pictures. The paper distils on ImageNet, whose pictures need none: 1.",
+       .unit = "of each picture",
+       .range = FieldRange{1, 1000},
        .papers = 1.0},
-      {.key = "warmup",
-       .flags = "--warmup",
-       .section = Section::optimizer,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.warmup; }),
-       .help = "share of the steps over which the learning rate rises",
-       .check = within(0, 1),
-       .always = true,
-       .label = "Warm-up",
-       .tooltip =
-           "Share of the steps over which the learning rate rises to its peak.\nOurs: the Hedgehog paper "
-           "gives the cosine alone.",
-       .range = FieldRange{0, 1},
-       .papers = 0.05},
-      {.key = "weight_decay",
-       .flags = "--weight-decay",
-       .section = Section::optimizer,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.weight_decay; }),
-       .check = not_negative,
-       .always = true,
-       .label = "Weight decay",
-       .tooltip = "Hedgehog paper, A.3: none. DeiT's recipe (table 9): 0.05.",
-       .range = FieldRange{0, 1}},
-      {.key = "label_smoothing",
-       .flags = "--label-smoothing",
-       .section = Section::optimizer,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.label_smoothing; }),
-       .check = within(0, 1),
-       .always = true,
-       .label = "Label smoothing",
-       .tooltip = Help("", "", "DeiT, table 9: 0.1.", "None for texts: neither paper names one."),
-       .range = FieldRange{0, 0.99},
-       .papers = Papers(0, 0, 0.1, 0)},
-      {.key = "mixup",
-       .flags = "--mixup",
-       .section = Section::pictures,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.mixup; }),
-       .help = "pictures: α of the Beta distribution by which two are mixed; 0: none",
-       .check = not_negative,
-       .always = true,
-       .label = "Mixup",
-       .tooltip =
-           "α of the Beta distribution by which two pictures are mixed; 0: none.\nDeiT, table 9: 0.8, for "
-           "300 epochs; none is ours, for a few.",
-       .range = FieldRange{0, 10}},
-      {.key = "distillation_alpha",
-       .flags = "--distillation-alpha",
-       .section = Section::teacher,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.distillation_alpha; }),
-       .help = "share of the loss that is the divergence from the same model as it was trained with softmax "
-               "(DeiT's soft distillation); 0: labels alone",
-       .check = within(0, 1),
-       .label = "Distillation",
-       .tooltip =
-           "Share of the loss that is the divergence from the same model as it was trained with softmax.\n"
-           "DeiT's soft distillation: 0.1; none is ours, as the Hydra paper trains from labels.",
-       .range = FieldRange{0, 1}},
-      {.key = "distillation_tau",
-       .flags = "--distillation-tau",
-       .section = Section::teacher,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.distillation_tau; }),
-       .help = "its temperature",
-       .check = positive,
-       .only_with = "distillation_alpha",
-       .label = "Temperature",
-       .tooltip = "By which both sides' logits are divided. DeiT's soft distillation: 3.",
-       .range = FieldRange{0.1, 100},
-       .papers = 3.0},
-      {.key = "distillation_hidden",
-       .flags = "--distillation-hidden",
-       .section = Section::teacher,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.distillation_hidden; }),
-       .help =
-           "times this the loss has the distance of the trained blocks' hidden states from that model's, too "
-           "(TinyBERT); 0: none",
-       .check = not_negative,
-       .label = "Hidden states",
-       .tooltip = "Times this the loss has the distance of hidden states from the same model's with softmax, "
-                  "too\n(TinyBERT, Eq. 8). Ours: 5 for Hedgehog in all layers.",
-       .range = FieldRange{0, 1000}},
-      {.key = "patch_dropout",
-       .flags = "--patch-dropout",
-       .section = Section::pictures,
-       .access = field([](OfFinetuning auto& request) -> auto& { return request.patch_dropout; }),
-       .help = "pictures: share of the patches that a step leaves out (PatchDropout); 0: none",
-       .check = within(0, 0.95),
-       .always = true,
-       .label = "Patch dropout",
-       .tooltip =
-           "Share of a picture's patches that a step leaves out, at random.\nLiu et al. (2022): 0.5 halves "
-           "the time and keeps the accuracy; none is ours.",
-       .range = FieldRange{0, 0.95}},
   };
+  std::vector<TrainingOption> finetuning = finetuning_options();
+  std::ranges::move(finetuning, std::back_inserter(options));
+  return options;
 }
 
 } // namespace hydrascope

@@ -53,6 +53,13 @@ InputKind input_of(const TrainingRequest& request) {
   return !data.empty() && fs::is_directory(data.front()) ? InputKind::image : InputKind::text;
 }
 
+void sort_by_group(std::vector<const TrainingOption*>& options, const TrainingKind kind,
+                   const InputKind input) {
+  std::ranges::stable_sort(options, {}, [&](const TrainingOption* option) {
+    return std::pair(group_of(option->section), option->advanced.of(kind, input));
+  });
+}
+
 std::string value_text(const OptionValue& value) {
   if (const auto* number = std::get_if<int>(&value)) return fmt::format("{}", *number);
   if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
@@ -61,6 +68,29 @@ std::string value_text(const OptionValue& value) {
 }
 
 } // namespace
+
+OptionGroup group_of(const OptionSection section) {
+  using enum OptionSection;
+  switch (section) {
+    case data:
+    case table:
+    case items:
+    case pictures: return OptionGroup::data;
+    case parts: return OptionGroup::model;
+    case output: return OptionGroup::output;
+    default: return OptionGroup::optimisation;
+  }
+}
+
+const char* group_title(const OptionGroup group) {
+  switch (group) {
+    case OptionGroup::data: return "Data";
+    case OptionGroup::model: return "Model";
+    case OptionGroup::optimisation: return "Optimisation";
+    case OptionGroup::output: return "Output";
+  }
+  return "";
+}
 
 bool TrainingOption::applies(const TrainingKind kind, const InputKind input) const {
   if (section == OptionSection::pictures && input != InputKind::image) return false;
@@ -85,6 +115,14 @@ const TrainingOption& training_option(const std::string_view key) {
   const auto found = std::ranges::find(options, key, &TrainingOption::key);
   if (found == options.end()) throw std::out_of_range(std::string(key));
   return *found;
+}
+
+std::vector<const TrainingOption*> help_options(const TrainingKind kind) {
+  std::vector<const TrainingOption*> options;
+  for (const TrainingOption& option : training_options())
+    if (option.applies(kind)) options.push_back(&option);
+  sort_by_group(options, kind, InputKind::image);
+  return options;
 }
 
 const std::vector<const TrainingOption*>& form_options() {
@@ -128,8 +166,7 @@ std::vector<const TrainingOption*> shown_options(const TrainingKind kind, const 
   std::vector<const TrainingOption*> shown;
   for (const TrainingOption* option : form_options())
     if (option->applies(kind, input) && has_effect(*option, values)) shown.push_back(option);
-  std::ranges::stable_partition(
-      shown, [](const TrainingOption* option) { return option->section == OptionSection::parts; });
+  sort_by_group(shown, kind, input);
   return shown;
 }
 

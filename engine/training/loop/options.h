@@ -52,6 +52,11 @@ enum class OptionSection {
   output
 };
 
+// The headings of --help and of the form, in this order.
+enum class OptionGroup { data, model, optimisation, output };
+OptionGroup group_of(OptionSection section);
+const char* group_title(OptionGroup group);
+
 // The numbers that the command line accepts.
 struct NumberCheck {
   enum class Kind { any, positive, not_negative, within };
@@ -82,12 +87,14 @@ struct TrainingOption {
   bool required = false;
   // Written into every stored command; others only if they are not 0, empty or unset.
   bool always = false;
-  std::string_view only_with = ""; // key of a number; if that is 0, this option has no effect
-  // The form's field: its label (empty: not in the form), its tooltip, its text when empty, its range, and
-  // its initial value: the papers' number, for flags 1 or 0.
+  PerTraining<bool> advanced = false; // rarely changed: last in its group, and folded away in the form
+  std::string_view only_with = "";    // key of a number; if that is 0, this option has no effect
+  // The form's field: its label (empty: not in the form), its tooltip, its text when empty, its unit, its
+  // range, and its initial value: the papers' number, for flags 1 or 0.
   const char* label = "";
   PerTraining<const char*> tooltip = "";
   PerTraining<const char*> hint = "";
+  PerTraining<const char*> unit = ""; // after a number
   PerTraining<FieldRange> range = {};
   PerTraining<double> papers = 0.0;
 
@@ -97,11 +104,15 @@ struct TrainingOption {
   std::string name() const; // "--learning-rate"
 };
 
-// Makes the table (option_table.cpp), in the order of --help.
+// Make the table (option_table.cpp), and the part of it that fine-tuning alone has.
 std::vector<TrainingOption> make_training_options();
+std::vector<TrainingOption> finetuning_options();
 // The table, made once.
 std::span<const TrainingOption> training_options();
 const TrainingOption& training_option(std::string_view key); // throws std::out_of_range
+// The options that apply to this kind of training in the order of --help: by group, those that are rarely
+// changed last.
+std::vector<const TrainingOption*> help_options(TrainingKind kind);
 // The options of the form in the order of its JSON: by section, flags last.
 const std::vector<const TrainingOption*>& form_options();
 
@@ -137,7 +148,7 @@ void set_options(TrainingRequest& request, const OptionValues& values);
 // The form's initial values: the papers' numbers.
 OptionValues papers_values(TrainingKind kind, InputKind input);
 
-// The fields of the form for these values, from top to bottom.
+// The fields of the form for these values, from top to bottom: by group, those that are rarely changed last.
 std::vector<const TrainingOption*> shown_options(TrainingKind kind, InputKind input,
                                                  const OptionValues& values);
 

@@ -121,11 +121,13 @@ struct DistillRequest {
   bool header = false;                     // the first line of *.tsv files is skipped
   ChunkLengths chunk;                      // plain texts
   int limit = 0;                           // items of each file; 0: all
+  // Versions of each training picture: itself, then random crops (training::augmented_copy); texts: 1.
+  int copies = 1;
   // Whether the learning rate decays to 0 along a cosine; in the paper it is constant.
   bool cosine = false;
 };
 
-// Throws Error, UsageError (kernel without trainable maps, t2r, no data).
+// Throws Error, UsageError (kernel without trainable maps, t2r, no data, copies of texts).
 TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& observer = {},
                         const std::stop_token& stop = {},
                         const std::shared_ptr<ModelStore>& models = make_model_store());

@@ -82,13 +82,13 @@ public:
     std::string files;
     for (const auto& file : request_.data) files += file.filename().string() + " ";
     return fmt::format(
-        "distill {} of {} over {} on {}({} items, columns {} and {}, chunk {}-{}, held-out share {}), {} "
+        "distill {} of {} over {} on {}({} items{}, columns {} and {}, chunk {}-{}, held-out share {}), {} "
         "epochs, "
         "batch {}{}, seed {}",
         request_.kernel.text(), prepared_.model->info().name, prepared_.base.substr(0, 12), files,
-        data_->items(), request_.column, request_.pair_column, request_.chunk.least, request_.chunk.most,
-        settings_.validation_share, settings_.epochs, settings_.batch, request_.cosine ? ", cosine" : "",
-        settings_.execution.seed);
+        data_->items(), copies_text(), request_.column, request_.pair_column, request_.chunk.least,
+        request_.chunk.most, settings_.validation_share, settings_.epochs, settings_.batch,
+        request_.cosine ? ", cosine" : "", settings_.execution.seed);
   }
 
   StepLoss loss(const std::int64_t step) override {
@@ -185,7 +185,7 @@ public:
       record.tokens = data_->length(0);
     }
     for (const auto& one : request_.data) record.data += (record.data.empty() ? "" : ", ") + last_name(one);
-    record.data += fmt::format(" ({} items)", data_->items());
+    record.data += fmt::format(" ({} items{})", data_->items(), copies_text());
     record.steps = held_out.step;
     record.loss = held_out.loss;
     record.accuracy = fmt::format("held-out KL(softmax ‖ kernel) {:.4f} nats, {:.4f} before training",
@@ -219,18 +219,28 @@ private:
       if (name.starts_with(prefix)) to.at(name).select(0, index).copy_(value.select(0, index));
   }
 
-  // Splits off the held-out items, and makes batches of items of similar length.
+  // Splits off the held-out items, of which no crop is trained on, and makes batches of similar length.
   void split() {
-    const auto [held_out, training] =
+    const std::int64_t copies = data_->copies();
+    auto [held_out, training] =
         split_items(data_->items(), settings_.validation_share, mix({settings_.execution.seed, 1}));
-    const auto length = [&](const std::int64_t item) { return data_->length(item); };
+    for (std::int64_t& item : held_out) item *= copies;
+    Items versions;
+    for (const std::int64_t item : training)
+      for (std::int64_t copy = 0; copy < copies; ++copy) versions.push_back(item * copies + copy);
+    const auto length = [&](const std::int64_t version) { return data_->length(version); };
     validation_ = cut_by_length(held_out, settings_.batch, length);
-    train_ = cut_by_length(training, settings_.batch, length);
+    train_ = cut_by_length(versions, settings_.batch, length);
   }
 
-  std::int64_t rows_of(const std::vector<std::int64_t>& items) const {
+  // For the words after the number of items.
+  std::string copies_text() const {
+    return data_->copies() > 1 ? fmt::format(", {} copies each", data_->copies()) : std::string();
+  }
+
+  std::int64_t rows_of(const std::vector<std::int64_t>& versions) const {
     std::int64_t rows = 0;
-    for (const std::int64_t item : items) rows += data_->length(item);
+    for (const std::int64_t version : versions) rows += data_->length(version);
     return rows;
   }
 
@@ -242,8 +252,8 @@ private:
     return parameters;
   }
 
-  Sums over(const std::vector<std::int64_t>& items) const {
-    const auto inputs = teacher(prepared_.model, data_->batch(items));
+  Sums over(const std::vector<std::int64_t>& versions) const {
+    const auto inputs = teacher(prepared_.model, data_->batch(versions));
     std::vector<at::Tensor> cross_entropies, entropies;
     for (std::size_t layer = 0; layer < inputs.size(); ++layer) {
       const LayerLoss loss =
@@ -261,7 +271,7 @@ private:
   std::unique_ptr<Kernel> kernel_, softmax_;
   PreparedModel prepared_;
   std::unique_ptr<DistillData> data_;
-  std::vector<Items> train_, validation_;
+  std::vector<Items> train_, validation_; // batches of versions
   NamedTensors leaves_;
   std::vector<std::int64_t> order_; // of the batches of epoch_
   std::uint64_t epoch_ = 0;

@@ -10,6 +10,7 @@
 #include "engine/run/inputs.h"
 #include "engine/training/data/labelled_files.h"
 #include "engine/training/data/sampling.h"
+#include "engine/training/tasks/frozen_features.h"
 
 namespace hydrascope::training {
 namespace {
@@ -27,6 +28,8 @@ public:
           "--pair-column",
           request.column == 0 ? "needs the column of the first texts" : "is the column of the first texts",
           "give --column as well, e.g. for MRPC --column 4 --pair-column 5");
+    if (request.copies > 1)
+      throw UsageError("--copies", "makes random crops of pictures; these data are texts", "leave it out");
     for (const auto& file : request.data)
       // Tables and plain texts may be mixed.
       if (file.extension() == ".tsv" || request.chunk.most == 0)
@@ -94,20 +97,22 @@ private:
 
 class PictureData final : public DistillData {
 public:
-  PictureData(const PreparedModel& prepared, const DistillRequest& request) : model_(*prepared.model) {
+  PictureData(const PreparedModel& prepared, const DistillRequest& request)
+      : model_(*prepared.model), copies_(request.copies), seed_(request.settings.execution.seed) {
     size_ = request.settings.execution.image_size.value_or(model_.info().image_size);
     for (const auto& folder : request.data)
       for (const auto& file : files_below(folder, request.limit)) add(file);
   }
 
-  std::int64_t items() const override { return static_cast<std::int64_t>(pixels_.size()); }
+  std::int64_t items() const override { return static_cast<std::int64_t>(pixels_.size()) / copies_; }
+  std::int64_t copies() const override { return copies_; }
   std::int64_t length(std::int64_t) const override { return layout_.prefix + layout_.rows * layout_.columns; }
   std::vector<std::string> notes() const override { return notes_; }
 
-  ModelInput batch(const std::vector<std::int64_t>& items) const override {
+  ModelInput batch(const std::vector<std::int64_t>& versions) const override {
     std::vector<at::Tensor> parts;
-    for (const std::int64_t item : items)
-      parts.push_back(pixels_[static_cast<std::size_t>(item)].to(at::kFloat));
+    for (const std::int64_t version : versions)
+      parts.push_back(pixels_[static_cast<std::size_t>(version)].to(at::kFloat));
     ModelInput input;
     input.pixels = at::cat(parts);
     input.layout = layout_;
@@ -117,12 +122,21 @@ public:
 private:
   void add(const std::filesystem::path& file) {
     try {
-      const ModelInput input = prepare_picture(model_, load_image(file), size_);
-      if (!pixels_.empty() && input.pixels.sizes() != pixels_.front().sizes())
-        throw Error(file.string(), "gives another size than the others",
-                    "use a model that crops to a square");
-      pixels_.push_back(input.pixels.to(at::kHalf)); // thousands of pictures stay in memory
-      layout_ = input.layout;
+      const Image image = load_image(file);
+      const auto item = static_cast<std::uint64_t>(items());
+      std::vector<at::Tensor> versions;
+      for (int copy = 0; copy < copies_; ++copy) {
+        const ModelInput input = prepare_version(model_, image, copy, size_, {}, mix({seed_, 7, item}));
+        const at::Tensor& first = !pixels_.empty() ? pixels_.front()
+                                  : copy > 0       ? versions.front()
+                                                   : input.pixels;
+        if (input.pixels.sizes() != first.sizes())
+          throw Error(file.string(), "gives another size than the others",
+                      "use a model that crops to a square");
+        versions.push_back(input.pixels.to(at::kHalf)); // thousands of pictures stay in memory
+        layout_ = input.layout;
+      }
+      pixels_.insert(pixels_.end(), versions.begin(), versions.end());
     } catch (const UsageError&) {
       throw;
     } catch (const ForeignFile&) {
@@ -133,9 +147,10 @@ private:
   }
 
   const Model& model_;
-  int size_ = 0;
+  int size_ = 0, copies_ = 1;
+  std::uint64_t seed_ = 0;
   TokenLayout layout_;
-  std::vector<at::Tensor> pixels_; // (1,3,H,W) float16
+  std::vector<at::Tensor> pixels_; // of every version, picture by picture: (1,3,H,W) float16
   std::vector<std::string> notes_;
 };
 
@@ -143,6 +158,8 @@ private:
 
 std::unique_ptr<DistillData> make_distill_data(const PreparedModel& prepared, const DistillRequest& request) {
   if (request.data.empty()) throw UsageError("--data", "nothing to train on", "name a file");
+  if (request.copies < 1)
+    throw UsageError("--copies", "must be 1 or more", "leave it out to train on each picture as it is");
   std::unique_ptr<DistillData> data;
   if (prepared.model->info().input == InputKind::text)
     data = std::make_unique<TextData>(prepared, request);

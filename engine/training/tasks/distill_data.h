@@ -14,14 +14,17 @@ class DistillData {
 public:
   virtual ~DistillData() = default;
   virtual std::int64_t items() const = 0;
-  // The items of one batch; texts are padded to the longest and masked.
-  virtual ModelInput batch(const std::vector<std::int64_t>& items) const = 0;
-  // Tokens of an item. Batches have items of similar length.
-  virtual std::int64_t length(std::int64_t item) const = 0;
+  // Versions of each item: version v is that of item v / copies(). The first is the item itself; the others
+  // are random crops.
+  virtual std::int64_t copies() const { return 1; }
+  // These versions as one batch; texts are padded to the longest and masked.
+  virtual ModelInput batch(const std::vector<std::int64_t>& versions) const = 0;
+  // Tokens of a version. Batches have versions of similar length.
+  virtual std::int64_t length(std::int64_t version) const = 0;
   virtual std::vector<std::string> notes() const { return {}; }
 };
 
-// Throws Error, UsageError (nothing to train on).
+// Throws Error, UsageError (nothing to train on, copies of texts).
 std::unique_ptr<DistillData> make_distill_data(const PreparedModel& prepared, const DistillRequest& request);
 
 } // namespace hydrascope::training

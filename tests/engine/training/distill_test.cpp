@@ -210,6 +210,62 @@ TEST(DistillData, PairsAreWhatTheModelReadsInTheTask) {
   EXPECT_THROW(training::make_distill_data(prepared, request), Error);
 }
 
+TEST(DistillData, CopiesOfAPictureAreRandomCropsOfIt) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  request.settings.model_folder = make_toy_model(folder, "dinov2");
+  request.data = {make_toy_pictures(folder, 2)};
+  const auto prepared =
+      training::prepare_model(*make_model_store(), request.settings.model_folder, request.settings.adapters,
+                              {}, request.settings.execution, true);
+  const auto plain = training::make_distill_data(prepared, request);
+  EXPECT_EQ(plain->copies(), 1);
+  request.copies = 3;
+  const auto data = training::make_distill_data(prepared, request),
+             again = training::make_distill_data(prepared, request);
+  ASSERT_EQ(data->items(), 6);
+  ASSERT_EQ(data->copies(), 3);
+  for (std::int64_t item = 0; item < 6; ++item) {
+    const at::Tensor versions = data->batch({3 * item, 3 * item + 1, 3 * item + 2}).pixels;
+    EXPECT_TRUE(versions[0].equal(plain->batch({item}).pixels[0])); // the picture itself
+    EXPECT_FALSE(versions[1].equal(versions[0]));
+    EXPECT_FALSE(versions[1].equal(versions[2]));
+    EXPECT_TRUE(versions.equal(again->batch({3 * item, 3 * item + 1, 3 * item + 2}).pixels));
+  }
+  request.settings.execution.seed = 1;
+  EXPECT_FALSE(
+      training::make_distill_data(prepared, request)->batch({1}).pixels.equal(data->batch({1}).pixels));
+}
+
+TEST(Distill, TrainsOnEveryCopyButOfHeldOutPictures) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  request.settings.model_folder = make_toy_model(folder, "dinov2");
+  request.data = {make_toy_pictures(folder, 2)};
+  request.settings.epochs = 1;
+  request.settings.batch = 1;
+  request.settings.validation_share = 0.34; // two of six
+  request.copies = 5;
+  const TrainingOutcome outcome = distill(request);
+  EXPECT_EQ(outcome.steps, 4 * 5);
+  EXPECT_LT(outcome.held_out.divergence, outcome.before.divergence);
+  EXPECT_THAT(outcome.adapter.summary, HasSubstr("(6 items, 5 copies each)"));
+  request.copies = 1;
+  request.settings.output = folder / "plain.safetensors";
+  EXPECT_DOUBLE_EQ(distill(request).before.divergence, outcome.before.divergence); // the same are held out
+}
+
+TEST(Distill, CopiesAreOfPicturesAndAtLeastOne) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  request.copies = 2;
+  EXPECT_THROW(distill(request), UsageError);
+  request.settings.model_folder = make_toy_model(folder, "dinov2");
+  request.data = {make_toy_pictures(folder, 2)};
+  request.copies = 0;
+  EXPECT_THROW(distill(request), UsageError);
+}
+
 TEST(DistillData, ChunksHaveTheLengthAskedFor) {
   const ToyFolder folder;
   DistillRequest request = toy_distillation(folder);
