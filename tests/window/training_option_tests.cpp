@@ -7,6 +7,8 @@
 
 #include <imgui_internal.h>
 
+#include <fmt/format.h>
+
 #include "app/commands/training.h"
 #include "app/document/training_form.h"
 #include "engine/base/error.h"
