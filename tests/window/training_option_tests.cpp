@@ -111,27 +111,35 @@ ImGuiWindow* form_window() {
   return nullptr;
 }
 
+// Scrolls the form to an end. What is scrolled out of sight is not found by its label. Returns whether there is
+// a form.
+bool scroll_form(ImGuiTestContext* context, float end) {
+  ImGuiWindow* const form = form_window();
+  if (form == nullptr) return false;
+  ImGui::SetScrollY(form, end * form->ScrollMax.y);
+  context->Yield(2);
+  return true;
+}
+
 // Presses the groups' buttons that have this label: "More" or "Less".
 void press_all(ImGuiTestContext* context, const char* label) {
   for (const OptionGroup group :
        {OptionGroup::data, OptionGroup::model, OptionGroup::optimisation, OptionGroup::output}) {
-    const ImGuiTestItemInfo button =
-        context->ItemInfo(fmt::format("**/###more_{}", group_title(group)).c_str(), ImGuiTestOpFlags_NoError);
-    if (button.ID != 0 && std::string_view(button.DebugLabel).starts_with(label))
-      context->ItemClick(button.ID);
-    context->Yield(2);
+    for (const float end : {0.0f, 0.5f, 1.0f}) {
+      if (!scroll_form(context, end)) return;
+      const ImGuiTestItemInfo button = context->ItemInfo(
+          fmt::format("**/###more_{}", group_title(group)).c_str(), ImGuiTestOpFlags_NoError);
+      if (button.ID == 0) continue;
+      if (std::string_view(button.DebugLabel).starts_with(label)) context->ItemClick(button.ID);
+      context->Yield(2);
+      break;
+    }
   }
 }
 
-// Fields that are scrolled out of sight are not found by their labels: looked for at either end of the form.
 bool in_the_form(ImGuiTestContext* context, const std::string& item) {
-  for (const float end : {0.0f, 1.0f}) {
-    ImGuiWindow* form = form_window();
-    if (form == nullptr) return false;
-    ImGui::SetScrollY(form, end * form->ScrollMax.y);
-    context->Yield(2);
-    if (context->ItemExists(item.c_str())) return true;
-  }
+  for (const float end : {0.0f, 0.5f, 1.0f})
+    if (scroll_form(context, end) && context->ItemExists(item.c_str())) return true;
   return false;
 }
 
