@@ -40,7 +40,7 @@ nlohmann::ordered_json to_json(const KernelInfo& info) {
                           {"meaning", parameter.meaning}});
   }
   return {{"name", info.name},
-          {"family", info.family},
+          {"family", family_name(info.family)},
           {"definition", info.definition},
           {"complexity", info.complexity},
           {"feature_width", info.feature_width},
@@ -65,7 +65,7 @@ std::vector<std::string> to_row(const KernelInfo& info) {
   const bool has_map = info.feature_width != "—";
   const auto of_map = [&](bool value) { return has_map ? yes(value) : "—"; };
   return {info.name,
-          info.family,
+          family_name(info.family),
           info.complexity,
           info.feature_width,
           yes(info.normalised),

@@ -254,7 +254,7 @@ void take_pictures(ImGuiTestContext* context, ThemeChoice theme, int scale) {
       change_view(editor(), "Maps", [&](ViewOptions& view) {
         view.shown = shown;
         view.maps = {MapKind::focus, MapKind::attention, MapKind::rollout};
-        view.interpolation = shown == Shown::a ? Interpolation::bicubic : Interpolation::nearest;
+        view.look.interpolation = shown == Shown::a ? Interpolation::bicubic : Interpolation::nearest;
       });
       settle(context);
       const auto name =
