@@ -1,4 +1,5 @@
 // hydrascope kernels: the registry, as a table or as JSON.
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -132,7 +133,9 @@ void run(const KernelsOptions& options) {
   std::vector<std::vector<std::string>> rows{{"name", "family", "complexity", "d′", "normalised",
                                               "weights ≥ 0", "trainable", "φ bounded", "φ signed", "φ linear",
                                               "parameters", "devices", "published", "definition"}};
-  for (const KernelInfo& info : kernel_infos()) rows.push_back(to_row(info));
+  std::vector<KernelInfo> grouped = kernel_infos();
+  std::ranges::stable_sort(grouped, {}, &KernelInfo::family);
+  for (const KernelInfo& info : grouped) rows.push_back(to_row(info));
   if (options.measure) {
     rows.front().insert(rows.front().begin() + 1, {"spiky", "monotonic"});
     for (std::size_t i = 1; i < rows.size(); ++i) {

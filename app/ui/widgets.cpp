@@ -140,9 +140,11 @@ namespace {
 
 bool segment(const char* label, bool on) {
   ImGui::PushStyleColor(ImGuiCol_Button, on ? ImGui::GetStyleColorVec4(ImGuiCol_Header) : theme::raised);
+  ImGui::PushStyleColor(ImGuiCol_ButtonHovered,
+                        ImGui::GetStyleColorVec4(on ? ImGuiCol_Header : ImGuiCol_ButtonHovered));
   ImGui::PushStyleColor(ImGuiCol_Text, on ? theme::text : theme::quiet);
   const bool clicked = ImGui::Button(label);
-  ImGui::PopStyleColor(2);
+  ImGui::PopStyleColor(3);
   return clicked;
 }
 
@@ -257,10 +259,13 @@ void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float heigh
   ImGui::PushFont(graphics.fonts().mono, 11.0f);
   const float line = ImGui::GetTextLineHeight();
   const int most = std::clamp(static_cast<int>(height / 34), 2, 6);
+  float free = to.y + line; // above the labels drawn so far
   for (const Tick& tick : ticks(scale.low, scale.high, scale.logarithmic, most)) {
     const float y = to.y - static_cast<float>(tick.position) * height;
     list->AddLine({to.x, y}, {to.x + 3, y}, theme::packed(theme::faint));
     const float text_y = std::clamp(y - line / 2, from.y - 2, to.y - line + 2);
+    if (text_y + line > free) continue; // the labels would touch
+    free = text_y;
     list->AddText({to.x + 6, text_y}, theme::packed(theme::quiet), tick.text.c_str());
   }
   ImGui::PopFont();

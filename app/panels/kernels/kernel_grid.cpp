@@ -14,10 +14,11 @@ namespace hydrascope::app {
 namespace {
 
 constexpr float least_row = 14, most_row = 30;
-constexpr float number_width = 26; // a layer's number
-constexpr float name_width = 108;  // a layer's kernel, at the end of its row
+constexpr float number_width = 24; // a layer's number
+constexpr float name_width = 98;  // a layer's kernel, at the end of its row
 constexpr float family_height = 18;
 constexpr float name_size = 12, cost_size = 10; // of the turned text
+constexpr float cost_height = 16;
 
 const char* cost_text(const KernelInfo& info) {
   return info.complexity.find("N²") == std::string::npos ? "N" : "N²";
@@ -34,6 +35,20 @@ float text_width_at(const Graphics& graphics, float size, const char* text) {
   const float width = ImGui::CalcTextSize(text).x;
   ImGui::PopFont();
   return width;
+}
+
+// Of the families' names and the turned names of the kernels that are shown.
+float header_height(const Graphics& graphics, const std::vector<GridColumns::Family>& families,
+                    const std::array<float, kernel_families>& labels) {
+  float longest = 0;
+  for (const GridColumns::Family& family : families) {
+    if (!family.open) longest = std::max(longest, labels[static_cast<std::size_t>(family.family)]);
+    for (std::size_t i = 0; family.open && i < family.kernels.size(); ++i) {
+      const char* const name = kernel_infos()[family.kernels[i]].name.c_str();
+      longest = std::max(longest, cost_height + text_width_at(graphics, name_size, name));
+    }
+  }
+  return family_height + longest + 6;
 }
 
 // Filled: trained parameters exist; hollow: none are needed; a cross: it would run untrained.
@@ -131,19 +146,19 @@ std::optional<GridPointer> KernelGrid::draw(Editor& editor, const Graphics& grap
   std::array<float, kernel_families> labels{};
   for (int family = 0; family < kernel_families; ++family)
     labels[static_cast<std::size_t>(family)] =
-        text_width_at(graphics, name_size, family_name(static_cast<KernelFamily>(family))) + 6;
-  const float room = ImGui::GetContentRegionAvail().x;
-  frame.families = columns_.place(room - number_width - name_width, labels);
-  frame.columns_width = std::max(GridColumns::width_of(frame.families), 40.0f);
-  float longest = 0;
-  for (const GridColumns::Family& family : frame.families) {
-    if (!family.open) longest = std::max(longest, labels[static_cast<std::size_t>(family.family)]);
-    for (const std::size_t kernel : family.kernels)
-      if (family.open)
-        longest = std::max(longest, 16 + text_width_at(graphics, name_size, kernel_infos()[kernel].name.c_str()));
-  }
-  frame.header_height = family_height + longest + 6;
+        text_width_at(graphics, name_size, family_name(static_cast<KernelFamily>(family))) + 4;
   const auto layers = static_cast<int>(frame.schedule.layers.size());
+  const auto place_columns = [&](float within) {
+    frame.families = columns_.place(within - number_width - name_width, labels);
+    frame.columns_width = std::max(GridColumns::width_of(frame.families), 40.0f);
+    frame.header_height = header_height(graphics, frame.families, labels);
+  };
+  float room = ImGui::GetContentRegionAvail().x;
+  place_columns(room);
+  if (frame.header_height + static_cast<float>(layers) * least_row > most_height) { // the rows will scroll
+    room -= ImGui::GetStyle().ScrollbarSize;
+    place_columns(room);
+  }
   const float width = number_width + frame.columns_width + name_width;
   const float bar = width > room ? ImGui::GetStyle().ScrollbarSize : 0;
   frame.row_height = std::floor(std::clamp((most_height - bar - frame.header_height) / static_cast<float>(layers),
@@ -227,7 +242,7 @@ void KernelGrid::draw_names(Frame& frame, const GridColumns::Family& family) {
     turned_text(frame.list, {x - ImGui::GetTextLineHeight() / 2, at.y}, theme::packed(theme::quiet),
                 cost_text(info));
     ImGui::PopFont();
-    turned_text(frame.list, {at.x, at.y - 16},
+    turned_text(frame.list, {at.x, at.y - cost_height},
                 theme::packed(hovered ? theme::accent : usable ? theme::text : theme::faint), info.name);
   }
 }

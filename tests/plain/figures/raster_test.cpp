@@ -66,6 +66,23 @@ TEST(Raster, BicubicKeepsStraightLinesStraight) {
               colour_of((static_cast<double>(pixel_at(cell)) + 0.5) / a_cell / 8 - 0.0625));
 }
 
+TEST(Raster, WhereNothingContributesNothingIsPainted) {
+  MapPaint growing = paint(Interpolation::nearest);
+  growing.opacity = 0.8f;
+  growing.growing = true;
+  const Pixels pixels = map_pixels(row_of({0, 0.5F, 1, 0, 0, 0, 0, 0}), grey, growing);
+  EXPECT_EQ(pixel(pixels, pixel_at(0))[3], 0);
+  EXPECT_EQ(pixel(pixels, pixel_at(1))[3], 102); // 0.8 · 0.5 of 255
+  EXPECT_EQ(pixel(pixels, pixel_at(2))[3], 204);
+  const MapPaint even{.colours = growing.colours, .opacity = 0.8f};
+  EXPECT_EQ(pixel(map_pixels(row_of({0, 0.5F, 1, 0, 0, 0, 0, 0}), grey, even), pixel_at(0))[3], 204);
+}
+
+TEST(Raster, TheLargestCellIsThatOfLargestMagnitude) {
+  EXPECT_EQ(largest_cell({{2, 2}, {0.5F, -3, 2, std::nanf("")}}), (PanelItem{0, 1}));
+  EXPECT_FALSE(largest_cell({{1, 2}, {0, 0}}).has_value());
+}
+
 TEST(Raster, AMaskedCellMakesNoLargerHoleThanWithBilinear) {
   const float nothing = std::numeric_limits<float>::quiet_NaN();
   const Array values = row_of({0.5F, 0.5F, 0.5F, nothing, 0.5F, 0.5F, 0.5F, 0.5F});
