@@ -14,7 +14,7 @@ namespace hydrascope::app {
 namespace {
 
 constexpr float least_row = 14, most_row = 30;
-constexpr float number_width = 24; // a layer's number
+constexpr float number_width = 22; // a layer's number
 constexpr float name_width = 98;  // a layer's kernel, at the end of its row
 constexpr float family_height = 18;
 constexpr float name_size = 12, cost_size = 10; // of the turned text
