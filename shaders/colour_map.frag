@@ -10,6 +10,8 @@ uniform float low;
 uniform float high;
 uniform bool logarithmic;
 uniform int interpolation;  // as engine/figures/figure.h: 0 nearest, 1 bilinear, 2 bicubic
+uniform bool growing;       // the opacity grows with the value, from 0
+uniform bool diverging;     // zero lies in the middle of the scale
 uniform vec2 hatching;      // greys of a masked cell: ground and stripe
 
 float cell(ivec2 at, ivec2 size) {
@@ -69,5 +71,6 @@ void main() {
     share = (value - low) / (high - low);
   }
   share = clamp(share, 0.0, 1.0);
-  colour = vec4(texelFetch(colour_table, ivec2(int(share * 255.0 + 0.5), 0), 0).rgb, 1.0);
+  float opacity = !growing ? 1.0 : diverging ? abs(2.0 * share - 1.0) : share; // as growing_opacity()
+  colour = vec4(texelFetch(colour_table, ivec2(int(share * 255.0 + 0.5), 0), 0).rgb, opacity);
 }

@@ -120,8 +120,8 @@ void add_view_actions(ActionTable& table, const std::vector<PanelName>& panels, 
   add_action(table, "view.interpolation", "Focus map smoothing: none, bilinear, bicubic", "View/Maps", "I",
              [](Editor& editor) {
                change_view(editor, "Interpolation", [](ViewOptions& view) {
-                 view.interpolation =
-                     static_cast<Interpolation>((static_cast<int>(view.interpolation) + 1) % 3);
+                 view.look.interpolation =
+                     static_cast<Interpolation>((static_cast<int>(view.look.interpolation) + 1) % 3);
                });
              });
   for (const MapKind kind : {MapKind::focus, MapKind::attention, MapKind::rollout}) {

@@ -1,4 +1,5 @@
 // hydrascope kernels: the registry, as a table or as JSON.
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -40,7 +41,7 @@ nlohmann::ordered_json to_json(const KernelInfo& info) {
                           {"meaning", parameter.meaning}});
   }
   return {{"name", info.name},
-          {"family", info.family},
+          {"family", family_name(info.family)},
           {"definition", info.definition},
           {"complexity", info.complexity},
           {"feature_width", info.feature_width},
@@ -65,7 +66,7 @@ std::vector<std::string> to_row(const KernelInfo& info) {
   const bool has_map = info.feature_width != "—";
   const auto of_map = [&](bool value) { return has_map ? yes(value) : "—"; };
   return {info.name,
-          info.family,
+          family_name(info.family),
           info.complexity,
           info.feature_width,
           yes(info.normalised),
@@ -132,7 +133,9 @@ void run(const KernelsOptions& options) {
   std::vector<std::vector<std::string>> rows{{"name", "family", "complexity", "d′", "normalised",
                                               "weights ≥ 0", "trainable", "φ bounded", "φ signed", "φ linear",
                                               "parameters", "devices", "published", "definition"}};
-  for (const KernelInfo& info : kernel_infos()) rows.push_back(to_row(info));
+  std::vector<KernelInfo> grouped = kernel_infos();
+  std::ranges::stable_sort(grouped, {}, &KernelInfo::family);
+  for (const KernelInfo& info : grouped) rows.push_back(to_row(info));
   if (options.measure) {
     rows.front().insert(rows.front().begin() + 1, {"spiky", "monotonic"});
     for (std::size_t i = 1; i < rows.size(); ++i) {

@@ -50,8 +50,7 @@ struct ViewOptions {
   std::set<MapKind> maps = {MapKind::focus}; // side by side in the Focus panel, at least one
   double discard = 0;                        // rollout: fraction of each row's lowest weights to discard
   bool with_sign = false;                    // focus: the signed map instead of its positive part
-  Interpolation interpolation = Interpolation::nearest; // focus
-  float opacity = 0.6f;                                 // focus: of the map on the photograph
+  MapLook look = {};                         // focus: over the photograph
   bool logarithmic = false;                             // weights
   bool percentile = false;            // weights: the scale ends at the 99th percentile; excludes logarithmic
   bool all_heads = false;             // weights: all layers × heads instead of one head

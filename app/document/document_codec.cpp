@@ -24,6 +24,8 @@ template <>
 inline constexpr auto enum_names<Interpolation> = std::to_array<const char*>({"nearest", "bilinear",
                                                                               "bicubic"});
 template <>
+inline constexpr auto enum_names<OverlayMode> = std::to_array<const char*>({"value", "dimmed"});
+template <>
 inline constexpr auto enum_names<TokenPairs> = std::to_array<const char*>({"all", "a_to_a", "a_to_b",
                                                                            "b_to_a", "b_to_b"});
 template <>
@@ -134,8 +136,9 @@ void describe(Fields& fields, S& view) {
   fields("maps", view.maps);
   fields("discard", view.discard, Bounds{.least = 0, .most = below_one});
   fields("with_sign", view.with_sign);
-  fields("interpolation", view.interpolation);
-  fields("opacity", view.opacity, Bounds{.least = 0, .most = 1});
+  fields("interpolation", view.look.interpolation);
+  fields("overlay", view.look.mode);
+  fields("opacity", view.look.opacity, Bounds{.least = 0, .most = 1});
   fields("logarithmic", view.logarithmic);
   fields("percentile", view.percentile);
   fields("all_heads", view.all_heads);

@@ -134,6 +134,9 @@ public:
   void hover_head(HeadIndex head) { hover_.set_head(head); }
   void next_frame() { hover_.next_frame(); }
 
+  // What is typed into the search of the open list; a list clears it when it opens.
+  std::string& list_search() { return list_search_; }
+
   // ---- Commands, applied at the begin of the next frame in this order
   void emit(Command command) { commands_.push_back(std::move(command)); }
   const std::vector<Command>& commands() const { return commands_; }
@@ -184,6 +187,7 @@ public:
 private:
   History history_;
   Hover hover_;
+  std::string list_search_;
   std::vector<Command> commands_;
   WindowStatus status_;
   FrameRequests frames_;

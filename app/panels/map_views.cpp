@@ -137,12 +137,16 @@ MatrixInput draw_matrix(const char* id, Graphics& graphics, const MatrixAxes& ax
     }
     label_width = std::min(label_width, size.x * 0.32f);
   }
-  ImVec2 room{size.x - label_width, size.y};
+  constexpr float least_named = 110;
+  const bool named = size.x >= least_named && size.y >= least_named;
+  const float name_left = named && !axes.y_label.empty() ? label_size + 3 : 0;
+  const float name_below = named && !axes.x_label.empty() ? label_size + 3 : 0;
+  ImVec2 room{size.x - label_width - name_left, size.y - name_below};
   const float column_width = room.x / static_cast<float>(part.size) / static_cast<float>(axes.columns);
   const bool column_labels = has_labels(axes.x_ticks, axes.columns) && column_width >= smallest_column_width;
   if (column_labels) room.y -= label_size + 4;
   if (axes.rows == axes.columns) room.x = room.y = std::min(room.x, room.y);
-  const ImVec2 at{from.x + label_width, from.y};
+  const ImVec2 at{from.x + label_width + name_left, from.y};
 
   ImGui::SetCursorScreenPos(at);
   const bool clicked = ImGui::InvisibleButton(
@@ -154,6 +158,14 @@ MatrixInput draw_matrix(const char* id, Graphics& graphics, const MatrixAxes& ax
   if (zoom != nullptr) pans = update_zoom(part, at, {at.x + room.x, at.y + room.y}, smallest_zoom(axes.rows));
   placed = place(at, room, axes, part);
   draw_labels(list, axes, placed, marks, label_width, column_labels, opacity);
+  const ImU32 quiet = theme::packed(theme::quiet, opacity);
+  if (name_left > 0)
+    turned_text(list, {from.x - 1, at.y + (room.y + ImGui::CalcTextSize(axes.y_label.c_str()).x) / 2}, quiet,
+                axes.y_label);
+  if (name_below > 0)
+    list->AddText({at.x + (room.x - ImGui::CalcTextSize(axes.x_label.c_str()).x) / 2,
+                   at.y + room.y + (column_labels ? label_size + 4 : 1)},
+                  quiet, axes.x_label.c_str());
 
   input.from = placed.at;
   input.to = placed.to;
@@ -193,7 +205,8 @@ void HeatMapView::set(HeatMapPanel panel) {
 HeatMapView::Input HeatMapView::draw(const char* id, Graphics& graphics, ImVec2 from, ImVec2 size,
                                      const Marks& marks, float opacity, MapZoom* zoom) {
   if (map_.empty()) return {};
-  const MatrixAxes axes{map_.rows(), map_.columns(), &panel_.y_ticks, &panel_.x_ticks};
+  const MatrixAxes axes{map_.rows(),    map_.columns(),  &panel_.y_ticks,
+                        &panel_.x_ticks, panel_.y_label, panel_.x_label};
   return draw_matrix(
       id, graphics, axes, from, size, marks, opacity, zoom,
       [&](ImDrawList* list, ImVec2 at, ImVec2 to) { map_.draw(graphics, list, at, to, opacity); });

@@ -39,6 +39,7 @@ struct MatrixAxes {
   const std::vector<std::string>* y_ticks =
       nullptr; // one per row; other numbers of ticks, and null, are not shown
   const std::vector<std::string>* x_ticks = nullptr;
+  std::string y_label = {}, x_label = {}; // of the axes, drawn where the matrix is large enough
 };
 
 struct MatrixMarks {

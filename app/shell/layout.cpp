@@ -21,8 +21,9 @@ ImGuiID split(ImGuiID& rest, ImGuiDir side, float share) {
   return part;
 }
 
-// The share of the controls, wide enough at 1600 points and in the smallest window.
-float left_share(ImVec2 size) { return std::clamp(300.0f / size.x, 0.15f, 0.3f); }
+// The share of the controls: wide enough for the kernel grid in the smallest window, and more of it in a
+// large one.
+float left_share(ImVec2 size) { return std::clamp(320.0f / size.x, 0.19f, 0.3f); }
 
 std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
   const float left_part = left_share(size);

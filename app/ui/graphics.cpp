@@ -51,15 +51,15 @@ bool same_scale(const Scale& left, const Scale& right) {
          left.logarithmic == right.logarithmic;
 }
 
-std::size_t hash_of(const Array& values, const Scale& scale, Interpolation interpolation) {
+std::size_t hash_of(const Array& values, const Scale& scale, const Graphics::Paint& paint) {
   const std::string_view bytes(reinterpret_cast<const char*>(values.values.data()),
                                values.values.size() * sizeof(float));
   std::size_t hash = std::hash<std::string_view>{}(bytes);
   const auto mix = [&](std::size_t more) { hash = (hash ^ more) * 0x9e3779b97f4a7c15ULL; };
   mix(std::hash<double>{}(scale.low));
   mix(std::hash<double>{}(scale.high));
-  mix(static_cast<std::size_t>(scale.map) * 8 + (scale.logarithmic ? 4 : 0) +
-      static_cast<std::size_t>(interpolation));
+  mix(static_cast<std::size_t>(scale.map) * 64 + static_cast<std::size_t>(paint.backdrop) * 16 +
+      (paint.growing ? 8 : 0) + (scale.logarithmic ? 4 : 0) + static_cast<std::size_t>(paint.interpolation));
   return hash;
 }
 
@@ -91,20 +91,28 @@ Graphics::Graphics(const theme::Fonts& fonts) : fonts_(fonts) {
   glGenVertexArrays(1, &vertices_);
   glGenFramebuffers(1, &framebuffer_);
   values_ = Texture::make();
-  for (std::size_t map = 0; map < tables_.size(); ++map) {
-    tables_[map] = Texture::make();
-    glBindTexture(GL_TEXTURE_2D, tables_[map].id());
-    glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
-    glTexImage2D(GL_TEXTURE_2D, 0, GL_RGB8, 256, 1, 0, GL_RGB, GL_UNSIGNED_BYTE,
-                 hydrascope::colour_table(static_cast<ColourMap>(map)).data());
-    set_filter(GL_LINEAR);
-  }
 }
 
 Graphics::~Graphics() {
   glDeleteProgram(program_);
   glDeleteVertexArrays(1, &vertices_);
   glDeleteFramebuffers(1, &framebuffer_);
+}
+
+const Texture& Graphics::colours(ColourMap map, Backdrop backdrop) {
+  if (const theme::Mode mode = theme::current_mode(); mode != tables_mode_) {
+    tables_ = {};
+    tables_mode_ = mode;
+  }
+  Texture& table = tables_[static_cast<std::size_t>(map) * backdrops + static_cast<std::size_t>(backdrop)];
+  if (table) return table;
+  const ColourTable colours = colours_on(theme::ground_of_maps(), map, backdrop);
+  table = Texture::make();
+  glBindTexture(GL_TEXTURE_2D, table.id());
+  glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
+  glTexImage2D(GL_TEXTURE_2D, 0, GL_RGB8, 256, 1, 0, GL_RGB, GL_UNSIGNED_BYTE, colours.data());
+  set_filter(GL_LINEAR);
+  return table;
 }
 
 Texture Graphics::texture_of(const Pixels& pixels) {
@@ -117,8 +125,9 @@ Texture Graphics::texture_of(const Pixels& pixels) {
   return texture;
 }
 
-void Graphics::bake(const Array& values, const Scale& scale, Interpolation interpolation, int width,
-                    int height, Texture& target) {
+void Graphics::bake(const Array& values, const Scale& scale, const Paint& paint, int width, int height,
+                    Texture& target) {
+  const Texture& table = colours(scale.map, paint.backdrop);
   const auto rows = static_cast<GLsizei>(values.shape[0]);
   const auto columns = static_cast<GLsizei>(values.shape[1]);
   // A new texture for new texels: the damage tracker compares textures by their names.
@@ -138,7 +147,7 @@ void Graphics::bake(const Array& values, const Scale& scale, Interpolation inter
   glDisable(GL_SCISSOR_TEST);
   glUseProgram(program_);
   glActiveTexture(GL_TEXTURE1);
-  glBindTexture(GL_TEXTURE_2D, tables_[static_cast<std::size_t>(scale.map)].id());
+  glBindTexture(GL_TEXTURE_2D, table.id());
   glActiveTexture(GL_TEXTURE0);
   glBindTexture(GL_TEXTURE_2D, values_.id());
   glPixelStorei(GL_UNPACK_ALIGNMENT, 4);
@@ -152,7 +161,9 @@ void Graphics::bake(const Array& values, const Scale& scale, Interpolation inter
   glUniform1f(uniform("low"), static_cast<float>(scale.low));
   glUniform1f(uniform("high"), static_cast<float>(scale.high));
   glUniform1i(uniform("logarithmic"), scale.logarithmic ? 1 : 0);
-  glUniform1i(uniform("interpolation"), static_cast<GLint>(interpolation));
+  glUniform1i(uniform("interpolation"), static_cast<GLint>(paint.interpolation));
+  glUniform1i(uniform("growing"), paint.growing ? 1 : 0);
+  glUniform1i(uniform("diverging"), is_diverging(scale.map) ? 1 : 0);
   const auto [hatch_ground, hatch_stripe] = theme::hatching(theme::current_mode());
   glUniform2f(uniform("hatching"), hatch_ground, hatch_stripe);
   glBindVertexArray(vertices_);
@@ -164,15 +175,15 @@ void Graphics::bake(const Array& values, const Scale& scale, Interpolation inter
   target = std::move(fresh);
 }
 
-void MapTexture::set(const Array& values, const Scale& scale, Interpolation interpolation) {
-  if (interpolation == interpolation_ && same_scale(scale, scale_) && same_values(values, values_)) {
+void MapTexture::set(const Array& values, const Scale& scale, const Graphics::Paint& paint) {
+  if (paint == paint_ && same_scale(scale, scale_) && same_values(values, values_)) {
     scale_.label = scale.label;
     scale_.shared = scale.shared;
     return;
   }
   values_ = values;
   scale_ = scale;
-  interpolation_ = interpolation;
+  paint_ = paint;
   dirty_ = true;
 }
 
@@ -195,7 +206,7 @@ void MapTexture::bake(Graphics& graphics, const Baked& request) {
     std::swap(texture_, previous_);
     faded_since_ = ImGui::GetTime();
   }
-  graphics.bake(values_, scale_, interpolation_, request.width, request.height, texture_);
+  graphics.bake(values_, scale_, paint_, request.width, request.height, texture_);
   baked_ = request;
 }
 
@@ -209,7 +220,7 @@ void MapTexture::draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 
   Baked request{.width = smooth() ? texels(to.x - from.x) : columns(),
                 .height = smooth() ? texels(to.y - from.y) : rows(),
                 .mode = theme::current_mode(),
-                .numbers = dirty_ ? hash_of(values_, scale_, interpolation_) : baked_.numbers,
+                .numbers = dirty_ ? hash_of(values_, scale_, paint_) : baked_.numbers,
                 .rows = rows(),
                 .columns = columns()};
   if (!texture_ || !(request == baked_)) bake(graphics, request);

@@ -47,22 +47,29 @@ public:
   // Requests another frame while an animation runs.
   void keep_moving() { moving_ = true; }
   bool take_moving() { return std::exchange(moving_, false); }
-  // 256 × 1 texels, for colour bars.
-  ImTextureRef colour_table(ColourMap map) const {
-    return tables_[static_cast<std::size_t>(map)].reference();
-  }
+  // The colours of a map in the current theme, 256 × 1 texels.
+  const Texture& colours(ColourMap map, Backdrop backdrop);
 
   // A texture of these pixels.
   static Texture texture_of(const Pixels& pixels);
 
+  // How the cells of a map are painted.
+  struct Paint {
+    Backdrop backdrop = Backdrop::matrix;
+    Interpolation interpolation = Interpolation::nearest;
+    bool growing = false; // the opacity grows with the value, from 0
+    bool operator==(const Paint&) const = default;
+  };
   // Draws `values` (rows, columns), coloured by `scale`, into a new texture of `width` × `height` texels,
   // first row on top, and stores it in `target`.
-  void bake(const Array& values, const Scale& scale, Interpolation interpolation, int width, int height,
+  void bake(const Array& values, const Scale& scale, const Paint& paint, int width, int height,
             Texture& target);
 
 private:
   theme::Fonts fonts_;
-  std::array<Texture, 4> tables_;
+  static constexpr std::size_t maps = 4, backdrops = 3;
+  std::array<Texture, maps * backdrops> tables_; // in the theme tables_mode_; made when they are needed
+  theme::Mode tables_mode_ = theme::Mode::dark;
   Texture values_;
   unsigned int program_ = 0, vertices_ = 0, framebuffer_ = 0;
   bool fade_ = true, moving_ = false;
@@ -72,7 +79,7 @@ private:
 class MapTexture {
 public:
   // Sets the data without any OpenGL call. Equal data changes nothing.
-  void set(const Array& values, const Scale& scale, Interpolation interpolation = Interpolation::nearest);
+  void set(const Array& values, const Scale& scale, const Graphics::Paint& paint = {});
   void clear();
   bool empty() const { return values_.empty(); }
   int rows() const { return values_.shape.size() < 2 ? 0 : static_cast<int>(values_.shape[0]); }
@@ -86,7 +93,7 @@ public:
   void draw(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity = 1.0f);
 
 private:
-  bool smooth() const { return interpolation_ != Interpolation::nearest; }
+  bool smooth() const { return paint_.interpolation != Interpolation::nearest; }
   // What the texture was baked from: its size in texels, the theme's hatching, and the hash of the values.
   struct Baked {
     int width = 0, height = 0;
@@ -101,7 +108,7 @@ private:
 
   Array values_;
   Scale scale_;
-  Interpolation interpolation_ = Interpolation::nearest;
+  Graphics::Paint paint_;
   bool dirty_ = false;
   Baked baked_;
   Texture texture_, previous_; // previous_ fades out

@@ -174,6 +174,11 @@ ImVec4 ink_on(const Colour& colour) {
   return relative_luminance(colour) > 0.18 ? ImVec4{0.05f, 0.05f, 0.06f, 1} : ImVec4{0.95f, 0.95f, 0.96f, 1};
 }
 
+Colour ground_of_maps() {
+  const ImVec4 ground = surface;
+  return {ground.x, ground.y, ground.z, 1};
+}
+
 std::array<float, 2> hatching(Mode mode) {
   return mode == Mode::dark ? std::array{0.20f, 0.34f} : std::array{0.90f, 0.72f};
 }

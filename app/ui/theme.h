@@ -48,6 +48,9 @@ inline constexpr ImVec4 under_picture_ring{0, 0, 0, 0.8f};
 // Black or white, whichever is readable on this colour.
 ImVec4 ink_on(const Colour& colour);
 
+// The ground that the colours of maps are made for: the panels'.
+Colour ground_of_maps();
+
 // The two greys of a masked cell's hatching: ground and stripe.
 std::array<float, 2> hatching(Mode mode);
 

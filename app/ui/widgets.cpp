@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 #include <imgui_internal.h>
+#include <imgui_stdlib.h>
 #include <utf8proc.h>
 
+#include "engine/base/text.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {
@@ -63,6 +65,41 @@ void same_line_if_fits(float width, float spacing) {
   if (ImGui::GetItemRectMax().x + spacing + width <= right) ImGui::SameLine(0, spacing);
 }
 
+bool is_low_window() {
+  constexpr float low = 800;
+  return ImGui::GetMainViewport()->Size.y < low;
+}
+
+void Toolbar::draw() const {
+  constexpr float gap = 16;
+  if (!is_low_window()) {
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      if (i > 0) same_line_if_fits(items_[i].width, gap);
+      items_[i].control();
+    }
+    return;
+  }
+  const float room = ImGui::GetContentRegionAvail().x;
+  const float button = ImGui::CalcTextSize("…").x + 2 * ImGui::GetStyle().FramePadding.x;
+  float all = 0;
+  for (const Item& item : items_) all += (all > 0 ? gap : 0) + item.width;
+  float used = 0;
+  std::size_t shown = 0;
+  const float limit = all <= room ? room : room - button - gap;
+  while (shown < items_.size() && used + (shown > 0 ? gap : 0) + items_[shown].width <= limit) {
+    used += (shown > 0 ? gap : 0) + items_[shown].width;
+    if (shown > 0) ImGui::SameLine(0, gap);
+    items_[shown++].control();
+  }
+  if (shown == items_.size()) return;
+  if (shown > 0) ImGui::SameLine(0, gap);
+  if (ImGui::Button("…###more")) ImGui::OpenPopup("more");
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Show more controls");
+  if (!ImGui::BeginPopup("more")) return;
+  for (; shown < items_.size(); ++shown) items_[shown].control();
+  ImGui::EndPopup();
+}
+
 void field_label(const char* label, float column) {
   ImGui::AlignTextToFramePadding();
   ImGui::TextColored(theme::quiet, "%s", label);
@@ -103,9 +140,11 @@ namespace {
 
 bool segment(const char* label, bool on) {
   ImGui::PushStyleColor(ImGuiCol_Button, on ? ImGui::GetStyleColorVec4(ImGuiCol_Header) : theme::raised);
+  ImGui::PushStyleColor(ImGuiCol_ButtonHovered,
+                        ImGui::GetStyleColorVec4(on ? ImGuiCol_Header : ImGuiCol_ButtonHovered));
   ImGui::PushStyleColor(ImGuiCol_Text, on ? theme::text : theme::quiet);
   const bool clicked = ImGui::Button(label);
-  ImGui::PopStyleColor(2);
+  ImGui::PopStyleColor(3);
   return clicked;
 }
 
@@ -141,13 +180,12 @@ int switches(const char* id, std::span<const char* const> labels, std::span<cons
              std::span<const char* const> tooltips) {
   int clicked = -1;
   ImGui::PushID(id);
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(1, ImGui::GetStyle().ItemSpacing.y));
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (i > 0) ImGui::SameLine();
-    if (segment(labels[i], on[i])) clicked = static_cast<int>(i);
+    if (i > 0) ImGui::SameLine(0, 10);
+    bool ticked = on[i];
+    if (ImGui::Checkbox(labels[i], &ticked)) clicked = static_cast<int>(i);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", tooltips[i]);
   }
-  ImGui::PopStyleVar();
   ImGui::PopID();
   return clicked;
 }
@@ -174,14 +212,29 @@ void kernel_square(ImDrawList* list, ImVec2 centre, float side, std::string_view
                       theme::packed(theme::kernel(kernel_name), opacity), 2.0f);
 }
 
-int kernel_combo(const char* id, std::string_view preview, bool own, float width) {
+void list_search(std::string& text) {
+  if (ImGui::IsWindowAppearing()) {
+    text.clear();
+    ImGui::SetKeyboardFocusHere();
+  }
+  ImGui::SetNextItemWidth(-1);
+  ImGui::InputTextWithHint("##list_search", "Search", &text);
+}
+
+bool is_searched(std::string_view entry, std::string_view text) {
+  return lower_case(entry).find(lower_case(text)) != std::string::npos;
+}
+
+int kernel_combo(const char* id, std::string_view preview, bool own, float width, std::string& search) {
   int chosen = -2;
   ImGui::SetNextItemWidth(width);
   const std::string shown = fitted(preview, width - ImGui::GetFrameHeight() - 12);
   if (!ImGui::BeginCombo(id, shown.c_str(), ImGuiComboFlags_HeightLarge)) return chosen;
-  if (own && ImGui::Selectable("current kernel")) chosen = -1;
+  list_search(search);
+  if (own && search.empty() && ImGui::Selectable("current kernel")) chosen = -1;
   const auto& infos = kernel_infos();
   for (std::size_t i = 0; i < infos.size(); ++i) {
+    if (!is_searched(infos[i].name, search)) continue;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float height = ImGui::GetTextLineHeight();
     kernel_square(ImGui::GetWindowDrawList(), {at.x + height / 2, at.y + height / 2}, 9, infos[i].name);
@@ -196,20 +249,23 @@ int kernel_combo(const char* id, std::string_view preview, bool own, float width
   return chosen;
 }
 
-void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float height) {
+void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float height, Backdrop backdrop) {
   constexpr float width = 10;
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 to{from.x + width, from.y + height};
   // The table runs along u; the quad is rotated so that the highest value is on top.
-  list->AddImageQuad(graphics.colour_table(scale.map), from, {to.x, from.y}, to, {from.x, to.y}, {1, 0},
+  list->AddImageQuad(graphics.colours(scale.map, backdrop).reference(), from, {to.x, from.y}, to, {from.x, to.y}, {1, 0},
                      {1, 1}, {0, 1}, {0, 0});
   ImGui::PushFont(graphics.fonts().mono, 11.0f);
   const float line = ImGui::GetTextLineHeight();
   const int most = std::clamp(static_cast<int>(height / 34), 2, 6);
+  float free = to.y + line; // above the labels drawn so far
   for (const Tick& tick : ticks(scale.low, scale.high, scale.logarithmic, most)) {
     const float y = to.y - static_cast<float>(tick.position) * height;
     list->AddLine({to.x, y}, {to.x + 3, y}, theme::packed(theme::faint));
     const float text_y = std::clamp(y - line / 2, from.y - 2, to.y - line + 2);
+    if (text_y + line > free) continue; // the labels would touch
+    free = text_y;
     list->AddText({to.x + 6, text_y}, theme::packed(theme::quiet), tick.text.c_str());
   }
   ImGui::PopFont();
@@ -219,6 +275,15 @@ void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float heigh
     ImGui::SetTooltip("%s\n%s scale, %s", scale.label.c_str(), scale.shared ? "shared" : "own",
                       scale.logarithmic ? "logarithmic" : "linear");
   }
+}
+
+void turned_text(ImDrawList* list, ImVec2 at, ImU32 colour, const std::string& text) {
+  // Letters that are not in view may come into it by the turn.
+  constexpr ImVec4 everywhere{-1e6f, -1e6f, 1e6f, 1e6f};
+  const int first = list->VtxBuffer.Size;
+  ImGui::GetFont()->RenderText(list, ImGui::GetFontSize(), at, colour, everywhere, text.data(),
+                               text.data() + text.size());
+  ImGui::ShadeVertsTransformPos(list, first, list->VtxBuffer.Size, at, 0, -1, at);
 }
 
 void right_aligned(ImDrawList* list, float right, float y, ImU32 colour, const std::string& text) {

@@ -1,9 +1,11 @@
 // Widgets that several panels share.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <imgui.h>
@@ -31,7 +33,7 @@ void same_line_for_last_button(const char* label);
 int segmented(const char* id, std::span<const char* const> labels, int chosen,
               std::span<const char* const> reasons = {});
 
-// The same with any number selected. Returns the clicked entry or −1.
+// A row of boxes of which any number is ticked. Returns the clicked entry or −1.
 int switches(const char* id, std::span<const char* const> labels, std::span<const bool> on,
              std::span<const char* const> tooltips);
 
@@ -43,16 +45,39 @@ bool value_slider(const char* id, int* value, int least, int most, std::string_v
 // A small square in the kernel's fixed colour. Draw the kernel's name beside it.
 void kernel_square(ImDrawList* list, ImVec2 centre, float side, std::string_view kernel_name,
                    float opacity = 1.0f);
-// A combo box of all kernels. `own`: the first entry is "current kernel", that of the layer. Returns the
+// The search at the top of an open list, in focus; `text` is cleared when the list opens.
+void list_search(std::string& text);
+// Whether an entry is among those searched for: the letters occur in it, in any case.
+bool is_searched(std::string_view entry, std::string_view text);
+// A combo box of all kernels with a search. `own`: the first entry is "current kernel", that of the layer. Returns the
 // registry index chosen in this frame, −1 for the current kernel, −2 for none.
-int kernel_combo(const char* id, std::string_view preview, bool own, float width);
+int kernel_combo(const char* id, std::string_view preview, bool own, float width, std::string& search);
 
 // A vertical colour bar with ticks at round numbers and the scale's name as a tooltip; colour_bar_width wide.
-void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float height);
+void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float height,
+                Backdrop backdrop = Backdrop::matrix);
 inline constexpr float colour_bar_width = 60.0f;
 
 // A thin line at the top of a panel during a computation; `progress` in 0…1.
 void progress_line(float progress);
+
+// The controls above a panel's content. They wrap; in a low window they take one line, and what does not fit
+// into it is in a menu behind "…".
+class Toolbar {
+public:
+  // `width`: at most what the control takes.
+  void add(float width, std::function<void()> control) { items_.push_back({width, std::move(control)}); }
+  void draw() const;
+
+private:
+  struct Item {
+    float width = 0;
+    std::function<void()> control;
+  };
+  std::vector<Item> items_;
+};
+// Whether the window is as low as a laptop's: panels leave out or fold what is not needed.
+bool is_low_window();
 
 // Continues the line if a control of this width fits into it.
 void same_line_if_fits(float width, float spacing = 12.0f);
@@ -62,6 +87,8 @@ void text_tooltip(std::string_view text);
 
 // The text, cut to the width with an ellipsis, with unknown glyphs as in with_known_glyphs().
 std::string fitted(std::string_view text, float width);
+// Draws text turned by 90°, read upwards, that begins at `at`, its lower left corner. It is never clipped.
+void turned_text(ImDrawList* list, ImVec2 at, ImU32 colour, const std::string& text);
 // Draws text that ends at `right`.
 void right_aligned(ImDrawList* list, float right, float y, ImU32 colour, const std::string& text);
 // The text with each character missing from the current font written as U+XXXX.

@@ -82,4 +82,24 @@ AdapterState adapter_state(const RunResult& run, int layer, const std::vector<Fo
   return {unused.empty() ? "the model's own parameters" : "the model's own parameters; " + unused, false};
 }
 
+std::vector<std::vector<ParameterMark>> parameter_marks(const RunResult& run, const AdapterChoice& adapters) {
+  std::vector<std::vector<ParameterMark>> marks(run.layers.size());
+  for (auto& layer : marks) {
+    for (const KernelInfo& info : kernel_infos())
+      layer.push_back(info.exact_softmax ? ParameterMark::none_needed : ParameterMark::untrained);
+  }
+  const auto take = [&](const AdapterInfo& adapter) {
+    for (const AdapterInfo::Layer& trained : adapter.layers) {
+      const auto layer = static_cast<std::size_t>(trained.layer);
+      const auto kernel = std::ranges::find(kernel_infos(), trained.kernel.name, &KernelInfo::name);
+      if (layer >= marks.size() || kernel == kernel_infos().end() || !trained.kernel.parameters.empty()) continue;
+      ParameterMark& mark = marks[layer][static_cast<std::size_t>(kernel - kernel_infos().begin())];
+      if (mark == ParameterMark::untrained) mark = ParameterMark::trained;
+    }
+  };
+  std::ranges::for_each(run.adapters, take);
+  if (adapters.automatic && run.available_adapters) std::ranges::for_each(*run.available_adapters, take);
+  return marks;
+}
+
 } // namespace hydrascope::app

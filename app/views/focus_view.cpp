@@ -206,7 +206,7 @@ Figure focus_figure(std::span<const FocusItem> items, const ImageInput* image, c
       map = map_difference(std::move(map), focus_map(*item.minus, *other, options));
     }
     figure.panels.push_back(map_panel(*item.run, item.run->query, image, std::move(map), item_title(item),
-                                      {options.opacity, options.interpolation}));
+                                      options.look));
   }
   figure.columns = image == nullptr ? 1 : figure.panels.size() > 5 ? 4 : 0;
   return figure;
@@ -280,7 +280,7 @@ std::string map_subtitle(const RunResult& run, MapKind kind, std::optional<std::
 
 std::string attention_flags(const AttentionRowResult& row, const KernelSpec& kernel) {
   if (!row.derived_signed) return {};
-  return kernel_info(kernel.name).family == "hydra" ? "implied weights, signed" : "signed";
+  return kernel_info(kernel.name).implied_weights ? "implied weights, signed" : "signed";
 }
 
 std::string rollout_flags(const RolloutResult& rollout) {

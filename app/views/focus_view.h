@@ -26,8 +26,7 @@ Normalisation parse_normalisation(std::string_view text);
 struct FocusOptions {
   Normalisation normalise = Normalisation::max;
   bool with_sign = false;                               // the signed map instead of its positive part
-  float opacity = 0.6f;                                 // of the map over the photograph
-  Interpolation interpolation = Interpolation::nearest; // between the patches
+  MapLook look = {};                                    // over the photograph
   bool photograph = true;                               // figures: first the bare photograph
   TokenDisplay tokens = {};                             // of sentences
   ColourMap map = ColourMap::magma;                     // of maps without signs

@@ -198,4 +198,17 @@ std::vector<double> row_weights(const WeightsResult& weights, const HeadChoice& 
   return result;
 }
 
+bool same_values(const Array& a, const Array& b) {
+  if (a.shape != b.shape || a.values.empty()) return false;
+  constexpr float rounding = 1e-6f; // of the largest value
+  float largest = 0;
+  for (const Array* const array : {&a, &b})
+    for (const float value : array->values)
+      if (std::abs(value) > largest) largest = std::abs(value);
+  return std::ranges::equal(a.values, b.values, [&](float left, float right) {
+    if (std::isnan(left) || std::isnan(right)) return std::isnan(left) && std::isnan(right);
+    return std::abs(left - right) <= rounding * largest;
+  });
+}
+
 } // namespace hydrascope::app

@@ -88,4 +88,9 @@ TokenLines strongest_lines(const WeightsResult& weights, std::span<const int> he
 // The row of weights of one query, heads fused. Empty if `weights` lacks that row.
 std::vector<double> row_weights(const WeightsResult& weights, const HeadChoice& head, std::int64_t query);
 
+// In place of a difference A − B without any cell that differs.
+inline constexpr const char* same_note = "A and B are equal here: there is no difference to show.";
+// Whether two arrays are equal up to rounding; NaN equals NaN.
+bool same_values(const Array& a, const Array& b);
+
 } // namespace hydrascope::app

@@ -18,6 +18,7 @@ OverlayPanel overlay_panel(const RunResult& run, std::optional<std::int64_t> que
   panel.values = std::move(map.values);
   panel.scale = std::move(map.scale);
   panel.note = std::move(map.note);
+  panel.mode = look.mode;
   panel.opacity = look.opacity;
   panel.interpolation = look.interpolation;
   if (query && *query >= run.prefix_tokens && run.columns > 0) {
@@ -63,6 +64,12 @@ const char* interpolation_name(Interpolation interpolation) {
   return "nearest";
 }
 
+OverlayMode parse_overlay(std::string_view text) {
+  if (text == "value") return OverlayMode::value;
+  if (text == "dimmed") return OverlayMode::dimmed;
+  throw UsageError("--overlay", "unknown value '" + std::string(text) + "'", "use value or dimmed");
+}
+
 TokenMap token_map(const RunResult& run, std::span<const float> values, const TokenDisplay& display) {
   TokenMap map;
   const bool image = run.rows > 0;
@@ -81,7 +88,8 @@ TokenMap token_map(const RunResult& run, std::span<const float> values, const To
 
 TokenMap map_difference(TokenMap a, const TokenMap& b) {
   const bool nothing = a.empty && b.empty; // both are zero everywhere
-  if (a.values.shape == b.values.shape)
+  a.same = !nothing && same_values(a.values, b.values);
+  if (a.values.shape == b.values.shape && !a.same)
     std::ranges::transform(a.values.values, b.values.values, a.values.values.begin(), std::minus{});
   else
     a.values = {};
@@ -102,6 +110,7 @@ TokenMap map_difference(TokenMap a, const TokenMap& b) {
              .label = std::string(side_name(Shown::difference)) + ", " +
                       (a.scale.shared ? "each of its own maximum" : a.scale.label)};
   if (!a.empty) a.note = difference_note(side_name(Side::a), side_name(Side::b));
+  if (a.same) a.note = same_note;
   a.prefix.clear();
   a.details.clear();
   return a;

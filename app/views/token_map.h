@@ -17,6 +17,9 @@ namespace hydrascope::app {
 Interpolation parse_interpolation(std::string_view text);
 const char* interpolation_name(Interpolation interpolation);
 
+// Parses `value|dimmed`. Throws UsageError.
+OverlayMode parse_overlay(std::string_view text);
+
 struct TokenMap {
   Array values;                  // images: (rows, columns) of patches; text: (1, shown tokens)
   std::vector<ShownToken> shown; // text
@@ -24,6 +27,7 @@ struct TokenMap {
   std::vector<double> prefix; // images: the prefix tokens' own values on the same scale (class token first)
   double divisor = 1;         // what the values were divided by
   bool empty = false;         // nothing to draw: `note` says why
+  bool same = false;          // a difference of equal maps
   std::string note;           // shown beside the map: "class token's own contribution 0.31"
   std::string details;        // more of that, for a tooltip; may be empty
 };
@@ -32,15 +36,18 @@ struct TokenMap {
 // them.
 TokenMap token_map(const RunResult& run, std::span<const float> values, const TokenDisplay& display);
 
-// A − B of two maps as they are drawn, on a diverging scale; an empty map counts as zero. Empty if both are,
-// or if their shapes differ. The tokens are A's.
+// A − B of two maps as they are drawn, on a diverging scale; an empty map counts as zero. Empty if both are
+// or if their shapes differ; without values if they are equal, which `note` says. The tokens are A's.
 TokenMap map_difference(TokenMap a, const TokenMap& b);
 // How to read the colours of a difference between `a` and `b`, two sides by name.
 std::string difference_note(const std::string& a, const std::string& b);
 
+// How a map lies over a photograph.
 struct MapLook {
-  float opacity = 0.6f; // of the map over the photograph
+  OverlayMode mode = OverlayMode::value;
+  float opacity = OverlayPanel().opacity;
   Interpolation interpolation = Interpolation::nearest;
+  bool operator==(const MapLook&) const = default;
 };
 // A map as a figure's panel: over the picture, or as words if `image` is null. `query` is ringed.
 FigurePanel map_panel(const RunResult& run, std::optional<std::int64_t> query, const ImageInput* image,

@@ -65,7 +65,7 @@ Scale weights_scale(const WeightsResult& weights, const Array& values, const Wei
     scale.high = std::max({std::abs(low), std::abs(high), 1e-30});
     scale.low = -scale.high;
     scale.label =
-        kernel_info(weights.kernel.name).family == "hydra" ? "implied weight, signed" : "weight, signed";
+        kernel_info(weights.kernel.name).implied_weights ? "implied weight, signed" : "weight, signed";
     return scale;
   }
   const double end = options.percentile ? percentile(values, 0.99) : high;
@@ -87,7 +87,7 @@ std::string panel_title(const WeightsResult& weights, const WeightsResult* softm
   } else if (weights.value_weighted) {
     facts.emplace_back("‖α v W_o‖: no distribution");
   } else {
-    const bool derived = kernel_info(weights.kernel.name).family == "hydra";
+    const bool derived = kernel_info(weights.kernel.name).implied_weights;
     facts.emplace_back(derived ? "implied weights, signed; entropy and KL undefined"
                                : "signed; entropy and KL undefined");
   }

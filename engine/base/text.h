@@ -13,6 +13,8 @@ namespace hydrascope {
 std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\n");
 // The parts between separators, empty ones included: n separators give n + 1 parts.
 std::vector<std::string_view> split(std::string_view text, char separator);
+// With ASCII letters in lower case; what else there is stays.
+std::string lower_case(std::string_view text);
 // The whole text as a decimal number without a sign; nullopt if it is anything else or does not fit an int.
 std::optional<int> whole_number(std::string_view text);
 

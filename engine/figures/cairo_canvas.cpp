@@ -162,13 +162,14 @@ private:
   double device_scale_; // device pixels in a point
 };
 
-void draw_page(cairo_surface_t* surface, double scale, double device_scale, bool transparent,
-               const DrawOn& draw) {
+void draw_page(cairo_surface_t* surface, double scale, double device_scale,
+               const std::optional<Colour>& ground, const DrawOn& draw) {
   check(cairo_surface_status(surface));
   const CairoContext context(cairo_create(surface));
   check(cairo_status(context.get()));
-  if (!transparent) {
-    cairo_set_source_rgb(context.get(), 1, 1, 1);
+  if (ground) {
+    cairo_set_source_rgb(context.get(), static_cast<double>(ground->red), static_cast<double>(ground->green),
+                         static_cast<double>(ground->blue));
     cairo_paint(context.get());
   }
   cairo_scale(context.get(), scale, scale);
@@ -201,7 +202,7 @@ std::string chunk(std::string_view type, const std::string& data) {
 
 } // namespace
 
-std::string pdf_bytes(const PageSize& page, bool transparent, const std::string& title,
+std::string pdf_bytes(const PageSize& page, const std::optional<Colour>& ground, const std::string& title,
                       const std::string& keywords, const DrawOn& draw) {
   std::string bytes;
   {
@@ -211,7 +212,7 @@ std::string pdf_bytes(const PageSize& page, bool transparent, const std::string&
     cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_CREATOR, "Hydrascope");
     cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_KEYWORDS, keywords.c_str());
     // Viewers scale the pictures of a PDF: never averaged here.
-    draw_page(surface.get(), 1, 1e9, transparent, draw);
+    draw_page(surface.get(), 1, 1e9, ground, draw);
     cairo_surface_finish(surface.get());
     check(cairo_surface_status(surface.get()));
   }
@@ -225,7 +226,8 @@ std::string pdf_bytes(const PageSize& page, bool transparent, const std::string&
   return bytes;
 }
 
-std::string png_bytes(const PageSize& page, double dpi, bool transparent, const DrawOn& draw) {
+std::string png_bytes(const PageSize& page, double dpi, const std::optional<Colour>& ground,
+                      const DrawOn& draw) {
   const double scale = dpi / 72;
   const double width = std::ceil(page.width * scale - 1e-6);
   const double height = std::ceil(page.height * scale - 1e-6);
@@ -234,9 +236,9 @@ std::string png_bytes(const PageSize& page, double dpi, bool transparent, const 
                      "choose another --dpi or --width-mm");
   }
   const CairoSurface surface(
-      cairo_image_surface_create(transparent ? CAIRO_FORMAT_ARGB32 : CAIRO_FORMAT_RGB24,
+      cairo_image_surface_create(ground ? CAIRO_FORMAT_RGB24 : CAIRO_FORMAT_ARGB32,
                                  static_cast<int>(width), static_cast<int>(height)));
-  draw_page(surface.get(), scale, scale, transparent, draw);
+  draw_page(surface.get(), scale, scale, ground, draw);
   std::string bytes;
   check(cairo_surface_write_to_png_stream(surface.get(), &append, &bytes));
   return bytes;

@@ -131,10 +131,8 @@ constexpr std::array<std::uint32_t, 256> blue_white_red_table = {
 
 // clang-format on
 
-using Table = std::array<std::array<std::uint8_t, 3>, 256>;
-
-Table bytes_of(const std::array<std::uint32_t, 256>& packed) {
-  Table table{};
+ColourTable bytes_of(const std::array<std::uint32_t, 256>& packed) {
+  ColourTable table{};
   for (std::size_t entry = 0; entry < packed.size(); ++entry) {
     table[entry] = {static_cast<std::uint8_t>(packed[entry] >> 16),
                     static_cast<std::uint8_t>(packed[entry] >> 8 & 0xff),
@@ -241,11 +239,11 @@ const char* colour_map_name(ColourMap map) {
   return "viridis";
 }
 
-std::span<const std::array<std::uint8_t, 3>, 256> colour_table(ColourMap map) {
-  static const Table viridis = bytes_of(viridis_table);
-  static const Table magma = bytes_of(magma_table);
-  static const Table cividis = bytes_of(cividis_table);
-  static const Table blue_white_red = bytes_of(blue_white_red_table);
+const ColourTable& colour_table(ColourMap map) {
+  static const ColourTable viridis = bytes_of(viridis_table);
+  static const ColourTable magma = bytes_of(magma_table);
+  static const ColourTable cividis = bytes_of(cividis_table);
+  static const ColourTable blue_white_red = bytes_of(blue_white_red_table);
   switch (map) {
     case ColourMap::viridis: return viridis;
     case ColourMap::magma: return magma;
@@ -256,11 +254,15 @@ std::span<const std::array<std::uint8_t, 3>, 256> colour_table(ColourMap map) {
 }
 
 Colour colour_of(ColourMap map, float value01) {
-  if (std::isnan(value01)) {
+  return colour_at(colour_table(map), static_cast<double>(value01));
+}
+
+Colour colour_at(const ColourTable& colours, double position) {
+  if (std::isnan(position)) {
     return {0.6f, 0.6f, 0.6f, 1.0f};
   }
-  const auto entry = static_cast<std::size_t>(std::lround(std::clamp(value01, 0.0f, 1.0f) * 255.0f));
-  const auto& [red, green, blue] = colour_table(map)[entry];
+  const auto& [red, green, blue] =
+      colours[static_cast<std::size_t>(std::lround(std::clamp(position, 0.0, 1.0) * 255.0))];
   return {static_cast<float>(red) / 255.0f, static_cast<float>(green) / 255.0f,
           static_cast<float>(blue) / 255.0f, 1.0f};
 }

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 namespace hydrascope {
@@ -15,8 +14,25 @@ struct Colour {
 enum class ColourMap { viridis, magma, cividis, blue_white_red };
 
 const char* colour_map_name(ColourMap map);
-std::span<const std::array<std::uint8_t, 3>, 256> colour_table(ColourMap map);
+inline bool is_diverging(ColourMap map) { return map == ColourMap::blue_white_red; }
+
+using ColourTable = std::array<std::array<std::uint8_t, 3>, 256>;
+const ColourTable& colour_table(ColourMap map); // as published
 Colour colour_of(ColourMap map, float value01); // clamped; NaN gives neutral grey
+
+// What a map's colours lie on.
+enum class Backdrop { matrix, words, photograph };
+
+// The map's colours on a ground, so that values near zero recede into it and large ones stand out. A
+// diverging map has the ground in its middle if that is dark, else white. A sequential map starts at the
+// ground where it shades words, and in a matrix on a light ground; elsewhere it is as published.
+ColourTable colours_on(const Colour& ground, ColourMap map, Backdrop backdrop);
+// The entry at a position 0…1; NaN gives neutral grey.
+Colour colour_at(const ColourTable& colours, double position);
+
+// How opaque a map is over a photograph if its opacity grows with the value: 0…1, at a position 0…1 of its
+// scale.
+double growing_opacity(ColourMap map, double position);
 
 // The fixed colour of a kernel in every plot, table and badge. The papers' kernels have colours from a
 // colour-blind-safe palette (Okabe–Ito and Tol); the colour of any other kernel follows from its name and

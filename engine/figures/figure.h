@@ -55,14 +55,21 @@ struct HeatMapPanel {
   std::vector<Colour> row_colours = {};         // of a square before each row, or empty
 };
 
-// A picture with a map over its crop.
+// How a map covers a photograph.
+enum class OverlayMode {
+  value, // opacity grows with the value: where nothing contributes the photograph stays as it is
+  dimmed // the same opacity everywhere: the photograph is dimmed where the value is small
+};
+
+// A picture with a map over its crop. The cell of largest magnitude is ringed.
 struct OverlayPanel {
   std::string title;
   std::shared_ptr<const Image> image;
   double crop_x = 0, crop_y = 0, crop_width = 0, crop_height = 0; // in the picture's pixels
   Array values; // (rows, columns) over the crop; empty: the picture alone with its crop outlined
   Scale scale;
-  float opacity = 0.6f;
+  OverlayMode mode = OverlayMode::value;
+  float opacity = 0.8f; // in the mode `value`: of the largest value
   Interpolation interpolation = Interpolation::nearest;
   std::optional<int> query_row, query_column;
   std::string note;                 // small print below the picture
@@ -143,6 +150,7 @@ struct FigureStyle {
   double font_points = 8;
   double dpi = 300; // PNG
   bool transparent = false;
+  bool dark = false; // light ink on a dark ground, as the window's dark theme
 };
 
 // Width and text size for a medium: "single" (85 mm, 7 pt) or "double" (170 mm, 8 pt) column of a paper,

@@ -162,7 +162,8 @@ void draw_squares(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, con
   }
 }
 
-void draw_numbers(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Box& body) {
+void draw_numbers(Canvas& canvas, const HeatMapPanel& panel, const ColourTable& colours, const Ink& ink,
+                  const Box& body) {
   const auto rows = panel.values.extent(0), columns = panel.values.extent(1);
   const double width = body.width / static_cast<double>(columns);
   const double height = body.height / static_cast<double>(rows);
@@ -177,7 +178,7 @@ void draw_numbers(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, con
     if (std::isnan(value)) continue;
     const auto row = static_cast<std::int64_t>(index) / columns,
                column = static_cast<std::int64_t>(index) % columns;
-    style.colour = ink_upon(scale_colour(panel.scale, value));
+    style.colour = ink_upon(colour_at(colours, scale_position(panel.scale, value)));
     draw_aligned(canvas, decimal_text(value, *panel.decimals),
                  {body.x + (static_cast<double>(column) + 0.5) * width,
                   body.y + (static_cast<double>(row) + 0.5) * height + 0.36 * style.size},
@@ -230,8 +231,9 @@ void draw(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Place
   if (masked) {
     draw_hatch(canvas, body, ink.rule);
   }
-  canvas.image(map_pixels(panel.values, panel.scale), body, false);
-  if (panel.decimals) draw_numbers(canvas, panel, ink, body);
+  const ColourTable colours = colours_on(ink.ground, panel.scale.map, Backdrop::matrix);
+  canvas.image(map_pixels(panel.values, panel.scale, {.colours = colours}), body, false);
+  if (panel.decimals) draw_numbers(canvas, panel, colours, ink, body);
   canvas.outline(body, ink.rule, 0.5);
   if (placement.names_rows) {
     draw_rows_axis(canvas, panel, ink, body);
@@ -247,7 +249,7 @@ void draw(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Place
     canvas.polygon(arrow, ink.accent);
   }
   if (placement.own_bar) {
-    draw_vertical_bar(canvas, panel.scale, ink, body);
+    draw_vertical_bar(canvas, panel.scale, Backdrop::matrix, ink, body);
   }
   draw_note(canvas, panel.note, ink, {body.x, body.bottom() + axis_room_below(panel, ink, body.width)},
             body.width);

@@ -203,7 +203,7 @@ double height_within(const FigurePanel& panel, const Ink& ink, double width, dou
 // `spare`: 0 on the first call, which sets it to the width that the limit of the panels' height leaves empty.
 Layout lay_out_at(const Figure& figure, const FigureStyle& style, double page_width, double& spare) {
   Layout layout;
-  layout.ink.size = style.font_points;
+  layout.ink = page_ink(style);
   layout.page.width = page_width;
   const double inner = layout.page.width - 2 * layout.margin;
   layout.title_lines = wrap_text(figure.title, layout.ink.title(), inner);
@@ -246,6 +246,11 @@ const Scale* scale_of(const FigurePanel& panel) {
         }
       },
       panel);
+}
+
+Backdrop backdrop_of(const FigurePanel& panel) {
+  if (std::holds_alternative<OverlayPanel>(panel)) return Backdrop::photograph;
+  return std::holds_alternative<TokensPanel>(panel) ? Backdrop::words : Backdrop::matrix;
 }
 
 const std::string& title_of(const FigurePanel& panel) {
@@ -341,11 +346,13 @@ void draw_figure(Canvas& canvas, const Figure& figure, const Layout& layout,
     draw_panel(canvas, figure.panels[placed.index], layout.ink, placed.placement, placed.body);
   }
   if (layout.shared_bar != nullptr) {
+    const auto owner = std::ranges::find(figure.panels, layout.shared_bar, scale_of);
+    const Backdrop backdrop = backdrop_of(*owner);
     if (layout.shared_horizontal) {
-      draw_horizontal_bar(canvas, *layout.shared_bar, layout.ink,
+      draw_horizontal_bar(canvas, *layout.shared_bar, backdrop, layout.ink,
                           {layout.shared_beside.x, layout.shared_beside.y}, layout.shared_beside.width);
     } else {
-      draw_vertical_bar(canvas, *layout.shared_bar, layout.ink, layout.shared_beside);
+      draw_vertical_bar(canvas, *layout.shared_bar, backdrop, layout.ink, layout.shared_beside);
     }
   }
 }

@@ -24,17 +24,27 @@ Box crop_box(const OverlayPanel& panel, const Box& body) {
           panel.crop_height * scale_y};
 }
 
-void draw_query(Canvas& canvas, const OverlayPanel& panel, const Box& crop) {
+void draw_query(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const Box& crop) {
   if (!panel.query_row || !panel.query_column || panel.values.empty()) {
     return;
   }
-  const double cell_width = crop.width / static_cast<double>(panel.values.extent(1));
-  const double cell_height = crop.height / static_cast<double>(panel.values.extent(0));
-  const Point centre{crop.x + (*panel.query_column + 0.5) * cell_width,
-                     crop.y + (*panel.query_row + 0.5) * cell_height};
-  const double radius = std::max(2.5, 0.62 * std::max(cell_width, cell_height));
-  canvas.circle(centre, radius, {0, 0, 0, 1}, 1.9);
-  canvas.circle(centre, radius, {1, 1, 1, 1}, 0.9);
+  const auto cell = cell_box(panel.values, crop,
+                             {static_cast<std::size_t>(*panel.query_row),
+                              static_cast<std::size_t>(*panel.query_column)});
+  if (!cell) return;
+  const Box around{cell->x - 0.5, cell->y - 0.5, cell->width + 1, cell->height + 1};
+  canvas.outline(around, {0, 0, 0, 0.8f}, 2);
+  canvas.outline(around, ink.accent, 1);
+}
+
+void draw_largest(Canvas& canvas, const OverlayPanel& panel, const Box& crop) {
+  const auto largest = largest_cell(panel.values);
+  const auto cell = largest ? cell_box(panel.values, crop, *largest) : std::nullopt;
+  if (!cell) return;
+  const Point centre{cell->x + cell->width / 2, cell->y + cell->height / 2};
+  const double radius = std::max(2.5, 0.5 * std::max(cell->width, cell->height));
+  canvas.circle(centre, radius, {0, 0, 0, 1}, 1.7);
+  canvas.circle(centre, radius, {1, 1, 1, 1}, 0.8);
 }
 
 } // namespace
@@ -61,7 +71,11 @@ void draw(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const Place
     crop = crop_box(panel, body);
   }
   if (!panel.values.empty()) {
-    canvas.image(map_pixels(panel.values, panel.scale, panel.opacity, panel.interpolation), crop,
+    const MapPaint paint{.colours = colours_on(ink.ground, panel.scale.map, Backdrop::photograph),
+                         .interpolation = panel.interpolation,
+                         .opacity = panel.opacity,
+                         .growing = panel.mode == OverlayMode::value};
+    canvas.image(map_pixels(panel.values, panel.scale, paint), crop,
                  panel.interpolation != Interpolation::nearest);
   }
   const bool cropped = crop.width < body.width - 0.5 || crop.height < body.height - 0.5;
@@ -76,9 +90,10 @@ void draw(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const Place
   } else {
     canvas.outline(body, ink.rule, 0.5);
   }
-  draw_query(canvas, panel, crop);
+  draw_largest(canvas, panel, crop);
+  draw_query(canvas, panel, ink, crop);
   if (placement.own_bar && !panel.values.empty()) {
-    draw_vertical_bar(canvas, panel.scale, ink, body);
+    draw_vertical_bar(canvas, panel.scale, Backdrop::photograph, ink, body);
   }
   draw_note(canvas, panel.note, ink, {body.x, body.bottom()}, body.width);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,13 +16,16 @@ struct PageSize {
   double width = 0, height = 0; // points
 };
 
+// `ground` fills the page; nullopt: it is transparent.
+
 // By cairo. Text stays text (fonts embedded). The time of day is not stored. `keywords` is stored in the
 // document information.
-std::string pdf_bytes(const PageSize& page, bool transparent, const std::string& title,
+std::string pdf_bytes(const PageSize& page, const std::optional<Colour>& ground, const std::string& title,
                       const std::string& keywords, const DrawOn& draw);
 
 // By cairo, without metadata. Throws UsageError if the picture would be too large or empty.
-std::string png_bytes(const PageSize& page, double dpi, bool transparent, const DrawOn& draw);
+std::string png_bytes(const PageSize& page, double dpi, const std::optional<Colour>& ground,
+                      const DrawOn& draw);
 std::string png_bytes(const Pixels& pixels);
 // The bytes of a PNG file with a pHYs chunk (pixels per metre) and an iTXt chunk (keyword, UTF-8 text) behind
 // its header.
@@ -30,7 +34,7 @@ std::string with_png_metadata(const std::string& png, double dpi, const std::str
 
 // An SVG document: text stays text, ids are stable, cells stay crisp. `provenance` becomes the <metadata>
 // element; screen readers read `title` and `description`.
-std::string svg_bytes(const PageSize& page, bool transparent, const std::string& title,
+std::string svg_bytes(const PageSize& page, const std::optional<Colour>& ground, const std::string& title,
                       const std::string& description, const std::string& provenance, const DrawOn& draw);
 
 // The picture scaled down to width × height by averaging.

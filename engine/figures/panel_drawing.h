@@ -38,6 +38,9 @@ struct Ink {
   }
 };
 
+// For a figure's page: black on white, or the window's dark theme.
+Ink page_ink(const FigureStyle& style);
+
 // Of a body, in points.
 struct Extent {
   double width = 0, height = 0;
@@ -62,6 +65,7 @@ struct PanelItem {
 };
 
 const Scale* scale_of(const FigurePanel& panel); // null where nothing is mapped to colours
+Backdrop backdrop_of(const FigurePanel& panel);
 const std::string& title_of(const FigurePanel& panel);
 
 // The body's extent is known once all surrounds of the row are.
@@ -136,13 +140,22 @@ double draw_note(Canvas& canvas, const std::string& note, const Ink& ink, Point 
 // Diagonal lines through the box: masked cells.
 void draw_hatch(Canvas& canvas, const Box& box, const Colour& colour);
 
-// The cells of a (rows, columns) map in its scale's colours, as the window's shader colours them
-// (shaders/colour_map.frag); NaN is transparent. Each cell is repeated a whole number of times, so that
-// viewers which interpolate leave it crisp, or the values between cells are interpolated.
-Pixels map_pixels(const Array& values, const Scale& scale, float opacity = 1,
-                  Interpolation interpolation = Interpolation::nearest);
+// How the cells of a map are painted.
+struct MapPaint {
+  ColourTable colours;
+  Interpolation interpolation = Interpolation::nearest;
+  float opacity = 1;
+  bool growing = false; // the opacity grows with the value, from 0
+};
+// The cells of a (rows, columns) map, as the window's shader colours them (shaders/colour_map.frag); NaN is
+// transparent. Each cell is repeated a whole number of times, so that viewers which interpolate leave it
+// crisp, or the values between cells are interpolated.
+Pixels map_pixels(const Array& values, const Scale& scale, const MapPaint& paint);
 // The picture with at most `max_pixels` on its longer side.
 Pixels photograph_pixels(const Image& image, int max_pixels);
+
+// The cell of largest magnitude; nullopt if all are zero.
+std::optional<PanelItem> largest_cell(const Array& values);
 
 bool contains(const Box& box, Point point);
 // Cells of a (rows, columns) map that fills the body.
@@ -151,9 +164,11 @@ std::optional<Box> cell_box(const Array& values, const Box& body, const PanelIte
 
 // A vertical colour bar right of `beside`, with ticks and label to its right; and the width of all that.
 double vertical_bar_room(const Scale& scale, const Ink& ink);
-void draw_vertical_bar(Canvas& canvas, const Scale& scale, const Ink& ink, const Box& beside);
+void draw_vertical_bar(Canvas& canvas, const Scale& scale, Backdrop backdrop, const Ink& ink,
+                       const Box& beside);
 // A horizontal colour bar with ticks below it, and the height of both.
 double horizontal_bar_room(const Ink& ink);
-void draw_horizontal_bar(Canvas& canvas, const Scale& scale, const Ink& ink, Point top_left, double width);
+void draw_horizontal_bar(Canvas& canvas, const Scale& scale, Backdrop backdrop, const Ink& ink,
+                         Point top_left, double width);
 
 } // namespace hydrascope

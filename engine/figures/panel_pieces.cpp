@@ -19,8 +19,7 @@ std::string bar_label(const Scale& scale) {
   return scale.logarithmic ? scale.label + " (logarithmic)" : scale.label;
 }
 
-Pixels gradient(const Scale& scale, bool vertical) {
-  const auto table = colour_table(scale.map);
+Pixels gradient(const ColourTable& table, bool vertical) {
   Pixels pixels{vertical ? 1 : 256, vertical ? 256 : 1, {}};
   for (std::size_t index = 0; index < table.size(); ++index) {
     const auto& [red, green, blue] = table[vertical ? 255 - index : index];
@@ -93,16 +92,14 @@ double between_cells(const Array& values, double row, double column, Interpolati
                                                  : bilinear(values, row, column);
 }
 
-void set_pixel(std::uint8_t* target, const Scale& scale, double value, float opacity) {
+void set_pixel(std::uint8_t* target, const Scale& scale, const MapPaint& paint, double value) {
   if (std::isnan(value)) {
     return; // stays transparent
   }
-  const Colour colour = scale_colour(scale, value);
-  const auto byte = [](float channel) { return static_cast<std::uint8_t>(std::lround(channel * 255)); };
-  target[0] = byte(colour.red);
-  target[1] = byte(colour.green);
-  target[2] = byte(colour.blue);
-  target[3] = byte(opacity);
+  const double position = scale_position(scale, value);
+  std::ranges::copy(paint.colours[static_cast<std::size_t>(std::lround(position * 255))], target);
+  const double share = paint.growing ? growing_opacity(scale.map, position) : 1;
+  target[3] = static_cast<std::uint8_t>(std::lround(share * static_cast<double>(paint.opacity) * 255));
 }
 
 } // namespace
@@ -133,6 +130,18 @@ double note_height(const std::string& note, const Ink& ink, double width) {
 double draw_note(Canvas& canvas, const std::string& note, const Ink& ink, Point top_left, double width) {
   return draw_lines(canvas, wrap_text(note, ink.note(), width), {top_left.x, top_left.y + note_gap},
                     ink.note());
+}
+
+std::optional<PanelItem> largest_cell(const Array& values) {
+  std::optional<PanelItem> found;
+  float largest = 0;
+  for (std::size_t at = 0; at < values.values.size(); ++at) {
+    if (!(std::abs(values.values[at]) > largest)) continue; // NaN is skipped
+    largest = std::abs(values.values[at]);
+    const auto columns = static_cast<std::size_t>(values.extent(1));
+    found = PanelItem{at / columns, at % columns};
+  }
+  return found;
 }
 
 bool contains(const Box& box, Point point) {
@@ -170,8 +179,22 @@ void draw_hatch(Canvas& canvas, const Box& box, const Colour& colour) {
   }
 }
 
-Pixels map_pixels(const Array& values, const Scale& scale, float opacity, Interpolation interpolation) {
-  const bool smooth = interpolation != Interpolation::nearest;
+Ink page_ink(const FigureStyle& style) {
+  Ink ink;
+  ink.size = style.font_points;
+  if (!style.dark) return ink;
+  ink.text = {0.875f, 0.886f, 0.906f, 1};
+  ink.muted = {0.565f, 0.588f, 0.631f, 1};
+  ink.rule = {0.350f, 0.370f, 0.410f, 1};
+  ink.grid = {0.157f, 0.165f, 0.188f, 1};
+  ink.accent = {0.310f, 0.620f, 0.930f, 1};
+  ink.ground = {0.078f, 0.082f, 0.094f, 1};
+  ink.contrast = 3;
+  return ink;
+}
+
+Pixels map_pixels(const Array& values, const Scale& scale, const MapPaint& paint) {
+  const bool smooth = paint.interpolation != Interpolation::nearest;
   const auto rows = values.extent(0), columns = values.extent(1);
   const auto longer = std::max(rows, columns);
   const auto factor = std::max<std::int64_t>(1, (wanted_side + longer - 1) / longer);
@@ -189,10 +212,9 @@ Pixels map_pixels(const Array& values, const Scale& scale, float opacity, Interp
     }
     for (std::int64_t x = 0; x < width; ++x) {
       const auto cell = static_cast<std::size_t>(y / factor * columns + x / factor);
-      set_pixel(line + x * 4, scale,
-                smooth ? between_cells(values, centre(y), centre(x), interpolation)
-                       : static_cast<double>(values.values[cell]),
-                opacity);
+      set_pixel(line + x * 4, scale, paint,
+                smooth ? between_cells(values, centre(y), centre(x), paint.interpolation)
+                       : static_cast<double>(values.values[cell]));
     }
   }
   return pixels;
@@ -220,11 +242,12 @@ double vertical_bar_room(const Scale& scale, const Ink& ink) {
          (scale.label.empty() ? 0 : 2 + line_height(ink.tick()));
 }
 
-void draw_vertical_bar(Canvas& canvas, const Scale& scale, const Ink& ink, const Box& beside) {
+void draw_vertical_bar(Canvas& canvas, const Scale& scale, Backdrop backdrop, const Ink& ink,
+                       const Box& beside) {
   const int most = std::clamp(static_cast<int>(beside.height / (2.2 * ink.size)), 2, 6);
   const auto marks = ticks(scale.low, scale.high, scale.logarithmic, most);
   const Box bar{beside.right() + bar_distance, beside.y, thickness, beside.height};
-  canvas.image(gradient(scale, true), bar, true);
+  canvas.image(gradient(colours_on(ink.ground, scale.map, backdrop), true), bar, true);
   canvas.outline(bar, ink.rule, 0.4);
   for (const auto& mark : marks) {
     const double y = bar.bottom() - mark.position * bar.height;
@@ -258,12 +281,13 @@ double horizontal_bar_room(const Ink& ink) {
   return bar_distance + thickness + bar_tick_length + 1.2 * ink.size;
 }
 
-void draw_horizontal_bar(Canvas& canvas, const Scale& scale, const Ink& ink, Point top_left, double width) {
+void draw_horizontal_bar(Canvas& canvas, const Scale& scale, Backdrop backdrop, const Ink& ink,
+                         Point top_left, double width) {
   const std::string label = bar_label(scale);
   const double label_width = label.empty() ? 0 : text_width(label, ink.tick()) + 6;
   const double length = std::min(140.0, std::max(40.0, width - label_width));
   const Box bar{top_left.x, top_left.y + bar_distance, length, thickness};
-  canvas.image(gradient(scale, false), bar, true);
+  canvas.image(gradient(colours_on(ink.ground, scale.map, backdrop), false), bar, true);
   canvas.outline(bar, ink.rule, 0.4);
   for (const auto& mark : ticks(scale.low, scale.high, scale.logarithmic, 5)) {
     const double x = bar.x + mark.position * bar.width;

@@ -102,10 +102,6 @@ double scale_position(const Scale& scale, double value) {
                     0.0, 1.0);
 }
 
-Colour scale_colour(const Scale& scale, double value) {
-  return colour_of(scale.map, static_cast<float>(scale_position(scale, value)));
-}
-
 std::vector<Tick> ticks(double low, double high, bool logarithmic, int most) {
   if (!std::isfinite(low) || !std::isfinite(high) || !(high > low)) {
     return {{0.0, number_text(low)}};

@@ -11,8 +11,6 @@ namespace hydrascope {
 
 // 0…1 from `low` to `high`, clamped; NaN for NaN. Logarithmic: values at or below 0 lie at 0.
 double scale_position(const Scale& scale, double value);
-// The colour at that position.
-Colour scale_colour(const Scale& scale, double value);
 
 struct Tick {
   double position = 0; // 0…1

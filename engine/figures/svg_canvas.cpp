@@ -126,11 +126,11 @@ private:
 
 } // namespace
 
-std::string svg_bytes(const PageSize& page, bool transparent, const std::string& title,
+std::string svg_bytes(const PageSize& page, const std::optional<Colour>& ground, const std::string& title,
                       const std::string& description, const std::string& provenance, const DrawOn& draw) {
   SvgCanvas canvas;
-  if (!transparent) {
-    canvas.fill({0, 0, page.width, page.height}, {1, 1, 1, 1}, 0);
+  if (ground) {
+    canvas.fill({0, 0, page.width, page.height}, *ground, 0);
   }
   draw(canvas);
   std::string document = R"(<?xml version="1.0" encoding="UTF-8"?>)";

@@ -70,6 +70,7 @@ double body_height(const TokensPanel& panel, const Ink& ink, double width) {
 
 void draw(Canvas& canvas, const TokensPanel& panel, const Ink& ink, const Placement& placement,
           const Box& body) {
+  const ColourTable colours = colours_on(ink.ground, panel.scale.map, Backdrop::words);
   for (const auto& word : flow(panel, ink, body.width)) {
     const Box box{body.x + word.box.x, body.y + word.box.y, word.box.width, word.box.height};
     const double value = word.index < panel.values.size() ? panel.values[word.index] : std::nan("");
@@ -77,9 +78,9 @@ void draw(Canvas& canvas, const TokensPanel& panel, const Ink& ink, const Placem
     if (std::isnan(value)) {
       canvas.outline(box, ink.grid, 0.5, 1.5);
     } else {
-      const Colour ground = scale_colour(panel.scale, value);
+      const Colour ground = colour_at(colours, scale_position(panel.scale, value));
       canvas.fill(box, ground, 1.5);
-      canvas.outline(box, {0, 0, 0, 0.18f}, 0.35, 1.5);
+      canvas.outline(box, ink.grid, 0.35, 1.5);
       style.colour = ink_on(ground);
     }
     canvas.text(panel.tokens[word.index], {box.x + padding, box.y + box.height / 2 + 0.36 * style.size},
@@ -90,7 +91,7 @@ void draw(Canvas& canvas, const TokensPanel& panel, const Ink& ink, const Placem
   }
   const double note = draw_note(canvas, panel.note, ink, {body.x, body.bottom()}, body.width);
   if (placement.own_bar) {
-    draw_horizontal_bar(canvas, panel.scale, ink, {body.x, body.bottom() + note}, body.width);
+    draw_horizontal_bar(canvas, panel.scale, Backdrop::words, ink, {body.x, body.bottom() + note}, body.width);
   }
 }
 

@@ -40,14 +40,15 @@ std::string picture_bytes(const Figure& figure, const std::string& ending, const
                           const std::stop_token& stop) {
   check_style(style);
   const Layout layout = lay_out(figure, style);
+  const std::optional<Colour> ground = style.transparent ? std::nullopt : std::optional(layout.ink.ground);
   const auto draw = [&](Canvas& canvas) { draw_figure(canvas, figure, layout, [&] { poll(stop); }); };
   if (ending == ".pdf") {
-    return pdf_bytes(layout.page, style.transparent, figure.title, figure.provenance, draw);
+    return pdf_bytes(layout.page, ground, figure.title, figure.provenance, draw);
   }
   if (ending == ".svg") {
-    return svg_bytes(layout.page, style.transparent, figure.title, figure.subtitle, figure.provenance, draw);
+    return svg_bytes(layout.page, ground, figure.title, figure.subtitle, figure.provenance, draw);
   }
-  return with_png_metadata(png_bytes(layout.page, style.dpi, style.transparent, draw), style.dpi,
+  return with_png_metadata(png_bytes(layout.page, style.dpi, ground, draw), style.dpi,
                            "hydrascope", figure.provenance);
 }
 

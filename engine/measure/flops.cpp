@@ -154,7 +154,7 @@ KernelFlops kernel_flops(const KernelSpec& spec, const AttentionShape& shape, do
     throw UsageError(spec.text(), support.reason, "choose another kernel or architecture");
   KernelFlops flops;
   flops.attention = kernel->cost(shape).multiply_accumulates;
-  flops.attention_counted = info.family == "hydra" ? 0 : flops.attention;
+  flops.attention_counted = info.implied_weights ? 0 : flops.attention;
   const double elements = rows * static_cast<double>(shape.heads * shape.head_width);
   if (info.uses_query_projection)
     flops.query_products = elements * static_cast<double>(shape.heads * shape.head_width);

@@ -33,6 +33,21 @@ TEST_F(FigureCommand, FocusIsTheSameFileUnderAnyName) {
   }
 }
 
+TEST_F(FigureCommand, OverlayAndThemeChangeThePictureAndNotTheNumbers) {
+  const std::string arguments = "focus --layer 10 --image " + picture;
+  const std::string usual = draw(arguments, "a.svg");
+  EXPECT_EQ(draw(arguments + " --overlay value", "a.svg").size(), usual.size());
+  EXPECT_NE(draw(arguments + " --overlay dimmed", "b.svg"), usual);
+  EXPECT_NE(draw(arguments + " --theme dark", "c.svg"), usual);
+  const auto values = [&](const std::string& more) {
+    return json::parse(draw(arguments + more, "f.json"))["panels"].back()["values"];
+  };
+  EXPECT_EQ(values(" --overlay dimmed --theme dark"), values(""));
+  const Outcome refused = hydrascope("figure " + arguments + " --overlay bright -o " + at("d.svg"));
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.errors.find("use value or dimmed"), std::string::npos) << refused.errors;
+}
+
 TEST_F(FigureCommand, SvgNamesModelLayerKernelAndPicture) {
   const std::string svg = draw("focus --image " + picture + " --kernels softmax,hydra-cosine", "f.svg");
   for (const char* const text :

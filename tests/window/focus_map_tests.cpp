@@ -230,6 +230,47 @@ void register_map_tests(ImGuiTestEngine* engine) {
   };
 }
 
+void register_overlay_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "focus", "overlay_mode_is_chosen_and_exported")->TestFunc =
+      [](ImGuiTestContext* context) {
+        begin(context, false);
+        const auto overlay = [] {
+          return std::get<OverlayPanel>(application().figure_of("focus")->panels.front());
+        };
+        IM_CHECK(overlay().mode == OverlayMode::value);
+        context->ItemClick("overlay/dimmed");
+        context->Yield(2);
+        IM_CHECK(overlay().mode == OverlayMode::dimmed);
+        IM_CHECK_STR_EQ(document_json(document()).at("view").at("overlay").get<std::string>().c_str(), "dimmed");
+        editor().undo();
+        context->Yield(2);
+        IM_CHECK(overlay().mode == OverlayMode::value);
+        start_over(context);
+      };
+
+  IM_REGISTER_TEST(engine, "focus", "equal_sides_say_so")->TestFunc = [](ImGuiTestContext* context) {
+    for (const bool text : {false, true}) {
+      begin(context, text);
+      change_view(editor(), "All", [](ViewOptions& view) { view.shown = Shown::all; });
+      settle(context);
+      const FigurePanel equal = application().figure_of("focus")->panels.back();
+      IM_CHECK(std::visit([](const auto& panel) { return panel.title; }, equal).starts_with("A − B"));
+      const auto* const overlay = std::get_if<OverlayPanel>(&equal);
+      IM_CHECK(text || (overlay != nullptr && overlay->values.empty() && overlay->note == same_note));
+      IM_CHECK(!text || std::get<TokensPanel>(equal).note == same_note);
+      if (!text) {
+        IM_CHECK(context->ItemExists("$$1/photograph"));
+        IM_CHECK(!context->ItemExists("$$2/photograph")); // the line stands in its place
+      }
+      set_layer_kernel(editor(), document().scene().layer, elu);
+      settle(context);
+      const FigurePanel other = application().figure_of("focus")->panels.back();
+      IM_CHECK(!cells(other).empty());
+    }
+    start_over(context);
+  };
+}
+
 // Pictures for the eye, in the build folder.
 void take_pictures(ImGuiTestContext* context, ThemeChoice theme, int scale) {
   bool off_screen = false;
@@ -254,7 +295,7 @@ void take_pictures(ImGuiTestContext* context, ThemeChoice theme, int scale) {
       change_view(editor(), "Maps", [&](ViewOptions& view) {
         view.shown = shown;
         view.maps = {MapKind::focus, MapKind::attention, MapKind::rollout};
-        view.interpolation = shown == Shown::a ? Interpolation::bicubic : Interpolation::nearest;
+        view.look.interpolation = shown == Shown::a ? Interpolation::bicubic : Interpolation::nearest;
       });
       settle(context);
       const auto name =
@@ -282,6 +323,7 @@ void register_pictures(ImGuiTestEngine* engine) {
 void register_focus_map_tests(ImGuiTestEngine* engine) {
   register_query_tests(engine);
   register_map_tests(engine);
+  register_overlay_tests(engine);
   register_pictures(engine);
 }
 

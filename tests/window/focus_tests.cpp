@@ -139,12 +139,18 @@ void check_colours(Interpolation interpolation) {
   for (int cell = 0; cell < 40; ++cell)
     values.values.push_back(static_cast<float>(std::abs(std::sin(cell * 2.3))));
   const Scale scale{ColourMap::magma, 0, 0.9, false, false, {}};
-  const Pixels expected = map_pixels(values, scale, 1, interpolation);
+  const bool growing = interpolation == Interpolation::bilinear;
+  const Pixels expected = map_pixels(values, scale,
+                                     {.colours = colour_table(scale.map),
+                                      .interpolation = interpolation,
+                                      .growing = growing});
   std::vector<std::uint8_t> drawn(expected.rgba.size());
   {
     Graphics graphics{theme::Fonts{}};
     Texture texture;
-    graphics.bake(values, scale, interpolation, expected.width, expected.height, texture);
+    graphics.bake(values, scale,
+                  {.backdrop = Backdrop::photograph, .interpolation = interpolation, .growing = growing},
+                  expected.width, expected.height, texture);
     glBindTexture(GL_TEXTURE_2D, texture.id());
     glPixelStorei(GL_PACK_ALIGNMENT, 1);
     glGetTexImage(GL_TEXTURE_2D, 0, GL_RGBA, GL_UNSIGNED_BYTE, drawn.data());
@@ -176,13 +182,13 @@ void register_interpolation_tests(ImGuiTestEngine* engine) {
                                                                        : name);
       context->ItemClick(("//$FOCUSED/" + label).c_str());
       context->Yield(2);
-      IM_CHECK_STR_EQ(interpolation_name(document().view.interpolation), name);
+      IM_CHECK_STR_EQ(interpolation_name(document().view.look.interpolation), name);
       const Figure figure = *application().figure_of("focus");
-      IM_CHECK(std::get<OverlayPanel>(figure.panels.front()).interpolation == document().view.interpolation);
+      IM_CHECK(std::get<OverlayPanel>(figure.panels.front()).interpolation == document().view.look.interpolation);
       if (std::string(name) == "bicubic") keep_picture(context, "bicubic");
     }
     for (int step = 0; step < 3; ++step) editor().undo();
-    IM_CHECK(document().view.interpolation == Interpolation::nearest);
+    IM_CHECK(document().view.look.interpolation == Interpolation::nearest);
     start_over(context);
   };
 }

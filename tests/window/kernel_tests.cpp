@@ -5,11 +5,101 @@
 #include "app/document/edits.h"
 #include "app/views/adapter_view.h"
 #include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/weights.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
 
+namespace {
+
+// Types into the grid's search; the panel is the reference window.
+void find_kernel(ImGuiTestContext* context, const char* text) {
+  context->ItemInput("##search");
+  context->KeyCharsReplace(text);
+  context->KeyPress(ImGuiKey_Tab, 0); // leaves the field as it is
+  context->Yield(2);
+}
+
+void register_grid_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "kernels", "families_fold_and_open")->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    context->SetRef("//###kernels");
+    find_kernel(context, "");
+    IM_CHECK(context->ItemExists("**/$$3/softmax"));
+    IM_CHECK(context->ItemExists("**/$$3/hydra-cosine"));
+    IM_CHECK(!context->ItemExists("**/$$3/hedgehog")); // no room
+    context->ItemClick("**/families/trained");
+    context->Yield(2);
+    IM_CHECK(context->ItemExists("**/$$3/hedgehog"));
+    const Document before = copy_of_document();
+    context->ItemClick("**/families/trained");
+    context->Yield(2);
+    IM_CHECK(!context->ItemExists("**/$$3/hedgehog"));
+    IM_CHECK(document() == before);
+    context->ItemClick("**/families/Hydra"); // the last opened, as at the start
+    if (!context->ItemExists("**/$$3/hydra-cosine")) context->ItemClick("**/families/Hydra");
+    context->Yield(2);
+    IM_CHECK(context->ItemExists("**/$$3/hydra-cosine"));
+  };
+
+  IM_REGISTER_TEST(engine, "kernels", "a_kernel_is_found_and_set_in_a_small_window")->TestFunc =
+      [](ImGuiTestContext* context) {
+        start_over(context);
+        bool off_screen = false;
+        between_frames(context, [&] {
+          off_screen = application().display().description().starts_with("off screen");
+          if (off_screen) application().display().resize(1280, 720);
+        });
+        settle(context);
+        context->SetRef("//###kernels");
+        find_kernel(context, "performer");
+        IM_CHECK(context->ItemExists("**/$$0/performer"));
+        IM_CHECK(!context->ItemExists("**/$$0/softmax"));
+        const ImRect first = context->ItemInfo("**/$$0/performer").RectFull;
+        IM_CHECK_GE(first.GetHeight(), 14.0f);
+        context->ItemClick("**/$$11/performer");
+        settle(context);
+        IM_CHECK_STR_EQ(results().any()->layers.back().kernel.name.c_str(), "performer");
+        IM_CHECK(results().any()->layers.back().untrained); // and the grid had said so
+        // Enter runs what is found in the selected layer.
+        select_layer(editor(), 4);
+        context->Yield(2);
+        context->ItemInput("##search");
+        context->KeyCharsReplaceEnter("taylor");
+        settle(context);
+        IM_CHECK_STR_EQ(results().any()->layers[4].kernel.name.c_str(), "taylor");
+        find_kernel(context, "");
+        if (off_screen) between_frames(context, [] { application().display().resize(1600, 1000); });
+        start_over(context);
+      };
+
+  IM_REGISTER_TEST(engine, "kernels", "card_asks_for_weights_only_while_it_is_shown")->TestFunc =
+      [](ImGuiTestContext* context) {
+        start_over(context);
+        const int layer = document().scene().layer;
+        const WeightsKey key{.layer = layer, .kernel = KernelSpec{"hydra-mean", {}}};
+        const Document before = copy_of_document();
+        IM_CHECK(!find(results(), key));
+        context->SetRef("//###kernels");
+        context->MouseMove("**/names/hydra-mean");
+        context->SleepNoSkip(0.5f, 1.0f / 60);
+        settle(context);
+        IM_CHECK(find(results(), key).result != nullptr);
+        IM_CHECK(find(results(), WeightsKey{.layer = layer, .kernel = KernelSpec{}}).result != nullptr);
+        IM_CHECK(document() == before);
+        context->MouseMoveToPos(ImVec2(1, 1));
+        context->MouseMove("**/names/hydra-l1"); // passed by, not rested on
+        context->Yield(1);
+        context->MouseMoveToPos(ImVec2(1, 1));
+        settle(context);
+        IM_CHECK(!find(results(), WeightsKey{.layer = layer, .kernel = KernelSpec{"hydra-l1", {}}}));
+      };
+}
+
+} // namespace
+
 void register_kernel_tests(ImGuiTestEngine* engine) {
+  register_grid_tests(engine);
   IM_REGISTER_TEST(engine, "kernels", "click_switches_layer")->TestFunc = [](ImGuiTestContext* context) {
     start_over(context);
     const int last = document().scene().model->layers - 1;
@@ -70,6 +160,7 @@ void register_kernel_tests(ImGuiTestEngine* engine) {
     const Document before = copy_of_document();
     IM_CHECK(!results().error.empty()); // the run says so, too
     context->SetRef("//###kernels");
+    find_kernel(context, "cosformer");
     context->MouseMove("**/$$5/cosformer");
     context->Yield(2);
     // What a click puts in can run: cosformer as it is by default.
@@ -83,12 +174,14 @@ void register_kernel_tests(ImGuiTestEngine* engine) {
     settle(context);
     const Document on_cuda = copy_of_document();
     const std::size_t messages = editor().messages().size();
+    find_kernel(context, "elu");
     context->ItemClick("**/$$3/elu");
     context->Yield(2);
     IM_CHECK(document() == on_cuda);
     IM_CHECK_GT(editor().messages().size(), messages);
     const std::string& said = editor().messages().back().text;
     IM_CHECK(said.find("elu cannot run in layer 3") != std::string::npos);
+    find_kernel(context, "");
   };
 
   IM_REGISTER_TEST(engine, "kernels", "heads_slider_takes_divisors_and_is_one_step")->TestFunc =

@@ -48,8 +48,9 @@ void set_up_rich_view() {
     view.shown = Shown::difference;
     view.maps = {MapKind::focus, MapKind::rollout};
     view.discard = 0.9;
-    view.opacity = 0.35f;
-    view.interpolation = Interpolation::bicubic;
+    view.look.mode = OverlayMode::dimmed;
+    view.look.opacity = 0.35f;
+    view.look.interpolation = Interpolation::bicubic;
     view.percentile = true;
     view.pairs = TokenPairs::b_to_a;
     view.change_measure = ChangeMeasure::cosine;

@@ -91,14 +91,14 @@ void shortcuts_change(ImGuiTestContext* context) {
   application().overlays()[Overlay::shortcuts] = false;
   context->Yield(2);
 
-  const Interpolation before = document().view.interpolation;
+  const Interpolation before = document().view.look.interpolation;
   context->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Alt | ImGuiKey_G);
   context->Yield(2);
-  const Interpolation after = document().view.interpolation;
+  const Interpolation after = document().view.look.interpolation;
   IM_CHECK(after != before);
   context->KeyPress(ImGuiKey_I); // no longer its key
   context->Yield(2);
-  IM_CHECK(document().view.interpolation == after);
+  IM_CHECK(document().view.look.interpolation == after);
   start_over(context);
   IM_CHECK_STR_EQ(shortcut_of("view.interpolation").c_str(), "I");
 }

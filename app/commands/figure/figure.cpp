@@ -105,8 +105,9 @@ void draw_session(const FigureOptions& options) {
   }
 }
 
-// The preset's width and text size, unless given on the command line.
-void apply_preset(FigureOptions& options, const CLI::App& command) {
+// The theme, and the preset's width and text size unless given on the command line.
+void apply_style(FigureOptions& options, const CLI::App& command) {
+  options.style.dark = options.theme == "dark";
   if (options.preset.empty()) return;
   const FigureStyle preset = paper_style(options.preset);
   if (command.count("--width-mm") == 0) options.style.width_mm = preset.width_mm;
@@ -130,7 +131,7 @@ void add_figure_command(CLI::App& program, const std::string& command_line) {
   add_figure_options(*command, *options);
   command->callback([options, command, command_line] {
     options->with_pair = command->count("--pair") > 0;
-    apply_preset(*options, *command);
+    apply_style(*options, *command);
     if (!options->session.empty()) return draw_session(*options);
     if (options->kind.empty()) throw UsageError("figure", "no kind is named", "see hydrascope figure --help");
     draw(*options, command_line);

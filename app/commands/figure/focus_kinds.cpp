@@ -21,8 +21,7 @@ namespace {
 FocusOptions focus_options(const FigureOptions& options) {
   return {.normalise = parse_normalisation(options.normalise),
           .with_sign = options.with_sign,
-          .opacity = options.opacity,
-          .interpolation = parse_interpolation(options.interpolation),
+          .look = map_look(options),
           .photograph = true};
 }
 
@@ -165,7 +164,7 @@ Figure map_figure(const FigureOptions& options, const RunRequest& request, const
   figure.subtitle = map_subtitle(run, kind, request.query);
   if (image != nullptr) figure.panels.emplace_back(photograph_panel(run, *image));
   figure.panels.push_back(map_panel(run, request.query, image, std::move(map), std::move(title),
-                                    {options.opacity, parse_interpolation(options.interpolation)}));
+                                    map_look(options)));
   figure.columns = image == nullptr ? 1 : 0;
   return figure;
 }

@@ -43,7 +43,11 @@ void add_view_options(CLI::App& command, FigureOptions& options) {
       .add_option("--interpolation", options.interpolation,
                   "focus: between patches nearest, bilinear or bicubic (Catmull-Rom)")
       ->capture_default_str();
-  command.add_option("--opacity", options.opacity, "focus: of the map over the picture")
+  command
+      .add_option("--overlay", options.overlay,
+                  "focus: value (opacity grows with the value) or dimmed (even opacity)")
+      ->capture_default_str();
+  command.add_option("--opacity", options.opacity, "focus: of the map over the picture, at most")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command.add_flag("--own-scale", options.own_scale,
@@ -83,7 +87,10 @@ void add_paper_options(CLI::App& command, FigureOptions& options) {
       ->capture_default_str();
   command.add_option("--font-points", options.style.font_points, "size of its text")->capture_default_str();
   command.add_option("--dpi", options.style.dpi, "resolution of a PNG")->capture_default_str();
-  command.add_flag("--transparent", options.style.transparent, "no white ground");
+  command.add_option("--theme", options.theme, "light (white ground) or dark, as the window's themes")
+      ->check(CLI::IsMember({"light", "dark"}))
+      ->capture_default_str();
+  command.add_flag("--transparent", options.style.transparent, "no ground");
   command
       .add_option(
           "-o,--output", options.output,
@@ -169,6 +176,12 @@ RunInput input_of(const FigureOptions& options) {
     return TextInput{options.text, options.with_pair ? std::optional(options.pair) : std::nullopt};
   if (options.with_pair) throw UsageError("--pair", "a picture has no second sentence", "use it with --text");
   return read_image(options.image);
+}
+
+MapLook map_look(const FigureOptions& options) {
+  return {.mode = parse_overlay(options.overlay),
+          .opacity = options.opacity,
+          .interpolation = parse_interpolation(options.interpolation)};
 }
 
 RunRequest request_of(const FigureOptions& options, RunInput input) {

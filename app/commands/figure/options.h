@@ -8,6 +8,7 @@
 
 #include "app/commands/kl.h"
 #include "app/document/common_options.h"
+#include "app/views/token_map.h"
 #include "app/views/weights_view.h"
 #include "engine/figures/figure.h"
 
@@ -15,7 +16,8 @@ namespace hydrascope::app {
 
 struct FigureOptions {
   CommonOptions common;
-  std::string kind, kernels, layer, head, query, key, target, normalise = "max", interpolation = "nearest";
+  std::string kind, kernels, layer, head, query, key, target, normalise = "max", interpolation = "nearest",
+      overlay = "value";
   std::string image, text, pair;
   bool with_pair = false;
   std::vector<std::string> images; // patterns, folders, files
@@ -23,7 +25,7 @@ struct FigureOptions {
   std::string session;
   bool with_sign = false, own_scale = false, logarithmic = false, teacher_forced = false,
        value_weighted = false;
-  float opacity = 0.6f;
+  float opacity = OverlayPanel().opacity;
   std::string against = "softmax"; // compare: the other side's kernel
   DataOptions data;
   std::vector<std::int64_t> lengths; // table: of pieces; scaling: N
@@ -33,6 +35,7 @@ struct FigureOptions {
   std::string only;                   // sheet: right or wrong
   int columns = 0;                    // sheet
   std::string preset;
+  std::string theme = "light";
   FigureStyle style;
   std::string output;
 };
@@ -54,6 +57,8 @@ HeadChoice one_head(const FigureOptions& options);
 // --image, or --text with --pair. Throws UsageError for none or both, Error for a file that cannot be read.
 RunInput input_of(const FigureOptions& options);
 ImageInput read_image(const std::filesystem::path& file);
+// How maps lie over a picture. Throws UsageError.
+MapLook map_look(const FigureOptions& options);
 // A request for the input with model, schedule, target and query, without quantities.
 RunRequest request_of(const FigureOptions& options, RunInput input);
 

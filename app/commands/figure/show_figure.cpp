@@ -52,8 +52,7 @@ ViewOptions view_of_options(const FigureOptions& options, ViewOptions view) {
                : options.kind == "rollout" ? MapKind::rollout
                                            : MapKind::focus};
   view.with_sign = options.with_sign;
-  view.interpolation = parse_interpolation(options.interpolation);
-  view.opacity = options.opacity;
+  view.look = map_look(options);
   view.logarithmic = options.logarithmic;
   view.shared_scale = !options.own_scale;
   view.value_weighted = options.value_weighted;

@@ -53,6 +53,14 @@ void ring(ImDrawList* list, const Box& box, ImU32 colour) {
   list->AddRect({box.from.x - 1, box.from.y - 1}, {box.to.x + 1, box.to.y + 1}, colour, 0, 2.0f);
 }
 
+// The ring of the largest cell.
+void circle(ImDrawList* list, const Box& box) {
+  const ImVec2 centre{(box.from.x + box.to.x) / 2, (box.from.y + box.to.y) / 2};
+  const float radius = std::max({3.0f, (box.to.x - box.from.x) / 2, (box.to.y - box.from.y) / 2});
+  list->AddCircle(centre, radius, theme::packed(theme::under_picture_ring), 0, 3.5f);
+  list->AddCircle(centre, radius, theme::packed(theme::over_picture), 0, 1.5f);
+}
+
 } // namespace
 
 PaintedPicture::PaintedPicture(const ImageInput& image, const RunResult& run)
@@ -96,7 +104,18 @@ bool PaintedPicture::shows(const ImageInput& image, const RunResult& run) const 
 void PictureCanvas::set(const OverlayPanel& panel) {
   panel_ = panel;
   picture_.set(panel.image);
-  map_.set(panel.values, panel.scale, panel.interpolation);
+  map_.set(panel.values, panel.scale,
+           {.backdrop = Backdrop::photograph,
+            .interpolation = panel.interpolation,
+            .growing = panel.mode == OverlayMode::value});
+  largest_ = largest_cell(panel.values);
+}
+
+ImVec2 PictureCanvas::size_within(ImVec2 room) const {
+  if (!panel_.image || panel_.image->width <= 0 || panel_.image->height <= 0) return {};
+  const auto width = static_cast<float>(panel_.image->width), height = static_cast<float>(panel_.image->height);
+  const float scale = std::min(room.x / width, room.y / height);
+  return {std::floor(width * scale), std::floor(height * scale)};
 }
 
 CanvasInput PictureCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
@@ -104,10 +123,8 @@ CanvasInput PictureCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, st
   CanvasInput input;
   if (map_.empty() || !panel_.image || size.x < 16 || size.y < 16) return input;
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const auto image_width = static_cast<float>(panel_.image->width);
-  const auto image_height = static_cast<float>(panel_.image->height);
-  const float scale = std::min(size.x / image_width, size.y / image_height);
-  const ImVec2 shown{std::floor(image_width * scale), std::floor(image_height * scale)};
+  const ImVec2 shown = size_within(size);
+  const float scale = shown.x / static_cast<float>(panel_.image->width);
   const ImVec2 at{std::floor(from.x + (size.x - shown.x) / 2), std::floor(from.y + (size.y - shown.y) / 2)};
   const Box whole{at, {at.x + shown.x, at.y + shown.y}};
   const auto place = [&](double x, double y) {
@@ -138,6 +155,10 @@ CanvasInput PictureCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, st
     hovered = input.hovered;
   }
   const int cells = map_.rows() * map_.columns();
+  if (largest_)
+    circle(list, cell_box(crop, static_cast<int>(largest_->index) * map_.columns() +
+                                    static_cast<int>(largest_->within),
+                          map_.rows(), map_.columns()));
   if (hovered && *hovered >= 0 && *hovered < cells) {
     ring(list, cell_box(crop, *hovered, map_.rows(), map_.columns()), theme::packed(theme::over_picture));
   }
@@ -157,6 +178,7 @@ CanvasInput SentenceCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, s
   const float area = size.x * size.y / static_cast<float>(std::max<std::size_t>(letters, 1));
   ImGui::PushFont(graphics.fonts().regular, std::clamp(std::sqrt(area * 0.55f), 13.0f, 26.0f));
   const float height = ImGui::GetTextLineHeight() + 10;
+  const ColourTable colours = colours_on(theme::ground_of_maps(), panel_.scale.map, Backdrop::words);
   ImVec2 at{from.x, from.y + 8};
   for (std::size_t i = 0; i < panel_.tokens.size(); ++i) {
     const bool continues = panel_.tokens[i].starts_with("##");
@@ -170,8 +192,9 @@ CanvasInput SentenceCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, s
     if (std::isnan(value)) {
       ink = theme::quiet;
     } else {
-      const Colour colour = scale_colour(panel_.scale, value);
+      const Colour colour = colour_at(colours, scale_position(panel_.scale, value));
       list->AddRectFilled(box.from, box.to, theme::packed(colour, brightness), 3.0f);
+      list->AddRect(box.from, box.to, theme::packed(theme::line), 3.0f);
       ink = theme::ink_on(colour);
     }
     list->AddText({at.x + 5, at.y + 5}, theme::packed(ink), text.c_str());
@@ -207,6 +230,7 @@ void SentenceCanvas::draw_bars(Graphics& graphics, ImVec2 from, ImVec2 size, std
   const float high = static_cast<float>(std::max(panel_.scale.high, 1e-12));
   const float length = (size.y - label_height) / (with_sign ? 2.0f : 1.0f);
   const float zero = from.y + length;
+  const ColourTable colours = colours_on(theme::ground_of_maps(), panel_.scale.map, Backdrop::words);
   list->AddLine({from.x, zero}, {from.x + step * static_cast<float>(panel_.tokens.size()), zero},
                 theme::packed(theme::line));
   for (std::size_t i = 0; i < panel_.tokens.size(); ++i) {
@@ -223,7 +247,7 @@ void SentenceCanvas::draw_bars(Graphics& graphics, ImVec2 from, ImVec2 size, std
     if (!std::isnan(value)) {
       const float end = zero - length * std::clamp(static_cast<float>(value) / high, -1.0f, 1.0f);
       const float gap = step > 8 ? 2.0f : 0.0f;
-      const Colour colour = scale_colour(panel_.scale, value);
+      const Colour colour = colour_at(colours, scale_position(panel_.scale, value));
       list->AddRectFilled({left + gap, std::min(end, zero)}, {left + step - gap, std::max(end, zero) + 1},
                           theme::packed(colour, brightness));
     }

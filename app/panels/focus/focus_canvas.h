@@ -9,6 +9,7 @@
 
 #include "app/ui/graphics.h"
 #include "engine/figures/figure.h"
+#include "engine/figures/panel_drawing.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {
@@ -40,11 +41,14 @@ public:
   void clear() { map_.clear(); }
   bool empty() const { return map_.empty(); }
   const MapTexture& map() const { return map_; }
+  // Of the photograph, drawn as large as the room allows.
+  ImVec2 size_within(ImVec2 room) const;
   CanvasInput draw(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
                    std::optional<int> hovered, float brightness);
 
 private:
   OverlayPanel panel_;
+  std::optional<PanelItem> largest_;
   PictureTexture picture_;
   MapTexture map_;
 };

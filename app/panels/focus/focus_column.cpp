@@ -78,8 +78,7 @@ void add_map_keys(const Document& document, QuantityKeys& keys) {
 FocusOptions focus_options(const Document& document) {
   return {.normalise = Normalisation::max,
           .with_sign = document.view.with_sign,
-          .opacity = document.view.opacity,
-          .interpolation = document.view.interpolation,
+          .look = document.view.look,
           .photograph = false,
           .tokens = document.view.tokens,
           .map = document.view.cividis ? ColourMap::cividis : ColourMap::magma};
@@ -171,10 +170,13 @@ void FocusColumn::show(const Document& document) {
   figure_.title = map_title(run, image, document.scene().layer);
   figure_.subtitle = map_subtitle(run, kind_, run.query);
   figure_.panels = {map_panel(run, run.query, image, found_.map, title,
-                              {document.view.opacity, document.view.interpolation})};
+                              document.view.look)};
   const auto* overlay = std::get_if<OverlayPanel>(&figure_.panels.front());
   const auto* tokens = std::get_if<TokensPanel>(&figure_.panels.front());
-  if (overlay != nullptr) {
+  if (found_.map.same) { // the note says so in place of the map
+    picture_.clear();
+    sentence_.clear();
+  } else if (overlay != nullptr) {
     picture_.set(*overlay);
     sentence_.clear();
   } else if (tokens != nullptr) {
@@ -244,8 +246,9 @@ void FocusColumn::draw(ImVec2 size, float brightness) {
 
 void FocusColumn::draw_map(ImVec2 size, float brightness) {
   const ImVec2 from = ImGui::GetCursorScreenPos();
-  const float bar_height = std::clamp(size.y - 20, 40.0f, 260.0f);
   const ImVec2 canvas{size.x - colour_bar_width, size.y};
+  const float bar_height =
+      std::clamp(picture_.empty() ? size.y - 20 : picture_.size_within(canvas).y, 40.0f, 400.0f);
   const auto prefix = static_cast<int>(found_.run->prefix_tokens);
   const auto cell_of = [&](std::optional<std::int64_t> token) {
     if (picture_.empty()) return shown_index(found_.map.shown, token);
@@ -261,7 +264,7 @@ void FocusColumn::draw_map(ImVec2 size, float brightness) {
   }
   if (picture_.empty()) ImGui::EndChild();
   colour_bar(graphics(), found_.map.scale, {from.x + size.x - 50, from.y + (size.y - bar_height) / 2},
-             bar_height);
+             bar_height, picture_.empty() ? Backdrop::words : Backdrop::photograph);
   handle_input(input);
 }
 

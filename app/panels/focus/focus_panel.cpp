@@ -21,7 +21,6 @@ namespace hydrascope::app {
 
 namespace {
 
-constexpr float control_gap = 16;
 constexpr float interpolation_width = 246;
 
 void map_switches(Editor& editor) {
@@ -43,13 +42,13 @@ void interpolation_combo(Editor& editor) {
       "every patch in its own colour", "straight lines between the centres of patches",
       "smooth curves through the centres of patches; between them a curve may rise\n"
       "above its neighbours, which the colour scale cuts off"};
-  const auto chosen = static_cast<std::size_t>(editor.document().view.interpolation);
+  const auto chosen = static_cast<std::size_t>(editor.document().view.look.interpolation);
   ImGui::SetNextItemWidth(interpolation_width);
   if (!ImGui::BeginCombo("##interpolation", labels[chosen])) return;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     if (ImGui::Selectable(labels[i], i == chosen))
       change_view(editor, "Interpolation",
-                  [&](ViewOptions& view) { view.interpolation = static_cast<Interpolation>(i); });
+                  [&](ViewOptions& view) { view.look.interpolation = static_cast<Interpolation>(i); });
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", meanings[i]);
   }
   ImGui::EndCombo();
@@ -77,8 +76,11 @@ void target_combo(Editor& editor, const RunResult& run, float width) {
   const bool predicted = target.kind == Target::Kind::predicted;
   const std::string preview = fitted(predicted ? "predicted class" : run.target, width - 32);
   if (!ImGui::BeginCombo("##target", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
-  if (ImGui::Selectable("predicted class", predicted)) select_target(editor, {});
+  list_search(editor.list_search());
+  const std::string& search = editor.list_search();
+  if (search.empty() && ImGui::Selectable("predicted class", predicted)) select_target(editor, {});
   for (const Prediction& prediction : run.predictions) {
+    if (!is_searched(prediction.label, search)) continue;
     const bool on = target.kind == Target::Kind::class_index && target.index == prediction.index;
     ImGui::PushID(prediction.index);
     if (ImGui::Selectable(prediction.label.c_str(), on))
@@ -88,13 +90,10 @@ void target_combo(Editor& editor, const RunResult& run, float width) {
   ImGui::EndCombo();
 }
 
-// `run` has the names of tokens and classes; null before the first run.
-void draw_focus_toolbar(Editor& editor, const RunResult* run) {
-  const Document& document = editor.document();
-  const ViewOptions& view = document.view;
+void side_choice(Editor& editor) {
   static const std::array<const char*, 4> sides = {side_name(Shown::a), side_name(Shown::b),
                                                    side_name(Shown::difference), "side by side"};
-  const int side = segmented("side", sides, static_cast<int>(view.shown));
+  const int side = segmented("side", sides, static_cast<int>(editor.document().view.shown));
   if (ImGui::IsItemHovered())
     ImGui::SetTooltip(
         "A and B are two schedules of kernels on the same input: A is the one you start with, B is softmax "
@@ -102,36 +101,62 @@ void draw_focus_toolbar(Editor& editor, const RunResult* run) {
         "every layer. Where B alone is shown, Model and kernels changes B.");
   if (side >= 0)
     change_view(editor, "Choose side", [&](ViewOptions& v) { v.shown = static_cast<Shown>(side); });
-  same_line_if_fits(190, control_gap);
-  map_switches(editor);
-  same_line_if_fits(130, control_gap);
+}
+
+void sign_choice(Editor& editor) {
   static constexpr std::array<const char*, 2> signs = {"positive", "signed"};
-  const int sign = segmented("sign", signs, view.with_sign ? 1 : 0);
+  const int sign = segmented("sign", signs, editor.document().view.with_sign ? 1 : 0);
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip(
+        "Choose between what speaks for the target alone, and also what speaks against it (blue)");
   if (sign >= 0) change_view(editor, "Signed map", [&](ViewOptions& v) { v.with_sign = sign == 1; });
-  same_line_if_fits(190, control_gap);
-  query_combo(editor, run, 190);
-  if (run != nullptr && !run->predictions.empty()) {
-    same_line_if_fits(150, control_gap);
-    target_combo(editor, *run, 150);
-  }
-  if (document.kind == InputKind::image) {
-    same_line_if_fits(interpolation_width, control_gap);
-    interpolation_combo(editor);
-    same_line_if_fits(percent_width + 62, control_gap);
-    percent_slider(editor, "opacity", "Opacity", 100, static_cast<double>(view.opacity),
-                   [](ViewOptions& v, double share) { v.opacity = static_cast<float>(share); });
-  }
-  if (view.maps == std::set{MapKind::focus}) return;
-  same_line_if_fits(130, control_gap);
-  head_combo(editor, 130);
-  if (!view.maps.contains(MapKind::rollout)) return;
-  same_line_if_fits(percent_width + 150, control_gap);
-  percent_slider(editor, "drop lowest weights", "Drop lowest weights", 95, view.discard,
+}
+
+void overlay_choice(Editor& editor) {
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextColored(theme::quiet, "overlay");
+  ImGui::SameLine();
+  static constexpr std::array<const char*, 2> modes = {"by value", "dimmed"};
+  const int mode = segmented("overlay", modes, static_cast<int>(editor.document().view.look.mode));
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip(
+        "Choose how the map covers the photograph.\n"
+        "by value: opacity grows with the value; where nothing contributes the photograph stays as it is\n"
+        "dimmed: the same opacity everywhere, which dims the photograph where the value is small");
+  if (mode >= 0)
+    change_view(editor, "Overlay", [&](ViewOptions& v) { v.look.mode = static_cast<OverlayMode>(mode); });
+}
+
+void discard_slider(Editor& editor) {
+  percent_slider(editor, "drop lowest weights", "Drop lowest weights", 95, editor.document().view.discard,
                  [](ViewOptions& v, double share) { v.discard = share; });
   if (ImGui::IsItemHovered())
     ImGui::SetTooltip(
         "Drop this share of each row's weights, the lowest, in every layer of the rollout;\n"
         "the class token's column and the diagonal stay");
+}
+
+// `run` has the names of tokens and classes; null before the first run.
+void draw_focus_toolbar(Editor& editor, const RunResult* run) {
+  const Document& document = editor.document();
+  const ViewOptions& view = document.view;
+  Toolbar bar;
+  bar.add(182, [&] { side_choice(editor); });
+  bar.add(250, [&] { map_switches(editor); });
+  bar.add(130, [&] { sign_choice(editor); });
+  bar.add(190, [&] { query_combo(editor, run, 190); });
+  if (run != nullptr && !run->predictions.empty()) bar.add(150, [&] { target_combo(editor, *run, 150); });
+  if (document.kind == InputKind::image) {
+    bar.add(200, [&] { overlay_choice(editor); });
+    bar.add(percent_width + 62, [&] {
+      percent_slider(editor, "opacity", "Opacity", 100, static_cast<double>(view.look.opacity),
+                     [](ViewOptions& v, double share) { v.look.opacity = static_cast<float>(share); });
+    });
+    bar.add(interpolation_width, [&] { interpolation_combo(editor); });
+  }
+  if (view.maps != std::set{MapKind::focus}) bar.add(130, [&] { head_combo(editor, 130); });
+  if (view.maps.contains(MapKind::rollout)) bar.add(percent_width + 150, [&] { discard_slider(editor); });
+  bar.draw();
 }
 
 constexpr std::array all_map_kinds = {MapKind::focus, MapKind::attention, MapKind::rollout};
@@ -172,21 +197,7 @@ public:
       empty_notice(graphics(), empty_map ? visible_.front()->empty_reason() : waiting);
       return;
     }
-    const ImVec2 from = ImGui::GetCursorScreenPos();
-    const ImVec2 room = ImGui::GetContentRegionAvail();
-    constexpr float gap = theme::grid * 2;
-    const auto share = [&](float whole, std::size_t count) {
-      return (whole - gap * static_cast<float>(count - 1)) / static_cast<float>(count);
-    };
-    const ImVec2 size{share(room.x, across_), share(room.y, visible_.size() / across_)};
-    for (std::size_t i = 0; i < visible_.size(); ++i) {
-      const std::size_t row = i / across_, column = i % across_;
-      ImGui::SetCursorScreenPos({from.x + static_cast<float>(column) * (size.x + gap),
-                                 from.y + static_cast<float>(row) * (size.y + gap)});
-      if (i > 0) ImGui::PushID(static_cast<int>(i));
-      visible_[i]->draw(size, brightness());
-      if (i > 0) ImGui::PopID();
-    }
+    draw_maps();
   }
 
   std::optional<Figure> figure() const override {
@@ -210,6 +221,33 @@ public:
 
 private:
   bool empty() const { return std::ranges::all_of(visible_, &FocusColumn::empty); }
+
+  // Rows that would be too low to be read scroll instead.
+  void draw_maps() {
+    constexpr float gap = theme::grid * 2, least_height = 180;
+    const std::size_t rows = visible_.size() / across_;
+    const ImVec2 room = ImGui::GetContentRegionAvail();
+    const auto share = [&](float whole, std::size_t count) {
+      return (whole - gap * static_cast<float>(count - 1)) / static_cast<float>(count);
+    };
+    const bool scrolls = rows > 1 && share(room.y, rows) < least_height;
+    const float height = scrolls ? least_height : share(room.y, rows);
+    if (scrolls && !ImGui::BeginChild("maps")) return ImGui::EndChild();
+    const ImVec2 from = ImGui::GetCursorScreenPos();
+    const ImVec2 size{share(ImGui::GetContentRegionAvail().x, across_), height};
+    for (std::size_t i = 0; i < visible_.size(); ++i) {
+      const std::size_t row = i / across_, column = i % across_;
+      ImGui::SetCursorScreenPos({from.x + static_cast<float>(column) * (size.x + gap),
+                                 from.y + static_cast<float>(row) * (size.y + gap)});
+      if (i > 0) ImGui::PushID(static_cast<int>(i));
+      visible_[i]->draw(size, brightness());
+      if (i > 0) ImGui::PopID();
+    }
+    if (!scrolls) return;
+    ImGui::SetCursorScreenPos({from.x, from.y + static_cast<float>(rows) * (size.y + gap)});
+    ImGui::Dummy({0, 0});
+    ImGui::EndChild();
+  }
 
   void draw_menu() override {
     const auto column = std::ranges::find_if(

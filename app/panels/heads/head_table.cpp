@@ -189,6 +189,12 @@ void HeadTableColumn::subtract(const HeadTableColumn& a, const HeadTableColumn& 
   view.clear();
   error.clear();
   if (a.view.empty() || b.view.empty()) return;
+  view.spreads.clear();
+  caption = a.caption == b.caption ? a.caption : a.caption + " − " + b.caption;
+  if (same_values(a.view.panel.values, b.view.panel.values)) {
+    error = same_note;
+    return;
+  }
   try {
     HeatMapPanel difference = head_table_difference(a.view.panel, b.view.panel);
     difference.row_colours.clear();
@@ -196,8 +202,6 @@ void HeadTableColumn::subtract(const HeadTableColumn& a, const HeadTableColumn& 
   } catch (const std::exception& reason) {
     error = reason.what();
   }
-  view.spreads.clear();
-  caption = a.caption == b.caption ? a.caption : a.caption + " − " + b.caption;
 }
 
 class HeadTablePanel final : public Panel {

@@ -38,6 +38,10 @@ public:
     clear();
     error_.clear();
     if (a.empty() || b.empty()) return;
+    if (same_values(a.map().values, b.map().values)) {
+      error_ = same_note;
+      return;
+    }
     try {
       Figure difference = a.figure_;
       difference.panels = {hidden_norms_difference(a.map(), b.map())};

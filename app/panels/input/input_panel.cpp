@@ -168,24 +168,31 @@ private:
     draw_hidden();
     const float line = ImGui::GetTextLineHeightWithSpacing();
     const float room = ImGui::GetContentRegionAvail().y - strip_.height() - line - 8;
-    if (const Image* image = picture_.image(); image != nullptr && room > 40) {
+    constexpr float least = 60;
+    const bool beside = room < least; // in a low panel the picture stands beside the rest
+    if (const Image* image = picture_.image(); image != nullptr) {
+      const ImVec2 most{beside ? width * 0.45f : width,
+                        beside ? std::max(ImGui::GetContentRegionAvail().y, 40.0f) : room};
       const float scale =
-          std::min(width / static_cast<float>(image->width), room / static_cast<float>(image->height));
+          std::min(most.x / static_cast<float>(image->width), most.y / static_cast<float>(image->height));
       const ImVec2 size{static_cast<float>(image->width) * scale, static_cast<float>(image->height) * scale};
       const ImVec2 at = ImGui::GetCursorScreenPos();
       picture_.draw(ImGui::GetWindowDrawList(), at, {at.x + size.x, at.y + size.y});
       ImGui::Dummy(size);
+      if (beside) ImGui::SameLine();
     } else if (image == nullptr) {
       wrapped_small_text(graphics(),
                          "Drop a picture or a folder of them here, paste one (Ctrl+V), press Open, or click "
                          "an example.");
     }
+    ImGui::BeginGroup();
     if (!picture_line_.empty()) {
       ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-      ellipsis_text(picture_line_, width, theme::quiet);
+      ellipsis_text(picture_line_, ImGui::GetContentRegionAvail().x, theme::quiet);
       ImGui::PopFont();
     }
     strip_.draw();
+    ImGui::EndGroup();
   }
 
   // The options for the tokens of sentences.

@@ -18,7 +18,7 @@ namespace hydrascope::app {
 namespace {
 
 constexpr int thumbnail_pixels = 96;
-constexpr float side_of_folder = 56, side_of_examples = 48, thumbnail_gap = 6;
+constexpr float side_of_folder = 56, thumbnail_gap = 6;
 
 constexpr std::size_t most_known = 600; // thumbnails kept
 constexpr std::size_t batch_size = 8;   // thumbnails per job; newer requests come in the next
@@ -137,7 +137,13 @@ PictureStrip::PictureStrip(PanelServices services) : services_(services), exampl
 float PictureStrip::height() const {
   const float line = ImGui::GetTextLineHeightWithSpacing();
   if (editor().document().folder) return side_of_folder + ImGui::GetStyle().ScrollbarSize + 2 * line + 12;
-  return examples_.empty() ? 0 : side_of_examples + line + 4;
+  return examples_.empty() ? 0 : side_of_examples() + line + 4;
+}
+
+// As large as lets all examples stand in one row.
+float PictureStrip::side_of_examples() const {
+  const auto count = static_cast<float>(std::max<std::size_t>(examples_.size(), 1));
+  return std::clamp((ImGui::GetContentRegionAvail().x + thumbnail_gap) / count - thumbnail_gap, 32.0f, 96.0f);
 }
 
 void PictureStrip::draw() {
@@ -261,10 +267,11 @@ bool PictureStrip::draw_thumbnail(const std::filesystem::path& file, const char*
 void PictureStrip::draw_examples() {
   if (examples_.empty()) return;
   small_text(graphics(), "Examples");
+  const float side = std::floor(side_of_examples());
   for (std::size_t i = 0; i < examples_.size(); ++i) {
-    if (i > 0) same_line_if_fits(side_of_examples, thumbnail_gap);
+    if (i > 0) same_line_if_fits(side, thumbnail_gap);
     const std::string name = examples_[i].stem().string();
-    const bool clicked = draw_thumbnail(examples_[i], name.c_str(), side_of_examples);
+    const bool clicked = draw_thumbnail(examples_[i], name.c_str(), side);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", name.c_str());
     if (clicked) open_path(editor(), examples_[i]);
   }

@@ -50,6 +50,7 @@ public:
   void draw();
 
 private:
+  float side_of_examples() const;
   void draw_folder_line(const PictureFolder& folder);
   void draw_pictures(const PictureFolder& folder);
   void draw_picture(const PictureFolder& folder, std::size_t index, float side, bool chosen);

@@ -1,10 +1,10 @@
 #include "app/panels/kernels/kernel_grid.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 
 #include <fmt/format.h>
-#include <imgui_internal.h>
+#include <imgui_stdlib.h>
 
 #include "app/document/edits.h"
 #include "app/ui/widgets.h"
@@ -13,33 +13,70 @@ namespace hydrascope::app {
 
 namespace {
 
-constexpr float grid_row = 21;
-constexpr float grid_column = 19;
-constexpr float sticky_width = 44; // a layer's number and its kernel's colour
-constexpr float kernel_label_width = 96;
-constexpr float slant = 1.15f; // of the headers, in radians above the horizontal
+constexpr float least_row = 14, most_row = 30;
+constexpr float number_width = 22; // a layer's number
+constexpr float name_width = 98;  // a layer's kernel, at the end of its row
+constexpr float family_height = 18;
+constexpr float name_size = 12, cost_size = 10; // of the turned text
+constexpr float cost_height = 16;
 
-// Draws at `from`, inside the clip rectangle so that no glyph is dropped, then rotates the text to `at`.
-void slanted_text(ImDrawList* list, ImVec2 from, ImVec2 at, ImU32 colour, const char* text) {
-  const int first = list->VtxBuffer.Size;
-  list->AddText(from, colour, text);
-  ImGui::ShadeVertsTransformPos(list, first, list->VtxBuffer.Size, from, std::cos(slant), -std::sin(slant),
-                                at);
+const char* cost_text(const KernelInfo& info) {
+  return info.complexity.find("N²") == std::string::npos ? "N" : "N²";
 }
 
-// The height of the longest slanted name.
-float slanted_height(const Graphics& graphics) {
-  ImGui::PushFont(graphics.fonts().regular, theme::size_small);
-  float longest = 0;
-  for (const KernelInfo& info : kernel_infos())
-    longest = std::max(longest, ImGui::CalcTextSize(info.name.c_str()).x);
-  ImGui::PopFont();
-  return longest * std::sin(slant) + 20;
-}
-
-const std::string& note_at(const std::vector<std::string>& notes, std::size_t index) {
-  static const std::string none;
+template <typename T>
+const T& note_at(const std::vector<T>& notes, std::size_t index) {
+  static const T none{};
   return index < notes.size() ? notes[index] : none;
+}
+
+float text_width_at(const Graphics& graphics, float size, const char* text) {
+  ImGui::PushFont(graphics.fonts().regular, size);
+  const float width = ImGui::CalcTextSize(text).x;
+  ImGui::PopFont();
+  return width;
+}
+
+// Of the families' names and the turned names of the kernels that are shown.
+float header_height(const Graphics& graphics, const std::vector<GridColumns::Family>& families,
+                    const std::array<float, kernel_families>& labels) {
+  float longest = 0;
+  for (const GridColumns::Family& family : families) {
+    if (!family.open) longest = std::max(longest, labels[static_cast<std::size_t>(family.family)]);
+    for (std::size_t i = 0; family.open && i < family.kernels.size(); ++i) {
+      const char* const name = kernel_infos()[family.kernels[i]].name.c_str();
+      longest = std::max(longest, cost_height + text_width_at(graphics, name_size, name));
+    }
+  }
+  return family_height + longest + 6;
+}
+
+// Filled: trained parameters exist; hollow: none are needed; a cross: it would run untrained.
+void draw_mark(ImDrawList* list, ImVec2 centre, float radius, ParameterMark mark) {
+  switch (mark) {
+    case ParameterMark::trained: list->AddCircleFilled(centre, radius, theme::packed(theme::quiet)); return;
+    case ParameterMark::none_needed: list->AddCircle(centre, radius, theme::packed(theme::quiet), 0, 1); return;
+    case ParameterMark::untrained: {
+      const ImU32 colour = theme::packed(theme::amber, 0.55f);
+      const float reach = radius * 0.75f;
+      list->AddLine({centre.x - reach, centre.y - reach}, {centre.x + reach, centre.y + reach}, colour, 1);
+      list->AddLine({centre.x - reach, centre.y + reach}, {centre.x + reach, centre.y - reach}, colour, 1);
+      return;
+    }
+    case ParameterMark::unknown: break;
+  }
+  list->AddRectFilled({centre.x - 1.5f, centre.y - 1.5f}, {centre.x + 1.5f, centre.y + 1.5f},
+                      theme::packed(theme::faint), 1.0f);
+}
+
+// Runs a kernel in a layer, or says why it cannot.
+void run_kernel(Editor& editor, const GridNotes& notes, int layer, std::size_t kernel) {
+  const KernelInfo& info = kernel_infos()[kernel];
+  if (const std::string& obstacle = note_at(notes.kernels, kernel); obstacle.empty()) {
+    set_layer_kernel(editor, layer, KernelSpec{.name = info.name, .parameters = {}});
+  } else {
+    editor.say(Severity::note, fmt::format("{} cannot run in layer {}: {}", info.name, layer, obstacle));
+  }
 }
 
 } // namespace
@@ -49,14 +86,16 @@ struct KernelGrid::Frame {
   const Graphics& graphics;
   const GridNotes& notes;
   Schedule schedule; // at the start of the frame: a click may replace it
+  std::vector<GridColumns::Family> families;
   ImDrawList* list = nullptr;
-  ImVec2 origin;  // of the whole grid, after scrolling
-  float left = 0; // of the part that does not scroll sideways
-  float header_height = 0, width = 0, height = 0;
+  ImVec2 origin;               // of the first row and column, after scrolling
+  float left = 0, top = 0;     // of the parts that do not scroll
+  float right = 0, bottom = 0; // of what is in view
+  float header_height = 0, row_height = 0, columns_width = 0;
+  std::optional<GridPointer> pointer;
 
-  float column_x(std::size_t kernel) const {
-    return origin.x + sticky_width + (static_cast<float>(kernel) + 0.5f) * grid_column;
-  }
+  float columns_left() const { return origin.x + number_width; }
+  float rows_top() const { return top + header_height; }
   const KernelSpec& kernel(int layer) const { return schedule.layers[static_cast<std::size_t>(layer)]; }
   bool selected(int layer) const { return layer == editor.document().scene().layer; }
   const std::string& reason(int layer) const {
@@ -74,136 +113,244 @@ struct KernelGrid::Frame {
   }
 };
 
-void KernelGrid::draw(Editor& editor, const Graphics& graphics, const GridNotes& notes, float most_height) {
-  const Schedule schedule = edited_schedule(editor.document());
-  const auto layers = static_cast<float>(schedule.layers.size());
-  Frame frame{.editor = editor, .graphics = graphics, .notes = notes, .schedule = schedule, .origin = {}};
-  frame.header_height = slanted_height(graphics);
-  frame.height = frame.header_height + layers * grid_row + 2;
-  frame.width = sticky_width + static_cast<float>(kernel_infos().size()) * grid_column + kernel_label_width;
-  // If there are more kernels than fit, the columns scroll below the layers' numbers and colours.
-  const bool scrolls = frame.width > ImGui::GetContentRegionAvail().x;
-  const float bar = scrolls ? ImGui::GetStyle().ScrollbarSize : 0;
-  ImGui::SetNextWindowContentSize({frame.width, 0});
-  const float height = std::min(std::max(grid_row * 4, most_height), frame.height + bar);
+void KernelGrid::draw_search(Editor& editor, const GridNotes& notes, float width) {
+  std::string text = columns_.searched();
+  ImGui::SetNextItemWidth(width);
+  const bool entered =
+      ImGui::InputTextWithHint("##search", "Find kernel", &text, ImGuiInputTextFlags_EnterReturnsTrue);
+  if (ImGui::IsItemHovered() && !ImGui::IsItemActive())
+    ImGui::SetTooltip(
+        "Show only the kernels with these letters in their name or family.\n"
+        "Enter: run the one that is found in the selected layer");
+  columns_.search(text);
+  if (!entered) return;
+  std::vector<std::size_t> found;
+  for (const GridColumns::Family& family : columns_.place(0, {}))
+    found.insert(found.end(), family.kernels.begin(), family.kernels.end());
+  const auto exact = std::ranges::find(
+      found, text, [](std::size_t kernel) -> const std::string& { return kernel_infos()[kernel].name; });
+  if (exact != found.end()) found = {*exact};
+  if (found.size() != 1) return;
+  run_kernel(editor, notes, editor.document().scene().layer, found.front());
+}
+
+std::optional<GridPointer> KernelGrid::draw(Editor& editor, const Graphics& graphics, const GridNotes& notes,
+                                            float most_height) {
+  Frame frame{.editor = editor,
+              .graphics = graphics,
+              .notes = notes,
+              .schedule = edited_schedule(editor.document()),
+              .families = {},
+              .origin = {},
+              .pointer = {}};
+  std::array<float, kernel_families> labels{};
+  for (int family = 0; family < kernel_families; ++family)
+    labels[static_cast<std::size_t>(family)] =
+        text_width_at(graphics, name_size, family_name(static_cast<KernelFamily>(family))) + 4;
+  const auto layers = static_cast<int>(frame.schedule.layers.size());
+  const auto place_columns = [&](float within) {
+    frame.families = columns_.place(within - number_width - name_width, labels);
+    frame.columns_width = std::max(GridColumns::width_of(frame.families), 40.0f);
+    frame.header_height = header_height(graphics, frame.families, labels);
+  };
+  float room = ImGui::GetContentRegionAvail().x;
+  place_columns(room);
+  if (frame.header_height + static_cast<float>(layers) * least_row > most_height) { // the rows will scroll
+    room -= ImGui::GetStyle().ScrollbarSize;
+    place_columns(room);
+  }
+  const float width = number_width + frame.columns_width + name_width;
+  const float bar = width > room ? ImGui::GetStyle().ScrollbarSize : 0;
+  frame.row_height = std::floor(std::clamp((most_height - bar - frame.header_height) / static_cast<float>(layers),
+                                           least_row, most_row));
+  const float rows_height = frame.row_height * static_cast<float>(layers);
+  const float height =
+      std::min(std::max(most_height, frame.header_height + 4 * least_row), frame.header_height + rows_height + bar);
+  ImGui::SetNextWindowContentSize({width, frame.header_height + rows_height});
   if (!ImGui::BeginChild("grid", {0, height}, 0, ImGuiWindowFlags_HorizontalScrollbar)) {
     ImGui::EndChild();
-    return;
+    return std::nullopt;
   }
   frame.list = ImGui::GetWindowDrawList();
-  frame.origin = ImGui::GetCursorScreenPos();
-  frame.left = frame.origin.x + ImGui::GetScrollX();
+  const ImVec2 start = ImGui::GetCursorScreenPos();
+  frame.left = start.x + ImGui::GetScrollX();
+  frame.top = start.y + ImGui::GetScrollY();
+  frame.right = frame.left + ImGui::GetContentRegionAvail().x;
+  frame.bottom = ImGui::GetWindowPos().y + ImGui::GetWindowHeight();
+  frame.origin = {start.x, start.y + frame.header_height};
   ImGui::PushFont(graphics.fonts().regular, theme::size_small);
-  draw_headers(frame);
-  for (int layer = 0; layer < static_cast<int>(schedule.layers.size()); ++layer) draw_row(frame, layer);
+  draw_header(frame);
+  ImGui::PushClipRect({frame.left, frame.rows_top()}, {frame.right + 4, frame.bottom}, true);
+  for (int layer = 0; layer < layers; ++layer) draw_row(frame, layer);
+  ImGui::PopClipRect();
   ImGui::PopFont();
-  ImGui::SetCursorScreenPos(frame.origin);
-  ImGui::Dummy({frame.width, frame.height - 2});
-  scroll_to_kernel(frame);
+  ImGui::SetCursorScreenPos(start);
+  ImGui::Dummy({width, frame.header_height + rows_height});
+  scroll_to_layer(frame);
   ImGui::EndChild();
+  return frame.pointer;
 }
 
-void KernelGrid::draw_headers(const Frame& frame) {
-  const auto& infos = kernel_infos();
-  const float y = frame.origin.y + frame.header_height - 12;
-  const float end = frame.list->GetClipRectMax().x;
-  for (std::size_t kernel = 0; kernel < infos.size(); ++kernel) {
-    const float x = frame.column_x(kernel);
-    if (x - grid_column / 2 < frame.left + sticky_width) continue; // scrolled away
+// The families with their fold marks, and the turned names of the kernels.
+void KernelGrid::draw_header(Frame& frame) {
+  ImGui::PushClipRect({frame.left + number_width, frame.top}, {frame.right + 4, frame.rows_top()}, true);
+  ImGui::PushFont(frame.graphics.fonts().regular, name_size);
+  ImGui::PushID("families");
+  for (const GridColumns::Family& family : frame.families) {
+    const ImVec2 at{frame.columns_left() + family.x, frame.top};
+    const char* const name = family_name(family.family);
+    const float height = family.open ? family_height : frame.header_height;
+    ImGui::SetCursorScreenPos(at);
+    if (ImGui::InvisibleButton(name, {family.width, height})) columns_.toggle(family.family, family.open);
+    const bool hovered = ImGui::IsItemHovered();
+    if (hovered)
+      text_tooltip(fmt::format("{} {}, {} kernel{}: {}", family.open ? "Fold" : "Open", name,
+                               family.kernels.size(), family.kernels.size() == 1 ? "" : "s",
+                               family_summary(family.family)));
+    const ImU32 colour = theme::packed(hovered ? theme::accent : theme::text);
+    frame.list->AddRectFilled({at.x + 1, at.y}, {at.x + family.width - 1, at.y + (family.open ? family_height - 2 : height - 2)},
+                              theme::packed(theme::raised, hovered ? 1.0f : 0.6f), 2.0f);
+    if (family.open) {
+      frame.list->AddText({at.x + (family.width - ImGui::CalcTextSize(name).x) / 2, at.y + 1}, colour, name);
+    } else {
+      turned_text(frame.list, {at.x - 1, at.y + height - 6}, colour, name);
+    }
+  }
+  ImGui::PopID();
+  ImGui::PushID("names");
+  for (const GridColumns::Family& family : frame.families)
+    if (family.open) draw_names(frame, family);
+  ImGui::PopID();
+  ImGui::PopFont();
+  ImGui::PopClipRect();
+}
+
+void KernelGrid::draw_names(Frame& frame, const GridColumns::Family& family) {
+  const float line = ImGui::GetTextLineHeight();
+  for (std::size_t place = 0; place < family.kernels.size(); ++place) {
+    const std::size_t kernel = family.kernels[place];
+    const KernelInfo& info = kernel_infos()[kernel];
+    const float x = frame.columns_left() + family.centre_of(place);
+    ImGui::SetCursorScreenPos({x - family.column / 2, frame.top + family_height});
+    if (ImGui::InvisibleButton(info.name.c_str(), {family.column, frame.header_height - family_height}))
+      run_kernel(frame.editor, frame.notes, frame.editor.document().scene().layer, kernel);
+    const bool hovered = ImGui::IsItemHovered();
+    if (hovered) frame.pointer = GridPointer{.kernel = kernel, .layer = std::nullopt};
     const bool usable = note_at(frame.notes.kernels, kernel).empty();
-    const std::string name = fitted(infos[kernel].name, (end - x) / std::cos(slant));
-    slanted_text(frame.list, {frame.left, y}, {x - 5, y}, theme::packed(usable ? theme::quiet : theme::faint),
-                 name.c_str());
+    const ImVec2 at{x - line / 2, frame.rows_top() - 3};
+    ImGui::PushFont(nullptr, cost_size);
+    turned_text(frame.list, {x - ImGui::GetTextLineHeight() / 2, at.y}, theme::packed(theme::quiet),
+                cost_text(info));
+    ImGui::PopFont();
+    turned_text(frame.list, {at.x, at.y - cost_height},
+                theme::packed(hovered ? theme::accent : usable ? theme::text : theme::faint), info.name);
   }
 }
 
-void KernelGrid::draw_row(const Frame& frame, int layer) {
-  const auto& infos = kernel_infos();
-  const ImVec2 at{frame.left, frame.origin.y + frame.header_height + static_cast<float>(layer) * grid_row};
-  const float right = frame.column_x(infos.size()) - grid_column / 2 + kernel_label_width;
+void KernelGrid::draw_row(Frame& frame, int layer) {
+  const float y = frame.origin.y + static_cast<float>(layer) * frame.row_height;
   const bool selected = frame.selected(layer);
   if (selected)
-    frame.list->AddRectFilled(at, {right, at.y + grid_row}, theme::packed(theme::accent, 0.16f), 2.0f);
+    frame.list->AddRectFilled({frame.left, y}, {frame.right, y + frame.row_height},
+                              theme::packed(theme::accent, 0.16f), 2.0f);
   ImGui::PushID(layer);
-  const float middle = at.y + grid_row / 2;
-  ImGui::SetCursorScreenPos(at);
-  if (ImGui::InvisibleButton("layer", {sticky_width, grid_row})) select_layer(frame.editor, layer);
-  if (ImGui::IsItemHovered()) frame.layer_tooltip(layer, "Select layer");
-  for (std::size_t i = 0; i < infos.size(); ++i) {
-    ImGui::SetCursorScreenPos({frame.column_x(i) - grid_column / 2, at.y});
-    draw_cell(frame, layer, i);
+  // Columns that are scrolled away go below the layers' numbers.
+  ImGui::PushClipRect({frame.left + number_width, frame.rows_top()}, {frame.right + 4, frame.bottom}, true);
+  for (const GridColumns::Family& family : frame.families) {
+    const float left = frame.columns_left() + family.x;
+    ImGui::SetCursorScreenPos({left, y});
+    if (!family.open) {
+      draw_folded(frame, layer, family);
+      continue;
+    }
+    for (std::size_t place = 0; place < family.kernels.size(); ++place) {
+      ImGui::SetCursorScreenPos({frame.columns_left() + family.centre_of(place) - family.column / 2, y});
+      draw_cell(frame, layer, family.kernels[place], {family.column, frame.row_height});
+    }
   }
-  // Covers cells that have been scrolled away.
-  const ImVec2 sticky{at.x + sticky_width, at.y + grid_row};
-  frame.list->AddRectFilled(at, sticky, theme::packed(theme::surface));
-  if (selected) frame.list->AddRectFilled(at, sticky, theme::packed(theme::accent, 0.16f));
-  ImGui::PushFont(frame.graphics.fonts().mono, theme::size_small);
-  frame.list->AddText({at.x + 6, middle - ImGui::GetTextLineHeight() / 2},
-                      theme::packed(selected ? theme::text : theme::quiet),
-                      fmt::format("{:>2}", layer).c_str());
-  ImGui::PopFont();
-  kernel_square(frame.list, {at.x + 34, middle}, 9, frame.kernel(layer).name,
-                frame.reason(layer).empty() ? 1.0f : 0.35f);
-  ImGui::SetCursorScreenPos({right - kernel_label_width + 8, at.y});
-  draw_row_name(frame, layer);
+  ImGui::PopClipRect();
+  draw_row_ends(frame, layer);
   ImGui::PopID();
 }
 
-void KernelGrid::draw_row_name(const Frame& frame, int layer) {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const std::string badge = frame.badge(layer);
-  const std::string label = badge.empty() ? frame.kernel(layer).text() : badge;
-  frame.list->AddText({at.x, at.y + (grid_row - ImGui::GetTextLineHeight()) / 2},
-                      theme::packed(badge.empty() ? theme::quiet : theme::amber),
-                      fitted(label, kernel_label_width - 10).c_str());
-  if (ImGui::InvisibleButton("name", {kernel_label_width - 8, grid_row})) select_layer(frame.editor, layer);
+// The layer's number, and the name of its kernel: what it runs is seen even if its column is not.
+void KernelGrid::draw_row_ends(const Frame& frame, int layer) {
+  const float y = frame.origin.y + static_cast<float>(layer) * frame.row_height;
+  const float middle = y + frame.row_height / 2;
+  const bool selected = frame.selected(layer);
+  ImGui::SetCursorScreenPos({frame.left, y});
+  if (ImGui::InvisibleButton("layer", {number_width, frame.row_height})) select_layer(frame.editor, layer);
+  if (ImGui::IsItemHovered()) frame.layer_tooltip(layer, "Select layer");
+  ImGui::PushFont(frame.graphics.fonts().mono, name_size);
+  frame.list->AddText({frame.left + 6, middle - ImGui::GetTextLineHeight() / 2},
+                      theme::packed(selected ? theme::text : theme::quiet),
+                      fmt::format("{:>2}", layer).c_str());
+  ImGui::PopFont();
+
+  const float left = frame.columns_left() + frame.columns_width + 6;
+  const std::string& name = frame.kernel(layer).name;
+  kernel_square(frame.list, {left + 5, middle}, 9, name, frame.reason(layer).empty() ? 1.0f : 0.35f);
+  constexpr float before = 13; // the square
+  const float size = std::min(theme::size_small, frame.row_height - 1);
+  const float room = name_width - 6 - before - 2;
+  const float wide = text_width_at(frame.graphics, size, name.c_str());
+  ImGui::PushFont(frame.graphics.fonts().regular, wide > room ? size * room / wide : size); // never cut
+  frame.list->AddText({left + before, middle - ImGui::GetTextLineHeight() / 2},
+                      theme::packed(!frame.badge(layer).empty() ? theme::amber
+                                    : selected                  ? theme::text
+                                                                : theme::quiet),
+                      name.c_str());
+  ImGui::PopFont();
+  ImGui::SetCursorScreenPos({left, y});
+  if (ImGui::InvisibleButton("name", {name_width - 6, frame.row_height})) select_layer(frame.editor, layer);
   if (ImGui::IsItemHovered()) frame.layer_tooltip(layer, "Layer");
 }
 
-void KernelGrid::draw_cell(const Frame& frame, int layer, std::size_t kernel) {
+// The layer's kernel, if it is one of a folded family's.
+void KernelGrid::draw_folded(Frame& frame, int layer, const GridColumns::Family& family) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const KernelSpec& kernel = frame.kernel(layer);
+  const KernelInfo& info = kernel_info(kernel.name);
+  if (info.family == family.family)
+    kernel_square(frame.list, {at.x + family.width / 2, at.y + frame.row_height / 2},
+                  std::min(family.width, frame.row_height) - 3, kernel.name);
+  ImGui::PushID("family");
+  if (ImGui::InvisibleButton(family_name(family.family), {family.width, frame.row_height}))
+    columns_.toggle(family.family, false);
+  ImGui::PopID();
+  if (ImGui::IsItemHovered()) text_tooltip(fmt::format("Open {}", family_name(family.family)));
+}
+
+void KernelGrid::draw_cell(Frame& frame, int layer, std::size_t kernel, ImVec2 size) {
   const KernelInfo& info = kernel_infos()[kernel];
-  const KernelSpec& chosen = frame.kernel(layer);
-  const bool on = info.name == chosen.name;
+  const bool on = info.name == frame.kernel(layer).name;
   const std::string& reason = on ? frame.reason(layer) : note_at(frame.notes.kernels, kernel);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const ImVec2 centre{at.x + grid_column / 2, at.y + grid_row / 2};
-  if (ImGui::InvisibleButton(info.name.c_str(), {grid_column, grid_row})) {
-    if (const std::string& obstacle = note_at(frame.notes.kernels, kernel); obstacle.empty()) {
-      set_layer_kernel(frame.editor, layer, KernelSpec{.name = info.name, .parameters = {}});
-    } else {
-      frame.editor.say(Severity::note,
-                       fmt::format("{} cannot run in layer {}: {}", info.name, layer, obstacle));
-    }
-  }
+  const ImVec2 centre{at.x + size.x / 2, at.y + size.y / 2};
+  if (ImGui::InvisibleButton(info.name.c_str(), size)) run_kernel(frame.editor, frame.notes, layer, kernel);
   const bool hovered = ImGui::IsItemHovered();
+  if (hovered) frame.pointer = GridPointer{.kernel = kernel, .layer = layer};
+  const float side = std::min({size.x, size.y, 16.0f}) - 2;
   if (on) {
-    kernel_square(frame.list, centre, 13, info.name, reason.empty() ? 1.0f : 0.35f);
+    kernel_square(frame.list, centre, side, info.name, reason.empty() ? 1.0f : 0.35f);
   } else if (hovered && reason.empty()) {
-    kernel_square(frame.list, centre, 13, info.name, 0.45f);
+    kernel_square(frame.list, centre, side, info.name, 0.45f);
   } else if (reason.empty()) {
-    frame.list->AddRectFilled({centre.x - 2, centre.y - 2}, {centre.x + 2, centre.y + 2},
-                              theme::packed(theme::faint), 1.0f);
+    draw_mark(frame.list, centre, 2.6f, note_at(note_at(frame.notes.marks, static_cast<std::size_t>(layer)), kernel));
   } else {
     frame.list->AddLine({centre.x - 3, centre.y}, {centre.x + 3, centre.y}, theme::packed(theme::line), 1.0f);
   }
-  if (!hovered) return;
-  std::string text = fmt::format("Layer {}: {}\n{}   {}", layer, on ? chosen.text() : info.name,
-                                 info.definition, info.complexity);
-  if (!reason.empty()) text += "\nCannot run here: " + reason;
-  text_tooltip(text);
 }
 
-// Scrolls to a kernel that was chosen elsewhere.
-void KernelGrid::scroll_to_kernel(const Frame& frame) {
-  const auto layer = static_cast<std::size_t>(frame.editor.document().scene().layer);
-  if (layer >= frame.schedule.layers.size() || shown_kernel_ == frame.schedule.layers[layer].name) return;
-  shown_kernel_ = frame.schedule.layers[layer].name;
-  const auto& infos = kernel_infos();
-  const auto found = std::ranges::find(infos, shown_kernel_, &KernelInfo::name);
-  const float x = static_cast<float>(found - infos.begin()) * grid_column;
-  const float room = ImGui::GetWindowWidth() - sticky_width;
-  if (x < ImGui::GetScrollX() || x + 2 * grid_column > ImGui::GetScrollX() + room)
-    ImGui::SetScrollX(std::clamp(x - room / 2, 0.0f, frame.width));
+// The selected row stays in view.
+void KernelGrid::scroll_to_layer(const Frame& frame) {
+  const int layer = frame.editor.document().scene().layer;
+  if (layer == shown_layer_) return;
+  shown_layer_ = layer;
+  const float top = static_cast<float>(layer) * frame.row_height; // below the header
+  const float room = ImGui::GetWindowHeight() - frame.header_height;
+  if (top < ImGui::GetScrollY() || top + frame.row_height > ImGui::GetScrollY() + room)
+    ImGui::SetScrollY(std::max(0.0f, top - (room - frame.row_height) / 2));
 }
 
 } // namespace hydrascope::app

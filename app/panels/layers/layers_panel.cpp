@@ -26,7 +26,7 @@ namespace {
 
 FocusOptions layer_options(const Document& document) {
   FocusOptions options = focus_options(document);
-  if (document.kind == InputKind::text) options.interpolation = Interpolation::nearest;
+  if (document.kind == InputKind::text) options.look.interpolation = Interpolation::nearest;
   return options;
 }
 
@@ -39,6 +39,7 @@ public:
     std::string name;         // "elu", "elu − softmax"
     std::string empty_reason; // why the map is empty; otherwise empty
     bool untrained = false;
+    bool same = false; // a difference of equal maps
   };
 
   // Keeps the maps for which there is no newer one.
@@ -52,6 +53,8 @@ public:
   const std::vector<ShownToken>& shown() const { return shown_; } // the columns of rows()
   const Figure& figure() const { return figure_; }
   const Scale* scale() const; // of all maps; null if each has its own
+  // A difference of which every map is one of equal maps.
+  bool same() const { return !maps_.empty() && std::ranges::all_of(maps_, &Map::same); }
 
 private:
   // The newest results of one layer.
@@ -130,7 +133,8 @@ void LayerMaps::show(const Document& document, const std::string& side) {
     shown.name = newest.name;
     shown.untrained = newest.untrained;
     shown.empty_reason = newest.map.empty ? newest.map.note : "";
-    shown.texture.set(newest.map.values, newest.map.scale, options.interpolation);
+    shown.same = newest.map.same;
+    shown.texture.set(newest.map.values, newest.map.scale, {.interpolation = options.look.interpolation});
     if (items.empty() || newest.map.scale.high > scale.high) scale = newest.map.scale;
     shown_ = newest.map.shown;
     items.push_back({.run = newest.run.get(),
@@ -154,7 +158,7 @@ void LayerMaps::gather_rows() {
   panel.values.shape = {static_cast<std::int64_t>(maps_.size()), tokens};
   for (std::size_t layer = 0; layer < maps_.size(); ++layer) {
     for (int token = 0; token < static_cast<int>(tokens); ++token)
-      panel.values.values.push_back(maps_[layer].texture.value(0, token));
+      panel.values.values.push_back(maps_[layer].same ? 0 : maps_[layer].texture.value(0, token));
     panel.y_ticks.push_back(fmt::format("{}", layer));
   }
   for (const ShownToken& token : shown_) panel.x_ticks.push_back(plain_piece(token.text));
@@ -186,6 +190,8 @@ public:
       return;
     }
     hovered_.reset();
+    const auto shown = columns_.shown();
+    if (shown.size() == 1 && shown.front().same()) return empty_notice(graphics(), same_note);
     if (image_) {
       draw_pictures();
     } else {
@@ -235,6 +241,10 @@ private:
   void draw_rows(std::size_t place, ImVec2 from, ImVec2 size) {
     const auto shown = columns_.shown();
     LayerMaps& side = shown[place];
+    if (side.same()) {
+      ImGui::SetCursorScreenPos(from);
+      return wrapped_small_text(graphics(), same_note);
+    }
     HeatMapView::Marks marks;
     marks.row = document().scene().layer;
     marks.hovered_column = shown_index(side.shown(), editor().hovered_token());
@@ -320,6 +330,11 @@ private:
       LayerMaps::Map& map = shown[i].maps()[index];
       list->AddRectFilled({at.x, y}, {at.x + side, y + side}, theme::packed(theme::raised));
       map.texture.draw(graphics(), list, {at.x, y}, {at.x + side, y + side}, brightness());
+      if (map.same) {
+        const ImVec2 sign = ImGui::CalcTextSize("=");
+        list->AddText({at.x + (side - sign.x) / 2, y + (side - sign.y) / 2}, theme::packed(theme::quiet),
+                      "=");
+      }
       untrained |= map.untrained;
       tooltip += fmt::format("\n{}{}{}{}", shown.size() > 1 ? title(i) + std::string(": ") : "", map.name,
                              map.untrained ? ", untrained" : "",

@@ -138,6 +138,10 @@ void MonotonicityColumn::subtract(const MonotonicityColumn& a, const Monotonicit
   scatter_.clear();
   table_.spreads.clear();
   if (a.table_.empty() || b.table_.empty()) return;
+  if (same_values(a.table_.panel.values, b.table_.panel.values)) {
+    error_ = same_note;
+    return;
+  }
   try {
     HeatMapPanel difference = head_table_difference(a.table_.panel, b.table_.panel);
     difference.row_colours.clear();

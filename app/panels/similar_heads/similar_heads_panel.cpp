@@ -67,6 +67,10 @@ void SimilarHeadsColumn::subtract(const SimilarHeadsColumn& a, const SimilarHead
         "difference to show.";
     return;
   }
+  if (same_values(a.view.panel.values, b.view.panel.values)) {
+    error = same_note;
+    return;
+  }
   try {
     HeatMapPanel difference = head_table_difference(a.view.panel, b.view.panel);
     difference.row_colours.clear();
@@ -80,7 +84,7 @@ void SimilarHeadsColumn::subtract(const SimilarHeadsColumn& a, const SimilarHead
 
 class SimilarHeadsPanel final : public Panel {
 public:
-  explicit SimilarHeadsPanel(PanelServices services) : Panel("similar", "Similar heads", services) {}
+  explicit SimilarHeadsPanel(PanelServices services) : Panel("similar", "Similar", services) {}
   bool exports() const override { return true; }
 
   void request(const Document& document, Requested& requested) const override {

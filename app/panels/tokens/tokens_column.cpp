@@ -78,6 +78,10 @@ void TokensColumn::subtract(const TokensColumn& a, const TokensColumn& b) {
   error_.clear();
   difference_ = true;
   if (a.empty() || b.empty()) return;
+  if (same_values(a.shown_.weights->weights, b.shown_.weights->weights)) {
+    error_ = same_note;
+    return;
+  }
   try {
     shown_.tokens = a.shown_.tokens;
     shown_.weights = std::make_shared<WeightsResult>(subtract_weights(*a.shown_.weights, *b.shown_.weights));

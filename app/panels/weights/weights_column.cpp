@@ -28,7 +28,7 @@ std::vector<ColumnSource> column_sources(const Document& document) {
 std::string WeightsColumn::label() const {
   if (difference_) return untrained_ ? "untrained" : "";
   if (!signed_) return untrained_ ? "untrained" : "";
-  const bool derived = kernel_info(kernel_.name).family == "hydra";
+  const bool derived = kernel_info(kernel_.name).implied_weights;
   return std::string(derived ? "implied weights, signed" : "signed") + (untrained_ ? "; untrained" : "");
 }
 
@@ -91,6 +91,10 @@ void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
   }
   if (a.panel() == nullptr || b.panel() == nullptr) {
     error_ = a.error_.empty() ? b.error_ : a.error_;
+    return;
+  }
+  if (same_values(a.panel()->values, b.panel()->values)) {
+    error_ = same_note;
     return;
   }
   try {
@@ -172,7 +176,7 @@ MatrixInput WeightsColumn::draw(const char* id, Graphics& graphics, ImVec2 from,
   if (!tiled_) return view_.draw(id, graphics, from, size, marks, opacity, &zoom);
   const auto tokens = static_cast<int>(tiles_.source().tokens);
   return draw_matrix(
-      id, graphics, {tokens, tokens, nullptr, nullptr}, from, size, marks, opacity, &zoom,
+      id, graphics, {tokens, tokens, nullptr, nullptr, "query", "key"}, from, size, marks, opacity, &zoom,
       [&](ImDrawList* list, ImVec2 at, ImVec2 to) { tiles_.paint(graphics, list, at, to, opacity); });
 }
 

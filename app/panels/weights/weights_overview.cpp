@@ -37,6 +37,12 @@ void WeightsOverview::add_keys(const Document& document, QuantityKeys& keys) {
   for (int layer = 0; layer < layers; ++layer) keys.add(thumbnail_key(document, layer));
 }
 
+const char* WeightsOverview::empty_reason() const {
+  if (same_) return same_note;
+  return difference_ ? "A's kernels and B's have different numbers of heads."
+                     : "The weights of every head of every layer, once the model has run.";
+}
+
 void WeightsOverview::prepare(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
   const auto layers = static_cast<int>(edited_schedule(document).layers.size());
@@ -45,7 +51,7 @@ void WeightsOverview::prepare(const Snapshot& snapshot) {
     found.push_back(find(snapshot.shown(), thumbnail_key(document, layer)).result);
     if (found.back() == nullptr) return;
   }
-  difference_ = false;
+  difference_ = same_ = false;
   value_weighted_ = document.view.value_weighted;
   rows_.clear();
   std::size_t position = 0;
@@ -69,7 +75,9 @@ void WeightsOverview::subtract(const WeightsOverview& a, const WeightsOverview& 
   difference_ = true;
   value_weighted_ = a.value_weighted_;
   rows_.clear();
-  if (!alike) return thumbnails_.clear();
+  same_ = alike && std::ranges::equal(a.thumbnails_, b.thumbnails_, same_values, &Thumbnail::values,
+                                      &Thumbnail::values);
+  if (!alike || same_) return thumbnails_.clear();
   thumbnails_.resize(a.thumbnails_.size());
   for (std::size_t layer = 0; layer < a.rows_.size(); ++layer) {
     Row row = a.rows_[layer];

@@ -19,6 +19,7 @@ public:
   // Returns the head under the pointer.
   std::optional<HeadIndex> draw(Editor& editor, Graphics& graphics, float brightness);
   bool empty() const { return thumbnails_.empty(); }
+  const char* empty_reason() const;
   Figure figure(const Document& document) const;
   // Gives both one scale, if each has one for all its thumbnails.
   static void share_scale(WeightsOverview& a, WeightsOverview& b, const ViewOptions& view);
@@ -40,6 +41,7 @@ private:
   std::vector<Thumbnail> thumbnails_;
   double shared_high_ = 0;
   bool shared_ = false, difference_ = false, value_weighted_ = false;
+  bool same_ = false; // a difference of equal weights, which is empty
 };
 
 } // namespace hydrascope::app

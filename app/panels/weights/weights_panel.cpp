@@ -42,61 +42,71 @@ KernelSpec next_kernel(const Document& document) {
   return {};
 }
 
-// `zoom` is that of all maps; a button resets it.
-void draw_weights_toolbar(Editor& editor, MapZoom& zoom) {
-  const Document& document = editor.document();
-  const ViewOptions& view = document.view;
-  ImGui::AlignTextToFramePadding();
-  if (!view.all_heads) {
-    selected_head(editor);
-    same_line_if_fits(134);
-  }
+void extent_choice(Editor& editor) {
   static constexpr std::array<const char*, 2> extents = {"one head", "all heads"};
-  const int extent = segmented("extent", extents, view.all_heads ? 1 : 0);
+  const int extent = segmented("extent", extents, editor.document().view.all_heads ? 1 : 0);
   if (extent >= 0) change_view(editor, "One head or all", [&](ViewOptions& v) { v.all_heads = extent == 1; });
-  if (!view.all_heads && !shows_both(view)) { // each side shows its own kernel
-    constexpr float button_width = 90;
-    same_line_if_fits(button_width, 8); // the first line of a panel 430 points wide
-    if (ImGui::Button("Add kernel…###add_kernel")) add_compared_kernel(editor, next_kernel(document));
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Compare with one more kernel; its name chooses another");
-  }
-  same_line_if_fits(162);
+}
+
+void add_kernel_button(Editor& editor) {
+  if (ImGui::Button("Add kernel…###add_kernel")) add_compared_kernel(editor, next_kernel(editor.document()));
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Compare with one more kernel; its name chooses another");
+}
+
+void colours_choice(Editor& editor) {
+  const ViewOptions& view = editor.document().view;
   static constexpr std::array<const char*, 3> scales = {"linear", "log", "clip at 99 %"};
   const int scale = segmented("scale", scales, view.logarithmic ? 1 : view.percentile ? 2 : 0);
   if (ImGui::IsItemHovered())
     ImGui::SetTooltip(
         "Choose how colours follow the weights.\nclip at 99 %%: the scale ends at their 99th percentile");
-  if (scale >= 0) {
-    change_view(editor, "Scale of the weights", [&](ViewOptions& v) {
-      v.logarithmic = scale == 1;
-      v.percentile = scale == 2;
-    });
-  }
-  same_line_if_fits(172);
+  if (scale < 0) return;
+  change_view(editor, "Scale of the weights", [&](ViewOptions& v) {
+    v.logarithmic = scale == 1;
+    v.percentile = scale == 2;
+  });
+}
+
+void range_choice(Editor& editor) {
   static constexpr std::array<const char*, 2> ranges = {"own scale", "shared scale"};
-  const int range = segmented("range", ranges, view.shared_scale ? 1 : 0);
+  const int range = segmented("range", ranges, editor.document().view.shared_scale ? 1 : 0);
   if (ImGui::IsItemHovered())
     ImGui::SetTooltip(
         "Choose whether each map's colours end at its own largest weight, or all at the largest of all");
   if (range >= 0)
     change_view(editor, "Own or shared scale", [&](ViewOptions& v) { v.shared_scale = range == 1; });
-  same_line_if_fits(148);
+}
+
+void value_choice(Editor& editor) {
   static constexpr std::array<const char*, 2> values = {"weight", "value-weighted"};
-  const int value = segmented("value", values, view.value_weighted ? 1 : 0);
+  const int value = segmented("value", values, editor.document().view.value_weighted ? 1 : 0);
   if (ImGui::IsItemHovered())
     ImGui::SetTooltip(
         "Choose the number of a pair of tokens.\nvalue-weighted: ‖α v W_o‖, the length of what a token adds "
         "through the head\n(Kobayashi et al. 2020): a large weight on a short value moves little");
   if (value >= 0)
     change_view(editor, "Value-weighted weights", [&](ViewOptions& v) { v.value_weighted = value == 1; });
-  same_line_if_fits(164);
-  forced_choice(editor);
-  if (view.all_heads) return;
-  if (!(zoom == MapZoom{})) {
-    ImGui::SameLine(0, 8);
-    if (ImGui::Button("whole")) zoom = {};
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Show the whole matrix again (double-click)");
+}
+
+// `zoom` is that of all maps; a button resets it.
+void draw_weights_toolbar(Editor& editor, MapZoom& zoom) {
+  const ViewOptions& view = editor.document().view;
+  Toolbar bar;
+  if (!view.all_heads) bar.add(196, [&] { selected_head(editor); });
+  if (!view.all_heads && !(zoom == MapZoom{})) {
+    bar.add(60, [&] {
+      if (ImGui::Button("whole")) zoom = {};
+      if (ImGui::IsItemHovered()) ImGui::SetTooltip("Show the whole matrix again (double-click)");
+    });
   }
+  bar.add(134, [&] { extent_choice(editor); });
+  // Of both sides each shows its own kernel.
+  if (!view.all_heads && !shows_both(view)) bar.add(106, [&] { add_kernel_button(editor); });
+  bar.add(162, [&] { colours_choice(editor); });
+  bar.add(172, [&] { range_choice(editor); });
+  bar.add(148, [&] { value_choice(editor); });
+  bar.add(164, [&] { forced_choice(editor); });
+  bar.draw();
 }
 
 bool by_tiles(const Document& document) { return expected_tokens(document) > most_tokens_whole; }
@@ -254,7 +264,7 @@ private:
   void draw_overview() {
     overview_.draw(graphics(), [&](WeightsOverview& overview) {
       if (overview.empty()) {
-        empty_notice(graphics(), "The weights of every head of every layer, once the model has run.");
+        empty_notice(graphics(), overview.empty_reason());
       } else {
         menu_.set_hovered(overview.draw(editor(), graphics(), brightness()));
       }
@@ -352,7 +362,8 @@ private:
     kernel_square(ImGui::GetWindowDrawList(), {from.x + 6, from.y + line / 2}, 10, kernel.name);
     ImGui::SetCursorScreenPos({from.x + 18, from.y});
     const int picked =
-        kernel_combo("##kernel", kernel.text(), position > 0, width - 18 - (more ? line + 2 : 0));
+        kernel_combo("##kernel", kernel.text(), position > 0, width - 18 - (more ? line + 2 : 0),
+                     editor().list_search());
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", kernel.text().c_str()); // the name may be cut off
     if (picked == -1) compare_kernel(editor(), position, std::nullopt);
     if (picked >= 0) {

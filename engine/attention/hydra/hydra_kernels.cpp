@@ -50,7 +50,8 @@ RegistryEntry hydra(const char* name, const char* definition, double top1, const
                     HydraMaps maps) {
   KernelInfo info;
   info.name = name;
-  info.family = "hydra";
+  info.family = KernelFamily::hydra;
+  info.implied_weights = true;
   info.definition = definition;
   info.complexity = "O(N D)";
   info.feature_width = "D";

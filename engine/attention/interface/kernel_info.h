@@ -45,10 +45,16 @@ struct ParameterInfo {
   std::function<ParameterRange(const LayerShape&)> range = {}; // for divisors and numbers
 };
 
+// What kernels are grouped by in the window, `hydrascope kernels` and the documentation, in this order.
+enum class KernelFamily { exact, window, hydra, normalised_linear, trained, own };
+inline constexpr int kernel_families = 6;
+const char* family_name(KernelFamily family);    // "exact", "normalised linear", …
+const char* family_summary(KernelFamily family); // one line: what its kernels have in common
+
 // A kernel's entry in the registry as users see it (a row of `hydrascope kernels`).
 struct KernelInfo {
   std::string name;
-  std::string family;                // "softmax", "unnormalised linear", "hydra", "normalised linear"
+  KernelFamily family = KernelFamily::own;
   std::string definition;            // one line of mathematics
   std::string complexity;            // "O(N² D)", "O(N D)", …
   std::string feature_width;         // d′ as text ("2d"), "—" where there is no feature map
@@ -58,6 +64,7 @@ struct KernelInfo {
   bool weights_positive = false;     // false: entropy and KL are undefined
   bool trainable = false;            // has trained parameters
   bool exact_softmax = false;        // computes softmax attention itself (softmax, sdpa): never "untrained"
+  bool implied_weights = false;      // forms no weights (Hydra: a head per feature): those shown are implied
   bool map_bounded = false;          // φ is bounded
   bool map_signed = false;           // φ takes negative values
   bool map_linear = false;           // φ is linear in x

@@ -93,6 +93,30 @@ std::unique_ptr<Kernel> make_kernel(const KernelSpec& spec) {
   return entry->make(spec);
 }
 
+const char* family_name(KernelFamily family) {
+  switch (family) {
+    case KernelFamily::exact: return "exact";
+    case KernelFamily::window: return "window";
+    case KernelFamily::hydra: return "Hydra";
+    case KernelFamily::normalised_linear: return "normalised linear";
+    case KernelFamily::trained: return "trained";
+    case KernelFamily::own: break;
+  }
+  return "own";
+}
+
+const char* family_summary(KernelFamily family) {
+  switch (family) {
+    case KernelFamily::exact: return "softmax attention itself, computed in different ways";
+    case KernelFamily::window: return "softmax over near tokens only";
+    case KernelFamily::hydra: return "linear in N without normalisation, with as many heads as features";
+    case KernelFamily::normalised_linear: return "linear in N, normalised like softmax, with a fixed feature map";
+    case KernelFamily::trained: return "linear in N, with a feature map trained to match softmax";
+    case KernelFamily::own: break;
+  }
+  return "your own kernels";
+}
+
 const ParameterInfo* KernelInfo::parameter(std::string_view key) const {
   const auto found = std::ranges::find(parameters, key, &ParameterInfo::name);
   return found == parameters.end() ? nullptr : &*found;

@@ -275,7 +275,7 @@ RegistryEntry linear_entry(KernelInfo info, MakeFeatureMap make_map, bool normal
 } // namespace
 
 RegistryEntry normalised_linear(KernelInfo info, MakeFeatureMap make_map) {
-  info.family = "normalised linear";
+  info.family = info.trainable ? KernelFamily::trained : KernelFamily::normalised_linear;
   info.complexity = "O(N D d′)";
   info.normalised = true;
   info.weights_positive = true;
@@ -283,7 +283,7 @@ RegistryEntry normalised_linear(KernelInfo info, MakeFeatureMap make_map) {
 }
 
 RegistryEntry unnormalised_linear(KernelInfo info, MakeFeatureMap make_map) {
-  info.family = "unnormalised linear";
+  info.family = KernelFamily::hydra;
   info.complexity = "O(N D²/H)";
   info.parameters.insert(info.parameters.begin(), heads_info());
   return linear_entry(std::move(info), std::move(make_map), false);

@@ -194,6 +194,7 @@ ParameterInfo window_info() {
 RegistryEntry local_window_kernel() {
   KernelInfo info =
       softmax_info("local-window", "softmax over w × w near patches and the prefix tokens; text: w tokens");
+  info.family = KernelFamily::window;
   info.complexity = "O(N w² D)";
   info.positional = true;
   info.source = "Bolya et al. (2022), table 4 and section 4.4";

@@ -82,7 +82,7 @@ Cost SoftmaxFamily::cost(const AttentionShape& shape) const {
 KernelInfo softmax_info(const char* name, const char* definition) {
   KernelInfo info;
   info.name = name;
-  info.family = "softmax";
+  info.family = KernelFamily::exact;
   info.definition = definition;
   info.complexity = "O(N² D)";
   info.feature_width = "—";

@@ -32,7 +32,7 @@ public:
 HeadQuantity output_change_quantity() {
   using enum HeadQuantityInfo::Colours;
   return {{.name = "change",
-           .title = "Output change",
+           .title = "Output Δ",
            .heading = "Output change",
            .meaning = "against softmax on the same q, k, v",
            .undefined = "undefined: this kernel has another number of heads, or softmax's output is 0",

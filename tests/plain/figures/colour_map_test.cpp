@@ -50,6 +50,60 @@ TEST(ColourMap, ZeroOfTheSignedMapIsExactlyWhite) {
   EXPECT_EQ(zero.blue, 1.0f);
 }
 
+constexpr Colour dark_ground{0.078f, 0.082f, 0.094f, 1}, light_ground{1, 1, 1, 1};
+
+std::array<std::uint8_t, 3> bytes(const Colour& colour) {
+  const auto byte = [](float channel) { return static_cast<std::uint8_t>(std::lround(channel * 255)); };
+  return {byte(colour.red), byte(colour.green), byte(colour.blue)};
+}
+
+TEST(ColourMap, ZeroOfTheSignedMapIsTheGroundWhereThatIsDark) {
+  for (const Backdrop backdrop : {Backdrop::matrix, Backdrop::words, Backdrop::photograph}) {
+    const ColourTable table = colours_on(dark_ground, ColourMap::blue_white_red, backdrop);
+    EXPECT_EQ(table[127], bytes(dark_ground));
+    EXPECT_EQ(table[128], bytes(dark_ground));
+    for (std::size_t step = 8; step < 128; step += 8) {
+      EXPECT_GT(lightness(table[127 - step]), lightness(table[127 - step + 8]));
+      EXPECT_GT(lightness(table[128 + step]), lightness(table[128 + step - 8]));
+      EXPECT_NEAR(lightness(table[127 - step]), lightness(table[128 + step]), 6) << step;
+    }
+    EXPECT_GT(table[0][2], table[0][0]) << "blue below";
+    EXPECT_GT(table[255][0], table[255][2]) << "red above";
+    EXPECT_EQ(colours_on(light_ground, ColourMap::blue_white_red, backdrop), colour_table(ColourMap::blue_white_red));
+  }
+}
+
+TEST(ColourMap, SequentialMapsStartAtALightGroundAndDarken) {
+  for (const auto map : {ColourMap::viridis, ColourMap::magma, ColourMap::cividis}) {
+    for (const Backdrop backdrop : {Backdrop::matrix, Backdrop::words}) {
+      const ColourTable table = colours_on(light_ground, map, backdrop);
+      EXPECT_EQ(table[0], bytes(light_ground));
+      for (std::size_t entry = 8; entry < 256; entry += 8)
+        EXPECT_LT(lightness(table[entry]), lightness(table[entry - 8])) << colour_map_name(map) << " " << entry;
+    }
+    EXPECT_EQ(colours_on(light_ground, map, Backdrop::photograph), colour_table(map));
+  }
+}
+
+TEST(ColourMap, ShadedWordsStartAtADarkGroundAndGrowLighter) {
+  for (const auto map : {ColourMap::viridis, ColourMap::magma, ColourMap::cividis}) {
+    const ColourTable table = colours_on(dark_ground, map, Backdrop::words);
+    EXPECT_EQ(table[0], bytes(dark_ground));
+    for (std::size_t entry = 8; entry < 256; entry += 8)
+      EXPECT_GT(lightness(table[entry]), lightness(table[entry - 8])) << colour_map_name(map) << " " << entry;
+    EXPECT_EQ(colours_on(dark_ground, map, Backdrop::matrix), colour_table(map));
+  }
+}
+
+TEST(ColourMap, OpacityGrowsWithTheMagnitude) {
+  EXPECT_EQ(growing_opacity(ColourMap::magma, 0), 0);
+  EXPECT_EQ(growing_opacity(ColourMap::magma, 1), 1);
+  EXPECT_EQ(growing_opacity(ColourMap::blue_white_red, 0.5), 0);
+  EXPECT_EQ(growing_opacity(ColourMap::blue_white_red, 0), 1);
+  EXPECT_EQ(growing_opacity(ColourMap::blue_white_red, 1), 1);
+  EXPECT_LT(growing_opacity(ColourMap::magma, 0.25), growing_opacity(ColourMap::magma, 0.5));
+}
+
 TEST(ColourMap, BothSignsAreEquallyLightAtEqualDistance) {
   const auto table = colour_table(ColourMap::blue_white_red);
   for (std::size_t distance = 0; distance < 128; ++distance) {
