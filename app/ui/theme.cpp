@@ -175,8 +175,8 @@ ImVec4 ink_on(const Colour& colour) {
 }
 
 Colour ground_of_maps() {
-  const ImVec4 ground = surface;
-  return {ground.x, ground.y, ground.z, 1};
+  const ImVec4 colour = surface;
+  return {colour.x, colour.y, colour.z, 1};
 }
 
 std::array<float, 2> hatching(Mode mode) {
