@@ -51,7 +51,7 @@ struct ViewOptions {
   double discard = 0;                        // rollout: fraction of each row's lowest weights to discard
   bool with_sign = false;                    // focus: the signed map instead of its positive part
   MapLook look = {};                         // focus: over the photograph
-  bool logarithmic = false;                             // weights
+  bool logarithmic = false;                  // weights
   bool percentile = false;            // weights: the scale ends at the 99th percentile; excludes logarithmic
   bool all_heads = false;             // weights: all layers × heads instead of one head
   TokenPairs pairs = TokenPairs::all; // which tokens of a sentence pair the line view connects

@@ -205,7 +205,7 @@ void HeatMapView::set(HeatMapPanel panel) {
 HeatMapView::Input HeatMapView::draw(const char* id, Graphics& graphics, ImVec2 from, ImVec2 size,
                                      const Marks& marks, float opacity, MapZoom* zoom) {
   if (map_.empty()) return {};
-  const MatrixAxes axes{map_.rows(),    map_.columns(),  &panel_.y_ticks,
+  const MatrixAxes axes{map_.rows(),     map_.columns(), &panel_.y_ticks,
                         &panel_.x_ticks, panel_.y_label, panel_.x_label};
   return draw_matrix(
       id, graphics, axes, from, size, marks, opacity, zoom,

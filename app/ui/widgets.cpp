@@ -254,8 +254,8 @@ void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float heigh
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 to{from.x + width, from.y + height};
   // The table runs along u; the quad is rotated so that the highest value is on top.
-  list->AddImageQuad(graphics.colours(scale.map, backdrop).reference(), from, {to.x, from.y}, to, {from.x, to.y}, {1, 0},
-                     {1, 1}, {0, 1}, {0, 0});
+  list->AddImageQuad(graphics.colours(scale.map, backdrop).reference(), from, {to.x, from.y}, to,
+                     {from.x, to.y}, {1, 0}, {1, 1}, {0, 1}, {0, 0});
   ImGui::PushFont(graphics.fonts().mono, 11.0f);
   const float line = ImGui::GetTextLineHeight();
   const int most = std::clamp(static_cast<int>(height / 34), 2, 6);

@@ -92,7 +92,8 @@ std::vector<std::vector<ParameterMark>> parameter_marks(const RunResult& run, co
     for (const AdapterInfo::Layer& trained : adapter.layers) {
       const auto layer = static_cast<std::size_t>(trained.layer);
       const auto kernel = std::ranges::find(kernel_infos(), trained.kernel.name, &KernelInfo::name);
-      if (layer >= marks.size() || kernel == kernel_infos().end() || !trained.kernel.parameters.empty()) continue;
+      if (layer >= marks.size() || kernel == kernel_infos().end() || !trained.kernel.parameters.empty())
+        continue;
       ParameterMark& mark = marks[layer][static_cast<std::size_t>(kernel - kernel_infos().begin())];
       if (mark == ParameterMark::untrained) mark = ParameterMark::trained;
     }

@@ -205,8 +205,8 @@ Figure focus_figure(std::span<const FocusItem> items, const ImageInput* image, c
       if (other == nullptr) continue;
       map = map_difference(std::move(map), focus_map(*item.minus, *other, options));
     }
-    figure.panels.push_back(map_panel(*item.run, item.run->query, image, std::move(map), item_title(item),
-                                      options.look));
+    figure.panels.push_back(
+        map_panel(*item.run, item.run->query, image, std::move(map), item_title(item), options.look));
   }
   figure.columns = image == nullptr ? 1 : figure.panels.size() > 5 ? 4 : 0;
   return figure;

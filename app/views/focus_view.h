@@ -25,11 +25,11 @@ Normalisation parse_normalisation(std::string_view text);
 
 struct FocusOptions {
   Normalisation normalise = Normalisation::max;
-  bool with_sign = false;                               // the signed map instead of its positive part
-  MapLook look = {};                                    // over the photograph
-  bool photograph = true;                               // figures: first the bare photograph
-  TokenDisplay tokens = {};                             // of sentences
-  ColourMap map = ColourMap::magma;                     // of maps without signs
+  bool with_sign = false;           // the signed map instead of its positive part
+  MapLook look = {};                // over the photograph
+  bool photograph = true;           // figures: first the bare photograph
+  TokenDisplay tokens = {};         // of sentences
+  ColourMap map = ColourMap::magma; // of maps without signs
 };
 
 // The contributions of one layer, ready to draw.

@@ -235,9 +235,8 @@ std::string png_bytes(const PageSize& page, double dpi, const std::optional<Colo
     throw UsageError("--dpi", "the picture would have too many or too few pixels",
                      "choose another --dpi or --width-mm");
   }
-  const CairoSurface surface(
-      cairo_image_surface_create(ground ? CAIRO_FORMAT_RGB24 : CAIRO_FORMAT_ARGB32,
-                                 static_cast<int>(width), static_cast<int>(height)));
+  const CairoSurface surface(cairo_image_surface_create(ground ? CAIRO_FORMAT_RGB24 : CAIRO_FORMAT_ARGB32,
+                                                        static_cast<int>(width), static_cast<int>(height)));
   draw_page(surface.get(), scale, scale, ground, draw);
   std::string bytes;
   check(cairo_surface_write_to_png_stream(surface.get(), &append, &bytes));

@@ -81,8 +81,8 @@ ColourTable sequential_from(const Colour& ground, ColourMap map) {
   ColourTable table{};
   for (std::size_t entry = 0; entry < table.size(); ++entry) {
     const double position = static_cast<double>(entry) / 255;
-    table[entry] = entry_of(mixed_lab(start, published_lab(first + (1 - first) * position),
-                                      std::min(1.0, position / blend)));
+    table[entry] = entry_of(
+        mixed_lab(start, published_lab(first + (1 - first) * position), std::min(1.0, position / blend)));
   }
   return table;
 }

@@ -28,9 +28,9 @@ void draw_query(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const
   if (!panel.query_row || !panel.query_column || panel.values.empty()) {
     return;
   }
-  const auto cell = cell_box(panel.values, crop,
-                             {static_cast<std::size_t>(*panel.query_row),
-                              static_cast<std::size_t>(*panel.query_column)});
+  const auto cell =
+      cell_box(panel.values, crop,
+               {static_cast<std::size_t>(*panel.query_row), static_cast<std::size_t>(*panel.query_column)});
   if (!cell) return;
   const Box around{cell->x - 0.5, cell->y - 0.5, cell->width + 1, cell->height + 1};
   canvas.outline(around, {0, 0, 0, 0.8f}, 2);

@@ -237,6 +237,23 @@ Pixels photograph_pixels(const Image& image, int max_pixels) {
   return shrink(pixels, scaled(image.width), scaled(image.height));
 }
 
+// The text in two parts of about the same length, broken at a space; in one if it has none.
+std::vector<std::string> halves(const std::string& text) {
+  std::size_t best = std::string::npos;
+  const auto from_middle = [&](std::size_t at) {
+    return std::max(at, text.size() - at) - std::min(at, text.size() - at);
+  };
+  for (std::size_t at = text.find(' '); at != std::string::npos; at = text.find(' ', at + 1)) {
+    if (best == std::string::npos || from_middle(at) < from_middle(best)) {
+      best = at;
+    }
+  }
+  if (best == std::string::npos) {
+    return {text};
+  }
+  return {text.substr(0, best), text.substr(best + 1)};
+}
+
 double vertical_bar_room(const Scale& scale, const Ink& ink) {
   return bar_distance + thickness + bar_tick_length + tick_gap + widest_tick(scale, ink) +
          (scale.label.empty() ? 0 : 2 + line_height(ink.tick()));
@@ -259,22 +276,32 @@ void draw_vertical_bar(Canvas& canvas, const Scale& scale, Backdrop backdrop, co
   if (scale.label.empty()) {
     return;
   }
-  // The label reads upwards along the bar; one that is longer than the bar is set smaller rather than cut
-  // off.
+  // The label reads upwards along the bar; one that is longer than the bar is set smaller, and in two lines
+  // where that is not enough.
+  constexpr double least_size = 0.6;
   TextStyle style = ink.tick();
-  const std::string label = bar_label(scale);
-  const double length = text_width(label, style);
   const double room = beside.height * 1.15;
-  if (length > room) {
-    style.size *= std::max(0.6, room / length);
+  std::vector<std::string> lines{bar_label(scale)};
+  if (least_size * text_width(lines.front(), style) > room) {
+    lines = halves(lines.front());
+    style.size *= least_size;
+  }
+  double longest = 0;
+  for (const std::string& line : lines) {
+    longest = std::max(longest, text_width(line, style));
+  }
+  if (longest > room) {
+    style.size *= std::max(least_size, room / longest);
   }
   double widest = 0;
   for (const auto& mark : marks) {
     widest = std::max(widest, text_width(mark.text, ink.tick()));
   }
-  const double x =
+  double x =
       bar.right() + bar_tick_length + tick_gap + widest + 2 + line_height(ink.tick()) - 0.25 * style.size;
-  canvas.text(label, {x, bar.y + bar.height / 2 + text_width(label, style) / 2}, style, 90);
+  for (; !lines.empty(); lines.pop_back(), x -= 1.15 * style.size) {
+    canvas.text(lines.back(), {x, bar.y + bar.height / 2 + text_width(lines.back(), style) / 2}, style, 90);
+  }
 }
 
 double horizontal_bar_room(const Ink& ink) {

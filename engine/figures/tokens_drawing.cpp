@@ -91,7 +91,8 @@ void draw(Canvas& canvas, const TokensPanel& panel, const Ink& ink, const Placem
   }
   const double note = draw_note(canvas, panel.note, ink, {body.x, body.bottom()}, body.width);
   if (placement.own_bar) {
-    draw_horizontal_bar(canvas, panel.scale, Backdrop::words, ink, {body.x, body.bottom() + note}, body.width);
+    draw_horizontal_bar(canvas, panel.scale, Backdrop::words, ink, {body.x, body.bottom() + note},
+                        body.width);
   }
 }
 

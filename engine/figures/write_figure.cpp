@@ -48,8 +48,8 @@ std::string picture_bytes(const Figure& figure, const std::string& ending, const
   if (ending == ".svg") {
     return svg_bytes(layout.page, ground, figure.title, figure.subtitle, figure.provenance, draw);
   }
-  return with_png_metadata(png_bytes(layout.page, style.dpi, ground, draw), style.dpi,
-                           "hydrascope", figure.provenance);
+  return with_png_metadata(png_bytes(layout.page, style.dpi, ground, draw), style.dpi, "hydrascope",
+                           figure.provenance);
 }
 
 } // namespace

@@ -241,7 +241,8 @@ void register_overlay_tests(ImGuiTestEngine* engine) {
         context->ItemClick("overlay/dimmed");
         context->Yield(2);
         IM_CHECK(overlay().mode == OverlayMode::dimmed);
-        IM_CHECK_STR_EQ(document_json(document()).at("view").at("overlay").get<std::string>().c_str(), "dimmed");
+        IM_CHECK_STR_EQ(document_json(document()).at("view").at("overlay").get<std::string>().c_str(),
+                        "dimmed");
         editor().undo();
         context->Yield(2);
         IM_CHECK(overlay().mode == OverlayMode::value);

@@ -140,10 +140,9 @@ void check_colours(Interpolation interpolation) {
     values.values.push_back(static_cast<float>(std::abs(std::sin(cell * 2.3))));
   const Scale scale{ColourMap::magma, 0, 0.9, false, false, {}};
   const bool growing = interpolation == Interpolation::bilinear;
-  const Pixels expected = map_pixels(values, scale,
-                                     {.colours = colour_table(scale.map),
-                                      .interpolation = interpolation,
-                                      .growing = growing});
+  const Pixels expected =
+      map_pixels(values, scale,
+                 {.colours = colour_table(scale.map), .interpolation = interpolation, .growing = growing});
   std::vector<std::uint8_t> drawn(expected.rgba.size());
   {
     Graphics graphics{theme::Fonts{}};
@@ -184,7 +183,8 @@ void register_interpolation_tests(ImGuiTestEngine* engine) {
       context->Yield(2);
       IM_CHECK_STR_EQ(interpolation_name(document().view.look.interpolation), name);
       const Figure figure = *application().figure_of("focus");
-      IM_CHECK(std::get<OverlayPanel>(figure.panels.front()).interpolation == document().view.look.interpolation);
+      IM_CHECK(std::get<OverlayPanel>(figure.panels.front()).interpolation ==
+               document().view.look.interpolation);
       if (std::string(name) == "bicubic") keep_picture(context, "bicubic");
     }
     for (int step = 0; step < 3; ++step) editor().undo();

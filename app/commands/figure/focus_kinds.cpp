@@ -163,8 +163,8 @@ Figure map_figure(const FigureOptions& options, const RunRequest& request, const
   figure.title = map_title(run, image, layer);
   figure.subtitle = map_subtitle(run, kind, request.query);
   if (image != nullptr) figure.panels.emplace_back(photograph_panel(run, *image));
-  figure.panels.push_back(map_panel(run, request.query, image, std::move(map), std::move(title),
-                                    map_look(options)));
+  figure.panels.push_back(
+      map_panel(run, request.query, image, std::move(map), std::move(title), map_look(options)));
   figure.columns = image == nullptr ? 1 : 0;
   return figure;
 }

@@ -17,7 +17,7 @@ namespace hydrascope::app {
 struct FigureOptions {
   CommonOptions common;
   std::string kind, kernels, layer, head, query, key, target, normalise = "max", interpolation = "nearest",
-      overlay = "value";
+                                                              overlay = "value";
   std::string image, text, pair;
   bool with_pair = false;
   std::vector<std::string> images; // patterns, folders, files

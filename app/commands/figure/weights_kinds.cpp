@@ -116,8 +116,8 @@ Figure draw_tokens(FigureTask& task) {
     const std::string flags = attention_flags(row, weights.kernel);
     std::string title = weights.kernel.text() + (weights.untrained ? ", untrained" : "");
     if (!flags.empty()) title += "\n" + flags;
-    figure.panels.push_back(map_panel(*result, query, image, attention_map(*result, row, head, {}), title,
-                                      map_look(options)));
+    figure.panels.push_back(
+        map_panel(*result, query, image, attention_map(*result, row, head, {}), title, map_look(options)));
   }
   figure.columns = image == nullptr ? 1 : figure.panels.size() > 5 ? 4 : 0;
   return finished(task, std::move(figure), run.request, *result);

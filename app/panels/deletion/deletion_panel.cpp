@@ -30,7 +30,7 @@ std::string key_of(const Document& document, int steps) {
 
 class DeletionPanel final : public Panel {
 public:
-  explicit DeletionPanel(PanelServices services) : Panel("deletion", "Deletion curve", services) {}
+  explicit DeletionPanel(PanelServices services) : Panel("deletion", "Deletion", services) {}
   bool exports() const override { return true; }
 
   void request(const Document& document, Requested& requested) const override {

@@ -113,7 +113,8 @@ void PictureCanvas::set(const OverlayPanel& panel) {
 
 ImVec2 PictureCanvas::size_within(ImVec2 room) const {
   if (!panel_.image || panel_.image->width <= 0 || panel_.image->height <= 0) return {};
-  const auto width = static_cast<float>(panel_.image->width), height = static_cast<float>(panel_.image->height);
+  const auto width = static_cast<float>(panel_.image->width),
+             height = static_cast<float>(panel_.image->height);
   const float scale = std::min(room.x / width, room.y / height);
   return {std::floor(width * scale), std::floor(height * scale)};
 }
@@ -156,9 +157,10 @@ CanvasInput PictureCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, st
   }
   const int cells = map_.rows() * map_.columns();
   if (largest_)
-    circle(list, cell_box(crop, static_cast<int>(largest_->index) * map_.columns() +
-                                    static_cast<int>(largest_->within),
-                          map_.rows(), map_.columns()));
+    circle(list,
+           cell_box(crop,
+                    static_cast<int>(largest_->index) * map_.columns() + static_cast<int>(largest_->within),
+                    map_.rows(), map_.columns()));
   if (hovered && *hovered >= 0 && *hovered < cells) {
     ring(list, cell_box(crop, *hovered, map_.rows(), map_.columns()), theme::packed(theme::over_picture));
   }

@@ -169,8 +169,7 @@ void FocusColumn::show(const Document& document) {
   figure_ = {};
   figure_.title = map_title(run, image, document.scene().layer);
   figure_.subtitle = map_subtitle(run, kind_, run.query);
-  figure_.panels = {map_panel(run, run.query, image, found_.map, title,
-                              document.view.look)};
+  figure_.panels = {map_panel(run, run.query, image, found_.map, title, document.view.look)};
   const auto* overlay = std::get_if<OverlayPanel>(&figure_.panels.front());
   const auto* tokens = std::get_if<TokensPanel>(&figure_.panels.front());
   if (found_.map.same) { // the note says so in place of the map

@@ -79,8 +79,9 @@ void KernelCard::point(Editor& editor, const GridNotes& notes, const std::option
   layer_ = pointer->layer;
   obstacle_ = kernel_ < notes.kernels.size() ? notes.kernels[kernel_] : "";
   const auto selected = static_cast<std::size_t>(editor.document().scene().layer);
-  mark_ = selected < notes.marks.size() && kernel_ < notes.marks[selected].size() ? notes.marks[selected][kernel_]
-                                                                                 : ParameterMark::unknown;
+  mark_ = selected < notes.marks.size() && kernel_ < notes.marks[selected].size()
+              ? notes.marks[selected][kernel_]
+              : ParameterMark::unknown;
   if (shown_) return;
   shown_ = now - since_ >= rest_seconds;
   if (shown_) {
@@ -108,7 +109,8 @@ void KernelCard::prepare(const Snapshot& snapshot) {
     };
     const RepeatedTime own = time_of(info.name), softmax = time_of("softmax");
     speed_ = own.runs == 0 ? "not measured in this layer"
-                           : fmt::format("{} in layer {} ({})", milliseconds_text(own), scene.layer, runs_text(own.runs));
+                           : fmt::format("{} in layer {} ({})", milliseconds_text(own), scene.layer,
+                                         runs_text(own.runs));
     if (own.runs > 0 && softmax.runs > 0 && info.name != "softmax")
       speed_ += ", softmax " + milliseconds_text(softmax);
   }
@@ -116,8 +118,8 @@ void KernelCard::prepare(const Snapshot& snapshot) {
   const auto softmax = find(snapshot.shown(), card_key(document, "softmax"));
   if (!found || !softmax) return; // keeps what there is
   const HeadChoice head = head_of(*found.result, scene.head);
-  const HeatMapPanel panel =
-      weights_panel(*found.run, *found.result, softmax.result, {.head = head, .tokens = document.view.tokens});
+  const HeatMapPanel panel = weights_panel(*found.run, *found.result, softmax.result,
+                                           {.head = head, .tokens = document.view.tokens});
   picture_.set(panel.values, panel.scale);
   scale_ = panel.scale;
   caption_ = fmt::format("weights of layer {}, {} on this input{}", scene.layer, head.text(),
@@ -144,7 +146,8 @@ void KernelCard::draw(const Editor& editor, Graphics& graphics) {
   wrapped_line(likeness_text(info), theme::quiet);
   if (!obstacle_.empty()) wrapped_line("Cannot run here: " + obstacle_, theme::amber);
   if (*mark_text(mark_) != '\0')
-    wrapped_line(mark_text(mark_), mark_ == ParameterMark::untrained ? ImVec4(theme::amber) : ImVec4(theme::quiet));
+    wrapped_line(mark_text(mark_),
+                 mark_ == ParameterMark::untrained ? ImVec4(theme::amber) : ImVec4(theme::quiet));
   draw_numbers(graphics);
   if (obstacle_.empty() && shown_) {
     const ImVec2 from = ImGui::GetCursorScreenPos();
@@ -158,8 +161,8 @@ void KernelCard::draw(const Editor& editor, Graphics& graphics) {
     ImGui::Dummy({picture_side, picture_side});
     const bool long_input = can_run(editor.document()) && expected_tokens(editor.document()) > most_tokens;
     wrapped_line(!caption_.empty() ? caption_
-                 : long_input      ? fmt::format("weights are drawn for inputs of up to {} tokens", most_tokens)
-                                   : "computing its weights on this input…",
+                 : long_input ? fmt::format("weights are drawn for inputs of up to {} tokens", most_tokens)
+                              : "computing its weights on this input…",
                  theme::quiet);
   }
   wrapped_line(info.source + (info.published.empty() ? "" : "; published: " + info.published), theme::quiet);

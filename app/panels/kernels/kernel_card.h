@@ -27,11 +27,11 @@ private:
   void draw_numbers(const Graphics& graphics) const;
 
   bool shown_ = false;
-  std::size_t kernel_ = 0;  // in the registry
+  std::size_t kernel_ = 0;   // in the registry
   std::optional<int> layer_; // that a click sets; nullopt: the selected one
-  double since_ = 0;        // when the pointer came to rest on it
+  double since_ = 0;         // when the pointer came to rest on it
   bool pointed_ = false;
-  std::string obstacle_; // why the kernel cannot run; empty if it can
+  std::string obstacle_;                        // why the kernel cannot run; empty if it can
   ParameterMark mark_ = ParameterMark::unknown; // in the selected layer
 
   // Of the newest results; empty where they have not come.

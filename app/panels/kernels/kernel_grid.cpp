@@ -15,7 +15,7 @@ namespace {
 
 constexpr float least_row = 14, most_row = 30;
 constexpr float number_width = 22; // a layer's number
-constexpr float name_width = 98;  // a layer's kernel, at the end of its row
+constexpr float name_width = 98;   // a layer's kernel, at the end of its row
 constexpr float family_height = 18;
 constexpr float name_size = 12, cost_size = 10; // of the turned text
 constexpr float cost_height = 16;
@@ -55,7 +55,9 @@ float header_height(const Graphics& graphics, const std::vector<GridColumns::Fam
 void draw_mark(ImDrawList* list, ImVec2 centre, float radius, ParameterMark mark) {
   switch (mark) {
     case ParameterMark::trained: list->AddCircleFilled(centre, radius, theme::packed(theme::quiet)); return;
-    case ParameterMark::none_needed: list->AddCircle(centre, radius, theme::packed(theme::quiet), 0, 1); return;
+    case ParameterMark::none_needed:
+      list->AddCircle(centre, radius, theme::packed(theme::quiet), 0, 1);
+      return;
     case ParameterMark::untrained: {
       const ImU32 colour = theme::packed(theme::amber, 0.55f);
       const float reach = radius * 0.75f;
@@ -161,11 +163,11 @@ std::optional<GridPointer> KernelGrid::draw(Editor& editor, const Graphics& grap
   }
   const float width = number_width + frame.columns_width + name_width;
   const float bar = width > room ? ImGui::GetStyle().ScrollbarSize : 0;
-  frame.row_height = std::floor(std::clamp((most_height - bar - frame.header_height) / static_cast<float>(layers),
-                                           least_row, most_row));
+  frame.row_height = std::floor(std::clamp(
+      (most_height - bar - frame.header_height) / static_cast<float>(layers), least_row, most_row));
   const float rows_height = frame.row_height * static_cast<float>(layers);
-  const float height =
-      std::min(std::max(most_height, frame.header_height + 4 * least_row), frame.header_height + rows_height + bar);
+  const float height = std::min(std::max(most_height, frame.header_height + 4 * least_row),
+                                frame.header_height + rows_height + bar);
   ImGui::SetNextWindowContentSize({width, frame.header_height + rows_height});
   if (!ImGui::BeginChild("grid", {0, height}, 0, ImGuiWindowFlags_HorizontalScrollbar)) {
     ImGui::EndChild();
@@ -208,8 +210,9 @@ void KernelGrid::draw_header(Frame& frame) {
                                family.kernels.size(), family.kernels.size() == 1 ? "" : "s",
                                family_summary(family.family)));
     const ImU32 colour = theme::packed(hovered ? theme::accent : theme::text);
-    frame.list->AddRectFilled({at.x + 1, at.y}, {at.x + family.width - 1, at.y + (family.open ? family_height - 2 : height - 2)},
-                              theme::packed(theme::raised, hovered ? 1.0f : 0.6f), 2.0f);
+    frame.list->AddRectFilled(
+        {at.x + 1, at.y}, {at.x + family.width - 1, at.y + (family.open ? family_height - 2 : height - 2)},
+        theme::packed(theme::raised, hovered ? 1.0f : 0.6f), 2.0f);
     if (family.open) {
       frame.list->AddText({at.x + (family.width - ImGui::CalcTextSize(name).x) / 2, at.y + 1}, colour, name);
     } else {
@@ -243,7 +246,10 @@ void KernelGrid::draw_names(Frame& frame, const GridColumns::Family& family) {
                 cost_text(info));
     ImGui::PopFont();
     turned_text(frame.list, {at.x, at.y - cost_height},
-                theme::packed(hovered ? theme::accent : usable ? theme::text : theme::faint), info.name);
+                theme::packed(hovered  ? theme::accent
+                              : usable ? theme::text
+                                       : theme::faint),
+                info.name);
   }
 }
 
@@ -336,7 +342,8 @@ void KernelGrid::draw_cell(Frame& frame, int layer, std::size_t kernel, ImVec2 s
   } else if (hovered && reason.empty()) {
     kernel_square(frame.list, centre, side, info.name, 0.45f);
   } else if (reason.empty()) {
-    draw_mark(frame.list, centre, 2.6f, note_at(note_at(frame.notes.marks, static_cast<std::size_t>(layer)), kernel));
+    draw_mark(frame.list, centre, 2.6f,
+              note_at(note_at(frame.notes.marks, static_cast<std::size_t>(layer)), kernel));
   } else {
     frame.list->AddLine({centre.x - 3, centre.y}, {centre.x + 3, centre.y}, theme::packed(theme::line), 1.0f);
   }

@@ -17,8 +17,8 @@ namespace hydrascope::app {
 struct GridNotes {
   // Why a kernel cannot run here, in the order of the registry; empty if it can.
   std::vector<std::string> kernels;
-  std::vector<std::string> layers; // by layer: why its kernel with its parameters cannot run
-  std::vector<std::string> badges; // by layer: "", "untrained", "other resolution"
+  std::vector<std::string> layers;               // by layer: why its kernel with its parameters cannot run
+  std::vector<std::string> badges;               // by layer: "", "untrained", "other resolution"
   std::vector<std::vector<ParameterMark>> marks; // by layer and kernel; empty: not known yet
 };
 

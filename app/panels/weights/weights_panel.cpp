@@ -361,9 +361,8 @@ private:
     const bool more = document().scene().comparison.size() > 1;
     kernel_square(ImGui::GetWindowDrawList(), {from.x + 6, from.y + line / 2}, 10, kernel.name);
     ImGui::SetCursorScreenPos({from.x + 18, from.y});
-    const int picked =
-        kernel_combo("##kernel", kernel.text(), position > 0, width - 18 - (more ? line + 2 : 0),
-                     editor().list_search());
+    const int picked = kernel_combo("##kernel", kernel.text(), position > 0,
+                                    width - 18 - (more ? line + 2 : 0), editor().list_search());
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", kernel.text().c_str()); // the name may be cut off
     if (picked == -1) compare_kernel(editor(), position, std::nullopt);
     if (picked >= 0) {

@@ -110,7 +110,8 @@ const char* family_summary(KernelFamily family) {
     case KernelFamily::exact: return "softmax attention itself, computed in different ways";
     case KernelFamily::window: return "softmax over near tokens only";
     case KernelFamily::hydra: return "linear in N without normalisation, with as many heads as features";
-    case KernelFamily::normalised_linear: return "linear in N, normalised like softmax, with a fixed feature map";
+    case KernelFamily::normalised_linear:
+      return "linear in N, normalised like softmax, with a fixed feature map";
     case KernelFamily::trained: return "linear in N, with a feature map trained to match softmax";
     case KernelFamily::own: break;
   }

@@ -69,7 +69,8 @@ TEST(ColourMap, ZeroOfTheSignedMapIsTheGroundWhereThatIsDark) {
     }
     EXPECT_GT(table[0][2], table[0][0]) << "blue below";
     EXPECT_GT(table[255][0], table[255][2]) << "red above";
-    EXPECT_EQ(colours_on(light_ground, ColourMap::blue_white_red, backdrop), colour_table(ColourMap::blue_white_red));
+    EXPECT_EQ(colours_on(light_ground, ColourMap::blue_white_red, backdrop),
+              colour_table(ColourMap::blue_white_red));
   }
 }
 
@@ -79,7 +80,8 @@ TEST(ColourMap, SequentialMapsStartAtALightGroundAndDarken) {
       const ColourTable table = colours_on(light_ground, map, backdrop);
       EXPECT_EQ(table[0], bytes(light_ground));
       for (std::size_t entry = 8; entry < 256; entry += 8)
-        EXPECT_LT(lightness(table[entry]), lightness(table[entry - 8])) << colour_map_name(map) << " " << entry;
+        EXPECT_LT(lightness(table[entry]), lightness(table[entry - 8]))
+            << colour_map_name(map) << " " << entry;
     }
     EXPECT_EQ(colours_on(light_ground, map, Backdrop::photograph), colour_table(map));
   }
