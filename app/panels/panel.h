@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/document/editor.h"
@@ -56,7 +57,8 @@ public:
 
   // Adds the quantities that the panel shows. Called while it is open and in front.
   virtual void request(const Document&, Requested&) const {}
-  // Computes everything that draw() needs. Called when the snapshot's stamp has changed; uses no Dear ImGui.
+  // Computes everything that draw() needs. Called when the snapshot's stamp has changed, and after
+  // prepare_again(); uses no Dear ImGui.
   virtual void prepare(const Snapshot& snapshot) = 0;
   // Draws and takes input, inside the panel's window.
   virtual void draw() = 0;
@@ -67,6 +69,9 @@ public:
   virtual bool exports() const { return false; }
   // The panel as a figure; nullopt if there is nothing to export.
   virtual std::optional<Figure> figure() const { return std::nullopt; }
+
+  // Whether draw() has asked for another prepare(); once.
+  bool take_outdated() { return std::exchange(outdated_, false); }
 
   // 1, or less after stale results have been dimmed.
   void set_freshness(float brightness) { brightness_ = brightness; }
@@ -79,11 +84,17 @@ protected:
   Graphics& graphics() const { return *services_.graphics; }
   const Document& document() const { return services_.editor->document(); }
   float brightness() const { return brightness_; }
+  // From draw(), where the pointer brings something into view that was not prepared: shown in the next frame.
+  void prepare_again() {
+    outdated_ = true;
+    editor().draw_now();
+  }
 
 private:
   std::string id_, title_;
   PanelServices services_;
   float brightness_ = 1;
+  bool outdated_ = false;
 };
 
 // All panels, in the order of the View menu.

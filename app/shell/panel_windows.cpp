@@ -72,7 +72,7 @@ void PanelWindows::draw_window(Place& place, const Snapshot& snapshot, const Coo
   const std::string name = panel.title() + "###" + panel.id();
   if (arrangement_->take_focus(panel.id())) ImGui::SetNextWindowFocus();
   if (ImGui::Begin(name.c_str(), &stays, ImGuiWindowFlags_NoCollapse)) {
-    if (place.stamp != snapshot.stamp) prepare(place, snapshot);
+    if (panel.take_outdated() || place.stamp != snapshot.stamp) prepare(place, snapshot);
     place.in_front = true;
     draw_contents(panel, snapshot, coordinator);
   }

@@ -60,10 +60,10 @@ void wrapped_line(std::string_view text, const ImVec4& colour) {
 
 } // namespace
 
-void KernelCard::point(Editor& editor, const GridNotes& notes, const std::optional<GridPointer>& pointer) {
+bool KernelCard::point(Editor& editor, const GridNotes& notes, const std::optional<GridPointer>& pointer) {
   if (!pointer) {
     pointed_ = shown_ = false;
-    return;
+    return false;
   }
   const double now = editor.clock();
   if (!pointed_ || pointer->kernel != kernel_) {
@@ -82,13 +82,10 @@ void KernelCard::point(Editor& editor, const GridNotes& notes, const std::option
   mark_ = selected < notes.marks.size() && kernel_ < notes.marks[selected].size()
               ? notes.marks[selected][kernel_]
               : ParameterMark::unknown;
-  if (shown_) return;
+  if (shown_) return false;
   shown_ = now - since_ >= rest_seconds;
-  if (shown_) {
-    editor.draw_now();
-  } else {
-    editor.draw_at(since_ + rest_seconds);
-  }
+  if (!shown_) editor.draw_at(since_ + rest_seconds);
+  return shown_;
 }
 
 void KernelCard::request(const Document& document, Requested& requested) const {

@@ -16,8 +16,9 @@ namespace hydrascope::app {
 
 class KernelCard {
 public:
-  // Call once a frame with what the pointer is on. The card appears after a short rest.
-  void point(Editor& editor, const GridNotes& notes, const std::optional<GridPointer>& pointer);
+  // Call once a frame with what the pointer is on. After a short rest the card shows the kernel's weights: it
+  // then returns true, once, and is to be prepared.
+  bool point(Editor& editor, const GridNotes& notes, const std::optional<GridPointer>& pointer);
   // The weights of the kernel and of softmax, as long as the card is shown.
   void request(const Document& document, Requested& requested) const;
   void prepare(const Snapshot& snapshot);

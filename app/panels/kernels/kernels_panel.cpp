@@ -123,7 +123,7 @@ public:
     }
     const float room = ImGui::GetContentRegionAvail().y;
     const float most = room - below_height_ - ImGui::GetStyle().ItemSpacing.y;
-    card_.point(editor(), notes_, grid_.draw(editor(), graphics(), notes_, most));
+    if (card_.point(editor(), notes_, grid_.draw(editor(), graphics(), notes_, most))) prepare_again();
     card_.draw(editor(), graphics());
     const float top = ImGui::GetCursorPosY();
     // Low rows leave room for the grid.
