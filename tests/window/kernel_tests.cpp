@@ -6,7 +6,9 @@
 #include "app/views/adapter_view.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/weights.h"
+#include "tests/support/checkout.h"
 #include "tests/window/harness.h"
+#include "tests/window/screenshot.h"
 
 namespace hydrascope::app::window_tests {
 
@@ -88,6 +90,12 @@ void register_grid_tests(ImGuiTestEngine* engine) {
         IM_CHECK(find(results(), key).result != nullptr);
         IM_CHECK(find(results(), WeightsKey{.layer = layer, .kernel = KernelSpec{}}).result != nullptr);
         IM_CHECK(document() == before);
+        between_frames(context, [] { // for the eye, in the build folder
+          if (!application().display().description().starts_with("off screen")) return;
+          const auto folder = test::program().parent_path() / "window_screenshots" / "kernels";
+          std::filesystem::create_directories(folder);
+          write_png(folder / "card.png", application().read_frame());
+        });
         context->MouseMoveToPos(ImVec2(1, 1));
         context->MouseMove("**/names/hydra-l1"); // passed by, not rested on
         context->Yield(1);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr float least_row = 14, most_row = 30;
 constexpr float number_width = 22; // a layer's number
-constexpr float name_width = 98;   // a layer's kernel, at the end of its row
+constexpr float wide_name = 98, narrow_name = 86; // a layer's kernel, at the end of its row; if rows scroll
 constexpr float family_height = 18;
 constexpr float name_size = 12, cost_size = 10; // of the turned text
 constexpr float cost_height = 16;
@@ -93,7 +93,7 @@ struct KernelGrid::Frame {
   ImVec2 origin;               // of the first row and column, after scrolling
   float left = 0, top = 0;     // of the parts that do not scroll
   float right = 0, bottom = 0; // of what is in view
-  float header_height = 0, row_height = 0, columns_width = 0;
+  float header_height = 0, row_height = 0, columns_width = 0, name_width = wide_name;
   std::optional<GridPointer> pointer;
 
   float columns_left() const { return origin.x + number_width; }
@@ -151,7 +151,7 @@ std::optional<GridPointer> KernelGrid::draw(Editor& editor, const Graphics& grap
         text_width_at(graphics, name_size, family_name(static_cast<KernelFamily>(family))) + 4;
   const auto layers = static_cast<int>(frame.schedule.layers.size());
   const auto place_columns = [&](float within) {
-    frame.families = columns_.place(within - number_width - name_width, labels);
+    frame.families = columns_.place(within - number_width - frame.name_width, labels);
     frame.columns_width = std::max(GridColumns::width_of(frame.families), 40.0f);
     frame.header_height = header_height(graphics, frame.families, labels);
   };
@@ -159,9 +159,10 @@ std::optional<GridPointer> KernelGrid::draw(Editor& editor, const Graphics& grap
   place_columns(room);
   if (frame.header_height + static_cast<float>(layers) * least_row > most_height) { // the rows will scroll
     room -= ImGui::GetStyle().ScrollbarSize;
+    frame.name_width = narrow_name;
     place_columns(room);
   }
-  const float width = number_width + frame.columns_width + name_width;
+  const float width = number_width + frame.columns_width + frame.name_width;
   const float bar = width > room ? ImGui::GetStyle().ScrollbarSize : 0;
   frame.row_height = std::floor(std::clamp(
       (most_height - bar - frame.header_height) / static_cast<float>(layers), least_row, most_row));
@@ -298,7 +299,7 @@ void KernelGrid::draw_row_ends(const Frame& frame, int layer) {
   kernel_square(frame.list, {left + 5, middle}, 9, name, frame.reason(layer).empty() ? 1.0f : 0.35f);
   constexpr float before = 13; // the square
   const float size = std::min(theme::size_small, frame.row_height - 1);
-  const float room = name_width - 6 - before - 2;
+  const float room = frame.name_width - 6 - before - 2;
   const float wide = text_width_at(frame.graphics, size, name.c_str());
   ImGui::PushFont(frame.graphics.fonts().regular, wide > room ? size * room / wide : size); // never cut
   frame.list->AddText({left + before, middle - ImGui::GetTextLineHeight() / 2},
@@ -308,7 +309,7 @@ void KernelGrid::draw_row_ends(const Frame& frame, int layer) {
                       name.c_str());
   ImGui::PopFont();
   ImGui::SetCursorScreenPos({left, y});
-  if (ImGui::InvisibleButton("name", {name_width - 6, frame.row_height})) select_layer(frame.editor, layer);
+  if (ImGui::InvisibleButton("name", {frame.name_width - 6, frame.row_height})) select_layer(frame.editor, layer);
   if (ImGui::IsItemHovered()) frame.layer_tooltip(layer, "Layer");
 }
 
