@@ -27,11 +27,11 @@ float left_share(ImVec2 size) { return std::clamp(320.0f / size.x, 0.19f, 0.3f);
 
 std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
   const float left_part = left_share(size);
-  const float right_part = std::clamp(560.0f / (size.x * (1 - left_part)), 0.3f, 0.46f);
+  const float right_part = std::clamp(540.0f / (size.x * (1 - left_part)), 0.3f, 0.46f);
   ImGuiID kernels = split(rest, ImGuiDir_Left, left_part);
   ImGuiID weights = split(rest, ImGuiDir_Right, right_part);
   // Leaves enough height for the whole kernel grid.
-  const ImGuiID input = split(kernels, ImGuiDir_Up, std::clamp((size.y - 680.0f) / size.y, 0.28f, 0.40f));
+  const ImGuiID input = split(kernels, ImGuiDir_Up, std::clamp((size.y - 680.0f) / size.y, 0.26f, 0.40f));
   const ImGuiID predictions = split(rest, ImGuiDir_Down, 0.20f);
   const ImGuiID layers = split(rest, ImGuiDir_Down, 0.15f);
   ImGuiID tables = split(weights, ImGuiDir_Down, 0.62f);

@@ -200,7 +200,7 @@ std::vector<double> row_weights(const WeightsResult& weights, const HeadChoice& 
 
 bool same_values(const Array& a, const Array& b) {
   if (a.shape != b.shape || a.values.empty()) return false;
-  constexpr float rounding = 1e-6f; // of the largest value
+  constexpr float rounding = 1e-5f; // of the largest value
   float largest = 0;
   for (const Array* const array : {&a, &b})
     for (const float value : array->values)

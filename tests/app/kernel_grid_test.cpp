@@ -115,7 +115,7 @@ TokenMap map_of(std::vector<float> values) {
 }
 
 TEST(Difference, OfEqualMapsSaysSoAndHasNoValues) {
-  const TokenMap same = map_difference(map_of({0.1f, 1, 0}), map_of({0.1f, 1 + 1e-7f, 0}));
+  const TokenMap same = map_difference(map_of({0.1f, 1, 0}), map_of({0.1f, 1 + 1e-6f, 0}));
   EXPECT_TRUE(same.same);
   EXPECT_TRUE(same.values.empty());
   EXPECT_EQ(same.note, same_note);

@@ -59,10 +59,10 @@ void scale_moves_everything(ImGuiTestContext* context) {
     IM_CHECK_LT(std::abs(static_cast<double>(size.x) * scale - width), 1.0);
     // What is clicked lies where it is drawn.
     context->SetRef("//###focus");
-    const bool before = document().view.with_sign;
-    context->ItemClick(before ? "sign/positive" : "sign/signed");
+    const bool before = document().view.shown == Shown::b;
+    context->ItemClick(before ? "side/A" : "side/B");
     context->Yield(2);
-    IM_CHECK_EQ(document().view.with_sign, !before);
+    IM_CHECK_EQ(document().view.shown == Shown::b, !before);
   }
   start_over(context);
 }

@@ -1,5 +1,6 @@
 #include "app/panels/kernels/kernel_card.h"
 
+#include <algorithm>
 #include <exception>
 
 #include <fmt/format.h>
@@ -56,6 +57,19 @@ void wrapped_line(std::string_view text, const ImVec4& colour) {
   ImGui::PushStyleColor(ImGuiCol_Text, colour);
   ImGui::TextWrapped("%s", with_known_glyphs(text).c_str());
   ImGui::PopStyleColor();
+}
+
+// Beside the panel, on the side with more room: the grid stays in view.
+void place_card() {
+  constexpr float usual_height = 400, above_pointer = 60;
+  const ImVec2 panel = ImGui::GetWindowPos();
+  const float right = panel.x + ImGui::GetWindowWidth(), screen = ImGui::GetMainViewport()->Size.x;
+  const bool on_right = screen - right >= panel.x;
+  const float lowest = std::max(ImGui::GetMainViewport()->Size.y - usual_height, 0.0f);
+  const float y = std::clamp(ImGui::GetMousePos().y - above_pointer, 0.0f, lowest);
+  ImGui::SetNextWindowPos({on_right ? right + theme::grid : panel.x - theme::grid, y}, ImGuiCond_Always,
+                          {on_right ? 0.0f : 1.0f, 0});
+  ImGui::SetNextWindowSize({card_width + 2 * theme::grid, 0});
 }
 
 } // namespace
@@ -128,7 +142,7 @@ void KernelCard::prepare(const Snapshot& snapshot) {
 void KernelCard::draw(const Editor& editor, Graphics& graphics) {
   if (!pointed_) return;
   const KernelInfo& info = kernel_infos()[kernel_];
-  ImGui::SetNextWindowSize({card_width + 2 * theme::grid, 0});
+  place_card();
   if (!ImGui::BeginTooltip()) return;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   kernel_square(ImGui::GetWindowDrawList(), {at.x + 6, at.y + ImGui::GetTextLineHeight() / 2}, 10, info.name);

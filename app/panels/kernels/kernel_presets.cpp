@@ -9,9 +9,19 @@
 
 namespace hydrascope::app {
 
+namespace {
+
+constexpr const char* fill_button = "Fill layers…###fill";
+
+} // namespace
+
+float KernelPresets::button_width() {
+  return ImGui::CalcTextSize(fill_button, nullptr, true).x + 2 * ImGui::GetStyle().FramePadding.x;
+}
+
 void KernelPresets::draw(Editor& editor, bool folded) {
   if (!folded) return draw_controls(editor, ImGui::GetContentRegionAvail().x);
-  if (ImGui::Button("Fill layers…###fill")) ImGui::OpenPopup("presets");
+  if (ImGui::Button(fill_button)) ImGui::OpenPopup("presets");
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("Run one kernel in the first, the last or every other layer");
   if (!ImGui::BeginPopup("presets")) return;
   constexpr float width = 280;

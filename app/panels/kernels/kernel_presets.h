@@ -14,6 +14,7 @@ class KernelPresets {
 public:
   // `folded`: one button that opens the controls.
   void draw(Editor& editor, bool folded);
+  static float button_width();
 
 private:
   struct Preset {

@@ -50,8 +50,9 @@ void draw_found(Editor& editor, const FoundAdapter& adapter) {
   if (ImGui::IsItemHovered()) text_tooltip(adapter_tooltip(adapter));
 }
 
-// The choice of adapters, and a line on the parameters of the selected layer.
-void draw_adapter_section(Editor& editor, const Graphics& graphics, const AdapterNotes& notes) {
+// The choice of adapters, and a line on the parameters of the selected layer, which leaves room at its end.
+void draw_adapter_section(Editor& editor, const Graphics& graphics, const AdapterNotes& notes,
+                          float room_at_end) {
   const AdapterChoice& choice = editor.document().scene().adapters;
   field_label("Adapter", 56);
   const float width = ImGui::GetContentRegionAvail().x;
@@ -74,7 +75,8 @@ void draw_adapter_section(Editor& editor, const Graphics& graphics, const Adapte
   }
   ImGui::PushFont(graphics.fonts().regular, theme::size_small);
   ellipsis_text(notes.state.text.empty() ? "known once the model has run" : notes.state.text,
-                ImGui::GetContentRegionAvail().x, notes.state.warning ? theme::amber : theme::quiet);
+                ImGui::GetContentRegionAvail().x - room_at_end,
+                notes.state.warning ? theme::amber : theme::quiet);
   ImGui::PopFont();
 }
 
@@ -132,9 +134,12 @@ public:
     const auto layer = static_cast<std::size_t>(document().scene().layer);
     parameters_.draw(editor(), graphics(), shape_,
                      layer < notes_.layers.size() ? notes_.layers[layer] : std::string());
-    draw_adapter_section(editor(), graphics(), adapters_);
     constexpr float low = 520; // where the grid needs the room of the presets
-    presets_.draw(editor(), room < low);
+    const bool folded = room < low;
+    const float button = folded ? KernelPresets::button_width() : 0;
+    draw_adapter_section(editor(), graphics(), adapters_, button > 0 ? button + theme::grid : 0);
+    if (folded) ImGui::SameLine(ImGui::GetContentRegionMax().x - button);
+    presets_.draw(editor(), folded);
     ImGui::PopStyleVar(2);
     below_height_ = ImGui::GetCursorPosY() - top;
   }
