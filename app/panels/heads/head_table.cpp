@@ -27,7 +27,8 @@ void HeadTableView::set(HeatMapPanel table, std::vector<std::string> layer_kerne
   table.decimals = 2;
   for (const std::string& kernel : kernels) table.row_colours.push_back(kernel_colour(kernel));
   panel = table;
-  table.note.clear(); // the tooltip has it, and the map needs the room
+  table.note.clear();        // the tooltip has it, and the map needs the room
+  table.scale.label.clear(); // the line above the table begins with it
   Figure figure;
   figure.panels.emplace_back(std::move(table));
   map_.set(std::move(figure));
