@@ -263,6 +263,9 @@ void register_overlay_tests(ImGuiTestEngine* engine) {
         IM_CHECK(context->ItemExists("$$1/photograph"));
         IM_CHECK(!context->ItemExists("$$2/photograph")); // the line stands in its place
       }
+      change_view(editor(), "Difference", [](ViewOptions& view) { view.shown = Shown::difference; });
+      settle(context);
+      IM_CHECK(application().figure_of("focus").has_value()); // it is exported with that line
       set_layer_kernel(editor(), document().scene().layer, elu);
       settle(context);
       const FigurePanel other = application().figure_of("focus")->panels.back();

@@ -200,8 +200,8 @@ public:
     draw_maps();
   }
 
+  // Also of equal sides, for which a line stands in the place of the map.
   std::optional<Figure> figure() const override {
-    if (empty()) return std::nullopt;
     std::optional<Figure> figure;
     MapKind last = MapKind::focus;
     for (const FocusColumn* column : visible_) {
