@@ -14,7 +14,7 @@ namespace hydrascope::app {
 namespace {
 
 constexpr float least_row = 14, most_row = 30;
-constexpr float number_width = 22; // a layer's number
+constexpr float number_width = 22;                // a layer's number
 constexpr float wide_name = 98, narrow_name = 86; // a layer's kernel, at the end of its row; if rows scroll
 constexpr float family_height = 18;
 constexpr float name_size = 12, cost_size = 10; // of the turned text
@@ -309,7 +309,8 @@ void KernelGrid::draw_row_ends(const Frame& frame, int layer) {
                       name.c_str());
   ImGui::PopFont();
   ImGui::SetCursorScreenPos({left, y});
-  if (ImGui::InvisibleButton("name", {frame.name_width - 6, frame.row_height})) select_layer(frame.editor, layer);
+  if (ImGui::InvisibleButton("name", {frame.name_width - 6, frame.row_height}))
+    select_layer(frame.editor, layer);
   if (ImGui::IsItemHovered()) frame.layer_tooltip(layer, "Layer");
 }
 
