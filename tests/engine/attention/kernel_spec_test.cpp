@@ -43,8 +43,7 @@ TEST(KernelSpec, EveryKernelIsFoundMadeAndDescribed) {
     EXPECT_EQ(&kernel_info(info.name), &kernel_info(parse_kernel_spec(info.name).name));
     const std::unique_ptr<Kernel> kernel = make_kernel({info.name, {}});
     EXPECT_EQ(kernel->info().name, info.name);
-    for (const std::string* text :
-         {&info.family, &info.definition, &info.complexity, &info.feature_width, &info.source})
+    for (const std::string* text : {&info.definition, &info.complexity, &info.feature_width, &info.source})
       EXPECT_FALSE(text->empty()) << info.name;
     EXPECT_THAT(info.devices, testing::Contains("cpu"));
     EXPECT_EQ(kernel->initial_parameters(2, 4).size() > kernel->fixed_parameters().size(), info.trainable)
