@@ -1,8 +1,11 @@
 // Switching kernels in the grid and by presets: the run that follows really ran them.
 #include <algorithm>
+#include <array>
 #include <string>
+#include <vector>
 
 #include "app/document/edits.h"
+#include "app/panels/kernels/grid_columns.h"
 #include "app/views/adapter_view.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/weights.h"
@@ -14,6 +17,72 @@ namespace hydrascope::app::window_tests {
 
 namespace {
 
+// The grid's columns, by themselves.
+
+using Families = std::vector<GridColumns::Family>;
+
+constexpr std::array<float, kernel_families> labels = {36, 48, 40, 100, 46, 30};
+constexpr float narrow = 182, wide = 1200;
+
+const GridColumns::Family& family_of(const Families& families, KernelFamily family) {
+  return *std::ranges::find(families, family, &GridColumns::Family::family);
+}
+std::size_t shown_kernels(const Families& families) {
+  std::size_t count = 0;
+  for (const GridColumns::Family& family : families) count += family.open ? family.kernels.size() : 0;
+  return count;
+}
+
+void every_kernel_has_a_column(ImGuiTestContext*) {
+  const Families families = GridColumns().place(wide, labels);
+  IM_CHECK_EQ(shown_kernels(families), kernel_infos().size());
+  IM_CHECK_LE(GridColumns::width_of(families), wide);
+  for (const GridColumns::Family& family : families) {
+    IM_CHECK_GE(family.width, labels[static_cast<std::size_t>(family.family)]);
+    IM_CHECK_LE(family.column * static_cast<float>(family.kernels.size()), family.width + 0.01f);
+  }
+}
+
+void what_does_not_fit_is_folded(ImGuiTestContext*) {
+  const Families families = GridColumns().place(narrow, labels);
+  IM_CHECK_LE(GridColumns::width_of(families), narrow);
+  IM_CHECK(family_of(families, KernelFamily::exact).open);
+  IM_CHECK(family_of(families, KernelFamily::hydra).open);
+  IM_CHECK(!family_of(families, KernelFamily::trained).open);
+  IM_CHECK_EQ(family_of(families, KernelFamily::trained).width, GridColumns::folded_width);
+}
+
+void an_opened_family_takes_room(ImGuiTestContext*) {
+  GridColumns columns;
+  columns.toggle(KernelFamily::normalised_linear, false);
+  Families families = columns.place(narrow, labels);
+  IM_CHECK(family_of(families, KernelFamily::normalised_linear).open);
+  IM_CHECK(!family_of(families, KernelFamily::hydra).open);
+  IM_CHECK_LE(GridColumns::width_of(families), narrow);
+  columns.toggle(KernelFamily::normalised_linear, true);
+  families = columns.place(wide, labels);
+  IM_CHECK(!family_of(families, KernelFamily::normalised_linear).open);
+  IM_CHECK(family_of(families, KernelFamily::hydra).open);
+}
+
+void a_search_shows_what_it_finds(ImGuiTestContext*) {
+  GridColumns columns;
+  columns.toggle(KernelFamily::trained, true);
+  columns.search("HEDGE");
+  Families families = columns.place(20, labels);
+  for (const GridColumns::Family& family : families) {
+    IM_CHECK(family.open);
+    for (const std::size_t kernel : family.kernels)
+      IM_CHECK_NE(kernel_infos()[kernel].name.find("hedgehog"), std::string::npos);
+  }
+  IM_CHECK_EQ(shown_kernels(families), 3U);
+  columns.search("hydra");
+  families = columns.place(wide, labels);
+  IM_CHECK_EQ(families.size(), 1U); // a family is found by its name
+  columns.search("no such kernel");
+  IM_CHECK(columns.place(wide, labels).empty());
+}
+
 // Types into the grid's search; the panel is the reference window.
 void find_kernel(ImGuiTestContext* context, const char* text) {
   context->ItemInput("##search");
@@ -23,6 +92,11 @@ void find_kernel(ImGuiTestContext* context, const char* text) {
 }
 
 void register_grid_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "kernels", "every_kernel_has_a_column")->TestFunc = every_kernel_has_a_column;
+  IM_REGISTER_TEST(engine, "kernels", "what_does_not_fit_is_folded")->TestFunc = what_does_not_fit_is_folded;
+  IM_REGISTER_TEST(engine, "kernels", "an_opened_family_takes_room")->TestFunc = an_opened_family_takes_room;
+  IM_REGISTER_TEST(engine, "kernels", "a_search_shows_what_it_finds")->TestFunc =
+      a_search_shows_what_it_finds;
   IM_REGISTER_TEST(engine, "kernels", "families_fold_and_open")->TestFunc = [](ImGuiTestContext* context) {
     start_over(context);
     context->SetRef("//###kernels");

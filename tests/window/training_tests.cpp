@@ -64,6 +64,7 @@ void from_form_to_adapter(ImGuiTestContext* context) {
   IM_CHECK(all_hedgehog());
   IM_CHECK_STR_EQ(editor().history().undo_label().c_str(), "Show the trained adapter");
   pause(context);
+  context->WindowFocus("//###weights"); // other panels share its place
   settle(context);
   const std::int64_t shown_step = report().adapter_step;
   const std::vector<float> shown = shown_weights();

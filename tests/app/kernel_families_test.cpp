@@ -1,0 +1,64 @@
+// Families of kernels, where trained parameters exist, and differences of equal maps.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "app/views/adapter_view.h"
+#include "app/views/selection.h"
+#include "app/views/token_map.h"
+
+namespace hydrascope::app::tests {
+namespace {
+
+TEST(Registry, FamiliesHoldWhatTheirNamesSay) {
+  for (const KernelInfo& info : kernel_infos()) {
+    EXPECT_EQ(info.exact_softmax, info.family == KernelFamily::exact) << info.name;
+    EXPECT_EQ(info.family == KernelFamily::hydra, !info.normalised) << info.name;
+    if (info.normalised && info.family != KernelFamily::exact && info.family != KernelFamily::window) {
+      EXPECT_EQ(info.family == KernelFamily::trained, info.trainable) << info.name;
+    }
+  }
+}
+
+ParameterMark mark_of(const std::vector<std::vector<ParameterMark>>& marks, std::size_t layer,
+                      const std::string& kernel) {
+  const auto found = std::ranges::find(kernel_infos(), kernel, &KernelInfo::name);
+  return marks.at(layer).at(static_cast<std::size_t>(found - kernel_infos().begin()));
+}
+
+TEST(ParameterMarks, SayWhereTrainedParametersExist) {
+  RunResult run;
+  run.layers.resize(2);
+  AdapterInfo bundled;
+  bundled.layers = {{.layer = 1, .kernel = {"hydra-cosine", {}}}};
+  run.available_adapters = std::make_shared<const std::vector<AdapterInfo>>(std::vector{bundled});
+  auto marks = parameter_marks(run, {});
+  EXPECT_EQ(mark_of(marks, 1, "hydra-cosine"), ParameterMark::trained);
+  EXPECT_EQ(mark_of(marks, 0, "hydra-cosine"), ParameterMark::untrained);
+  EXPECT_EQ(mark_of(marks, 1, "softmax"), ParameterMark::none_needed);
+  marks = parameter_marks(run, {.automatic = false, .files = {}});
+  EXPECT_EQ(mark_of(marks, 1, "hydra-cosine"), ParameterMark::untrained) << "adapters are off";
+  run.adapters = {bundled};
+  marks = parameter_marks(run, {.automatic = false, .files = {}});
+  EXPECT_EQ(mark_of(marks, 1, "hydra-cosine"), ParameterMark::trained) << "it is in use";
+}
+
+TokenMap map_of(std::vector<float> values) {
+  TokenMap map;
+  map.values = {{1, static_cast<std::int64_t>(values.size())}, std::move(values)};
+  return map;
+}
+
+TEST(Difference, OfEqualMapsSaysSoAndHasNoValues) {
+  const TokenMap same = map_difference(map_of({0.1f, 1, 0}), map_of({0.1f, 1 + 1e-6f, 0}));
+  EXPECT_TRUE(same.same);
+  EXPECT_TRUE(same.values.empty());
+  EXPECT_EQ(same.note, same_note);
+  const TokenMap other = map_difference(map_of({0.1f, 1, 0}), map_of({0.1f, 1, 0.01f}));
+  EXPECT_FALSE(other.same);
+  EXPECT_EQ(other.values.values.size(), 3U);
+  EXPECT_NE(other.note, same_note);
+}
+
+} // namespace
+} // namespace hydrascope::app::tests
