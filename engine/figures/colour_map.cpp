@@ -257,12 +257,15 @@ Colour colour_of(ColourMap map, float value01) {
   return colour_at(colour_table(map), static_cast<double>(value01));
 }
 
+std::size_t entry_at(double position) {
+  return static_cast<std::size_t>(std::lround(static_cast<float>(std::clamp(position, 0.0, 1.0)) * 255.0f));
+}
+
 Colour colour_at(const ColourTable& colours, double position) {
   if (std::isnan(position)) {
     return {0.6f, 0.6f, 0.6f, 1.0f};
   }
-  const auto& [red, green, blue] =
-      colours[static_cast<std::size_t>(std::lround(std::clamp(position, 0.0, 1.0) * 255.0))];
+  const auto& [red, green, blue] = colours[entry_at(position)];
   return {static_cast<float>(red) / 255.0f, static_cast<float>(green) / 255.0f,
           static_cast<float>(blue) / 255.0f, 1.0f};
 }

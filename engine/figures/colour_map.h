@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -27,7 +28,10 @@ enum class Backdrop { matrix, words, photograph };
 // diverging map has the ground in its middle if that is dark, else white. A sequential map starts at the
 // ground where it shades words, and in a matrix on a light ground; elsewhere it is as published.
 ColourTable colours_on(const Colour& ground, ColourMap map, Backdrop backdrop);
-// The entry at a position 0…1; NaN gives neutral grey.
+// The index of the entry at a position, clamped to 0…1. Rounded as a float, so that the last bits of a
+// position do not decide between two entries.
+std::size_t entry_at(double position);
+// NaN gives neutral grey.
 Colour colour_at(const ColourTable& colours, double position);
 
 // How opaque a map is over a photograph if its opacity grows with the value: 0…1, at a position 0…1 of its

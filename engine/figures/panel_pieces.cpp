@@ -97,7 +97,7 @@ void set_pixel(std::uint8_t* target, const Scale& scale, const MapPaint& paint, 
     return; // stays transparent
   }
   const double position = scale_position(scale, value);
-  std::ranges::copy(paint.colours[static_cast<std::size_t>(std::lround(position * 255))], target);
+  std::ranges::copy(paint.colours[entry_at(position)], target);
   const double share = paint.growing ? growing_opacity(scale.map, position) : 1;
   target[3] = static_cast<std::uint8_t>(std::lround(share * static_cast<double>(paint.opacity) * 255));
 }
