@@ -142,7 +142,7 @@ void draw_hatch(Canvas& canvas, const Box& box, const Colour& colour);
 
 // How the cells of a map are painted.
 struct MapPaint {
-  ColourTable colours;
+  ColourTable colours = {};
   Interpolation interpolation = Interpolation::nearest;
   float opacity = 1;
   bool growing = false; // the opacity grows with the value, from 0
