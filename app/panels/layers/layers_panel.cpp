@@ -330,6 +330,7 @@ private:
       LayerMaps::Map& map = shown[i].maps()[index];
       list->AddRectFilled({at.x, y}, {at.x + side, y + side}, theme::packed(theme::raised));
       map.texture.draw(graphics(), list, {at.x, y}, {at.x + side, y + side}, brightness());
+      list->AddRect({at.x, y}, {at.x + side, y + side}, theme::packed(theme::line)); // zero is the ground
       if (map.same) {
         const ImVec2 sign = ImGui::CalcTextSize("=");
         list->AddText({at.x + (side - sign.x) / 2, y + (side - sign.y) / 2}, theme::packed(theme::quiet),
