@@ -111,8 +111,8 @@ ImGuiWindow* form_window() {
   return nullptr;
 }
 
-// Scrolls the form to an end. What is scrolled out of sight is not found by its label. Returns whether there is
-// a form.
+// Scrolls the form to an end. What is scrolled out of sight is not found by its label. Returns whether there
+// is a form.
 bool scroll_form(ImGuiTestContext* context, float end) {
   ImGuiWindow* const form = form_window();
   if (form == nullptr) return false;
