@@ -32,7 +32,7 @@ TEST_F(RecordCommand, WritesWhatTheScriptDoes) {
                            "press Ctrl+P\n"
                            "type cos\n"
                            "press Escape\n"
-                           "point tokens 0.5 0.5\n"
+                           "point focus 0.5 0.5\n"
                            "click\n"
                            "caption\n"
                            "hold 0.5\n"));
