@@ -31,7 +31,7 @@ std::vector<std::string> illegible_now(ImGuiTestContext* context) {
 std::set<std::string> illegible(ImGuiTestContext* context, const std::string& input) {
   std::set<std::string> found;
   const auto note = [&](const std::string& where) {
-    for (const std::string& each : illegible_now(context)) found.insert(where + ": " + each);
+    for (const std::string& each : illegible_now(context)) found.insert(fmt::format("{}: {}", where, each));
   };
   for (const LayoutInfo& layout : layout_infos()) {
     application().run("view.layout." + layout.id);
