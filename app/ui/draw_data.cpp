@@ -183,7 +183,8 @@ std::vector<DrawnTriangle> triangles_of(const Mesh& mesh) {
     if (command.UserCallback != nullptr) continue;
     const ScreenBox clip = clip_of(command);
     std::uint64_t state = mixed(word_of(clip.from), word_of(clip.to));
-    state = mixed(mixed(state, reinterpret_cast<std::uintptr_t>(command.TexRef._TexData)), command.TexRef._TexID);
+    state =
+        mixed(mixed(state, reinterpret_cast<std::uintptr_t>(command.TexRef._TexData)), command.TexRef._TexID);
     for (unsigned int i = 0; i + 2 < command.ElemCount; i += 3) {
       std::uint64_t hash = state;
       ScreenBox box{{1e9f, 1e9f}, {-1e9f, -1e9f}};
