@@ -1,13 +1,13 @@
 #include "app/actions/actions.h"
 
 #include <algorithm>
-#include <cctype>
 #include <sstream>
 #include <utility>
 
 #include "app/actions/action_table.h"
 #include "app/document/gallery.h"
 #include "app/document/session_edits.h"
+#include "engine/base/text.h"
 
 namespace hydrascope::app {
 
@@ -39,13 +39,6 @@ void apply_shortcuts(ActionTable& table, const Settings& settings) {
     const auto own = settings.shortcuts.find(action.id);
     if (own != settings.shortcuts.end()) action.shortcut = own->second;
   }
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
 }
 
 } // namespace
@@ -96,8 +89,8 @@ bool run_action(const std::vector<Action>& actions, std::string_view id, Editor&
 }
 
 bool matches(const Action& action, std::string_view query) {
-  const std::string text = lower(action.menu + " " + action.label);
-  std::istringstream words{lower(query)};
+  const std::string text = lower_case(action.menu + " " + action.label);
+  std::istringstream words{lower_case(query)};
   for (std::string word; words >> word;) {
     if (text.find(word) == std::string::npos) return false;
   }

@@ -41,10 +41,9 @@ void add_schedule_options(CLI::App& command, ScheduleText& schedule);
 // The schedule's options, --model, --adapter, --device, --dtype and the others that every command that runs a
 // model has.
 void add_common_options(CLI::App& command, CommonOptions& options);
-// The window's: files, --text, --screenshot with its --action, --record with its --script, --size, --scale
+// The window's: files, --text, --screenshot with its --action, --record with its --script; --size, --scale
 // and
-// --theme for both, and the common
-// options.
+// --theme for both; and the common options.
 void add_window_options(CLI::App& program, WindowOptions& options);
 
 // ---- One each; the callback throws Error on failure ----

@@ -1,4 +1,4 @@
-#include "app/shell/off_screen.h"
+#include "app/shell/window.h"
 
 #include <algorithm>
 #include <array>
@@ -68,6 +68,12 @@ void check_shown(const Application& application, Editor& editor, const std::stri
 
 // ---- Scripts ----
 
+// A line of a script: a verb and what follows it.
+struct ScriptLine {
+  int number = 0; // in the file, from 1
+  std::string verb, rest;
+};
+
 constexpr int frame_ms = 40; // of pointer and keys, which move in frames of one length
 constexpr int key_ms = 90;
 
@@ -78,12 +84,26 @@ public:
       : application_(off_screen(options)),
         file_(std::move(file)),
         animation_(application_.display().width(), application_.display().height()) {
+    ImGui::GetIO().MouseDrawCursor = true;
     check_complete(application_);
     settle(application_, "--record", [this] { application_.frame(); }); // starting is not part of it
     check_shown(application_, application_.editor(), "--record");
   }
 
   void perform(const ScriptLine& line);
+  // The steps.
+  void run(const ScriptLine& line) { run_named(application_, line.rest, place_of(line)); }
+  void open(const ScriptLine& line) {
+    if (!open_path(application_.editor(), line.rest))
+      throw Error(place_of(line), application_.editor().messages().back().text);
+  }
+  void press(const ScriptLine& line);
+  void type(const ScriptLine& line);
+  void point(const ScriptLine& line);
+  void click(const ScriptLine& line);
+  void caption(const ScriptLine& line) { application_.overlays().caption = line.rest; }
+  void hold(const ScriptLine& line);
+
   std::string finish() { return animation_.finish(); }
 
 private:
@@ -106,12 +126,9 @@ private:
     });
   }
 
-  void press(ImGuiKeyChord chord);
-  void type(const std::string& text);
-  void point(const ScriptLine& line);
-  void click();
+  std::string place_of(const ScriptLine& line) const { return fmt::format("{}:{}", file_, line.number); }
   UsageError wrong(const ScriptLine& line, std::string_view reason, std::string_view remedy) const {
-    return {fmt::format("{}:{}", file_, line.number), reason, remedy};
+    return {place_of(line), reason, remedy};
   }
 
   Application application_;
@@ -120,7 +137,9 @@ private:
   ImVec2 pointer_{0, 0}; // points
 };
 
-void ScriptPlayer::press(ImGuiKeyChord chord) {
+void ScriptPlayer::press(const ScriptLine& line) {
+  const ImGuiKeyChord chord = chord_of(line.rest);
+  if (chord == 0) throw wrong(line, "there is no key " + line.rest, "as in: press Ctrl+P");
   ImGuiIO& io = ImGui::GetIO();
   const auto send = [&](bool down) {
     for (const ImGuiKey modifier : {ImGuiMod_Ctrl, ImGuiMod_Shift, ImGuiMod_Alt, ImGuiMod_Super})
@@ -133,7 +152,8 @@ void ScriptPlayer::press(ImGuiKeyChord chord) {
   show(frame_ms);
 }
 
-void ScriptPlayer::type(const std::string& text) {
+void ScriptPlayer::type(const ScriptLine& line) {
+  const std::string& text = line.rest;
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint point = code_point_at(text, at);
     ImGui::GetIO().AddInputCharacter(point.value);
@@ -166,57 +186,49 @@ void ScriptPlayer::point(const ScriptLine& line) {
   }
 }
 
-void ScriptPlayer::click() {
+void ScriptPlayer::click(const ScriptLine& /*line*/) {
   ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, true);
   show(frame_ms);
   ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, false);
   show(frame_ms);
 }
 
+void ScriptPlayer::hold(const ScriptLine& line) {
+  const auto seconds = decimal_number(line.rest);
+  if (!seconds || !(*seconds > 0 && *seconds <= 60))
+    throw wrong(line, "takes seconds, above 0 and up to 60", "as in: hold 1.5");
+  show(static_cast<int>(std::lround(*seconds * 1e3)));
+}
+
+// Whether a verb needs an argument, may have one, or takes none.
+enum class Argument { needed, optional, none };
+struct Verb {
+  const char* name;
+  Argument argument;
+  void (ScriptPlayer::*step)(const ScriptLine&);
+};
+constexpr std::array<Verb, 8> verbs = {{{"action", Argument::needed, &ScriptPlayer::run},
+                                        {"open", Argument::needed, &ScriptPlayer::open},
+                                        {"press", Argument::needed, &ScriptPlayer::press},
+                                        {"type", Argument::needed, &ScriptPlayer::type},
+                                        {"point", Argument::needed, &ScriptPlayer::point},
+                                        {"click", Argument::none, &ScriptPlayer::click},
+                                        {"caption", Argument::optional, &ScriptPlayer::caption},
+                                        {"hold", Argument::needed, &ScriptPlayer::hold}}};
+
+const Verb* find_verb(std::string_view name) {
+  const auto* const found =
+      std::ranges::find(verbs, name, [](const Verb& verb) { return std::string_view(verb.name); });
+  return found == verbs.end() ? nullptr : found;
+}
+
 void ScriptPlayer::perform(const ScriptLine& line) {
-  ImGui::GetIO().MouseDrawCursor = true;
-  if (line.verb == "action") {
-    run_named(application_, line.rest, fmt::format("{}:{}", file_, line.number));
-  } else if (line.verb == "open") {
-    if (!open_path(application_.editor(), line.rest))
-      throw Error(fmt::format("{}:{}", file_, line.number), application_.editor().messages().back().text);
-  } else if (line.verb == "press") {
-    const ImGuiKeyChord chord = chord_of(line.rest);
-    if (chord == 0) throw wrong(line, "there is no key " + line.rest, "as in: press Ctrl+P");
-    press(chord);
-  } else if (line.verb == "type") {
-    type(line.rest);
-  } else if (line.verb == "point") {
-    point(line);
-  } else if (line.verb == "click") {
-    click();
-  } else if (line.verb == "caption") {
-    application_.overlays().caption = line.rest;
-  } else { // hold
-    const auto seconds = decimal_number(line.rest);
-    if (!seconds || !(*seconds > 0 && *seconds <= 60))
-      throw wrong(line, "takes seconds, above 0 and up to 60", "as in: hold 1.5");
-    show(static_cast<int>(std::lround(*seconds * 1e3)));
-  }
+  (this->*find_verb(line.verb)->step)(line);
   settle_shown();
 }
 
-// The verbs, and whether each needs an argument, may have one, or takes none.
-struct Verb {
-  const char* name;
-  enum class Argument { needed, optional, none } argument;
-};
-constexpr std::array<Verb, 8> verbs = {{{"action", Verb::Argument::needed},
-                                        {"open", Verb::Argument::needed},
-                                        {"press", Verb::Argument::needed},
-                                        {"type", Verb::Argument::needed},
-                                        {"point", Verb::Argument::needed},
-                                        {"click", Verb::Argument::none},
-                                        {"caption", Verb::Argument::optional},
-                                        {"hold", Verb::Argument::needed}}};
-
-} // namespace
-
+// Leaves out empty lines and those that begin with #. Throws UsageError with `file` and line for an unknown
+// verb, and for a verb without the argument that it needs.
 std::vector<ScriptLine> parse_script(std::string_view text, const std::string& file) {
   std::vector<ScriptLine> lines;
   int number = 0;
@@ -227,23 +239,24 @@ std::vector<ScriptLine> parse_script(std::string_view text, const std::string& f
     const std::size_t space = std::min(line.find(' '), line.size());
     const std::string verb(line.substr(0, space)), rest(trimmed(line.substr(space)));
     const std::string subject = fmt::format("{}:{}", file, number);
-    const auto* const known =
-        std::ranges::find(verbs, verb, [](const Verb& each) -> std::string { return each.name; });
-    if (known == verbs.end()) {
+    const Verb* const known = find_verb(verb);
+    if (known == nullptr) {
       std::vector<std::string> names;
       for (const Verb& name : verbs) names.emplace_back(name.name);
       throw UsageError(subject, "there is no step " + verb,
                        "did you mean " + nearest_name(verb, names) + "?");
     }
-    if (known->argument == Verb::Argument::needed && rest.empty())
+    if (known->argument == Argument::needed && rest.empty())
       throw UsageError(subject, verb + " lacks its argument", "see docs/figures.md");
-    if (known->argument == Verb::Argument::none && !rest.empty())
+    if (known->argument == Argument::none && !rest.empty())
       throw UsageError(subject, verb + " takes no argument", "write " + verb + " alone");
     lines.push_back({number, verb, rest});
   }
   if (lines.empty()) throw UsageError(file, "has no step", "see docs/figures.md");
   return lines;
 }
+
+} // namespace
 
 void write_screenshot(const WindowOptions& options) {
   Application application(off_screen(options));

@@ -1,7 +1,6 @@
 #include "app/shell/window.h"
 
 #include "app/shell/application.h"
-#include "app/shell/off_screen.h"
 
 namespace hydrascope::app {
 

@@ -23,7 +23,7 @@ struct WindowOptions {
   std::filesystem::path screenshot; // if not empty: write the settled window here and exit
   std::vector<std::string> actions; // run before the screenshot, each in the settled window
   std::filesystem::path recording;  // if not empty: write an animated WebP of `script` here and exit
-  std::filesystem::path script;     // lines as parse_script() takes them
+  std::filesystem::path script;     // a step on each line (docs/figures.md)
   bool hidden = false;              // draw off screen
   int width = 1600, height = 1000;  // points; a hidden window has `scale` pixels per point
   std::optional<double> scale;      // of a hidden window, which has no settings
@@ -37,6 +37,15 @@ struct WindowOptions {
 // Error if neither a window nor an off-screen context can be created, or if a file in the options cannot be
 // opened for a screenshot.
 int run_window(const WindowOptions& options);
+
+// Writes the settled window to options.screenshot after options.actions. Throws Error if a file cannot be
+// opened or there is nothing to show, UsageError for an unknown action.
+void write_screenshot(const WindowOptions& options);
+
+// Performs the lines of options.script and writes what the window shows meanwhile to options.recording, an
+// animated WebP. Throws as write_screenshot does; then no file is written. UsageError names the script's
+// line.
+void write_recording(const WindowOptions& options);
 
 // Sets the initial document, where undo begins: the files, text and options; without any of them the last
 // session if the user wants it, else an example picture. Reports what cannot be opened as messages. Throws

@@ -99,20 +99,19 @@ Graphics::~Graphics() {
   glDeleteFramebuffers(1, &framebuffer_);
 }
 
-const Texture& Graphics::colours(ColourMap map, Backdrop backdrop) {
+const Graphics::Colours& Graphics::colours(ColourMap map, Backdrop backdrop) {
   if (const theme::Mode mode = theme::current_mode(); mode != tables_mode_) {
     tables_ = {};
     tables_mode_ = mode;
   }
-  Texture& table = tables_[static_cast<std::size_t>(map) * backdrops + static_cast<std::size_t>(backdrop)];
-  if (table) return table;
-  const ColourTable colours = colours_on(theme::ground_of_maps(), map, backdrop);
-  table = Texture::make();
-  glBindTexture(GL_TEXTURE_2D, table.id());
+  Colours& colours = tables_[static_cast<std::size_t>(map) * backdrops + static_cast<std::size_t>(backdrop)];
+  if (colours.texture) return colours;
+  colours = {.table = colours_on(theme::ground_of_maps(), map, backdrop), .texture = Texture::make()};
+  glBindTexture(GL_TEXTURE_2D, colours.texture.id());
   glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
-  glTexImage2D(GL_TEXTURE_2D, 0, GL_RGB8, 256, 1, 0, GL_RGB, GL_UNSIGNED_BYTE, colours.data());
+  glTexImage2D(GL_TEXTURE_2D, 0, GL_RGB8, 256, 1, 0, GL_RGB, GL_UNSIGNED_BYTE, colours.table.data());
   set_filter(GL_LINEAR);
-  return table;
+  return colours;
 }
 
 Texture Graphics::texture_of(const Pixels& pixels) {
@@ -127,7 +126,7 @@ Texture Graphics::texture_of(const Pixels& pixels) {
 
 void Graphics::bake(const Array& values, const Scale& scale, const Paint& paint, int width, int height,
                     Texture& target) {
-  const Texture& table = colours(scale.map, paint.backdrop);
+  const Texture& table = colours(scale.map, paint.backdrop).texture;
   const auto rows = static_cast<GLsizei>(values.shape[0]);
   const auto columns = static_cast<GLsizei>(values.shape[1]);
   // A new texture for new texels: the damage tracker compares textures by their names.

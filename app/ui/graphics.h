@@ -47,8 +47,12 @@ public:
   // Requests another frame while an animation runs.
   void keep_moving() { moving_ = true; }
   bool take_moving() { return std::exchange(moving_, false); }
-  // The colours of a map in the current theme, 256 × 1 texels.
-  const Texture& colours(ColourMap map, Backdrop backdrop);
+  // The colours of a map in the current theme.
+  struct Colours {
+    ColourTable table{};
+    Texture texture; // 256 × 1 texels
+  };
+  const Colours& colours(ColourMap map, Backdrop backdrop);
 
   // A texture of these pixels.
   static Texture texture_of(const Pixels& pixels);
@@ -68,7 +72,7 @@ public:
 private:
   theme::Fonts fonts_;
   static constexpr std::size_t maps = 4, backdrops = 3;
-  std::array<Texture, maps * backdrops> tables_; // in the theme tables_mode_; made when they are needed
+  std::array<Colours, maps * backdrops> tables_; // in the theme tables_mode_; made when they are needed
   theme::Mode tables_mode_ = theme::Mode::dark;
   Texture values_;
   unsigned int program_ = 0, vertices_ = 0, framebuffer_ = 0;

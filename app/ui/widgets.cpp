@@ -221,10 +221,6 @@ void list_search(std::string& text) {
   ImGui::InputTextWithHint("##list_search", "Search", &text);
 }
 
-bool is_searched(std::string_view entry, std::string_view text) {
-  return lower_case(entry).find(lower_case(text)) != std::string::npos;
-}
-
 int kernel_combo(const char* id, std::string_view preview, bool own, float width, std::string& search) {
   int chosen = -2;
   ImGui::SetNextItemWidth(width);
@@ -234,7 +230,7 @@ int kernel_combo(const char* id, std::string_view preview, bool own, float width
   if (own && search.empty() && ImGui::Selectable("current kernel")) chosen = -1;
   const auto& infos = kernel_infos();
   for (std::size_t i = 0; i < infos.size(); ++i) {
-    if (!is_searched(infos[i].name, search)) continue;
+    if (!contains_any_case(infos[i].name, search)) continue;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float height = ImGui::GetTextLineHeight();
     kernel_square(ImGui::GetWindowDrawList(), {at.x + height / 2, at.y + height / 2}, 9, infos[i].name);
@@ -254,7 +250,7 @@ void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float heigh
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 to{from.x + width, from.y + height};
   // The table runs along u; the quad is rotated so that the highest value is on top.
-  list->AddImageQuad(graphics.colours(scale.map, backdrop).reference(), from, {to.x, from.y}, to,
+  list->AddImageQuad(graphics.colours(scale.map, backdrop).texture.reference(), from, {to.x, from.y}, to,
                      {from.x, to.y}, {1, 0}, {1, 1}, {0, 1}, {0, 0});
   ImGui::PushFont(graphics.fonts().mono, 11.0f);
   const float line = ImGui::GetTextLineHeight();

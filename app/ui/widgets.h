@@ -47,8 +47,6 @@ void kernel_square(ImDrawList* list, ImVec2 centre, float side, std::string_view
                    float opacity = 1.0f);
 // The search at the top of an open list, in focus; `text` is cleared when the list opens.
 void list_search(std::string& text);
-// Whether an entry is among those searched for: the letters occur in it, in any case.
-bool is_searched(std::string_view entry, std::string_view text);
 // A combo box of all kernels with a search. `own`: the first entry is "current kernel", that of the layer.
 // Returns the registry index chosen in this frame, −1 for the current kernel, −2 for none.
 int kernel_combo(const char* id, std::string_view preview, bool own, float width, std::string& search);

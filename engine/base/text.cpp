@@ -44,6 +44,10 @@ std::optional<int> whole_number(std::string_view text) {
   return value;
 }
 
+bool contains_any_case(std::string_view text, std::string_view part) {
+  return lower_case(text).find(lower_case(part)) != std::string::npos;
+}
+
 std::optional<double> decimal_number(std::string_view text) {
   double value = 0;
   const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -15,6 +15,8 @@ std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\n
 std::vector<std::string_view> split(std::string_view text, char separator);
 // With ASCII letters in lower case; what else there is stays.
 std::string lower_case(std::string_view text);
+// Whether `part` occurs in the text, ASCII letters in either case.
+bool contains_any_case(std::string_view text, std::string_view part);
 // The whole text as a decimal number without a sign; nullopt if it is anything else or does not fit an int.
 std::optional<int> whole_number(std::string_view text);
 

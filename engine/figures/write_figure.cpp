@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <cctype>
 
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/text.h"
 #include "engine/figures/figure.h"
 #include "engine/figures/layout.h"
 #include "engine/figures/numbers.h"
@@ -13,12 +13,7 @@
 namespace hydrascope {
 namespace {
 
-std::string ending_of(const std::filesystem::path& file) {
-  std::string ending = file.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char character) { return static_cast<char>(std::tolower(character)); });
-  return ending;
-}
+std::string ending_of(const std::filesystem::path& file) { return lower_case(file.extension().string()); }
 
 void check_style(const FigureStyle& style) {
   if (!(style.width_mm >= 20 && style.width_mm <= 2000)) {

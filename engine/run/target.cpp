@@ -1,7 +1,6 @@
 #include "engine/run/target.h"
 
 #include <algorithm>
-#include <cctype>
 #include <optional>
 #include <string_view>
 
@@ -19,16 +18,9 @@
 namespace hydrascope {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  return result;
-}
-
 // Whether `name` is the label or one of its comma-separated names ("tabby, tabby cat").
 bool names_label(const std::string& name, const std::string& label) {
-  const std::string all = lower(label);
+  const std::string all = lower_case(label);
   if (all == name) return true;
   return std::ranges::any_of(split(all, ','), [&](std::string_view part) {
     part.remove_prefix(std::min(part.find_first_not_of(' '), part.size()));
@@ -38,16 +30,15 @@ bool names_label(const std::string& name, const std::string& label) {
 
 int class_of_name(const std::string& given, const ModelInfo& model,
                   const std::vector<AdapterInfo>& adapters) {
-  const std::string name = lower(given);
+  const std::string name = lower_case(given);
   for (std::size_t i = 0; i < model.labels.size(); ++i)
     if (names_label(name, model.labels[i])) return static_cast<int>(i);
   for (auto adapter = adapters.rbegin(); adapter != adapters.rend(); ++adapter)
     for (std::size_t i = 0; i < adapter->classes.size(); ++i)
-      if (lower(adapter->classes[i].id) == name) return static_cast<int>(i);
+      if (lower_case(adapter->classes[i].id) == name) return static_cast<int>(i);
   std::string near;
   for (const std::string& label : model.labels)
-    if (near.size() < 200 && lower(label).find(name) != std::string::npos)
-      near += (near.empty() ? "" : "; ") + label;
+    if (near.size() < 200 && contains_any_case(label, name)) near += (near.empty() ? "" : "; ") + label;
   throw UsageError("--target class:" + given,
                    fmt::format("the model {} has no class of this name", model.name),
                    near.empty() ? "give a label as the prediction list shows it, or an index"

@@ -15,6 +15,12 @@ TEST(NearestName, HasTheFewestChangesAndComesFirst) {
   EXPECT_EQ(nearest_name("anything", {}), "");
 }
 
+TEST(ContainsAnyCase, IgnoresTheCaseOfAsciiLetters) {
+  EXPECT_TRUE(contains_any_case("Egyptian cat", "CAT"));
+  EXPECT_TRUE(contains_any_case("anything", ""));
+  EXPECT_FALSE(contains_any_case("hydra-cosine", "hedgehog"));
+}
+
 TEST(DecimalNumber, IsTheWholeTextOrNothing) {
   EXPECT_EQ(decimal_number("0.25"), 0.25);
   EXPECT_EQ(decimal_number("-3e2"), -300);

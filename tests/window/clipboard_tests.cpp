@@ -97,8 +97,8 @@ std::string types_elsewhere(ImGuiTestContext* context) {
 }
 const char* text_type() { return on_wayland() ? "text/plain;charset=utf-8" : "UTF8_STRING"; }
 
-// The other program goes on in the background, as long as nobody else copies anything; the selection is its
-// own only some time after it has returned.
+// The other program stays in the background until something else is copied. It owns the selection only some
+// time after its command has returned.
 bool copied_elsewhere(ImGuiTestContext* context, const std::string& bytes, const std::string& type) {
   const fs::path file = scratch_file("to-copy");
   std::ofstream(file, std::ios::binary) << bytes;

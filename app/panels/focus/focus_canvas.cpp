@@ -180,7 +180,7 @@ CanvasInput SentenceCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, s
   const float area = size.x * size.y / static_cast<float>(std::max<std::size_t>(letters, 1));
   ImGui::PushFont(graphics.fonts().regular, std::clamp(std::sqrt(area * 0.55f), 13.0f, 26.0f));
   const float height = ImGui::GetTextLineHeight() + 10;
-  const ColourTable colours = colours_on(theme::ground_of_maps(), panel_.scale.map, Backdrop::words);
+  const ColourTable& colours = graphics.colours(panel_.scale.map, Backdrop::words).table;
   ImVec2 at{from.x, from.y + 8};
   for (std::size_t i = 0; i < panel_.tokens.size(); ++i) {
     const bool continues = panel_.tokens[i].starts_with("##");
@@ -232,7 +232,7 @@ void SentenceCanvas::draw_bars(Graphics& graphics, ImVec2 from, ImVec2 size, std
   const float high = static_cast<float>(std::max(panel_.scale.high, 1e-12));
   const float length = (size.y - label_height) / (with_sign ? 2.0f : 1.0f);
   const float zero = from.y + length;
-  const ColourTable colours = colours_on(theme::ground_of_maps(), panel_.scale.map, Backdrop::words);
+  const ColourTable& colours = graphics.colours(panel_.scale.map, Backdrop::words).table;
   list->AddLine({from.x, zero}, {from.x + step * static_cast<float>(panel_.tokens.size()), zero},
                 theme::packed(theme::line));
   for (std::size_t i = 0; i < panel_.tokens.size(); ++i) {

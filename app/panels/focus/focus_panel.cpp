@@ -16,6 +16,7 @@
 #include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
+#include "engine/base/text.h"
 
 namespace hydrascope::app {
 
@@ -80,7 +81,7 @@ void target_combo(Editor& editor, const RunResult& run, float width) {
   const std::string& search = editor.list_search();
   if (search.empty() && ImGui::Selectable("predicted class", predicted)) select_target(editor, {});
   for (const Prediction& prediction : run.predictions) {
-    if (!is_searched(prediction.label, search)) continue;
+    if (!contains_any_case(prediction.label, search)) continue;
     const bool on = target.kind == Target::Kind::class_index && target.index == prediction.index;
     ImGui::PushID(prediction.index);
     if (ImGui::Selectable(prediction.label.c_str(), on))

@@ -9,8 +9,7 @@ namespace hydrascope::app {
 namespace {
 
 bool is_found(const KernelInfo& info, const std::string& text) {
-  return text.empty() || lower_case(info.name).find(text) != std::string::npos ||
-         lower_case(family_name(info.family)).find(text) != std::string::npos;
+  return contains_any_case(info.name, text) || contains_any_case(family_name(info.family), text);
 }
 
 } // namespace
@@ -27,13 +26,12 @@ void GridColumns::toggle(KernelFamily family, bool open_now) {
 
 std::vector<GridColumns::Family> GridColumns::place(float room,
                                                     const std::array<float, kernel_families>& labels) const {
-  const std::string text = lower_case(text_);
   std::vector<Family> families;
   for (int index = 0; index < kernel_families; ++index) {
     Family family{.family = static_cast<KernelFamily>(index), .kernels = {}};
     for (std::size_t kernel = 0; kernel < kernel_infos().size(); ++kernel) {
       const KernelInfo& info = kernel_infos()[kernel];
-      if (info.family == family.family && is_found(info, text)) family.kernels.push_back(kernel);
+      if (info.family == family.family && is_found(info, text_)) family.kernels.push_back(kernel);
     }
     if (!family.kernels.empty()) families.push_back(std::move(family));
   }
@@ -45,9 +43,9 @@ std::vector<GridColumns::Family> GridColumns::place(float room,
   bool any_open = false;
   for (const KernelFamily next : order_) {
     const auto family = std::ranges::find(families, next, &Family::family);
-    if (family == families.end() || (text.empty() && folded_.contains(next))) continue;
+    if (family == families.end() || (text_.empty() && folded_.contains(next))) continue;
     const float more = open_width(*family, least_column) - folded_width;
-    if (text.empty() && any_open && total + more > room) continue;
+    if (text_.empty() && any_open && total + more > room) continue;
     family->open = any_open = true;
     total += more;
   }

@@ -50,9 +50,7 @@ std::string part_of(CURLU* url, CURLUPart part) {
 std::string origin_of(const std::string& url) {
   const std::unique_ptr<CURLU, FreeUrl> parsed(curl_url());
   if (!parsed || curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return {};
-  std::string host = part_of(parsed.get(), CURLUPART_HOST);
-  std::ranges::transform(host, host.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string host = lower_case(part_of(parsed.get(), CURLUPART_HOST));
   return part_of(parsed.get(), CURLUPART_SCHEME) + "://" + host + ":" + part_of(parsed.get(), CURLUPART_PORT);
 }
 
@@ -113,9 +111,7 @@ std::size_t receive_header(char* bytes, std::size_t, std::size_t count, void* us
   if (line.starts_with("HTTP/")) transfer.reply.headers.clear(); // another reply after "100 Continue"
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return count;
-  std::string name(line.substr(0, colon));
-  std::ranges::transform(name, name.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string name = lower_case(line.substr(0, colon));
   transfer.reply.headers[name] = std::string(trimmed(line.substr(colon + 1), " \t\r\n"));
   return count;
 }

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/base/tsv.h"
 #include "engine/training/data/sampling.h"
 
@@ -61,9 +62,7 @@ namespace hydrascope::training {
 namespace {
 
 bool is_picture(const std::filesystem::path& file) {
-  std::string ending = file.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](const unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string ending = lower_case(file.extension().string());
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg" || ending == ".bmp" || ending == ".ppm";
 }
 
