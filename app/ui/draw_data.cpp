@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 #include <limits>
 
 #include <imgui_impl_opengl3.h>
@@ -128,7 +127,7 @@ private:
   }
 
   void cover(const ScreenBox& box) {
-    constexpr float little = 48 * 48; // square points: the gaps of a line of text
+    constexpr float little = 96 * 96; // square points: the gaps of a line of text
     for (ScreenBox& existing : boxes_) {
       if (waste(existing, box) > little) continue;
       existing = united(existing, box);
@@ -176,37 +175,82 @@ std::uint64_t word_of(const ImDrawVert& vertex) {
          vertex.col * 0xe7037ed1a0b428dbU;
 }
 
-std::vector<DrawnTriangle> triangles_of(const Mesh& mesh) {
-  std::vector<DrawnTriangle> triangles;
-  triangles.reserve(mesh.indices.size() / 3);
+// Whether six indices draw four consecutive vertices, as for letters and rectangles.
+bool is_quad(const ImDrawIdx* index) {
+  return index[1] == index[0] + 1 && index[2] == index[0] + 2 && index[3] == index[0] &&
+         index[4] == index[2] && index[5] == index[0] + 3;
+}
+
+// Sets `pieces` to those of the mesh in the order of drawing.
+void set_pieces(std::vector<DrawnPiece>& pieces, const Mesh& mesh) {
+  pieces.clear();
+  pieces.reserve(mesh.indices.size() / 3);
   for (const ImDrawCmd& command : mesh.commands) {
     if (command.UserCallback != nullptr) continue;
     const ScreenBox clip = clip_of(command);
     std::uint64_t state = mixed(word_of(clip.from), word_of(clip.to));
     state =
         mixed(mixed(state, reinterpret_cast<std::uintptr_t>(command.TexRef._TexData)), command.TexRef._TexID);
-    for (unsigned int i = 0; i + 2 < command.ElemCount; i += 3) {
+    const ImDrawIdx* const indices = mesh.indices.data() + command.IdxOffset;
+    for (unsigned int i = 0; i + 2 < command.ElemCount;) {
+      const bool quad = i + 5 < command.ElemCount && is_quad(indices + i);
       std::uint64_t hash = state;
       ScreenBox box{{1e9f, 1e9f}, {-1e9f, -1e9f}};
-      for (unsigned int corner = 0; corner < 3; ++corner) {
-        const ImDrawVert& vertex =
-            mesh.vertices[command.VtxOffset + mesh.indices[command.IdxOffset + i + corner]];
+      const auto take = [&](ImDrawIdx index) {
+        const ImDrawVert& vertex = mesh.vertices[command.VtxOffset + index];
         hash = mixed(hash, word_of(vertex));
         box = united(box, {vertex.pos, vertex.pos});
-      }
-      triangles.push_back({hash, intersected(clip, box)});
+      };
+      for (unsigned int corner = 0; corner < 3; ++corner) take(indices[i + corner]);
+      if (quad) take(indices[i + 5]);
+      i += quad ? 6 : 3;
+      pieces.push_back({hash, intersected(clip, box)});
     }
   }
-  return triangles;
 }
 
-void add_all(std::span<const DrawnTriangle> triangles, Damage& damage) {
-  for (const DrawnTriangle& triangle : triangles) damage.add(triangle.box);
+// How often each hash occurs. A flat table with linear probing: thousands of pieces are compared in a frame.
+class HashCounts {
+public:
+  explicit HashCounts(std::span<const DrawnPiece> pieces) : entries_(std::bit_ceil(2 * pieces.size() + 1)) {
+    for (const DrawnPiece& piece : pieces) {
+      Entry& entry = entry_of(piece.hash);
+      entry.hash = piece.hash;
+      ++entry.count;
+      entry.used = true;
+    }
+  }
+  // Counts one off. Returns whether there was one left.
+  bool take(std::uint64_t hash) {
+    Entry& entry = entry_of(hash);
+    if (entry.count == 0) return false;
+    --entry.count;
+    return true;
+  }
+
+private:
+  struct Entry {
+    std::uint64_t hash = 0;
+    std::uint32_t count = 0;
+    bool used = false;
+  };
+  // The hash's entry, or the free one where it belongs.
+  Entry& entry_of(std::uint64_t hash) {
+    std::size_t at = hash & (entries_.size() - 1);
+    while (entries_[at].used && entries_[at].hash != hash) at = (at + 1) & (entries_.size() - 1);
+    return entries_[at];
+  }
+
+  std::vector<Entry> entries_; // a power of two, at most half in use
+};
+
+void add_all(std::span<const DrawnPiece> pieces, Damage& damage) {
+  for (const DrawnPiece& piece : pieces) damage.add(piece.box);
 }
 
-// Adds the triangles that only one of two versions of a draw list has. What both have is the same picture as
+// Adds the pieces that only one of two versions of a draw list has. What both have is the same picture as
 // long as it is drawn in the same order; else everything is added.
-void add_difference(std::span<const DrawnTriangle> old_rest, std::span<const DrawnTriangle> new_rest,
+void add_difference(std::span<const DrawnPiece> old_rest, std::span<const DrawnPiece> new_rest,
                     Damage& damage) {
   const auto head = std::ranges::mismatch(old_rest, new_rest);
   old_rest = {head.in1, old_rest.end()};
@@ -215,31 +259,20 @@ void add_difference(std::span<const DrawnTriangle> old_rest, std::span<const Dra
     old_rest = old_rest.first(old_rest.size() - 1);
     new_rest = new_rest.first(new_rest.size() - 1);
   }
-  const auto sorted_hashes = [](std::span<const DrawnTriangle> triangles) {
-    std::vector<std::uint64_t> hashes;
-    for (const DrawnTriangle& triangle : triangles) hashes.push_back(triangle.hash);
-    std::ranges::sort(hashes);
-    return hashes;
-  };
-  std::vector<std::uint64_t> shared; // with multiplicity
-  std::ranges::set_intersection(sorted_hashes(old_rest), sorted_hashes(new_rest), std::back_inserter(shared));
-  // Adds the triangles that are not shared. Returns the hashes of the others in the order of drawing.
-  const auto add_own = [&](std::span<const DrawnTriangle> triangles) {
-    std::vector<bool> used(shared.size());
+  // Adds the pieces that are not among the others. Returns the hashes of the rest in the order of drawing.
+  const auto add_own = [&](std::span<const DrawnPiece> pieces, std::span<const DrawnPiece> others) {
+    HashCounts left(others);
     std::vector<std::uint64_t> order;
-    for (const DrawnTriangle& triangle : triangles) {
-      auto at = static_cast<std::size_t>(std::ranges::lower_bound(shared, triangle.hash) - shared.begin());
-      while (at < shared.size() && shared[at] == triangle.hash && used[at]) ++at;
-      if (at < shared.size() && shared[at] == triangle.hash) {
-        used[at] = true;
-        order.push_back(triangle.hash);
-      } else {
-        damage.add(triangle.box);
-      }
+    order.reserve(pieces.size());
+    for (const DrawnPiece& piece : pieces) {
+      if (left.take(piece.hash))
+        order.push_back(piece.hash);
+      else
+        damage.add(piece.box);
     }
     return order;
   };
-  if (add_own(old_rest) == add_own(new_rest)) return;
+  if (add_own(old_rest, new_rest) == add_own(new_rest, old_rest)) return;
   add_all(old_rest, damage);
   add_all(new_rest, damage);
 }
@@ -265,7 +298,7 @@ std::vector<ScreenBox> DamageTracker::update(const ImDrawData& data) {
 
   Damage damage(data.DisplaySize);
   const auto count = static_cast<std::size_t>(data.CmdLists.Size);
-  for (std::size_t i = count; i < lists_.size(); ++i) add_all(lists_[i].triangles, damage);
+  for (std::size_t i = count; i < lists_.size(); ++i) add_all(lists_[i].pieces, damage);
   lists_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const ImDrawList& list = *data.CmdLists[static_cast<int>(i)];
@@ -281,18 +314,18 @@ std::vector<ScreenBox> DamageTracker::update(const ImDrawData& data) {
     if (existing.owner == owner && same_commands && same_bytes(before.vertices, now.vertices) &&
         same_bytes(before.indices, now.indices))
       continue;
-    std::vector<DrawnTriangle> triangles = triangles_of(now);
+    set_pieces(pieces_, now);
     if (existing.owner == owner) {
-      add_difference(existing.triangles, triangles, damage);
+      add_difference(existing.pieces, pieces_, damage);
     } else { // another window has this position in the list
-      add_all(existing.triangles, damage);
-      add_all(triangles, damage);
+      add_all(existing.pieces, damage);
+      add_all(pieces_, damage);
     }
-    existing = {std::string(owner),
-                {now.commands.begin(), now.commands.end()},
-                {now.vertices.begin(), now.vertices.end()},
-                {now.indices.begin(), now.indices.end()},
-                std::move(triangles)};
+    existing.owner = owner; // the vectors keep their memory
+    existing.commands.assign(now.commands.begin(), now.commands.end());
+    existing.vertices.assign(now.vertices.begin(), now.vertices.end());
+    existing.indices.assign(now.indices.begin(), now.indices.end());
+    existing.pieces.swap(pieces_);
   }
   if (everything_new) return {screen};
   return damage.boxes(screen);
@@ -337,12 +370,6 @@ bool is_letter(const ImDrawVert* corner) {
                        corner[0].pos.x == corner[3].pos.x && corner[1].pos.x == corner[2].pos.x;
   // All corners of a filled rectangle have the same white texel.
   return upright && corner[0].uv.x != corner[1].uv.x && corner[0].uv.y != corner[3].uv.y;
-}
-
-// Whether six indices draw four consecutive vertices, as for letters and rectangles.
-bool is_quad(const ImDrawIdx* index) {
-  return index[1] == index[0] + 1 && index[2] == index[0] + 2 && index[3] == index[0] &&
-         index[4] == index[2] && index[5] == index[0] + 3;
 }
 
 } // namespace

@@ -26,18 +26,18 @@ struct ScreenBox {
 ScreenBox united(const ScreenBox& left, const ScreenBox& right);
 ScreenBox intersected(const ScreenBox& left, const ScreenBox& right);
 
-// A triangle as it is drawn: equal ones, their state included, have the same hash.
-struct DrawnTriangle {
+// A triangle, or a rectangle of two, as it is drawn: equal ones, their state included, have the same hash.
+struct DrawnPiece {
   std::uint64_t hash = 0;
   ScreenBox box;
-  bool operator==(const DrawnTriangle& other) const { return hash == other.hash; }
+  bool operator==(const DrawnPiece& other) const { return hash == other.hash; }
 };
 
 // Finds the damage of each frame: the part of the screen that changed.
 class DamageTracker {
 public:
   // Returns a few boxes outside of which every pixel equals the previous frame's. Compares draw lists
-  // triangle by triangle but never reads texels: new texels need a new texture.
+  // piece by piece but never reads texels: new texels need a new texture.
   std::vector<ScreenBox> update(const ImDrawData& data);
   // The whole next frame counts as changed.
   void invalidate() { lists_.clear(); }
@@ -48,9 +48,10 @@ private:
     std::vector<ImDrawCmd> commands;
     std::vector<ImDrawVert> vertices;
     std::vector<ImDrawIdx> indices;
-    std::vector<DrawnTriangle> triangles;
+    std::vector<DrawnPiece> pieces;
   };
   std::vector<List> lists_;
+  std::vector<DrawnPiece> pieces_; // of the list being compared
   ImVec2 size_, scale_;
 };
 
