@@ -1,0 +1,41 @@
+// An accelerator for tests, LibTorch's PrivateUse1. Its memory is the host's, but nobody may touch it except
+// the device's own copies: reading a data pointer is a segmentation fault, as it is on a GPU. Operators run
+// on copies on the CPU, and a tensor on the wrong device fails by CUDA's rule. It does not show what depends
+// on real hardware: the order of streams, operators and types that CUDA lacks, TF32.
+#pragma once
+
+#include <cstdint>
+
+#include <c10/core/Device.h>
+
+namespace hydrascope::test {
+
+// The device, registered when the program starts.
+c10::Device fake_device();
+
+// What the host has asked of the device. A wait blocks the host until the device is idle: a number that is
+// read (Tensor::item), a tensor that is copied to the CPU, an event or a stream that is waited for.
+struct DeviceCounts {
+  std::int64_t numbers_read = 0;  // Tensor::item and what calls it
+  std::int64_t copies_to_cpu = 0; // of tensors
+  std::int64_t copies_to_device = 0;
+  std::int64_t synchronised = 0; // events, streams and the whole device
+  std::int64_t operators = 0;    // that ran on the device
+
+  std::int64_t waits() const { return numbers_read + copies_to_cpu + synchronised; }
+};
+
+// Counts from the object's construction on, in all threads.
+class DeviceCounter {
+public:
+  DeviceCounter();
+  DeviceCounts counts() const;
+
+private:
+  DeviceCounts before_;
+};
+
+// Lets work of so many seconds pass on the device's stream, for events that measure time.
+void advance_device(double seconds);
+
+} // namespace hydrascope::test
