@@ -50,14 +50,15 @@ std::map<int, Reference> references(const std::vector<ThroughputRow>& rows) {
   return all;
 }
 
-ordered_json entry_of(const ThroughputRow& row, const Reference& reference, const std::string& dtype) {
+ordered_json entry_of(const ThroughputRow& row, const Reference& reference,
+                      const ExecutionOptions& execution) {
   const char* const kinds[] = {"schedule", "untapped", "without attention", "products"};
   ordered_json entry = {{"kind", kinds[static_cast<int>(row.kind)]},
                         {"schedule", row.schedule},
                         {"batch", row.batch},
                         {"N", row.tokens},
-                        {"dtype", dtype},
-                        {"device", "cpu"},
+                        {"dtype", execution.dtype},
+                        {"device", execution.device},
                         {"items_per_second", row.items_per_second},
                         {"runs", row.time.runs},
                         {"median_ms", 1e3 * row.time.median},
@@ -99,14 +100,14 @@ void run(const ModelBenchOptions& options) {
   const auto compared = references(rows);
   ordered_json entries = ordered_json::array();
   for (const ThroughputRow& row : rows)
-    entries.push_back(entry_of(row, compared.at(row.batch), request.execution.dtype));
+    entries.push_back(entry_of(row, compared.at(row.batch), request.execution));
   if (options.json) {
     std::cout << entries.dump(2) << '\n';
     return;
   }
   const ThreadCount threads(request.execution.threads);
   fmt::print("{}, {}, {}; {} batches of each after {} that warm up\n", options.model, request.execution.dtype,
-             machine_text("cpu"), request.runs, request.warm_ups);
+             machine_text(request.execution.device), request.runs, request.warm_ups);
   print_model_entries(entries);
 }
 
@@ -139,8 +140,10 @@ void add_bench_model(CLI::App& bench) {
   command->add_option("-N,--tokens", request.tokens, "length of a text")
       ->check(CLI::Range(3, 1'000'000))
       ->capture_default_str();
-  command->add_option("--dtype", request.execution.dtype, "float32 or bfloat16")
-      ->check(CLI::IsMember({"float32", "bfloat16"}))
+  request.execution.device = "cpu";
+  command->add_option("--device", request.execution.device, "cpu, cuda or cuda:i")->capture_default_str();
+  command->add_option("--dtype", request.execution.dtype, "float32, bfloat16 or, on a GPU, float16")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
       ->capture_default_str();
   command->add_option("--threads", request.execution.threads, "threads (default: all)")
       ->check(CLI::PositiveNumber);

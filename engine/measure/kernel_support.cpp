@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
 #include "engine/run/run.h"
@@ -19,6 +20,7 @@ AttentionShape attention_shape(const LayerShape& shape) {
                       .has_mask = shape.has_mask,
                       .layout = {shape.prefix_tokens, shape.rows, shape.columns}};
   if (shape.dtype == "bfloat16") made.dtype = at::kBFloat16;
+  if (shape.dtype == "float16") made.dtype = at::kHalf;
   if (shape.device.starts_with("cuda")) made.device = at::kCUDA;
   return made;
 }
@@ -27,9 +29,7 @@ AttentionShape attention_shape(const LayerShape& shape) {
 
 std::string why_unsupported(const KernelSpec& kernel, const LayerShape& shape) {
   try {
-    check_device(shape.device);
-    if (shape.dtype != "float32" && shape.dtype != "bfloat16")
-      return fmt::format("models run in float32 or bfloat16, not in {}", shape.dtype);
+    dtype_on(device_of(shape.device), shape.dtype);
     const Support support = make_kernel(kernel)->supports(attention_shape(shape));
     return support.ok ? "" : support.reason;
   } catch (const Error& error) {

@@ -28,8 +28,8 @@
 
 #include "engine/attention/interface/device.h"
 #include "engine/attention/simd/processor.h"
-#include "engine/measure/device_clock.h"
 #include "engine/models/transformer/linear.h"
+#include "engine/run/device_clock.h"
 
 namespace hydrascope {
 namespace {

@@ -17,7 +17,7 @@
 #include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
-#include "engine/measure/device_clock.h"
+#include "engine/run/device_clock.h"
 #include "engine/run/run.h"
 
 namespace hydrascope {

@@ -7,12 +7,14 @@
 #include <new>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
 #include "engine/measure/teacher_forced_runs.h"
+#include "engine/run/placement.h"
 #include "engine/run/quantities/head_reader.h"
 #include "engine/run/quantities/measures.h"
 #include "engine/run/run.h"
@@ -50,8 +52,11 @@ struct LayerMeans {
   // `read` by measured_quantities().
   void add(const std::vector<HeadValues>& read, const AttentionInput& input) {
     const auto heads = [](const at::Tensor& values) { return values.mean(1); };
-    const at::Tensor &entropies = read[0].values, &divergences = read[1].values, &ranks = read[2].values,
-                     &change = read[3].values;
+    const auto values = [&](std::size_t quantity) { // read once
+      const at::Tensor& own = read[quantity].values;
+      return own.defined() ? own.to(at::kCPU) : own;
+    };
+    const at::Tensor entropies = values(0), divergences = values(1), ranks = values(2), change = values(3);
     if (entropies.defined()) entropy.add(heads(entropies));
     if (divergences.defined()) {
       kl.add(heads(divergences));
@@ -124,7 +129,7 @@ public:
     const auto read = read_heads(measured_quantities(), input, kernels_[position]);
     for (std::size_t i = 0; i < read.size(); ++i) {
       sums_[position][i].add(read[i].values, input);
-      zero_denominators_[i] += read[i].zero_denominators;
+      zero_denominators_[i] += read[i].zero_denominators.read();
     }
     add_scores(scores_[position], score_range(input));
     if (layer != 0) return;
@@ -227,11 +232,12 @@ private:
   }
 
   static void add_scores(std::vector<HeadScores>& heads, const ScoreRange& range) {
+    const at::Tensor read = at::stack({range.smallest, range.largest, range.share_below}).to(at::kCPU);
     for (std::size_t i = 0; i < heads.size(); ++i) {
-      const auto head = static_cast<std::int64_t>(i);
-      heads[i].smallest = std::min(heads[i].smallest, range.smallest.select(1, head).min().item<double>());
-      heads[i].largest = std::max(heads[i].largest, range.largest.select(1, head).max().item<double>());
-      heads[i].share_below += range.share_below.select(1, head).sum().item<double>();
+      const at::Tensor head = read.select(2, static_cast<std::int64_t>(i)); // (3,B)
+      heads[i].smallest = std::min(heads[i].smallest, head[0].min().item<double>());
+      heads[i].largest = std::max(heads[i].largest, head[1].max().item<double>());
+      heads[i].share_below += head[2].sum().item<double>();
     }
   }
 
@@ -307,12 +313,12 @@ void drop_unsupported(Measurement& measurement, std::size_t kernels, const Atten
   measurement.drop(marks);
 }
 
-TeacherForcedOutcome measure(const TeacherForcedRequest& request, const MeasureProgress& progress,
-                             const std::stop_token& stop, ModelStore& store) {
+TeacherForcedOutcome measure(const Placement& placement, const TeacherForcedRequest& request,
+                             const MeasureProgress& progress, const std::stop_token& stop,
+                             ModelStore& store) {
   const ModelInfo base = store.base(request.model_folder)->info();
   const Schedule softmax{std::vector<KernelSpec>(static_cast<std::size_t>(base.layers))};
-  const AppliedModel applied =
-      store.apply(request.model_folder, request.adapters, softmax, request.execution.dtype);
+  const AppliedModel applied = store.apply(request.model_folder, request.adapters, softmax, placement);
   const Model& model = *applied.model;
   const std::vector<KernelSpec> kernels = kernels_of(request);
   const DataShare& share = request.share;
@@ -359,10 +365,16 @@ TeacherForcedOutcome measure(const TeacherForcedRequest& request, const MeasureP
 TeacherForcedOutcome measure_teacher_forced(const TeacherForcedRequest& request,
                                             const MeasureProgress& progress, const std::stop_token& stop,
                                             const std::shared_ptr<ModelStore>& models) {
-  check_device(request.execution.device);
+  return measure_teacher_forced_in(placement_of(request.execution), request, progress, stop, models);
+}
+
+TeacherForcedOutcome measure_teacher_forced_in(const Placement& placement,
+                                               const TeacherForcedRequest& request,
+                                               const MeasureProgress& progress, const std::stop_token& stop,
+                                               const std::shared_ptr<ModelStore>& models) {
   const ThreadCount threads(request.execution.threads);
   try {
-    return measure(request, progress, stop, *models);
+    return measure(placement, request, progress, stop, *models);
   } catch (const c10::Error& error) {
     const std::string text = error.what_without_backtrace();
     throw Error("kl", text.substr(0, text.find('\n')), "try shorter texts or fewer kernels");

@@ -97,5 +97,9 @@ TeacherForcedOutcome measure_teacher_forced(const TeacherForcedRequest& request,
                                             const MeasureProgress& progress = {},
                                             const std::stop_token& stop = {},
                                             const std::shared_ptr<ModelStore>& models = make_model_store());
+// The same in a given placement, whatever the request's device and dtype.
+TeacherForcedOutcome measure_teacher_forced_in(
+    const Placement& placement, const TeacherForcedRequest& request, const MeasureProgress& progress = {},
+    const std::stop_token& stop = {}, const std::shared_ptr<ModelStore>& models = make_model_store());
 
 } // namespace hydrascope

@@ -15,6 +15,7 @@
 #include "engine/base/image.h"
 #include "engine/run/inputs.h"
 #include "engine/run/pass.h"
+#include "engine/run/placement.h"
 
 namespace hydrascope {
 namespace {
@@ -280,7 +281,7 @@ void visit_softmax_run(const std::shared_ptr<const Model>& model, const ModelInp
   const at::NoGradGuard no_gradients;
   const auto layers = static_cast<std::size_t>(model->info().layers);
   const LayerKernel softmax{make_kernel(KernelSpec{}), {}, false};
-  Pass pass = plain_pass(model, std::vector(layers, softmax), input);
+  Pass pass = plain_pass(model, std::vector(layers, softmax), placed(*model, input));
   pass.tapped.assign(layers, true);
   const PassOutcome outcome = run_pass(pass, stop, [&](int layer, const AttentionTap& tap) {
     check_finite(tap.out, *model);

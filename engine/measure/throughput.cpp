@@ -1,7 +1,6 @@
 #include "engine/measure/throughput.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <set>
 #include <utility>
@@ -12,15 +11,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
 #include "engine/measure/flops.h"
 #include "engine/models/transformer/config.h"
 #include "engine/models/transformer/linear.h"
 #include "engine/models/transformer/model.h"
+#include "engine/run/device_clock.h"
 #include "engine/run/model_store.h"
 #include "engine/run/pass.h"
+#include "engine/run/placement.h"
 #include "engine/run/run.h"
 
 namespace hydrascope {
@@ -106,12 +106,13 @@ private:
 // The matrix products of all blocks, each block with its own matrices.
 class Products {
 public:
-  Products(const ModelConfig& config, const at::ScalarType type) {
+  Products(const ModelConfig& config, const Placement& placement) {
     // `count` projections of one input as one product.
     const auto product = [&](int count, std::int64_t in, std::int64_t out) {
       std::vector<Linear::Part> parts;
       for (int i = 0; i < count; ++i)
-        parts.push_back({at::randn({out, in}).to(type), at::randn({out}).to(type)});
+        parts.push_back({at::randn({out, in}).to(placement.device, placement.dtype),
+                         at::randn({out}).to(placement.device, placement.dtype)});
       return std::make_unique<Linear>(std::move(parts));
     };
     const std::int64_t width = config.width, inner = config.intermediate;
@@ -143,15 +144,13 @@ struct Entry {
   std::vector<double> seconds;
 };
 
-void take_turns(std::vector<Entry>& entries, const ThroughputRequest& request,
+void take_turns(std::vector<Entry>& entries, const ThroughputRequest& request, const DeviceClock& clock,
                 const std::function<void()>& after_turn, const std::stop_token& stop) {
   for (int turn = 0; turn < request.warm_ups + request.runs; ++turn)
     for (Entry& entry : entries) {
       if (stop.stop_requested()) throw Cancelled();
-      const auto start = std::chrono::steady_clock::now();
-      entry.run();
-      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-      if (turn >= request.warm_ups) entry.seconds.push_back(taken.count());
+      const double seconds = clock.seconds(entry.run);
+      if (turn >= request.warm_ups) entry.seconds.push_back(seconds);
       after_turn();
     }
   for (Entry& entry : entries) {
@@ -162,25 +161,23 @@ void take_turns(std::vector<Entry>& entries, const ThroughputRequest& request,
   }
 }
 
-std::vector<ThroughputRow> measure(const ThroughputRequest& request,
+std::vector<ThroughputRow> measure(const Placement& placement, const ThroughputRequest& request,
                                    const std::function<void(std::int64_t, std::int64_t)>& progress,
                                    const std::stop_token& stop, ModelStore& models) {
   using Kind = ThroughputRow::Kind;
-  check_device(request.execution.device);
-  const auto type = dtype_on_cpu(request.execution.dtype);
   const ThreadCount threads(request.execution.threads);
   const at::NoGradGuard no_gradients;
   const AdapterChoice none{.automatic = false, .files = {}};
   const int layers = models.base(request.model_folder)->info().layers;
   const AppliedModel applied =
-      models.apply(request.model_folder, none, parse_schedule({}, layers), request.execution.dtype);
+      models.apply(request.model_folder, none, parse_schedule({}, layers), placement);
   const auto& model = applied.model;
   std::vector<Contender> contenders;
   for (const ScheduleText& text : request.schedules)
     contenders.emplace_back(model, layer_kernels(*model, parse_schedule(text, layers).layers));
   Contender bound(model, std::vector(static_cast<std::size_t>(layers),
                                      LayerKernel{std::make_shared<const Bypass>(), {}, false}));
-  const Products products(read_config(request.model_folder), type);
+  const Products products(read_config(request.model_folder), placement);
   const ModelInput first = first_input(*model, request);
 
   std::int64_t done = 0;
@@ -188,7 +185,7 @@ std::vector<ThroughputRow> measure(const ThroughputRequest& request,
                      (request.warm_ups + request.runs);
   std::vector<ThroughputRow> rows;
   for (const int batch : request.batches) {
-    const ModelInput input = repeated(first, batch);
+    const ModelInput input = placed(*model, repeated(first, batch));
     const at::Tensor hidden = model->embed(input).clone();
     const auto row = [&](Kind kind, std::string schedule, std::string paths) {
       return ThroughputRow{.kind = kind,
@@ -211,7 +208,7 @@ std::vector<ThroughputRow> measure(const ThroughputRequest& request,
     entries.push_back({row(Kind::without_attention, "no attention", ""), [&] { bound.run(); }, {}});
     entries.push_back({row(Kind::products, "matrix products alone", ""), [&] { products.run(hidden); }, {}});
     take_turns(
-        entries, request,
+        entries, request, DeviceClock(placement.device),
         [&] {
           if (progress) progress(++done, total);
         },
@@ -227,8 +224,15 @@ std::vector<ThroughputRow> measure_throughput(const ThroughputRequest& request,
                                               const std::function<void(std::int64_t, std::int64_t)>& progress,
                                               const std::stop_token& stop,
                                               const std::shared_ptr<ModelStore>& models) {
+  return measure_throughput_in(placement_of(request.execution), request, progress, stop, models);
+}
+
+std::vector<ThroughputRow> measure_throughput_in(
+    const Placement& placement, const ThroughputRequest& request,
+    const std::function<void(std::int64_t, std::int64_t)>& progress, const std::stop_token& stop,
+    const std::shared_ptr<ModelStore>& models) {
   try {
-    return measure(request, progress, stop, *models);
+    return measure(placement, request, progress, stop, *models);
   } catch (const c10::Error& error) {
     throw Error("bench model", error.what_without_backtrace(), "report this with the command");
   }

@@ -24,7 +24,7 @@ struct ThroughputRequest {
   std::vector<int> batches = {1, 8, 32};
   int tokens = 128; // of a text
   int warm_ups = 10, runs = 30;
-  ExecutionOptions execution; // device auto or cpu; image_size, dtype, threads
+  ExecutionOptions execution; // without a seed
 };
 
 struct ThroughputRow {
@@ -50,5 +50,10 @@ struct ThroughputRow {
 std::vector<ThroughputRow> measure_throughput(
     const ThroughputRequest& request, const std::function<void(std::int64_t, std::int64_t)>& progress = {},
     const std::stop_token& stop = {}, const std::shared_ptr<ModelStore>& models = make_model_store());
+// The same in a given placement, whatever the request's device and dtype.
+std::vector<ThroughputRow> measure_throughput_in(
+    const Placement& placement, const ThroughputRequest& request,
+    const std::function<void(std::int64_t, std::int64_t)>& progress = {}, const std::stop_token& stop = {},
+    const std::shared_ptr<ModelStore>& models = make_model_store());
 
 } // namespace hydrascope

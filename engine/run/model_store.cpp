@@ -11,10 +11,10 @@
 
 #include <fmt/format.h>
 
-#include "engine/attention/interface/device.h"
 #include "engine/base/error.h"
 #include "engine/base/safetensors.h"
 #include "engine/models/transformer/model.h"
+#include "engine/run/placement.h"
 
 namespace hydrascope {
 namespace {
@@ -52,16 +52,23 @@ AdapterParts parts_of(const AdapterInfo& adapter) {
   return adapter_parts(names);
 }
 
-std::shared_ptr<const Model> in_dtype(const std::shared_ptr<const Model>& model, const std::string& dtype) {
-  const auto type = dtype_on_cpu(dtype);
-  if (type == at::kFloat) return model;
-  std::map<std::string, at::Tensor> converted;
-  for (const std::string& name : model->parameter_names()) {
-    if (name.starts_with("kernel.")) continue; // feature maps and their exponents stay float32
-    const at::Tensor parameter = model->parameter(name);
-    if (parameter.is_floating_point()) converted.emplace(name, parameter.to(type));
+// Feature maps and their exponents stay float32.
+at::Tensor placed_tensor(const std::string& name, const at::Tensor& tensor, const Placement& placement) {
+  const bool converts = tensor.is_floating_point() && !name.starts_with("kernel.");
+  return tensor.to(placement.device, converts ? placement.dtype : tensor.scalar_type());
+}
+
+// As placed(); tensors that the model shares with `base` are those of `placed_base`.
+std::shared_ptr<const Model> placed_over(const std::shared_ptr<const Model>& model, const Model& base,
+                                         const Model& placed_base, const Placement& placement) {
+  const auto known = base.tensors(), there = placed_base.tensors();
+  std::map<std::string, at::Tensor> moved;
+  for (const auto& [name, tensor] : model->tensors()) {
+    const auto shared = known.find(name);
+    const bool same = shared != known.end() && shared->second.is_same(tensor);
+    moved.emplace(name, same ? there.at(name) : placed_tensor(name, tensor, placement));
   }
-  return model->with_parameters(converted);
+  return model->with_parameters(moved);
 }
 
 } // namespace
@@ -84,7 +91,7 @@ AdapterParts adapter_parts(const std::vector<std::string>& tensor_names) {
 }
 
 std::string AppliedModel::embedding_key() const {
-  std::string key = model->hash() + '|' + dtype;
+  std::string key = model->hash() + '|' + device + '|' + dtype;
   for (const AppliedAdapter& adapter : adapters)
     if (adapter.parts.embeddings) key += '|' + adapter.info.hash;
   return key;
@@ -190,6 +197,7 @@ struct ModelStore::State {
   SharedValues<AdapterInfo> files{kKeptAdapterFiles};
   SharedValues<std::shared_ptr<const std::vector<AdapterInfo>>> available{kKeptLists}; // by model
   SharedValues<std::shared_ptr<const Model>> bases{kKeptBases};
+  SharedValues<std::shared_ptr<const Model>> placed_bases{kKeptBases}; // by folder and placement
   SharedValues<AppliedModel> applied{kKeptOverlays};
 };
 
@@ -242,14 +250,17 @@ std::vector<AppliedAdapter> ModelStore::State::choose(const Model& base, const A
 }
 
 AppliedModel ModelStore::apply(const std::filesystem::path& folder, const AdapterChoice& choice,
-                               const Schedule& schedule, const std::string& dtype,
+                               const Schedule& schedule, const Placement& placement,
                                const AutomaticAdapters automatic) {
   AppliedModel applied;
-  applied.model = base(folder);
-  applied.dtype = dtype;
+  const auto base_model = base(folder);
+  applied.model = base_model;
+  applied.device = placement.device_name();
+  applied.dtype = placement.dtype_name();
   applied.adapters = state_->choose(*applied.model, choice, schedule, automatic);
 
-  std::string key = folder.string() + '|' + dtype;
+  const std::string placed_key = folder.string() + '|' + applied.device + '|' + applied.dtype;
+  std::string key = placed_key;
   for (const AppliedAdapter& adapter : applied.adapters)
     key += '|' + adapter.info.hash + (adapter.for_schedule ? "" : "?");
   return state_->applied.get(key, [&] {
@@ -259,9 +270,23 @@ AppliedModel ModelStore::apply(const std::filesystem::path& folder, const Adapte
       applied.model = apply_adapter(applied.model, adapter.info, hashes);
       hashes.push_back(adapter.info.hash);
     }
-    applied.model = in_dtype(applied.model, dtype);
+    if (placement == Placement{}) return applied;
+    const auto placed_base =
+        state_->placed_bases.get(placed_key, [&] { return placed(base_model, placement); });
+    applied.model = applied.model == base_model
+                        ? placed_base
+                        : placed_over(applied.model, *base_model, *placed_base, placement);
     return applied;
   });
+}
+
+std::shared_ptr<const Model> placed(const std::shared_ptr<const Model>& model, const Placement& placement) {
+  std::map<std::string, at::Tensor> moved;
+  for (const auto& [name, tensor] : model->tensors()) {
+    at::Tensor there = placed_tensor(name, tensor, placement);
+    if (!there.is_same(tensor)) moved.emplace(name, std::move(there));
+  }
+  return moved.empty() ? model : model->with_parameters(moved);
 }
 
 ModelSource installed_models() { return {load_model, bundled_adapters}; }

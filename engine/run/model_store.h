@@ -16,6 +16,7 @@
 namespace hydrascope {
 
 class Model;
+struct Placement;
 
 // Loads models and lists the adapters that may be applied automatically.
 struct ModelSource {
@@ -42,7 +43,7 @@ struct AppliedAdapter {
 struct AppliedModel {
   std::shared_ptr<const Model> model;
   std::vector<AppliedAdapter> adapters; // in order of application
-  std::string dtype;
+  std::string device, dtype;            // where it runs
 
   // Equal for equal embeddings of the same input.
   std::string embedding_key() const;
@@ -74,9 +75,10 @@ public:
   std::shared_ptr<const Model> base(const std::filesystem::path& folder);
 
   // The model with the adapters of the choice; an automatic choice depends on the schedule. Throws as
-  // load_model and apply_adapter, UsageError for an unsupported dtype.
+  // load_model and apply_adapter. Models with different adapters share the parameters that they have in
+  // common, also on another device.
   AppliedModel apply(const std::filesystem::path& folder, const AdapterChoice& choice,
-                     const Schedule& schedule, const std::string& dtype,
+                     const Schedule& schedule, const Placement& placement,
                      AutomaticAdapters automatic = AutomaticAdapters::all);
 
   // The bundled adapters that were trained on this model or on another of these adapters.
@@ -86,6 +88,10 @@ private:
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// The model with its parameters on the device and in the dtype of the placement; kernels' parameters stay
+// float32. The model itself if they are there.
+std::shared_ptr<const Model> placed(const std::shared_ptr<const Model>& model, const Placement& placement);
 
 // All jobs of a program share one store, so that each model is loaded, and its weights are packed, once.
 std::shared_ptr<ModelStore> make_model_store(ModelSource source = installed_models());

@@ -1,6 +1,5 @@
 #include "engine/run/pass.h"
 
-#include <chrono>
 #include <string>
 #include <utility>
 
@@ -13,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/run/device_clock.h"
 
 namespace hydrascope {
 namespace {
@@ -48,13 +48,39 @@ PassPlan make_plan(const Pass& pass, PrefixCache* cache) {
   return plan;
 }
 
+// A block's facts while the pass runs: times and counts are still on the device.
+struct BlockRun {
+  std::string path;
+  bool ran = false;
+  std::size_t begin = 0, end = 0; // marks of the pass's timeline
+  RowCount zero_denominators;
+};
+
 class BlockRunner {
 public:
   BlockRunner(const Pass& pass, PrefixCache* cache, const TapVisitor& visit, bool caller_gradients)
-      : pass_(pass), cache_(cache), visit_(visit), caller_gradients_(caller_gradients) {}
+      : pass_(pass),
+        cache_(cache),
+        visit_(visit),
+        caller_gradients_(caller_gradients),
+        timeline_(pass.model.model->device()) {}
+
+  // Reads what the blocks have left on the device.
+  std::vector<PassBlock> finished(const std::vector<BlockRun>& runs) {
+    std::vector<RowCount> counts;
+    for (const BlockRun& run : runs) counts.push_back(run.zero_denominators);
+    const std::vector<std::int64_t> zeros = read_rows(counts);
+    std::vector<PassBlock> blocks;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const BlockRun& run = runs[i];
+      const bool timed = run.ran && pass_.observed;
+      blocks.push_back({run.path, timed ? timeline_.seconds(run.begin, run.end) : 0, run.ran, zeros[i]});
+    }
+    return blocks;
+  }
 
   at::Tensor run(const std::size_t position, const at::Tensor& hidden, const std::string& output_key,
-                 PassBlock& block) {
+                 BlockRun& block) {
     const int layer = static_cast<int>(position);
     const bool differentiable = pass_.training ? caller_gradients_ : layer >= pass_.first_gradient_layer;
     const LayerKernel& kernel = pass_.layers[position];
@@ -65,7 +91,7 @@ public:
     if (pass_.observed) options.tap = &tap;
     if (position < pass_.muted.size()) options.muted = pass_.muted[position];
     options.for_logits = pass_.for_logits && layer + 1 == model.info().layers;
-    const auto start = std::chrono::steady_clock::now();
+    if (pass_.observed) block.begin = timeline_.mark();
     at::Tensor output;
     {
       // Except in training the weights are constants: the graph starts at the attention's output in the first
@@ -75,7 +101,7 @@ public:
     }
     block.ran = true;
     if (!pass_.observed) return output;
-    block.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    block.end = timeline_.mark();
     block.path = tap.path;
     block.zero_denominators = tap.zero_denominators;
     // Not for a differentiable block: it runs on a different path and must run again for its graph.
@@ -90,6 +116,7 @@ private:
   PrefixCache* cache_; // may be null
   const TapVisitor& visit_;
   bool caller_gradients_;
+  DeviceTimeline timeline_;
 };
 
 PassOutcome run(const Pass& pass, PrefixCache* cache, const std::stop_token& stop, const TapVisitor& visit,
@@ -99,7 +126,7 @@ PassOutcome run(const Pass& pass, PrefixCache* cache, const std::stop_token& sto
   const PassPlan plan = make_plan(pass, cache);
   BlockRunner blocks(pass, cache, visit, caller_gradients);
   PassOutcome outcome;
-  outcome.blocks.resize(pass.layers.size());
+  std::vector<BlockRun> runs(pass.layers.size());
 
   const auto poll = [&] {
     if (stop.stop_requested()) throw Cancelled();
@@ -118,7 +145,7 @@ PassOutcome run(const Pass& pass, PrefixCache* cache, const std::stop_token& sto
   keep(hidden);
 
   for (auto i = static_cast<std::size_t>(pass.first_layer); i < pass.layers.size(); ++i) {
-    PassBlock& block = outcome.blocks[i];
+    BlockRun& block = runs[i];
     if (plan.run[i]) {
       poll();
       hidden = blocks.run(i, hidden, plan.keys.empty() ? std::string() : plan.keys[i + 1], block);
@@ -133,6 +160,7 @@ PassOutcome run(const Pass& pass, PrefixCache* cache, const std::stop_token& sto
   }
   poll();
   outcome.output = hidden;
+  outcome.blocks = blocks.finished(runs);
   return outcome;
 }
 
@@ -188,8 +216,11 @@ LayerKernel initial_layer_kernel(const ModelInfo& model, const int layer, const 
 
 LayerKernel layer_kernel(const Model& model, const int layer, const KernelSpec& spec) {
   KernelParameters trained = model.kernel_parameters(layer, spec);
-  if (trained.empty()) return initial_layer_kernel(model.info(), layer, spec);
-  return {make_kernel(spec), std::move(trained), true};
+  if (!trained.empty()) return {make_kernel(spec), std::move(trained), true};
+  LayerKernel initial = initial_layer_kernel(model.info(), layer, spec);
+  const at::Device device = model.device();
+  for (auto& [name, parameter] : initial.parameters) parameter = parameter.to(device);
+  return initial;
 }
 
 std::vector<LayerKernel> layer_kernels(const Model& model, const std::vector<KernelSpec>& specs) {

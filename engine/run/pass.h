@@ -24,9 +24,10 @@ struct LayerKernel {
   KernelParameters parameters;
   bool own_parameters = false; // trained, from an adapter
 };
-// With the kernel's initial parameters. Throws UsageError (unknown kernel).
+// With the kernel's initial parameters, on the CPU. Throws UsageError (unknown kernel).
 LayerKernel initial_layer_kernel(const ModelInfo& model, int layer, const KernelSpec& spec);
-// With trained parameters if the model has them, else the initial ones. Throws UsageError.
+// With trained parameters if the model has them, else the initial ones, on the model's device. Throws
+// UsageError.
 LayerKernel layer_kernel(const Model& model, int layer, const KernelSpec& spec);
 // The same for layers 0 … specs.size() − 1.
 std::vector<LayerKernel> layer_kernels(const Model& model, const std::vector<KernelSpec>& specs);
@@ -35,7 +36,7 @@ std::vector<LayerKernel> layer_kernels(const Model& model, const std::vector<Ker
 struct CachedHidden {
   at::Tensor hidden; // (B,N,D), never written to
   std::string path;
-  std::int64_t zero_denominators = 0;
+  RowCount zero_denominators;
 };
 
 // Hidden states by the key of what they depend on, so that a pass starts at the first layer whose input is
@@ -92,8 +93,8 @@ Pass plain_pass(std::shared_ptr<const Model> model, std::vector<LayerKernel> lay
 
 struct PassBlock {
   std::string path;
-  double seconds = 0;
-  bool ran = false; // false: its output was cached or not needed
+  double seconds = 0; // of the device
+  bool ran = false;   // false: its output was cached or not needed
   std::int64_t zero_denominators = 0;
 };
 

@@ -7,7 +7,6 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include "engine/attention/interface/device.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
@@ -103,11 +102,6 @@ Target parse_target(std::string_view text) {
                      "use class:NAME, class:INDEX, similarity:TEXT or norm");
   }
   return target;
-}
-
-void check_device(const std::string& device) {
-  if (!device_of(device).is_cpu())
-    throw Error("--device " + device, "models do not run on a GPU yet", "use --device cpu");
 }
 
 KernelSpec seeded(KernelSpec spec, std::uint64_t seed) {

@@ -60,16 +60,14 @@ struct Target {
 Target parse_target(std::string_view text);
 
 struct ExecutionOptions {
-  std::string device = "auto"; // auto | cpu | cuda | cuda:i
-  std::string dtype = "float32";
-  int threads = 0; // 0: LibTorch's default
+  std::string device = "auto";   // auto | cpu | cuda | cuda:i
+  std::string dtype = "float32"; // float32 | bfloat16, on a GPU also float16
+  int threads = 0;               // 0: LibTorch's default
   std::optional<int> image_size;
   std::uint64_t seed = 0;
 
   bool operator==(const ExecutionOptions&) const = default;
 };
-// Throws Error for a device on which models do not run, UsageError for an unknown one.
-void check_device(const std::string& device);
 // The kernel with `seed` as its seed, if it takes one and the spec gives none; 0 adds nothing.
 KernelSpec seeded(KernelSpec spec, std::uint64_t seed);
 // Sets LibTorch's number of threads for the life of the object; 0 leaves it as it is.

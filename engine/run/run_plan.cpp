@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
-#include "engine/base/process.h"
 #include "engine/base/text.h"
+#include "engine/run/device_clock.h"
 
 namespace hydrascope {
 namespace {
@@ -31,14 +31,21 @@ Pass make_pass(const AppliedModel& model, const PreparedInput& input, const std:
 }
 
 // Throws before anything is allocated.
-void check_memory(const RunRequest& request, const ModelInfo& info, std::int64_t tokens) {
+void check_memory(const RunRequest& request, const ModelInfo& info, std::int64_t tokens,
+                  const c10::Device device) {
   const double bytes = estimated_bytes(request.quantities, info, tokens);
-  const auto available = static_cast<double>(available_bytes());
+  const auto available = static_cast<double>(free_bytes(device));
   if (available > 0 && bytes > 0.9 * available)
-    throw Error("run",
-                fmt::format("{} tokens and what is asked for need about {}, {} are free", tokens,
-                            bytes_text(bytes), bytes_text(available)),
-                "use a smaller --image-size or ask for fewer tensors, layers or rows");
+    throw Error(
+        "run",
+        fmt::format("{} tokens and what is asked for need about {}, {} are free{}", tokens, bytes_text(bytes),
+                    bytes_text(available), device.is_cpu() ? "" : " on " + device.str()),
+        "use a smaller --image-size or ask for fewer tensors, layers or rows");
+}
+
+PreparedInput placed_input(const Model& model, PreparedInput input) {
+  input.input = placed(model, std::move(input.input));
+  return input;
 }
 
 // The readings of all keys, planned once per type of key.
@@ -67,35 +74,35 @@ void prepare_pass(Pass& pass, const Readings& readings, bool teacher_forced) {
 
 } // namespace
 
-RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPreparer& inputs,
-                      ReadingCaches& caches) {
+RunPlan make_run_plan(const RunRequest& request, const Placement& placement, ModelStore& store,
+                      InputPreparer& inputs, ReadingCaches& caches) {
   const ModelInfo base = store.base(request.model_folder)->info();
   RunPlan plan;
   plan.schedule = resolved(request.schedule, base.layers);
   for (KernelSpec& spec : plan.schedule.layers) spec = seeded(spec, request.execution.seed);
 
-  const std::string& dtype = request.execution.dtype;
-  const AppliedModel model = store.apply(request.model_folder, request.adapters, plan.schedule, dtype);
+  const AppliedModel model = store.apply(request.model_folder, request.adapters, plan.schedule, placement);
   plan.available_adapters = store.available(request.model_folder);
   const ModelInfo& info = model.model->info();
   std::vector<AdapterInfo> adapters;
   for (const AppliedAdapter& adapter : model.adapters) adapters.push_back(adapter.info);
   plan.target = check_target(request.target, info, adapters);
 
-  const PreparedInput whole = inputs.prepare(model, request.input, request.execution.image_size);
-  const PreparedInput input = with_hidden_tokens(*model.model, whole, request.hidden_tokens);
+  const PreparedInput prepared = inputs.prepare(model, request.input, request.execution.image_size);
+  const PreparedInput input =
+      placed_input(*model.model, with_hidden_tokens(*model.model, prepared, request.hidden_tokens));
   check_quantities(request, info, input.tokens);
-  check_memory(request, info, input.tokens);
+  check_memory(request, info, input.tokens, placement.device);
   check_muted_heads(request.muted_heads, info.layers, info.heads);
   const auto& muted = request.muted_heads;
   plan.own = make_pass(model, input, plan.schedule.layers, muted);
   if (!request.hidden_tokens.empty() || !muted.empty())
-    plan.whole = make_pass(model, whole, plan.schedule.layers);
+    plan.whole = make_pass(model, placed_input(*model.model, prepared), plan.schedule.layers);
 
   const std::function<const Pass&()> teacher = [&]() -> const Pass& {
     if (!plan.teacher) {
       const Schedule softmax{std::vector<KernelSpec>(plan.schedule.layers.size())};
-      plan.teacher = make_pass(store.apply(request.model_folder, request.adapters, softmax, dtype), input,
+      plan.teacher = make_pass(store.apply(request.model_folder, request.adapters, softmax, placement), input,
                                softmax.layers);
       plan.teacher->need_output = false;
     }
@@ -114,7 +121,8 @@ RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPrepare
   if (!plan.gradient_layers.empty() && plan.target.kind == Target::Kind::similarity) {
     const TextInput sentence{plan.target.text, std::nullopt};
     // Both sentences are embedded by the same model, so the same heads are muted.
-    plan.other = make_pass(model, inputs.prepare(model, sentence, {}), plan.schedule.layers, muted);
+    plan.other = make_pass(model, placed_input(*model.model, inputs.prepare(model, sentence, {})),
+                           plan.schedule.layers, muted);
   }
   return plan;
 }

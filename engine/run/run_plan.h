@@ -7,6 +7,7 @@
 
 #include "engine/run/model_store.h"
 #include "engine/run/pass.h"
+#include "engine/run/placement.h"
 #include "engine/run/reading.h"
 #include "engine/run/run.h"
 #include "engine/run/target.h"
@@ -25,10 +26,10 @@ struct RunPlan {
   std::vector<int> gradient_layers; // ascending: where the target's gradient is taken
 };
 
-// Throws UsageError for layers, rows, queries, heads, classes and kernels that do not exist; Error if the run
-// needs more memory than is available.
-RunPlan make_run_plan(const RunRequest& request, ModelStore& store, InputPreparer& inputs,
-                      ReadingCaches& caches);
+// The inputs of all passes lie on the placement's device. Throws UsageError for layers, rows, queries, heads,
+// classes and kernels that do not exist; Error if the run needs more memory than is available.
+RunPlan make_run_plan(const RunRequest& request, const Placement& placement, ModelStore& store,
+                      InputPreparer& inputs, ReadingCaches& caches);
 
 // The adapters for the schedule, and those whose feature maps a kernel of the schedule or a compared one
 // uses.

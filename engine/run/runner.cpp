@@ -160,7 +160,7 @@ private:
       result.notes.push_back(fmt::format("{} head{} muted", result.muted_heads.size(),
                                          result.muted_heads.size() == 1 ? "" : "s"));
     result.schedule = plan_.schedule;
-    result.device = "cpu";
+    result.device = pass.model.device;
     result.dtype = pass.model.dtype;
     result.threads = at::get_num_threads();
     result.tokens = token_infos(result.model, input);
@@ -261,14 +261,18 @@ Runner::~Runner() = default;
 
 std::shared_ptr<const RunResult> Runner::run(const RunRequest& request, std::stop_token stop,
                                              const RunProgress& progress) {
+  return run_in(placement_of(request.execution), request, std::move(stop), progress);
+}
+
+std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, const RunRequest& request,
+                                                std::stop_token stop, const RunProgress& progress) {
   const auto start = std::chrono::steady_clock::now();
-  check_device(request.execution.device);
   const ThreadCount threads(request.execution.threads);
   try {
     const at::NoGradGuard no_grad;
     auto result = std::make_shared<RunResult>();
-    Job job(request, make_run_plan(request, *state_->models, state_->inputs, state_->caches), state_->cache,
-            std::move(stop), progress);
+    Job job(request, make_run_plan(request, placement, *state_->models, state_->inputs, state_->caches),
+            state_->cache, std::move(stop), progress);
     job.run(*result);
     result->peak_bytes = peak_resident_bytes();
     result->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

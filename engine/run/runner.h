@@ -12,6 +12,8 @@
 
 namespace hydrascope {
 
+struct Placement;
+
 // Progress of a run in blocks.
 using RunProgress = std::function<void(int done, int total)>;
 
@@ -31,6 +33,9 @@ public:
   // between blocks).
   std::shared_ptr<const RunResult> run(const RunRequest& request, std::stop_token stop = {},
                                        const RunProgress& progress = {});
+  // The same in a given placement, whatever the request's device and dtype.
+  std::shared_ptr<const RunResult> run_in(const Placement& placement, const RunRequest& request,
+                                          std::stop_token stop = {}, const RunProgress& progress = {});
 
 private:
   struct State;

@@ -51,8 +51,8 @@ public:
 at::Tensor before_map(const at::Tensor& x, const at::Tensor& mask, const LoopProjection& projection) {
   const at::Tensor own = select_tokens(x, mask).to(compute_type(x.scalar_type()));
   at::Tensor y = own;
-  if (projection.weight.defined()) y = at::matmul(y, projection.weight.to(own.options()));
-  if (projection.bias.defined()) y = y + projection.bias.to(own.options()).unsqueeze(1);
+  if (projection.weight.defined()) y = at::matmul(y, projection.weight.to(own.scalar_type()));
+  if (projection.bias.defined()) y = y + projection.bias.to(own.scalar_type()).unsqueeze(1);
   if (projection.scale != 1) y = y * projection.scale;
   if (projection.half_square != 0) y = y - projection.half_square * own.square().sum(-1, true);
   return y.to(x.scalar_type());

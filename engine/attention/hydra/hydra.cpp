@@ -9,6 +9,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/fmax.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/isinf.h>
 #include <ATen/ops/layer_norm.h>
@@ -136,16 +137,16 @@ public:
     const at::Tensor out = to_rows(run(input, parameters).out).to(at::kDouble);
     const Rows rows = mapped_rows(input);
     const at::Tensor key = rows.key.to(at::kDouble), value = rows.value.to(at::kDouble);
-    const at::Tensor indices = rows_or_all(query_rows, key.size(1), key).cpu();
-    double worst = 0;
+    const at::Tensor indices = query_rows.defined() ? query_rows.cpu() : at::arange(key.size(1), at::kLong);
+    at::Tensor worst = at::zeros({}, key.options());
     for (std::int64_t i = 0; i < indices.size(0); ++i) {
       const std::int64_t c = indices[i].item<std::int64_t>();
       const std::int64_t reach = input.causal ? c + 1 : key.size(1);
       const at::Tensor matrices = rows.query.slice(1, c, c + 1).to(at::kDouble) * key.slice(1, 0, reach);
       const at::Tensor sums = (matrices * value.slice(1, 0, reach)).sum(1);
-      worst = std::max(worst, (sums - out.select(1, c)).abs().max().item<double>());
+      worst = at::fmax(worst, (sums - out.select(1, c)).abs().max());
     }
-    return worst;
+    return worst.item<double>();
   }
 
   std::optional<GlobalVector> global_vector(const AttentionInput& input, const KernelParameters&,
@@ -155,8 +156,9 @@ public:
       throw UsageError(spec().text(), "where attention is causal, every query has a global vector of its own",
                        "leave out --causal");
     const Rows rows = mapped_rows(input);
-    return GlobalVector{(rows.key * rows.value).sum(1),
-                        query_rows.defined() ? rows.query.index_select(1, query_rows) : rows.query};
+    return GlobalVector{
+        (rows.key * rows.value).sum(1),
+        query_rows.defined() ? rows.query.index_select(1, query_rows.to(rows.query.device())) : rows.query};
   }
 
   Features features(const AttentionInput& input, const KernelParameters&, const at::Tensor& query_rows,
@@ -214,7 +216,7 @@ private:
     if (found->second.sizes() != at::IntArrayRef({rows.size(2)}))
       throw UsageError(name, fmt::format("its shape is ({})", fmt::join(found->second.sizes().vec(), ",")),
                        fmt::format("for this input it is ({})", rows.size(2)));
-    return found->second.to(rows.options());
+    return found->second.to(rows.scalar_type());
   }
 
   // 1/√T of each sequence, (B,1,1), T its number of real tokens.

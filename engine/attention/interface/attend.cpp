@@ -179,6 +179,7 @@ Results attend(const AttendRequest& request, const SafetensorsFile& file) {
   for (at::Tensor* x : {&input.q, &input.k, &input.v, &input.layer_input})
     if (x->defined()) *x = x->to(device, type);
   if (input.mask.defined()) input.mask = input.mask.to(device);
+  for (auto& [name, x] : parameters) x = x.to(device);
 
   const auto start = std::chrono::steady_clock::now();
   const AttentionOutput output = kernel->run(input, parameters);
@@ -186,7 +187,7 @@ Results attend(const AttendRequest& request, const SafetensorsFile& file) {
   results.tensors["output"] = finished.to(at::kCPU, at::kFloat).contiguous();
   results.report.path = output.path;
   results.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  results.report.zero_denominators = output.zero_denominators;
+  results.report.zero_denominators = output.zero_denominators.read();
   if (!request.weights) return results;
   const at::Tensor rows = request.rows.empty() ? at::Tensor() : at::tensor(request.rows).to(device);
   results.tensors["weights"] = kernel->weights(input, parameters, rows).to(at::kCPU, at::kFloat).contiguous();

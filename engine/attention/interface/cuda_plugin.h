@@ -12,7 +12,7 @@
 namespace hydrascope {
 
 // Incremented whenever the table changes: a plug-in of another version is not used.
-inline constexpr std::uint32_t hydrascope_cuda_plugin_version = 3;
+inline constexpr std::uint32_t hydrascope_cuda_plugin_version = 4;
 inline constexpr const char* hydrascope_cuda_plugin_symbol = "hydrascope_cuda_plugin_entry";
 
 // The gradients of the loss with respect to q, k and v, of their shapes and type.
@@ -37,7 +37,7 @@ struct HydrascopeCudaPlugin {
   // Whether `linear` supports φ of y with m entries, for heads of d features.
   bool (*linear_takes)(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
                        std::int64_t outputs);
-  // As linear_on_cpu, on the current stream; parameters may lie on any device.
+  // As linear_on_cpu, on the current stream; parameters lie where q lies.
   AttentionOutput (*linear)(const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
                             const LoopProjection& query, const LoopProjection& key, bool normalised);
   // Whether `linear_gradients` supports φ of y with m entries, for values of d features.

@@ -7,6 +7,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
@@ -95,6 +96,7 @@ Loaded load_cuda() {
       status.reason = "the NVIDIA driver offers no device";
     } else {
       status.available = true;
+      at::globalContext().setAllowTF32CuDNN(false); // patch embeddings would lose half of their digits
     }
   } catch (const std::exception& error) {
     status.reason = fmt::format("CUDA does not start: {}", error.what());
@@ -118,6 +120,11 @@ const CudaStatus& cuda_status() { return loaded_once().status; }
 
 const HydrascopeCudaPlugin* cuda_plugin() { return loaded_once().plugin; }
 
+c10::Device with_index(const c10::Device device) {
+  if (device.is_cpu() || device.has_index()) return device;
+  return c10::impl::VirtualGuardImpl(device.type()).getDevice();
+}
+
 c10::Device device_of(const std::string& text) {
   if (text == "auto" || text == "cpu") return c10::kCPU;
   if (text != "cuda" && !text.starts_with("cuda:")) throw unknown_device(text);
@@ -125,7 +132,7 @@ c10::Device device_of(const std::string& text) {
   if (!cuda.available)
     throw Error("--device " + text, "there is no CUDA here: " + cuda.reason, "use --device cpu");
   try {
-    return c10::Device(text);
+    return with_index(c10::Device(text));
   } catch (const c10::Error&) {
     throw unknown_device(text);
   }

@@ -25,6 +25,9 @@ struct HydrascopeCudaPlugin;
 // The plug-in's functions (cuda_plugin.h); null where fused_kernels is false.
 const HydrascopeCudaPlugin* cuda_plugin();
 
+// The device with its index: "cuda" without one is the current device. The CPU as it is.
+c10::Device with_index(c10::Device device);
+
 // The device of a name on the command line: the CPU for "auto" and "cpu", a GPU for "cuda" and "cuda:i".
 // Throws Error where there is no CUDA, with the reason, UsageError for any other name.
 c10::Device device_of(const std::string& text);

@@ -25,6 +25,14 @@ void require(const Support& support, const KernelSpec& spec) {
   if (!support.ok) throw UsageError(spec.text(), support.reason, "choose another kernel or other parameters");
 }
 
+void require_device(const KernelParameters& parameters, const at::Device device) {
+  for (const auto& [name, parameter] : parameters)
+    if (parameter.defined() && parameter.device() != device)
+      throw UsageError(name,
+                       fmt::format("lies on {} where q lies on {}", parameter.device().str(), device.str()),
+                       "move the kernel's parameters to its input's device");
+}
+
 } // namespace
 
 AttentionShape shape_of(const AttentionInput& input, const KernelParameters& parameters) {
@@ -77,6 +85,7 @@ AttentionOutput Kernel::run(const AttentionInput& input, const KernelParameters&
   check_input(input);
   const Plan planned = plan(shape_of(input, parameters));
   require(planned.support, spec_);
+  require_device(parameters, input.q.device());
   AttentionOutput output = compute(planned.path, input, parameters);
   if (output.path.empty()) output.path = path_name(planned.path);
   return output;

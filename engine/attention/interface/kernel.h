@@ -16,6 +16,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "engine/attention/interface/kernel_info.h"
+#include "engine/attention/interface/row_count.h"
 
 namespace hydrascope {
 
@@ -99,8 +100,8 @@ struct AttentionOutput {
   // (B,H,N,d), before finish(); rows of masked queries are 0. In q's type; in float32 where q's is a half
   // type and finish() is yet to normalise it.
   at::Tensor out;
-  std::string path = {};              // the path that ran: path_name() or more exactly
-  std::int64_t zero_denominators = 0; // rows set to zero because their normaliser was 0
+  std::string path = {};           // the path that ran: path_name() or more exactly
+  RowCount zero_denominators = {}; // rows set to zero because their normaliser was 0
 };
 
 // What a Hydra kernel computes instead of a weight matrix (Hydra paper, section 3.4).
@@ -143,7 +144,8 @@ public:
   }
 
   // Computes the output by the planned path, in the kernel's stated complexity. Differentiable in q, k, v and
-  // parameters when gradients are enabled. Throws UsageError with the plan's reason if unsupported.
+  // parameters when gradients are enabled. Parameters lie where q lies: nothing is copied between devices.
+  // Throws UsageError with the plan's reason if unsupported, and for parameters on another device.
   AttentionOutput run(const AttentionInput& input, const KernelParameters& parameters) const;
 
   // The kernel's operation between its output and W_o: out (B,H,N,d) → (B,H,N,d), rows of masked queries 0.

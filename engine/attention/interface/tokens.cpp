@@ -58,6 +58,7 @@ bool needs_gradient(const AttentionInput& input, const KernelParameters& paramet
 at::Tensor real_mask(const AttentionInput& input) {
   if (!input.mask.defined()) return {};
   const at::Tensor mask = input.mask.to(at::kBool);
+  if (!mask.is_cpu()) return mask; // asking would wait for the device
   return mask.all().item<bool>() ? at::Tensor() : mask;
 }
 

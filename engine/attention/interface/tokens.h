@@ -20,14 +20,14 @@ at::ScalarType compute_type(at::ScalarType type);
 // q, k, v in compute_type() with masked tokens replaced by 0 (by a select: masked tokens may hold NaN).
 struct RealTokens {
   at::Tensor q, k, v; // (B,H,N,d)
-  at::Tensor mask;    // (B,N) bool; undefined where every token is real
+  at::Tensor mask;    // as real_mask()
 };
 RealTokens real_tokens(const AttentionInput& input);
 
 // Whether q, k, v or a parameter needs a gradient. Then nothing may be overwritten.
 bool needs_gradient(const AttentionInput& input, const KernelParameters& parameters = {});
 
-// The mask as bool, undefined where every token is real.
+// The mask as bool; on the CPU undefined where every token is real.
 at::Tensor real_mask(const AttentionInput& input);
 
 // The tokens [first, last) of one step of a loop over all tokens.

@@ -16,9 +16,10 @@ enum class Side { query, key };
 // What φ may depend on besides its argument.
 struct FeatureContext {
   const KernelParameters& parameters;
-  at::Tensor mask;         // (B,N) bool, true = real token; undefined: all real
-  at::Tensor rows;         // (R) int64: the tokens of x; undefined: all
-  std::int64_t tokens = 0; // N
+  at::Tensor mask;              // (B,N) bool, true = real token; undefined: all real
+  at::Tensor rows;              // (R) int64: the tokens of x; undefined: all
+  std::int64_t tokens = 0;      // N
+  at::Device device = at::kCPU; // of the input
 };
 
 class FeatureMap {

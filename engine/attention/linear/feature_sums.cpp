@@ -130,7 +130,11 @@ at::Tensor FeatureBlocks::features(const at::Tensor& x, Side side, const TokenBl
 }
 
 FeatureContext FeatureBlocks::context(const at::Tensor& rows) const {
-  return {.parameters = parameters_, .mask = mask_, .rows = rows, .tokens = input_.q.size(2)};
+  return {.parameters = parameters_,
+          .mask = mask_,
+          .rows = rows,
+          .tokens = input_.q.size(2),
+          .device = input_.q.device()};
 }
 
 at::Tensor scale_of_keys(const FeatureBlocks& tokens) {

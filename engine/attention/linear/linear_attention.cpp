@@ -150,8 +150,11 @@ private:
     const AttentionShape shape = shape_of(input);
     const at::Tensor mask = real_mask(input);
     const auto before = [&](const Side side) {
-      const FeatureContext context{
-          .parameters = parameters, .mask = mask, .rows = {}, .tokens = shape.tokens};
+      const FeatureContext context{.parameters = parameters,
+                                   .mask = mask,
+                                   .rows = {},
+                                   .tokens = shape.tokens,
+                                   .device = input.q.device()};
       return map_->loop_projection(side, shape.heads, shape.head_width, context);
     };
     AttentionInput own = input;
@@ -209,7 +212,7 @@ private:
       output.out = quotient(numerator, denominator);
       at::Tensor zero = (denominator == 0).squeeze(-1);
       if (mask.defined()) zero = zero.logical_and(mask.unsqueeze(1));
-      output.zero_denominators = zero.sum().item<std::int64_t>();
+      output.zero_denominators = RowCount(zero.sum());
     }
     output.out = select_tokens(resplit(output.out, input.q.size(1)), mask).to(input.q.scalar_type());
     return output;

@@ -156,21 +156,28 @@ public:
     return text_->prepare(text, second);
   }
 
-  at::Tensor embed(const ModelInput& input) const override {
+  void check(const ModelInput& input) const override {
     const at::Tensor& ids = input.token_ids;
     if (!ids.defined() || ids.dim() != 2)
       throw UsageError(info().name, "takes a text", "give a text, not a picture");
-    const at::Tensor types = input.token_types.defined() ? input.token_types : at::zeros_like(ids);
     check_range(ids, config().vocabulary, "a token's id is not below its vocabulary of {}");
-    check_range(types, config().token_types, "a token's type is not below its {} types");
-    if (!input.positions.defined() && ids.size(1) > config().max_positions)
+    if (input.token_types.defined())
+      check_range(input.token_types, config().token_types, "a token's type is not below its {} types");
+    if (input.positions.defined())
+      check_range(input.positions, config().max_positions, "a position is not below its {} positions");
+    else if (ids.size(1) > config().max_positions)
       throw UsageError(
           info().name,
           fmt::format("{} tokens are more than its {} positions", ids.size(1), config().max_positions),
           "use a shorter text");
+  }
+
+  at::Tensor embed(const ModelInput& input) const override {
+    const at::Tensor& ids = input.token_ids;
+    if (!ids.defined() || ids.is_cpu()) check(input);
+    const at::Tensor types = input.token_types.defined() ? input.token_types : at::zeros_like(ids);
     const at::Tensor positions =
         input.positions.defined() ? input.positions : at::arange(ids.size(1), ids.options());
-    check_range(positions, config().max_positions, "a position is not below its {} positions");
     const at::Tensor sum = at::embedding(find("embeddings.word_embeddings.weight"), ids) +
                            at::embedding(find("embeddings.token_type_embeddings.weight"), types) +
                            at::embedding(find("embeddings.position_embeddings.weight"), positions);

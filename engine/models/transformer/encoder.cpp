@@ -156,7 +156,7 @@ Encoder::Encoder(ModelConfig config, const std::filesystem::path& folder, const 
   info_.labels.clear();
   parameters_ = checked_parameters(checkpoint, expected, info_);
   if (config_.rotary)
-    rotary_ = std::make_shared<const Rotary>(config_.max_positions, config_.width / config_.heads);
+    rotary_ = std::make_shared<const Rotary>(config_.max_positions, config_.width / config_.heads, device());
   for (int i = 0; i < config_.layers; ++i)
     layers_.push_back(std::make_shared<const EncoderLayer>(parameters_, config_, i));
 }
@@ -219,6 +219,15 @@ at::Tensor Encoder::parameter(const std::string& name) const {
   return found->second;
 }
 
+TensorMap Encoder::tensors() const {
+  TensorMap all = parameters_;
+  for (const auto& [layer, kernels] : kernels_)
+    for (const auto& [kernel, parameters] : kernels)
+      for (const auto& [name, value] : parameters)
+        all.emplace(fmt::format("kernel.{}.{}.{}", layer, kernel, name), value);
+  return all;
+}
+
 void Encoder::adopt_classifier(const std::string& name, const at::Tensor& value) {
   const bool weight = name == "classifier.weight";
   const bool fits =
@@ -272,6 +281,9 @@ std::shared_ptr<const Model> Encoder::with_parameters(const std::map<std::string
     result->layers_[static_cast<std::size_t>(layer)] =
         std::make_shared<const EncoderLayer>(result->parameters_, config_, layer);
   if (ends_changed) result->rebuild_ends();
+  if (const at::Device place = result->device(); rotary_ && place != device())
+    result->rotary_ =
+        std::make_shared<const Rotary>(config_.max_positions, config_.width / config_.heads, place);
   if (!labels.empty() && result->info_.labels.size() != labels.size())
     throw Error("classifier",
                 fmt::format("does not have as many outputs as there are labels ({})", labels.size()),

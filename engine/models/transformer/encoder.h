@@ -31,6 +31,8 @@ public:
   at::Tensor attention_output_weight(int layer) const override;
   std::vector<std::string> parameter_names() const override;
   at::Tensor parameter(const std::string& name) const override;
+  TensorMap tensors() const override;
+  at::Device device() const override { return parameters_.begin()->second.device(); }
   std::shared_ptr<const Model> with_parameters(const std::map<std::string, at::Tensor>& replacements,
                                                const std::vector<std::string>& labels,
                                                int image_size) const override;

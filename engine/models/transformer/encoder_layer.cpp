@@ -1,6 +1,5 @@
 #include "engine/models/transformer/encoder_layer.h"
 
-#include <chrono>
 #include <string_view>
 #include <type_traits>
 
@@ -82,14 +81,14 @@ at::Tensor Norm::operator()(const at::Tensor& x) const {
   return at::layer_norm(x, weight.sizes(), weight, bias, epsilon);
 }
 
-Rotary::Rotary(const std::int64_t tokens, const std::int64_t head_width) {
+Rotary::Rotary(const std::int64_t tokens, const std::int64_t head_width, const at::Device device) {
   const std::int64_t half = head_width / 2;
   const auto options = at::TensorOptions().dtype(at::kDouble);
   const at::Tensor frequencies =
       at::pow(10'000.0, at::arange(half, options) * (-1.0 / static_cast<double>(half)));
   const at::Tensor angles = at::outer(at::arange(tokens, options), frequencies);
-  cosine_ = at::cat({angles.cos(), angles.cos()}, 1).to(at::kFloat);
-  sine_ = at::cat({-angles.sin(), angles.sin()}, 1).to(at::kFloat);
+  cosine_ = at::cat({angles.cos(), angles.cos()}, 1).to(device, at::kFloat);
+  sine_ = at::cat({-angles.sin(), angles.sin()}, 1).to(device, at::kFloat);
 }
 
 at::Tensor Rotary::operator()(const at::Tensor& x) const {
@@ -212,11 +211,7 @@ at::Tensor EncoderLayer::run(const at::Tensor& hidden, const BlockContext& conte
 
 at::Tensor EncoderLayer::operator()(const at::Tensor& hidden, const BlockContext& context,
                                     AttentionTap* tap) const {
-  if (tap == nullptr) return run(hidden, context, NoTap{});
-  const auto start = std::chrono::steady_clock::now();
-  at::Tensor output = run(hidden, context, tap);
-  tap->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return output;
+  return tap == nullptr ? run(hidden, context, NoTap{}) : run(hidden, context, tap);
 }
 
 } // namespace hydrascope

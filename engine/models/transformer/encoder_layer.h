@@ -27,8 +27,8 @@ struct Norm {
 // together, so that the product of a query and a key depends on their distance only.
 class Rotary {
 public:
-  // For up to `tokens` tokens and an even head width d.
-  Rotary(std::int64_t tokens, std::int64_t head_width);
+  // For up to `tokens` tokens and an even head width d, on the device of the model.
+  Rotary(std::int64_t tokens, std::int64_t head_width, at::Device device);
   // x (B,H,N,d) of tokens 0 … N−1 → (B,H,N,d).
   at::Tensor operator()(const at::Tensor& x) const;
 

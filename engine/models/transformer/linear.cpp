@@ -98,38 +98,54 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
   return x;
 }
 
-// oneDNN's packed product has no derivative, so inputs that need a gradient use at::linear. So do weights
-// that need a gradient: training changes them in place, which would not change the packed copy.
-bool Linear::packable(const at::Tensor& x) const {
-  const at::Tensor& weight = parts_.front().weight;
-  if (!x.device().is_cpu() || !weight.device().is_cpu() || x.numel() == 0) return false;
-  if (x.scalar_type() != weight.scalar_type() || !one_dnn().can(weight.scalar_type())) return false;
+// The stored product has no derivative, so inputs that need a gradient use at::linear. So do weights that
+// need a gradient: training changes them in place, which would not change the stored copy.
+bool Linear::constant(const at::Tensor& x) const {
   if (c10::GradMode::is_enabled() && x.requires_grad()) return false;
   return std::none_of(parts_.begin(), parts_.end(), [](const Part& part) {
     return part.weight.requires_grad() || (part.bias.defined() && part.bias.requires_grad());
   });
 }
 
+bool Linear::packable(const at::Tensor& x) const {
+  const at::Tensor& weight = parts_.front().weight;
+  if (!x.device().is_cpu() || !weight.device().is_cpu() || x.numel() == 0) return false;
+  if (x.scalar_type() != weight.scalar_type() || !one_dnn().can(weight.scalar_type())) return false;
+  return constant(x);
+}
+
+Linear::Joined Linear::joined() const {
+  const c10::NoGradGuard no_gradient;
+  std::vector<at::Tensor> weights;
+  std::vector<at::Tensor> biases;
+  const bool any_bias =
+      std::any_of(parts_.begin(), parts_.end(), [](const Part& p) { return p.bias.defined(); });
+  for (const Part& part : parts_) {
+    weights.push_back(part.weight.detach());
+    biases.push_back(part.bias.defined() ? part.bias.detach()
+                                         : at::zeros({part.weight.size(0)}, part.weight.options()));
+  }
+  Joined all;
+  all.weight = weights.size() == 1 ? weights.front() : at::cat(weights);
+  if (any_bias) all.bias = biases.size() == 1 ? biases.front() : at::cat(biases);
+  return all;
+}
+
 at::Tensor Linear::run_packed(const at::Tensor& x, bool with_gelu) const {
   std::call_once(once_, [&] {
+    stored_ = joined();
     const c10::NoGradGuard no_gradient;
-    std::vector<at::Tensor> weights;
-    std::vector<at::Tensor> biases;
-    const bool any_bias =
-        std::any_of(parts_.begin(), parts_.end(), [](const Part& p) { return p.bias.defined(); });
-    for (const Part& part : parts_) {
-      weights.push_back(part.weight.detach());
-      biases.push_back(part.bias.defined() ? part.bias.detach()
-                                           : at::zeros({part.weight.size(0)}, part.weight.options()));
-    }
-    const at::Tensor weight = weights.size() == 1 ? weights.front() : at::cat(weights);
-    if (any_bias) packed_bias_ = biases.size() == 1 ? biases.front() : at::cat(biases);
-    packed_ = one_dnn().reorder->call(weight.contiguous(), typical_rows);
+    stored_.weight = one_dnn().reorder->call(stored_.weight.contiguous(), typical_rows);
   });
   std::optional<at::Tensor> bias;
-  if (packed_bias_.defined()) bias = packed_bias_;
-  return one_dnn().pointwise->call(x.contiguous(), packed_, bias, with_gelu ? "gelu" : "none",
+  if (stored_.bias.defined()) bias = stored_.bias;
+  return one_dnn().pointwise->call(x.contiguous(), stored_.weight, bias, with_gelu ? "gelu" : "none",
                                    c10::List<std::optional<at::Scalar>>(), with_gelu ? "none" : "");
+}
+
+at::Tensor Linear::run_joined(const at::Tensor& x) const {
+  std::call_once(once_, [&] { stored_ = joined(); });
+  return at::linear(x, stored_.weight, stored_.bias);
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x, Activation activation) const {
@@ -143,8 +159,9 @@ at::Tensor Linear::operator()(const at::Tensor& x, Activation activation) const 
 
 std::vector<at::Tensor> Linear::split(const at::Tensor& x) const {
   std::vector<at::Tensor> result;
-  if (packable(x)) {
-    const at::Tensor all = run_packed(x, false);
+  const bool packed = packable(x);
+  if (packed || (!parts_.front().weight.is_cpu() && constant(x))) {
+    const at::Tensor all = packed ? run_packed(x, false) : run_joined(x);
     std::int64_t at_column = 0;
     for (const Part& part : parts_) {
       result.push_back(all.narrow(-1, at_column, part.weight.size(0)));

@@ -1,4 +1,5 @@
-// Linear layers: weights packed once for oneDNN, and projections with a kernel's leading maps folded in.
+// Linear layers: weights packed once for oneDNN or joined once for one product, and projections with a
+// kernel's leading maps folded in.
 #pragma once
 
 #include <memory>
@@ -13,9 +14,9 @@
 
 namespace hydrascope {
 
-// One projection, or several of the same input fused into one product. The weights are packed for oneDNN at
-// the first use, which makes the product about twice as fast on the CPU as at::linear. Safe to call from
-// several threads.
+// One projection, or several of the same input as one product. On the CPU the weights are packed for oneDNN
+// at the first use, which makes the product about twice as fast as at::linear; elsewhere those of several
+// projections are joined. With gradients every projection runs by itself. Safe to call from several threads.
 class Linear {
 public:
   struct Part {
@@ -35,12 +36,18 @@ public:
   std::vector<at::Tensor> split(const at::Tensor& x) const;
 
 private:
+  struct Joined {
+    at::Tensor weight, bias; // (Σ out,in) and (Σ out); no bias where no part has one
+  };
+  bool constant(const at::Tensor& x) const;
   bool packable(const at::Tensor& x) const;
+  Joined joined() const;
   at::Tensor run_packed(const at::Tensor& x, bool with_gelu) const;
+  at::Tensor run_joined(const at::Tensor& x) const;
 
   std::vector<Part> parts_;
   mutable std::once_flag once_;
-  mutable at::Tensor packed_, packed_bias_;
+  mutable Joined stored_; // packed on the CPU
 };
 
 at::Tensor activate(const at::Tensor& x, Activation activation);

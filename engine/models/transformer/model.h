@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,8 +51,7 @@ struct AttentionTap {
   at::Tensor out;       // (B,H,N,d), before the kernel's finish(); a leaf or node of the graph, at which g is
                         // taken, when gradients are enabled
   std::string path;
-  double seconds = 0; // the block's wall time
-  std::int64_t zero_denominators = 0;
+  RowCount zero_denominators = {};
   // Set by the caller; false: leaves `input` and `out` undefined, so that the kernel's leading maps may be
   // folded into q and k.
   bool reads_attention = true;
@@ -84,7 +84,12 @@ public:
   // first tokens, which the classifier reads ([CLS], the prefix tokens).
   virtual ModelInput with_hidden(ModelInput input, std::span<const std::int64_t> tokens) const;
 
-  // hidden.0: (B,N,D). Position embeddings are interpolated bicubically where the size differs.
+  // Checks the ids, types and positions of an input on the CPU. Throws UsageError for those that the model
+  // lacks.
+  virtual void check(const ModelInput& /*input*/) const {}
+
+  // hidden.0: (B,N,D), of an input on the model's device. An input on the CPU is checked. Position embeddings
+  // are interpolated bicubically where the size differs.
   virtual at::Tensor embed(const ModelInput& input) const = 0;
   // The output of block `layer`; run_pass() (engine/run/pass.h) runs one after another. Runs packed
   // oneDNN weights when gradients are disabled, differentiable otherwise.
@@ -107,6 +112,10 @@ public:
   // All parameters by canonical name (Hugging Face's, without the `bert.`/`vit.`/`deit.`/`dinov2.` prefix).
   virtual std::vector<std::string> parameter_names() const = 0;
   virtual at::Tensor parameter(const std::string& name) const = 0;
+  // Where the parameters lie: inputs and kernels' parameters have to lie there, too.
+  virtual at::Device device() const = 0;
+  // All parameters and those of kernels, by the names of with_parameters().
+  virtual std::map<std::string, at::Tensor> tensors() const = 0;
   // A model that shares everything with this one but the named parameters (training's leaves, an adapter's
   // tensors; unknown names are an error, except classifier.* on a backbone without classifier, which adds one
   // on [class token, mean patch token], and kernel.LAYER.KERNEL.NAME, which kernel_parameters serves).

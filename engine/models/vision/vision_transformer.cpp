@@ -113,11 +113,11 @@ public:
     if (layout.rows < 1 || layout.columns < 1)
       throw UsageError(info().name, "the picture is smaller than a patch", "use a larger size");
     const at::Tensor weight = find("embeddings.patch_embeddings.projection.weight");
-    const at::Tensor patches =
-        at::conv2d(pixels.to(weight.options()), weight, find("embeddings.patch_embeddings.projection.bias"),
-                   {config().patch_height, config().patch_width})
-            .flatten(2)
-            .transpose(1, 2);
+    const at::Tensor patches = at::conv2d(pixels.to(weight.scalar_type()), weight,
+                                          find("embeddings.patch_embeddings.projection.bias"),
+                                          {config().patch_height, config().patch_width})
+                                   .flatten(2)
+                                   .transpose(1, 2);
     const std::int64_t batch = pixels.size(0);
     std::vector<at::Tensor> tokens{find("embeddings.cls_token").expand({batch, 1, config().width})};
     if (config().prefix_tokens == 2)

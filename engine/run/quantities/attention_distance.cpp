@@ -15,8 +15,8 @@ namespace {
 
 // The place (n,2) of each token after the prefix: row and column in patches, or the position in the text and
 // 0.
-at::Tensor places(const TokenLayout& layout, std::int64_t tokens) {
-  const at::Tensor index = at::arange(tokens - layout.prefix, at::TensorOptions().dtype(at::kDouble));
+at::Tensor places(const TokenLayout& layout, std::int64_t tokens, at::Device device) {
+  const at::Tensor index = at::arange(tokens - layout.prefix, at::TensorOptions(device).dtype(at::kDouble));
   if (layout.columns == 0) return at::stack({index, at::zeros_like(index)}, 1);
   const auto columns = static_cast<double>(layout.columns);
   return at::stack({at::floor(index / columns), at::remainder(index, columns)}, 1);
@@ -29,7 +29,7 @@ public:
   void add(RowTile& tile, const at::Tensor& weights) override {
     const TokenLayout& layout = tile.input().layout;
     const std::int64_t tokens = tile.input().q.size(2);
-    if (!places_.defined()) places_ = places(layout, tokens);
+    if (!places_.defined()) places_ = places(layout, tokens, weights.device());
     const at::Tensor placed = tile.rows() >= layout.prefix;
     const at::Tensor own = places_.index_select(0, (tile.rows() - layout.prefix).clamp_min(0));
     const at::Tensor distances = (own.unsqueeze(1) - places_.unsqueeze(0)).norm(2, {-1}); // (R,n)

@@ -27,8 +27,9 @@ public:
     result_.derived_signed = !has_distributions(kernel.kernel->info());
     std::vector<std::int64_t> rows;
     if (result_.key.query) rows.push_back(*result_.key.query);
+    const at::Tensor mask = input.mask.defined() ? input.mask.to(at::kCPU) : input.mask;
     for (std::int64_t token = 0; !result_.key.query && token < input.q.size(2); ++token)
-      if (!input.mask.defined() || input.mask[0][token].item<bool>()) rows.push_back(token);
+      if (!mask.defined() || mask[0][token].item<bool>()) rows.push_back(token);
     const auto count = static_cast<std::int64_t>(rows.size());
     const auto row_bytes = input.q.size(1) * input.q.size(2) * static_cast<std::int64_t>(sizeof(float));
     const std::int64_t tile = std::clamp<std::int64_t>(kWeightBytes / row_bytes, 1, count);
@@ -38,7 +39,7 @@ public:
       const auto some = std::span(rows).subspan(static_cast<std::size_t>(first),
                                                 static_cast<std::size_t>(std::min(tile, count - first)));
       const at::Tensor indices = at::tensor(at::ArrayRef<std::int64_t>(some.data(), some.size()),
-                                            at::TensorOptions().dtype(at::kLong));
+                                            input.q.options().dtype(at::kLong));
       const at::Tensor part =
           kernel.kernel->weights(input, kernel.parameters, indices).select(0, 0).to(at::kDouble).sum(1);
       sum = sum.defined() ? sum + part : part;

@@ -4,6 +4,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/stack.h>
 
 #include "engine/base/error.h"
 #include "engine/run/quantities/measures.h"
@@ -18,14 +19,18 @@ FocusMap focus_map(const Kernel& kernel, const AttentionInput& input, const Kern
   // (N): out_c·g_c of every query, heads summed.
   const at::Tensor carried =
       (out.detach().to(at::kDouble) * gradient.to(at::kDouble)).sum({0, 1, 3}, false, at::kDouble);
-  const double everything = carried.sum().item<double>();
+  const at::Tensor shown = query ? gradient.select(2, *query) : gradient;
+  const at::Tensor sum = carried.sum();
+  // One wait for the device.
+  const at::Tensor read =
+      at::stack({sum, query ? carried.select(0, *query) : sum, shown.ne(0).any().to(at::kDouble)}).cpu();
+  const double everything = read[0].item<double>();
 
   FocusMap map;
-  const at::Tensor shown = query ? gradient.select(2, *query) : gradient;
-  map.total = query ? carried[*query].item<double>() : everything;
+  map.total = read[1].item<double>();
   if (query && map.total != everything)
     map.share = everything != 0 ? map.total / everything : std::numeric_limits<double>::quiet_NaN();
-  map.zero_gradient = !shown.ne(0).any().item<bool>();
+  map.zero_gradient = read[2].item<double>() == 0;
   map.contributions = kernel.contributions(input, parameters, query, shown).select(0, 0).to(at::kFloat);
   return map;
 }

@@ -25,14 +25,16 @@ bool is_softmax(const LayerKernel& kernel) { return kernel.kernel->spec() == sof
 
 RowTile::RowTile(const AttentionInput& input, const at::Tensor& mask, std::int64_t first, std::int64_t end)
     : input_(input), mask_(mask) {
-  rows_ = at::arange(first, end, at::TensorOptions().dtype(at::kLong));
+  rows_ = at::arange(first, end, input_.q.options().dtype(at::kLong));
   real_rows_ = take_mask(mask_, rows_);
-  const std::int64_t batch = input_.q.size(0), tokens = input_.q.size(2);
   count_ = mask_.defined() ? real_rows_.sum(1, true).to(at::kDouble)
-                           : at::full({batch, 1}, static_cast<double>(end - first), at::kDouble);
-  const at::Tensor keys = mask_.defined() ? mask_.sum(1, true).to(at::kDouble)
-                                          : at::full({batch, 1}, static_cast<double>(tokens), at::kDouble);
-  entries_ = (count_ * keys).sum().item<double>();
+                           : at::full({input_.q.size(0), 1}, static_cast<double>(end - first),
+                                      input_.q.options().dtype(at::kDouble));
+}
+
+at::Tensor RowTile::entries() const {
+  if (mask_.defined()) return (count_ * mask_.sum(1, true).to(at::kDouble)).sum();
+  return (count_ * static_cast<double>(input_.q.size(2))).sum();
 }
 
 const at::Tensor& RowTile::softmax() {

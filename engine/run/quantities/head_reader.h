@@ -24,10 +24,10 @@ public:
 
   const AttentionInput& input() const { return input_; }
   const at::Tensor& mask() const { return mask_; }
-  const at::Tensor& rows() const { return rows_; }           // (R) int64
+  const at::Tensor& rows() const { return rows_; }           // (R) int64, on the input's device
   const at::Tensor& real_rows() const { return real_rows_; } // (B,R) bool or undefined: all
   const at::Tensor& count() const { return count_; }         // (B,1) float64, number of real rows
-  double entries() const { return entries_; }                // real rows × real keys, over the batch
+  at::Tensor entries() const; // real rows × real keys, over the batch: float64, a single number
 
   const at::Tensor& softmax(); // softmax's weights, (B,H,R,N)
   // Ranks of q·k/√d with the features split into this many heads.
@@ -36,7 +36,6 @@ public:
 private:
   const AttentionInput& input_;
   at::Tensor mask_, rows_, real_rows_, count_, softmax_, visible_;
-  double entries_ = 0;
   std::map<std::int64_t, RankedRows> scores_; // by number of heads
 };
 
@@ -61,14 +60,14 @@ public:
       : input_(input), softmax_(softmax), kernel_(kernel) {}
   const at::Tensor& softmax();
   const at::Tensor& kernel();
-  std::int64_t zero_denominators() const { return zero_denominators_; } // rows set to 0 in kernel()
+  const RowCount& zero_denominators() const { return zero_denominators_; } // rows set to 0 in kernel()
 
 private:
   const AttentionInput& input_;
   at::Tensor& softmax_; // shared by the layer's kernels
   const LayerKernel& kernel_;
   at::Tensor out_;
-  std::int64_t zero_denominators_ = 0;
+  RowCount zero_denominators_;
 };
 
 struct HeadValues {
@@ -96,8 +95,8 @@ const std::vector<HeadQuantity>& head_quantities();
 const HeadQuantity& head_quantity(std::string_view name);
 
 struct KernelHeadValues {
-  std::vector<HeadValues> values;     // by quantity
-  std::int64_t zero_denominators = 0; // of the kernel's output, if a quantity used it
+  std::vector<HeadValues> values; // by quantity
+  RowCount zero_denominators;     // of the kernel's output, if a quantity used it
 };
 // One entry per kernel. Throws as the kernels do.
 std::vector<KernelHeadValues> read_heads(std::span<const HeadQuantity* const> quantities,

@@ -35,8 +35,8 @@ Divergence kl_divergence(const at::Tensor& softmax_weights, const at::Tensor& ke
       real_keys.defined() ? real_keys.to(at::kBool).sum(-1)
                           : at::full({batch}, softmax_weights.size(3), clamped.options().dtype(at::kLong));
   if (real_rows.defined()) clamped = clamped & real_rows.to(at::kBool).unsqueeze(1).unsqueeze(-1);
-  const double entries = heads * (rows * keys).sum().item<double>();
-  divergence.clamped_share = entries > 0 ? clamped.sum().item<double>() / entries : 0.0;
+  const at::Tensor entries = (rows * keys).sum().to(at::kDouble) * heads;
+  divergence.clamped_share = at::where(entries > 0, clamped.sum().to(at::kDouble) / entries, 0.0);
   return divergence;
 }
 
@@ -49,16 +49,18 @@ public:
     if (weights.size(1) != tile.softmax().size(1)) return;
     const Divergence divergence = kl_divergence(tile.softmax(), weights, tile.real_rows(), tile.mask());
     mean_.add_mean(divergence.kl, tile.count());
-    clamped_ += divergence.clamped_share * tile.entries();
-    entries_ += tile.entries();
+    const at::Tensor entries = tile.entries(), clamped = divergence.clamped_share * entries;
+    clamped_ = clamped_.defined() ? clamped_ + clamped : clamped;
+    entries_ = entries_.defined() ? entries_ + entries : entries;
   }
   HeadValues finish(LayerOutputs& /*outputs*/) override {
-    return {mean_.value(), entries_ > 0 ? clamped_ / entries_ : 0.0};
+    if (!entries_.defined()) return {mean_.value()};
+    return {mean_.value(), at::where(entries_ > 0, clamped_ / entries_, 0.0).item<double>()};
   }
 
 private:
   RowMean mean_;
-  double clamped_ = 0, entries_ = 0;
+  at::Tensor clamped_, entries_; // sums over tiles, single numbers
 };
 
 } // namespace

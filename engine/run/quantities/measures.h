@@ -21,8 +21,9 @@ namespace hydrascope {
 at::Tensor entropy(const at::Tensor& weights, const at::Tensor& real_rows = {});
 
 struct Divergence {
-  at::Tensor kl;            // (B,H), mean over real rows
-  double clamped_share = 0; // share of real entries where either distribution is below the floor
+  at::Tensor kl; // (B,H), mean over real rows
+  at::Tensor
+      clamped_share; // of real entries where either distribution is below the floor: float64, one number
 };
 // KL(softmax ‖ kernel) of each row with both distributions clamped from below at 1e-12 inside the logarithm,
 // over real rows (B,R) and real keys (B,N), each bool or undefined = all. Weights (B,H,R,N). Hedgehog paper,
@@ -106,7 +107,8 @@ at::Tensor attention_scores(const AttentionInput& input, const at::Tensor& rows 
 // key. A masked query attends to none; a causal one to no later key.
 at::Tensor visible_keys(const AttentionInput& input, const at::Tensor& rows = {});
 
-// Each row's visible entries by rank; ties share their mean rank.
+// Each row's visible entries by rank; ties share their mean rank. Rows are sorted on the CPU, where the
+// tensors lie.
 struct RankedRows {
   at::Tensor ranks;   // (B,H,R,N) float32, relative to the row's mean rank; 0 where not visible
   at::Tensor spread;  // (B,H,R) float64, sum of the squared ranks: 0 for a constant row
@@ -115,8 +117,8 @@ struct RankedRows {
 };
 RankedRows rank_rows(const at::Tensor& values, const at::Tensor& visible = {});
 
-// Spearman's ρ of each row of weights (B,H,R,N) with ranked scores of the same shape: (B,H,R) float64. 0 for
-// a row that is constant in either or that is not counted; NaN where either holds NaN.
+// Spearman's ρ of each row of weights (B,H,R,N) with ranked scores of the same shape: (B,H,R) float64, on the
+// CPU. 0 for a row that is constant in either or that is not counted; NaN where either holds NaN.
 at::Tensor rank_correlation(const at::Tensor& weights, const RankedRows& scores);
 
 // Spearman's ρ of weights and scores (B,H,R,N), mean over the rows that count: (B,H) float64, NaN without

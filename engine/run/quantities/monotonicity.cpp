@@ -98,12 +98,8 @@ template <typename Number>
 class Rows {
 public:
   Rows(const at::Tensor& values, const at::Tensor& visible)
-      : values_(values.to(at::kCPU).contiguous()),
-        keys_(values.size(-1)),
-        heads_(values.size(1)),
-        rows_(values.size(2)) {
-    if (visible.defined())
-      visible_ = visible.to(at::kCPU).expand({values.size(0), 1, rows_, keys_}).contiguous();
+      : values_(values.contiguous()), keys_(values.size(-1)), heads_(values.size(1)), rows_(values.size(2)) {
+    if (visible.defined()) visible_ = visible.expand({values.size(0), 1, rows_, keys_}).contiguous();
   }
 
   std::int64_t count() const { return values_.numel() / std::max<std::int64_t>(keys_, 1); }
@@ -190,7 +186,7 @@ void correlate_rows(const at::Tensor& weights, const RankedRows& scores, at::Ten
 }
 
 at::Tensor comparable(const at::Tensor& values) {
-  const at::Tensor plain = values.detach();
+  const at::Tensor plain = values.detach().to(at::kCPU);
   return plain.scalar_type() == at::kDouble ? plain : plain.to(at::kFloat);
 }
 
@@ -204,7 +200,8 @@ ScoreSums score_sums(const at::Tensor& scores, const at::Tensor& visible) {
   if (!visible.defined()) {
     const auto count = static_cast<double>(scores.size(2) * scores.size(3));
     return {scores.amin({2, 3}).to(at::kDouble), scores.amax({2, 3}).to(at::kDouble),
-            below.sum({2, 3}).to(at::kDouble), at::full({scores.size(0), 1}, count, at::kDouble)};
+            below.sum({2, 3}).to(at::kDouble),
+            at::full({scores.size(0), 1}, count, scores.options().dtype(at::kDouble))};
   }
   constexpr double infinity = std::numeric_limits<double>::infinity();
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();

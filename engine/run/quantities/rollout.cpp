@@ -101,7 +101,7 @@ public:
     result_.magnitudes |= !has_distributions(kernel.kernel->info());
     const std::vector<std::int64_t> heads = fused_heads(result_.key, muted, input.q.size(1), kernel_heads);
     if (heads.empty()) { // only the residual stream passes: Ā = I
-      if (!product_.defined()) product_ = at::eye(tokens, at::kFloat).unsqueeze(0);
+      if (!product_.defined()) product_ = at::eye(tokens, input.q.options().dtype(at::kFloat)).unsqueeze(0);
       return;
     }
     const auto row_bytes = input.q.size(1) * tokens * static_cast<std::int64_t>(sizeof(float));
@@ -109,10 +109,10 @@ public:
     std::vector<at::Tensor> tiles;
     for (std::int64_t first = 0; first < tokens; first += tile) {
       const at::Tensor rows =
-          at::arange(first, std::min(tokens, first + tile), at::TensorOptions().dtype(at::kLong));
+          at::arange(first, std::min(tokens, first + tile), input.q.options().dtype(at::kLong));
       at::Tensor weights = kernel.kernel->weights(input, kernel.parameters, rows);
       if (static_cast<std::int64_t>(heads.size()) < kernel_heads)
-        weights = weights.index_select(1, at::tensor(heads, at::TensorOptions().dtype(at::kLong)));
+        weights = weights.index_select(1, at::tensor(heads, weights.options().dtype(at::kLong)));
       tiles.push_back(rollout_factor(weights, first, result_.key.fusion, result_.key.discard));
     }
     const at::Tensor factor = at::cat(tiles, 1);

@@ -41,9 +41,10 @@ void HeadDistances::add(const at::Tensor& weights, const at::Tensor& chosen, con
     at::Tensor rows = jensen_shannon(weights, chosen);
     if (real_rows.defined()) rows = at::where(real_rows.to(at::kBool).unsqueeze(1), rows, 0.0);
     accumulate(sum_, rows.sum(-1));
-    accumulate(rows_, real_rows.defined() ? real_rows.sum(1, true).to(at::kDouble)
-                                          : at::full({weights.size(0), 1},
-                                                     static_cast<double>(weights.size(2)), at::kDouble));
+    accumulate(rows_, real_rows.defined()
+                          ? real_rows.sum(1, true).to(at::kDouble)
+                          : at::full({weights.size(0), 1}, static_cast<double>(weights.size(2)),
+                                     weights.options().dtype(at::kDouble)));
     return;
   }
   // The weights of masked rows are 0 and add nothing.
@@ -81,7 +82,7 @@ SimilarHeads similar_heads(HeadIndex head, const std::vector<AttentionInput>& in
       kRowsBytes / (heads * tokens * static_cast<std::int64_t>(sizeof(float))), 1, tokens);
   for (std::int64_t begin = 0; whole_heads(chosen_layer) && begin < tokens; begin += step) {
     const at::Tensor rows =
-        at::arange(begin, std::min(tokens, begin + step), at::TensorOptions().dtype(at::kLong));
+        at::arange(begin, std::min(tokens, begin + step), first.q.options().dtype(at::kLong));
     const at::Tensor real_rows = take_mask(real_mask(first), rows);
     const auto weights_of = [&](std::size_t layer) {
       return layers[layer].kernel->weights(inputs[layer], layers[layer].parameters, rows);

@@ -34,7 +34,7 @@ VectorsResult read_vectors(const VectorsKey& key, const LayerKernel& layer, cons
   result.q = heads_of(input.q);
   result.k = heads_of(input.k);
 
-  const at::Tensor row = at::tensor({key.query}, at::TensorOptions().dtype(at::kLong));
+  const at::Tensor row = at::tensor({key.query}, input.q.options().dtype(at::kLong));
   const auto global = kernel.global_vector(input, layer.parameters, row);
   const auto features = features_of(kernel, input, layer.parameters, global ? at::Tensor() : row, {});
   if (!features) return result;

@@ -81,7 +81,7 @@ TileResult read_tile(const TileKey& asked, const LayerKernel& layer, const Atten
   result.derived_signed = !has_distributions(kernel.info());
   result.untrained = kernel.info().trainable && !layer.own_parameters;
 
-  const at::TensorOptions indices = at::TensorOptions().dtype(at::kLong);
+  const at::TensorOptions indices = input.q.options().dtype(at::kLong);
   const std::vector<std::int64_t> chosen(key.heads.begin(), key.heads.end());
   const std::int64_t rows_at_once = std::max<std::int64_t>(1, kWeightsAtOnce / (heads * tokens));
   const std::int64_t rows_a_cell = (key.row_count + key.rows - 1) / key.rows;

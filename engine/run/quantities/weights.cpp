@@ -41,7 +41,7 @@ public:
     result_.rows = key_.rows;
     if (result_.rows.empty())
       for (std::int64_t row = 0; row < input.q.size(2); ++row) result_.rows.push_back(row);
-    const at::Tensor rows = at::tensor(result_.rows, at::TensorOptions().dtype(at::kLong));
+    const at::Tensor rows = at::tensor(result_.rows, input.q.options().dtype(at::kLong));
     at::Tensor weights = kernel_.kernel->weights(input, kernel_.parameters, rows);
     result_.value_weighted = key_.value_weighted;
     if (key_.value_weighted)

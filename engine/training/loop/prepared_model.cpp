@@ -7,19 +7,24 @@
 #include "engine/base/error.h"
 #include "engine/base/safetensors.h"
 #include "engine/run/model_store.h"
+#include "engine/run/placement.h"
 
 namespace hydrascope::training {
 
-PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& folder,
-                            const AdapterChoice& adapters, const ScheduleChoice& schedule,
-                            const ExecutionOptions& execution, const bool for_training) {
+Placement training_placement(const ExecutionOptions& execution) {
   if (execution.device != "auto" && execution.device != "cpu")
     throw UsageError("--device " + execution.device, "this command runs on the CPU", "leave the option out");
+  return {};
+}
+
+PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& folder,
+                            const AdapterChoice& adapters, const ScheduleChoice& schedule,
+                            const Placement& placement, const bool for_training) {
   const auto base = models.base(folder);
   PreparedModel prepared;
   prepared.schedule = resolved(schedule, base->info().layers);
   const AppliedModel applied =
-      models.apply(folder, adapters, prepared.schedule, "float32",
+      models.apply(folder, adapters, prepared.schedule, placement,
                    for_training ? AutomaticAdapters::tail : AutomaticAdapters::schedule);
   prepared.model = applied.model;
   prepared.base = prepared.model_hash = base->hash();

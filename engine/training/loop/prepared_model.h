@@ -8,6 +8,7 @@
 
 #include "engine/models/transformer/model.h"
 #include "engine/run/model_store.h"
+#include "engine/run/placement.h"
 #include "engine/run/run.h"
 #include "engine/training/loop/optimizer.h"
 
@@ -23,11 +24,13 @@ struct PreparedModel {
 };
 
 // Automatic adapters are the model's own tail for training (not what was trained through a schedule), and
-// otherwise all that fit the schedule. Throws Error and its kinds, UsageError for a device other than the
-// CPU.
+// otherwise all that fit the schedule. Throws Error and its kinds.
 PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& folder,
                             const AdapterChoice& adapters, const ScheduleChoice& schedule,
-                            const ExecutionOptions& execution, bool for_training);
+                            const Placement& placement, bool for_training);
+
+// The placement of models that are trained: float32 on the CPU. Throws UsageError for another device.
+Placement training_placement(const ExecutionOptions& execution);
 
 // The hash of what an adapter with this role and these parameters builds on: prepared.base, without the last
 // adapters of the same role all of whose tensors it replaces.

@@ -60,8 +60,8 @@ public:
         threads_(settings_.execution.threads),
         kernel_(checked_kernel(request.kernel)),
         softmax_(make_kernel({})),
-        prepared_(
-            prepare_model(models, settings_.model_folder, settings_.adapters, {}, settings_.execution, true)),
+        prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, {},
+                                training_placement(settings_.execution), true)),
         data_(make_distill_data(prepared_, request)) {
     split();
     const auto& info = prepared_.model->info();

@@ -33,16 +33,23 @@ std::int64_t class_of(const std::vector<AdapterInfo::Class>& classes, const std:
                                                                         : -1;
 }
 
+// On the CPU autocast computes in bfloat16: parameters, norms and the residual stream stay float32.
+bool autocasts(const Placement& placement) {
+  return placement.device.is_cpu() && placement.dtype == at::kBFloat16;
+}
+
 } // namespace
 
-Evaluation::Evaluation(const EvaluateRequest& request, const TrainingObserver& observer,
-                       const std::stop_token& stop, std::shared_ptr<ModelStore> models)
-    : request_(request),
+Evaluation::Evaluation(const Placement& placement, const EvaluateRequest& request,
+                       const TrainingObserver& observer, const std::stop_token& stop,
+                       std::shared_ptr<ModelStore> models)
+    : placement_(placement),
+      request_(request),
       observer_(observer),
       stop_(stop),
       models_(std::move(models)),
       prepared_(prepare_model(*models_, request.model_folder, request.adapters, request.schedule,
-                              request.execution, /*for_training=*/false)),
+                              autocasts(placement) ? Placement{} : placement, /*for_training=*/false)),
       counts_(prepared_.classes.size()) {
   if (prepared_.classes.empty())
     throw UsageError("--model", "has no classifier", "apply an adapter that brings one with --adapter");
@@ -75,7 +82,8 @@ bool Evaluation::names_class(const std::string& name, const std::int64_t target)
   return class_of(prepared_.classes, name) == target;
 }
 
-void Evaluation::count(const std::vector<std::int64_t>& targets, const at::Tensor& logits) {
+void Evaluation::count(const std::vector<std::int64_t>& targets, const at::Tensor& batch) {
+  const at::Tensor logits = batch.to(at::kCPU);
   check_finite(logits, *prepared_.model);
   const at::Tensor best = std::get<1>(logits.topk(std::min<std::int64_t>(5, logits.size(1)), 1)).contiguous();
   const auto width = static_cast<std::size_t>(best.size(1));
@@ -171,7 +179,7 @@ EvaluateOutcome evaluate_texts(Evaluation& evaluation) {
       some.push_back(&inputs[order[i]]);
       classes.push_back(targets[order[i]]);
     }
-    const ModelInput input = padded_batch(some);
+    const ModelInput input = placed(*prepared.model, padded_batch(some));
     evaluation.count(classes, model.logits({}, input, 0));
     evaluation.progress(static_cast<std::int64_t>(end), static_cast<std::int64_t>(order.size()));
   }
@@ -218,7 +226,7 @@ EvaluateOutcome evaluate_pictures(Evaluation& evaluation) {
   const auto flush = [&] {
     if (pixels.empty()) return;
     input.pixels = at::cat(pixels);
-    evaluation.count(targets, model.logits({}, input, 0));
+    evaluation.count(targets, model.logits({}, placed(*prepared.model, input), 0));
     pixels.clear();
     targets.clear();
   };
@@ -247,15 +255,21 @@ EvaluateOutcome evaluate_pictures(Evaluation& evaluation) {
 
 EvaluateOutcome evaluate(const EvaluateRequest& request, const TrainingObserver& observer,
                          const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
+  return evaluate_in(placement_of(request.execution), request, observer, stop, models);
+}
+
+EvaluateOutcome evaluate_in(const Placement& placement, const EvaluateRequest& request,
+                            const TrainingObserver& observer, const std::stop_token& stop,
+                            const std::shared_ptr<ModelStore>& models) {
   try {
     const at::NoGradGuard no_gradients;
     const ThreadCount threads(request.execution.threads);
-    training::Evaluation evaluation(request, observer, stop, models);
+    training::Evaluation evaluation(placement, request, observer, stop, models);
     const bool text = evaluation.prepared().model->info().input == InputKind::text;
     if (text && !request.boxes.empty())
       throw UsageError("--boxes", "are for pictures, and the model takes text", "leave the option out");
     if (!request.boxes.empty()) return evaluate_pointing(evaluation); // its runs handle the dtype
-    const training::Autocast autocast(training::use_bfloat16(request.execution.dtype));
+    const training::Autocast autocast(training::autocasts(placement));
     return text ? evaluate_texts(evaluation) : evaluate_pictures(evaluation);
   } catch (const c10::Error& error) {
     throw Error("evaluate", error.what_without_backtrace(), "report this with the command");

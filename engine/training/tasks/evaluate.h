@@ -67,5 +67,9 @@ struct EvaluateOutcome {
 EvaluateOutcome evaluate(const EvaluateRequest& request, const TrainingObserver& observer = {},
                          const std::stop_token& stop = {},
                          const std::shared_ptr<ModelStore>& models = make_model_store());
+// The same in a given placement, whatever the request's device and dtype.
+EvaluateOutcome evaluate_in(const Placement& placement, const EvaluateRequest& request,
+                            const TrainingObserver& observer = {}, const std::stop_token& stop = {},
+                            const std::shared_ptr<ModelStore>& models = make_model_store());
 
 } // namespace hydrascope

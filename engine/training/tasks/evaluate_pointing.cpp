@@ -168,7 +168,7 @@ EvaluateOutcome evaluate_pointing(Evaluation& evaluation) {
     }
     request.target.index = static_cast<int>(picture.label);
     request.quantities = boxes[i].empty() ? QuantityKeys() : game.keys();
-    const auto run = runner.run(request, evaluation.stop());
+    const auto run = runner.run_in(evaluation.placement(), request, evaluation.stop());
     count_predictions(evaluation, *run, picture.label);
     if (!boxes[i].empty()) game.add(*run, boxes[i]);
   }

@@ -19,9 +19,10 @@ namespace hydrascope::training {
 class Evaluation {
 public:
   // Throws UsageError: a model without classifier.
-  Evaluation(const EvaluateRequest& request, const TrainingObserver& observer, const std::stop_token& stop,
-             std::shared_ptr<ModelStore> models);
+  Evaluation(const Placement& placement, const EvaluateRequest& request, const TrainingObserver& observer,
+             const std::stop_token& stop, std::shared_ptr<ModelStore> models);
 
+  const Placement& placement() const { return placement_; }
   const EvaluateRequest& request() const { return request_; }
   const PreparedModel& prepared() const { return prepared_; }
   const std::shared_ptr<ModelStore>& models() const { return models_; }
@@ -45,6 +46,7 @@ public:
   EvaluateOutcome outcome() const;
 
 private:
+  Placement placement_;
   const EvaluateRequest& request_;
   const TrainingObserver& observer_;
   const std::stop_token& stop_;

@@ -54,7 +54,7 @@ public:
         threads_(settings_.execution.threads),
         bfloat16_(use_bfloat16(settings_.execution.dtype)),
         prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, request.schedule,
-                                settings_.execution, true)),
+                                training_placement(settings_.execution), true)),
         parts_(checked_parts(request, prepared_.schedule)),
         first_(first_trained(parts_, prepared_.model->info().layers)),
         pictures_(prepared_.model->info().input == InputKind::image),
@@ -214,8 +214,9 @@ private:
     AdapterChoice with_softmax{.automatic = false, .files = {}};
     for (const AdapterInfo& adapter : prepared_.adapters)
       if (adapter.role == "tail") with_softmax.files.push_back(adapter.path);
-    const PreparedModel softmax = prepare_model(models, settings_.model_folder, with_softmax,
-                                                ScheduleText{"sdpa"}, settings_.execution, true);
+    const PreparedModel softmax =
+        prepare_model(models, settings_.model_folder, with_softmax, ScheduleText{"sdpa"},
+                      training_placement(settings_.execution), true);
     if (data_->plan().new_head || !softmax.model->info().has_classifier)
       throw UsageError("--distillation-alpha", "the model has no classifier for these classes to learn from",
                        "fine-tune it with softmax first, and build on that adapter");

@@ -130,7 +130,7 @@ public:
     const bool has_entropy = info.normalised && info.weights_positive;
     std::vector<double> sums(static_cast<std::size_t>(request_.model.layers));
     const auto visit = [&](const int layer, const AttentionTap& tap) {
-      outcome.zero_denominators += tap.zero_denominators;
+      outcome.zero_denominators += tap.zero_denominators.read();
       if (!has_entropy) return;
       const auto& [kernel, parameters, own] = model_.kernel(layer);
       const at::Tensor heads = entropy(kernel->weights(tap.input, parameters)); // (B,H)
@@ -195,7 +195,7 @@ void check(const RecallRequest& request) {
           "associative recall", "needs a layer, a head and an even head width");
   require(request.weight_decay >= 0, "--weight-decay", "must not be below 0");
   require(request.warmup >= 0, "--warmup", "must not be below 0");
-  check_device(request.settings.execution.device);
+  training_placement(request.settings.execution);
   check_settings(request.settings);
 }
 

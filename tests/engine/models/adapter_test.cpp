@@ -224,7 +224,6 @@ TEST_F(Adapters, DifferentiablePathAgreesWithThePackedOne) {
   EXPECT_GT(leaf.grad().abs().max().item<float>(), 0);
   ASSERT_TRUE(tap.out.grad().defined());
   EXPECT_EQ(tap.out.grad().sizes(), tap.out.sizes());
-  EXPECT_GT(tap.seconds, 0);
 }
 
 TEST_F(Adapters, ATapIsDifferentiableWhereNothingBeforeItIs) {

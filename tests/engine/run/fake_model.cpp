@@ -93,7 +93,7 @@ at::Tensor FakeModel::block(int layer, const at::Tensor& hidden, const ModelInpu
   if (AttentionTap* const tap = options.tap; tap != nullptr) {
     if (at::GradMode::is_enabled() && !output.out.requires_grad())
       output.out = output.out.detach().set_requires_grad(true);
-    *tap = {attention, output.out, output.path, 0, output.zero_denominators};
+    *tap = {attention, output.out, output.path, output.zero_denominators};
   }
   const at::Tensor finished =
       without_muted(kernel.finish(output.out, attention.mask, parameters), options.muted);

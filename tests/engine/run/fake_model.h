@@ -41,6 +41,8 @@ public:
   at::Tensor attention_output_weight(int layer) const override;
   std::vector<std::string> parameter_names() const override;
   at::Tensor parameter(const std::string& name) const override { return parameters_.at(name); }
+  std::map<std::string, at::Tensor> tensors() const override { return parameters_; }
+  at::Device device() const override { return parameters_.begin()->second.device(); }
   std::shared_ptr<const Model> with_parameters(const std::map<std::string, at::Tensor>& replacements,
                                                const std::vector<std::string>& labels,
                                                int image_size) const override;

@@ -13,6 +13,7 @@
 
 #include "engine/base/error.h"
 #include "engine/measure/teacher_forced.h"
+#include "engine/run/placement.h"
 #include "engine/run/runner.h"
 #include "engine/training/loop/prepared_model.h"
 #include "engine/training/tasks/evaluate.h"
@@ -71,11 +72,11 @@ TEST(ModelStore, GivesEveryJobTheSameModel) {
   const CountedStore store;
   const auto base = store.models->base(model);
   const Schedule softmax{std::vector<KernelSpec>(2)};
-  EXPECT_EQ(store.models->apply(model, {}, softmax, "float32").model, base);
+  EXPECT_EQ(store.models->apply(model, {}, softmax, Placement{}).model, base);
   EXPECT_EQ(training::prepare_model(*store.models, model, {}, {}, {}, false).model, base);
-  const auto half = store.models->apply(model, {}, softmax, "bfloat16").model;
+  const auto half = store.models->apply(model, {}, softmax, {c10::kCPU, c10::kBFloat16}).model;
   EXPECT_NE(half, base);
-  EXPECT_EQ(store.models->apply(model, {}, softmax, "bfloat16").model, half);
+  EXPECT_EQ(store.models->apply(model, {}, softmax, {c10::kCPU, c10::kBFloat16}).model, half);
 }
 
 TEST(ModelStore, WhatCouldNotBeLoadedIsTriedAgain) {

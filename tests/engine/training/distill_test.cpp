@@ -189,9 +189,8 @@ TEST(DistillData, PairsAreWhatTheModelReadsInTheTask) {
   request.column = 2;
   request.pair_column = 3;
   request.header = true;
-  const auto prepared =
-      training::prepare_model(*make_model_store(), request.settings.model_folder, request.settings.adapters,
-                              {}, request.settings.execution, true);
+  const auto prepared = training::prepare_model(*make_model_store(), request.settings.model_folder,
+                                                request.settings.adapters, {}, {}, true);
   const auto data = training::make_distill_data(prepared, request);
   ASSERT_EQ(data->items(), 2);
   const ModelInput expected = prepared.model->prepare_text("a cat", "the dog sat");
@@ -215,9 +214,8 @@ TEST(DistillData, CopiesOfAPictureAreRandomCropsOfIt) {
   DistillRequest request = toy_distillation(folder);
   request.settings.model_folder = make_toy_model(folder, "dinov2");
   request.data = {make_toy_pictures(folder, 2)};
-  const auto prepared =
-      training::prepare_model(*make_model_store(), request.settings.model_folder, request.settings.adapters,
-                              {}, request.settings.execution, true);
+  const auto prepared = training::prepare_model(*make_model_store(), request.settings.model_folder,
+                                                request.settings.adapters, {}, {}, true);
   const auto plain = training::make_distill_data(prepared, request);
   EXPECT_EQ(plain->copies(), 1);
   request.copies = 3;
@@ -270,9 +268,8 @@ TEST(DistillData, ChunksHaveTheLengthAskedFor) {
   const ToyFolder folder;
   DistillRequest request = toy_distillation(folder);
   request.chunk.most = 16;
-  const auto prepared =
-      training::prepare_model(*make_model_store(), request.settings.model_folder, request.settings.adapters,
-                              {}, request.settings.execution, true);
+  const auto prepared = training::prepare_model(*make_model_store(), request.settings.model_folder,
+                                                request.settings.adapters, {}, {}, true);
   const auto data = training::make_distill_data(prepared, request);
   ASSERT_GT(data->items(), 5);
   for (std::int64_t i = 0; i + 1 < data->items(); ++i) EXPECT_EQ(data->length(i), 16);

@@ -9,11 +9,13 @@
 
 #include "engine/base/error.h"
 #include "engine/measure/pointing.h"
+#include "engine/run/placement.h"
 #include "engine/run/quantities/weights.h"
 #include "engine/run/runner.h"
 #include "engine/training/data/labelled_files.h"
 #include "tests/engine/run/read_result.h"
 #include "tests/engine/training/toy.h"
+#include "tests/support/fake_device.h"
 
 namespace hydrascope {
 namespace {
@@ -74,6 +76,9 @@ TEST(Evaluate, TextsInPaddedBatchesAreJudgedAsByThemselves) {
   EXPECT_EQ(all.f1, 1.0);
   EXPECT_EQ(all.f1_of, "macro"); // three classes
   EXPECT_FALSE(all.pointing);
+  const EvaluateOutcome device = evaluate_in({test::fake_device(), c10::kFloat}, request);
+  EXPECT_EQ(device.items, 24);
+  EXPECT_EQ(device.top1, 1.0);
   request.limit = 7;
   EXPECT_EQ(evaluate(request).items, 7);
 }
@@ -233,6 +238,18 @@ TEST_F(EvaluatePointing, EachMethodIsJudgedByItsOwnMaximum) {
   EXPECT_EQ(share(outcome, "attention"), 1.0);
   EXPECT_EQ(share(outcome, "chance"), 0.25);
   EXPECT_LT(share(outcome, "focus"), 1.0);
+}
+
+TEST_F(EvaluatePointing, IsTheSameOnADevice) {
+  write_boxes([](const std::string&, int i) { return PixelBox{0, 0, 9.0 + 5 * i, 14}; });
+  const Placement placement{test::fake_device(), c10::kFloat};
+  const EvaluateOutcome host = evaluate(request_), device = evaluate_in(placement, request_);
+  ASSERT_TRUE(device.pointing);
+  EXPECT_EQ(device.top1, host.top1);
+  for (const auto& method : host.pointing->methods)
+    EXPECT_EQ(share(device, method.name), method.share) << method.name;
+  request_.boxes.clear();
+  EXPECT_EQ(evaluate_in(placement, request_).top1, host.top1);
 }
 
 TEST_F(EvaluatePointing, WhatDoesNotApplyIsLeftOutAndSaidSo) {

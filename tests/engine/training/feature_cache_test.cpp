@@ -29,9 +29,8 @@ using testing::ToyFolder;
 
 training::Features features_of(const FinetuneRequest& request, const int layer, const int copies,
                                const TrainingObserver& observer, const std::stop_token& stop = {}) {
-  const auto prepared =
-      training::prepare_model(*make_model_store(), request.settings.model_folder, request.settings.adapters,
-                              {}, request.settings.execution, true);
+  const auto prepared = training::prepare_model(*make_model_store(), request.settings.model_folder,
+                                                request.settings.adapters, {}, {}, true);
   const auto pictures = training::list_image_folder(request.data, training::class_folders(request.data), 0);
   training::FeatureRequest wanted;
   wanted.layer = layer;

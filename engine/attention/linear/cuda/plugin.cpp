@@ -210,8 +210,9 @@ AttentionOutput linear(const AttentionInput& input, const at::Tensor& mask, cons
   const char* const failure =
       cuda::linear_attention(call.arguments, c10::cuda::getCurrentCUDAStream().stream());
   TORCH_CHECK(failure == nullptr, "linear: ", failure);
-  return {.out = out.transpose(1, 2),
-          .zero_denominators = call.workspace.slice(0, 0, 1).view(at::kInt).item<std::int64_t>()};
+  return {
+      .out = out.transpose(1, 2),
+      .zero_denominators = RowCount(call.workspace.slice(0, 0, 1).view(at::kInt).to(at::kLong).squeeze(0))};
 }
 
 bool linear_gradients_take(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,

@@ -39,7 +39,7 @@ public:
   std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::relu_token_weighted; }
   LoopProjection loop_projection(Side, std::int64_t, std::int64_t,
                                  const FeatureContext& context) const override {
-    const at::Tensor angle = angles(at::empty({0}), context.tokens, context);
+    const at::Tensor angle = angles(at::empty({0}, context.device), context.tokens, context);
     LoopProjection projection;
     projection.token_weights = at::cat({angle.cos().clamp_min(0), angle.sin()}, -1).squeeze(1);
     return projection;
@@ -61,7 +61,7 @@ private:
     }
     const at::Tensor ranks = at::cumsum(context.mask, 1, at::kDouble);
     const at::Tensor counts = ranks.slice(1, -1).clamp_min(1);
-    if (length_ && counts.max().item<double>() > static_cast<double>(*length_))
+    if (length_ && context.tokens > *length_ && counts.max().item<double>() > static_cast<double>(*length_))
       throw UsageError(spec_.text(), too_many_tokens(static_cast<std::int64_t>(counts.max().item<double>())),
                        "raise m or leave it out");
     const at::Tensor own = take_mask(ranks, context.rows);

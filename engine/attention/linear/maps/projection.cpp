@@ -43,10 +43,10 @@ at::Tensor project(const at::Tensor& x, Side side, const ProjectionForm& form,
   const std::string name = prefix(side, form);
   at::Tensor y = x;
   if (const at::Tensor* weight = find(parameters, name + ".weight", {heads, width, width}))
-    y = at::matmul(y, weight->to(x.options()));
+    y = at::matmul(y, weight->to(x.scalar_type()));
   if (!form.bias) return y;
   if (const at::Tensor* bias = find(parameters, name + ".bias", {heads, width}))
-    y = y + bias->to(x.options()).unsqueeze(1);
+    y = y + bias->to(x.scalar_type()).unsqueeze(1);
   return y;
 }
 

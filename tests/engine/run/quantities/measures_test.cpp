@@ -46,7 +46,7 @@ TEST(Divergence, OfADistributionFromItselfIsZero) {
   const at::Tensor weights = distributions({1, 2, 6, 9});
   const Divergence divergence = kl_divergence(weights, weights);
   EXPECT_NEAR(divergence.kl.abs().max().item<double>(), 0.0, 1e-9);
-  EXPECT_EQ(divergence.clamped_share, 0.0);
+  EXPECT_EQ(divergence.clamped_share.item<double>(), 0.0);
 }
 
 TEST(Divergence, FromTheUniformIsTheMissingEntropy) {
@@ -60,7 +60,7 @@ TEST(Divergence, ClampsZerosAndReportsTheirShare) {
   const at::Tensor kernel = at::tensor({1.0F, 0.0F}).reshape({1, 1, 1, 2});
   const Divergence divergence = kl_divergence(softmax, kernel);
   EXPECT_NEAR(divergence.kl.item<double>(), std::log(0.5) - 0.5 * std::log(1e-12), 1e-4);
-  EXPECT_DOUBLE_EQ(divergence.clamped_share, 0.5);
+  EXPECT_DOUBLE_EQ(divergence.clamped_share.item<double>(), 0.5);
 }
 
 TEST(Divergence, CountsRealRowsAndKeysOnly) {
@@ -69,7 +69,7 @@ TEST(Divergence, CountsRealRowsAndKeysOnly) {
   const at::Tensor rows = at::tensor({1, 0}).to(at::kBool).unsqueeze(0);
   const at::Tensor keys = at::tensor({1, 1, 0}).to(at::kBool).unsqueeze(0);
   const Divergence divergence = kl_divergence(softmax, softmax, rows, keys);
-  EXPECT_EQ(divergence.clamped_share, 0.0);
+  EXPECT_EQ(divergence.clamped_share.item<double>(), 0.0);
   EXPECT_NEAR(divergence.kl.item<double>(), 0.0, 1e-9);
 }
 

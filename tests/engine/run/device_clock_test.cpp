@@ -1,4 +1,4 @@
-#include "engine/measure/device_clock.h"
+#include "engine/run/device_clock.h"
 
 #include <chrono>
 #include <thread>

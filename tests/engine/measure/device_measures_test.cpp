@@ -1,0 +1,82 @@
+// Measurements on the fake device against the same on the CPU.
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "engine/measure/teacher_forced.h"
+#include "engine/measure/throughput.h"
+#include "engine/run/placement.h"
+#include "tests/engine/training/toy.h"
+#include "tests/support/fake_device.h"
+
+namespace hydrascope {
+namespace {
+
+using testing::make_toy_model;
+using testing::toy_measuring;
+using testing::ToyFolder;
+
+Placement on_device() { return {test::fake_device(), c10::kFloat}; }
+
+void expect_same(const KernelMeans& actual, const KernelMeans& expected) {
+  for (const auto member :
+       {&KernelMeans::kl, &KernelMeans::entropy, &KernelMeans::spearman, &KernelMeans::clamped_share,
+        &KernelMeans::ratio, &KernelMeans::cosine, &KernelMeans::relative_error}) {
+    if (std::isnan(expected.*member))
+      EXPECT_TRUE(std::isnan(actual.*member));
+    else
+      EXPECT_NEAR(actual.*member, expected.*member, 1e-4 * std::max(1.0, std::abs(expected.*member)));
+  }
+}
+
+TEST(TeacherForcedOnDevice, GivesTheMeansOfTheCpu) {
+  const ToyFolder folder;
+  TeacherForcedRequest request =
+      toy_measuring(folder, "softmax,elu,relu,hedgehog,performer,cosformer,taylor,hydra-cosine,local-window");
+  for (const std::vector<std::int64_t>& lengths :
+       {std::vector<std::int64_t>{}, std::vector<std::int64_t>{12}}) {
+    request.lengths = lengths;
+    const TeacherForcedOutcome host = measure_teacher_forced(request);
+    const TeacherForcedOutcome device = measure_teacher_forced_in(on_device(), request);
+    ASSERT_EQ(device.measures.size(), host.measures.size());
+    for (std::size_t i = 0; i < host.measures.size(); ++i) {
+      SCOPED_TRACE(host.measures[i].kernel.text());
+      expect_same(device.measures[i].mean, host.measures[i].mean);
+      EXPECT_EQ(device.measures[i].zero_denominators, host.measures[i].zero_denominators);
+      ASSERT_EQ(device.measures[i].layers.size(), host.measures[i].layers.size());
+      for (std::size_t layer = 0; layer < host.measures[i].layers.size(); ++layer)
+        expect_same(device.measures[i].layers[layer], host.measures[i].layers[layer]);
+    }
+    for (std::size_t i = 0; i < host.scores.size(); ++i)
+      for (std::size_t layer = 0; layer < host.scores[i].layers.size(); ++layer)
+        for (std::size_t head = 0; head < host.scores[i].layers[layer].size(); ++head) {
+          const HeadScores &actual = device.scores[i].layers[layer][head],
+                           &expected = host.scores[i].layers[layer][head];
+          EXPECT_NEAR(actual.smallest, expected.smallest, 1e-6 * std::max(1.0, std::abs(expected.smallest)));
+          EXPECT_NEAR(actual.largest, expected.largest, 1e-6 * std::max(1.0, std::abs(expected.largest)));
+          EXPECT_NEAR(actual.share_below, expected.share_below, 1e-6);
+        }
+  }
+}
+
+TEST(ThroughputOnDevice, TimesModelsWithoutWaitingWithinThem) {
+  const ToyFolder folder;
+  ThroughputRequest request;
+  request.model_folder = make_toy_model(folder, "dinov2");
+  request.schedules = {ScheduleText{}, ScheduleText{.kernel = "hydra-cosine"}};
+  request.batches = {2};
+  request.warm_ups = 0;
+  request.runs = 1;
+  measure_throughput_in(on_device(), request);
+  request.runs = 3;
+  const test::DeviceCounter counter;
+  const auto rows = measure_throughput_in(on_device(), request);
+  ASSERT_EQ(rows.size(), 5U);
+  for (const ThroughputRow& row : rows) EXPECT_GT(row.items_per_second, 0);
+  // Five contenders of three runs: one event each, and those of blocks where the run is observed.
+  EXPECT_LE(counter.counts().waits(), 5 * 3 + 3 + 2);
+}
+
+} // namespace
+} // namespace hydrascope
