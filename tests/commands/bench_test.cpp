@@ -146,6 +146,7 @@ TEST_F(BenchCommand, ModelStandsBesideItsBounds) {
 
 TEST_F(BenchCommand, BadInputIsNamed) {
   expect_error("bench model --model nowhere", 1, "nowhere");
+  expect_error("bench model --device cuda:99 --model " + tiny_model("vit"), 1, "--device cuda:99");
   expect_error("bench model --schedule back:99=hydra-cosine --model " + tiny_model("vit"), 2, "99");
 
   expect_error("bench kernels --kernels hydra", 2, "hydra-cosine");

@@ -114,6 +114,7 @@ TEST_F(EvaluateCommand, WhatIsWrongWithATable) {
   expect_error(model + at("cells.tsv"), 1, "line 2 has no column 2");
   expect_error(model + at("labels.tsv") + " --column 2", 2, "--label-column");
   expect_error(model + at("none.tsv"), 1, "none.tsv");
+  expect_error(model + at("labels.tsv") + " --device cuda:99", 1, "--device cuda:99");
   expect_error(model + at("labels.tsv") + " --boxes " + at("labels.tsv"), 2, "--boxes");
 }
 

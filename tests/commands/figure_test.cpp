@@ -151,6 +151,7 @@ TEST_F(FigureCommand, ErrorsAreOneLineAndLeaveNothingBehind) {
   expect_error(good + " -o " + at("missing/x.png"), 1, "missing");
   expect_error(good + " --kernels sotfmax -o " + at("x.png"), 2, "softmax");
   expect_error(good + " --layer 99 -o " + at("x.png"), 2, "--layer");
+  expect_error(good + " --device cuda:99 -o " + at("x.png"), 1, "--device cuda:99");
   expect_error("figure focus -o " + at("x.png"), 2, "--image");
   expect_error("figure focus --image " + at("none.png") + " -o " + at("x.png"), 1, "none.png");
   expect_error("figure weights --head 99 --image " + picture + " -o " + at("x.png"), 2, "--head");

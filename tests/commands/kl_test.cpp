@@ -191,6 +191,7 @@ TEST_F(KlCommand, BadRequestsAreOneLineWithTheirStatus) {
   expect_error(good + "--model vit-small", 2, "sentences.txt");
   expect_error("kl --model minilm --data " + pictures, 2, "examples");
   expect_error(good + "--device nonsense", 2, "nonsense");
+  expect_error(good + "--device cuda:99", 1, "--device cuda:99");
   expect_error("kernels --data " + sentences, 2, "--measure");
 }
 

@@ -63,6 +63,8 @@ TEST_F(RunCommand, BadRequestsAreOneLineWithTheirStatus) {
   expect_error("run --text hello --output " + at("x.safetensors") + " --tensors nonsense", 2, "nonsense");
   EXPECT_FALSE(fs::exists(at("x.safetensors")));
   expect_error("run --text hello --no-such-option", 2, "no-such-option");
+  expect_error("run --text hello --device cuda:99", 1, "--device cuda:99");
+  expect_error("run --text hello --dtype float16", 2, "the CPU computes in float32 or bfloat16");
 }
 
 TEST_F(RunCommand, MutedHeadsAreComparedWithNoneMuted) {

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <optional>
 
 #include <dlfcn.h>
 
@@ -131,11 +132,18 @@ c10::Device device_of(const std::string& text) {
   const CudaStatus& cuda = cuda_status();
   if (!cuda.available)
     throw Error("--device " + text, "there is no CUDA here: " + cuda.reason, "use --device cpu");
+  std::optional<c10::Device> device;
   try {
-    return with_index(c10::Device(text));
+    device = with_index(c10::Device(text));
   } catch (const c10::Error&) {
     throw unknown_device(text);
   }
+  const auto count = at::detail::getCUDAHooks().deviceCount();
+  if (device->index() >= count)
+    throw Error("--device " + text,
+                fmt::format("there {} {} GPU{}", count == 1 ? "is" : "are", count, count == 1 ? "" : "s"),
+                fmt::format("use cuda:0 to cuda:{}", count - 1));
+  return *device;
 }
 
 c10::ScalarType dtype_on_cpu(const std::string& dtype) {

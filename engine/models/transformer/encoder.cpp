@@ -255,8 +255,10 @@ std::shared_ptr<const Model> Encoder::with_parameters(const std::map<std::string
       continue;
     }
     const bool classifier = name == "classifier.weight" || name == "classifier.bias";
-    if (const auto known = parameters_.find(name); known != parameters_.end() && !classifier) {
-      if (known->second.sizes() != value.sizes())
+    const auto known = parameters_.find(name);
+    const bool fits = known != parameters_.end() && known->second.sizes() == value.sizes();
+    if (known != parameters_.end() && (fits || !classifier)) {
+      if (!fits)
         throw Error(name,
                     fmt::format("has the shape {} instead of {}", shape_text(value.sizes()),
                                 shape_text(known->second.sizes())),
