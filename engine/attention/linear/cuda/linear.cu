@@ -9,7 +9,7 @@ namespace {
 template <typename T>
 __global__ void largest_kernel(const LinearArguments a) {
   DeviceBlock block;
-  const Place place(a, a.key, shared_memory);
+  const Place place(a, a.key);
   const int part = static_cast<int>(blockIdx.x);
   largest_of_keys(block, place.map, rows_of<T>(a.k, place.b, place.h), part_of(a, place.b, part), place.tile,
                   place.space.part_largest + part * padded(place.map.features));
@@ -18,7 +18,7 @@ __global__ void largest_kernel(const LinearArguments a) {
 template <typename T, typename Product>
 __global__ void sums_kernel(const LinearArguments a) {
   DeviceBlock block;
-  const Place place(a, a.key, shared_memory);
+  const Place place(a, a.key);
   const int part = static_cast<int>(blockIdx.x), features = padded(place.map.features);
   Product product;
   sums_of_keys(block, place.map, rows_of<T>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),
@@ -29,14 +29,14 @@ __global__ void sums_kernel(const LinearArguments a) {
 
 __global__ void merge_largest_kernel(const LinearArguments a) {
   DeviceBlock block;
-  const Place place(a, a.key, shared_memory);
+  const Place place(a, a.key);
   merge_largest(block, place.map, place.space, linear_parts(a.tokens));
 }
 
 template <typename T>
 __global__ void merge_sums_kernel(const LinearArguments a) {
   DeviceBlock block;
-  const Place place(a, a.key, shared_memory);
+  const Place place(a, a.key);
   T* const copy = reinterpret_cast<T*>(place.space.half_means);
   merge_sums(block, place.map, place.space, linear_parts(a.tokens), a.normalised,
              [&](const int i, const float mean) {
@@ -47,7 +47,7 @@ __global__ void merge_sums_kernel(const LinearArguments a) {
 template <typename T, typename Product>
 __global__ void output_kernel(const LinearArguments a) {
   DeviceBlock block;
-  const Place place(a, a.query, shared_memory);
+  const Place place(a, a.query);
   Product product;
   T* const out = static_cast<T*>(a.out);
   const Tokens tokens{a.mask == nullptr ? nullptr : a.mask + place.b * a.tokens, 0, a.tokens};

@@ -76,7 +76,7 @@ struct TensorKeys {
     to_half(block, tile.features, map.features, features);
     to_half(block, tile.value, map.width, value);
     const int rows = padded(map.features), columns = padded(map.width);
-#pragma unroll
+HYDRASCOPE_UNROLL
     for (int i = 0; i < squares; ++i) {
       const Square at = square_of(map, i);
       if (at.f >= rows) continue;
@@ -93,7 +93,7 @@ struct TensorKeys {
 
   __device__ void write(DeviceBlock&, const HeadMap& map, float* const to) {
     const int columns = padded(map.width);
-#pragma unroll
+HYDRASCOPE_UNROLL
     for (int i = 0; i < squares; ++i) {
       const Square at = square_of(map, i);
       if (at.f < padded(map.features))
@@ -155,19 +155,11 @@ struct Place {
   HeadMap map;
   HeadSpace space;
   Tile tile;
-  __device__ Place(const LinearArguments& a, const SideArguments& side, float* const memory)
-      : b(blockIdx.z),
-        h(blockIdx.y),
-        map(head_map(a, side, b, h)),
-        space(head_space(a, b * a.heads + h)),
-        tile(tile_in(memory, map)) {}
-};
-
-extern __shared__ __align__(128) float shared_memory[];
-
-template <typename T>
-struct Type {
-  using type = T;
+  __device__ Place(const LinearArguments& a, const SideArguments& side)
+      : b(blockIdx.z), h(blockIdx.y), map(head_map(a, side, b, h)), space(head_space(a, b * a.heads + h)) {
+    HYDRASCOPE_SHARED_MEMORY(memory);
+    tile = tile_in(memory, map);
+  }
 };
 
 inline int tile_bytes(const HeadMap& map, const bool gradients) {
@@ -200,8 +192,7 @@ public:
     if (outcome != cudaSuccess) return;
     const dim3 grid(static_cast<unsigned>(x), static_cast<unsigned>(a_.heads),
                     static_cast<unsigned>(a_.batch));
-    kernel<<<grid, block_threads, static_cast<std::size_t>(bytes), stream_>>>(a_, more...);
-    outcome = cudaGetLastError();
+    outcome = launch(kernel, grid, static_cast<std::size_t>(bytes), stream_, a_, more...);
   }
 
   cudaError_t outcome = cudaSuccess;

@@ -26,7 +26,7 @@ struct GradientWriter {
 template <typename T, typename Product>
 __global__ void queries_kernel(const LinearArguments a, const LinearGradients gradients) {
   DeviceBlock block;
-  const Place place(a, a.query, shared_memory);
+  const Place place(a, a.query);
   const int part = static_cast<int>(blockIdx.x), features = padded(place.map.features);
   Product product;
   MeansOf<T> by_means;
@@ -41,7 +41,7 @@ __global__ void queries_kernel(const LinearArguments a, const LinearGradients gr
 template <typename T>
 __global__ void merge_kernel(const LinearArguments a) {
   DeviceBlock block;
-  const Place place(a, a.query, shared_memory);
+  const Place place(a, a.query);
   T* const copy = reinterpret_cast<T*>(place.space.half_means);
   merge_gradients(block, place.map, place.space, linear_parts(a.tokens), [&](const int i, const float sum) {
     if (sizeof(T) < sizeof(float)) copy[i] = from_float<T>(sum);
@@ -51,7 +51,7 @@ __global__ void merge_kernel(const LinearArguments a) {
 template <typename T>
 __global__ void keys_kernel(const LinearArguments a, const LinearGradients gradients) {
   DeviceBlock block;
-  const Place place(a, a.key, shared_memory);
+  const Place place(a, a.key);
   OutputOf<T> product;
   MeansOf<T> by_means;
   const Tokens tokens{a.mask == nullptr ? nullptr : a.mask + place.b * a.tokens, 0, a.tokens};
