@@ -1,10 +1,11 @@
-// CUDA's blocks of threads on the CPU: a launch runs its blocks one after another and the threads of a block as
-// fibers (fibers.cpp) or, for ThreadSanitizer, as threads (threads.cpp). The headers in include/ have CUDA's names
-// for it, so that the kernels' own sources are compiled unchanged.
+// CUDA's blocks of threads on the CPU: a launch runs its blocks one after another and the threads of a block
+// as fibers (fibers.cpp) or, for ThreadSanitizer, as threads (threads.cpp). The headers in include/ have
+// CUDA's names for it, so that the kernels' own sources are compiled unchanged.
 //
-// A launch fails with a message, where a GPU would hang or compute nonsense: threads that end or wait at different
-// barriers, a warp that diverges at an operation of the whole warp, a grid, block or shared memory beyond an H100's
-// limits, misaligned squares of WMMA. Shared memory is as large as asked for, for AddressSanitizer, and NaN.
+// A launch fails with a message, where a GPU would hang or compute nonsense: threads that end or wait at
+// different barriers, a warp that diverges at an operation of the whole warp, a grid, block or shared memory
+// beyond an H100's limits, misaligned squares of WMMA. Shared memory is as large as asked for, for
+// AddressSanitizer, and NaN.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,8 @@ constexpr int warp_size = 32;
 constexpr int max_shared_bytes = 227 * 1024;    // of a block of an H100
 constexpr int default_shared_bytes = 48 * 1024; // without cudaFuncSetAttribute
 
-// ---- For the headers of include/ ----------------------------------------------------------------------------------
+// ---- For the headers of include/
+// ----------------------------------------------------------------------------------
 
 struct Coordinates {
   dim3 thread, block, grid, block_size;
@@ -56,13 +58,15 @@ int& last_error(); // a cudaError_t
 [[noreturn]] void fail(const std::string& message);
 const std::string& failure(); // of the last launch, "" if it did not fail
 
-// ---- For tests ----------------------------------------------------------------------------------------------------
+// ---- For tests
+// ----------------------------------------------------------------------------------------------------
 
 // The order in which the fibers of a block run between two barriers.
 enum class Order { forward, reverse, shuffled };
 void set_order(Order order);
 
-// ---- For launch.cpp: one of fibers.cpp and threads.cpp is linked --------------------------------------------------
+// ---- For launch.cpp: one of fibers.cpp and threads.cpp is linked
+// --------------------------------------------------
 
 // Runs the blocks of a grid one after another. Returns the failure's message, "" if there is none.
 std::string run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& thread);
@@ -76,8 +80,8 @@ void each_block(const dim3 grid, const Run& run) {
         if (!run(dim3(x, y, z))) return;
 }
 
-// Shared memory of one block: exactly as large as asked for, so that AddressSanitizer sees an access beyond it, and
-// NaN, as float, __half or __nv_bfloat16.
+// Shared memory of one block: exactly as large as asked for, so that AddressSanitizer sees an access beyond
+// it, and NaN, as float, __half or __nv_bfloat16.
 class SharedMemory {
 public:
   explicit SharedMemory(std::size_t bytes);

@@ -1,5 +1,5 @@
-// The threads of a block as fibers: one runs until it waits at a barrier and hands over to the next. AddressSanitizer
-// is told of the changes of stacks.
+// The threads of a block as fibers: one runs until it waits at a barrier and hands over to the next.
+// AddressSanitizer is told of the changes of stacks.
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -9,13 +9,36 @@
 #include <utility>
 #include <vector>
 
-#include <ucontext.h>
-
 #include "tests/cuda_emulation/emulation.h"
+#include "tests/cuda_emulation/stack_switch.h"
 
 #ifdef __SANITIZE_ADDRESS__
   #include <sanitizer/asan_interface.h>
   #include <sanitizer/common_interface_defs.h>
+#endif
+
+#ifdef __x86_64__
+asm(R"(
+  .text
+  .type cuda_emulation_switch_stack, @function
+cuda_emulation_switch_stack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .size cuda_emulation_switch_stack, . - cuda_emulation_switch_stack
+)");
 #endif
 
 namespace cuda_emulation {
@@ -26,7 +49,7 @@ constexpr std::size_t stack_bytes = 128 * 1024;
 enum class Wait { none, warp, block, ended };
 
 struct Fiber {
-  ucontext_t context{};
+  StackSwitch stack_switch;
   const void* stack = nullptr;
   std::size_t stack_size = 0;
   void* fake_stack = nullptr; // AddressSanitizer's
@@ -74,7 +97,8 @@ private:
   static void entry();
 
   void resize(const std::size_t threads) {
-    while (stacks_.size() < threads) stacks_.push_back(std::make_unique_for_overwrite<std::byte[]>(stack_bytes));
+    while (stacks_.size() < threads)
+      stacks_.push_back(std::make_unique_for_overwrite<std::byte[]>(stack_bytes));
     fibers_.resize(threads);
     warps_.resize(threads / warp_size);
     lanes_.resize(warp_size);
@@ -92,11 +116,7 @@ private:
     fiber.stack = stack;
     fiber.stack_size = stack_bytes;
     fiber.fake_stack = nullptr;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = stack;
-    fiber.context.uc_stack.ss_size = stack_bytes;
-    fiber.context.uc_link = nullptr;
-    makecontext(&fiber.context, &entry, 0);
+    fiber.stack_switch.start(stack, stack_bytes, &entry);
   }
 
   void switch_to(Fiber& to) {
@@ -105,9 +125,10 @@ private:
     previous_ = &from;
     current_ = &to;
 #ifdef __SANITIZE_ADDRESS__
-    __sanitizer_start_switch_fiber(from.wait == Wait::ended ? nullptr : &from.fake_stack, to.stack, to.stack_size);
+    __sanitizer_start_switch_fiber(from.wait == Wait::ended ? nullptr : &from.fake_stack, to.stack,
+                                   to.stack_size);
 #endif
-    swapcontext(&from.context, &to.context);
+    from.stack_switch.switch_to(to.stack_switch);
     after_switch();
   }
 
@@ -126,7 +147,8 @@ private:
 #endif
   }
 
-  // ---- Which fiber is next: those of a warp until all wait at a barrier of the block, then the next warp's ----
+  // ---- Which fiber is next: those of a warp until all wait at a barrier of the block, then the next warp's
+  // ----
 
   void begin_round() {
     if (order_ == Order::shuffled) {
@@ -183,7 +205,8 @@ private:
     if (ended == fibers_.size()) return false;
     if (ended != 0) return stop("threads end while others wait at __syncthreads");
     const auto elsewhere = [&](const Fiber& fiber) { return fiber.place != fibers_.front().place; };
-    if (std::any_of(fibers_.begin(), fibers_.end(), elsewhere)) return stop("threads wait at different __syncthreads");
+    if (std::any_of(fibers_.begin(), fibers_.end(), elsewhere))
+      return stop("threads wait at different __syncthreads");
     for (Fiber& fiber : fibers_) fiber.wait = Wait::none;
     begin_round();
     return true;

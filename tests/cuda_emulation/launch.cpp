@@ -35,11 +35,13 @@ State& state() {
 
 bool within(const unsigned count, const unsigned most) { return count > 0 && count <= most; }
 
-cudaError_t check(const void* const kernel, const dim3 grid, const dim3 block, const std::size_t shared_bytes) {
+cudaError_t check(const void* const kernel, const dim3 grid, const dim3 block,
+                  const std::size_t shared_bytes) {
   const bool known_grid =
       within(grid.x, max_grid_x) && within(grid.y, max_grid_y_or_z) && within(grid.z, max_grid_y_or_z);
   // The emulation itself takes rows of whole warps only.
-  const bool known_block = within(block.x, max_block_threads) && block.x % warp_size == 0 && block.y == 1 && block.z == 1;
+  const bool known_block =
+      within(block.x, max_block_threads) && block.x % warp_size == 0 && block.y == 1 && block.z == 1;
   if (!known_grid || !known_block) return cudaErrorInvalidConfiguration;
   const auto found = state().allowed_shared_bytes.find(kernel);
   const int allowed = found == state().allowed_shared_bytes.end() ? 0 : found->second;

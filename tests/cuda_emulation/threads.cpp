@@ -1,5 +1,5 @@
-// The threads of a block as threads of the operating system, for ThreadSanitizer. A barrier that some threads do not
-// reach stops the program: fibers.cpp reports it.
+// The threads of a block as threads of the operating system, for ThreadSanitizer. A barrier that some threads
+// do not reach stops the program: fibers.cpp reports it.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>

@@ -1,6 +1,6 @@
 // What the kernels share: a block of the GPU's threads for the programs of program.h, element types read and
-// written as float32, launches and their errors. No syntax of nvcc's own: the tests compile the kernels for the
-// CPU (tests/cuda_emulation).
+// written as float32, launches and their errors. No syntax of nvcc's own: the tests compile the kernels for
+// the CPU (tests/cuda_emulation).
 #pragma once
 
 #include <cuda_bf16.h>
@@ -60,13 +60,14 @@ struct Type {
   using type = T;
 };
 
-// Launches a kernel with blocks of block_threads threads. Returns CUDA's error and clears it, so that LibTorch's
-// next launch does not report it.
+// Launches a kernel with blocks of block_threads threads. Returns CUDA's error and clears it, so that
+// LibTorch's next launch does not report it.
 template <typename... Parameters>
 cudaError_t launch(void (*kernel)(Parameters...), const dim3 grid, const std::size_t shared_bytes,
                    const cudaStream_t stream, const typename Type<Parameters>::type&... arguments) {
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
-  const cudaError_t outcome = cudaLaunchKernel(kernel, grid, dim3(block_threads), pointers, shared_bytes, stream);
+  const cudaError_t outcome =
+      cudaLaunchKernel(kernel, grid, dim3(block_threads), pointers, shared_bytes, stream);
   cudaGetLastError();
   return outcome;
 }

@@ -1,5 +1,5 @@
-// The part of CUDA that the kernels use, for a C++ compiler: qualifiers, threads, and the run-time library over
-// the emulation.
+// The part of CUDA that the kernels use, for a C++ compiler: qualifiers, threads, and the run-time library
+// over the emulation.
 #pragma once
 
 #include <cmath>

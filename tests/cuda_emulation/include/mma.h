@@ -1,5 +1,5 @@
-// WMMA, 16 × 16 × 16: lane l of a warp has entries l, l + 32, … of a square in row-major order. (CUDA leaves the
-// distribution open.)
+// WMMA, 16 × 16 × 16: lane l of a warp has entries l, l + 32, … of a square in row-major order. (CUDA leaves
+// the distribution open.)
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,8 @@ void load_matrix_sync(fragment<Use, side, side, side, T, Layout>& to, const T* c
   cuda_emulation::synchronise_warp();
   each_entry([&](const int i, const int row, const int column) {
     const bool by_rows = std::is_same_v<Layout, row_major>;
-    const int index = by_rows ? row * static_cast<int>(stride) + column : column * static_cast<int>(stride) + row;
+    const int index =
+        by_rows ? row * static_cast<int>(stride) + column : column * static_cast<int>(stride) + row;
     to.x[i] = from[index];
   });
 }
@@ -88,7 +89,8 @@ inline void store_matrix_sync(float* const to, const fragment<accumulator, side,
   cuda_emulation::synchronise_warp();
   each_entry([&](const int i, const int row, const int column) {
     const bool by_rows = layout == mem_row_major;
-    const int index = by_rows ? row * static_cast<int>(stride) + column : column * static_cast<int>(stride) + row;
+    const int index =
+        by_rows ? row * static_cast<int>(stride) + column : column * static_cast<int>(stride) + row;
     to[index] = from.x[i];
   });
   cuda_emulation::synchronise_warp();

@@ -168,7 +168,8 @@ const char* hydra_cosine(const HydraArguments& arguments, void* stream) {
 const char* hydra_cosine_gradients(const HydraArguments& arguments, const HydraGradients& gradients,
                                    void* stream) {
   return with_element(arguments.element, [&](const auto element) {
-    return gradients_of<std::decay_t<decltype(element)>>(arguments, gradients, static_cast<cudaStream_t>(stream));
+    return gradients_of<std::decay_t<decltype(element)>>(arguments, gradients,
+                                                         static_cast<cudaStream_t>(stream));
   });
 }
 

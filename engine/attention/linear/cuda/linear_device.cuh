@@ -76,7 +76,7 @@ struct TensorKeys {
     to_half(block, tile.features, map.features, features);
     to_half(block, tile.value, map.width, value);
     const int rows = padded(map.features), columns = padded(map.width);
-HYDRASCOPE_UNROLL
+    HYDRASCOPE_UNROLL
     for (int i = 0; i < squares; ++i) {
       const Square at = square_of(map, i);
       if (at.f >= rows) continue;
@@ -93,7 +93,7 @@ HYDRASCOPE_UNROLL
 
   __device__ void write(DeviceBlock&, const HeadMap& map, float* const to) {
     const int columns = padded(map.width);
-HYDRASCOPE_UNROLL
+    HYDRASCOPE_UNROLL
     for (int i = 0; i < squares; ++i) {
       const Square at = square_of(map, i);
       if (at.f < padded(map.features))

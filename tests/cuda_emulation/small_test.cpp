@@ -1,0 +1,62 @@
+// Every CUDA kernel, emulated, at shapes that are small but fill neither tiles nor squares: in several orders
+// of the threads, or, under ThreadSanitizer, with real ones.
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/cuda_emulation/cases.h"
+#include "tests/cuda_emulation/emulation.h"
+
+namespace hydrascope {
+namespace {
+
+using cuda::Element;
+using namespace testing_inputs;
+
+#ifdef __SANITIZE_THREAD__
+constexpr cuda_emulation::Order orders[] = {cuda_emulation::Order::forward}; // the threads have none
+constexpr CudaShape shape{1, 2, 35, 18, true};
+#else
+constexpr cuda_emulation::Order orders[] = {cuda_emulation::Order::forward, cuda_emulation::Order::reverse,
+                                            cuda_emulation::Order::shuffled};
+constexpr CudaShape shape{3, 2, 35, 18, true};
+#endif
+
+double tolerance(const Element element) {
+  return element == Element::float32 ? 1e-5 : element == Element::float16 ? 2e-3 : 2e-2;
+}
+
+void expect(const Comparison& comparison, const Element element) {
+  EXPECT_EQ(comparison.message, "");
+  EXPECT_LT(comparison.error, tolerance(element));
+}
+
+template <typename Test>
+void in_every_order(const Test& test) {
+  for (const cuda_emulation::Order order : orders)
+    for (const Element element : {Element::float32, Element::float16, Element::bfloat16}) {
+      SCOPED_TRACE("order " + std::to_string(static_cast<int>(order)) + ", element type " +
+                   std::to_string(static_cast<int>(element)));
+      cuda_emulation::set_order(order);
+      test(element);
+    }
+  cuda_emulation::set_order(cuda_emulation::Order::forward);
+}
+
+TEST(CudaSmall, HydraIsTheDefinition) {
+  in_every_order([](const Element element) { expect(compare_hydra(shape, element), element); });
+}
+
+TEST(CudaSmall, LinearAttentionIsTheDefinition) {
+  in_every_order([](const Element element) {
+    for (const LinearKernel& kernel : linear_kernels()) {
+      SCOPED_TRACE(kernel.name);
+      if (!kernel.normalised && element != Element::float32) continue; // not taken
+      expect(compare_linear(kernel, shape, element), element);
+      if (element != Element::float16) expect(compare_linear_gradients(kernel, shape, element), element);
+    }
+  });
+}
+
+} // namespace
+} // namespace hydrascope
