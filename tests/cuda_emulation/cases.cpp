@@ -20,10 +20,14 @@ constexpr LinearKernel all_linear_kernels[] = {
     {.name = "hedgehog-softmax",
      .map = PointMap::plus_minus_softmax,
      .projection = Projection::near_identity},
-    {.name = "hedgehog-softmax:form=eq5", .map = PointMap::softmax, .projection = Projection::near_identity},
+    {.name = "hedgehog-softmax:form=eq5",
+     .map = PointMap::softmax,
+     .projection = Projection::near_identity,
+     .in_parity = false},
     {.name = "hedgehog-softmax:form=joint",
      .map = PointMap::joint_softmax,
-     .projection = Projection::near_identity},
+     .projection = Projection::near_identity,
+     .in_parity = false},
     {.name = "t2r", .map = PointMap::relu, .projection = Projection::random},
     {.name = "elu", .map = PointMap::one_plus_elu},
     {.name = "relu", .map = PointMap::relu},
@@ -91,7 +95,7 @@ struct Side {
 // q, k, v and g of all heads, on the device and as numbers (B,H,N,width).
 template <typename T>
 struct Inputs {
-  Inputs(const CudaShape& shape_, const std::int64_t inputs_)
+  Inputs(const CudaShape& shape_, const std::int64_t inputs_, const bool nan_in_key)
       : shape(shape_),
         inputs(inputs_),
         real(mask_of(shape)),
@@ -105,6 +109,7 @@ struct Inputs {
         g(shape, shape.width, 1) {
     for (std::vector<double>* const numbers : {&q_numbers, &k_numbers, &v_numbers, &g_numbers})
       round_to<T>(*numbers);
+    if (nan_in_key) k_numbers[static_cast<std::size_t>(inputs)] = std::numeric_limits<double>::quiet_NaN();
     q.set(q_numbers, shape, real);
     k.set(k_numbers, shape, real);
     v.set(v_numbers, shape, real);
@@ -152,9 +157,10 @@ cuda::HeadsOnDevice heads_of(const DeviceTensor<T>& x) {
 template <typename T>
 struct LinearCall {
   LinearCall(const LinearKernel& kernel_, const CudaShape& shape, const std::int64_t inputs_of,
-             const std::int64_t m)
+             const std::int64_t m, const bool nan_in_key, const bool gradients_)
       : kernel(kernel_),
-        inputs(shape, inputs_of),
+        inputs(shape, inputs_of, nan_in_key),
+        gradients(gradients_),
         outputs(m),
         query(kernel, shape, m, 11),
         key(kernel, shape, m, 13),
@@ -210,7 +216,8 @@ struct LinearCall {
              .q = part_of(inputs.q_numbers, index, shape.tokens * inputs.inputs),
              .k = part_of(inputs.k_numbers, index, shape.tokens * inputs.inputs),
              .v = part_of(inputs.v_numbers, index, shape.tokens * shape.width),
-             .g = part_of(inputs.g_numbers, index, shape.tokens * shape.width),
+             .g = gradients ? part_of(inputs.g_numbers, index, shape.tokens * shape.width)
+                            : std::vector<double>(),
              .token_weights = part_of(token_weights, b, 2 * shape.tokens),
              .real = {inputs.real.begin() + b * shape.tokens, inputs.real.begin() + (b + 1) * shape.tokens},
              .query = query.of_head(h),
@@ -222,6 +229,7 @@ struct LinearCall {
   static constexpr std::size_t workspace_alignment = 512 / sizeof(float);
   LinearKernel kernel;
   Inputs<T> inputs;
+  bool gradients;
   std::int64_t outputs;
   Side query, key;
   std::vector<double> token_weights;
@@ -229,8 +237,9 @@ struct LinearCall {
 };
 
 template <typename T>
-Comparison output_of(const LinearKernel& kernel, const CudaShape& shape) {
-  LinearCall<T> call(kernel, shape, shape.width, kernel.outputs == 0 ? shape.width : kernel.outputs);
+Comparison output_of(const LinearKernel& kernel, const CudaShape& shape, const bool nan_in_key) {
+  LinearCall<T> call(kernel, shape, shape.width, kernel.outputs == 0 ? shape.width : kernel.outputs,
+                     nan_in_key, false);
   DeviceTensor<T> out(shape, shape.width, 0);
   const cuda::LinearArguments arguments = call.arguments(out.data.data());
   const char* const message = cuda::linear_attention(arguments, nullptr);
@@ -246,12 +255,12 @@ Comparison output_of(const LinearKernel& kernel, const CudaShape& shape) {
 }
 
 template <typename T>
-Comparison gradients_of(LinearKernel kernel, const CudaShape& shape) {
+Comparison gradients_of(LinearKernel kernel, const CudaShape& shape, const bool nan_in_key) {
   const std::int64_t m = kernel.outputs == 0 ? shape.width : kernel.outputs;
   kernel.projection = Projection::none;
   kernel.scale = 1;
   kernel.half_square = false;
-  LinearCall<T> call(kernel, shape, m, m);
+  LinearCall<T> call(kernel, shape, m, m, nan_in_key, true);
   DeviceTensor<T> grad_q(shape, m, 0), grad_k(shape, m, 0), grad_v(shape, shape.width, 0);
   const cuda::LinearArguments arguments = call.arguments(nullptr);
   const char* const message = cuda::linear_gradients(
@@ -272,10 +281,10 @@ cuda::RowsOnDevice rows_of(const DeviceTensor<T>& x) {
 }
 
 template <typename T>
-Comparison hydra_of(const CudaShape& shape) {
+Comparison hydra_of(const CudaShape& shape, const bool nan_in_key) {
   // Rows of one wide head: the layout of the heads side by side.
   const CudaShape rows{shape.batch, 1, shape.tokens, shape.heads * shape.width, shape.masked};
-  Inputs<T> inputs(rows, rows.width);
+  Inputs<T> inputs(rows, rows.width, nan_in_key);
   DeviceTensor<T> out(rows, rows.width, 0), grad_q = out, grad_k = out, grad_v = out;
   std::vector<float> workspace(
       static_cast<std::size_t>(cuda::hydra_workspace_floats(rows.batch, rows.tokens, rows.width)), nan);
@@ -331,19 +340,23 @@ Comparison with_type(const cuda::Element element, const Run& run) {
 
 std::span<const LinearKernel> linear_kernels() { return all_linear_kernels; }
 
-Comparison compare_linear(const LinearKernel& kernel, const CudaShape& shape, const cuda::Element element) {
-  return with_type(element,
-                   [&](const auto zero) { return output_of<std::decay_t<decltype(zero)>>(kernel, shape); });
+Comparison compare_linear(const LinearKernel& kernel, const CudaShape& shape, const cuda::Element element,
+                          const bool nan_in_key) {
+  return with_type(element, [&](const auto zero) {
+    return output_of<std::decay_t<decltype(zero)>>(kernel, shape, nan_in_key);
+  });
 }
 
 Comparison compare_linear_gradients(const LinearKernel& kernel, const CudaShape& shape,
-                                    const cuda::Element element) {
-  return with_type(
-      element, [&](const auto zero) { return gradients_of<std::decay_t<decltype(zero)>>(kernel, shape); });
+                                    const cuda::Element element, const bool nan_in_key) {
+  return with_type(element, [&](const auto zero) {
+    return gradients_of<std::decay_t<decltype(zero)>>(kernel, shape, nan_in_key);
+  });
 }
 
-Comparison compare_hydra(const CudaShape& shape, const cuda::Element element) {
-  return with_type(element, [&](const auto zero) { return hydra_of<std::decay_t<decltype(zero)>>(shape); });
+Comparison compare_hydra(const CudaShape& shape, const cuda::Element element, const bool nan_in_key) {
+  return with_type(
+      element, [&](const auto zero) { return hydra_of<std::decay_t<decltype(zero)>>(shape, nan_in_key); });
 }
 
 } // namespace hydrascope::testing_inputs

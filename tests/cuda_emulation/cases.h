@@ -21,6 +21,7 @@ struct LinearKernel {
   double scale = 1;
   bool half_square = false; // performer's ‖x‖²/(2√d)
   bool normalised = true;
+  bool in_parity = true; // compared at all shapes; else at small ones
 };
 std::span<const LinearKernel> linear_kernels();
 
@@ -29,11 +30,14 @@ struct Comparison {
   int tensors = 0;
   std::string message = ""; // CUDA's, or what else is wrong
 };
-Comparison compare_linear(const LinearKernel& kernel, const CudaShape& shape, cuda::Element element);
+// With `nan_in_key` one entry of the second token's key is NaN, and what is NaN by the definition has to be
+// it.
+Comparison compare_linear(const LinearKernel& kernel, const CudaShape& shape, cuda::Element element,
+                          bool nan_in_key = false);
 // On y: without the kernel's projection.
-Comparison compare_linear_gradients(const LinearKernel& kernel, const CudaShape& shape,
-                                    cuda::Element element);
+Comparison compare_linear_gradients(const LinearKernel& kernel, const CudaShape& shape, cuda::Element element,
+                                    bool nan_in_key = false);
 // Output and gradients.
-Comparison compare_hydra(const CudaShape& shape, cuda::Element element);
+Comparison compare_hydra(const CudaShape& shape, cuda::Element element, bool nan_in_key = false);
 
 } // namespace hydrascope::testing_inputs

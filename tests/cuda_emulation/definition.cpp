@@ -99,9 +99,9 @@ void through_map(const DefinedHead& head, const double* const turn, const double
         result[o] = phi[o] * (by[o] - sum) - phi[m + o] * (by[m + o] - second_sum);
         break;
       case PointMap::one_plus_elu: result[o] = y[o] < 0 ? by[o] * phi[o] : by[o]; break;
-      case PointMap::relu: result[o] = y[o] > 0 ? by[o] : 0; break;
+      case PointMap::relu: result[o] = y[o] <= 0 ? 0 : by[o]; break;
       case PointMap::relu_token_weighted:
-        result[o] = y[o] > 0 ? by[o] * turn[0] + by[m + o] * turn[1] : 0;
+        result[o] = y[o] <= 0 ? 0 : by[o] * turn[0] + by[m + o] * turn[1];
         break;
       case PointMap::unit: result[o] = (by[o] - phi[o] * sum) / length; break;
       case PointMap::taylor: break;
@@ -174,15 +174,16 @@ DefinedResult defined_linear(const DefinedHead& head) {
     }
     for (std::int64_t c = 0; c < d; ++c) {
       out[t][c] = ratio[static_cast<std::size_t>(c)] / denominator;
-      by_ratio[t][c] = head.g[static_cast<std::size_t>(t * d + c)] / denominator;
+      if (!head.g.empty()) by_ratio[t][c] = head.g[static_cast<std::size_t>(t * d + c)] / denominator;
     }
     if (head.normalised) by_ratio[t][d] = -dot(out[t], by_ratio[t], d);
   }
+  result.out = out.values;
+  if (head.g.empty()) return result;
   const Matrix of_queries = sums(head, queries.phi, by_ratio);
   for (std::int64_t t = 0; t < head.tokens; ++t)
     for (std::int64_t f = 0; f < features; ++f)
       for (std::int64_t c = 0; c < d; ++c) by_values[t][c] += keys.phi[t][f] * of_queries[f][c];
-  result.out = out.values;
   result.grad_q = queries.through(head, times_sums(head, by_ratio, of_keys));
   result.grad_k = keys.through(head, times_sums(head, values, of_queries));
   result.grad_v = by_values.values;

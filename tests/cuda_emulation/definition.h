@@ -21,9 +21,9 @@ struct DefinedHead {
   cpu::PointMap map;
   bool normalised;
   std::int64_t tokens, width, inputs, outputs; // N, d, entries of q and k, m
-  std::vector<double> q, k, v, g;              // (N, inputs) twice, (N, d), and ∂L/∂out (N, d)
-  std::vector<double> token_weights;           // (N, 2) of PointMap::relu_token_weighted
-  std::vector<unsigned char> real;             // (N)
+  std::vector<double> q, k, v, g; // (N, inputs) twice, (N, d), and ∂L/∂out (N, d); without g: no gradients
+  std::vector<double> token_weights; // (N, 2) of PointMap::relu_token_weighted
+  std::vector<unsigned char> real;   // (N)
   DefinedProjection query, key;
 };
 

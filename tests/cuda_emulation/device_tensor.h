@@ -91,7 +91,7 @@ public:
 };
 
 // The largest |found − expected| over the largest |expected|, or by itself where 0 is expected of all;
-// infinity if one is NaN.
+// infinity if one of them alone is NaN.
 template <typename T>
 double relative_error(DeviceTensor<T>& found, const std::vector<double>& expected, const CudaShape& shape) {
   double worst = 0, largest = 0;
@@ -100,8 +100,9 @@ double relative_error(DeviceTensor<T>& found, const std::vector<double>& expecte
     for (std::int64_t h = 0; h < shape.heads; ++h)
       for (std::int64_t t = 0; t < shape.tokens; ++t)
         for (std::int64_t c = 0; c < found.width_; ++c, ++index) {
-          worst = std::max(worst, error_of(static_cast<double>(static_cast<float>(found.at(b, h, t, c))),
-                                           expected[index]));
+          const double value = static_cast<double>(static_cast<float>(found.at(b, h, t, c)));
+          if (std::isnan(value) && std::isnan(expected[index])) continue;
+          worst = std::max(worst, error_of(value, expected[index]));
           largest = std::max(largest, std::abs(expected[index]));
         }
   return largest > 1e-12 ? worst / largest : worst;

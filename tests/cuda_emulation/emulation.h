@@ -55,7 +55,7 @@ int launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
 bool allow_shared_bytes(const void* kernel, int bytes);
 int& last_error(); // a cudaError_t
 // Ends the launch, from any of its threads. The first message is kept. Does not return.
-[[noreturn]] void fail(const std::string& message);
+[[noreturn]] void fail(const char* message);
 const std::string& failure(); // of the last launch, "" if it did not fail
 
 // ---- For tests

@@ -87,7 +87,7 @@ public:
     switch_to(next());
   }
 
-  [[noreturn]] void fail(const std::string& message) {
+  [[noreturn]] void fail(const char* const message) {
     if (failure_.empty()) failure_ = message;
     switch_to(home_);
     std::abort(); // nothing returns to a fiber that has failed
@@ -233,35 +233,31 @@ private:
   std::size_t warp_ = 0, lane_ = 0;        // positions in these
 };
 
-Block& block() {
-  static Block block;
-  return block;
-}
+Block the_block;
 
 void Block::entry() {
-  Block& own = block();
-  own.after_switch();
-  (*own.thread_)();
-  own.wait(Wait::ended, nullptr);
+  the_block.after_switch();
+  (*the_block.thread_)();
+  the_block.wait(Wait::ended, nullptr);
 }
 
 } // namespace
 
-const Coordinates& current_thread() { return block().current().coordinates; }
+const Coordinates& current_thread() { return the_block.current().coordinates; }
 
-float* shared_memory() { return block().shared(); }
+float* shared_memory() { return the_block.shared(); }
 
-void synchronise_block(const void* const place) { block().wait(Wait::block, place); }
+void synchronise_block(const void* const place) { the_block.wait(Wait::block, place); }
 
-void synchronise_warp() { block().wait(Wait::warp, nullptr); }
+void synchronise_warp() { the_block.wait(Wait::warp, nullptr); }
 
-void fail(const std::string& message) { block().fail(message); }
+void fail(const char* const message) { the_block.fail(message); }
 
-void set_order(const Order order) { block().set_order(order); }
+void set_order(const Order order) { the_block.set_order(order); }
 
 std::string run_grid(const dim3 grid, const dim3 size, const std::size_t shared_bytes,
                      const std::function<void()>& thread) {
-  return block().run(grid, size, shared_bytes, thread);
+  return the_block.run(grid, size, shared_bytes, thread);
 }
 
 } // namespace cuda_emulation

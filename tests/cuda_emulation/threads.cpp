@@ -49,8 +49,8 @@ void synchronise_block(const void*) { current->of_block.wait(); }
 
 void synchronise_warp() { current->of_warps[coordinates.thread.x / warp_size]->wait(); }
 
-void fail(const std::string& message) {
-  std::fprintf(stderr, "%s\n", message.c_str());
+void fail(const char* const message) {
+  std::fprintf(stderr, "%s\n", message);
   std::abort();
 }
 

@@ -44,7 +44,9 @@ __global__ void merge_kernel(const LinearArguments a) {
   const Place place(a, a.query);
   T* const copy = reinterpret_cast<T*>(place.space.half_means);
   merge_gradients(block, place.map, place.space, linear_parts(a.tokens), [&](const int i, const float sum) {
-    if (sizeof(T) < sizeof(float)) copy[i] = from_float<T>(sum);
+    if (sizeof(T) == sizeof(float)) return sum;
+    copy[i] = from_float<T>(sum);
+    return to_float(copy[i]);
   });
 }
 

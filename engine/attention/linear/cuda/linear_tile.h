@@ -165,7 +165,7 @@ HYDRASCOPE_BLOCK void reduce(Block& block, const Tile& tile, const int count, co
 }
 
 struct Larger {
-  HYDRASCOPE_BOTH float operator()(const float a, const float b) const { return fmaxf(a, b); }
+  HYDRASCOPE_BOTH float operator()(const float a, const float b) const { return larger(a, b); }
 };
 struct Sum {
   HYDRASCOPE_BOTH float operator()(const float a, const float b) const { return a + b; }
@@ -233,20 +233,20 @@ HYDRASCOPE_BLOCK void make_features(Block& block, const HeadMap& map, const std:
           feature[outputs] = -value - minus[t];
           break;
         case PointMap::joint_softmax: {
-          const float top = fmaxf(plus[t], minus[t]);
+          const float top = larger(plus[t], minus[t]);
           const float both = top + logf(expf(plus[t] - top) + expf(minus[t] - top));
           feature[0] = value - both;
           feature[outputs] = -value - both;
           break;
         }
         case PointMap::one_plus_elu: feature[0] = value < 0 ? expf(value) : 1 + value; break;
-        case PointMap::relu: feature[0] = fmaxf(value, 0.0f); break;
-        case PointMap::unit: feature[0] = value / fmaxf(sqrtf(plus[t]), 1e-12f); break;
+        case PointMap::relu: feature[0] = larger(value, 0.0f); break;
+        case PointMap::unit: feature[0] = value / larger(sqrtf(plus[t]), 1e-12f); break;
         case PointMap::relu_token_weighted: {
           const std::int64_t token = first + t;
           const float* const turn = map.token_weights + 2 * (token < tokens.last ? token : 0);
-          feature[0] = fmaxf(value, 0.0f) * turn[0];
-          feature[outputs] = fmaxf(value, 0.0f) * turn[1];
+          feature[0] = larger(value, 0.0f) * turn[0];
+          feature[outputs] = larger(value, 0.0f) * turn[1];
           break;
         }
         case PointMap::taylor: break; // not taken
