@@ -34,7 +34,7 @@ double dot(const double* const a, const double* const b, const std::int64_t coun
 }
 
 void project(const DefinedHead& head, const DefinedProjection& by, const double* const x, double* const y) {
-  const double squares = dot(x, x, head.inputs);
+  const double squares = by.half_square == 0 ? 0 : dot(x, x, head.inputs); // NaN stays where it is
   for (std::int64_t o = 0; o < head.outputs; ++o) {
     double sum = by.bias.empty() ? 0 : by.bias[static_cast<std::size_t>(o)];
     if (by.weight.empty()) sum += x[o];
@@ -182,7 +182,7 @@ DefinedResult defined_linear(const DefinedHead& head) {
   if (head.g.empty()) return result;
   const Matrix of_queries = sums(head, queries.phi, by_ratio);
   for (std::int64_t t = 0; t < head.tokens; ++t)
-    for (std::int64_t f = 0; f < features; ++f)
+    for (std::int64_t f = 0; real(t) && f < features; ++f)
       for (std::int64_t c = 0; c < d; ++c) by_values[t][c] += keys.phi[t][f] * of_queries[f][c];
   result.grad_q = queries.through(head, times_sums(head, by_ratio, of_keys));
   result.grad_k = keys.through(head, times_sums(head, values, of_queries));

@@ -55,7 +55,7 @@ TEST_F(CudaHydraEmulated, OutputAndGradientsAreThoseOfTheDefinition) {
   for (const Precision& precision :
        {Precision{Element::float32, "float32", 1e-5}, Precision{Element::float16, "float16", 2e-3},
         Precision{Element::bfloat16, "bfloat16", 1.5e-2}})
-    for (const auto& shapes :
+    for (const auto shapes :
          {std::span<const CudaShape>(cuda_hydra_shapes), std::span<const CudaShape>(cuda_gradient_shapes)})
       for (const CudaShape& shape : shapes) {
         SCOPED_TRACE(describe(shape) + " " + precision.name);
