@@ -16,7 +16,7 @@ using namespace testing_inputs;
 #ifdef __SANITIZE_THREAD__
 constexpr bool real_threads = true; // slow, and in no order of their own
 constexpr cuda_emulation::Order orders[] = {cuda_emulation::Order::forward};
-constexpr CudaShape shape{1, 1, 35, 18, true};
+constexpr CudaShape shape{1, 1, 34, 18, true};
 #else
 constexpr bool real_threads = false;
 constexpr cuda_emulation::Order orders[] = {cuda_emulation::Order::forward, cuda_emulation::Order::reverse,

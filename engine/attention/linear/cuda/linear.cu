@@ -38,9 +38,12 @@ __global__ void merge_sums_kernel(const LinearArguments a) {
   DeviceBlock block;
   const Place place(a, a.key);
   T* const copy = reinterpret_cast<T*>(place.space.half_means);
+  T* const rests = reinterpret_cast<T*>(place.space.half_rests);
   merge_sums(block, place.map, place.space, linear_parts(a.tokens), a.normalised,
              [&](const int i, const float mean) {
-               if (sizeof(T) < sizeof(float)) copy[i] = from_float<T>(mean);
+               if (sizeof(T) == sizeof(float)) return;
+               copy[i] = from_float<T>(mean);
+               rests[i] = from_float<T>(mean - to_float(copy[i]));
              });
 }
 

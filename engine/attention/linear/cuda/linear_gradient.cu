@@ -29,7 +29,7 @@ __global__ void queries_kernel(const LinearArguments a, const LinearGradients gr
   const Place place(a, a.query);
   const int part = static_cast<int>(blockIdx.x), features = padded(place.map.features);
   Product product;
-  MeansOf<T> by_means;
+  MeansOf<T, true> by_means; // the means of the features cancel with their mean
   gradient_of_queries(
       block, place.map, rows_of<T>(a.q, place.b, place.h), rows_of<T>(gradients.g, place.b, place.h),
       part_of(a, place.b, part), place.tile, place.space, a.normalised, product, by_means,
@@ -55,7 +55,7 @@ __global__ void keys_kernel(const LinearArguments a, const LinearGradients gradi
   DeviceBlock block;
   const Place place(a, a.key);
   OutputOf<T> product;
-  MeansOf<T> by_means;
+  MeansOf<T, false> by_means;
   const Tokens tokens{a.mask == nullptr ? nullptr : a.mask + place.b * a.tokens, 0, a.tokens};
   gradient_of_keys(block, place.map, rows_of<T>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),
                    tokens, static_cast<std::int64_t>(blockIdx.x) * tile_tokens, place.tile, place.space,

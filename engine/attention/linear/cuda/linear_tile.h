@@ -62,11 +62,12 @@ struct HeadSpace {
   float* means;        // (F, d); later A (linear_gradient_programs.h)
   float* weights;      // (F): z, of logarithmic maps largest + log z
   float* half_means;   // (F, d), a copy of `means` in a half type
+  float* half_rests;   // (F, d), what that has rounded off, in the half type
 };
 HYDRASCOPE_BOTH inline std::int64_t head_space_floats(const LinearArguments& a) {
   const std::int64_t features = padded(a.features), width = padded(a.head_width);
   const std::int64_t parts = linear_parts(a.tokens);
-  return parts * features * (width + 2) + features * (width + 2) + features * width / 2;
+  return parts * features * (width + 2) + features * (width + 2) + features * width;
 }
 constexpr std::int64_t counter_floats =
     lanes; // the start of the workspace: the number of denominators that were 0
@@ -83,6 +84,7 @@ HYDRASCOPE_BOTH inline HeadSpace head_space(const LinearArguments& a, const std:
   space.part_values = take(parts * features * width);
   space.means = take(features * width);
   space.half_means = take(features * width / 2);
+  space.half_rests = take(features * width / 2);
   space.part_largest = take(parts * features);
   space.part_totals = take(parts * features);
   space.largest = take(features);
