@@ -27,8 +27,7 @@ constexpr CudaShape shape{2, 2, 35, 18, true};
 // Each program of the kernels is run by one of these.
 bool is_run(const LinearKernel& kernel, const Element element) {
   if (!kernel.normalised && element != Element::float32) return false; // not taken
-  const bool chosen = kernel.map == cpu::PointMap::joint_softmax ||
-                      kernel.map == cpu::PointMap::plus_minus_softmax || kernel.map == cpu::PointMap::unit;
+  const bool chosen = kernel.map == cpu::PointMap::joint_softmax || kernel.map == cpu::PointMap::unit;
   return !real_threads || (chosen && element != Element::float16);
 }
 
@@ -54,7 +53,10 @@ void in_every_order(const Test& test) {
 }
 
 TEST(CudaSmall, HydraIsTheDefinition) {
-  in_every_order([](const Element element) { expect(compare_hydra(shape, element), element); });
+  in_every_order([](const Element element) {
+    if (real_threads && element == Element::float16) return;
+    expect(compare_hydra(shape, element), element);
+  });
 }
 
 TEST(CudaSmall, LinearAttentionIsTheDefinition) {
