@@ -93,9 +93,9 @@ struct Side {
 };
 
 // q, k, v and g of all heads, on the device and as numbers (B,H,N,width).
-template <typename T>
+template <typename Input, typename T>
 struct Inputs {
-  Inputs(const CudaShape& shape_, const std::int64_t inputs_, const bool nan_in_key)
+  Inputs(const CudaShape& shape_, const std::int64_t inputs_, const Variation& variation)
       : shape(shape_),
         inputs(inputs_),
         real(mask_of(shape)),
@@ -107,9 +107,10 @@ struct Inputs {
         k(shape, inputs, 5),
         v(shape, shape.width, 7),
         g(shape, shape.width, 1) {
-    for (std::vector<double>* const numbers : {&q_numbers, &k_numbers, &v_numbers, &g_numbers})
-      round_to<T>(*numbers);
-    if (nan_in_key) k_numbers[static_cast<std::size_t>(inputs)] = std::numeric_limits<double>::quiet_NaN();
+    for (std::vector<double>* const numbers : {&q_numbers, &k_numbers}) round_to<Input>(*numbers);
+    for (std::vector<double>* const numbers : {&v_numbers, &g_numbers}) round_to<T>(*numbers);
+    if (variation.nan_in_key)
+      k_numbers[static_cast<std::size_t>(inputs)] = std::numeric_limits<double>::quiet_NaN();
     q.set(q_numbers, shape, real);
     k.set(k_numbers, shape, real);
     v.set(v_numbers, shape, real);
@@ -121,7 +122,8 @@ struct Inputs {
   std::int64_t inputs;
   std::vector<unsigned char> real;
   std::vector<double> q_numbers, k_numbers, v_numbers, g_numbers;
-  DeviceTensor<T> q, k, v, g;
+  DeviceTensor<Input> q, k;
+  DeviceTensor<T> v, g;
 };
 
 void append(std::vector<double>& to, const std::vector<double>& more) {
@@ -154,12 +156,12 @@ cuda::HeadsOnDevice heads_of(const DeviceTensor<T>& x) {
 }
 
 // A call of the launches of linear.h, and what is expected of it.
-template <typename T>
+template <typename Input, typename T>
 struct LinearCall {
   LinearCall(const LinearKernel& kernel_, const CudaShape& shape, const std::int64_t inputs_of,
-             const std::int64_t m, const bool nan_in_key, const bool gradients_)
+             const std::int64_t m, const Variation& variation, const bool gradients_)
       : kernel(kernel_),
-        inputs(shape, inputs_of, nan_in_key),
+        inputs(shape, inputs_of, variation),
         gradients(gradients_),
         outputs(m),
         query(kernel, shape, m, 11),
@@ -173,6 +175,7 @@ struct LinearCall {
   cuda::LinearArguments arguments(void* const out) {
     const CudaShape& shape = inputs.shape;
     cuda::LinearArguments result{.element = element_of<T>(),
+                                 .input_element = element_of<Input>(),
                                  .map = kernel.map,
                                  .normalised = kernel.normalised,
                                  .q = heads_of(inputs.q),
@@ -228,7 +231,7 @@ struct LinearCall {
 
   static constexpr std::size_t workspace_alignment = 512 / sizeof(float);
   LinearKernel kernel;
-  Inputs<T> inputs;
+  Inputs<Input, T> inputs;
   bool gradients;
   std::int64_t outputs;
   Side query, key;
@@ -236,10 +239,10 @@ struct LinearCall {
   std::vector<float> token_weight_floats, workspace;
 };
 
-template <typename T>
-Comparison output_of(const LinearKernel& kernel, const CudaShape& shape, const bool nan_in_key) {
-  LinearCall<T> call(kernel, shape, shape.width, kernel.outputs == 0 ? shape.width : kernel.outputs,
-                     nan_in_key, false);
+template <typename Input, typename T>
+Comparison output_of(const LinearKernel& kernel, const CudaShape& shape, const Variation& variation) {
+  LinearCall<Input, T> call(kernel, shape, shape.width, kernel.outputs == 0 ? shape.width : kernel.outputs,
+                            variation, false);
   DeviceTensor<T> out(shape, shape.width, 0);
   const cuda::LinearArguments arguments = call.arguments(out.data.data());
   const char* const message = cuda::linear_attention(arguments, nullptr);
@@ -254,14 +257,15 @@ Comparison output_of(const LinearKernel& kernel, const CudaShape& shape, const b
   return result;
 }
 
-template <typename T>
-Comparison gradients_of(LinearKernel kernel, const CudaShape& shape, const bool nan_in_key) {
+template <typename Input, typename T>
+Comparison gradients_of(LinearKernel kernel, const CudaShape& shape, const Variation& variation) {
   const std::int64_t m = kernel.outputs == 0 ? shape.width : kernel.outputs;
   kernel.projection = Projection::none;
   kernel.scale = 1;
   kernel.half_square = false;
-  LinearCall<T> call(kernel, shape, m, m, nan_in_key, true);
-  DeviceTensor<T> grad_q(shape, m, 0), grad_k(shape, m, 0), grad_v(shape, shape.width, 0);
+  LinearCall<Input, T> call(kernel, shape, m, m, variation, true);
+  DeviceTensor<Input> grad_q(shape, m, 0), grad_k(shape, m, 0);
+  DeviceTensor<T> grad_v(shape, shape.width, 0);
   const cuda::LinearArguments arguments = call.arguments(nullptr);
   const char* const message = cuda::linear_gradients(
       arguments, {heads_of(call.inputs.g), grad_q.data.data(), grad_k.data.data(), grad_v.data.data()},
@@ -281,10 +285,10 @@ cuda::RowsOnDevice rows_of(const DeviceTensor<T>& x) {
 }
 
 template <typename T>
-Comparison hydra_of(const CudaShape& shape, const bool nan_in_key) {
+Comparison hydra_of(const CudaShape& shape, const Variation& variation) {
   // Rows of one wide head: the layout of the heads side by side.
   const CudaShape rows{shape.batch, 1, shape.tokens, shape.heads * shape.width, shape.masked};
-  Inputs<T> inputs(rows, rows.width, nan_in_key);
+  Inputs<T, T> inputs(rows, rows.width, variation);
   DeviceTensor<T> out(rows, rows.width, 0), grad_q = out, grad_k = out, grad_v = out;
   std::vector<float> workspace(
       static_cast<std::size_t>(cuda::hydra_workspace_floats(rows.batch, rows.tokens, rows.width)), nan);
@@ -325,13 +329,14 @@ Comparison hydra_of(const CudaShape& shape, const bool nan_in_key) {
   return result;
 }
 
-// Calls run(T()) for the element type.
+// Calls run(Input(), T()) for the types of q and k and of v.
 template <typename Run>
-Comparison with_type(const cuda::Element element, const Run& run) {
+Comparison with_types(const cuda::Element element, const Variation& variation, const Run& run) {
   switch (element) {
-    case cuda::Element::float32: return run(float());
-    case cuda::Element::float16: return run(__half());
-    case cuda::Element::bfloat16: return run(__nv_bfloat16());
+    case cuda::Element::float32: return run(float(), float());
+    case cuda::Element::float16: return run(__half(), __half());
+    case cuda::Element::bfloat16:
+      return variation.float_inputs ? run(float(), __nv_bfloat16()) : run(__nv_bfloat16(), __nv_bfloat16());
   }
   return {.message = "unknown element type"};
 }
@@ -341,22 +346,22 @@ Comparison with_type(const cuda::Element element, const Run& run) {
 std::span<const LinearKernel> linear_kernels() { return all_linear_kernels; }
 
 Comparison compare_linear(const LinearKernel& kernel, const CudaShape& shape, const cuda::Element element,
-                          const bool nan_in_key) {
-  return with_type(element, [&](const auto zero) {
-    return output_of<std::decay_t<decltype(zero)>>(kernel, shape, nan_in_key);
+                          const Variation& variation) {
+  return with_types(element, variation, [&]<typename Input, typename T>(Input, T) {
+    return output_of<Input, T>(kernel, shape, variation);
   });
 }
 
 Comparison compare_linear_gradients(const LinearKernel& kernel, const CudaShape& shape,
-                                    const cuda::Element element, const bool nan_in_key) {
-  return with_type(element, [&](const auto zero) {
-    return gradients_of<std::decay_t<decltype(zero)>>(kernel, shape, nan_in_key);
+                                    const cuda::Element element, const Variation& variation) {
+  return with_types(element, variation, [&]<typename Input, typename T>(Input, T) {
+    return gradients_of<Input, T>(kernel, shape, variation);
   });
 }
 
-Comparison compare_hydra(const CudaShape& shape, const cuda::Element element, const bool nan_in_key) {
-  return with_type(
-      element, [&](const auto zero) { return hydra_of<std::decay_t<decltype(zero)>>(shape, nan_in_key); });
+Comparison compare_hydra(const CudaShape& shape, const cuda::Element element, const Variation& variation) {
+  return with_types(element, variation,
+                    [&]<typename Input, typename T>(Input, T) { return hydra_of<T>(shape, variation); });
 }
 
 } // namespace hydrascope::testing_inputs

@@ -30,14 +30,16 @@ struct Comparison {
   int tensors = 0;
   std::string message = ""; // CUDA's, or what else is wrong
 };
-// With `nan_in_key` one entry of the second token's key is NaN, and what is NaN by the definition has to be
-// it.
+struct Variation {
+  bool nan_in_key = false; // one entry of the second token's key; what is NaN by the definition has to be it
+  bool float_inputs = false; // q and k are float32 beside values of bfloat16
+};
 Comparison compare_linear(const LinearKernel& kernel, const CudaShape& shape, cuda::Element element,
-                          bool nan_in_key = false);
+                          const Variation& variation = {});
 // On y: without the kernel's projection.
 Comparison compare_linear_gradients(const LinearKernel& kernel, const CudaShape& shape, cuda::Element element,
-                                    bool nan_in_key = false);
+                                    const Variation& variation = {});
 // Output and gradients.
-Comparison compare_hydra(const CudaShape& shape, cuda::Element element, bool nan_in_key = false);
+Comparison compare_hydra(const CudaShape& shape, cuda::Element element, const Variation& variation = {});
 
 } // namespace hydrascope::testing_inputs

@@ -74,15 +74,25 @@ TEST(CudaSmall, LinearAttentionIsTheDefinition) {
 
 TEST(CudaSmall, ANanInARealKeyReachesWhatItDoesByTheDefinition) {
   in_every_order([](const Element element) {
-    expect(compare_hydra(shape, element, true), element);
+    expect(compare_hydra(shape, element, {.nan_in_key = true}), element);
     for (const LinearKernel& kernel : linear_kernels()) {
       SCOPED_TRACE(kernel.name);
       if (!is_run(kernel, element)) continue;
-      expect(compare_linear(kernel, shape, element, true), element);
+      expect(compare_linear(kernel, shape, element, {.nan_in_key = true}), element);
       if (element != Element::float16)
-        expect(compare_linear_gradients(kernel, shape, element, true), element);
+        expect(compare_linear_gradients(kernel, shape, element, {.nan_in_key = true}), element);
     }
   });
+}
+
+TEST(CudaSmall, TakesFloat32QueriesAndKeysBesideBfloat16Values) {
+  for (const LinearKernel& kernel : linear_kernels()) {
+    SCOPED_TRACE(kernel.name);
+    if (!kernel.normalised) continue;
+    expect(compare_linear(kernel, shape, Element::bfloat16, {.float_inputs = true}), Element::bfloat16);
+    expect(compare_linear_gradients(kernel, shape, Element::bfloat16, {.float_inputs = true}),
+           Element::bfloat16);
+  }
 }
 
 // Normalised attention to one token gives back its value: no gradient reaches q and k.

@@ -12,7 +12,7 @@
 namespace hydrascope {
 
 // Incremented whenever the table changes: a plug-in of another version is not used.
-inline constexpr std::uint32_t hydrascope_cuda_plugin_version = 3;
+inline constexpr std::uint32_t hydrascope_cuda_plugin_version = 4;
 inline constexpr const char* hydrascope_cuda_plugin_symbol = "hydrascope_cuda_plugin_entry";
 
 // The gradients of the loss with respect to q, k and v, of their shapes and type.
@@ -37,14 +37,15 @@ struct HydrascopeCudaPlugin {
   // Whether `linear` supports φ of y with m entries, for heads of d features.
   bool (*linear_takes)(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
                        std::int64_t outputs);
-  // As linear_on_cpu, on the current stream; parameters may lie on any device.
+  // As linear_on_cpu, on the current stream; parameters may lie on any device. q and k are of v's type or,
+  // where that is bfloat16, float32. Throws c10::Error for what linear_takes() does not.
   AttentionOutput (*linear)(const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
                             const LoopProjection& query, const LoopProjection& key, bool normalised);
   // Whether `linear_gradients` supports φ of y with m entries, for values of d features.
   bool (*linear_gradients_take)(cpu::PointMap map, bool normalised, at::ScalarType type,
                                 std::int64_t head_width, std::int64_t outputs);
   // The gradients of `linear` without a projection: q and k are y (B,H,N,m), v (B,H,N,d), grad_out (B,H,N,d)
-  // is the gradient with respect to its output. float32 or bfloat16, on the current stream.
+  // is the gradient with respect to its output. float32 or bfloat16, on the current stream. As above.
   InputGradients (*linear_gradients)(const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
                                      const LoopProjection& query, const LoopProjection& key, bool normalised,
                                      const at::Tensor& grad_out);
@@ -60,7 +61,7 @@ at::Tensor hydra_cosine_with_gradients(const HydrascopeCudaPlugin& plugin, const
                                        const at::Tensor& mask);
 
 // HydrascopeCudaPlugin::linear, of inputs that linear_gradients_take(), with gradients of q, k, v and of the
-// projections' weight and bias. y is computed by LibTorch and rounded to q's type.
+// projections' weight and bias. y is computed by LibTorch in float32.
 AttentionOutput linear_with_gradients(const HydrascopeCudaPlugin& plugin, const AttentionInput& input,
                                       const at::Tensor& mask, cpu::PointMap map, const LoopProjection& query,
                                       const LoopProjection& key, bool normalised);

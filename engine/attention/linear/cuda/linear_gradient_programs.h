@@ -93,11 +93,13 @@ HYDRASCOPE_BLOCK void write_gradient(Block& block, const HeadMap& map, const Rea
 
 // 5. The queries of a part of the tokens: calls write(token, o, ∂L/∂y); A by `product` to `values`, C of
 // merge_gradients() to `totals`.
-template <typename Block, typename Read, typename Keys, typename Means, typename Write>
-HYDRASCOPE_BLOCK void gradient_of_queries(Block& block, const HeadMap& map, const Read& query, const Read& g,
-                                          const Tokens& tokens, const Tile& tile, const HeadSpace& space,
-                                          const bool normalised, Keys& product, Means& by_means,
-                                          const Write& write, float* const values, float* const totals) {
+template <typename Block, typename ReadQuery, typename ReadGradient, typename Keys, typename Means,
+          typename Write>
+HYDRASCOPE_BLOCK void gradient_of_queries(Block& block, const HeadMap& map, const ReadQuery& query,
+                                          const ReadGradient& g, const Tokens& tokens, const Tile& tile,
+                                          const HeadSpace& space, const bool normalised, Keys& product,
+                                          Means& by_means, const Write& write, float* const values,
+                                          float* const totals) {
   const int features = map.features, stride = padded(features);
   float* const dot = tile.token; // out · g
   const float* const largest = tile.token + 2 * tile_tokens;
@@ -175,12 +177,12 @@ HYDRASCOPE_BLOCK void merge_gradients(Block& block, const HeadMap& map, const He
 }
 
 // 6. Up to 32 keys from `first` on: calls write_key(token, o, ∂L/∂y) and write_value(token, c, ∂L/∂v).
-template <typename Block, typename Read, typename Output, typename Means, typename WriteKey,
-          typename WriteValue>
-HYDRASCOPE_BLOCK void gradient_of_keys(Block& block, const HeadMap& map, const Read& key, const Read& value,
-                                       const Tokens& tokens, const std::int64_t first, const Tile& tile,
-                                       const HeadSpace& space, const bool normalised, Output& product,
-                                       Means& by_means, const WriteKey& write_key,
+template <typename Block, typename ReadKey, typename ReadValue, typename Output, typename Means,
+          typename WriteKey, typename WriteValue>
+HYDRASCOPE_BLOCK void gradient_of_keys(Block& block, const HeadMap& map, const ReadKey& key,
+                                       const ReadValue& value, const Tokens& tokens, const std::int64_t first,
+                                       const Tile& tile, const HeadSpace& space, const bool normalised,
+                                       Output& product, Means& by_means, const WriteKey& write_key,
                                        const WriteValue& write_value) {
   const int features = map.features, stride = padded(features);
   load(block, key, tokens, first, map.inputs, tile.x);

@@ -40,10 +40,11 @@ HYDRASCOPE_BLOCK void largest_of_keys(Block& block, const HeadMap& map, const Re
 }
 
 // 2. Σ φ(k) vᵀ, by `product`, and Σ φ(k); of logarithmic maps divided by e^largest.
-template <typename Block, typename Read, typename Product>
-HYDRASCOPE_BLOCK void sums_of_keys(Block& block, const HeadMap& map, const Read& key, const Read& value,
-                                   const Tokens& tokens, const Tile& tile, const float* const largest,
-                                   Product& product, float* const values, float* const totals) {
+template <typename Block, typename ReadKey, typename ReadValue, typename Product>
+HYDRASCOPE_BLOCK void sums_of_keys(Block& block, const HeadMap& map, const ReadKey& key,
+                                   const ReadValue& value, const Tokens& tokens, const Tile& tile,
+                                   const float* const largest, Product& product, float* const values,
+                                   float* const totals) {
   typename Block::template Local<float> sum(0.0f);
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
     load(block, key, tokens, first, map.inputs, tile.x);
