@@ -23,11 +23,17 @@ struct dim3 {
 };
 
 constexpr int warp_size = 32;
-constexpr int max_shared_bytes = 227 * 1024;    // of a block of an H100
 constexpr int default_shared_bytes = 48 * 1024; // without cudaFuncSetAttribute
 
 // ---- For the headers of include/
-// ----------------------------------------------------------------------------------
+
+struct Device {
+  int major;            // of its compute capability
+  int max_shared_bytes; // of a block
+};
+// 0: an H100, 1: an RTX 3090, 2: a V100.
+const Device& device(int index);
+int& current_device();
 
 struct Coordinates {
   dim3 thread, block, grid, block_size;
@@ -51,7 +57,7 @@ WarpMatrices& matrices_of_warp();
 // Runs a kernel over a grid. Returns a cudaError_t: of cudaErrorLaunchFailure, failure() has the message.
 int launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
            const std::function<void()>& thread);
-// Lets the kernel be launched with that much shared memory; false beyond max_shared_bytes.
+// Lets the kernel be launched with that much shared memory; false beyond what the current device has.
 bool allow_shared_bytes(const void* kernel, int bytes);
 int& last_error(); // a cudaError_t
 // Ends the launch, from any of its threads. The first message is kept. Does not return.
@@ -59,14 +65,12 @@ int& last_error(); // a cudaError_t
 const std::string& failure(); // of the last launch, "" if it did not fail
 
 // ---- For tests
-// ----------------------------------------------------------------------------------------------------
 
 // The order in which the fibers of a block run between two barriers.
 enum class Order { forward, reverse, shuffled };
 void set_order(Order order);
 
 // ---- For launch.cpp: one of fibers.cpp and threads.cpp is linked
-// --------------------------------------------------
 
 // Runs the blocks of a grid one after another. Returns the failure's message, "" if there is none.
 std::string run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& thread);

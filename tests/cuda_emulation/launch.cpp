@@ -19,7 +19,11 @@ constexpr unsigned max_grid_y_or_z = 65535;
 constexpr unsigned max_block_threads = 1024;
 constexpr auto shared_alignment = std::align_val_t(128);
 
+// CUDA Programming Guide, the same table.
+constexpr Device devices[] = {{9, 227 * 1024}, {8, 99 * 1024}, {7, 96 * 1024}};
+
 struct State {
+  int current_device = 0;
   std::map<const void*, int> allowed_shared_bytes;
   int last_error = cudaSuccess;
   std::string failure;
@@ -78,10 +82,14 @@ int launch(const void* const kernel, const dim3 grid, const dim3 block, const st
 }
 
 bool allow_shared_bytes(const void* const kernel, const int bytes) {
-  if (bytes > max_shared_bytes) return false;
+  if (bytes > device(current_device()).max_shared_bytes) return false;
   state().allowed_shared_bytes[kernel] = bytes;
   return true;
 }
+
+const Device& device(const int index) { return devices[index]; }
+
+int& current_device() { return state().current_device; }
 
 int& last_error() { return state().last_error; }
 

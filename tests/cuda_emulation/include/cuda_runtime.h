@@ -71,11 +71,11 @@ inline const char* cudaGetErrorString(const cudaError_t error) {
   return "unknown error";
 }
 inline cudaError_t cudaGetDevice(int* const device) {
-  *device = 0;
+  *device = cuda_emulation::current_device();
   return cudaSuccess;
 }
-inline cudaError_t cudaDeviceGetAttribute(int* const value, cudaDeviceAttr, int) {
-  *value = cuda_emulation::max_shared_bytes;
+inline cudaError_t cudaDeviceGetAttribute(int* const value, cudaDeviceAttr, const int device) {
+  *value = cuda_emulation::device(device).max_shared_bytes;
   return cudaSuccess;
 }
 inline cudaError_t cudaMemsetAsync(void* const to, const int value, const std::size_t bytes, cudaStream_t) {

@@ -83,7 +83,11 @@ struct HydraCall {
   cuda::HydraArguments arguments{};
 };
 
-bool runs_here() { return at::cuda::getCurrentDeviceProperties()->major >= 8; }
+bool runs_on(const at::DeviceIndex device) {
+  const auto* const properties =
+      device < 0 ? at::cuda::getCurrentDeviceProperties() : at::cuda::getDeviceProperties(device);
+  return properties->major >= 8;
+}
 
 at::Tensor hydra_cosine(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                         const at::Tensor& mask) {
@@ -125,7 +129,9 @@ void check_types(const char* kernel, const AttentionInput& input) {
 }
 
 bool linear_takes(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
-                  std::int64_t outputs) {
+                  std::int64_t outputs, at::DeviceIndex device) {
+  c10::cuda::OptionalCUDAGuard guard; // the shared memory of a block is asked of the current device
+  if (device >= 0) guard.set_index(device);
   const bool known = type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
   return known && cuda::linear_takes(map, normalised, element_of(type), head_width, outputs);
 }
@@ -219,8 +225,9 @@ AttentionOutput linear(const AttentionInput& input, const at::Tensor& mask, cons
   check("linear", input.q, input.k, input.v, mask);
   check_types("linear", input);
   const c10::cuda::CUDAGuard guard(input.q.device());
-  TORCH_CHECK(linear_takes(map, normalised, input.v.scalar_type(), input.v.size(3), outputs_of(input, key)),
-              "linear: not supported for this map, type or width on ", input.q.device());
+  TORCH_CHECK(
+      linear_takes(map, normalised, input.v.scalar_type(), input.v.size(3), outputs_of(input, key), -1),
+      "linear: not supported for this map, type or width on ", input.q.device());
   const at::Tensor out = new_rows(input.v, input.v.size(3));
   const LinearCall call(input, mask, map, query, key, normalised, out);
   const char* const failure =
@@ -231,7 +238,9 @@ AttentionOutput linear(const AttentionInput& input, const at::Tensor& mask, cons
 }
 
 bool linear_gradients_take(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
-                           std::int64_t outputs) {
+                           std::int64_t outputs, at::DeviceIndex device) {
+  c10::cuda::OptionalCUDAGuard guard; // the shared memory of a block is asked of the current device
+  if (device >= 0) guard.set_index(device);
   const bool known = type == at::kFloat || type == at::kBFloat16;
   return known && cuda::linear_gradients_take(map, normalised, element_of(type), head_width, outputs);
 }
@@ -246,8 +255,9 @@ InputGradients linear_gradients(const AttentionInput& input, const at::Tensor& m
               "linear_gradients: the output's gradient differs from v in shape, device or type");
   TORCH_CHECK(!query.weight.defined() && !key.weight.defined(), "linear_gradients: takes no projection");
   const c10::cuda::CUDAGuard guard(input.q.device());
-  TORCH_CHECK(linear_gradients_take(map, normalised, input.v.scalar_type(), input.v.size(3), input.q.size(3)),
-              "linear_gradients: not supported for this map, type or width on ", input.q.device());
+  TORCH_CHECK(
+      linear_gradients_take(map, normalised, input.v.scalar_type(), input.v.size(3), input.q.size(3), -1),
+      "linear_gradients: not supported for this map, type or width on ", input.q.device());
   const LinearCall call(input, mask, map, query, key, normalised, {});
   const at::Tensor g = dense_features(grad_out);
   const at::Tensor grad_q = new_rows(input.q, input.q.size(3)), grad_k = new_rows(input.k, input.k.size(3)),
@@ -266,7 +276,7 @@ extern "C" __attribute__((visibility("default"))) const hydrascope::HydrascopeCu
 hydrascope_cuda_plugin_entry() {
   static const hydrascope::HydrascopeCudaPlugin plugin{
       .version = hydrascope::hydrascope_cuda_plugin_version,
-      .runs_here = &hydrascope::runs_here,
+      .runs_on = &hydrascope::runs_on,
       .hydra_cosine = &hydrascope::hydra_cosine,
       .hydra_cosine_gradients = &hydrascope::hydra_cosine_gradients,
       .linear_takes = &hydrascope::linear_takes,
