@@ -72,6 +72,20 @@ TEST(CudaSmall, LinearAttentionIsTheDefinition) {
 
 #ifndef __SANITIZE_THREAD__
 
+// More than 256 tokens are summed in parts, which are merged.
+TEST(CudaSmall, PartsOfTheTokensAreMerged) {
+  in_every_order([](const Element element) {
+    for (const LinearKernel& kernel : linear_kernels()) {
+      SCOPED_TRACE(kernel.name);
+      const bool chosen =
+          kernel.map == cpu::PointMap::plus_minus_exponential || kernel.map == cpu::PointMap::relu;
+      if (!chosen || element == Element::float16) continue;
+      expect(compare_linear(kernel, {1, 1, 270, 8, true}, element), element);
+      expect(compare_linear_gradients(kernel, {1, 1, 270, 8, true}, element), element);
+    }
+  });
+}
+
 TEST(CudaSmall, ANanInARealKeyReachesWhatItDoesByTheDefinition) {
   in_every_order([](const Element element) {
     expect(compare_hydra(shape, element, {.nan_in_key = true}), element);
