@@ -14,8 +14,8 @@ namespace hydrascope::testing_inputs {
 // What a kernel of the program asks of the CUDA kernels.
 struct LinearKernel {
   enum class Projection { none, near_identity, random, shared }; // per head, or one for all heads
-  const char* name;
-  cpu::PointMap map;
+  const char* name = "";
+  cpu::PointMap map = cpu::PointMap::relu;
   Projection projection = Projection::none;
   std::int64_t outputs = 0; // m; 0: d
   double scale = 1;

@@ -73,7 +73,7 @@ void set_order(Order order);
 // ---- For launch.cpp: one of fibers.cpp and threads.cpp is linked
 
 // Runs the blocks of a grid one after another. Returns the failure's message, "" if there is none.
-std::string run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& thread);
+std::string run_grid(dim3 grid, dim3 size, std::size_t shared_bytes, const std::function<void()>& thread);
 
 // Calls run(block) for each block of a grid until it returns false.
 template <typename Run>

@@ -24,9 +24,9 @@ public:
     // Six registers, the address to return to, and an end for what walks the stack.
     void* const frame[] = {
         nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, reinterpret_cast<void*>(entry), nullptr};
-    const auto end = (reinterpret_cast<std::uintptr_t>(stack) + bytes) / 16 * 16;
-    stack_pointer_ = reinterpret_cast<void*>(end - sizeof frame);
-    std::memcpy(stack_pointer_, frame, sizeof frame);
+    const std::size_t end = bytes / 16 * 16; // the stack itself is aligned to 16 bytes
+    stack_pointer_ = stack + (end - sizeof frame);
+    std::memcpy(stack_pointer_, static_cast<const void*>(&frame), sizeof frame);
   }
   void switch_to(const StackSwitch& other) {
     cuda_emulation_switch_stack(&stack_pointer_, other.stack_pointer_);

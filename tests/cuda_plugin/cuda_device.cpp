@@ -44,7 +44,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   void setDevice(const c10::Device device) const override { uncheckedSetDevice(device); }
   void uncheckedSetDevice(const c10::Device device) const noexcept override {
-    if (device.has_index()) cuda_emulation::current_device() = device.index();
+    if (device.has_index()) cuda_emulation::current_device() = static_cast<unsigned char>(device.index());
   }
   c10::Stream getStream(const c10::Device device) const override {
     return c10::Stream(c10::Stream::DEFAULT, device);

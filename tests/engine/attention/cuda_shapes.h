@@ -7,7 +7,7 @@
 namespace hydrascope::testing_inputs {
 
 struct CudaShape {
-  std::int64_t batch, heads, tokens, width;
+  std::int64_t batch = 1, heads = 1, tokens = 1, width = 1;
   bool masked = false;
 };
 
