@@ -15,7 +15,8 @@ namespace hydrascope::app {
 namespace {
 
 constexpr float label_size = 11;
-constexpr float smallest_label_step = 10; // pixels per row, for labels to be drawn
+constexpr float smallest_label_step = 10; // pixels between the labels of rows
+constexpr float most_rows_a_label = 3;    // rows lower than that many to a label have none
 constexpr float smallest_column_width = 30;
 
 // Position and size of the cells of the visible part of a matrix.
@@ -63,15 +64,23 @@ void outline_row(ImDrawList* list, const Placement& placed, int row, ImU32 colou
 void draw_labels(ImDrawList* list, const MatrixAxes& axes, const Placement& placed, const MatrixMarks& marks,
                  float label_width, bool columns, float opacity) {
   if (label_width > 0) {
-    for (int row = placed.first_row; row < placed.last_row; ++row) {
+    const auto write = [&](int row, const ImVec4& colour) {
       const float y = placed.y_of(row);
-      if (y < placed.at.y || y > placed.to.y) continue; // cut by the edge
+      if (y < placed.at.y || y > placed.to.y) return; // cut by the edge
       const std::string text =
           fitted(with_known_glyphs((*axes.y_ticks)[static_cast<std::size_t>(row)]), label_width - 5);
-      const bool marked = marks.row == row || marks.hovered_row == row;
-      right_aligned(list, placed.at.x - 5, y - label_size / 2 - 1,
-                    theme::packed(marked ? theme::text : theme::quiet, opacity), text);
-    }
+      right_aligned(list, placed.at.x - 5, y - label_size / 2 - 1, theme::packed(colour, opacity), text);
+    };
+    const auto near = [&](int row, std::optional<int> other) {
+      return other && std::abs(placed.y_of(row) - placed.y_of(*other)) < smallest_label_step;
+    };
+    // The rows pointed at and chosen come first; where not all fit, every second or third of the others.
+    if (marks.hovered_row) write(*marks.hovered_row, theme::text);
+    if (marks.row && !near(*marks.row, marks.hovered_row)) write(*marks.row, theme::text);
+    const int step =
+        std::max(1, static_cast<int>(std::ceil(smallest_label_step / std::max(placed.cell_height, 1.0f))));
+    for (int row = placed.first_row; row < placed.last_row; ++row)
+      if (row % step == 0 && !near(row, marks.hovered_row) && !near(row, marks.row)) write(row, theme::quiet);
   }
   if (!columns) return;
   for (int column = placed.first_column; column < placed.last_column; ++column) {
@@ -127,10 +136,12 @@ MatrixInput draw_matrix(const char* id, Graphics& graphics, const MatrixAxes& ax
   ImDrawList* list = ImGui::GetWindowDrawList();
   ImGui::PushFont(graphics.fonts().mono, label_size);
 
-  // Labels take room only if all that are in view fit.
-  Placement placed = place(from, size, axes, part);
+  // Labels take room only if a good part of them fits. Cells are square where rows and columns are as many.
+  const ImVec2 largest =
+      axes.rows == axes.columns ? ImVec2{std::min(size.x, size.y), std::min(size.x, size.y)} : size;
+  Placement placed = place(from, largest, axes, part);
   float label_width = 0;
-  if (has_labels(axes.y_ticks, axes.rows) && placed.cell_height >= smallest_label_step) {
+  if (has_labels(axes.y_ticks, axes.rows) && placed.cell_height * most_rows_a_label >= smallest_label_step) {
     for (int row = placed.first_row; row < placed.last_row; ++row) {
       const std::string& tick = (*axes.y_ticks)[static_cast<std::size_t>(row)];
       label_width = std::max(label_width, ImGui::CalcTextSize(tick.c_str()).x + 6);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -107,12 +108,15 @@ std::string execution_text(const RunResult& run, const std::string& path) {
 
 std::string runs_text(int runs) { return fmt::format("{} {}", runs, runs == 1 ? "run" : "runs"); }
 
-std::string untimed_layers(const TimingView& view) {
+namespace {
+
+template <class Condition>
+std::string layers_where(const TimingView& view, const Condition& condition) {
   std::vector<std::string> ranges;
   std::size_t count = 0;
   for (std::size_t row = 0; row < view.rows.size(); ++row) {
     const std::size_t first = row;
-    while (row < view.rows.size() && view.rows[row].time.runs == 0) ++row;
+    while (row < view.rows.size() && condition(view.rows[row])) ++row;
     if (row == first) continue;
     count += row - first;
     ranges.push_back(row - first == 1
@@ -122,6 +126,14 @@ std::string untimed_layers(const TimingView& view) {
   if (count == 0) return {};
   return fmt::format("{} {}", count == 1 ? "layer" : "layers", fmt::join(ranges, ", "));
 }
+
+} // namespace
+
+std::string untimed_layers(const TimingView& view) {
+  return layers_where(view, [](const TimingRow& row) { return row.time.runs == 0; });
+}
+
+std::string cold_layers(const TimingView& view) { return layers_where(view, std::mem_fn(&TimingRow::cold)); }
 
 namespace {
 
@@ -171,12 +183,23 @@ void TimingRecord::add(const RunResult& run) {
   ++revision_;
 }
 
-RepeatedTime TimingRecord::time(const std::string& subject, int layer, const KernelSpec& kernel) const {
+const TimingRecord::Samples* TimingRecord::find(const std::string& subject, int layer,
+                                                const KernelSpec& kernel) const {
   const auto layers = subjects_.find(subject);
-  if (layers == subjects_.end()) return {};
+  if (layers == subjects_.end()) return nullptr;
   const auto found = layers->second.find({layer, kernel});
-  if (found == layers->second.end()) return {};
-  return repeated_time({found->second.seconds.begin(), found->second.seconds.end()});
+  return found == layers->second.end() ? nullptr : &found->second;
+}
+
+RepeatedTime TimingRecord::time(const std::string& subject, int layer, const KernelSpec& kernel) const {
+  const Samples* samples = find(subject, layer, kernel);
+  if (samples == nullptr) return {};
+  return repeated_time({samples->seconds.begin(), samples->seconds.end()});
+}
+
+bool TimingRecord::is_cold(const std::string& subject, int layer, const KernelSpec& kernel) const {
+  const Samples* samples = find(subject, layer, kernel);
+  return samples != nullptr && samples->first_is_cold && !samples->seconds.empty();
 }
 
 std::optional<Flops> flops_of_run(const RunResult& run) {
@@ -200,6 +223,7 @@ TimingView timing_view(const RunResult& run, const TimingRecord& times, const st
     const LayerRun& ran = run.layers[layer];
     TimingRow row{.layer = static_cast<int>(layer), .kernel = ran.kernel, .path = ran.path, .time = {}};
     row.time = times.time(subject, row.layer, row.kernel);
+    row.cold = times.is_cold(subject, row.layer, row.kernel);
     if (row.time.runs == 0) { // until it is measured, the row keeps its last time
       row.time = times.time(plain_timing_subject(run), row.layer, row.kernel);
       row.earlier = row.time.runs > 0;

@@ -38,6 +38,8 @@ public:
 
   // The time of a layer with this kernel; zero runs if it has not been measured.
   RepeatedTime time(const std::string& subject, int layer, const KernelSpec& kernel) const;
+  // Whether that is the time of the first run alone, which includes packing the weights and warming up.
+  bool is_cold(const std::string& subject, int layer, const KernelSpec& kernel) const;
 
   // Grows with every added run.
   std::uint64_t revision() const { return revision_; }
@@ -49,6 +51,7 @@ private:
   };
   using Layers = std::map<std::pair<int, KernelSpec>, Samples>;
 
+  const Samples* find(const std::string& subject, int layer, const KernelSpec& kernel) const;
   void add(Layers& layers, int layer, const KernelSpec& kernel, double seconds, bool warm);
 
   std::map<std::string, Layers> subjects_;
@@ -62,6 +65,7 @@ struct TimingRow {
   std::string path;
   RepeatedTime time;    // zero runs: not measured yet
   bool earlier = false; // measured before heads were muted or tokens masked
+  bool cold = false;    // of the first run alone, see TimingRecord::is_cold()
 };
 
 // Sums over the layers of one kernel.
@@ -89,6 +93,8 @@ std::optional<Flops> flops_of_run(const RunResult& run);
 
 // The layers without a time, as "layers 0–9, 11"; empty if there are none.
 std::string untimed_layers(const TimingView& view);
+// In the same form, those timed in their first run alone.
+std::string cold_layers(const TimingView& view);
 
 // "A 11 runs, B 12 runs"
 std::string runs_of_sides(const TimingView& a, const TimingView& b);

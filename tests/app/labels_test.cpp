@@ -46,11 +46,13 @@ TEST(TimingLabels, NameTheLayersWithoutATimeOnce) {
   view = timing_view(run, times, {});
   EXPECT_EQ(view.runs, "0–1 runs");
   EXPECT_EQ(untimed_layers(view), "layers 0, 2–3");
+  EXPECT_EQ(cold_layers(view), "layer 1");
   for (LayerRun& layer : run.layers) layer.cached = false;
   times.add(run);
   view = timing_view(run, times, {});
   EXPECT_EQ(view.runs, "1 run");
   EXPECT_EQ(untimed_layers(view), "");
+  EXPECT_EQ(cold_layers(view), "layers 0, 2–3");
 }
 
 TEST(TrainingResult, SaysWhatWasGainedAndWhereItIs) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/document/edits.h"
 #include "app/panels/choices.h"
@@ -210,8 +211,10 @@ void FocusColumn::set_caption(const Document& document, const std::string& side,
     };
     found_.map.note = difference_note(named(Side::a, run), named(Side::b, *other));
   }
-  query_ = "query " + query_name(run);
-  if (kind_ == MapKind::focus) query_ += "   explaining: " + run.target;
+  // The query stands in the toolbar, too.
+  explained_.clear();
+  if (kind_ == MapKind::focus) explained_.push_back("explaining: " + run.target);
+  explained_.push_back("query " + query_name(run));
 }
 
 void FocusColumn::draw(ImVec2 size, float brightness) {
@@ -301,11 +304,11 @@ void FocusColumn::draw_caption(float width) const {
     write(caption_, theme::quiet, 10);
     write(found_.flags, theme::amber, 10);
   }
-  write(query_, theme::quiet, 0);
+  write(fitting_parts(explained_, end - x), theme::quiet, 0);
   if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(from, {end, y + height})) return;
-  std::string tooltip =
-      fmt::format("{}{}{}   {}{}{}\n{}\n\n{}", side_, side_.empty() ? "" : "   ", kernel_, caption_,
-                  found_.flags.empty() ? "" : "   ", found_.flags, query_, meaning_of(kind_));
+  std::string tooltip = fmt::format("{}{}{}   {}{}{}\n{}\n\n{}", side_, side_.empty() ? "" : "   ", kernel_,
+                                    caption_, found_.flags.empty() ? "" : "   ", found_.flags,
+                                    fmt::join(explained_, "   "), meaning_of(kind_));
   if (!found_.map.details.empty()) tooltip += "\n\n" + found_.map.details;
   if (kind_ == MapKind::focus && found_.run->predictions.empty())
     tooltip += "\n\nEmbedding norm: half the squared norm of the mean-pooled embedding.";
