@@ -34,8 +34,8 @@ std::size_t entry_at(double position);
 // NaN gives neutral grey.
 Colour colour_at(const ColourTable& colours, double position);
 
-// How opaque a map is over a photograph if its opacity grows with the value: 0…1, at a position 0…1 of its
-// scale.
+// How opaque a map is over a photograph if its opacity grows with the value, as its root: 0…1, at a position
+// 0…1 of its scale.
 double growing_opacity(ColourMap map, double position);
 
 // The fixed colour of a kernel in every plot, table and badge. The papers' kernels have colours from a

@@ -92,7 +92,8 @@ ColourTable sequential_from(const Colour& ground, ColourMap map) {
 double growing_opacity(ColourMap map, double position) {
   if (std::isnan(position)) return 0;
   const double clamped = std::clamp(position, 0.0, 1.0);
-  return is_diverging(map) ? std::abs(2 * clamped - 1) : clamped;
+  // The root: focus maps have a peak beside which all other parts, linear in the value, could not be seen.
+  return std::sqrt(is_diverging(map) ? std::abs(2 * clamped - 1) : clamped);
 }
 
 ColourTable colours_on(const Colour& ground, ColourMap map, Backdrop backdrop) {
