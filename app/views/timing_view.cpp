@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::size_t most_subjects = 24;
 
+constexpr int least_runs_of_p95 = 3;
 constexpr double unmeasured = std::numeric_limits<double>::quiet_NaN();
 
 std::string threads_of(const RunResult& run) {
@@ -64,8 +65,10 @@ BarsPanel medians(const TimingView& view) {
   for (const TimingRow& row : view.rows) {
     panel.labels.push_back(fmt::format("{}  {}", row.layer, row.kernel.text()));
     panel.values.push_back(milliseconds(row.time, row.time.median));
-    panel.marks.push_back(milliseconds(row.time, row.time.p95));
-    panel.colours.push_back(kernel_colour(row.kernel.name));
+    panel.marks.push_back(row.time.runs < least_runs_of_p95 ? unmeasured : row.time.p95 * 1e3);
+    Colour colour = kernel_colour(row.kernel.name);
+    if (row.cold) colour.alpha = 0.35f;
+    panel.colours.push_back(colour);
   }
   return panel;
 }
@@ -77,8 +80,10 @@ BarsPanel differences(const TimingView& a, const TimingView& b) {
   for (std::size_t i = 0; i < std::min(a.rows.size(), b.rows.size()); ++i) {
     const TimingRow &left = a.rows[i], &right = b.rows[i];
     panel.labels.push_back(fmt::format("{}  {} − {}", left.layer, left.kernel.text(), right.kernel.text()));
-    panel.values.push_back(milliseconds(left.time, left.time.median) -
-                           milliseconds(right.time, right.time.median));
+    // The first run of one side against a later one of the other would be a difference of warming up.
+    panel.values.push_back(left.cold || right.cold ? unmeasured
+                                                   : milliseconds(left.time, left.time.median) -
+                                                         milliseconds(right.time, right.time.median));
     panel.colours.push_back(kernel_colour(left.kernel.name));
   }
   return panel;

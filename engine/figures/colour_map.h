@@ -21,8 +21,8 @@ using ColourTable = std::array<std::array<std::uint8_t, 3>, 256>;
 const ColourTable& colour_table(ColourMap map); // as published
 Colour colour_of(ColourMap map, float value01); // clamped; NaN gives neutral grey
 
-// What a map's colours lie on.
-enum class Backdrop { matrix, words, photograph };
+// What a map's colours lie on. photograph_by_value: with an opacity that grows with the value.
+enum class Backdrop { matrix, words, photograph, photograph_by_value };
 
 // The map's colours on a ground, so that values near zero recede into it and large ones stand out. A
 // diverging map has the ground in its middle if that is dark, else white. A sequential map starts at the

@@ -43,7 +43,7 @@ void steps_notice_what_was_done(ImGuiTestContext* context) {
   context->ItemClick("//###kernels/**/$$11/hydra-cosine");
   settle(context);
   IM_CHECK(!done()); // alone it is untrained
-  context->ItemClick("//###tour/Replace both");
+  context->ItemClick("//###tour/Replace them");
   settle(context);
   for (const LayerRun& layer : results().any()->layers) IM_CHECK(!layer.untrained);
   next(context);
@@ -53,6 +53,11 @@ void steps_notice_what_was_done(ImGuiTestContext* context) {
   context->ItemClick("//###weights/extent/all heads");
   next(context);
   context->ItemClick("//###input/kind/Sentence");
+  settle(context);
+  IM_CHECK(!done()); // nothing was typed
+  context->ItemClick("//###input/##text");
+  context->KeyCharsAppend(" Yes");
+  settle(context);
   next(context);
   settle(context);
   context->ItemClick("//###training/###start");
@@ -122,7 +127,8 @@ void names_shortcuts_that_exist(ImGuiTestContext*) {
       const auto id = text.substr(open + 1, text.find('}', open) - open - 1);
       const Action* action = find_action(application().actions(), id);
       IM_CHECK(action != nullptr);
-      IM_CHECK(tour_text(each, application().actions()).find(action->shortcut) != std::string::npos);
+      IM_CHECK(tour_text(each, InputKind::image, application().actions()).find(action->shortcut) !=
+               std::string::npos);
     }
   }
 }

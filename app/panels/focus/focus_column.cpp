@@ -205,12 +205,6 @@ void FocusColumn::set_caption(const Document& document, const std::string& side,
   if (kind_ != MapKind::focus) append(document.scene().head.text());
   if (kind_ == MapKind::rollout && view.discard > 0)
     append(fmt::format("lowest {:.0f} % of weights dropped", view.discard * 100));
-  if (other != nullptr && !found_.map.empty) {
-    const auto named = [](Side which, const RunResult& result) {
-      return fmt::format("{} ({})", side_name(which), result.schedule.summary());
-    };
-    found_.map.note = difference_note(named(Side::a, run), named(Side::b, *other));
-  }
   // The query stands in the toolbar, too.
   explained_.clear();
   if (kind_ == MapKind::focus) explained_.push_back("explaining: " + run.target);
@@ -266,7 +260,7 @@ void FocusColumn::draw_map(ImVec2 size, float brightness) {
   }
   if (picture_.empty()) ImGui::EndChild();
   colour_bar(graphics(), found_.map.scale, {from.x + size.x - 50, from.y + (size.y - bar_height) / 2},
-             bar_height, picture_.empty() ? Backdrop::words : Backdrop::photograph);
+             bar_height, picture_.empty() ? Backdrop::words : picture_.backdrop());
   handle_input(input);
 }
 

@@ -140,10 +140,10 @@ private:
       }
       return text;
     };
-    std::vector<std::string> notes{layers_of("not timed: ", untimed_layers),
-                                   layers_of("with warm-up: ", cold_layers)};
+    std::vector<std::string> notes{layers_of("no time of ", untimed_layers),
+                                   layers_of("only the first run of ", cold_layers)};
     std::erase(notes, std::string());
-    return notes.empty() ? std::string() : fmt::format("{}; press Time 10 runs", fmt::join(notes, ", "));
+    return notes.empty() ? std::string() : fmt::format("Press Time 10 runs: {}", fmt::join(notes, ", "));
   }
 
   void mark_selected(std::size_t panel) const {

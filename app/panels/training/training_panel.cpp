@@ -193,7 +193,8 @@ private:
       if (ImGui::Button("Use it###use")) editor().emit(ShowTraining{});
       if (ImGui::IsItemHovered())
         text_tooltip(report.kind == TrainingKind::distill
-                         ? fmt::format("Sets all layers to {}, with this adapter", report.kernel.text())
+                         ? fmt::format("Sets all layers to {}, with this adapter. Ctrl+Z returns.",
+                                       report.kernel.text())
                          : std::string("Shows the model with this adapter in all panels"));
     }
     ImGui::SameLine();
@@ -202,7 +203,7 @@ private:
     ImGui::SameLine();
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
     ImGui::AlignTextToFramePadding();
-    ellipsis_text("Later: Model › Adapters › Open adapter…, or --adapter in a command",
+    ellipsis_text("To load it later: Model › Adapters › Open adapter…, or --adapter",
                   ImGui::GetContentRegionAvail().x, theme::quiet);
     ImGui::PopFont();
   }

@@ -99,7 +99,7 @@ void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
   }
   try {
     view_.set(weights_difference(*a.panel(), *b.panel()));
-    measures_ = {"red: A is larger, blue: B is"};
+    measures_ = {"red: A more", "blue: B more"};
   } catch (const std::exception& error) {
     error_ = error.what();
   }
@@ -156,16 +156,17 @@ void WeightsColumn::draw_caption(const Graphics& graphics, float width) const {
   ImGui::PushFont(graphics.fonts().regular, theme::size_small);
   const std::string warning = empty() ? "" : label();
   if (!warning.empty()) {
-    ImGui::TextColored(theme::amber, "%s", warning.c_str());
+    ellipsis_text(warning, width, theme::amber);
     if (signed_ && ImGui::IsItemHovered()) {
       ImGui::SetTooltip(
           "This kernel never forms such a matrix: shown is the sum over the features of each\noriginal head "
           "of φ(Q)_f φ(K)_fᵀ, which has signs and rows that do not sum to 1.");
     }
-    ImGui::SameLine(0, 8);
     width -= ImGui::GetItemRectSize().x + 8;
+    if (width < ImGui::CalcTextSize(measures_.empty() ? "" : measures_.front().c_str()).x)
+      return ImGui::PopFont(); // the warning comes first
+    ImGui::SameLine(0, 8);
   }
-  width = std::max(width, 24.0f);
   const std::string shown = fitting_parts(measures_, width);
   ellipsis_text(shown.empty() ? " " : shown, width, theme::quiet);
   if (!measures_tooltip_.empty() && ImGui::IsItemHovered())

@@ -84,6 +84,17 @@ TEST(ColourMap, SequentialMapsStartAtALightGroundAndDarken) {
             << colour_map_name(map) << " " << entry;
     }
     EXPECT_EQ(colours_on(light_ground, map, Backdrop::photograph), colour_table(map));
+    EXPECT_EQ(colours_on(light_ground, map, Backdrop::photograph_by_value), colour_table(map));
+  }
+}
+
+// Where the opacity tells the size, the colour tells the sign, on any ground.
+TEST(ColourMap, DifferencesOverAPhotographAreBlueOrRedFromZeroOn) {
+  const ColourTable table = colours_on(dark_ground, ColourMap::blue_white_red, Backdrop::photograph_by_value);
+  EXPECT_EQ(table, colours_on(light_ground, ColourMap::blue_white_red, Backdrop::photograph_by_value));
+  for (std::size_t entry = 0; entry < 256; ++entry) {
+    const int red = table[entry][0], blue = table[entry][2];
+    EXPECT_GT(entry < 128 ? blue - red : red - blue, 60) << entry;
   }
 }
 
