@@ -12,6 +12,7 @@
 
 #include "app/views/selection.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/run/quantities/layer_times.h"
 
 namespace hydrascope::app {
@@ -99,8 +100,15 @@ Figure headed(const TimingView& a, const TimingView& b) {
 } // namespace
 
 std::string path_text(const std::string& path) {
-  if (path == "composed") return "reference";
-  return path.starts_with("fused") ? "fused" : path;
+  std::string text;
+  for (const std::string_view part : split(path, ',')) {
+    std::string_view name = trimmed(part);
+    if (name == "composed") name = "reference";
+    if (name.starts_with("fused")) name = "fused";
+    if (!text.empty()) text += ", ";
+    text += name;
+  }
+  return text;
 }
 
 std::string execution_text(const RunResult& run, const std::string& path) {

@@ -16,7 +16,8 @@
 
 namespace hydrascope::app {
 
-// A layer's path as people read it: "reference" for the composed one, "fused", or its own name.
+// A path as people read it, or several with commas between: "reference" for the composed one, "fused", or its
+// own name.
 std::string path_text(const std::string& path);
 // "CPU · float32 · reference": device, dtype, and `path`, which may be empty.
 std::string execution_text(const RunResult& run, const std::string& path);

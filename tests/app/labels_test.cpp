@@ -31,6 +31,8 @@ TEST(TimingLabels, NameTheSettingInWords) {
   const RunResult run = run_of_layers("softmax");
   EXPECT_EQ(execution_text(run, path_text("composed")), "CPU · float32 · reference");
   EXPECT_EQ(execution_text(run, path_text("fused cpu")), "CPU · float32 · fused");
+  EXPECT_EQ(path_text("composed, fused cpu"), "reference, fused");
+  EXPECT_EQ(path_text("LibTorch sdpa, flash"), "LibTorch sdpa, flash");
   EXPECT_EQ(execution_text(run, ""), "CPU · float32");
 }
 

@@ -230,7 +230,7 @@ private:
   void draw_curves_in(ImVec2 size, bool fill) {
     if (curves_.empty()) {
       empty_notice(graphics(), editor().training.active() ? "The curves begin with the first step."
-                                                          : "Press Start, and watch the loss fall here.");
+                                                          : "Press Start. The loss is drawn here.");
       return;
     }
     constexpr float least = 300; // width of a plot
