@@ -148,8 +148,7 @@ struct MapPaint {
   bool growing = false; // the opacity grows with the value, from 0
 };
 // The cells of a (rows, columns) map, as the window's shader colours them (shaders/colour_map.frag); NaN is
-// transparent. Each cell is repeated a whole number of times, so that viewers which interpolate leave it
-// crisp, or the values between cells are interpolated.
+// transparent. A pixel a cell without interpolation; else many, of values between the cells.
 Pixels map_pixels(const Array& values, const Scale& scale, const MapPaint& paint);
 // The picture with at most `max_pixels` on its longer side.
 Pixels photograph_pixels(const Image& image, int max_pixels);

@@ -39,7 +39,7 @@ double widest_tick(const Scale& scale, const Ink& ink) {
   return widest;
 }
 
-constexpr std::int64_t wanted_side = 600;
+constexpr std::int64_t smooth_side = 600; // pixels of an interpolated map's longer side, at least
 
 // The value of a cell; beyond the map's edges that of the nearest cell.
 double clamped_value(const Array& values, std::int64_t row, std::int64_t column) {
@@ -196,8 +196,8 @@ Ink page_ink(const FigureStyle& style) {
 Pixels map_pixels(const Array& values, const Scale& scale, const MapPaint& paint) {
   const bool smooth = paint.interpolation != Interpolation::nearest;
   const auto rows = values.extent(0), columns = values.extent(1);
-  const auto longer = std::max(rows, columns);
-  const auto factor = std::max<std::int64_t>(1, (wanted_side + longer - 1) / longer);
+  const auto longer = std::max<std::int64_t>({rows, columns, 1});
+  const auto factor = smooth ? std::max<std::int64_t>(1, (smooth_side + longer - 1) / longer) : 1;
   const auto height = rows * factor, width = columns * factor;
   Pixels pixels{static_cast<int>(width), static_cast<int>(height), {}};
   pixels.rgba.resize(static_cast<std::size_t>(width * height * 4));
@@ -206,12 +206,8 @@ Pixels map_pixels(const Array& values, const Scale& scale, const MapPaint& paint
   };
   for (std::int64_t y = 0; y < height; ++y) {
     std::uint8_t* const line = pixels.rgba.data() + y * width * 4;
-    if (!smooth && y % factor != 0) {
-      std::copy_n(line - width * 4, width * 4, line); // the same cells as in the line above
-      continue;
-    }
     for (std::int64_t x = 0; x < width; ++x) {
-      const auto cell = static_cast<std::size_t>(y / factor * columns + x / factor);
+      const auto cell = static_cast<std::size_t>(y * columns + x); // of a map that is not interpolated
       set_pixel(line + x * 4, scale, paint,
                 smooth ? between_cells(values, centre(y), centre(x), paint.interpolation)
                        : static_cast<double>(values.values[cell]));

@@ -350,11 +350,11 @@ private:
       ImGui::SetCursorScreenPos({from.x, from.y + 4});
       if (column.is_difference()) return side_heading(graphics(), Shown::difference);
       side_heading(graphics(), position == 0 ? Shown::a : Shown::b);
-      ImGui::SameLine(0, 18);
+      ImGui::SameLine(0, 24);
       kernel_square(ImGui::GetWindowDrawList(),
-                    {ImGui::GetCursorScreenPos().x - 8, from.y + 4 + ImGui::GetTextLineHeight() / 2}, 10,
+                    {ImGui::GetCursorScreenPos().x - 11, from.y + 4 + ImGui::GetTextLineHeight() / 2}, 10,
                     column.kernel().name);
-      return ellipsis_text(column.kernel_text(), width - 40);
+      return ellipsis_text(column.kernel_text(), width - 50);
     }
     const KernelSpec kernel = compared_kernel(document(), position);
     const float line = ImGui::GetFrameHeight();
