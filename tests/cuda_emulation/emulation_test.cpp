@@ -74,8 +74,10 @@ __global__ void sum_warps(float* const to) {
 TEST(CudaEmulation, AddsWithinWarps) {
   std::vector<float> sums(block_threads);
   EXPECT_EQ(message(launch(sum_warps, dim3(1), 0, nullptr, sums.data())), "");
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    EXPECT_EQ(sums[i], static_cast<float>(496 + 1024 * static_cast<int>(i / 32)));
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const int warp = static_cast<int>(i) / 32;
+    EXPECT_EQ(sums[i], static_cast<float>(496 + 1024 * warp));
+  }
 }
 
 __global__ void diverge(const int kind) {

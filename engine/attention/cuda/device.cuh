@@ -64,7 +64,7 @@ struct Type {
 // LibTorch's next launch does not report it.
 template <typename... Parameters>
 cudaError_t launch(void (*kernel)(Parameters...), const dim3 grid, const std::size_t shared_bytes,
-                   const cudaStream_t stream, const typename Type<Parameters>::type&... arguments) {
+                   cudaStream_t stream, const typename Type<Parameters>::type&... arguments) {
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
   const cudaError_t outcome =
       cudaLaunchKernel(kernel, grid, dim3(block_threads), pointers, shared_bytes, stream);
