@@ -161,6 +161,10 @@ bool contains(const Box& box, Point point);
 std::optional<PanelItem> cell_at(const Array& values, const Box& body, Point point);
 std::optional<Box> cell_box(const Array& values, const Box& body, const PanelItem& item);
 
+// Text turned by 90° at x, in the middle of the box's height; smaller where it is longer than that, and left
+// out where it would be illegible.
+void draw_beside(Canvas& canvas, const std::string& text, double x, const Box& box, TextStyle style);
+
 // A vertical colour bar right of `beside`, with ticks and label to its right; and the width of all that.
 double vertical_bar_room(const Scale& scale, const Ink& ink);
 void draw_vertical_bar(Canvas& canvas, const Scale& scale, Backdrop backdrop, const Ink& ink,

@@ -250,6 +250,14 @@ std::vector<std::string> halves(const std::string& text) {
   return {text.substr(0, best), text.substr(best + 1)};
 }
 
+void draw_beside(Canvas& canvas, const std::string& text, double x, const Box& box, TextStyle style) {
+  constexpr double least_size = 0.6, overhang = 1.1; // of the style's size; of the box's height
+  const double room = overhang * box.height, width = text_width(text, style);
+  if (least_size * width > room) return;
+  if (width > room) style.size *= room / width;
+  canvas.text(text, {x, box.y + box.height / 2 + text_width(text, style) / 2}, style, 90);
+}
+
 double vertical_bar_room(const Scale& scale, const Ink& ink) {
   return bar_distance + thickness + bar_tick_length + tick_gap + widest_tick(scale, ink) +
          (scale.label.empty() ? 0 : 2 + line_height(ink.tick()));
@@ -295,7 +303,7 @@ void draw_vertical_bar(Canvas& canvas, const Scale& scale, Backdrop backdrop, co
   }
   double x =
       bar.right() + bar_tick_length + tick_gap + widest + 2 + line_height(ink.tick()) - 0.25 * style.size;
-  for (; !lines.empty(); lines.pop_back(), x -= 1.15 * style.size) {
+  for (; !lines.empty(); lines.pop_back(), x -= 1.3 * style.size) {
     canvas.text(lines.back(), {x, bar.y + bar.height / 2 + text_width(lines.back(), style) / 2}, style, 90);
   }
 }

@@ -228,10 +228,13 @@ void FocusColumn::draw(ImVec2 size, float brightness) {
     ImGui::PopTextWrapPos();
     return;
   }
-  const float note_height = found_.map.note.empty() ? 0 : ImGui::GetTextLineHeightWithSpacing();
+  constexpr float least_map = 40; // where a note leaves less, it goes
+  const float note_line = ImGui::GetTextLineHeightWithSpacing();
+  const bool has_note = !found_.map.note.empty() && size.y - below - note_line > least_map;
+  const float note_height = has_note ? note_line : 0;
   ImGui::SetCursorScreenPos({at.x, at.y + below});
   draw_map({size.x, size.y - below - note_height}, brightness);
-  if (found_.map.note.empty()) return;
+  if (!has_note) return;
   ImGui::SetCursorScreenPos({at.x, at.y + size.y - note_height + 4});
   ImGui::PushFont(graphics().fonts().regular, theme::size_small);
   ellipsis_text(found_.map.note, size.x, theme::quiet);
