@@ -63,6 +63,10 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
     // The weights times V equal the output of the fast path, up to the error of its arithmetic.
     constexpr double tolerance = 1e-3;
     measures_.emplace_back(weights.check <= tolerance ? "verified" : "not verified");
+    // An adapter changes the queries and keys of its layer, for every kernel that is compared there.
+    const KernelSpec& own = found.run->layers.at(static_cast<std::size_t>(weights.layer)).kernel;
+    if (!weights.teacher_forced && own != weights.kernel)
+      measures_.push_back(fmt::format("on {}'s queries and keys", own.text()));
     measures_tooltip_ =
         fmt::format("Compares weights × V with the kernel's output over {} rows: {}", weights.rows.size(),
                     weights.check > 0 ? fmt::format("they differ by {:.0e} at most", weights.check)

@@ -104,7 +104,7 @@ void draw_weights_toolbar(Editor& editor, MapZoom& zoom) {
   if (!view.all_heads && !shows_both(view)) bar.add(106, [&] { add_kernel_button(editor); });
   bar.add(162, [&] { colours_choice(editor); });
   bar.add(172, [&] { range_choice(editor); });
-  bar.add(148, [&] { value_choice(editor); });
+  bar.add(170, [&] { value_choice(editor); });
   bar.add(164, [&] { forced_choice(editor); });
   bar.draw();
 }
