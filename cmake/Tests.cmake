@@ -93,6 +93,48 @@ if(TARGET thread_tests)
   set_tests_properties(thread_tests PROPERTIES TIMEOUT 300 ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1")
 endif()
 
+# The CUDA kernels on the CPU (tests/cuda_emulation), compiled as C++ against the emulation's headers, without LibTorch's
+# libraries: with fibers under AddressSanitizer at all shapes, and with real threads under ThreadSanitizer at small ones.
+set(_emulation "${CMAKE_SOURCE_DIR}/tests/cuda_emulation")
+set(_emulated_kernels)
+file(GLOB _kernels CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}" "${CMAKE_SOURCE_DIR}/engine/attention/*/cuda/*.cu")
+foreach(_kernel IN LISTS _kernels)
+  cmake_path(GET _kernel STEM _stem)
+  set(_unit "${CMAKE_BINARY_DIR}/generated/units/tests_cuda_emulation_${_stem}.cpp")
+  file(CONFIGURE OUTPUT "${_unit}" CONTENT "#include \"${_kernel}\" // NOLINT(bugprone-suspicious-include)\n" @ONLY)
+  list(APPEND _emulated_kernels "${_unit}")
+endforeach()
+function(hydrascope_cuda_emulation name threads sanitizers)
+  set(emulation "${_emulation}")
+  set(sources "${emulation}/launch.cpp" "${emulation}/${threads}.cpp" "${emulation}/definition.cpp" "${emulation}/cases.cpp" ${_emulated_kernels})
+  foreach(test IN LISTS ARGN)
+    list(APPEND sources "${emulation}/${test}.cpp")
+  endforeach()
+  add_executable(${name} ${sources})
+  target_include_directories(${name} PRIVATE "${emulation}/include" "${CMAKE_SOURCE_DIR}")
+  target_include_directories(${name} SYSTEM PRIVATE $<TARGET_PROPERTY:torchw::cpu,INTERFACE_INCLUDE_DIRECTORIES>)
+  target_compile_options(${name} PRIVATE -g1 -fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(${name} PRIVATE -fsanitize=${sanitizers})
+  target_link_libraries(${name} PRIVATE Threads::Threads GTest::gtest_main hydrascope_warnings)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+endfunction()
+# The definition in double precision is no part of what is under test.
+set_source_files_properties("${CMAKE_SOURCE_DIR}/tests/cuda_emulation/definition.cpp" PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
+hydrascope_cuda_emulation(cuda_emulation_tests fibers address,alignment emulation_test parity_test small_test)
+hydrascope_cuda_emulation(cuda_emulation_thread_tests threads thread small_test)
+set_tests_properties(cuda_emulation_thread_tests PROPERTIES ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1")
+
+# The plug-in itself on emulated devices, called with LibTorch's tensors.
+hydrascope_test(cuda_plugin_tests cuda_plugin hydrascope_engine torchw::cpu)
+if(TARGET cuda_plugin_tests)
+  target_sources(cuda_plugin_tests PRIVATE "${CMAKE_SOURCE_DIR}/engine/attention/linear/cuda/plugin.cpp" ${_emulated_kernels}
+    "${_emulation}/launch.cpp" "${_emulation}/fibers.cpp" "${CMAKE_SOURCE_DIR}/tests/engine/attention/inputs.cpp")
+  target_include_directories(cuda_plugin_tests BEFORE PRIVATE "${_emulation}/include")
+  target_compile_definitions(cuda_plugin_tests PRIVATE AT_PER_OPERATOR_HEADERS)
+  add_test(NAME cuda_plugin_tests COMMAND cuda_plugin_tests)
+endif()
+
 # The application's state: document, actions, settings, sessions. Needs no display.
 hydrascope_test(app_tests app hydrascope_app)
 if(TARGET app_tests)

@@ -71,6 +71,6 @@ void main() {
     share = (value - low) / (high - low);
   }
   share = clamp(share, 0.0, 1.0);
-  float opacity = !growing ? 1.0 : diverging ? abs(2.0 * share - 1.0) : share; // as growing_opacity()
+  float opacity = !growing ? 1.0 : sqrt(diverging ? abs(2.0 * share - 1.0) : share); // as growing_opacity()
   colour = vec4(texelFetch(colour_table, ivec2(int(share * 255.0 + 0.5), 0), 0).rgb, opacity);
 }

@@ -10,11 +10,11 @@ namespace hydrascope::app {
 
 namespace {
 
+// Whether the shown input is another than that of the same kind at the begin of the step.
 bool input_changed(const TourState& begin, const Editor& editor) {
-  const Document& start = begin.start;
-  const auto& before = start.scene().input;
+  const auto& before = begin.start.scene_of(editor.document().kind).input;
   const auto& now = editor.document().scene().input;
-  return now && (!before || start.kind != editor.document().kind || !same_input(*before, *now));
+  return now && (!before || !same_input(*before, *now));
 }
 
 // In the last layer only the [CLS] token influences the prediction, so the map of any patch is empty there.
@@ -31,9 +31,17 @@ bool map_of_query_seen(const TourState&, const Editor& editor) {
          editor.status().focus_map_seen == editor.revision();
 }
 
-constexpr int replaced_together = 2; // layers of the bundled adapters that the tour names
+// The whole model's map is compared, and in the last layer the query of a patch has an empty one.
+void show_map_of_prediction(Editor& editor) { select_default_query(editor); }
 
-void replace_last_layers(Editor& editor) {
+constexpr int replaced_together = 2; // layers of the bundled adapters that the tour names for pictures
+
+// With the kernels that have bundled adapters for the example's model.
+void replace_layers(Editor& editor) {
+  const Scene& scene = editor.document().scene();
+  if (editor.document().kind == InputKind::text)
+    return apply_preset(editor, Strategy::back, scene.model ? scene.model->layers : 0,
+                        {.name = "hedgehog", .parameters = {}});
   apply_preset(editor, Strategy::back, replaced_together, {.name = "hydra-cosine", .parameters = {}});
 }
 
@@ -58,13 +66,15 @@ bool looked_into_a_head(const TourState& begin, const Editor& editor) {
          start.view.all_heads != editor.document().view.all_heads;
 }
 
-bool sentence_open(const TourState&, const Editor& editor) {
-  return editor.document().kind == InputKind::text;
+bool sentence_typed(const TourState& begin, const Editor& editor) {
+  return editor.document().kind == InputKind::text && input_changed(begin, editor);
 }
 
-bool trained(const TourState&, const Editor& editor) {
-  return editor.training.active() ? editor.training.progress.total_step > 0
-                                  : editor.training.state == TrainingState::finished;
+// Since the begin of the step, to the end or until the user stopped it.
+bool trained(const TourState& begin, const Editor& editor) {
+  const TrainingReport& report = editor.training;
+  const bool ended = report.state == TrainingState::finished || report.state == TrainingState::stopped;
+  return ended && report.progress.total_step > 0 && report.seconds != begin.training_seconds;
 }
 
 bool exported(const TourState& begin, const Editor& editor) {
@@ -72,48 +82,70 @@ bool exported(const TourState& begin, const Editor& editor) {
 }
 
 constexpr std::array<TourStep, 9> all_steps = {{
-    {"Open a picture", "Click one of the examples, press {file.open}, or drop a photograph on the window.",
-     "input", input_changed},
-    {"See what counts",
-     "The map marks the patches that speak for the predicted class. Point at one: it lights up in every "
-     "panel. "
-     "Click one to see what it attends to in the selected layer; click it again to go back.",
-     "focus", map_of_query_seen, show_maps_of_patches},
-    {"Swap the kernel of two layers",
-     "Rows are layers, columns are attention kernels: a click on a dot sets a layer's kernel. Replace the "
-     "last "
-     "two layers together by hydra-cosine: the trained parameters that come with the program are for both.",
-     "kernels", last_layers_replaced, nullptr, TourShortcut{"Replace both", replace_last_layers}},
-    {"Compare with softmax",
-     "What you changed is A; B still is softmax in every layer. Press {view.side_b} for B, {view.difference} "
-     "for A − B, {view.all_sides} for all three side by side, {view.side_a} to come back.",
-     "focus", compared},
-    {"Look into a head",
-     "The layer's weights under several kernels, on the same queries and keys. The wheel zooms, pointing "
-     "tells "
-     "numbers, a click pins a pair of tokens. Choose another head, or show all of them.",
-     "weights", looked_into_a_head},
-    {"Type a sentence", "Choose Sentence, and write: the model runs while you type.", "input", sentence_open},
-    {"Train a kernel",
-     "Hedgehog's feature maps can learn softmax's weights. Press Start: within half a minute they do, on "
-     "sentences or pictures that come with the program. Curves and weights follow.",
-     "training", trained},
-    {"Export a figure",
-     "Right-click any panel and export its figure as PNG, SVG or PDF. The whole list is under File › Export.",
-     "focus", exported},
-    {"Everything else",
-     "{view.palette} finds every action by a few letters of its name, {help.sheet} lists shortcuts and "
-     "gestures, and {edit.undo} takes anything back. This tour is under Help.",
-     "", nullptr},
+    {.title = "Open a picture",
+     .text = "Click one of the examples, press {file.open}, or drop a photograph on the window.",
+     .panel = "input",
+     .done = input_changed},
+    {.title = "See what counts",
+     .text = "The map marks the patches that contribute to the predicted class, here in the last layer but "
+             "one. Point at one: it lights up in every panel. Click one for its own map, click it again to "
+             "go back.",
+     .sentence_text = "The marks show how much each word contributes to the sentence's embedding, here in "
+                      "the last layer but one. Point at one: it lights up in every panel. Click one for its "
+                      "own map, click it again to go back.",
+     .panel = "focus",
+     .done = map_of_query_seen,
+     .prepare = show_maps_of_patches},
+    {.title = "Swap the kernel",
+     .text = "Rows are layers, columns are attention kernels: a click on a dot sets a layer's kernel. "
+             "Replace the last two layers together by hydra-cosine: the trained parameters that come with "
+             "the program are for both.",
+     .sentence_text = "Rows are layers, columns are attention kernels: a click on a dot sets a layer's "
+                      "kernel. Replace softmax by hedgehog, whose trained parameters come with the program, "
+                      "in all layers.",
+     .panel = "kernels",
+     .done = last_layers_replaced,
+     .prepare = show_map_of_prediction,
+     .shortcut = TourShortcut{"Replace them", replace_layers}},
+    {.title = "Compare with softmax",
+     .text = "What you changed is A; B still is softmax in every layer. Press {view.side_b} for B, "
+             "{view.difference} for A − B, {view.all_sides} for all three side by side, {view.side_a} to "
+             "come back.",
+     .panel = "focus",
+     .done = compared},
+    {.title = "Look into a head",
+     .text = "The layer's weights under several kernels, of the same hidden states. The wheel zooms, a "
+             "tooltip has the numbers, a click pins a pair of tokens. Choose another head, or show all of "
+             "them.",
+     .panel = "weights",
+     .done = looked_into_a_head},
+    {.title = "Type a sentence",
+     .text = "Choose Sentence, and write: the model runs while you type.",
+     .panel = "input",
+     .done = sentence_typed},
+    {.title = "Train a kernel",
+     .text = "Hedgehog's feature maps can learn softmax's weights. Press Start: it takes half a minute, on "
+             "sentences or pictures that come with the program. Curves and weights follow.",
+     .panel = "training",
+     .done = trained},
+    {.title = "Export a figure",
+     .text = "Right-click any panel and export its figure as PNG, SVG or PDF. The whole list is under "
+             "File › Export.",
+     .panel = "focus",
+     .done = exported},
+    {.title = "Everything else",
+     .text = "{view.palette} finds every action by a few letters of its name, {help.sheet} lists shortcuts "
+             "and gestures, and {edit.undo} takes anything back. This tour is under Help."},
 }};
 
 } // namespace
 
 std::span<const TourStep> tour_steps() { return all_steps; }
 
-std::string tour_text(const TourStep& step, const std::vector<Action>& actions) {
+std::string tour_text(const TourStep& step, InputKind kind, const std::vector<Action>& actions) {
   std::string text;
-  std::string_view rest = step.text;
+  const bool differs = kind == InputKind::text && *step.sentence_text != '\0';
+  std::string_view rest = differs ? step.sentence_text : step.text;
   while (!rest.empty()) {
     const std::size_t open = rest.find('{');
     text += rest.substr(0, open);
@@ -133,6 +165,7 @@ void go_to_tour_step(Editor& editor, std::optional<TourState>& tour, std::size_t
   tour = TourState{.step = step,
                    .start = editor.document(),
                    .written_figures = editor.status().written_figures,
+                   .training_seconds = editor.training.seconds,
                    .done = false};
   const std::string panel = all_steps.at(step).panel;
   if (panel.empty()) return;

@@ -15,7 +15,8 @@ struct TourState {
   std::size_t step = 0;
   Document start;                  // at the begin of the step
   std::size_t written_figures = 0; // WindowStatus::written_figures at the begin of the step
-  bool done = false;               // the step is completed
+  double training_seconds = 0; // TrainingReport::seconds at the begin of the step, to tell trainings apart
+  bool done = false;           // the step is completed
 };
 
 // A button on the step's card that does the step for the user.
@@ -26,8 +27,9 @@ struct TourShortcut {
 
 struct TourStep {
   const char* title = "";
-  const char* text = "";  // {id}: the shortcut of that action
-  const char* panel = ""; // id of its panel; "" = none
+  const char* text = "";          // {id}: the shortcut of that action
+  const char* sentence_text = ""; // in its place while a sentence is open; "" = the same
+  const char* panel = "";         // id of its panel; "" = none
   // Whether the user completed the step, given the state at its begin; null: nothing to do.
   bool (*done)(const TourState& begin, const Editor& editor) = nullptr;
   void (*prepare)(Editor& editor) = nullptr;           // selects what the step explains; null: nothing
@@ -36,8 +38,8 @@ struct TourStep {
 
 std::span<const TourStep> tour_steps();
 
-// The step's text with current shortcuts; an action without one appears with its menu.
-std::string tour_text(const TourStep& step, const std::vector<Action>& actions);
+// The step's text for this kind of input with current shortcuts; an action without one appears with its menu.
+std::string tour_text(const TourStep& step, InputKind kind, const std::vector<Action>& actions);
 
 // Starts a step from the current document and brings its panel to the front. After the last step, ends the
 // tour.

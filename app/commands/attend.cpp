@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/views/timing_view.h"
 #include "engine/attention/interface/attend.h"
 #include "engine/attention/interface/parameters.h"
 #include "engine/base/error.h"
@@ -66,8 +67,8 @@ void run(AttendOptions options) {
     fmt::print("{}\n", document.dump(2));
     return;
   }
-  fmt::print("{}: {}, {}, {:.3f} s\n", options.request.kernel.text(), report.path, options.request.dtype,
-             report.seconds);
+  fmt::print("{}: {}, {}, {:.3f} s\n", options.request.kernel.text(), path_text(report.path),
+             options.request.dtype, report.seconds);
   if (report.check)
     fmt::print("|weights × V − output| at most {:.2g} over {} rows\n", *report.check, report.checked_rows);
   if (report.zero_denominators > 0)

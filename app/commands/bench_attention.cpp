@@ -13,6 +13,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
+#include "app/views/timing_view.h"
 #include "engine/measure/kernel_support.h"
 #include "engine/measure/machine.h"
 #include "engine/measure/scaling.h"
@@ -162,10 +163,10 @@ void print_kernel_entries(const ordered_json& entries) {
       const auto number = [&](const char* key, double scale, int digits) {
         return fmt::format("{:.{}f}", scale * entry[key].get<double>(), digits);
       };
-      row.insert(row.end(),
-                 {number("median_ms", 1, 3), number("p95_ms", 1, 3), number("bytes_per_second", 1e-9, 1),
-                  number("share_of_bandwidth", 100, 0) + " %", number("flops_per_second", 1e-9, 1),
-                  number("share_of_flops", 100, 0) + " %", number("peak_bytes", 1e-6, 1), entry["path"]});
+      row.insert(row.end(), {number("median_ms", 1, 3), number("p95_ms", 1, 3),
+                             number("bytes_per_second", 1e-9, 1), number("share_of_bandwidth", 100, 0) + " %",
+                             number("flops_per_second", 1e-9, 1), number("share_of_flops", 100, 0) + " %",
+                             number("peak_bytes", 1e-6, 1), path_text(entry["path"])});
     }
     rows.push_back(std::move(row));
   }

@@ -10,6 +10,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
+#include "app/views/timing_view.h"
 #include "engine/measure/machine.h"
 #include "engine/measure/throughput.h"
 #include "engine/run/run.h"
@@ -82,7 +83,7 @@ void print_model_entries(const ordered_json& entries) {
                      std::to_string(entry["N"].get<std::int64_t>()), number("items_per_second", "{:.2f}"),
                      number("median_ms", "{:.1f}"), number("p95_ms", "{:.1f}"),
                      number("times_softmax", "{:.3f}"), number("share_of_bound", "{:.1f} %", 100),
-                     entry.value("path", "—")});
+                     path_text(entry.value("path", "—"))});
   }
   print_table(lines, "lrrrrrrrl");
 }

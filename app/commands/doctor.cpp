@@ -158,7 +158,7 @@ std::vector<Check> all_checks() {
   checks.push_back(check_models());
   checks.push_back(check_hub_cache());
   checks.push_back(check_folder("settings", config_folder()));
-  checks.push_back(check_folder("autosaves", data_folder()));
+  checks.push_back(check_folder("trained adapters", data_folder() / "adapters"));
   checks.push_back(check_folder("cache", cache_folder()));
   return checks;
 }

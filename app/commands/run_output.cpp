@@ -11,6 +11,7 @@
 
 #include "app/commands/output.h"
 #include "app/views/table_views.h"
+#include "app/views/timing_view.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/run/quantities/deletion.h"
@@ -304,14 +305,14 @@ void print_run(std::ostream& out, const RunResult& result) {
   std::size_t path_width = std::string_view("path").size();
   for (const LayerRun& layer : result.layers) {
     kernel_width = std::max(kernel_width, layer.kernel.text().size());
-    path_width = std::max(path_width, layer.path.size());
+    path_width = std::max(path_width, path_text(layer.path).size());
   }
   fmt::print(out, "\nlayer  {:<{}}  {:<{}}      ms\n", "kernel", kernel_width, "path", path_width);
   for (std::size_t i = 0; i < result.layers.size(); ++i) {
     const LayerRun& layer = result.layers[i];
     const std::string remark = remarks(layer);
-    fmt::print(out, "{:>5}  {:<{}}  {:<{}}  {:6.2f}{}{}\n", i, layer.kernel.text(), kernel_width, layer.path,
-               path_width, 1000 * layer.seconds, remark.empty() ? "" : "  ", remark);
+    fmt::print(out, "{:>5}  {:<{}}  {:<{}}  {:6.2f}{}{}\n", i, layer.kernel.text(), kernel_width,
+               path_text(layer.path), path_width, 1000 * layer.seconds, remark.empty() ? "" : "  ", remark);
   }
   fmt::print(out, "\n{:.0f} ms in all, {} on {}, {} threads, at most {:.0f} MB\n", 1000 * result.seconds,
              result.dtype, result.device, result.threads, static_cast<double>(result.peak_bytes) / 1e6);

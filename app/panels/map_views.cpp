@@ -15,8 +15,9 @@ namespace hydrascope::app {
 namespace {
 
 constexpr float label_size = 11;
-constexpr float smallest_label_step = 10; // pixels per row, for labels to be drawn
-constexpr float smallest_column_width = 30;
+constexpr float smallest_label_step = 10; // pixels between the labels of rows
+constexpr float most_cells_a_label = 3;   // cells smaller than that many to a label have none
+constexpr float label_share = 0.32f;      // of the width or height, at most
 
 // Position and size of the cells of the visible part of a matrix.
 struct Placement {
@@ -60,29 +61,77 @@ void outline_row(ImDrawList* list, const Placement& placed, int row, ImU32 colou
                 colour, 0.0f);
 }
 
+// The names below the columns: beside each other where all fit, else turned, read upwards.
+struct ColumnLabels {
+  float height = 0; // 0: there are none
+  bool turned = false;
+};
+
+float widest(const std::vector<std::string>& ticks, int first, int last) {
+  float width = 0;
+  for (int i = first; i < last; ++i)
+    width = std::max(width, ImGui::CalcTextSize(ticks[static_cast<std::size_t>(i)].c_str()).x);
+  return width;
+}
+
+bool has_room(float cell) { return cell * most_cells_a_label >= smallest_label_step; }
+
+ColumnLabels column_labels_of(const MatrixAxes& axes, const Placement& placed, float height) {
+  if (!has_labels(axes.x_ticks, axes.columns)) return {};
+  const float width = widest(*axes.x_ticks, placed.first_column, placed.last_column);
+  if (width <= placed.cell_width - 4) return {.height = label_size + 4};
+  constexpr float least_height = 90; // of the matrix, for turned names
+  if (!has_room(placed.cell_width) || height < least_height) return {};
+  return {.height = std::min(width, height * label_share) + 5, .turned = true};
+}
+
+// Calls write(cell, colour) for the cells that get a name: those pointed at and chosen first, then every one,
+// or every second or third, that is not too near to these.
+template <class Write>
+void for_labelled(int first, int last, float cell, std::optional<int> hovered, std::optional<int> chosen,
+                  float least_step, const Write& write) {
+  const auto near = [&](int one, std::optional<int> other) {
+    return other && static_cast<float>(std::abs(one - *other)) * cell < least_step;
+  };
+  const auto in_view = [&](std::optional<int> one) { return one && *one >= first && *one < last; };
+  if (in_view(hovered)) write(*hovered, theme::text);
+  if (in_view(chosen) && !near(*chosen, hovered)) write(*chosen, theme::text);
+  const int step = std::max(1, static_cast<int>(std::ceil(least_step / std::max(cell, 1.0f))));
+  for (int each = first; each < last; ++each)
+    if (each % step == 0 && !near(each, hovered) && !near(each, chosen)) write(each, theme::quiet);
+}
+
 void draw_labels(ImDrawList* list, const MatrixAxes& axes, const Placement& placed, const MatrixMarks& marks,
-                 float label_width, bool columns, float opacity) {
+                 float label_width, const ColumnLabels& columns, float opacity) {
+  const auto text_of = [](const std::vector<std::string>& ticks, int index, float room) {
+    return fitted(ticks[static_cast<std::size_t>(index)], room);
+  };
   if (label_width > 0) {
-    for (int row = placed.first_row; row < placed.last_row; ++row) {
+    const auto write = [&](int row, const ImVec4& colour) {
       const float y = placed.y_of(row);
-      if (y < placed.at.y || y > placed.to.y) continue; // cut by the edge
-      const std::string text =
-          fitted(with_known_glyphs((*axes.y_ticks)[static_cast<std::size_t>(row)]), label_width - 5);
-      const bool marked = marks.row == row || marks.hovered_row == row;
-      right_aligned(list, placed.at.x - 5, y - label_size / 2 - 1,
-                    theme::packed(marked ? theme::text : theme::quiet, opacity), text);
-    }
+      if (y < placed.at.y || y > placed.to.y) return; // cut by the edge
+      right_aligned(list, placed.at.x - 5, y - label_size / 2 - 1, theme::packed(colour, opacity),
+                    text_of(*axes.y_ticks, row, label_width - 5));
+    };
+    for_labelled(placed.first_row, placed.last_row, placed.cell_height, marks.hovered_row, marks.row,
+                 smallest_label_step, write);
   }
-  if (!columns) return;
-  for (int column = placed.first_column; column < placed.last_column; ++column) {
+  if (columns.height <= 0) return;
+  const auto write = [&](int column, const ImVec4& colour) {
     const float x = placed.x_of(column);
-    if (x < placed.at.x || x > placed.to.x) continue;
+    if (x < placed.at.x || x > placed.to.x) return;
     const std::string text =
-        fitted(with_known_glyphs((*axes.x_ticks)[static_cast<std::size_t>(column)]), placed.cell_width - 4);
-    list->AddText({x - ImGui::CalcTextSize(text.c_str()).x / 2, placed.to.y + 2},
-                  theme::packed(marks.hovered_column == column ? theme::text : theme::quiet, opacity),
-                  text.c_str());
-  }
+        text_of(*axes.x_ticks, column, columns.turned ? columns.height - 5 : placed.cell_width - 4);
+    const float width = ImGui::CalcTextSize(text.c_str()).x;
+    if (columns.turned) { // ends at the matrix
+      turned_text(list, {x - label_size / 2 - 1, placed.to.y + 4 + width}, theme::packed(colour, opacity),
+                  text);
+    } else {
+      list->AddText({x - width / 2, placed.to.y + 2}, theme::packed(colour, opacity), text.c_str());
+    }
+  };
+  for_labelled(placed.first_column, placed.last_column, placed.cell_width, marks.hovered_column, std::nullopt,
+               columns.turned ? smallest_label_step : 0.0f, write);
 }
 
 } // namespace
@@ -127,25 +176,27 @@ MatrixInput draw_matrix(const char* id, Graphics& graphics, const MatrixAxes& ax
   ImDrawList* list = ImGui::GetWindowDrawList();
   ImGui::PushFont(graphics.fonts().mono, label_size);
 
-  // Labels take room only if all that are in view fit.
-  Placement placed = place(from, size, axes, part);
-  float label_width = 0;
-  if (has_labels(axes.y_ticks, axes.rows) && placed.cell_height >= smallest_label_step) {
-    for (int row = placed.first_row; row < placed.last_row; ++row) {
-      const std::string& tick = (*axes.y_ticks)[static_cast<std::size_t>(row)];
-      label_width = std::max(label_width, ImGui::CalcTextSize(tick.c_str()).x + 6);
-    }
-    label_width = std::min(label_width, size.x * 0.32f);
-  }
+  // Labels take room only if a good part of them fits. Cells are square where rows and columns are as many.
+  const bool square = axes.rows == axes.columns;
+  const auto placed_in = [&](ImVec2 room) {
+    if (square) room.x = room.y = std::min(room.x, room.y);
+    return place(from, room, axes, part);
+  };
   constexpr float least_named = 110;
   const bool named = size.x >= least_named && size.y >= least_named;
   const float name_left = named && !axes.y_label.empty() ? label_size + 3 : 0;
   const float name_below = named && !axes.x_label.empty() ? label_size + 3 : 0;
-  ImVec2 room{size.x - label_width - name_left, size.y - name_below};
-  const float column_width = room.x / static_cast<float>(part.size) / static_cast<float>(axes.columns);
-  const bool column_labels = has_labels(axes.x_ticks, axes.columns) && column_width >= smallest_column_width;
-  if (column_labels) room.y -= label_size + 4;
-  if (axes.rows == axes.columns) room.x = room.y = std::min(room.x, room.y);
+  ImVec2 room{size.x - name_left, size.y - name_below};
+  Placement placed = placed_in(room);
+  float label_width = 0;
+  if (has_labels(axes.y_ticks, axes.rows) && has_room(placed.cell_height))
+    label_width =
+        std::min(widest(*axes.y_ticks, placed.first_row, placed.last_row) + 6, size.x * label_share);
+  room.x -= label_width;
+  const ColumnLabels column_labels = column_labels_of(axes, placed_in(room), room.y);
+  room.y -= column_labels.height;
+  if (square) room.x = room.y = std::min(room.x, room.y);
+  if (!has_room(placed_in(room).cell_height)) label_width = 0; // their room stays empty
   const ImVec2 at{from.x + label_width + name_left, from.y};
 
   ImGui::SetCursorScreenPos(at);
@@ -164,7 +215,7 @@ MatrixInput draw_matrix(const char* id, Graphics& graphics, const MatrixAxes& ax
                 axes.y_label);
   if (name_below > 0)
     list->AddText({at.x + (room.x - ImGui::CalcTextSize(axes.x_label.c_str()).x) / 2,
-                   at.y + room.y + (column_labels ? label_size + 4 : 1)},
+                   at.y + room.y + std::max(column_labels.height, 1.0f)},
                   quiet, axes.x_label.c_str());
 
   input.from = placed.at;

@@ -52,9 +52,9 @@ struct MatrixInput {
   ImVec2 from, to; // the rectangle of the cells
 };
 
-// Draws into the rectangle `from`, `size`, with ticks beside the rows and below the columns if all that are
-// in view fit. `paint` draws the whole matrix into the rectangle it is given, clipped to the part in view.
-// `zoom` is updated; null: the whole matrix is shown.
+// Draws into the rectangle `from`, `size`, with ticks beside the rows and below the columns where they fit:
+// of the rows at least every third. `paint` draws the whole matrix into the rectangle it is given, clipped to
+// the part in view. `zoom` is updated; null: the whole matrix is shown.
 MatrixInput draw_matrix(const char* id, Graphics& graphics, const MatrixAxes& axes, ImVec2 from, ImVec2 size,
                         const MatrixMarks& marks, float opacity, MapZoom* zoom,
                         const std::function<void(ImDrawList*, ImVec2, ImVec2)>& paint);

@@ -23,7 +23,10 @@ bool WindowSizes::changed() {
     if (!window->Active) continue;
     mix(window->ID);
     mix(window->Hidden);
-    for (const ImVec2 size : {window->Size, window->ContentSize}) {
+    // What the next frame computes the window's size from.
+    const ImVec2 &from = window->DC.CursorStartPos, &to = window->DC.CursorMaxPos;
+    const ImVec2 contents{to.x - from.x, to.y - from.y};
+    for (const ImVec2 size : {window->Size, contents}) {
       mix(size.x);
       mix(size.y);
     }

@@ -1,6 +1,8 @@
-// The guided tour: a card beside the framed panel of its current step. Blocks nothing, and notices completed
-// steps.
+// The guided tour: a card beside the framed panel of its current step. The window stays usable, and a step
+// that is completed is marked as done.
 #include <algorithm>
+#include <array>
+#include <limits>
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -20,21 +22,39 @@ constexpr float gap = 12;
 // The rectangle of the step's panel, or of the whole window.
 ScreenRectangle place_of(const TourStep& step) { return panel_place(step.panel).value_or(work_place()); }
 
-// Beside the panel if there is space, else over its lower part; in the middle of the window without a panel.
+ImRect rectangle(const ScreenRectangle& place) { return {place.from, place.to}; }
+
+// What two rectangles have in common, in square points.
+float covered(ImRect one, const ImRect& other) {
+  one.ClipWithFull(other);
+  return std::max(one.GetWidth(), 0.0f) * std::max(one.GetHeight(), 0.0f);
+}
+
+// On the side of the panel where the card covers least of it, then least of the focus map, which most steps
+// change; in the middle of the window without a panel.
 void place_card(const TourStep& step, const ScreenRectangle& panel) {
-  const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const ImVec2 middle{(panel.from.x + panel.to.x) / 2, (panel.from.y + panel.to.y) / 2};
   if (*step.panel == '\0') return ImGui::SetNextWindowPos(middle, ImGuiCond_Always, {0.5f, 0.5f});
-  const float left = viewport->WorkPos.x, right = left + viewport->WorkSize.x;
-  const bool wide = panel.to.x - panel.from.x >
-                    1.5f * card_width; // the card covers part of it rather than of another panel
-  if (!wide && panel.to.x + gap + card_width < right) {
-    ImGui::SetNextWindowPos({panel.to.x + gap, panel.from.y + 40}, ImGuiCond_Always);
-  } else if (!wide && panel.from.x - gap - card_width > left) {
-    ImGui::SetNextWindowPos({panel.from.x - gap, panel.from.y + 40}, ImGuiCond_Always, {1, 0});
-  } else {
-    ImGui::SetNextWindowPos({middle.x, panel.to.y - gap}, ImGuiCond_Always, {0.5f, 1});
+  const ImGuiWindow* const card = ImGui::FindWindowByName("###tour");
+  const ImVec2 size{card_width, card == nullptr ? 150.0f : card->Size.y};
+  const ImRect framed = rectangle(panel), window = rectangle(work_place());
+  const auto focus = panel_place("focus");
+  const std::array<ImVec2, 4> corners = {{{panel.to.x + gap, panel.from.y + 40},
+                                          {panel.from.x - gap - size.x, panel.from.y + 40},
+                                          {panel.from.x, panel.to.y + gap},
+                                          {panel.to.x - size.x, panel.from.y - gap - size.y}}};
+  ImVec2 best = corners.front();
+  float least = std::numeric_limits<float>::infinity();
+  for (ImVec2 at : corners) {
+    at = {std::clamp(at.x, window.Min.x, std::max(window.Min.x, window.Max.x - size.x)),
+          std::clamp(at.y, window.Min.y, std::max(window.Min.y, window.Max.y - size.y))};
+    const ImRect box(at.x, at.y, at.x + size.x, at.y + size.y);
+    const float cost = 16 * covered(box, framed) + (focus ? covered(box, rectangle(*focus)) : 0);
+    if (cost >= least) continue;
+    least = cost;
+    best = at;
   }
+  ImGui::SetNextWindowPos(best, ImGuiCond_Always);
 }
 
 void draw_buttons(Editor& editor, std::optional<TourState>& tour, std::size_t step, bool finished) {
@@ -99,7 +119,7 @@ void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphic
       ImGui::TextColored(theme::accent, "done");
     }
     ImGui::PushTextWrapPos(card_width - 12);
-    ImGui::TextUnformatted(tour_text(step, actions).c_str());
+    ImGui::TextUnformatted(tour_text(step, editor.document().kind, actions).c_str());
     ImGui::PopTextWrapPos();
     if (step.shortcut && !state.done) {
       ImGui::Dummy({0, 2});

@@ -59,7 +59,7 @@ std::size_t hash_of(const Array& values, const Scale& scale, const Graphics::Pai
   mix(std::hash<double>{}(scale.low));
   mix(std::hash<double>{}(scale.high));
   mix(static_cast<std::size_t>(scale.map) * 64 + static_cast<std::size_t>(paint.backdrop) * 16 +
-      (paint.growing ? 8 : 0) + (scale.logarithmic ? 4 : 0) + static_cast<std::size_t>(paint.interpolation));
+      (scale.logarithmic ? 4 : 0) + static_cast<std::size_t>(paint.interpolation));
   return hash;
 }
 
@@ -161,7 +161,7 @@ void Graphics::bake(const Array& values, const Scale& scale, const Paint& paint,
   glUniform1f(uniform("high"), static_cast<float>(scale.high));
   glUniform1i(uniform("logarithmic"), scale.logarithmic ? 1 : 0);
   glUniform1i(uniform("interpolation"), static_cast<GLint>(paint.interpolation));
-  glUniform1i(uniform("growing"), paint.growing ? 1 : 0);
+  glUniform1i(uniform("growing"), paint.backdrop == Backdrop::photograph_by_value ? 1 : 0);
   glUniform1i(uniform("diverging"), is_diverging(scale.map) ? 1 : 0);
   const auto [hatch_ground, hatch_stripe] = theme::hatching(theme::current_mode());
   glUniform2f(uniform("hatching"), hatch_ground, hatch_stripe);

@@ -61,7 +61,6 @@ public:
   struct Paint {
     Backdrop backdrop = Backdrop::matrix;
     Interpolation interpolation = Interpolation::nearest;
-    bool growing = false; // the opacity grows with the value, from 0
     bool operator==(const Paint&) const = default;
   };
   // Draws `values` (rows, columns), coloured by `scale`, into a new texture of `width` × `height` texels,
@@ -71,7 +70,7 @@ public:
 
 private:
   theme::Fonts fonts_;
-  static constexpr std::size_t maps = 4, backdrops = 3;
+  static constexpr std::size_t maps = 4, backdrops = 4;
   std::array<Colours, maps * backdrops> tables_; // in the theme tables_mode_; made when they are needed
   theme::Mode tables_mode_ = theme::Mode::dark;
   Texture values_;

@@ -28,6 +28,18 @@ std::string fitted(std::string_view text, float width) {
   return "…";
 }
 
+std::string fitting_parts(std::span<const std::string> parts, float width) {
+  std::string line;
+  for (const std::string& part : parts) {
+    std::string longer = line;
+    if (!line.empty()) longer += "   ";
+    longer += part;
+    if (!line.empty() && ImGui::CalcTextSize(longer.c_str()).x > width) break;
+    line = std::move(longer);
+  }
+  return line;
+}
+
 std::string with_known_glyphs(std::string_view text) {
   const bool plain = std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   if (plain) return std::string(text);
@@ -224,8 +236,13 @@ void list_search(std::string& text) {
 int kernel_combo(const char* id, std::string_view preview, bool own, float width, std::string& search) {
   int chosen = -2;
   ImGui::SetNextItemWidth(width);
-  const std::string shown = fitted(preview, width - ImGui::GetFrameHeight() - 12);
-  if (!ImGui::BeginCombo(id, shown.c_str(), ImGuiComboFlags_HeightLarge)) return chosen;
+  // The name has precedence over the arrow.
+  const float room = width - 12, arrow = ImGui::GetFrameHeight();
+  const bool has_arrow =
+      ImGui::CalcTextSize(preview.data(), preview.data() + preview.size()).x + arrow <= room;
+  const std::string shown = fitted(preview, has_arrow ? room - arrow : room);
+  const ImGuiComboFlags flags = has_arrow ? ImGuiComboFlags_None : ImGuiComboFlags_NoArrowButton;
+  if (!ImGui::BeginCombo(id, shown.c_str(), ImGuiComboFlags_HeightLarge | flags)) return chosen;
   list_search(search);
   if (own && search.empty() && ImGui::Selectable("current kernel")) chosen = -1;
   const auto& infos = kernel_infos();

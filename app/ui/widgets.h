@@ -85,6 +85,9 @@ void text_tooltip(std::string_view text);
 
 // The text, cut to the width with an ellipsis, with unknown glyphs as in with_known_glyphs().
 std::string fitted(std::string_view text, float width);
+// As many of the parts as fit into the width, in their order, which is that of importance; at least the
+// first.
+std::string fitting_parts(std::span<const std::string> parts, float width);
 // Draws text turned by 90°, read upwards, that begins at `at`, its lower left corner. It is never clipped.
 void turned_text(ImDrawList* list, ImVec2 at, ImU32 colour, const std::string& text);
 // Draws text that ends at `right`.

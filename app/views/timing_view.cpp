@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -11,6 +12,7 @@
 
 #include "app/views/selection.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/run/quantities/layer_times.h"
 
 namespace hydrascope::app {
@@ -19,6 +21,7 @@ namespace {
 
 constexpr std::size_t most_subjects = 24;
 
+constexpr int least_runs_of_p95 = 3;
 constexpr double unmeasured = std::numeric_limits<double>::quiet_NaN();
 
 std::string threads_of(const RunResult& run) {
@@ -63,8 +66,10 @@ BarsPanel medians(const TimingView& view) {
   for (const TimingRow& row : view.rows) {
     panel.labels.push_back(fmt::format("{}  {}", row.layer, row.kernel.text()));
     panel.values.push_back(milliseconds(row.time, row.time.median));
-    panel.marks.push_back(milliseconds(row.time, row.time.p95));
-    panel.colours.push_back(kernel_colour(row.kernel.name));
+    panel.marks.push_back(row.time.runs < least_runs_of_p95 ? unmeasured : row.time.p95 * 1e3);
+    Colour colour = kernel_colour(row.kernel.name);
+    if (row.cold) colour.alpha = 0.35f;
+    panel.colours.push_back(colour);
   }
   return panel;
 }
@@ -76,8 +81,10 @@ BarsPanel differences(const TimingView& a, const TimingView& b) {
   for (std::size_t i = 0; i < std::min(a.rows.size(), b.rows.size()); ++i) {
     const TimingRow &left = a.rows[i], &right = b.rows[i];
     panel.labels.push_back(fmt::format("{}  {} − {}", left.layer, left.kernel.text(), right.kernel.text()));
-    panel.values.push_back(milliseconds(left.time, left.time.median) -
-                           milliseconds(right.time, right.time.median));
+    // The first run of one side against a later one of the other would be a difference of warming up.
+    panel.values.push_back(left.cold || right.cold ? unmeasured
+                                                   : milliseconds(left.time, left.time.median) -
+                                                         milliseconds(right.time, right.time.median));
     panel.colours.push_back(kernel_colour(left.kernel.name));
   }
   return panel;
@@ -93,8 +100,15 @@ Figure headed(const TimingView& a, const TimingView& b) {
 } // namespace
 
 std::string path_text(const std::string& path) {
-  if (path == "composed") return "reference";
-  return path.starts_with("fused") ? "fused" : path;
+  std::string text;
+  for (const std::string_view part : split(path, ',')) {
+    std::string_view name = trimmed(part);
+    if (name == "composed") name = "reference";
+    if (name.starts_with("fused")) name = "fused";
+    if (!text.empty()) text += ", ";
+    text += name;
+  }
+  return text;
 }
 
 std::string execution_text(const RunResult& run, const std::string& path) {
@@ -107,12 +121,15 @@ std::string execution_text(const RunResult& run, const std::string& path) {
 
 std::string runs_text(int runs) { return fmt::format("{} {}", runs, runs == 1 ? "run" : "runs"); }
 
-std::string untimed_layers(const TimingView& view) {
+namespace {
+
+template <class Condition>
+std::string layers_where(const TimingView& view, const Condition& condition) {
   std::vector<std::string> ranges;
   std::size_t count = 0;
   for (std::size_t row = 0; row < view.rows.size(); ++row) {
     const std::size_t first = row;
-    while (row < view.rows.size() && view.rows[row].time.runs == 0) ++row;
+    while (row < view.rows.size() && condition(view.rows[row])) ++row;
     if (row == first) continue;
     count += row - first;
     ranges.push_back(row - first == 1
@@ -122,6 +139,14 @@ std::string untimed_layers(const TimingView& view) {
   if (count == 0) return {};
   return fmt::format("{} {}", count == 1 ? "layer" : "layers", fmt::join(ranges, ", "));
 }
+
+} // namespace
+
+std::string untimed_layers(const TimingView& view) {
+  return layers_where(view, [](const TimingRow& row) { return row.time.runs == 0; });
+}
+
+std::string cold_layers(const TimingView& view) { return layers_where(view, std::mem_fn(&TimingRow::cold)); }
 
 namespace {
 
@@ -171,12 +196,23 @@ void TimingRecord::add(const RunResult& run) {
   ++revision_;
 }
 
-RepeatedTime TimingRecord::time(const std::string& subject, int layer, const KernelSpec& kernel) const {
+const TimingRecord::Samples* TimingRecord::find(const std::string& subject, int layer,
+                                                const KernelSpec& kernel) const {
   const auto layers = subjects_.find(subject);
-  if (layers == subjects_.end()) return {};
+  if (layers == subjects_.end()) return nullptr;
   const auto found = layers->second.find({layer, kernel});
-  if (found == layers->second.end()) return {};
-  return repeated_time({found->second.seconds.begin(), found->second.seconds.end()});
+  return found == layers->second.end() ? nullptr : &found->second;
+}
+
+RepeatedTime TimingRecord::time(const std::string& subject, int layer, const KernelSpec& kernel) const {
+  const Samples* samples = find(subject, layer, kernel);
+  if (samples == nullptr) return {};
+  return repeated_time({samples->seconds.begin(), samples->seconds.end()});
+}
+
+bool TimingRecord::is_cold(const std::string& subject, int layer, const KernelSpec& kernel) const {
+  const Samples* samples = find(subject, layer, kernel);
+  return samples != nullptr && samples->first_is_cold && !samples->seconds.empty();
 }
 
 std::optional<Flops> flops_of_run(const RunResult& run) {
@@ -200,6 +236,7 @@ TimingView timing_view(const RunResult& run, const TimingRecord& times, const st
     const LayerRun& ran = run.layers[layer];
     TimingRow row{.layer = static_cast<int>(layer), .kernel = ran.kernel, .path = ran.path, .time = {}};
     row.time = times.time(subject, row.layer, row.kernel);
+    row.cold = times.is_cold(subject, row.layer, row.kernel);
     if (row.time.runs == 0) { // until it is measured, the row keeps its last time
       row.time = times.time(plain_timing_subject(run), row.layer, row.kernel);
       row.earlier = row.time.runs > 0;

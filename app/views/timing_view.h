@@ -16,7 +16,8 @@
 
 namespace hydrascope::app {
 
-// A layer's path as people read it: "reference" for the composed one, "fused", or its own name.
+// A path as people read it, or several with commas between: "reference" for the composed one, "fused", or its
+// own name.
 std::string path_text(const std::string& path);
 // "CPU · float32 · reference": device, dtype, and `path`, which may be empty.
 std::string execution_text(const RunResult& run, const std::string& path);
@@ -38,6 +39,8 @@ public:
 
   // The time of a layer with this kernel; zero runs if it has not been measured.
   RepeatedTime time(const std::string& subject, int layer, const KernelSpec& kernel) const;
+  // Whether that is the time of the first run alone, which includes packing the weights and warming up.
+  bool is_cold(const std::string& subject, int layer, const KernelSpec& kernel) const;
 
   // Grows with every added run.
   std::uint64_t revision() const { return revision_; }
@@ -49,6 +52,7 @@ private:
   };
   using Layers = std::map<std::pair<int, KernelSpec>, Samples>;
 
+  const Samples* find(const std::string& subject, int layer, const KernelSpec& kernel) const;
   void add(Layers& layers, int layer, const KernelSpec& kernel, double seconds, bool warm);
 
   std::map<std::string, Layers> subjects_;
@@ -62,6 +66,7 @@ struct TimingRow {
   std::string path;
   RepeatedTime time;    // zero runs: not measured yet
   bool earlier = false; // measured before heads were muted or tokens masked
+  bool cold = false;    // of the first run alone, see TimingRecord::is_cold()
 };
 
 // Sums over the layers of one kernel.
@@ -89,6 +94,8 @@ std::optional<Flops> flops_of_run(const RunResult& run);
 
 // The layers without a time, as "layers 0–9, 11"; empty if there are none.
 std::string untimed_layers(const TimingView& view);
+// In the same form, those timed in their first run alone.
+std::string cold_layers(const TimingView& view);
 
 // "A 11 runs, B 12 runs"
 std::string runs_of_sides(const TimingView& a, const TimingView& b);

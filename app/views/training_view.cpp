@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/figures/scale.h"
+
 namespace hydrascope::app {
 
 namespace {
@@ -179,11 +181,14 @@ std::string training_progress_text(const TrainingReport& report) {
 std::string training_gain_text(const TrainingReport& report) {
   constexpr double minute = 60;
   const HeldOut &before = report.outcome.before, &after = report.outcome.held_out;
+  const std::string numbers = fmt::format("KL {:.3f} → {:.3f} nats", before.divergence, after.divergence);
   const std::string gain =
-      report.kind == TrainingKind::distill
-          ? fmt::format("KL of {} from softmax {:.3f} → {:.3f} nats", report.kernel.text(), before.divergence,
-                        after.divergence)
-          : fmt::format("Top-1 {:.2f} → {:.2f} %", 100 * before.accuracy, 100 * after.accuracy);
+      report.kind != TrainingKind::distill
+          ? fmt::format("Top-1 {:.2f} → {:.2f} %", 100 * before.accuracy, 100 * after.accuracy)
+      : after.divergence < before.divergence
+          ? fmt::format("{}'s weights are {} times closer to softmax's: {}", report.kernel.text(),
+                        number_text(before.divergence / after.divergence, 2), numbers)
+          : fmt::format("{}'s weights are no closer to softmax's: {}", report.kernel.text(), numbers);
   if (report.seconds >= minute) return fmt::format("{} in {} min", gain, duration_text(report.seconds));
   constexpr double few = 10;
   return fmt::format("{} in {:.{}f} s", gain, report.seconds, report.seconds < few ? 1 : 0);

@@ -29,11 +29,22 @@ std::pair<double, double> bar_range(const BarsPanel& panel) {
   return {low, high > low ? high : low + 1};
 }
 
+// The numbers of bars that have marks stand in a column, with the same decimals: beside a mark far from its
+// bar, a number would be read as the mark's.
+std::vector<std::string> value_texts(const BarsPanel& panel) {
+  double largest = 0;
+  for (const double value : panel.values)
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  std::vector<std::string> texts;
+  for (const double value : panel.values)
+    texts.push_back(panel.marks.empty() || !std::isfinite(value) ? number_text(value)
+                                                                 : decimal_text(value, decimals_of(largest)));
+  return texts;
+}
+
 double widest_value(const BarsPanel& panel, const Ink& ink) {
   double widest = 0;
-  for (const double value : panel.values) {
-    widest = std::max(widest, text_width(number_text(value), ink.label()));
-  }
+  for (const std::string& text : value_texts(panel)) widest = std::max(widest, text_width(text, ink.label()));
   return widest;
 }
 
@@ -93,6 +104,8 @@ void draw(Canvas& canvas, const BarsPanel& panel, const Ink& ink, const Placemen
                  Align::centre);
   }
   const std::vector<double> edges = row_edges(panel, ink, body);
+  const std::vector<std::string> texts = value_texts(panel);
+  const double widest = widest_value(panel, ink);
   for (std::size_t index = 0; index < panel.labels.size(); ++index) {
     const double value = index < panel.values.size() ? panel.values[index] : std::nan("");
     const auto lines = bar_label(panel.labels[index], ink, body.width * 0.6);
@@ -103,14 +116,19 @@ void draw(Canvas& canvas, const BarsPanel& panel, const Ink& ink, const Placemen
       canvas.fill({from, y + (pitch - thickness) / 2, std::max(0.3, to - from), thickness},
                   bar_colour(panel, ink, index));
     }
-    double reach = std::isfinite(value) ? std::max(0.0, value) : 0; // the number is drawn right of this
     if (index < panel.marks.size() && std::isfinite(panel.marks[index])) {
       const double x = across(panel.marks[index]);
       canvas.line(std::array<Point, 2>{{{x, y + (pitch - thickness) / 2}, {x, y + (pitch + thickness) / 2}}},
                   ink.rule, 0.8);
-      reach = std::max(reach, panel.marks[index]);
     }
-    canvas.text(number_text(value), {across(reach) + bar_gap, y + pitch / 2 + 0.36 * ink.size}, ink.label());
+    const double baseline = y + pitch / 2 + 0.36 * ink.size;
+    const std::string text = index < texts.size() ? texts[index] : number_text(value);
+    if (panel.marks.empty()) {
+      const double reach = std::isfinite(value) ? std::max(0.0, value) : 0;
+      canvas.text(text, {across(reach) + bar_gap, baseline}, ink.label());
+    } else {
+      draw_aligned(canvas, text, {body.right() + bar_gap + widest, baseline}, ink.label(), Align::right);
+    }
     const double text_height = line_height(ink.label()) * static_cast<double>(lines.size());
     draw_lines(canvas, lines, {body.x - 2 * bar_gap, y + (pitch - text_height) / 2}, ink.label(),
                Align::right);

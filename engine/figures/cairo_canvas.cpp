@@ -82,10 +82,10 @@ public:
     stroke(colour, line_width);
   }
 
-  void image(const Pixels& pixels, const Box& box, bool smooth) override {
-    if (pixels.width == 0 || pixels.height == 0) {
-      return;
-    }
+  void image(const Pixels& given, const Box& box, bool smooth) override {
+    if (given.width == 0 || given.height == 0) return;
+    const Pixels cells = smooth ? Pixels{} : repeated(given);
+    const Pixels& pixels = smooth ? given : cells;
     const auto surface = surface_of(pixels);
     // More picture pixels than device pixels: averaged, since hard edges would skip cells.
     const bool shrinking =

@@ -1,5 +1,6 @@
 #include "engine/figures/canvas.h"
 
+#include <algorithm>
 #include <type_traits>
 
 namespace hydrascope {
@@ -22,6 +23,30 @@ void Recording::polygon(std::span<const Point> points, const Colour& colour) {
 
 void Recording::circle(Point centre, double radius, const Colour& colour, double line_width) {
   shapes_.emplace_back(Circle{centre, radius, colour, line_width});
+}
+
+Pixels repeated(const Pixels& pixels) {
+  constexpr int wanted_side = 600;
+  const int longer = std::max({pixels.width, pixels.height, 1});
+  const int factor = std::max(1, (wanted_side + longer - 1) / longer);
+  if (factor == 1) return pixels;
+  constexpr std::size_t channels = 4;
+  const auto line = static_cast<std::size_t>(pixels.width * factor) * channels;
+  Pixels larger{pixels.width * factor, pixels.height * factor, {}};
+  larger.rgba.resize(line * static_cast<std::size_t>(larger.height));
+  for (int y = 0; y < larger.height; ++y) {
+    std::uint8_t* const target = larger.rgba.data() + static_cast<std::size_t>(y) * line;
+    if (y % factor != 0) {
+      std::copy_n(target - line, line, target);
+      continue;
+    }
+    const std::uint8_t* const source =
+        pixels.rgba.data() + static_cast<std::size_t>(y / factor * pixels.width) * channels;
+    for (int x = 0; x < larger.width; ++x)
+      std::copy_n(source + static_cast<std::size_t>(x / factor) * channels, channels,
+                  target + static_cast<std::size_t>(x) * channels);
+  }
+  return larger;
 }
 
 void Recording::image(const Pixels& pixels, const Box& box, bool smooth) {

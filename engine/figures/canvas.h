@@ -28,6 +28,10 @@ struct Pixels {
   std::vector<std::uint8_t> rgba;
 };
 
+// Each pixel repeated a whole number of times, to 600 or more on the longer side: viewers of files
+// interpolate between pixels, and the cells of a map have to keep hard edges.
+Pixels repeated(const Pixels& pixels);
+
 enum class Face { text, mono };
 
 struct TextStyle {

@@ -21,8 +21,8 @@ using ColourTable = std::array<std::array<std::uint8_t, 3>, 256>;
 const ColourTable& colour_table(ColourMap map); // as published
 Colour colour_of(ColourMap map, float value01); // clamped; NaN gives neutral grey
 
-// What a map's colours lie on.
-enum class Backdrop { matrix, words, photograph };
+// What a map's colours lie on. photograph_by_value: with an opacity that grows with the value.
+enum class Backdrop { matrix, words, photograph, photograph_by_value };
 
 // The map's colours on a ground, so that values near zero recede into it and large ones stand out. A
 // diverging map has the ground in its middle if that is dark, else white. A sequential map starts at the
@@ -34,8 +34,8 @@ std::size_t entry_at(double position);
 // NaN gives neutral grey.
 Colour colour_at(const ColourTable& colours, double position);
 
-// How opaque a map is over a photograph if its opacity grows with the value: 0…1, at a position 0…1 of its
-// scale.
+// How opaque a map is over a photograph if its opacity grows with the value, as its root: 0…1, at a position
+// 0…1 of its scale.
 double growing_opacity(ColourMap map, double position);
 
 // The fixed colour of a kernel in every plot, table and badge. The papers' kernels have colours from a

@@ -61,6 +61,10 @@ enum class OverlayMode {
   dimmed // the same opacity everywhere: the photograph is dimmed where the value is small
 };
 
+constexpr Backdrop backdrop_of(OverlayMode mode) {
+  return mode == OverlayMode::value ? Backdrop::photograph_by_value : Backdrop::photograph;
+}
+
 // A picture with a map over its crop. The cell of largest magnitude is ringed.
 struct OverlayPanel {
   std::string title;

@@ -66,6 +66,20 @@ ColourTable diverging_from(const Colour& ground) {
   return table;
 }
 
+// Blue and red over a photograph that shows through where the values are small: strong from zero on, since
+// the opacity already takes them back.
+ColourTable diverging_over_photograph() {
+  constexpr Lab blue{0.68, -0.04, -0.15}, deep_blue{0.46, -0.02, -0.20};
+  constexpr Lab red{0.68, 0.17, 0.10}, deep_red{0.50, 0.20, 0.11};
+  ColourTable table{};
+  for (std::size_t step = 0; step < 128; ++step) {
+    const double share = static_cast<double>(step) / 127;
+    table[127 - step] = entry_of(mixed_lab(blue, deep_blue, share));
+    table[128 + step] = entry_of(mixed_lab(red, deep_red, share));
+  }
+  return table;
+}
+
 // From the ground into the published map: into its dark end on a light ground, into its light end on a dark
 // one, where entries darker than the ground are left out.
 ColourTable sequential_from(const Colour& ground, ColourMap map) {
@@ -92,13 +106,17 @@ ColourTable sequential_from(const Colour& ground, ColourMap map) {
 double growing_opacity(ColourMap map, double position) {
   if (std::isnan(position)) return 0;
   const double clamped = std::clamp(position, 0.0, 1.0);
-  return is_diverging(map) ? std::abs(2 * clamped - 1) : clamped;
+  // The root: focus maps have a peak beside which all other parts, linear in the value, could not be seen.
+  return std::sqrt(is_diverging(map) ? std::abs(2 * clamped - 1) : clamped);
 }
 
 ColourTable colours_on(const Colour& ground, ColourMap map, Backdrop backdrop) {
   const bool dark = is_dark(ground);
+  const bool by_value = backdrop == Backdrop::photograph_by_value;
+  if (is_diverging(map) && by_value) return diverging_over_photograph();
   if (is_diverging(map)) return dark ? diverging_from(ground) : colour_table(map);
-  if (backdrop == Backdrop::photograph || (backdrop == Backdrop::matrix && dark)) return colour_table(map);
+  if (by_value || backdrop == Backdrop::photograph || (backdrop == Backdrop::matrix && dark))
+    return colour_table(map);
   return sequential_from(ground, map);
 }
 

@@ -119,8 +119,7 @@ void draw_rows_axis(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, c
   }
   if (!panel.y_label.empty()) {
     const double x = body.x - labels.room - square_room(panel, ink) - 0.45 * ink.tick().size;
-    canvas.text(panel.y_label, {x, body.y + body.height / 2 + text_width(panel.y_label, ink.tick()) / 2},
-                ink.tick(), 90);
+    draw_beside(canvas, panel.y_label, x, body, ink.tick());
   }
 }
 

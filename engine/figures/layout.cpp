@@ -249,7 +249,7 @@ const Scale* scale_of(const FigurePanel& panel) {
 }
 
 Backdrop backdrop_of(const FigurePanel& panel) {
-  if (std::holds_alternative<OverlayPanel>(panel)) return Backdrop::photograph;
+  if (const auto* const overlay = std::get_if<OverlayPanel>(&panel)) return backdrop_of(overlay->mode);
   return std::holds_alternative<TokensPanel>(panel) ? Backdrop::words : Backdrop::matrix;
 }
 

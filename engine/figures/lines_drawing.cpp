@@ -327,8 +327,7 @@ void draw(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placeme
   draw_legend(canvas, panel, ink, body);
   if (!panel.y_label.empty()) {
     const double x = body.x - line_gap - widest_y_tick(panel, ink) - 0.45 * ink.tick().size;
-    canvas.text(panel.y_label, {x, body.y + body.height / 2 + text_width(panel.y_label, ink.tick()) / 2},
-                ink.tick(), 90);
+    draw_beside(canvas, panel.y_label, x, body, ink.tick());
   }
 }
 

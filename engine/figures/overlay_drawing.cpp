@@ -71,7 +71,7 @@ void draw(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const Place
     crop = crop_box(panel, body);
   }
   if (!panel.values.empty()) {
-    const MapPaint paint{.colours = colours_on(ink.ground, panel.scale.map, Backdrop::photograph),
+    const MapPaint paint{.colours = colours_on(ink.ground, panel.scale.map, backdrop_of(panel.mode)),
                          .interpolation = panel.interpolation,
                          .opacity = panel.opacity,
                          .growing = panel.mode == OverlayMode::value};
@@ -93,7 +93,7 @@ void draw(Canvas& canvas, const OverlayPanel& panel, const Ink& ink, const Place
   draw_largest(canvas, panel, crop);
   draw_query(canvas, panel, ink, crop);
   if (placement.own_bar && !panel.values.empty()) {
-    draw_vertical_bar(canvas, panel.scale, Backdrop::photograph, ink, body);
+    draw_vertical_bar(canvas, panel.scale, backdrop_of(panel.mode), ink, body);
   }
   draw_note(canvas, panel.note, ink, {body.x, body.bottom()}, body.width);
 }

@@ -148,8 +148,7 @@ struct MapPaint {
   bool growing = false; // the opacity grows with the value, from 0
 };
 // The cells of a (rows, columns) map, as the window's shader colours them (shaders/colour_map.frag); NaN is
-// transparent. Each cell is repeated a whole number of times, so that viewers which interpolate leave it
-// crisp, or the values between cells are interpolated.
+// transparent. A pixel a cell without interpolation; else many, of values between the cells.
 Pixels map_pixels(const Array& values, const Scale& scale, const MapPaint& paint);
 // The picture with at most `max_pixels` on its longer side.
 Pixels photograph_pixels(const Image& image, int max_pixels);
@@ -161,6 +160,10 @@ bool contains(const Box& box, Point point);
 // Cells of a (rows, columns) map that fills the body.
 std::optional<PanelItem> cell_at(const Array& values, const Box& body, Point point);
 std::optional<Box> cell_box(const Array& values, const Box& body, const PanelItem& item);
+
+// Text turned by 90° at x, in the middle of the box's height; smaller where it is longer than that, and left
+// out where it would be illegible.
+void draw_beside(Canvas& canvas, const std::string& text, double x, const Box& box, TextStyle style);
 
 // A vertical colour bar right of `beside`, with ticks and label to its right; and the width of all that.
 double vertical_bar_room(const Scale& scale, const Ink& ink);

@@ -39,7 +39,7 @@ double widest_tick(const Scale& scale, const Ink& ink) {
   return widest;
 }
 
-constexpr std::int64_t wanted_side = 600;
+constexpr std::int64_t smooth_side = 600; // pixels of an interpolated map's longer side, at least
 
 // The value of a cell; beyond the map's edges that of the nearest cell.
 double clamped_value(const Array& values, std::int64_t row, std::int64_t column) {
@@ -196,8 +196,8 @@ Ink page_ink(const FigureStyle& style) {
 Pixels map_pixels(const Array& values, const Scale& scale, const MapPaint& paint) {
   const bool smooth = paint.interpolation != Interpolation::nearest;
   const auto rows = values.extent(0), columns = values.extent(1);
-  const auto longer = std::max(rows, columns);
-  const auto factor = std::max<std::int64_t>(1, (wanted_side + longer - 1) / longer);
+  const auto longer = std::max<std::int64_t>({rows, columns, 1});
+  const auto factor = smooth ? std::max<std::int64_t>(1, (smooth_side + longer - 1) / longer) : 1;
   const auto height = rows * factor, width = columns * factor;
   Pixels pixels{static_cast<int>(width), static_cast<int>(height), {}};
   pixels.rgba.resize(static_cast<std::size_t>(width * height * 4));
@@ -206,12 +206,8 @@ Pixels map_pixels(const Array& values, const Scale& scale, const MapPaint& paint
   };
   for (std::int64_t y = 0; y < height; ++y) {
     std::uint8_t* const line = pixels.rgba.data() + y * width * 4;
-    if (!smooth && y % factor != 0) {
-      std::copy_n(line - width * 4, width * 4, line); // the same cells as in the line above
-      continue;
-    }
     for (std::int64_t x = 0; x < width; ++x) {
-      const auto cell = static_cast<std::size_t>(y / factor * columns + x / factor);
+      const auto cell = static_cast<std::size_t>(y * columns + x); // of a map that is not interpolated
       set_pixel(line + x * 4, scale, paint,
                 smooth ? between_cells(values, centre(y), centre(x), paint.interpolation)
                        : static_cast<double>(values.values[cell]));
@@ -252,6 +248,14 @@ std::vector<std::string> halves(const std::string& text) {
     return {text};
   }
   return {text.substr(0, best), text.substr(best + 1)};
+}
+
+void draw_beside(Canvas& canvas, const std::string& text, double x, const Box& box, TextStyle style) {
+  constexpr double least_size = 0.6, overhang = 1.1; // of the style's size; of the box's height
+  const double room = overhang * box.height, width = text_width(text, style);
+  if (least_size * width > room) return;
+  if (width > room) style.size *= room / width;
+  canvas.text(text, {x, box.y + box.height / 2 + text_width(text, style) / 2}, style, 90);
 }
 
 double vertical_bar_room(const Scale& scale, const Ink& ink) {
@@ -299,7 +303,7 @@ void draw_vertical_bar(Canvas& canvas, const Scale& scale, Backdrop backdrop, co
   }
   double x =
       bar.right() + bar_tick_length + tick_gap + widest + 2 + line_height(ink.tick()) - 0.25 * style.size;
-  for (; !lines.empty(); lines.pop_back(), x -= 1.15 * style.size) {
+  for (; !lines.empty(); lines.pop_back(), x -= 1.3 * style.size) {
     canvas.text(lines.back(), {x, bar.y + bar.height / 2 + text_width(lines.back(), style) / 2}, style, 90);
   }
 }

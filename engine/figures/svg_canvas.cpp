@@ -97,7 +97,7 @@ public:
         R"(<image x="{}" y="{}" width="{}" height="{}" preserveAspectRatio="none"{} xlink:href="data:image/png;base64,{}"/>)",
         number(box.x), number(box.y), number(box.width), number(box.height),
         smooth ? "" : R"( style="image-rendering:crisp-edges;image-rendering:pixelated")",
-        encode_base64(png_bytes(pixels)));
+        encode_base64(smooth ? png_bytes(pixels) : png_bytes(repeated(pixels))));
     body_ += "\n";
   }
 

@@ -142,7 +142,7 @@ TEST(Layouts, CompareShowsAllSidesAndTheOthersOne) {
 TEST(Tour, NamesOnlyActionsThatExist) {
   const auto actions = make_actions(some_panels());
   for (const TourStep& step : tour_steps()) {
-    const std::string text = tour_text(step, actions);
+    const std::string text = tour_text(step, InputKind::image, actions);
     EXPECT_EQ(text.find('{'), std::string::npos) << step.title;
     EXPECT_EQ(text.find("  "), std::string::npos) << step.title << ": an unknown action leaves a gap";
   }
@@ -152,15 +152,22 @@ TEST(Tour, NoticesACompletedStepAndEndsAfterTheLast) {
   Editor editor;
   editor.set_initial(small_document());
   std::optional<TourState> tour;
-  go_to_tour_step(editor, tour, 2); // "Swap the kernel of two layers"
+  go_to_tour_step(editor, tour, 2); // "Swap the kernel"
   ASSERT_TRUE(tour.has_value());
   const TourStep& step = tour_steps()[2];
   EXPECT_FALSE(step.done(*tour, editor));
   set_layer_kernel(editor, 1, {.name = "hydra-cosine", .parameters = {}}); // alone it runs untrained
   EXPECT_FALSE(step.done(*tour, editor));
   ASSERT_TRUE(step.shortcut.has_value());
-  step.shortcut->run(editor);
+  step.shortcut->run(editor); // on a sentence, whose model has trained maps for all layers
   EXPECT_TRUE(step.done(*tour, editor));
+  for (const KernelSpec& kernel : editor.document().scene().schedules[0].layers)
+    EXPECT_EQ(kernel.text(), "hedgehog");
+  Document picture = small_document();
+  picture.kind = InputKind::image;
+  editor.set_initial(picture);
+  go_to_tour_step(editor, tour, 2);
+  step.shortcut->run(editor);
   const auto& layers = editor.document().scene().schedules[0].layers;
   for (std::size_t last = layers.size() - 2; last < layers.size(); ++last)
     EXPECT_EQ(layers[last].text(), "hydra-cosine");
@@ -197,11 +204,14 @@ TEST(Tour, TrainingIsDoneOnceStepsWereTrained) {
   editor.training.state = TrainingState::running;
   EXPECT_FALSE(step.done(*tour, editor)); // the model is loaded
   editor.training.progress.total_step = 1;
-  EXPECT_TRUE(step.done(*tour, editor));
+  EXPECT_FALSE(step.done(*tour, editor)); // it has not ended
+  editor.training.seconds = 12;
   editor.training.state = TrainingState::failed;
   EXPECT_FALSE(step.done(*tour, editor));
   editor.training.state = TrainingState::finished;
   EXPECT_TRUE(step.done(*tour, editor));
+  go_to_tour_step(editor, tour, number); // once more: that training was of the step before
+  EXPECT_FALSE(step.done(*tour, editor));
 }
 
 TEST(Tour, ExportIsDoneOnceAFigureIsWritten) {

@@ -31,6 +31,8 @@ TEST(TimingLabels, NameTheSettingInWords) {
   const RunResult run = run_of_layers("softmax");
   EXPECT_EQ(execution_text(run, path_text("composed")), "CPU · float32 · reference");
   EXPECT_EQ(execution_text(run, path_text("fused cpu")), "CPU · float32 · fused");
+  EXPECT_EQ(path_text("composed, fused cpu"), "reference, fused");
+  EXPECT_EQ(path_text("LibTorch sdpa, flash"), "LibTorch sdpa, flash");
   EXPECT_EQ(execution_text(run, ""), "CPU · float32");
 }
 
@@ -46,11 +48,13 @@ TEST(TimingLabels, NameTheLayersWithoutATimeOnce) {
   view = timing_view(run, times, {});
   EXPECT_EQ(view.runs, "0–1 runs");
   EXPECT_EQ(untimed_layers(view), "layers 0, 2–3");
+  EXPECT_EQ(cold_layers(view), "layer 1");
   for (LayerRun& layer : run.layers) layer.cached = false;
   times.add(run);
   view = timing_view(run, times, {});
   EXPECT_EQ(view.runs, "1 run");
   EXPECT_EQ(untimed_layers(view), "");
+  EXPECT_EQ(cold_layers(view), "layers 0, 2–3");
 }
 
 TEST(TrainingResult, SaysWhatWasGainedAndWhereItIs) {
@@ -63,10 +67,12 @@ TEST(TrainingResult, SaysWhatWasGainedAndWhereItIs) {
   report.outcome.held_out.divergence = 0.0704;
   report.seconds = 11.4;
   EXPECT_EQ(training_result_text(report),
-            "KL of hedgehog from softmax 0.840 → 0.070 nats in 11 s, on held-out data, after 180 steps.\n"
+            "hedgehog's weights are 12 times closer to softmax's: KL 0.840 → 0.070 nats in 11 s, on held-out "
+            "data, after 180 steps.\n"
             "Kept in /adapters/maps.safetensors");
   report.seconds = 2.34;
-  EXPECT_EQ(training_gain_text(report), "KL of hedgehog from softmax 0.840 → 0.070 nats in 2.3 s");
+  EXPECT_EQ(training_gain_text(report),
+            "hedgehog's weights are 12 times closer to softmax's: KL 0.840 → 0.070 nats in 2.3 s");
   report.kind = TrainingKind::finetune;
   report.outcome.before.accuracy = 0.5;
   report.outcome.held_out.accuracy = 0.75;

@@ -221,7 +221,7 @@ bool overlap(Run one, Run other) {
   for (const Letter& left : one)
     for (const Letter& right : other) {
       const float least = std::min(area(left.visible()), area(right.visible()));
-      if (area(common(left.visible(), right.visible())) > 0.25f * least) return true;
+      if (area(common(left.visible(), right.visible())) > 0.12f * least) return true;
     }
   return false;
 }

@@ -148,7 +148,8 @@ void check_colours(Interpolation interpolation) {
     Graphics graphics{theme::Fonts{}};
     Texture texture;
     graphics.bake(values, scale,
-                  {.backdrop = Backdrop::photograph, .interpolation = interpolation, .growing = growing},
+                  {.backdrop = growing ? Backdrop::photograph_by_value : Backdrop::photograph,
+                   .interpolation = interpolation},
                   expected.width, expected.height, texture);
     glBindTexture(GL_TEXTURE_2D, texture.id());
     glPixelStorei(GL_PACK_ALIGNMENT, 1);

@@ -105,9 +105,7 @@ void PictureCanvas::set(const OverlayPanel& panel) {
   panel_ = panel;
   picture_.set(panel.image);
   map_.set(panel.values, panel.scale,
-           {.backdrop = Backdrop::photograph,
-            .interpolation = panel.interpolation,
-            .growing = panel.mode == OverlayMode::value});
+           {.backdrop = backdrop_of(panel.mode), .interpolation = panel.interpolation});
   largest_ = largest_cell(panel.values);
 }
 
@@ -226,8 +224,16 @@ void SentenceCanvas::draw_bars(Graphics& graphics, ImVec2 from, ImVec2 size, std
                                std::optional<int> hovered, float brightness, CanvasInput& input) const {
   ImDrawList* list = ImGui::GetWindowDrawList();
   ImGui::PushFont(graphics.fonts().mono, 11.0f);
-  const float label_height = ImGui::GetTextLineHeight() + 4;
   const float step = std::min(64.0f, size.x / static_cast<float>(panel_.tokens.size()));
+  std::vector<std::string> names;
+  float widest = 0;
+  for (const std::string& token : panel_.tokens) {
+    names.push_back(with_known_glyphs(plain_piece(token)));
+    widest = std::max(widest, ImGui::CalcTextSize(names.back().c_str()).x);
+  }
+  const float line = ImGui::GetTextLineHeight();
+  const bool turned = widest > step - 2, named = step >= line; // names turned by 90°, where there is room
+  const float label_height = !named ? 0 : turned ? std::min(widest, size.y / 3) + 6 : line + 4;
   const bool with_sign = panel_.scale.low < 0;
   const float high = static_cast<float>(std::max(panel_.scale.high, 1e-12));
   const float length = (size.y - label_height) / (with_sign ? 2.0f : 1.0f);
@@ -253,12 +259,17 @@ void SentenceCanvas::draw_bars(Graphics& graphics, ImVec2 from, ImVec2 size, std
       list->AddRectFilled({left + gap, std::min(end, zero)}, {left + step - gap, std::max(end, zero) + 1},
                           theme::packed(colour, brightness));
     }
-    if (step < 30) continue;
-    const std::string text = fitted(with_known_glyphs(plain_piece(panel_.tokens[i])), step - 2);
-    const ImVec4& ink = query == static_cast<int>(i) ? theme::accent : (lit ? theme::text : theme::quiet);
-    list->AddText(
-        {left + (step - ImGui::CalcTextSize(text.c_str()).x) / 2, from.y + size.y - label_height + 4},
-        theme::packed(ink), text.c_str());
+    if (!named) continue;
+    const ImU32 ink =
+        theme::packed(query == static_cast<int>(i) ? theme::accent : (lit ? theme::text : theme::quiet));
+    const float top = from.y + size.y - label_height + 4;
+    const std::string text = turned ? fitted(names[i], label_height - 6) : names[i];
+    const float width = ImGui::CalcTextSize(text.c_str()).x;
+    if (turned) {
+      turned_text(list, {left + (step - line) / 2, top + width}, ink, text);
+    } else {
+      list->AddText({left + (step - width) / 2, top}, ink, text.c_str());
+    }
   }
   ImGui::PopFont();
 }

@@ -41,6 +41,7 @@ public:
   void clear() { map_.clear(); }
   bool empty() const { return map_.empty(); }
   const MapTexture& map() const { return map_; }
+  Backdrop backdrop() const { return backdrop_of(panel_.mode); }
   // Of the photograph, drawn as large as the room allows.
   ImVec2 size_within(ImVec2 room) const;
   CanvasInput draw(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,

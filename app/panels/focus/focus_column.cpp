@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/document/edits.h"
 #include "app/panels/choices.h"
@@ -204,14 +205,10 @@ void FocusColumn::set_caption(const Document& document, const std::string& side,
   if (kind_ != MapKind::focus) append(document.scene().head.text());
   if (kind_ == MapKind::rollout && view.discard > 0)
     append(fmt::format("lowest {:.0f} % of weights dropped", view.discard * 100));
-  if (other != nullptr && !found_.map.empty) {
-    const auto named = [](Side which, const RunResult& result) {
-      return fmt::format("{} ({})", side_name(which), result.schedule.summary());
-    };
-    found_.map.note = difference_note(named(Side::a, run), named(Side::b, *other));
-  }
-  query_ = "query " + query_name(run);
-  if (kind_ == MapKind::focus) query_ += "   explaining: " + run.target;
+  // The query stands in the toolbar, too.
+  explained_.clear();
+  if (kind_ == MapKind::focus) explained_.push_back("explaining: " + run.target);
+  explained_.push_back("query " + query_name(run));
 }
 
 void FocusColumn::draw(ImVec2 size, float brightness) {
@@ -231,10 +228,13 @@ void FocusColumn::draw(ImVec2 size, float brightness) {
     ImGui::PopTextWrapPos();
     return;
   }
-  const float note_height = found_.map.note.empty() ? 0 : ImGui::GetTextLineHeightWithSpacing();
+  constexpr float least_map = 40; // where a note leaves less, it goes
+  const float note_line = ImGui::GetTextLineHeightWithSpacing();
+  const bool has_note = !found_.map.note.empty() && size.y - below - note_line > least_map;
+  const float note_height = has_note ? note_line : 0;
   ImGui::SetCursorScreenPos({at.x, at.y + below});
   draw_map({size.x, size.y - below - note_height}, brightness);
-  if (found_.map.note.empty()) return;
+  if (!has_note) return;
   ImGui::SetCursorScreenPos({at.x, at.y + size.y - note_height + 4});
   ImGui::PushFont(graphics().fonts().regular, theme::size_small);
   ellipsis_text(found_.map.note, size.x, theme::quiet);
@@ -263,7 +263,7 @@ void FocusColumn::draw_map(ImVec2 size, float brightness) {
   }
   if (picture_.empty()) ImGui::EndChild();
   colour_bar(graphics(), found_.map.scale, {from.x + size.x - 50, from.y + (size.y - bar_height) / 2},
-             bar_height, picture_.empty() ? Backdrop::words : Backdrop::photograph);
+             bar_height, picture_.empty() ? Backdrop::words : picture_.backdrop());
   handle_input(input);
 }
 
@@ -301,11 +301,11 @@ void FocusColumn::draw_caption(float width) const {
     write(caption_, theme::quiet, 10);
     write(found_.flags, theme::amber, 10);
   }
-  write(query_, theme::quiet, 0);
+  write(fitting_parts(explained_, end - x), theme::quiet, 0);
   if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(from, {end, y + height})) return;
-  std::string tooltip =
-      fmt::format("{}{}{}   {}{}{}\n{}\n\n{}", side_, side_.empty() ? "" : "   ", kernel_, caption_,
-                  found_.flags.empty() ? "" : "   ", found_.flags, query_, meaning_of(kind_));
+  std::string tooltip = fmt::format("{}{}{}   {}{}{}\n{}\n\n{}", side_, side_.empty() ? "" : "   ", kernel_,
+                                    caption_, found_.flags.empty() ? "" : "   ", found_.flags,
+                                    fmt::join(explained_, "   "), meaning_of(kind_));
   if (!found_.map.details.empty()) tooltip += "\n\n" + found_.map.details;
   if (kind_ == MapKind::focus && found_.run->predictions.empty())
     tooltip += "\n\nEmbedding norm: half the squared norm of the mean-pooled embedding.";

@@ -78,7 +78,8 @@ private:
   std::string error_;  // why there is no newer map
   std::string side_;   // its name; empty if it is shown alone
   std::string kernel_; // empty for rollout, which uses all layers
-  std::string caption_, query_;
+  std::string caption_;
+  std::vector<std::string> explained_;
   bool narrow_ = false; // other maps are beside it: the caption has two lines
 };
 

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/document/edits.h"
 #include "app/panels/choices.h"
@@ -259,9 +262,11 @@ private:
     }
     const std::string& label = column.view.panel.scale.label;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-    const std::string text = (label.empty() ? quantity_.heading : label) + " — " + column.caption +
-                             (quantity_.meaning.empty() ? "" : "; " + quantity_.meaning);
-    ellipsis_text(text, ImGui::GetContentRegionAvail().x, theme::quiet);
+    std::vector<std::string> parts{label.empty() ? quantity_.heading : label, column.caption};
+    if (!quantity_.meaning.empty()) parts.push_back(quantity_.meaning);
+    const float width = ImGui::GetContentRegionAvail().x;
+    ellipsis_text(fitting_parts(parts, width), width, theme::quiet);
+    if (ImGui::IsItemHovered()) text_tooltip(fmt::format("{}", fmt::join(parts, "\n")));
     ImGui::PopFont();
     menu_.set_hovered(column.view.draw_with_spreads(editor(), graphics(), ImGui::GetCursorScreenPos(),
                                                     ImGui::GetContentRegionAvail(), brightness()));

@@ -40,13 +40,14 @@ std::string milliseconds_text(const RepeatedTime& time) {
 const char* likeness_text(const KernelInfo& info) {
   if (info.exact_softmax) return "exact: computes softmax attention";
   return has_distributions(info) ? "approximate: other weights than softmax's, which sum to 1"
-                                 : "approximate: its weights are no distributions";
+                                 : "approximate: its weights are not distributions";
 }
 
 const char* mark_text(ParameterMark mark) {
   switch (mark) {
     case ParameterMark::none_needed: return "needs no trained parameters";
-    case ParameterMark::trained: return "trained parameters exist for the selected layer";
+    case ParameterMark::trained:
+      return "trained parameters exist for the selected layer, some for several layers together";
     case ParameterMark::untrained: return "would run untrained in the selected layer";
     case ParameterMark::unknown: break;
   }

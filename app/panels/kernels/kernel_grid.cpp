@@ -37,12 +37,14 @@ float text_width_at(const Graphics& graphics, float size, const char* text) {
   return width;
 }
 
+std::string folded_name(KernelFamily family) { return fmt::format("+ {}", family_name(family)); }
+
 // Of the families' names and the turned names of the kernels that are shown.
-float header_height(const Graphics& graphics, const std::vector<GridColumns::Family>& families,
-                    const std::array<float, kernel_families>& labels) {
+float header_height(const Graphics& graphics, const std::vector<GridColumns::Family>& families) {
   float longest = 0;
   for (const GridColumns::Family& family : families) {
-    if (!family.open) longest = std::max(longest, labels[static_cast<std::size_t>(family.family)]);
+    if (!family.open)
+      longest = std::max(longest, text_width_at(graphics, name_size, folded_name(family.family).c_str()) + 4);
     for (std::size_t i = 0; family.open && i < family.kernels.size(); ++i) {
       const char* const name = kernel_infos()[family.kernels[i]].name.c_str();
       longest = std::max(longest, cost_height + text_width_at(graphics, name_size, name));
@@ -69,6 +71,25 @@ void draw_mark(ImDrawList* list, ImVec2 centre, float radius, ParameterMark mark
   }
   list->AddRectFilled({centre.x - 1.5f, centre.y - 1.5f}, {centre.x + 1.5f, centre.y + 1.5f},
                       theme::packed(theme::faint), 1.0f);
+}
+
+void draw_mark_legend(const Graphics& graphics) {
+  constexpr std::array<std::pair<ParameterMark, const char*>, 3> marks = {
+      {{ParameterMark::trained, "trained"},
+       {ParameterMark::none_needed, "needs no training"},
+       {ParameterMark::untrained, "untrained"}}};
+  ImGui::PushFont(graphics.fonts().regular, name_size);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float line = ImGui::GetTextLineHeight();
+  float x = at.x + 6;
+  for (const auto& [mark, text] : marks) {
+    draw_mark(list, {x + 3, at.y + line / 2}, 3, mark);
+    list->AddText({x + 11, at.y}, theme::packed(theme::quiet), text);
+    x += 25 + ImGui::CalcTextSize(text).x;
+  }
+  ImGui::Dummy({x - at.x, line});
+  ImGui::PopFont();
 }
 
 // Runs a kernel in a layer, or says why it cannot.
@@ -153,10 +174,14 @@ std::optional<GridPointer> KernelGrid::draw(Editor& editor, const Graphics& grap
   const auto place_columns = [&](float within) {
     frame.families = columns_.place(within - number_width - frame.name_width, labels);
     frame.columns_width = std::max(GridColumns::width_of(frame.families), 40.0f);
-    frame.header_height = header_height(graphics, frame.families, labels);
+    frame.header_height = header_height(graphics, frame.families);
   };
   float room = ImGui::GetContentRegionAvail().x;
   place_columns(room);
+  const bool has_legend = !is_low_window();
+  ImGui::PushFont(graphics.fonts().regular, name_size);
+  if (has_legend) most_height -= ImGui::GetTextLineHeight() + ImGui::GetStyle().ItemSpacing.y;
+  ImGui::PopFont();
   if (frame.header_height + static_cast<float>(layers) * least_row > most_height) { // the rows will scroll
     room -= ImGui::GetStyle().ScrollbarSize;
     frame.name_width = narrow_name;
@@ -191,6 +216,7 @@ std::optional<GridPointer> KernelGrid::draw(Editor& editor, const Graphics& grap
   ImGui::Dummy({width, frame.header_height + rows_height});
   scroll_to_layer(frame);
   ImGui::EndChild();
+  if (has_legend) draw_mark_legend(graphics);
   return frame.pointer;
 }
 
@@ -217,7 +243,7 @@ void KernelGrid::draw_header(Frame& frame) {
     if (family.open) {
       frame.list->AddText({at.x + (family.width - ImGui::CalcTextSize(name).x) / 2, at.y + 1}, colour, name);
     } else {
-      turned_text(frame.list, {at.x - 1, at.y + height - 6}, colour, name);
+      turned_text(frame.list, {at.x - 1, at.y + height - 6}, colour, folded_name(family.family));
     }
   }
   ImGui::PopID();

@@ -162,7 +162,12 @@ void KernelParametersView::draw(Editor& editor, const Graphics& graphics, const 
                   .value = set == kernel.parameters.end() ? std::nullopt : std::optional(set->second)},
                  label_width);
   }
-  if (!reason.empty()) wrapped_small_text(graphics, "cannot run: " + reason, theme::amber);
+  if (!reason.empty()) {
+    wrapped_small_text(graphics, "cannot run: " + reason, theme::amber);
+  } else if (info.parameters.empty()) {
+    ImGui::Dummy(
+        {1, ImGui::GetFrameHeight()}); // the rows of the grid keep their places as a click changes it
+  }
 }
 
 } // namespace hydrascope::app

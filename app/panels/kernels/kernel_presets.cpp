@@ -83,9 +83,10 @@ void KernelPresets::draw_controls(Editor& editor, float width) {
   const float button = ImGui::CalcTextSize(apply, nullptr, true).x + 2 * ImGui::GetStyle().FramePadding.x;
   ImGui::SetNextItemWidth(room - button - 8);
   preset.count = std::min(preset.count, layers);
-  const std::string count =
-      preset_ ? fmt::format("{} {}", preset.count, preset.count == 1 ? "layer" : "layers") : "none";
+  const std::string count = fmt::format("{} {}", preset.count, preset.count == 1 ? "layer" : "layers");
+  ImGui::BeginDisabled(!preset_ && !changed);
   changed |= value_slider("##k", &preset.count, 0, layers, count, ImGui::CalcTextSize("12 layers").x);
+  ImGui::EndDisabled();
   if (changed) preset_ = preset;
   ImGui::SameLine(0, 8);
   const bool in_force = !preset_ || schedule_of(*preset_, layers) == schedule.layers;

@@ -65,9 +65,10 @@ public:
       ImGui::PopFont();
     }
     if (rows_.empty()) {
-      empty_notice(graphics(), no_classifier_ ? "This model has no classifier: its focus map is of the "
-                                                "mean-pooled embedding instead of a class."
-                                              : "The most likely classes, once the model has run.");
+      empty_notice(graphics(), no_classifier_
+                                   ? "This model has no classifier, so there is no prediction. Its "
+                                     "focus map explains the sentence's embedding."
+                                   : "The most likely classes, once the model has run.");
       return;
     }
     const float room = ImGui::GetContentRegionAvail().x;
@@ -133,13 +134,25 @@ private:
 
   void draw_header(float right) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    if (with_b_) { // which bar is which
+      ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+      float x = at.x + 2;
+      for (const Side side : {Side::a, Side::b}) {
+        const ImVec4& colour = side == Side::a ? theme::side_a : theme::side_b;
+        const float middle = at.y + ImGui::GetTextLineHeight() / 2;
+        list->AddRectFilled({x, middle - 3}, {x + 14, middle + 3}, theme::packed(colour), 2.0f);
+        list->AddText({x + 18, at.y}, theme::packed(theme::quiet), side_name(side));
+        x += 38;
+      }
+      ImGui::PopFont();
+    }
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
     const std::string text = with_b_ ? fmt::format("{:>6}  {:>6}  {:>5}", side_name(Side::a),
                                                    side_name(Side::b), side_name(Shown::difference))
                                      : fmt::format("{:>6}  {:>6}", "now", "change");
     const float width = ImGui::CalcTextSize(text.c_str()).x;
-    ImGui::GetWindowDrawList()->AddText({at.x + right - width, at.y}, theme::packed(theme::quiet),
-                                        text.c_str());
+    list->AddText({at.x + right - width, at.y}, theme::packed(theme::quiet), text.c_str());
     ImGui::Dummy({right, ImGui::GetTextLineHeight()});
     ImGui::PopFont();
   }

@@ -39,8 +39,8 @@ public:
   void draw() override {
     if (lines_.empty()) {
       empty_notice(graphics(),
-                   "What the kernels in use reach, beside this machine's bandwidth and matrix rate. Press "
-                   "Measure in Scaling.");
+                   "The speed of the kernels in use, and the limits that this machine's memory bandwidth and "
+                   "matrix products set. Press Measure in Scaling.");
       return;
     }
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);

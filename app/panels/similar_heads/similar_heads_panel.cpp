@@ -52,10 +52,10 @@ void SimilarHeadsColumn::prepare(const Snapshot& snapshot) {
   view.unit = cosine ? "" : "nats";
   view.undefined = "undefined: this kernel, or the chosen head's, has another number of heads";
   near = nearest_heads(similar, listed);
-  caption = fmt::format("{} to layer {}, head {} — 0: the same weights; {}",
-                        distance_quantity(similar.metric), similar.head.layer, similar.head.head,
-                        cosine ? "of the flattened weights, some of which are no distributions"
-                               : "mean over query rows, natural logarithm");
+  caption = fmt::format(
+      "{} to layer {}, head {}; 0: equal; {}", distance_quantity(similar.metric), similar.head.layer,
+      similar.head.head,
+      cosine ? "of all weights, since some have signs" : "mean over query rows, natural logarithm");
 }
 
 void SimilarHeadsColumn::subtract(const SimilarHeadsColumn& a, const SimilarHeadsColumn& b) {

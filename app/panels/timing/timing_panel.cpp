@@ -2,8 +2,11 @@
 // the medians.
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/document/edits.h"
 #include "app/panels/panel.h"
@@ -123,18 +126,24 @@ private:
     ImGui::PopFont();
   }
 
-  // The layers without a time, whose rows have a dash; empty while they are being timed.
+  // Which layers have no time, or that of a first run, which misleads; empty while they are being timed.
   std::string untimed() const {
     if (editor().status().timing) return {};
-    std::string text;
-    for (std::size_t side = 0; side < views_.size(); ++side) {
-      if (!both_ && side != shown_) continue;
-      const std::string layers = untimed_layers(*views_[side]);
-      if (layers.empty()) continue;
-      text += fmt::format("{}{}{}", text.empty() ? "" : ", ",
-                          both_ ? side_name(static_cast<Side>(side)) + std::string(" ") : "", layers);
-    }
-    return text.empty() ? text : "not timed: " + text + "; press Time 10 runs";
+    const auto layers_of = [&](const char* what, const auto& layers_of_side) {
+      std::string text;
+      for (std::size_t side = 0; side < views_.size(); ++side) {
+        if (!both_ && side != shown_) continue;
+        const std::string layers = layers_of_side(*views_[side]);
+        if (layers.empty()) continue;
+        text += fmt::format("{}{}{}", text.empty() ? what : ", ",
+                            both_ ? side_name(static_cast<Side>(side)) + std::string(" ") : "", layers);
+      }
+      return text;
+    };
+    std::vector<std::string> notes{layers_of("no time of ", untimed_layers),
+                                   layers_of("only the first run of ", cold_layers)};
+    std::erase(notes, std::string());
+    return notes.empty() ? std::string() : fmt::format("Press Time 10 runs: {}", fmt::join(notes, ", "));
   }
 
   void mark_selected(std::size_t panel) const {
@@ -157,6 +166,7 @@ private:
           row.time.runs > 0 ? fmt::format("median {:.3f} ms, p95 {:.3f} ms, {}", row.time.median * 1e3,
                                           row.time.p95 * 1e3, runs_text(row.time.runs))
                             : "not timed: its output was known, or gradients were taken with it");
+      if (row.cold) text += "\nthe first run, which also packs weights and warms up";
       if (row.earlier) text += "\nmeasured before heads were muted or tokens masked";
     }
     return text;

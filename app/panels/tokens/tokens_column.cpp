@@ -337,8 +337,9 @@ void TokensColumn::draw_rows_of_picture(const Frame& frame) {
   const std::int64_t query = query_token(frame.editor.document());
   wrapped_small_text(
       frame.graphics,
-      fmt::format("What {} looks at, head by head, token after token; lines are drawn for sentences.",
-                  token_name(*run_, query)));
+      fmt::format(
+          "The weights of {} on all tokens, a row for each head. For sentences, lines join the tokens.",
+          token_name(*run_, query)));
   const ImVec2 from = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float height = std::clamp(room.y / static_cast<float>(heads_.size()) - 5, 12.0f, 60.0f);

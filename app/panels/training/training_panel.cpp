@@ -193,7 +193,8 @@ private:
       if (ImGui::Button("Use it###use")) editor().emit(ShowTraining{});
       if (ImGui::IsItemHovered())
         text_tooltip(report.kind == TrainingKind::distill
-                         ? fmt::format("Sets all layers to {}, with this adapter", report.kernel.text())
+                         ? fmt::format("Sets all layers to {}, with this adapter. Ctrl+Z returns.",
+                                       report.kernel.text())
                          : std::string("Shows the model with this adapter in all panels"));
     }
     ImGui::SameLine();
@@ -202,7 +203,7 @@ private:
     ImGui::SameLine();
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
     ImGui::AlignTextToFramePadding();
-    ellipsis_text("Later: Model › Adapters › Open adapter…, or --adapter in a command",
+    ellipsis_text("To load it later: Model › Adapters › Open adapter…, or --adapter",
                   ImGui::GetContentRegionAvail().x, theme::quiet);
     ImGui::PopFont();
   }
@@ -229,7 +230,7 @@ private:
   void draw_curves_in(ImVec2 size, bool fill) {
     if (curves_.empty()) {
       empty_notice(graphics(), editor().training.active() ? "The curves begin with the first step."
-                                                          : "Press Start, and watch the loss fall here.");
+                                                          : "Press Start. The loss is drawn here.");
       return;
     }
     constexpr float least = 300; // width of a plot

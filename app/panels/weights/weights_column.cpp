@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
@@ -54,15 +55,18 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
   try {
     view_.set(weights_panel(*found.run, weights, softmax, options));
     if (const auto entropy = weights_entropy(weights, options.head))
-      measures_ = fmt::format("entropy {} nats", amount_text(*entropy));
+      measures_.push_back(fmt::format("entropy {} nats", amount_text(*entropy)));
     if (softmax != nullptr && softmax != &weights) {
       const auto divergence = weights_divergence(*softmax, weights, options.head);
-      if (divergence) measures_ += fmt::format("   KL {} nats", amount_text(*divergence));
+      if (divergence) measures_.push_back(fmt::format("KL {} nats", amount_text(*divergence)));
     }
-    if (!measures_.empty()) measures_ += "   ";
     // The weights times V equal the output of the fast path, up to the error of its arithmetic.
     constexpr double tolerance = 1e-3;
-    measures_ += weights.check <= tolerance ? "verified" : "not verified";
+    measures_.emplace_back(weights.check <= tolerance ? "verified" : "not verified");
+    // An adapter changes the queries and keys of its layer, for every kernel that is compared there.
+    const KernelSpec& own = found.run->layers.at(static_cast<std::size_t>(weights.layer)).kernel;
+    if (!weights.teacher_forced && own != weights.kernel)
+      measures_.push_back(fmt::format("on {}'s queries and keys", own.text()));
     measures_tooltip_ =
         fmt::format("Compares weights × V with the kernel's output over {} rows: {}", weights.rows.size(),
                     weights.check > 0 ? fmt::format("they differ by {:.0e} at most", weights.check)
@@ -99,7 +103,7 @@ void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
   }
   try {
     view_.set(weights_difference(*a.panel(), *b.panel()));
-    measures_ = "red: A is larger, blue: B is";
+    measures_ = {"red: A more", "blue: B more"};
   } catch (const std::exception& error) {
     error_ = error.what();
   }
@@ -128,7 +132,7 @@ void WeightsColumn::show_tiles(const SideResults& results, const WeightsOptions&
   if (tiles_.empty()) return;
   signed_ = tiles_.is_signed();
   untrained_ = tiles_.untrained();
-  measures_ = fmt::format("{} tokens, the largest under each pixel", tiles_.source().tokens);
+  measures_ = {fmt::format("{} tokens, the largest under each pixel", tiles_.source().tokens)};
   Scale scale;
   if (signed_) {
     scale.map = ColourMap::blue_white_red;
@@ -156,18 +160,21 @@ void WeightsColumn::draw_caption(const Graphics& graphics, float width) const {
   ImGui::PushFont(graphics.fonts().regular, theme::size_small);
   const std::string warning = empty() ? "" : label();
   if (!warning.empty()) {
-    ImGui::TextColored(theme::amber, "%s", warning.c_str());
+    ellipsis_text(warning, width, theme::amber);
     if (signed_ && ImGui::IsItemHovered()) {
       ImGui::SetTooltip(
           "This kernel never forms such a matrix: shown is the sum over the features of each\noriginal head "
           "of φ(Q)_f φ(K)_fᵀ, which has signs and rows that do not sum to 1.");
     }
-    ImGui::SameLine(0, 8);
     width -= ImGui::GetItemRectSize().x + 8;
+    if (width < ImGui::CalcTextSize(measures_.empty() ? "" : measures_.front().c_str()).x)
+      return ImGui::PopFont(); // the warning comes first
+    ImGui::SameLine(0, 8);
   }
-  ellipsis_text(measures_.empty() ? " " : measures_, std::max(width, 24.0f), theme::quiet);
+  const std::string shown = fitting_parts(measures_, width);
+  ellipsis_text(shown.empty() ? " " : shown, width, theme::quiet);
   if (!measures_tooltip_.empty() && ImGui::IsItemHovered())
-    text_tooltip(measures_ + "\n" + measures_tooltip_);
+    text_tooltip(fmt::format("{}\n{}", fmt::join(measures_, "   "), measures_tooltip_));
   ImGui::PopFont();
 }
 

@@ -66,7 +66,8 @@ private:
   Scale scale_; // of the tiles
   bool tiled_ = false, signed_ = false, untrained_ = false, difference_ = false;
   std::vector<ShownToken> tokens_; // of a whole matrix
-  std::string error_, measures_, measures_tooltip_;
+  std::string error_, measures_tooltip_;
+  std::vector<std::string> measures_;
 };
 
 // Gives all maps of positive weights one scale.

@@ -141,7 +141,7 @@ std::optional<HeadIndex> WeightsOverview::draw(Editor& editor, Graphics& graphic
   constexpr float left = 30, top = 15;
   const auto layers = static_cast<float>(rows_.size());
   const float step =
-      std::floor(std::max(8.0f, std::min((room.x - left - colour_bar_width) / static_cast<float>(heads),
+      std::floor(std::max(8.0f, std::min((room.x - left - 2 * colour_bar_width) / static_cast<float>(heads),
                                          (room.y - top) / layers)));
   ImGui::PushFont(graphics.fonts().mono, 11.0f);
   const Scene& scene = editor.document().scene();
@@ -192,19 +192,24 @@ std::optional<HeadIndex> WeightsOverview::draw(Editor& editor, Graphics& graphic
     }
   }
   ImGui::PopFont();
-  const Thumbnail* shown = nullptr; // whose scale is drawn: the shared one, or the selected thumbnail's
-  for (const Thumbnail& thumbnail : thumbnails_) {
-    if (shown == nullptr || (thumbnail.scale.shared && !shown->scale.shared)) shown = &thumbnail;
-  }
-  const auto layer = static_cast<std::size_t>(scene.layer);
-  const auto head = static_cast<std::size_t>(scene.head.head.value_or(0));
-  if (!shared_ && layer < rows_.size() && head < rows_[layer].count)
-    shown = &thumbnails_[rows_[layer].first + head];
-  if (shown != nullptr)
-    colour_bar(graphics, shown->scale, {from.x + left + static_cast<float>(heads) * step + 8, from.y + top},
-               std::max(60.0f, step * layers));
+  draw_bars(graphics, scene, {from.x + left + static_cast<float>(heads) * step + 8, from.y + top},
+            std::max(60.0f, step * layers));
   if (hovered) editor.hover_head(*hovered);
   return hovered;
+}
+
+// The bar of the selected map; beside it, where maps of another kind have one scale in common, that of these.
+void WeightsOverview::draw_bars(Graphics& graphics, const Scene& scene, ImVec2 at, float height) const {
+  if (thumbnails_.empty()) return;
+  const Thumbnail* shown = &thumbnails_.front();
+  const auto layer = static_cast<std::size_t>(scene.layer);
+  const auto head = static_cast<std::size_t>(scene.head.head.value_or(0));
+  if (layer < rows_.size() && head < rows_[layer].count) shown = &thumbnails_[rows_[layer].first + head];
+  colour_bar(graphics, shown->scale, at, height);
+  const auto other = std::ranges::find_if(thumbnails_, [&](const Thumbnail& thumbnail) {
+    return thumbnail.scale.map != shown->scale.map && (thumbnail.scale.shared || !shown->scale.shared);
+  });
+  if (other != thumbnails_.end()) colour_bar(graphics, other->scale, {at.x + colour_bar_width, at.y}, height);
 }
 
 Figure WeightsOverview::figure(const Document& document) const {

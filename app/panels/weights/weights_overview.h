@@ -35,6 +35,7 @@ private:
     bool derived_signed = false, untrained = false;
     std::size_t first = 0, count = 0; // of thumbnails_
   };
+  void draw_bars(Graphics& graphics, const Scene& scene, ImVec2 at, float height) const;
   // `least`: lower bound of the shared scale's end.
   void set_scales(const ViewOptions& view, double least = 0);
   std::vector<Row> rows_; // by layer

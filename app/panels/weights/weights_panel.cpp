@@ -104,7 +104,7 @@ void draw_weights_toolbar(Editor& editor, MapZoom& zoom) {
   if (!view.all_heads && !shows_both(view)) bar.add(106, [&] { add_kernel_button(editor); });
   bar.add(162, [&] { colours_choice(editor); });
   bar.add(172, [&] { range_choice(editor); });
-  bar.add(148, [&] { value_choice(editor); });
+  bar.add(170, [&] { value_choice(editor); });
   bar.add(164, [&] { forced_choice(editor); });
   bar.draw();
 }
@@ -350,11 +350,11 @@ private:
       ImGui::SetCursorScreenPos({from.x, from.y + 4});
       if (column.is_difference()) return side_heading(graphics(), Shown::difference);
       side_heading(graphics(), position == 0 ? Shown::a : Shown::b);
-      ImGui::SameLine(0, 18);
+      ImGui::SameLine(0, 24);
       kernel_square(ImGui::GetWindowDrawList(),
-                    {ImGui::GetCursorScreenPos().x - 8, from.y + 4 + ImGui::GetTextLineHeight() / 2}, 10,
+                    {ImGui::GetCursorScreenPos().x - 11, from.y + 4 + ImGui::GetTextLineHeight() / 2}, 10,
                     column.kernel().name);
-      return ellipsis_text(column.kernel_text(), width - 40);
+      return ellipsis_text(column.kernel_text(), width - 50);
     }
     const KernelSpec kernel = compared_kernel(document(), position);
     const float line = ImGui::GetFrameHeight();

@@ -1,5 +1,6 @@
 // What the kernels share: a block of the GPU's threads for the programs of program.h, element types read and
-// written as float32, and the error of a launch.
+// written as float32, launches and their errors. No syntax of nvcc's own: the tests compile the kernels for
+// the CPU (tests/cuda_emulation).
 #pragma once
 
 #include <cuda_bf16.h>
@@ -7,6 +8,13 @@
 #include <cuda_runtime.h>
 
 #include "engine/attention/cuda/program.h"
+
+// float* name: the block's dynamic shared memory.
+#ifdef __CUDACC__
+  #define HYDRASCOPE_SHARED_MEMORY(name) extern __shared__ __align__(128) float name[]
+#else
+  #define HYDRASCOPE_SHARED_MEMORY(name) float* const name = cuda_emulation::shared_memory()
+#endif
 
 namespace hydrascope::cuda {
 
@@ -47,11 +55,26 @@ struct DeviceBlock {
   }
 };
 
-// Null, or the error's message. Clears the error, so that LibTorch's next launch does not report it.
-inline const char* message_of(const cudaError_t outcome) {
-  if (outcome == cudaSuccess) return nullptr;
+template <typename T>
+struct Type {
+  using type = T;
+};
+
+// Launches a kernel with blocks of block_threads threads. Returns CUDA's error and clears it, so that
+// LibTorch's next launch does not report it.
+template <typename... Parameters>
+cudaError_t launch(void (*kernel)(Parameters...), const dim3 grid, const std::size_t shared_bytes,
+                   cudaStream_t stream, const typename Type<Parameters>::type&... arguments) {
+  void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
+  const cudaError_t outcome =
+      cudaLaunchKernel(kernel, grid, dim3(block_threads), pointers, shared_bytes, stream);
   cudaGetLastError();
-  return cudaGetErrorString(outcome);
+  return outcome;
+}
+
+// Null, or the error's message.
+inline const char* message_of(const cudaError_t outcome) {
+  return outcome == cudaSuccess ? nullptr : cudaGetErrorString(outcome);
 }
 
 } // namespace hydrascope::cuda

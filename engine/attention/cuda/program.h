@@ -20,6 +20,9 @@ namespace hydrascope::cuda {
 
 enum class Element { float32, float16, bfloat16 }; // of tensors on the device
 
+// The larger, or NaN if one is: fmaxf() would drop it, and a NaN among the inputs has to reach the output.
+HYDRASCOPE_BOTH inline float larger(const float a, const float b) { return a > b || a != a ? a : b; }
+
 constexpr int block_threads = 256;
 constexpr int warp_threads = 32;
 

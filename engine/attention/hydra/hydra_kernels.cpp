@@ -28,7 +28,7 @@ bool cuda_takes(const AttentionShape& shape) {
       shape.dtype == at::kFloat || shape.dtype == at::kHalf || shape.dtype == at::kBFloat16;
   if (shape.device != at::kCUDA || shape.causal || !known_type || shape.batch > max_cuda_sequences)
     return false;
-  return cuda_plugin() != nullptr;
+  return cuda_plugin() != nullptr && cuda_plugin()->runs_on(shape.device_index);
 }
 bool cuda_runs(const AttentionShape& shape) { return !shape.gradients && cuda_takes(shape); }
 bool cuda_trains(const AttentionShape& shape) { return shape.gradients && cuda_takes(shape); }

@@ -25,8 +25,9 @@ inline constexpr std::int64_t max_cuda_sequences = 65535;
 
 struct HydrascopeCudaPlugin {
   std::uint32_t version;
-  // Whether the kernels are built for the current device: sm_80 or later.
-  bool (*runs_here)();
+  // Whether the kernels are built for a device: sm_80 or later. Here and below, index −1 is the current
+  // device.
+  bool (*runs_on)(at::DeviceIndex device);
   // hydra-cosine, not causal: q, k, v (B,H,N,d) float32, bfloat16 or float16 on one CUDA device, mask (B,N)
   // bool there or undefined → (B,H,N,d), masked rows 0. Runs on the current stream. Throws c10::Error.
   at::Tensor (*hydra_cosine)(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -34,17 +35,18 @@ struct HydrascopeCudaPlugin {
   // Its gradients; grad_out (B,H,N,d) is the gradient with respect to its output.
   InputGradients (*hydra_cosine_gradients)(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                            const at::Tensor& mask, const at::Tensor& grad_out);
-  // Whether `linear` supports φ of y with m entries, for heads of d features.
+  // Whether `linear` supports φ of y with m entries, for heads of d features, on a device.
   bool (*linear_takes)(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
-                       std::int64_t outputs);
-  // As linear_on_cpu, on the current stream; parameters lie where q lies.
+                       std::int64_t outputs, at::DeviceIndex device);
+  // As linear_on_cpu, on the current stream; parameters lie where q lies. q and k are of v's type or, where that
+  // is bfloat16, float32. Throws c10::Error for what linear_takes() does not.
   AttentionOutput (*linear)(const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
                             const LoopProjection& query, const LoopProjection& key, bool normalised);
   // Whether `linear_gradients` supports φ of y with m entries, for values of d features.
   bool (*linear_gradients_take)(cpu::PointMap map, bool normalised, at::ScalarType type,
-                                std::int64_t head_width, std::int64_t outputs);
+                                std::int64_t head_width, std::int64_t outputs, at::DeviceIndex device);
   // The gradients of `linear` without a projection: q and k are y (B,H,N,m), v (B,H,N,d), grad_out (B,H,N,d)
-  // is the gradient with respect to its output. float32 or bfloat16, on the current stream.
+  // is the gradient with respect to its output. float32 or bfloat16, on the current stream. As above.
   InputGradients (*linear_gradients)(const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
                                      const LoopProjection& query, const LoopProjection& key, bool normalised,
                                      const at::Tensor& grad_out);
@@ -60,7 +62,7 @@ at::Tensor hydra_cosine_with_gradients(const HydrascopeCudaPlugin& plugin, const
                                        const at::Tensor& mask);
 
 // HydrascopeCudaPlugin::linear, of inputs that linear_gradients_take(), with gradients of q, k, v and of the
-// projections' weight and bias. y is computed by LibTorch and rounded to q's type.
+// projections' weight and bias. y is computed by LibTorch in float32.
 AttentionOutput linear_with_gradients(const HydrascopeCudaPlugin& plugin, const AttentionInput& input,
                                       const at::Tensor& mask, cpu::PointMap map, const LoopProjection& query,
                                       const LoopProjection& key, bool normalised);

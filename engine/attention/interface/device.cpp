@@ -65,7 +65,10 @@ void load_fused_kernels(Loaded& loaded) {
         fmt::format("{} belongs to another version of the program", file.string());
     return;
   }
-  if (!plugin->runs_here()) {
+  bool runs = false;
+  for (int device = 0; device < at::detail::getCUDAHooks().deviceCount(); ++device)
+    runs = runs || plugin->runs_on(static_cast<c10::DeviceIndex>(device));
+  if (!runs) {
     loaded.status.fused_kernels_reason = "they are built for NVIDIA GPUs of compute capability 8.0 and later";
     return;
   }

@@ -42,6 +42,7 @@ AttentionShape shape_of(const AttentionInput& input, const KernelParameters& par
           .head_width = input.q.size(3),
           .dtype = input.q.scalar_type(),
           .device = input.q.device().type(),
+          .device_index = input.q.device().index(),
           .has_layer_input = input.layer_input.defined(),
           .has_mask = input.mask.defined(),
           .causal = input.causal,

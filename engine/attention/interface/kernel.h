@@ -48,6 +48,7 @@ struct AttentionShape {
   std::int64_t batch = 1, heads = 1, tokens = 1, head_width = 1;
   at::ScalarType dtype = at::kFloat;
   at::DeviceType device = at::kCPU;
+  at::DeviceIndex device_index = -1; // −1: the current device of its type
   bool has_layer_input = false;
   bool has_mask = false;
   bool causal = false;

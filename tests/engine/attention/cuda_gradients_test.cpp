@@ -135,5 +135,28 @@ TEST(CudaGradients, ReachLinearAttentionsInputsAndProjections) {
   }
 }
 
+// Rounded to bfloat16, a y of 10 would be off by up to 0.02, and e^y by 2 %.
+TEST(CudaGradients, ComputeWhatStandsBeforeAnExponentialInFloat32) {
+  HydrascopeCudaPlugin plugin{};
+  plugin.linear = [](const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
+                     const LoopProjection& query, const LoopProjection& key, bool normalised) {
+    AttentionInput exact = input;
+    for (at::Tensor* x : {&exact.q, &exact.k, &exact.v}) *x = x->detach().to(at::kFloat);
+    AttentionOutput output = linear_on_cpu(exact, mask, map, query, key, normalised);
+    output.out = output.out.to(input.v.scalar_type());
+    return output;
+  };
+  AttentionInput input = testing_inputs::make_input({1, 2, 20, 8}, 3);
+  for (at::Tensor* x : {&input.q, &input.k, &input.v}) *x = x->to(at::kBFloat16);
+  LoopProjection query, key;
+  query.scale = key.scale = 5;
+  const at::Tensor out =
+      linear_with_gradients(plugin, input, {}, cpu::PointMap::plus_minus_exponential, query, key, true).out;
+  EXPECT_EQ(out.scalar_type(), at::kBFloat16);
+  const auto exact = [](const at::Tensor& x) { return x.to(at::kFloat); };
+  const at::Tensor expected = linear(exact(input.q) * 5, exact(input.k) * 5, exact(input.v), {});
+  EXPECT_LT(relative_error(exact(out), expected), 4e-3); // that of the rounded output
+}
+
 } // namespace
 } // namespace hydrascope

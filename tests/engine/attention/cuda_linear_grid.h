@@ -45,7 +45,7 @@ public:
                             by_means, writer(gradients.q, head, a_.outputs), head.values(part),
                             head.totals(part));
       }
-      merge_gradients(block_, head.queries, head.space, parts, [](int, float) {});
+      merge_gradients(block_, head.queries, head.space, parts, [](int, const float sum) { return sum; });
       for (std::int64_t first = 0; first < a_.tokens; first += cuda::tile_tokens) {
         cuda::PlainOutput<HostBlock> product;
         gradient_of_keys(block_, head.keys, rows(a_.k, head), rows(a_.v, head), all(head), first, memory.tile,

@@ -8,6 +8,7 @@
 
 #include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
+#include "tests/engine/attention/cuda_shapes.h"
 #include "tests/engine/attention/inputs.h"
 
 namespace hydrascope {
@@ -15,6 +16,10 @@ namespace {
 
 using testing_inputs::Case, testing_inputs::describe, testing_inputs::make_input,
     testing_inputs::relative_error;
+
+Case case_of(const testing_inputs::CudaShape& shape) {
+  return {shape.batch, shape.heads, shape.tokens, shape.width, shape.masked};
+}
 
 AttentionInput on_gpu(const AttentionInput& host) {
   AttentionInput device = host;
@@ -35,8 +40,8 @@ TEST(Cuda, FusedHydraCosineIsTheComposedOne) {
   if (!cuda_status().fused_kernels)
     GTEST_SKIP() << "no fused kernels: " << cuda_status().fused_kernels_reason;
   const auto kernel = make_kernel({"hydra-cosine", {}});
-  for (const Case& shape : {Case{1, 1, 1, 1}, Case{1, 2, 63, 8, true}, Case{2, 3, 197, 64},
-                            Case{3, 12, 577, 64, true}, Case{1, 5, 1025, 7}, Case{70, 1, 3, 1, true}}) {
+  for (const auto& each : testing_inputs::cuda_hydra_shapes) {
+    const Case shape = case_of(each);
     for (const auto& [type, tolerance] :
          {std::pair{at::kFloat, 1e-5}, std::pair{at::kBFloat16, 1.5e-2}, std::pair{at::kHalf, 2e-3}}) {
       SCOPED_TRACE(describe(shape) + " " + toString(type));
@@ -49,17 +54,16 @@ TEST(Cuda, FusedHydraCosineIsTheComposedOne) {
   }
 }
 
-// Widths that the papers' models have, and one that fills no square of the tensor cores.
 TEST(Cuda, FusedLinearAttentionIsThatOfTheCpu) {
   if (!cuda_status().available) GTEST_SKIP() << "no CUDA: " << cuda_status().reason;
   if (!cuda_status().fused_kernels)
     GTEST_SKIP() << "no fused kernels: " << cuda_status().fused_kernels_reason;
   for (const char* name : {"hedgehog", "hedgehog-softmax", "t2r", "elu", "relu", "exp-t2", "cosformer",
                            "performer:features=64", "linear-cosine"})
-    for (const Case& shape : {Case{1, 1, 1, 7}, Case{2, 3, 197, 64, true}, Case{1, 2, 300, 32, true},
-                              Case{1, 2, 1025, 80}, Case{1, 1, 70, 128}})
+    for (const auto& each : testing_inputs::cuda_linear_shapes)
       for (const auto& [type, tolerance] :
            {std::pair{at::kFloat, 2e-5}, std::pair{at::kBFloat16, 2e-2}, std::pair{at::kHalf, 4e-3}}) {
+        const Case shape = case_of(each);
         SCOPED_TRACE(std::string(name) + " " + describe(shape) + " " + toString(type));
         const auto kernel = make_kernel(parse_kernel_list(name).front());
         AttentionInput host = make_input(shape, 3);
@@ -80,10 +84,9 @@ TEST(Cuda, FusedGradientsAreThoseOfTheCpu) {
     GTEST_SKIP() << "no fused kernels: " << cuda_status().fused_kernels_reason;
   for (const char* name : {"hydra-cosine", "hedgehog", "hedgehog-softmax", "t2r", "elu", "relu", "exp-t2",
                            "cosformer", "performer:features=64", "linear-cosine"})
-    // (Of one token normalised attention gives back v: gradients of q and k are 0.)
-    for (const Case& shape : {Case{1, 1, 3, 7}, Case{2, 3, 197, 64, true}, Case{1, 2, 300, 32, true},
-                              Case{1, 2, 1025, 80}, Case{1, 1, 70, 128}})
+    for (const auto& each : testing_inputs::cuda_gradient_shapes)
       for (const auto& [type, tolerance] : {std::pair{at::kFloat, 5e-5}, std::pair{at::kBFloat16, 4e-2}}) {
+        const Case shape = case_of(each);
         SCOPED_TRACE(std::string(name) + " " + describe(shape) + " " + toString(type));
         if (std::string(name) == "linear-cosine" && type != at::kFloat) continue; // composed
         const auto kernel = make_kernel(parse_kernel_list(name).front());

@@ -84,6 +84,17 @@ TEST(ColourMap, SequentialMapsStartAtALightGroundAndDarken) {
             << colour_map_name(map) << " " << entry;
     }
     EXPECT_EQ(colours_on(light_ground, map, Backdrop::photograph), colour_table(map));
+    EXPECT_EQ(colours_on(light_ground, map, Backdrop::photograph_by_value), colour_table(map));
+  }
+}
+
+// Where the opacity tells the size, the colour tells the sign, on any ground.
+TEST(ColourMap, DifferencesOverAPhotographAreBlueOrRedFromZeroOn) {
+  const ColourTable table = colours_on(dark_ground, ColourMap::blue_white_red, Backdrop::photograph_by_value);
+  EXPECT_EQ(table, colours_on(light_ground, ColourMap::blue_white_red, Backdrop::photograph_by_value));
+  for (std::size_t entry = 0; entry < 256; ++entry) {
+    const int red = table[entry][0], blue = table[entry][2];
+    EXPECT_GT(entry < 128 ? blue - red : red - blue, 60) << entry;
   }
 }
 
@@ -103,7 +114,8 @@ TEST(ColourMap, OpacityGrowsWithTheMagnitude) {
   EXPECT_EQ(growing_opacity(ColourMap::blue_white_red, 0.5), 0);
   EXPECT_EQ(growing_opacity(ColourMap::blue_white_red, 0), 1);
   EXPECT_EQ(growing_opacity(ColourMap::blue_white_red, 1), 1);
-  EXPECT_LT(growing_opacity(ColourMap::magma, 0.25), growing_opacity(ColourMap::magma, 0.5));
+  EXPECT_DOUBLE_EQ(growing_opacity(ColourMap::magma, 0.25), 0.5);
+  EXPECT_DOUBLE_EQ(growing_opacity(ColourMap::blue_white_red, 0.625), 0.5);
 }
 
 TEST(ColourMap, BothSignsAreEquallyLightAtEqualDistance) {

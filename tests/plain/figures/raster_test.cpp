@@ -71,11 +71,23 @@ TEST(Raster, WhereNothingContributesNothingIsPainted) {
   growing.opacity = 0.8f;
   growing.growing = true;
   const Pixels pixels = map_pixels(row_of({0, 0.5F, 1, 0, 0, 0, 0, 0}), grey, growing);
-  EXPECT_EQ(pixel(pixels, pixel_at(0))[3], 0);
-  EXPECT_EQ(pixel(pixels, pixel_at(1))[3], 102); // 0.8 · 0.5 of 255
-  EXPECT_EQ(pixel(pixels, pixel_at(2))[3], 204);
+  EXPECT_EQ(pixel(pixels, 0)[3], 0);
+  EXPECT_EQ(pixel(pixels, 1)[3], 144); // 0.8 · √0.5 of 255
+  EXPECT_EQ(pixel(pixels, 2)[3], 204);
   const MapPaint even{.colours = growing.colours, .opacity = 0.8f};
-  EXPECT_EQ(pixel(map_pixels(row_of({0, 0.5F, 1, 0, 0, 0, 0, 0}), grey, even), pixel_at(0))[3], 204);
+  EXPECT_EQ(pixel(map_pixels(row_of({0, 0.5F, 1, 0, 0, 0, 0, 0}), grey, even), 0)[3], 204);
+}
+
+TEST(Raster, WithoutInterpolationACellIsAPixelThatFilesRepeat) {
+  const Array values = row_of({0, 1, 0.5F});
+  const Pixels cells = map_pixels(values, grey, paint(Interpolation::nearest));
+  EXPECT_EQ(cells.width, 3);
+  EXPECT_EQ(cells.height, 1);
+  const Pixels large = repeated(cells);
+  EXPECT_EQ(large.width, 600);
+  EXPECT_EQ(large.height, 200);
+  for (const int x : {0, 199, 200, 399, 400, 599})
+    for (const int y : {0, 199}) EXPECT_EQ(pixel(large, y * 600 + x), pixel(cells, x / 200));
 }
 
 TEST(Raster, TheLargestCellIsThatOfLargestMagnitude) {

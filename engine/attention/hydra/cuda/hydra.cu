@@ -64,13 +64,14 @@ __global__ void through_norm_kernel(const HydraShape shape, const Rows<T> x, con
   through_norm(block, shape, blockIdx.x, x, y, inverse, sums, write);
 }
 
-// The workspace, and each program over its grid.
+// The workspace, and each program over its grid, one after another until one fails.
 template <typename T>
 struct Launches {
   HydraShape shape;
   cudaStream_t stream;
   int parts;
   float *inverse_q, *inverse_k, *sums_of_keys, *sums_of_queries, *partial;
+  cudaError_t outcome = cudaSuccess;
 
   Launches(const HydraArguments& a, const cudaStream_t stream_)
       : shape{a.mask, a.batch, a.tokens, a.width},
@@ -82,63 +83,69 @@ struct Launches {
         sums_of_queries(sums_of_keys + a.batch * a.width),
         partial(sums_of_queries + a.batch * a.width) {}
 
-  unsigned row_blocks() const {
-    return static_cast<unsigned>((shape.batch * shape.tokens + rows_of_block - 1) / rows_of_block);
+  dim3 row_blocks() const {
+    return dim3(static_cast<unsigned>((shape.batch * shape.tokens + rows_of_block - 1) / rows_of_block));
+  }
+  dim3 feature_blocks(const int parts_of_tokens) const {
+    return dim3(static_cast<unsigned>((shape.width + block_threads - 1) / block_threads),
+                static_cast<unsigned>(parts_of_tokens), static_cast<unsigned>(shape.batch));
   }
   DenseWriter<T> writer(void* const to) const { return {static_cast<T*>(to), shape.tokens, shape.width}; }
 
-  void norms(const RowsOnDevice& x, float* const inverse) const {
-    inverse_norms_kernel<T><<<row_blocks(), block_threads, 0, stream>>>(shape, Rows<T>(x), inverse);
+  template <typename... Parameters>
+  void then(void (*kernel)(HydraShape, Parameters...), const dim3 grid,
+            const typename Type<Parameters>::type&... arguments) {
+    if (outcome == cudaSuccess) outcome = launch(kernel, grid, 0, stream, shape, arguments...);
   }
-  void sums(const RowsOnDevice& x, const RowsOnDevice& y, const float* const inverse, float* const to) const {
-    const auto features = static_cast<unsigned>((shape.width + block_threads - 1) / block_threads);
-    const auto batch = static_cast<unsigned>(shape.batch);
-    partial_sums_kernel<T><<<dim3(features, static_cast<unsigned>(parts), batch), block_threads, 0, stream>>>(
-        shape, Rows<T>(x), Rows<T>(y), inverse, partial);
-    add_parts_kernel<<<dim3(features, 1, batch), block_threads, 0, stream>>>(shape, parts, partial, to);
+  void norms(const RowsOnDevice& x, float* const inverse) {
+    then(inverse_norms_kernel<T>, row_blocks(), Rows<T>(x), inverse);
   }
-  void gated(const RowsOnDevice& x, const float* const inverse, const float* const sums,
-             void* const to) const {
-    gate_kernel<T><<<row_blocks(), block_threads, 0, stream>>>(shape, Rows<T>(x), inverse, sums, writer(to));
+  void sums(const RowsOnDevice& x, const RowsOnDevice& y, const float* const inverse, float* const to) {
+    then(partial_sums_kernel<T>, feature_blocks(parts), Rows<T>(x), Rows<T>(y), inverse, partial);
+    then(add_parts_kernel, feature_blocks(1), parts, partial, to);
+  }
+  void gated(const RowsOnDevice& x, const float* const inverse, const float* const sums, void* const to) {
+    then(gate_kernel<T>, row_blocks(), Rows<T>(x), inverse, sums, writer(to));
   }
   void by_rows(const RowsOnDevice& x, const RowsOnDevice& y, const float* const inverse,
-               const float* const sums, void* const to) const {
-    through_norm_kernel<T><<<row_blocks(), block_threads, 0, stream>>>(shape, Rows<T>(x), Rows<T>(y), inverse,
-                                                                       sums, writer(to));
+               const float* const sums, void* const to) {
+    then(through_norm_kernel<T>, row_blocks(), Rows<T>(x), Rows<T>(y), inverse, sums, writer(to));
   }
 };
 
 template <typename T>
-void output(const HydraArguments& a, const cudaStream_t stream) {
-  const Launches<T> launch(a, stream);
-  launch.norms(a.q, launch.inverse_q);
-  launch.norms(a.k, launch.inverse_k);
-  launch.sums(a.k, a.v, launch.inverse_k, launch.sums_of_keys);
-  launch.gated(a.q, launch.inverse_q, launch.sums_of_keys, a.out);
+cudaError_t output(const HydraArguments& a, const cudaStream_t stream) {
+  Launches<T> launches(a, stream);
+  launches.norms(a.q, launches.inverse_q);
+  launches.norms(a.k, launches.inverse_k);
+  launches.sums(a.k, a.v, launches.inverse_k, launches.sums_of_keys);
+  launches.gated(a.q, launches.inverse_q, launches.sums_of_keys, a.out);
+  return launches.outcome;
 }
 
 template <typename T>
-void gradients_of(const HydraArguments& a, const HydraGradients& gradients, const cudaStream_t stream) {
-  const Launches<T> launch(a, stream);
-  launch.norms(a.q, launch.inverse_q);
-  launch.norms(a.k, launch.inverse_k);
-  launch.sums(a.k, a.v, launch.inverse_k, launch.sums_of_keys);
-  launch.sums(a.q, gradients.g, launch.inverse_q, launch.sums_of_queries);
-  launch.by_rows(a.q, gradients.g, launch.inverse_q, launch.sums_of_keys, gradients.q);
-  launch.by_rows(a.k, a.v, launch.inverse_k, launch.sums_of_queries, gradients.k);
-  launch.gated(a.k, launch.inverse_k, launch.sums_of_queries, gradients.v);
+cudaError_t gradients_of(const HydraArguments& a, const HydraGradients& gradients,
+                         const cudaStream_t stream) {
+  Launches<T> launches(a, stream);
+  launches.norms(a.q, launches.inverse_q);
+  launches.norms(a.k, launches.inverse_k);
+  launches.sums(a.k, a.v, launches.inverse_k, launches.sums_of_keys);
+  launches.sums(a.q, gradients.g, launches.inverse_q, launches.sums_of_queries);
+  launches.by_rows(a.q, gradients.g, launches.inverse_q, launches.sums_of_keys, gradients.q);
+  launches.by_rows(a.k, a.v, launches.inverse_k, launches.sums_of_queries, gradients.k);
+  launches.gated(a.k, launches.inverse_k, launches.sums_of_queries, gradients.v);
+  return launches.outcome;
 }
 
 // Calls run(T()) for the element type. Returns null, or CUDA's error message of the launches.
 template <typename Run>
 const char* with_element(const Element element, const Run& run) {
-  cudaGetLastError(); // clears earlier errors
   switch (element) {
-    case Element::float32: run(float()); break;
-    case Element::float16: run(__half()); break;
-    case Element::bfloat16: run(__nv_bfloat16()); break;
+    case Element::float32: return message_of(run(float()));
+    case Element::float16: return message_of(run(__half()));
+    case Element::bfloat16: return message_of(run(__nv_bfloat16()));
   }
-  return message_of(cudaGetLastError());
+  return message_of(cudaErrorInvalidValue);
 }
 
 } // namespace
@@ -154,14 +161,15 @@ std::int64_t hydra_workspace_floats(std::int64_t batch, std::int64_t tokens, std
 
 const char* hydra_cosine(const HydraArguments& arguments, void* stream) {
   return with_element(arguments.element, [&](const auto element) {
-    output<std::decay_t<decltype(element)>>(arguments, static_cast<cudaStream_t>(stream));
+    return output<std::decay_t<decltype(element)>>(arguments, static_cast<cudaStream_t>(stream));
   });
 }
 
 const char* hydra_cosine_gradients(const HydraArguments& arguments, const HydraGradients& gradients,
                                    void* stream) {
   return with_element(arguments.element, [&](const auto element) {
-    gradients_of<std::decay_t<decltype(element)>>(arguments, gradients, static_cast<cudaStream_t>(stream));
+    return gradients_of<std::decay_t<decltype(element)>>(arguments, gradients,
+                                                         static_cast<cudaStream_t>(stream));
   });
 }
 

@@ -55,7 +55,7 @@ HYDRASCOPE_BLOCK void inverse_norms(Block& block, const HydraShape& shape, const
   block.each([&](const int thread) {
     const WarpRow at(shape, index, thread);
     if (at.there && at.lane == 0)
-      inverse[at.row] = at.real ? 1.0f / fmaxf(sqrtf(squares[thread]), 1e-12f) : 0.0f;
+      inverse[at.row] = at.real ? 1.0f / larger(sqrtf(squares[thread]), 1e-12f) : 0.0f;
   });
 }
 

@@ -6,22 +6,22 @@
 namespace hydrascope::cuda {
 namespace {
 
-template <typename T>
+template <typename Input>
 __global__ void largest_kernel(const LinearArguments a) {
   DeviceBlock block;
-  const Place place(a, a.key, shared_memory);
+  const Place place(a, a.key);
   const int part = static_cast<int>(blockIdx.x);
-  largest_of_keys(block, place.map, rows_of<T>(a.k, place.b, place.h), part_of(a, place.b, part), place.tile,
-                  place.space.part_largest + part * padded(place.map.features));
+  largest_of_keys(block, place.map, rows_of<Input>(a.k, place.b, place.h), part_of(a, place.b, part),
+                  place.tile, place.space.part_largest + part * padded(place.map.features));
 }
 
-template <typename T, typename Product>
+template <typename Input, typename T, typename Product>
 __global__ void sums_kernel(const LinearArguments a) {
   DeviceBlock block;
-  const Place place(a, a.key, shared_memory);
+  const Place place(a, a.key);
   const int part = static_cast<int>(blockIdx.x), features = padded(place.map.features);
   Product product;
-  sums_of_keys(block, place.map, rows_of<T>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),
+  sums_of_keys(block, place.map, rows_of<Input>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),
                part_of(a, place.b, part), place.tile, place.space.largest, product,
                place.space.part_values + static_cast<std::int64_t>(part) * features * padded(place.map.width),
                place.space.part_totals + part * features);
@@ -29,30 +29,33 @@ __global__ void sums_kernel(const LinearArguments a) {
 
 __global__ void merge_largest_kernel(const LinearArguments a) {
   DeviceBlock block;
-  const Place place(a, a.key, shared_memory);
+  const Place place(a, a.key);
   merge_largest(block, place.map, place.space, linear_parts(a.tokens));
 }
 
 template <typename T>
 __global__ void merge_sums_kernel(const LinearArguments a) {
   DeviceBlock block;
-  const Place place(a, a.key, shared_memory);
+  const Place place(a, a.key);
   T* const copy = reinterpret_cast<T*>(place.space.half_means);
+  T* const rests = reinterpret_cast<T*>(place.space.half_rests);
   merge_sums(block, place.map, place.space, linear_parts(a.tokens), a.normalised,
              [&](const int i, const float mean) {
-               if (sizeof(T) < sizeof(float)) copy[i] = from_float<T>(mean);
+               if (sizeof(T) == sizeof(float)) return;
+               copy[i] = from_float<T>(mean);
+               rests[i] = from_float<T>(mean - to_float(copy[i]));
              });
 }
 
-template <typename T, typename Product>
+template <typename Input, typename T, typename Product>
 __global__ void output_kernel(const LinearArguments a) {
   DeviceBlock block;
-  const Place place(a, a.query, shared_memory);
+  const Place place(a, a.query);
   Product product;
   T* const out = static_cast<T*>(a.out);
   const Tokens tokens{a.mask == nullptr ? nullptr : a.mask + place.b * a.tokens, 0, a.tokens};
   output_of_queries(
-      block, place.map, rows_of<T>(a.q, place.b, place.h), tokens,
+      block, place.map, rows_of<Input>(a.q, place.b, place.h), tokens,
       static_cast<std::int64_t>(blockIdx.x) * tile_tokens, place.tile, place.space, a.normalised, product,
       [&](const std::int64_t token, const int c, const float value) {
         out[((place.b * a.tokens + token) * a.heads + place.h) * a.head_width + c] = from_float<T>(value);
@@ -60,36 +63,47 @@ __global__ void output_kernel(const LinearArguments a) {
       [&] { atomicAdd(reinterpret_cast<int*>(a.workspace), 1); });
 }
 
-template <typename T>
+template <typename Input, typename T>
 cudaError_t sums_over_keys_of(const LinearArguments& a, const cudaStream_t stream) {
   const int parts = linear_parts(a.tokens);
   Launches launches(a, false, stream);
   launches.outcome = cudaMemsetAsync(a.workspace, 0, sizeof(int), stream);
   if (head_map(a, a.key, 0, 0).logarithmic()) {
-    launches.then(largest_kernel<T>, parts, true);
+    launches.then(largest_kernel<Input>, parts, true);
     launches.then(merge_largest_kernel, 1, false);
   }
   with_sums_product<T>(a, [&](const auto product) {
-    launches.then(sums_kernel<T, typename decltype(product)::type>, parts, true);
+    launches.then(sums_kernel<Input, T, typename decltype(product)::type>, parts, true);
   });
   launches.then(merge_sums_kernel<T>, 1, false);
   return launches.outcome;
 }
 
-template <typename T>
+template <typename Input, typename T>
 cudaError_t outputs_of(const LinearArguments& a, const cudaStream_t stream) {
   Launches launches(a, false, stream);
-  launches.then(output_kernel<T, OutputOf<T>>, (a.tokens + tile_tokens - 1) / tile_tokens, true);
+  launches.then(output_kernel<Input, T, OutputOf<T>>, (a.tokens + tile_tokens - 1) / tile_tokens, true);
   return launches.outcome;
 }
 
-cudaError_t outputs(const LinearArguments& a, const cudaStream_t stream) {
+// Calls run(Type<Input>(), Type<T>()) with the types of q and k and of v.
+template <typename Run>
+cudaError_t with_types(const LinearArguments& a, const Run& run) {
+  if (a.element == Element::bfloat16 && a.input_element == Element::float32)
+    return run(Type<float>(), Type<__nv_bfloat16>());
+  if (a.input_element != a.element) return cudaErrorInvalidValue;
   switch (a.element) {
-    case Element::float32: return outputs_of<float>(a, stream);
-    case Element::float16: return outputs_of<__half>(a, stream);
-    case Element::bfloat16: return outputs_of<__nv_bfloat16>(a, stream);
+    case Element::float32: return run(Type<float>(), Type<float>());
+    case Element::float16: return run(Type<__half>(), Type<__half>());
+    case Element::bfloat16: return run(Type<__nv_bfloat16>(), Type<__nv_bfloat16>());
   }
   return cudaErrorInvalidValue;
+}
+
+cudaError_t outputs(const LinearArguments& a, const cudaStream_t stream) {
+  return with_types(a, [&](const auto input, const auto value) {
+    return outputs_of<typename decltype(input)::type, typename decltype(value)::type>(a, stream);
+  });
 }
 
 } // namespace
@@ -105,12 +119,9 @@ bool tile_fits(const cpu::PointMap map, const std::int64_t head_width, const std
 }
 
 cudaError_t sums_over_keys(const LinearArguments& a, const cudaStream_t stream) {
-  switch (a.element) {
-    case Element::float32: return sums_over_keys_of<float>(a, stream);
-    case Element::float16: return sums_over_keys_of<__half>(a, stream);
-    case Element::bfloat16: return sums_over_keys_of<__nv_bfloat16>(a, stream);
-  }
-  return cudaErrorInvalidValue;
+  return with_types(a, [&](const auto input, const auto value) {
+    return sums_over_keys_of<typename decltype(input)::type, typename decltype(value)::type>(a, stream);
+  });
 }
 
 bool linear_takes(const cpu::PointMap map, const bool normalised, const Element element,

@@ -27,7 +27,8 @@ struct SideArguments {
 };
 
 struct LinearArguments {
-  Element element;
+  Element element;       // of v and out
+  Element input_element; // of q and k: that of v or, of bfloat16, float32
   cpu::PointMap map;
   bool normalised; // whether outputs are divided by φ(q)·Σφ(k)
   HeadsOnDevice q, k, v;
@@ -67,8 +68,8 @@ std::int64_t linear_workspace_floats(const LinearArguments& arguments);
 // tokens whose denominator was 0. Returns null, or CUDA's error message.
 const char* linear_attention(const LinearArguments& arguments, void* stream);
 
-// Its gradients, without a projection: q and k are y, inputs = outputs. The sums over keys are recomputed, so
-// that only q, k and v need to be kept. Returns as above.
+// Its gradients, without a projection: q and k are y, inputs = outputs; their gradients are of their type.
+// The sums over keys are recomputed, so that only q, k and v need to be kept. Returns as above.
 const char* linear_gradients(const LinearArguments& arguments, const LinearGradients& gradients,
                              void* stream);
 

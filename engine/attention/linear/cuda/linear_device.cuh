@@ -76,7 +76,7 @@ struct TensorKeys {
     to_half(block, tile.features, map.features, features);
     to_half(block, tile.value, map.width, value);
     const int rows = padded(map.features), columns = padded(map.width);
-#pragma unroll
+    HYDRASCOPE_UNROLL
     for (int i = 0; i < squares; ++i) {
       const Square at = square_of(map, i);
       if (at.f >= rows) continue;
@@ -93,7 +93,7 @@ struct TensorKeys {
 
   __device__ void write(DeviceBlock&, const HeadMap& map, float* const to) {
     const int columns = padded(map.width);
-#pragma unroll
+    HYDRASCOPE_UNROLL
     for (int i = 0; i < squares; ++i) {
       const Square at = square_of(map, i);
       if (at.f < padded(map.features))
@@ -103,10 +103,11 @@ struct TensorKeys {
 };
 
 // to (32, across) = from (32, depth) · B on the tensor cores, where B (depth, across) is `means` or, with
-// col_major, its transpose; rows of `means` are `stride` long.
+// col_major, its transpose; rows of `means` are `stride` long. With `rests`, what `means` have rounded off, B
+// is the sum of both.
 template <typename Layout, typename T>
 __device__ void times_means(const T* const from, const int depth, const int across, const T* const means,
-                            const int stride, float* const to) {
+                            const T* const rests, const int stride, float* const to) {
   constexpr bool transposed = std::is_same_v<Layout, mma::col_major>;
   for (int square = static_cast<int>(threadIdx.x) / warp_threads;
        square < tile_tokens / lanes * (across / lanes); square += warps) {
@@ -117,7 +118,11 @@ __device__ void times_means(const T* const from, const int depth, const int acro
       Left<T, mma::row_major> left;
       Right<T, Layout> right;
       mma::load_matrix_sync(left, from + t * depth + i, depth);
-      mma::load_matrix_sync(right, means + (transposed ? j * stride + i : i * stride + j), stride);
+      const int first = transposed ? j * stride + i : i * stride + j;
+      mma::load_matrix_sync(right, means + first, stride);
+      mma::mma_sync(result, left, right, result);
+      if (rests == nullptr) continue;
+      mma::load_matrix_sync(right, rests + first, stride);
       mma::mma_sync(result, left, right, result);
     }
     mma::store_matrix_sync(to + t * across + j, result, across, mma::mem_row_major);
@@ -125,15 +130,16 @@ __device__ void times_means(const T* const from, const int depth, const int acro
   __syncthreads();
 }
 
-// tile.gradient = value · meansᵀ.
-template <typename T>
+// tile.gradient = value · meansᵀ, with the rests of the means or without them.
+template <typename T, bool with_rests>
 struct TensorMeans {
   __device__ void multiply(DeviceBlock& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
     T* const value = reinterpret_cast<T*>(tile.x); // x is free
     to_half(block, tile.value, map.width, value);
     const int columns = padded(map.width);
-    times_means<mma::col_major>(value, columns, padded(map.features),
-                                reinterpret_cast<const T*>(space.half_means), columns, tile.gradient);
+    times_means<mma::col_major, T>(
+        value, columns, padded(map.features), reinterpret_cast<const T*>(space.half_means),
+        with_rests ? reinterpret_cast<const T*>(space.half_rests) : nullptr, columns, tile.gradient);
   }
 };
 
@@ -144,8 +150,9 @@ struct TensorOutput {
     T* const features = reinterpret_cast<T*>(tile.y); // y is free
     to_half(block, tile.features, map.features, features);
     const int columns = padded(map.width);
-    times_means<mma::row_major>(features, padded(map.features), columns,
-                                reinterpret_cast<const T*>(space.half_means), columns, tile.value);
+    times_means<mma::row_major, T>(features, padded(map.features), columns,
+                                   reinterpret_cast<const T*>(space.half_means), nullptr, columns,
+                                   tile.value);
   }
 };
 
@@ -155,19 +162,11 @@ struct Place {
   HeadMap map;
   HeadSpace space;
   Tile tile;
-  __device__ Place(const LinearArguments& a, const SideArguments& side, float* const memory)
-      : b(blockIdx.z),
-        h(blockIdx.y),
-        map(head_map(a, side, b, h)),
-        space(head_space(a, b * a.heads + h)),
-        tile(tile_in(memory, map)) {}
-};
-
-extern __shared__ __align__(128) float shared_memory[];
-
-template <typename T>
-struct Type {
-  using type = T;
+  __device__ Place(const LinearArguments& a, const SideArguments& side)
+      : b(blockIdx.z), h(blockIdx.y), map(head_map(a, side, b, h)), space(head_space(a, b * a.heads + h)) {
+    HYDRASCOPE_SHARED_MEMORY(memory);
+    tile = tile_in(memory, map);
+  }
 };
 
 inline int tile_bytes(const HeadMap& map, const bool gradients) {
@@ -200,8 +199,7 @@ public:
     if (outcome != cudaSuccess) return;
     const dim3 grid(static_cast<unsigned>(x), static_cast<unsigned>(a_.heads),
                     static_cast<unsigned>(a_.batch));
-    kernel<<<grid, block_threads, static_cast<std::size_t>(bytes), stream_>>>(a_, more...);
-    outcome = cudaGetLastError();
+    outcome = launch(kernel, grid, static_cast<std::size_t>(bytes), stream_, a_, more...);
   }
 
   cudaError_t outcome = cudaSuccess;
@@ -237,8 +235,9 @@ void with_sums_product(const LinearArguments& a, const Run& run) {
 // The products of features and of values with the means.
 template <typename T>
 using OutputOf = std::conditional_t<sizeof(T) < sizeof(float), TensorOutput<T>, PlainOutput<DeviceBlock>>;
-template <typename T>
-using MeansOf = std::conditional_t<sizeof(T) < sizeof(float), TensorMeans<T>, PlainMeans<DeviceBlock>>;
+template <typename T, bool with_rests>
+using MeansOf =
+    std::conditional_t<sizeof(T) < sizeof(float), TensorMeans<T, with_rests>, PlainMeans<DeviceBlock>>;
 
 } // namespace
 

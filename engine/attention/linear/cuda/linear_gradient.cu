@@ -23,17 +23,17 @@ struct GradientWriter {
   }
 };
 
-template <typename T, typename Product>
+template <typename Input, typename T, typename Product>
 __global__ void queries_kernel(const LinearArguments a, const LinearGradients gradients) {
   DeviceBlock block;
-  const Place place(a, a.query, shared_memory);
+  const Place place(a, a.query);
   const int part = static_cast<int>(blockIdx.x), features = padded(place.map.features);
   Product product;
-  MeansOf<T> by_means;
+  MeansOf<T, true> by_means; // the means of the features cancel with their mean
   gradient_of_queries(
-      block, place.map, rows_of<T>(a.q, place.b, place.h), rows_of<T>(gradients.g, place.b, place.h),
+      block, place.map, rows_of<Input>(a.q, place.b, place.h), rows_of<T>(gradients.g, place.b, place.h),
       part_of(a, place.b, part), place.tile, place.space, a.normalised, product, by_means,
-      GradientWriter<T>{a, place, gradients.q, a.outputs},
+      GradientWriter<Input>{a, place, gradients.q, a.outputs},
       place.space.part_values + static_cast<std::int64_t>(part) * features * padded(place.map.width),
       place.space.part_totals + part * features);
 }
@@ -41,36 +41,38 @@ __global__ void queries_kernel(const LinearArguments a, const LinearGradients gr
 template <typename T>
 __global__ void merge_kernel(const LinearArguments a) {
   DeviceBlock block;
-  const Place place(a, a.query, shared_memory);
+  const Place place(a, a.query);
   T* const copy = reinterpret_cast<T*>(place.space.half_means);
   merge_gradients(block, place.map, place.space, linear_parts(a.tokens), [&](const int i, const float sum) {
-    if (sizeof(T) < sizeof(float)) copy[i] = from_float<T>(sum);
+    if (sizeof(T) == sizeof(float)) return sum;
+    copy[i] = from_float<T>(sum);
+    return to_float(copy[i]);
   });
 }
 
-template <typename T>
+template <typename Input, typename T>
 __global__ void keys_kernel(const LinearArguments a, const LinearGradients gradients) {
   DeviceBlock block;
-  const Place place(a, a.key, shared_memory);
+  const Place place(a, a.key);
   OutputOf<T> product;
-  MeansOf<T> by_means;
+  MeansOf<T, false> by_means;
   const Tokens tokens{a.mask == nullptr ? nullptr : a.mask + place.b * a.tokens, 0, a.tokens};
-  gradient_of_keys(block, place.map, rows_of<T>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),
+  gradient_of_keys(block, place.map, rows_of<Input>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),
                    tokens, static_cast<std::int64_t>(blockIdx.x) * tile_tokens, place.tile, place.space,
-                   a.normalised, product, by_means, GradientWriter<T>{a, place, gradients.k, a.outputs},
+                   a.normalised, product, by_means, GradientWriter<Input>{a, place, gradients.k, a.outputs},
                    GradientWriter<T>{a, place, gradients.v, a.head_width});
 }
 
-template <typename T>
+template <typename Input, typename T>
 cudaError_t run(const LinearArguments& a, const LinearGradients& gradients, const cudaStream_t stream) {
   Launches launches(a, true, stream);
   launches.outcome = sums_over_keys(a, stream);
   with_sums_product<T>(a, [&](const auto product) {
-    launches.then(queries_kernel<T, typename decltype(product)::type>, linear_parts(a.tokens), true,
+    launches.then(queries_kernel<Input, T, typename decltype(product)::type>, linear_parts(a.tokens), true,
                   gradients);
   });
   launches.then(merge_kernel<T>, 1, false);
-  launches.then(keys_kernel<T>, (a.tokens + tile_tokens - 1) / tile_tokens, true, gradients);
+  launches.then(keys_kernel<Input, T>, (a.tokens + tile_tokens - 1) / tile_tokens, true, gradients);
   return launches.outcome;
 }
 
@@ -85,9 +87,12 @@ bool linear_gradients_take(const cpu::PointMap map, const bool normalised, const
 const char* linear_gradients(const LinearArguments& arguments, const LinearGradients& gradients,
                              void* stream) {
   const auto cuda_stream = static_cast<cudaStream_t>(stream);
-  const cudaError_t outcome = arguments.element == Element::float32
-                                  ? run<float>(arguments, gradients, cuda_stream)
-                                  : run<__nv_bfloat16>(arguments, gradients, cuda_stream);
+  const bool float_inputs = arguments.input_element == Element::float32;
+  cudaError_t outcome = cudaErrorInvalidValue; // float16, and what sums_over_keys() does not take
+  if (arguments.element == Element::float32) outcome = run<float, float>(arguments, gradients, cuda_stream);
+  if (arguments.element == Element::bfloat16)
+    outcome = float_inputs ? run<float, __nv_bfloat16>(arguments, gradients, cuda_stream)
+                           : run<__nv_bfloat16, __nv_bfloat16>(arguments, gradients, cuda_stream);
   return message_of(outcome);
 }
 

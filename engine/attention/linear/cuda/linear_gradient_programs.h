@@ -56,16 +56,16 @@ HYDRASCOPE_BLOCK void through_map(Block& block, const HeadMap& map, const std::i
           result = own - other - (expf(feature[0]) - expf(feature[outputs])) * sum[t];
           break;
         case PointMap::one_plus_elu: result = y < 0 ? own * feature[0] : own; break;
-        case PointMap::relu: result = y > 0 ? own : 0.0f; break;
+        case PointMap::relu: result = y <= 0 ? 0.0f : own; break;
         case PointMap::unit: {
           const float length = sqrtf(norm[t]);
-          result = length > 1e-12f ? (own - feature[0] * sum[t]) / length : own * 1e12f;
+          result = length <= 1e-12f ? own * 1e12f : (own - feature[0] * sum[t]) / length;
           break;
         }
         case PointMap::relu_token_weighted: {
           const std::int64_t token = first + t;
           const float* const turn = map.token_weights + 2 * (token < tokens.last ? token : 0);
-          result = y > 0 ? own * turn[0] + other * turn[1] : 0.0f;
+          result = y <= 0 ? 0.0f : own * turn[0] + other * turn[1];
           break;
         }
         case PointMap::taylor: break; // not taken
@@ -91,13 +91,15 @@ HYDRASCOPE_BLOCK void write_gradient(Block& block, const HeadMap& map, const Rea
   });
 }
 
-// 5. The queries of a part of the tokens: calls write(token, o, ∂L/∂y); A by `product` to `values`, B to
-// `totals`.
-template <typename Block, typename Read, typename Keys, typename Means, typename Write>
-HYDRASCOPE_BLOCK void gradient_of_queries(Block& block, const HeadMap& map, const Read& query, const Read& g,
-                                          const Tokens& tokens, const Tile& tile, const HeadSpace& space,
-                                          const bool normalised, Keys& product, Means& by_means,
-                                          const Write& write, float* const values, float* const totals) {
+// 5. The queries of a part of the tokens: calls write(token, o, ∂L/∂y); A by `product` to `values`, C of
+// merge_gradients() to `totals`.
+template <typename Block, typename ReadQuery, typename ReadGradient, typename Keys, typename Means,
+          typename Write>
+HYDRASCOPE_BLOCK void gradient_of_queries(Block& block, const HeadMap& map, const ReadQuery& query,
+                                          const ReadGradient& g, const Tokens& tokens, const Tile& tile,
+                                          const HeadSpace& space, const bool normalised, Keys& product,
+                                          Means& by_means, const Write& write, float* const values,
+                                          float* const totals) {
   const int features = map.features, stride = padded(features);
   float* const dot = tile.token; // out · g
   const float* const largest = tile.token + 2 * tile_tokens;
@@ -115,7 +117,7 @@ HYDRASCOPE_BLOCK void gradient_of_queries(Block& block, const HeadMap& map, cons
         if (!tokens.real(first + t))
           p = 0;
         else if (normalised)
-          p = total[t] > 0 ? p / total[t] : 0.0f;
+          p = over(p, total[t]);
       }
     });
     product.add(block, map, tile);
@@ -129,9 +131,9 @@ HYDRASCOPE_BLOCK void gradient_of_queries(Block& block, const HeadMap& map, cons
         if (f >= features) return;
         for (int t = 0; t < tile_tokens; ++t) {
           const float p = tile.features[t * features + f];
-          offset[f] -= p * dot[t];
+          offset[f] += p * (tile.gradient[t * stride + f] - dot[t]);
           float share = p; // by the logarithm
-          if (!map.logarithmic()) share = total[t] > 0 ? space.weights[f] / (total[t] * largest[t]) : 0.0f;
+          if (!map.logarithmic()) share = over(space.weights[f], total[t] * largest[t]);
           tile.gradient[t * stride + f] = share * (tile.gradient[t * stride + f] - dot[t]);
         }
       });
@@ -144,50 +146,55 @@ HYDRASCOPE_BLOCK void gradient_of_queries(Block& block, const HeadMap& map, cons
   });
 }
 
-// Merges the parts in a fixed order: A in place of the means, B of the largest. Calls store(index, A) for a
-// copy.
+// Merges the parts in a fixed order: A in place of the means, B of the largest. store(index, A) stores a copy
+// for the products and returns it as they will read it.
+//
+// A_f · v_j and B_f cancel where the values of the keys are alike, and what a half type has rounded off A
+// would remain. The parts therefore sum C_f = Σ_i p_if (mean_f − out_i) · g_i, and B_f = C_f − A_f · mean_f
+// with A as it is read: 6. computes C_f + A_f · (v_j − mean_f).
 template <typename Block, typename Store>
 HYDRASCOPE_BLOCK void merge_gradients(Block& block, const HeadMap& map, const HeadSpace& space,
                                       const int parts, const Store& store) {
   const int features = padded(map.features), width = padded(map.width);
   block.each([&](const int thread) {
-    if (thread < map.features) {
-      float sum = 0;
-      for (int part = 0; part < parts; ++part) sum += space.part_totals[part * features + thread];
-      space.largest[thread] = sum;
-    }
     for (int i = thread; i < features * width; i += block_threads) {
       float sum = 0;
       if (i / width < map.features && i % width < map.width)
         for (int part = 0; part < parts; ++part) sum += space.part_values[part * features * width + i];
-      space.means[i] = sum;
-      store(i, sum);
+      space.part_values[i] = store(i, sum); // replaces the first part's, which only this thread reads
     }
+  });
+  block.each([&](const int f) {
+    if (f >= map.features) return;
+    float sum = 0;
+    for (int part = 0; part < parts; ++part) sum += space.part_totals[part * features + f];
+    for (int c = 0; c < map.width; ++c) sum -= space.part_values[f * width + c] * space.means[f * width + c];
+    space.largest[f] = sum;
+  });
+  block.each([&](const int thread) {
+    for (int i = thread; i < features * width; i += block_threads) space.means[i] = space.part_values[i];
   });
 }
 
 // 6. Up to 32 keys from `first` on: calls write_key(token, o, ∂L/∂y) and write_value(token, c, ∂L/∂v).
-template <typename Block, typename Read, typename Output, typename Means, typename WriteKey,
-          typename WriteValue>
-HYDRASCOPE_BLOCK void gradient_of_keys(Block& block, const HeadMap& map, const Read& key, const Read& value,
-                                       const Tokens& tokens, const std::int64_t first, const Tile& tile,
-                                       const HeadSpace& space, const bool normalised, Output& product,
-                                       Means& by_means, const WriteKey& write_key,
+template <typename Block, typename ReadKey, typename ReadValue, typename Output, typename Means,
+          typename WriteKey, typename WriteValue>
+HYDRASCOPE_BLOCK void gradient_of_keys(Block& block, const HeadMap& map, const ReadKey& key,
+                                       const ReadValue& value, const Tokens& tokens, const std::int64_t first,
+                                       const Tile& tile, const HeadSpace& space, const bool normalised,
+                                       Output& product, Means& by_means, const WriteKey& write_key,
                                        const WriteValue& write_value) {
   const int features = map.features, stride = padded(features);
   load(block, key, tokens, first, map.inputs, tile.x);
   load(block, value, tokens, first, map.width, tile.value);
   make_features(block, map, first, tokens, tile);
-  const auto over_weight = [&](const float x, const int f) {
-    return space.weights[f] > 0 ? x / space.weights[f] : 0.0f;
-  };
   block.each([&](const int thread) {
     for (int i = thread; i < tile_tokens * features; i += block_threads) {
       float& s = tile.features[i];
       if (!tokens.real(first + i / features))
         s = 0;
       else if (normalised)
-        s = map.logarithmic() ? expf(s - space.weights[i % features]) : over_weight(s, i % features);
+        s = map.logarithmic() ? expf(s - space.weights[i % features]) : over(s, space.weights[i % features]);
     }
   });
   by_means.multiply(block, map, tile, space);
@@ -197,7 +204,7 @@ HYDRASCOPE_BLOCK void gradient_of_keys(Block& block, const HeadMap& map, const R
       float& gradient = tile.gradient[i / features * stride + f];
       if (normalised) {
         gradient += space.largest[f]; // B
-        gradient = map.logarithmic() ? gradient * tile.features[i] : over_weight(gradient, f);
+        gradient = map.logarithmic() ? gradient * tile.features[i] : over(gradient, space.weights[f]);
       }
     }
   });

@@ -14,6 +14,11 @@
 
 namespace hydrascope::cuda {
 
+// x / denominator, 0 where the denominator is 0. NaN in either comes out.
+HYDRASCOPE_BOTH inline float over(const float x, const float denominator) {
+  return denominator == 0 ? 0.0f : x / denominator;
+}
+
 // 1. The largest log φ(k) of each feature over the real tokens, −∞ without any.
 template <typename Block, typename Read>
 HYDRASCOPE_BLOCK void largest_of_keys(Block& block, const HeadMap& map, const Read& key, const Tokens& tokens,
@@ -26,7 +31,7 @@ HYDRASCOPE_BLOCK void largest_of_keys(Block& block, const HeadMap& map, const Re
       if (thread >= map.features) return;
       for (int t = 0; t < tile_tokens; ++t)
         if (tokens.real(first + t))
-          largest[thread] = fmaxf(largest[thread], tile.features[t * map.features + thread]);
+          largest[thread] = larger(largest[thread], tile.features[t * map.features + thread]);
     });
   }
   block.each([&](const int thread) {
@@ -35,10 +40,11 @@ HYDRASCOPE_BLOCK void largest_of_keys(Block& block, const HeadMap& map, const Re
 }
 
 // 2. Σ φ(k) vᵀ, by `product`, and Σ φ(k); of logarithmic maps divided by e^largest.
-template <typename Block, typename Read, typename Product>
-HYDRASCOPE_BLOCK void sums_of_keys(Block& block, const HeadMap& map, const Read& key, const Read& value,
-                                   const Tokens& tokens, const Tile& tile, const float* const largest,
-                                   Product& product, float* const values, float* const totals) {
+template <typename Block, typename ReadKey, typename ReadValue, typename Product>
+HYDRASCOPE_BLOCK void sums_of_keys(Block& block, const HeadMap& map, const ReadKey& key,
+                                   const ReadValue& value, const Tokens& tokens, const Tile& tile,
+                                   const float* const largest, Product& product, float* const values,
+                                   float* const totals) {
   typename Block::template Local<float> sum(0.0f);
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
     load(block, key, tokens, first, map.inputs, tile.x);
@@ -71,7 +77,7 @@ HYDRASCOPE_BLOCK void merge_largest(Block& block, const HeadMap& map, const Head
   block.each([&](const int f) {
     if (f >= map.features) return;
     float largest = -INFINITY;
-    for (int part = 0; part < parts; ++part) largest = fmaxf(largest, space.part_largest[part * stride + f]);
+    for (int part = 0; part < parts; ++part) largest = larger(largest, space.part_largest[part * stride + f]);
     space.largest[f] = largest == -INFINITY ? 0.0f : largest;
   });
 }
@@ -94,7 +100,7 @@ HYDRASCOPE_BLOCK void merge_sums(Block& block, const HeadMap& map, const HeadSpa
       float mean = 0;
       if (f < map.features && i % width < map.width) {
         for (int part = 0; part < parts; ++part) mean += space.part_values[part * features * width + i];
-        if (normalised) mean = space.part_totals[f] > 0 ? mean / space.part_totals[f] : 0.0f;
+        if (normalised) mean = over(mean, space.part_totals[f]);
       }
       space.means[i] = mean;
       store(i, mean);
@@ -126,7 +132,7 @@ HYDRASCOPE_BLOCK void weigh_queries(Block& block, const HeadMap& map, const Tile
         if (logarithmic)
           feature = largest[t] == -INFINITY ? 0.0f : expf(feature - largest[t]);
         else
-          feature = largest[t] > 0 ? feature / largest[t] : 0.0f;
+          feature = over(feature, largest[t]);
         return feature;
       },
       Sum(), total);
@@ -145,7 +151,7 @@ HYDRASCOPE_BLOCK void output_of_queries(Block& block, const HeadMap& map, const 
   if (normalised) {
     weigh_queries(block, map, tile, space);
     block.each([&](const int thread) {
-      if (thread < tile_tokens && tokens.real(first + thread) && !(total[thread] > 0)) count();
+      if (thread < tile_tokens && tokens.real(first + thread) && total[thread] == 0) count();
     });
   }
   product.multiply(block, map, tile, space);
@@ -153,8 +159,11 @@ HYDRASCOPE_BLOCK void output_of_queries(Block& block, const HeadMap& map, const 
     for (int i = thread; i < tile_tokens * map.width; i += block_threads) {
       const int t = i / map.width, c = i % map.width;
       if (first + t >= tokens.last) continue;
-      float value = tokens.real(first + t) ? tile.value[t * padded(map.width) + c] : 0.0f;
-      if (normalised) value = total[t] > 0 ? value / total[t] : 0.0f;
+      float value = 0;
+      if (tokens.real(first + t)) {
+        value = tile.value[t * padded(map.width) + c];
+        if (normalised) value = over(value, total[t]);
+      }
       write(first + t, c, value);
     }
   });

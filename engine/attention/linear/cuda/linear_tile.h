@@ -62,11 +62,12 @@ struct HeadSpace {
   float* means;        // (F, d); later A (linear_gradient_programs.h)
   float* weights;      // (F): z, of logarithmic maps largest + log z
   float* half_means;   // (F, d), a copy of `means` in a half type
+  float* half_rests;   // (F, d), what that has rounded off, in the half type
 };
 HYDRASCOPE_BOTH inline std::int64_t head_space_floats(const LinearArguments& a) {
   const std::int64_t features = padded(a.features), width = padded(a.head_width);
   const std::int64_t parts = linear_parts(a.tokens);
-  return parts * features * (width + 2) + features * (width + 2) + features * width / 2;
+  return parts * features * (width + 2) + features * (width + 2) + features * width;
 }
 constexpr std::int64_t counter_floats =
     lanes; // the start of the workspace: the number of denominators that were 0
@@ -83,6 +84,7 @@ HYDRASCOPE_BOTH inline HeadSpace head_space(const LinearArguments& a, const std:
   space.part_values = take(parts * features * width);
   space.means = take(features * width);
   space.half_means = take(features * width / 2);
+  space.half_rests = take(features * width / 2);
   space.part_largest = take(parts * features);
   space.part_totals = take(parts * features);
   space.largest = take(features);
@@ -165,7 +167,7 @@ HYDRASCOPE_BLOCK void reduce(Block& block, const Tile& tile, const int count, co
 }
 
 struct Larger {
-  HYDRASCOPE_BOTH float operator()(const float a, const float b) const { return fmaxf(a, b); }
+  HYDRASCOPE_BOTH float operator()(const float a, const float b) const { return larger(a, b); }
 };
 struct Sum {
   HYDRASCOPE_BOTH float operator()(const float a, const float b) const { return a + b; }
@@ -233,20 +235,20 @@ HYDRASCOPE_BLOCK void make_features(Block& block, const HeadMap& map, const std:
           feature[outputs] = -value - minus[t];
           break;
         case PointMap::joint_softmax: {
-          const float top = fmaxf(plus[t], minus[t]);
+          const float top = larger(plus[t], minus[t]);
           const float both = top + logf(expf(plus[t] - top) + expf(minus[t] - top));
           feature[0] = value - both;
           feature[outputs] = -value - both;
           break;
         }
         case PointMap::one_plus_elu: feature[0] = value < 0 ? expf(value) : 1 + value; break;
-        case PointMap::relu: feature[0] = fmaxf(value, 0.0f); break;
-        case PointMap::unit: feature[0] = value / fmaxf(sqrtf(plus[t]), 1e-12f); break;
+        case PointMap::relu: feature[0] = larger(value, 0.0f); break;
+        case PointMap::unit: feature[0] = value / larger(sqrtf(plus[t]), 1e-12f); break;
         case PointMap::relu_token_weighted: {
           const std::int64_t token = first + t;
           const float* const turn = map.token_weights + 2 * (token < tokens.last ? token : 0);
-          feature[0] = fmaxf(value, 0.0f) * turn[0];
-          feature[outputs] = fmaxf(value, 0.0f) * turn[1];
+          feature[0] = larger(value, 0.0f) * turn[0];
+          feature[outputs] = larger(value, 0.0f) * turn[1];
           break;
         }
         case PointMap::taylor: break; // not taken

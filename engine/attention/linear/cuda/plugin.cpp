@@ -35,7 +35,7 @@ cuda::RowsOnDevice on_device(const at::Tensor& rows) {
   return {rows.data_ptr(), rows.stride(0), rows.stride(1)};
 }
 
-// Checks that q and k are (B,H,N,d) of one shape, v (B,H,N,any), all of one type on one CUDA device, with the
+// Checks that q and k are (B,H,N,d) of one shape and type, v (B,H,N,any), all on one CUDA device, with the
 // mask, if any.
 void check(const char* kernel, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
            const at::Tensor& mask) {
@@ -43,9 +43,8 @@ void check(const char* kernel, const at::Tensor& q, const at::Tensor& k, const a
               ": q (B,H,N,d) on a CUDA device expected");
   TORCH_CHECK(k.sizes() == q.sizes() && v.dim() == 4 && v.sizes().slice(0, 3) == q.sizes().slice(0, 3),
               kernel, ": q, k and v differ in shape");
-  for (const at::Tensor* x : {&k, &v})
-    TORCH_CHECK(x->device() == q.device() && x->scalar_type() == q.scalar_type(), kernel,
-                ": q, k and v differ in device or type");
+  TORCH_CHECK(k.device() == q.device() && v.device() == q.device(), kernel, ": q, k and v differ in device");
+  TORCH_CHECK(k.scalar_type() == q.scalar_type(), kernel, ": q and k differ in type");
   TORCH_CHECK(q.size(0) <= max_cuda_sequences && q.size(1) <= max_cuda_sequences, kernel, ": more than ",
               max_cuda_sequences, " sequences or heads");
   if (mask.defined())
@@ -84,12 +83,17 @@ struct HydraCall {
   cuda::HydraArguments arguments{};
 };
 
-bool runs_here() { return at::cuda::getCurrentDeviceProperties()->major >= 8; }
+bool runs_on(const at::DeviceIndex device) {
+  const auto* const properties =
+      device < 0 ? at::cuda::getCurrentDeviceProperties() : at::cuda::getDeviceProperties(device);
+  return properties->major >= 8;
+}
 
 at::Tensor hydra_cosine(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                         const at::Tensor& mask) {
   check("hydra_cosine", q, k, v, mask);
-  TORCH_CHECK(v.sizes() == q.sizes(), "hydra_cosine: v differs from q in shape");
+  TORCH_CHECK(v.sizes() == q.sizes() && v.scalar_type() == q.scalar_type(),
+              "hydra_cosine: v differs from q in shape or type");
   const c10::cuda::CUDAGuard guard(q.device());
   const at::Tensor out = at::empty({q.size(0), q.size(2), q.size(1) * q.size(3)}, q.options());
   const HydraCall call(q, k, v, mask, out);
@@ -117,8 +121,17 @@ InputGradients hydra_cosine_gradients(const at::Tensor& q, const at::Tensor& k, 
   return {rows_as_heads(grad_q, q), rows_as_heads(grad_k, q), rows_as_heads(grad_v, q)};
 }
 
+// q and k may be float32 beside bfloat16 values: y before an exponential needs more than 8 bits.
+void check_types(const char* kernel, const AttentionInput& input) {
+  const at::ScalarType inputs = input.q.scalar_type(), values = input.v.scalar_type();
+  TORCH_CHECK(inputs == values || (inputs == at::kFloat && values == at::kBFloat16), kernel,
+              ": q and k are of another type than v");
+}
+
 bool linear_takes(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
-                  std::int64_t outputs) {
+                  std::int64_t outputs, at::DeviceIndex device) {
+  c10::cuda::OptionalCUDAGuard guard; // the shared memory of a block is asked of the current device
+  if (device >= 0) guard.set_index(device);
   const bool known = type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
   return known && cuda::linear_takes(map, normalised, element_of(type), head_width, outputs);
 }
@@ -162,6 +175,11 @@ at::Tensor new_rows(const at::Tensor& like, const std::int64_t width) {
   return at::empty({like.size(0), like.size(2), like.size(1), width}, like.options());
 }
 
+// m, entries of y.
+std::int64_t outputs_of(const AttentionInput& input, const LoopProjection& key) {
+  return key.weight.defined() ? key.weight.size(2) : input.k.size(3);
+}
+
 // The arguments of a launch and the tensors that they point to.
 struct LinearCall {
   LinearCall(const AttentionInput& input, const at::Tensor& mask_, const cpu::PointMap map,
@@ -173,8 +191,9 @@ struct LinearCall {
         mask(mask_.defined() ? mask_.contiguous() : mask_),
         query(query_, q.device()),
         key(key_, q.device()) {
-    const std::int64_t inputs = q.size(3), outputs = key.weight.defined() ? key.weight.size(2) : inputs;
-    arguments = {.element = element_of(q.scalar_type()),
+    const std::int64_t inputs = q.size(3), outputs = outputs_of(input, key_);
+    arguments = {.element = element_of(v.scalar_type()),
+                 .input_element = element_of(q.scalar_type()),
                  .map = map,
                  .normalised = normalised,
                  .q = heads_on_device(q),
@@ -204,7 +223,11 @@ struct LinearCall {
 AttentionOutput linear(const AttentionInput& input, const at::Tensor& mask, const cpu::PointMap map,
                        const LoopProjection& query, const LoopProjection& key, const bool normalised) {
   check("linear", input.q, input.k, input.v, mask);
+  check_types("linear", input);
   const c10::cuda::CUDAGuard guard(input.q.device());
+  TORCH_CHECK(
+      linear_takes(map, normalised, input.v.scalar_type(), input.v.size(3), outputs_of(input, key), -1),
+      "linear: not supported for this map, type or width on ", input.q.device());
   const at::Tensor out = new_rows(input.v, input.v.size(3));
   const LinearCall call(input, mask, map, query, key, normalised, out);
   const char* const failure =
@@ -216,7 +239,9 @@ AttentionOutput linear(const AttentionInput& input, const at::Tensor& mask, cons
 }
 
 bool linear_gradients_take(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
-                           std::int64_t outputs) {
+                           std::int64_t outputs, at::DeviceIndex device) {
+  c10::cuda::OptionalCUDAGuard guard; // the shared memory of a block is asked of the current device
+  if (device >= 0) guard.set_index(device);
   const bool known = type == at::kFloat || type == at::kBFloat16;
   return known && cuda::linear_gradients_take(map, normalised, element_of(type), head_width, outputs);
 }
@@ -225,11 +250,15 @@ InputGradients linear_gradients(const AttentionInput& input, const at::Tensor& m
                                 const LoopProjection& query, const LoopProjection& key, const bool normalised,
                                 const at::Tensor& grad_out) {
   check("linear_gradients", input.q, input.k, input.v, mask);
+  check_types("linear_gradients", input);
   TORCH_CHECK(grad_out.sizes() == input.v.sizes() && grad_out.device() == input.v.device() &&
                   grad_out.scalar_type() == input.v.scalar_type(),
               "linear_gradients: the output's gradient differs from v in shape, device or type");
   TORCH_CHECK(!query.weight.defined() && !key.weight.defined(), "linear_gradients: takes no projection");
   const c10::cuda::CUDAGuard guard(input.q.device());
+  TORCH_CHECK(
+      linear_gradients_take(map, normalised, input.v.scalar_type(), input.v.size(3), input.q.size(3), -1),
+      "linear_gradients: not supported for this map, type or width on ", input.q.device());
   const LinearCall call(input, mask, map, query, key, normalised, {});
   const at::Tensor g = dense_features(grad_out);
   const at::Tensor grad_q = new_rows(input.q, input.q.size(3)), grad_k = new_rows(input.k, input.k.size(3)),
@@ -248,7 +277,7 @@ extern "C" __attribute__((visibility("default"))) const hydrascope::HydrascopeCu
 hydrascope_cuda_plugin_entry() {
   static const hydrascope::HydrascopeCudaPlugin plugin{
       .version = hydrascope::hydrascope_cuda_plugin_version,
-      .runs_here = &hydrascope::runs_here,
+      .runs_on = &hydrascope::runs_on,
       .hydra_cosine = &hydrascope::hydra_cosine,
       .hydra_cosine_gradients = &hydrascope::hydra_cosine_gradients,
       .linear_takes = &hydrascope::linear_takes,

@@ -1,0 +1,127 @@
+// Every CUDA kernel, emulated, at shapes that are small but fill neither tiles nor squares: in several orders
+// of the threads, or, under ThreadSanitizer, with real ones.
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/cuda_emulation/cases.h"
+#include "tests/cuda_emulation/emulation.h"
+
+namespace hydrascope {
+namespace {
+
+using cuda::Element;
+using namespace testing_inputs;
+
+#ifdef __SANITIZE_THREAD__
+constexpr bool real_threads = true; // slow, and in no order of their own
+constexpr cuda_emulation::Order orders[] = {cuda_emulation::Order::forward};
+constexpr CudaShape shape{1, 1, 34, 18, true};
+#else
+constexpr bool real_threads = false;
+constexpr cuda_emulation::Order orders[] = {cuda_emulation::Order::forward, cuda_emulation::Order::reverse,
+                                            cuda_emulation::Order::shuffled};
+constexpr CudaShape shape{2, 2, 35, 18, true};
+#endif
+
+// Each program of the kernels is run by one of these.
+bool is_run(const LinearKernel& kernel, const Element element) {
+  if (!kernel.normalised && element != Element::float32) return false; // not taken
+  const bool chosen = kernel.map == cpu::PointMap::joint_softmax || kernel.map == cpu::PointMap::unit;
+  return !real_threads || (chosen && element != Element::float16);
+}
+
+double tolerance(const Element element) {
+  return element == Element::float32 ? 1e-5 : element == Element::float16 ? 2e-3 : 2e-2;
+}
+
+void expect(const Comparison& comparison, const Element element) {
+  EXPECT_EQ(comparison.message, "");
+  EXPECT_LT(comparison.error, tolerance(element));
+}
+
+template <typename Test>
+void in_every_order(const Test& test) {
+  for (const cuda_emulation::Order order : orders)
+    for (const Element element : {Element::float32, Element::float16, Element::bfloat16}) {
+      SCOPED_TRACE("order " + std::to_string(static_cast<int>(order)) + ", element type " +
+                   std::to_string(static_cast<int>(element)));
+      cuda_emulation::set_order(order);
+      test(element);
+    }
+  cuda_emulation::set_order(cuda_emulation::Order::forward);
+}
+
+TEST(CudaSmall, HydraIsTheDefinition) {
+  in_every_order([](const Element element) {
+    if (real_threads && element == Element::float16) return;
+    expect(compare_hydra(shape, element), element);
+  });
+}
+
+TEST(CudaSmall, LinearAttentionIsTheDefinition) {
+  in_every_order([](const Element element) {
+    for (const LinearKernel& kernel : linear_kernels()) {
+      SCOPED_TRACE(kernel.name);
+      if (!is_run(kernel, element)) continue;
+      expect(compare_linear(kernel, shape, element), element);
+      if (element != Element::float16) expect(compare_linear_gradients(kernel, shape, element), element);
+    }
+  });
+}
+
+#ifndef __SANITIZE_THREAD__
+
+// More than 256 tokens are summed in parts, which are merged.
+TEST(CudaSmall, PartsOfTheTokensAreMerged) {
+  in_every_order([](const Element element) {
+    for (const LinearKernel& kernel : linear_kernels()) {
+      SCOPED_TRACE(kernel.name);
+      const bool chosen =
+          kernel.map == cpu::PointMap::plus_minus_exponential || kernel.map == cpu::PointMap::relu;
+      if (!chosen || element == Element::float16) continue;
+      expect(compare_linear(kernel, {1, 1, 270, 8, true}, element), element);
+      expect(compare_linear_gradients(kernel, {1, 1, 270, 8, true}, element), element);
+    }
+  });
+}
+
+TEST(CudaSmall, ANanInARealKeyReachesWhatItDoesByTheDefinition) {
+  in_every_order([](const Element element) {
+    expect(compare_hydra(shape, element, {.nan_in_key = true}), element);
+    for (const LinearKernel& kernel : linear_kernels()) {
+      SCOPED_TRACE(kernel.name);
+      if (!is_run(kernel, element)) continue;
+      expect(compare_linear(kernel, shape, element, {.nan_in_key = true}), element);
+      if (element != Element::float16)
+        expect(compare_linear_gradients(kernel, shape, element, {.nan_in_key = true}), element);
+    }
+  });
+}
+
+TEST(CudaSmall, TakesFloat32QueriesAndKeysBesideBfloat16Values) {
+  for (const LinearKernel& kernel : linear_kernels()) {
+    SCOPED_TRACE(kernel.name);
+    if (!kernel.normalised) continue;
+    expect(compare_linear(kernel, shape, Element::bfloat16, {.float_inputs = true}), Element::bfloat16);
+    expect(compare_linear_gradients(kernel, shape, Element::bfloat16, {.float_inputs = true}),
+           Element::bfloat16);
+  }
+}
+
+// Normalised attention to one token gives back its value: no gradient reaches q and k.
+TEST(CudaSmall, RoundingDoesNotRemainWhereGradientsCancel) {
+  for (const LinearKernel& kernel : linear_kernels())
+    for (const Element element : {Element::float32, Element::bfloat16}) {
+      SCOPED_TRACE(kernel.name);
+      if (!kernel.normalised) continue;
+      const Comparison comparison = compare_linear_gradients(kernel, {1, 2, 1, 64}, element);
+      EXPECT_EQ(comparison.message, "");
+      EXPECT_LT(comparison.error, element == Element::float32 ? 1e-5 : 5e-3); // that of v
+    }
+}
+
+#endif
+
+} // namespace
+} // namespace hydrascope

@@ -1,0 +1,66 @@
+// The CUDA plug-in as LibTorch's tensors reach it, its kernels emulated: strides, types, refusals and
+// devices. (What the kernels compute at all shapes: tests/cuda_emulation.)
+#include <gtest/gtest.h>
+
+#include <ATen/TensorOperators.h>
+#include <c10/util/Exception.h>
+
+#include "engine/attention/interface/cuda_plugin.h"
+#include "engine/attention/interface/kernel.h"
+#include "tests/cuda_emulation/emulation.h"
+#include "tests/engine/attention/inputs.h"
+
+extern "C" const hydrascope::HydrascopeCudaPlugin* hydrascope_cuda_plugin_entry();
+
+namespace hydrascope {
+namespace {
+
+using cpu::PointMap, testing_inputs::relative_error;
+
+const HydrascopeCudaPlugin& plugin() { return *hydrascope_cuda_plugin_entry(); }
+
+AttentionInput on_gpu(const AttentionInput& host, const at::Device device = {at::kCUDA, 0}) {
+  AttentionInput result = host;
+  for (at::Tensor* x : {&result.q, &result.k, &result.v, &result.mask})
+    if (x->defined()) *x = x->to(device);
+  return result;
+}
+
+at::Tensor run_on_cpu(const char* kernel, const AttentionInput& input) {
+  return make_kernel({kernel, {}})->run(input, {}).out;
+}
+
+TEST(CudaPlugin, GivesTheCpusOutput) {
+  const AttentionInput host = testing_inputs::make_input({2, 3, 40, 8, true}, 3), device = on_gpu(host);
+  const at::Tensor hydra = plugin().hydra_cosine(device.q, device.k, device.v, device.mask);
+  EXPECT_LT(relative_error(hydra.cpu(), run_on_cpu("hydra-cosine", host)), 1e-5);
+  const AttentionOutput elu = plugin().linear(device, device.mask, PointMap::one_plus_elu, {}, {}, true);
+  EXPECT_LT(relative_error(elu.out.cpu(), run_on_cpu("elu", host)), 1e-5);
+}
+
+TEST(CudaPlugin, RefusesWhatItDoesNotTake) {
+  const AttentionInput input = on_gpu(testing_inputs::make_input({1, 1, 8, 8}, 3));
+  EXPECT_THROW(plugin().linear(input, {}, PointMap::taylor, {}, {}, true), c10::Error);
+  EXPECT_THROW(plugin().linear_gradients(input, {}, PointMap::taylor, {}, {}, true, input.v), c10::Error);
+  const AttentionInput wide = on_gpu(testing_inputs::make_input({1, 1, 8, 144}, 3));
+  EXPECT_THROW(plugin().linear(wide, {}, PointMap::relu, {}, {}, true), c10::Error);
+}
+
+TEST(CudaPlugin, AsksTheTensorsDevice) {
+  EXPECT_TRUE(plugin().runs_on(0));
+  EXPECT_FALSE(plugin().runs_on(2)); // compute capability 7.0
+  const auto takes = [](const at::DeviceIndex device) {
+    return plugin().linear_gradients_take(PointMap::plus_minus_exponential, true, at::kFloat, 128, 128,
+                                          device);
+  };
+  EXPECT_TRUE(takes(0));
+  EXPECT_FALSE(takes(1)); // a tile does not fit its shared memory
+  EXPECT_EQ(cuda_emulation::current_device(), 0);
+  const AttentionInput input = on_gpu(testing_inputs::make_input({1, 1, 8, 128}, 3), {at::kCUDA, 1});
+  EXPECT_THROW(plugin().linear_gradients(input, {}, PointMap::plus_minus_exponential, {}, {}, true, input.v),
+               c10::Error);
+  EXPECT_EQ(shape_of(input).device_index, 1);
+}
+
+} // namespace
+} // namespace hydrascope
