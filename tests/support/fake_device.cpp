@@ -299,7 +299,7 @@ const at::Tensor& resize(const at::Tensor& tensor, const at::IntArrayRef size,
     implementation->unsafe_storage().set_nbytes(bytes);
   }
   implementation->set_sizes_contiguous(size);
-  return tensor;
+  return tensor; // NOLINT(bugprone-return-const-ref-from-parameter): the signature is LibTorch's
 }
 
 at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {

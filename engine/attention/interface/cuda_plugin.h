@@ -38,8 +38,8 @@ struct HydrascopeCudaPlugin {
   // Whether `linear` supports φ of y with m entries, for heads of d features, on a device.
   bool (*linear_takes)(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
                        std::int64_t outputs, at::DeviceIndex device);
-  // As linear_on_cpu, on the current stream; parameters lie where q lies. q and k are of v's type or, where that
-  // is bfloat16, float32. Throws c10::Error for what linear_takes() does not.
+  // As linear_on_cpu, on the current stream; parameters lie where q lies. q and k are of v's type or, where
+  // that is bfloat16, float32. Throws c10::Error for what linear_takes() does not.
   AttentionOutput (*linear)(const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
                             const LoopProjection& query, const LoopProjection& key, bool normalised);
   // Whether `linear_gradients` supports φ of y with m entries, for values of d features.

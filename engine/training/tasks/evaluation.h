@@ -37,7 +37,7 @@ public:
 
   void count(std::int64_t target, std::span<const std::int64_t> best) { counts_.add(target, best); }
   // The same for a batch of logits (B,C). Throws Error if they are not finite.
-  void count(const std::vector<std::int64_t>& targets, const at::Tensor& logits);
+  void count(const std::vector<std::int64_t>& targets, const at::Tensor& batch);
   void note(std::string text);
   // Reports progress. Throws Cancelled if a stop was requested.
   void progress(std::int64_t done, std::int64_t all);

@@ -73,7 +73,7 @@ struct Launches {
   float *inverse_q, *inverse_k, *sums_of_keys, *sums_of_queries, *partial;
   cudaError_t outcome = cudaSuccess;
 
-  Launches(const HydraArguments& a, const cudaStream_t stream_)
+  Launches(const HydraArguments& a, cudaStream_t stream_)
       : shape{a.mask, a.batch, a.tokens, a.width},
         stream(stream_),
         parts(hydra_token_parts(a.tokens)),
@@ -114,7 +114,7 @@ struct Launches {
 };
 
 template <typename T>
-cudaError_t output(const HydraArguments& a, const cudaStream_t stream) {
+cudaError_t output(const HydraArguments& a, cudaStream_t stream) {
   Launches<T> launches(a, stream);
   launches.norms(a.q, launches.inverse_q);
   launches.norms(a.k, launches.inverse_k);
@@ -124,8 +124,7 @@ cudaError_t output(const HydraArguments& a, const cudaStream_t stream) {
 }
 
 template <typename T>
-cudaError_t gradients_of(const HydraArguments& a, const HydraGradients& gradients,
-                         const cudaStream_t stream) {
+cudaError_t gradients_of(const HydraArguments& a, const HydraGradients& gradients, cudaStream_t stream) {
   Launches<T> launches(a, stream);
   launches.norms(a.q, launches.inverse_q);
   launches.norms(a.k, launches.inverse_k);

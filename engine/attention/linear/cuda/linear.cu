@@ -64,7 +64,7 @@ __global__ void output_kernel(const LinearArguments a) {
 }
 
 template <typename Input, typename T>
-cudaError_t sums_over_keys_of(const LinearArguments& a, const cudaStream_t stream) {
+cudaError_t sums_over_keys_of(const LinearArguments& a, cudaStream_t stream) {
   const int parts = linear_parts(a.tokens);
   Launches launches(a, false, stream);
   launches.outcome = cudaMemsetAsync(a.workspace, 0, sizeof(int), stream);
@@ -80,7 +80,7 @@ cudaError_t sums_over_keys_of(const LinearArguments& a, const cudaStream_t strea
 }
 
 template <typename Input, typename T>
-cudaError_t outputs_of(const LinearArguments& a, const cudaStream_t stream) {
+cudaError_t outputs_of(const LinearArguments& a, cudaStream_t stream) {
   Launches launches(a, false, stream);
   launches.then(output_kernel<Input, T, OutputOf<T>>, (a.tokens + tile_tokens - 1) / tile_tokens, true);
   return launches.outcome;
@@ -100,7 +100,7 @@ cudaError_t with_types(const LinearArguments& a, const Run& run) {
   return cudaErrorInvalidValue;
 }
 
-cudaError_t outputs(const LinearArguments& a, const cudaStream_t stream) {
+cudaError_t outputs(const LinearArguments& a, cudaStream_t stream) {
   return with_types(a, [&](const auto input, const auto value) {
     return outputs_of<typename decltype(input)::type, typename decltype(value)::type>(a, stream);
   });
@@ -118,7 +118,7 @@ bool tile_fits(const cpu::PointMap map, const std::int64_t head_width, const std
   return tile_bytes(one, gradients) <= max_tile_bytes();
 }
 
-cudaError_t sums_over_keys(const LinearArguments& a, const cudaStream_t stream) {
+cudaError_t sums_over_keys(const LinearArguments& a, cudaStream_t stream) {
   return with_types(a, [&](const auto input, const auto value) {
     return sums_over_keys_of<typename decltype(input)::type, typename decltype(value)::type>(a, stream);
   });

@@ -156,6 +156,11 @@ struct TensorOutput {
   }
 };
 
+inline __device__ Tile tile_of_block(const HeadMap& map) {
+  HYDRASCOPE_SHARED_MEMORY(memory);
+  return tile_in(memory, map);
+}
+
 // A block's head in the grid (…, H, B): its map, workspace and tile.
 struct Place {
   std::int64_t b, h;
@@ -163,10 +168,11 @@ struct Place {
   HeadSpace space;
   Tile tile;
   __device__ Place(const LinearArguments& a, const SideArguments& side)
-      : b(blockIdx.z), h(blockIdx.y), map(head_map(a, side, b, h)), space(head_space(a, b * a.heads + h)) {
-    HYDRASCOPE_SHARED_MEMORY(memory);
-    tile = tile_in(memory, map);
-  }
+      : b(blockIdx.z),
+        h(blockIdx.y),
+        map(head_map(a, side, b, h)),
+        space(head_space(a, b * a.heads + h)),
+        tile(tile_of_block(map)) {}
 };
 
 inline int tile_bytes(const HeadMap& map, const bool gradients) {
@@ -186,7 +192,7 @@ inline int max_tile_bytes() {
 // shared memory.
 class Launches {
 public:
-  Launches(const LinearArguments& a, const bool gradients, const cudaStream_t stream)
+  Launches(const LinearArguments& a, const bool gradients, cudaStream_t stream)
       : a_(a), stream_(stream), tile_bytes_(tile_bytes(head_map(a, a.key, 0, 0), gradients)) {}
 
   template <typename... More>

@@ -64,7 +64,7 @@ __global__ void keys_kernel(const LinearArguments a, const LinearGradients gradi
 }
 
 template <typename Input, typename T>
-cudaError_t run(const LinearArguments& a, const LinearGradients& gradients, const cudaStream_t stream) {
+cudaError_t run(const LinearArguments& a, const LinearGradients& gradients, cudaStream_t stream) {
   Launches launches(a, true, stream);
   launches.outcome = sums_over_keys(a, stream);
   with_sums_product<T>(a, [&](const auto product) {
