@@ -10,7 +10,7 @@ namespace hydrascope::app {
 
 namespace {
 
-// Whether the shown input is another than that of the same kind at the begin of the step.
+// Whether the shown input is another than that of the same kind at the beginning of the step.
 bool input_changed(const TourState& begin, const Editor& editor) {
   const auto& before = begin.start.scene_of(editor.document().kind).input;
   const auto& now = editor.document().scene().input;
@@ -30,9 +30,6 @@ bool map_of_query_seen(const TourState&, const Editor& editor) {
   return !scene.default_query && scene.query.has_value() &&
          editor.status().focus_map_seen == editor.revision();
 }
-
-// The whole model's map is compared, and in the last layer the query of a patch has an empty one.
-void show_map_of_prediction(Editor& editor) { select_default_query(editor); }
 
 constexpr int replaced_together = 2; // layers of the bundled adapters that the tour names for pictures
 
@@ -70,7 +67,7 @@ bool sentence_typed(const TourState& begin, const Editor& editor) {
   return editor.document().kind == InputKind::text && input_changed(begin, editor);
 }
 
-// Since the begin of the step, to the end or until the user stopped it.
+// Since the beginning of the step, to the end or until the user stopped it.
 bool trained(const TourState& begin, const Editor& editor) {
   const TrainingReport& report = editor.training;
   const bool ended = report.state == TrainingState::finished || report.state == TrainingState::stopped;
@@ -105,7 +102,7 @@ constexpr std::array<TourStep, 9> all_steps = {{
                       "in all layers.",
      .panel = "kernels",
      .done = last_layers_replaced,
-     .prepare = show_map_of_prediction,
+     .prepare = select_default_query, // in the last layer, which is clicked here, a patch's map is empty
      .shortcut = TourShortcut{"Replace them", replace_layers}},
     {.title = "Compare with softmax",
      .text = "What you changed is A; B still is softmax in every layer. Press {view.side_b} for B, "

@@ -13,10 +13,11 @@ namespace hydrascope::app {
 
 struct TourState {
   std::size_t step = 0;
-  Document start;                  // at the begin of the step
-  std::size_t written_figures = 0; // WindowStatus::written_figures at the begin of the step
-  double training_seconds = 0; // TrainingReport::seconds at the begin of the step, to tell trainings apart
-  bool done = false;           // the step is completed
+  Document start;                  // at the beginning of the step
+  std::size_t written_figures = 0; // WindowStatus::written_figures at the beginning of the step
+  double training_seconds =
+      0;             // TrainingReport::seconds at the beginning of the step, to tell trainings apart
+  bool done = false; // the step is completed
 };
 
 // A button on the step's card that does the step for the user.

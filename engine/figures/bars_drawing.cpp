@@ -35,17 +35,18 @@ std::vector<std::string> value_texts(const BarsPanel& panel) {
   double largest = 0;
   for (const double value : panel.values)
     if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  const int decimals = decimals_of(largest);
   std::vector<std::string> texts;
   for (const double value : panel.values)
     texts.push_back(panel.marks.empty() || !std::isfinite(value) ? number_text(value)
-                                                                 : decimal_text(value, decimals_of(largest)));
+                                                                 : decimal_text(value, decimals));
   return texts;
 }
 
-double widest_value(const BarsPanel& panel, const Ink& ink) {
-  double widest = 0;
-  for (const std::string& text : value_texts(panel)) widest = std::max(widest, text_width(text, ink.label()));
-  return widest;
+double widest_text(const std::vector<std::string>& texts, const Ink& ink) {
+  double width = 0;
+  for (const std::string& text : texts) width = std::max(width, text_width(text, ink.label()));
+  return width;
 }
 
 // The lines of a label; long labels are wrapped.
@@ -83,7 +84,7 @@ Surround surround(const BarsPanel& panel, const Ink& ink, const Placement&, cons
       widest = std::max(widest, text_width(line, ink.label()));
     }
   }
-  return {widest + 2 * bar_gap, widest_value(panel, ink) + 2 * bar_gap,
+  return {widest + 2 * bar_gap, widest_text(value_texts(panel), ink) + 2 * bar_gap,
           bar_gap + line_height(ink.tick()) + (panel.x_label.empty() ? 0 : line_height(ink.tick()))};
 }
 
@@ -105,7 +106,7 @@ void draw(Canvas& canvas, const BarsPanel& panel, const Ink& ink, const Placemen
   }
   const std::vector<double> edges = row_edges(panel, ink, body);
   const std::vector<std::string> texts = value_texts(panel);
-  const double widest = widest_value(panel, ink);
+  const double texts_width = widest_text(texts, ink);
   for (std::size_t index = 0; index < panel.labels.size(); ++index) {
     const double value = index < panel.values.size() ? panel.values[index] : std::nan("");
     const auto lines = bar_label(panel.labels[index], ink, body.width * 0.6);
@@ -127,7 +128,7 @@ void draw(Canvas& canvas, const BarsPanel& panel, const Ink& ink, const Placemen
       const double reach = std::isfinite(value) ? std::max(0.0, value) : 0;
       canvas.text(text, {across(reach) + bar_gap, baseline}, ink.label());
     } else {
-      draw_aligned(canvas, text, {body.right() + bar_gap + widest, baseline}, ink.label(), Align::right);
+      draw_aligned(canvas, text, {body.right() + bar_gap + texts_width, baseline}, ink.label(), Align::right);
     }
     const double text_height = line_height(ink.label()) * static_cast<double>(lines.size());
     draw_lines(canvas, lines, {body.x - 2 * bar_gap, y + (pitch - text_height) / 2}, ink.label(),

@@ -53,17 +53,27 @@ Lab mixed_lab(const Lab& from, const Lab& to, double share) {
 
 bool is_dark(const Colour& ground) { return relative_luminance(ground) < 0.18; }
 
-// Blue, the ground, red: equally light at equal distance from zero; entries 127 and 128 are the ground.
-ColourTable diverging_from(const Colour& ground) {
-  constexpr Lab blue{0.74, -0.055, -0.125}, red{0.74, 0.135, 0.085};
-  const Lab middle = lab_of(ground);
+// One side of a diverging map: its colours near zero and at the end of the scale.
+struct Arm {
+  Lab from, to;
+};
+
+// The colours next to zero are entries 127 and 128.
+ColourTable diverging(const Arm& negative, const Arm& positive) {
   ColourTable table{};
   for (std::size_t step = 0; step < 128; ++step) {
     const double share = static_cast<double>(step) / 127;
-    table[127 - step] = entry_of(mixed_lab(middle, blue, share));
-    table[128 + step] = entry_of(mixed_lab(middle, red, share));
+    table[127 - step] = entry_of(mixed_lab(negative.from, negative.to, share));
+    table[128 + step] = entry_of(mixed_lab(positive.from, positive.to, share));
   }
   return table;
+}
+
+// Blue, the ground, red: equally light at equal distance from zero.
+ColourTable diverging_from(const Colour& ground) {
+  constexpr Lab blue{0.74, -0.055, -0.125}, red{0.74, 0.135, 0.085};
+  const Lab middle = lab_of(ground);
+  return diverging({middle, blue}, {middle, red});
 }
 
 // Blue and red over a photograph that shows through where the values are small: strong from zero on, since
@@ -71,13 +81,7 @@ ColourTable diverging_from(const Colour& ground) {
 ColourTable diverging_over_photograph() {
   constexpr Lab blue{0.68, -0.04, -0.15}, deep_blue{0.46, -0.02, -0.20};
   constexpr Lab red{0.68, 0.17, 0.10}, deep_red{0.50, 0.20, 0.11};
-  ColourTable table{};
-  for (std::size_t step = 0; step < 128; ++step) {
-    const double share = static_cast<double>(step) / 127;
-    table[127 - step] = entry_of(mixed_lab(blue, deep_blue, share));
-    table[128 + step] = entry_of(mixed_lab(red, deep_red, share));
-  }
-  return table;
+  return diverging({blue, deep_blue}, {red, deep_red});
 }
 
 // From the ground into the published map: into its dark end on a light ground, into its light end on a dark

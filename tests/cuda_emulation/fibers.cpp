@@ -1,5 +1,5 @@
 // The threads of a block as fibers: one runs until it waits at a barrier and hands over to the next.
-// AddressSanitizer is told of the changes of stacks.
+// Each switch of stacks is announced to AddressSanitizer.
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// An accelerator for tests, LibTorch's PrivateUse1. Its memory is the host's, but nobody may touch it except
-// the device's own copies: reading a data pointer is a segmentation fault, as it is on a GPU. Operators run
+// An accelerator for tests, LibTorch's PrivateUse1. Its memory is the host's, but only the device's own
+// copies have access to it: reading a data pointer is a segmentation fault, as it is on a GPU. Operators run
 // on copies on the CPU, and a tensor on the wrong device fails by CUDA's rule. It does not show what depends
 // on real hardware: the order of streams, operators and types that CUDA lacks, TF32.
 #pragma once
