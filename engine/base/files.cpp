@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -51,6 +52,14 @@ FileMapping::~FileMapping() {
 
 FileMapping::FileMapping(FileMapping&& other) noexcept
     : address_(std::exchange(other.address_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+void release_pages(const std::span<const std::byte> mapped) {
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(mapped.data());
+  const std::uintptr_t first = (begin + page - 1) / page * page; // whole pages: others share the outer ones
+  const std::uintptr_t last = (begin + mapped.size()) / page * page;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
 
 FileLock::FileLock(const std::filesystem::path& file, const std::stop_token& stop, const char* remedy)
     : descriptor_(open_lock_file(file, remedy)) {

@@ -28,6 +28,10 @@ private:
   std::size_t size_ = 0;
 };
 
+// Frees the memory of bytes of a FileMapping: the next access reads them from the file again. Other memory
+// would lose its contents.
+void release_pages(std::span<const std::byte> mapped);
+
 class FileLock {
 public:
   // Waits until the lock is free. Creates the file where it is missing and leaves it there. Throws Cancelled,

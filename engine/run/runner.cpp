@@ -15,6 +15,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/process.h"
+#include "engine/models/transformer/checkpoint.h"
 #include "engine/run/run_plan.h"
 
 namespace hydrascope {
@@ -87,6 +88,14 @@ public:
     if (plan_.other) count(*plan_.other);
     if (plan_.whole) count(*plan_.whole);
     for (const auto& reading : plan_.readings) total_ += reading->extra_blocks(plan_.own);
+  }
+
+  // Without gradients a run uses the packed copies, and the next one with gradients reads the mapped files
+  // again in a few milliseconds.
+  void release_weights() const {
+    for (const auto& [name, tensor] : plan_.own.model.model->tensors()) release_pages(tensor);
+    if (!plan_.other) return;
+    for (const auto& [name, tensor] : plan_.other->model.model->tensors()) release_pages(tensor);
   }
 
   void run(RunResult& result) {
@@ -274,6 +283,7 @@ std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, cons
     Job job(request, make_run_plan(request, placement, *state_->models, state_->inputs, state_->caches),
             state_->cache, std::move(stop), progress);
     job.run(*result);
+    job.release_weights();
     result->peak_bytes = peak_resident_bytes();
     result->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return result;

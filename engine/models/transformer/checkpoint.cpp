@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <ATen/ops/empty.h>
@@ -14,12 +16,18 @@
 
 #include "engine/base/config_fields.h"
 #include "engine/base/error.h"
+#include "engine/base/files.h"
 #include "engine/models/hub/hub_cache.h"
 
 namespace hydrascope {
 namespace {
 
 namespace fs = std::filesystem;
+
+using Mapping = std::shared_ptr<const void>;
+
+// Marks the storage of a mapped tensor, too.
+void unmap(void* mapping) { delete static_cast<Mapping*>(mapping); }
 
 at::ScalarType scalar_type(ElementType type) {
   switch (type) {
@@ -145,9 +153,15 @@ at::Tensor tensor_of(const TensorView& view, const SafetensorsFile& file) {
     return copy;
   }
   // The pages are read-only: parameters must not be modified in place.
-  return at::from_blob(
-      const_cast<std::byte*>(view.bytes.data()), view.shape,
-      [mapping = file.mapping()](void*) mutable { mapping.reset(); }, options);
+  return at::for_blob(const_cast<std::byte*>(view.bytes.data()), view.shape)
+      .context(new Mapping(file.mapping()), unmap)
+      .options(options)
+      .make_tensor();
+}
+
+void release_pages(const at::Tensor& tensor) {
+  if (tensor.storage().data_ptr().get_deleter() != unmap || !tensor.is_contiguous()) return;
+  release_pages(std::span(static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()));
 }
 
 std::string canonical_name(std::string_view name) {

@@ -24,6 +24,9 @@ struct Checkpoint {
 // aligned.
 at::Tensor tensor_of(const TensorView& view, const SafetensorsFile& file);
 
+// Frees the memory of a tensor_of(): the next access reads its file again. Does nothing to other tensors.
+void release_pages(const at::Tensor& tensor);
+
 // `bert.encoder.…`, `….LayerNorm.gamma` → `encoder.…`, `….LayerNorm.weight`.
 std::string canonical_name(std::string_view name);
 

@@ -1,9 +1,13 @@
 // What a model folder can get wrong, and what published checkpoints look like.
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <span>
 
+#include <ATen/ops/sum.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
@@ -214,6 +218,37 @@ TEST(TensorOf, CopiesWhatIsNotAligned) {
   const auto tensors = read_tensors(scratch.path() / "odd.safetensors");
   EXPECT_EQ(tensors.at("b").item<float>(), 1.5F);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensors.at("b").const_data_ptr()) % 4, 0U);
+}
+
+// Pages of the tensor that the process has in memory, by the kernel's page map (bit 63: present).
+std::int64_t resident_pages(const at::Tensor& tensor) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) / page;
+  std::ifstream map("/proc/self/pagemap", std::ios::binary);
+  map.seekg(static_cast<std::streamoff>(first * sizeof(std::uint64_t)));
+  std::vector<std::uint64_t> entries(tensor.nbytes() / page);
+  map.read(reinterpret_cast<char*>(entries.data()),
+           static_cast<std::streamsize>(entries.size() * sizeof(std::uint64_t)));
+  EXPECT_TRUE(map.good());
+  return std::ranges::count_if(entries, [](const std::uint64_t entry) { return (entry >> 63U) != 0; });
+}
+
+TEST(TensorOf, ReleasedPagesAreReadAgain) {
+  const ScratchFolder scratch;
+  const std::vector<float> values(1U << 20U, 1.5F);
+  const fs::path file = scratch.path() / "large.safetensors";
+  write_safetensors(file, {{"a", {ElementType::f32, {1 << 20}, std::as_bytes(std::span(values))}}});
+  const at::Tensor mapped = read_tensors(file).at("a");
+  const double sum = 1.5 * static_cast<double>(values.size());
+  EXPECT_EQ(mapped.sum().item<double>(), sum);
+  EXPECT_GT(resident_pages(mapped), 1000); // of 1,024
+  release_pages(mapped);
+  EXPECT_LT(resident_pages(mapped), 3); // the outer ones
+  EXPECT_EQ(mapped.sum().item<double>(), sum);
+  // Memory of its own has no file to be read from again.
+  const at::Tensor own = mapped.clone();
+  release_pages(own);
+  EXPECT_EQ(own.sum().item<double>(), sum);
 }
 
 } // namespace
