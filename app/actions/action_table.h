@@ -22,6 +22,7 @@ Action& add_action(ActionTable& table, std::string id, std::string label, std::s
 
 void add_file_actions(ActionTable& table, const std::vector<PanelName>& panels, const Settings& settings);
 void add_edit_actions(ActionTable& table);
+void add_preference_actions(ActionTable& table); // of the Edit menu, too
 void add_view_actions(ActionTable& table, const std::vector<PanelName>& panels, const Settings& settings);
 void add_model_actions(ActionTable& table);
 

@@ -1,6 +1,7 @@
 #include "app/actions/actions.h"
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 #include <utility>
 
@@ -24,12 +25,31 @@ void add_lesson_actions(ActionTable& table) {
 
 void add_help_actions(ActionTable& table) {
   add_lesson_actions(table);
-  add_action(table, "help.sheet", "Shortcuts and gestures", "Help", "?",
-             [](Editor& editor) { editor.emit(ToggleOverlay{Overlay::help}); });
   add_action(table, "help.tour", "Guided tour", "Help", "",
              [](Editor& editor) { editor.emit(GoToTourStep{0}); });
-  add_action(table, "help.shortcuts", "Change shortcuts…", "Help", "",
-             [](Editor& editor) { editor.emit(ToggleOverlay{Overlay::shortcuts}); });
+  add_action(table, "help.sheet", "Shortcuts and gestures", "Help", "?",
+             [](Editor& editor) { editor.emit(ToggleOverlay{Overlay::help}); });
+  add_action(table, "help.about", "About Hydrascope", "Help", "",
+             [](Editor& editor) { editor.emit(ShowOverlay{Overlay::about}); });
+}
+
+// Actions, by their ids, and submenus above which a menu has a line.
+constexpr std::array<std::string_view, 29> group_beginnings = {
+    "file.open",          "file.open_folder",    "file.wrong_first",      "file.close_folder",
+    "file.forget_recent", "file.sentence.0",     "File/Export",           "file.export_everything",
+    "file.quit",          "edit.show_image",     "edit.query_default",    "edit.copy",
+    "edit.hide_token",    "edit.mute_head",      "Edit/Preferences",      "view.larger",
+    "view.fade",          "file.reopen_at_start", "help.shortcuts",       "View/Panels",
+    "view.save_layout",   "view.palette",        "model.time_passes",     "Model/Training",
+    "training.pause",     "Model/Adapters",      "model.adapters.open",   "help.sheet",
+    "help.about"};
+
+void begin_groups(ActionTable& table) {
+  for (const std::string_view name : group_beginnings) {
+    const auto found = std::ranges::find_if(
+        table, [&](const Action& action) { return action.id == name || action.menu == name; });
+    if (found != table.end()) found->begins_group = true;
+  }
 }
 
 // Moves the default shortcuts to `default_shortcut` and applies the user's.
@@ -64,9 +84,11 @@ std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Set
   ActionTable table;
   add_file_actions(table, panels, settings);
   add_edit_actions(table);
+  add_preference_actions(table);
   add_view_actions(table, panels, settings);
   add_model_actions(table);
   add_help_actions(table);
+  begin_groups(table);
   apply_shortcuts(table, settings);
   return table;
 }

@@ -25,6 +25,7 @@ struct Action {
   std::function<void(Editor&)> run;
   std::function<bool(const Editor&)> checked = {}; // whether an option is on; empty for plain actions
   std::string default_shortcut = {};               // `shortcut` without the user's settings
+  bool begins_group = false;                       // the menu has a line above it, or above its submenu
 };
 
 // Builds the table in menu order, with the user's shortcuts and layouts. Reads the kernel registry, the model

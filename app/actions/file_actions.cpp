@@ -32,12 +32,6 @@ void add_session_actions(ActionTable& table) {
   });
   add_action(table, "file.save_session_as", "Save session as…", "File", "Ctrl+Shift+S",
              [](Editor& editor) { editor.emit(ShowDialog{Dialog::save_session}); });
-  add_action(
-      table, "file.reopen_at_start", "Start where the last session ended", "File", "",
-      [](Editor& editor) {
-        editor.change_settings([](Settings& settings) { settings.reopen_last = !settings.reopen_last; });
-      })
-      .checked = [](const Editor& editor) { return editor.settings().reopen_last; };
 }
 
 std::string recent_label(const RecentInput& recent) {

@@ -120,6 +120,7 @@ void add_model_actions(ActionTable& table) {
   for (const CatalogueEntry& entry : model_catalogue()) {
     add_action(table, "model.open." + entry.name, "Model: " + entry.name, "Model", "",
                [folder = entry.folder.string()](Editor& editor) { open_model(editor, folder); });
+    table.back().begins_group = entry.name == model_catalogue().front().name;
   }
   add_action(
       table, "model.adapters.automatic", "Adapters: automatic", "Model/Adapters", "",

@@ -31,9 +31,6 @@ std::string suggestion(const CLI::App& program);
 // with an ending, and is not there: it was meant as a command; and for a recording that is no .webp file.
 void check_window_options(const CLI::App& program, const WindowOptions& options);
 
-// The program's, LibTorch's, the processor's and the GPU's, for --version. Loads CUDA.
-std::string version_text();
-
 // ---- Shared options; what they are stored in must outlive the parse ----
 
 // --kernel, --replace, --layers.

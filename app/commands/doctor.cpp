@@ -191,11 +191,6 @@ void run_doctor(bool json) {
 
 } // namespace
 
-std::string version_text() {
-  return fmt::format("hydrascope {}\nLibTorch {}\n{}\nGPU: {}", version, torch_version(), processor_text(),
-                     cuda_state().text);
-}
-
 void add_doctor_command(CLI::App& program) {
   CLI::App* const command =
       program.add_subcommand("doctor", "say what this machine can do and what is missing");

@@ -29,7 +29,7 @@ enum class Dialog {
 };
 
 // Windows over the panels.
-enum class Overlay { palette, help, shortcuts, save_layout, get_model, gallery };
+enum class Overlay { palette, help, shortcuts, save_layout, get_model, gallery, about };
 
 enum class TrainingStart {
   ask, // if the output or a checkpoint exists

@@ -10,6 +10,7 @@
 #include "app/document/session_edits.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
+#include "engine/base/image.h"
 #include "engine/base/paths.h"
 #include "engine/base/text.h"
 #include "engine/figures/figure.h"

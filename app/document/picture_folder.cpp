@@ -1,8 +1,6 @@
 #include "app/document/picture_folder.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <cmath>
 #include <numeric>
 #include <string_view>
@@ -10,6 +8,8 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/base/image.h"
+#include "engine/base/text.h"
 #include "engine/run/quantities/head_quantity.h"
 
 namespace hydrascope::app {
@@ -18,16 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
 // Folder names often have underscores in place of spaces.
 std::string normalised_class_name(std::string_view name) {
-  std::string plain = lower(name);
+  std::string plain = lower_case(name);
   std::ranges::replace(plain, '_', ' ');
   return plain;
 }
@@ -54,12 +47,6 @@ int class_index(const RunResult& run, const std::string& label) {
 }
 
 } // namespace
-
-bool has_picture_ending(const fs::path& file) {
-  constexpr std::array<std::string_view, 9> endings = {".png", ".jpg", ".jpeg", ".bmp", ".gif",
-                                                       ".tga", ".ppm", ".pgm",  ".psd"};
-  return std::ranges::find(endings, lower(file.extension().string())) != endings.end();
-}
 
 PictureFolder list_pictures(const fs::path& path) {
   PictureFolder folder;

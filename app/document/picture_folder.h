@@ -25,8 +25,6 @@ struct PictureFolder {
   bool labelled = false;               // every picture lies in a sub-folder
 };
 
-// Whether a file is a picture according to its extension.
-bool has_picture_ending(const std::filesystem::path& file);
 // The pictures in the folder and its sub-folders. Throws Error if there are none.
 PictureFolder list_pictures(const std::filesystem::path& path);
 // The file's index in `pictures`.

@@ -245,6 +245,22 @@ std::string why_not_trained(const Document& document, const TrainingForm& form) 
   return {};
 }
 
+std::string training_effect(const Document& document, const TrainingForm& form) {
+  const Schedule& schedule = edited_schedule(document);
+  const std::string shown = form.show_live
+                                ? "Predictions and panels follow while it trains; Ctrl+Z takes that back."
+                                : "Nothing shown changes until you press Use it; Ctrl+Z takes that back.";
+  if (form.kind == TrainingKind::distill)
+    return fmt::format("Trains {} in all {} layers and then runs it there, in place of {}. {}",
+                       form.kernel.text(), schedule.layers.size(), schedule.summary(), shown);
+  const std::string chosen =
+      form.plan(TrainingKind::finetune, document.kind).get<std::string>("layers");
+  const std::string layers = !chosen.empty()                ? chosen
+                             : schedule.all_exact_softmax() ? "the last four layers and the head"
+                                                            : "the layers that the schedule replaces, and the head";
+  return fmt::format("Trains {}; every layer keeps its kernel ({}). {}", layers, schedule.summary(), shown);
+}
+
 TrainingRequest training_request(const Document& document, const TrainingForm& form) {
   TrainingRequest request;
   if (form.kind == TrainingKind::finetune) request = FinetuneRequest{};

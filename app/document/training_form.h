@@ -57,6 +57,9 @@ std::filesystem::path training_output(const Document& document, const TrainingFo
 // Why the form cannot be trained; empty if it can. Does not look at the user's data.
 std::string why_not_trained(const Document& document, const TrainingForm& form);
 
+// One line for before the start: which layers are trained, and what happens to what is shown.
+std::string training_effect(const Document& document, const TrainingForm& form);
+
 // The request for the current scene and its edited side. Throws UsageError for an invalid field.
 TrainingRequest training_request(const Document& document, const TrainingForm& form);
 

@@ -53,7 +53,7 @@ void head_combo(Editor& editor, float width) {
     ImGui::PushID(head);
     bool on = std::ranges::count(chosen, head) > 0;
     if (ImGui::Checkbox("##fused", &on)) toggle_head(editor, head);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("fuse this head with the others that are ticked");
+    if (ImGui::IsItemHovered()) text_tooltip("fuse this head with the others that are ticked");
     ImGui::SameLine(0, 6);
     const HeadChoice choice{.head = head, .fusion = scene.head.fusion};
     if (ImGui::Selectable(choice.text().c_str(), scene.head.head == head)) select_head(editor, choice);
@@ -85,7 +85,7 @@ void forced_choice(Editor& editor) {
   static constexpr std::array<const char*, 2> forced = {"this run", "softmax inputs"};
   const int force = segmented("forced", forced, editor.document().view.teacher_forced ? 1 : 0);
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip(
+    text_tooltip(
         "Choose the queries and keys that a kernel gets.\nthis run: as they are in this run\n"
         "softmax inputs: as they are with softmax in every layer (teacher-forced), the same for every "
         "kernel");
@@ -119,7 +119,7 @@ void distillation_entry(Editor& editor) {
   ImGui::EndDisabled();
   if (there || !ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) return;
   const std::string model = scene.model ? scene.model->name : "no model";
-  ImGui::SetTooltip("%s has no distillation token: distilled DeiT models have one", model.c_str());
+  text_tooltip(fmt::format("{} has no distillation token: distilled DeiT models have one", model));
 }
 
 // Row and column of a patch, initially of the middle one.
@@ -131,7 +131,7 @@ void patch_entry(Editor& editor, const RunResult& run) {
   int row = patch / run.columns + 1, column = patch % run.columns + 1;
   if (ImGui::Selectable("patch …", a_patch, ImGuiSelectableFlags_NoAutoClosePopups))
     select_query(editor, run.prefix_tokens + patch);
-  if (ImGui::IsItemHovered()) ImGui::SetTooltip("or click a patch in the map");
+  if (ImGui::IsItemHovered()) text_tooltip("or click a patch in the map");
   ImGui::SetNextItemWidth(96);
   bool moved = ImGui::InputInt("row", &row);
   ImGui::SetNextItemWidth(96);
@@ -165,7 +165,7 @@ void query_combo(Editor& editor, const RunResult* run, float width) {
   if (!ImGui::BeginCombo("##query", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
   if (ImGui::Selectable("default", scene.default_query)) select_default_query(editor);
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip("Reset query: the class token where the classifier reads it alone, else all tokens");
+    text_tooltip("Reset query: the class token where the classifier reads it alone, else all tokens");
   if (ImGui::Selectable(image ? "class token" : "class token [CLS]", chosen(scene, 0)))
     select_query(editor, 0);
   distillation_entry(editor);

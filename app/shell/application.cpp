@@ -100,6 +100,10 @@ void Application::start(const WindowOptions& options) {
   // Not over what the command line opens.
   overlays_[Overlay::gallery] = settings_file_->exists() && !editor_->settings().tour_seen &&
                                 options.files.empty() && options.text.empty();
+  if (settings_file_->exists() && !editor_->settings().tour_seen && !overlays_[Overlay::gallery]) {
+    editor_->say(Severity::note, "New here? Help › Guided tour explains the window, Help › Gallery has lessons.");
+    editor_->change_settings([](Settings& settings) { settings.tour_seen = true; });
+  }
   apply_settings();
   report_status();
 }
@@ -298,9 +302,11 @@ void Application::draw_frame() {
   shortcuts_dialog_.draw(actions_, *editor_, *graphics_, overlays_[Overlay::shortcuts]);
   layout_dialog_.draw(*editor_, *graphics_, overlays_[Overlay::save_layout]);
   get_model_dialog_.draw(*editor_, *graphics_, jobs_->fetch, overlays_[Overlay::get_model]);
+  about_.draw(snapshot_.shown().any(), *graphics_, overlays_[Overlay::about]);
   draw_session_dialog(*editor_, *graphics_);
   draw_tour(actions_, *editor_, *graphics_, overlays_.tour);
   dialogs_.poll(*editor_, *graphics_);
+  draw_dim();
   draw_messages(*editor_, *graphics_);
   draw_caption(overlays_.caption, *graphics_);
   ImGui::PopFont();

@@ -122,6 +122,7 @@ private:
   GetModelDialog get_model_dialog_;
   GalleryWindow gallery_;
   LessonCard lesson_card_;
+  AboutWindow about_;
   Dialogs dialogs_;
   std::unique_ptr<Exports> exports_;
   std::unique_ptr<EverythingExport> everything_;

@@ -1,7 +1,6 @@
 #include "app/shell/file_dialog.h"
 
 #include <algorithm>
-#include <cctype>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -13,18 +12,13 @@
 
 #include "app/shell/shell.h"
 #include "app/ui/widgets.h"
+#include "engine/base/text.h"
 
 namespace hydrascope::app {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string lower_case(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 bool is_folder(const fs::path& path) {
   std::error_code none;
@@ -37,6 +31,20 @@ std::string why_not_written(const fs::path& file) {
   if (!is_folder(folder)) return fmt::format("there is no folder {}", folder.string());
   if (::access(folder.c_str(), W_OK) != 0) return fmt::format("{} cannot be written to", folder.string());
   return {};
+}
+
+// What a dialog with these filters lists: "Pictures, text (png jpg txt)"; empty if that is everything.
+std::string listed_types(const std::vector<std::string>& filters) {
+  std::string text;
+  for (std::size_t i = 1; i < filters.size(); i += 2) {
+    if (filters[i] == "*") continue;
+    std::string endings;
+    std::istringstream patterns(filters[i]);
+    for (std::string pattern; patterns >> pattern;)
+      endings += (endings.empty() ? "" : " ") + pattern.substr(std::min<std::size_t>(2, pattern.size()));
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", filters[i - 1], endings);
+  }
+  return text;
 }
 
 } // namespace
@@ -94,6 +102,7 @@ bool FileDialog::draw_entries() {
   std::optional<fs::path> entered;
   const float below = ImGui::GetFrameHeightWithSpacing();
   if (ImGui::BeginChild("entries", {0, -below})) {
+    if (entries_.empty()) ImGui::TextColored(theme::quiet, "Nothing to choose in this folder");
     if (folder_.has_relative_path() && ImGui::Selectable("../")) entered = folder_.parent_path();
     for (const Entry& entry : entries_) {
       const fs::path path = folder_ / entry.name;
@@ -172,6 +181,11 @@ std::optional<fs::path> FileDialog::draw(const Graphics& graphics) {
       }
     }
     if (!problem_.empty()) wrapped_small_text(graphics, problem_, theme::red);
+    if (const std::string types = listed_types(question_->filters); !types.empty()) {
+      const bool opens = question_->kind == FileQuestion::Kind::open_file;
+      wrapped_small_text(graphics, fmt::format("Listed: {}{}", types,
+                                               opens ? "; other files open by their names" : ""));
+    }
     chosen |= draw_entries();
     const char* const verb = question_->kind == FileQuestion::Kind::save_file     ? "Save"
                              : question_->kind == FileQuestion::Kind::open_folder ? "Choose this folder"

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <imgui_internal.h>
@@ -27,20 +28,26 @@ void menu_item(const Action& action, Editor& editor) {
   const bool checked = action.checked && action.checked(editor);
   if (ImGui::MenuItem(label.c_str(), action.shortcut.c_str(), checked, availability.ok)) action.run(editor);
   if (!availability.ok && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) {
-    ImGui::SetTooltip("%s", availability.reason.c_str());
+    text_tooltip(availability.reason);
   }
 }
 
 // The items of a menu. A submenu has the place of its first action.
 void menu_items(const std::vector<Action>& actions, const std::string& menu, Editor& editor) {
   std::vector<std::string> seen;
+  bool first = true;
+  const auto begin_group = [&](const Action& action) {
+    if (!std::exchange(first, false) && action.begins_group) ImGui::Separator();
+  };
   for (const Action& action : actions) {
     if (action.menu == menu) {
+      begin_group(action);
       menu_item(action, editor);
     } else if (action.menu.starts_with(menu + "/")) {
       const std::string sub = action.menu.substr(menu.size() + 1);
       if (std::ranges::find(seen, sub) != seen.end()) continue;
       seen.push_back(sub);
+      begin_group(action);
       if (ImGui::BeginMenu(sub.c_str())) {
         menu_items(actions, action.menu, editor);
         ImGui::EndMenu();
@@ -92,7 +99,7 @@ void draw_memory(const Snapshot& snapshot) {
   ImGui::SameLine(0, 18);
   ImGui::TextColored(theme::amber, "up to %s", bytes_text(snapshot.expected_bytes).c_str());
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip(
+    text_tooltip(
         "of memory for what the open panels ask of this input, worked out from its size;\n"
         "a smaller picture or fewer panels take less");
 }
@@ -102,7 +109,7 @@ void draw_jobs(const std::vector<JobState>& jobs) {
   for (const JobState& job : jobs) {
     ImGui::SameLine(0, 18);
     ImGui::TextColored(job.paused ? theme::amber : theme::text, "%s", job.text.c_str());
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", job.details.c_str());
+    if (ImGui::IsItemHovered()) text_tooltip(job.details);
   }
 }
 
@@ -117,7 +124,7 @@ void draw_run(const Snapshot& snapshot, const std::vector<Action>& actions, Edit
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(6, 0));
     const bool pressed = ImGui::Button(label);
     ImGui::PopStyleVar();
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", shortcut(id).c_str());
+    if (ImGui::IsItemHovered()) text_tooltip(shortcut(id));
     return pressed;
   };
   constexpr double patience = 0.3;

@@ -1,6 +1,8 @@
 // Windows over the panels: the palette, the help sheet, small dialogs, messages.
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -108,49 +110,112 @@ void Palette::draw(const std::vector<Action>& actions, Editor& editor, const Gra
   ImGui::End();
 }
 
+namespace {
+
+// A line of the help sheet; without keys it is a heading.
+struct HelpLine {
+  std::string keys, text;
+};
+
+std::vector<HelpLine> shortcut_lines(const std::vector<Action>& actions) {
+  std::vector<HelpLine> lines;
+  std::string last;
+  for (const Action& action : actions) {
+    if (action.shortcut.empty()) continue;
+    const std::string menu = action.menu.substr(0, action.menu.find('/'));
+    if (menu != std::exchange(last, menu)) lines.push_back({"", menu});
+    lines.push_back({action.shortcut, action.label});
+  }
+  return lines;
+}
+
+void draw_help_lines(std::span<const HelpLine> lines, float keys_width, const theme::Fonts& fonts,
+                     const ImVec4& colour) {
+  for (const HelpLine& line : lines) {
+    const float left = ImGui::GetCursorPosX();
+    ImGui::PushFont(line.keys.empty() ? fonts.strong : fonts.mono, theme::size_small);
+    ImGui::TextColored(line.keys.empty() ? ImVec4(theme::text) : colour, "%s",
+                       line.keys.empty() ? line.text.c_str() : line.keys.c_str());
+    ImGui::PopFont();
+    if (line.keys.empty()) continue;
+    ImGui::SameLine(left + keys_width);
+    ImGui::PushFont(fonts.regular, theme::size_small);
+    ellipsis_text(line.text, ImGui::GetContentRegionAvail().x);
+    ImGui::PopFont();
+  }
+}
+
+} // namespace
+
 void draw_help_sheet(const std::vector<Action>& actions, const Graphics& graphics, bool& open) {
   if (!open) return;
+  constexpr float widest = 1120, keys_width = 104;
+  constexpr int columns = 3;
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   ImGui::SetNextWindowPos(
       {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y / 2},
-      ImGuiCond_Appearing, {0.5f, 0.5f});
-  ImGui::SetNextWindowSize({720, std::min(560.0f, viewport->WorkSize.y - 32)}, ImGuiCond_Appearing);
+      ImGuiCond_Always, {0.5f, 0.5f});
+  const float width = std::min(widest, viewport->WorkSize.x - 32);
+  ImGui::SetNextWindowSizeConstraints({width, 0}, {width, viewport->WorkSize.y - 16});
   const OverlayStyle style;
   if (ImGui::Begin("Shortcuts and gestures###help", &open,
-                   ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings)) {
+                   ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
+                       ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_AlwaysAutoResize)) {
     if (ImGui::IsKeyPressed(ImGuiKey_Escape)) open = false;
-    if (ImGui::BeginTable("shortcuts", 2, ImGuiTableFlags_SizingFixedFit)) {
-      for (const Action& action : actions) {
-        if (action.shortcut.empty()) continue;
-        ImGui::TableNextRow();
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ImGui::GetStyle().ItemSpacing.x, 3));
+    const std::vector<HelpLine> lines = shortcut_lines(actions);
+    const std::size_t each = (lines.size() + columns - 1) / columns;
+    if (ImGui::BeginTable("shortcuts", columns, ImGuiTableFlags_SizingStretchSame)) {
+      for (std::size_t first = 0; first < lines.size(); first += each) {
         ImGui::TableNextColumn();
-        ImGui::PushFont(graphics.fonts().mono, theme::size_small);
-        ImGui::TextColored(theme::accent, "%-14s", action.shortcut.c_str());
-        ImGui::PopFont();
-        ImGui::TableNextColumn();
-        ImGui::TextUnformatted(action.label.c_str());
-      }
-      static constexpr std::array<std::array<const char*, 2>, 6> gestures = {{
-          {"hover", "the numbers under the pointer; the same token lights up everywhere"},
-          {"click", "a patch or word: make it the query; again: reset the query"},
-          {"Alt+click", "a patch: hide it; a word: mask it; again: show it"},
-          {"click", "a layer, a head's cell, a class: select it everywhere"},
-          {"right-click", "a panel: export or copy its figure"},
-          {"drop", "a picture, a text file, a folder of pictures or a model's folder: open it"},
-      }};
-      for (const auto& [gesture, meaning] : gestures) {
-        ImGui::TableNextRow();
-        ImGui::TableNextColumn();
-        ImGui::PushFont(graphics.fonts().mono, theme::size_small);
-        ImGui::TextColored(theme::quiet, "%s", gesture);
-        ImGui::PopFont();
-        ImGui::TableNextColumn();
-        ImGui::TextUnformatted(meaning);
+        draw_help_lines(std::span(lines).subspan(first, std::min(each, lines.size() - first)), keys_width,
+                        graphics.fonts(), theme::accent);
       }
       ImGui::EndTable();
     }
+    ImGui::Separator();
+    static const std::array<HelpLine, 7> gestures = {{
+        {"", "Gestures"},
+        {"hover", "the numbers under the pointer; the same token lights up everywhere"},
+        {"click", "a patch or word: make it the query, again: reset the query; a layer, a head's cell, a class: "
+                  "select it everywhere"},
+        {"Alt+click", "a patch: hide it; a word: mask it; again: show it"},
+        {"wheel, drag", "zoom at the pointer, pan with the middle button or Space; double click: all again"},
+        {"right-click", "a panel: export or copy its figure"},
+        {"drop", "a picture, a text file, a folder of pictures or a model's folder: open it"},
+    }};
+    draw_help_lines(gestures, keys_width, graphics.fonts(), theme::quiet);
+    ImGui::PopStyleVar();
   }
   ImGui::End();
+}
+
+void draw_dim() {
+  constexpr std::array dialogs = {"###help",        "###shortcuts", "###save_layout",  "###missing_files",
+                                  "###file_dialog", "###get_model", "###gallery",      "###about"};
+  ImGuiWindow* lowest = nullptr;
+  for (ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) { // from the back to the front
+    const bool is_dialog = std::ranges::any_of(
+        dialogs, [&](const char* name) { return window == ImGui::FindWindowByName(name); });
+    if (!is_dialog || !window->Active) continue;
+    lowest = window;
+    break;
+  }
+  if (lowest == nullptr) return;
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  ImGui::SetNextWindowPos(viewport->Pos);
+  ImGui::SetNextWindowSize(viewport->Size);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, ImGui::GetStyleColorVec4(ImGuiCol_ModalWindowDimBg));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
+  ImGui::Begin("###dim", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
+                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoFocusOnAppearing |
+                   ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNav);
+  ImGui::BringWindowToDisplayBehind(ImGui::GetCurrentWindow(), lowest);
+  ImGui::End();
+  ImGui::PopStyleVar(2);
+  ImGui::PopStyleColor();
 }
 
 void LayoutDialog::draw(Editor& editor, const Graphics& graphics, bool& open) {

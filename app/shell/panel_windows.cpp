@@ -129,7 +129,7 @@ void PanelWindows::draw_menu(Panel& panel) {
   if (ImGui::MenuItem("Copy figure", nullptr, false, something && obstacle.empty()))
     editor().emit(CopyFigure{panel.id()});
   if (!obstacle.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    ImGui::SetTooltip("%s", obstacle.c_str());
+    text_tooltip(obstacle);
   if (ImGui::MenuItem("Copy numbers", nullptr, false, something)) editor().emit(CopyNumbers{panel.id()});
   ImGui::EndPopup();
 }

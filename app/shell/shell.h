@@ -27,7 +27,7 @@ namespace hydrascope::app {
 
 // Which windows over the panels are open.
 struct Overlays {
-  std::array<bool, 6> open{}; // by Overlay
+  std::array<bool, 7> open{}; // by Overlay
   std::optional<TourState> tour;
   std::string caption; // of a recording; empty: none
 
@@ -155,12 +155,25 @@ private:
   bool moved_ = false; // by the user, so that it keeps its place
 };
 
+// The program's version, what it runs on, and licences.
+class AboutWindow {
+public:
+  // `run`: the present one; null before the first.
+  void draw(const RunResult* run, const Graphics& graphics, bool& open);
+
+private:
+  std::string facts_; // looked up when it opens
+};
+
 // Lists the missing files of the incomplete session, to be located or omitted.
 void draw_session_dialog(Editor& editor, const Graphics& graphics);
 // The guided tour: a card beside the framed panel of its current step.
 void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphics& graphics,
                std::optional<TourState>& tour);
+// The shortcuts by menu, in columns, and the gestures.
 void draw_help_sheet(const std::vector<Action>& actions, const Graphics& graphics, bool& open);
+// Dims what lies behind the dialogs, and keeps clicks beside them from it. After all of them.
+void draw_dim();
 // A line of text at the window's lower edge, for a recording; none if empty.
 void draw_caption(const std::string& caption, const Graphics& graphics);
 // The newest messages, in a corner; errors stay longer.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 #include <imgui_internal.h>
@@ -70,7 +71,31 @@ void ellipsis_text(std::string_view text, float width, const ImVec4& colour) {
   }
 }
 
-void text_tooltip(std::string_view text) { ImGui::SetTooltip("%s", with_known_glyphs(text).c_str()); }
+namespace {
+
+// Beside a small item under the pointer, such as a button, which stays in view; over a large one, such as a
+// map, at the pointer.
+void place_tooltip(ImVec2 size) {
+  constexpr float most_height = 40, gap = 4;
+  const ImVec2 from = ImGui::GetItemRectMin(), to = ImGui::GetItemRectMax();
+  if (to.y - from.y > most_height || !ImGui::IsMouseHoveringRect(from, to)) return;
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const ImVec2 end{viewport->Pos.x + viewport->Size.x, viewport->Pos.y + viewport->Size.y};
+  const float x = std::max(viewport->Pos.x + gap, std::min(from.x, end.x - size.x - gap));
+  const bool below = to.y + gap + size.y <= end.y;
+  ImGui::SetNextWindowPos({x, below ? to.y + gap : from.y - gap - size.y});
+}
+
+} // namespace
+
+void text_tooltip(std::string_view text) {
+  ImGui::PushFont(ImGui::GetDefaultFont(), theme::size_small);
+  const std::string shown = with_known_glyphs(text);
+  const ImVec2 padding = ImGui::GetStyle().WindowPadding, size = ImGui::CalcTextSize(shown.c_str());
+  place_tooltip({size.x + 2 * padding.x, size.y + 2 * padding.y});
+  ImGui::SetTooltip("%s", shown.c_str());
+  ImGui::PopFont();
+}
 
 void same_line_if_fits(float width, float spacing) {
   const float right = ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - ImGui::GetStyle().WindowPadding.x;
@@ -106,7 +131,7 @@ void Toolbar::draw() const {
   if (shown == items_.size()) return;
   if (shown > 0) ImGui::SameLine(0, gap);
   if (ImGui::Button("…###more")) ImGui::OpenPopup("more");
-  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Show more controls");
+  if (ImGui::IsItemHovered()) text_tooltip("Show more controls");
   if (!ImGui::BeginPopup("more")) return;
   for (; shown < items_.size(); ++shown) items_[shown].control();
   ImGui::EndPopup();
@@ -180,7 +205,7 @@ int segmented(const char* id, std::span<const char* const> labels, int chosen,
     if (segment(labels[i], static_cast<int>(i) == chosen)) clicked = static_cast<int>(i);
     ImGui::EndDisabled();
     if (*reason != '\0' && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-      ImGui::SetTooltip("%s", reason);
+      text_tooltip(reason);
   }
   ImGui::PopStyleVar();
   ImGui::EndGroup();
@@ -196,7 +221,7 @@ int switches(const char* id, std::span<const char* const> labels, std::span<cons
     if (i > 0) ImGui::SameLine(0, 10);
     bool ticked = on[i];
     if (ImGui::Checkbox(labels[i], &ticked)) clicked = static_cast<int>(i);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", tooltips[i]);
+    if (ImGui::IsItemHovered()) text_tooltip(tooltips[i]);
   }
   ImGui::PopID();
   return clicked;
@@ -233,6 +258,33 @@ void list_search(std::string& text) {
   ImGui::InputTextWithHint("##list_search", "Search", &text);
 }
 
+int kernel_list(std::string_view chosen, std::string_view search, std::span<const std::string> taken) {
+  int picked = -1;
+  const auto& infos = kernel_infos();
+  for (int family = 0; family < kernel_families; ++family) {
+    bool named = false;
+    for (std::size_t i = 0; i < infos.size(); ++i) {
+      const KernelInfo& info = infos[i];
+      const char* const family_text = family_name(info.family);
+      if (static_cast<int>(info.family) != family) continue;
+      if (!contains_any_case(info.name, search) && !contains_any_case(family_text, search)) continue;
+      if (!std::exchange(named, true)) ImGui::TextColored(theme::quiet, "%s", family_text);
+      const bool is_taken = std::ranges::count(taken, info.name) > 0;
+      const ImVec2 at = ImGui::GetCursorScreenPos();
+      const float height = ImGui::GetTextLineHeight();
+      kernel_square(ImGui::GetWindowDrawList(), {at.x + height / 2, at.y + height / 2}, 9, info.name);
+      ImGui::SetCursorScreenPos({at.x + height + 6, at.y});
+      ImGui::BeginDisabled(is_taken);
+      if (ImGui::Selectable(info.name.c_str(), info.name == chosen)) picked = static_cast<int>(i);
+      ImGui::EndDisabled();
+      if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+        text_tooltip(fmt::format("{}\n{}   {}{}", info.definition, info.complexity, info.source,
+                                 is_taken ? "\nshown already" : ""));
+    }
+  }
+  return picked;
+}
+
 int kernel_combo(const char* id, std::string_view preview, bool own, float width, std::string& search) {
   int chosen = -2;
   ImGui::SetNextItemWidth(width);
@@ -245,22 +297,30 @@ int kernel_combo(const char* id, std::string_view preview, bool own, float width
   if (!ImGui::BeginCombo(id, shown.c_str(), ImGuiComboFlags_HeightLarge | flags)) return chosen;
   list_search(search);
   if (own && search.empty() && ImGui::Selectable("current kernel")) chosen = -1;
-  const auto& infos = kernel_infos();
-  for (std::size_t i = 0; i < infos.size(); ++i) {
-    if (!contains_any_case(infos[i].name, search)) continue;
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    const float height = ImGui::GetTextLineHeight();
-    kernel_square(ImGui::GetWindowDrawList(), {at.x + height / 2, at.y + height / 2}, 9, infos[i].name);
-    ImGui::SetCursorScreenPos({at.x + height + 6, at.y});
-    if (ImGui::Selectable(infos[i].name.c_str(), infos[i].name == preview)) chosen = static_cast<int>(i);
-    if (ImGui::IsItemHovered()) {
-      ImGui::SetTooltip("%s\n%s   %s", infos[i].definition.c_str(), infos[i].complexity.c_str(),
-                        infos[i].source.c_str());
-    }
-  }
+  if (const int listed = kernel_list(preview, search); listed >= 0) chosen = listed;
   ImGui::EndCombo();
   return chosen;
 }
+
+namespace {
+
+// Quantity and scale, read upwards along the bar, right of its numbers; above a bar that is too low for that.
+void draw_bar_name(const Graphics& graphics, const Scale& scale, ImVec2 at, float height) {
+  constexpr float least_height = 60, size = 11;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  std::vector<std::string> parts{scale.label};
+  if (scale.logarithmic) parts.emplace_back("log");
+  if (scale.shared) parts.emplace_back("shared scale");
+  ImGui::PushFont(graphics.fonts().regular, size);
+  if (height >= least_height) {
+    const std::string name = fitted(fitting_parts(parts, height), height);
+    const float bottom = at.y + (height + ImGui::CalcTextSize(name.c_str()).x) / 2;
+    turned_text(list, {at.x + 2, bottom}, theme::packed(theme::quiet), name);
+  }
+  ImGui::PopFont();
+}
+
+} // namespace
 
 void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float height, Backdrop backdrop) {
   constexpr float width = 10;
@@ -273,6 +333,7 @@ void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float heigh
   const float line = ImGui::GetTextLineHeight();
   const int most = std::clamp(static_cast<int>(height / 34), 2, 6);
   float free = to.y + line; // above the labels drawn so far
+  float widest = 0;
   for (const Tick& tick : ticks(scale.low, scale.high, scale.logarithmic, most)) {
     const float y = to.y - static_cast<float>(tick.position) * height;
     list->AddLine({to.x, y}, {to.x + 3, y}, theme::packed(theme::faint));
@@ -280,14 +341,14 @@ void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float heigh
     if (text_y + line > free) continue; // the labels would touch
     free = text_y;
     list->AddText({to.x + 6, text_y}, theme::packed(theme::quiet), tick.text.c_str());
+    widest = std::max(widest, ImGui::CalcTextSize(tick.text.c_str()).x);
   }
   ImGui::PopFont();
-  const ImVec2 mouse = ImGui::GetMousePos();
-  if (ImGui::IsWindowHovered() && mouse.x >= from.x && mouse.x <= to.x + 44 && mouse.y >= from.y &&
-      mouse.y <= to.y) {
-    ImGui::SetTooltip("%s\n%s scale, %s", scale.label.c_str(), scale.shared ? "shared" : "own",
-                      scale.logarithmic ? "logarithmic" : "linear");
-  }
+  draw_bar_name(graphics, scale, {from.x + width + 6 + widest, from.y}, height);
+  if (ImGui::IsWindowHovered() &&
+      ImGui::IsMouseHoveringRect(from, {from.x + colour_bar_width - 10, to.y}))
+    text_tooltip(fmt::format("{}\n{} scale, {}", scale.label, scale.shared ? "shared" : "own",
+                             scale.logarithmic ? "logarithmic" : "linear"));
 }
 
 void turned_text(ImDrawList* list, ImVec2 at, ImU32 colour, const std::string& text) {

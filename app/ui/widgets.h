@@ -47,14 +47,18 @@ void kernel_square(ImDrawList* list, ImVec2 centre, float side, std::string_view
                    float opacity = 1.0f);
 // The search at the top of an open list, in focus; `text` is cleared when the list opens.
 void list_search(std::string& text);
+// The kernels with these letters in their name or family, by family; those `taken` are disabled. Returns the
+// registry index picked in this frame or −1.
+int kernel_list(std::string_view chosen, std::string_view search, std::span<const std::string> taken = {});
 // A combo box of all kernels with a search. `own`: the first entry is "current kernel", that of the layer.
 // Returns the registry index chosen in this frame, −1 for the current kernel, −2 for none.
 int kernel_combo(const char* id, std::string_view preview, bool own, float width, std::string& search);
 
-// A vertical colour bar with ticks at round numbers and the scale's name as a tooltip; colour_bar_width wide.
+// A vertical colour bar with ticks at round numbers and the scale's name, which the tooltip says in full;
+// colour_bar_width wide, with the gap before it.
 void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float height,
                 Backdrop backdrop = Backdrop::matrix);
-inline constexpr float colour_bar_width = 60.0f;
+inline constexpr float colour_bar_width = 74.0f;
 
 // A thin line at the top of a panel during a computation; `progress` in 0…1.
 void progress_line(float progress);
@@ -80,7 +84,8 @@ bool is_low_window();
 // Continues the line if a control of this width fits into it.
 void same_line_if_fits(float width, float spacing = 12.0f);
 
-// A tooltip of arbitrary text; see with_known_glyphs().
+// The tooltip of the last item, or of what the pointer is at in it, in the tooltips' one font; see
+// with_known_glyphs().
 void text_tooltip(std::string_view text);
 
 // The text, cut to the width with an ellipsis, with unknown glyphs as in with_known_glyphs().

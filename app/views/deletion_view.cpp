@@ -58,7 +58,7 @@ DeletionView deletion_view(const MeasuredDeletion& measured, bool probability, c
   const auto add = [&](const char* name, const DeletionCurve& curve, const Colour& colour) {
     view.lines.lines.push_back(
         {name, deletion.shares, probability ? curve.probabilities : curve.values, colour});
-    view.areas.push_back(fmt::format("{:.3f}", area_of(curve, deletion.shares, probability)));
+    view.areas.push_back(number_text(area_of(curve, deletion.shares, probability)));
   };
   add("most important first", deletion.most_first, blue);
   add("least important first", deletion.least_first, orange);

@@ -90,7 +90,7 @@ HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table, Chan
     panel.y_ticks = numbers(panel.values.extent(0));
     const bool undefined = std::any_of(panel.values.values.begin(), panel.values.values.end(),
                                        [](float value) { return std::isnan(value); });
-    if (undefined) panel.note = "hatched: undefined for kernels with signed weights";
+    if (undefined) panel.note = "hatched is " + quantity.undefined;
   }
   return panel;
 }
@@ -143,7 +143,7 @@ HeatMapPanel hidden_norms_panel(const RunResult& run, const Array& norms) {
   panel.values = norms;
   const auto largest = std::ranges::max_element(norms.values);
   panel.scale.high = largest == norms.values.end() ? 1 : static_cast<double>(*largest);
-  panel.scale.label = "‖hidden state‖₂";
+  panel.scale.label = "L2 norm";
   panel.x_label = "token";
   panel.y_label = "before layer";
   if (run.rows == 0)
@@ -155,8 +155,9 @@ HeatMapPanel hidden_norms_panel(const RunResult& run, const Array& norms) {
   std::vector<float> sorted(last.begin(), last.end());
   std::ranges::sort(sorted);
   const auto most = static_cast<std::size_t>(std::ranges::max_element(last) - last.begin());
-  panel.note = fmt::format("after the last layer: median {:.1f}, largest {:.1f} ({})",
-                           sorted[sorted.size() / 2], sorted.back(), run.tokens.at(most).text);
+  panel.note = fmt::format("after the last layer: median {}, largest {} ({})",
+                           number_text(static_cast<double>(sorted[sorted.size() / 2])),
+                           number_text(static_cast<double>(sorted.back())), run.tokens.at(most).text);
   return panel;
 }
 

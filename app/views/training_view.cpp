@@ -103,8 +103,8 @@ LinesPanel accuracy_panel(const TrainingReport& report) {
 
 std::string held_out_text(const TrainingReport& report, const HeldOut& held_out) {
   return report.kind == TrainingKind::distill
-             ? fmt::format("held-out KL {:.4f} nats", held_out.divergence)
-             : fmt::format("held-out top-1 {:.2f} %", 100 * held_out.accuracy);
+             ? fmt::format("held-out KL {} nats", number_text(held_out.divergence))
+             : "held-out top-1 " + percent_text(held_out.accuracy);
 }
 
 } // namespace
@@ -171,7 +171,7 @@ std::string training_progress_text(const TrainingReport& report) {
   if (progress.total_step == 0) return "measured before training";
   std::string text = fmt::format("epoch {} of {}, step {} of {}", progress.epoch, progress.epochs,
                                  progress.step, progress.steps);
-  if (progress.items_per_second > 0) text += fmt::format(", {:.1f} items/s", progress.items_per_second);
+  if (progress.items_per_second > 0) text += fmt::format(", {} items/s", number_text(progress.items_per_second));
   if (report.active() && progress.seconds_left > 0)
     text += fmt::format(", {} left", duration_text(progress.seconds_left));
   if (!report.held_out.empty()) text += ", " + held_out_text(report, report.held_out.back());
@@ -181,10 +181,10 @@ std::string training_progress_text(const TrainingReport& report) {
 std::string training_gain_text(const TrainingReport& report) {
   constexpr double minute = 60;
   const HeldOut &before = report.outcome.before, &after = report.outcome.held_out;
-  const std::string numbers = fmt::format("KL {:.3f} → {:.3f} nats", before.divergence, after.divergence);
+  const std::string numbers = fmt::format("KL {} → {} nats", number_text(before.divergence), number_text(after.divergence));
   const std::string gain =
       report.kind != TrainingKind::distill
-          ? fmt::format("Top-1 {:.2f} → {:.2f} %", 100 * before.accuracy, 100 * after.accuracy)
+          ? fmt::format("Top-1 {} → {}", percent_text(before.accuracy), percent_text(after.accuracy))
       : after.divergence < before.divergence
           ? fmt::format("{}'s weights are {} times closer to softmax's: {}", report.kernel.text(),
                         number_text(before.divergence / after.divergence, 2), numbers)

@@ -51,7 +51,7 @@ void add_products(VectorsView& view, const VectorsResult& vectors, std::int64_t 
   view.strips.push_back({"k", "key of this head, after its projection", k, ""});
   view.strips.push_back(
       {"q ⊙ k", "their product, feature by feature", both,
-       fmt::format("q·k = {}   q·k/√d = {}", number_text(score, 4), number_text(scaled, 4))});
+       fmt::format("q·k = {}   q·k/√d = {}", number_text(score), number_text(scaled))});
 }
 
 void add_features(VectorsView& view, const VectorsResult& vectors, std::int64_t key) {
@@ -62,13 +62,13 @@ void add_features(VectorsView& view, const VectorsResult& vectors, std::int64_t 
   view.strips.push_back({"φ(q)", "the kernel's feature map of q", query, ""});
   view.strips.push_back({"φ(k)", "the kernel's feature map of k", keys, ""});
   view.strips.push_back({"φ(q) ⊙ φ(k)", "their product, feature by feature", both,
-                         fmt::format("φ(q)·φ(k) = {}", number_text(similarity, 4))});
+                         fmt::format("φ(q)·φ(k) = {}", number_text(similarity))});
   if (kernel_info(vectors.kernel.name).normalised) {
     const double sum = total(similarities(query, vectors.key_features.values));
     view.notes.push_back(sum == 0 ? "all similarities of this query are 0: its row of weights is 0"
                                   : fmt::format("weight = {} / {} (the row's sum) = {}",
-                                                number_text(similarity, 4), number_text(sum, 4),
-                                                number_text(similarity / sum, 4)));
+                                                number_text(similarity), number_text(sum),
+                                                number_text(similarity / sum)));
   } else {
     view.notes.emplace_back("weight = φ(q)·φ(k): this kernel has no normaliser");
   }
@@ -92,7 +92,7 @@ void add_softmax(VectorsView& view, const RunResult& run, const VectorsResult& v
   view.notes.emplace_back(
       "softmax has no feature map of finite width: its weight is exp(q·k/√d) over the row's sum");
   if (kernel_info(vectors.kernel.name).exact_softmax)
-    view.notes.push_back(fmt::format("weight = {}", number_text(weight, 4)));
+    view.notes.push_back(fmt::format("weight = {}", number_text(weight)));
 }
 
 void add_global(VectorsView& view, const VectorsResult& vectors) {
@@ -111,7 +111,7 @@ void add_global(VectorsView& view, const VectorsResult& vectors) {
   const std::vector<double> shares = product(out, gradient);
   view.strips.push_back({"g", "∂(target)/∂(out) of the query token", gradient, ""});
   view.strips.push_back({"out ⊙ g", "what each feature adds to the focus map's sum", shares,
-                         fmt::format("out·g = {}", number_text(total(shares), 4))});
+                         fmt::format("out·g = {}", number_text(total(shares)))});
 }
 
 Scale signed_scale(const Array& values, std::string label) {

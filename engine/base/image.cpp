@@ -1,6 +1,7 @@
 #include "engine/base/image.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <limits>
@@ -10,6 +11,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/text.h"
 
 #if defined(__GNUC__)
   #pragma GCC diagnostic push
@@ -111,6 +113,16 @@ Image decode_image(std::span<const std::uint8_t> bytes, const std::string& subje
   image.rgb.assign(pixels.get(), pixels.get() + std::size_t{3} * static_cast<std::size_t>(width) *
                                                     static_cast<std::size_t>(height));
   return upright(image, exif_orientation(bytes));
+}
+
+std::span<const std::string_view> picture_endings() {
+  static constexpr std::array<std::string_view, 10> endings = {".png", ".jpg", ".jpeg", ".bmp", ".gif",
+                                                               ".psd", ".tga", ".ppm",  ".pgm", ".pnm"};
+  return endings;
+}
+
+bool has_picture_ending(const std::filesystem::path& file) {
+  return std::ranges::count(picture_endings(), lower_case(file.extension().string())) > 0;
 }
 
 Image load_image(const std::filesystem::path& file) {

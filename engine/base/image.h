@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hydrascope {
@@ -20,6 +21,11 @@ struct Image {
 // does). Throws Error (missing, unreadable), ForeignFile, BrokenFile; `subject` is named in the message.
 Image load_image(const std::filesystem::path& file);
 Image decode_image(std::span<const std::uint8_t> bytes, const std::string& subject);
+
+// The endings of the formats that load_image() reads: ".png", ".jpg", …
+std::span<const std::string_view> picture_endings();
+// Whether the file's name has one of them, in any case.
+bool has_picture_ending(const std::filesystem::path& file);
 
 // The bytes of a PNG file.
 std::string encode_png(const Image& image);

@@ -25,8 +25,8 @@ Colour colour_of(ColourMap map, float value01); // clamped; NaN gives neutral gr
 enum class Backdrop { matrix, words, photograph, photograph_by_value };
 
 // The map's colours on a ground, so that values near zero recede into it and large ones stand out. A
-// diverging map has the ground in its middle if that is dark, else white. A sequential map starts at the
-// ground where it shades words, and in a matrix on a light ground; elsewhere it is as published.
+// diverging map has the ground in its middle if that is dark, else white. A sequential map grows darker from
+// a light ground; on a dark one it is as published, but starts at the ground where it shades words.
 ColourTable colours_on(const Colour& ground, ColourMap map, Backdrop backdrop);
 // The index of the entry at a position, clamped to 0…1. Rounded as a float, so that the last bits of a
 // position do not decide between two entries.

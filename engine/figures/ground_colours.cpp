@@ -119,8 +119,7 @@ ColourTable colours_on(const Colour& ground, ColourMap map, Backdrop backdrop) {
   const bool by_value = backdrop == Backdrop::photograph_by_value;
   if (is_diverging(map) && by_value) return diverging_over_photograph();
   if (is_diverging(map)) return dark ? diverging_from(ground) : colour_table(map);
-  if (by_value || backdrop == Backdrop::photograph || (backdrop == Backdrop::matrix && dark))
-    return colour_table(map);
+  if (dark && backdrop != Backdrop::words) return colour_table(map);
   return sequential_from(ground, map);
 }
 

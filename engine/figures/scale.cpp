@@ -17,6 +17,23 @@ std::string with_true_minus(std::string text) {
   return text;
 }
 
+std::string raised_power(double exponent) {
+  constexpr const char* raised[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+  std::string text = exponent < 0 ? "10⁻" : "10";
+  for (const char digit : fmt::format("{:.0f}", std::abs(exponent))) {
+    text += raised[digit - '0'];
+  }
+  return text;
+}
+
+// "2·10⁻⁶" for 2e-06; without an exponent as {:g} writes it.
+std::string significant_text(double value, int digits) {
+  const std::string text = fmt::format("{:.{}g}", value, digits);
+  const std::size_t exponent = text.find('e');
+  if (exponent == std::string::npos) return text;
+  return text.substr(0, exponent) + "·" + raised_power(std::stod(text.substr(exponent + 1)));
+}
+
 std::vector<Tick> linear_ticks(double low, double high, int most) {
   std::vector<Tick> result;
   const double raw = (high - low) / std::max(1, most - 1);
@@ -36,7 +53,7 @@ std::vector<Tick> linear_ticks(double low, double high, int most) {
   // NOLINTNEXTLINE(bugprone-float-loop-counter): whole numbers, exact
   for (double index = std::ceil((low - slack) / step); index * step <= high + slack; ++index) {
     const double value = index * step;
-    const std::string text = decimals > 5 || std::abs(value) >= 1e6 ? fmt::format("{:.3g}", value)
+    const std::string text = decimals > 5 || std::abs(value) >= 1e6 ? significant_text(value, 3)
                                                                     : fmt::format("{:.{}f}", value, decimals);
     result.push_back({std::clamp((value - low) / (high - low), 0.0, 1.0), with_true_minus(text)});
   }
@@ -47,12 +64,7 @@ std::string power_text(double exponent) {
   if (exponent >= -3 && exponent <= 4) {
     return fmt::format("{:g}", std::pow(10.0, exponent));
   }
-  constexpr const char* raised[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
-  std::string text = exponent < 0 ? "10⁻" : "10";
-  for (const char digit : fmt::format("{:.0f}", std::abs(exponent))) {
-    text += raised[digit - '0'];
-  }
-  return text;
+  return raised_power(exponent);
 }
 
 std::vector<Tick> logarithmic_ticks(double low, double high, int most) {
@@ -117,24 +129,20 @@ std::string number_text(double value, int digits) {
   if (std::isnan(value)) {
     return "—";
   }
-  std::string text = fmt::format("{:.{}g}", value, digits);
+  constexpr double least = 1e-4;
+  if (value != 0 && std::abs(value) < least) return value > 0 ? "< 0.0001" : "just below 0";
   // 1050, where significant digits alone give 1.05e+03; 99.6 with two of them gives 1e+02.
-  if (std::abs(value) < 1e6 && text.find("e+") != std::string::npos) text = fmt::format("{:.0f}", value);
-  return with_true_minus(std::move(text));
+  const bool whole = std::abs(value) >= std::pow(10.0, digits - 1) && std::abs(value) < 1e6;
+  return with_true_minus(whole ? fmt::format("{:.0f}", value) : significant_text(value, digits));
 }
 
-std::string amount_text(double value) {
-  constexpr double least = 0.01;
-  if (value == 0) return "none";
-  if (std::abs(value) < least) return value > 0 ? "< 0.01" : "> \u22120.01";
-  return number_text(value);
-}
+std::string amount_text(double value) { return value == 0 ? "none" : number_text(value); }
 
 std::string percent_text(double share) {
   constexpr double least = 0.001; // 0.1 %
   if (std::isnan(share)) return "—";
   if (share == 0) return "none";
-  if (std::abs(share) < least) return share > 0 ? "< 0.1 %" : "> \u22120.1 %";
+  if (std::abs(share) < least) return share > 0 ? "< 0.1 %" : "just below 0 %";
   return number_text(100 * share) + " %";
 }
 

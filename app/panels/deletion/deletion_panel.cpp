@@ -66,7 +66,7 @@ public:
     const bool old = shown_key_ != key_of(document(), steps_);
     if (old) small_text(graphics(), "Out of date: measure again", theme::amber);
     if (old && ImGui::IsItemHovered())
-      ImGui::SetTooltip("The curves are of another input, schedule, layer or number of steps");
+      text_tooltip("The curves are of another input, schedule, layer or number of steps");
     draw_curves(old ? 0.45f : 1.0f);
   }
 
@@ -162,9 +162,9 @@ private:
       const float x = view_.on_screen(axes.at(*nearest, 0)).x;
       const DrawnFigure::Place body = view_.body_of(placed.index);
       ImGui::GetWindowDrawList()->AddLine({x, body.from.y}, {x, body.to.y}, theme::packed(theme::quiet));
-      std::string text = fmt::format("{} {}", plot.x_label, number_text(*nearest, 3));
+      std::string text = fmt::format("{} {}", plot.x_label, number_text(*nearest));
       for (const LinesPanel::Line& line : plot.lines)
-        text += fmt::format("\n{}: {}", line.name, number_text(line.y.at(index), 4));
+        text += fmt::format("\n{}: {}", line.name, number_text(line.y.at(index)));
       text_tooltip(text);
     }
   }

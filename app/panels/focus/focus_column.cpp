@@ -262,7 +262,7 @@ void FocusColumn::draw_map(ImVec2 size, float brightness) {
                            hovered, brightness);
   }
   if (picture_.empty()) ImGui::EndChild();
-  colour_bar(graphics(), found_.map.scale, {from.x + size.x - 50, from.y + (size.y - bar_height) / 2},
+  colour_bar(graphics(), found_.map.scale, {from.x + size.x - colour_bar_width + 10, from.y + (size.y - bar_height) / 2},
              bar_height, picture_.empty() ? Backdrop::words : picture_.backdrop());
   handle_input(input);
 }

@@ -50,7 +50,7 @@ void interpolation_combo(Editor& editor) {
     if (ImGui::Selectable(labels[i], i == chosen))
       change_view(editor, "Interpolation",
                   [&](ViewOptions& view) { view.look.interpolation = static_cast<Interpolation>(i); });
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", meanings[i]);
+    if (ImGui::IsItemHovered()) text_tooltip(meanings[i]);
   }
   ImGui::EndCombo();
 }
@@ -96,7 +96,7 @@ void side_choice(Editor& editor) {
                                                    side_name(Shown::difference), "side by side"};
   const int side = segmented("side", sides, static_cast<int>(editor.document().view.shown));
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip(
+    text_tooltip(
         "A and B are two schedules of kernels on the same input: A is the one you start with, B is softmax "
         "in\n"
         "every layer. Where B alone is shown, Model and kernels changes B.");
@@ -108,7 +108,7 @@ void sign_choice(Editor& editor) {
   static constexpr std::array<const char*, 2> signs = {"positive", "signed"};
   const int sign = segmented("sign", signs, editor.document().view.with_sign ? 1 : 0);
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip(
+    text_tooltip(
         "Choose between what speaks for the target alone, and also what speaks against it (blue)");
   if (sign >= 0) change_view(editor, "Signed map", [&](ViewOptions& v) { v.with_sign = sign == 1; });
 }
@@ -120,7 +120,7 @@ void overlay_choice(Editor& editor) {
   static constexpr std::array<const char*, 2> modes = {"by value", "dimmed"};
   const int mode = segmented("overlay", modes, static_cast<int>(editor.document().view.look.mode));
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip(
+    text_tooltip(
         "Choose how the map covers the photograph.\n"
         "by value: opacity grows with the value; where nothing contributes the photograph stays as it is\n"
         "dimmed: the same opacity everywhere, which dims the photograph where the value is small");
@@ -132,7 +132,7 @@ void discard_slider(Editor& editor) {
   percent_slider(editor, "drop lowest weights", "Drop lowest weights", 95, editor.document().view.discard,
                  [](ViewOptions& v, double share) { v.discard = share; });
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip(
+    text_tooltip(
         "Drop this share of each row's weights, the lowest, in every layer of the rollout;\n"
         "the class token's column and the diagonal stay");
 }
@@ -263,7 +263,7 @@ private:
       if (ImGui::MenuItem(label.c_str(), "H", false, reason.empty()))
         hide_tokens(editor(), token.first, token.count, !hidden);
       if (!reason.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-        ImGui::SetTooltip("%s", reason.c_str());
+        text_tooltip(reason);
     }
     if (ImGui::MenuItem("Show all that is hidden", "Shift+H", false,
                         !document().scene().hidden_tokens.empty()))

@@ -142,7 +142,7 @@ private:
     for (std::size_t i = 0; i < folder_columns.size(); ++i) {
       ImGui::TableSetColumnIndex(static_cast<int>(i));
       ImGui::TableHeader(folder_columns[i].title);
-      if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", folder_columns[i].meaning);
+      if (ImGui::IsItemHovered()) text_tooltip(folder_columns[i].meaning);
     }
     ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
     if (specs == nullptr || !specs->SpecsDirty || specs->SpecsCount < 1) return;
@@ -165,7 +165,7 @@ private:
     if (ImGui::Selectable("##picture", shown,
                           ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap))
       open(row);
-    if (ImGui::IsItemHovered() && !row.problem.empty()) ImGui::SetTooltip("%s", row.problem.c_str());
+    if (ImGui::IsItemHovered() && !row.problem.empty()) text_tooltip(row.problem);
     ImGui::SameLine(0, 0);
     const auto cell = [](const std::string& text, const ImVec4& colour) {
       ellipsis_text(text, ImGui::GetContentRegionAvail().x, colour);

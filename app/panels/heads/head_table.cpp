@@ -30,8 +30,8 @@ void HeadTableView::set(HeatMapPanel table, std::vector<std::string> layer_kerne
   table.decimals = 2;
   for (const std::string& kernel : kernels) table.row_colours.push_back(kernel_colour(kernel));
   panel = table;
-  table.note.clear();        // the tooltip has it, and the map needs the room
-  table.scale.label.clear(); // the line above the table begins with it
+  table.note.clear();        // as the label, it is in the line above the table
+  table.scale.label.clear();
   Figure figure;
   figure.panels.emplace_back(std::move(table));
   map_.set(std::move(figure));
@@ -73,12 +73,10 @@ std::optional<HeadIndex> HeadTableView::draw(Editor& editor, const Graphics& gra
     if (input.clicked && !of_layers) select_cell(editor, hovered->layer, hovered->head);
     const float value = panel.values.values.at(input.item->item.index * static_cast<std::size_t>(heads) +
                                                input.item->item.within);
-    std::string shown = std::isnan(value) ? undefined : number_text(static_cast<double>(value), 4);
+    std::string shown = std::isnan(value) ? undefined : number_text(static_cast<double>(value));
     if (!std::isnan(value) && !unit.empty()) shown += " " + unit;
     const bool muted = !of_layers && is_muted(document, *hovered);
-    ImGui::SetTooltip("layer %d%s%s\n%s", hovered->layer,
-                      of_layers ? "" : fmt::format(", head {}", hovered->head).c_str(),
-                      muted ? ", muted" : "", shown.c_str());
+    text_tooltip(fmt::format("layer {}{}{}\n{}", hovered->layer, of_layers ? "" : fmt::format(", head {}", hovered->head), muted ? ", muted" : "", shown));
     if (!of_layers) editor.hover_head(*hovered);
   }
   if (of_layers) outline({scene.layer, 0}, theme::accent);
@@ -118,10 +116,17 @@ float HeadTableView::spreads_height() const {
 
 void HeadTableView::draw_spreads(const Graphics& graphics, ImVec2 from, float width, float brightness) const {
   ImDrawList* list = ImGui::GetWindowDrawList();
-  constexpr float name_width = 120;
-  const float left = from.x + name_width, room = width - name_width - colour_bar_width;
+  constexpr float name_width = 100, number_width = 36;
+  const float left = from.x + name_width + number_width,
+              room = width - name_width - number_width - colour_bar_width;
   ImGui::PushFont(graphics.fonts().regular, theme::size_small);
   float y = from.y + 6;
+  { // the ends of the axis, which is the same for all kernels
+    const ImU32 quiet = theme::packed(theme::quiet);
+    right_aligned(list, left - 5, y + 2, quiet, number_text(panel.scale.low));
+    const std::string high = number_text(panel.scale.high) + (unit.empty() ? "" : " " + unit);
+    list->AddText({left + room + 5, y + 2}, quiet, fitted(high, colour_bar_width - 5).c_str());
+  }
   for (const KernelSpread& spread : spreads) {
     const ImU32 colour = theme::packed(theme::kernel(spread.kernel), brightness);
     const auto x_of = [&](float value) {
@@ -129,7 +134,7 @@ void HeadTableView::draw_spreads(const Graphics& graphics, ImVec2 from, float wi
     };
     kernel_square(list, {from.x + 5, y + spread_row / 2}, 7, spread.kernel);
     list->AddText({from.x + 13, y + 2}, theme::packed(theme::quiet),
-                  fitted(spread.kernel, name_width - 20).c_str());
+                  fitted(spread.kernel, name_width - 16).c_str());
     list->AddLine({left, y + spread_row / 2}, {left + room, y + spread_row / 2}, theme::packed(theme::line));
     for (const float value : spread.values)
       list->AddLine({x_of(value), y + 5}, {x_of(value), y + spread_row - 5}, colour, 1.0f);
@@ -140,10 +145,10 @@ void HeadTableView::draw_spreads(const Graphics& graphics, ImVec2 from, float wi
     ImGui::PopID();
     if (ImGui::IsItemHovered()) {
       const auto number = [](float value) { return number_text(static_cast<double>(value)); };
-      ImGui::SetTooltip("%s", fmt::format("{}: {} heads, median {}, from {} to {} {}", spread.kernel,
-                                          spread.values.size(), number(spread.median()),
-                                          number(spread.values.front()), number(spread.values.back()), unit)
-                                  .c_str());
+      text_tooltip(fmt::format("{}: {} heads, median {}, from {} to {} {}\neach line is a head, the thick one "
+                               "the median; the axis is that of the colours",
+                               spread.kernel, spread.values.size(), number(spread.median()),
+                               number(spread.values.front()), number(spread.values.back()), unit));
     }
     y += spread_row;
   }
@@ -262,7 +267,9 @@ private:
     }
     const std::string& label = column.view.panel.scale.label;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-    std::vector<std::string> parts{label.empty() ? quantity_.heading : label, column.caption};
+    std::vector<std::string> parts{label.empty() ? quantity_.heading : label};
+    if (!column.view.panel.note.empty()) parts.push_back(column.view.panel.note);
+    parts.push_back(column.caption);
     if (!quantity_.meaning.empty()) parts.push_back(quantity_.meaning);
     const float width = ImGui::GetContentRegionAvail().x;
     ellipsis_text(fitting_parts(parts, width), width, theme::quiet);

@@ -13,6 +13,7 @@
 #include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"
 #include "app/views/table_views.h"
+#include "engine/figures/scale.h"
 
 namespace hydrascope::app {
 
@@ -60,9 +61,9 @@ public:
     const auto token = static_cast<std::int64_t>(column);
     editor.hover(token);
     text_tooltip(fmt::format(
-        "{}, {}: {:.2f}", run_->tokens.at(column).text,
+        "{}, {}: {}", run_->tokens.at(column).text,
         row + 1 == rows() ? std::string("after the last layer") : fmt::format("before layer {}", row),
-        map().values.slice(static_cast<std::int64_t>(row))[column]));
+        number_text(static_cast<double>(map().values.slice(static_cast<std::int64_t>(row))[column]))));
     if (input.clicked) select_query(editor, token);
   }
 

@@ -69,7 +69,7 @@ void SentenceEditor::draw(Editor& editor, const Graphics& graphics) {
   };
   bool typed = field("##text", text_, with_pair_ ? 72 : 96);
   const bool switched = ImGui::Checkbox("Pair with a second sentence", &with_pair_);
-  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Both go in together: [CLS] first [SEP] second [SEP]");
+  if (ImGui::IsItemHovered()) text_tooltip("Both go in together: [CLS] first [SEP] second [SEP]");
   if (with_pair_) typed |= field("##pair", pair_, 72);
   ImGui::PopFont();
 
@@ -153,7 +153,7 @@ private:
       if (ImGui::SmallButton(fmt::format("{}###show", text).c_str()))
         hide_tokens(editor(), hidden.token, 1, false);
       if (ImGui::IsItemHovered()) {
-        ImGui::SetTooltip("Show it again");
+        text_tooltip("Show it again");
         editor().hover(hidden.token);
       }
       ImGui::PopID();
@@ -201,11 +201,11 @@ private:
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
     bool changed = ImGui::Checkbox("[CLS], [SEP]", &display.special);
     if (ImGui::IsItemHovered())
-      ImGui::SetTooltip("Show the special tokens; they take part in the run either way");
+      text_tooltip("Show the special tokens; they take part in the run either way");
     same_line_if_fits(110);
     changed |= ImGui::Checkbox("whole words", &display.whole_words);
     if (ImGui::IsItemHovered())
-      ImGui::SetTooltip(
+      text_tooltip(
           "Show the pieces of a word as one:\ncontributions and weights towards them are added up");
     ImGui::PopFont();
     if (changed) change_view(editor(), "Show tokens", [&](ViewOptions& view) { view.tokens = display; });
@@ -225,7 +225,7 @@ private:
         open_text(editor(), sentence);
       }
       ImGui::PopFont();
-      if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", sentence.c_str());
+      if (ImGui::IsItemHovered()) text_tooltip(sentence);
     }
   }
 

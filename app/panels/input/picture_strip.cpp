@@ -166,7 +166,7 @@ void PictureStrip::draw_folder_line(const PictureFolder& folder) {
       fmt::format("{}   {} of {}", folder.path.filename().string(), place, order.size());
   ellipsis_text(words, ImGui::GetContentRegionAvail().x - 64, theme::quiet);
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip("%s\nPage Down, Page Up: next and previous", folder.path.c_str());
+    text_tooltip(fmt::format("{}\nPage Down, Page Up: next and previous", folder.path.string()));
   ImGui::SameLine(ImGui::GetContentRegionMax().x - 44);
   if (ImGui::SmallButton("Close")) close_folder(editor());
 
@@ -240,8 +240,7 @@ void PictureStrip::draw_picture(const PictureFolder& folder, std::size_t index, 
   if (chosen) list->AddRect(at, {at.x + side, at.y + side}, theme::packed(theme::accent), 2.0f, 2.0f);
   if (ImGui::IsItemHovered()) {
     const std::string label = picture.label.empty() ? "" : "\nlabelled " + picture.label;
-    ImGui::SetTooltip("%s%s%s", picture.file.filename().c_str(), label.c_str(),
-                      check == nullptr ? "" : verdict_text(*check).c_str());
+    text_tooltip(fmt::format("{}{}{}", picture.file.filename().string(), label, check == nullptr ? "" : verdict_text(*check)));
   }
   if (clicked) open_folder_picture(editor(), index);
 }
@@ -259,7 +258,7 @@ bool PictureStrip::draw_thumbnail(const std::filesystem::path& file, const char*
   }
   if (hovered) {
     list->AddRect(at, {at.x + side, at.y + side}, theme::packed(theme::text), 2.0f);
-    if (!thumbnail.problem.empty()) ImGui::SetTooltip("%s", thumbnail.problem.c_str());
+    if (!thumbnail.problem.empty()) text_tooltip(thumbnail.problem);
   }
   return clicked;
 }
@@ -272,7 +271,7 @@ void PictureStrip::draw_examples() {
     if (i > 0) same_line_if_fits(side, thumbnail_gap);
     const std::string name = examples_[i].stem().string();
     const bool clicked = draw_thumbnail(examples_[i], name.c_str(), side);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", name.c_str());
+    if (ImGui::IsItemHovered()) text_tooltip(name);
     if (clicked) open_path(editor(), examples_[i]);
   }
 }

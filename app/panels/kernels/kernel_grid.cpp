@@ -142,7 +142,7 @@ void KernelGrid::draw_search(Editor& editor, const GridNotes& notes, float width
   const bool entered =
       ImGui::InputTextWithHint("##search", "Find kernel", &text, ImGuiInputTextFlags_EnterReturnsTrue);
   if (ImGui::IsItemHovered() && !ImGui::IsItemActive())
-    ImGui::SetTooltip(
+    text_tooltip(
         "Show only the kernels with these letters in their name or family.\n"
         "Enter: run the one that is found in the selected layer");
   columns_.search(text);

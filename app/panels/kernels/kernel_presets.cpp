@@ -22,7 +22,7 @@ float KernelPresets::button_width() {
 void KernelPresets::draw(Editor& editor, bool folded) {
   if (!folded) return draw_controls(editor, ImGui::GetContentRegionAvail().x);
   if (ImGui::Button(fill_button)) ImGui::OpenPopup("presets");
-  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Run one kernel in the first, the last or every other layer");
+  if (ImGui::IsItemHovered()) text_tooltip("Run one kernel in the first, the last or every other layer");
   if (!ImGui::BeginPopup("presets")) return;
   constexpr float width = 280;
   draw_controls(editor, width);
@@ -73,7 +73,7 @@ void KernelPresets::draw_controls(Editor& editor, float width) {
   static constexpr std::array<const char*, 3> strategies = {"first", "last", "every other"};
   const int clicked = segmented("strategy", strategies, preset_ ? static_cast<int>(preset.strategy) : -1);
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip("Choose which layers get the kernel; every other: alternating from the last one");
+    text_tooltip("Choose which layers get the kernel; every other: alternating from the last one");
   if (clicked >= 0) {
     preset.strategy = static_cast<Strategy>(clicked);
     changed = true;
@@ -97,7 +97,7 @@ void KernelPresets::draw_controls(Editor& editor, float width) {
   }
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    ImGui::SetTooltip(in_force ? "Choose a kernel and its layers"
+    text_tooltip(in_force ? "Choose a kernel and its layers"
                                : "Set these layers to the kernel and the others to softmax");
 }
 

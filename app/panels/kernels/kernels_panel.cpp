@@ -61,7 +61,7 @@ void draw_adapter_section(Editor& editor, const Graphics& graphics, const Adapte
   if (ImGui::BeginCombo("##adapter", shown.c_str(), ImGuiComboFlags_HeightLarge)) {
     if (ImGui::Selectable("automatic", choice.automatic)) choose_adapters(editor, {});
     if (ImGui::IsItemHovered())
-      ImGui::SetTooltip("The model's own tail, and bundled adapters that fit the kernels, by themselves");
+      text_tooltip("The model's own tail, and bundled adapters that fit the kernels, by themselves");
     const bool none = !choice.automatic && choice.files.empty();
     if (ImGui::Selectable("none", none)) choose_adapters(editor, {.automatic = false, .files = {}});
     ImGui::Separator();
@@ -160,7 +160,7 @@ private:
         if (ImGui::Selectable(entry.name.c_str(), scene.model_folder == entry.folder)) {
           open_model(editor(), entry.folder.string());
         }
-        if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", entry.description.c_str());
+        if (ImGui::IsItemHovered()) text_tooltip(entry.description);
       }
       ImGui::Separator();
       if (ImGui::Selectable("Open folder…")) editor().emit(ShowDialog{Dialog::open_model});

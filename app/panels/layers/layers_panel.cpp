@@ -355,7 +355,7 @@ private:
     ImGui::PopID();
     if (ImGui::IsItemHovered()) {
       hovered_ = layer;
-      ImGui::SetTooltip("%s", tooltip.c_str());
+      text_tooltip(tooltip);
     }
     if (selected || ImGui::IsItemHovered()) {
       list->AddRect({at.x - 1, at.y + line - 1}, {at.x + side + 1, y - stack_gap + 1},

@@ -212,7 +212,8 @@ void MonotonicityColumn::draw_facts() {
   ImGui::PushFont(graphics().fonts().regular, theme::size_small);
   std::string text = fmt::format("{}, head {}", weights_->kernel.text(), head_);
   if (!std::isnan(view_.correlation))
-    text += fmt::format(": Spearman's ρ {:.3f} within rows, mean over rows (1: monotone)", view_.correlation);
+    text += fmt::format(": Spearman's ρ {} within rows, mean over rows (1: monotone)",
+                        number_text(view_.correlation));
   text += fmt::format("; q·k/√d from {} to {}, {} below −1", number_text(view_.low_score),
                       number_text(view_.high_score), percent_text(view_.share_below));
   if (weights_->rows.size() < run_->tokens.size())
@@ -241,8 +242,7 @@ void MonotonicityColumn::draw_scatter(ImVec2 from, ImVec2 room) {
       static_cast<std::size_t>(static_cast<std::int64_t>(item->item.index) * columns + column));
   const double score = view_.low_score + (static_cast<double>(column) + 0.5) / static_cast<double>(columns) *
                                              (view_.high_score - view_.low_score);
-  ImGui::SetTooltip("q·k/√d %s\n%s pairs of tokens", number_text(score, 3).c_str(),
-                    std::isnan(count) ? "no" : fmt::format("{:.0f}", count).c_str());
+  text_tooltip(fmt::format("q·k/√d {}\n{} pairs of tokens", number_text(score), std::isnan(count) ? "no" : fmt::format("{:.0f}", count)));
 }
 
 class MonotonicityPanel final : public Panel {

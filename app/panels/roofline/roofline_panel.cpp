@@ -64,8 +64,8 @@ private:
     const std::size_t point = item.within;
     const MachineLimits& limits = editor().scaling.limits;
     const double rate = line.rate[point], intensity = line.intensity[point];
-    std::string text = fmt::format("{}, N = {}\n{:.1f} GFLOP/s at {:.1f} flops per byte", line.kernel,
-                                   line.labels[point], rate, intensity);
+    std::string text = fmt::format("{}, N = {}\n{} GFLOP/s at {} flops per byte", line.kernel,
+                                   line.labels[point], number_text(rate), number_text(intensity));
     if (limits.bandwidth > 0) {
       const double share = rate * 1e9 / std::min(limits.matrix_rate, limits.bandwidth * intensity);
       text += fmt::format("\n{} of the roof", percent_text(share));

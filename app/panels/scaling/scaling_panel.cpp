@@ -10,6 +10,7 @@
 #include "app/ui/widgets.h"
 #include "app/views/scaling_view.h"
 #include "app/views/timing_view.h"
+#include "engine/figures/scale.h"
 
 namespace hydrascope::app {
 
@@ -90,7 +91,7 @@ private:
       }
     }
     if (ImGui::IsItemHovered())
-      ImGui::SetTooltip(curves.running ? "Stop; what has been measured stays"
+      text_tooltip(curves.running ? "Stop; what has been measured stays"
                                        : "Times each kernel of both schedules at N = 64 to 16384");
     if (curves.running) progress_line(static_cast<float>(curves.progress));
     ImGui::PopFont();
@@ -99,10 +100,10 @@ private:
   static void point_tooltip(const ScalingPoint& point) {
     const RepeatedTime& time = point.time;
     text_tooltip(fmt::format(
-        "{}, N = {}\nmedian {:.3f} ms, p95 {:.3f} ms, {}\n{:.3f} GMACs, {:.1f} "
-        "GFLOP/s\npath: {}",
-        point.kernel.text(), point.tokens, time.median * 1e3, time.p95 * 1e3, runs_text(time.runs),
-        point.products / 1e9, 2 * point.products / 1e9 / time.median, path_text(point.path)));
+        "{}, N = {}\nmedian {} ms, p95 {} ms, {}\n{} GMACs, {} GFLOP/s\npath: {}", point.kernel.text(),
+        point.tokens, number_text(time.median * 1e3), number_text(time.p95 * 1e3), runs_text(time.runs),
+        number_text(point.products / 1e9), number_text(2 * point.products / 1e9 / time.median),
+        path_text(point.path)));
   }
 
   std::vector<ScalingLine> lines_;

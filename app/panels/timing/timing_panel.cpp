@@ -14,6 +14,7 @@
 #include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"
 #include "app/views/timing_view.h"
+#include "engine/figures/scale.h"
 
 namespace hydrascope::app {
 
@@ -118,7 +119,7 @@ private:
       }
     }
     if (ImGui::IsItemHovered())
-      ImGui::SetTooltip(status.timing
+      text_tooltip(status.timing
                             ? "Stop the passes that are being timed"
                             : "Ten plain passes, after one that warms up: every layer is computed, none\n"
                               "is taken from the cache, and nothing is read off on the way");
@@ -163,8 +164,8 @@ private:
       const std::string name = both_ ? side_name(static_cast<Side>(side)) + std::string(": ") : "";
       text += fmt::format(
           "\n{}{}, path: {}\n{}", name, row.kernel.text(), row.path.empty() ? "—" : path_text(row.path),
-          row.time.runs > 0 ? fmt::format("median {:.3f} ms, p95 {:.3f} ms, {}", row.time.median * 1e3,
-                                          row.time.p95 * 1e3, runs_text(row.time.runs))
+          row.time.runs > 0 ? fmt::format("median {} ms, p95 {} ms, {}", number_text(row.time.median * 1e3),
+                                          number_text(row.time.p95 * 1e3), runs_text(row.time.runs))
                             : "not timed: its output was known, or gradients were taken with it");
       if (row.cold) text += "\nthe first run, which also packs weights and warms up";
       if (row.earlier) text += "\nmeasured before heads were muted or tokens masked";
@@ -224,8 +225,8 @@ private:
         "operations.";
     for (const KernelTiming& kernel : view().kernels) {
       if (kernel.products > 0)
-        text += fmt::format("\n{}: of these {:.3f} GMACs attention itself", kernel.kernel.text(),
-                            kernel.attention / 1e9);
+        text += fmt::format("\n{}: of these {} GMACs attention itself", kernel.kernel.text(),
+                            number_text(kernel.attention / 1e9));
     }
     text_tooltip(text);
   }

@@ -175,7 +175,7 @@ void TokensColumn::draw_heads(const Frame& frame) {
     const bool on = std::ranges::count(heads_, head) > 0;
     if (ImGui::IsItemHovered()) {
       hovered_head_ = head;
-      ImGui::SetTooltip("head %d\nclick: show or hide; double-click: alone, or all", head);
+      text_tooltip(fmt::format("head {}\nclick: show or hide; double-click: alone, or all", head));
     }
     frame.list->AddRectFilled(at, {at.x + side, at.y + 18}, head_colour(head, on ? frame.brightness : 0.18f),
                               2.0f);
@@ -197,7 +197,7 @@ void TokensColumn::draw_sentence(const Frame& frame) {
   const std::optional<int> query = lit_query(frame.editor);
   const bool derived = shown_.weights->derived_signed && !difference_;
   std::string note = fmt::format("opacity: weight over {}, the largest shown",
-                                 number_text(static_cast<double>(lines_.strongest), 3));
+                                 number_text(static_cast<double>(lines_.strongest)));
   if (!query && !hovered_key_ && lines_.left_out > 0)
     note += fmt::format("; the {} strongest of {} lines", lines_.lines.size(),
                         static_cast<std::int64_t>(lines_.lines.size()) + lines_.left_out);
@@ -356,8 +356,7 @@ void TokensColumn::draw_rows_of_picture(const Frame& frame) {
     ImGui::PopID();
     if (input.hovered) {
       frame.editor.hover(*input.hovered);
-      ImGui::SetTooltip("%s\nhead %d: weight %s", token_name(*run_, *input.hovered).c_str(), head,
-                        number_text(strip.values[static_cast<std::size_t>(*input.hovered)], 4).c_str());
+      text_tooltip(fmt::format("{}\nhead {}: weight {}", token_name(*run_, *input.hovered), head, number_text(strip.values[static_cast<std::size_t>(*input.hovered)])));
     }
     if (input.clicked) select_key(frame.editor, *input.clicked);
     y += height + 5;

@@ -21,7 +21,7 @@ constexpr float form_label_width = 124;
 // The label of a control, which gets the rest of the width less `room`.
 void row_label(const char* text, const char* tooltip, const float room = 0) {
   field_label(text, form_label_width);
-  if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", tooltip);
+  if (ImGui::IsItemHovered()) text_tooltip(tooltip);
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - room);
 }
 
@@ -83,7 +83,7 @@ private:
     ImGui::SetNextItemWidth(std::min(most, ImGui::GetContentRegionAvail().x));
   }
   void show_tooltip() const {
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", tooltip);
+    if (ImGui::IsItemHovered()) text_tooltip(tooltip);
   }
 };
 
@@ -134,7 +134,7 @@ void kernel_row(TrainingForm& form) {
     ImGui::SetCursorScreenPos({at.x + height + 6, at.y});
     if (ImGui::Selectable(name.c_str(), name == form.kernel.name))
       form.kernel = {.name = name, .parameters = {}};
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", kernel_info(name).definition.c_str());
+    if (ImGui::IsItemHovered()) text_tooltip(kernel_info(name).definition);
   }
   ImGui::EndCombo();
 }
@@ -228,7 +228,7 @@ bool TrainingFields::heading(const Editor& editor, const Graphics& graphics, con
   if (ImGui::Button(fmt::format("{}###more_{}", label, group_title(group)).c_str())) unfolded = !unfolded;
   ImGui::PopStyleColor(2);
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip(unfolded ? "Hides what is rarely changed" : "Shows what is rarely changed");
+    text_tooltip(unfolded ? "Hides what is rarely changed" : "Shows what is rarely changed");
   return unfolded;
 }
 
@@ -244,7 +244,7 @@ void TrainingFields::draw(Editor& editor, const Graphics& graphics, const std::s
     editor.training.question = TrainingQuestion::none;
   }
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip(
+    text_tooltip(
         "Distil: a kernel's feature maps learn softmax's weights, layer by layer; the model "
         "stays as it is.\nFine-tune: chosen layers learn a task, through the kernels of the schedule.");
   TrainingPlan& plan = form.plan(form.kind, document.kind);

@@ -27,12 +27,13 @@ public:
   bool exports() const override { return true; }
   bool shows_results() const override { return false; }
 
-  void prepare(const Snapshot&) override {
+  void prepare(const Snapshot& snapshot) override {
     const TrainingReport& report = editor().training;
     curves_.set(training_figure(report));
     progress_ = training_progress_text(report);
     result_ = training_result_text(report);
     share_ = static_cast<float>(training_share(report));
+    prediction_ = prediction_of(snapshot);
     look_up_files();
   }
 
@@ -69,6 +70,14 @@ public:
   }
 
 private:
+  // "tabby 58.6 %"; empty for a model without a classifier, and while it is computed.
+  static std::string prediction_of(const Snapshot& snapshot) {
+    const RunResult* run = snapshot.shown().any();
+    if (run == nullptr || snapshot.shown().stale || run->predictions.empty()) return {};
+    const Prediction& first = run->predictions.front();
+    return fmt::format("{} {}", first.label, percent_text(static_cast<double>(first.probability)));
+  }
+
   void look_up_files() {
     form_ = editor().training_form;
     kind_ = document().kind;
@@ -118,7 +127,10 @@ private:
         editor().emit(StopTraining{});
     }
     draw_live();
-    if (!report.active()) return;
+    if (!report.active()) {
+      if (why_not.empty()) wrapped_small_text(graphics(), training_effect(document(), editor().training_form));
+      return;
+    }
     ImGui::SameLine(0, 16);
     ImGui::AlignTextToFramePadding();
     ellipsis_text(training_title(report), ImGui::GetContentRegionAvail().x, theme::quiet);
@@ -132,7 +144,7 @@ private:
     bool live = report.adapter.empty() ? editor().training_form.show_live : shows_training(editor());
     if (ImGui::Checkbox("live preview", &live)) editor().emit(ShowTraining{});
     if (ImGui::IsItemHovered())
-      ImGui::SetTooltip(
+      text_tooltip(
           "Shows the model in training in all panels, with the kernel in all layers if one is "
           "distilled;\nafterwards these show the finished adapter, or what they showed before");
   }
@@ -182,29 +194,29 @@ private:
     draw_notes(report);
   }
 
-  // What can be done with a finished adapter.
+  // What can be done with a finished adapter, and what it changes.
   void draw_use(const TrainingReport& report) {
-    if (shows_training(editor())) {
-      ImGui::AlignTextToFramePadding();
-      small_text(graphics(), "In use", theme::accent);
-      if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("The panels show the model with this adapter; undo returns to what they showed");
+    const std::string kernels =
+        report.kind == TrainingKind::distill ? report.kernel.text() + " in all layers" : "this adapter";
+    const bool used = shows_training(editor());
+    std::string effect;
+    if (used) {
+      effect = fmt::format("In use: {}{}. Ctrl+Z takes it back.", kernels,
+                           prediction_.empty() ? "" : "; the prediction is now " + prediction_);
     } else {
       if (ImGui::Button("Use it###use")) editor().emit(ShowTraining{});
-      if (ImGui::IsItemHovered())
-        text_tooltip(report.kind == TrainingKind::distill
-                         ? fmt::format("Sets all layers to {}, with this adapter. Ctrl+Z returns.",
-                                       report.kernel.text())
-                         : std::string("Shows the model with this adapter in all panels"));
+      if (ImGui::IsItemHovered()) text_tooltip("Run the model with " + kernels + "; Ctrl+Z takes it back");
+      ImGui::SameLine();
+      effect = fmt::format("Not in use. Use it runs {}; Ctrl+Z takes it back.", kernels);
     }
-    ImGui::SameLine();
     if (ImGui::Button("Save as…###save_adapter")) editor().emit(ShowDialog{Dialog::trained_adapter});
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Saves a copy of the adapter in a file of your choice");
+    if (ImGui::IsItemHovered())
+      text_tooltip("Save a copy of the adapter in a file of your choice; Model › Adapters › Open adapter… or "
+                   "--adapter load it later");
     ImGui::SameLine();
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
     ImGui::AlignTextToFramePadding();
-    ellipsis_text("To load it later: Model › Adapters › Open adapter…, or --adapter",
-                  ImGui::GetContentRegionAvail().x, theme::quiet);
+    ellipsis_text(effect, ImGui::GetContentRegionAvail().x, used ? ImVec4(theme::accent) : ImVec4(theme::text));
     ImGui::PopFont();
   }
 
@@ -243,12 +255,12 @@ private:
     const auto& panel = std::get<LinesPanel>(curves_.figure().panels.at(item->panel));
     const LinesPanel::Line& line = panel.lines.at(item->item.index);
     text_tooltip(fmt::format("{}\nstep {:.0f}: {}", line.name, line.x.at(item->item.within),
-                             number_text(line.y.at(item->item.within), 4)));
+                             number_text(line.y.at(item->item.within))));
   }
 
   TrainingFields fields_;
   DrawnFigure curves_;
-  std::string progress_, result_;
+  std::string progress_, result_, prediction_;
   float share_ = 0;
   // The form and the input for which files were looked up, and the result.
   TrainingForm form_;

@@ -214,7 +214,7 @@ private:
     for (const ValueColumn& column : columns_) {
       ImGui::TableNextColumn();
       const std::string text =
-          index < column.values.size() ? fmt::format("{:.6f}", column.values[index]) : "—";
+          index < column.values.size() ? number_text(column.values[index]) : "—";
       const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
       ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(room, 0.0f));
       ImGui::TextUnformatted(text.c_str());

@@ -158,7 +158,7 @@ void VectorsColumn::draw_pair(std::int64_t key) {
   small_text(graphics(), with_known_glyphs(fmt::format("query {}   key {} ({})   head {}", query,
                                                        token_name(*run_, key), how, vectors_->head)));
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip(
+    text_tooltip(
         "Hover a token or patch anywhere to make it the key; a click on a cell of Weights pins both.");
   if (document().scene().key) {
     ImGui::SameLine(0, 8);
@@ -213,7 +213,7 @@ void VectorsColumn::hover(const FeatureStrip& strip, int feature) {
   std::string text = fmt::format("feature {} of {}\n{}", feature, strip.values.size(), strip.meaning);
   for (const FeatureStrip& each : view_.strips) {
     if (each.values.size() != strip.values.size()) continue;
-    text += fmt::format("\n{} {}", each.name, number_text(each.values[static_cast<std::size_t>(feature)], 4));
+    text += fmt::format("\n{} {}", each.name, number_text(each.values[static_cast<std::size_t>(feature)]));
   }
   text_tooltip(text);
 }
@@ -249,9 +249,7 @@ void VectorsColumn::draw_map(const char* id, HeatMapView& view, const char* capt
   const auto input = view.draw(id, graphics(), from, size, {}, brightness_);
   if (input.hovered) {
     editor().hover(token_of(*input.hovered));
-    ImGui::SetTooltip(
-        "%s\n%s", with_known_glyphs(token_name(*run_, token_of(*input.hovered))).c_str(),
-        number_text(static_cast<double>(view.value(input.hovered->row, input.hovered->column)), 4).c_str());
+    text_tooltip(fmt::format("{}\n{}", with_known_glyphs(token_name(*run_, token_of(*input.hovered))), number_text(static_cast<double>(view.value(input.hovered->row, input.hovered->column)))));
   }
   if (input.clicked) select_query(editor(), by_token ? token_of(*input.clicked) : input.clicked->row);
   colour_bar(graphics(), view.panel().scale, {input.to.x + 10, from.y},

@@ -1,6 +1,7 @@
 #include "app/panels/weights/weights_column.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -62,14 +63,14 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
     }
     // The weights times V equal the output of the fast path, up to the error of its arithmetic.
     constexpr double tolerance = 1e-3;
-    measures_.emplace_back(weights.check <= tolerance ? "verified" : "not verified");
+    measures_.emplace_back(weights.check <= tolerance ? "matches the output" : "differs from the output");
     // An adapter changes the queries and keys of its layer, for every kernel that is compared there.
     const KernelSpec& own = found.run->layers.at(static_cast<std::size_t>(weights.layer)).kernel;
     if (!weights.teacher_forced && own != weights.kernel)
       measures_.push_back(fmt::format("on {}'s queries and keys", own.text()));
     measures_tooltip_ =
         fmt::format("Compares weights × V with the kernel's output over {} rows: {}", weights.rows.size(),
-                    weights.check > 0 ? fmt::format("they differ by {:.0e} at most", weights.check)
+                    weights.check > 0 ? "the largest difference is " + number_text(weights.check)
                                       : std::string("they are equal"));
   } catch (const std::exception& error) { // the kernel lacks the head
     view_.clear();
@@ -162,7 +163,7 @@ void WeightsColumn::draw_caption(const Graphics& graphics, float width) const {
   if (!warning.empty()) {
     ellipsis_text(warning, width, theme::amber);
     if (signed_ && ImGui::IsItemHovered()) {
-      ImGui::SetTooltip(
+      text_tooltip(
           "This kernel never forms such a matrix: shown is the sum over the features of each\noriginal head "
           "of φ(Q)_f φ(K)_fᵀ, which has signs and rows that do not sum to 1.");
     }
@@ -191,12 +192,13 @@ std::string WeightsColumn::cell_text(Cell cell) const {
   if (tiled_) {
     const auto value = tiles_.value(cell.row, cell.column);
     if (!value) return "—";
-    const std::string weight = number_text(static_cast<double>(value->weight), 4);
+    const std::string weight = number_text(static_cast<double>(value->weight));
     return value->cells == 1 ? weight
                              : fmt::format("{}, the largest of {} weights here", weight, value->cells);
   }
   const auto columns = static_cast<int>(view_.panel().values.shape[1]);
   const float weight = view_.value(cell.row, cell.column);
+  if (std::isnan(weight)) return "masked: no weight";
   int rank = 1;
   double sum = 0;
   for (int column = 0; column < columns; ++column) {
@@ -204,8 +206,8 @@ std::string WeightsColumn::cell_text(Cell cell) const {
     sum += static_cast<double>(other);
     if (other > weight) ++rank;
   }
-  return fmt::format("weight {}, rank {} of {}, row sum {}", number_text(static_cast<double>(weight), 4),
-                     rank, columns, number_text(sum, 4));
+  return fmt::format("weight {}, rank {} of {}, row sum {}", number_text(static_cast<double>(weight)),
+                     rank, columns, number_text(sum));
 }
 
 void share_scale(std::span<WeightsColumn> columns) {

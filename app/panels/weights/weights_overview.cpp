@@ -178,13 +178,13 @@ std::optional<HeadIndex> WeightsOverview::draw(Editor& editor, Graphics& graphic
           scene.layer == static_cast<int>(layer) && scene.head.head == static_cast<int>(head);
       if (ImGui::IsItemHovered()) {
         hovered = index;
-        ImGui::SetTooltip(
-            "layer %zu, head %zu: %s%s%s\nlargest weight %s\nclick: open it", layer, head, row.kernel.c_str(),
-            row.untrained        ? ", untrained"
-            : difference_        ? ""
-            : row.derived_signed ? ", implied weights, signed"
-                                 : "",
-            muted ? ", muted" : "", number_text(thumbnails_[row.first + head].scale.high, 4).c_str());
+        const char* const note = row.untrained        ? ", untrained"
+                                 : difference_        ? ""
+                                 : row.derived_signed ? ", implied weights, signed"
+                                                      : "";
+        text_tooltip(fmt::format("layer {}, head {}: {}{}{}\nlargest weight {}\nclick: open it", layer, head,
+                                 row.kernel, note, muted ? ", muted" : "",
+                                 number_text(thumbnails_[row.first + head].scale.high)));
       }
       if (selected || ImGui::IsItemHovered())
         list->AddRect({at.x - 1, at.y - 1}, {to.x + 1, to.y + 1},

@@ -22,26 +22,6 @@ namespace hydrascope::app {
 
 namespace {
 
-// A kernel whose weights differ from all that are compared: the layer's, Hedgehog (whose trained maps are
-// bundled), or the first such one of the registry. sdpa and flash have softmax's weights.
-KernelSpec next_kernel(const Document& document) {
-  const auto compared = [&](const std::string& name) {
-    for (int i = 0; i < static_cast<int>(document.scene().comparison.size()); ++i) {
-      const KernelSpec kernel = compared_kernel(document, i);
-      if (kernel.name == name) return true;
-      if (kernel_info(kernel.name).exact_softmax && kernel_info(name).exact_softmax) return true;
-    }
-    return false;
-  };
-  const auto layer = static_cast<std::size_t>(document.scene().layer);
-  const Schedule& schedule = edited_schedule(document);
-  if (layer < schedule.layers.size() && !compared(schedule.layers[layer].name)) return schedule.layers[layer];
-  if (!compared("hedgehog")) return {.name = "hedgehog", .parameters = {}};
-  for (const KernelInfo& info : kernel_infos())
-    if (!compared(info.name)) return {.name = info.name, .parameters = {}};
-  return {};
-}
-
 void extent_choice(Editor& editor) {
   static constexpr std::array<const char*, 2> extents = {"one head", "all heads"};
   const int extent = segmented("extent", extents, editor.document().view.all_heads ? 1 : 0);
@@ -49,8 +29,21 @@ void extent_choice(Editor& editor) {
 }
 
 void add_kernel_button(Editor& editor) {
-  if (ImGui::Button("Add kernel…###add_kernel")) add_compared_kernel(editor, next_kernel(editor.document()));
-  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Compare with one more kernel; its name chooses another");
+  if (ImGui::Button("Add kernel…###add_kernel")) ImGui::OpenPopup("kernels");
+  if (ImGui::IsItemHovered()) text_tooltip("Choose one more kernel to compare");
+  ImGui::SetNextWindowSizeConstraints({240, 0}, {360, 420});
+  if (!ImGui::BeginPopup("kernels")) return;
+  list_search(editor.list_search());
+  std::vector<std::string> shown;
+  for (int i = 0; i < static_cast<int>(editor.document().scene().comparison.size()); ++i)
+    shown.push_back(compared_kernel(editor.document(), i).text());
+  const int picked = kernel_list("", editor.list_search(), shown);
+  if (picked >= 0) {
+    add_compared_kernel(editor, KernelSpec{.name = kernel_infos()[static_cast<std::size_t>(picked)].name,
+                                           .parameters = {}});
+    ImGui::CloseCurrentPopup();
+  }
+  ImGui::EndPopup();
 }
 
 void colours_choice(Editor& editor) {
@@ -58,8 +51,8 @@ void colours_choice(Editor& editor) {
   static constexpr std::array<const char*, 3> scales = {"linear", "log", "clip at 99 %"};
   const int scale = segmented("scale", scales, view.logarithmic ? 1 : view.percentile ? 2 : 0);
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip(
-        "Choose how colours follow the weights.\nclip at 99 %%: the scale ends at their 99th percentile");
+    text_tooltip(
+        "Choose how colours follow the weights.\nclip at 99 %: the scale ends at their 99th percentile");
   if (scale < 0) return;
   change_view(editor, "Scale of the weights", [&](ViewOptions& v) {
     v.logarithmic = scale == 1;
@@ -67,12 +60,25 @@ void colours_choice(Editor& editor) {
   });
 }
 
-void range_choice(Editor& editor) {
+// Why the maps have a scale each; empty if they can share one.
+const char* why_not_shared(std::span<const WeightsColumn> columns) {
+  const auto has_sign = [](const WeightsColumn& column) { return !column.empty() && column.is_signed(); };
+  const auto alike = std::ranges::count_if(
+      columns, [](const WeightsColumn& column) { return !column.empty() && !column.is_signed(); });
+  if (columns.empty() || alike > 1) return "";
+  return std::ranges::any_of(columns, has_sign)
+             ? "Signed weights have a scale of their own, and no two other maps are shown"
+             : "One map alone has its own scale";
+}
+
+void range_choice(Editor& editor, const char* why_not) {
   static constexpr std::array<const char*, 2> ranges = {"own scale", "shared scale"};
-  const int range = segmented("range", ranges, editor.document().view.shared_scale ? 1 : 0);
-  if (ImGui::IsItemHovered())
-    ImGui::SetTooltip(
-        "Choose whether each map's colours end at its own largest weight, or all at the largest of all");
+  const bool shared = editor.document().view.shared_scale && *why_not == '\0';
+  const int range = segmented("range", ranges, shared ? 1 : 0, std::array<const char*, 2>{"", why_not});
+  if (ImGui::IsItemHovered() && *why_not == '\0')
+    text_tooltip(
+        "Choose whether each map's colours end at its own largest weight, or all at the largest of all;\n"
+        "signed weights keep a scale of their own");
   if (range >= 0)
     change_view(editor, "Own or shared scale", [&](ViewOptions& v) { v.shared_scale = range == 1; });
 }
@@ -81,29 +87,29 @@ void value_choice(Editor& editor) {
   static constexpr std::array<const char*, 2> values = {"weight", "value-weighted"};
   const int value = segmented("value", values, editor.document().view.value_weighted ? 1 : 0);
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip(
+    text_tooltip(
         "Choose the number of a pair of tokens.\nvalue-weighted: ‖α v W_o‖, the length of what a token adds "
         "through the head\n(Kobayashi et al. 2020): a large weight on a short value moves little");
   if (value >= 0)
     change_view(editor, "Value-weighted weights", [&](ViewOptions& v) { v.value_weighted = value == 1; });
 }
 
-// `zoom` is that of all maps; a button resets it.
-void draw_weights_toolbar(Editor& editor, MapZoom& zoom) {
+// `zoom` is that of all maps; a button resets it. `why_own`: why the maps cannot share a scale; empty if they can.
+void draw_weights_toolbar(Editor& editor, MapZoom& zoom, const char* why_own) {
   const ViewOptions& view = editor.document().view;
   Toolbar bar;
   if (!view.all_heads) bar.add(196, [&] { selected_head(editor); });
   if (!view.all_heads && !(zoom == MapZoom{})) {
     bar.add(60, [&] {
       if (ImGui::Button("whole")) zoom = {};
-      if (ImGui::IsItemHovered()) ImGui::SetTooltip("Show the whole matrix again (double-click)");
+      if (ImGui::IsItemHovered()) text_tooltip("Show the whole matrix again (double-click)");
     });
   }
   bar.add(134, [&] { extent_choice(editor); });
   // Of both sides each shows its own kernel.
   if (!view.all_heads && !shows_both(view)) bar.add(106, [&] { add_kernel_button(editor); });
   bar.add(162, [&] { colours_choice(editor); });
-  bar.add(172, [&] { range_choice(editor); });
+  bar.add(172, [&] { range_choice(editor, why_own); });
   bar.add(170, [&] { value_choice(editor); });
   bar.add(164, [&] { forced_choice(editor); });
   bar.draw();
@@ -154,8 +160,9 @@ public:
   }
 
   void draw() override {
-    draw_weights_toolbar(editor(), zoom_);
-    if (document().view.all_heads) return draw_overview();
+    const bool all_heads = document().view.all_heads;
+    draw_weights_toolbar(editor(), zoom_, all_heads ? "" : why_not_shared(columns_));
+    if (all_heads) return draw_overview();
     const bool all_empty = std::ranges::all_of(
         columns_, [](const WeightsColumn& column) { return column.empty() && column.error().empty(); });
     if (all_empty) {
@@ -363,7 +370,7 @@ private:
     ImGui::SetCursorScreenPos({from.x + 18, from.y});
     const int picked = kernel_combo("##kernel", kernel.text(), position > 0,
                                     width - 18 - (more ? line + 2 : 0), editor().list_search());
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", kernel.text().c_str()); // the name may be cut off
+    if (ImGui::IsItemHovered()) text_tooltip(kernel.text()); // the name may be cut off
     if (picked == -1) compare_kernel(editor(), position, std::nullopt);
     if (picked >= 0) {
       compare_kernel(
@@ -373,7 +380,7 @@ private:
     if (!more) return;
     ImGui::SetCursorScreenPos({from.x + width - line, from.y});
     if (ImGui::Button("×##drop", {line, line})) drop_compared_kernel(editor(), position);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Take %s from the comparison", kernel.text().c_str());
+    if (ImGui::IsItemHovered()) text_tooltip(fmt::format("Take {} from the comparison", kernel.text()));
   }
 
   // q·k of one head, which is the same for every kernel.
@@ -386,8 +393,8 @@ private:
     const auto k = vectors_->k.slice(*head).subspan(static_cast<std::size_t>(key) * width, width);
     double score = 0;
     for (std::size_t f = 0; f < width; ++f) score += static_cast<double>(q[f]) * static_cast<double>(k[f]);
-    return fmt::format("\nq·k {}   q·k/√d {}", number_text(score, 4),
-                       number_text(score / std::sqrt(static_cast<double>(width)), 4));
+    return fmt::format("\nq·k {}   q·k/√d {}", number_text(score),
+                       number_text(score / std::sqrt(static_cast<double>(width))));
   }
 
   // The tooltip of a cell, for all kernels.

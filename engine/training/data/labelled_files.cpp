@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/error.h"
+#include "engine/base/image.h"
 #include "engine/base/text.h"
 #include "engine/base/tsv.h"
 #include "engine/training/data/sampling.h"
@@ -59,14 +60,6 @@ std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& file,
 } // namespace hydrascope
 
 namespace hydrascope::training {
-namespace {
-
-bool is_picture(const std::filesystem::path& file) {
-  const std::string ending = lower_case(file.extension().string());
-  return ending == ".png" || ending == ".jpg" || ending == ".jpeg" || ending == ".bmp" || ending == ".ppm";
-}
-
-} // namespace
 
 std::vector<std::string> class_folders(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(folder))
@@ -91,9 +84,9 @@ ImageFolder list_image_folder(const std::filesystem::path& folder, const std::ve
       throw Error(class_folder.string(), "no such class folder", "check --classes");
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(class_folder))
-      if (entry.is_regular_file() && is_picture(entry.path())) files.push_back(entry.path());
+      if (entry.is_regular_file() && has_picture_ending(entry.path())) files.push_back(entry.path());
     if (files.empty())
-      throw Error(class_folder.string(), "holds no pictures", "PNG, JPEG, BMP and PPM are read");
+      throw Error(class_folder.string(), "holds no pictures", "PNG, JPEG, BMP, GIF, PSD, TGA and PNM are read");
     std::sort(files.begin(), files.end());
     if (images_per_class > 0 && files.size() > static_cast<std::size_t>(images_per_class))
       files.resize(static_cast<std::size_t>(images_per_class));

@@ -65,9 +65,9 @@ std::vector<TrainingOption> finetuning_options() {
        .check = not_negative,
        .always = true,
        .advanced = true,
-       .label = "Copies",
+       .label = "Versions",
        .tooltip =
-           "Cached versions of each picture: itself, then augmented ones.\nOurs: what enters the first "
+           "Sets how many versions of each picture are kept: itself, then cropped, mirrored, recoloured ones.\nOurs: what enters the first "
            "trained layer is computed once, not every epoch.\nempty: every step makes a new version.",
        .hint = "new ones",
        .unit = "of each picture",
@@ -107,8 +107,8 @@ std::vector<TrainingOption> finetuning_options() {
        .access = field([](OfFinetuning auto& request) -> auto& { return request.augmentation.flip; }),
        .help = "no mirrored copies",
        .advanced = true,
-       .label = "mirrored copies",
-       .tooltip = "Every other copy, by chance. DeiT mirrors, too.",
+       .label = "mirrored versions",
+       .tooltip = "Mirrors every other version, by chance. DeiT mirrors, too.",
        .papers = 1.0},
       {.key = "warmup",
        .flags = "--warmup",
@@ -166,10 +166,11 @@ std::vector<TrainingOption> finetuning_options() {
        .help = "share of the loss that is the divergence from the same model as it was trained with softmax "
                "(DeiT's soft distillation); 0: labels alone",
        .check = within(0, 1),
-       .label = "Teacher's share",
+       .label = "Softmax share",
        .tooltip =
-           "Share of the loss that is the divergence from the same model as it was trained with softmax.\n"
-           "DeiT's soft distillation: 0.1; none is ours, as the Hydra paper trains from labels.",
+           "Sets the share of the loss that pulls the model towards its own predictions with softmax\n"
+           "(0…1; the rest is the labels'). DeiT's soft distillation from a teacher: 0.1; none is ours, as the "
+           "Hydra paper trains from labels.",
        .unit = "of the loss",
        .range = FieldRange{0, 1}},
       {.key = "distillation_tau",

@@ -125,12 +125,12 @@ std::vector<TrainingOption> make_training_options() {
        .check = not_negative,
        .always = true,
        .advanced = true,
-       .label = "Patience",
+       .label = "Stop after",
        .tooltip =
-           "Stops after so many epochs that made the validation no better; empty: never.\nThe Hedgehog paper "
+           "Stops after so many epochs in a row that did not improve the held-out numbers; empty: never.\nThe Hedgehog paper "
            "stops early and gives no number; 1 is ours.",
        .hint = "never",
-       .unit = "epochs",
+       .unit = "epochs no better",
        .range = FieldRange{0, 1000},
        .papers = 1.0},
       {.key = "checkpoint_seconds",
@@ -241,9 +241,10 @@ std::vector<TrainingOption> make_training_options() {
        .help = "pictures: versions of each: itself, then random crops, for sets that are too small",
        .check = positive,
        .always = true,
-       .label = "Copies",
+       .label = "Versions",
        .tooltip =
-           "Versions of each picture: itself, then random crops, mirrored and coloured anew.\nThey stretch a "
+           "Sets how many versions of each picture are used: itself, then random crops, mirrored and "
+           "recoloured.\nThey stretch a "
            "set of a few pictures. The paper distils on ImageNet, whose pictures need none: 1.",
        .unit = "of each picture",
        .range = FieldRange{1, 1000},

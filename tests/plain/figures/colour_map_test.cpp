@@ -76,15 +76,14 @@ TEST(ColourMap, ZeroOfTheSignedMapIsTheGroundWhereThatIsDark) {
 
 TEST(ColourMap, SequentialMapsStartAtALightGroundAndDarken) {
   for (const auto map : {ColourMap::viridis, ColourMap::magma, ColourMap::cividis}) {
-    for (const Backdrop backdrop : {Backdrop::matrix, Backdrop::words}) {
+    for (const Backdrop backdrop :
+         {Backdrop::matrix, Backdrop::words, Backdrop::photograph, Backdrop::photograph_by_value}) {
       const ColourTable table = colours_on(light_ground, map, backdrop);
       EXPECT_EQ(table[0], bytes(light_ground));
       for (std::size_t entry = 8; entry < 256; entry += 8)
         EXPECT_LT(lightness(table[entry]), lightness(table[entry - 8]))
             << colour_map_name(map) << " " << entry;
     }
-    EXPECT_EQ(colours_on(light_ground, map, Backdrop::photograph), colour_table(map));
-    EXPECT_EQ(colours_on(light_ground, map, Backdrop::photograph_by_value), colour_table(map));
   }
 }
 
@@ -104,7 +103,8 @@ TEST(ColourMap, ShadedWordsStartAtADarkGroundAndGrowLighter) {
     EXPECT_EQ(table[0], bytes(dark_ground));
     for (std::size_t entry = 8; entry < 256; entry += 8)
       EXPECT_GT(lightness(table[entry]), lightness(table[entry - 8])) << colour_map_name(map) << " " << entry;
-    EXPECT_EQ(colours_on(dark_ground, map, Backdrop::matrix), colour_table(map));
+    for (const Backdrop backdrop : {Backdrop::matrix, Backdrop::photograph, Backdrop::photograph_by_value})
+      EXPECT_EQ(colours_on(dark_ground, map, backdrop), colour_table(map));
   }
 }
 

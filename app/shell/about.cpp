@@ -1,0 +1,58 @@
+// Help › About.
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include "app/shell/shell.h"
+#include "app/shell/window.h"
+#include "app/ui/widgets.h"
+#include "app/version.h"
+#include "app/views/timing_view.h"
+#include "engine/measure/machine.h"
+
+namespace hydrascope::app {
+
+std::string version_text() {
+  return fmt::format("hydrascope {}\nLibTorch {}\n{}\nGPU: {}", version, torch_version(), processor_text(),
+                     cuda_state().text);
+}
+
+void AboutWindow::draw(const RunResult* run, const Graphics& graphics, bool& open) {
+  if (!open) return facts_.clear();
+  if (facts_.empty()) {
+    facts_ = version_text();
+    ImGui::SetNextWindowFocus();
+  }
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  ImGui::SetNextWindowPos(
+      {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y / 2},
+      ImGuiCond_Always, {0.5f, 0.5f});
+  constexpr float width = 460;
+  ImGui::SetNextWindowSize({width, 0});
+  const OverlayStyle style;
+  if (ImGui::Begin("About Hydrascope###about", &open,
+                   ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
+                       ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoResize)) {
+    if (ImGui::IsKeyPressed(ImGuiKey_Escape)) open = false;
+    std::string text = facts_;
+    if (run != nullptr && !run->layers.empty())
+      text += "\nthis run: " + execution_text(*run, path_text(run->layers.back().path));
+    ImGui::PushTextWrapPos(0);
+    ImGui::TextUnformatted(text.c_str());
+    ImGui::PopTextWrapPos();
+    ImGui::Dummy({0, 4});
+    wrapped_small_text(
+        graphics,
+        "Hydrascope is under the MIT licence. It holds or uses LibTorch (BSD-3-Clause), oneDNN (Apache-2.0), "
+        "Intel MKL (Intel Simplified Software License), Dear ImGui (MIT), GLFW (zlib), cairo (LGPL-2.1 or "
+        "MPL-1.1), Inter and JetBrains Mono (SIL Open Font License 1.1) and others. THIRD_PARTY.md lists all of "
+        "them, the models and the pictures, with their licences.");
+    ImGui::Dummy({0, 4});
+    if (ImGui::Button("Copy")) ImGui::SetClipboardText(text.c_str());
+    if (ImGui::IsItemHovered()) text_tooltip("Copy the versions, for a report; hydrascope doctor says more");
+    ImGui::SameLine();
+    if (ImGui::Button("Close")) open = false;
+  }
+  ImGui::End();
+}
+
+} // namespace hydrascope::app
