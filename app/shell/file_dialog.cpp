@@ -38,11 +38,11 @@ std::string listed_types(const std::vector<std::string>& filters) {
   std::string text;
   for (std::size_t i = 1; i < filters.size(); i += 2) {
     if (filters[i] == "*") continue;
-    std::string endings;
+    std::string listed;
     std::istringstream patterns(filters[i]);
     for (std::string pattern; patterns >> pattern;)
-      endings += (endings.empty() ? "" : " ") + pattern.substr(std::min<std::size_t>(2, pattern.size()));
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", filters[i - 1], endings);
+      listed += (listed.empty() ? "" : " ") + pattern.substr(std::min<std::size_t>(2, pattern.size()));
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", filters[i - 1], listed);
   }
   return text;
 }

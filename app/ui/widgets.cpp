@@ -304,19 +304,18 @@ int kernel_combo(const char* id, std::string_view preview, bool own, float width
 
 namespace {
 
-// Quantity and scale, read upwards along the bar, right of its numbers; above a bar that is too low for that.
-void draw_bar_name(const Graphics& graphics, const Scale& scale, ImVec2 at, float height) {
+// Quantity and scale, read upwards along the bar, right of its numbers. A low bar, and one with long numbers,
+// has them in its tooltip alone.
+void draw_bar_name(const Graphics& graphics, const Scale& scale, ImVec2 at, float height, float right) {
   constexpr float least_height = 60, size = 11;
-  ImDrawList* list = ImGui::GetWindowDrawList();
+  if (height < least_height || at.x + size > right || scale.label.empty()) return;
   std::vector<std::string> parts{scale.label};
   if (scale.logarithmic) parts.emplace_back("log");
   if (scale.shared) parts.emplace_back("shared scale");
   ImGui::PushFont(graphics.fonts().regular, size);
-  if (height >= least_height) {
-    const std::string name = fitted(fitting_parts(parts, height), height);
-    const float bottom = at.y + (height + ImGui::CalcTextSize(name.c_str()).x) / 2;
-    turned_text(list, {at.x + 2, bottom}, theme::packed(theme::quiet), name);
-  }
+  const std::string name = fitted(fitting_parts(parts, height), height);
+  const float bottom = at.y + (height + ImGui::CalcTextSize(name.c_str()).x) / 2;
+  turned_text(ImGui::GetWindowDrawList(), {at.x, bottom}, theme::packed(theme::quiet), name);
   ImGui::PopFont();
 }
 
@@ -344,7 +343,8 @@ void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float heigh
     widest = std::max(widest, ImGui::CalcTextSize(tick.text.c_str()).x);
   }
   ImGui::PopFont();
-  draw_bar_name(graphics, scale, {from.x + width + 6 + widest, from.y}, height);
+  const float right = from.x - 10 + colour_bar_width + ImGui::GetStyle().WindowPadding.x;
+  draw_bar_name(graphics, scale, {from.x + width + 8 + widest, from.y}, height, right);
   if (ImGui::IsWindowHovered() &&
       ImGui::IsMouseHoveringRect(from, {from.x + colour_bar_width - 10, to.y}))
     text_tooltip(fmt::format("{}\n{} scale, {}", scale.label, scale.shared ? "shared" : "own",

@@ -58,7 +58,7 @@ int kernel_combo(const char* id, std::string_view preview, bool own, float width
 // colour_bar_width wide, with the gap before it.
 void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float height,
                 Backdrop backdrop = Backdrop::matrix);
-inline constexpr float colour_bar_width = 74.0f;
+inline constexpr float colour_bar_width = 68.0f;
 
 // A thin line at the top of a panel during a computation; `progress` in 0…1.
 void progress_line(float progress);

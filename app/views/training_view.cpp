@@ -69,9 +69,9 @@ LinesPanel loss_panel(const TrainingReport& report) {
 LinesPanel layers_panel(const TrainingReport& report) {
   const Smoothing smoothing = smoothing_of(report.curves);
   LinesPanel panel;
-  panel.title = "KL by layer";
+  panel.title = "KL from softmax by layer (its number at the end of its line)";
   panel.x_label = smoothing.x_label;
-  panel.y_label = "KL(softmax ‖ kernel) (nats)";
+  panel.y_label = "KL (nats)";
   const auto& layers = report.curves.layers();
   const auto last = static_cast<float>(std::max<std::size_t>(1, layers.size() - 1));
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
@@ -79,12 +79,16 @@ LinesPanel layers_panel(const TrainingReport& report) {
                     brightest =
                         0.9f; // the ends of the colour map have little contrast on a light or a dark ground
     const float place = darkest + (brightest - darkest) * static_cast<float>(layer) / last;
-    panel.lines.push_back({.name = fmt::format("layer {}", layer),
-                           .x = report.curves.steps(),
-                           .y = smoothed(layers[layer], smoothing.points),
-                           .colour = colour_of(ColourMap::viridis, place)});
+    LinesPanel::Line line{.name = fmt::format("layer {}", layer),
+                          .x = report.curves.steps(),
+                          .y = smoothed(layers[layer], smoothing.points),
+                          .colour = colour_of(ColourMap::viridis, place)};
+    line.labels.resize(line.x.size()); // the layer's number at the end of its line
+    if (!line.labels.empty()) line.labels.back() = fmt::format("{}", layer);
+    panel.lines.push_back(std::move(line));
   }
   panel.lines.push_back(held_out_line(report, &HeldOut::divergence, 1));
+  panel.lines.back().name = "held out, mean";
   const auto positive = [](const LinesPanel::Line& line) {
     return std::ranges::all_of(line.y, [](double y) { return y > 0; });
   };

@@ -55,8 +55,8 @@ public:
 
   void draw() override {
     draw_toolbar();
-    small_text(graphics(), deletion_note);
     if (shown_.empty()) {
+      wrapped_small_text(graphics(), deletion_note);
       empty_notice(
           graphics(),
           "The target while more and more of the input is hidden: the most important of the focus map first, "

@@ -211,6 +211,16 @@ void FocusColumn::set_caption(const Document& document, const std::string& side,
   explained_.push_back("query " + query_name(run));
 }
 
+float FocusColumn::caption_height() const {
+  return ImGui::GetTextLineHeightWithSpacing() + (narrow_ ? ImGui::GetTextLineHeight() : 0);
+}
+
+ImVec2 FocusColumn::picture_within(ImVec2 size) const {
+  if (picture_.empty()) return {};
+  const float note = found_.map.note.empty() ? 0 : ImGui::GetTextLineHeightWithSpacing();
+  return picture_.size_within({size.x - colour_bar_width, size.y - caption_height() - note});
+}
+
 void FocusColumn::draw(ImVec2 size, float brightness) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (empty() && !has_empty_map()) { // no results yet, or an error
@@ -220,7 +230,7 @@ void FocusColumn::draw(ImVec2 size, float brightness) {
     return;
   }
   draw_caption(size.x);
-  const float below = ImGui::GetTextLineHeightWithSpacing() + (narrow_ ? ImGui::GetTextLineHeight() : 0);
+  const float below = caption_height();
   if (empty()) {
     ImGui::SetCursorScreenPos({at.x, at.y + below});
     ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + size.x);

@@ -44,6 +44,8 @@ public:
   const Figure& figure() const { return figure_; }
 
   // Draws caption, map and note at the cursor, `size` in all, and handles the pointer.
+  // The size of the photograph if the column has this one; zero for a sentence.
+  ImVec2 picture_within(ImVec2 size) const;
   void draw(ImVec2 size, float brightness);
 
   // The token under the pointer when the context menu was opened.
@@ -54,6 +56,7 @@ private:
   void show(const Document& document);
   void set_caption(const Document& document, const std::string& side, const RunResult* other);
   void draw_caption(float width) const;
+  float caption_height() const;
   void draw_map(ImVec2 size, float brightness);
   ShownToken token_at(int cell) const;
   void handle_input(const CanvasInput& input);

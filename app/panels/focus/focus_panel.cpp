@@ -223,21 +223,40 @@ public:
 private:
   bool empty() const { return std::ranges::all_of(visible_, &FocusColumn::empty); }
 
+  static constexpr float gap = theme::grid * 2, least_height = 180;
+  static float share(float whole, std::size_t count) {
+    return (whole - gap * static_cast<float>(count - 1)) / static_cast<float>(count);
+  }
+
+  // One map of each side: beside each other, in two rows or below each other, whichever makes the pictures
+  // largest.
+  std::size_t best_across(ImVec2 room) const {
+    if (visible_.size() != across_ || document().kind == InputKind::text) return across_;
+    std::size_t best = across_;
+    float largest = 0;
+    for (std::size_t across = across_; across > 0; --across) {
+      const std::size_t rows = (across_ + across - 1) / across;
+      const ImVec2 cell{share(room.x, across), share(room.y, rows)};
+      const float width = visible_.front()->picture_within(cell).x;
+      if (width <= largest || (rows > 1 && cell.y < least_height)) continue;
+      largest = width;
+      best = across;
+    }
+    return best;
+  }
+
   // Rows that would be too low to be read scroll instead.
   void draw_maps() {
-    constexpr float gap = theme::grid * 2, least_height = 180;
-    const std::size_t rows = visible_.size() / across_;
     const ImVec2 room = ImGui::GetContentRegionAvail();
-    const auto share = [&](float whole, std::size_t count) {
-      return (whole - gap * static_cast<float>(count - 1)) / static_cast<float>(count);
-    };
+    const std::size_t across = best_across(room);
+    const std::size_t rows = (visible_.size() + across - 1) / across;
     const bool scrolls = rows > 1 && share(room.y, rows) < least_height;
     const float height = scrolls ? least_height : share(room.y, rows);
     if (scrolls && !ImGui::BeginChild("maps")) return ImGui::EndChild();
     const ImVec2 from = ImGui::GetCursorScreenPos();
-    const ImVec2 size{share(ImGui::GetContentRegionAvail().x, across_), height};
+    const ImVec2 size{share(ImGui::GetContentRegionAvail().x, across), height};
     for (std::size_t i = 0; i < visible_.size(); ++i) {
-      const std::size_t row = i / across_, column = i % across_;
+      const std::size_t row = i / across, column = i % across;
       ImGui::SetCursorScreenPos({from.x + static_cast<float>(column) * (size.x + gap),
                                  from.y + static_cast<float>(row) * (size.y + gap)});
       if (i > 0) ImGui::PushID(static_cast<int>(i));

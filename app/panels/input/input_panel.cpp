@@ -67,10 +67,16 @@ void SentenceEditor::draw(Editor& editor, const Graphics& graphics) {
     if (ImGui::IsItemActivated()) ++burst_;
     return typed;
   };
-  bool typed = field("##text", text_, with_pair_ ? 72 : 96);
-  const bool switched = ImGui::Checkbox("Pair with a second sentence", &with_pair_);
-  if (ImGui::IsItemHovered()) text_tooltip("Both go in together: [CLS] first [SEP] second [SEP]");
-  if (with_pair_) typed |= field("##pair", pair_, 72);
+  const bool low = is_low_window();
+  const float two_lines = 2 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().FramePadding.y;
+  const float height = low ? two_lines : with_pair_ ? 72.0f : 96.0f;
+  bool typed = field("##text", text_, height);
+  if (with_pair_) typed |= field("##pair", pair_, height);
+  if (low) ImGui::PushFont(nullptr, theme::size_small);
+  const bool switched = ImGui::Checkbox(low ? "pair###pair" : "Pair with a second sentence###pair", &with_pair_);
+  if (ImGui::IsItemHovered())
+    text_tooltip("Add a second sentence; both go in together: [CLS] first [SEP] second [SEP]");
+  if (low) ImGui::PopFont();
   ImGui::PopFont();
 
   const double now = editor.clock();
@@ -214,6 +220,7 @@ private:
   void draw_sentence() {
     sentence_.draw(editor(), graphics());
     const float width = ImGui::GetContentRegionAvail().x;
+    if (is_low_window()) ImGui::SameLine(0, 12); // the options in one line
     draw_display();
     draw_hidden();
     small_text(graphics(), "Examples");

@@ -57,7 +57,7 @@ public:
     const float summary = both_ ? 0 : line * static_cast<float>(view().kernels.size() + 1) + 12;
     ImVec2 room = ImGui::GetContentRegionAvail();
     room.y = std::max(room.y - summary, 120.0f);
-    constexpr float narrowest = 220; // for bars with their names
+    constexpr float narrowest = 190; // for bars with their names
     bars_.arrange(room.x < narrowest * static_cast<float>(bars_.figure().panels.size()) ? 1 : 0);
     const DrawnFigure::Input input = bars_.draw("##layers", graphics(), room, brightness());
     for (std::size_t panel = 0; panel < bars_.figure().panels.size(); ++panel) mark_selected(panel);
