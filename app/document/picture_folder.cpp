@@ -55,10 +55,14 @@ int class_index(const RunResult& run, const std::string& label) {
 
 } // namespace
 
+std::span<const std::string_view> picture_endings() {
+  static constexpr std::array<std::string_view, 9> endings = {".png", ".jpg", ".jpeg", ".bmp", ".gif",
+                                                              ".tga", ".ppm", ".pgm",  ".psd"};
+  return endings;
+}
+
 bool has_picture_ending(const fs::path& file) {
-  constexpr std::array<std::string_view, 9> endings = {".png", ".jpg", ".jpeg", ".bmp", ".gif",
-                                                       ".tga", ".ppm", ".pgm",  ".psd"};
-  return std::ranges::find(endings, lower(file.extension().string())) != endings.end();
+  return std::ranges::find(picture_endings(), lower(file.extension().string())) != picture_endings().end();
 }
 
 PictureFolder list_pictures(const fs::path& path) {

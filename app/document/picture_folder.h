@@ -7,7 +7,9 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/run/run.h"
@@ -25,6 +27,8 @@ struct PictureFolder {
   bool labelled = false;               // every picture lies in a sub-folder
 };
 
+// The extensions of pictures that can be opened, in lower case: ".png", …
+std::span<const std::string_view> picture_endings();
 // Whether a file is a picture according to its extension.
 bool has_picture_ending(const std::filesystem::path& file);
 // The pictures in the folder and its sub-folders. Throws Error if there are none.

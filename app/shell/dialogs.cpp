@@ -1,10 +1,12 @@
 #include <portable_file_dialogs.h>
 
 #include <cstdlib>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "app/document/edits.h"
+#include "app/document/picture_folder.h"
 #include "app/document/session_edits.h"
 #include "app/shell/shell.h"
 
@@ -13,6 +15,12 @@ namespace hydrascope::app {
 namespace {
 
 using Filters = std::vector<std::string>;
+
+std::string input_patterns() {
+  std::string patterns;
+  for (const std::string_view ending : picture_endings()) patterns.append("*").append(ending).append(" ");
+  return patterns + "*.txt *.json";
+}
 
 std::string session_name(const Editor& editor) {
   const std::filesystem::path& file = editor.session().file;
@@ -47,9 +55,7 @@ std::optional<FileQuestion> Dialogs::question(Dialog dialog, const Editor& edito
   switch (dialog) {
     case Dialog::none: break;
     case Dialog::open_file:
-      return open_file(
-          "Open picture or text",
-          {"Pictures, text, sessions", "*.png *.jpg *.jpeg *.bmp *.gif *.tga *.ppm *.pgm *.txt *.json"});
+      return open_file("Open picture or text", {"Pictures, text, sessions", input_patterns()});
     case Dialog::open_adapter: return open_file("Open adapter", {"Adapters", "*.safetensors"});
     case Dialog::open_session: return open_file("Open session", {"Sessions", "*.json"});
     case Dialog::open_model: return select("Open model folder");

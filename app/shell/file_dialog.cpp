@@ -39,6 +39,14 @@ std::string why_not_written(const fs::path& file) {
   return {};
 }
 
+// "*.png *.jpg"; empty where all files are listed.
+std::string listed_patterns(const std::vector<std::string>& filters) {
+  std::string result;
+  for (std::size_t i = 1; i < filters.size(); i += 2)
+    if (filters[i] != "*") result.append(result.empty() ? "" : " ").append(filters[i]);
+  return result;
+}
+
 } // namespace
 
 bool passes(const fs::path& file, const std::vector<std::string>& filters) {
@@ -179,6 +187,13 @@ std::optional<fs::path> FileDialog::draw(const Graphics& graphics) {
     chosen |= ImGui::Button(verb);
     ImGui::SameLine();
     stays &= !ImGui::Button("Cancel") && !ImGui::IsKeyPressed(ImGuiKey_Escape);
+    if (const std::string patterns = listed_patterns(question_->filters); !patterns.empty()) {
+      ImGui::SameLine(0, 16);
+      ImGui::AlignTextToFramePadding();
+      ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+      ellipsis_text("Listed: " + patterns, ImGui::GetContentRegionAvail().x, theme::quiet);
+      ImGui::PopFont();
+    }
     accepted = chosen && accept();
   }
   ImGui::End();
