@@ -277,17 +277,14 @@ std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, cons
                                                 std::stop_token stop, const RunProgress& progress) {
   const ThreadCount threads(request.execution.threads);
   try {
-    if (!placement.device.is_cpu()) {
-      try {
-        return attempt(placement, request, stop, progress);
-      } catch (const c10::OutOfMemoryError&) {
-        // Tried again after the handler, which keeps the exception and what it refers to.
-      }
+    try {
+      return attempt(placement, request, stop, progress);
+    } catch (const c10::OutOfMemoryError&) { // of an accelerator: the CPU's allocator throws others
       state_->cache.clear();
       state_->caches.clear();
       release_cached_memory(placement.device);
+      return attempt(placement, request, std::move(stop), progress);
     }
-    return attempt(placement, request, stop, progress);
   } catch (const c10::OutOfMemoryError&) {
     throw Error("run", "out of memory on " + placement.device_name(),
                 "use a smaller --image-size, a linear kernel, --dtype bfloat16 or --device cpu");
@@ -300,12 +297,12 @@ std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, cons
 }
 
 std::shared_ptr<const RunResult> Runner::attempt(const Placement& placement, const RunRequest& request,
-                                                 const std::stop_token& stop, const RunProgress& progress) {
+                                                 std::stop_token stop, const RunProgress& progress) {
   const auto start = std::chrono::steady_clock::now();
   const at::NoGradGuard no_grad;
   auto result = std::make_shared<RunResult>();
   Job job(request, make_run_plan(request, placement, *state_->models, state_->inputs, state_->caches),
-          state_->cache, stop, progress);
+          state_->cache, std::move(stop), progress);
   job.run(*result);
   job.release_weights();
   result->peak_bytes = peak_resident_bytes();

@@ -39,7 +39,7 @@ public:
 
 private:
   std::shared_ptr<const RunResult> attempt(const Placement& placement, const RunRequest& request,
-                                           const std::stop_token& stop, const RunProgress& progress);
+                                           std::stop_token stop, const RunProgress& progress);
 
   struct State;
   std::unique_ptr<State> state_;
