@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <numeric>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/run/quantities/head_quantity.h"
 
 namespace hydrascope::app {
@@ -18,16 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
 // Folder names often have underscores in place of spaces.
 std::string normalised_class_name(std::string_view name) {
-  std::string plain = lower(name);
+  std::string plain = lower_case(name);
   std::ranges::replace(plain, '_', ' ');
   return plain;
 }
@@ -62,7 +55,8 @@ std::span<const std::string_view> picture_endings() {
 }
 
 bool has_picture_ending(const fs::path& file) {
-  return std::ranges::find(picture_endings(), lower(file.extension().string())) != picture_endings().end();
+  const auto endings = picture_endings();
+  return std::ranges::find(endings, lower_case(file.extension().string())) != endings.end();
 }
 
 PictureFolder list_pictures(const fs::path& path) {

@@ -1,7 +1,6 @@
 #include "app/shell/file_dialog.h"
 
 #include <algorithm>
-#include <cctype>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -13,18 +12,13 @@
 
 #include "app/shell/shell.h"
 #include "app/ui/widgets.h"
+#include "engine/base/text.h"
 
 namespace hydrascope::app {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string lower_case(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 bool is_folder(const fs::path& path) {
   std::error_code none;
