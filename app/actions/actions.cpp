@@ -35,13 +35,13 @@ void add_help_actions(ActionTable& table) {
 
 // Actions, by their ids, and submenus above which a menu has a line.
 constexpr std::array<std::string_view, 29> group_beginnings = {
-    "file.open",          "file.open_folder",    "file.wrong_first",      "file.close_folder",
-    "file.forget_recent", "file.sentence.0",     "File/Export",           "file.export_everything",
-    "file.quit",          "edit.show_image",     "edit.query_default",    "edit.copy",
-    "edit.hide_token",    "edit.mute_head",      "Edit/Preferences",      "view.larger",
-    "view.fade",          "file.reopen_at_start", "help.shortcuts",       "View/Panels",
-    "view.save_layout",   "view.palette",        "model.time_passes",     "Model/Training",
-    "training.pause",     "Model/Adapters",      "model.adapters.open",   "help.sheet",
+    "file.open",          "file.open_folder",     "file.wrong_first",    "file.close_folder",
+    "file.forget_recent", "file.sentence.0",      "File/Export",         "file.export_everything",
+    "file.quit",          "edit.show_image",      "edit.query_default",  "edit.copy",
+    "edit.hide_token",    "edit.mute_head",       "Edit/Preferences",    "view.larger",
+    "view.fade",          "file.reopen_at_start", "help.shortcuts",      "View/Panels",
+    "view.save_layout",   "view.palette",         "model.time_passes",   "Model/Training",
+    "training.pause",     "Model/Adapters",       "model.adapters.open", "help.sheet",
     "help.about"};
 
 void begin_groups(ActionTable& table) {

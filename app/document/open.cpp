@@ -1,6 +1,5 @@
 // Opens files of all kinds, recognised by their content. A failure leaves the document unchanged.
 #include <algorithm>
-#include <cctype>
 #include <exception>
 #include <fstream>
 #include <memory>
@@ -102,9 +101,7 @@ void show_text_file(Editor& editor, const fs::path& path) {
 }
 
 bool has_text_ending(const fs::path& path) {
-  std::string ending = path.extension().string();
-  std::ranges::transform(ending, ending.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string ending = lower_case(path.extension().string());
   return ending == ".txt" || ending == ".md" || ending == ".tsv" || ending == ".csv";
 }
 

@@ -50,6 +50,8 @@ void read_setting(Settings& settings, const std::string& key, const Json& value,
     settings.reopen_last = value.get<bool>();
   } else if (key == "tour_seen") {
     settings.tour_seen = value.get<bool>();
+  } else if (key == "hint_seen") {
+    settings.hint_seen = value.get<bool>();
   } else if (key == "shortcuts") {
     settings.shortcuts = value.get<std::map<std::string, std::string>>();
   } else if (key == "layouts") {
@@ -86,6 +88,7 @@ std::string settings_text(const Settings& settings) {
   json["fade"] = settings.fade;
   json["reopen_last"] = settings.reopen_last;
   json["tour_seen"] = settings.tour_seen;
+  json["hint_seen"] = settings.hint_seen;
   json["shortcuts"] = settings.shortcuts;
   json["layouts"] = Json::array();
   for (const SavedLayout& layout : settings.layouts) json["layouts"].push_back(layout_json(layout));

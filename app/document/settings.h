@@ -37,6 +37,7 @@ struct Settings {
   bool fade = true;            // changed maps fade in
   bool reopen_last = true;     // reopen the last session if the program starts without arguments
   bool tour_seen = false;      // or the start page, which offers it, was closed
+  bool hint_seen = false;      // the message that names tour and gallery
   // By action id, where they differ from the default; "" = none.
   std::map<std::string, std::string> shortcuts;
   std::vector<SavedLayout> layouts;

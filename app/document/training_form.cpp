@@ -253,11 +253,11 @@ std::string training_effect(const Document& document, const TrainingForm& form) 
   if (form.kind == TrainingKind::distill)
     return fmt::format("Trains {} in all {} layers and then runs it there, in place of {}. {}",
                        form.kernel.text(), schedule.layers.size(), schedule.summary(), shown);
-  const std::string chosen =
-      form.plan(TrainingKind::finetune, document.kind).get<std::string>("layers");
-  const std::string layers = !chosen.empty()                ? chosen
-                             : schedule.all_exact_softmax() ? "the last four layers and the head"
-                                                            : "the layers that the schedule replaces, and the head";
+  const std::string chosen = form.plan(TrainingKind::finetune, document.kind).get<std::string>("layers");
+  const std::string layers = !chosen.empty() ? chosen
+                             : schedule.all_exact_softmax()
+                                 ? "the last four layers and the head"
+                                 : "the layers that the schedule replaces, and the head";
   return fmt::format("Trains {}; every layer keeps its kernel ({}). {}", layers, schedule.summary(), shown);
 }
 

@@ -44,7 +44,8 @@ void AboutWindow::draw(const RunResult* run, const Graphics& graphics, bool& ope
         graphics,
         "Hydrascope is under the MIT licence. It holds or uses LibTorch (BSD-3-Clause), oneDNN (Apache-2.0), "
         "Intel MKL (Intel Simplified Software License), Dear ImGui (MIT), GLFW (zlib), cairo (LGPL-2.1 or "
-        "MPL-1.1), Inter and JetBrains Mono (SIL Open Font License 1.1) and others. THIRD_PARTY.md lists all of "
+        "MPL-1.1), Inter and JetBrains Mono (SIL Open Font License 1.1) and others. THIRD_PARTY.md lists all "
+        "of "
         "them, the models and the pictures, with their licences.");
     ImGui::Dummy({0, 4});
     if (ImGui::Button("Copy")) ImGui::SetClipboardText(text.c_str());

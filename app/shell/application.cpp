@@ -100,9 +100,11 @@ void Application::start(const WindowOptions& options) {
   // Not over what the command line opens.
   overlays_[Overlay::gallery] = settings_file_->exists() && !editor_->settings().tour_seen &&
                                 options.files.empty() && options.text.empty();
-  if (settings_file_->exists() && !editor_->settings().tour_seen && !overlays_[Overlay::gallery]) {
-    editor_->say(Severity::note, "New here? Help › Guided tour explains the window, Help › Gallery has lessons.");
-    editor_->change_settings([](Settings& settings) { settings.tour_seen = true; });
+  const bool knows_it = editor_->settings().tour_seen || editor_->settings().hint_seen;
+  if (settings_file_->exists() && !knows_it && !overlays_[Overlay::gallery]) {
+    editor_->say(Severity::note,
+                 "New here? Help › Guided tour explains the window, Help › Gallery has lessons.");
+    editor_->change_settings([](Settings& settings) { settings.hint_seen = true; });
   }
   apply_settings();
   report_status();

@@ -1,10 +1,9 @@
 #include <portable_file_dialogs.h>
 
 #include <cstdlib>
+#include <string_view>
 #include <system_error>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
@@ -17,11 +16,10 @@ namespace {
 
 using Filters = std::vector<std::string>;
 
-std::string picture_patterns() {
+std::string input_patterns() {
   std::string patterns;
-  for (const std::string_view ending : picture_endings())
-    patterns += fmt::format("{}*{}", patterns.empty() ? "" : " ", ending);
-  return patterns;
+  for (const std::string_view ending : picture_endings()) patterns.append("*").append(ending).append(" ");
+  return patterns + "*.txt *.json";
 }
 
 std::string session_name(const Editor& editor) {
@@ -57,7 +55,7 @@ std::optional<FileQuestion> Dialogs::question(Dialog dialog, const Editor& edito
   switch (dialog) {
     case Dialog::none: break;
     case Dialog::open_file:
-      return open_file("Open picture or text", {"Pictures, text, sessions", picture_patterns() + " *.txt *.json"});
+      return open_file("Open picture or text", {"Pictures, text, sessions", input_patterns()});
     case Dialog::open_adapter: return open_file("Open adapter", {"Adapters", "*.safetensors"});
     case Dialog::open_session: return open_file("Open session", {"Sessions", "*.json"});
     case Dialog::open_model: return select("Open model folder");

@@ -33,18 +33,12 @@ std::string why_not_written(const fs::path& file) {
   return {};
 }
 
-// What a dialog with these filters lists: "Pictures, text (png jpg txt)"; empty if that is everything.
-std::string listed_types(const std::vector<std::string>& filters) {
-  std::string text;
-  for (std::size_t i = 1; i < filters.size(); i += 2) {
-    if (filters[i] == "*") continue;
-    std::string listed;
-    std::istringstream patterns(filters[i]);
-    for (std::string pattern; patterns >> pattern;)
-      listed += (listed.empty() ? "" : " ") + pattern.substr(std::min<std::size_t>(2, pattern.size()));
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", filters[i - 1], listed);
-  }
-  return text;
+// "*.png *.jpg"; empty where all files are listed.
+std::string listed_patterns(const std::vector<std::string>& filters) {
+  std::string result;
+  for (std::size_t i = 1; i < filters.size(); i += 2)
+    if (filters[i] != "*") result.append(result.empty() ? "" : " ").append(filters[i]);
+  return result;
 }
 
 } // namespace
@@ -102,7 +96,6 @@ bool FileDialog::draw_entries() {
   std::optional<fs::path> entered;
   const float below = ImGui::GetFrameHeightWithSpacing();
   if (ImGui::BeginChild("entries", {0, -below})) {
-    if (entries_.empty()) ImGui::TextColored(theme::quiet, "Nothing to choose in this folder");
     if (folder_.has_relative_path() && ImGui::Selectable("../")) entered = folder_.parent_path();
     for (const Entry& entry : entries_) {
       const fs::path path = folder_ / entry.name;
@@ -181,11 +174,6 @@ std::optional<fs::path> FileDialog::draw(const Graphics& graphics) {
       }
     }
     if (!problem_.empty()) wrapped_small_text(graphics, problem_, theme::red);
-    if (const std::string types = listed_types(question_->filters); !types.empty()) {
-      const bool opens = question_->kind == FileQuestion::Kind::open_file;
-      wrapped_small_text(graphics, fmt::format("Listed: {}{}", types,
-                                               opens ? "; other files open by their names" : ""));
-    }
     chosen |= draw_entries();
     const char* const verb = question_->kind == FileQuestion::Kind::save_file     ? "Save"
                              : question_->kind == FileQuestion::Kind::open_folder ? "Choose this folder"
@@ -193,6 +181,13 @@ std::optional<fs::path> FileDialog::draw(const Graphics& graphics) {
     chosen |= ImGui::Button(verb);
     ImGui::SameLine();
     stays &= !ImGui::Button("Cancel") && !ImGui::IsKeyPressed(ImGuiKey_Escape);
+    if (const std::string patterns = listed_patterns(question_->filters); !patterns.empty()) {
+      ImGui::SameLine(0, 16);
+      ImGui::AlignTextToFramePadding();
+      ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+      ellipsis_text("Listed: " + patterns, ImGui::GetContentRegionAvail().x, theme::quiet);
+      ImGui::PopFont();
+    }
     accepted = chosen && accept();
   }
   ImGui::End();

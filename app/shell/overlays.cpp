@@ -177,8 +177,9 @@ void draw_help_sheet(const std::vector<Action>& actions, const Graphics& graphic
     static const std::array<HelpLine, 7> gestures = {{
         {"", "Gestures"},
         {"hover", "the numbers under the pointer; the same token lights up everywhere"},
-        {"click", "a patch or word: make it the query, again: reset the query; a layer, a head's cell, a class: "
-                  "select it everywhere"},
+        {"click",
+         "a patch or word: make it the query, again: reset the query; a layer, a head's cell, a class: "
+         "select it everywhere"},
         {"Alt+click", "a patch: hide it; a word: mask it; again: show it"},
         {"wheel, drag", "zoom at the pointer, pan with the middle button or Space; double click: all again"},
         {"right-click", "a panel: export or copy its figure"},
@@ -191,8 +192,8 @@ void draw_help_sheet(const std::vector<Action>& actions, const Graphics& graphic
 }
 
 void draw_dim() {
-  constexpr std::array dialogs = {"###help",        "###shortcuts", "###save_layout",  "###missing_files",
-                                  "###file_dialog", "###get_model", "###gallery",      "###about"};
+  constexpr std::array dialogs = {"###help",        "###shortcuts", "###save_layout", "###missing_files",
+                                  "###file_dialog", "###get_model", "###gallery",     "###about"};
   ImGuiWindow* lowest = nullptr;
   for (ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) { // from the back to the front
     const bool is_dialog = std::ranges::any_of(

@@ -128,8 +128,7 @@ void PanelWindows::draw_menu(Panel& panel) {
   const std::string& obstacle = editor().status().no_picture_clipboard;
   if (ImGui::MenuItem("Copy figure", nullptr, false, something && obstacle.empty()))
     editor().emit(CopyFigure{panel.id()});
-  if (!obstacle.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    text_tooltip(obstacle);
+  if (!obstacle.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) text_tooltip(obstacle);
   if (ImGui::MenuItem("Copy numbers", nullptr, false, something)) editor().emit(CopyNumbers{panel.id()});
   ImGui::EndPopup();
 }

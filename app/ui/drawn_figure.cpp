@@ -202,7 +202,11 @@ void DrawnFigure::lay_out(ImVec2 size) {
 DrawnFigure::Input DrawnFigure::draw(const char* id, const Graphics& graphics, ImVec2 size, float opacity) {
   Input input;
   constexpr float least = 32;
-  if (empty() || size.x < least || size.y < least) return input;
+  if (empty()) return input;
+  if (size.x < least || size.y < least) {
+    ImGui::Dummy({std::max(size.x, 0.0f), std::max(size.y, 0.0f)}); // the cursor may lie at the window's end
+    return input;
+  }
   if (!laid_out_ || size_.x != size.x || size_.y != size.y || mode_ != theme::current_mode()) lay_out(size);
   origin_ = ImGui::GetCursorScreenPos();
   const float height = std::max(size.y, static_cast<float>(layout_.page.height) * figure_scale);

@@ -204,8 +204,7 @@ int segmented(const char* id, std::span<const char* const> labels, int chosen,
     ImGui::BeginDisabled(*reason != '\0');
     if (segment(labels[i], static_cast<int>(i) == chosen)) clicked = static_cast<int>(i);
     ImGui::EndDisabled();
-    if (*reason != '\0' && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-      text_tooltip(reason);
+    if (*reason != '\0' && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) text_tooltip(reason);
   }
   ImGui::PopStyleVar();
   ImGui::EndGroup();
@@ -304,8 +303,8 @@ int kernel_combo(const char* id, std::string_view preview, bool own, float width
 
 namespace {
 
-// Quantity and scale, read upwards along the bar, right of its numbers. A low bar, and one with long numbers,
-// has them in its tooltip alone.
+// Quantity and scale, read upwards along the bar, right of its numbers. A low bar, and one with numbers up to
+// `right`, has them in its tooltip alone.
 void draw_bar_name(const Graphics& graphics, const Scale& scale, ImVec2 at, float height, float right) {
   constexpr float least_height = 60, size = 11;
   if (height < least_height || at.x + size > right || scale.label.empty()) return;
@@ -345,8 +344,7 @@ void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float heigh
   ImGui::PopFont();
   const float right = from.x - 10 + colour_bar_width + ImGui::GetStyle().WindowPadding.x;
   draw_bar_name(graphics, scale, {from.x + width + 8 + widest, from.y}, height, right);
-  if (ImGui::IsWindowHovered() &&
-      ImGui::IsMouseHoveringRect(from, {from.x + colour_bar_width - 10, to.y}))
+  if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(from, {from.x + colour_bar_width - 10, to.y}))
     text_tooltip(fmt::format("{}\n{} scale, {}", scale.label, scale.shared ? "shared" : "own",
                              scale.logarithmic ? "logarithmic" : "linear"));
 }

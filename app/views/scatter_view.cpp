@@ -155,14 +155,14 @@ Figure scatter_figure(const RunResult& run, const WeightsResult& weights, const 
   panel.blank_missing = true;
   for (std::int64_t column = 0; column < score_cells; ++column) {
     const double share = (static_cast<double>(column) + 0.5) / static_cast<double>(score_cells);
-    panel.x_ticks.push_back(fmt::format("{:.3g}", view.low_score + share * (view.high_score - view.low_score)));
+    panel.x_ticks.push_back(number_text(view.low_score + share * (view.high_score - view.low_score), 3));
   }
   for (std::int64_t row = 0; row < weight_cells; ++row) {
     const double share = 1 - (static_cast<double>(row) + 0.5) / static_cast<double>(weight_cells);
     const double value = view.logarithmic
                              ? view.low_weight * std::pow(view.high_weight / view.low_weight, share)
                              : view.low_weight + share * (view.high_weight - view.low_weight);
-    panel.y_ticks.push_back(fmt::format("{:.3g}", value));
+    panel.y_ticks.push_back(number_text(value, 3));
   }
   figure.panels.emplace_back(std::move(panel));
   return figure;

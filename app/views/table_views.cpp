@@ -90,7 +90,9 @@ HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table, Chan
     panel.y_ticks = numbers(panel.values.extent(0));
     const bool undefined = std::any_of(panel.values.values.begin(), panel.values.values.end(),
                                        [](float value) { return std::isnan(value); });
-    if (undefined) panel.note = "hatched is " + quantity.undefined;
+    if (undefined)
+      panel.note =
+          "hatched: " + (quantity.undefined.empty() ? "undefined for the kernel" : quantity.undefined);
   }
   return panel;
 }

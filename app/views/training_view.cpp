@@ -175,7 +175,8 @@ std::string training_progress_text(const TrainingReport& report) {
   if (progress.total_step == 0) return "measured before training";
   std::string text = fmt::format("epoch {} of {}, step {} of {}", progress.epoch, progress.epochs,
                                  progress.step, progress.steps);
-  if (progress.items_per_second > 0) text += fmt::format(", {} items/s", number_text(progress.items_per_second));
+  if (progress.items_per_second > 0)
+    text += fmt::format(", {} items/s", number_text(progress.items_per_second));
   if (report.active() && progress.seconds_left > 0)
     text += fmt::format(", {} left", duration_text(progress.seconds_left));
   if (!report.held_out.empty()) text += ", " + held_out_text(report, report.held_out.back());
@@ -185,7 +186,8 @@ std::string training_progress_text(const TrainingReport& report) {
 std::string training_gain_text(const TrainingReport& report) {
   constexpr double minute = 60;
   const HeldOut &before = report.outcome.before, &after = report.outcome.held_out;
-  const std::string numbers = fmt::format("KL {} → {} nats", number_text(before.divergence), number_text(after.divergence));
+  const std::string numbers =
+      fmt::format("KL {} → {} nats", number_text(before.divergence), number_text(after.divergence));
   const std::string gain =
       report.kind != TrainingKind::distill
           ? fmt::format("Top-1 {} → {}", percent_text(before.accuracy), percent_text(after.accuracy))

@@ -49,9 +49,8 @@ void add_products(VectorsView& view, const VectorsResult& vectors, std::int64_t 
   const double scaled = score / std::sqrt(static_cast<double>(q.size()));
   view.strips.push_back({"q", "query of this head, after its projection", q, ""});
   view.strips.push_back({"k", "key of this head, after its projection", k, ""});
-  view.strips.push_back(
-      {"q ⊙ k", "their product, feature by feature", both,
-       fmt::format("q·k = {}   q·k/√d = {}", number_text(score), number_text(scaled))});
+  view.strips.push_back({"q ⊙ k", "their product, feature by feature", both,
+                         fmt::format("q·k = {}   q·k/√d = {}", number_text(score), number_text(scaled))});
 }
 
 void add_features(VectorsView& view, const VectorsResult& vectors, std::int64_t key) {
@@ -65,10 +64,10 @@ void add_features(VectorsView& view, const VectorsResult& vectors, std::int64_t 
                          fmt::format("φ(q)·φ(k) = {}", number_text(similarity))});
   if (kernel_info(vectors.kernel.name).normalised) {
     const double sum = total(similarities(query, vectors.key_features.values));
-    view.notes.push_back(sum == 0 ? "all similarities of this query are 0: its row of weights is 0"
-                                  : fmt::format("weight = {} / {} (the row's sum) = {}",
-                                                number_text(similarity), number_text(sum),
-                                                number_text(similarity / sum)));
+    view.notes.push_back(sum == 0
+                             ? "all similarities of this query are 0: its row of weights is 0"
+                             : fmt::format("weight = {} / {} (the row's sum) = {}", number_text(similarity),
+                                           number_text(sum), number_text(similarity / sum)));
   } else {
     view.notes.emplace_back("weight = φ(q)·φ(k): this kernel has no normaliser");
   }

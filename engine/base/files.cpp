@@ -56,9 +56,10 @@ FileMapping::FileMapping(FileMapping&& other) noexcept
 void release_pages(const std::span<const std::byte> mapped) {
   static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(mapped.data());
-  const std::uintptr_t first = (begin + page - 1) / page * page; // whole pages: others share the outer ones
-  const std::uintptr_t last = (begin + mapped.size()) / page * page;
-  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  const std::size_t skipped = (page - begin % page) % page; // whole pages: others share the outer ones
+  if (mapped.size() < skipped + page) return;
+  auto* const first = const_cast<std::byte*>(mapped.data()) + skipped; // madvise() takes no pointer to const
+  ::madvise(first, (mapped.size() - skipped) / page * page, MADV_DONTNEED);
 }
 
 FileLock::FileLock(const std::filesystem::path& file, const std::stop_token& stop, const char* remedy)

@@ -129,20 +129,23 @@ std::string number_text(double value, int digits) {
   if (std::isnan(value)) {
     return "—";
   }
-  constexpr double least = 1e-4;
-  if (value != 0 && std::abs(value) < least) return value > 0 ? "< 0.0001" : "just below 0";
   // 1050, where significant digits alone give 1.05e+03; 99.6 with two of them gives 1e+02.
   const bool whole = std::abs(value) >= std::pow(10.0, digits - 1) && std::abs(value) < 1e6;
   return with_true_minus(whole ? fmt::format("{:.0f}", value) : significant_text(value, digits));
 }
 
-std::string amount_text(double value) { return value == 0 ? "none" : number_text(value); }
+std::string amount_text(double value) {
+  constexpr double least = 1e-4;
+  if (value == 0) return "none";
+  if (std::abs(value) < least) return value > 0 ? "< 0.0001" : "≈ 0";
+  return number_text(value);
+}
 
 std::string percent_text(double share) {
   constexpr double least = 0.001; // 0.1 %
   if (std::isnan(share)) return "—";
   if (share == 0) return "none";
-  if (std::abs(share) < least) return share > 0 ? "< 0.1 %" : "just below 0 %";
+  if (std::abs(share) < least) return share > 0 ? "< 0.1 %" : "≈ 0 %";
   return number_text(100 * share) + " %";
 }
 

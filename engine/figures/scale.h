@@ -19,13 +19,14 @@ struct Tick {
 // At most `most` round numbers within low…high (1-2-5 steps), or powers of ten if logarithmic.
 std::vector<Tick> ticks(double low, double high, bool logarithmic, int most = 6);
 
-// A number for people: `digits` significant digits, a true minus sign, no trailing zeros and no exponent.
-// Nearer to zero than 0.0001 it is "< 0.0001" or "just below 0", from a million on "1.2·10⁶"; "—" for NaN.
+// A number for people: `digits` significant digits, a true minus sign, no trailing zeros; "3.2·10⁻⁵" below
+// 0.0001 and "1.2·10⁶" from a million on; "—" for NaN.
 std::string number_text(double value, int digits = 3);
-// The same of a quantity that may be absent: "none" for 0.
+// A quantity in a label, where its exact value does not matter: "none" for 0, "< 0.0001" and "≈ 0" (negative)
+// for less than that.
 std::string amount_text(double value);
 // A share as per cent in a label: "63.9 %" with three significant digits, "none" for 0, "< 0.1 %" and
-// "just below 0 %" for less; "—" for NaN.
+// "≈ 0 %" for less; "—" for NaN.
 std::string percent_text(double share);
 // A number with a fixed number of decimals, for columns; a true minus sign, "—" for NaN.
 std::string decimal_text(double value, int decimals);

@@ -247,6 +247,12 @@ void PrefixCache::insert(const std::string& key, CachedHidden value) {
   bytes_ += size;
 }
 
+void PrefixCache::clear() {
+  entries_.clear();
+  uses_.clear();
+  bytes_ = 0;
+}
+
 void PrefixCache::erase(const std::string& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;

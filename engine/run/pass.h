@@ -47,6 +47,7 @@ public:
 
   std::optional<CachedHidden> find(const std::string& key);
   void insert(const std::string& key, CachedHidden value);
+  void clear();
 
   std::size_t bytes() const { return bytes_; }
   std::size_t size() const { return entries_.size(); }

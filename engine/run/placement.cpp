@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/CachingDeviceAllocator.h>
 
 #include "engine/attention/interface/device.h"
 
@@ -19,6 +20,10 @@ std::string Placement::dtype_name() const {
 Placement placement_of(const ExecutionOptions& execution) {
   const c10::Device device = device_of(execution.device);
   return {device, dtype_on(device, execution.dtype)};
+}
+
+void release_cached_memory(const c10::Device device) {
+  if (!device.is_cpu()) c10::getDeviceAllocator(device.type())->emptyCache();
 }
 
 ModelInput placed(const Model& model, ModelInput input) {

@@ -24,6 +24,9 @@ struct Placement {
 // UsageError for an unknown device or a dtype that does not run on it.
 Placement placement_of(const ExecutionOptions& execution);
 
+// Returns the memory that LibTorch's allocator keeps for reuse to the device. Does nothing on the CPU.
+void release_cached_memory(c10::Device device);
+
 // The input on the model's device, moved after its ids have been checked on the CPU; a mask of real tokens
 // alone becomes undefined. On the CPU the input itself. Throws as Model::check.
 ModelInput placed(const Model& model, ModelInput input);

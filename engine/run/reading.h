@@ -36,6 +36,7 @@ public:
     if (!held) held = std::make_shared<Cache>();
     return *static_cast<Cache*>(held.get());
   }
+  void clear() { caches_.clear(); }
 
 private:
   std::unordered_map<std::type_index, std::shared_ptr<void>> caches_;

@@ -275,24 +275,39 @@ std::shared_ptr<const RunResult> Runner::run(const RunRequest& request, std::sto
 
 std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, const RunRequest& request,
                                                 std::stop_token stop, const RunProgress& progress) {
-  const auto start = std::chrono::steady_clock::now();
   const ThreadCount threads(request.execution.threads);
   try {
-    const at::NoGradGuard no_grad;
-    auto result = std::make_shared<RunResult>();
-    Job job(request, make_run_plan(request, placement, *state_->models, state_->inputs, state_->caches),
-            state_->cache, std::move(stop), progress);
-    job.run(*result);
-    job.release_weights();
-    result->peak_bytes = peak_resident_bytes();
-    result->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return result;
+    try {
+      return attempt(placement, request, stop, progress);
+    } catch (const c10::OutOfMemoryError&) { // of an accelerator: the CPU's allocator throws others
+      state_->cache.clear();
+      state_->caches.clear();
+      release_cached_memory(placement.device);
+      return attempt(placement, request, std::move(stop), progress);
+    }
+  } catch (const c10::OutOfMemoryError&) {
+    throw Error("run", "out of memory on " + placement.device_name(),
+                "use a smaller --image-size, a linear kernel, --dtype bfloat16 or --device cpu");
   } catch (const c10::Error& error) {
     const std::string text = error.what_without_backtrace();
     throw Error("run", text.substr(0, text.find('\n')), "try a smaller input or another kernel");
   } catch (const std::bad_alloc&) {
     throw Error("run", "out of memory", "use a smaller --image-size or ask for fewer tensors");
   }
+}
+
+std::shared_ptr<const RunResult> Runner::attempt(const Placement& placement, const RunRequest& request,
+                                                 std::stop_token stop, const RunProgress& progress) {
+  const auto start = std::chrono::steady_clock::now();
+  const at::NoGradGuard no_grad;
+  auto result = std::make_shared<RunResult>();
+  Job job(request, make_run_plan(request, placement, *state_->models, state_->inputs, state_->caches),
+          state_->cache, std::move(stop), progress);
+  job.run(*result);
+  job.release_weights();
+  result->peak_bytes = peak_resident_bytes();
+  result->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
 }
 
 } // namespace hydrascope

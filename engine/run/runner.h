@@ -30,7 +30,7 @@ public:
 
   // One forward pass, and a backward pass if a quantity needs the gradient. Starts at the first layer whose
   // input is not in the prefix cache. Throws Error and its kinds, Cancelled when `stop` is requested (polled
-  // between blocks).
+  // between blocks). When an accelerator's memory runs out, empties the caches and tries once more.
   std::shared_ptr<const RunResult> run(const RunRequest& request, std::stop_token stop = {},
                                        const RunProgress& progress = {});
   // The same in a given placement, whatever the request's device and dtype.
@@ -38,6 +38,9 @@ public:
                                           std::stop_token stop = {}, const RunProgress& progress = {});
 
 private:
+  std::shared_ptr<const RunResult> attempt(const Placement& placement, const RunRequest& request,
+                                           std::stop_token stop, const RunProgress& progress);
+
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -23,6 +23,7 @@ Settings changed_settings() {
   settings.fade = false;
   settings.reopen_last = false;
   settings.tour_seen = true;
+  settings.hint_seen = true;
   settings.shortcuts = {{"view.sign", "Ctrl+Alt+G"}, {"file.quit", ""}};
   settings.layouts = {{.name = "mine “1”", .arrangement = "[Window][###focus]\nPos=1,2\n", .closed = {"kl"}}};
   settings.last = SavedLayout{.name = "compare", .arrangement = "x", .closed = {}};

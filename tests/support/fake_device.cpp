@@ -35,7 +35,7 @@ constexpr std::size_t total_bytes = std::size_t{4} << 30;
 
 struct Counters {
   std::atomic<std::int64_t> numbers_read{0}, copies_to_cpu{0}, copies_to_device{0}, synchronised{0},
-      operators{0};
+      operators{0}, caches_emptied{0};
 };
 
 Counters& counters() {
@@ -67,8 +67,9 @@ public:
 
   void* allocate(const std::size_t bytes) {
     const std::size_t whole = (bytes + page_bytes - 1) / page_bytes * page_bytes;
+    TORCH_CHECK_WITH(OutOfMemoryError, whole <= free_bytes(), "out of memory on the fake device");
     void* const pages = mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    TORCH_CHECK(pages != MAP_FAILED, "out of memory on the fake device");
+    TORCH_CHECK(pages != MAP_FAILED, "no memory for the fake device on the host");
     const std::scoped_lock lock(mutex_);
     blocks_[pages] = {whole, 0};
     used_ += whole;
@@ -90,7 +91,15 @@ public:
 
   std::size_t free_bytes() {
     const std::scoped_lock lock(mutex_);
-    return total_bytes - used_;
+    return limit_ > used_ ? limit_ - used_ : 0;
+  }
+  void limit_free(const std::size_t bytes) {
+    const std::scoped_lock lock(mutex_);
+    limit_ = used_ + bytes;
+  }
+  void remove_limit() {
+    const std::scoped_lock lock(mutex_);
+    limit_ = total_bytes;
   }
 
 private:
@@ -112,7 +121,7 @@ private:
 
   std::mutex mutex_;
   std::map<void*, Block> blocks_;
-  std::size_t used_ = 0;
+  std::size_t used_ = 0, limit_ = total_bytes;
 };
 
 // A tensor's pages, accessible during the object's lifetime; a tensor of the CPU is left as it is.
@@ -143,7 +152,7 @@ public:
     TORCH_CHECK(false, "the host cannot copy within the fake device");
   }
   bool initialized() override { return true; }
-  void emptyCache(c10::MempoolId_t) override {}
+  void emptyCache(c10::MempoolId_t) override { ++counters().caches_emptied; }
   void recordStream(const c10::DataPtr&, c10::Stream) override {}
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override { return {}; }
   void resetAccumulatedStats(c10::DeviceIndex) override {}
@@ -396,7 +405,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
 
 DeviceCounts counted() {
   const Counters& all = counters();
-  return {all.numbers_read, all.copies_to_cpu, all.copies_to_device, all.synchronised, all.operators};
+  return {all.numbers_read, all.copies_to_cpu, all.copies_to_device,
+          all.synchronised, all.operators,     all.caches_emptied};
 }
 
 } // namespace
@@ -407,10 +417,16 @@ DeviceCounter::DeviceCounter() : before_(counted()) {}
 
 DeviceCounts DeviceCounter::counts() const {
   const DeviceCounts now = counted();
-  return {now.numbers_read - before_.numbers_read, now.copies_to_cpu - before_.copies_to_cpu,
-          now.copies_to_device - before_.copies_to_device, now.synchronised - before_.synchronised,
-          now.operators - before_.operators};
+  return {now.numbers_read - before_.numbers_read,
+          now.copies_to_cpu - before_.copies_to_cpu,
+          now.copies_to_device - before_.copies_to_device,
+          now.synchronised - before_.synchronised,
+          now.operators - before_.operators,
+          now.caches_emptied - before_.caches_emptied};
 }
+
+DeviceMemoryLimit::DeviceMemoryLimit(const std::size_t bytes) { Memory::instance().limit_free(bytes); }
+DeviceMemoryLimit::~DeviceMemoryLimit() { Memory::instance().remove_limit(); }
 
 void advance_device(const double seconds) { device_time().add(seconds); }
 

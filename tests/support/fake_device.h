@@ -4,6 +4,7 @@
 // on real hardware: the order of streams, operators and types that CUDA lacks, TF32.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <c10/core/Device.h>
@@ -21,6 +22,7 @@ struct DeviceCounts {
   std::int64_t copies_to_device = 0;
   std::int64_t synchronised = 0; // events, streams and the whole device
   std::int64_t operators = 0;    // that ran on the device
+  std::int64_t caches_emptied = 0;
 
   std::int64_t waits() const { return numbers_read + copies_to_cpu + synchronised; }
 };
@@ -33,6 +35,15 @@ public:
 
 private:
   DeviceCounts before_;
+};
+
+// Allocations beyond what is in use and `bytes` more fail as CUDA's do, for as long as the object exists.
+class DeviceMemoryLimit {
+public:
+  explicit DeviceMemoryLimit(std::size_t bytes);
+  ~DeviceMemoryLimit();
+  DeviceMemoryLimit(const DeviceMemoryLimit&) = delete;
+  DeviceMemoryLimit& operator=(const DeviceMemoryLimit&) = delete;
 };
 
 // Lets work of so many seconds pass on the device's stream, for events that measure time.

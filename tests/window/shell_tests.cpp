@@ -152,11 +152,13 @@ void register_shell_tests(ImGuiTestEngine* engine) {
         // It opens by clicks, beginning with the last folder; what exists is not written over at once.
         std::ofstream(folder / "words.txt") << "Two owls";
         std::ofstream(folder / "words.bin") << "?";
+        std::ofstream(folder / "drawing.psd") << "?";
         IM_CHECK(application().run("file.open"));
         context->Yield(3);
         context->ItemClick("//###file_dialog/**/..\\/");
         context->Yield(2);
         IM_CHECK(!context->ItemExists("//###file_dialog/**/words.bin"));
+        IM_CHECK(context->ItemExists("//###file_dialog/**/drawing.psd"));
         context->ItemDoubleClick("//###file_dialog/**/words.txt");
         context->Yield(3);
         IM_CHECK(!is_shown("file_dialog"));

@@ -140,9 +140,7 @@ private:
   }
 
   void draw_curves(float opacity) {
-    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-    ellipsis_text(view_.figure().subtitle, ImGui::GetContentRegionAvail().x, theme::quiet);
-    ImGui::PopFont();
+    wrapped_small_text(graphics(), view_.figure().subtitle);
     const DrawnFigure::Input input =
         view_.draw("##curves", graphics(), ImGui::GetContentRegionAvail(), opacity);
     if (input.point) values_tooltip(*input.point);

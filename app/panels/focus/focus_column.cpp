@@ -272,8 +272,9 @@ void FocusColumn::draw_map(ImVec2 size, float brightness) {
                            hovered, brightness);
   }
   if (picture_.empty()) ImGui::EndChild();
-  colour_bar(graphics(), found_.map.scale, {from.x + size.x - colour_bar_width + 10, from.y + (size.y - bar_height) / 2},
-             bar_height, picture_.empty() ? Backdrop::words : picture_.backdrop());
+  colour_bar(graphics(), found_.map.scale,
+             {from.x + size.x - colour_bar_width + 10, from.y + (size.y - bar_height) / 2}, bar_height,
+             picture_.empty() ? Backdrop::words : picture_.backdrop());
   handle_input(input);
 }
 

@@ -108,8 +108,7 @@ void sign_choice(Editor& editor) {
   static constexpr std::array<const char*, 2> signs = {"positive", "signed"};
   const int sign = segmented("sign", signs, editor.document().view.with_sign ? 1 : 0);
   if (ImGui::IsItemHovered())
-    text_tooltip(
-        "Choose between what speaks for the target alone, and also what speaks against it (blue)");
+    text_tooltip("Choose between what speaks for the target alone, and also what speaks against it (blue)");
   if (sign >= 0) change_view(editor, "Signed map", [&](ViewOptions& v) { v.with_sign = sign == 1; });
 }
 
@@ -281,8 +280,7 @@ private:
           "{} {}###hide", hidden ? "Show" : (image ? "Hide patch" : "Mask token"), (*column)->name_of(token));
       if (ImGui::MenuItem(label.c_str(), "H", false, reason.empty()))
         hide_tokens(editor(), token.first, token.count, !hidden);
-      if (!reason.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-        text_tooltip(reason);
+      if (!reason.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) text_tooltip(reason);
     }
     if (ImGui::MenuItem("Show all that is hidden", "Shift+H", false,
                         !document().scene().hidden_tokens.empty()))

@@ -30,7 +30,7 @@ void HeadTableView::set(HeatMapPanel table, std::vector<std::string> layer_kerne
   table.decimals = 2;
   for (const std::string& kernel : kernels) table.row_colours.push_back(kernel_colour(kernel));
   panel = table;
-  table.note.clear();        // as the label, it is in the line above the table
+  table.note.clear(); // as the label, it is in the line above the table
   table.scale.label.clear();
   Figure figure;
   figure.panels.emplace_back(std::move(table));
@@ -76,7 +76,9 @@ std::optional<HeadIndex> HeadTableView::draw(Editor& editor, const Graphics& gra
     std::string shown = std::isnan(value) ? undefined : number_text(static_cast<double>(value));
     if (!std::isnan(value) && !unit.empty()) shown += " " + unit;
     const bool muted = !of_layers && is_muted(document, *hovered);
-    text_tooltip(fmt::format("layer {}{}{}\n{}", hovered->layer, of_layers ? "" : fmt::format(", head {}", hovered->head), muted ? ", muted" : "", shown));
+    text_tooltip(fmt::format("layer {}{}{}\n{}", hovered->layer,
+                             of_layers ? "" : fmt::format(", head {}", hovered->head), muted ? ", muted" : "",
+                             shown));
     if (!of_layers) editor.hover_head(*hovered);
   }
   if (of_layers) outline({scene.layer, 0}, theme::accent);
@@ -145,10 +147,11 @@ void HeadTableView::draw_spreads(const Graphics& graphics, ImVec2 from, float wi
     ImGui::PopID();
     if (ImGui::IsItemHovered()) {
       const auto number = [](float value) { return number_text(static_cast<double>(value)); };
-      text_tooltip(fmt::format("{}: {} heads, median {}, from {} to {} {}\neach line is a head, the thick one "
-                               "the median; the axis is that of the colours",
-                               spread.kernel, spread.values.size(), number(spread.median()),
-                               number(spread.values.front()), number(spread.values.back()), unit));
+      text_tooltip(
+          fmt::format("{}: {} heads, median {}, from {} to {} {}\neach line is a head, the thick one "
+                      "the median; the axis is that of the colours",
+                      spread.kernel, spread.values.size(), number(spread.median()),
+                      number(spread.values.front()), number(spread.values.back()), unit));
     }
     y += spread_row;
   }

@@ -73,7 +73,8 @@ void SentenceEditor::draw(Editor& editor, const Graphics& graphics) {
   bool typed = field("##text", text_, height);
   if (with_pair_) typed |= field("##pair", pair_, height);
   if (low) ImGui::PushFont(nullptr, theme::size_small);
-  const bool switched = ImGui::Checkbox(low ? "pair###pair" : "Pair with a second sentence###pair", &with_pair_);
+  const bool switched =
+      ImGui::Checkbox(low ? "pair###pair" : "Pair with a second sentence###pair", &with_pair_);
   if (ImGui::IsItemHovered())
     text_tooltip("Add a second sentence; both go in together: [CLS] first [SEP] second [SEP]");
   if (low) ImGui::PopFont();
@@ -206,13 +207,11 @@ private:
     TokenDisplay display = document().view.tokens;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
     bool changed = ImGui::Checkbox("[CLS], [SEP]", &display.special);
-    if (ImGui::IsItemHovered())
-      text_tooltip("Show the special tokens; they take part in the run either way");
+    if (ImGui::IsItemHovered()) text_tooltip("Show the special tokens; they take part in the run either way");
     same_line_if_fits(110);
     changed |= ImGui::Checkbox("whole words", &display.whole_words);
     if (ImGui::IsItemHovered())
-      text_tooltip(
-          "Show the pieces of a word as one:\ncontributions and weights towards them are added up");
+      text_tooltip("Show the pieces of a word as one:\ncontributions and weights towards them are added up");
     ImGui::PopFont();
     if (changed) change_view(editor(), "Show tokens", [&](ViewOptions& view) { view.tokens = display; });
   }

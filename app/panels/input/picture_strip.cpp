@@ -240,7 +240,8 @@ void PictureStrip::draw_picture(const PictureFolder& folder, std::size_t index, 
   if (chosen) list->AddRect(at, {at.x + side, at.y + side}, theme::packed(theme::accent), 2.0f, 2.0f);
   if (ImGui::IsItemHovered()) {
     const std::string label = picture.label.empty() ? "" : "\nlabelled " + picture.label;
-    text_tooltip(fmt::format("{}{}{}", picture.file.filename().string(), label, check == nullptr ? "" : verdict_text(*check)));
+    text_tooltip(fmt::format("{}{}{}", picture.file.filename().string(), label,
+                             check == nullptr ? "" : verdict_text(*check)));
   }
   if (clicked) open_folder_picture(editor(), index);
 }

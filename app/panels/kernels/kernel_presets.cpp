@@ -98,7 +98,7 @@ void KernelPresets::draw_controls(Editor& editor, float width) {
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
     text_tooltip(in_force ? "Choose a kernel and its layers"
-                               : "Set these layers to the kernel and the others to softmax");
+                          : "Set these layers to the kernel and the others to softmax");
 }
 
 } // namespace hydrascope::app

@@ -242,7 +242,8 @@ void MonotonicityColumn::draw_scatter(ImVec2 from, ImVec2 room) {
       static_cast<std::size_t>(static_cast<std::int64_t>(item->item.index) * columns + column));
   const double score = view_.low_score + (static_cast<double>(column) + 0.5) / static_cast<double>(columns) *
                                              (view_.high_score - view_.low_score);
-  text_tooltip(fmt::format("q·k/√d {}\n{} pairs of tokens", number_text(score), std::isnan(count) ? "no" : fmt::format("{:.0f}", count)));
+  text_tooltip(fmt::format("q·k/√d {}\n{} pairs of tokens", number_text(score),
+                           std::isnan(count) ? "no" : fmt::format("{:.0f}", count)));
 }
 
 class MonotonicityPanel final : public Panel {

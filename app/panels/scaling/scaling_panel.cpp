@@ -92,18 +92,18 @@ private:
     }
     if (ImGui::IsItemHovered())
       text_tooltip(curves.running ? "Stop; what has been measured stays"
-                                       : "Times each kernel of both schedules at N = 64 to 16384");
+                                  : "Times each kernel of both schedules at N = 64 to 16384");
     if (curves.running) progress_line(static_cast<float>(curves.progress));
     ImGui::PopFont();
   }
 
   static void point_tooltip(const ScalingPoint& point) {
     const RepeatedTime& time = point.time;
-    text_tooltip(fmt::format(
-        "{}, N = {}\nmedian {} ms, p95 {} ms, {}\n{} GMACs, {} GFLOP/s\npath: {}", point.kernel.text(),
-        point.tokens, number_text(time.median * 1e3), number_text(time.p95 * 1e3), runs_text(time.runs),
-        number_text(point.products / 1e9), number_text(2 * point.products / 1e9 / time.median),
-        path_text(point.path)));
+    text_tooltip(fmt::format("{}, N = {}\nmedian {} ms, p95 {} ms, {}\n{} GMACs, {} GFLOP/s\npath: {}",
+                             point.kernel.text(), point.tokens, number_text(time.median * 1e3),
+                             number_text(time.p95 * 1e3), runs_text(time.runs),
+                             number_text(point.products / 1e9),
+                             number_text(2 * point.products / 1e9 / time.median), path_text(point.path)));
   }
 
   std::vector<ScalingLine> lines_;

@@ -120,9 +120,9 @@ private:
     }
     if (ImGui::IsItemHovered())
       text_tooltip(status.timing
-                            ? "Stop the passes that are being timed"
-                            : "Ten plain passes, after one that warms up: every layer is computed, none\n"
-                              "is taken from the cache, and nothing is read off on the way");
+                       ? "Stop the passes that are being timed"
+                       : "Ten plain passes, after one that warms up: every layer is computed, none\n"
+                         "is taken from the cache, and nothing is read off on the way");
     if (status.timing) progress_line(status.progress);
     ImGui::PopFont();
   }

@@ -356,7 +356,8 @@ void TokensColumn::draw_rows_of_picture(const Frame& frame) {
     ImGui::PopID();
     if (input.hovered) {
       frame.editor.hover(*input.hovered);
-      text_tooltip(fmt::format("{}\nhead {}: weight {}", token_name(*run_, *input.hovered), head, number_text(strip.values[static_cast<std::size_t>(*input.hovered)])));
+      text_tooltip(fmt::format("{}\nhead {}: weight {}", token_name(*run_, *input.hovered), head,
+                               number_text(strip.values[static_cast<std::size_t>(*input.hovered)])));
     }
     if (input.clicked) select_key(frame.editor, *input.clicked);
     y += height + 5;

@@ -56,8 +56,7 @@ private:
     static constexpr std::array<const char*, 5> pairs = {"all", "1→1", "1→2", "2→1", "2→2"};
     const int chosen = segmented("pairs", pairs, static_cast<int>(document().view.pairs));
     if (ImGui::IsItemHovered())
-      text_tooltip(
-          "Show lines from one sentence of the pair to another; 1→2: from the first to the second");
+      text_tooltip("Show lines from one sentence of the pair to another; 1→2: from the first to the second");
     if (chosen >= 0) {
       change_view(editor(), "Token pairs",
                   [&](ViewOptions& view) { view.pairs = static_cast<TokenPairs>(chosen); });

@@ -128,7 +128,8 @@ private:
     }
     draw_live();
     if (!report.active()) {
-      if (why_not.empty()) wrapped_small_text(graphics(), training_effect(document(), editor().training_form));
+      if (why_not.empty())
+        wrapped_small_text(graphics(), training_effect(document(), editor().training_form));
       return;
     }
     ImGui::SameLine(0, 16);
@@ -211,12 +212,14 @@ private:
     }
     if (ImGui::Button("Save as…###save_adapter")) editor().emit(ShowDialog{Dialog::trained_adapter});
     if (ImGui::IsItemHovered())
-      text_tooltip("Save a copy of the adapter in a file of your choice; Model › Adapters › Open adapter… or "
-                   "--adapter load it later");
+      text_tooltip(
+          "Save a copy of the adapter in a file of your choice; Model › Adapters › Open adapter… or "
+          "--adapter load it later");
     ImGui::SameLine();
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
     ImGui::AlignTextToFramePadding();
-    ellipsis_text(effect, ImGui::GetContentRegionAvail().x, used ? ImVec4(theme::accent) : ImVec4(theme::text));
+    ellipsis_text(effect, ImGui::GetContentRegionAvail().x,
+                  used ? ImVec4(theme::accent) : ImVec4(theme::text));
     ImGui::PopFont();
   }
 

@@ -213,8 +213,7 @@ private:
     ImGui::TextColored(pinned ? theme::accent : theme::text, "%s", with_known_glyphs(names_[index]).c_str());
     for (const ValueColumn& column : columns_) {
       ImGui::TableNextColumn();
-      const std::string text =
-          index < column.values.size() ? number_text(column.values[index]) : "—";
+      const std::string text = index < column.values.size() ? number_text(column.values[index]) : "—";
       const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
       ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(room, 0.0f));
       ImGui::TextUnformatted(text.c_str());

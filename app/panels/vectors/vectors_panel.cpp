@@ -249,7 +249,9 @@ void VectorsColumn::draw_map(const char* id, HeatMapView& view, const char* capt
   const auto input = view.draw(id, graphics(), from, size, {}, brightness_);
   if (input.hovered) {
     editor().hover(token_of(*input.hovered));
-    text_tooltip(fmt::format("{}\n{}", with_known_glyphs(token_name(*run_, token_of(*input.hovered))), number_text(static_cast<double>(view.value(input.hovered->row, input.hovered->column)))));
+    text_tooltip(
+        fmt::format("{}\n{}", with_known_glyphs(token_name(*run_, token_of(*input.hovered))),
+                    number_text(static_cast<double>(view.value(input.hovered->row, input.hovered->column)))));
   }
   if (input.clicked) select_query(editor(), by_token ? token_of(*input.clicked) : input.clicked->row);
   colour_bar(graphics(), view.panel().scale, {input.to.x + 10, from.y},

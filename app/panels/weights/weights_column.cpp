@@ -206,8 +206,8 @@ std::string WeightsColumn::cell_text(Cell cell) const {
     sum += static_cast<double>(other);
     if (other > weight) ++rank;
   }
-  return fmt::format("weight {}, rank {} of {}, row sum {}", number_text(static_cast<double>(weight)),
-                     rank, columns, number_text(sum));
+  return fmt::format("weight {}, rank {} of {}, row sum {}", number_text(static_cast<double>(weight)), rank,
+                     columns, number_text(sum));
 }
 
 void share_scale(std::span<WeightsColumn> columns) {

@@ -39,8 +39,8 @@ void add_kernel_button(Editor& editor) {
     shown.push_back(compared_kernel(editor.document(), i).text());
   const int picked = kernel_list("", editor.list_search(), shown);
   if (picked >= 0) {
-    add_compared_kernel(editor, KernelSpec{.name = kernel_infos()[static_cast<std::size_t>(picked)].name,
-                                           .parameters = {}});
+    add_compared_kernel(
+        editor, KernelSpec{.name = kernel_infos()[static_cast<std::size_t>(picked)].name, .parameters = {}});
     ImGui::CloseCurrentPopup();
   }
   ImGui::EndPopup();
@@ -94,7 +94,8 @@ void value_choice(Editor& editor) {
     change_view(editor, "Value-weighted weights", [&](ViewOptions& v) { v.value_weighted = value == 1; });
 }
 
-// `zoom` is that of all maps; a button resets it. `why_own`: why the maps cannot share a scale; empty if they can.
+// `zoom` is that of all maps; a button resets it. `why_own`: why the maps cannot share a scale; empty if they
+// can.
 void draw_weights_toolbar(Editor& editor, MapZoom& zoom, const char* why_own) {
   const ViewOptions& view = editor.document().view;
   Toolbar bar;

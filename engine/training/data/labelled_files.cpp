@@ -86,7 +86,8 @@ ImageFolder list_image_folder(const std::filesystem::path& folder, const std::ve
     for (const auto& entry : std::filesystem::recursive_directory_iterator(class_folder))
       if (entry.is_regular_file() && has_picture_ending(entry.path())) files.push_back(entry.path());
     if (files.empty())
-      throw Error(class_folder.string(), "holds no pictures", "PNG, JPEG, BMP, GIF, PSD, TGA and PNM are read");
+      throw Error(class_folder.string(), "holds no pictures",
+                  "PNG, JPEG, BMP, GIF, PSD, TGA and PNM are read");
     std::sort(files.begin(), files.end());
     if (images_per_class > 0 && files.size() > static_cast<std::size_t>(images_per_class))
       files.resize(static_cast<std::size_t>(images_per_class));

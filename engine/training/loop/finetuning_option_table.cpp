@@ -66,9 +66,9 @@ std::vector<TrainingOption> finetuning_options() {
        .always = true,
        .advanced = true,
        .label = "Versions",
-       .tooltip =
-           "Sets how many versions of each picture are kept: itself, then cropped, mirrored, recoloured ones.\nOurs: what enters the first "
-           "trained layer is computed once, not every epoch.\nempty: every step makes a new version.",
+       .tooltip = "Sets how many versions of each picture are kept: itself, then cropped, mirrored, "
+                  "recoloured ones.\nOurs: what enters the first "
+                  "trained layer is computed once, not every epoch.\nempty: every step makes a new version.",
        .hint = "new ones",
        .unit = "of each picture",
        .range = FieldRange{0, 100},
@@ -167,10 +167,10 @@ std::vector<TrainingOption> finetuning_options() {
                "(DeiT's soft distillation); 0: labels alone",
        .check = within(0, 1),
        .label = "Softmax share",
-       .tooltip =
-           "Sets the share of the loss that pulls the model towards its own predictions with softmax\n"
-           "(0…1; the rest is the labels'). DeiT's soft distillation from a teacher: 0.1; none is ours, as the "
-           "Hydra paper trains from labels.",
+       .tooltip = "Sets the share of the loss that pulls the model towards its own predictions with softmax\n"
+                  "(0…1; the rest is the labels'). DeiT's soft distillation from a teacher: 0.1; none is "
+                  "ours, as the "
+                  "Hydra paper trains from labels.",
        .unit = "of the loss",
        .range = FieldRange{0, 1}},
       {.key = "distillation_tau",

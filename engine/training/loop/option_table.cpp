@@ -126,9 +126,9 @@ std::vector<TrainingOption> make_training_options() {
        .always = true,
        .advanced = true,
        .label = "Stop after",
-       .tooltip =
-           "Stops after so many epochs in a row that did not improve the held-out numbers; empty: never.\nThe Hedgehog paper "
-           "stops early and gives no number; 1 is ours.",
+       .tooltip = "Stops after so many epochs in a row that did not improve the held-out numbers; empty: "
+                  "never.\nThe Hedgehog paper "
+                  "stops early and gives no number; 1 is ours.",
        .hint = "never",
        .unit = "epochs no better",
        .range = FieldRange{0, 1000},
@@ -242,10 +242,9 @@ std::vector<TrainingOption> make_training_options() {
        .check = positive,
        .always = true,
        .label = "Versions",
-       .tooltip =
-           "Sets how many versions of each picture are used: itself, then random crops, mirrored and "
-           "recoloured.\nThey stretch a "
-           "set of a few pictures. The paper distils on ImageNet, whose pictures need none: 1.",
+       .tooltip = "Sets how many versions of each picture are used: itself, then random crops, mirrored and "
+                  "recoloured.\nThey stretch a "
+                  "set of a few pictures. The paper distils on ImageNet, whose pictures need none: 1.",
        .unit = "of each picture",
        .range = FieldRange{1, 1000},
        .papers = 1.0},

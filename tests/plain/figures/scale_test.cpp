@@ -75,8 +75,8 @@ TEST(NumberText, IsForPeople) {
   EXPECT_EQ(number_text(999.6), "1000");
   EXPECT_EQ(number_text(1049.7), "1050");
   EXPECT_EQ(number_text(0.000531), "0.000531");
-  EXPECT_EQ(number_text(5.31e-5), "< 0.0001");
-  EXPECT_EQ(number_text(-5.31e-5), "just below 0");
+  EXPECT_EQ(number_text(5.31e-5), "5.31·10⁻⁵");
+  EXPECT_EQ(number_text(-5.31e-5), "−5.31·10⁻⁵");
   EXPECT_EQ(number_text(1.234e9), "1.23·10⁹");
   EXPECT_EQ(number_text(-2e6), "−2·10⁶");
 }
@@ -85,6 +85,7 @@ TEST(AmountText, HasWordsForWhatIsTooSmall) {
   EXPECT_EQ(amount_text(0.351), "0.351");
   EXPECT_EQ(amount_text(-3.2025), "−3.2");
   EXPECT_EQ(amount_text(1e-6), "< 0.0001");
+  EXPECT_EQ(amount_text(-1e-6), "≈ 0");
   EXPECT_EQ(amount_text(0), "none");
   EXPECT_EQ(amount_text(-0.0), "none");
   EXPECT_EQ(amount_text(std::nan("")), "—");
@@ -99,7 +100,7 @@ TEST(PercentText, HasNoExponentAndNoNegativeZero) {
   EXPECT_EQ(percent_text(-3.11), "−311 %");
   EXPECT_EQ(percent_text(12.0), "1200 %");
   EXPECT_EQ(percent_text(1e-5), "< 0.1 %");
-  EXPECT_EQ(percent_text(-1e-9), "just below 0 %");
+  EXPECT_EQ(percent_text(-1e-9), "≈ 0 %");
   EXPECT_EQ(percent_text(-0.0), "none");
   EXPECT_EQ(percent_text(std::nan("")), "—");
 }
