@@ -67,17 +67,17 @@ TEST(TrainingResult, SaysWhatWasGainedAndWhereItIs) {
   report.outcome.held_out.divergence = 0.0704;
   report.seconds = 11.4;
   EXPECT_EQ(training_result_text(report),
-            "hedgehog's weights are 12 times closer to softmax's: KL 0.840 → 0.070 nats in 11 s, on held-out "
+            "hedgehog's weights are 12 times closer to softmax's: KL 0.84 → 0.0704 nats in 11 s, on held-out "
             "data, after 180 steps.\n"
             "Kept in /adapters/maps.safetensors");
   report.seconds = 2.34;
   EXPECT_EQ(training_gain_text(report),
-            "hedgehog's weights are 12 times closer to softmax's: KL 0.840 → 0.070 nats in 2.3 s");
+            "hedgehog's weights are 12 times closer to softmax's: KL 0.84 → 0.0704 nats in 2.3 s");
   report.kind = TrainingKind::finetune;
   report.outcome.before.accuracy = 0.5;
   report.outcome.held_out.accuracy = 0.75;
   report.seconds = 65;
-  EXPECT_EQ(training_gain_text(report), "Top-1 50.00 → 75.00 % in 1:05 min");
+  EXPECT_EQ(training_gain_text(report), "Top-1 50 % → 75 % in 1:05 min");
 }
 
 TEST(AdapterState, SaysWhatAnAdapterNeeds) {

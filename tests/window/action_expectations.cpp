@@ -264,6 +264,7 @@ std::vector<Expectation> window() {
       {"view.fade", [](const Seen& seen) { return seen.flipped("/settings/fade"); }},
       opens("view.palette", "palette"),
       opens("help.sheet", "help"),
+      opens("help.about", "about"),
       opens("help.tour", "tour"),
       opens("help.gallery", "gallery"),
       opens("help.shortcuts", "shortcuts"),

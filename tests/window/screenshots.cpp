@@ -94,7 +94,7 @@ void keep_overlays(ImGuiTestContext* context, const Look& look) {
     editor().say(Severity::error, "picture.png: is damaged at byte 8; open another picture");
   keep("messages");
   overlays = {};
-  context->MenuAction(ImGuiTestAction_Hover, "//##MainMenuBar/View/Appearance/###view.larger");
+  context->MenuAction(ImGuiTestAction_Hover, "//##MainMenuBar/Edit/Preferences/###view.larger");
   keep("menu");
   context->KeyPress(ImGuiKey_Escape, 2);
 }

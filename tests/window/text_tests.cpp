@@ -35,6 +35,7 @@ std::set<std::string> illegible(ImGuiTestContext* context, const std::string& in
   };
   for (const LayoutInfo& layout : layout_infos()) {
     application().run("view.layout." + layout.id);
+    application().run("view.reset_layout"); // the layout may be in force with other sizes already
     context->Yield(4);
     settle(context);
     note(fmt::format("{}, {}", input, layout.id));
@@ -48,7 +49,7 @@ std::set<std::string> illegible(ImGuiTestContext* context, const std::string& in
   }
   application().run("view.layout.explore");
   for (const char* const action :
-       {"help.gallery", "help.tour", "help.sheet", "help.shortcuts", "view.palette"}) {
+       {"help.gallery", "help.tour", "help.sheet", "help.shortcuts", "help.about", "view.palette"}) {
     if (!application().run(action)) IM_ERRORF("no action %s", action);
     context->Yield(4);
     settle(context);

@@ -9,6 +9,7 @@
 #include "app/jobs/training_job.h"
 #include "app/views/training_view.h"
 #include "engine/base/paths.h"
+#include "engine/figures/scale.h"
 #include "engine/run/quantities/weights.h"
 #include "tests/window/harness.h"
 #include "tests/window/training_toy.h"
@@ -137,8 +138,8 @@ void one_click(ImGuiTestContext* context, const InputKind kind) {
   IM_CHECK_GT(report().seconds, 0.0);
   const std::string gain = training_gain_text(report());
   IM_CHECK(gain.starts_with("hedgehog's weights are "));
-  IM_CHECK(gain.find(fmt::format(" times closer to softmax's: KL {:.3f} → {:.3f} nats in ", before.divergence,
-                                 after.divergence)) != std::string::npos);
+  IM_CHECK(gain.find(fmt::format(" times closer to softmax's: KL {} → {} nats in ",
+                                 number_text(before.divergence), number_text(after.divergence))) != std::string::npos);
   IM_CHECK(training_result_text(report()).starts_with(gain));
   IM_CHECK(training_result_text(report()).ends_with(written.string()));
   IM_CHECK_STR_EQ(
