@@ -27,7 +27,7 @@ float left_share(ImVec2 size) { return std::clamp(320.0f / size.x, 0.19f, 0.3f);
 
 std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
   const float left_part = left_share(size);
-  const float right_part = std::clamp(540.0f / (size.x * (1 - left_part)), 0.3f, 0.46f);
+  const float right_part = std::clamp(540.0f / (size.x * (1 - left_part)), 0.3f, 0.49f);
   ImGuiID kernels = split(rest, ImGuiDir_Left, left_part);
   ImGuiID weights = split(rest, ImGuiDir_Right, right_part);
   // Leaves enough height for the whole kernel grid.
