@@ -139,7 +139,8 @@ void one_click(ImGuiTestContext* context, const InputKind kind) {
   const std::string gain = training_gain_text(report());
   IM_CHECK(gain.starts_with("hedgehog's weights are "));
   IM_CHECK(gain.find(fmt::format(" times closer to softmax's: KL {} → {} nats in ",
-                                 number_text(before.divergence), number_text(after.divergence))) != std::string::npos);
+                                 number_text(before.divergence), number_text(after.divergence))) !=
+           std::string::npos);
   IM_CHECK(training_result_text(report()).starts_with(gain));
   IM_CHECK(training_result_text(report()).ends_with(written.string()));
   IM_CHECK_STR_EQ(
