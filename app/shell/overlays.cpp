@@ -138,7 +138,8 @@ void draw_help_lines(std::span<const HelpLine> lines, float keys_width, const th
                        line.keys.empty() ? line.text.c_str() : line.keys.c_str());
     ImGui::PopFont();
     if (line.keys.empty()) continue;
-    ImGui::SameLine(left + keys_width);
+    ImGui::SameLine();
+    ImGui::SetCursorPosX(left + keys_width); // SameLine(x) counts from the table's column
     ImGui::PushFont(fonts.regular, theme::size_small);
     ellipsis_text(line.text, ImGui::GetContentRegionAvail().x);
     ImGui::PopFont();

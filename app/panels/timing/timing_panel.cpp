@@ -142,7 +142,7 @@ private:
       return text;
     };
     std::vector<std::string> notes{layers_of("no time of ", untimed_layers),
-                                   layers_of("only the first run of ", cold_layers)};
+                                   layers_of("one run of ", cold_layers)};
     std::erase(notes, std::string());
     return notes.empty() ? std::string() : fmt::format("Press Time 10 runs: {}", fmt::join(notes, ", "));
   }
