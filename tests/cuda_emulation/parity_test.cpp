@@ -60,7 +60,8 @@ TEST_F(CudaHydraEmulated, OutputAndGradientsAreThoseOfTheDefinition) {
       for (const CudaShape& shape : shapes) {
         SCOPED_TRACE(describe(shape) + " " + precision.name);
         for (const bool aligned : {false, true})
-          expect(compare_hydra(shape, precision.element, {.aligned = aligned}), precision);
+          if (aligned || shape.width != 64) // as models have them
+            expect(compare_hydra(shape, precision.element, {.aligned = aligned}), precision);
       }
 }
 
