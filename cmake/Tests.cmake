@@ -125,6 +125,10 @@ hydrascope_cuda_emulation(cuda_emulation_tests fibers address,alignment emulatio
 hydrascope_cuda_emulation(cuda_emulation_thread_tests threads thread small_test)
 set_tests_properties(cuda_emulation_thread_tests PROPERTIES ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1")
 
+# What the compiled kernels are predicted to do, against docs/measurements/cuda-static.md. Skipped without nvcc.
+add_test(NAME cuda_static COMMAND "${CMAKE_SOURCE_DIR}/tools/cuda-static" --check)
+set_tests_properties(cuda_static PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 ENVIRONMENT "HYDRASCOPE_DEPS=${HYDRASCOPE_DEPS}")
+
 # The plug-in itself on emulated devices, called with LibTorch's tensors.
 hydrascope_test(cuda_plugin_tests cuda_plugin hydrascope_engine torchw::cpu)
 if(TARGET cuda_plugin_tests)

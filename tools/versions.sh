@@ -53,6 +53,9 @@ CUDA_COMPILER=(
   "nvidia-cuda-runtime 13.0.96 7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548"
 )
 
+# Reads the machine code of the CUDA kernels, for tools/cuda-static.
+CUDA_DISASSEMBLER="nvidia-cuda-nvdisasm 13.2.78 b4ebcd3c5046bf8039ac52675b9dbefd843600969649ecaab0a42b0713a61dae"
+
 # Dear ImGui (docking), GLFW, Dear ImGui Test Engine, Portable File Dialogs: one source distribution.
 IMGUI_BUNDLE="imgui-bundle 1.93.0 10ad1dab8258a6787b4f07bb926b08d0efc648a7906242568c8dd778c5e719bf"
 

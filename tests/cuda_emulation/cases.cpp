@@ -103,10 +103,10 @@ struct Inputs {
         k_numbers(normal_numbers(shape.batch * shape.heads * shape.tokens * inputs, 2)),
         v_numbers(normal_numbers(shape.batch * shape.heads * shape.tokens * shape.width, 3)),
         g_numbers(normal_numbers(shape.batch * shape.heads * shape.tokens * shape.width, 4)),
-        q(shape, inputs, 3),
-        k(shape, inputs, 5),
-        v(shape, shape.width, 7),
-        g(shape, shape.width, 1) {
+        q(shape, inputs, variation.aligned ? 8 : 3),
+        k(shape, inputs, variation.aligned ? 16 : 5),
+        v(shape, shape.width, variation.aligned ? 24 : 7),
+        g(shape, shape.width, variation.aligned ? 8 : 1) {
     for (std::vector<double>* const numbers : {&q_numbers, &k_numbers}) round_to<Input>(*numbers);
     for (std::vector<double>* const numbers : {&v_numbers, &g_numbers}) round_to<T>(*numbers);
     if (variation.nan_in_key)

@@ -47,10 +47,11 @@ void synchronise_warp();
 // The value that lane (own lane XOR offset) of the warp has passed.
 std::uint64_t exchange_in_warp(std::uint64_t value, int offset);
 
-// Factors of a product of the current warp.
+// Factors of a product of the current warp, or the rows that its lanes have passed.
 struct WarpMatrices {
   float a[16][16];
   float b[16][16];
+  const void* rows[warp_size];
 };
 WarpMatrices& matrices_of_warp();
 

@@ -56,6 +56,7 @@ TEST(CudaSmall, HydraIsTheDefinition) {
   in_every_order([](const Element element) {
     if (real_threads && element == Element::float16) return;
     expect(compare_hydra(shape, element), element);
+    expect(compare_hydra({1, 1, 34, 24, true}, element, {.aligned = true}), element);
   });
 }
 
@@ -66,6 +67,20 @@ TEST(CudaSmall, LinearAttentionIsTheDefinition) {
       if (!is_run(kernel, element)) continue;
       expect(compare_linear(kernel, shape, element), element);
       if (element != Element::float16) expect(compare_linear_gradients(kernel, shape, element), element);
+    }
+  });
+}
+
+// Heads of 64 features in a half type have kernels of their own. Steep: larger and larger features come.
+TEST(CudaSmall, HeadsOf64AreTheDefinition) {
+  in_every_order([](const Element element) {
+    LinearKernel kernel = linear_kernels().front();
+    ASSERT_EQ(kernel.map, cpu::PointMap::plus_minus_exponential);
+    for (const double scale : {1.0, 6.0}) {
+      kernel.scale = scale;
+      if (element == Element::float32 || (real_threads && element == Element::float16)) continue;
+      const CudaShape of_64{1, 2, real_threads ? 34 : 270, 64, true};
+      expect(compare_linear(kernel, of_64, element, {.aligned = true}), element);
     }
   });
 }
@@ -93,6 +108,9 @@ TEST(CudaSmall, ANanInARealKeyReachesWhatItDoesByTheDefinition) {
       SCOPED_TRACE(kernel.name);
       if (!is_run(kernel, element)) continue;
       expect(compare_linear(kernel, shape, element, {.nan_in_key = true}), element);
+      if (kernel.map == cpu::PointMap::plus_minus_exponential)
+        expect(compare_linear(kernel, {1, 1, 35, 64}, element, {.nan_in_key = true, .aligned = true}),
+               element);
       if (element != Element::float16)
         expect(compare_linear_gradients(kernel, shape, element, {.nan_in_key = true}), element);
     }

@@ -36,6 +36,22 @@ inline __device__ __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
   return __float2bfloat16(x);
 }
 
+// As one store into global memory: nvcc splits the assignment of four floats.
+template <typename T, int count>
+__device__ void store(T* const to, const Piece<T, count>& piece) {
+#ifdef __CUDACC__
+  if constexpr (sizeof(piece) == 16) {
+    unsigned bits[4];
+    memcpy(bits, &piece, sizeof bits);
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(bits[0]), "r"(bits[1]),
+                 "r"(bits[2]), "r"(bits[3])
+                 : "memory");
+    return;
+  }
+#endif
+  *reinterpret_cast<Piece<T, count>*>(to) = piece;
+}
+
 struct DeviceBlock {
   template <typename T>
   struct Local {
@@ -48,10 +64,26 @@ struct DeviceBlock {
     phase(static_cast<int>(threadIdx.x));
     __syncthreads();
   }
-  // All threads of the block must call this together.
+  // The phase alone: what it leaves in memory, other threads may not see.
+  template <typename Phase>
+  __device__ void alone(const Phase& phase) {
+    phase(static_cast<int>(threadIdx.x));
+  }
+  // All threads of the block must call these together.
   __device__ void sum_of_warp(Local<float>& local) {
     for (int offset = warp_threads / 2; offset > 0; offset /= 2)
       local.value += __shfl_xor_sync(0xffffffffu, local.value, offset);
+  }
+  // Counts the blocks that have called; true in the last of `count`, which then sees what the others wrote.
+  __device__ bool is_last(unsigned* const counter, const unsigned count, float* const shared) {
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) shared[0] = atomicAdd(counter, 1u) + 1 == count ? 1.0f : 0.0f;
+    __syncthreads();
+    const bool last = shared[0] != 0;
+    __syncthreads(); // before shared memory is overwritten
+    __threadfence();
+    return last;
   }
 };
 
@@ -60,16 +92,23 @@ struct Type {
   using type = T;
 };
 
-// Launches a kernel with blocks of block_threads threads. Returns CUDA's error and clears it, so that
-// LibTorch's next launch does not report it.
+// Launches a kernel with blocks of that many threads. Returns CUDA's error and clears it, so that LibTorch's
+// next launch does not report it.
+template <typename... Parameters>
+cudaError_t launch_of(void (*kernel)(Parameters...), const dim3 grid, const int threads,
+                      const std::size_t shared_bytes, cudaStream_t stream,
+                      const typename Type<Parameters>::type&... arguments) {
+  void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
+  const cudaError_t outcome =
+      cudaLaunchKernel(kernel, grid, dim3(static_cast<unsigned>(threads)), pointers, shared_bytes, stream);
+  cudaGetLastError();
+  return outcome;
+}
+// With blocks of block_threads threads.
 template <typename... Parameters>
 cudaError_t launch(void (*kernel)(Parameters...), const dim3 grid, const std::size_t shared_bytes,
                    cudaStream_t stream, const typename Type<Parameters>::type&... arguments) {
-  void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
-  const cudaError_t outcome =
-      cudaLaunchKernel(kernel, grid, dim3(block_threads), pointers, shared_bytes, stream);
-  cudaGetLastError();
-  return outcome;
+  return launch_of(kernel, grid, block_threads, shared_bytes, stream, arguments...);
 }
 
 // Null, or the error's message.

@@ -16,6 +16,7 @@
 #define __host__
 #define __shared__
 #define __align__(bytes) alignas(bytes)
+#define __launch_bounds__(...)
 
 using cuda_emulation::dim3;
 
@@ -29,6 +30,7 @@ using cuda_emulation::dim3;
   cuda_emulation::synchronise_block(__builtin_return_address(0));
 }
 inline void __syncwarp() { cuda_emulation::synchronise_warp(); }
+inline void __threadfence() {} // blocks run one after another
 
 template <typename T>
 T __shfl_xor_sync(const unsigned mask, const T value, const int offset) {
@@ -41,6 +43,14 @@ T __shfl_xor_sync(const unsigned mask, const T value, const int offset) {
   std::memcpy(&result, &bits, sizeof result);
   return result;
 }
+
+inline int __any_sync(const unsigned mask, const bool one) {
+  bool any = one;
+  for (int offset = 1; offset < cuda_emulation::warp_size; offset *= 2)
+    any = __shfl_xor_sync(mask, any, offset) || any;
+  return any ? 1 : 0;
+}
+inline float __fdividef(const float x, const float by) { return x / by; }
 
 template <typename T>
 T atomicAdd(T* const to, const T value) {

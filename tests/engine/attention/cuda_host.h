@@ -23,6 +23,11 @@ struct HostBlock {
   void each(const Phase& phase) {
     for (int thread = 0; thread < cuda::block_threads; ++thread) phase(thread);
   }
+  template <typename Phase>
+  void alone(const Phase& phase) {
+    each(phase);
+  }
+  bool is_last(unsigned* const counter, const unsigned count, float*) { return ++*counter == count; }
   void sum_of_warp(Local<float>& local) {
     for (int first = 0; first < cuda::block_threads; first += cuda::warp_threads) {
       float sum = 0;

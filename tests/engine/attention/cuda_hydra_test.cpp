@@ -1,8 +1,10 @@
 // The programs that the GPU's blocks run for hydra-cosine, run on the host thread by thread, against the
 // definition in double precision and LibTorch's gradients of it. Cuda.* runs the launches where there is a
 // GPU.
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -18,68 +20,77 @@
 namespace hydrascope {
 namespace {
 
+template <int elements>
 struct Read {
+  static constexpr int count = elements;
+  using Piece = cuda::Piece<float, elements>;
   const float* data;
   std::int64_t tokens, width;
   explicit Read(const at::Tensor& x) : data(x.const_data_ptr<float>()), tokens(x.size(1)), width(x.size(2)) {}
-  float operator()(const std::int64_t b, const std::int64_t t, const std::int64_t f) const {
-    return data[(b * tokens + t) * width + f];
+  Piece operator()(const std::int64_t b, const std::int64_t t, const int f) const {
+    Piece piece{};
+    std::copy_n(data + (b * tokens + t) * width + f, elements, piece.at);
+    return piece;
   }
+  static float number(const Piece& piece, const int i) { return piece.at[i]; }
 };
+template <int elements>
 struct Write {
   float* data;
   std::int64_t tokens, width;
   explicit Write(const at::Tensor& x) : data(x.data_ptr<float>()), tokens(x.size(1)), width(x.size(2)) {}
-  void operator()(const std::int64_t b, const std::int64_t t, const std::int64_t f, const float value) const {
-    data[(b * tokens + t) * width + f] = value;
+  void operator()(const std::int64_t b, const std::int64_t t, const int f,
+                  const float (&values)[elements]) const {
+    std::copy_n(values, elements, data + (b * tokens + t) * width + f);
   }
 };
 
-// The grids of hydra.cu.
+// The grids of hydra.cu, rows in pieces of `elements`.
+template <int elements>
 struct HostGrid {
   cuda::HydraShape shape = {};
   testing_inputs::HostBlock block = {};
-  static constexpr int parts = 3;
+  static constexpr int parts = 19; // added in two steps
 
-  at::Tensor filled(const std::int64_t count) const { return at::full({count}, NAN, at::kFloat); }
+  static at::Tensor filled(const at::IntArrayRef sizes) { return at::full(sizes, NAN, at::kFloat); }
+  template <typename Program>
+  void over_slices(const Program& program) const {
+    for (std::int64_t b = 0; b < shape.batch; ++b)
+      for (int slice = 0; slice < shape.slices(elements); ++slice) program(cuda::HydraSlice{b, slice});
+  }
   template <typename Program>
   void over_rows(const Program& program) const {
-    for (std::int64_t index = 0; index * cuda::rows_of_block < shape.batch * shape.tokens; ++index)
-      program(index);
+    constexpr int rows = cuda::rows_of_block * cuda::rows_of_warp;
+    over_slices([&](const cuda::HydraSlice& of) {
+      for (std::int64_t index = 0; index * rows < shape.tokens; ++index) program(of, index);
+    });
   }
-  at::Tensor norms(const at::Tensor& x) {
-    const at::Tensor inverse = filled(shape.batch * shape.tokens);
-    over_rows([&](auto index) { inverse_norms(block, shape, index, Read(x), inverse.data_ptr<float>()); });
-    return inverse;
-  }
-  at::Tensor sums(const at::Tensor& x, const at::Tensor& y, const at::Tensor& inverse) {
-    const at::Tensor partial = filled(shape.batch * parts * shape.width),
-                     sums = filled(shape.batch * shape.width);
-    for (std::int64_t b = 0; b < shape.batch; ++b)
-      for (std::int64_t index = 0; index * cuda::block_threads < shape.width; ++index) {
-        for (int part = 0; part < parts; ++part)
-          partial_sums(block, shape, index, part, parts, b, Read(x), Read(y), inverse.const_data_ptr<float>(),
-                       partial.data_ptr<float>());
-        add_parts(block, shape, index, parts, b, partial.const_data_ptr<float>(), sums.data_ptr<float>());
-      }
+  at::Tensor sums(const at::Tensor& x, const at::Tensor& y) {
+    const at::Tensor partial = filled({parts * cuda::slice_width(elements)}), sums = filled({shape.batch * shape.width});
+    std::vector<float> shared(cuda::hydra_shared_floats(elements));
+    over_slices([&](const cuda::HydraSlice& of) {
+      unsigned counters[cuda::counters_of_slice] = {};
+      for (int part = 0; part < parts; ++part)
+        sums_of_rows(block, shape, of, part, parts, Read<elements>(x), Read<elements>(y), shared.data(),
+                     partial.data_ptr<float>(), counters, sums.data_ptr<float>());
+    });
     return sums;
   }
-  at::Tensor gated(const at::Tensor& x, const at::Tensor& inverse, const at::Tensor& sums) {
-    const at::Tensor out = at::full(x.sizes(), NAN, at::kFloat);
-    over_rows([&](auto index) {
-      gate(block, shape, index, Read(x), inverse.const_data_ptr<float>(), sums.const_data_ptr<float>(),
-           Write(out));
+  at::Tensor gated(const at::Tensor& x, const at::Tensor& sums) {
+    const at::Tensor out = filled(x.sizes());
+    over_rows([&](const auto& of, const auto index) {
+      gate(block, shape, of, index, Read<elements>(x), sums.const_data_ptr<float>(), Write<elements>(out));
     });
     return out;
   }
-  at::Tensor by_rows(const at::Tensor& x, const at::Tensor& y, const at::Tensor& inverse,
-                     const at::Tensor& sums) {
-    const at::Tensor out = at::full(x.sizes(), NAN, at::kFloat);
-    over_rows([&](auto index) {
-      through_norm(block, shape, index, Read(x), Read(y), inverse.const_data_ptr<float>(),
-                   sums.const_data_ptr<float>(), Write(out));
+  // By x and by y.
+  std::pair<at::Tensor, at::Tensor> by_rows(const at::Tensor& x, const at::Tensor& y, const at::Tensor& sums) {
+    const at::Tensor by_x = filled(x.sizes()), by_y = filled(x.sizes());
+    over_rows([&](const auto& of, const auto index) {
+      through_norm(block, shape, of, index, Read<elements>(x), Read<elements>(y),
+                   sums.const_data_ptr<float>(), Write<elements>(by_x), Write<elements>(by_y));
     });
-    return out;
+    return {by_x, by_y};
   }
 };
 
@@ -88,6 +99,7 @@ void expect_near(const at::Tensor& result, const at::Tensor& expected, const cha
   EXPECT_LE(difference, 2e-5 * expected.abs().max().item<double>() + 1e-6) << name; // NaN is not below it
 }
 
+template <int elements>
 void compare(const std::int64_t tokens, const std::int64_t width, const bool masked) {
   SCOPED_TRACE(std::to_string(tokens) + " tokens of " + std::to_string(width) + (masked ? ", masked" : ""));
   constexpr std::int64_t batch = 2;
@@ -109,21 +121,23 @@ void compare(const std::int64_t tokens, const std::int64_t width, const bool mas
   if (masked)
     for (at::Tensor& one : x) one.masked_fill_(rows.logical_not(), NAN);
   const at::Tensor &q = x[0], &k = x[1], &v = x[2], &g = x[3];
-  HostGrid grid{
+  HostGrid<elements> grid{
       {masked ? static_cast<const unsigned char*>(real.const_data_ptr()) : nullptr, batch, tokens, width}};
-  const at::Tensor inverse_q = grid.norms(q), inverse_k = grid.norms(k);
-  const at::Tensor of_keys = grid.sums(k, v, inverse_k), of_queries = grid.sums(q, g, inverse_q);
-  expect_near(grid.gated(q, inverse_q, of_keys), expected, "out");
-  expect_near(grid.by_rows(q, g, inverse_q, of_keys), leaves[0].grad(), "by q");
-  expect_near(grid.by_rows(k, v, inverse_k, of_queries), leaves[1].grad(), "by k");
-  expect_near(grid.gated(k, inverse_k, of_queries), leaves[2].grad(), "by v");
+  const at::Tensor of_keys = grid.sums(k, v), of_queries = grid.sums(q, g);
+  expect_near(grid.gated(q, of_keys), expected, "out");
+  expect_near(grid.by_rows(q, g, of_keys).first, leaves[0].grad(), "by q");
+  const auto [by_k, by_v] = grid.by_rows(k, v, of_queries);
+  expect_near(by_k, leaves[1].grad(), "by k");
+  expect_near(by_v, leaves[2].grad(), "by v");
 }
 
 TEST(CudaHydraPrograms, AreTheDefinitionAndItsGradients) {
   for (const bool masked : {false, true}) {
-    compare(masked ? 2 : 1, 1, masked);
-    compare(33, 7, masked);
-    compare(70, 300, masked);
+    compare<1>(masked ? 2 : 1, 1, masked);
+    compare<1>(33, 7, masked);
+    compare<4>(70, 300, masked);
+    compare<1>(70, 1100, masked);
+    compare<4>(70, 1100, masked);
   }
 }
 

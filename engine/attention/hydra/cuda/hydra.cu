@@ -10,139 +10,182 @@
 namespace hydrascope::cuda {
 namespace {
 
-// Rows as float32.
-template <typename T>
+// Rows, read and written in pieces of `elements`: of 16 bytes, or of one element where rows are not aligned.
+template <typename T, int elements>
 struct Rows {
+  static constexpr int count = elements;
+  using Piece = cuda::Piece<T, elements>;
   const T* data;
   std::int64_t batch_stride, token_stride;
   explicit Rows(const RowsOnDevice& rows)
       : data(static_cast<const T*>(rows.data)),
         batch_stride(rows.batch_stride),
         token_stride(rows.token_stride) {}
-  __device__ float operator()(const std::int64_t b, const std::int64_t t, const std::int64_t f) const {
-    return to_float(data[b * batch_stride + t * token_stride + f]);
+  __device__ Piece operator()(const std::int64_t b, const std::int64_t t, const int f) const {
+    return *reinterpret_cast<const Piece*>(data + b * batch_stride + t * token_stride + f);
   }
+  static __device__ float number(const Piece& piece, const int i) { return to_float(piece.at[i]); }
 };
-template <typename T>
+template <typename T, int elements>
 struct DenseWriter {
   T* to;
   std::int64_t tokens, width;
-  __device__ void operator()(const std::int64_t b, const std::int64_t t, const std::int64_t f,
-                             const float value) const {
-    to[(b * tokens + t) * width + f] = from_float<T>(value);
+  __device__ void operator()(const std::int64_t b, const std::int64_t t, const int f,
+                             const float (&values)[elements]) const {
+    Piece<T, elements> piece;
+    HYDRASCOPE_UNROLL
+    for (int i = 0; i < elements; ++i) piece.at[i] = from_float<T>(values[i]);
+    store(to + (b * tokens + t) * width + f, piece);
   }
 };
+struct NoWriter {
+  template <int elements>
+  __device__ void operator()(std::int64_t, std::int64_t, int, const float (&)[elements]) const {}
+};
 
-template <typename T>
-__global__ void inverse_norms_kernel(const HydraShape shape, const Rows<T> x, float* const inverse) {
+__device__ HydraSlice slice_of_block() { return {blockIdx.z, static_cast<int>(blockIdx.y)}; }
+
+template <typename Rows>
+__global__ __launch_bounds__(block_threads, 2) void sums_kernel(const HydraShape shape, const Rows x,
+                                                                const Rows y, float* const partial,
+                                                                unsigned* const counters,
+                                                                float* const sums) {
+  HYDRASCOPE_SHARED_MEMORY(shared);
   DeviceBlock block;
-  inverse_norms(block, shape, blockIdx.x, x, inverse);
+  const int parts = static_cast<int>(gridDim.x);
+  const std::int64_t index = static_cast<std::int64_t>(blockIdx.z) * gridDim.y + blockIdx.y;
+  sums_of_rows(block, shape, slice_of_block(), static_cast<int>(blockIdx.x), parts, x, y, shared,
+               partial + index * parts * slice_width(Rows::count), counters + index * counters_of_slice, sums);
 }
-template <typename T>
-__global__ void partial_sums_kernel(const HydraShape shape, const Rows<T> x, const Rows<T> y,
-                                    const float* const inverse, float* const partial) {
+template <typename Rows, typename Writer>
+__global__ __launch_bounds__(block_threads, 2) void gate_kernel(const HydraShape shape, const Rows x,
+                                                                const float* const sums,
+                                                                const Writer write) {
   DeviceBlock block;
-  partial_sums(block, shape, blockIdx.x, static_cast<int>(blockIdx.y), static_cast<int>(gridDim.y),
-               blockIdx.z, x, y, inverse, partial);
+  gate(block, shape, slice_of_block(), blockIdx.x, x, sums, write);
 }
-__global__ void add_parts_kernel(const HydraShape shape, const int parts, const float* const partial,
-                                 float* const sums) {
+template <typename Rows, typename WriterX, typename WriterY>
+__global__ __launch_bounds__(block_threads, 1) void through_norm_kernel(const HydraShape shape, const Rows x,
+                                                                        const Rows y, const float* const sums,
+                                                                        const WriterX write_x,
+                                                                        const WriterY write_y) {
   DeviceBlock block;
-  add_parts(block, shape, blockIdx.x, parts, blockIdx.z, partial, sums);
+  through_norm(block, shape, slice_of_block(), blockIdx.x, x, y, sums, write_x, write_y);
 }
-template <typename T>
-__global__ void gate_kernel(const HydraShape shape, const Rows<T> x, const float* const inverse,
-                            const float* const sums, const DenseWriter<T> write) {
-  DeviceBlock block;
-  gate(block, shape, blockIdx.x, x, inverse, sums, write);
-}
-template <typename T>
-__global__ void through_norm_kernel(const HydraShape shape, const Rows<T> x, const Rows<T> y,
-                                    const float* const inverse, const float* const sums,
-                                    const DenseWriter<T> write) {
-  DeviceBlock block;
-  through_norm(block, shape, blockIdx.x, x, y, inverse, sums, write);
+
+bool aligned(const RowsOnDevice& rows, const std::int64_t width, const int element_bytes) {
+  const auto multiple = [&](const std::int64_t elements) { return elements * element_bytes % 16 == 0; };
+  return reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0 && multiple(rows.batch_stride) &&
+         multiple(rows.token_stride) && multiple(width);
 }
 
 // The workspace, and each program over its grid, one after another until one fails.
-template <typename T>
+template <typename T, int elements>
 struct Launches {
   HydraShape shape;
   cudaStream_t stream;
   int parts;
-  float *inverse_q, *inverse_k, *sums_of_keys, *sums_of_queries, *partial;
-  cudaError_t outcome = cudaSuccess;
+  float *sums_of_keys, *sums_of_queries, *partial;
+  unsigned *counters_of_keys, *counters_of_queries;
+  cudaError_t outcome;
 
   Launches(const HydraArguments& a, cudaStream_t stream_)
       : shape{a.mask, a.batch, a.tokens, a.width},
         stream(stream_),
         parts(hydra_token_parts(a.tokens)),
-        inverse_q(a.workspace),
-        inverse_k(inverse_q + a.batch * a.tokens),
-        sums_of_keys(inverse_k + a.batch * a.tokens),
+        sums_of_keys(a.workspace),
         sums_of_queries(sums_of_keys + a.batch * a.width),
-        partial(sums_of_queries + a.batch * a.width) {}
+        partial(sums_of_queries + a.batch * a.width),
+        counters_of_keys(
+            reinterpret_cast<unsigned*>(partial + a.batch * shape.slices(elements) * parts * slice_width(elements))),
+        counters_of_queries(counters_of_keys + counters()) {
+    outcome = cudaMemsetAsync(counters_of_keys, 0,
+                              2 * static_cast<std::size_t>(counters()) * sizeof(unsigned), stream);
+  }
 
+  std::int64_t counters() const { return shape.batch * shape.slices(elements) * counters_of_slice; }
+  dim3 grid(const std::int64_t x) const {
+    return dim3(static_cast<unsigned>(x), static_cast<unsigned>(shape.slices(elements)),
+                static_cast<unsigned>(shape.batch));
+  }
   dim3 row_blocks() const {
-    return dim3(static_cast<unsigned>((shape.batch * shape.tokens + rows_of_block - 1) / rows_of_block));
+    constexpr int rows = rows_of_block * rows_of_warp;
+    return grid((shape.tokens + rows - 1) / rows);
   }
-  dim3 feature_blocks(const int parts_of_tokens) const {
-    return dim3(static_cast<unsigned>((shape.width + block_threads - 1) / block_threads),
-                static_cast<unsigned>(parts_of_tokens), static_cast<unsigned>(shape.batch));
+  static Rows<T, elements> read(const RowsOnDevice& rows) { return Rows<T, elements>(rows); }
+  DenseWriter<T, elements> writer(void* const to) const {
+    return {static_cast<T*>(to), shape.tokens, shape.width};
   }
-  DenseWriter<T> writer(void* const to) const { return {static_cast<T*>(to), shape.tokens, shape.width}; }
 
   template <typename... Parameters>
-  void then(void (*kernel)(HydraShape, Parameters...), const dim3 grid,
+  void then(void (*kernel)(HydraShape, Parameters...), const dim3 blocks, const int shared_floats,
             const typename Type<Parameters>::type&... arguments) {
-    if (outcome == cudaSuccess) outcome = launch(kernel, grid, 0, stream, shape, arguments...);
+    if (outcome == cudaSuccess)
+      outcome = launch(kernel, blocks, static_cast<std::size_t>(shared_floats) * sizeof(float), stream, shape,
+                       arguments...);
   }
-  void norms(const RowsOnDevice& x, float* const inverse) {
-    then(inverse_norms_kernel<T>, row_blocks(), Rows<T>(x), inverse);
+  void sums(const RowsOnDevice& x, const RowsOnDevice& y, unsigned* const counters, float* const to) {
+    then(sums_kernel<Rows<T, elements>>, grid(parts), hydra_shared_floats(elements), read(x), read(y), partial,
+         counters, to);
   }
-  void sums(const RowsOnDevice& x, const RowsOnDevice& y, const float* const inverse, float* const to) {
-    then(partial_sums_kernel<T>, feature_blocks(parts), Rows<T>(x), Rows<T>(y), inverse, partial);
-    then(add_parts_kernel, feature_blocks(1), parts, partial, to);
+  void gated(const RowsOnDevice& x, const float* const sums, void* const to) {
+    then(gate_kernel<Rows<T, elements>, DenseWriter<T, elements>>, row_blocks(), 0, read(x), sums,
+         writer(to));
   }
-  void gated(const RowsOnDevice& x, const float* const inverse, const float* const sums, void* const to) {
-    then(gate_kernel<T>, row_blocks(), Rows<T>(x), inverse, sums, writer(to));
+  void by_queries(const RowsOnDevice& q, const RowsOnDevice& g, void* const to) {
+    then(through_norm_kernel<Rows<T, elements>, DenseWriter<T, elements>, NoWriter>, row_blocks(), 0, read(q),
+         read(g), sums_of_keys, writer(to), NoWriter());
   }
-  void by_rows(const RowsOnDevice& x, const RowsOnDevice& y, const float* const inverse,
-               const float* const sums, void* const to) {
-    then(through_norm_kernel<T>, row_blocks(), Rows<T>(x), Rows<T>(y), inverse, sums, writer(to));
+  void by_keys(const RowsOnDevice& k, const RowsOnDevice& v, void* const to_k, void* const to_v) {
+    then(through_norm_kernel<Rows<T, elements>, DenseWriter<T, elements>, DenseWriter<T, elements>>,
+         row_blocks(), 0, read(k), read(v), sums_of_queries, writer(to_k), writer(to_v));
   }
 };
 
-template <typename T>
+template <typename T, int elements>
 cudaError_t output(const HydraArguments& a, cudaStream_t stream) {
-  Launches<T> launches(a, stream);
-  launches.norms(a.q, launches.inverse_q);
-  launches.norms(a.k, launches.inverse_k);
-  launches.sums(a.k, a.v, launches.inverse_k, launches.sums_of_keys);
-  launches.gated(a.q, launches.inverse_q, launches.sums_of_keys, a.out);
+  Launches<T, elements> launches(a, stream);
+  launches.sums(a.k, a.v, launches.counters_of_keys, launches.sums_of_keys);
+  launches.gated(a.q, launches.sums_of_keys, a.out);
   return launches.outcome;
 }
 
-template <typename T>
+template <typename T, int elements>
 cudaError_t gradients_of(const HydraArguments& a, const HydraGradients& gradients, cudaStream_t stream) {
-  Launches<T> launches(a, stream);
-  launches.norms(a.q, launches.inverse_q);
-  launches.norms(a.k, launches.inverse_k);
-  launches.sums(a.k, a.v, launches.inverse_k, launches.sums_of_keys);
-  launches.sums(a.q, gradients.g, launches.inverse_q, launches.sums_of_queries);
-  launches.by_rows(a.q, gradients.g, launches.inverse_q, launches.sums_of_keys, gradients.q);
-  launches.by_rows(a.k, a.v, launches.inverse_k, launches.sums_of_queries, gradients.k);
-  launches.gated(a.k, launches.inverse_k, launches.sums_of_queries, gradients.v);
+  Launches<T, elements> launches(a, stream);
+  launches.sums(a.k, a.v, launches.counters_of_keys, launches.sums_of_keys);
+  launches.sums(a.q, gradients.g, launches.counters_of_queries, launches.sums_of_queries);
+  launches.by_queries(a.q, gradients.g, gradients.q);
+  launches.by_keys(a.k, a.v, gradients.k, gradients.v);
   return launches.outcome;
 }
 
-// Calls run(T()) for the element type. Returns null, or CUDA's error message of the launches.
+template <typename T, int count>
+struct Elements {
+  using type = T;
+  static constexpr int value = count;
+};
+
+// Calls run(Elements<T, …>()) for the element type, with pieces of 16 bytes where all rows are aligned.
+// Returns null, or CUDA's error message of the launches.
 template <typename Run>
-const char* with_element(const Element element, const Run& run) {
-  switch (element) {
-    case Element::float32: return message_of(run(float()));
-    case Element::float16: return message_of(run(__half()));
-    case Element::bfloat16: return message_of(run(__nv_bfloat16()));
+const char* with_elements(const HydraArguments& a, const HydraGradients* const gradients, const Run& run) {
+  const auto of_type = [&](const auto zero) {
+    using T = std::decay_t<decltype(zero)>;
+    constexpr int bytes = static_cast<int>(sizeof(T));
+    bool whole = reinterpret_cast<std::uintptr_t>(a.out) % 16 == 0;
+    for (const RowsOnDevice* const rows : {&a.q, &a.k, &a.v}) whole = whole && aligned(*rows, a.width, bytes);
+    if (gradients != nullptr) {
+      whole = whole && aligned(gradients->g, a.width, bytes);
+      for (const void* const to : {gradients->q, gradients->k, gradients->v})
+        whole = whole && reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
+    }
+    return message_of(whole ? run(Elements<T, 16 / bytes>()) : run(Elements<T, 1>()));
+  };
+  switch (a.element) {
+    case Element::float32: return of_type(float());
+    case Element::float16: return of_type(__half());
+    case Element::bfloat16: return of_type(__nv_bfloat16());
   }
   return message_of(cudaErrorInvalidValue);
 }
@@ -151,24 +194,31 @@ const char* with_element(const Element element, const Run& run) {
 
 int hydra_token_parts(std::int64_t tokens) {
   const std::int64_t parts = (tokens + 31) / 32;
-  return static_cast<int>(parts < 64 ? parts : 64);
+  return static_cast<int>(parts < max_parts ? parts : max_parts);
 }
 
 std::int64_t hydra_workspace_floats(std::int64_t batch, std::int64_t tokens, std::int64_t width) {
-  return batch * (2 * tokens + (hydra_token_parts(tokens) + 2) * width);
+  const auto of_pieces = [&](const int count) { // of what depends on their number
+    const std::int64_t slices = (width + slice_width(count) - 1) / slice_width(count);
+    return slices * (std::int64_t{hydra_token_parts(tokens)} * slice_width(count) + 2 * counters_of_slice);
+  };
+  const std::int64_t scalar = of_pieces(1), whole = of_pieces(8);
+  return batch * (2 * width + (scalar > whole ? scalar : whole));
 }
 
 const char* hydra_cosine(const HydraArguments& arguments, void* stream) {
-  return with_element(arguments.element, [&](const auto element) {
-    return output<std::decay_t<decltype(element)>>(arguments, static_cast<cudaStream_t>(stream));
+  return with_elements(arguments, nullptr, [&](const auto elements) {
+    using Chosen = decltype(elements);
+    return output<typename Chosen::type, Chosen::value>(arguments, static_cast<cudaStream_t>(stream));
   });
 }
 
 const char* hydra_cosine_gradients(const HydraArguments& arguments, const HydraGradients& gradients,
                                    void* stream) {
-  return with_element(arguments.element, [&](const auto element) {
-    return gradients_of<std::decay_t<decltype(element)>>(arguments, gradients,
-                                                         static_cast<cudaStream_t>(stream));
+  return with_elements(arguments, &gradients, [&](const auto elements) {
+    using Chosen = decltype(elements);
+    return gradients_of<typename Chosen::type, Chosen::value>(arguments, gradients,
+                                                              static_cast<cudaStream_t>(stream));
   });
 }
 

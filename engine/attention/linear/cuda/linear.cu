@@ -1,5 +1,6 @@
 // Linear attention on the GPU without storing the features: the programs of linear_programs.h, one block for
 // each part of a head's keys and for each 32 of its queries.
+#include "engine/attention/linear/cuda/fixed_width.h"
 #include "engine/attention/linear/cuda/linear_device.cuh"
 #include "engine/attention/linear/cuda/linear_programs.h"
 
@@ -67,7 +68,6 @@ template <typename Input, typename T>
 cudaError_t sums_over_keys_of(const LinearArguments& a, cudaStream_t stream) {
   const int parts = linear_parts(a.tokens);
   Launches launches(a, false, stream);
-  launches.outcome = cudaMemsetAsync(a.workspace, 0, sizeof(int), stream);
   if (head_map(a, a.key, 0, 0).logarithmic()) {
     launches.then(largest_kernel<Input>, parts, true);
     launches.then(merge_largest_kernel, 1, false);
@@ -101,6 +101,7 @@ cudaError_t with_types(const LinearArguments& a, const Run& run) {
 }
 
 cudaError_t outputs(const LinearArguments& a, cudaStream_t stream) {
+  if (fixed_width_takes_queries(a)) return fixed_width_queries(a, stream);
   return with_types(a, [&](const auto input, const auto value) {
     return outputs_of<typename decltype(input)::type, typename decltype(value)::type>(a, stream);
   });
@@ -119,6 +120,9 @@ bool tile_fits(const cpu::PointMap map, const std::int64_t head_width, const std
 }
 
 cudaError_t sums_over_keys(const LinearArguments& a, cudaStream_t stream) {
+  const cudaError_t outcome = cudaMemsetAsync(a.workspace, 0, sizeof(int), stream);
+  if (outcome != cudaSuccess) return outcome;
+  if (fixed_width_takes_keys(a)) return fixed_width_keys(a, stream);
   return with_types(a, [&](const auto input, const auto value) {
     return sums_over_keys_of<typename decltype(input)::type, typename decltype(value)::type>(a, stream);
   });
