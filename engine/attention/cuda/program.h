@@ -7,8 +7,8 @@
 // (tests/engine/attention/cuda_*_test.cpp). No LibTorch and no CUDA headers.
 #pragma once
 
-// Marks functions of both the GPU and the host, functions of a block, loops over registers, and loops that are
-// to remain loops.
+// Marks functions of both the GPU and the host, functions of a block, loops over registers, and loops that
+// are to remain loops.
 #ifdef __CUDACC__
   #define HYDRASCOPE_BOTH __host__ __device__
   #define HYDRASCOPE_BLOCK __device__

@@ -66,7 +66,8 @@ struct HostGrid {
     });
   }
   at::Tensor sums(const at::Tensor& x, const at::Tensor& y) {
-    const at::Tensor partial = filled({parts * cuda::slice_width(elements)}), sums = filled({shape.batch * shape.width});
+    const at::Tensor partial = filled({parts * cuda::slice_width(elements)}),
+                     sums = filled({shape.batch * shape.width});
     std::vector<float> shared(cuda::hydra_shared_floats(elements));
     over_slices([&](const cuda::HydraSlice& of) {
       unsigned counters[cuda::counters_of_slice] = {};
@@ -84,7 +85,8 @@ struct HostGrid {
     return out;
   }
   // By x and by y.
-  std::pair<at::Tensor, at::Tensor> by_rows(const at::Tensor& x, const at::Tensor& y, const at::Tensor& sums) {
+  std::pair<at::Tensor, at::Tensor> by_rows(const at::Tensor& x, const at::Tensor& y,
+                                            const at::Tensor& sums) {
     const at::Tensor by_x = filled(x.sizes()), by_y = filled(x.sizes());
     over_rows([&](const auto& of, const auto index) {
       through_norm(block, shape, of, index, Read<elements>(x), Read<elements>(y),

@@ -12,10 +12,9 @@ struct CudaShape {
 };
 
 // The last has rows that no warp keeps whole, and parts of the tokens that are added in two steps.
-inline constexpr CudaShape cuda_hydra_shapes[] = {{1, 1, 1, 1},    {1, 2, 63, 8, true},
-                                                  {2, 3, 197, 64}, {3, 12, 577, 64, true},
-                                                  {1, 5, 1025, 7}, {70, 1, 3, 1, true},
-                                                  {1, 2, 530, 600, true}};
+inline constexpr CudaShape cuda_hydra_shapes[] = {
+    {1, 1, 1, 1},    {1, 2, 63, 8, true}, {2, 3, 197, 64},       {3, 12, 577, 64, true},
+    {1, 5, 1025, 7}, {70, 1, 3, 1, true}, {1, 2, 530, 600, true}};
 
 // Widths that the papers' models have, and one that fills no square of the tensor cores.
 inline constexpr CudaShape cuda_linear_shapes[] = {

@@ -48,19 +48,18 @@ __device__ HydraSlice slice_of_block() { return {blockIdx.z, static_cast<int>(bl
 template <typename Rows>
 __global__ __launch_bounds__(block_threads, 2) void sums_kernel(const HydraShape shape, const Rows x,
                                                                 const Rows y, float* const partial,
-                                                                unsigned* const counters,
-                                                                float* const sums) {
+                                                                unsigned* const counters, float* const sums) {
   HYDRASCOPE_SHARED_MEMORY(shared);
   DeviceBlock block;
   const int parts = static_cast<int>(gridDim.x);
   const std::int64_t index = static_cast<std::int64_t>(blockIdx.z) * gridDim.y + blockIdx.y;
   sums_of_rows(block, shape, slice_of_block(), static_cast<int>(blockIdx.x), parts, x, y, shared,
-               partial + index * parts * slice_width(Rows::count), counters + index * counters_of_slice, sums);
+               partial + index * parts * slice_width(Rows::count), counters + index * counters_of_slice,
+               sums);
 }
 template <typename Rows, typename Writer>
 __global__ __launch_bounds__(block_threads, 2) void gate_kernel(const HydraShape shape, const Rows x,
-                                                                const float* const sums,
-                                                                const Writer write) {
+                                                                const float* const sums, const Writer write) {
   DeviceBlock block;
   gate(block, shape, slice_of_block(), blockIdx.x, x, sums, write);
 }
@@ -96,8 +95,8 @@ struct Launches {
         sums_of_keys(a.workspace),
         sums_of_queries(sums_of_keys + a.batch * a.width),
         partial(sums_of_queries + a.batch * a.width),
-        counters_of_keys(
-            reinterpret_cast<unsigned*>(partial + a.batch * shape.slices(elements) * parts * slice_width(elements))),
+        counters_of_keys(reinterpret_cast<unsigned*>(partial + a.batch * shape.slices(elements) * parts *
+                                                                   slice_width(elements))),
         counters_of_queries(counters_of_keys + counters()) {
     outcome = cudaMemsetAsync(counters_of_keys, 0,
                               2 * static_cast<std::size_t>(counters()) * sizeof(unsigned), stream);
@@ -125,8 +124,8 @@ struct Launches {
                        arguments...);
   }
   void sums(const RowsOnDevice& x, const RowsOnDevice& y, unsigned* const counters, float* const to) {
-    then(sums_kernel<Rows<T, elements>>, grid(parts), hydra_shared_floats(elements), read(x), read(y), partial,
-         counters, to);
+    then(sums_kernel<Rows<T, elements>>, grid(parts), hydra_shared_floats(elements), read(x), read(y),
+         partial, counters, to);
   }
   void gated(const RowsOnDevice& x, const float* const sums, void* const to) {
     then(gate_kernel<Rows<T, elements>, DenseWriter<T, elements>>, row_blocks(), 0, read(x), sums,

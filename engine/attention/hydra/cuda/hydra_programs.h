@@ -3,8 +3,9 @@
 // H = Σ_t q_t/‖q_t‖₂ ⊙ g_t: ∂L/∂v = k/‖k‖₂ ⊙ H, ∂L/∂(q/‖q‖₂) = g ⊙ G and ∂L/∂(k/‖k‖₂) = v ⊙ H.
 //
 // A warp keeps a row in registers, in pieces of as many elements as one load takes, so that norm and product
-// read it once. Rows of more than 1,024 features (256 where they are not aligned) are taken in slices: a warp keeps one and reads the others
-// for the norm. All sums are float32. Masked tokens are skipped before they are read: they may hold NaN.
+// read it once. Rows of more than 1,024 features (256 where they are not aligned) are taken in slices: a warp
+// keeps one and reads the others for the norm. All sums are float32. Masked tokens are skipped before they
+// are read: they may hold NaN.
 #pragma once
 
 #include <cmath>
@@ -17,7 +18,7 @@ namespace hydrascope::cuda {
 constexpr int rows_of_block = block_threads / warp_threads; // at a time
 constexpr int rows_of_warp = 4;                             // that share the sums which the warp has loaded
 constexpr int most_values = 32;                             // of a row that a thread keeps
-constexpr int parts_of_group = 16; // partial sums that one block adds
+constexpr int parts_of_group = 16;                          // partial sums that one block adds
 constexpr int max_parts = 128;
 constexpr int counters_of_slice = 16; // of the groups of parts, then of the groups of groups
 static_assert(max_parts / parts_of_group * 2 <= counters_of_slice);
@@ -111,8 +112,7 @@ HYDRASCOPE_BLOCK float squares_of(const HydraShape& shape, const HydraSlice& of,
   each_piece<Read::count>(shape, of.slice, at.lane, [&](const int i, int) { add(row.at[i]); });
   for (int slice = 0; slice < shape.slices(Read::count); ++slice)
     if (slice != of.slice)
-      each_piece<Read::count>(shape, slice, at.lane,
-                              [&](int, const int f) { add(x(of.b, at.t, f)); });
+      each_piece<Read::count>(shape, slice, at.lane, [&](int, const int f) { add(x(of.b, at.t, f)); });
   return squares;
 }
 
@@ -225,9 +225,8 @@ HYDRASCOPE_BLOCK void gate(Block& block, const HydraShape& shape, const HydraSli
                            const std::int64_t index, const Read& x, const float* const sums,
                            const Write& write) {
   typename Block::template Local<SharedSums<Read::count>> factors(SharedSums<Read::count>{});
-  block.alone([&](const int thread) {
-    load_sums<Read>(shape, of, thread % warp_threads, sums, factors[thread]);
-  });
+  block.alone(
+      [&](const int thread) { load_sums<Read>(shape, of, thread % warp_threads, sums, factors[thread]); });
   for (int i = 0; i < rows_of_warp; ++i) {
     const std::int64_t row = (index * rows_of_warp + i) * rows_of_block;
     typename Block::template Local<SharedRow<Read>> of_x(SharedRow<Read>{});
@@ -263,9 +262,8 @@ HYDRASCOPE_BLOCK void through_norm(Block& block, const HydraShape& shape, const 
                                    const std::int64_t index, const Read& x, const Read& y,
                                    const float* const sums, const WriteX& write_x, const WriteY& write_y) {
   typename Block::template Local<SharedSums<Read::count>> factors(SharedSums<Read::count>{});
-  block.alone([&](const int thread) {
-    load_sums<Read>(shape, of, thread % warp_threads, sums, factors[thread]);
-  });
+  block.alone(
+      [&](const int thread) { load_sums<Read>(shape, of, thread % warp_threads, sums, factors[thread]); });
   for (int i = 0; i < rows_of_warp; ++i) {
     const std::int64_t row = (index * rows_of_warp + i) * rows_of_block;
     typename Block::template Local<SharedRow<Read>> of_x(SharedRow<Read>{}), of_y(SharedRow<Read>{});

@@ -7,8 +7,8 @@
 //   Merge: the parts, each divided by a largest of its own, to means and weights of the features.
 //   Queries: a warp has 16 tokens and of them y = q·W, a = φ(q)·z over its largest, and a·means over Σ a.
 //
-// y is in units of log 2: log₂e and the map's scale are multiplied into W, which is the sum of two matrices of
-// the half type, so that it is as good as in float32 beside inputs that have the half type's precision.
+// y is in units of log 2: log₂e and the map's scale are multiplied into W, which is the sum of two matrices
+// of the half type, so that it is as good as in float32 beside inputs that have the half type's precision.
 #include "engine/attention/linear/cuda/fixed_width.h"
 
 #include <cmath>
@@ -45,7 +45,7 @@ struct Rows {
   __device__ Rows(const HeadsOnDevice& x, const std::int64_t b, const std::int64_t h)
       : data(static_cast<const T*>(x.data) + b * x.batch_stride + h * x.head_stride),
         token_stride(x.token_stride) {}
-  __device__ const T* piece(const std::int64_t token, const int index) const {
+  const __device__ T* piece(const std::int64_t token, const int index) const {
     return data + token * token_stride + index * 8;
   }
 };
@@ -106,8 +106,7 @@ struct WeightRows {
   Pair high[steps][4], low[steps][4];
   __device__ WeightRows(const Weight& weight, const int first_output, const int lane) {
     HYDRASCOPE_UNROLL
-    for (int step = 0; step < steps; ++step)
-      HYDRASCOPE_UNROLL
+    for (int step = 0; step < steps; ++step) HYDRASCOPE_UNROLL
     for (int i = 0; i < 4; ++i) {
       const int output = first_output + lane / 4 + i % 2 * 8, input = step * 16 + lane % 4 * 2 + i / 2 * 8;
       const float first = weight(input, output), second = weight(input + 1, output);
@@ -126,8 +125,7 @@ struct Sums {
   // Divides by larger largest, those of what is real of y of two times eight tokens.
   __device__ void raise(const float (&y)[2][4], const bool (&real)[2][2]) {
     HYDRASCOPE_UNROLL
-    for (int sign = 0; sign < signs; ++sign)
-      HYDRASCOPE_UNROLL
+    for (int sign = 0; sign < signs; ++sign) HYDRASCOPE_UNROLL
     for (int half = 0; half < 2; ++half) {
       float most = largest[sign][half];
       HYDRASCOPE_UNROLL
@@ -243,8 +241,7 @@ __global__ __launch_bounds__(key_threads, 3) void fixed_keys_kernel(const Linear
 
   const HeadSpace space = head_space(a, b * a.heads + h);
   HYDRASCOPE_UNROLL
-  for (int sign = 0; sign < signs; ++sign)
-    HYDRASCOPE_UNROLL
+  for (int sign = 0; sign < signs; ++sign) HYDRASCOPE_UNROLL
   for (int half = 0; half < 2; ++half) {
     const int feature = sign * width + first_output + row_of(lane, 2 * half);
     const int index = part * features + feature;
@@ -402,8 +399,7 @@ __global__ __launch_bounds__(block_threads, 2) void fixed_queries_kernel(const L
     };
     float largest[2] = {-INFINITY, -INFINITY};
     HYDRASCOPE_UNROLL
-    for (int square = 0; square < squares; ++square)
-      HYDRASCOPE_UNROLL
+    for (int square = 0; square < squares; ++square) HYDRASCOPE_UNROLL
     for (int i = 0; i < 4; ++i)
       largest[i / 2] = fmaxf(largest[i / 2], fmaxf(logarithm(0, square, i), logarithm(1, square, i)));
     HYDRASCOPE_UNROLL
@@ -415,14 +411,12 @@ __global__ __launch_bounds__(block_threads, 2) void fixed_queries_kernel(const L
 
     float out[squares][4] = {}, total[4] = {};
     HYDRASCOPE_UNROLL
-    for (int sign = 0; sign < signs; ++sign)
-      HYDRASCOPE_UNROLL
+    for (int sign = 0; sign < signs; ++sign) HYDRASCOPE_UNROLL
     for (int step = 0; step < steps; ++step) {
       float power[2][4];
       HYDRASCOPE_UNROLL
       for (int i = 0; i < 8; ++i)
-        power[i / 4][i % 4] =
-            power_of_two(logarithm(sign, 2 * step + i / 4, i % 4) - largest[i % 4 / 2]);
+        power[i / 4][i % 4] = power_of_two(logarithm(sign, 2 * step + i / 4, i % 4) - largest[i % 4 / 2]);
       Pair share[4];
       as_left_factor<T>(power[0], power[1], share);
       multiply_add<T>(total, share, one, one);
@@ -448,8 +442,7 @@ __global__ __launch_bounds__(block_threads, 2) void fixed_queries_kernel(const L
         Piece<Pair, 4> piece;
         HYDRASCOPE_UNROLL
         for (int j = 0; j < 4; ++j)
-          piece.at[j] =
-              pair_of<T>(out[4 * i + j][2 * half] * factor, out[4 * i + j][2 * half + 1] * factor);
+          piece.at[j] = pair_of<T>(out[4 * i + j][2 * half] * factor, out[4 * i + j][2 * half + 1] * factor);
         store(reinterpret_cast<Pair*>(to + (lane % 4 + 4 * i) * 8), piece);
       }
     }
