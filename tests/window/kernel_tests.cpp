@@ -65,6 +65,16 @@ void an_opened_family_takes_room(ImGuiTestContext*) {
   IM_CHECK(family_of(families, KernelFamily::hydra).open);
 }
 
+void a_preferred_family_opens_until_the_user_chooses(ImGuiTestContext*) {
+  GridColumns columns;
+  columns.prefer(KernelFamily::trained);
+  IM_CHECK(family_of(columns.place(narrow, labels), KernelFamily::trained).open);
+  IM_CHECK(!family_of(columns.place(narrow, labels), KernelFamily::hydra).open);
+  columns.toggle(KernelFamily::hydra, false);
+  columns.prefer(KernelFamily::trained);
+  IM_CHECK(family_of(columns.place(narrow, labels), KernelFamily::hydra).open);
+}
+
 void a_search_shows_what_it_finds(ImGuiTestContext*) {
   GridColumns columns;
   columns.toggle(KernelFamily::trained, true);
@@ -95,6 +105,8 @@ void register_grid_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "kernels", "every_kernel_has_a_column")->TestFunc = every_kernel_has_a_column;
   IM_REGISTER_TEST(engine, "kernels", "what_does_not_fit_is_folded")->TestFunc = what_does_not_fit_is_folded;
   IM_REGISTER_TEST(engine, "kernels", "an_opened_family_takes_room")->TestFunc = an_opened_family_takes_room;
+  IM_REGISTER_TEST(engine, "kernels", "a_preferred_family_opens_until_the_user_chooses")->TestFunc =
+      a_preferred_family_opens_until_the_user_chooses;
   IM_REGISTER_TEST(engine, "kernels", "a_search_shows_what_it_finds")->TestFunc =
       a_search_shows_what_it_finds;
   IM_REGISTER_TEST(engine, "kernels", "families_fold_and_open")->TestFunc = [](ImGuiTestContext* context) {
@@ -104,11 +116,11 @@ void register_grid_tests(ImGuiTestEngine* engine) {
     IM_CHECK(context->ItemExists("**/$$3/softmax"));
     IM_CHECK(context->ItemExists("**/$$3/hydra-cosine"));
     IM_CHECK(!context->ItemExists("**/$$3/hedgehog")); // no room
-    context->ItemClick("**/families/trained");
+    context->ItemClick("**/families/learned maps");
     context->Yield(2);
     IM_CHECK(context->ItemExists("**/$$3/hedgehog"));
     const Document before = copy_of_document();
-    context->ItemClick("**/families/trained");
+    context->ItemClick("**/families/learned maps");
     context->Yield(2);
     IM_CHECK(!context->ItemExists("**/$$3/hedgehog"));
     IM_CHECK(document() == before);

@@ -216,12 +216,15 @@ CanvasInput SentenceCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, s
   ImGui::PopFont();
   const float top = at.y + height + 24;
   const float room = std::min(from.y + size.y - top, 260.0f);
-  if (room > 90) draw_bars(graphics, {from.x, top}, {size.x, room}, query, hovered, brightness, input);
+  bars_axis_.reset();
+  if (room > 90)
+    bars_axis_ = draw_bars(graphics, {from.x, top}, {size.x, room}, query, hovered, brightness, input);
   return input;
 }
 
-void SentenceCanvas::draw_bars(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
-                               std::optional<int> hovered, float brightness, CanvasInput& input) const {
+SentenceCanvas::Axis SentenceCanvas::draw_bars(Graphics& graphics, ImVec2 from, ImVec2 size,
+                                               std::optional<int> query, std::optional<int> hovered,
+                                               float brightness, CanvasInput& input) const {
   ImDrawList* list = ImGui::GetWindowDrawList();
   ImGui::PushFont(graphics.fonts().mono, 11.0f);
   const float step = std::min(64.0f, size.x / static_cast<float>(panel_.tokens.size()));
@@ -272,6 +275,7 @@ void SentenceCanvas::draw_bars(Graphics& graphics, ImVec2 from, ImVec2 size, std
     }
   }
   ImGui::PopFont();
+  return {from.y, with_sign ? zero + length : zero};
 }
 
 } // namespace hydrascope::app

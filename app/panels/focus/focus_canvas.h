@@ -63,12 +63,20 @@ public:
   CanvasInput draw(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
                    std::optional<int> hovered, float brightness);
 
+  // The height of an axis, in screen coordinates.
+  struct Axis {
+    float top = 0, bottom = 0; // of the scale's high and low end
+  };
+  // That of the bars in the last frame; nullopt if there was no room for them.
+  std::optional<Axis> bars_axis() const { return bars_axis_; }
+
 private:
-  // The same values as bars below the words.
-  void draw_bars(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
+  // The same values as bars below the words. Returns their axis.
+  Axis draw_bars(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
                  std::optional<int> hovered, float brightness, CanvasInput& input) const;
 
   TokensPanel panel_;
+  std::optional<Axis> bars_axis_;
 };
 
 } // namespace hydrascope::app

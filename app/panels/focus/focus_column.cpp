@@ -272,8 +272,13 @@ void FocusColumn::draw_map(ImVec2 size, float brightness) {
                            hovered, brightness);
   }
   if (picture_.empty()) ImGui::EndChild();
-  colour_bar(graphics(), found_.map.scale,
-             {from.x + size.x - colour_bar_width + 10, from.y + (size.y - bar_height) / 2}, bar_height,
+  float top = from.y + (size.y - bar_height) / 2, bottom = top + bar_height;
+  // Beside the bars, whose axis it then is.
+  if (const auto axis = sentence_.bars_axis(); picture_.empty() && axis && axis->bottom <= from.y + size.y) {
+    top = axis->top;
+    bottom = axis->bottom;
+  }
+  colour_bar(graphics(), found_.map.scale, {from.x + size.x - colour_bar_width + 10, top}, bottom - top,
              picture_.empty() ? Backdrop::words : picture_.backdrop());
   handle_input(input);
 }

@@ -15,6 +15,7 @@ bool is_found(const KernelInfo& info, const std::string& text) {
 } // namespace
 
 void GridColumns::toggle(KernelFamily family, bool open_now) {
+  chosen_ = true;
   if (open_now) {
     folded_.insert(family);
     return;
@@ -22,6 +23,15 @@ void GridColumns::toggle(KernelFamily family, bool open_now) {
   folded_.erase(family);
   const auto found = std::ranges::find(order_, family);
   std::rotate(order_.begin(), found, found + 1);
+}
+
+void GridColumns::prefer(KernelFamily family) {
+  if (chosen_) return;
+  order_ = {KernelFamily::exact};
+  if (family != KernelFamily::exact) order_.push_back(family);
+  for (const KernelFamily next : {KernelFamily::hydra, KernelFamily::trained, KernelFamily::normalised_linear,
+                                  KernelFamily::window, KernelFamily::own})
+    if (next != family) order_.push_back(next);
 }
 
 std::vector<GridColumns::Family> GridColumns::place(float room,

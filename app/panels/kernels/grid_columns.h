@@ -30,6 +30,9 @@ public:
   // Folds an open family or opens a folded one, for which those opened earlier fold if there is no room.
   void toggle(KernelFamily family, bool open_now);
 
+  // Opens this family before all others but exact, unless the user has folded or opened one.
+  void prefer(KernelFamily family);
+
   // The families that have kernels, from left to right. As many are open as fit, the last opened ones first
   // and at least one; all are while there is a search. `labels`: the widths of their names.
   std::vector<Family> place(float room, const std::array<float, kernel_families>& labels) const;
@@ -38,6 +41,7 @@ public:
 private:
   std::string text_;
   std::set<KernelFamily> folded_; // by the user
+  bool chosen_ = false;           // the user has folded or opened a family
   // The last opened one first. Softmax and Hydra begin: what the window opens with, and what it is about.
   std::vector<KernelFamily> order_ = {KernelFamily::exact,   KernelFamily::hydra,
                                       KernelFamily::trained, KernelFamily::normalised_linear,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 #include <imgui_stdlib.h>
@@ -157,8 +158,24 @@ void KernelGrid::draw_search(Editor& editor, const GridNotes& notes, float width
   run_kernel(editor, notes, editor.document().scene().layer, found.front());
 }
 
+void KernelGrid::prefer_trained(const std::vector<std::vector<ParameterMark>>& marks) {
+  if (marks.empty()) return; // not known yet
+  const auto has_trained = [&](KernelFamily family) {
+    return std::ranges::any_of(marks, [&](const std::vector<ParameterMark>& of_layer) {
+      for (std::size_t kernel = 0; kernel < of_layer.size(); ++kernel)
+        if (kernel_infos()[kernel].family == family && of_layer[kernel] == ParameterMark::trained)
+          return true;
+      return false;
+    });
+  };
+  const bool maps_first = !has_trained(KernelFamily::hydra) && has_trained(KernelFamily::trained);
+  if (std::exchange(maps_first_, maps_first) == maps_first) return;
+  columns_.prefer(maps_first ? KernelFamily::trained : KernelFamily::hydra);
+}
+
 std::optional<GridPointer> KernelGrid::draw(Editor& editor, const Graphics& graphics, const GridNotes& notes,
                                             float most_height) {
+  prefer_trained(notes.marks);
   Frame frame{.editor = editor,
               .graphics = graphics,
               .notes = notes,

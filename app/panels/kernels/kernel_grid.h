@@ -46,7 +46,11 @@ private:
   static void draw_row_ends(const Frame& frame, int layer);
   void scroll_to_layer(const Frame& frame);
 
+  // Opens Hydra first, or the learned maps if the model has trained parameters for these alone.
+  void prefer_trained(const std::vector<std::vector<ParameterMark>>& marks);
+
   GridColumns columns_;
+  bool maps_first_ = false;
   int shown_layer_ = -1; // the selected layer that was last scrolled into view
 };
 

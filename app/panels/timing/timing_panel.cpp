@@ -101,7 +101,7 @@ private:
     ImGui::AlignTextToFramePadding();
     const float room = ImGui::GetContentRegionAvail().x - button - 8;
     if (const std::string note = untimed(); !note.empty()) {
-      ellipsis_text(note, room, theme::amber);
+      ellipsis_text(note, room, theme::quiet);
       const float used = ImGui::GetItemRectSize().x + 12;
       if (room - used > 48) {
         ImGui::SameLine(0, 12);

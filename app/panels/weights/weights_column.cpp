@@ -63,7 +63,7 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
     }
     // The weights times V equal the output of the fast path, up to the error of its arithmetic.
     constexpr double tolerance = 1e-3;
-    measures_.emplace_back(weights.check <= tolerance ? "matches the output" : "differs from the output");
+    if (weights.check > tolerance) measures_.emplace_back("differs from the kernel's output");
     // An adapter changes the queries and keys of its layer, for every kernel that is compared there.
     const KernelSpec& own = found.run->layers.at(static_cast<std::size_t>(weights.layer)).kernel;
     if (!weights.teacher_forced && own != weights.kernel)
@@ -212,15 +212,18 @@ std::string WeightsColumn::cell_text(Cell cell) const {
 
 void share_scale(std::span<WeightsColumn> columns) {
   double high = 0;
+  int alike = 0;
   for (const WeightsColumn& column : columns) {
-    if (!column.empty() && !column.is_signed()) high = std::max(high, column.scale().high);
+    if (column.empty() || column.is_signed()) continue;
+    high = std::max(high, column.scale().high);
+    ++alike;
   }
   for (WeightsColumn& column : columns) {
     if (column.empty() || column.is_signed()) continue;
     Scale scale = column.scale();
     scale.high = high;
     scale.low = scale.logarithmic ? high * 1e-4 : 0;
-    scale.shared = columns.size() > 1;
+    scale.shared = alike > 1;
     column.set_scale(scale);
   }
 }

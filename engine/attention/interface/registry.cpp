@@ -99,7 +99,7 @@ const char* family_name(KernelFamily family) {
     case KernelFamily::window: return "window";
     case KernelFamily::hydra: return "Hydra";
     case KernelFamily::normalised_linear: return "normalised linear";
-    case KernelFamily::trained: return "trained";
+    case KernelFamily::trained: return "learned maps";
     case KernelFamily::own: break;
   }
   return "own";
