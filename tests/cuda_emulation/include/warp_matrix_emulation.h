@@ -41,7 +41,7 @@ inline void load_squares(Pair (&to)[4], const void* const row, const bool transp
 template <typename T>
 float number_of(const Pair pair, const int index) {
   const auto bits = static_cast<std::uint16_t>(pair >> (16U * static_cast<unsigned>(index)));
-  T value;
+  T value{};
   std::memcpy(static_cast<void*>(&value), &bits, sizeof bits);
   return static_cast<float>(value);
 }

@@ -106,12 +106,14 @@ struct WeightRows {
   Pair high[steps][4], low[steps][4];
   __device__ WeightRows(const Weight& weight, const int first_output, const int lane) {
     HYDRASCOPE_UNROLL
-    for (int step = 0; step < steps; ++step) HYDRASCOPE_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const int output = first_output + lane / 4 + i % 2 * 8, input = step * 16 + lane % 4 * 2 + i / 2 * 8;
-      const float first = weight(input, output), second = weight(input + 1, output);
-      high[step][i] = pair_of<T>(first, second);
-      low[step][i] = rest_of<T>(high[step][i], first, second);
+    for (int step = 0; step < steps; ++step) {
+      HYDRASCOPE_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int output = first_output + lane / 4 + i % 2 * 8, input = step * 16 + lane % 4 * 2 + i / 2 * 8;
+        const float first = weight(input, output), second = weight(input + 1, output);
+        high[step][i] = pair_of<T>(first, second);
+        low[step][i] = rest_of<T>(high[step][i], first, second);
+      }
     }
   }
 };
@@ -125,23 +127,25 @@ struct Sums {
   // Divides by larger largest, those of what is real of y of two times eight tokens.
   __device__ void raise(const float (&y)[2][4], const bool (&real)[2][2]) {
     HYDRASCOPE_UNROLL
-    for (int sign = 0; sign < signs; ++sign) HYDRASCOPE_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      float most = largest[sign][half];
+    for (int sign = 0; sign < signs; ++sign) {
       HYDRASCOPE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const float own = y[i / 2][2 * half + i % 2];
-        if (real[i / 2][i % 2]) most = fmaxf(most, sign == 0 ? own : -own); // NaN is left to the sums
-      }
-      most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-      most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-      const float factor = most == largest[sign][half] ? 1.0f : power_of_two(largest[sign][half] - most);
-      largest[sign][half] = most;
-      HYDRASCOPE_UNROLL
-      for (int i = 2 * half; i < 2 * half + 2; ++i) {
-        totals[sign][i] *= factor;
+      for (int half = 0; half < 2; ++half) {
+        float most = largest[sign][half];
         HYDRASCOPE_UNROLL
-        for (int square = 0; square < squares; ++square) values[sign][square][i] *= factor;
+        for (int i = 0; i < 4; ++i) {
+          const float own = y[i / 2][2 * half + i % 2];
+          if (real[i / 2][i % 2]) most = fmaxf(most, sign == 0 ? own : -own); // NaN is left to the sums
+        }
+        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+        const float factor = most == largest[sign][half] ? 1.0f : power_of_two(largest[sign][half] - most);
+        largest[sign][half] = most;
+        HYDRASCOPE_UNROLL
+        for (int i = 2 * half; i < 2 * half + 2; ++i) {
+          totals[sign][i] *= factor;
+          HYDRASCOPE_UNROLL
+          for (int square = 0; square < squares; ++square) values[sign][square][i] *= factor;
+        }
       }
     }
   }
@@ -241,20 +245,22 @@ __global__ __launch_bounds__(key_threads, 3) void fixed_keys_kernel(const Linear
 
   const HeadSpace space = head_space(a, b * a.heads + h);
   HYDRASCOPE_UNROLL
-  for (int sign = 0; sign < signs; ++sign) HYDRASCOPE_UNROLL
-  for (int half = 0; half < 2; ++half) {
-    const int feature = sign * width + first_output + row_of(lane, 2 * half);
-    const int index = part * features + feature;
+  for (int sign = 0; sign < signs; ++sign) {
     HYDRASCOPE_UNROLL
-    for (int square = 0; square < squares; ++square) {
-      const Piece<float, 2> piece{
-          {sums.values[sign][square][2 * half], sums.values[sign][square][2 * half + 1]}};
-      store(space.part_values + static_cast<std::int64_t>(index) * width + square * 8 + column_of(lane, 0),
-            piece);
-    }
-    if (lane % 4 == 0) {
-      space.part_totals[index] = sums.totals[sign][2 * half];
-      space.part_largest[index] = sums.largest[sign][half];
+    for (int half = 0; half < 2; ++half) {
+      const int feature = sign * width + first_output + row_of(lane, 2 * half);
+      const int index = part * features + feature;
+      HYDRASCOPE_UNROLL
+      for (int square = 0; square < squares; ++square) {
+        const Piece<float, 2> piece{
+            {sums.values[sign][square][2 * half], sums.values[sign][square][2 * half + 1]}};
+        store(space.part_values + static_cast<std::int64_t>(index) * width + square * 8 + column_of(lane, 0),
+              piece);
+      }
+      if (lane % 4 == 0) {
+        space.part_totals[index] = sums.totals[sign][2 * half];
+        space.part_largest[index] = sums.largest[sign][half];
+      }
     }
   }
 }
@@ -399,9 +405,11 @@ __global__ __launch_bounds__(block_threads, 2) void fixed_queries_kernel(const L
     };
     float largest[2] = {-INFINITY, -INFINITY};
     HYDRASCOPE_UNROLL
-    for (int square = 0; square < squares; ++square) HYDRASCOPE_UNROLL
-    for (int i = 0; i < 4; ++i)
-      largest[i / 2] = fmaxf(largest[i / 2], fmaxf(logarithm(0, square, i), logarithm(1, square, i)));
+    for (int square = 0; square < squares; ++square) {
+      HYDRASCOPE_UNROLL
+      for (int i = 0; i < 4; ++i)
+        largest[i / 2] = fmaxf(largest[i / 2], fmaxf(logarithm(0, square, i), logarithm(1, square, i)));
+    }
     HYDRASCOPE_UNROLL
     for (float& of_row : largest) {
       of_row = fmaxf(of_row, __shfl_xor_sync(0xffffffffu, of_row, 1));
@@ -411,21 +419,23 @@ __global__ __launch_bounds__(block_threads, 2) void fixed_queries_kernel(const L
 
     float out[squares][4] = {}, total[4] = {};
     HYDRASCOPE_UNROLL
-    for (int sign = 0; sign < signs; ++sign) HYDRASCOPE_UNROLL
-    for (int step = 0; step < steps; ++step) {
-      float power[2][4];
+    for (int sign = 0; sign < signs; ++sign) {
       HYDRASCOPE_UNROLL
-      for (int i = 0; i < 8; ++i)
-        power[i / 4][i % 4] = power_of_two(logarithm(sign, 2 * step + i / 4, i % 4) - largest[i % 4 / 2]);
-      Pair share[4];
-      as_left_factor<T>(power[0], power[1], share);
-      multiply_add<T>(total, share, one, one);
-      HYDRASCOPE_UNROLL
-      for (int square = 0; square < squares; square += 2) {
-        Pair mean[4];
-        load_squares<true>(mean, shared.means + (sign * width + step * 16) * stride + square * 8 + offset);
-        multiply_add<T>(out[square], share, mean[0], mean[1]);
-        multiply_add<T>(out[square + 1], share, mean[2], mean[3]);
+      for (int step = 0; step < steps; ++step) {
+        float power[2][4];
+        HYDRASCOPE_UNROLL
+        for (int i = 0; i < 8; ++i)
+          power[i / 4][i % 4] = power_of_two(logarithm(sign, 2 * step + i / 4, i % 4) - largest[i % 4 / 2]);
+        Pair share[4];
+        as_left_factor<T>(power[0], power[1], share);
+        multiply_add<T>(total, share, one, one);
+        HYDRASCOPE_UNROLL
+        for (int square = 0; square < squares; square += 2) {
+          Pair mean[4];
+          load_squares<true>(mean, shared.means + (sign * width + step * 16) * stride + square * 8 + offset);
+          multiply_add<T>(out[square], share, mean[0], mean[1]);
+          multiply_add<T>(out[square + 1], share, mean[2], mean[3]);
+        }
       }
     }
 
