@@ -202,9 +202,9 @@ void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& action
       const auto layer = static_cast<std::size_t>(
           std::clamp(scene.layer, 0, std::max(0, static_cast<int>(run->layers.size()) - 1)));
       const std::string path = layer < run->layers.size() ? run->layers[layer].path : "";
-      const std::string numbers =
-          fmt::format("{}    {:.0f} ms    {:.0f} MB    N = {}", execution_text(*run, path_text(path)),
-                      seconds * 1e3, static_cast<double>(run->peak_bytes) / 1e6, run->tokens.size());
+      const std::string numbers = fmt::format("{}    last run {:.0f} ms    {:.0f} MB    N = {}",
+                                              execution_text(*run, path_text(path)), seconds * 1e3,
+                                              static_cast<double>(run->peak_bytes) / 1e6, run->tokens.size());
       ImGui::PushFont(graphics.fonts().mono, theme::size_small);
       ImGui::SameLine(ImGui::GetContentRegionMax().x - ImGui::CalcTextSize(numbers.c_str()).x);
       ImGui::TextColored(theme::quiet, "%s", numbers.c_str());

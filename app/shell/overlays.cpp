@@ -129,6 +129,12 @@ std::vector<HelpLine> shortcut_lines(const std::vector<Action>& actions) {
   return lines;
 }
 
+// The heading of the section that this line belongs to.
+const std::string& section_of(std::span<const HelpLine> lines, std::size_t line) {
+  while (line > 0 && !lines[line].keys.empty()) --line;
+  return lines[line].text;
+}
+
 void draw_help_lines(std::span<const HelpLine> lines, float keys_width, const theme::Fonts& fonts,
                      const ImVec4& colour) {
   for (const HelpLine& line : lines) {
@@ -169,6 +175,10 @@ void draw_help_sheet(const std::vector<Action>& actions, const Graphics& graphic
     if (ImGui::BeginTable("shortcuts", columns, ImGuiTableFlags_SizingStretchSame)) {
       for (std::size_t first = 0; first < lines.size(); first += each) {
         ImGui::TableNextColumn();
+        if (!lines[first].keys.empty()) { // the section goes on from the column before
+          const HelpLine heading{"", section_of(lines, first) + ", continued"};
+          draw_help_lines({&heading, 1}, keys_width, graphics.fonts(), theme::accent);
+        }
         draw_help_lines(std::span(lines).subspan(first, std::min(each, lines.size() - first)), keys_width,
                         graphics.fonts(), theme::accent);
       }

@@ -29,6 +29,16 @@ std::string fitted(std::string_view text, float width) {
   return "…";
 }
 
+std::vector<std::string> parts_of(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = text.find(", ");
+    parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 2);
+  }
+  return parts;
+}
+
 std::string fitting_parts(std::span<const std::string> parts, float width) {
   std::string line;
   for (const std::string& part : parts) {
@@ -308,11 +318,12 @@ namespace {
 void draw_bar_name(const Graphics& graphics, const Scale& scale, ImVec2 at, float height, float right) {
   constexpr float least_height = 60, size = 11;
   if (height < least_height || at.x + size > right || scale.label.empty()) return;
-  std::vector<std::string> parts{scale.label};
+  std::vector<std::string> parts = parts_of(scale.label);
   if (scale.logarithmic) parts.emplace_back("log");
   if (scale.shared) parts.emplace_back("shared scale");
   ImGui::PushFont(graphics.fonts().regular, size);
-  const std::string name = fitted(fitting_parts(parts, height), height);
+  const std::string name = fitting_parts(parts, height);
+  if (ImGui::CalcTextSize(name.c_str()).x > height) return ImGui::PopFont();
   const float bottom = at.y + (height + ImGui::CalcTextSize(name.c_str()).x) / 2;
   turned_text(ImGui::GetWindowDrawList(), {at.x, bottom}, theme::packed(theme::quiet), name);
   ImGui::PopFont();

@@ -88,6 +88,8 @@ void same_line_if_fits(float width, float spacing = 12.0f);
 // with_known_glyphs().
 void text_tooltip(std::string_view text);
 
+// What commas separate in a text, for fitting_parts().
+std::vector<std::string> parts_of(std::string_view text);
 // The text, cut to the width with an ellipsis, with unknown glyphs as in with_known_glyphs().
 std::string fitted(std::string_view text, float width);
 // As many of the parts as fit into the width, in their order, which is that of importance; at least the

@@ -103,12 +103,13 @@ private:
     if (const std::string note = untimed(); !note.empty()) {
       ellipsis_text(note, room, theme::quiet);
       const float used = ImGui::GetItemRectSize().x + 12;
-      if (room - used > 48) {
+      const std::string shown = fitting_parts(parts_of(text), room - used);
+      if (ImGui::CalcTextSize(shown.c_str()).x <= room - used) {
         ImGui::SameLine(0, 12);
-        ellipsis_text(text, room - used, theme::quiet);
+        ellipsis_text(shown, room - used, theme::quiet);
       }
     } else {
-      ellipsis_text(text, room, theme::quiet);
+      ellipsis_text(fitting_parts(parts_of(text), room), room, theme::quiet);
     }
     ImGui::SameLine(end - button);
     if (ImGui::Button(label)) {
