@@ -85,7 +85,17 @@ Application& application() { return *the_application; }
 
 void settle(ImGuiTestContext* context) {
   context->Yield(2);
-  while (!application().settled() && !context->IsError()) context->Yield();
+  // Names what a window that never rests shows, before the test engine's own limit ends the test.
+  constexpr std::chrono::seconds patience(240);
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!application().settled() && !context->IsError()) {
+    if (std::chrono::steady_clock::now() > end)
+      IM_ERRORF("the window does not rest in layout %s, computing %d, scale %g, panels in front: %s",
+                document().layout.c_str(), static_cast<int>(editor().status().computing),
+                editor().status().scale,
+                fmt::format("{}", fmt::join(editor().status().panels_in_front, " ")).c_str());
+    context->Yield();
+  }
   context->Yield(2);
 }
 

@@ -140,7 +140,13 @@ private:
   }
 
   void draw_curves(float opacity) {
-    wrapped_small_text(graphics(), view_.figure().subtitle);
+    const std::string& facts = view_.figure().subtitle;
+    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+    // One line: lines that wrap would change the room of the figure, whose scroll bar changes where they
+    // wrap.
+    ellipsis_text(facts, ImGui::GetContentRegionAvail().x, theme::quiet);
+    ImGui::PopFont();
+    if (ImGui::IsItemHovered()) text_tooltip(facts);
     const DrawnFigure::Input input =
         view_.draw("##curves", graphics(), ImGui::GetContentRegionAvail(), opacity);
     if (input.point) values_tooltip(*input.point);
