@@ -27,11 +27,8 @@ void GridColumns::toggle(KernelFamily family, bool open_now) {
 
 void GridColumns::prefer(KernelFamily family) {
   if (chosen_) return;
-  order_ = {KernelFamily::exact};
-  if (family != KernelFamily::exact) order_.push_back(family);
-  for (const KernelFamily next : {KernelFamily::hydra, KernelFamily::trained, KernelFamily::normalised_linear,
-                                  KernelFamily::window, KernelFamily::own})
-    if (next != family) order_.push_back(next);
+  const auto found = std::ranges::find(order_, family);
+  if (found != order_.begin()) std::rotate(order_.begin() + 1, found, found + 1);
 }
 
 std::vector<GridColumns::Family> GridColumns::place(float room,

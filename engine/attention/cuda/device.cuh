@@ -7,6 +7,8 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <cstdint>
+
 #include "engine/attention/cuda/program.h"
 
 // float* name: the block's dynamic shared memory.
@@ -35,6 +37,9 @@ template <>
 inline __device__ __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
   return __float2bfloat16(x);
 }
+
+// Whether loads and stores of 16 bytes may begin there.
+inline bool at_16_bytes(const void* const data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; }
 
 // As one store into global memory: nvcc splits the assignment of four floats.
 template <typename T, int count>

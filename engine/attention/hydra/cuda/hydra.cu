@@ -74,8 +74,8 @@ __global__ __launch_bounds__(block_threads, 1) void through_norm_kernel(const Hy
 
 bool aligned(const RowsOnDevice& rows, const std::int64_t width, const int element_bytes) {
   const auto multiple = [&](const std::int64_t elements) { return elements * element_bytes % 16 == 0; };
-  return reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0 && multiple(rows.batch_stride) &&
-         multiple(rows.token_stride) && multiple(width);
+  return at_16_bytes(rows.data) && multiple(rows.batch_stride) && multiple(rows.token_stride) &&
+         multiple(width);
 }
 
 // The workspace, and each program over its grid, one after another until one fails.
@@ -172,12 +172,12 @@ const char* with_elements(const HydraArguments& a, const HydraGradients* const g
   const auto of_type = [&](const auto zero) {
     using T = std::decay_t<decltype(zero)>;
     constexpr int bytes = static_cast<int>(sizeof(T));
-    bool whole = reinterpret_cast<std::uintptr_t>(a.out) % 16 == 0;
+    bool whole = at_16_bytes(a.out);
     for (const RowsOnDevice* const rows : {&a.q, &a.k, &a.v}) whole = whole && aligned(*rows, a.width, bytes);
     if (gradients != nullptr) {
       whole = whole && aligned(gradients->g, a.width, bytes);
       for (const void* const to : {gradients->q, gradients->k, gradients->v})
-        whole = whole && reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
+        whole = whole && at_16_bytes(to);
     }
     return message_of(whole ? run(Elements<T, 16 / bytes>()) : run(Elements<T, 1>()));
   };
@@ -197,9 +197,10 @@ int hydra_token_parts(std::int64_t tokens) {
 }
 
 std::int64_t hydra_workspace_floats(std::int64_t batch, std::int64_t tokens, std::int64_t width) {
+  const HydraShape shape{nullptr, batch, tokens, width};
   const auto of_pieces = [&](const int count) { // of what depends on their number
-    const std::int64_t slices = (width + slice_width(count) - 1) / slice_width(count);
-    return slices * (std::int64_t{hydra_token_parts(tokens)} * slice_width(count) + 2 * counters_of_slice);
+    return std::int64_t{shape.slices(count)} *
+           (std::int64_t{hydra_token_parts(tokens)} * slice_width(count) + 2 * counters_of_slice);
   };
   const std::int64_t scalar = of_pieces(1), whole = of_pieces(8);
   return batch * (2 * width + (scalar > whole ? scalar : whole));

@@ -467,8 +467,7 @@ bool takes(const LinearArguments& a, const SideArguments& side) {
          side.half_square == 0;
 }
 bool aligned(const HeadsOnDevice& x) {
-  return reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && x.batch_stride % 8 == 0 &&
-         x.head_stride % 8 == 0 && x.token_stride % 8 == 0;
+  return at_16_bytes(x.data) && x.batch_stride % 8 == 0 && x.head_stride % 8 == 0 && x.token_stride % 8 == 0;
 }
 
 dim3 grid_of(const LinearArguments& a, const std::int64_t x) {
@@ -501,7 +500,7 @@ bool fixed_width_takes_keys(const LinearArguments& a) {
   return takes(a, a.key) && aligned(a.k) && aligned(a.v);
 }
 bool fixed_width_takes_queries(const LinearArguments& a) {
-  return takes(a, a.query) && aligned(a.q) && reinterpret_cast<std::uintptr_t>(a.out) % 16 == 0;
+  return takes(a, a.query) && aligned(a.q) && at_16_bytes(a.out);
 }
 
 cudaError_t fixed_width_keys(const LinearArguments& a, cudaStream_t stream) {
