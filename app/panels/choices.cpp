@@ -52,7 +52,7 @@ void head_combo(Editor& editor, float width) {
   for (int head = 0; head < heads; ++head) {
     ImGui::PushID(head);
     bool on = std::ranges::count(chosen, head) > 0;
-    if (ImGui::Checkbox("##fused", &on)) toggle_head(editor, head);
+    if (check_box("##fused", &on)) toggle_head(editor, head);
     if (ImGui::IsItemHovered()) text_tooltip("fuse this head with the others that are ticked");
     ImGui::SameLine(0, 6);
     const HeadChoice choice{.head = head, .fusion = scene.head.fusion};

@@ -14,17 +14,24 @@
 
 namespace hydrascope::app {
 
-std::string fitted(std::string_view text, float width) {
+namespace {
+
+// Whether a character begins at this place of the UTF-8 text; its end counts as one.
+bool is_boundary(const std::string& text, std::size_t place) {
+  return place >= text.size() || (static_cast<unsigned char>(text[place]) & 0xC0U) != 0x80U;
+}
+
+} // namespace
+
+std::string fitted(std::string_view text, float width, const Cut cut) {
   const auto width_of = [](const std::string& candidate) { return ImGui::CalcTextSize(candidate.c_str()).x; };
-  std::string whole = with_known_glyphs(text);
+  const std::string whole = with_known_glyphs(text);
   if (width_of(whole) <= width) return whole;
-  while (!whole.empty()) {
-    // Removes whole characters: UTF-8 continuation bytes with their first byte.
-    do {
-      whole.pop_back();
-    } while (!whole.empty() && (static_cast<unsigned char>(whole.back()) & 0xC0U) == 0x80U);
-    if (!whole.empty() && (static_cast<unsigned char>(whole.back()) & 0xC0U) == 0xC0U) whole.pop_back();
-    if (width_of(whole + "…") <= width) return whole + "…";
+  for (std::size_t kept = whole.size() - 1; kept > 0; --kept) { // bytes, those of the two ends together
+    const std::size_t last = cut == Cut::middle ? kept / 2 : 0, first = kept - last;
+    if (!is_boundary(whole, first) || !is_boundary(whole, whole.size() - last)) continue;
+    const std::string shown = whole.substr(0, first) + "…" + whole.substr(whole.size() - last);
+    if (width_of(shown) <= width) return shown;
   }
   return "…";
 }
@@ -222,6 +229,15 @@ int segmented(const char* id, std::span<const char* const> labels, int chosen,
   return clicked;
 }
 
+bool check_box(const char* label, bool* const on) {
+  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1);
+  ImGui::PushStyleColor(ImGuiCol_Border, theme::faint);
+  const bool changed = ImGui::Checkbox(label, on);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  return changed;
+}
+
 int switches(const char* id, std::span<const char* const> labels, std::span<const bool> on,
              std::span<const char* const> tooltips) {
   int clicked = -1;
@@ -229,7 +245,7 @@ int switches(const char* id, std::span<const char* const> labels, std::span<cons
   for (std::size_t i = 0; i < labels.size(); ++i) {
     if (i > 0) ImGui::SameLine(0, 10);
     bool ticked = on[i];
-    if (ImGui::Checkbox(labels[i], &ticked)) clicked = static_cast<int>(i);
+    if (check_box(labels[i], &ticked)) clicked = static_cast<int>(i);
     if (ImGui::IsItemHovered()) text_tooltip(tooltips[i]);
   }
   ImGui::PopID();

@@ -16,7 +16,9 @@
 
 namespace hydrascope::app {
 
-// Text, cut off with an ellipsis where it does not fit; then a tooltip shows all of it.
+// Where a text that is too long loses characters to an ellipsis: names of files differ at their ends.
+enum class Cut { end, middle };
+// Text, cut with an ellipsis where it does not fit; then a tooltip shows all of it.
 void ellipsis_text(std::string_view text, float width, const ImVec4& colour = theme::text);
 // A quiet label in a fixed-width column; the control follows on the same line.
 void field_label(const char* label, float column = 64.0f);
@@ -32,6 +34,9 @@ void same_line_for_last_button(const char* label);
 // empty. Returns the clicked entry or −1.
 int segmented(const char* id, std::span<const char* const> labels, int chosen,
               std::span<const char* const> reasons = {});
+
+// A check box with an outline, without which an empty one is not seen on its panel.
+bool check_box(const char* label, bool* on);
 
 // A row of boxes of which any number is ticked. Returns the clicked entry or −1.
 int switches(const char* id, std::span<const char* const> labels, std::span<const bool> on,
@@ -91,7 +96,7 @@ void text_tooltip(std::string_view text);
 // What commas separate in a text, for fitting_parts().
 std::vector<std::string> parts_of(std::string_view text);
 // The text, cut to the width with an ellipsis, with unknown glyphs as in with_known_glyphs().
-std::string fitted(std::string_view text, float width);
+std::string fitted(std::string_view text, float width, Cut cut = Cut::end);
 // As many of the parts as fit into the width, in their order, which is that of importance; at least the
 // first.
 std::string fitting_parts(std::span<const std::string> parts, float width);

@@ -12,8 +12,7 @@ std::string described(const FoundAdapter& adapter) {
   const std::string from = adapter.bundled ? "bundled" : "your file";
   const std::string length =
       adapter.info.tokens > 0 ? fmt::format(", trained at {} tokens", adapter.info.tokens) : "";
-  return fmt::format("{}{}: {}", from, length,
-                     adapter.info.name); // the name is last because it may be cut off
+  return fmt::format("{}, {}{}", adapter.info.name, from, length); // the rest may be left out
 }
 
 std::string joined_layers(const std::vector<int>& layers) {
@@ -101,6 +100,14 @@ std::vector<std::vector<ParameterMark>> parameter_marks(const RunResult& run, co
   std::ranges::for_each(run.adapters, take);
   if (adapters.automatic && run.available_adapters) std::ranges::for_each(*run.available_adapters, take);
   return marks;
+}
+
+bool has_trained(const std::vector<std::vector<ParameterMark>>& marks, const KernelFamily family) {
+  return std::ranges::any_of(marks, [&](const std::vector<ParameterMark>& of_layer) {
+    for (std::size_t kernel = 0; kernel < of_layer.size(); ++kernel)
+      if (kernel_infos()[kernel].family == family && of_layer[kernel] == ParameterMark::trained) return true;
+    return false;
+  });
 }
 
 } // namespace hydrascope::app

@@ -30,5 +30,7 @@ enum class ParameterMark { unknown, none_needed, trained, untrained };
 // By layer and kernel of the registry, each at its default parameters: trained where an adapter that may be
 // applied holds them. `adapters`: those in use; automatic: also the bundled ones.
 std::vector<std::vector<ParameterMark>> parameter_marks(const RunResult& run, const AdapterChoice& adapters);
+// Whether a kernel of the family has trained parameters in any layer.
+bool has_trained(const std::vector<std::vector<ParameterMark>>& marks, KernelFamily family);
 
 } // namespace hydrascope::app

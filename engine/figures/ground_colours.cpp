@@ -84,23 +84,26 @@ ColourTable diverging_over_photograph() {
   return diverging({blue, deep_blue}, {red, deep_red});
 }
 
-// From the ground into the published map: into its dark end on a light ground, into its light end on a dark
-// one, where entries darker than the ground are left out.
+// From the ground into the published map: into its dark end on a light ground, without what is nearly black
+// and would look like a hole in a photograph; into its light end on a dark one, where entries darker than the
+// ground are left out.
 ColourTable sequential_from(const Colour& ground, ColourMap map) {
-  constexpr double blend = 0.2; // share of the map over which the ground fades
+  constexpr double blend = 0.2;        // share of the map over which the ground fades
+  constexpr double least_light = 0.26; // in OKLab; viridis and cividis begin there
   const ColourTable& published = colour_table(map);
   const bool dark = is_dark(ground);
   const Lab start = lab_of(ground);
   const auto published_lab = [&](double position) {
     return lab_of(colour_at(published, dark ? position : 1 - position));
   };
-  double first = 0;
+  double first = 0, last = 1;
+  while (!dark && last > 0 && published_lab(last).lightness < least_light) last -= 1.0 / 255;
   while (dark && first < 1 && published_lab(first).lightness < start.lightness) first += 1.0 / 255;
   ColourTable table{};
   for (std::size_t entry = 0; entry < table.size(); ++entry) {
     const double position = static_cast<double>(entry) / 255;
     table[entry] = entry_of(
-        mixed_lab(start, published_lab(first + (1 - first) * position), std::min(1.0, position / blend)));
+        mixed_lab(start, published_lab(first + (last - first) * position), std::min(1.0, position / blend)));
   }
   return table;
 }

@@ -36,6 +36,9 @@ TEST(ParameterMarks, SayWhereTrainedParametersExist) {
   EXPECT_EQ(mark_of(marks, 1, "hydra-cosine"), ParameterMark::trained);
   EXPECT_EQ(mark_of(marks, 0, "hydra-cosine"), ParameterMark::untrained);
   EXPECT_EQ(mark_of(marks, 1, "softmax"), ParameterMark::none_needed);
+  EXPECT_TRUE(has_trained(marks, KernelFamily::hydra));
+  EXPECT_FALSE(has_trained(marks, KernelFamily::trained));
+  EXPECT_FALSE(has_trained(marks, KernelFamily::exact));
   marks = parameter_marks(run, {.automatic = false, .files = {}});
   EXPECT_EQ(mark_of(marks, 1, "hydra-cosine"), ParameterMark::untrained) << "adapters are off";
   run.adapters = {bundled};

@@ -88,9 +88,9 @@ TEST(AdapterState, SaysWhatAnAdapterNeeds) {
   adapter.info.name = "tail";
   for (const int layer : {2, 3}) adapter.info.layers.push_back({layer, {.name = "hydra-cosine"}});
   EXPECT_EQ(adapter_state(run, 3, {adapter}).text,
-            "untrained: adapter needs hydra-cosine in layers 2 and 3: bundled: tail");
+            "untrained: adapter needs hydra-cosine in layers 2 and 3: tail, bundled");
   run.layers[2].kernel.name = "hydra-cosine";
-  EXPECT_EQ(adapter_state(run, 3, {adapter}).text, "untrained: adapter not in use: bundled: tail");
+  EXPECT_EQ(adapter_state(run, 3, {adapter}).text, "untrained: adapter not in use: tail, bundled");
 }
 
 TEST(FocusNote, SaysWhereAPatchHasAnEffect) {

@@ -273,12 +273,15 @@ void FocusColumn::draw_map(ImVec2 size, float brightness) {
   }
   if (picture_.empty()) ImGui::EndChild();
   float top = from.y + (size.y - bar_height) / 2, bottom = top + bar_height;
-  // Beside the bars, whose axis it then is.
-  if (const auto axis = sentence_.bars_axis(); picture_.empty() && axis && axis->bottom <= from.y + size.y) {
+  // Beside the bars, whose axis it then is, unless they are scrolled out of view.
+  if (const auto axis = sentence_.bars_axis();
+      picture_.empty() && axis && axis->top >= from.y && axis->bottom <= from.y + size.y) {
     top = axis->top;
     bottom = axis->bottom;
   }
-  colour_bar(graphics(), found_.map.scale, {from.x + size.x - colour_bar_width + 10, top}, bottom - top,
+  Scale scale = found_.map.scale;
+  scale.shared &= narrow_; // with the maps beside it
+  colour_bar(graphics(), scale, {from.x + size.x - colour_bar_width + 10, top}, bottom - top,
              picture_.empty() ? Backdrop::words : picture_.backdrop());
   handle_input(input);
 }

@@ -73,8 +73,7 @@ void SentenceEditor::draw(Editor& editor, const Graphics& graphics) {
   bool typed = field("##text", text_, height);
   if (with_pair_) typed |= field("##pair", pair_, height);
   if (low) ImGui::PushFont(nullptr, theme::size_small);
-  const bool switched =
-      ImGui::Checkbox(low ? "pair###pair" : "Pair with a second sentence###pair", &with_pair_);
+  const bool switched = check_box(low ? "pair###pair" : "Pair with a second sentence###pair", &with_pair_);
   if (ImGui::IsItemHovered())
     text_tooltip("Add a second sentence; both go in together: [CLS] first [SEP] second [SEP]");
   if (low) ImGui::PopFont();
@@ -206,10 +205,10 @@ private:
   void draw_display() {
     TokenDisplay display = document().view.tokens;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-    bool changed = ImGui::Checkbox("[CLS], [SEP]", &display.special);
+    bool changed = check_box("[CLS], [SEP]", &display.special);
     if (ImGui::IsItemHovered()) text_tooltip("Show the special tokens; they take part in the run either way");
     same_line_if_fits(110);
-    changed |= ImGui::Checkbox("whole words", &display.whole_words);
+    changed |= check_box("whole words", &display.whole_words);
     if (ImGui::IsItemHovered())
       text_tooltip("Show the pieces of a word as one:\ncontributions and weights towards them are added up");
     ImGui::PopFont();

@@ -143,7 +143,7 @@ float PictureStrip::height() const {
 // As large as lets all examples stand in one row.
 float PictureStrip::side_of_examples() const {
   const auto count = static_cast<float>(std::max<std::size_t>(examples_.size(), 1));
-  return std::clamp((ImGui::GetContentRegionAvail().x + thumbnail_gap) / count - thumbnail_gap, 32.0f, 96.0f);
+  return std::clamp((ImGui::GetContentRegionAvail().x + thumbnail_gap) / count - thumbnail_gap, 24.0f, 96.0f);
 }
 
 void PictureStrip::draw() {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include <fmt/format.h>
 #include <imgui_stdlib.h>
@@ -158,24 +157,8 @@ void KernelGrid::draw_search(Editor& editor, const GridNotes& notes, float width
   run_kernel(editor, notes, editor.document().scene().layer, found.front());
 }
 
-void KernelGrid::prefer_trained(const std::vector<std::vector<ParameterMark>>& marks) {
-  if (marks.empty()) return; // not known yet
-  const auto has_trained = [&](KernelFamily family) {
-    return std::ranges::any_of(marks, [&](const std::vector<ParameterMark>& of_layer) {
-      for (std::size_t kernel = 0; kernel < of_layer.size(); ++kernel)
-        if (kernel_infos()[kernel].family == family && of_layer[kernel] == ParameterMark::trained)
-          return true;
-      return false;
-    });
-  };
-  const bool maps_first = !has_trained(KernelFamily::hydra) && has_trained(KernelFamily::trained);
-  if (std::exchange(maps_first_, maps_first) == maps_first) return;
-  columns_.prefer(maps_first ? KernelFamily::trained : KernelFamily::hydra);
-}
-
 std::optional<GridPointer> KernelGrid::draw(Editor& editor, const Graphics& graphics, const GridNotes& notes,
                                             float most_height) {
-  prefer_trained(notes.marks);
   Frame frame{.editor = editor,
               .graphics = graphics,
               .notes = notes,
@@ -387,7 +370,7 @@ void KernelGrid::draw_cell(Frame& frame, int layer, std::size_t kernel, ImVec2 s
   } else if (hovered && reason.empty()) {
     kernel_square(frame.list, centre, side, info.name, 0.45f);
   } else if (reason.empty()) {
-    draw_mark(frame.list, centre, 2.6f,
+    draw_mark(frame.list, centre, std::clamp(side * 0.25f, 2.6f, 3.6f),
               note_at(note_at(frame.notes.marks, static_cast<std::size_t>(layer)), kernel));
   } else {
     frame.list->AddLine({centre.x - 3, centre.y}, {centre.x + 3, centre.y}, theme::packed(theme::line), 1.0f);

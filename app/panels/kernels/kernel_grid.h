@@ -30,6 +30,8 @@ struct GridPointer {
 
 class KernelGrid {
 public:
+  // As GridColumns.
+  void prefer(KernelFamily family) { columns_.prefer(family); }
   // The field that searches the kernels; Enter gives the selected layer the only one found.
   void draw_search(Editor& editor, const GridNotes& notes, float width);
   // At most `most_height` high: the rows shrink, then the grid scrolls.
@@ -46,11 +48,7 @@ private:
   static void draw_row_ends(const Frame& frame, int layer);
   void scroll_to_layer(const Frame& frame);
 
-  // Opens Hydra first, or the learned maps if the model has trained parameters for these alone.
-  void prefer_trained(const std::vector<std::vector<ParameterMark>>& marks);
-
   GridColumns columns_;
-  bool maps_first_ = false;
   int shown_layer_ = -1; // the selected layer that was last scrolled into view
 };
 

@@ -77,7 +77,7 @@ void draw_number(const Control& control) {
 
 void draw_flag(const Control& control) {
   bool on = control.value.value_or(control.parameter.initial) == "1";
-  if (ImGui::Checkbox("##value", &on)) control.set(on ? "1" : "0");
+  if (check_box("##value", &on)) control.set(on ? "1" : "0");
 }
 
 void draw_choice(const Control& control) {
@@ -132,15 +132,18 @@ void KernelParametersView::draw(Editor& editor, const Graphics& graphics, const 
   ImGui::AlignTextToFramePadding();
   const float room = ImGui::GetContentRegionAvail().x;
   const bool shares = alike > 1 && !info.parameters.empty();
-  const std::string all = fmt::format("all {}", alike);
-  const float box = shares ? ImGui::GetFrameHeight() + 8 + ImGui::CalcTextSize(all.c_str()).x : 0;
+  const std::string title = fmt::format("Layer {}: {}", layer, info.name);
+  const auto box_with = [](const std::string& label) {
+    return ImGui::GetFrameHeight() + 8 + ImGui::CalcTextSize(label.c_str()).x;
+  };
+  std::string all = fmt::format("all {} layers", alike);
+  if (ImGui::CalcTextSize(title.c_str()).x + 8 + box_with(all) > room) all = fmt::format("all {}", alike);
+  const float box = shares ? box_with(all) : 0;
   const float end = ImGui::GetCursorPosX() + room;
-  ellipsis_text(fmt::format("Layer {}: {}{}", layer, info.name,
-                            info.parameters.empty() ? ", no parameters to set" : ""),
-                room - box - 8, theme::text);
+  ellipsis_text(title, room - box - 8, theme::text);
   if (shares) {
     ImGui::SameLine(end - box);
-    ImGui::Checkbox("##everywhere", &everywhere_);
+    check_box("##everywhere", &everywhere_);
     const bool hovered = ImGui::IsItemHovered();
     ImGui::SameLine(0, 4);
     ImGui::TextColored(theme::quiet, "%s", all.c_str());
@@ -164,9 +167,9 @@ void KernelParametersView::draw(Editor& editor, const Graphics& graphics, const 
   }
   if (!reason.empty()) {
     wrapped_small_text(graphics, "cannot run: " + reason, theme::amber);
-  } else if (info.parameters.empty()) {
-    ImGui::Dummy(
-        {1, ImGui::GetFrameHeight()}); // the rows of the grid keep their places as a click changes it
+  } else if (info.parameters.empty()) { // a row, so that the grid keeps its height as a click changes it
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextColored(theme::quiet, "no parameters to set");
   }
 }
 

@@ -50,6 +50,14 @@ void draw_found(Editor& editor, const FoundAdapter& adapter) {
   if (ImGui::IsItemHovered()) text_tooltip(adapter_tooltip(adapter));
 }
 
+void draw_adapter_state(const AdapterState& state, float width) {
+  if (state.warning) return ellipsis_text(state.text, width, theme::amber);
+  if (state.text.empty()) return ellipsis_text("known once the model has run", width, theme::quiet);
+  const std::string shown = fitted(fitting_parts(parts_of(state.text), width), width, Cut::middle);
+  ImGui::TextColored(theme::quiet, "%s", shown.c_str());
+  if (ImGui::IsItemHovered()) text_tooltip(state.text);
+}
+
 // The choice of adapters, and a line on the parameters of the selected layer, which leaves room at its end.
 void draw_adapter_section(Editor& editor, const Graphics& graphics, const AdapterNotes& notes,
                           float room_at_end) {
@@ -57,7 +65,7 @@ void draw_adapter_section(Editor& editor, const Graphics& graphics, const Adapte
   field_label("Adapter", 56);
   const float width = ImGui::GetContentRegionAvail().x;
   ImGui::SetNextItemWidth(width);
-  const std::string shown = fitted(choice_text(choice), width - ImGui::GetFrameHeight() - 12);
+  const std::string shown = fitted(choice_text(choice), width - ImGui::GetFrameHeight() - 12, Cut::middle);
   if (ImGui::BeginCombo("##adapter", shown.c_str(), ImGuiComboFlags_HeightLarge)) {
     if (ImGui::Selectable("automatic", choice.automatic)) choose_adapters(editor, {});
     if (ImGui::IsItemHovered())
@@ -74,9 +82,7 @@ void draw_adapter_section(Editor& editor, const Graphics& graphics, const Adapte
     ImGui::EndCombo();
   }
   ImGui::PushFont(graphics.fonts().regular, theme::size_small);
-  ellipsis_text(notes.state.text.empty() ? "known once the model has run" : notes.state.text,
-                ImGui::GetContentRegionAvail().x - room_at_end,
-                notes.state.warning ? theme::amber : theme::quiet);
+  draw_adapter_state(notes.state, ImGui::GetContentRegionAvail().x - room_at_end);
   ImGui::PopFont();
 }
 
@@ -102,6 +108,9 @@ public:
     if (any == nullptr || any->model.folder != scene.model->folder) notes_.marks.clear();
     if (!fresh) return;
     notes_.marks = parameter_marks(*any, scene.adapters);
+    const bool maps_alone =
+        has_trained(notes_.marks, KernelFamily::trained) && !has_trained(notes_.marks, KernelFamily::hydra);
+    grid_.prefer(maps_alone ? KernelFamily::trained : KernelFamily::hydra);
     for (std::size_t layer = 0; layer < std::min(notes_.badges.size(), any->layers.size()); ++layer) {
       if (any->layers[layer].untrained)
         notes_.badges[layer] = "untrained";

@@ -79,8 +79,9 @@ private:
     const float button = ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x;
     const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
     ImGui::AlignTextToFramePadding();
-    ellipsis_text(caption_ + "; median, whisker: p95", ImGui::GetContentRegionAvail().x - button - 8,
-                  theme::quiet);
+    const float room = ImGui::GetContentRegionAvail().x - button - 8;
+    ellipsis_text(fitting_parts(parts_of(caption_), room), room, theme::quiet);
+    if (ImGui::IsItemHovered()) text_tooltip(caption_);
     ImGui::SameLine(end - button);
     // A fixed id, whatever the label.
     if (ImGui::Button(fmt::format("{}###measure", label).c_str())) {

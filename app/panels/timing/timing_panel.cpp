@@ -54,7 +54,9 @@ public:
     }
     draw_header();
     const float line = theme::size_small + 3;
-    const float summary = both_ ? 0 : line * static_cast<float>(view().kernels.size() + 1) + 12;
+    const float summary = both_ ? 0
+                                : line * static_cast<float>(view().kernels.size() + 1) + above_kernels +
+                                      2 * ImGui::GetStyle().ItemSpacing.y;
     ImVec2 room = ImGui::GetContentRegionAvail();
     room.y = std::max(room.y - summary, 120.0f);
     constexpr float narrowest = 190; // for bars with their names
@@ -75,6 +77,8 @@ public:
   }
 
 private:
+  static constexpr float above_kernels = 4;
+
   const TimingView& view() const { return *views_[shown_]; }
 
   // Computed only after model, input or schedule have changed.
@@ -176,7 +180,7 @@ private:
 
   // A line for each kernel.
   void draw_kernels(float line) {
-    ImGui::Dummy({1, 4});
+    ImGui::Dummy({1, above_kernels});
     const ImVec2 from = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
     ImDrawList* list = ImGui::GetWindowDrawList();

@@ -42,7 +42,7 @@ struct Field {
 
   void operator()(bool& value) const {
     row_label("", tooltip);
-    ImGui::Checkbox(label, &value);
+    check_box(label, &value);
     show_tooltip();
   }
   void operator()(int& value) const {
@@ -223,10 +223,7 @@ bool TrainingFields::heading(const Editor& editor, const Graphics& graphics, con
   if (const auto changed = changed_options(folded, plan, kind, input); changed > 0 && !unfolded)
     label += fmt::format(" ({} changed)", changed);
   same_line_for_last_button(label.c_str());
-  ImGui::PushStyleColor(ImGuiCol_Button, ImVec4(0, 0, 0, 0));
-  ImGui::PushStyleColor(ImGuiCol_Text, theme::quiet);
   if (ImGui::Button(fmt::format("{}###more_{}", label, group_title(group)).c_str())) unfolded = !unfolded;
-  ImGui::PopStyleColor(2);
   if (ImGui::IsItemHovered())
     text_tooltip(unfolded ? "Hides what is rarely changed" : "Shows what is rarely changed");
   return unfolded;
@@ -263,8 +260,11 @@ void TrainingFields::draw(Editor& editor, const Graphics& graphics, const std::s
   const TrainingPlan papers = with_papers_numbers(plan, form.kind, document.kind);
   ImGui::BeginDisabled(papers == plan);
   field_label("", form_label_width);
-  if (ImGui::Button("Reset to paper defaults")) plan = papers;
+  if (ImGui::Button("Reset to the paper's values###paper_values")) plan = papers;
   ImGui::EndDisabled();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+    text_tooltip(papers == plan ? "These are the paper's values"
+                                : "Set all numbers to the paper's; data and files stay");
   ImGui::PopStyleVar(2);
   ImGui::PopFont();
 }

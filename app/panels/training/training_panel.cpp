@@ -143,7 +143,7 @@ private:
     if (!report.active()) return;
     ImGui::SameLine(0, 16);
     bool live = report.adapter.empty() ? editor().training_form.show_live : shows_training(editor());
-    if (ImGui::Checkbox("live preview", &live)) editor().emit(ShowTraining{});
+    if (check_box("live preview", &live)) editor().emit(ShowTraining{});
     if (ImGui::IsItemHovered())
       text_tooltip(
           "Shows the model in training in all panels, with the kernel in all layers if one is "

@@ -55,12 +55,12 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
   measures_.clear();
   try {
     view_.set(weights_panel(*found.run, weights, softmax, options));
-    if (const auto entropy = weights_entropy(weights, options.head))
-      measures_.push_back(fmt::format("entropy {} nats", amount_text(*entropy)));
     if (softmax != nullptr && softmax != &weights) {
       const auto divergence = weights_divergence(*softmax, weights, options.head);
       if (divergence) measures_.push_back(fmt::format("KL {} nats", amount_text(*divergence)));
     }
+    if (const auto entropy = weights_entropy(weights, options.head))
+      measures_.push_back(fmt::format("entropy {} nats", amount_text(*entropy)));
     // The weights times V equal the output of the fast path, up to the error of its arithmetic.
     constexpr double tolerance = 1e-3;
     if (weights.check > tolerance) measures_.emplace_back("differs from the kernel's output");

@@ -285,21 +285,24 @@ private:
     const auto count = static_cast<int>(columns_.size());
     // The number of rows that gives the largest maps.
     const float header = ImGui::GetFrameHeight() + 4 + ImGui::GetTextLineHeightWithSpacing();
+    constexpr float axes = 40; // about what the names of queries and keys take of a map
+    const bool one_scale = std::ranges::all_of(
+        columns_, [](const WeightsColumn& column) { return !column.empty() && column.scale().shared; });
     int rows = 1;
     float largest = 0;
     for (int each = 1; each <= count; ++each) {
-      const int across = (count + each - 1) / each;
-      const float side = std::min(room.x / static_cast<float>(across) - colour_bar_width - theme::grid,
-                                  room.y / static_cast<float>(each) - header - 4);
+      const auto across = static_cast<float>((count + each - 1) / each);
+      const float bars = each == 1 && one_scale ? colour_bar_width / across : colour_bar_width;
+      const float side =
+          std::min(room.x / across - bars - theme::grid, room.y / static_cast<float>(each) - header - 4) -
+          axes;
       if (side > largest) {
         largest = side;
         rows = each;
       }
     }
     const int across = (count + rows - 1) / rows;
-    const bool one_bar = rows == 1 && std::ranges::all_of(columns_, [](const WeightsColumn& column) {
-                           return !column.empty() && column.scale().shared;
-                         });
+    const bool one_bar = rows == 1 && one_scale;
     const float bars = one_bar ? colour_bar_width : colour_bar_width * static_cast<float>(across);
     const float width =
         (room.x - bars - theme::grid * static_cast<float>(across - 1)) / static_cast<float>(across);
