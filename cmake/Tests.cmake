@@ -43,7 +43,7 @@ endfunction()
 
 hydrascope_test(engine_tests engine hydrascope_engine torchw::cpu stb)
 if(TARGET engine_tests)
-  target_sources(engine_tests PRIVATE "${_hub_server}" "${CMAKE_SOURCE_DIR}/tests/support/fake_device.cpp")
+  target_sources(engine_tests PRIVATE "${_hub_server}" "${CMAKE_SOURCE_DIR}/tests/support/devices.cpp" "${CMAKE_SOURCE_DIR}/tests/support/fake_device.cpp")
   target_compile_definitions(engine_tests PRIVATE AT_PER_OPERATOR_HEADERS)
 endif()
 hydrascope_shards(engine_tests 2)

@@ -1,11 +1,14 @@
 // Golden files made with transformers (tests/golden): reading them, and comparing with them.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 #include <gtest/gtest.h>
 
 #include "engine/models/transformer/model.h"
@@ -21,10 +24,14 @@ std::map<std::string, at::Tensor> read_tensors(const std::filesystem::path& file
 testing::AssertionResult close_to(const at::Tensor& actual, const at::Tensor& expected,
                                   double tolerance = 1e-4);
 
-// Runs all blocks with softmax and compares hidden states, attention and logits with the golden file's, over
-// the rows of real tokens only.
-void compare_run(const Model& model, const ModelInput& input,
+// Runs all blocks with softmax on every device of devices() and compares hidden states, attention and logits
+// with the golden file's, over the rows of real tokens only.
+void compare_run(const std::shared_ptr<const Model>& model, const ModelInput& input,
                  const std::map<std::string, at::Tensor>& expected);
+// Counts a comparison with a golden file, off the CPU.
+void count_comparison(c10::Device device);
+// Prints how many there were so far.
+void print_comparisons();
 
 // A folder of its own for one test, removed again.
 class ScratchFolder {

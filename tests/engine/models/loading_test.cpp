@@ -153,7 +153,7 @@ TEST_F(LoadingModels, ShardsAreReadThroughTheirIndex) {
   ModelInput input;
   input.token_ids = expected.at("input_ids");
   input.token_types = expected.at("token_type_ids");
-  compare_run(*model, input, expected);
+  compare_run(model, input, expected);
 
   auto wrong = map;
   wrong["bert.absent"] = "a.safetensors";

@@ -16,7 +16,10 @@ struct VisionCase {
   const char* expected; // relative to tests/golden/models
 };
 
-class VisionGolden : public testing::TestWithParam<VisionCase> {};
+class VisionGolden : public testing::TestWithParam<VisionCase> {
+protected:
+  static void TearDownTestSuite() { print_comparisons(); }
+};
 
 TEST_P(VisionGolden, AgreesWithTransformers) {
   const auto folder = golden_folder() / "models";
@@ -24,7 +27,7 @@ TEST_P(VisionGolden, AgreesWithTransformers) {
   const auto expected = read_tensors(folder / GetParam().expected);
   ModelInput input;
   input.pixels = expected.at("pixels");
-  compare_run(*model, input, expected);
+  compare_run(model, input, expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -41,7 +44,10 @@ INSTANTIATE_TEST_SUITE_P(
                     VisionCase{"timm-vit", "timm-vit/expected.safetensors"},
                     VisionCase{"timm-deit-distilled", "timm-deit-distilled/expected.safetensors"}));
 
-class TextGolden : public testing::TestWithParam<VisionCase> {};
+class TextGolden : public testing::TestWithParam<VisionCase> {
+protected:
+  static void TearDownTestSuite() { print_comparisons(); }
+};
 
 TEST_P(TextGolden, AgreesWithTransformers) {
   const auto folder = golden_folder() / "models";
@@ -51,7 +57,7 @@ TEST_P(TextGolden, AgreesWithTransformers) {
   input.token_ids = expected.at("input_ids");
   input.token_types = expected.at("token_type_ids");
   if (input.token_ids.size(0) > 1) input.mask = expected.at("attention_mask").to(at::kBool);
-  compare_run(*model, input, expected);
+  compare_run(model, input, expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TextGolden,

@@ -1,4 +1,5 @@
-// Random adapters over the golden models, run as `hydrascope run --adapter` does, against transformers with
+// Random adapters over the golden models, run as `hydrascope run --adapter` does on every device, in half
+// types off the CPU, too, against transformers with
 // tools/load_adapter.py (tools/golden/make_adapters.py), which tools/golden/check_adapters.py holds to the
 // kernels' formulas.
 #include <algorithm>
@@ -9,9 +10,12 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/safetensors.h"
+#include "engine/run/placement.h"
 #include "engine/run/runner.h"
+#include "tests/engine/models/golden.h"
 #include "tests/engine/run/read_result.h"
 #include "tests/support/checkout.h"
+#include "tests/support/devices.h"
 
 namespace hydrascope {
 namespace {
@@ -44,7 +48,28 @@ std::vector<std::string> adapter_names() {
   return names;
 }
 
-class GoldenAdapters : public ::testing::TestWithParam<std::string> {};
+// The devices and types that the adapters run in, with the error that is allowed: three times the largest
+// that was measured on the CPU and on the fake device.
+struct Run {
+  Placement placement;
+  double tolerance = 0;
+};
+
+std::vector<Run> runs() {
+  std::vector<Run> all;
+  for (const c10::Device device : test::devices()) {
+    all.push_back({{device, c10::kFloat}, 2.6e-6});
+    if (device.is_cpu()) continue;
+    all.push_back({{device, c10::kHalf}, 1e-2});
+    all.push_back({{device, c10::kBFloat16}, 0.17});
+  }
+  return all;
+}
+
+class GoldenAdapters : public ::testing::TestWithParam<std::string> {
+protected:
+  static void TearDownTestSuite() { test::print_comparisons(); }
+};
 
 TEST_P(GoldenAdapters, RunAsTransformersRunsThem) {
   const std::string& name = GetParam();
@@ -65,10 +90,14 @@ TEST_P(GoldenAdapters, RunAsTransformersRunsThem) {
                    {}};
   request.quantities = {LogitsKey{}, HiddenStatesKey{}};
   Runner runner;
-  const auto result = runner.run(request);
-  // Measured over all: 8.5e-7 (logits of bert-hydra-sigmoid-softmax).
-  EXPECT_LE(error_of(test::read(*result, LogitsKey{}), expected, name + ".logits"), 2.6e-6);
-  EXPECT_LE(error_of(test::read(*result, HiddenStatesKey{}).at(2), expected, name + ".hidden.2"), 2.6e-6);
+  for (const auto& [placement, tolerance] : runs()) {
+    SCOPED_TRACE(placement.device_name() + " " + placement.dtype_name());
+    const auto result = runner.run_in(placement, request);
+    EXPECT_LE(error_of(test::read(*result, LogitsKey{}), expected, name + ".logits"), tolerance);
+    EXPECT_LE(error_of(test::read(*result, HiddenStatesKey{}).at(2), expected, name + ".hidden.2"),
+              tolerance);
+    for (int i = 0; i < 2; ++i) test::count_comparison(placement.device);
+  }
 }
 
 std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
