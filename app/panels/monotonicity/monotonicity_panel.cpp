@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/document/edits.h"
 #include "app/panels/choices.h"
@@ -210,15 +212,19 @@ void MonotonicityColumn::prepare_table(const Snapshot& snapshot) {
 
 void MonotonicityColumn::draw_facts() {
   ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-  std::string text = fmt::format("{}, head {}", weights_->kernel.text(), head_);
+  std::vector<std::string> facts{fmt::format("{}, head {}", weights_->kernel.text(), head_)};
   if (!std::isnan(view_.correlation))
-    text += fmt::format(": Spearman's ρ {} within rows, mean over rows (1: monotone)",
-                        number_text(view_.correlation));
-  text += fmt::format("; q·k/√d from {} to {}, {} below −1", number_text(view_.low_score),
-                      number_text(view_.high_score), percent_text(view_.share_below));
+    facts.push_back(fmt::format("Spearman's ρ {}", number_text(view_.correlation)));
   if (weights_->rows.size() < run_->tokens.size())
-    text += fmt::format("; {} of {} query rows", weights_->rows.size(), run_->tokens.size());
-  ellipsis_text(text, ImGui::GetContentRegionAvail().x, weights_->untrained ? theme::amber : theme::quiet);
+    facts.push_back(fmt::format("{} of {} query rows", weights_->rows.size(), run_->tokens.size()));
+  facts.push_back(
+      fmt::format("q·k/√d {} to {}", number_text(view_.low_score), number_text(view_.high_score)));
+  facts.push_back(fmt::format("{} below −1", percent_text(view_.share_below)));
+  const float room = ImGui::GetContentRegionAvail().x;
+  ellipsis_text(fitting_parts(facts, room), room, weights_->untrained ? theme::amber : theme::quiet);
+  if (ImGui::IsItemHovered())
+    text_tooltip(fmt::format("{}\nSpearman's ρ is taken within rows, then the mean over rows; 1: monotone",
+                             fmt::join(facts, "\n")));
   ImGui::PopFont();
 }
 
