@@ -17,6 +17,10 @@ bool input_changed(const TourState& begin, const Editor& editor) {
   return now && (!before || !same_input(*before, *now));
 }
 
+bool picture_opened(const TourState& begin, const Editor& editor) {
+  return editor.document().kind == InputKind::image && input_changed(begin, editor);
+}
+
 // In the last layer only the [CLS] token influences the prediction, so the map of any patch is empty there.
 void show_maps_of_patches(Editor& editor) {
   const Scene& scene = editor.document().scene();
@@ -81,16 +85,20 @@ bool exported(const TourState& begin, const Editor& editor) {
 constexpr std::array<TourStep, 9> all_steps = {{
     {.title = "Open a picture",
      .text = "Click one of the examples, press {file.open}, or drop a photograph on the window.",
+     .sentence_text = "Choose Picture, then click one of the examples, press {file.open}, or drop a "
+                      "photograph on the window. To stay with the sentence, press Next.",
      .panel = "input",
-     .done = input_changed},
+     .other_panel = "kernels",
+     .done = picture_opened},
     {.title = "See what counts",
      .text = "The map marks the patches that contribute to the predicted class, here in the last layer but "
-             "one. Point at one: it lights up in every panel. Click one for its own map, click it again to "
-             "go back.",
+             "one, because the last reads the class token alone. Point at one: it lights up in Weights, too. "
+             "Click one for its own map, click it again to go back.",
      .sentence_text = "The marks show how much each word contributes to the sentence's embedding, here in "
-                      "the last layer but one. Point at one: it lights up in every panel. Click one for its "
+                      "the last layer but one. Point at one: it lights up in Weights, too. Click one for its "
                       "own map, click it again to go back.",
      .panel = "focus",
+     .other_panel = "weights",
      .done = map_of_query_seen,
      .prepare = show_maps_of_patches},
     {.title = "Swap the kernel",
@@ -103,27 +111,34 @@ constexpr std::array<TourStep, 9> all_steps = {{
      .panel = "kernels",
      .done = last_layers_replaced,
      .prepare = select_default_query, // in the last layer, which is clicked here, a patch's map is empty
-     .shortcut = TourShortcut{"Replace them", replace_layers}},
+     .shortcut = TourShortcut{"Replace the kernels", replace_layers}},
     {.title = "Compare with softmax",
      .text = "What you changed is A; B still is softmax in every layer. Press {view.side_b} for B, "
              "{view.difference} for A − B, {view.all_sides} for all three side by side, {view.side_a} to "
              "come back.",
      .panel = "focus",
+     .other_panel = "weights",
      .done = compared},
     {.title = "Look into a head",
-     .text = "The layer's weights under several kernels, of the same hidden states. The wheel zooms, a "
-             "tooltip has the numbers, a click pins a pair of tokens. Choose another head, or show all of "
+     .text = "The layer's weights under several kernels, from the same queries and keys. The wheel zooms, a "
+             "tooltip has the numbers, a click makes its row the query. Choose another head, or show all of "
              "them.",
      .panel = "weights",
-     .done = looked_into_a_head},
+     .done = looked_into_a_head,
+     .prepare = show_maps_of_patches},
     {.title = "Type a sentence",
-     .text = "Choose Sentence, and write: the model runs while you type.",
+     .text = "Choose Sentence, and write: the text model runs while you type. The picture, its model and its "
+             "kernels wait under Picture.",
+     .sentence_text = "Write: the model runs while you type.",
      .panel = "input",
+     .other_panel = "focus",
      .done = sentence_typed},
     {.title = "Train a kernel",
-     .text = "Hedgehog's feature maps can learn softmax's weights. Press Start: it takes half a minute, on "
-             "sentences or pictures that come with the program. Curves and weights follow.",
+     .text = "Hedgehog's feature maps can learn softmax's weights, here from their start; the trained maps "
+             "that come with the program stay. Press Start: it takes half a minute, on bundled sentences or "
+             "pictures. Curves and weights follow.",
      .panel = "training",
+     .other_panel = "weights",
      .done = trained},
     {.title = "Export a figure",
      .text = "Right-click any panel and export its figure as PNG, SVG or PDF. The whole list is under "
@@ -132,7 +147,8 @@ constexpr std::array<TourStep, 9> all_steps = {{
      .done = exported},
     {.title = "Everything else",
      .text = "{view.palette} finds every action by a few letters of its name, {help.sheet} lists shortcuts "
-             "and gestures, and {edit.undo} takes anything back. This tour is under Help."},
+             "and gestures, and {edit.undo} takes anything back. {view.layout.explore} brings back the first "
+             "layout. This tour is under Help."},
 }};
 
 } // namespace

@@ -31,6 +31,7 @@ struct TourStep {
   const char* text = "";          // {id}: the shortcut of that action
   const char* sentence_text = ""; // in its place while a sentence is open; "" = the same
   const char* panel = "";         // id of its panel; "" = none
+  const char* other_panel = "";   // of another that changes with it; "" = none
   // Whether the user completed the step, given the state at its begin; null: nothing to do.
   bool (*done)(const TourState& begin, const Editor& editor) = nullptr;
   void (*prepare)(Editor& editor) = nullptr;           // selects what the step explains; null: nothing

@@ -33,7 +33,7 @@ std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
   // Leaves enough height for the whole kernel grid.
   const ImGuiID input = split(kernels, ImGuiDir_Up, std::clamp((size.y - 680.0f) / size.y, 0.275f, 0.40f));
   const ImGuiID predictions = split(rest, ImGuiDir_Down, 0.20f);
-  const ImGuiID layers = split(rest, ImGuiDir_Down, 0.15f);
+  const ImGuiID layers = split(rest, ImGuiDir_Down, std::clamp(100.0f / (0.8f * size.y), 0.15f, 0.2f));
   ImGuiID tables = split(weights, ImGuiDir_Down, 0.62f);
   const ImGuiID timing = split(tables, ImGuiDir_Down, 0.48f);
   return {{"input", input},
@@ -122,6 +122,17 @@ std::vector<std::string> selected_panels(std::string_view arrangement,
   return selected;
 }
 
+// The sizes of a node and of all below it.
+void add_sizes(const ImGuiDockNode* node, std::vector<ImVec2>& sizes) {
+  if (node == nullptr) return;
+  sizes.push_back(node->Size);
+  for (const ImGuiDockNode* child : node->ChildNodes) add_sizes(child, sizes);
+}
+
+bool same_sizes(const std::vector<ImVec2>& left, const std::vector<ImVec2>& right) {
+  return std::ranges::equal(left, right, [](ImVec2 a, ImVec2 b) { return a.x == b.x && a.y == b.y; });
+}
+
 void dock(const std::string& panel, ImGuiID node) {
   ImGui::DockBuilderDockWindow(("###" + panel).c_str(), node);
 }
@@ -189,6 +200,7 @@ void Arrangement::restore(const std::string& arrangement) {
   focused_.clear();
   to_front_ = selected_panels(arrangement, panels_);
   build_ = false;
+  built_for_ = {};
 }
 
 bool Arrangement::take_focus(const std::string& panel) {
@@ -230,11 +242,40 @@ void Arrangement::before_frame(Editor& editor) {
   shown_ = layout;
 }
 
+bool Arrangement::wants_other_size(ImGuiID dock_space, ImVec2 size, Editor& editor) {
+  constexpr int frames_to_settle = 3; // until the parts have their sizes, and until the user lets the edge go
+  if (built_for_.x == 0) return false;
+  if (size.x != size_.x || size.y != size_.y) frames_ = 0;
+  size_ = size;
+  const bool other = size.x != built_for_.x || size.y != built_for_.y;
+  if (++frames_ < frames_to_settle || !to_front_.empty()) {
+    if (other || built_parts_.empty()) editor.draw_soon();
+    return false;
+  }
+  if (other) return true;
+  std::vector<ImVec2> parts;
+  add_sizes(ImGui::DockBuilderGetNode(dock_space), parts);
+  if (built_parts_.empty())
+    built_parts_ = std::move(parts);
+  else if (!same_sizes(parts, built_parts_))
+    built_for_ = {}; // moved by the user
+  return false;
+}
+
 bool Arrangement::arrange(ImGuiID dock_space, ImVec2 size, Editor& editor) {
-  if (!build_ && ImGui::DockBuilderGetNode(dock_space) != nullptr) return false;
+  const bool present = !build_ && ImGui::DockBuilderGetNode(dock_space) != nullptr;
+  if (present && !wants_other_size(dock_space, size, editor)) return false;
+  // Before the layout has settled no tab is selected.
+  const bool settled = present && !built_parts_.empty() && to_front_.empty();
+  const std::vector<std::string> later = std::exchange(to_front_, {});
+  to_front_ =
+      settled ? selected_panels(present_arrangement(), panels_) : front_panels(editor.document().layout);
+  to_front_.insert(to_front_.end(), later.begin(), later.end());
   build_layout(editor.document().layout, dock_space, size, panels_);
-  to_front_ = front_panels(editor.document().layout);
   build_ = false;
+  built_for_ = size_ = size;
+  built_parts_.clear();
+  frames_ = 0;
   return true;
 }
 

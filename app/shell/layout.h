@@ -43,11 +43,13 @@ public:
 
   // Between frames: restores a saved arrangement, or that of a layout used before.
   void before_frame(Editor& editor);
-  // Within a frame: builds a built-in layout if necessary. Returns whether it did.
+  // Within a frame: builds a built-in layout if necessary, also for another size of the window as long as the
+  // user has not moved anything in it. Returns whether it did.
   bool arrange(ImGuiID dock_space, ImVec2 size, Editor& editor);
 
 private:
   void restore(const std::string& arrangement);
+  bool wants_other_size(ImGuiID dock_space, ImVec2 size, Editor& editor);
 
   std::vector<std::string> panels_;
   std::string shown_; // the layout of the current arrangement; empty before the first frame
@@ -57,6 +59,11 @@ private:
   std::string focused_;                   // comes to the front in this frame
   std::optional<std::string> to_restore_; // to be restored
   bool build_ = false, reset_ = false;
+  // Of a layout as it was built: the size, and the places of its parts a frame later; empty once something
+  // was moved.
+  ImVec2 built_for_, size_;
+  std::vector<ImVec2> built_parts_;
+  int frames_ = 0; // since it was built, or since the window's size changed
 };
 
 // The current arrangement, in Dear ImGui's format.

@@ -1,5 +1,7 @@
 // The card of a lesson: where to look, what to click, and what that shows.
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -17,9 +19,16 @@ constexpr float lesson_gap = 12;
 
 ScreenRectangle place_of(const Lesson& lesson) { return panel_place(lesson.panel).value_or(work_place()); }
 
-// As wide as the other cards, less in a narrow panel.
+// Whether the paragraphs stand beside each other: in a low panel as wide as the card needs for that.
+bool in_columns(const ScreenRectangle& place) {
+  constexpr float least = 800;
+  return is_low_window() && place.to.x - place.from.x >= least;
+}
+
+// As wide as the other cards, less in a narrow panel; with columns as wide as the panel.
 float lesson_width(const ScreenRectangle& place) {
-  return std::clamp(place.to.x - place.from.x - 2 * lesson_gap, 260.0f, explaining_card_width);
+  const float room = place.to.x - place.from.x - 2 * lesson_gap;
+  return in_columns(place) ? room : std::clamp(room, 260.0f, explaining_card_width);
 }
 
 // Over the lower right part of the place, but never above the menu.
@@ -37,6 +46,17 @@ void draw_paragraph(const Graphics& graphics, const char* heading, const std::st
   ImGui::TextColored(theme::accent, "%s", heading);
   ImGui::PopFont();
   wrapped_small_text(graphics, text, theme::text);
+}
+
+void draw_paragraphs(const Graphics& graphics, const Lesson& lesson, bool columns) {
+  if (columns && !ImGui::BeginTable("paragraphs", 3)) return;
+  for (const auto& [heading, text] : {std::pair<const char*, const std::string&>{"Look", lesson.look},
+                                      {"Click", lesson.click},
+                                      {"It shows", lesson.shows}}) {
+    if (columns) ImGui::TableNextColumn();
+    draw_paragraph(graphics, heading, text);
+  }
+  if (columns) ImGui::EndTable();
 }
 
 void draw_lesson_buttons(const std::vector<GalleryEntry>& entries, std::size_t position, Editor& editor) {
@@ -75,9 +95,7 @@ void LessonCard::draw(const std::vector<GalleryEntry>& entries, Editor& editor, 
     ImGui::PushFont(graphics.fonts().strong, theme::size_text);
     ImGui::TextUnformatted(lesson.title.c_str());
     ImGui::PopFont();
-    draw_paragraph(graphics, "Look", lesson.look);
-    draw_paragraph(graphics, "Click", lesson.click);
-    draw_paragraph(graphics, "It shows", lesson.shows);
+    draw_paragraphs(graphics, lesson, in_columns(place));
     draw_lesson_buttons(entries, position, editor);
   }
   ImGui::End();

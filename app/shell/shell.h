@@ -57,7 +57,7 @@ void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& action
 std::string cut_note(const RunResult& run);
 
 // A small window that explains something and blocks nothing; as high as its contents.
-inline constexpr float explaining_card_width = 340;
+inline constexpr float explaining_card_width = 312;
 inline constexpr ImGuiWindowFlags explaining_card_flags =
     ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
     ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoCollapse;

@@ -30,31 +30,45 @@ float covered(ImRect one, const ImRect& other) {
   return std::max(one.GetWidth(), 0.0f) * std::max(one.GetHeight(), 0.0f);
 }
 
-// On the side of the panel where the card covers least of it, then least of the focus map, which most steps
-// change; in the middle of the window without a panel.
+// Beside the panel or in a corner of the window: where the card covers least of the panel, then of the other
+// panel that the step speaks of, then of the focus map, which most steps change. In the middle of the window
+// without a panel.
 void place_card(const TourStep& step, const ScreenRectangle& panel) {
   const ImVec2 middle{(panel.from.x + panel.to.x) / 2, (panel.from.y + panel.to.y) / 2};
   if (*step.panel == '\0') return ImGui::SetNextWindowPos(middle, ImGuiCond_Always, {0.5f, 0.5f});
   const ImGuiWindow* const card = ImGui::FindWindowByName("###tour");
   const ImVec2 size{card_width, card == nullptr ? 150.0f : card->Size.y};
   const ImRect framed = rectangle(panel), window = rectangle(work_place());
-  const auto focus = panel_place("focus");
-  const std::array<ImVec2, 4> corners = {{{panel.to.x + gap, panel.from.y + 40},
-                                          {panel.from.x - gap - size.x, panel.from.y + 40},
-                                          {panel.from.x, panel.to.y + gap},
-                                          {panel.to.x - size.x, panel.from.y - gap - size.y}}};
-  ImVec2 best = corners.front();
+  const auto focus = panel_place("focus"), other = panel_place(step.other_panel);
+  const std::array<ImVec2, 6> places = {{{panel.to.x + gap, panel.from.y + 40},
+                                         {panel.from.x - gap - size.x, panel.from.y + 40},
+                                         {panel.from.x, panel.to.y + gap},
+                                         {panel.to.x - size.x, panel.from.y - gap - size.y},
+                                         {window.Max.x - gap, window.Max.y - gap - size.y},
+                                         {window.Min.x + 4, window.Max.y - gap - size.y}}};
+  ImVec2 best = places.front();
   float least = std::numeric_limits<float>::infinity();
-  for (ImVec2 at : corners) {
+  for (ImVec2 at : places) {
     at = {std::clamp(at.x, window.Min.x, std::max(window.Min.x, window.Max.x - size.x)),
           std::clamp(at.y, window.Min.y, std::max(window.Min.y, window.Max.y - size.y))};
     const ImRect box(at.x, at.y, at.x + size.x, at.y + size.y);
-    const float cost = 16 * covered(box, framed) + (focus ? covered(box, rectangle(*focus)) : 0);
+    const float cost = 16 * covered(box, framed) + (other ? 8 * covered(box, rectangle(*other)) : 0) +
+                       (focus ? covered(box, rectangle(*focus)) : 0);
     if (cost >= least) continue;
     least = cost;
     best = at;
   }
   ImGui::SetNextWindowPos(best, ImGuiCond_Always);
+}
+
+// Above the panels, but below menus, tooltips and the card.
+void outline(const TourStep& step, const ScreenRectangle& place) {
+  const ImGuiWindow* const panel = ImGui::FindWindowByName(fmt::format("###{}", step.panel).c_str());
+  if (*step.panel == '\0' || panel == nullptr) return;
+  panel->DrawList->PushClipRectFullScreen();
+  panel->DrawList->AddRect({place.from.x + 1, place.from.y + 1}, {place.to.x - 1, place.to.y - 1},
+                           theme::packed(theme::accent), 3.0f, 0, 2.0f);
+  panel->DrawList->PopClipRect();
 }
 
 void draw_buttons(Editor& editor, std::optional<TourState>& tour, std::size_t step, bool finished) {
@@ -102,9 +116,7 @@ void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphic
   const TourStep& step = tour_steps()[state.step];
   if (step.done != nullptr && !state.done) state.done = step.done(state, editor);
   const ScreenRectangle panel = place_of(step);
-  if (*step.panel != '\0')
-    ImGui::GetForegroundDrawList()->AddRect(panel.from, panel.to, theme::packed(theme::accent), 3.0f, 0,
-                                            2.0f);
+  outline(step, panel);
   place_card(step, panel);
   ImGui::SetNextWindowSize({card_width, 0});
   const OverlayStyle style(theme::accent);

@@ -120,7 +120,7 @@ void same_line_if_fits(float width, float spacing) {
 }
 
 bool is_low_window() {
-  constexpr float low = 800;
+  constexpr float low = 840;
   return ImGui::GetMainViewport()->Size.y < low;
 }
 
@@ -347,10 +347,11 @@ void draw_bar_name(const Graphics& graphics, const Scale& scale, ImVec2 at, floa
 
 } // namespace
 
-void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float height, Backdrop backdrop) {
-  constexpr float width = 10;
+void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float height, Backdrop backdrop,
+                float width) {
+  constexpr float bar = 10;
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const ImVec2 to{from.x + width, from.y + height};
+  const ImVec2 to{from.x + bar, from.y + height};
   // The table runs along u; the quad is rotated so that the highest value is on top.
   list->AddImageQuad(graphics.colours(scale.map, backdrop).texture.reference(), from, {to.x, from.y}, to,
                      {from.x, to.y}, {1, 0}, {1, 1}, {0, 1}, {0, 0});
@@ -369,9 +370,10 @@ void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float heigh
     widest = std::max(widest, ImGui::CalcTextSize(tick.text.c_str()).x);
   }
   ImGui::PopFont();
-  const float right = from.x - 10 + colour_bar_width + ImGui::GetStyle().WindowPadding.x;
-  draw_bar_name(graphics, scale, {from.x + width + 8 + widest, from.y}, height, right);
-  if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(from, {from.x + colour_bar_width - 10, to.y}))
+  const float right = from.x - 10 + width + ImGui::GetStyle().WindowPadding.x;
+  if (width == colour_bar_width)
+    draw_bar_name(graphics, scale, {from.x + bar + 8 + widest, from.y}, height, right);
+  if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(from, {from.x + width - 10, to.y}))
     text_tooltip(fmt::format("{}\n{} scale, {}", scale.label, scale.shared ? "shared" : "own",
                              scale.logarithmic ? "logarithmic" : "linear"));
 }

@@ -59,11 +59,11 @@ int kernel_list(std::string_view chosen, std::string_view search, std::span<cons
 // Returns the registry index chosen in this frame, −1 for the current kernel, −2 for none.
 int kernel_combo(const char* id, std::string_view preview, bool own, float width, std::string& search);
 
-// A vertical colour bar with ticks at round numbers and the scale's name, which the tooltip says in full;
-// colour_bar_width wide, with the gap before it.
+inline constexpr float colour_bar_width = 68.0f, narrow_colour_bar_width = 40.0f;
+// A vertical colour bar with ticks at round numbers and, unless narrow, the scale's name, which the tooltip
+// says in full. `width`: one of the above, with the gap before the bar.
 void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float height,
-                Backdrop backdrop = Backdrop::matrix);
-inline constexpr float colour_bar_width = 68.0f;
+                Backdrop backdrop = Backdrop::matrix, float width = colour_bar_width);
 
 // A thin line at the top of a panel during a computation; `progress` in 0…1.
 void progress_line(float progress);

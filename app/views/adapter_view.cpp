@@ -33,8 +33,8 @@ std::string why_idle(const FoundAdapter& adapter, const RunResult& run) {
     missing |= index >= run.layers.size() || run.layers[index].kernel != trained.kernel;
   }
   if (!missing || layers.size() < 2) return "adapter not in use: " + described(adapter);
-  return fmt::format("adapter needs {} in {}: {}", adapter.info.layers.back().kernel.name,
-                     joined_layers(layers), described(adapter));
+  return fmt::format("needs {} in {}: {}", adapter.info.layers.back().kernel.name, joined_layers(layers),
+                     described(adapter));
 }
 
 } // namespace

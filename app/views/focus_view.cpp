@@ -69,7 +69,7 @@ std::string focus_note(const RunResult& run, const FocusResult& focus, const Tok
     parts.emplace_back("no contribution is positive: the map is empty");
   }
   for (std::size_t index = 0; !focus.zero_gradient && index < map.prefix.size(); ++index) {
-    parts.push_back(prefix_name(run, index) + "'s own contribution " + amount_text(map.prefix[index]));
+    parts.push_back(prefix_name(run, index) + " itself " + amount_text(map.prefix[index]));
   }
   return fmt::format("{}", fmt::join(parts, "; "));
 }

@@ -87,7 +87,7 @@ Scale scatter_scale(const ScatterView& view) {
   scale.map = ColourMap::viridis;
   scale.logarithmic = true;
   scale.label = "pairs of tokens";
-  scale.low = 0.5;
+  scale.low = 0.5; // so that a single pair has a colour that is seen
   scale.high = 1;
   for (const float count : view.counts.values) {
     if (!std::isnan(count)) scale.high = std::max(scale.high, static_cast<double>(count));

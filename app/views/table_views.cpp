@@ -112,8 +112,10 @@ HeatMapPanel heat_map_difference(const HeatMapPanel& a, const HeatMapPanel& b) {
   for (const float value : panel.values.values) {
     if (std::isfinite(value)) high = std::max(high, std::abs(static_cast<double>(value)));
   }
+  // Rounding alone must not look like a difference.
+  constexpr double least = 1e-3; // of the largest value
   panel.scale.map = ColourMap::blue_white_red;
-  panel.scale.high = high > 0 ? high : 1;
+  panel.scale.high = high > 0 ? std::max(high, least * std::max(a.scale.high, b.scale.high)) : 1;
   panel.scale.low = -panel.scale.high;
   panel.scale.label = difference_label(a.scale.label);
   return panel;

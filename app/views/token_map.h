@@ -28,7 +28,7 @@ struct TokenMap {
   double divisor = 1;         // what the values were divided by
   bool empty = false;         // nothing to draw: `note` says why
   bool same = false;          // a difference of equal maps
-  std::string note;           // shown beside the map: "class token's own contribution 0.31"
+  std::string note;           // shown beside the map: "class token itself 0.31"
   std::string details;        // more of that, for a tooltip; may be empty
 };
 

@@ -237,7 +237,8 @@ bool overlap(const Box& a, const Box& b) {
   return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom();
 }
 
-// Labels right of the points or, near the right edge, left of them; moved down where they would overlap.
+// Labels right of the points or, near the right edge, left of them; moved down where they would overlap, left
+// out where that leads out of the plot.
 void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const PlotAxes& axes) {
   struct Label {
     Point point;
@@ -270,6 +271,7 @@ void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, 
       if (hit == taken.end()) break;
       box.y = hit->bottom() + 0.01;
     }
+    if (box.bottom() > axes.body.bottom() && box.y > label.point.y) continue;
     taken.push_back(box);
     canvas.text(*label.text, {box.x, box.y + height / 2 + 0.36 * ink.tick().size}, ink.tick());
   }

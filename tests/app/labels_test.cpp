@@ -88,7 +88,7 @@ TEST(AdapterState, SaysWhatAnAdapterNeeds) {
   adapter.info.name = "tail";
   for (const int layer : {2, 3}) adapter.info.layers.push_back({layer, {.name = "hydra-cosine"}});
   EXPECT_EQ(adapter_state(run, 3, {adapter}).text,
-            "untrained: adapter needs hydra-cosine in layers 2 and 3: tail, bundled");
+            "untrained: needs hydra-cosine in layers 2 and 3: tail, bundled");
   run.layers[2].kernel.name = "hydra-cosine";
   EXPECT_EQ(adapter_state(run, 3, {adapter}).text, "untrained: adapter not in use: tail, bundled");
 }
@@ -109,7 +109,7 @@ TEST(FocusNote, SaysWhereAPatchHasAnEffect) {
   focus.share = -3.11;
   focus.contributions.values = {0.08f, 1, 0, 0, 0};
   const TokenMap map = focus_map(run, focus, {});
-  EXPECT_EQ(map.note, prefix_name(run, 0) + "'s own contribution 0.08");
+  EXPECT_EQ(map.note, prefix_name(run, 0) + " itself 0.08");
   EXPECT_EQ(map.details, "This query carries −311 % of the target's sum over all queries.");
 }
 

@@ -43,7 +43,7 @@ void steps_notice_what_was_done(ImGuiTestContext* context) {
   context->ItemClick("//###kernels/**/$$11/hydra-cosine");
   settle(context);
   IM_CHECK(!done()); // alone it is untrained
-  context->ItemClick("//###tour/Replace them");
+  context->ItemClick("//###tour/Replace the kernels");
   settle(context);
   for (const LayerRun& layer : results().any()->layers) IM_CHECK(!layer.untrained);
   next(context);

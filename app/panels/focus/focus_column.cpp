@@ -215,10 +215,20 @@ float FocusColumn::caption_height() const {
   return ImGui::GetTextLineHeightWithSpacing() + (narrow_ ? ImGui::GetTextLineHeight() : 0);
 }
 
+namespace {
+
+// Less where it would take a large part of the map's width.
+float bar_width(float column) {
+  constexpr float narrow = 260;
+  return column < narrow ? narrow_colour_bar_width : colour_bar_width;
+}
+
+} // namespace
+
 ImVec2 FocusColumn::picture_within(ImVec2 size) const {
   if (picture_.empty()) return {};
   const float note = found_.map.note.empty() ? 0 : ImGui::GetTextLineHeightWithSpacing();
-  return picture_.size_within({size.x - colour_bar_width, size.y - caption_height() - note});
+  return picture_.size_within({size.x - bar_width(size.x), size.y - caption_height() - note});
 }
 
 void FocusColumn::draw(ImVec2 size, float brightness) {
@@ -255,7 +265,8 @@ void FocusColumn::draw(ImVec2 size, float brightness) {
 
 void FocusColumn::draw_map(ImVec2 size, float brightness) {
   const ImVec2 from = ImGui::GetCursorScreenPos();
-  const ImVec2 canvas{size.x - colour_bar_width, size.y};
+  const float bar = bar_width(size.x);
+  const ImVec2 canvas{size.x - bar, size.y};
   const float bar_height =
       std::clamp(picture_.empty() ? size.y - 20 : picture_.size_within(canvas).y, 40.0f, 400.0f);
   const auto prefix = static_cast<int>(found_.run->prefix_tokens);
@@ -281,8 +292,8 @@ void FocusColumn::draw_map(ImVec2 size, float brightness) {
   }
   Scale scale = found_.map.scale;
   scale.shared &= narrow_; // with the maps beside it
-  colour_bar(graphics(), scale, {from.x + size.x - colour_bar_width + 10, top}, bottom - top,
-             picture_.empty() ? Backdrop::words : picture_.backdrop());
+  colour_bar(graphics(), scale, {from.x + size.x - bar + 10, top}, bottom - top,
+             picture_.empty() ? Backdrop::words : picture_.backdrop(), bar);
   handle_input(input);
 }
 
@@ -320,7 +331,8 @@ void FocusColumn::draw_caption(float width) const {
     write(caption_, theme::quiet, 10);
     write(found_.flags, theme::amber, 10);
   }
-  write(fitting_parts(explained_, end - x), theme::quiet, 0);
+  const std::string explained = fitting_parts(explained_, end - x);
+  if (ImGui::CalcTextSize(explained.c_str()).x <= end - x) write(explained, theme::quiet, 0);
   if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(from, {end, y + height})) return;
   std::string tooltip = fmt::format("{}{}{}   {}{}{}\n{}\n\n{}", side_, side_.empty() ? "" : "   ", kernel_,
                                     caption_, found_.flags.empty() ? "" : "   ", found_.flags,

@@ -222,7 +222,7 @@ public:
 private:
   bool empty() const { return std::ranges::all_of(visible_, &FocusColumn::empty); }
 
-  static constexpr float gap = theme::grid * 2, least_height = 180;
+  static constexpr float gap = theme::grid * 2, least_height = 160;
   static float share(float whole, std::size_t count) {
     return (whole - gap * static_cast<float>(count - 1)) / static_cast<float>(count);
   }

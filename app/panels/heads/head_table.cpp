@@ -37,6 +37,14 @@ void HeadTableView::set(HeatMapPanel table, std::vector<std::string> layer_kerne
   map_.set(std::move(figure));
 }
 
+void HeadTableView::share(double high) {
+  HeatMapPanel table = panel;
+  table.scale.high = high;
+  table.scale.shared = true;
+  table.row_colours.clear();
+  set(std::move(table), kernels);
+}
+
 void HeadTableView::clear() {
   panel = {};
   kernels.clear();
@@ -230,7 +238,10 @@ public:
     });
   }
 
-  void prepare(const Snapshot& snapshot) override { columns_.prepare(snapshot); }
+  void prepare(const Snapshot& snapshot) override {
+    columns_.prepare(snapshot);
+    share_scale();
+  }
 
   void draw() override {
     if (columns_.empty() && columns_.shown().front().error.empty()) {
@@ -254,6 +265,15 @@ public:
   }
 
 private:
+  // Side by side, A and B have one scale: equal colours are equal numbers.
+  void share_scale() {
+    const auto shown = columns_.shown();
+    if (shown.size() < 2 || shown[0].view.empty() || shown[1].view.empty()) return;
+    const double high = std::max(shown[0].view.panel.scale.high, shown[1].view.panel.scale.high);
+    for (HeadTableColumn& column : shown.first(2))
+      if (column.view.panel.scale.high != high || !column.view.panel.scale.shared) column.view.share(high);
+  }
+
   static HeadTableColumn empty_column(const HeadQuantityInfo& quantity) {
     HeadTableColumn column;
     column.quantity = &quantity;

@@ -31,6 +31,8 @@ struct HeadTableView {
   bool of_layers = false;            // one number per layer: a click selects the layer only
 
   void set(HeatMapPanel table, std::vector<std::string> layer_kernels);
+  // Lets the scale end at `high`, as those beside it.
+  void share(double high);
   void clear();
   bool empty() const { return panel.values.empty(); }
   // Crosses out muted heads. A click selects a head. Returns the head under the pointer.

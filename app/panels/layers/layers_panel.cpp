@@ -289,9 +289,10 @@ private:
         per_row = columns;
       }
     }
-    side = std::floor(side);
+    constexpr float least = 12; // smaller maps would say nothing: the panel scrolls instead
+    side = std::max(least, std::floor(side));
     const float height = line + stacked * side + (stacked - 1) * stack_gap;
-    for (int layer = 0; layer < layers && side > 8; ++layer) {
+    for (int layer = 0; layer < layers; ++layer) {
       const int row = layer / per_row, column = layer % per_row;
       const ImVec2 at{from.x + static_cast<float>(column) * (side + map_gap),
                       from.y + static_cast<float>(row) * (height + map_gap)};
@@ -299,7 +300,7 @@ private:
       if (column == 0 && shown.size() > 1) draw_titles({corner.x, at.y + line}, side);
     }
     const float right = from.x + static_cast<float>(per_row) * (side + map_gap) - map_gap;
-    for (std::size_t i = 0; i < shown.size() && side > 8; ++i) {
+    for (std::size_t i = 0; i < shown.size(); ++i) {
       const float y = from.y + line + static_cast<float>(i) * (side + stack_gap);
       if (const Scale* const scale = shown[i].scale()) colour_bar(graphics(), *scale, {right + 10, y}, side);
     }
@@ -321,7 +322,10 @@ private:
     const auto index = static_cast<std::size_t>(layer);
     const LayerMaps::Map& first = shown[0].maps()[index];
     const bool selected = layer == document().scene().layer;
-    kernel_square(list, {at.x + 4, at.y + line / 2 - 1}, 7, first.kernel);
+    const std::string number = fmt::format("{}", layer);
+    const float square = 12;
+    const bool has_square = square + ImGui::CalcTextSize(number.c_str()).x <= side;
+    if (has_square) kernel_square(list, {at.x + 4, at.y + line / 2 - 1}, 7, first.kernel);
     bool untrained = false;
     std::string tooltip = fmt::format("layer {}", layer);
     float y = at.y + line;
@@ -346,9 +350,9 @@ private:
       tooltip += "\n" + muted;
       draw_muted(layer, at, {side, y - stack_gap - at.y - line});
     }
-    list->AddText({at.x + 12, at.y},
+    list->AddText({at.x + (has_square ? square : 0), at.y},
                   theme::packed(selected ? theme::text : (untrained ? theme::amber : theme::quiet)),
-                  fmt::format("{}", layer).c_str());
+                  number.c_str());
     ImGui::SetCursorScreenPos(at);
     ImGui::PushID(layer);
     if (ImGui::InvisibleButton("thumbnail", {side, y - stack_gap - at.y})) select_layer(editor(), layer);

@@ -146,10 +146,10 @@ private:
       }
       return text;
     };
-    std::vector<std::string> notes{layers_of("no time of ", untimed_layers),
-                                   layers_of("one run of ", cold_layers)};
+    std::vector<std::string> notes{layers_of("one run alone of ", cold_layers),
+                                   layers_of("no time of ", untimed_layers)};
     std::erase(notes, std::string());
-    return notes.empty() ? std::string() : fmt::format("Press Time 10 runs: {}", fmt::join(notes, ", "));
+    return fmt::format("{}", fmt::join(notes, ", "));
   }
 
   void mark_selected(std::size_t panel) const {

@@ -196,7 +196,7 @@ void TokensColumn::draw_sentence(const Frame& frame) {
   const auto tokens = static_cast<int>(shown_.tokens.size());
   const std::optional<int> query = lit_query(frame.editor);
   const bool derived = shown_.weights->derived_signed && !difference_;
-  std::string note = fmt::format("opacity: weight over {}, the largest shown",
+  std::string note = fmt::format("a line as strong as its weight, at most {}",
                                  number_text(static_cast<double>(lines_.strongest)));
   if (!query && !hovered_key_ && lines_.left_out > 0)
     note += fmt::format("; the {} strongest of {} lines", lines_.lines.size(),
@@ -211,8 +211,15 @@ void TokensColumn::draw_sentence(const Frame& frame) {
     ImGui::EndChild();
     return;
   }
-  const ImVec2 from = ImGui::GetCursorScreenPos();
+  const ImVec2 top = ImGui::GetCursorScreenPos();
+  const auto row = query ? query : shown_index(shown_.tokens, query_token(frame.editor.document()));
+  ImGui::PushFont(frame.graphics.fonts().regular, theme::size_small);
+  const ImVec2 from{top.x, top.y + ImGui::GetTextLineHeightWithSpacing()}; // below the bars' heading
   const float width = ImGui::GetContentRegionAvail().x;
+  if (row)
+    right_aligned(ImGui::GetWindowDrawList(), top.x + width, top.y, theme::packed(theme::quiet),
+                  fitted("weights of " + shown_.tokens[static_cast<std::size_t>(*row)].text, width / 2));
+  ImGui::PopFont();
   const float word = std::clamp(width * 0.2f, 60.0f, 130.0f);
   const float bars = std::clamp(width * 0.25f, 60.0f, 220.0f);
   Lines lines{};
@@ -231,11 +238,10 @@ void TokensColumn::draw_sentence(const Frame& frame) {
     draw_word(inside, token, {lines.right, lines.y_of(token)}, word, false, key == token);
   }
   draw_lines(inside, query, key, lines);
-  const auto row = query ? query : shown_index(shown_.tokens, query_token(frame.editor.document()));
   if (row) draw_bars(inside, *row, lines, lines.right + word, bars);
   ImGui::PopFont();
-  ImGui::SetCursorScreenPos(from);
-  ImGui::Dummy({width, token_row * static_cast<float>(tokens)});
+  ImGui::SetCursorScreenPos(top);
+  ImGui::Dummy({width, from.y - top.y + token_row * static_cast<float>(tokens)});
   ImGui::EndChild();
 }
 

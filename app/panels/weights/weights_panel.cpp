@@ -100,15 +100,15 @@ void draw_weights_toolbar(Editor& editor, MapZoom& zoom, const char* why_own) {
   const ViewOptions& view = editor.document().view;
   Toolbar bar;
   if (!view.all_heads) bar.add(196, [&] { selected_head(editor); });
-  if (!view.all_heads && !(zoom == MapZoom{})) {
-    bar.add(60, [&] {
-      if (ImGui::Button("whole")) zoom = {};
-      if (ImGui::IsItemHovered()) text_tooltip("Show the whole matrix again (double-click)");
-    });
-  }
   bar.add(134, [&] { extent_choice(editor); });
   // Of both sides each shows its own kernel.
   if (!view.all_heads && !shows_both(view)) bar.add(106, [&] { add_kernel_button(editor); });
+  if (!view.all_heads && !(zoom == MapZoom{})) {
+    bar.add(94, [&] {
+      if (ImGui::Button("Whole matrix###whole")) zoom = {};
+      if (ImGui::IsItemHovered()) text_tooltip("Show the whole matrix again (double-click)");
+    });
+  }
   bar.add(162, [&] { colours_choice(editor); });
   bar.add(172, [&] { range_choice(editor, why_own); });
   bar.add(170, [&] { value_choice(editor); });
@@ -319,9 +319,10 @@ private:
     WeightsColumn& column = columns_[static_cast<std::size_t>(position)];
     ImGui::PushID(position);
     const float line = ImGui::GetFrameHeight();
-    draw_header(position, from, size.x);
+    const float heading = size.x + (with_bar ? colour_bar_width : 0);
+    draw_header(position, from, shows_both(document().view) ? heading : size.x);
     ImGui::SetCursorScreenPos({from.x, from.y + line + 4});
-    column.draw_caption(graphics(), size.x);
+    column.draw_caption(graphics(), heading);
     const float top = line + 4 + ImGui::GetTextLineHeightWithSpacing();
     const ImVec2 map_from{from.x, from.y + top};
     const ImVec2 map_size{size.x, std::min(size.y - top, size.x)};

@@ -65,7 +65,7 @@ Figure every_kind() {
   overlay.scale = {ColourMap::magma, 0, 1, false, false, "contribution"};
   overlay.query_row = 2;
   overlay.query_column = 3;
-  overlay.note = "class token's own contribution 0.3";
+  overlay.note = "class token itself 0.3";
   overlay.interpolation = Interpolation::bicubic;
   figure.panels.emplace_back(overlay);
   TokensPanel tokens;
