@@ -237,8 +237,8 @@ bool overlap(const Box& a, const Box& b) {
   return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom();
 }
 
-// Labels right of the points or, near the right edge, left of them; moved down where they would overlap, left
-// out where that leads out of the plot.
+// Labels right of the points or, near the right edge, left of them; moved down where they would overlap, or
+// up where that leads out of the plot.
 void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const PlotAxes& axes) {
   struct Label {
     Point point;
@@ -266,12 +266,16 @@ void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, 
     const bool left = label.point.x + distance + width > axes.body.right();
     Box box{left ? label.point.x - distance - width : label.point.x + distance, label.point.y - height / 2,
             width, height};
-    for (int tries = 0; tries < 40; ++tries) {
-      const auto hit = std::ranges::find_if(taken, [&](const Box& other) { return overlap(box, other); });
-      if (hit == taken.end()) break;
-      box.y = hit->bottom() + 0.01;
-    }
-    if (box.bottom() > axes.body.bottom() && box.y > label.point.y) continue;
+    const auto move = [&](const bool down) {
+      box.y = label.point.y - height / 2;
+      for (int tries = 0; tries < 40; ++tries) {
+        const auto hit = std::ranges::find_if(taken, [&](const Box& other) { return overlap(box, other); });
+        if (hit == taken.end()) break;
+        box.y = down ? hit->bottom() + 0.01 : hit->y - height - 0.01;
+      }
+    };
+    move(true);
+    if (box.bottom() > axes.body.bottom() && box.y > label.point.y) move(false);
     taken.push_back(box);
     canvas.text(*label.text, {box.x, box.y + height / 2 + 0.36 * ink.tick().size}, ink.tick());
   }
