@@ -120,7 +120,7 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
       ->group(model);
   command
       .add_option("--device", options.execution.device,
-                  "auto or cpu, cuda or cuda:i where there is an NVIDIA GPU; training runs on the CPU")
+                  "auto or cpu, cuda or cuda:i where there is an NVIDIA GPU")
       ->capture_default_str()
       ->group(execution);
   command.add_option("--dtype", options.execution.dtype, "float32, bfloat16 or float16")

@@ -223,6 +223,10 @@ void add_recall_command(CLI::App& program) {
       ->capture_default_str();
   command->add_option("--curve", options->files.curve,
                       "write the loss of every step as CSV; {kernel} in its name stands for the kernel");
+  command
+      ->add_option("--device", options->execution.device,
+                   "auto or cpu, cuda or cuda:i where there is an NVIDIA GPU")
+      ->capture_default_str();
   command->add_option("--threads", options->execution.threads, "threads for the model (default: all)")
       ->check(CLI::PositiveNumber);
   command->add_option("--seed", options->execution.seed, "random seed")->capture_default_str();

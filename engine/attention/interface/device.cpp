@@ -8,6 +8,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/DeviceType.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -118,6 +119,19 @@ UsageError unknown_device(const std::string& text) {
   return {"--device", fmt::format("there is no device \"{}\"", text), "write auto, cpu, cuda or cuda:i"};
 }
 
+std::optional<c10::Device> registered_device(const std::string& text) {
+  if (!c10::is_privateuse1_backend_registered()) return std::nullopt;
+  const std::string name = c10::get_privateuse1_backend(/*lower_case=*/true);
+  if (text != name && !text.starts_with(name + ':')) return std::nullopt;
+  try {
+    const c10::Device device = with_index(c10::Device(text));
+    const c10::impl::VirtualGuardImpl guard(device.type());
+    return device.index() < guard.deviceCount() ? std::optional(device) : std::nullopt;
+  } catch (const c10::Error&) {
+    return std::nullopt;
+  }
+}
+
 } // namespace
 
 const CudaStatus& cuda_status() { return loaded_once().status; }
@@ -131,6 +145,7 @@ c10::Device with_index(const c10::Device device) {
 
 c10::Device device_of(const std::string& text) {
   if (text == "auto" || text == "cpu") return c10::kCPU;
+  if (const auto registered = registered_device(text)) return *registered;
   if (text != "cuda" && !text.starts_with("cuda:")) throw unknown_device(text);
   const CudaStatus& cuda = cuda_status();
   if (!cuda.available)

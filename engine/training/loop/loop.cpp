@@ -5,11 +5,14 @@
 #include <cmath>
 #include <span>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/run/placement.h"
 #include "engine/training/distributed/process_group.h"
 
 namespace hydrascope {
@@ -26,10 +29,21 @@ std::filesystem::path live_path(const std::filesystem::path& output) {
 namespace training {
 namespace {
 
+// The scale of the loss at the start, and the steps without overflow after which it is doubled; as
+// torch.amp.GradScaler has them.
+constexpr double first_loss_scale = 65536;
+constexpr std::int64_t steps_before_larger_scale = 2000;
+
 NamedTensors copy_of(const NamedTensors& tensors) {
   NamedTensors copy;
   for (const auto& [name, value] : tensors) copy[name] = value.detach().clone();
   return copy;
+}
+
+// The numbers of a tensor; waits for its device.
+std::vector<double> numbers_of(const at::Tensor& values) {
+  const at::Tensor read = values.to(at::kCPU, at::kDouble).contiguous();
+  return {read.const_data_ptr<double>(), read.const_data_ptr<double>() + read.numel()};
 }
 
 class Loop {
@@ -43,9 +57,11 @@ public:
         group_(settings.group != nullptr && !settings.group->alone() ? settings.group : nullptr),
         file_(settings.output.empty() ? std::filesystem::path() : checkpoint_path(settings.output)),
         optimizer_(task.leaves(), task.weight_decay()),
+        device_(task.leaves().begin()->second.device()),
         checkpoint_due_(settings.checkpoint_seconds),
         live_due_(settings.live_seconds) {
     state_.notes = notes;
+    if (task.scales_loss()) state_.loss_scale = first_loss_scale;
   }
 
   TrainingOutcome run() {
@@ -108,22 +124,85 @@ private:
     group_->sum(gradients);
   }
 
+  // The gradients of this process's part of the step, of the loss times the scale.
+  StepLoss differentiated() {
+    StepLoss loss = task_.loss(state_.step);
+    if (loss.loss.defined())
+      (state_.loss_scale == 1 ? loss.loss : loss.loss * state_.loss_scale).backward();
+    return loss;
+  }
+
+  // The same, once more with an empty cache where the device's memory runs out.
+  StepLoss differentiated_within_memory() {
+    try {
+      return differentiated();
+    } catch (const c10::OutOfMemoryError&) {
+      optimizer_.clear_gradients();
+      release_cached_memory(device_);
+      return differentiated();
+    }
+  }
+
+  struct StepNumbers {
+    std::vector<double> shown;
+    std::vector<double> norms; // of the gradients, which are those of the whole batch
+  };
+  // Waits for the device once, with several processes twice and for the gradients that they exchange.
+  StepNumbers step_numbers() {
+    const StepLoss loss = differentiated_within_memory();
+    StepNumbers numbers;
+    if (group_ != nullptr) {
+      numbers.shown = numbers_of(loss.shown);
+      combine(numbers.shown);
+    }
+    if (state_.loss_scale != 1) optimizer_.scale_gradients(1 / state_.loss_scale);
+    const at::Tensor norms = optimizer_.gradient_norms();
+    if (group_ != nullptr) {
+      numbers.norms = numbers_of(norms);
+    } else {
+      const std::vector<double> both = numbers_of(at::cat({loss.shown, norms}));
+      const auto border = both.begin() + static_cast<std::ptrdiff_t>(loss.shown.numel());
+      numbers = {{both.begin(), border}, {border, both.end()}};
+    }
+    if (!std::isfinite(numbers.shown.front())) fail("the loss is not a number");
+    return numbers;
+  }
+
+  // Halves the scale of the loss as often as the scaled gradients overflow, and doubles it after many steps
+  // in which they do not. All processes see the same norms.
+  StepNumbers scaled_step_numbers() {
+    const auto are_finite = [](const std::vector<double>& norms) {
+      return std::ranges::all_of(norms, [](const double norm) { return std::isfinite(norm); });
+    };
+    StepNumbers numbers = step_numbers();
+    while (state_.loss_scale > 1 && !are_finite(numbers.norms)) {
+      state_.loss_scale /= 2;
+      state_.steps_at_scale = 0;
+      optimizer_.clear_gradients();
+      numbers = step_numbers();
+    }
+    return numbers;
+  }
+  void adapt_loss_scale() {
+    if (!task_.scales_loss() || ++state_.steps_at_scale < steps_before_larger_scale) return;
+    state_.loss_scale *= 2;
+    state_.steps_at_scale = 0;
+  }
+
   void step() {
     const auto begin = std::chrono::steady_clock::now();
-    StepLoss loss = task_.loss(state_.step);
-    if (loss.loss.defined() && std::isfinite(loss.shown.front())) loss.loss.backward();
-    combine(loss.shown);
-    if (!std::isfinite(loss.shown.front())) fail("the loss is not a number");
-    if (!std::isfinite(optimizer_.step(task_.learning_rate(state_.step, total()), task_.clip_norm())))
+    const auto [shown, norms] = scaled_step_numbers();
+    if (!std::isfinite(optimizer_.step(task_.learning_rate(state_.step, total()), task_.clip_norm(), norms)))
       fail("the gradients are not finite");
+    adapt_loss_scale();
     if (step_of_epoch() == task_.steps_per_epoch()) state_.sums.clear(); // a new epoch begins
     ++state_.step;
     ++steps_here_;
-    state_.sums.resize(loss.shown.size());
-    for (std::size_t i = 0; i < loss.shown.size(); ++i) state_.sums[i] += loss.shown[i];
-    state_.curve.emplace_back(state_.step, loss.shown.front());
+    state_.sums.resize(shown.size());
+    for (std::size_t i = 0; i < shown.size(); ++i) state_.sums[i] += shown[i];
+    state_.curve.emplace_back(state_.step, shown.front());
     seconds_here_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    report("train", loss.shown);
+    report("train", shown);
     const bool epoch_ends = step_of_epoch() == task_.steps_per_epoch();
     if (epoch_ends || (settings_.validate_every > 0 && state_.step % settings_.validate_every == 0))
       record_validation(validated(), epoch_ends);
@@ -188,6 +267,7 @@ private:
       value.copy_(saved->second);
     }
     optimizer_.restore(checkpoint.moments, checkpoint.step, file_.string());
+    for (auto& [name, value] : checkpoint.best_parameters) value = value.to(device_);
     state_ = std::move(checkpoint);
   }
 
@@ -275,6 +355,7 @@ private:
   bool agreed_to_stop_ = false;
   std::filesystem::path file_;
   Optimizer optimizer_;
+  c10::Device device_; // of the parameters
   Checkpoint state_;
   Interval checkpoint_due_, live_due_;
   std::int64_t steps_here_ = 0, live_step_ = 0; // since the start or the last resumption

@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include <c10/util/Exception.h>
+
+#include "engine/base/error.h"
 #include "engine/training/loop/optimizer.h"
 #include "engine/training/loop/training.h"
 #include "engine/training/loop/training_files.h"
@@ -18,8 +21,9 @@ struct StepLoss {
   // Scalar, to minimise. With several processes the part of this process's items, so that the sum over
   // processes is the loss of the whole batch; undefined without items.
   at::Tensor loss;
-  // [0] the loss, then the values that describe() interprets; also summed over processes.
-  std::vector<double> shown;
+  // (S) float64, on the loss's device or the CPU: [0] the loss, then the values that describe() interprets;
+  // also summed over processes. Read by the loop, once a step.
+  at::Tensor shown;
 };
 
 // The parameters, data and loss of one training. Everything random is a function of the seed and the step.
@@ -34,6 +38,9 @@ public:
   virtual double learning_rate(std::int64_t step, std::int64_t total) const = 0;
   virtual double weight_decay() const { return 0; }
   virtual double clip_norm() const { return 0; } // 0: gradients are not clipped
+  // Whether gradients are those of the loss times a power of two: float16 holds no number below 6e-8 (loss
+  // scaling; Micikevicius et al. 2018, section 3.2).
+  virtual bool scales_loss() const { return false; }
 
   // The loss of step 0 … total−1, counted over all epochs.
   virtual StepLoss loss(std::int64_t step) = 0;
@@ -61,6 +68,19 @@ public:
 TrainingOutcome run_training(TrainingTask& task, const TrainingSettings& settings,
                              const std::vector<std::string>& notes, const TrainingObserver& observer,
                              const std::stop_token& stop);
+
+// Calls `work`, and throws LibTorch's errors as errors of the command; with a remedy where the memory of
+// `device`, so named for the user, does not suffice.
+template <typename Work>
+auto with_errors_of(const char* command, const std::string& device, const Work& work) {
+  try {
+    return work();
+  } catch (const c10::OutOfMemoryError&) {
+    throw Error(command, "out of memory on " + device, "use a smaller --batch, or --device cpu");
+  } catch (const c10::Error& error) {
+    throw Error(command, error.what_without_backtrace(), "report this with the command");
+  }
+}
 
 // Throws UsageError naming the option for settings out of range.
 void check_settings(const TrainingSettings& settings);

@@ -5,9 +5,15 @@
 #include <numbers>
 #include <vector>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "engine/base/error.h"
@@ -17,24 +23,41 @@ namespace hydrascope::training {
 Optimizer::Optimizer(NamedTensors parameters, const double weight_decay)
     : parameters_(std::move(parameters)), weight_decay_(weight_decay) {}
 
-double Optimizer::step(const double learning_rate, const double clip_norm) {
+std::vector<at::Tensor> Optimizer::gradients() const {
+  std::vector<at::Tensor> all;
+  for (const auto& [name, parameter] : parameters_)
+    if (parameter.grad().defined()) all.push_back(parameter.grad());
+  return all;
+}
+
+at::Tensor Optimizer::gradient_norms() const {
+  const at::NoGradGuard no_gradients;
+  const std::vector<at::Tensor> all = gradients();
+  return all.empty() ? at::zeros({0}, at::kDouble) : at::stack(at::_foreach_norm(all)).to(at::kDouble);
+}
+
+void Optimizer::scale_gradients(const double factor) {
+  const at::NoGradGuard no_gradients;
+  if (const std::vector<at::Tensor> all = gradients(); !all.empty()) at::_foreach_mul_(all, factor);
+}
+
+void Optimizer::clear_gradients() {
+  for (const auto& [name, parameter] : parameters_) parameter.mutable_grad().reset();
+}
+
+double Optimizer::step(const double learning_rate, const double clip_norm,
+                       const std::span<const double> norms) {
   const at::NoGradGuard no_gradients;
   double squares = 0;
-  for (const auto& [name, parameter] : parameters_) {
-    if (!parameter.grad().defined()) continue;
-    const double norm = parameter.grad().norm().item<double>();
-    squares += norm * norm;
-  }
+  for (const double norm : norms) squares += norm * norm;
   const double norm = std::sqrt(squares);
   if (std::isfinite(norm)) {
-    if (clip_norm > 0 && norm > clip_norm)
-      for (const auto& [name, parameter] : parameters_)
-        if (parameter.grad().defined()) parameter.mutable_grad().mul_(clip_norm / norm);
+    if (clip_norm > 0 && norm > clip_norm) scale_gradients(clip_norm / norm);
     ++steps_;
     update(learning_rate, true);
     update(learning_rate, false);
   }
-  for (const auto& [name, parameter] : parameters_) parameter.mutable_grad().reset();
+  clear_gradients();
   return norm;
 }
 
@@ -45,15 +68,15 @@ void Optimizer::update(const double learning_rate, const bool matrices) {
     Moments& moments = moments_[name];
     if (!moments.first.defined())
       moments = {at::zeros_like(parameter), at::zeros_like(parameter),
-                 at::full({}, static_cast<double>(steps_ - 1), at::kFloat)};
+                 at::full({}, static_cast<double>(steps_ - 1), parameter.options())};
     parameters.push_back(parameter);
     gradients.push_back(parameter.grad().contiguous());
     first.push_back(moments.first);
     second.push_back(moments.second);
-    // The operation reads the number of the current step.
-    steps.push_back(moments.steps.add_(1));
+    steps.push_back(moments.steps);
   }
   if (parameters.empty()) return;
+  at::_foreach_add_(steps, 1); // the operation reads the number of the current step
   constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   at::_fused_adamw_(parameters, gradients, first, second, {}, steps, learning_rate, beta1, beta2,
                     matrices ? weight_decay_ : 0.0, epsilon, false, false);
@@ -79,8 +102,10 @@ void Optimizer::restore(const NamedTensors& state, const std::int64_t steps, con
         second->second.sizes() != parameter.sizes())
       throw BrokenFile(subject, "has no moments of the optimizer that fit " + name,
                        "start again without --resume");
-    moments_[name] = {first->second.clone(), second->second.clone(),
-                      at::full({}, static_cast<double>(steps), at::kFloat)};
+    const at::Device device = parameter.device();
+    moments_[name] = {first->second.to(device, at::kFloat, false, /*copy=*/true),
+                      second->second.to(device, at::kFloat, false, /*copy=*/true),
+                      at::full({}, static_cast<double>(steps), parameter.options())};
   }
 }
 

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -20,10 +22,17 @@ public:
 
   const NamedTensors& parameters() const { return parameters_; }
 
-  // Updates the parameters from their gradients, and clears those. The norm of all gradients is first clipped
-  // to `clip_norm` (0: not clipped). Returns the norm before clipping; if it is not finite, nothing is
-  // updated.
-  double step(double learning_rate, double clip_norm);
+  // The norm of each gradient, (G) float64 on the parameters' device: for the caller to read in one copy with
+  // what else it reads, because reading waits for the device.
+  at::Tensor gradient_norms() const;
+  // Multiplies all gradients.
+  void scale_gradients(double factor);
+  void clear_gradients();
+
+  // Updates the parameters from their gradients, of these norms, and clears those. The norm of all gradients
+  // together is first clipped to `clip_norm` (0: not clipped). Returns the norm before clipping; if it is not
+  // finite, nothing is updated. Never waits for the device.
+  double step(double learning_rate, double clip_norm, std::span<const double> norms);
 
   // `first_moment.NAME` and `second_moment.NAME` of every parameter, empty before the first step.
   NamedTensors state() const;
@@ -33,8 +42,9 @@ public:
 private:
   struct Moments {
     at::Tensor first, second;
-    at::Tensor steps; // () float32: updates of this parameter so far
+    at::Tensor steps; // () float32 on the parameter's device: its updates so far
   };
+  std::vector<at::Tensor> gradients() const; // of the parameters that have one, in order
   // Updates the matrices, or the other parameters.
   void update(double learning_rate, bool matrices);
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/base/error.h"
+#include "engine/attention/interface/device.h"
 #include "engine/base/safetensors.h"
 #include "engine/run/model_store.h"
 #include "engine/run/placement.h"
@@ -12,9 +12,7 @@
 namespace hydrascope::training {
 
 Placement training_placement(const ExecutionOptions& execution) {
-  if (execution.device != "auto" && execution.device != "cpu")
-    throw UsageError("--device " + execution.device, "this command runs on the CPU", "leave the option out");
-  return {};
+  return {device_of(execution.device), c10::kFloat};
 }
 
 PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& folder,

@@ -29,7 +29,8 @@ PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& fol
                             const AdapterChoice& adapters, const ScheduleChoice& schedule,
                             const Placement& placement, bool for_training);
 
-// The placement of models that are trained: float32 on the CPU. Throws UsageError for another device.
+// The placement of models that are trained: float32 on the request's device; matrix products may be in
+// another type (autocast.h). Throws as placement_of.
 Placement training_placement(const ExecutionOptions& execution);
 
 // The hash of what an adapter with this role and these parameters builds on: prepared.base, without the last

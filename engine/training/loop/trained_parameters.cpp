@@ -34,8 +34,9 @@ void add_factors(NamedTensors& leaves, const std::string& weight, const at::Tens
                  const LowRank& update, const std::uint64_t key) {
   const std::int64_t out = value.size(0), in = value.size(1), rank = update.rank;
   const double most = 1 / std::sqrt(static_cast<double>(in));
-  leaves[weight + std::string(factor_a)] = uniform(rank, in, most, key).requires_grad_(true);
-  leaves[weight + std::string(factor_b)] = at::zeros({out, rank}, at::kFloat).requires_grad_(true);
+  leaves[weight + std::string(factor_a)] = uniform(rank, in, most, key).to(value.device()).requires_grad_(true);
+  leaves[weight + std::string(factor_b)] =
+      at::zeros({out, rank}, value.options().dtype(at::kFloat)).requires_grad_(true);
 }
 
 NamedTensors with_updates(const Model& model, const NamedTensors& parameters, const LowRank& update) {
@@ -154,8 +155,9 @@ NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& part
     const std::int64_t features = model.info().has_classifier ? model.parameter("classifier.weight").size(1)
                                                               : std::int64_t{model.info().width};
     // Zeros: with LayerNorm's large values any other start would be a confident guess.
-    leaves["classifier.weight"] = leaf(at::zeros({classes, features}, at::kFloat));
-    leaves["classifier.bias"] = leaf(at::zeros({classes}, at::kFloat));
+    const auto options = at::TensorOptions(at::kFloat).device(model.device());
+    leaves["classifier.weight"] = leaf(at::zeros({classes, features}, options));
+    leaves["classifier.bias"] = leaf(at::zeros({classes}, options));
   }
   return leaves;
 }

@@ -22,7 +22,7 @@ int first_trained(const TrainedParts& parts, int layers);
 // The parts in words, "layers 8,9 attention of 10 and head", for checkpoints and the user.
 std::string text_of(const TrainedParts& parts);
 
-// Float32 copies that require gradients, by canonical name: all parameters of `layers`; W_q, W_k, W_v and W_o
+// Float32 copies on the model's device that require gradients, by canonical name: all parameters of `layers`; W_q, W_k, W_v and W_o
 // of `attention`; the trainable parameters of their kernels (kernel.LAYER.KERNEL.NAME); with `head` the final
 // LayerNorm, the pooler and the classifier, which starts at zero if the plan makes a new one. With low-rank
 // updates the layers have factors (see add_factors), drawn by `seed`, instead of their parameters. Throws
@@ -35,6 +35,7 @@ struct RunnableModel {
   Pass pass; // through all of its blocks
 
   // Runs blocks first … L−1 and the classifier: (B,C) float32. Without `hidden` the input is embedded first.
+  // Both lie on the model's device.
   // The outputs of all blocks but the last, (B,N,D), are appended to `states`.
   at::Tensor logits(const at::Tensor& hidden, const ModelInput& input, int first,
                     std::vector<at::Tensor>* states = nullptr) const;

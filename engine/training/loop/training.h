@@ -82,7 +82,7 @@ struct TrainingSettings {
   double validation_share = 0.05;    // of the items, held out
   int validate_every = 0;            // steps; 0: after every epoch only
   int patience = 0;                  // stop after so many epochs without a better validation; 0: never
-  ExecutionOptions execution = {};   // device auto or cpu
+  ExecutionOptions execution = {};
   std::filesystem::path output = {}; // adapter file, with checkpoints in OUTPUT.checkpoint; empty: neither
   std::filesystem::path curve = {};  // CSV of every step's loss, which the caller writes; may be empty
   bool resume = false;
@@ -189,8 +189,8 @@ struct FinetuneRequest {
   // for kernels whose weights depend on the tokens' positions.
   double patch_dropout = 0;
 };
-// The execution's dtype: float32, bfloat16 (autocast: matrix products in bfloat16, parameters, norms and loss
-// in float32) or auto (bfloat16 where the CPU multiplies it natively).
+// The execution's dtype: float32, bfloat16 or, on a GPU, float16 (autocast: matrix products in this type;
+// parameters, norms and loss in float32), or auto (bfloat16 where the device multiplies it natively).
 
 // Throws Error, UsageError (layers out of range, classes the classifier does not know, no items).
 TrainingOutcome finetune(const FinetuneRequest& request, const TrainingObserver& observer = {},

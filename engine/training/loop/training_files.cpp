@@ -62,7 +62,8 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkp
       {"step", checkpoint.step},     {"sums", checkpoint.sums},   {"epoch_loss", checkpoint.epoch_loss},
       {"before", checkpoint.before}, {"best", checkpoint.best},   {"has_best", checkpoint.has_best},
       {"worse", checkpoint.worse},   {"curve", checkpoint.curve}, {"validations", checkpoint.validations},
-      {"notes", checkpoint.notes}};
+      {"notes", checkpoint.notes},   {"loss_scale", checkpoint.loss_scale},
+      {"steps_at_scale", checkpoint.steps_at_scale}};
   write_tensors(
       file, tensors,
       {{"format", format_name}, {"configuration", checkpoint.configuration}, {"state", state.dump()}});
@@ -89,6 +90,8 @@ Checkpoint load_checkpoint(const std::filesystem::path& file, const std::string&
     state.at("curve").get_to(result.curve);
     state.at("validations").get_to(result.validations);
     state.at("notes").get_to(result.notes);
+    result.loss_scale = state.value("loss_scale", 1.0);
+    result.steps_at_scale = state.value("steps_at_scale", std::int64_t{0});
   } catch (const std::exception& error) {
     throw BrokenFile(file.string(), fmt::format("its metadata cannot be read ({})", error.what()),
                      "start again without --resume");

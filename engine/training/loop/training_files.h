@@ -26,6 +26,8 @@ struct Checkpoint {
   HeldOut best;              // of best_parameters
   bool has_best = false;
   int worse = 0; // epochs since a validation was better
+  double loss_scale = 1;           // by which the loss is multiplied before it is differentiated
+  std::int64_t steps_at_scale = 0; // steps since the scale has changed
   std::vector<std::pair<std::int64_t, double>> curve;
   std::vector<HeldOut> validations;
   std::vector<std::string> notes;

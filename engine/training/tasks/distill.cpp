@@ -6,7 +6,9 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
@@ -68,7 +70,9 @@ public:
     for (int layer = 0; layer < info.layers; ++layer)
       for (const auto& [name, value] : initial_layer_kernel(info, layer, kernel_->spec()).parameters)
         leaves_[kernel_parameter_name(layer, *kernel_, name)] =
-            value.detach().to(at::kFloat).clone().requires_grad_(true);
+            value.detach()
+                .to(prepared_.model->device(), at::kFloat, false, /*copy=*/true)
+                .requires_grad_(true);
   }
 
   std::vector<std::string> notes() const { return data_->notes(); }
@@ -101,16 +105,17 @@ public:
     const auto& batch = train_[static_cast<std::size_t>(order_[static_cast<std::size_t>(step % count)])];
     const auto& info = prepared_.model->info();
     StepLoss result;
-    result.shown.resize(1 + static_cast<std::size_t>(info.layers) * static_cast<std::size_t>(info.heads));
     const auto own = own_share(batch, settings_.group);
-    if (own.empty()) return result;
+    if (own.empty()) {
+      result.shown = at::zeros({1 + std::int64_t{info.layers} * info.heads}, at::kDouble);
+      return result;
+    }
     const Sums sums = over(own);
     const auto rows = static_cast<double>(rows_of(batch));
     result.loss = sums.cross_entropy.sum() / rows;
-    const at::Tensor divergence = ((sums.cross_entropy.detach() - sums.entropy) / rows).to(at::kDouble);
-    const auto* heads = divergence.const_data_ptr<double>();
-    result.shown.front() = sums.cross_entropy.detach().mean().item<double>() / rows;
-    std::copy_n(heads, divergence.numel(), result.shown.begin() + 1);
+    const at::Tensor cross_entropy = sums.cross_entropy.detach();
+    const at::Tensor divergence = ((cross_entropy - sums.entropy) / rows).to(at::kDouble);
+    result.shown = at::cat({cross_entropy.mean().to(at::kDouble).view(1) / rows, divergence.view(-1)});
     return result;
   }
 
@@ -127,10 +132,10 @@ public:
       if (own.empty()) continue;
       const Sums part = over(own);
       const double each = static_cast<double>(batch.size()) / static_cast<double>(rows_of(batch));
-      const at::Tensor losses = part.cross_entropy.to(at::kDouble).contiguous();
-      for (std::size_t head = 0; head < heads; ++head)
-        sums[head] += each * losses.const_data_ptr<double>()[head];
-      sums[heads] += each * part.entropy.mean().item<double>();
+      const at::Tensor read =
+          at::cat({part.cross_entropy.view(-1), part.entropy.mean().view(1)}).to(at::kCPU, at::kDouble);
+      const auto* numbers = read.const_data_ptr<double>();
+      for (double& sum : sums) sum += each * *numbers++;
     }
     sum_over(settings_.group, sums);
     for (double& sum : sums) sum /= std::max(1.0, items);
@@ -286,14 +291,12 @@ bool can_be_distilled(const KernelInfo& kernel) {
 
 TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& observer,
                         const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
-  try {
+  return training::with_errors_of("distill", request.settings.execution.device, [&] {
     training::check_settings(request.settings);
     training::Distillation task(request, stop, *models);
     for (const auto& note : task.notes()) training::report_note(observer, note);
     return training::run_training(task, request.settings, task.notes(), observer, stop);
-  } catch (const c10::Error& error) {
-    throw Error("distill", error.what_without_backtrace(), "report this with the command");
-  }
+  });
 }
 
 } // namespace hydrascope

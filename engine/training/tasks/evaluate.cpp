@@ -17,7 +17,8 @@
 #include "engine/run/pass.h"
 #include "engine/run/run.h"
 #include "engine/training/data/labelled_files.h"
-#include "engine/training/loop/bfloat16.h"
+#include "engine/training/loop/autocast.h"
+#include "engine/training/loop/loop.h"
 #include "engine/training/loop/trained_parameters.h"
 
 namespace hydrascope::training {
@@ -261,7 +262,7 @@ EvaluateOutcome evaluate(const EvaluateRequest& request, const TrainingObserver&
 EvaluateOutcome evaluate_in(const Placement& placement, const EvaluateRequest& request,
                             const TrainingObserver& observer, const std::stop_token& stop,
                             const std::shared_ptr<ModelStore>& models) {
-  try {
+  return training::with_errors_of("evaluate", placement.device_name(), [&] {
     const at::NoGradGuard no_gradients;
     const ThreadCount threads(request.execution.threads);
     training::Evaluation evaluation(placement, request, observer, stop, models);
@@ -269,11 +270,10 @@ EvaluateOutcome evaluate_in(const Placement& placement, const EvaluateRequest& r
     if (text && !request.boxes.empty())
       throw UsageError("--boxes", "are for pictures, and the model takes text", "leave the option out");
     if (!request.boxes.empty()) return evaluate_pointing(evaluation); // its runs handle the dtype
-    const training::Autocast autocast(training::autocasts(placement));
+    const training::Autocast autocast(c10::kCPU,
+                                      training::autocasts(placement) ? placement.dtype : c10::kFloat);
     return text ? evaluate_texts(evaluation) : evaluate_pictures(evaluation);
-  } catch (const c10::Error& error) {
-    throw Error("evaluate", error.what_without_backtrace(), "report this with the command");
-  }
+  });
 }
 
 } // namespace hydrascope

@@ -7,11 +7,13 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/kl_div.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
@@ -19,7 +21,7 @@
 #include "engine/run/run.h"
 #include "engine/training/data/class_counts.h"
 #include "engine/training/data/sampling.h"
-#include "engine/training/loop/bfloat16.h"
+#include "engine/training/loop/autocast.h"
 #include "engine/training/loop/loop.h"
 #include "engine/training/loop/trained_parameters.h"
 #include "engine/training/tasks/labelled_data.h"
@@ -52,13 +54,14 @@ public:
         settings_(request.settings),
         stop_(std::move(stop)),
         threads_(settings_.execution.threads),
-        bfloat16_(use_bfloat16(settings_.execution.dtype)),
+        placement_(training_placement(settings_.execution)),
+        products_(product_type(settings_.execution.dtype, placement_.device)),
         prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, request.schedule,
-                                training_placement(settings_.execution), true)),
+                                placement_, true)),
         parts_(checked_parts(request, prepared_.schedule)),
         first_(first_trained(parts_, prepared_.model->info().layers)),
         pictures_(prepared_.model->info().input == InputKind::image),
-        data_(make_labelled_data(prepared_, request, first_, bfloat16_, observer, stop_)) {
+        data_(make_labelled_data(prepared_, request, first_, products_, observer, stop_)) {
     if (!data_) return;
     leaves_ = make_leaves(prepared_, parts_, data_->plan(), request_.low_rank, settings_.execution.seed);
     model_ = runnable_with(leaves_);
@@ -70,6 +73,7 @@ public:
   const NamedTensors& leaves() const override { return leaves_; }
   double weight_decay() const override { return request_.weight_decay; }
   double clip_norm() const override { return 1.0; }
+  bool scales_loss() const override { return products_ == at::kHalf; }
   double learning_rate(const std::int64_t step, const std::int64_t total) const override {
     const auto warmup = std::llround(request_.warmup * static_cast<double>(total));
     return warmup_cosine(settings_.learning_rate, step, std::max(1LL, warmup), total);
@@ -87,14 +91,14 @@ public:
         text_of(parts_), low_rank_text(), data_->configuration(), data_->items(Part::training),
         data_->items(Part::held_out), data_->items_name(), data_->plan().folders.size(), settings_.epochs,
         settings_.batch, request_.mixup, distillation_text(), settings_.execution.seed,
-        bfloat16_ ? "bfloat16" : "float32");
+        Placement{.dtype = products_}.dtype_name());
   }
 
   StepLoss loss(const std::int64_t step) override {
     const std::uint64_t seed = settings_.execution.seed;
     const auto& items = batch_of(step);
     StepLoss result;
-    result.shown = {0};
+    result.shown = at::zeros({1}, at::kDouble);
     const auto own = own_share(items, settings_.group);
     if (own.empty()) return result;
     const std::uint64_t key = mix({seed, 3, static_cast<std::uint64_t>(step)});
@@ -119,7 +123,7 @@ public:
         other_labels.defined() ? of(labels) * share + of(other_labels) * (1 - share) : of(labels);
     if (distils()) sum = with_teacher(sum, outputs, batch);
     result.loss = sum / static_cast<double>(items.size());
-    result.shown = {result.loss.item<double>()};
+    result.shown = result.loss.detach().to(at::kDouble).view(1);
     return result;
   }
 
@@ -128,10 +132,9 @@ public:
     NamedTensors values;
     for (const auto& [name, value] : leaves_) values[name] = value.detach().clone();
     values = weights_of(std::move(values));
-    if (bfloat16_)
-      for (auto& [name, value] : bfloat16_matrices(values)) values[name] = std::move(value);
+    for (auto& [name, value] : matrices_in(products_, values)) values[name] = std::move(value);
     const RunnableModel model = runnable(prepared_, values, data_->plan());
-    const Autocast autocast(bfloat16_);
+    const Autocast autocast(placement_.device, products_);
     ClassCounts counts(data_->plan().classes.size());
     double loss = 0;
     Items all(static_cast<std::size_t>(data_->items(Part::held_out)));
@@ -144,11 +147,16 @@ public:
       const LabelledBatch batch = data_->batch(Part::held_out, items, 0);
       const at::Tensor logits = model.logits(batch.hidden, batch.input, first_);
       const at::Tensor labels = labels_of(Part::held_out, items);
-      loss += at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum).item<double>();
-      const at::Tensor best = logits.argmax(1).contiguous();
-      for (std::size_t i = 0; i < items.size(); ++i)
-        counts.add(data_->label(Part::held_out, items[i]),
-                   std::span(best.const_data_ptr<std::int64_t>() + i, 1));
+      const at::Tensor sum = at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum);
+      // The loss and the likeliest classes in one copy from the device.
+      const at::Tensor read =
+          at::cat({sum.to(at::kDouble).view(1), logits.argmax(1).to(at::kDouble)}).to(at::kCPU);
+      const auto* numbers = read.const_data_ptr<double>();
+      loss += *numbers++;
+      for (const std::int64_t item : items) {
+        const std::int64_t best = std::llround(*numbers++);
+        counts.add(data_->label(Part::held_out, item), std::span(&best, 1));
+      }
     }
     combine(counts, loss);
     HeldOut held_out;
@@ -214,17 +222,15 @@ private:
     AdapterChoice with_softmax{.automatic = false, .files = {}};
     for (const AdapterInfo& adapter : prepared_.adapters)
       if (adapter.role == "tail") with_softmax.files.push_back(adapter.path);
-    const PreparedModel softmax =
-        prepare_model(models, settings_.model_folder, with_softmax, ScheduleText{"sdpa"},
-                      training_placement(settings_.execution), true);
+    const PreparedModel softmax = prepare_model(models, settings_.model_folder, with_softmax,
+                                                ScheduleText{"sdpa"}, placement_, true);
     if (data_->plan().new_head || !softmax.model->info().has_classifier)
       throw UsageError("--distillation-alpha", "the model has no classifier for these classes to learn from",
                        "fine-tune it with softmax first, and build on that adapter");
     NamedTensors matrices;
-    if (bfloat16_)
-      for (const std::string& name : softmax.model->parameter_names())
-        if (layer_of_parameter(name) >= first_) matrices[name] = softmax.model->parameter(name);
-    return runnable(softmax, bfloat16_matrices(matrices), data_->plan());
+    for (const std::string& name : softmax.model->parameter_names())
+      if (layer_of_parameter(name) >= first_) matrices[name] = softmax.model->parameter(name);
+    return runnable(softmax, matrices_in(products_, matrices), data_->plan());
   }
 
   struct Outputs {
@@ -232,7 +238,7 @@ private:
     std::vector<at::Tensor> states; // of blocks first_ to the last but one, (B,N,D), if they are in the loss
   };
   Outputs outputs_of(const RunnableModel& model, const LabelledBatch& batch) const {
-    const Autocast autocast(bfloat16_);
+    const Autocast autocast(placement_.device, products_);
     Outputs outputs;
     outputs.logits = model.logits(batch.hidden, batch.input, first_,
                                   request_.distillation_hidden > 0 ? &outputs.states : nullptr);
@@ -326,14 +332,15 @@ private:
   at::Tensor labels_of(const Part part, const std::vector<std::int64_t>& items) const {
     std::vector<std::int64_t> labels;
     for (const std::int64_t item : items) labels.push_back(data_->label(part, item));
-    return at::tensor(labels, at::kLong);
+    return at::tensor(labels, at::kLong).to(placement_.device);
   }
 
   const FinetuneRequest& request_;
   const TrainingSettings& settings_;
   std::stop_token stop_;
   ThreadCount threads_;
-  bool bfloat16_;
+  Placement placement_;
+  at::ScalarType products_; // of the matrix products
   PreparedModel prepared_;
   TrainedParts parts_;
   int first_;
@@ -351,16 +358,14 @@ private:
 
 TrainingOutcome finetune(const FinetuneRequest& request, const TrainingObserver& observer,
                          const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
-  try {
+  return training::with_errors_of("finetune", request.settings.execution.device, [&] {
     training::check_settings(request.settings);
     training::Finetuning task(request, observer, stop, *models);
     if (!task.stopped()) return training::run_training(task, request.settings, task.notes(), observer, stop);
     TrainingOutcome outcome;
     outcome.stopped = true;
     return outcome;
-  } catch (const c10::Error& error) {
-    throw Error("finetune", error.what_without_backtrace(), "report this with the command");
-  }
+  });
 }
 
 } // namespace hydrascope

@@ -16,22 +16,24 @@
 #include "engine/base/process.h"
 #include "engine/training/data/feature_file.h"
 #include "engine/training/data/sampling.h"
-#include "engine/training/loop/bfloat16.h"
+#include "engine/training/loop/autocast.h"
 
 namespace hydrascope::training {
 namespace {
 
-std::shared_ptr<const Model> with_bfloat16_matrices(const std::shared_ptr<const Model>& model) {
+std::shared_ptr<const Model> with_matrices_in(const at::ScalarType type,
+                                              const std::shared_ptr<const Model>& model) {
   NamedTensors parameters;
   for (const auto& name : model->parameter_names()) parameters[name] = model->parameter(name);
-  return model->with_parameters(bfloat16_matrices(parameters));
+  return model->with_parameters(matrices_in(type, parameters));
 }
 
 } // namespace
 
-FrozenFront::FrozenFront(const PreparedModel& prepared, const int first, const bool bfloat16)
-    : bfloat16_(bfloat16) {
-  auto model = bfloat16 && first > 0 ? with_bfloat16_matrices(prepared.model) : prepared.model;
+FrozenFront::FrozenFront(const PreparedModel& prepared, const int first, const at::ScalarType products)
+    : products_(products) {
+  auto model =
+      products != at::kFloat && first > 0 ? with_matrices_in(products, prepared.model) : prepared.model;
   const auto& all = prepared.schedule.layers;
   std::vector<LayerKernel> kernels = layer_kernels(*model, {all.begin(), all.begin() + first});
   pass_ = plain_pass(std::move(model), std::move(kernels));
@@ -40,13 +42,13 @@ FrozenFront::FrozenFront(const PreparedModel& prepared, const int first, const b
 
 at::Tensor FrozenFront::embed(const ModelInput& input) const {
   const at::NoGradGuard no_gradients;
-  const Autocast autocast(bfloat16_);
+  const Autocast autocast(model().device(), products_);
   return model().embed(input);
 }
 
 at::Tensor FrozenFront::through(const at::Tensor& hidden, const ModelInput& input, const int from) const {
   const at::NoGradGuard no_gradients;
-  const Autocast autocast(bfloat16_);
+  const Autocast autocast(model().device(), products_);
   Pass pass = pass_;
   pass.input.input = input;
   pass.first_layer = from;
@@ -74,7 +76,10 @@ std::string cache_key(const PreparedModel& prepared, const ImageFolder& pictures
               {"layer", layer},
               {"image_size", request.image_size},
               {"copies", request.copies},
-              {"bfloat16", request.bfloat16}};
+              {"bfloat16", request.products == at::kBFloat16}};
+  if (request.products == at::kHalf) key["float16"] = true;
+  if (const at::Device device = prepared.model->device(); !device.is_cpu())
+    key["device"] = c10::DeviceTypeName(device.type(), /*lower_case=*/true); // rounds otherwise
   if (request.copies > 1)
     key["augmentation"] = {request.seed, request.augmentation.smallest_crop,
                            request.augmentation.color_jitter, request.augmentation.flip};
@@ -148,7 +153,7 @@ class FeatureMaker {
 public:
   FeatureMaker(const PreparedModel& prepared, const ImageFolder& pictures, const FeatureRequest& request,
                const FeatureProgress& progress)
-      : front_(prepared, request.layer, request.bfloat16),
+      : front_(prepared, request.layer, request.products),
         pictures_(pictures),
         request_(request),
         progress_(progress),
@@ -186,7 +191,7 @@ private:
     }
     if (pixels.empty()) return;
     input.pixels = at::cat(pixels);
-    const at::Tensor hidden = front_.through({}, input);
+    const at::Tensor hidden = front_.through({}, placed(front_.model(), input)).to(at::kCPU);
     std::int64_t row = 0;
     for (std::int64_t i = first; i < last; ++i) {
       if (piece.skipped.contains(i)) continue;
@@ -199,14 +204,15 @@ private:
   void from_earlier(FeatureFile::Piece& piece, const std::int64_t first, const std::int64_t last) const {
     ModelInput input;
     input.layout = earlier_->file.layout();
-    const at::Tensor before =
-        earlier_->hidden.slice(0, first * request_.copies, last * request_.copies).to(at::kFloat);
-    put(piece, first, front_.through(before, input, earlier_->layer), input.layout);
+    const at::Tensor before = earlier_->hidden.slice(0, first * request_.copies, last * request_.copies)
+                                  .to(front_.model().device())
+                                  .to(at::kFloat);
+    put(piece, first, front_.through(before, input, earlier_->layer).to(at::kCPU), input.layout);
     const auto& skipped = earlier_->file.skipped();
     piece.skipped.insert(skipped.lower_bound(first), skipped.lower_bound(last));
   }
 
-  // Stores `hidden`, of all copies of consecutive pictures from `first` on, in the piece.
+  // Stores `hidden`, on the CPU, of all copies of consecutive pictures from `first` on, in the piece.
   void put(FeatureFile::Piece& piece, const std::int64_t first, const at::Tensor& hidden,
            const TokenLayout& layout) const {
     if (!piece.hidden.defined()) {

@@ -18,18 +18,18 @@ namespace hydrascope::training {
 // The frozen layers of a model.
 class FrozenFront {
 public:
-  // Layers 0 … first−1; with `bfloat16` their products are in bfloat16.
-  FrozenFront(const PreparedModel& prepared, int first, bool bfloat16);
+  // Layers 0 … first−1, with their matrix products in this type (autocast.h).
+  FrozenFront(const PreparedModel& prepared, int first, at::ScalarType products);
 
   const Model& model() const { return *pass_.model.model; }
   // (B,N,D), without gradients: the embedded input, and the output of blocks from … first−1. Without `hidden`
-  // the input is embedded first.
+  // the input is embedded first. All on the model's device.
   at::Tensor embed(const ModelInput& input) const;
   at::Tensor through(const at::Tensor& hidden, const ModelInput& input, int from = 0) const;
 
 private:
   Pass pass_; // through the blocks 0 … first−1
-  bool bfloat16_ = false;
+  at::ScalarType products_;
 };
 
 // A version of a picture (augmented_copy) prepared for the model; image_size 0: the model's own.
@@ -47,7 +47,7 @@ struct FeatureRequest {
   Augmentation augmentation;
   int batch = 16;
   int pictures_a_piece = 64; // computed by one process and stored at once
-  bool bfloat16 = false;     // matrix products in bfloat16
+  at::ScalarType products = at::kFloat; // type of the matrix products
   std::uint64_t seed = 0;
 };
 

@@ -25,6 +25,7 @@ public:
   PictureFeatures(const PreparedModel& prepared, const FinetuneRequest& request,
                   const TrainingObserver& observer)
       : request_(request),
+        device_(prepared.model->device()),
         image_size_(request.settings.execution.image_size.value_or(prepared.model->info().image_size)) {
     const auto labels =
         request.labels.empty() ? std::map<std::string, std::string>{} : read_labels(request.labels);
@@ -41,15 +42,15 @@ public:
   }
 
   // Returns false if stopped.
-  bool compute(const PreparedModel& prepared, const int first, const bool bfloat16,
+  bool compute(const PreparedModel& prepared, const int first, const at::ScalarType products,
                const TrainingObserver& observer, const std::stop_token& stop) {
     FeatureRequest features;
     features.layer = first;
     features.image_size = image_size_;
     features.augmentation = request_.augmentation;
     features.seed = request_.settings.execution.seed;
-    features.bfloat16 = bfloat16;
-    if (request_.copies == 0) front_.emplace(prepared, first, bfloat16);
+    features.products = products;
+    if (request_.copies == 0) front_.emplace(prepared, first, products);
     for (Set* set : {&held_out_, &train_}) {
       set->copies = features.copies = set == &train_ ? request_.copies : 1;
       if (set->copies == 0) {
@@ -82,12 +83,13 @@ public:
     result.input.layout = held_out_.features.layout;
     const bool cached = set(part).copies > 0;
     result.hidden = cached ? set(part).features.hidden.index_select(0, rows_of(part, items, key))
-                           : front_->embed(new_versions(part, items, key));
+                           : front_->embed(placed(front_->model(), new_versions(part, items, key)));
     if (part == Part::training && request_.patch_dropout > 0) {
-      result.hidden = result.hidden.index_select(1, kept_tokens(key));
+      result.hidden = result.hidden.index_select(1, kept_tokens(key).to(result.hidden.device()));
       result.input.layout.rows = result.input.layout.columns = 0; // the kept tokens have no grid
     }
-    result.hidden = cached ? result.hidden.to(at::kFloat) : front_->through(result.hidden, result.input);
+    result.hidden = cached ? result.hidden.to(device_).to(at::kFloat)
+                           : front_->through(result.hidden, result.input);
     return result;
   }
 
@@ -156,6 +158,7 @@ private:
   }
 
   const FinetuneRequest& request_;
+  at::Device device_;
   int image_size_ = 0;
   std::optional<FrozenFront> front_; // without cached copies
   ClassPlan plan_;
@@ -165,8 +168,8 @@ private:
 class LabelledTexts final : public LabelledData {
 public:
   LabelledTexts(const PreparedModel& prepared, const FinetuneRequest& request, const int first,
-                const bool bfloat16)
-      : request_(request), prepared_(prepared), front_(prepared, first, bfloat16) {
+                const at::ScalarType products)
+      : request_(request), prepared_(prepared), front_(prepared, first, products) {
     auto train = read_labelled_texts(request.data, request.columns, request.header, request.limit);
     std::vector<LabelledText> held_out;
     if (request.validation.empty()) {
@@ -214,7 +217,7 @@ public:
     std::vector<const ModelInput*> inputs;
     for (const std::int64_t item : items) inputs.push_back(&example(part, item).input);
     LabelledBatch result;
-    result.input = padded_batch(inputs);
+    result.input = placed(*prepared_.model, padded_batch(inputs));
     if (request_.trained && request_.trained->embeddings) return result;
     result.hidden = front_.through({}, result.input);
     return result;
@@ -265,13 +268,14 @@ private:
 
 std::unique_ptr<LabelledData> make_labelled_data(const PreparedModel& prepared,
                                                  const FinetuneRequest& request, const int first,
-                                                 const bool bfloat16, const TrainingObserver& observer,
+                                                 const at::ScalarType products,
+                                                 const TrainingObserver& observer,
                                                  const std::stop_token& stop) {
   if (prepared.model->info().input == InputKind::text) {
     if (std::filesystem::is_directory(request.data))
       throw UsageError("--data " + request.data.string(), "is a folder, but the model takes texts",
                        "name a tab-separated table, or another --model");
-    auto texts = std::make_unique<LabelledTexts>(prepared, request, first, bfloat16);
+    auto texts = std::make_unique<LabelledTexts>(prepared, request, first, products);
     for (const auto& note : texts->notes()) report_note(observer, note);
     return texts;
   }
@@ -280,7 +284,7 @@ std::unique_ptr<LabelledData> make_labelled_data(const PreparedModel& prepared,
                      "leave them out");
   auto pictures = std::make_unique<PictureFeatures>(prepared, request, observer);
   try {
-    if (!pictures->compute(prepared, first, bfloat16, observer, stop)) return nullptr;
+    if (!pictures->compute(prepared, first, products, observer, stop)) return nullptr;
   } catch (const Cancelled&) {
     return nullptr;
   }

@@ -15,8 +15,8 @@ enum class Part { training, held_out };
 
 // The input of the first trained layer, for some items.
 struct LabelledBatch {
-  at::Tensor hidden; // (B,N,D) float32; undefined if the embeddings are trained
-  ModelInput input;  // mask and layout; for texts the token ids
+  at::Tensor hidden; // (B,N,D) float32 on the model's device; undefined if the embeddings are trained
+  ModelInput input;  // mask and layout, for texts the token ids, on the model's device
 };
 
 class LabelledData {
@@ -40,11 +40,11 @@ protected:
 };
 
 // Reads the data and, for pictures, computes the features of layers 0 … first−1 that are not cached yet; null
-// if stopped. `first`: the first trained layer. Throws Error, UsageError (nothing to train on, classes that
+// if stopped. `first`: the first trained layer; `products`: the type of matrix products (autocast.h). Throws Error, UsageError (nothing to train on, classes that
 // the classifier does not know).
 std::unique_ptr<LabelledData> make_labelled_data(const PreparedModel& prepared,
-                                                 const FinetuneRequest& request, int first, bool bfloat16,
-                                                 const TrainingObserver& observer,
+                                                 const FinetuneRequest& request, int first,
+                                                 at::ScalarType products, const TrainingObserver& observer,
                                                  const std::stop_token& stop);
 
 } // namespace hydrascope::training

@@ -9,6 +9,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 #include "engine/run/run.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/loop/loop.h"
+#include "engine/training/loop/prepared_model.h"
 #include "engine/training/tasks/recall_model.h"
 
 namespace hydrascope {
@@ -43,14 +45,15 @@ Sequences sequences(const RecallTask& task, const std::uint64_t seed, const Reca
   return result;
 }
 
-// The tokens that the model reads, and the positions at which it predicts the next token.
+// The tokens that the model reads, and the positions at which it predicts the next token; on its device.
 struct Batch {
   at::Tensor tokens;    // (B,N−1)
   at::Tensor positions; // (P), over the B·(N−1) tokens
   at::Tensor targets;   // (P)
 };
 
-Batch batch_of(const Sequences& sequences, const std::vector<std::int64_t>& items, const bool all_values) {
+Batch batch_of(const Sequences& sequences, const std::vector<std::int64_t>& items, const bool all_values,
+               const at::Device device) {
   const at::Tensor whole = at::index_select(sequences.tokens, 0, at::tensor(items));
   const std::int64_t read = whole.size(1) - 1;
   std::vector<std::int64_t> positions, targets;
@@ -62,8 +65,8 @@ Batch batch_of(const Sequences& sequences, const std::vector<std::int64_t>& item
       targets.push_back(first * (read + 1) + recalled[i]);
     }
   }
-  return {whole.slice(1, 0, read), at::tensor(positions),
-          at::index_select(whole.flatten(), 0, at::tensor(targets))};
+  return {whole.slice(1, 0, read).to(device), at::tensor(positions).to(device),
+          at::index_select(whole.flatten(), 0, at::tensor(targets)).to(device)};
 }
 
 // Visits the items 0 … count − 1 in pieces, which limits the memory of a layer.
@@ -83,7 +86,8 @@ public:
       : request_(request),
         stop_(std::move(stop)),
         threads_(request.settings.execution.threads),
-        model_(request, seed()),
+        device_(training_placement(request.settings.execution).device),
+        model_(request, seed(), device_),
         training_(part(RecallPart::training, request.task.training)),
         validation_(part(RecallPart::validation, request.task.validation)) {}
 
@@ -109,10 +113,10 @@ public:
     }
     const auto begin = order_.begin() + step % count * request_.settings.batch;
     const auto end = begin + std::min<std::int64_t>(request_.settings.batch, order_.end() - begin);
-    const Batch batch = batch_of(training_, {begin, end}, request_.all_values);
+    const Batch batch = batch_of(training_, {begin, end}, request_.all_values, device_);
     StepLoss result;
     result.loss = at::cross_entropy_loss(model_.logits(batch.tokens, batch.positions), batch.targets);
-    result.shown = {result.loss.item<double>()};
+    result.shown = result.loss.detach().to(at::kDouble).view(1);
     return result;
   }
 
@@ -128,22 +132,26 @@ public:
     const Sequences sequences = part(RecallPart::test, request_.task.test);
     const KernelInfo& info = model_.kernel(0).kernel->info();
     const bool has_entropy = info.normalised && info.weights_positive;
-    std::vector<double> sums(static_cast<std::size_t>(request_.model.layers));
+    // Both stay on the device until all sequences have run.
+    RowCount zero_denominators;
+    at::Tensor sums = at::zeros({request_.model.layers}, at::TensorOptions(at::kDouble).device(device_));
     const auto visit = [&](const int layer, const AttentionTap& tap) {
-      outcome.zero_denominators += tap.zero_denominators.read();
+      zero_denominators += tap.zero_denominators;
       if (!has_entropy) return;
       const auto& [kernel, parameters, own] = model_.kernel(layer);
       const at::Tensor heads = entropy(kernel->weights(tap.input, parameters)); // (B,H)
-      sums[static_cast<std::size_t>(layer)] += heads.mean(1).sum().item<double>();
+      sums.select(0, layer).add_(heads.mean(1).sum());
     };
     const HeldOut result = held_out(sequences, visit);
+    outcome.zero_denominators = zero_denominators.read();
     outcome.accuracy = result.accuracy;
     outcome.loss = result.loss;
     for (const auto& [name, value] : leaves()) outcome.parameters += value.numel();
     if (!has_entropy) return;
     outcome.entropy = 0;
-    for (const double sum : sums) {
-      outcome.layer_entropies.push_back(sum / request_.task.test);
+    const at::Tensor read = sums.to(at::kCPU);
+    for (std::int64_t layer = 0; layer < read.numel(); ++layer) {
+      outcome.layer_entropies.push_back(read.const_data_ptr<double>()[layer] / request_.task.test);
       *outcome.entropy += outcome.layer_entropies.back() / request_.model.layers;
     }
   }
@@ -161,11 +169,14 @@ private:
     HeldOut result;
     in_pieces(count, [&](const std::vector<std::int64_t>& items) {
       if (stop_.stop_requested()) return;
-      const Batch batch = batch_of(sequences, items, false);
+      const Batch batch = batch_of(sequences, items, false, device_);
       const at::Tensor logits = model_.logits(batch.tokens, batch.positions, visit);
-      const auto size = static_cast<double>(items.size());
-      result.loss += at::cross_entropy_loss(logits, batch.targets).item<double>() * size;
-      result.accuracy += (at::argmax(logits, 1) == batch.targets).sum().item<double>();
+      const at::Tensor right = (at::argmax(logits, 1) == batch.targets).sum();
+      const at::Tensor read =
+          at::stack({at::cross_entropy_loss(logits, batch.targets).to(at::kDouble), right.to(at::kDouble)})
+              .to(at::kCPU);
+      result.loss += read.const_data_ptr<double>()[0] * static_cast<double>(items.size());
+      result.accuracy += read.const_data_ptr<double>()[1];
     });
     result.loss /= static_cast<double>(count);
     result.accuracy /= static_cast<double>(count);
@@ -175,6 +186,7 @@ private:
   const RecallRequest& request_;
   std::stop_token stop_;
   ThreadCount threads_;
+  at::Device device_;
   RecallModel model_;
   Sequences training_, validation_;
   std::vector<std::int64_t> order_; // of the sequences of epoch_
@@ -195,7 +207,6 @@ void check(const RecallRequest& request) {
           "associative recall", "needs a layer, a head and an even head width");
   require(request.weight_decay >= 0, "--weight-decay", "must not be below 0");
   require(request.warmup >= 0, "--warmup", "must not be below 0");
-  training_placement(request.settings.execution);
   check_settings(request.settings);
 }
 
@@ -239,7 +250,7 @@ std::string recall_configuration(const RecallRequest& request) {
 
 RecallOutcome recall(const RecallRequest& request, const TrainingObserver& observer,
                      const std::stop_token& stop) {
-  try {
+  return training::with_errors_of("recall", request.settings.execution.device, [&] {
     const auto begin = std::chrono::steady_clock::now();
     training::check(request);
     training::Recall task(request, stop);
@@ -251,9 +262,7 @@ RecallOutcome recall(const RecallRequest& request, const TrainingObserver& obser
     if (!outcome.training.stopped) task.test(outcome);
     outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return outcome;
-  } catch (const c10::Error& error) {
-    throw Error("recall", error.what_without_backtrace(), "report this with the command");
-  }
+  });
 }
 
 } // namespace hydrascope

@@ -83,7 +83,7 @@ void require_causal(const Kernel& kernel, const RecallRequest& request) {
 
 } // namespace
 
-RecallModel::RecallModel(const RecallRequest& request, const std::uint64_t seed) {
+RecallModel::RecallModel(const RecallRequest& request, const std::uint64_t seed, const at::Device device) {
   const RecallModelShape& shape = request.model;
   ModelConfig config;
   config.family = "decoder";
@@ -111,14 +111,16 @@ RecallModel::RecallModel(const RecallRequest& request, const std::uint64_t seed)
     kernels.push_back(initial_layer_kernel(info_of(config, "decoder"), layer, spec));
     require_causal(*kernels.back().kernel, request);
     const auto fixed = kernels.back().kernel->fixed_parameters(); // not trained
-    for (auto& [name, value] : kernels.back().parameters)
-      if (std::ranges::find(fixed, name) == fixed.end())
-        value = leaves_[in_layer(layer, "kernel.") + name] = value.clone();
+    for (auto& [name, value] : kernels.back().parameters) {
+      value = value.to(device, value.scalar_type(), false, /*copy=*/true);
+      if (std::ranges::find(fixed, name) == fixed.end()) leaves_[in_layer(layer, "kernel.") + name] = value;
+    }
   }
   add_norm(leaves_, "final_norm", width);
   add_linear(leaves_, "logits", width, vocabulary, generator);
   TensorMap parameters;
   for (auto& [name, value] : leaves_) {
+    value = value.to(device);
     value.requires_grad_(true);
     if (name.find(".kernel.") == std::string::npos)
       parameters[name.starts_with("layer.") ? "encoder." + name : name] = value;

@@ -28,14 +28,15 @@ RecallSequence recall_sequence(const RecallTask& task, std::uint64_t seed, Recal
 // A model of engine/models/transformer/decoder.cpp with trainable parameters.
 class RecallModel {
 public:
-  // Initial values as LibTorch's modules have them, from the seed. Throws UsageError for a kernel without a
-  // causal form.
-  RecallModel(const RecallRequest& request, std::uint64_t seed);
+  // Initial values as LibTorch's modules have them, from the seed, the same on every device. Throws
+  // UsageError for a kernel without a causal form.
+  RecallModel(const RecallRequest& request, std::uint64_t seed, at::Device device = at::kCPU);
 
   const NamedTensors& leaves() const { return leaves_; }
   const LayerKernel& kernel(int layer) const { return pass_.layers.at(static_cast<std::size_t>(layer)); }
 
-  // Token ids (B,N) → logits (P,vocabulary) at `positions` (P) int64, counted over the batch's B·N tokens.
+  // Token ids (B,N) → logits (P,vocabulary) at `positions` (P) int64, counted over the batch's B·N tokens;
+  // both on the model's device.
   // `visit` gets each layer's attention, if gradients are disabled.
   at::Tensor logits(const at::Tensor& tokens, const at::Tensor& positions,
                     const TapVisitor& visit = {}) const;
