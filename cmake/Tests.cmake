@@ -17,6 +17,9 @@ set_source_files_properties("${_checkout}" PROPERTIES COMPILE_DEFINITIONS
 # A model hub on the loopback, for those that fetch models.
 set(_hub_server "${CMAKE_SOURCE_DIR}/tests/support/hub_server.cpp")
 
+# An accelerator for tests.
+set(_fake_device "${CMAKE_SOURCE_DIR}/tests/support/fake_device.cpp" "${CMAKE_SOURCE_DIR}/tests/support/fake_autocast.cpp")
+
 # hydrascope_test(NAME FOLDER LIBRARIES…): one executable out of tests/FOLDER, linked with GoogleTest.
 function(hydrascope_test name folder)
   hydrascope_sources(sources tests/${folder})
@@ -43,14 +46,14 @@ endfunction()
 
 hydrascope_test(engine_tests engine hydrascope_engine torchw::cpu stb)
 if(TARGET engine_tests)
-  target_sources(engine_tests PRIVATE "${_hub_server}" "${CMAKE_SOURCE_DIR}/tests/support/devices.cpp" "${CMAKE_SOURCE_DIR}/tests/support/fake_device.cpp")
+  target_sources(engine_tests PRIVATE "${_hub_server}" "${CMAKE_SOURCE_DIR}/tests/support/devices.cpp" ${_fake_device})
   target_compile_definitions(engine_tests PRIVATE AT_PER_OPERATOR_HEADERS)
 endif()
 hydrascope_shards(engine_tests 2)
 
 # One of the processes that tests/engine/training/process_group_test.cpp starts.
 if(TARGET engine_tests)
-  add_executable(process_group_member "${CMAKE_SOURCE_DIR}/tests/support/process_group_member.cpp")
+  add_executable(process_group_member "${CMAKE_SOURCE_DIR}/tests/support/process_group_member.cpp" ${_fake_device})
   target_compile_definitions(process_group_member PRIVATE AT_PER_OPERATOR_HEADERS)
   target_include_directories(process_group_member PRIVATE "${CMAKE_SOURCE_DIR}")
   target_link_libraries(process_group_member PRIVATE hydrascope_engine torchw::cpu hydrascope_warnings)
@@ -152,7 +155,11 @@ if(TARGET hydrascope)
   hydrascope_test(command_tests commands hydrascope_plain nlohmann_json::nlohmann_json fmt::fmt)
   if(TARGET command_tests)
     target_sources(command_tests PRIVATE "${_hub_server}")
-    add_dependencies(command_tests hydrascope)
+    # The whole program once more, with an accelerator for tests linked in: --device fake.
+    add_executable(hydrascope_on_fake_device "${CMAKE_SOURCE_DIR}/app/main.cpp" ${_fake_device})
+    target_compile_definitions(hydrascope_on_fake_device PRIVATE AT_PER_OPERATOR_HEADERS)
+    target_link_libraries(hydrascope_on_fake_device PRIVATE hydrascope_app imgui torchw::cpu hydrascope_warnings)
+    add_dependencies(command_tests hydrascope hydrascope_on_fake_device)
   endif()
   hydrascope_shards(command_tests 2)
 endif()

@@ -20,6 +20,7 @@
 
 #include "engine/base/error.h"
 #include "engine/training/distributed/process_group.h"
+#include "tests/support/fake_device.h"
 
 namespace {
 
@@ -29,7 +30,7 @@ using namespace hydrascope::training;
 constexpr int failed = 3;
 
 void print(const std::string& name, const at::Tensor& tensor) {
-  const at::Tensor values = tensor.detach().to(at::kDouble).flatten().contiguous();
+  const at::Tensor values = tensor.detach().to(at::kCPU, at::kDouble).flatten().contiguous();
   const std::span<const double> numbers(values.data_ptr<double>(), static_cast<std::size_t>(values.numel()));
   fmt::print("{} {:a}\n", name, fmt::join(numbers, " ")); // hexadecimal: every bit is compared
 }
@@ -67,6 +68,24 @@ void exchange(ProcessGroup& group) {
   std::vector<at::Tensor> list{total};
   group.sum(list);
   print("steps", list[0]);
+  group.barrier();
+}
+
+// The same kinds of tensors on a device, and how often the host waited for it.
+void exchange_on_device(ProcessGroup& group) {
+  const double rank = group.rank();
+  const auto on_device = at::TensorOptions(at::kFloat).device(test::fake_device());
+  std::vector<at::Tensor> tensors{at::full({2, 3}, rank + 0.1, on_device),
+                                  at::full({3, 2}, rank + 1, on_device.dtype(at::kDouble)).t(),
+                                  at::full({2}, rank + 1, on_device.dtype(at::kBFloat16)),
+                                  at::full({3}, (std::int64_t{1} << 40) + group.rank(),
+                                           on_device.dtype(at::kLong)),
+                                  at::full({4}, rank + 2)};
+  for (int i = 0; i < 50; ++i) tensors.push_back(at::full({1}, rank + i, on_device));
+  const test::DeviceCounter counter;
+  group.sum(tensors);
+  fmt::print("waits {}\n", counter.counts().waits());
+  for (const at::Tensor& tensor : tensors) print("sum", tensor);
   group.barrier();
 }
 
@@ -113,6 +132,7 @@ int run(const std::string& task, int victim) {
   options.answer = std::chrono::seconds(task == "stop" ? 3 : 120);
   ProcessGroup group(world_from_environment(), options);
   if (task == "exchange") exchange(group);
+  if (task == "device") exchange_on_device(group);
   if (task == "descend") descend(group);
   if (task == "die") go_on(group, victim, SIGKILL);
   if (task == "stop") go_on(group, victim, SIGSTOP);

@@ -70,6 +70,21 @@ using Operation = std::function<void(at::Tensor&)>;
 // Large enough for latency not to matter, small enough not to double the memory of a large model.
 constexpr std::int64_t kBucketElements = std::int64_t{1} << 24;
 
+// Runs the operation on a contiguous tensor of the CPU in place of one of another device, for which the host
+// waits once.
+void through_host(at::Tensor& bucket, const Operation& operation) {
+  if (bucket.is_cpu()) {
+    operation(bucket);
+    return;
+  }
+  // CUDA copies to and from pinned memory by DMA, elsewhere by way of a buffer of its own.
+  const auto options = at::TensorOptions(bucket.scalar_type()).pinned_memory(bucket.is_cuda());
+  at::Tensor host = at::empty(bucket.sizes(), options);
+  host.copy_(bucket);
+  operation(host);
+  bucket.copy_(host);
+}
+
 // The type that a tensor's elements are sent as, without loss.
 at::ScalarType wire_type(const at::Tensor& tensor) {
   if (!tensor.is_floating_point()) return at::kLong;
@@ -79,7 +94,7 @@ at::ScalarType wire_type(const at::Tensor& tensor) {
 void through_one_bucket(const std::vector<at::Tensor*>& tensors, at::ScalarType type, std::int64_t elements,
                         const Operation& operation) {
   if (elements == 0) return;
-  at::Tensor bucket = at::empty({elements}, type);
+  at::Tensor bucket = at::empty({elements}, at::TensorOptions(type).device(tensors.front()->device()));
   const auto each = [&](const auto& visit) {
     std::int64_t offset = 0;
     for (at::Tensor* const tensor : tensors) {
@@ -88,7 +103,7 @@ void through_one_bucket(const std::vector<at::Tensor*>& tensors, at::ScalarType 
     }
   };
   each([](at::Tensor& tensor, const at::Tensor& part) { part.copy_(tensor); });
-  operation(bucket);
+  through_host(bucket, operation);
   each([](at::Tensor& tensor, const at::Tensor& part) { tensor.copy_(part); });
 }
 
@@ -98,7 +113,7 @@ void check_defined(const std::vector<at::Tensor>& tensors) {
       throw Error("process group", "a tensor is not defined", "give zeros where a rank has no gradient");
 }
 
-// Few calls for many tensors: those of one type are sent together.
+// Few calls for many tensors: those of one type and device are sent together.
 void through_buckets(std::vector<at::Tensor>& tensors, const Operation& operation) {
   const at::NoGradGuard no_gradients; // parameters are leaves
   for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kLong}) {
@@ -106,7 +121,8 @@ void through_buckets(std::vector<at::Tensor>& tensors, const Operation& operatio
     std::int64_t elements = 0;
     for (at::Tensor& tensor : tensors) {
       if (wire_type(tensor) != type) continue;
-      if (!together.empty() && elements + tensor.numel() > kBucketElements) {
+      if (!together.empty() && (elements + tensor.numel() > kBucketElements ||
+                                tensor.device() != together.front()->device())) {
         through_one_bucket(together, type, elements, operation);
         together.clear();
         elements = 0;

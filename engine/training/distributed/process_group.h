@@ -64,8 +64,9 @@ public:
   bool alone() const { return world_.alone(); }
 
   // In place, element by element; every rank has the same bits afterwards. Tensors of any floating or
-  // integral type and layout, all defined: a rank without a gradient passes zeros. float16 and bfloat16 are
-  // summed in float32.
+  // integral type, layout and device, all defined: a rank without a gradient passes zeros. float16 and
+  // bfloat16 are summed in float32. Tensors of one device cross to the host and back in one copy each way for
+  // up to 16 million numbers.
   void sum(std::vector<at::Tensor>& tensors);
   void sum(std::span<double> values);
   // The minimum of each over the ranks, in place; the maximum is −smallest(−x).

@@ -70,11 +70,7 @@ public:
     if (settings_.resume) {
       restore(load_checkpoint(file_, task_.configuration()));
     } else {
-      state_.before = state_.best = validated(); // the best so far is the start
-      state_.best_parameters = copy_of(task_.leaves());
-      state_.has_best = task_.start_is_result();
-      report("validate", {});
-      save(); // from here on there is a good state on disk
+      state_.validation_due = true;
     }
     while (!ended()) {
       if (stop_requested()) {
@@ -82,7 +78,10 @@ public:
         return outcome(true);
       }
       try {
-        step();
+        if (state_.validation_due)
+          validate();
+        else
+          step();
       } catch (const Error&) {
         // The state is that of the last whole step: the end of another process loses nothing.
         if (group_ != nullptr) save();
@@ -95,6 +94,7 @@ public:
 private:
   std::int64_t total() const { return task_.steps_per_epoch() * settings_.epochs; }
   bool ended() const {
+    if (state_.validation_due) return false;
     return state_.step >= total() || (settings_.patience > 0 && state_.worse >= settings_.patience);
   }
   // The number of the last step within its epoch.
@@ -203,17 +203,35 @@ private:
     state_.curve.emplace_back(state_.step, shown.front());
     seconds_here_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     report("train", shown);
-    const bool epoch_ends = step_of_epoch() == task_.steps_per_epoch();
-    if (epoch_ends || (settings_.validate_every > 0 && state_.step % settings_.validate_every == 0))
-      record_validation(validated(), epoch_ends);
-    if (settings_.live_seconds > 0 && writes() && live_due_.due()) write_live();
-    if (epoch_ends ? !ended() : checkpoint_due_.due()) save();
+    state_.validation_due =
+        epoch_ends() || (settings_.validate_every > 0 && state_.step % settings_.validate_every == 0);
+    if (!state_.validation_due) write_what_is_due();
   }
 
-  HeldOut validated() {
+  bool epoch_ends() const { return step_of_epoch() == task_.steps_per_epoch(); }
+
+  void write_what_is_due() {
+    if (settings_.live_seconds > 0 && writes() && live_due_.due()) write_live();
+    if (epoch_ends() ? !ended() : checkpoint_due_.due()) save();
+  }
+
+  // Validates the current state, at first the start. A stop cuts it short in a process by itself: it is then
+  // still due after resumption.
+  void validate() {
     HeldOut held_out = task_.validate();
+    if (group_ == nullptr && stop_.stop_requested()) return;
     held_out.step = state_.step;
-    return held_out;
+    state_.validation_due = false;
+    if (state_.step > 0) {
+      record_validation(held_out, epoch_ends());
+      write_what_is_due();
+      return;
+    }
+    state_.before = state_.best = held_out; // the best so far is the start
+    state_.best_parameters = copy_of(task_.leaves());
+    state_.has_best = task_.start_is_result();
+    report("validate", {});
+    save(); // from here on there is a good state on disk
   }
 
   void record_validation(const HeldOut& held_out, const bool epoch_ends) {

@@ -63,7 +63,7 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkp
       {"before", checkpoint.before}, {"best", checkpoint.best},   {"has_best", checkpoint.has_best},
       {"worse", checkpoint.worse},   {"curve", checkpoint.curve}, {"validations", checkpoint.validations},
       {"notes", checkpoint.notes},   {"loss_scale", checkpoint.loss_scale},
-      {"steps_at_scale", checkpoint.steps_at_scale}};
+      {"steps_at_scale", checkpoint.steps_at_scale}, {"validation_due", checkpoint.validation_due}};
   write_tensors(
       file, tensors,
       {{"format", format_name}, {"configuration", checkpoint.configuration}, {"state", state.dump()}});
@@ -90,6 +90,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& file, const std::string&
     state.at("curve").get_to(result.curve);
     state.at("validations").get_to(result.validations);
     state.at("notes").get_to(result.notes);
+    result.validation_due = state.value("validation_due", false);
     result.loss_scale = state.value("loss_scale", 1.0);
     result.steps_at_scale = state.value("steps_at_scale", std::int64_t{0});
   } catch (const std::exception& error) {

@@ -133,6 +133,27 @@ TEST_P(ProcessGroupOf, SumsAndSharesWhatAllHave) {
   EXPECT_EQ(endings[0].numbers("steps")[0].size(), 1000u);
 }
 
+TEST_P(ProcessGroupOf, SumsWhatLiesOnADevice) {
+  const int size = GetParam();
+  const std::vector<Ending> endings = run(size, "device");
+  for (const Ending& ending : endings) {
+    ASSERT_TRUE(ending.done()) << ending.output;
+    EXPECT_EQ(ending.output, endings[0].output);
+  }
+  const double ranks = size * (size - 1) / 2.0, ones = ranks + size;
+  const auto sums = endings[0].numbers("sum");
+  ASSERT_EQ(sums.size(), 55U);
+  for (const double value : sums[0]) EXPECT_NEAR(value, ranks + 0.1 * size, 1e-6);
+  EXPECT_EQ(sums[1], std::vector<double>(6, ones));
+  EXPECT_EQ(sums[2], std::vector<double>(2, ones));
+  EXPECT_EQ(sums[3], std::vector<double>(3, std::ldexp(size, 40) + ranks));
+  EXPECT_EQ(sums[4], std::vector<double>(4, ranks + 2 * size));
+  for (std::size_t i = 0; i < 50; ++i)
+    EXPECT_EQ(sums[5 + i], std::vector<double>{ranks + static_cast<double>(i) * size});
+  // One for each type: floats on both sides of the tensor on the CPU, doubles, integers.
+  EXPECT_EQ(endings[0].numbers("waits"), std::vector<std::vector<double>>{{4}});
+}
+
 TEST_P(ProcessGroupOf, LearnsWhatOneLearnsFromTheSameBatch) {
   const Ending alone = run(1, "descend")[0];
   ASSERT_TRUE(alone.done()) << alone.output;

@@ -1,0 +1,494 @@
+// Training on the fake device: every kind gives the losses and parameters of the CPU, goes on bit for bit from a
+// checkpoint, waits for the device once or a few times a step, and survives a device whose memory runs out.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/base/error.h"
+#include "engine/base/safetensors.h"
+#include "engine/training/data/sampling.h"
+#include "engine/training/loop/autocast.h"
+#include "engine/training/loop/loop.h"
+#include "engine/training/tasks/evaluate.h"
+#include "engine/training/tasks/recall.h"
+#include "tests/engine/training/toy.h"
+#include "tests/support/fake_device.h"
+
+namespace hydrascope {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+using testing::ToyFolder;
+
+const std::string the_device = "fake:0";
+
+// A training: its settings can be changed before it runs.
+struct Training {
+  std::function<TrainingSettings&()> settings;
+  std::function<TrainingOutcome(const TrainingObserver&, const std::stop_token&)> run;
+};
+
+template <typename Request>
+Training training_of(Request request, TrainingOutcome (*run)(const Request&, const TrainingObserver&,
+                                                             const std::stop_token&,
+                                                             const std::shared_ptr<ModelStore>&)) {
+  const auto kept = std::make_shared<Request>(std::move(request));
+  return {[kept]() -> TrainingSettings& { return kept->settings; },
+          [kept, run](const TrainingObserver& observer, const std::stop_token& stop) {
+            return run(*kept, observer, stop, make_model_store());
+          }};
+}
+
+// ---- The kinds of training --------------------------------------------------------------------------------
+
+Training distil_texts(const ToyFolder& folder) {
+  DistillRequest request = testing::toy_distillation(folder);
+  request.settings.patience = 0;
+  request.settings.epochs = 2;
+  return training_of(std::move(request), distill);
+}
+
+Training distil_pictures(const ToyFolder& folder) {
+  DistillRequest request = testing::toy_distillation(folder);
+  request.settings.model_folder = testing::make_toy_model(folder, "dinov2");
+  request.data = {testing::make_toy_pictures(folder, 4)};
+  request.copies = 2;
+  request.cosine = true;
+  request.settings.epochs = 2;
+  request.settings.validate_every = 3;
+  return training_of(std::move(request), distill);
+}
+
+FinetuneRequest two_epochs(const ToyFolder& folder) {
+  FinetuneRequest request = testing::toy_finetuning(folder);
+  request.settings.epochs = 2;
+  return request;
+}
+
+Training finetune_layers(const ToyFolder& folder) { return training_of(two_epochs(folder), finetune); }
+
+Training finetune_new_pictures(const ToyFolder& folder) {
+  FinetuneRequest request = two_epochs(folder);
+  request.copies = 0;
+  request.mixup = 0.3;
+  request.patch_dropout = 0.5;
+  return training_of(std::move(request), finetune);
+}
+
+Training finetune_cached_parts(const ToyFolder& folder) {
+  FinetuneRequest request = two_epochs(folder);
+  request.mixup = 0.3;
+  request.patch_dropout = 0.5;
+  request.schedule = ScheduleText{.replace = {"back:1=hydra-cosine"}};
+  request.trained = {.attention = {1}};
+  return training_of(std::move(request), finetune);
+}
+
+Training finetune_low_rank(const ToyFolder& folder) {
+  FinetuneRequest request = two_epochs(folder);
+  request.schedule = ScheduleText{.replace = {"back:1=hedgehog"}};
+  request.low_rank = {.rank = 2, .alpha = 4};
+  return training_of(std::move(request), finetune);
+}
+
+// From a tail that is trained on the CPU first, with its classifier as the teacher's.
+Training finetune_from_a_teacher(const ToyFolder& folder) {
+  FinetuneRequest request = two_epochs(folder);
+  finetune(request);
+  request.settings.adapters.files = {request.settings.output};
+  request.settings.output = folder / "after.safetensors";
+  request.schedule = ScheduleText{.kernel = "hydra-cosine"};
+  request.trained = {.layers = {0, 1}, .head = false};
+  request.distillation_alpha = 0.7;
+  request.distillation_hidden = 1;
+  return training_of(std::move(request), finetune);
+}
+
+fs::path toy_table(const ToyFolder& folder) {
+  std::ofstream table(folder / "table.tsv");
+  for (std::uint64_t line = 0; line < 40; ++line) {
+    table << (line % 2 == 0 ? "late\t" : "early\t");
+    for (std::uint64_t i = 0; i < 3 + training::mix({line}) % 6; ++i)
+      table << static_cast<char>('a' + static_cast<char>(training::mix({line, i}) % 13) +
+                                 (line % 2 == 0 ? 13 : 0))
+            << ' ';
+    table << '\n';
+  }
+  return folder / "table.tsv";
+}
+
+FinetuneRequest of_texts(const ToyFolder& folder) {
+  FinetuneRequest request = two_epochs(folder);
+  request.settings.model_folder = testing::make_toy_model(folder, "bert");
+  request.data = toy_table(folder);
+  request.columns = {.text = 2, .label = 1};
+  return request;
+}
+
+Training finetune_texts(const ToyFolder& folder) {
+  FinetuneRequest request = of_texts(folder);
+  request.schedule = ScheduleText{.kernel = "elu"};
+  return training_of(std::move(request), finetune);
+}
+
+Training finetune_embeddings(const ToyFolder& folder) {
+  FinetuneRequest request = of_texts(folder);
+  request.trained = {.layers = {0, 1}, .embeddings = true};
+  return training_of(std::move(request), finetune);
+}
+
+TrainingOutcome recall_of(const RecallRequest& request, const TrainingObserver& observer,
+                          const std::stop_token& stop, const std::shared_ptr<ModelStore>&) {
+  return recall(request, observer, stop).training;
+}
+
+RecallRequest tiny_recall(const ToyFolder& folder, const std::string& kernel) {
+  RecallRequest request = recall_request(RecallPreset::small);
+  request.kernel = parse_kernel_spec(kernel);
+  request.task = {.keys = 2, .values = 2, .tokens = 10, .training = 128, .validation = 64, .test = 128};
+  request.model = {.layers = 2, .heads = 2, .head_width = 8};
+  request.settings.epochs = 2;
+  request.settings.batch = 32;
+  request.settings.output = folder / "recall";
+  request.warmup = 2;
+  return request;
+}
+
+Training recall_softmax(const ToyFolder& folder) {
+  return training_of(tiny_recall(folder, "softmax"), recall_of);
+}
+Training recall_hedgehog(const ToyFolder& folder) {
+  return training_of(tiny_recall(folder, "hedgehog"), recall_of);
+}
+Training recall_performer(const ToyFolder& folder) {
+  return training_of(tiny_recall(folder, "performer"), recall_of);
+}
+
+struct Kind {
+  const char* name;
+  Training (*make)(const ToyFolder&);
+  std::int64_t waits; // a step may have
+};
+
+std::ostream& operator<<(std::ostream& stream, const Kind& kind) { return stream << kind.name; }
+
+class TrainingOnDevice : public ::testing::TestWithParam<Kind> {};
+
+// ---- The same as on the CPU -------------------------------------------------------------------------------
+
+struct Result {
+  TrainingOutcome outcome;
+  std::map<std::string, std::vector<float>> parameters; // of the adapter
+};
+
+float half_to_float(const std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float size = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                   : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+  return (bits & 0x8000) != 0 ? -size : size;
+}
+
+std::map<std::string, std::vector<float>> stored(const fs::path& adapter) {
+  std::map<std::string, std::vector<float>> parameters;
+  if (adapter.empty()) return parameters; // of recall
+  const SafetensorsFile file = SafetensorsFile::open(adapter);
+  for (const auto& [name, view] : file.tensors()) {
+    std::vector<float>& values = parameters[name];
+    for (std::size_t i = 0; i + 1 < view.bytes.size(); i += 2)
+      values.push_back(half_to_float(static_cast<std::uint16_t>(
+          std::to_integer<unsigned>(view.bytes[i]) | std::to_integer<unsigned>(view.bytes[i + 1]) << 8)));
+  }
+  return parameters;
+}
+
+Result result_on(const std::string& device, const Kind& kind) {
+  const ToyFolder folder;
+  const Training training = kind.make(folder);
+  training.settings().execution.device = device;
+  Result result{training.run({}, {}), {}};
+  result.parameters = stored(result.outcome.adapter.path);
+  return result;
+}
+
+// Keeps the largest difference.
+void measure(double& largest, const double one, const double other, const double scale = 1) {
+  largest = std::max(largest, std::abs(one - other) / std::max(scale, std::abs(other)));
+}
+
+TEST_P(TrainingOnDevice, GivesTheLossesAndParametersOfTheCpu) {
+  const Result host = result_on("cpu", GetParam()), device = result_on(the_device, GetParam());
+  double losses = 0, validations = 0, parameters = 0;
+  ASSERT_EQ(device.outcome.curve.size(), host.outcome.curve.size());
+  for (std::size_t i = 0; i < host.outcome.curve.size(); ++i)
+    measure(losses, device.outcome.curve[i].second, host.outcome.curve[i].second);
+  ASSERT_EQ(device.outcome.validations.size(), host.outcome.validations.size());
+  measure(validations, device.outcome.before.loss, host.outcome.before.loss);
+  for (std::size_t i = 0; i < host.outcome.validations.size(); ++i) {
+    const HeldOut &actual = device.outcome.validations[i], &expected = host.outcome.validations[i];
+    measure(validations, actual.loss, expected.loss);
+    measure(validations, actual.divergence, expected.divergence);
+    EXPECT_EQ(actual.accuracy, expected.accuracy);
+  }
+  ASSERT_EQ(device.parameters.size(), host.parameters.size());
+  for (const auto& [name, expected] : host.parameters) {
+    const std::vector<float>& actual = device.parameters.at(name);
+    ASSERT_EQ(actual.size(), expected.size()) << name;
+    if (name.ends_with("key.bias")) continue; // softmax does not depend on it: its gradient is rounding alone
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      measure(parameters, static_cast<double>(actual[i]), static_cast<double>(expected[i]));
+  }
+  std::printf("%s: %zu steps, difference of losses %.1e, validations %.1e, parameters %.1e\n",
+              GetParam().name, host.outcome.curve.size(), losses, validations, parameters);
+  EXPECT_LT(losses, 1e-4);
+  EXPECT_LT(validations, 1e-4);
+  // Stored in float16. AdamW takes steps of one size also where the gradient is hardly more than rounding.
+  EXPECT_LT(parameters, 2e-3);
+}
+
+// ---- Checkpoints ------------------------------------------------------------------------------------------
+
+// Stops a training on one device after a few steps and resumes it on another.
+Result interrupted(const Kind& kind, const std::string& first, const std::string& second) {
+  const ToyFolder folder;
+  const Training training = kind.make(folder);
+  training.settings().execution.device = first;
+  std::stop_source source;
+  const auto stop_early = [&](const TrainingProgress& progress) {
+    if (progress.phase == "train" && progress.total_step == 5) source.request_stop();
+  };
+  EXPECT_TRUE(training.run(stop_early, source.get_token()).stopped);
+  training.settings().execution.device = second;
+  training.settings().resume = true;
+  Result result{training.run({}, {}), {}};
+  result.parameters = stored(result.outcome.adapter.path);
+  return result;
+}
+
+TEST_P(TrainingOnDevice, GoesOnBitForBit) {
+  const Result whole = result_on(the_device, GetParam());
+  const Result resumed = interrupted(GetParam(), the_device, the_device);
+  EXPECT_EQ(resumed.outcome.curve, whole.outcome.curve);
+  EXPECT_EQ(resumed.outcome.held_out.loss, whole.outcome.held_out.loss);
+  EXPECT_EQ(resumed.parameters, whole.parameters);
+}
+
+TEST_P(TrainingOnDevice, GoesOnFromACheckpointOfTheCpu) {
+  const Result whole = result_on("cpu", GetParam());
+  for (const auto& [first, second] : {std::pair<std::string, std::string>{"cpu", the_device},
+                                      std::pair<std::string, std::string>{the_device, "cpu"}}) {
+    const Result resumed = interrupted(GetParam(), first, second);
+    double losses = 0;
+    ASSERT_EQ(resumed.outcome.curve.size(), whole.outcome.curve.size());
+    for (std::size_t i = 0; i < whole.outcome.curve.size(); ++i)
+      measure(losses, resumed.outcome.curve[i].second, whole.outcome.curve[i].second);
+    EXPECT_LT(losses, 1e-3);
+  }
+}
+
+// ---- Waits ------------------------------------------------------------------------------------------------
+
+TEST_P(TrainingOnDevice, WaitsForTheDeviceAFewTimesAStep) {
+  const ToyFolder folder;
+  const Training training = GetParam().make(folder);
+  training.settings().execution.device = the_device;
+  training.settings().validate_every = 0;
+  training.settings().checkpoint_seconds = 3600;
+  std::int64_t most = 0, steps = 0;
+  std::unique_ptr<const test::DeviceCounter> counter;
+  training.run(
+      [&](const TrainingProgress& progress) {
+        if (progress.phase != "train") {
+          counter.reset(); // what follows is a validation, or the first step after one
+          return;
+        }
+        if (counter && progress.step > 1) {
+          most = std::max(most, counter->counts().waits());
+          ++steps;
+        }
+        counter = std::make_unique<const test::DeviceCounter>();
+      },
+      {});
+  std::printf("%s: %lld waits a step\n", GetParam().name, static_cast<long long>(most));
+  EXPECT_GT(steps, 2);
+  EXPECT_LE(most, GetParam().waits);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, TrainingOnDevice,
+    // One for the loss and the gradients' norms. Distillation has two for the pass of the frozen model: whether it
+    // is finite, and its times. The causal form of a logarithmic map chooses its path by its numbers, in each of
+    // the two layers.
+    ::testing::Values(Kind{"distil_texts", distil_texts, 3}, Kind{"distil_pictures", distil_pictures, 3},
+                      Kind{"finetune_layers", finetune_layers, 1},
+                      Kind{"finetune_new_pictures", finetune_new_pictures, 1},
+                      Kind{"finetune_cached_parts", finetune_cached_parts, 1},
+                      Kind{"finetune_low_rank", finetune_low_rank, 1},
+                      Kind{"finetune_from_a_teacher", finetune_from_a_teacher, 1},
+                      Kind{"finetune_texts", finetune_texts, 1},
+                      Kind{"finetune_embeddings", finetune_embeddings, 1},
+                      Kind{"recall_softmax", recall_softmax, 1},
+                      Kind{"recall_hedgehog", recall_hedgehog, 3},
+                      Kind{"recall_performer", recall_performer, 3}),
+    [](const auto& kind) { return std::string(kind.param.name); });
+
+// The waits of a validation and of the test do not grow with layers or sequences within a batch.
+TEST(RecallOnDevice, MeasuresWhatTheCpuMeasures) {
+  const ToyFolder folder;
+  for (const char* kernel : {"softmax", "relu", "hydra-cosine"}) {
+    RecallRequest request = tiny_recall(folder, kernel);
+    request.settings.epochs = 1;
+    const RecallOutcome host = recall(request);
+    request.settings.execution.device = the_device;
+    const RecallOutcome device = recall(request);
+    EXPECT_NEAR(device.loss, host.loss, 1e-3);
+    EXPECT_EQ(device.accuracy, host.accuracy);
+    EXPECT_EQ(device.zero_denominators, host.zero_denominators);
+    ASSERT_EQ(device.entropy.has_value(), host.entropy.has_value());
+    if (host.entropy) {
+      EXPECT_NEAR(*device.entropy, *host.entropy, 1e-3);
+    }
+    ASSERT_EQ(device.layer_entropies.size(), host.layer_entropies.size());
+  }
+}
+
+// ---- Lower precision --------------------------------------------------------------------------------------
+
+TEST(DeviceTraining, LearnsInLowerPrecision) {
+  for (const char* dtype : {"bfloat16", "float16"}) {
+    for (const char* kernel : {"softmax", "hydra-cosine", "hedgehog", "elu"}) {
+      SCOPED_TRACE(std::string(dtype) + " " + kernel);
+      const ToyFolder folder;
+      FinetuneRequest request = testing::toy_finetuning(folder);
+      request.settings.epochs = 10;
+      request.settings.execution.device = the_device;
+      request.settings.execution.dtype = "float32";
+      request.schedule = ScheduleText{.replace = {std::string("back:1=") + kernel}};
+      const TrainingOutcome whole = finetune(request);
+      request.settings.execution.dtype = dtype;
+      const TrainingOutcome outcome = finetune(request);
+      EXPECT_GE(outcome.held_out.accuracy, 0.9);
+      double losses = 0;
+      for (std::size_t i = 0; i < 4; ++i) // later steps differ by what was learnt
+        measure(losses, outcome.curve[i].second, whole.curve[i].second);
+      EXPECT_LT(losses, 0.05);
+      EXPECT_GT(losses, 0); // it did compute in another type
+    }
+  }
+}
+
+TEST(TrainingDtype, DependsOnTheDevice) {
+  EXPECT_EQ(training::product_type("float16", test::fake_device()), at::kHalf);
+  EXPECT_EQ(training::product_type("bfloat16", test::fake_device()), at::kBFloat16);
+  EXPECT_EQ(training::product_type("auto", test::fake_device()), at::kFloat);
+  EXPECT_THROW(training::product_type("float16", at::kCPU), UsageError);
+  EXPECT_THROW(training::product_type("float64", test::fake_device()), UsageError);
+}
+
+// Learns one number through float16, whose gradients overflow unless the loss is scaled by less than they are.
+class SteepTask final : public training::TrainingTask {
+public:
+  explicit SteepTask(bool scales) : scales_(scales) {}
+
+  const training::NamedTensors& leaves() const override { return leaves_; }
+  std::string configuration() const override { return "steep"; }
+  std::int64_t steps_per_epoch() const override { return 6; }
+  double learning_rate(std::int64_t, std::int64_t) const override { return 0.125; }
+  bool scales_loss() const override { return scales_; }
+  training::StepLoss loss(std::int64_t) override {
+    ++computed_;
+    const at::Tensor weight = leaves_.at("weight");
+    const at::Tensor product = scales_ ? weight.to(at::kHalf).to(at::kFloat) : weight;
+    const at::Tensor loss = (product * 32).sum();
+    return {loss, loss.detach().to(at::kDouble).view(1)};
+  }
+  HeldOut validate() override { return {.loss = leaves_.at("weight").sum().item<double>()}; }
+  double merit(const HeldOut& held_out) const override { return -held_out.loss; }
+  void describe(const std::vector<double>&, TrainingProgress&) const override {}
+  std::optional<training::AdapterRecord> record(const training::Checkpoint&, const HeldOut&) const override {
+    return std::nullopt;
+  }
+
+  int computed() const { return computed_; }
+
+private:
+  bool scales_;
+  int computed_ = 0;
+  training::NamedTensors leaves_{
+      {"weight", at::full({2, 2}, 1.0, at::TensorOptions(test::fake_device())).requires_grad_(true)}};
+};
+
+TEST(TrainingLossScale, IsHalvedUntilGradientsAreFinite) {
+  TrainingSettings settings{.epochs = 1};
+  SteepTask plain(false), scaled(true);
+  const TrainingOutcome expected = training::run_training(plain, settings, {}, {}, {});
+  const TrainingOutcome outcome = training::run_training(scaled, settings, {}, {}, {});
+  EXPECT_EQ(plain.computed(), 6);
+  EXPECT_EQ(scaled.computed(), 6 + 6) << "32 · 65,536 is beyond float16, 32 · 1,024 is not";
+  EXPECT_EQ(outcome.curve, expected.curve) << "powers of two lose nothing";
+}
+
+// ---- Memory and errors ------------------------------------------------------------------------------------
+
+TEST(DeviceTraining, SaysThatTheMemoryDoesNotSufficeAndGoesOnLater) {
+  const Result whole = result_on(the_device, {"finetune_layers", finetune_layers, 1});
+  const ToyFolder folder;
+  const Training training = finetune_layers(folder);
+  training.settings().execution.device = the_device;
+  training.settings().checkpoint_seconds = 0;
+  const test::DeviceCounter counter;
+  std::unique_ptr<test::DeviceMemoryLimit> limit;
+  const auto fill_memory = [&](const TrainingProgress& progress) {
+    if (progress.phase == "train" && progress.total_step == 5)
+      limit = std::make_unique<test::DeviceMemoryLimit>(0);
+  };
+  EXPECT_THAT([&] { training.run(fill_memory, {}); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("out of memory on fake:0"), HasSubstr("--batch"))));
+  EXPECT_GE(counter.counts().caches_emptied, 1);
+  limit.reset();
+  training.settings().resume = true;
+  const TrainingOutcome resumed = training.run({}, {});
+  EXPECT_EQ(resumed.curve, whole.outcome.curve);
+  EXPECT_EQ(stored(resumed.adapter.path), whole.parameters);
+}
+
+TEST(DeviceTraining, NamesADeviceThatIsNotThere) {
+  const ToyFolder folder;
+  FinetuneRequest request = testing::toy_finetuning(folder);
+  for (const char* device : {"fake:7", "abacus"}) {
+    request.settings.execution.device = device;
+    EXPECT_THAT([&] { finetune(request); }, ThrowsMessage<UsageError>(HasSubstr(device)));
+  }
+}
+
+// A model of a checkpoint that was trained and stored on the device is one for the CPU, too.
+TEST(DeviceTraining, IsEvaluatedOnEither) {
+  const ToyFolder folder;
+  FinetuneRequest request = two_epochs(folder);
+  request.settings.epochs = 6;
+  request.settings.execution.device = the_device;
+  const TrainingOutcome outcome = finetune(request);
+  EvaluateRequest evaluation;
+  evaluation.model_folder = request.settings.model_folder;
+  evaluation.adapters = {.automatic = false, .files = {request.settings.output}};
+  evaluation.data = request.data;
+  const EvaluateOutcome host = evaluate(evaluation);
+  evaluation.execution.device = the_device;
+  EXPECT_EQ(evaluate(evaluation).top1, host.top1);
+  EXPECT_GE(host.top1, outcome.held_out.accuracy - 0.2);
+}
+
+} // namespace
+} // namespace hydrascope
