@@ -35,12 +35,14 @@ Figure draw_scaling(FigureTask& task) {
           : parse_kernel_list(options.kernels);
   std::vector<std::int64_t> lengths = options.lengths.empty() ? scaling_lengths() : options.lengths;
   ScalingCurves curves;
-  curves.device = "cpu";
+  const ExecutionOptions& execution = options.common.execution;
+  curves.device = execution.device == "auto" ? "cpu" : execution.device;
   curves.setting = {.heads = model.heads,
                     .head_width = model.width / std::max(model.heads, 1),
                     .image = model.input == InputKind::image,
-                    .dtype = options.common.execution.dtype,
-                    .threads = options.common.execution.threads};
+                    .dtype = execution.dtype,
+                    .threads = execution.threads,
+                    .device = curves.device};
   {
     ProgressBar bar("figure scaling");
     const auto total = static_cast<std::int64_t>(kernels.size() * lengths.size());
