@@ -148,8 +148,10 @@ void run(const KlOptions& options) {
   request.joined = options.joined;
   training::ProcessGroupOptions together;
   together.remedy = "start all again";
-  training::ProcessGroup group(training::world_from_environment(), together);
+  const training::WorldInfo world = training::world_from_environment();
+  training::ProcessGroup group(world, together);
   request.share = group.share();
+  request.execution.device = training::device_of_process(request.execution.device, world);
   const TeacherForcedOutcome outcome = measure_with_progress(request, "kl");
   if (group.rank() != 0) return;
   if (!options.common.json) {

@@ -194,10 +194,7 @@ public:
   // Connects to the other processes and sets the settings' group. Others wait while one still computes the
   // features of its pictures.
   explicit TrainingProcess(TrainingSettings& settings)
-      : group_(training::world_from_environment(), {.answer = std::chrono::minutes(30)}),
-        settings_(settings) {
-    if (!group_.alone()) settings.group = &group_;
-  }
+      : TrainingProcess(settings, training::world_from_environment()) {}
 
   // Writes the curve where the settings name one. Throws what the training throws.
   void run(const std::function<TrainingOutcome(const TrainingObserver&, const std::stop_token&)>& training,
@@ -214,6 +211,13 @@ public:
   }
 
 private:
+  TrainingProcess(TrainingSettings& settings, const training::WorldInfo& world)
+      : group_(world, {.answer = std::chrono::minutes(30)}), settings_(settings) {
+    if (group_.alone()) return;
+    settings.group = &group_;
+    settings.execution.device = training::device_of_process(settings.execution.device, world);
+  }
+
   training::ProcessGroup group_;
   const TrainingSettings& settings_;
 };

@@ -1,4 +1,5 @@
-// Every command that computes, on the fake device against the same on the CPU: what it prints and what it writes.
+// Every command that computes, on the fake device against the same on the CPU: what it prints and what it
+// writes.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -39,8 +40,8 @@ void PrintTo(const Case& one, std::ostream* stream) { *stream << one.name; }
 // What a machine measures, and where: not compared.
 bool is_measured(const std::string& key) {
   static const std::set<std::string> keys = {
-      "device",    "device_state", "path",  "paths",   "seconds",         "peak_bytes",     "runs",
-      "median_ms", "p95_ms",       "hash",  "adapter", "share_of_bound",  "times_softmax",  "command",
+      "device",    "device_state", "path",  "paths",   "seconds",          "peak_bytes",     "runs",
+      "median_ms", "p95_ms",       "hash",  "adapter", "share_of_bound",   "times_softmax",  "command",
       "skipped",   "bandwidth",    "check", "base",    "items_per_second", "share_of_flops", "median"};
   return keys.contains(key) || key.ends_with("_per_second") || key.starts_with("share_of_");
 }
@@ -53,7 +54,8 @@ protected:
                                       "not on the mat\nthe linear sum is not soft\na word\n";
     std::ofstream table(at("table.tsv"));
     for (int i = 0; i < 16; ++i)
-      table << (i % 2 == 0 ? "no\tthe cat sat on mat number " : "yes\tsum over the linear token ") << i << '\n';
+      table << (i % 2 == 0 ? "no\tthe cat sat on mat number " : "yes\tsum over the linear token ") << i
+            << '\n';
     std::ofstream boxes(at("boxes.tsv"));
     boxes << "image\tclass\tx0\ty0\tx1\ty1\n";
     for (const auto& [label, files] : {std::pair{"cat", std::vector{"gradient.png", "tiny.png"}},
@@ -75,10 +77,10 @@ protected:
       std::vector<float>& values = numbers[name];
       for (int i = 0; i < 2 * 12 * 8; ++i)
         values.push_back(static_cast<float>(std::sin(1.7 * i + static_cast<double>(name[0]))));
-      tensors[name] = {ElementType::f32,
-                       name[0] == 'x' ? std::vector<std::int64_t>{1, 12, 16}
-                                      : std::vector<std::int64_t>{1, 2, 12, 8},
-                       std::as_bytes(std::span(values))};
+      tensors[name] = {
+          ElementType::f32,
+          name[0] == 'x' ? std::vector<std::int64_t>{1, 12, 16} : std::vector<std::int64_t>{1, 2, 12, 8},
+          std::as_bytes(std::span(values))};
     }
     write_safetensors(at("tokens.safetensors"), tensors);
   }
@@ -112,9 +114,10 @@ protected:
 
   Outcome run_on_device(const std::string& arguments, const std::string& folder) const {
     const std::string program = (test::program().parent_path() / "hydrascope_on_fake_device").string();
-    const int status = std::system(fmt::format("FAKE_DEVICE_REPORT={0}/report '{1}' {2} >{0}/output 2>{0}/errors",
-                                               folder, program, arguments)
-                                       .c_str());
+    const int status =
+        std::system(fmt::format("FAKE_DEVICE_REPORT={0}/report '{1}' {2} >{0}/output 2>{0}/errors", folder,
+                                program, arguments)
+                        .c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(folder + "/output"),
             bytes_of(folder + "/errors")};
   }
@@ -210,29 +213,44 @@ const std::vector<Case>& cases() {
         {"run", image + " --replace back:1=hydra-cosine --json --output FILE.safetensors --tensors "
                         "pixels,logits,hidden,attention,focus,rollout"},
         {"attend", "hedgehog --input FOLDER/tokens.safetensors --output FILE.safetensors --weights --json"},
-        {"attend", "hydra-cosine --input FOLDER/tokens.safetensors --output FILE.safetensors --weights --json"},
-        {"attend", "softmax --causal --input FOLDER/tokens.safetensors --output FILE.safetensors --weights --json"},
+        {"attend",
+         "hydra-cosine --input FOLDER/tokens.safetensors --output FILE.safetensors --weights --json"},
+        {"attend",
+         "softmax --causal --input FOLDER/tokens.safetensors --output FILE.safetensors --weights --json"},
         {"kernels", "--measure" + bert + " --data FOLDER/texts.txt --json"},
         {"kl", "--kernels softmax,elu,hedgehog,hydra-cosine" + bert + " --data FOLDER/texts.txt --json"},
         {"kl", "--kernels softmax,relu" + bert + " --data FOLDER/texts.txt --lengths 12 --json"},
         {"kl", "--kernels softmax,performer" + vit + " --data FOLDER/pictures --json"},
-        {"distill", "--kernel hedgehog" + bert + " --data FOLDER/texts.txt --epochs 2 --batch 2 --json "
-                    "--curve FILE.csv -o FILE.safetensors", 2e-3},
-        {"distill", "--kernel hedgehog" + vit + " --data FOLDER/pictures --copies 2 --epochs 1 --batch 2 --json "
-                    "--image-size 28 -o FILE.safetensors", 2e-3},
-        {"finetune", bert + " --replace back:1=hedgehog --data FOLDER/table.tsv --column 2 --label-column 1 "
-                     "--train-layers 1,head --epochs 2 --batch 4 --dtype float32 --json -o FILE.safetensors", 2e-3},
-        {"finetune", vit + " --data FOLDER/pictures --validation FOLDER/pictures --train-layers 1,head --epochs 2 "
-                     "--batch 2 --dtype float32 --image-size 28 --json -o FILE.safetensors", 2e-3},
+        {"distill",
+         "--kernel hedgehog" + bert +
+             " --data FOLDER/texts.txt --epochs 2 --batch 2 --json "
+             "--curve FILE.csv -o FILE.safetensors",
+         2e-3},
+        {"distill",
+         "--kernel hedgehog" + vit +
+             " --data FOLDER/pictures --copies 2 --epochs 1 --batch 2 --json "
+             "--image-size 28 -o FILE.safetensors",
+         2e-3},
+        {"finetune",
+         bert + " --replace back:1=hedgehog --data FOLDER/table.tsv --column 2 --label-column 1 "
+                "--train-layers 1,head --epochs 2 --batch 4 --dtype float32 --json -o FILE.safetensors",
+         2e-3},
+        {"finetune",
+         vit + " --data FOLDER/pictures --validation FOLDER/pictures --train-layers 1,head --epochs 2 "
+               "--batch 2 --dtype float32 --image-size 28 --json -o FILE.safetensors",
+         2e-3},
         {"evaluate", bert + " --data FOLDER/table.tsv --column 2 --label-column 1 --json"},
         {"evaluate", vit + " --data FOLDER/pictures --boxes FOLDER/boxes.tsv --json"},
         {"evaluate", vit + " --data FOLDER/pictures --replace back:1=elu --json"},
-        {"recall", "--preset small --kernel softmax,elu --sequences 32,16,16 --epochs 1 --json -o FILE.json", 2e-3},
-        {"bench kernels", "--kernels elu,hydra-cosine --tokens 16 --heads 2 --head-width 8 --seconds 0.001 --json"},
-        {"bench scaling", "--kernels elu,softmax --tokens 16,32 --heads 2 --head-width 8 --seconds 0.001 --json"},
+        {"recall", "--preset small --kernel softmax,elu --sequences 32,16,16 --epochs 1 --json -o FILE.json",
+         2e-3},
+        {"bench kernels",
+         "--kernels elu,hydra-cosine --tokens 16 --heads 2 --head-width 8 --seconds 0.001 --json"},
+        {"bench scaling",
+         "--kernels elu,softmax --tokens 16,32 --heads 2 --head-width 8 --seconds 0.001 --json"},
         {"bench heads", "--kernels linear-cosine --tokens 16 --width 8 --seconds 0.001 --json"},
-        {"bench model", "--model " + golden("models/dinov2") +
-                        " --schedule softmax --batch 1 --runs 1 --warm-ups 0 --json"},
+        {"bench model",
+         "--model " + golden("models/dinov2") + " --schedule softmax --batch 1 --runs 1 --warm-ups 0 --json"},
     };
     const auto figure = [&](const std::string& kind, const std::string& arguments) {
       const bool measured = kind == "timing" || kind == "scaling";
@@ -309,11 +327,11 @@ TEST_F(DeviceTable, HasEveryCommandThatTakesADevice) {
 
 TEST_F(DeviceTable, FeedsTheWindow) {
   const std::string program = (test::program().parent_path() / "hydrascope_on_fake_device").string();
-  const int status = std::system(fmt::format("FAKE_DEVICE_REPORT={} '{}' --screenshot {} --device fake --no-adapter "
-                                             "--text 'the cat sat on a mat' --model {} >{} 2>&1",
-                                             at("report"), program, at("window.png"), golden("models/bert"),
-                                             at("output"))
-                                     .c_str());
+  const int status =
+      std::system(fmt::format("FAKE_DEVICE_REPORT={} '{}' --screenshot {} --device fake --no-adapter "
+                              "--text 'the cat sat on a mat' --model {} >{} 2>&1",
+                              at("report"), program, at("window.png"), golden("models/bert"), at("output"))
+                      .c_str());
   EXPECT_EQ(status, 0) << bytes_of(at("output"));
   EXPECT_GT(fs::file_size(at("window.png")), 10'000U);
   std::int64_t operators = 0;
@@ -335,9 +353,10 @@ TEST_F(DeviceTable, IsTrainedOnBySeveralProcesses) {
   const int port = test::free_port();
   std::string script;
   for (int rank = 0; rank < 2; ++rank)
-    script += fmt::format("RANK={0} WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT={1} FAKE_DEVICE_REPORT={2}{0} "
-                          "'{3}' {4} --device fake -o {5} >{6}{0} 2>&1 & ",
-                          rank, port, at("report"), program, arguments, at("together.safetensors"), at("output"));
+    script += fmt::format(
+        "RANK={0} WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT={1} FAKE_DEVICE_REPORT={2}{0} "
+        "'{3}' {4} --device fake -o {5} >{6}{0} 2>&1 & ",
+        rank, port, at("report"), program, arguments, at("together.safetensors"), at("output"));
   std::system((script + "wait").c_str());
   ASSERT_TRUE(fs::exists(at("together.safetensors"))) << bytes_of(at("output0")) << bytes_of(at("output1"));
   for (const char* rank : {"0", "1"}) {

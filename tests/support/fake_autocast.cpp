@@ -1,4 +1,5 @@
-// Autocast on the fake device, by CUDA's lists: which operators compute in the lower type and which in float32.
+// Autocast on the fake device, by CUDA's lists: which operators compute in the lower type and which in
+// float32.
 #include <ATen/Operators.h>
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>

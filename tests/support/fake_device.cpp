@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
@@ -206,6 +207,7 @@ public:
   }
   c10::Stream getDefaultStream(const c10::Device device) const override { return getStream(device); }
   c10::Stream exchangeStream(const c10::Stream stream) const override { return stream; }
+  void* getStreamNativeHandle(const c10::Stream) const override { return nullptr; }
   c10::DeviceIndex deviceCount() const noexcept override { return 1; }
   void record(void** const event, const c10::Stream&, c10::DeviceIndex,
               const c10::EventFlag flag) const override {
@@ -427,6 +429,18 @@ DeviceCounts DeviceCounter::counts() const {
 
 DeviceMemoryLimit::DeviceMemoryLimit(const std::size_t bytes) { Memory::instance().limit_free(bytes); }
 DeviceMemoryLimit::~DeviceMemoryLimit() { Memory::instance().remove_limit(); }
+
+void copy_from_device(void* const to, const void* const data, const std::size_t bytes) {
+  Memory::instance().open(const_cast<void*>(data));
+  std::memcpy(to, data, bytes);
+  Memory::instance().close(const_cast<void*>(data));
+}
+
+void copy_to_device(void* const data, const void* const from, const std::size_t bytes) {
+  Memory::instance().open(data);
+  std::memcpy(data, from, bytes);
+  Memory::instance().close(data);
+}
 
 void advance_device(const double seconds) { device_time().add(seconds); }
 

@@ -46,6 +46,10 @@ public:
   DeviceMemoryLimit& operator=(const DeviceMemoryLimit&) = delete;
 };
 
+// Copies of bytes that the data of a tensor begins with, for stand-ins of libraries that are given addresses.
+void copy_from_device(void* to, const void* data, std::size_t bytes);
+void copy_to_device(void* data, const void* from, std::size_t bytes);
+
 // Lets work of so many seconds pass on the device's stream, for events that measure time.
 void advance_device(double seconds);
 

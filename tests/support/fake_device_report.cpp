@@ -1,5 +1,5 @@
-// Linked into the program with the fake device: when it ends, it writes how many operators have run on the device to
-// the file that the environment variable FAKE_DEVICE_REPORT names.
+// Linked into the program with the fake device: when it ends, it writes how many operators have run on the
+// device to the file that the environment variable FAKE_DEVICE_REPORT names.
 #include <cstdlib>
 #include <fstream>
 

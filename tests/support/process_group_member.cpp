@@ -15,10 +15,12 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "engine/base/error.h"
+#include "engine/training/distributed/nccl.h"
 #include "engine/training/distributed/process_group.h"
 #include "tests/support/fake_device.h"
 
@@ -71,20 +73,83 @@ void exchange(ProcessGroup& group) {
   group.barrier();
 }
 
+// NCCL's functions for the fake device. They sum by way of the group itself, or do what the task asks for.
+struct StandIn {
+  ProcessGroup* group = nullptr;
+  std::string task;
+  int victim = -1;
+};
+StandIn& stand_in() {
+  static StandIn one;
+  return one;
+}
+
+using Result = NcclFunctions::Result;
+using Communicator = NcclFunctions::Communicator;
+constexpr Result refused = 5, remote_error = 6;
+
+Result get_unique_id(NcclFunctions::Id* id) {
+  for (std::size_t i = 0; i < id->bytes.size(); ++i) id->bytes[i] = static_cast<char>(200 + i);
+  return 0;
+}
+Result init_rank(Communicator* communicator, int ranks, NcclFunctions::Id id, int rank) {
+  NcclFunctions::Id expected;
+  get_unique_id(&expected);
+  const ProcessGroup& group = *stand_in().group;
+  if (ranks != group.size() || rank != group.rank() || id.bytes != expected.bytes) return refused;
+  if (stand_in().task == "nccl-refused" && rank == 1) return refused;
+  *communicator = &stand_in();
+  return 0;
+}
+Result all_reduce(const void* from, void* to, std::size_t count, int type, int operation, Communicator,
+                  void* stream) {
+  if (operation != 0 || stream != nullptr) return refused;
+  if (stand_in().task == "nccl-silent") return 0;
+  if (stand_in().task == "nccl-dies") {
+    if (stand_in().group->rank() == stand_in().victim) std::raise(SIGKILL);
+    return 0;
+  }
+  const at::ScalarType numbers = type == 7 ? at::kFloat : type == 8 ? at::kDouble : at::kLong;
+  std::vector<at::Tensor> host{at::zeros({static_cast<std::int64_t>(count)}, numbers)};
+  test::copy_from_device(host[0].mutable_data_ptr(), from, host[0].nbytes());
+  stand_in().group->sum(host);
+  test::copy_to_device(to, host[0].const_data_ptr(), host[0].nbytes());
+  return 0;
+}
+Result asynchronous_error(Communicator, Result* error) {
+  *error = stand_in().task == "nccl-dies" ? remote_error : 0;
+  if (stand_in().task != "nccl-silent")
+    c10::impl::VirtualGuardImpl(test::fake_device().type()).synchronizeDevice(0);
+  return 0;
+}
+Result end(Communicator) { return 0; }
+const char* error_text(Result result) { return result == refused ? "refused" : "remote process exited"; }
+
+// Connects the devices as the task says: "device" not, "nccl-none" in one process only.
+void connect(ProcessGroup& group, const std::string& task, int victim) {
+  if (task == "device") return;
+  stand_in() = {&group, task, victim};
+  static constexpr NcclFunctions functions{get_unique_id, init_rank, all_reduce, asynchronous_error,
+                                           end,           end,       error_text};
+  const at::Tensor tensor = at::zeros({1}, at::TensorOptions(test::fake_device()));
+  const bool has = task != "nccl-none" || group.rank() == 0;
+  fmt::print("way {}\n", group.connect_devices_of(tensor, has ? &functions : nullptr));
+}
+
 // The same kinds of tensors on a device, and how often the host waited for it.
-void exchange_on_device(ProcessGroup& group) {
+void exchange_on_device(ProcessGroup& group, const std::string& task, int victim) {
+  connect(group, task, victim);
   const double rank = group.rank();
   const auto on_device = at::TensorOptions(at::kFloat).device(test::fake_device());
-  std::vector<at::Tensor> tensors{at::full({2, 3}, rank + 0.1, on_device),
-                                  at::full({3, 2}, rank + 1, on_device.dtype(at::kDouble)).t(),
-                                  at::full({2}, rank + 1, on_device.dtype(at::kBFloat16)),
-                                  at::full({3}, (std::int64_t{1} << 40) + group.rank(),
-                                           on_device.dtype(at::kLong)),
-                                  at::full({4}, rank + 2)};
+  std::vector<at::Tensor> tensors{
+      at::full({2, 3}, rank + 0.1, on_device), at::full({3, 2}, rank + 1, on_device.dtype(at::kDouble)).t(),
+      at::full({2}, rank + 1, on_device.dtype(at::kBFloat16)),
+      at::full({3}, (std::int64_t{1} << 40) + group.rank(), on_device.dtype(at::kLong)),
+      at::full({4}, rank + 2)};
   for (int i = 0; i < 50; ++i) tensors.push_back(at::full({1}, rank + i, on_device));
   const test::DeviceCounter counter;
   group.sum(tensors);
-  fmt::print("waits {}\n", counter.counts().waits());
+  fmt::print("waits {}\ncopies {}\n", counter.counts().waits(), counter.counts().copies_to_cpu);
   for (const at::Tensor& tensor : tensors) print("sum", tensor);
   group.barrier();
 }
@@ -129,10 +194,10 @@ void go_on(ProcessGroup& group, int victim, int signal) {
 int run(const std::string& task, int victim) {
   ProcessGroupOptions options;
   options.connect = std::chrono::seconds(task == "wait" ? 4 : 120);
-  options.answer = std::chrono::seconds(task == "stop" ? 3 : 120);
+  options.answer = std::chrono::seconds(task == "stop" || task == "nccl-silent" ? 3 : 120);
   ProcessGroup group(world_from_environment(), options);
   if (task == "exchange") exchange(group);
-  if (task == "device") exchange_on_device(group);
+  if (task == "device" || task.starts_with("nccl")) exchange_on_device(group, task, victim);
   if (task == "descend") descend(group);
   if (task == "die") go_on(group, victim, SIGKILL);
   if (task == "stop") go_on(group, victim, SIGSTOP);

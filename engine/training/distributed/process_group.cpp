@@ -14,6 +14,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -21,6 +22,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/process.h"
+#include "engine/training/distributed/nccl.h"
 #include "engine/training/distributed/rendezvous.h"
 
 namespace hydrascope::training {
@@ -103,7 +105,7 @@ void through_one_bucket(const std::vector<at::Tensor*>& tensors, at::ScalarType 
     }
   };
   each([](at::Tensor& tensor, const at::Tensor& part) { part.copy_(tensor); });
-  through_host(bucket, operation);
+  operation(bucket);
   each([](at::Tensor& tensor, const at::Tensor& part) { tensor.copy_(part); });
 }
 
@@ -121,8 +123,8 @@ void through_buckets(std::vector<at::Tensor>& tensors, const Operation& operatio
     std::int64_t elements = 0;
     for (at::Tensor& tensor : tensors) {
       if (wire_type(tensor) != type) continue;
-      if (!together.empty() && (elements + tensor.numel() > kBucketElements ||
-                                tensor.device() != together.front()->device())) {
+      if (!together.empty() &&
+          (elements + tensor.numel() > kBucketElements || tensor.device() != together.front()->device())) {
         through_one_bucket(together, type, elements, operation);
         together.clear();
         elements = 0;
@@ -155,7 +157,7 @@ std::string plain_reason(const std::exception& error) {
 class ProcessGroup::Connection {
 public:
   Connection(const WorldInfo& world, const ProcessGroupOptions& options)
-      : rendezvous_(world, options.connect), remedy_(options.remedy) {
+      : rendezvous_(world, options.connect), answer_limit_(options.answer), remedy_(options.remedy) {
     guarded([&] {
       gloo_.emplace(rendezvous_.store(), world.rank, world.size, rendezvous_.own_address(), options.connect,
                     options.answer);
@@ -170,11 +172,11 @@ public:
       operation();
     } catch (const std::bad_alloc&) {
       failure_ = "this one had no memory left";
-      gloo_.reset();
+      close();
       throw;
     } catch (const std::exception& error) {
       failure_ = plain_reason(error);
-      gloo_.reset();
+      close();
       if (const std::string missing = rendezvous_.missing_ranks(); !missing.empty())
         failure_ = fmt::format("{} ({})", missing, failure_);
       fail();
@@ -183,7 +185,50 @@ public:
 
   GlooGroup& gloo() { return *gloo_; }
 
+  // From GPU to GPU where the bucket's device is connected.
+  void sum(at::Tensor& bucket) {
+    if (nccl_ && bucket.device() == nccl_->device())
+      nccl_->sum(bucket);
+    else
+      through_host(bucket, [&](at::Tensor& host) { gloo_->sum(host); });
+  }
+
+  // Why this rank cannot connect its device; empty once it has.
+  std::string connect(const at::Tensor& tensor, const NcclFunctions* const functions) {
+    if (!all(functions != nullptr)) return "not every process has a GPU and NCCL";
+    const WorldInfo& world = rendezvous_.world();
+    NcclFunctions::Id id;
+    const bool has_id = world.rank != 0 || functions->get_unique_id(&id) == 0;
+    if (!all(has_id)) return "NCCL does not start";
+    at::Tensor bytes = at::empty({static_cast<std::int64_t>(id.bytes.size())}, at::kLong);
+    std::copy(id.bytes.begin(), id.bytes.end(), bytes.mutable_data_ptr<std::int64_t>());
+    gloo_->broadcast(bytes, 0);
+    std::transform(bytes.const_data_ptr<std::int64_t>(), bytes.const_data_ptr<std::int64_t>() + bytes.numel(),
+                   id.bytes.begin(), [](const std::int64_t byte) { return static_cast<char>(byte); });
+    std::string reason = "another process could not connect its GPU";
+    try {
+      nccl_.emplace(*functions, id, world.rank, world.size, tensor.device(), answer_limit_);
+    } catch (const std::runtime_error& error) {
+      reason = error.what();
+    }
+    if (all(nccl_.has_value())) return {};
+    nccl_.reset();
+    return reason;
+  }
+
 private:
+  // Whether it holds in every process.
+  bool all(const bool here) const {
+    at::Tensor least = at::full({1}, here ? 1.0 : 0.0, at::kDouble);
+    gloo_->smallest(least);
+    return least.item<double>() > 0;
+  }
+
+  void close() {
+    nccl_.reset();
+    gloo_.reset();
+  }
+
   [[noreturn]] void fail() const {
     const WorldInfo& world = rendezvous_.world();
     throw Error(fmt::format("rank {} of {}", world.rank, world.size),
@@ -191,7 +236,9 @@ private:
   }
 
   Rendezvous rendezvous_;
+  std::chrono::milliseconds answer_limit_;
   std::optional<GlooGroup> gloo_; // nullopt after a failure
+  std::optional<NcclGroup> nccl_; // if the devices are connected
   std::string failure_, remedy_;
 };
 
@@ -205,7 +252,7 @@ void ProcessGroup::sum(std::vector<at::Tensor>& tensors) {
   if (alone()) return;
   check_defined(tensors);
   connection_->guarded(
-      [&] { through_buckets(tensors, [&](at::Tensor& bucket) { connection_->gloo().sum(bucket); }); });
+      [&] { through_buckets(tensors, [&](at::Tensor& bucket) { connection_->sum(bucket); }); });
 }
 
 void ProcessGroup::sum(std::span<double> values) {
@@ -224,8 +271,21 @@ void ProcessGroup::broadcast(std::vector<at::Tensor>& tensors, int root) {
   if (alone()) return;
   check_defined(tensors);
   connection_->guarded([&] {
-    through_buckets(tensors, [&](at::Tensor& bucket) { connection_->gloo().broadcast(bucket, root); });
+    through_buckets(tensors, [&](at::Tensor& bucket) {
+      through_host(bucket, [&](at::Tensor& host) { connection_->gloo().broadcast(host, root); });
+    });
   });
+}
+
+std::string ProcessGroup::connect_devices_of(const at::Tensor& tensor) {
+  return connect_devices_of(tensor, tensor.is_cuda() ? nccl_functions() : nullptr);
+}
+
+std::string ProcessGroup::connect_devices_of(const at::Tensor& tensor, const NcclFunctions* const functions) {
+  if (alone()) return "Gloo";
+  std::string reason;
+  connection_->guarded([&] { reason = connection_->connect(tensor, functions); });
+  return reason.empty() ? "NCCL" : fmt::format("Gloo ({})", reason);
 }
 
 void ProcessGroup::barrier() {

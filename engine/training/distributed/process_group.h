@@ -1,5 +1,5 @@
 // Several processes, on one machine or on many, that train or measure together, with sums over all of them by
-// Gloo (through LibTorch's c10d) over TCP. Plain header.
+// Gloo (through LibTorch's c10d) over TCP, or by NCCL from GPU to GPU. Plain header.
 #pragma once
 
 #include <chrono>
@@ -16,9 +16,12 @@ class Tensor;
 
 namespace hydrascope::training {
 
+struct NcclFunctions;
+
 // The rank of this process among all, and where they meet.
 struct WorldInfo {
   int rank = 0, size = 1;
+  int local_rank = 0;  // among the processes of this machine; 0 if the launcher does not say
   std::string address; // where rank 0 (or torchrun) listens; empty for one process
   int port = 0;
   bool host_listens = false; // the launcher listens on the port; rank 0 must not
@@ -33,6 +36,10 @@ struct WorldInfo {
 // SLURM_NTASKS without being one of several processes). Several processes need MASTER_ADDR and MASTER_PORT.
 // Without variables: one process. Throws UsageError naming the variable, its value and a remedy.
 WorldInfo world_from_environment();
+
+// A device as on the command line for one of several processes: "cuda" becomes the GPU of the process's
+// number on its machine, modulo the GPUs there. Others as they are.
+std::string device_of_process(const std::string& device, const WorldInfo& world);
 
 struct ProcessGroupOptions {
   // Limit until all processes are connected. They start together, but may load the program from one disk.
@@ -65,8 +72,8 @@ public:
 
   // In place, element by element; every rank has the same bits afterwards. Tensors of any floating or
   // integral type, layout and device, all defined: a rank without a gradient passes zeros. float16 and
-  // bfloat16 are summed in float32. Tensors of one device cross to the host and back in one copy each way for
-  // up to 16 million numbers.
+  // bfloat16 are summed in float32. Tensors of a device cross to the host and back in one copy each way for
+  // up to 16 million numbers, unless the devices are connected.
   void sum(std::vector<at::Tensor>& tensors);
   void sum(std::span<double> values);
   // The minimum of each over the ranks, in place; the maximum is −smallest(−x).
@@ -75,6 +82,13 @@ public:
   void broadcast(std::vector<at::Tensor>& tensors, int root = 0);
   // Returns after all have called it.
   void barrier();
+
+  // Connects the ranks' GPUs, if all have one and NCCL: from then on sums of tensors there go from GPU to
+  // GPU. Every rank calls it, with a tensor of the device that it computes on. Returns how sums of such
+  // tensors go, for the user: "NCCL", or "Gloo" and why not by NCCL.
+  std::string connect_devices_of(const at::Tensor& tensor);
+  // The same with NCCL's functions of any device; null where this rank has none.
+  std::string connect_devices_of(const at::Tensor& tensor, const NcclFunctions* functions);
 
   // The rank and reductions, for code that knows nothing of processes. The group must outlive it.
   DataShare share();

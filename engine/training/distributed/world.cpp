@@ -5,8 +5,10 @@
 #include <limits>
 #include <optional>
 
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <fmt/format.h>
 
+#include "engine/attention/interface/device.h"
 #include "engine/base/error.h"
 #include "engine/base/process.h"
 
@@ -16,12 +18,14 @@ namespace {
 struct Launcher {
   const char* rank;
   const char* size;
+  const char* local_rank;
 };
 
 // In a Slurm job, mpirun's processes have both its variables and those of the step that started its daemon.
-constexpr std::array kLaunchers{Launcher{"RANK", "WORLD_SIZE"},
-                                Launcher{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                Launcher{"PMI_RANK", "PMI_SIZE"}};
+constexpr std::array kLaunchers{
+    Launcher{"RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    Launcher{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    Launcher{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"}};
 
 int number(const char* variable, int least, int most) {
   const std::string text = environment(variable);
@@ -46,9 +50,10 @@ std::optional<Launcher> launcher() {
                        "set both, or neither to run one process alone");
   }
   if (environment("SLURM_PROCID").empty()) return std::nullopt;
-  if (!environment("SLURM_STEP_NUM_TASKS").empty()) return Launcher{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"};
+  if (!environment("SLURM_STEP_NUM_TASKS").empty())
+    return Launcher{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"};
   if (!environment("SLURM_NTASKS").empty() && !environment("MASTER_ADDR").empty())
-    return Launcher{"SLURM_PROCID", "SLURM_NTASKS"};
+    return Launcher{"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"};
   return std::nullopt;
 }
 
@@ -66,6 +71,7 @@ WorldInfo world_from_environment() {
                      fmt::format("{}={} has no such rank", variables->size, world.size),
                      "number the processes from 0");
   if (world.alone()) return world;
+  if (!environment(variables->local_rank).empty()) world.local_rank = number(variables->local_rank, 0, any);
   world.address = environment("MASTER_ADDR");
   for (const char* const needed : {"MASTER_ADDR", "MASTER_PORT"})
     if (environment(needed).empty())
@@ -77,6 +83,11 @@ WorldInfo world_from_environment() {
   world.host_listens = environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
   world.attempt = environment("TORCHELASTIC_RESTART_COUNT");
   return world;
+}
+
+std::string device_of_process(const std::string& device, const WorldInfo& world) {
+  if (device != "cuda" || world.alone() || !cuda_status().available) return device;
+  return fmt::format("cuda:{}", world.local_rank % at::detail::getCUDAHooks().deviceCount());
 }
 
 } // namespace hydrascope::training

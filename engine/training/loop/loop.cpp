@@ -67,6 +67,10 @@ public:
   TrainingOutcome run() {
     if (settings_.output.has_parent_path())
       std::filesystem::create_directories(settings_.output.parent_path());
+    if (group_ != nullptr) {
+      const std::string way = group_->connect_devices_of(task_.leaves().begin()->second);
+      if (!device_.is_cpu()) report_note(observer_, "gradients are summed by " + way);
+    }
     if (settings_.resume) {
       restore(load_checkpoint(file_, task_.configuration()));
     } else {
@@ -127,8 +131,7 @@ private:
   // The gradients of this process's part of the step, of the loss times the scale.
   StepLoss differentiated() {
     StepLoss loss = task_.loss(state_.step);
-    if (loss.loss.defined())
-      (state_.loss_scale == 1 ? loss.loss : loss.loss * state_.loss_scale).backward();
+    if (loss.loss.defined()) (state_.loss_scale == 1 ? loss.loss : loss.loss * state_.loss_scale).backward();
     return loss;
   }
 

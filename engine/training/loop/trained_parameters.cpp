@@ -34,7 +34,8 @@ void add_factors(NamedTensors& leaves, const std::string& weight, const at::Tens
                  const LowRank& update, const std::uint64_t key) {
   const std::int64_t out = value.size(0), in = value.size(1), rank = update.rank;
   const double most = 1 / std::sqrt(static_cast<double>(in));
-  leaves[weight + std::string(factor_a)] = uniform(rank, in, most, key).to(value.device()).requires_grad_(true);
+  leaves[weight + std::string(factor_a)] =
+      uniform(rank, in, most, key).to(value.device()).requires_grad_(true);
   leaves[weight + std::string(factor_b)] =
       at::zeros({out, rank}, value.options().dtype(at::kFloat)).requires_grad_(true);
 }

@@ -22,11 +22,11 @@ int first_trained(const TrainedParts& parts, int layers);
 // The parts in words, "layers 8,9 attention of 10 and head", for checkpoints and the user.
 std::string text_of(const TrainedParts& parts);
 
-// Float32 copies on the model's device that require gradients, by canonical name: all parameters of `layers`; W_q, W_k, W_v and W_o
-// of `attention`; the trainable parameters of their kernels (kernel.LAYER.KERNEL.NAME); with `head` the final
-// LayerNorm, the pooler and the classifier, which starts at zero if the plan makes a new one. With low-rank
-// updates the layers have factors (see add_factors), drawn by `seed`, instead of their parameters. Throws
-// UsageError if a new classifier is needed but the head is not trained.
+// Float32 copies on the model's device that require gradients, by canonical name: all parameters of `layers`;
+// W_q, W_k, W_v and W_o of `attention`; the trainable parameters of their kernels (kernel.LAYER.KERNEL.NAME);
+// with `head` the final LayerNorm, the pooler and the classifier, which starts at zero if the plan makes a
+// new one. With low-rank updates the layers have factors (see add_factors), drawn by `seed`, instead of their
+// parameters. Throws UsageError if a new classifier is needed but the head is not trained.
 NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& parts, const ClassPlan& plan,
                          const std::optional<LowRank>& low_rank, std::uint64_t seed);
 

@@ -79,9 +79,9 @@ struct TrainingSettings {
   int epochs = 1;              // at most
   int batch = 8;
   double learning_rate = 1e-2;
-  double validation_share = 0.05;    // of the items, held out
-  int validate_every = 0;            // steps; 0: after every epoch only
-  int patience = 0;                  // stop after so many epochs without a better validation; 0: never
+  double validation_share = 0.05; // of the items, held out
+  int validate_every = 0;         // steps; 0: after every epoch only
+  int patience = 0;               // stop after so many epochs without a better validation; 0: never
   ExecutionOptions execution = {};
   std::filesystem::path output = {}; // adapter file, with checkpoints in OUTPUT.checkpoint; empty: neither
   std::filesystem::path curve = {};  // CSV of every step's loss, which the caller writes; may be empty

@@ -58,12 +58,19 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkp
   for (const auto& [name, tensor] : checkpoint.parameters) tensors["parameter." + name] = tensor;
   for (const auto& [name, tensor] : checkpoint.best_parameters) tensors["best." + name] = tensor;
   for (const auto& [name, tensor] : checkpoint.moments) tensors["moment." + name] = tensor;
-  const nlohmann::json state = {
-      {"step", checkpoint.step},     {"sums", checkpoint.sums},   {"epoch_loss", checkpoint.epoch_loss},
-      {"before", checkpoint.before}, {"best", checkpoint.best},   {"has_best", checkpoint.has_best},
-      {"worse", checkpoint.worse},   {"curve", checkpoint.curve}, {"validations", checkpoint.validations},
-      {"notes", checkpoint.notes},   {"loss_scale", checkpoint.loss_scale},
-      {"steps_at_scale", checkpoint.steps_at_scale}, {"validation_due", checkpoint.validation_due}};
+  const nlohmann::json state = {{"step", checkpoint.step},
+                                {"sums", checkpoint.sums},
+                                {"epoch_loss", checkpoint.epoch_loss},
+                                {"before", checkpoint.before},
+                                {"best", checkpoint.best},
+                                {"has_best", checkpoint.has_best},
+                                {"worse", checkpoint.worse},
+                                {"curve", checkpoint.curve},
+                                {"validations", checkpoint.validations},
+                                {"notes", checkpoint.notes},
+                                {"loss_scale", checkpoint.loss_scale},
+                                {"steps_at_scale", checkpoint.steps_at_scale},
+                                {"validation_due", checkpoint.validation_due}};
   write_tensors(
       file, tensors,
       {{"format", format_name}, {"configuration", checkpoint.configuration}, {"state", state.dump()}});

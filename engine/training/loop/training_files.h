@@ -25,7 +25,7 @@ struct Checkpoint {
   HeldOut before;            // before the first step
   HeldOut best;              // of best_parameters
   bool has_best = false;
-  int worse = 0; // epochs since a validation was better
+  int worse = 0;                   // epochs since a validation was better
   bool validation_due = false;     // of this state: it was stopped before it was validated
   double loss_scale = 1;           // by which the loss is multiplied before it is differentiated
   std::int64_t steps_at_scale = 0; // steps since the scale has changed

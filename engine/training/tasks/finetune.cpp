@@ -222,8 +222,8 @@ private:
     AdapterChoice with_softmax{.automatic = false, .files = {}};
     for (const AdapterInfo& adapter : prepared_.adapters)
       if (adapter.role == "tail") with_softmax.files.push_back(adapter.path);
-    const PreparedModel softmax = prepare_model(models, settings_.model_folder, with_softmax,
-                                                ScheduleText{"sdpa"}, placement_, true);
+    const PreparedModel softmax =
+        prepare_model(models, settings_.model_folder, with_softmax, ScheduleText{"sdpa"}, placement_, true);
     if (data_->plan().new_head || !softmax.model->info().has_classifier)
       throw UsageError("--distillation-alpha", "the model has no classifier for these classes to learn from",
                        "fine-tune it with softmax first, and build on that adapter");

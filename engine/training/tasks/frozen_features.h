@@ -46,7 +46,7 @@ struct FeatureRequest {
   int copies = 1;     // versions of each picture: itself, then augmented ones
   Augmentation augmentation;
   int batch = 16;
-  int pictures_a_piece = 64; // computed by one process and stored at once
+  int pictures_a_piece = 64;            // computed by one process and stored at once
   at::ScalarType products = at::kFloat; // type of the matrix products
   std::uint64_t seed = 0;
 };

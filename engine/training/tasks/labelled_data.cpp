@@ -88,8 +88,8 @@ public:
       result.hidden = result.hidden.index_select(1, kept_tokens(key).to(result.hidden.device()));
       result.input.layout.rows = result.input.layout.columns = 0; // the kept tokens have no grid
     }
-    result.hidden = cached ? result.hidden.to(device_).to(at::kFloat)
-                           : front_->through(result.hidden, result.input);
+    result.hidden =
+        cached ? result.hidden.to(device_).to(at::kFloat) : front_->through(result.hidden, result.input);
     return result;
   }
 

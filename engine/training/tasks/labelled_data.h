@@ -40,8 +40,8 @@ protected:
 };
 
 // Reads the data and, for pictures, computes the features of layers 0 … first−1 that are not cached yet; null
-// if stopped. `first`: the first trained layer; `products`: the type of matrix products (autocast.h). Throws Error, UsageError (nothing to train on, classes that
-// the classifier does not know).
+// if stopped. `first`: the first trained layer; `products`: the type of matrix products (autocast.h). Throws
+// Error, UsageError (nothing to train on, classes that the classifier does not know).
 std::unique_ptr<LabelledData> make_labelled_data(const PreparedModel& prepared,
                                                  const FinetuneRequest& request, int first,
                                                  at::ScalarType products, const TrainingObserver& observer,

@@ -1,5 +1,6 @@
-// Training on the fake device: every kind gives the losses and parameters of the CPU, goes on bit for bit from a
-// checkpoint, waits for the device once or a few times a step, and survives a device whose memory runs out.
+// Training on the fake device: every kind gives the losses and parameters of the CPU, goes on bit for bit
+// from a checkpoint, waits for the device once or a few times a step, and survives a device whose memory runs
+// out.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -42,9 +43,9 @@ struct Training {
 };
 
 template <typename Request>
-Training training_of(Request request, TrainingOutcome (*run)(const Request&, const TrainingObserver&,
-                                                             const std::stop_token&,
-                                                             const std::shared_ptr<ModelStore>&)) {
+Training training_of(Request request,
+                     TrainingOutcome (*run)(const Request&, const TrainingObserver&, const std::stop_token&,
+                                            const std::shared_ptr<ModelStore>&)) {
   const auto kept = std::make_shared<Request>(std::move(request));
   return {[kept]() -> TrainingSettings& { return kept->settings; },
           [kept, run](const TrainingObserver& observer, const std::stop_token& stop) {
@@ -326,23 +327,23 @@ TEST_P(TrainingOnDevice, WaitsForTheDeviceAFewTimesAStep) {
   EXPECT_LE(most, GetParam().waits);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, TrainingOnDevice,
-    // One for the loss and the gradients' norms. Distillation has two for the pass of the frozen model: whether it
-    // is finite, and its times. The causal form of a logarithmic map chooses its path by its numbers, in each of
-    // the two layers.
-    ::testing::Values(Kind{"distil_texts", distil_texts, 3}, Kind{"distil_pictures", distil_pictures, 3},
-                      Kind{"finetune_layers", finetune_layers, 1},
-                      Kind{"finetune_new_pictures", finetune_new_pictures, 1},
-                      Kind{"finetune_cached_parts", finetune_cached_parts, 1},
-                      Kind{"finetune_low_rank", finetune_low_rank, 1},
-                      Kind{"finetune_from_a_teacher", finetune_from_a_teacher, 1},
-                      Kind{"finetune_texts", finetune_texts, 1},
-                      Kind{"finetune_embeddings", finetune_embeddings, 1},
-                      Kind{"recall_softmax", recall_softmax, 1},
-                      Kind{"recall_hedgehog", recall_hedgehog, 3},
-                      Kind{"recall_performer", recall_performer, 3}),
-    [](const auto& kind) { return std::string(kind.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, TrainingOnDevice,
+                         // One for the loss and the gradients' norms. Distillation has two for the pass of
+                         // the frozen model: whether it is finite, and its times. The causal form of a
+                         // logarithmic map chooses its path by its numbers, in each of the two layers.
+                         ::testing::Values(Kind{"distil_texts", distil_texts, 3},
+                                           Kind{"distil_pictures", distil_pictures, 3},
+                                           Kind{"finetune_layers", finetune_layers, 1},
+                                           Kind{"finetune_new_pictures", finetune_new_pictures, 1},
+                                           Kind{"finetune_cached_parts", finetune_cached_parts, 1},
+                                           Kind{"finetune_low_rank", finetune_low_rank, 1},
+                                           Kind{"finetune_from_a_teacher", finetune_from_a_teacher, 1},
+                                           Kind{"finetune_texts", finetune_texts, 1},
+                                           Kind{"finetune_embeddings", finetune_embeddings, 1},
+                                           Kind{"recall_softmax", recall_softmax, 1},
+                                           Kind{"recall_hedgehog", recall_hedgehog, 3},
+                                           Kind{"recall_performer", recall_performer, 3}),
+                         [](const auto& kind) { return std::string(kind.param.name); });
 
 // The waits of a validation and of the test do not grow with layers or sequences within a batch.
 TEST(RecallOnDevice, MeasuresWhatTheCpuMeasures) {
@@ -397,7 +398,8 @@ TEST(TrainingDtype, DependsOnTheDevice) {
   EXPECT_THROW(training::product_type("float64", test::fake_device()), UsageError);
 }
 
-// Learns one number through float16, whose gradients overflow unless the loss is scaled by less than they are.
+// Learns one number through float16, whose gradients overflow unless the loss is scaled by less than they
+// are.
 class SteepTask final : public training::TrainingTask {
 public:
   explicit SteepTask(bool scales) : scales_(scales) {}

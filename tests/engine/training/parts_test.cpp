@@ -117,9 +117,8 @@ TEST(TrainingClasses, KnownOnesKeepTheirPlace) {
 
 double step_of(Optimizer& optimizer, const double learning_rate, const double clip_norm) {
   const at::Tensor norms = optimizer.gradient_norms();
-  return optimizer.step(
-      learning_rate, clip_norm,
-      {norms.const_data_ptr<double>(), static_cast<std::size_t>(norms.numel())});
+  return optimizer.step(learning_rate, clip_norm,
+                        {norms.const_data_ptr<double>(), static_cast<std::size_t>(norms.numel())});
 }
 
 TEST(TrainingOptimizer, GoesOnFromItsState) {

@@ -133,12 +133,12 @@ TEST_P(ProcessGroupOf, SumsAndSharesWhatAllHave) {
   EXPECT_EQ(endings[0].numbers("steps")[0].size(), 1000u);
 }
 
-TEST_P(ProcessGroupOf, SumsWhatLiesOnADevice) {
-  const int size = GetParam();
-  const std::vector<Ending> endings = run(size, "device");
+// What the task "device" prints.
+void expect_sums_of_device(const std::vector<Ending>& endings) {
+  const auto size = static_cast<int>(endings.size());
   for (const Ending& ending : endings) {
     ASSERT_TRUE(ending.done()) << ending.output;
-    EXPECT_EQ(ending.output, endings[0].output);
+    EXPECT_EQ(ending.numbers("sum"), endings[0].numbers("sum"));
   }
   const double ranks = size * (size - 1) / 2.0, ones = ranks + size;
   const auto sums = endings[0].numbers("sum");
@@ -150,8 +150,43 @@ TEST_P(ProcessGroupOf, SumsWhatLiesOnADevice) {
   EXPECT_EQ(sums[4], std::vector<double>(4, ranks + 2 * size));
   for (std::size_t i = 0; i < 50; ++i)
     EXPECT_EQ(sums[5 + i], std::vector<double>{ranks + static_cast<double>(i) * size});
+}
+
+TEST_P(ProcessGroupOf, SumsWhatLiesOnADevice) {
+  const std::vector<Ending> endings = run(GetParam(), "device");
+  expect_sums_of_device(endings);
   // One for each type: floats on both sides of the tensor on the CPU, doubles, integers.
-  EXPECT_EQ(endings[0].numbers("waits"), std::vector<std::vector<double>>{{4}});
+  for (const char* const what : {"waits", "copies"})
+    EXPECT_EQ(endings[0].numbers(what), std::vector<std::vector<double>>{{4}});
+}
+
+TEST_P(ProcessGroupOf, SumsFromDeviceToDeviceByNccl) {
+  const std::vector<Ending> endings = run(GetParam(), "nccl");
+  expect_sums_of_device(endings);
+  for (const Ending& ending : endings) EXPECT_THAT(ending.output, HasSubstr("way NCCL\n"));
+  EXPECT_EQ(endings[0].numbers("copies"), std::vector<std::vector<double>>{{0}});
+}
+
+TEST_P(ProcessGroupOf, SumsByGlooWhereOneCannotConnectItsDevice) {
+  const std::vector<Ending> refused = run(GetParam(), "nccl-refused"), none = run(GetParam(), "nccl-none");
+  expect_sums_of_device(refused);
+  expect_sums_of_device(none);
+  EXPECT_THAT(refused[0].output, HasSubstr("way Gloo (another process could not connect its GPU)"));
+  EXPECT_THAT(refused[1].output, HasSubstr("way Gloo (NCCL: connecting: refused)"));
+  for (const Ending& ending : none)
+    EXPECT_THAT(ending.output, HasSubstr("way Gloo (not every process has a GPU and NCCL)"));
+}
+
+TEST_P(ProcessGroupOf, EndsWithAnErrorWhereADeviceDoesNotAnswer) {
+  const int size = GetParam();
+  std::vector<Ending> endings = run(size, "nccl-dies", 1);
+  EXPECT_TRUE(WIFSIGNALED(endings[1].status));
+  endings.erase(endings.begin() + 1);
+  for (const Ending& ending : endings)
+    EXPECT_THAT(ending.output, AllOf(HasSubstr("another process has ended or does not answer"),
+                                     HasSubstr("rank 1 on "), HasSubstr("remote process exited")));
+  for (const Ending& ending : run(size, "nccl-silent"))
+    EXPECT_THAT(ending.output, HasSubstr("NCCL: another GPU does not answer"));
 }
 
 TEST_P(ProcessGroupOf, LearnsWhatOneLearnsFromTheSameBatch) {

@@ -1,6 +1,7 @@
 // What torchrun, mpirun and srun put into the environment.
 #include "engine/training/distributed/process_group.h"
 
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -19,14 +20,18 @@ using testing::HasSubstr;
 
 constexpr const char* kVariables[] = {"RANK",
                                       "WORLD_SIZE",
+                                      "LOCAL_RANK",
                                       "MASTER_ADDR",
                                       "MASTER_PORT",
                                       "OMPI_COMM_WORLD_RANK",
                                       "OMPI_COMM_WORLD_SIZE",
+                                      "OMPI_COMM_WORLD_LOCAL_RANK",
                                       "PMI_RANK",
                                       "PMI_SIZE",
+                                      "MPI_LOCALRANKID",
                                       "SLURM_PROCID",
                                       "SLURM_NTASKS",
+                                      "SLURM_LOCALID",
                                       "SLURM_STEP_NUM_TASKS",
                                       "TORCHELASTIC_USE_AGENT_STORE",
                                       "TORCHELASTIC_RESTART_COUNT"};
@@ -90,6 +95,23 @@ TEST_F(World, ComesFromEveryLauncher) {
     EXPECT_FALSE(world.host_listens);
   }
   EXPECT_EQ(in(two("SLURM_PROCID", "SLURM_NTASKS")).size, 2);
+}
+
+TEST_F(World, KnowsTheProcessAmongThoseOfItsMachine) {
+  for (const auto& [rank, size, local] :
+       {std::array{"RANK", "WORLD_SIZE", "LOCAL_RANK"},
+        std::array{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+        std::array{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+        std::array{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"}}) {
+    auto variables = two(rank, size);
+    EXPECT_EQ(in(variables).local_rank, 0) << local;
+    variables[local] = "3";
+    EXPECT_EQ(in(variables).local_rank, 3) << local;
+    variables[local] = "third";
+    EXPECT_THAT(complaint(variables), HasSubstr(local));
+  }
+  for (const char* device : {"cpu", "auto", "cuda:1"})
+    EXPECT_EQ(device_of_process(device, {.rank = 1, .size = 2, .local_rank = 1}), device);
 }
 
 TEST_F(World, KnowsThatTorchrunListensAlready) {
