@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <span>
 
-#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
-#include "engine/run/placement.h"
 #include "engine/training/distributed/process_group.h"
+#include "engine/training/loop/step_gradients.h"
 
 namespace hydrascope {
 
@@ -29,21 +25,10 @@ std::filesystem::path live_path(const std::filesystem::path& output) {
 namespace training {
 namespace {
 
-// The scale of the loss at the start, and the steps without overflow after which it is doubled; as
-// torch.amp.GradScaler has them.
-constexpr double first_loss_scale = 65536;
-constexpr std::int64_t steps_before_larger_scale = 2000;
-
 NamedTensors copy_of(const NamedTensors& tensors) {
   NamedTensors copy;
   for (const auto& [name, value] : tensors) copy[name] = value.detach().clone();
   return copy;
-}
-
-// The numbers of a tensor; waits for its device.
-std::vector<double> numbers_of(const at::Tensor& values) {
-  const at::Tensor read = values.to(at::kCPU, at::kDouble).contiguous();
-  return {read.const_data_ptr<double>(), read.const_data_ptr<double>() + read.numel()};
 }
 
 class Loop {
@@ -58,10 +43,10 @@ public:
         file_(settings.output.empty() ? std::filesystem::path() : checkpoint_path(settings.output)),
         optimizer_(task.leaves(), task.weight_decay()),
         device_(task.leaves().begin()->second.device()),
+        gradients_(task, optimizer_, group_, stop),
         checkpoint_due_(settings.checkpoint_seconds),
         live_due_(settings.live_seconds) {
     state_.notes = notes;
-    if (task.scales_loss()) state_.loss_scale = first_loss_scale;
   }
 
   TrainingOutcome run() {
@@ -108,96 +93,16 @@ private:
   }
 
   // Several processes stop after the same step, that in which a stop of the first of them was requested.
-  bool stop_requested() const { return group_ == nullptr ? stop_.stop_requested() : agreed_to_stop_; }
-
-  // Sums the shown values and the gradients over the processes.
-  void combine(std::vector<double>& shown) {
-    if (group_ == nullptr) return;
-    shown.push_back(stop_.stop_requested() ? 1 : 0);
-    for (const auto& [name, leaf] : task_.leaves()) shown.push_back(leaf.grad().defined() ? 1 : 0);
-    group_->sum(std::span(shown));
-    auto has_gradient = shown.end() - static_cast<std::ptrdiff_t>(task_.leaves().size());
-    agreed_to_stop_ = *(has_gradient - 1) > 0;
-    std::vector<at::Tensor> gradients;
-    for (const auto& [name, leaf] : task_.leaves()) {
-      if (*has_gradient++ == 0) continue;
-      if (!leaf.grad().defined()) leaf.mutable_grad() = at::zeros_like(leaf);
-      gradients.push_back(leaf.grad());
-    }
-    shown.resize(shown.size() - task_.leaves().size() - 1);
-    group_->sum(gradients);
-  }
-
-  // The gradients of this process's part of the step, of the loss times the scale.
-  StepLoss differentiated() {
-    StepLoss loss = task_.loss(state_.step);
-    if (loss.loss.defined()) (state_.loss_scale == 1 ? loss.loss : loss.loss * state_.loss_scale).backward();
-    return loss;
-  }
-
-  // The same, once more with an empty cache where the device's memory runs out.
-  StepLoss differentiated_within_memory() {
-    try {
-      return differentiated();
-    } catch (const c10::OutOfMemoryError&) {
-      optimizer_.clear_gradients();
-      release_cached_memory(device_);
-      return differentiated();
-    }
-  }
-
-  struct StepNumbers {
-    std::vector<double> shown;
-    std::vector<double> norms; // of the gradients, which are those of the whole batch
-  };
-  // Waits for the device once, with several processes twice and for the gradients that they exchange.
-  StepNumbers step_numbers() {
-    const StepLoss loss = differentiated_within_memory();
-    StepNumbers numbers;
-    if (group_ != nullptr) {
-      numbers.shown = numbers_of(loss.shown);
-      combine(numbers.shown);
-    }
-    if (state_.loss_scale != 1) optimizer_.scale_gradients(1 / state_.loss_scale);
-    const at::Tensor norms = optimizer_.gradient_norms();
-    if (group_ != nullptr) {
-      numbers.norms = numbers_of(norms);
-    } else {
-      const std::vector<double> both = numbers_of(at::cat({loss.shown, norms}));
-      const auto border = both.begin() + static_cast<std::ptrdiff_t>(loss.shown.numel());
-      numbers = {{both.begin(), border}, {border, both.end()}};
-    }
-    if (!std::isfinite(numbers.shown.front())) fail("the loss is not a number");
-    return numbers;
-  }
-
-  // Halves the scale of the loss as often as the scaled gradients overflow, and doubles it after many steps
-  // in which they do not. All processes see the same norms.
-  StepNumbers scaled_step_numbers() {
-    const auto are_finite = [](const std::vector<double>& norms) {
-      return std::ranges::all_of(norms, [](const double norm) { return std::isfinite(norm); });
-    };
-    StepNumbers numbers = step_numbers();
-    while (state_.loss_scale > 1 && !are_finite(numbers.norms)) {
-      state_.loss_scale /= 2;
-      state_.steps_at_scale = 0;
-      optimizer_.clear_gradients();
-      numbers = step_numbers();
-    }
-    return numbers;
-  }
-  void adapt_loss_scale() {
-    if (!task_.scales_loss() || ++state_.steps_at_scale < steps_before_larger_scale) return;
-    state_.loss_scale *= 2;
-    state_.steps_at_scale = 0;
+  bool stop_requested() const {
+    return group_ == nullptr ? stop_.stop_requested() : gradients_.agreed_to_stop();
   }
 
   void step() {
     const auto begin = std::chrono::steady_clock::now();
-    const auto [shown, norms] = scaled_step_numbers();
+    const auto [shown, norms] = gradients_.compute(state_.step, state_.loss_scale);
+    if (!std::isfinite(shown.front())) fail("the loss is not a number");
     if (!std::isfinite(optimizer_.step(task_.learning_rate(state_.step, total()), task_.clip_norm(), norms)))
       fail("the gradients are not finite");
-    adapt_loss_scale();
     if (step_of_epoch() == task_.steps_per_epoch()) state_.sums.clear(); // a new epoch begins
     ++state_.step;
     ++steps_here_;
@@ -373,10 +278,10 @@ private:
   const TrainingObserver& observer_;
   std::stop_token stop_;
   ProcessGroup* group_; // null with one process
-  bool agreed_to_stop_ = false;
   std::filesystem::path file_;
   Optimizer optimizer_;
   c10::Device device_; // of the parameters
+  StepGradients gradients_;
   Checkpoint state_;
   Interval checkpoint_due_, live_due_;
   std::int64_t steps_here_ = 0, live_step_ = 0; // since the start or the last resumption

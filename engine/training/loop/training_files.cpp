@@ -68,8 +68,8 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkp
                                 {"curve", checkpoint.curve},
                                 {"validations", checkpoint.validations},
                                 {"notes", checkpoint.notes},
-                                {"loss_scale", checkpoint.loss_scale},
-                                {"steps_at_scale", checkpoint.steps_at_scale},
+                                {"loss_scale", checkpoint.loss_scale.factor},
+                                {"steps_at_scale", checkpoint.loss_scale.steps},
                                 {"validation_due", checkpoint.validation_due}};
   write_tensors(
       file, tensors,
@@ -98,8 +98,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& file, const std::string&
     state.at("validations").get_to(result.validations);
     state.at("notes").get_to(result.notes);
     result.validation_due = state.value("validation_due", false);
-    result.loss_scale = state.value("loss_scale", 1.0);
-    result.steps_at_scale = state.value("steps_at_scale", std::int64_t{0});
+    result.loss_scale = {state.value("loss_scale", 0.0), state.value("steps_at_scale", std::int64_t{0})};
   } catch (const std::exception& error) {
     throw BrokenFile(file.string(), fmt::format("its metadata cannot be read ({})", error.what()),
                      "start again without --resume");

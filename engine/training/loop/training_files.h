@@ -17,6 +17,12 @@ namespace hydrascope::training {
 
 // ---- Checkpoints ----
 
+// By what the loss is multiplied before it is differentiated.
+struct LossScale {
+  double factor = 0;      // 0: not yet
+  std::int64_t steps = 0; // since it changed
+};
+
 struct Checkpoint {
   std::string configuration; // what a resumed run must have in common, in words
   std::int64_t step = 0;     // steps done, over all epochs
@@ -25,10 +31,9 @@ struct Checkpoint {
   HeldOut before;            // before the first step
   HeldOut best;              // of best_parameters
   bool has_best = false;
-  int worse = 0;                   // epochs since a validation was better
-  bool validation_due = false;     // of this state: it was stopped before it was validated
-  double loss_scale = 1;           // by which the loss is multiplied before it is differentiated
-  std::int64_t steps_at_scale = 0; // steps since the scale has changed
+  int worse = 0;               // epochs since a validation was better
+  bool validation_due = false; // of this state: it was stopped before it was validated
+  LossScale loss_scale;
   std::vector<std::pair<std::int64_t, double>> curve;
   std::vector<HeldOut> validations;
   std::vector<std::string> notes;

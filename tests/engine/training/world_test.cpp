@@ -110,8 +110,8 @@ TEST_F(World, KnowsTheProcessAmongThoseOfItsMachine) {
     variables[local] = "third";
     EXPECT_THAT(complaint(variables), HasSubstr(local));
   }
-  for (const char* device : {"cpu", "auto", "cuda:1"})
-    EXPECT_EQ(device_of_process(device, {.rank = 1, .size = 2, .local_rank = 1}), device);
+  const WorldInfo world = in(two("RANK", "WORLD_SIZE"));
+  for (const char* device : {"cpu", "auto", "cuda:1"}) EXPECT_EQ(device_of_process(device, world), device);
 }
 
 TEST_F(World, KnowsThatTorchrunListensAlready) {
