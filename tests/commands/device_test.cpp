@@ -143,7 +143,7 @@ protected:
       for (const auto& [key, value] : expected.items()) {
         if (is_measured(key)) continue;
         ASSERT_TRUE(actual.contains(key)) << where << "." << key;
-        compare(actual.at(key), value, where + "." + key);
+        compare(actual.at(key), value, fmt::format("{}.{}", where, key));
       }
     } else if (expected.is_array()) {
       ASSERT_EQ(actual.size(), expected.size()) << where;
