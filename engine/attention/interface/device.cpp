@@ -8,6 +8,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/DeviceType.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -76,11 +77,24 @@ void load_fused_kernels(Loaded& loaded) {
   loaded.status.fused_kernels = true;
 }
 
+// `driver` is the library.
+std::string why_no_device(void* const driver) {
+  const auto version = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDriverGetVersion"));
+  int newest = 0;
+  const auto needed = static_cast<int>(at::detail::getCUDAHooks().versionCUDART());
+  constexpr int major = 1000, minor = 10; // as CUDA counts; minor versions go together
+  if (version != nullptr && version(&newest) == 0 && newest / major < needed / major)
+    return fmt::format("the NVIDIA driver is for CUDA {}.{}, LibTorch needs one for CUDA {}", newest / major,
+                       newest % major / minor, needed / major);
+  return "the NVIDIA driver offers no device";
+}
+
 Loaded load_cuda() {
   Loaded loaded;
   CudaStatus& status = loaded.status;
   status.fused_kernels_reason = "CUDA is not available";
-  if (load("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+  void* const driver = load("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+  if (driver == nullptr) {
     status.reason = "no NVIDIA driver was found (libcuda.so.1)";
     return loaded;
   }
@@ -97,7 +111,7 @@ Loaded load_cuda() {
     if (!at::hasCUDA()) {
       status.reason = "LibTorch was asked for CUDA before its CUDA half was loaded";
     } else if (at::detail::getCUDAHooks().deviceCount() == 0) {
-      status.reason = "the NVIDIA driver offers no device";
+      status.reason = why_no_device(driver);
     } else {
       status.available = true;
       at::globalContext().setAllowTF32CuDNN(false); // patch embeddings would lose half of their digits
@@ -118,6 +132,19 @@ UsageError unknown_device(const std::string& text) {
   return {"--device", fmt::format("there is no device \"{}\"", text), "write auto, cpu, cuda or cuda:i"};
 }
 
+std::optional<c10::Device> registered_device(const std::string& text) {
+  if (!c10::is_privateuse1_backend_registered()) return std::nullopt;
+  const std::string name = c10::get_privateuse1_backend(/*lower_case=*/true);
+  if (text != name && !text.starts_with(name + ':')) return std::nullopt;
+  try {
+    const c10::Device device = with_index(c10::Device(text));
+    const c10::impl::VirtualGuardImpl guard(device.type());
+    return device.index() < guard.deviceCount() ? std::optional(device) : std::nullopt;
+  } catch (const c10::Error&) {
+    return std::nullopt;
+  }
+}
+
 } // namespace
 
 const CudaStatus& cuda_status() { return loaded_once().status; }
@@ -131,6 +158,7 @@ c10::Device with_index(const c10::Device device) {
 
 c10::Device device_of(const std::string& text) {
   if (text == "auto" || text == "cpu") return c10::kCPU;
+  if (const auto registered = registered_device(text)) return *registered;
   if (text != "cuda" && !text.starts_with("cuda:")) throw unknown_device(text);
   const CudaStatus& cuda = cuda_status();
   if (!cuda.available)

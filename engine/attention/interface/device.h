@@ -28,8 +28,9 @@ const HydrascopeCudaPlugin* cuda_plugin();
 // The device with its index: "cuda" without one is the current device. The CPU as it is.
 c10::Device with_index(c10::Device device);
 
-// The device of a name on the command line: the CPU for "auto" and "cpu", a GPU for "cuda" and "cuda:i".
-// Throws Error where there is no CUDA, with the reason, UsageError for any other name.
+// The device of a name on the command line: the CPU for "auto" and "cpu", a GPU for "cuda" and "cuda:i", and
+// an accelerator that has been registered with LibTorch from outside (PrivateUse1) for its name. Throws Error
+// where there is no CUDA, with the reason, UsageError for any other name.
 c10::Device device_of(const std::string& text);
 
 // The number type of a name on the command line, "float32" or "bfloat16". Throws UsageError for any other.
