@@ -35,12 +35,12 @@ Figure draw_scaling(FigureTask& task) {
           : parse_kernel_list(options.kernels);
   std::vector<std::int64_t> lengths = options.lengths.empty() ? scaling_lengths() : options.lengths;
   ScalingCurves curves;
-  curves.device = "cpu";
   curves.setting = {.heads = model.heads,
                     .head_width = model.width / std::max(model.heads, 1),
                     .image = model.input == InputKind::image,
                     .dtype = options.common.execution.dtype,
-                    .threads = options.common.execution.threads};
+                    .threads = options.common.execution.threads,
+                    .device = options.common.execution.device};
   {
     ProgressBar bar("figure scaling");
     const auto total = static_cast<std::int64_t>(kernels.size() * lengths.size());
