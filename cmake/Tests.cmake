@@ -17,6 +17,9 @@ set_source_files_properties("${_checkout}" PROPERTIES COMPILE_DEFINITIONS
 # A model hub on the loopback, for those that fetch models.
 set(_hub_server "${CMAKE_SOURCE_DIR}/tests/support/hub_server.cpp")
 
+# An accelerator for tests.
+set(_fake_device "${CMAKE_SOURCE_DIR}/tests/support/fake_device.cpp")
+
 # hydrascope_test(NAME FOLDER LIBRARIES…): one executable out of tests/FOLDER, linked with GoogleTest.
 function(hydrascope_test name folder)
   hydrascope_sources(sources tests/${folder})
@@ -43,7 +46,7 @@ endfunction()
 
 hydrascope_test(engine_tests engine hydrascope_engine torchw::cpu stb)
 if(TARGET engine_tests)
-  target_sources(engine_tests PRIVATE "${_hub_server}" "${CMAKE_SOURCE_DIR}/tests/support/devices.cpp" "${CMAKE_SOURCE_DIR}/tests/support/fake_device.cpp")
+  target_sources(engine_tests PRIVATE "${_hub_server}" "${CMAKE_SOURCE_DIR}/tests/support/devices.cpp" ${_fake_device})
   target_compile_definitions(engine_tests PRIVATE AT_PER_OPERATOR_HEADERS)
 endif()
 hydrascope_shards(engine_tests 2)
@@ -173,8 +176,9 @@ endif()
 hydrascope_sources(_window_sources tests/window)
 if(_window_sources)
   hydrascope_units(_window_units tests ${_window_sources})
-  add_executable(window_tests ${_window_units} "${_checkout}" "${_hub_server}")
-  target_link_libraries(window_tests PRIVATE hydrascope_app imgui_tested hydrascope_warnings)
+  add_executable(window_tests ${_window_units} "${_checkout}" "${_hub_server}" ${_fake_device})
+  target_compile_definitions(window_tests PRIVATE AT_PER_OPERATOR_HEADERS)
+  target_link_libraries(window_tests PRIVATE hydrascope_app imgui_tested torchw::cpu hydrascope_warnings)
   find_program(XVFB_RUN xvfb-run)
   if(XVFB_RUN)
     add_test(NAME window_tests_xvfb COMMAND ${XVFB_RUN} -a -s "-noreset -screen 0 1600x1000x24" $<TARGET_FILE:window_tests>)

@@ -181,16 +181,22 @@ private:
     grid_.draw_search(editor(), notes_, search_width);
   }
 
-  // The kernels' support is computed only after the shape has changed.
+  // The kernels' support is computed only after the shape has changed. On a device that is not known to work
+  // nothing is said of kernels: asking it would load CUDA here, and its run says why it does not.
   void prepare_support(const LayerShape& shape, const Schedule& schedule) {
-    if (notes_.kernels.empty() || shape != shape_) {
+    const bool known = is_usable(editor().status().devices.get(), shape.device);
+    const auto why = [&](const KernelSpec& kernel) {
+      return known ? why_unsupported(kernel, shape) : std::string();
+    };
+    if (notes_.kernels.empty() || shape != shape_ || known != device_known_) {
       shape_ = shape;
+      device_known_ = known;
       notes_.kernels.clear();
       for (const KernelInfo& info : kernel_infos())
-        notes_.kernels.push_back(why_unsupported({.name = info.name, .parameters = {}}, shape));
+        notes_.kernels.push_back(why({.name = info.name, .parameters = {}}));
     }
     notes_.layers.clear();
-    for (const KernelSpec& kernel : schedule.layers) notes_.layers.push_back(why_unsupported(kernel, shape));
+    for (const KernelSpec& kernel : schedule.layers) notes_.layers.push_back(why(kernel));
   }
 
   std::vector<CatalogueEntry> catalogue_;
@@ -199,6 +205,7 @@ private:
   KernelParametersView parameters_;
   KernelPresets presets_;
   LayerShape shape_; // of notes_.kernels
+  bool device_known_ = false;
   GridNotes notes_;
   AdapterNotes adapters_;
   float below_height_ = 190; // of the controls below the grid, in the last frame
