@@ -103,13 +103,14 @@ DeviceList list_devices() {
   return list;
 }
 
-bool is_usable(const DeviceList* devices, const std::string_view name) {
-  if (name == "auto" || name == "cpu") return true;
-  if (devices == nullptr) return false;
-  return std::ranges::any_of(devices->accelerators, [&](const DeviceFacts& device) {
-    const bool first = device.name == fmt::format("{}:0", name); // "cuda" stands for the first one
-    return (device.name == name || first) && device.unusable.empty();
-  });
+std::string why_unusable(const DeviceList* devices, const std::string_view name) {
+  if (name == "auto" || name == "cpu") return {};
+  if (devices == nullptr) return "the devices are being looked for";
+  for (const DeviceFacts& device : devices->accelerators)
+    if (device.name == name || device.name == fmt::format("{}:0", name)) return device.unusable;
+  if (name.starts_with("cuda") && !devices->no_cuda.empty())
+    return "there is no CUDA here: " + devices->no_cuda;
+  return fmt::format("there is no device {}", name);
 }
 
 std::string why_not_compiled_for(const std::string_view architectures, const int major, const int minor) {

@@ -26,9 +26,9 @@ struct DeviceList {
 // pass of the process: LibTorch makes the threads of its devices then, and for those it knows.
 DeviceList list_devices();
 
-// Whether models run on the device of this name, as --device takes it. `devices`: null while they are looked
-// for; then only the CPU is known to.
-bool is_usable(const DeviceList* devices, std::string_view name);
+// Why models cannot run on the device of this name, as --device takes it; empty if they can. `devices`: null
+// while they are looked for. Loads nothing.
+std::string why_unusable(const DeviceList* devices, std::string_view name);
 
 // Why LibTorch has no code for a GPU of compute capability major.minor; empty if it has. `architectures` is
 // the text of LibTorch's configuration, which names them as nvcc does: "code=sm_80", "code=compute_120".

@@ -311,8 +311,12 @@ std::shared_ptr<const RunResult> Runner::attempt(const Placement& placement, con
   const at::NoGradGuard no_grad;
   auto result = std::make_shared<RunResult>();
   forget_most_memory(placement.device);
-  Job job(request, make_run_plan(request, placement, *state_->models, state_->inputs, state_->caches),
-          state_->cache(placement), std::move(stop), progress);
+  PrefixCache& cache = state_->cache(placement);
+  // The CPU's cache is not emptied when memory runs out.
+  const std::size_t reclaimable = placement.device.is_cpu() ? 0 : cache.bytes();
+  Job job(request,
+          make_run_plan(request, placement, *state_->models, state_->inputs, state_->caches, reclaimable),
+          cache, std::move(stop), progress);
   job.run(*result);
   job.release_weights();
   result->peak_bytes = peak_resident_bytes();

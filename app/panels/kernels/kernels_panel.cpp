@@ -181,16 +181,16 @@ private:
     grid_.draw_search(editor(), notes_, search_width);
   }
 
-  // The kernels' support is computed only after the shape has changed. On a device that is not known to work
-  // nothing is said of kernels: asking it would load CUDA here, and its run says why it does not.
+  // The kernels' support is computed only after the shape or the device has changed. A device that is not
+  // known to work is not asked: that would load CUDA here.
   void prepare_support(const LayerShape& shape, const Schedule& schedule) {
-    const bool known = is_usable(editor().status().devices.get(), shape.device);
+    const std::string obstacle = why_unusable(editor().status().devices.get(), shape.device);
     const auto why = [&](const KernelSpec& kernel) {
-      return known ? why_unsupported(kernel, shape) : std::string();
+      return obstacle.empty() ? why_unsupported(kernel, shape) : obstacle;
     };
-    if (notes_.kernels.empty() || shape != shape_ || known != device_known_) {
+    if (notes_.kernels.empty() || shape != shape_ || obstacle != obstacle_) {
       shape_ = shape;
-      device_known_ = known;
+      obstacle_ = obstacle;
       notes_.kernels.clear();
       for (const KernelInfo& info : kernel_infos())
         notes_.kernels.push_back(why({.name = info.name, .parameters = {}}));
@@ -204,8 +204,8 @@ private:
   KernelCard card_;
   KernelParametersView parameters_;
   KernelPresets presets_;
-  LayerShape shape_; // of notes_.kernels
-  bool device_known_ = false;
+  LayerShape shape_;     // of notes_.kernels
+  std::string obstacle_; // of its device
   GridNotes notes_;
   AdapterNotes adapters_;
   float below_height_ = 190; // of the controls below the grid, in the last frame

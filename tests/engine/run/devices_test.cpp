@@ -34,15 +34,17 @@ TEST(Devices, OfOtherBackEndsHaveTheirNames) {
   EXPECT_THROW(device_of("faked"), UsageError);
 }
 
-TEST(Devices, AreUsableOnceTheyAreKnownToBe) {
+TEST(Devices, SayWhyTheyCannotBeUsed) {
   const DeviceList list{
       .accelerators = {{.name = "cuda:0"}, {.name = "cuda:1", .unusable = "it is too old"}}};
-  for (const char* name : {"auto", "cpu"}) EXPECT_TRUE(is_usable(nullptr, name));
-  EXPECT_FALSE(is_usable(nullptr, "cuda:0"));
-  EXPECT_TRUE(is_usable(&list, "cuda:0"));
-  EXPECT_TRUE(is_usable(&list, "cuda"));
-  EXPECT_FALSE(is_usable(&list, "cuda:1"));
-  EXPECT_FALSE(is_usable(&list, "cuda:2"));
+  for (const char* name : {"auto", "cpu"}) EXPECT_EQ(why_unusable(nullptr, name), "");
+  EXPECT_EQ(why_unusable(nullptr, "cuda:0"), "the devices are being looked for");
+  EXPECT_EQ(why_unusable(&list, "cuda:0"), "");
+  EXPECT_EQ(why_unusable(&list, "cuda"), "");
+  EXPECT_EQ(why_unusable(&list, "cuda:1"), "it is too old");
+  EXPECT_EQ(why_unusable(&list, "cuda:2"), "there is no device cuda:2");
+  const DeviceList none{.no_cuda = "no driver was found"};
+  EXPECT_EQ(why_unusable(&none, "cuda:1"), "there is no CUDA here: no driver was found");
 }
 
 TEST(Devices, NeedCodeOfTheirGeneration) {
