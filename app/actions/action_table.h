@@ -24,6 +24,6 @@ void add_file_actions(ActionTable& table, const std::vector<PanelName>& panels, 
 void add_edit_actions(ActionTable& table);
 void add_preference_actions(ActionTable& table); // of the Edit menu, too
 void add_view_actions(ActionTable& table, const std::vector<PanelName>& panels, const Settings& settings);
-void add_model_actions(ActionTable& table);
+void add_model_actions(ActionTable& table, const DeviceList* devices);
 
 } // namespace hydrascope::app

@@ -80,13 +80,14 @@ Action& add_action(ActionTable& table, std::string id, std::string label, std::s
   return table.back();
 }
 
-std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Settings& settings) {
+std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Settings& settings,
+                                 const DeviceList* devices) {
   ActionTable table;
   add_file_actions(table, panels, settings);
   add_edit_actions(table);
   add_preference_actions(table);
   add_view_actions(table, panels, settings);
-  add_model_actions(table);
+  add_model_actions(table, devices);
   add_help_actions(table);
   begin_groups(table);
   apply_shortcuts(table, settings);

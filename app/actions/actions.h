@@ -26,11 +26,13 @@ struct Action {
   std::function<bool(const Editor&)> checked = {}; // whether an option is on; empty for plain actions
   std::string default_shortcut = {};               // `shortcut` without the user's settings
   bool begins_group = false;                       // the menu has a line above it, or above its submenu
+  std::string tip = {};                            // what the label leaves open, for a tooltip
 };
 
-// Builds the table in menu order, with the user's shortcuts and layouts. Reads the kernel registry, the model
-// catalogue and the examples folder.
-std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Settings& settings = {});
+// Builds the table in menu order, with the user's shortcuts and layouts and the devices, null while they are
+// looked for. Reads the kernel registry, the model catalogue and the examples folder.
+std::vector<Action> make_actions(const std::vector<PanelName>& panels, const Settings& settings = {},
+                                 const DeviceList* devices = nullptr);
 
 const Action* find_action(const std::vector<Action>& actions, std::string_view id); // null if there is none
 

@@ -111,9 +111,49 @@ void add_training_actions(ActionTable& table) {
       .checked = [](const Editor& editor) { return shows_training(editor); };
 }
 
+Action& add_device(ActionTable& table, const std::string& device, const std::string& label,
+                   std::function<Availability(const Editor&)> enabled) {
+  Action& action = add_action(
+      table, "model.device." + device, "Device: " + label, "Model/Device", "",
+      [device](Editor& editor) { choose_device(editor, device); }, std::move(enabled));
+  action.checked = [device](const Editor& editor) {
+    const std::string& chosen = editor.document().execution.device;
+    return chosen == device || (chosen == "cuda" && device == "cuda:0"); // as the command line may name it
+  };
+  return action;
+}
+
+void add_device_actions(ActionTable& table, const DeviceList* devices) {
+  const auto cpu_computes = [](const Editor& editor) {
+    return Availability{editor.document().execution.dtype != "float16",
+                        "the CPU computes in float32 or bfloat16, and --dtype float16 was chosen"};
+  };
+  add_device(table, "auto", "auto", cpu_computes).tip =
+      "Leave the choice to the program: the CPU for now.\n"
+      "No whole model has run on a GPU yet, so a GPU is used only if you choose one";
+  add_device(table, "cpu", "CPU", cpu_computes).tip = "Run models on the CPU";
+  const auto add_note = [&](const char* label, const std::string& reason) {
+    add_action(
+        table, "model.device.none", label, "Model/Device", "", [](Editor&) {},
+        [reason](const Editor&) {
+          return Availability{false, reason};
+        });
+  };
+  if (devices == nullptr) return add_note("Looking for GPUs…", "CUDA is being loaded");
+  for (const DeviceFacts& device : devices->accelerators) {
+    const Availability availability{device.unusable.empty(), device.unusable};
+    add_device(table, device.name, text_of(device), [availability](const Editor&) { return availability; })
+        .tip = devices->no_fused_kernels.empty() || !device.name.starts_with("cuda")
+                   ? "Run models on this GPU"
+                   : "Run models on this GPU, without this program's own CUDA kernels:\n" +
+                         devices->no_fused_kernels;
+  }
+  if (!devices->no_cuda.empty()) add_note("No CUDA device", devices->no_cuda);
+}
+
 } // namespace
 
-void add_model_actions(ActionTable& table) {
+void add_model_actions(ActionTable& table, const DeviceList* devices) {
   add_run_actions(table);
   add_measuring_actions(table);
   add_training_actions(table);
@@ -136,6 +176,7 @@ void add_model_actions(ActionTable& table) {
   add_action(
       table, "model.adapters.open", "Open adapter…", "Model/Adapters", "",
       [](Editor& editor) { editor.emit(ShowDialog{Dialog::open_adapter}); }, with_model);
+  add_device_actions(table, devices);
   int number = 0;
   for (const KernelInfo& info : kernel_infos()) {
     const KernelSpec spec{.name = info.name, .parameters = {}};

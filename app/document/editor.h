@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -21,6 +22,7 @@
 #include "app/document/training_form.h"
 #include "app/views/scaling_view.h"
 #include "app/views/training_view.h"
+#include "engine/run/devices.h"
 
 namespace hydrascope::app {
 
@@ -101,6 +103,9 @@ struct WindowStatus {
   std::set<std::string> panels_in_front; // ids of the panels drawn in the last frame
   bool has_last_session = false;         // the state at the last exit is known
   std::string no_picture_clipboard;      // why pictures cannot be copied or pasted; empty if they can
+  // That models can run on; null until the worker has found them. CUDA is loaded on its thread alone: the
+  // window asks nothing else about GPUs.
+  std::shared_ptr<const DeviceList> devices = {};
 };
 
 // Frames to be drawn without input.

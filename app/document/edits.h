@@ -43,6 +43,8 @@ void choose_adapters(Editor& editor, const AdapterChoice& choice);
 std::vector<std::filesystem::path> adapter_chain(const std::filesystem::path& file,
                                                  const std::vector<std::filesystem::path>& others = {});
 void show_kind(Editor& editor, InputKind kind);
+// Where models run, as --device takes it: "auto", "cpu", "cuda:0".
+void choose_device(Editor& editor, const std::string& device);
 
 std::vector<std::filesystem::path> example_pictures(); // the installed ones, sorted by name; may be empty
 const std::vector<std::string>& example_sentences();

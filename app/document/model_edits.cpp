@@ -64,6 +64,10 @@ void choose_adapters(Editor& editor, const AdapterChoice& choice) {
   editor.change(label, [&](Document& document) { document.scene().adapters = choice; });
 }
 
+void choose_device(Editor& editor, const std::string& device) {
+  editor.change("Device: " + device, [&](Document& document) { document.execution.device = device; });
+}
+
 void set_all_kernels(Editor& editor, const KernelSpec& kernel) {
   editor.change(fmt::format("All layers: {}", kernel.text()),
                 [&](Document& document) { std::ranges::fill(edited_schedule(document).layers, kernel); });

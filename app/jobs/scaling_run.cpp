@@ -27,7 +27,8 @@ ScalingSetting scaling_setting(const Document& document) {
           .head_width = model.width / std::max(model.heads, 1),
           .image = model.input == InputKind::image,
           .dtype = document.execution.dtype,
-          .threads = document.execution.threads};
+          .threads = document.execution.threads,
+          .device = document.execution.device};
 }
 
 namespace {
@@ -42,7 +43,7 @@ void measure_all(BackgroundJob<ScalingResult>& job, const std::vector<KernelSpec
   if (stop.stop_requested()) return;
   {
     const ThreadCount threads(setting.threads);
-    job.publish(machine_limits(setting.dtype));
+    job.publish(machine_limits(setting.dtype, setting.device));
   }
   std::vector<std::unique_ptr<ScalingMeasurer>> measurers;
   for (const KernelSpec& kernel : kernels)
@@ -70,7 +71,6 @@ void ScalingRun::start(Editor& editor) {
   std::erase_if(curves.points,
                 [&](const ScalingPoint& point) { return std::ranges::count(kernels, point.kernel) > 0; });
   curves.setting = setting;
-  curves.device = "cpu";
   curves.running = true;
   curves.progress = 0;
   total_ = kernels.size() * scaling_lengths().size();

@@ -11,15 +11,30 @@
 
 namespace hydrascope::app {
 
-std::string version_text() {
-  return fmt::format("hydrascope {}\nLibTorch {}\n{}\nGPU: {}", version, torch_version(), processor_text(),
-                     cuda_state().text);
+namespace {
+
+std::string program_and_processor() {
+  return fmt::format("hydrascope {}\nLibTorch {}\n{}", version, torch_version(), processor_text());
 }
 
-void AboutWindow::draw(const RunResult* run, const Graphics& graphics, bool& open) {
+std::string gpu_text(const DeviceList* devices) {
+  if (devices == nullptr) return "being looked for";
+  std::string text;
+  for (const DeviceFacts& device : devices->accelerators)
+    text += (text.empty() ? "" : "; ") + text_of(device) +
+            (device.unusable.empty() ? "" : ", cannot be used: " + device.unusable);
+  return text.empty() ? "none: " + devices->no_cuda : text;
+}
+
+} // namespace
+
+std::string version_text() { return program_and_processor() + "\nGPU: " + cuda_state().text; }
+
+void AboutWindow::draw(const RunResult* run, const DeviceList* devices, const Graphics& graphics,
+                       bool& open) {
   if (!open) return facts_.clear();
   if (facts_.empty()) {
-    facts_ = version_text();
+    facts_ = program_and_processor();
     ImGui::SetNextWindowFocus();
   }
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
@@ -33,7 +48,7 @@ void AboutWindow::draw(const RunResult* run, const Graphics& graphics, bool& ope
                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
                        ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoResize)) {
     if (ImGui::IsKeyPressed(ImGuiKey_Escape)) open = false;
-    std::string text = facts_;
+    std::string text = facts_ + "\nGPU: " + gpu_text(devices);
     if (run != nullptr && !run->layers.empty())
       text += "\nthis run: " + execution_text(*run, path_text(run->layers.back().path));
     ImGui::PushTextWrapPos(0);

@@ -171,7 +171,7 @@ void Application::apply_settings() {
       settings.theme == ThemeChoice::follow ? desktop_theme().value_or(ThemeChoice::dark) : settings.theme;
   theme::apply(theme_, choice == ThemeChoice::light ? theme::Mode::light : theme::Mode::dark);
   graphics_->set_fade(settings.fade);
-  actions_ = make_actions(panels(), settings);
+  actions_ = make_actions(panels(), settings, devices_.get());
   applied_ = settings;
   redraw_ = std::max(redraw_, 3);
 }
@@ -196,16 +196,27 @@ void Application::update_state() {
   for (const auto& path : display_->take_dropped()) open_path(*editor_, path);
   sessions_->update(*editor_);
   clipboard_->poll(*editor_);
-  const bool found = jobs_->update(*editor_, coordinator_->computing());
+  const bool known = take_devices();
+  // Jobs wait for the devices, too: list_devices() precedes every backward pass.
+  const bool found = jobs_->update(*editor_, coordinator_->computing() || !devices_);
   const bool delivered = take_results();
   const std::optional<Requested> requested = panels_->requested();
   if (requested) coordinator_->update(editor_->document(), *requested, editor_->clock());
-  const bool changed = applied || delivered || found || editor_->revision() != drawn_revision_;
+  const bool changed = applied || delivered || found || known || editor_->revision() != drawn_revision_;
   drawn_revision_ = editor_->revision();
   update_snapshot(requested.value_or(Requested{}));
   report_status();
   if (changed) ++snapshot_.stamp;
   if (changed) redraw_ = std::max(redraw_, 2);
+}
+
+// Whether they have just been found.
+bool Application::take_devices() {
+  if (devices_) return false;
+  devices_ = worker_->devices();
+  if (!devices_) return false;
+  actions_ = make_actions(panels(), editor_->settings(), devices_.get());
+  return true;
 }
 
 bool Application::take_results() {
@@ -250,7 +261,8 @@ void Application::report_status() {
                        .focus_map_seen = overlays_.tour && focus_map_seen() ? editor_->revision() : 0,
                        .panels_in_front = panels_->in_front(),
                        .has_last_session = sessions_->has_last(),
-                       .no_picture_clipboard = clipboard_->picture_obstacle()});
+                       .no_picture_clipboard = clipboard_->picture_obstacle(),
+                       .devices = devices_});
 }
 
 bool Application::focus_map_seen() const {
@@ -304,7 +316,7 @@ void Application::draw_frame() {
   shortcuts_dialog_.draw(actions_, *editor_, *graphics_, overlays_[Overlay::shortcuts]);
   layout_dialog_.draw(*editor_, *graphics_, overlays_[Overlay::save_layout]);
   get_model_dialog_.draw(*editor_, *graphics_, jobs_->fetch, overlays_[Overlay::get_model]);
-  about_.draw(snapshot_.shown().any(), *graphics_, overlays_[Overlay::about]);
+  about_.draw(snapshot_.shown().any(), devices_.get(), *graphics_, overlays_[Overlay::about]);
   draw_session_dialog(*editor_, *graphics_);
   draw_tour(actions_, *editor_, *graphics_, overlays_.tour);
   dialogs_.poll(*editor_, *graphics_);

@@ -80,6 +80,7 @@ private:
   void apply_settings();
   void store_arrangement();
   void update_state();
+  bool take_devices();
   bool take_results();
   void update_snapshot(const Requested& requested);
   void report_status();
@@ -129,7 +130,8 @@ private:
   std::unique_ptr<Clipboard> clipboard_;
   std::unique_ptr<Jobs> jobs_;
   WindowSizes windows_;
-  std::string cut_note_; // of the last run
+  std::string cut_note_;                      // of the last run
+  std::shared_ptr<const DeviceList> devices_; // null until the worker has found them
   bool quit_ = false;
   double scale_ = 1; // pixels per point
   Snapshot snapshot_;

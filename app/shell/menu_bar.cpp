@@ -27,9 +27,8 @@ void menu_item(const Action& action, Editor& editor) {
   const std::string label = shown_label(action, editor) + "###" + action.id;
   const bool checked = action.checked && action.checked(editor);
   if (ImGui::MenuItem(label.c_str(), action.shortcut.c_str(), checked, availability.ok)) action.run(editor);
-  if (!availability.ok && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) {
-    text_tooltip(availability.reason);
-  }
+  const std::string& about = availability.ok ? action.tip : availability.reason;
+  if (!about.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) text_tooltip(about);
 }
 
 // The items of a menu. A submenu has the place of its first action.
@@ -92,6 +91,10 @@ void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Gra
 
 namespace {
 
+bool runs_on_cpu(const ExecutionOptions& execution) {
+  return execution.device == "auto" || execution.device == "cpu";
+}
+
 // The estimate for runs that need much memory.
 void draw_memory(const Snapshot& snapshot) {
   constexpr double much = 512e6;
@@ -100,8 +103,16 @@ void draw_memory(const Snapshot& snapshot) {
   ImGui::TextColored(theme::amber, "up to %s", bytes_text(snapshot.expected_bytes).c_str());
   if (ImGui::IsItemHovered())
     text_tooltip(
-        "of memory for what the open panels ask of this input, worked out from its size;\n"
-        "a smaller picture or fewer panels take less");
+        fmt::format("of {} for what the open panels ask of this input, worked out from its size;\n"
+                    "a smaller picture or fewer panels take less",
+                    runs_on_cpu(snapshot.document->execution) ? "memory" : "the GPU's memory"));
+}
+
+std::string about_numbers(const RunResult& run) {
+  return fmt::format(
+      "Shows the device, the number type and the path of the selected layer; the time of the last run;\n"
+      "the most memory that {}; the number of tokens",
+      run.device_total_bytes > 0 ? "its tensors took on the device, with the model's" : "the program took");
 }
 
 // Running jobs, whether or not their panels are open.
@@ -202,13 +213,14 @@ void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& action
       const auto layer = static_cast<std::size_t>(
           std::clamp(scene.layer, 0, std::max(0, static_cast<int>(run->layers.size()) - 1)));
       const std::string path = layer < run->layers.size() ? run->layers[layer].path : "";
-      const std::string numbers = fmt::format("{}    last run {:.0f} ms    {:.0f} MB    N = {}",
-                                              execution_text(*run, path_text(path)), seconds * 1e3,
-                                              static_cast<double>(run->peak_bytes) / 1e6, run->tokens.size());
+      const std::string numbers =
+          fmt::format("{}    last run {:.0f} ms    {}    N = {}", execution_text(*run, path_text(path)),
+                      seconds * 1e3, memory_text(*run), run->tokens.size());
       ImGui::PushFont(graphics.fonts().mono, theme::size_small);
       ImGui::SameLine(ImGui::GetContentRegionMax().x - ImGui::CalcTextSize(numbers.c_str()).x);
       ImGui::TextColored(theme::quiet, "%s", numbers.c_str());
       ImGui::PopFont();
+      if (ImGui::IsItemHovered()) text_tooltip(about_numbers(*run));
     }
     ImGui::PopFont();
   }

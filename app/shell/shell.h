@@ -158,8 +158,8 @@ private:
 // The program's version, what it runs on, and licences.
 class AboutWindow {
 public:
-  // `run`: the present one; null before the first.
-  void draw(const RunResult* run, const Graphics& graphics, bool& open);
+  // `run`: the present one; null before the first. `devices`: null while they are looked for.
+  void draw(const RunResult* run, const DeviceList* devices, const Graphics& graphics, bool& open);
 
 private:
   std::string facts_; // looked up when it opens

@@ -52,7 +52,7 @@ void write_recording(const WindowOptions& options);
 // UsageError for a schedule that does not fit the model.
 void start_document(Editor& editor, SessionStore& sessions, const WindowOptions& options);
 
-// The program's, LibTorch's, the processor's and the GPU's, for --version and Help › About. Loads CUDA.
+// The program's, LibTorch's, the processor's and the GPU's, for --version. Loads CUDA.
 std::string version_text();
 
 } // namespace hydrascope::app

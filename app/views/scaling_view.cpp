@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "app/views/timing_view.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {
@@ -36,9 +37,9 @@ std::vector<ScalingLine> scaling_lines(const ScalingCurves& curves, const std::v
   return lines;
 }
 
-std::string scaling_caption(const ScalingSetting& setting, const std::string& device) {
-  std::string text = fmt::format("H = {}, d = {}, batch 1, attention alone, {} {}", setting.heads,
-                                 setting.head_width, device.empty() ? "cpu" : device, setting.dtype);
+std::string scaling_caption(const ScalingSetting& setting) {
+  std::string text = fmt::format("H = {}, d = {}, batch 1, attention alone, {}", setting.heads,
+                                 setting.head_width, execution_text(setting.device, setting.dtype));
   if (setting.threads > 0)
     text += fmt::format(", {} {}", setting.threads, setting.threads == 1 ? "thread" : "threads");
   return text;
@@ -47,7 +48,7 @@ std::string scaling_caption(const ScalingSetting& setting, const std::string& de
 Figure scaling_figure(const ScalingCurves& curves, const std::vector<ScalingLine>& lines) {
   Figure figure;
   figure.title = "Time of attention against the number of tokens";
-  figure.subtitle = scaling_caption(curves.setting, curves.device);
+  figure.subtitle = scaling_caption(curves.setting);
   LinesPanel panel;
   panel.x_label = "number of tokens N";
   panel.y_label = "median time (ms), whisker: p95";
@@ -130,7 +131,7 @@ LinesPanel roofline_panel(const MachineLimits& limits, const std::vector<Rooflin
 Figure roofline_figure(const ScalingCurves& curves, const std::vector<RooflineLine>& lines) {
   Figure figure;
   figure.title = "Roofline";
-  figure.subtitle = scaling_caption(curves.setting, curves.device) +
+  figure.subtitle = scaling_caption(curves.setting) +
                     "; dashed: bandwidth and matrix rate measured in the same run; beside each point N";
   figure.panels.emplace_back(roofline_panel(curves.limits, lines));
   return figure;

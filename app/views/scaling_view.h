@@ -17,7 +17,6 @@ struct ScalingCurves {
   MachineLimits limits;             // measured in the same run; 0: not yet
   bool running = false;
   double progress = 0; // 0…1
-  std::string device;  // of the points: "cpu"
 };
 
 // The points of one kernel, N ascending.
@@ -33,8 +32,8 @@ struct ScalingLine {
 // One line per kernel with points, in the order of `kernels`.
 std::vector<ScalingLine> scaling_lines(const ScalingCurves& curves, const std::vector<KernelSpec>& kernels);
 
-// "H = 6, d = 64, batch 1, attention alone, cpu float32, 1 thread"
-std::string scaling_caption(const ScalingSetting& setting, const std::string& device);
+// "H = 6, d = 64, batch 1, attention alone, CPU · float32, 1 thread"
+std::string scaling_caption(const ScalingSetting& setting);
 
 Figure scaling_figure(const ScalingCurves& curves, const std::vector<ScalingLine>& lines);
 

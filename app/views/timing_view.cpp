@@ -34,9 +34,9 @@ std::string setting_of(const RunResult& run) {
     const std::string path = path_text(layer.path);
     if (!path.empty() && std::ranges::count(paths, path) == 0) paths.push_back(path);
   }
-  return fmt::format("{} · {}, peak {:.0f} MB, N = {}",
+  return fmt::format("{} · {}, peak {}, N = {}",
                      execution_text(run, fmt::format("{}", fmt::join(paths, " and "))), threads_of(run),
-                     static_cast<double>(run.peak_bytes) / 1e6, run.tokens.size());
+                     memory_text(run), run.tokens.size());
 }
 
 std::string runs_of(const std::vector<TimingRow>& rows) {
@@ -111,15 +111,25 @@ std::string path_text(const std::string& path) {
   return text;
 }
 
-std::string execution_text(const RunResult& run, const std::string& path) {
-  std::string text = run.device;
+std::string execution_text(const std::string& device, const std::string& dtype) {
+  std::string text = device == "auto" ? "cpu" : device;
   std::ranges::transform(text, text.begin(),
                          [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  text += " · " + run.dtype;
+  return text + " · " + dtype;
+}
+
+std::string execution_text(const RunResult& run, const std::string& path) {
+  const std::string text = execution_text(run.device, run.dtype);
   return path.empty() ? text : text + " · " + path;
 }
 
 std::string runs_text(int runs) { return fmt::format("{} {}", runs, runs == 1 ? "run" : "runs"); }
+
+std::string memory_text(const RunResult& run) {
+  if (run.device_total_bytes == 0) return fmt::format("{:.0f} MB", static_cast<double>(run.peak_bytes) / 1e6);
+  return fmt::format("{} of {}", bytes_text(static_cast<double>(run.device_bytes)),
+                     bytes_text(static_cast<double>(run.device_total_bytes)));
+}
 
 namespace {
 

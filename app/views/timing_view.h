@@ -19,8 +19,12 @@ namespace hydrascope::app {
 // A path as people read it, or several with commas between: "reference" for the composed one, "fused", or its
 // own name.
 std::string path_text(const std::string& path);
-// "CPU · float32 · reference": device, dtype, and `path`, which may be empty.
+// "CPU · float32", "CUDA:0 · bfloat16"; the device as --device or a result names it.
+std::string execution_text(const std::string& device, const std::string& dtype);
+// "CPU · float32 · reference": with `path`, which may be empty.
 std::string execution_text(const RunResult& run, const std::string& path);
+// The most memory that the run took: of the process, "312 MB", or of a GPU, "1.2 GB of 85.0 GB".
+std::string memory_text(const RunResult& run);
 // "1 run", "12 runs"
 std::string runs_text(int runs);
 

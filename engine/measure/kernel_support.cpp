@@ -21,7 +21,6 @@ AttentionShape attention_shape(const LayerShape& shape) {
                       .layout = {shape.prefix_tokens, shape.rows, shape.columns}};
   if (shape.dtype == "bfloat16") made.dtype = at::kBFloat16;
   if (shape.dtype == "float16") made.dtype = at::kHalf;
-  if (shape.device.starts_with("cuda")) made.device = at::kCUDA;
   return made;
 }
 
@@ -29,8 +28,12 @@ AttentionShape attention_shape(const LayerShape& shape) {
 
 std::string why_unsupported(const KernelSpec& kernel, const LayerShape& shape) {
   try {
-    dtype_on(device_of(shape.device), shape.dtype);
-    const Support support = make_kernel(kernel)->supports(attention_shape(shape));
+    const c10::Device device = device_of(shape.device);
+    dtype_on(device, shape.dtype);
+    AttentionShape made = attention_shape(shape);
+    made.device = device.type();
+    made.device_index = device.index();
+    const Support support = make_kernel(kernel)->supports(made);
     return support.ok ? "" : support.reason;
   } catch (const Error& error) {
     return error.what();

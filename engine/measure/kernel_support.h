@@ -10,7 +10,7 @@
 namespace hydrascope {
 
 // The reason why the kernel with its parameters cannot run in such a layer, as the device or the kernel
-// states it; empty if it can.
+// states it; empty if it can. Loads CUDA for a layer on a CUDA device.
 std::string why_unsupported(const KernelSpec& kernel, const LayerShape& shape);
 
 // Multiply-accumulates of the attention operation of one sequence, as engine/measure/flops.h counts them; 0

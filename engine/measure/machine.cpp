@@ -103,9 +103,9 @@ double matrix_rate(const std::string& dtype, const std::string& device) {
   return 2.0 * static_cast<double>(side * side * side) / seconds;
 }
 
-MachineLimits machine_limits(const std::string& dtype) {
+MachineLimits machine_limits(const std::string& dtype, const std::string& device) {
   constexpr std::int64_t beyond_caches = 3LL << 26;
-  return {.bandwidth = triad_bandwidth(beyond_caches), .matrix_rate = matrix_rate(dtype)};
+  return {.bandwidth = triad_bandwidth(beyond_caches, device), .matrix_rate = matrix_rate(dtype, device)};
 }
 
 std::string threads_text() {

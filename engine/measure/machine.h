@@ -27,7 +27,7 @@ struct MachineLimits {
   bool operator==(const MachineLimits&) const = default;
 };
 // Both, with LibTorch's current threads. Throws as matrix_rate.
-MachineLimits machine_limits(const std::string& dtype);
+MachineLimits machine_limits(const std::string& dtype, const std::string& device = "cpu");
 
 // LibTorch's threads and the processors this process may run on, as "2 threads on processors 0-1".
 std::string threads_text();

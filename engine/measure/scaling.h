@@ -19,7 +19,7 @@ struct ScalingSetting {
   bool image = false;            // tokens form a grid as square as N allows, without prefix tokens
   std::string dtype = "float32"; // float32 | bfloat16, on a GPU float16, too
   int threads = 0;               // 0: LibTorch's default
-  std::string device = "cpu";    // cpu | cuda | cuda:i
+  std::string device = "cpu";    // auto | cpu | cuda | cuda:i
 
   bool operator==(const ScalingSetting&) const = default;
 };

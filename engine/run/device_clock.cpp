@@ -38,10 +38,41 @@ double DeviceClock::seconds(const std::function<void()>& work) const {
   return timeline.seconds(begin, end);
 }
 
+namespace {
+
+// Null where nothing has been allocated yet, and so nothing is to be told.
+c10::DeviceAllocator* used_allocator(const c10::Device device) {
+  if (device.is_cpu()) return nullptr;
+  c10::DeviceAllocator* const allocator = c10::getDeviceAllocator(device.type());
+  return allocator->initialized() ? allocator : nullptr;
+}
+
+constexpr auto all_pools = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
+} // namespace
+
 std::int64_t free_bytes(const c10::Device device) {
   if (device.is_cpu()) return available_bytes();
-  return static_cast<std::int64_t>(
-      c10::getDeviceAllocator(device.type())->getMemoryInfo(with_index(device).index()).first);
+  const c10::DeviceIndex index = with_index(device).index();
+  auto bytes = static_cast<std::int64_t>(c10::getDeviceAllocator(device.type())->getMemoryInfo(index).first);
+  if (c10::DeviceAllocator* const allocator = used_allocator(device)) {
+    const auto stats = allocator->getDeviceStats(index);
+    bytes += stats.reserved_bytes[all_pools].current - stats.allocated_bytes[all_pools].current;
+  }
+  return bytes;
+}
+
+DeviceMemory device_memory(const c10::Device device) {
+  c10::DeviceAllocator* const allocator = used_allocator(device);
+  if (allocator == nullptr) return {};
+  const c10::DeviceIndex index = with_index(device).index();
+  return {allocator->getDeviceStats(index).allocated_bytes[all_pools].peak,
+          static_cast<std::int64_t>(allocator->getMemoryInfo(index).second)};
+}
+
+void forget_most_memory(const c10::Device device) {
+  if (c10::DeviceAllocator* const allocator = used_allocator(device))
+    allocator->resetPeakStats(with_index(device).index());
 }
 
 } // namespace hydrascope

@@ -1,5 +1,7 @@
 #include "engine/run/pass.h"
 
+#include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -7,9 +9,12 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/all.h>
 #include <ATen/ops/isfinite.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/attention/interface/device.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/run/device_clock.h"
@@ -55,6 +60,42 @@ struct BlockRun {
   std::size_t begin = 0, end = 0; // marks of the pass's timeline
   RowCount zero_denominators;
 };
+
+// Keeps the host at most two blocks ahead of a device, so that a stop, which the host polls between blocks,
+// takes effect within two blocks. On the CPU a block is done when its call returns.
+class BlockQueue {
+public:
+  explicit BlockQueue(const c10::Device device) : device_(with_index(device)) {}
+
+  // Waits until at most one block is unfinished.
+  void wait_for_room() {
+    if (unfinished_.size() < most) return;
+    unfinished_.front().synchronize();
+    unfinished_.pop_front();
+  }
+  // Called after a block is queued.
+  void add() {
+    if (device_.is_cpu()) return;
+    c10::Event& end = unfinished_.emplace_back(device_.type());
+    end.record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+  }
+
+private:
+  static constexpr std::size_t most = 2;
+  c10::Device device_;
+  std::deque<c10::Event> unfinished_; // ends of blocks, the oldest first
+};
+
+// Has the backward pass through a block's output poll `stop`, as the forward pass does.
+void poll_in_backward(const at::Tensor& output, const std::shared_ptr<BlockQueue>& queue,
+                      const std::stop_token& stop) {
+  if (!output.requires_grad()) return;
+  output.register_hook([queue, stop](const at::Tensor&) {
+    queue->wait_for_room();
+    if (stop.stop_requested()) throw Cancelled();
+    queue->add();
+  });
+}
 
 class BlockRunner {
 public:
@@ -127,6 +168,8 @@ PassOutcome run(const Pass& pass, PrefixCache* cache, const std::stop_token& sto
   BlockRunner blocks(pass, cache, visit, caller_gradients);
   PassOutcome outcome;
   std::vector<BlockRun> runs(pass.layers.size());
+  // Outlives the pass in the graph's hooks.
+  const auto queue = std::make_shared<BlockQueue>(pass.model.model->device());
 
   const auto poll = [&] {
     if (stop.stop_requested()) throw Cancelled();
@@ -147,8 +190,13 @@ PassOutcome run(const Pass& pass, PrefixCache* cache, const std::stop_token& sto
   for (auto i = static_cast<std::size_t>(pass.first_layer); i < pass.layers.size(); ++i) {
     BlockRun& block = runs[i];
     if (plan.run[i]) {
+      if (stop.stop_possible()) queue->wait_for_room();
       poll();
       hidden = blocks.run(i, hidden, plan.keys.empty() ? std::string() : plan.keys[i + 1], block);
+      if (stop.stop_possible()) {
+        queue->add();
+        if (!pass.training) poll_in_backward(hidden, queue, stop);
+      }
       if (block_done) block_done();
     } else if (plan.cached[i + 1]) {
       const CachedHidden& known = *plan.cached[i + 1];

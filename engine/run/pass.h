@@ -116,7 +116,9 @@ using TapVisitor = std::function<void(int layer, const AttentionTap& tap)>;
 // By block: whether run_pass() would run it with this cache.
 std::vector<bool> blocks_to_run(const Pass& pass, PrefixCache& cache);
 
-// Throws Cancelled when `stop` is requested (polled before each block), and as the model and its kernels.
+// Throws Cancelled when `stop` is requested, and as the model and its kernels. It is polled before each
+// block; on a device that has its work queued at most two blocks are unfinished then. The same holds in a
+// backward pass through the output, which throws Cancelled, too.
 PassOutcome run_pass(const Pass& pass, PrefixCache& cache, const std::stop_token& stop,
                      const TapVisitor& visit, const std::function<void()>& block_done);
 // The same without a cache.

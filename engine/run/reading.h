@@ -70,6 +70,25 @@ struct LayerTap {
   at::Tensor output_weight() const { return pass.model.model->attention_output_weight(layer); } // W_o
 };
 
+// What the readings of a pass take to the host: numbers on the CPU at once, from a device all in one copy at
+// the end, so that the host waits once.
+class HostCopies {
+public:
+  // `take` receives the tensor's numbers as float32 in its shape, on the CPU before this returns.
+  void add(const at::Tensor& tensor, std::function<void(Array)> take);
+  // Calls `work` when everything that was added before has been taken.
+  void then(std::function<void()> work);
+  // Copies what is left, through pinned memory from a GPU. Throws c10::Error of the device.
+  void finish();
+
+private:
+  struct Waiting {
+    at::Tensor tensor; // float32, contiguous, on a device; undefined: only `take` is called
+    std::function<void(Array)> take;
+  };
+  std::vector<Waiting> waiting_;
+};
+
 // A finished pass. Gradients, taps, output and logits are those of the schedule's own pass.
 struct FinishedPass {
   const RunRequest& request;
@@ -82,6 +101,7 @@ struct FinishedPass {
   const std::map<int, AttentionTap>& taps;    // of the layers that need gradients …
   const std::map<int, at::Tensor>& gradients; // … and the target's there, (1,H,N,d)
   RunControl control;
+  HostCopies& copies; // the results of the pass come with it
 };
 
 class Reading {
@@ -163,7 +183,7 @@ protected:
 // Whether `spec` differs from the schedule's kernel of this layer; nullopt stands for that kernel itself.
 bool is_another_kernel(const Schedule& schedule, int layer, const std::optional<KernelSpec>& spec);
 
-// A tensor's numbers as float32 on the CPU, in its shape.
+// A tensor's numbers as float32 on the CPU, in its shape. Waits for a device.
 Array to_array(const at::Tensor& tensor);
 
 } // namespace hydrascope

@@ -155,6 +155,8 @@ struct RunResult {
   std::vector<LayerRun> layers;
   double seconds = 0;
   std::int64_t peak_bytes = 0; // resident set of the process
+  // Of a device other than the CPU: its tensors at most, with the model's, and its memory. 0 on the CPU.
+  std::int64_t device_bytes = 0, device_total_bytes = 0;
 
   QuantityResults quantities; // in the order of the request's keys
 };

@@ -32,9 +32,9 @@ Pass make_pass(const AppliedModel& model, const PreparedInput& input, const std:
 
 // Throws before anything is allocated.
 void check_memory(const RunRequest& request, const ModelInfo& info, std::int64_t tokens,
-                  const c10::Device device) {
+                  const c10::Device device, const std::size_t reclaimable) {
   const double bytes = estimated_bytes(request.quantities, info, tokens);
-  const auto available = static_cast<double>(free_bytes(device));
+  const auto available = static_cast<double>(free_bytes(device)) + static_cast<double>(reclaimable);
   if (available > 0 && bytes > 0.9 * available)
     throw Error(
         "run",
@@ -75,7 +75,7 @@ void prepare_pass(Pass& pass, const Readings& readings, bool teacher_forced) {
 } // namespace
 
 RunPlan make_run_plan(const RunRequest& request, const Placement& placement, ModelStore& store,
-                      InputPreparer& inputs, ReadingCaches& caches) {
+                      InputPreparer& inputs, ReadingCaches& caches, const std::size_t reclaimable) {
   const ModelInfo base = store.base(request.model_folder)->info();
   RunPlan plan;
   plan.schedule = resolved(request.schedule, base.layers);
@@ -92,7 +92,7 @@ RunPlan make_run_plan(const RunRequest& request, const Placement& placement, Mod
   const PreparedInput input =
       placed_input(*model.model, with_hidden_tokens(*model.model, prepared, request.hidden_tokens));
   check_quantities(request, info, input.tokens);
-  check_memory(request, info, input.tokens, placement.device);
+  check_memory(request, info, input.tokens, placement.device, reclaimable);
   check_muted_heads(request.muted_heads, info.layers, info.heads);
   const auto& muted = request.muted_heads;
   plan.own = make_pass(model, input, plan.schedule.layers, muted);

@@ -28,8 +28,9 @@ struct RunPlan {
 
 // The inputs of all passes lie on the placement's device. Throws UsageError for layers, rows, queries, heads,
 // classes and kernels that do not exist; Error if the run needs more memory than is available.
+// `reclaimable`: bytes that are not free but would be when memory runs out.
 RunPlan make_run_plan(const RunRequest& request, const Placement& placement, ModelStore& store,
-                      InputPreparer& inputs, ReadingCaches& caches);
+                      InputPreparer& inputs, ReadingCaches& caches, std::size_t reclaimable = 0);
 
 // The adapters for the schedule, and those whose feature maps a kernel of the schedule or a compared one
 // uses.

@@ -16,16 +16,22 @@
 #include "engine/base/error.h"
 #include "engine/base/process.h"
 #include "engine/models/transformer/checkpoint.h"
+#include "engine/run/device_clock.h"
 #include "engine/run/run_plan.h"
 
 namespace hydrascope {
 
 struct Runner::State {
   State(std::size_t cache_bytes, std::shared_ptr<ModelStore> shared)
-      : models(std::move(shared)), cache(cache_bytes) {}
+      : models(std::move(shared)), cache_limit(cache_bytes) {}
+  PrefixCache& cache(const Placement& placement) {
+    return device_caches.try_emplace(placement.device_name(), cache_limit).first->second;
+  }
+
   std::shared_ptr<ModelStore> models;
   InputPreparer inputs;
-  PrefixCache cache;
+  std::size_t cache_limit;
+  std::map<std::string, PrefixCache> device_caches; // by device
   ReadingCaches caches;
 };
 
@@ -141,10 +147,13 @@ private:
 
   void finish_readings(const Pass& pass, bool teacher_forced, const PassOutcome& outcome,
                        const at::Tensor& logits, const at::Tensor& other, RunResult& result) {
+    HostCopies copies;
     const FinishedPass finished{request_,     result, pass,  outcome,    logits,
-                                plan_.target, other,  taps_, gradients_, {stop_, [this] { block_done(); }}};
+                                plan_.target, other,  taps_, gradients_, {stop_, [this] { block_done(); }},
+                                copies};
     for (auto& reading : plan_.readings)
       if (reading->teacher_forced() == teacher_forced) reading->finish(finished, result.quantities);
+    copies.finish();
   }
 
   void describe(RunResult& result) const {
@@ -280,7 +289,7 @@ std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, cons
     try {
       return attempt(placement, request, stop, progress);
     } catch (const c10::OutOfMemoryError&) { // of an accelerator: the CPU's allocator throws others
-      state_->cache.clear();
+      state_->cache(placement).clear();
       state_->caches.clear();
       release_cached_memory(placement.device);
       return attempt(placement, request, std::move(stop), progress);
@@ -301,11 +310,19 @@ std::shared_ptr<const RunResult> Runner::attempt(const Placement& placement, con
   const auto start = std::chrono::steady_clock::now();
   const at::NoGradGuard no_grad;
   auto result = std::make_shared<RunResult>();
-  Job job(request, make_run_plan(request, placement, *state_->models, state_->inputs, state_->caches),
-          state_->cache, std::move(stop), progress);
+  forget_most_memory(placement.device);
+  PrefixCache& cache = state_->cache(placement);
+  // The CPU's cache is not emptied when memory runs out.
+  const std::size_t reclaimable = placement.device.is_cpu() ? 0 : cache.bytes();
+  Job job(request,
+          make_run_plan(request, placement, *state_->models, state_->inputs, state_->caches, reclaimable),
+          cache, std::move(stop), progress);
   job.run(*result);
   job.release_weights();
   result->peak_bytes = peak_resident_bytes();
+  const DeviceMemory memory = device_memory(placement.device);
+  result->device_bytes = memory.most;
+  result->device_total_bytes = memory.total;
   result->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

@@ -21,7 +21,8 @@ inline constexpr std::size_t default_cache_bytes = std::size_t{256} << 20;
 
 class Runner {
 public:
-  // `cache_bytes`: limit of the prefix cache, which keeps the hidden states before each layer.
+  // `cache_bytes`: limit of the prefix cache, which keeps the hidden states before each layer. Each device
+  // has one of its own.
   explicit Runner(std::size_t cache_bytes = default_cache_bytes,
                   std::shared_ptr<ModelStore> models = make_model_store());
   ~Runner();
@@ -30,7 +31,7 @@ public:
 
   // One forward pass, and a backward pass if a quantity needs the gradient. Starts at the first layer whose
   // input is not in the prefix cache. Throws Error and its kinds, Cancelled when `stop` is requested (polled
-  // between blocks). When an accelerator's memory runs out, empties the caches and tries once more.
+  // between blocks). When an accelerator's memory runs out, empties its caches and tries once more.
   std::shared_ptr<const RunResult> run(const RunRequest& request, std::stop_token stop = {},
                                        const RunProgress& progress = {});
   // The same in a given placement, whatever the request's device and dtype.

@@ -35,6 +35,7 @@ struct Worker::State {
   std::optional<Running> running;
   std::vector<WorkerDelivery> deliveries;
   std::map<int, float> progress;
+  std::shared_ptr<const DeviceList> devices;
 
   std::jthread thread; // last, so that it is joined before the members it uses are destroyed
 
@@ -65,7 +66,12 @@ WorkerDelivery Worker::State::run_one(const Waiting& job, const std::stop_token&
 }
 
 void Worker::State::loop(const std::stop_token& stopping) {
+  auto found = std::make_shared<const DeviceList>(list_devices());
   std::unique_lock lock(mutex);
+  devices = std::move(found);
+  lock.unlock();
+  if (wake) wake();
+  lock.lock();
   while (arrived.wait(lock, stopping, [this] { return !waiting.empty(); }), !stopping.stop_requested()) {
     const Waiting job = std::move(waiting.front());
     waiting.pop_front();
@@ -132,6 +138,11 @@ std::vector<WorkerDelivery> Worker::drain() {
   taken.swap(state_->deliveries);
   std::erase_if(taken, [&](const WorkerDelivery& delivery) { return state_->stale(delivery); });
   return taken;
+}
+
+std::shared_ptr<const DeviceList> Worker::devices() const {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->devices;
 }
 
 bool Worker::busy(int lane) const {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/run/devices.h"
 #include "engine/run/run.h"
 #include "engine/run/runner.h"
 
@@ -24,8 +25,9 @@ struct WorkerDelivery {
 
 class Worker {
 public:
-  // `wake` is called on the worker's thread after each delivery, so that an idle frame loop continues; may be
-  // empty. The runner is used on that thread alone.
+  // The thread first calls list_devices(), then runs requests. `wake` is called on it after that and after
+  // each delivery, so that an idle frame loop continues; may be empty. The runner is used on that thread
+  // alone.
   explicit Worker(std::function<void()> wake = {},
                   std::unique_ptr<Runner> runner = std::make_unique<Runner>());
   ~Worker(); // requests a stop and joins
@@ -43,6 +45,9 @@ public:
   // The deliveries since the last call, without those older than the newest request of their lane. Called
   // once per frame.
   std::vector<WorkerDelivery> drain();
+
+  // The devices that were found at the start; null until then.
+  std::shared_ptr<const DeviceList> devices() const;
 
   bool busy(int lane = 0) const;
   float progress(int lane = 0) const; // share of the blocks done, 0…1

@@ -67,6 +67,65 @@ TEST(Actions, WithACheckMarkSwitchWhatItShows) {
   }
 }
 
+TEST(Actions, ChooseADevice) {
+  const DeviceList devices{
+      .accelerators = {{.name = "cuda:0", .model = "NVIDIA H100 80GB HBM3", .bytes = 85'000'000'000},
+                       {.name = "cuda:1", .model = "GeForce GTX 1080", .unusable = "LibTorch is too new"}}};
+  const auto actions = make_actions(some_panels(), {}, &devices);
+  Editor editor;
+  editor.set_initial(small_document());
+  const auto chosen = [&] {
+    std::string ids;
+    for (const Action& action : actions)
+      if (action.id.starts_with("model.device.") && action.checked && action.checked(editor))
+        ids += action.id.substr(13) + " ";
+    return ids;
+  };
+  EXPECT_EQ(chosen(), "auto ");
+  const Action* const gpu = find_action(actions, "model.device.cuda:0");
+  ASSERT_NE(gpu, nullptr);
+  EXPECT_EQ(gpu->menu, "Model/Device");
+  EXPECT_EQ(gpu->label, "Device: cuda:0, NVIDIA H100 80GB HBM3, 85.0 GB");
+  EXPECT_TRUE(run_action(actions, "model.device.cuda:0", editor));
+  EXPECT_EQ(editor.document().execution.device, "cuda:0");
+  EXPECT_EQ(chosen(), "cuda:0 ");
+  EXPECT_TRUE(run_action(actions, "model.device.cpu", editor));
+  EXPECT_EQ(chosen(), "cpu ");
+  editor.undo();
+  EXPECT_EQ(chosen(), "cuda:0 ");
+  editor.redo();
+  EXPECT_EQ(editor.document().execution.device, "cpu");
+  EXPECT_FALSE(run_action(actions, "model.device.cuda:1", editor));
+  EXPECT_EQ(editor.messages().back().text, "Device: cuda:1, GeForce GTX 1080: LibTorch is too new");
+  EXPECT_EQ(find_action(actions, "model.device.none"), nullptr);
+
+  editor.change("as on the command line", [](Document& document) { document.execution.device = "cuda"; });
+  EXPECT_EQ(chosen(), "cuda:0 ");
+  editor.change("half", [](Document& document) { document.execution.dtype = "float16"; });
+  for (const char* id : {"model.device.auto", "model.device.cpu"}) {
+    const Availability availability = find_action(actions, id)->enabled(editor);
+    EXPECT_FALSE(availability.ok);
+    EXPECT_NE(availability.reason.find("float16"), std::string::npos);
+  }
+}
+
+TEST(Actions, SayWhyThereIsNoDevice) {
+  Editor editor;
+  const auto reason = [&](const DeviceList* devices) {
+    const auto actions = make_actions(some_panels(), {}, devices);
+    const Action* const none = find_action(actions, "model.device.none");
+    return none == nullptr ? std::string() : none->label + ": " + none->enabled(editor).reason;
+  };
+  EXPECT_EQ(reason(nullptr), "Looking for GPUs…: CUDA is being loaded");
+  const DeviceList none{.no_cuda = "no NVIDIA driver was found (libcuda.so.1)"};
+  EXPECT_EQ(reason(&none), "No CUDA device: no NVIDIA driver was found (libcuda.so.1)");
+  EXPECT_TRUE(find_action(make_actions(some_panels(), {}, &none), "model.device.cpu")->enabled(editor).ok);
+  const DeviceList slow{.accelerators = {{.name = "cuda:0"}}, .no_fused_kernels = "the plug-in is not there"};
+  const auto actions = make_actions(some_panels(), {}, &slow);
+  EXPECT_NE(find_action(actions, "model.device.cuda:0")->tip.find("the plug-in is not there"),
+            std::string::npos);
+}
+
 TEST(Actions, OpenAHiddenPanelRaiseACoveredOneAndCloseAVisibleOne) {
   const auto actions = make_actions(some_panels());
   Editor editor;

@@ -3,6 +3,7 @@
 
 #include "app/views/adapter_view.h"
 #include "app/views/focus_view.h"
+#include "app/views/scaling_view.h"
 #include "app/views/table_views.h"
 #include "app/views/timing_view.h"
 #include "app/views/training_view.h"
@@ -34,6 +35,18 @@ TEST(TimingLabels, NameTheSettingInWords) {
   EXPECT_EQ(path_text("composed, fused cpu"), "reference, fused");
   EXPECT_EQ(path_text("LibTorch sdpa, flash"), "LibTorch sdpa, flash");
   EXPECT_EQ(execution_text(run, ""), "CPU · float32");
+  EXPECT_EQ(execution_text("cuda:1", "bfloat16"), "CUDA:1 · bfloat16");
+  EXPECT_EQ(scaling_caption({.heads = 6, .head_width = 64, .threads = 1, .device = "auto"}),
+            "H = 6, d = 64, batch 1, attention alone, CPU · float32, 1 thread");
+}
+
+TEST(TimingLabels, NameTheMemoryOfTheDevice) {
+  RunResult run = run_of_layers("softmax");
+  run.peak_bytes = 312'000'000;
+  EXPECT_EQ(memory_text(run), "312 MB");
+  run.device_bytes = 1'200'000'000;
+  run.device_total_bytes = 85'000'000'000;
+  EXPECT_EQ(memory_text(run), "1.2 GB of 85.0 GB");
 }
 
 TEST(TimingLabels, NameTheLayersWithoutATimeOnce) {

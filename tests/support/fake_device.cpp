@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -35,8 +36,8 @@ constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t total_bytes = std::size_t{4} << 30;
 
 struct Counters {
-  std::atomic<std::int64_t> numbers_read{0}, copies_to_cpu{0}, copies_to_device{0}, synchronised{0},
-      operators{0}, caches_emptied{0};
+  std::atomic<std::int64_t> numbers_read{0}, copies_to_cpu{0}, copies_to_device{0}, synchronised{0}, paced{0},
+      operators{0}, most_ahead{0}, caches_emptied{0}, of_watched_threads{0};
 };
 
 Counters& counters() {
@@ -44,12 +45,28 @@ Counters& counters() {
   return all;
 }
 
+// The number of operators that the host knows to be done. The stream is in order.
+std::atomic<std::int64_t> done_operators{0};
+
+void all_done() { done_operators = counters().operators.load(); }
+
+thread_local bool watched_thread = false;
+
+void count_for_thread() {
+  if (watched_thread) ++counters().of_watched_threads;
+}
+
 // While an operator runs on the CPU: its copies are not the program's.
 thread_local bool inside_operator = false;
 
 class OperatorScope {
 public:
-  OperatorScope() : before_(std::exchange(inside_operator, true)) { ++counters().operators; }
+  OperatorScope() : before_(std::exchange(inside_operator, true)) {
+    const std::int64_t queued = ++counters().operators;
+    const std::int64_t ahead = queued - done_operators;
+    if (ahead > counters().most_ahead) counters().most_ahead = ahead;
+    count_for_thread();
+  }
   ~OperatorScope() { inside_operator = before_; }
   OperatorScope(const OperatorScope&) = delete;
   OperatorScope& operator=(const OperatorScope&) = delete;
@@ -74,6 +91,7 @@ public:
     const std::scoped_lock lock(mutex_);
     blocks_[pages] = {whole, 0};
     used_ += whole;
+    most_ = std::max(most_, used_);
     return pages;
   }
 
@@ -97,6 +115,15 @@ public:
   void limit_free(const std::size_t bytes) {
     const std::scoped_lock lock(mutex_);
     limit_ = used_ + bytes;
+  }
+  // Bytes in use, and at most since the last forget_most().
+  std::pair<std::size_t, std::size_t> used() {
+    const std::scoped_lock lock(mutex_);
+    return {used_, most_};
+  }
+  void forget_most() {
+    const std::scoped_lock lock(mutex_);
+    most_ = used_;
   }
   void remove_limit() {
     const std::scoped_lock lock(mutex_);
@@ -122,7 +149,7 @@ private:
 
   std::mutex mutex_;
   std::map<void*, Block> blocks_;
-  std::size_t used_ = 0, limit_ = total_bytes;
+  std::size_t used_ = 0, most_ = 0, limit_ = total_bytes;
 };
 
 // A tensor's pages, accessible during the object's lifetime; a tensor of the CPU is left as it is.
@@ -155,9 +182,16 @@ public:
   bool initialized() override { return true; }
   void emptyCache(c10::MempoolId_t) override { ++counters().caches_emptied; }
   void recordStream(const c10::DataPtr&, c10::Stream) override {}
-  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override { return {}; }
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override {
+    constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    const auto [used, most] = Memory::instance().used();
+    c10::CachingDeviceAllocator::DeviceStats stats;
+    stats.allocated_bytes[all].current = stats.reserved_bytes[all].current = static_cast<std::int64_t>(used);
+    stats.allocated_bytes[all].peak = stats.reserved_bytes[all].peak = static_cast<std::int64_t>(most);
+    return stats;
+  }
   void resetAccumulatedStats(c10::DeviceIndex) override {}
-  void resetPeakStats(c10::DeviceIndex) override {}
+  void resetPeakStats(c10::DeviceIndex) override { Memory::instance().forget_most(); }
   std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex) override {
     return {Memory::instance().free_bytes(), total_bytes};
   }
@@ -178,8 +212,11 @@ public:
   }
   void add(const double seconds) { added_ = added_ + seconds; }
   bool is_done(const double time) const { return time <= done_; }
-  // The host waits for everything until now.
+  // The host waits for everything until now, or until `time`.
   void wait() { done_ = now(); }
+  void wait_for(const double time) {
+    if (time > done_) done_ = time;
+  }
 
 private:
   std::atomic<double> added_{0}, done_{0};
@@ -193,6 +230,7 @@ DeviceTime& device_time() {
 struct Event {
   double time = 0;
   bool keeps_time = false;
+  std::int64_t operators = 0; // that were queued before it
 };
 
 class Guard final : public c10::impl::DeviceGuardImplInterface {
@@ -212,7 +250,8 @@ public:
   void record(void** const event, const c10::Stream&, c10::DeviceIndex,
               const c10::EventFlag flag) const override {
     if (*event == nullptr) *event = new Event;
-    *static_cast<Event*>(*event) = {device_time().now(), flag == c10::EventFlag::BACKEND_DEFAULT};
+    *static_cast<Event*>(*event) = {device_time().now(), flag == c10::EventFlag::BACKEND_DEFAULT,
+                                    counters().operators};
   }
   void destroyEvent(void* const event, c10::DeviceIndex) const noexcept override {
     delete static_cast<Event*>(event);
@@ -222,7 +261,14 @@ public:
     return event == nullptr || device_time().is_done(static_cast<Event*>(event)->time);
   }
   bool queryStream(const c10::Stream&) const override { return true; }
-  void synchronizeEvent(void*) const override { synchronise(); }
+  void synchronizeEvent(void* const event) const override {
+    const auto& awaited = *static_cast<Event*>(event);
+    if (device_time().is_done(awaited.time)) return;
+    if (awaited.operators == counters().operators) return synchronise();
+    ++counters().paced;
+    device_time().wait_for(awaited.time);
+    if (awaited.operators > done_operators) done_operators = awaited.operators;
+  }
   void synchronizeStream(const c10::Stream&) const override { synchronise(); }
   void synchronizeDevice(c10::DeviceIndex) const override { synchronise(); }
   void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}
@@ -237,6 +283,7 @@ private:
   static void synchronise() {
     ++counters().synchronised;
     device_time().wait();
+    all_done();
   }
 };
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
@@ -289,10 +336,12 @@ at::Tensor on_host(const at::Tensor& tensor) {
 
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
   if (from.numel() == 0) return to;
+  count_for_thread();
   if (from.is_cpu() && !inside_operator) ++counters().copies_to_device;
   if (to.is_cpu() && !inside_operator) {
     ++counters().copies_to_cpu;
     device_time().wait();
+    all_done();
   }
   const OpenPages source(from), target(to);
   on_host(to).copy_(on_host(from));
@@ -319,8 +368,10 @@ at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
 }
 
 at::Scalar read_number(const at::Tensor& tensor) {
+  count_for_thread();
   ++counters().numbers_read;
   device_time().wait();
+  all_done();
   const OpenPages pages(tensor);
   return on_host(tensor).item();
 }
@@ -407,24 +458,36 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
 
 DeviceCounts counted() {
   const Counters& all = counters();
-  return {all.numbers_read, all.copies_to_cpu, all.copies_to_device,
-          all.synchronised, all.operators,     all.caches_emptied};
+  DeviceCounts counts;
+  counts.numbers_read = all.numbers_read;
+  counts.copies_to_cpu = all.copies_to_cpu;
+  counts.copies_to_device = all.copies_to_device;
+  counts.synchronised = all.synchronised;
+  counts.paced = all.paced;
+  counts.operators = all.operators;
+  counts.most_ahead = all.most_ahead;
+  counts.caches_emptied = all.caches_emptied;
+  counts.of_watched_threads = all.of_watched_threads;
+  return counts;
 }
 
 } // namespace
 
 c10::Device fake_device() { return {device_type, 0}; }
 
-DeviceCounter::DeviceCounter() : before_(counted()) {}
+DeviceCounter::DeviceCounter() : before_(counted()) { counters().most_ahead = 0; }
 
 DeviceCounts DeviceCounter::counts() const {
-  const DeviceCounts now = counted();
-  return {now.numbers_read - before_.numbers_read,
-          now.copies_to_cpu - before_.copies_to_cpu,
-          now.copies_to_device - before_.copies_to_device,
-          now.synchronised - before_.synchronised,
-          now.operators - before_.operators,
-          now.caches_emptied - before_.caches_emptied};
+  DeviceCounts since = counted();
+  since.numbers_read -= before_.numbers_read;
+  since.copies_to_cpu -= before_.copies_to_cpu;
+  since.copies_to_device -= before_.copies_to_device;
+  since.synchronised -= before_.synchronised;
+  since.paced -= before_.paced;
+  since.operators -= before_.operators;
+  since.caches_emptied -= before_.caches_emptied;
+  since.of_watched_threads -= before_.of_watched_threads;
+  return since;
 }
 
 DeviceMemoryLimit::DeviceMemoryLimit(const std::size_t bytes) { Memory::instance().limit_free(bytes); }
@@ -441,6 +504,8 @@ void copy_to_device(void* const data, const void* const from, const std::size_t 
   std::memcpy(data, from, bytes);
   Memory::instance().close(data);
 }
+
+void watch_this_thread(const bool on) { watched_thread = on; }
 
 void advance_device(const double seconds) { device_time().add(seconds); }
 

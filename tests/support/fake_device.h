@@ -15,19 +15,23 @@ namespace hydrascope::test {
 c10::Device fake_device();
 
 // What the host has asked of the device. A wait blocks the host until the device is idle: a number that is
-// read (Tensor::item), a tensor that is copied to the CPU, an event or a stream that is waited for.
+// read (Tensor::item), a tensor that is copied to the CPU, an event or a stream that is waited for. Not one
+// of them is an event that the device has passed, or that it has more work behind.
 struct DeviceCounts {
   std::int64_t numbers_read = 0;  // Tensor::item and what calls it
   std::int64_t copies_to_cpu = 0; // of tensors
   std::int64_t copies_to_device = 0;
   std::int64_t synchronised = 0; // events, streams and the whole device
+  std::int64_t paced = 0;        // events with more work behind them
   std::int64_t operators = 0;    // that ran on the device
+  std::int64_t most_ahead = 0;   // operators that the host had queued and not waited for, at most
   std::int64_t caches_emptied = 0;
+  std::int64_t of_watched_threads = 0; // operators and copies
 
   std::int64_t waits() const { return numbers_read + copies_to_cpu + synchronised; }
 };
 
-// Counts from the object's construction on, in all threads.
+// Counts from the object's construction on, in all threads. The newest object has most_ahead.
 class DeviceCounter {
 public:
   DeviceCounter();
@@ -49,6 +53,9 @@ public:
 // Copies of bytes that the data of a tensor begins with, for stand-ins of libraries that are given addresses.
 void copy_from_device(void* to, const void* data, std::size_t bytes);
 void copy_to_device(void* data, const void* from, std::size_t bytes);
+
+// Counts what the calling thread asks of the device from now on, or no longer.
+void watch_this_thread(bool on);
 
 // Lets work of so many seconds pass on the device's stream, for events that measure time.
 void advance_device(double seconds);

@@ -4,10 +4,16 @@
 #include <thread>
 
 #include "engine/base/error.h"
+#include "engine/run/devices.h"
 
 namespace hydrascope {
 
 struct Runner::State {};
+
+DeviceList list_devices() {
+  std::this_thread::yield();
+  return {.accelerators = {{.name = "cuda:0"}}};
+}
 
 ModelSource installed_models() { return {}; }
 std::shared_ptr<ModelStore> make_model_store(ModelSource) { return nullptr; }

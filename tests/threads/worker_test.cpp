@@ -29,6 +29,8 @@ TEST(WorkerThreads, EveryLaneEndsWithItsNewest) {
       for (std::uint64_t generation = 1; generation <= newest; ++generation) {
         worker.submit(numbered(generation), lane);
         const float progress = worker.progress(lane);
+        const auto devices = worker.devices();
+        EXPECT_TRUE(devices == nullptr || devices->accelerators.front().name == "cuda:0");
         EXPECT_GE(progress, 0);
         EXPECT_LE(progress, 1);
       }
@@ -45,6 +47,8 @@ TEST(WorkerThreads, EveryLaneEndsWithItsNewest) {
   }
   threads.clear();
   for (int lane = 0; lane < lanes; ++lane) EXPECT_FALSE(worker.busy(lane));
+  ASSERT_NE(worker.devices(), nullptr); // found before the first run
+  EXPECT_EQ(worker.devices()->accelerators.size(), 1U);
 }
 
 TEST(WorkerThreads, NothingIsDeliveredThatWasCancelledAndNothingAfterItsEnd) {

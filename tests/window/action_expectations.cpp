@@ -341,6 +341,9 @@ std::vector<Expectation> kernels() {
        },
        [](Editor& editor) { choose_adapters(editor, {}); }},
       asks("model.adapters.open", "Open adapter"),
+      {"model.device.",
+       [](const Seen& seen) { return seen.after.at("document").at("execution").at("device") == seen.rest; },
+       [](Editor& editor) { choose_device(editor, "cuda:9"); }},
       {"kernels.back2.",
        [](const Seen& seen) {
          const Json& schedule = seen.scene().at("schedules")[0];

@@ -72,6 +72,7 @@ void every_action(ImGuiTestContext* context) {
   IM_CHECK_GT(static_cast<int>(ids.size()), 50);
   IM_CHECK_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
   for (const std::string& id : ids) {
+    if (id == "model.device.none") continue; // only says why there is no CUDA device
     start_over_at_once();
     const std::string wrong = try_action(context, id, expectation_of(expectations, id));
     IM_CHECK_STR_EQ(wrong.c_str(), "");
@@ -87,7 +88,8 @@ void random_actions(ImGuiTestContext* context) {
   const Json first = document_json(document());
   std::vector<std::string> ids = action_ids();
   std::erase_if(ids, opens_dialog);
-  std::erase(ids, "training.start"); // changes the document whenever its thread has got on
+  std::erase(ids, "training.start");      // changes the document whenever its thread has got on
+  std::erase(ids, "model.device.fake:0"); // whose runs take long; device_tests.cpp has some
   std::mt19937 random(20);
   int ran = 0;
   for (int i = 0; i < 500; ++i) {

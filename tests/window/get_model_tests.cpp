@@ -89,7 +89,7 @@ void suggested(ImGuiTestContext* context) {
   start_over(context);
 }
 
-void cancelled(ImGuiTestContext* context) {
+void fetch_cancelled(ImGuiTestContext* context) {
   start_over(context);
   const std::string before = model_name();
   Hub hub;
@@ -147,7 +147,7 @@ void refused(ImGuiTestContext* context) {
 void register_get_model_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "get_model", "got_and_opened")->TestFunc = got_and_opened;
   IM_REGISTER_TEST(engine, "get_model", "suggested")->TestFunc = suggested;
-  IM_REGISTER_TEST(engine, "get_model", "cancelled")->TestFunc = cancelled;
+  IM_REGISTER_TEST(engine, "get_model", "cancelled")->TestFunc = fetch_cancelled;
   IM_REGISTER_TEST(engine, "get_model", "refused")->TestFunc = refused;
 }
 

@@ -34,6 +34,7 @@ std::filesystem::path scratch_folder() {
 
 void register_all(ImGuiTestEngine* engine) {
   register_display_tests(engine);
+  register_device_tests(engine);
   register_focus_tests(engine);
   register_focus_map_tests(engine);
   register_frame_tests(engine);

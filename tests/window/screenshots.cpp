@@ -169,6 +169,36 @@ void take_heads(ImGuiTestContext* context, const Look& look) {
   start_over(context);
 }
 
+// On a laptop: the menu of devices, a run on one of them, and About. The fake device stands for a GPU.
+void take_devices(ImGuiTestContext* context, const Look& look) {
+  begin(context, look);
+  constexpr int laptop_width = 1280, laptop_height = 720;
+  resize(context, laptop_width, laptop_height);
+  const auto keep = [&](const char* name) {
+    context->Yield(3);
+    write_png(look.folder() / (std::string("devices-") + name + ".png"), frame(context));
+  };
+  open_model(editor(), (test::source_folder() / "tests/golden/models/deit").string());
+  choose_device(editor(), "fake:0");
+  settle(context);
+  for (const Action& action : application().actions()) {
+    if (!action.id.starts_with("model.device.")) continue;
+    const std::string entry = "//##MainMenuBar/Model/Device/###" + action.id;
+    context->MenuAction(ImGuiTestAction_Hover, entry.c_str());
+    keep(("menu-" + action.id.substr(13, 4)).c_str());
+    context->KeyPress(ImGuiKey_Escape, 3);
+  }
+  context->MouseMoveToPos(ImVec2(1, 1));
+  keep("run");
+  context->MouseMoveToPos(ImVec2(laptop_width - 100, laptop_height - 12));
+  keep("numbers");
+  context->MouseMoveToPos(ImVec2(1, 1));
+  application().overlays()[Overlay::about] = true;
+  keep("about");
+  resize(context, width, height);
+  start_over(context);
+}
+
 // A model on its way from the hub.
 void take_get_model(ImGuiTestContext* context, const Look& look) {
   begin(context, look);
@@ -318,6 +348,10 @@ void register_screenshots(ImGuiTestEngine* engine) {
   register_look(engine, "light_1x", {ThemeChoice::light, 1});
   register_look(engine, "dark_2x", {ThemeChoice::dark, 2});
   register_look(engine, "light_2x", {ThemeChoice::light, 2});
+  for (const Look look : {Look{ThemeChoice::dark, 1}, Look{ThemeChoice::light, 1}})
+    IM_REGISTER_TEST(engine, "screenshots",
+                     look.theme == ThemeChoice::dark ? "devices_dark_1x" : "devices_light_1x")
+        ->TestFunc = [look](ImGuiTestContext* context) { take_devices(context, look); };
   for (const Look look : {Look{ThemeChoice::dark, 1}, Look{ThemeChoice::light, 2}})
     IM_REGISTER_TEST(engine, "screenshots", look.scale == 1 ? "heads_dark_1x" : "heads_light_2x")->TestFunc =
         [look](ImGuiTestContext* context) { take_heads(context, look); };

@@ -62,7 +62,7 @@ std::set<std::string> illegible(ImGuiTestContext* context, const std::string& in
 
 void check_legible(ImGuiTestContext* context, const WindowLook& look) {
   start_over(context);
-  const int width = application().display().width(), height = application().display().height();
+  const int own_width = application().display().width(), own_height = application().display().height();
   resize(context, look.width, look.height);
   editor().change_settings([&](Settings& settings) {
     settings.scale = look.scale;
@@ -73,7 +73,7 @@ void check_legible(ImGuiTestContext* context, const WindowLook& look) {
   settle(context);
   found.merge(illegible(context, "sentence"));
   start_over_at_once();
-  resize(context, width, height);
+  resize(context, own_width, own_height);
   settle(context);
   for (const std::string& each : found) IM_ERRORF("%s", each.c_str());
 }

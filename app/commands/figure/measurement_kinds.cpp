@@ -36,13 +36,12 @@ Figure draw_scaling(FigureTask& task) {
   std::vector<std::int64_t> lengths = options.lengths.empty() ? scaling_lengths() : options.lengths;
   ScalingCurves curves;
   const ExecutionOptions& execution = options.common.execution;
-  curves.device = execution.device == "auto" ? "cpu" : execution.device;
   curves.setting = {.heads = model.heads,
                     .head_width = model.width / std::max(model.heads, 1),
                     .image = model.input == InputKind::image,
                     .dtype = execution.dtype,
                     .threads = execution.threads,
-                    .device = curves.device};
+                    .device = execution.device};
   {
     ProgressBar bar("figure scaling");
     const auto total = static_cast<std::int64_t>(kernels.size() * lengths.size());

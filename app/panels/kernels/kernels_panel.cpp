@@ -181,16 +181,22 @@ private:
     grid_.draw_search(editor(), notes_, search_width);
   }
 
-  // The kernels' support is computed only after the shape has changed.
+  // The kernels' support is computed only after the shape or the device has changed. A device that is not
+  // known to work is not asked: that would load CUDA here.
   void prepare_support(const LayerShape& shape, const Schedule& schedule) {
-    if (notes_.kernels.empty() || shape != shape_) {
+    const std::string obstacle = why_unusable(editor().status().devices.get(), shape.device);
+    const auto why = [&](const KernelSpec& kernel) {
+      return obstacle.empty() ? why_unsupported(kernel, shape) : obstacle;
+    };
+    if (notes_.kernels.empty() || shape != shape_ || obstacle != obstacle_) {
       shape_ = shape;
+      obstacle_ = obstacle;
       notes_.kernels.clear();
       for (const KernelInfo& info : kernel_infos())
-        notes_.kernels.push_back(why_unsupported({.name = info.name, .parameters = {}}, shape));
+        notes_.kernels.push_back(why({.name = info.name, .parameters = {}}));
     }
     notes_.layers.clear();
-    for (const KernelSpec& kernel : schedule.layers) notes_.layers.push_back(why_unsupported(kernel, shape));
+    for (const KernelSpec& kernel : schedule.layers) notes_.layers.push_back(why(kernel));
   }
 
   std::vector<CatalogueEntry> catalogue_;
@@ -198,7 +204,8 @@ private:
   KernelCard card_;
   KernelParametersView parameters_;
   KernelPresets presets_;
-  LayerShape shape_; // of notes_.kernels
+  LayerShape shape_;     // of notes_.kernels
+  std::string obstacle_; // of its device
   GridNotes notes_;
   AdapterNotes adapters_;
   float below_height_ = 190; // of the controls below the grid, in the last frame

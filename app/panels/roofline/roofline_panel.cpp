@@ -29,7 +29,7 @@ public:
     if (!document.scene().model || curves.setting != scaling_setting(document)) return;
     lines_ = roofline_lines(scaling_lines(curves, kernels_in_use(document)));
     if (!lines_.empty()) view_.set(roofline_figure(curves, lines_));
-    caption_ = scaling_caption(curves.setting, curves.device);
+    caption_ = scaling_caption(curves.setting);
     if (curves.limits.bandwidth > 0)
       caption_ += fmt::format("; line: {} GB/s of memory, {} GFLOP/s of matrix products",
                               number_text(curves.limits.bandwidth / 1e9),

@@ -30,7 +30,7 @@ public:
     other_setting_ = false;
     if (!document.scene().model) return;
     const ScalingSetting setting = scaling_setting(document);
-    caption_ = scaling_caption(setting, "");
+    caption_ = scaling_caption(setting);
     other_setting_ = !curves.points.empty() && curves.setting != setting;
     if (!other_setting_) lines_ = scaling_lines(curves, kernels_in_use(document));
     if (!lines_.empty()) view_.set(scaling_figure(curves, lines_));

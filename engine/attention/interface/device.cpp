@@ -77,11 +77,24 @@ void load_fused_kernels(Loaded& loaded) {
   loaded.status.fused_kernels = true;
 }
 
+// `driver` is the library.
+std::string why_no_device(void* const driver) {
+  const auto version = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDriverGetVersion"));
+  int newest = 0;
+  const auto needed = static_cast<int>(at::detail::getCUDAHooks().versionCUDART());
+  constexpr int major = 1000, minor = 10; // as CUDA counts; minor versions go together
+  if (version != nullptr && version(&newest) == 0 && newest / major < needed / major)
+    return fmt::format("the NVIDIA driver is for CUDA {}.{}, LibTorch needs one for CUDA {}", newest / major,
+                       newest % major / minor, needed / major);
+  return "the NVIDIA driver offers no device";
+}
+
 Loaded load_cuda() {
   Loaded loaded;
   CudaStatus& status = loaded.status;
   status.fused_kernels_reason = "CUDA is not available";
-  if (load("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+  void* const driver = load("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+  if (driver == nullptr) {
     status.reason = "no NVIDIA driver was found (libcuda.so.1)";
     return loaded;
   }
@@ -98,7 +111,7 @@ Loaded load_cuda() {
     if (!at::hasCUDA()) {
       status.reason = "LibTorch was asked for CUDA before its CUDA half was loaded";
     } else if (at::detail::getCUDAHooks().deviceCount() == 0) {
-      status.reason = "the NVIDIA driver offers no device";
+      status.reason = why_no_device(driver);
     } else {
       status.available = true;
       at::globalContext().setAllowTF32CuDNN(false); // patch embeddings would lose half of their digits

@@ -44,16 +44,20 @@ public:
           kernel.kernel->weights(input, kernel.parameters, indices).select(0, 0).to(at::kDouble).sum(1);
       sum = sum.defined() ? sum + part : part;
     }
-    result_.weights = to_array((sum / static_cast<double>(count)).to(at::kFloat));
+    weights_ = sum / static_cast<double>(count);
   }
 
-  void finish(const FinishedPass& /*pass*/, QuantityResults& results) override {
-    const AttentionRowKey key = result_.key;
-    results.add(key, std::move(result_));
+  void finish(const FinishedPass& pass, QuantityResults& results) override {
+    pass.copies.add(weights_, [this, &results](Array weights) {
+      result_.weights = std::move(weights);
+      const AttentionRowKey key = result_.key;
+      results.add(key, std::move(result_));
+    });
   }
 
 private:
   AttentionRowResult result_;
+  at::Tensor weights_; // (h,N) float64, on the model's device
 };
 
 class AttentionRowQuantity final : public QuantityOf<AttentionRowKey> {

@@ -52,7 +52,10 @@ public:
   void finish(const FinishedPass& pass, QuantityResults& results) override {
     if (pass.control.stop.stop_requested()) throw Cancelled();
     const FocusMap map = focus_map_of(key_.layer, pass);
-    results.add(key_, {key_.layer, to_array(map.contributions), map.total, map.share, map.zero_gradient});
+    pass.copies.add(map.contributions, [key = key_, &results, total = map.total, share = map.share,
+                                        none = map.zero_gradient](Array contributions) {
+      results.add(key, {key.layer, std::move(contributions), total, share, none});
+    });
   }
 
 private:

@@ -80,19 +80,12 @@ private:
   std::unordered_map<std::string, HeadRow> rows_;
 };
 
-HeadRow row_of(const HeadValues& read, const HeadQuantityInfo& info, std::int64_t heads) {
-  HeadRow row;
-  row.clamped_share = read.clamped_share;
-  if (read.values.defined() && read.values.size(1) == heads)
-    row.values = to_array(read.values.select(0, 0)).values;
-  else
-    row.values.assign(static_cast<std::size_t>(heads) * info.parts.size(),
-                      std::numeric_limits<float>::quiet_NaN());
-  if (info.of_layers) {
-    const double sum = std::accumulate(row.values.begin(), row.values.end(), 0.0);
-    row.values = {static_cast<float>(sum / static_cast<double>(heads))};
-  }
-  return row;
+// `numbers` of each head and part.
+std::vector<float> of_layer_or_heads(std::vector<float> numbers, const HeadQuantityInfo& info,
+                                     std::int64_t heads) {
+  if (!info.of_layers) return numbers;
+  const double sum = std::accumulate(numbers.begin(), numbers.end(), 0.0);
+  return {static_cast<float>(sum / static_cast<double>(heads))};
 }
 
 std::string row_key(const std::string& key, const HeadQuantity& quantity) {
@@ -150,18 +143,34 @@ public:
       if (rows_[i][layer].values.empty()) missing.push_back(quantities_[i]);
     if (missing.empty()) return;
     const KernelHeadValues read = read_heads(missing, tap.input, {&kernels_[layer], 1}).front();
-    for (std::size_t i = 0, position = 0; i < quantities_.size(); ++i) {
-      if (!rows_[i][layer].values.empty()) continue;
-      rows_[i][layer] = row_of(read.values[position++], quantities_[i]->info, tap.input.q.size(1));
-      cache_.insert(depends_on_[layer], *quantities_[i], rows_[i][layer]);
-    }
+    std::size_t position = 0;
+    for (const HeadQuantity* const quantity : missing) take(read.values[position++], *quantity, tap);
   }
 
   void finish(const FinishedPass& /*pass*/, QuantityResults& results) override {
+    copies_.finish();
     for (std::size_t i = 0; i < keys_.size(); ++i) results.add(keys_[i], table(i));
   }
 
 private:
+  // Also keeps the row for later runs: at once on the CPU, so that a run that is stopped loses none.
+  void take(const HeadValues& read, const HeadQuantity& quantity, const LayerTap& tap) {
+    const auto found = std::ranges::find(quantities_, &quantity);
+    const auto layer = static_cast<std::size_t>(tap.layer);
+    HeadRow& row = rows_[static_cast<std::size_t>(found - quantities_.begin())][layer];
+    row.clamped_share = read.clamped_share;
+    const std::int64_t heads = tap.input.q.size(1);
+    const auto keep = [this, &row, &quantity, layer, heads](std::vector<float> numbers) {
+      row.values = of_layer_or_heads(std::move(numbers), quantity.info, heads);
+      cache_.insert(depends_on_[layer], quantity, row);
+    };
+    if (read.values.defined() && read.values.size(1) == heads)
+      copies_.add(read.values.select(0, 0), [keep](Array numbers) { keep(std::move(numbers.values)); });
+    else
+      keep(std::vector<float>(static_cast<std::size_t>(heads) * quantity.info.parts.size(),
+                              std::numeric_limits<float>::quiet_NaN()));
+  }
+
   HeadTable table(std::size_t position) const {
     const std::vector<HeadRow>& read = rows_[position];
     const auto layers = static_cast<std::int64_t>(read.size());
@@ -190,6 +199,7 @@ private:
   HeadRowCache& cache_;
   std::vector<std::string> depends_on_;    // by layer: key of what its numbers depend on
   std::vector<std::vector<HeadRow>> rows_; // by quantity, by layer; no values: not read yet
+  HostCopies copies_;
 };
 
 class HeadTableQuantity final : public QuantityOf<HeadTableKey> {

@@ -1,5 +1,6 @@
 #include "engine/run/quantities/hidden_states.h"
 
+#include <utility>
 #include <vector>
 
 #include <ATen/ops/linalg_vector_norm.h>
@@ -13,17 +14,20 @@ namespace {
 class PixelsReading final : public Reading {
   void finish(const FinishedPass& pass, QuantityResults& results) override {
     const ModelInput& input = pass.pass.input.input;
-    if (input.pixels.defined()) results.add(PixelsKey{}, to_array(input.pixels));
+    if (!input.pixels.defined()) return;
+    pass.copies.add(input.pixels, [&results](Array pixels) { results.add(PixelsKey{}, std::move(pixels)); });
   }
 };
 
 class HiddenStatesReading final : public Reading {
   bool needs_hidden() const override { return true; }
   void finish(const FinishedPass& pass, QuantityResults& results) override {
-    std::vector<Array> states;
-    for (const at::Tensor& hidden : pass.outcome.hidden) states.push_back(to_array(hidden));
-    results.add(HiddenStatesKey{}, std::move(states));
+    for (const at::Tensor& hidden : pass.outcome.hidden)
+      pass.copies.add(hidden, [this](Array state) { states_.push_back(std::move(state)); });
+    pass.copies.then([this, &results] { results.add(HiddenStatesKey{}, std::move(states_)); });
   }
+
+  std::vector<Array> states_;
 };
 
 class HiddenNormsReading final : public Reading {
@@ -32,14 +36,16 @@ class HiddenNormsReading final : public Reading {
     std::vector<at::Tensor> norms;
     for (const at::Tensor& hidden : pass.outcome.hidden)
       norms.push_back(at::linalg_vector_norm(hidden.select(0, 0).to(at::kFloat), 2, {-1}));
-    results.add(HiddenNormsKey{}, to_array(at::stack(norms)));
+    pass.copies.add(at::stack(norms),
+                    [&results](Array of_layers) { results.add(HiddenNormsKey{}, std::move(of_layers)); });
   }
 };
 
 class LogitsReading final : public Reading {
   bool needs_logits() const override { return true; }
   void finish(const FinishedPass& pass, QuantityResults& results) override {
-    if (pass.logits.defined()) results.add(LogitsKey{}, to_array(pass.logits));
+    if (!pass.logits.defined()) return;
+    pass.copies.add(pass.logits, [&results](Array logits) { results.add(LogitsKey{}, std::move(logits)); });
   }
 };
 

@@ -119,10 +119,12 @@ public:
     product_ = product_.defined() ? factor.matmul(product_) : factor;
   }
 
-  void finish(const FinishedPass& /*pass*/, QuantityResults& results) override {
-    result_.weights = to_array(product_);
-    const RolloutKey key = result_.key;
-    results.add(key, std::move(result_));
+  void finish(const FinishedPass& pass, QuantityResults& results) override {
+    pass.copies.add(product_, [this, &results](Array weights) {
+      result_.weights = std::move(weights);
+      const RolloutKey key = result_.key;
+      results.add(key, std::move(result_));
+    });
   }
 
 private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
@@ -62,9 +63,11 @@ namespace {
 
 constexpr std::int64_t kRowsBytes = std::int64_t{16} << 20;
 
-// `inputs` by layer. Computes weights in tiles of query rows, layer by layer. Throws Cancelled.
+// `inputs` by layer. Sets `values`, (h) of each layer, in place of the result's distances; undefined where
+// they are not defined. Computes weights in tiles of query rows, layer by layer. Throws Cancelled.
 SimilarHeads similar_heads(HeadIndex head, const std::vector<AttentionInput>& inputs,
-                           std::span<const LayerKernel> layers, const std::stop_token& stop) {
+                           std::span<const LayerKernel> layers, const std::stop_token& stop,
+                           std::vector<at::Tensor>& values) {
   const AttentionInput& first = inputs.front();
   const std::int64_t heads = first.q.size(1), tokens = first.q.size(2);
   const auto chosen_layer = static_cast<std::size_t>(head.layer);
@@ -94,12 +97,10 @@ SimilarHeads similar_heads(HeadIndex head, const std::vector<AttentionInput>& in
     }
   }
   similar.distances.shape = {static_cast<std::int64_t>(layers.size()), heads};
-  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    std::vector<float> row(static_cast<std::size_t>(heads), std::numeric_limits<float>::quiet_NaN());
+  values.resize(layers.size());
+  for (std::size_t layer = 0; layer < layers.size(); ++layer)
     if (whole_heads(layer) && whole_heads(chosen_layer))
-      row = to_array(distances[layer].value().select(0, 0)).values;
-    similar.distances.values.insert(similar.distances.values.end(), row.begin(), row.end());
-  }
+      values[layer] = distances[layer].value().select(0, 0);
   return similar;
 }
 
@@ -111,11 +112,25 @@ public:
   bool taps(int /*layer*/) const override { return true; }
   void read(const LayerTap& layer) override { inputs_.push_back(layer.input); }
   void finish(const FinishedPass& pass, QuantityResults& results) override {
-    results.add(key_, similar_heads(key_.head, inputs_, pass.pass.layers, pass.control.stop));
+    std::vector<at::Tensor> values;
+    similar_ = similar_heads(key_.head, inputs_, pass.pass.layers, pass.control.stop, values);
+    std::vector<float>& all = similar_.distances.values;
+    for (const at::Tensor& of_layer : values) {
+      if (of_layer.defined())
+        pass.copies.add(of_layer, [&all](const Array& row) {
+          all.insert(all.end(), row.values.begin(), row.values.end());
+        });
+      else
+        pass.copies.then([&all, heads = similar_.distances.shape.back()] {
+          all.insert(all.end(), static_cast<std::size_t>(heads), std::numeric_limits<float>::quiet_NaN());
+        });
+    }
+    pass.copies.then([this, &results] { results.add(key_, std::move(similar_)); });
   }
 
 private:
   SimilarHeadsKey key_;
+  SimilarHeads similar_;
   std::vector<AttentionInput> inputs_;
 };
 

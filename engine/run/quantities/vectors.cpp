@@ -1,5 +1,8 @@
 #include "engine/run/quantities/vectors.h"
 
+#include <utility>
+#include <vector>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
@@ -12,8 +15,13 @@
 namespace hydrascope {
 namespace {
 
-// All vectors except the gradient. Throws UsageError for a head that the kernel does not have.
-VectorsResult read_vectors(const VectorsKey& key, const LayerKernel& layer, const AttentionInput& input) {
+// Numbers of a result while they are on the model's device, and where they go.
+using VectorsOnDevice = std::vector<std::pair<Array VectorsResult::*, at::Tensor>>;
+
+// All vectors except the gradient: appends them to `vectors`. Throws UsageError for a head that the kernel
+// does not have.
+VectorsResult read_vectors(const VectorsKey& key, const LayerKernel& layer, const AttentionInput& input,
+                           VectorsOnDevice& vectors) {
   const Kernel& kernel = *layer.kernel;
   const std::int64_t heads = kernel.weight_heads(shape_of(input));
   if (key.head < 0 || key.head >= heads)
@@ -29,10 +37,10 @@ VectorsResult read_vectors(const VectorsKey& key, const LayerKernel& layer, cons
   result.query = key.query;
   const at::Tensor mask = real_mask(input);
   const auto heads_of = [&](const at::Tensor& x) {
-    return to_array(resplit(select_tokens(x, mask), heads).select(0, 0));
+    return resplit(select_tokens(x, mask), heads).select(0, 0);
   };
-  result.q = heads_of(input.q);
-  result.k = heads_of(input.k);
+  vectors.emplace_back(&VectorsResult::q, heads_of(input.q));
+  vectors.emplace_back(&VectorsResult::k, heads_of(input.k));
 
   const at::Tensor row = at::tensor({key.query}, input.q.options().dtype(at::kLong));
   const auto global = kernel.global_vector(input, layer.parameters, row);
@@ -42,12 +50,12 @@ VectorsResult read_vectors(const VectorsKey& key, const LayerKernel& layer, cons
   const std::int64_t head = features->query.size(1) == 1 ? 0 : key.head;
   const at::Tensor query = features->query.select(0, 0).select(0, head);
   result.rescaled = features->rescaled;
-  result.key_features = to_array(features->key.select(0, 0).select(0, head));
-  result.query_feature = to_array(query.select(0, global ? key.query : 0));
+  vectors.emplace_back(&VectorsResult::key_features, features->key.select(0, 0).select(0, head));
+  vectors.emplace_back(&VectorsResult::query_feature, query.select(0, global ? key.query : 0));
   if (!global) return result;
-  result.query_features = to_array(query);
-  result.values = to_array(to_rows(select_tokens(input.v, mask)).select(0, 0));
-  result.global = to_array(global->vector.select(0, 0));
+  vectors.emplace_back(&VectorsResult::query_features, query);
+  vectors.emplace_back(&VectorsResult::values, to_rows(select_tokens(input.v, mask)).select(0, 0));
+  vectors.emplace_back(&VectorsResult::global, global->vector.select(0, 0));
   return result;
 }
 
@@ -61,19 +69,24 @@ public:
   }
   bool taps(int layer) const override { return layer == key_.layer; }
   void add_kernels(std::vector<const LayerKernel*>& kernels) const override { kernels.push_back(&kernel_); }
-  void read(const LayerTap& layer) override { result_ = read_vectors(key_, kernel_, layer.input); }
+  void read(const LayerTap& layer) override { result_ = read_vectors(key_, kernel_, layer.input, vectors_); }
 
   void finish(const FinishedPass& pass, QuantityResults& results) override {
     const auto gradient = pass.gradients.find(key_.layer);
-    if (needs_gradient(key_.layer) && gradient != pass.gradients.end() && !result_.global.empty())
-      result_.gradient = to_array(gradient->second.select(0, 0).select(1, result_.query).flatten());
-    results.add(key_, std::move(result_));
+    const bool global = !vectors_.empty() && vectors_.back().first == &VectorsResult::global;
+    if (needs_gradient(key_.layer) && gradient != pass.gradients.end() && global)
+      vectors_.emplace_back(&VectorsResult::gradient,
+                            gradient->second.select(0, 0).select(1, result_.query).flatten());
+    for (const auto& [place, vectors] : vectors_)
+      pass.copies.add(vectors, [this, to = place](Array numbers) { result_.*to = std::move(numbers); });
+    pass.copies.then([this, &results] { results.add(key_, std::move(result_)); });
   }
 
 private:
   VectorsKey key_;
   LayerKernel kernel_;
   VectorsResult result_;
+  VectorsOnDevice vectors_;
 };
 
 class VectorsQuantity final : public QuantityOf<VectorsKey> {

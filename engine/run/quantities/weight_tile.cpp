@@ -69,9 +69,10 @@ TileKey complete_tile(TileKey key, std::int64_t tokens, std::int64_t heads) {
   return key;
 }
 
-// Holds at most about 32 MB of weights at once. `output_weight` (W_o) is used for value-weighted tiles alone.
+// Sets `values` in place of the result's. Holds at most about 32 MB of weights at once. `output_weight` (W_o)
+// is used for value-weighted tiles alone.
 TileResult read_tile(const TileKey& asked, const LayerKernel& layer, const AttentionInput& input,
-                     const at::Tensor& output_weight, const std::stop_token& stop) {
+                     const at::Tensor& output_weight, const std::stop_token& stop, at::Tensor& values) {
   const Kernel& kernel = *layer.kernel;
   const std::int64_t tokens = input.q.size(2), heads = kernel.weight_heads(shape_of(input));
   TileResult result;
@@ -117,7 +118,7 @@ TileResult read_tile(const TileKey& asked, const LayerKernel& layer, const Atten
     }
     blocks.push_back(pooled_columns(weights, key.columns));
   }
-  result.values = to_array(at::cat(blocks, 1));
+  values = at::cat(blocks, 1);
   return result;
 }
 
@@ -130,16 +131,20 @@ public:
   void add_kernels(std::vector<const LayerKernel*>& kernels) const override { kernels.push_back(&kernel_); }
   void read(const LayerTap& layer) override {
     result_ = read_tile(key_, kernel_, layer.input,
-                        key_.value_weighted ? layer.output_weight() : at::Tensor(), layer.stop);
+                        key_.value_weighted ? layer.output_weight() : at::Tensor(), layer.stop, values_);
   }
-  void finish(const FinishedPass& /*pass*/, QuantityResults& results) override {
-    results.add(key_, std::move(result_));
+  void finish(const FinishedPass& pass, QuantityResults& results) override {
+    pass.copies.add(values_, [this, &results](Array values) {
+      result_.values = std::move(values);
+      results.add(key_, std::move(result_));
+    });
   }
 
 private:
   TileKey key_;
   LayerKernel kernel_;
   TileResult result_;
+  at::Tensor values_; // on the model's device
 };
 
 class TileQuantity final : public QuantityOf<TileKey> {

@@ -46,20 +46,24 @@ public:
     result_.value_weighted = key_.value_weighted;
     if (key_.value_weighted)
       weights = weights.abs() * value_norms(input, layer.output_weight(), weights.size(1)).unsqueeze(2);
-    result_.weights = to_array(weights.select(0, 0));
+    weights_ = weights.select(0, 0);
     result_.check = kernel_.kernel->weights_check(input, kernel_.parameters, rows);
   }
 
   void finish(const FinishedPass& pass, QuantityResults& results) override {
     const LayerRun& layer = pass.result.layers[static_cast<std::size_t>(key_.layer)];
     if (!key_.teacher_forced && result_.kernel == layer.kernel) result_.untrained = layer.untrained;
-    results.add(key_, std::move(result_));
+    pass.copies.add(weights_, [this, &results](Array weights) {
+      result_.weights = std::move(weights);
+      results.add(key_, std::move(result_));
+    });
   }
 
 private:
   WeightsKey key_;
   LayerKernel kernel_;
   WeightsResult result_;
+  at::Tensor weights_; // (h,R,N), on the model's device
 };
 
 class WeightsQuantity final : public QuantityOf<WeightsKey> {

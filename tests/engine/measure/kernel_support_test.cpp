@@ -39,6 +39,8 @@ TEST(KernelSupportTest, SaysWhatTheDeviceCannot) {
   LayerShape elsewhere = photograph;
   elsewhere.device = "cuda";
   EXPECT_EQ(why_unsupported({"softmax", {}}, elsewhere).empty(), cuda_status().available);
+  elsewhere.device = "fake:0"; // of the tests
+  EXPECT_EQ(why_unsupported({"softmax", {}}, elsewhere), "");
   elsewhere.device = "quantum";
   EXPECT_TRUE(says({"softmax", {}}, elsewhere, "there is no device"));
   LayerShape half = photograph;

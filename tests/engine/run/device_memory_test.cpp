@@ -61,5 +61,29 @@ TEST(DeviceMemory, ARunThatDoesNotFitIsRefusedAndTheNextOneWorks) {
   EXPECT_EQ(numbers(*runner.run_in(on_fake_device, request)), numbers(*expected));
 }
 
+TEST(DeviceMemory, IsToldWithTheResult) {
+  const RunRequest request = request_of("the cat sat on a mat");
+  Runner runner;
+  const auto there = runner.run_in(on_fake_device, request), here = runner.run(request);
+  EXPECT_EQ(there->device_total_bytes, std::int64_t{4} << 30);
+  EXPECT_GT(there->device_bytes, 100'000); // the model's weights at least
+  EXPECT_LT(there->device_bytes, there->device_total_bytes);
+  EXPECT_EQ(here->device_total_bytes, 0);
+  EXPECT_EQ(here->device_bytes, 0);
+}
+
+TEST(DeviceMemory, OfOneDeviceLeavesTheCachesOfOthers) {
+  RunRequest request = request_of("the cat sat on a mat");
+  request.quantities = {};
+  const std::int64_t states = 3 * 8 * 24 * 4; // of two layers, of eight tokens of width 24
+  Runner runner(static_cast<std::size_t>(states));
+  runner.run(request);
+  runner.run_in(on_fake_device, request);
+  for (const Placement& placement : {Placement{}, on_fake_device}) {
+    const auto again = runner.run_in(placement, request);
+    for (const LayerRun& layer : again->layers) EXPECT_TRUE(layer.cached) << placement.device_name();
+  }
+}
+
 } // namespace
 } // namespace hydrascope

@@ -5,10 +5,16 @@
 #include <gtest/gtest.h>
 
 #include "engine/run/placement.h"
+#include "engine/run/quantities/attention_row.h"
 #include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/head_quantity.h"
 #include "engine/run/quantities/hidden_states.h"
 #include "engine/run/quantities/layer_times.h"
 #include "engine/run/quantities/rollout.h"
+#include "engine/run/quantities/similar_heads.h"
+#include "engine/run/quantities/vectors.h"
+#include "engine/run/quantities/weight_tile.h"
+#include "engine/run/quantities/weights.h"
 #include "engine/run/runner.h"
 #include "tests/engine/run/fake_model.h"
 #include "tests/support/fake_device.h"
@@ -49,17 +55,42 @@ TEST(DeviceWaits, OfAPassDoNotGrowWithItsLayers) {
   }
 }
 
-TEST(DeviceWaits, OfQuantitiesAreOneForEachResult) {
+TEST(DeviceWaits, ResultsComeOverTogether) {
+  RunRequest request = fake_request("the cat sat on the warm mat");
+  request.quantities = {RolloutKey{}};
+  const std::int64_t one = waits_of(request, 4);
+  for (int layer = 0; layer < 3; ++layer) {
+    request.quantities.add(AttentionRowKey{.layer = layer, .query = 1});
+    TileKey tile;
+    tile.layer = layer;
+    tile.rows = tile.columns = 2;
+    request.quantities.add(tile);
+    request.quantities.add(VectorsKey{.layer = layer, .kernel = KernelSpec{"hydra-cosine", {}}});
+  }
+  request.quantities.add(HiddenStatesKey{});
+  request.quantities.add(HiddenNormsKey{});
+  request.quantities.add(LogitsKey{});
+  request.quantities.add(SimilarHeadsKey{{1, 1}});
+  EXPECT_EQ(waits_of(request, 4), one);
+  request.quantities.add(WeightsKey{.layer = 0}); // is checked against the kernel's output by a number
+  EXPECT_EQ(waits_of(request, 4), one + 1);
+}
+
+TEST(DeviceWaits, OfQuantities) {
   RunRequest request = fake_request("the cat sat on the warm mat");
   request.quantities = {RolloutKey{}};
   expect_waits("rollout", request, 5);
   request.quantities = {HiddenNormsKey{}};
   expect_waits("hidden norms", request, 5);
+  for (const char* name : {"entropy", "distance", "sink"}) {
+    request.quantities = {HeadTableKey{.quantity = name}};
+    expect_waits(name, request, 5);
+  }
   request.quantities = {LayerTimesKey{.passes = 3}};
   expect_waits("four timed passes", request, 4 + 4 * 2);
   request.quantities = {FocusKey{0}};
-  // Beside the pass: the predicted class, the target, whether the first token is read alone, the map and its
-  // sums.
+  // Beside the pass: the predicted class, the target, whether the first token is read alone, the map's sums,
+  // the results.
   expect_waits("focus map", request, 4 + 5);
 }
 

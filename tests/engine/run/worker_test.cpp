@@ -92,6 +92,15 @@ TEST(Worker, DeliversAResult) {
   EXPECT_TRUE(worker.drain().empty());
 }
 
+TEST(Worker, KnowsTheDevicesBeforeItRuns) {
+  Mailbox mailbox;
+  Worker worker(mailbox.wake(), runner_of({}));
+  worker.submit(numbered(1));
+  mailbox.await(worker);
+  ASSERT_NE(worker.devices(), nullptr);
+  EXPECT_EQ(worker.devices()->no_cuda.empty(), list_devices().no_cuda.empty());
+}
+
 TEST(Worker, ErrorsBecomeMessagesAndTheWorkerGoesOn) {
   Mailbox mailbox;
   int calls = 0;
