@@ -165,6 +165,13 @@ if(TARGET hydrascope)
   hydrascope_shards(command_tests 2)
 endif()
 
+# What runs by itself on the first machine with a GPU, at its smallest sizes.
+if(TARGET hydrascope_on_fake_device AND TARGET engine_tests)
+  add_test(NAME on_gpu COMMAND "${CMAKE_SOURCE_DIR}/tools/on-gpu" --quick --device fake --program $<TARGET_FILE:hydrascope_on_fake_device>
+    --tests $<TARGET_FILE:engine_tests> --write "${CMAKE_BINARY_DIR}/on-fake-device.md")
+  set_tests_properties(on_gpu PROPERTIES TIMEOUT 900 ENVIRONMENT "HYDRASCOPE_DEPS=${HYDRASCOPE_DEPS}")
+endif()
+
 # Micro-benchmarks of the CPU's loops: built with the tests, so that they keep compiling, and run by hand.
 find_package(benchmark QUIET)
 if(benchmark_FOUND)
