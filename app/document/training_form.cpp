@@ -175,6 +175,7 @@ void add_settings(CommandWords& words, const TrainingSettings& settings, const s
   if (!settings.adapters.automatic)
     for (const auto& file : settings.adapters.files) words.add("--adapter", file.string());
   if (settings.execution.image_size) words.add("--image-size", *settings.execution.image_size);
+  if (settings.execution.device != "auto") words.add("--device", settings.execution.device);
   words.add("--seed", settings.execution.seed);
 }
 
