@@ -153,6 +153,7 @@ public:
     if (any->tokens.size() != tokens_) zoom_ = {};
     tokens_ = any->tokens.size();
     if (!prepare_columns(snapshot)) return; // keep the last matrices
+    of_sides_ = shows_both(document.view);
     vectors_ = find(snapshot.shown(), queries_and_keys(document)).result;
     runs_ = snapshot.shown().parts;
     run_ = any;
@@ -320,7 +321,7 @@ private:
     ImGui::PushID(position);
     const float line = ImGui::GetFrameHeight();
     const float heading = size.x + (with_bar ? colour_bar_width : 0);
-    draw_header(position, from, shows_both(document().view) ? heading : size.x);
+    draw_header(position, from, of_sides_ ? heading : size.x);
     ImGui::SetCursorScreenPos({from.x, from.y + line + 4});
     column.draw_caption(graphics(), heading);
     const float top = line + 4 + ImGui::GetTextLineHeightWithSpacing();
@@ -357,8 +358,12 @@ private:
 
   // The choice of the kernel, or the name of the side and its kernel.
   void draw_header(int position, ImVec2 from, float width) {
-    if (shows_both(document().view)) {
-      const WeightsColumn& column = columns_[static_cast<std::size_t>(position)];
+    const WeightsColumn& column = columns_[static_cast<std::size_t>(position)];
+    if (of_sides_ != shows_both(document().view)) { // the last matrices, until there are new ones
+      ImGui::SetCursorScreenPos({from.x, from.y + 4});
+      return ellipsis_text(column.kernel_text(), width);
+    }
+    if (of_sides_) {
       ImGui::SetCursorScreenPos({from.x, from.y + 4});
       if (column.is_difference()) return side_heading(graphics(), Shown::difference);
       side_heading(graphics(), position == 0 ? Shown::a : Shown::b);
@@ -424,6 +429,7 @@ private:
   std::vector<WeightsColumn> columns_;
   SideColumns<WeightsOverview> overview_;
   HeadMenu menu_;
+  bool of_sides_ = false; // the columns are A, B and A − B, or one of these
   MapZoom zoom_;
   std::size_t tokens_ = 0; // of the matrix that zoom_ refers to
   Figure figure_;
