@@ -55,8 +55,10 @@ void in_every_order(const Test& test) {
 TEST(CudaSmall, HydraIsTheDefinition) {
   in_every_order([](const Element element) {
     if (real_threads && element == Element::float16) return;
-    expect(compare_hydra(shape, element), element);
-    expect(compare_hydra({1, 1, 34, 24, true}, element, {.aligned = true}), element);
+    for (const bool causal : {false, true}) {
+      expect(compare_hydra(shape, element, {.causal = causal}), element);
+      expect(compare_hydra({1, 1, 34, 24, true}, element, {.aligned = true, .causal = causal}), element);
+    }
   });
 }
 
@@ -103,7 +105,8 @@ TEST(CudaSmall, PartsOfTheTokensAreMerged) {
 
 TEST(CudaSmall, ANanInARealKeyReachesWhatItDoesByTheDefinition) {
   in_every_order([](const Element element) {
-    expect(compare_hydra(shape, element, {.nan_in_key = true}), element);
+    for (const bool causal : {false, true})
+      expect(compare_hydra(shape, element, {.nan_in_key = true, .causal = causal}), element);
     for (const LinearKernel& kernel : linear_kernels()) {
       SCOPED_TRACE(kernel.name);
       if (!is_run(kernel, element)) continue;

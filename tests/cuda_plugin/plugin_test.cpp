@@ -32,10 +32,33 @@ at::Tensor run_on_cpu(const char* kernel, const AttentionInput& input) {
 
 TEST(CudaPlugin, GivesTheCpusOutput) {
   const AttentionInput host = testing_inputs::make_input({2, 3, 40, 8, true}, 3), device = on_gpu(host);
-  const at::Tensor hydra = plugin().hydra_cosine(device.q, device.k, device.v, device.mask);
+  const at::Tensor hydra = plugin().hydra_cosine(device.q, device.k, device.v, device.mask, false);
   EXPECT_LT(relative_error(hydra.cpu(), run_on_cpu("hydra-cosine", host)), 1e-5);
   const AttentionOutput elu = plugin().linear(device, device.mask, PointMap::one_plus_elu, {}, {}, true);
   EXPECT_LT(relative_error(elu.out.cpu(), run_on_cpu("elu", host)), 1e-5);
+}
+
+TEST(CudaPlugin, GivesTheCpusCausalOutput) {
+  AttentionInput host = testing_inputs::make_input({2, 3, 300, 8, true}, 3);
+  host.causal = true;
+  const AttentionInput device = on_gpu(host);
+  const at::Tensor hydra = plugin().hydra_cosine(device.q, device.k, device.v, device.mask, true);
+  EXPECT_LT(relative_error(hydra.cpu(), run_on_cpu("hydra-cosine", host)), 1e-5);
+}
+
+// The loss by q, k and v of a fixed sum of the output, by LibTorch through the composed kernel.
+TEST(CudaPlugin, GivesTheCpusCausalGradients) {
+  AttentionInput host = testing_inputs::make_input({2, 3, 70, 8, true}, 3);
+  host.causal = true;
+  const AttentionInput device = on_gpu(host);
+  const at::Tensor g = testing_inputs::normal(host.v.sizes(), 5);
+  const InputGradients hydra =
+      plugin().hydra_cosine_gradients(device.q, device.k, device.v, device.mask, true, g.to(device.q.device()));
+  for (at::Tensor* x : {&host.q, &host.k, &host.v}) x->requires_grad_();
+  (make_kernel({"hydra-cosine", {}})->run(host, {}).out * g).sum().backward();
+  EXPECT_LT(relative_error(hydra.q.cpu(), host.q.grad()), 1e-5);
+  EXPECT_LT(relative_error(hydra.k.cpu(), host.k.grad()), 1e-5);
+  EXPECT_LT(relative_error(hydra.v.cpu(), host.v.grad()), 1e-5);
 }
 
 TEST(CudaPlugin, RefusesWhatItDoesNotTake) {

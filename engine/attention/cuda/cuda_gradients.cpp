@@ -69,11 +69,12 @@ at::Tensor before_map(const at::Tensor& x, const at::Tensor& mask, const LoopPro
 at::Tensor hydra_cosine_with_gradients(const HydrascopeCudaPlugin& plugin, const AttentionInput& input,
                                        const at::Tensor& mask) {
   const auto call = c10::make_intrusive<FusedCall>();
-  call->output = [&plugin, mask](const AttentionInput& own) {
-    return plugin.hydra_cosine(own.q, own.k, own.v, mask);
+  const bool causal = input.causal;
+  call->output = [&plugin, mask, causal](const AttentionInput& own) {
+    return plugin.hydra_cosine(own.q, own.k, own.v, mask, causal);
   };
-  call->gradients = [&plugin, mask](const AttentionInput& own, const at::Tensor& grad_out) {
-    return plugin.hydra_cosine_gradients(own.q, own.k, own.v, mask, grad_out);
+  call->gradients = [&plugin, mask, causal](const AttentionInput& own, const at::Tensor& grad_out) {
+    return plugin.hydra_cosine_gradients(own.q, own.k, own.v, mask, causal, grad_out);
   };
   return FusedAttention::apply(input.q, input.k, input.v, call);
 }

@@ -12,7 +12,7 @@
 namespace hydrascope {
 
 // Incremented whenever the table changes: a plug-in of another version is not used.
-inline constexpr std::uint32_t hydrascope_cuda_plugin_version = 4;
+inline constexpr std::uint32_t hydrascope_cuda_plugin_version = 5;
 inline constexpr const char* hydrascope_cuda_plugin_symbol = "hydrascope_cuda_plugin_entry";
 
 // The gradients of the loss with respect to q, k and v, of their shapes and type.
@@ -28,13 +28,13 @@ struct HydrascopeCudaPlugin {
   // Whether the kernels are built for a device: sm_80 or later. Here and below, index −1 is the current
   // device.
   bool (*runs_on)(at::DeviceIndex device);
-  // hydra-cosine, not causal: q, k, v (B,H,N,d) float32, bfloat16 or float16 on one CUDA device, mask (B,N)
+  // hydra-cosine: q, k, v (B,H,N,d) float32, bfloat16 or float16 on one CUDA device, mask (B,N)
   // bool there or undefined → (B,H,N,d), masked rows 0. Runs on the current stream. Throws c10::Error.
   at::Tensor (*hydra_cosine)(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                             const at::Tensor& mask);
+                             const at::Tensor& mask, bool causal);
   // Its gradients; grad_out (B,H,N,d) is the gradient with respect to its output.
   InputGradients (*hydra_cosine_gradients)(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                           const at::Tensor& mask, const at::Tensor& grad_out);
+                                           const at::Tensor& mask, bool causal, const at::Tensor& grad_out);
   // Whether `linear` supports φ of y with m entries, for heads of d features, on a device.
   bool (*linear_takes)(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
                        std::int64_t outputs, at::DeviceIndex device);

@@ -60,15 +60,16 @@ const unsigned char* bytes_of(const at::Tensor& mask) {
 // The arguments of a launch and the tensors that they point to.
 struct HydraCall {
   HydraCall(const at::Tensor& q_, const at::Tensor& k_, const at::Tensor& v_, const at::Tensor& mask_,
-            const at::Tensor& out)
+            const bool causal, const at::Tensor& out)
       : q(dense_rows(q_)),
         k(dense_rows(k_)),
         v(dense_rows(v_)),
         mask(mask_.defined() ? mask_.contiguous() : mask_) {
     const std::int64_t batch = q.size(0), tokens = q.size(1), width = q.size(2);
     workspace =
-        at::empty({cuda::hydra_workspace_floats(batch, tokens, width)}, q.options().dtype(at::kFloat));
+        at::empty({cuda::hydra_workspace_floats(batch, tokens, width, causal)}, q.options().dtype(at::kFloat));
     arguments = {.element = element_of(q.scalar_type()),
+                 .causal = causal,
                  .q = on_device(q),
                  .k = on_device(k),
                  .v = on_device(v),
@@ -89,27 +90,28 @@ bool runs_on(const at::DeviceIndex device) {
   return properties->major >= 8;
 }
 
-at::Tensor hydra_cosine(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                        const at::Tensor& mask) {
+at::Tensor hydra_cosine(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask,
+                        const bool causal) {
   check("hydra_cosine", q, k, v, mask);
   TORCH_CHECK(v.sizes() == q.sizes() && v.scalar_type() == q.scalar_type(),
               "hydra_cosine: v differs from q in shape or type");
   const c10::cuda::CUDAGuard guard(q.device());
   const at::Tensor out = at::empty({q.size(0), q.size(2), q.size(1) * q.size(3)}, q.options());
-  const HydraCall call(q, k, v, mask, out);
+  const HydraCall call(q, k, v, mask, causal, out);
   const char* const failure = cuda::hydra_cosine(call.arguments, c10::cuda::getCurrentCUDAStream().stream());
   TORCH_CHECK(failure == nullptr, "hydra_cosine: ", failure);
   return rows_as_heads(out, q);
 }
 
 InputGradients hydra_cosine_gradients(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                      const at::Tensor& mask, const at::Tensor& grad_out) {
+                                      const at::Tensor& mask, const bool causal,
+                                      const at::Tensor& grad_out) {
   check("hydra_cosine_gradients", q, k, v, mask);
   for (const at::Tensor* x : {&v, &grad_out})
     TORCH_CHECK(x->sizes() == q.sizes() && x->device() == q.device() && x->scalar_type() == q.scalar_type(),
                 "hydra_cosine_gradients: v or the output's gradient differs from q in shape, device or type");
   const c10::cuda::CUDAGuard guard(q.device());
-  const HydraCall call(q, k, v, mask, {});
+  const HydraCall call(q, k, v, mask, causal, {});
   const at::Tensor g = dense_rows(grad_out);
   const auto options = q.options();
   const at::Tensor grad_q = at::empty(call.q.sizes(), options), grad_k = at::empty(call.q.sizes(), options),
