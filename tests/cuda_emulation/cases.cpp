@@ -179,6 +179,7 @@ struct LinearCall {
                                  .input_element = element_of<Input>(),
                                  .map = kernel.map,
                                  .normalised = kernel.normalised,
+                                 .causal = causal,
                                  .q = heads_of(inputs.q),
                                  .k = heads_of(inputs.k),
                                  .v = heads_of(inputs.v),

@@ -79,6 +79,7 @@ TEST_F(CudaLinearEmulated, OutputIsThatOfTheDefinition) {
         for (const bool aligned : {false, true})
           if (!aligned || shape.width == 64)
             expect(compare_linear(kernel, shape, precision.element, {.aligned = aligned}), precision);
+        expect(compare_linear(kernel, shape, precision.element, {.causal = true}), precision);
       }
     }
 }

@@ -44,6 +44,8 @@ TEST(CudaPlugin, GivesTheCpusCausalOutput) {
   const AttentionInput device = on_gpu(host);
   const at::Tensor hydra = plugin().hydra_cosine(device.q, device.k, device.v, device.mask, true);
   EXPECT_LT(relative_error(hydra.cpu(), run_on_cpu("hydra-cosine", host)), 1e-5);
+  const AttentionOutput elu = plugin().linear(device, device.mask, PointMap::one_plus_elu, {}, {}, true);
+  EXPECT_LT(relative_error(elu.out.cpu(), run_on_cpu("elu", host)), 1e-5);
 }
 
 // The loss by q, k and v of a fixed sum of the output, by LibTorch through the composed kernel.
@@ -65,6 +67,9 @@ TEST(CudaPlugin, RefusesWhatItDoesNotTake) {
   const AttentionInput input = on_gpu(testing_inputs::make_input({1, 1, 8, 8}, 3));
   EXPECT_THROW(plugin().linear(input, {}, PointMap::taylor, {}, {}, true), c10::Error);
   EXPECT_THROW(plugin().linear_gradients(input, {}, PointMap::taylor, {}, {}, true, input.v), c10::Error);
+  AttentionInput causal = input;
+  causal.causal = true;
+  EXPECT_THROW(plugin().linear_gradients(causal, {}, PointMap::relu, {}, {}, true, input.v), c10::Error);
   const AttentionInput wide = on_gpu(testing_inputs::make_input({1, 1, 8, 144}, 3));
   EXPECT_THROW(plugin().linear(wide, {}, PointMap::relu, {}, {}, true), c10::Error);
 }
@@ -78,6 +83,11 @@ TEST(CudaPlugin, AsksTheTensorsDevice) {
   };
   EXPECT_TRUE(takes(0));
   EXPECT_FALSE(takes(1)); // a tile does not fit its shared memory
+  const auto takes_causal = [](const at::DeviceIndex device) {
+    return plugin().linear_takes(PointMap::plus_minus_exponential, true, at::kFloat, 128, 128, true, device);
+  };
+  EXPECT_TRUE(takes_causal(0));
+  EXPECT_FALSE(takes_causal(1));
   EXPECT_EQ(cuda_emulation::current_device(), 0);
   const AttentionInput input = on_gpu(testing_inputs::make_input({1, 1, 8, 128}, 3), {at::kCUDA, 1});
   EXPECT_THROW(plugin().linear_gradients(input, {}, PointMap::plus_minus_exponential, {}, {}, true, input.v),

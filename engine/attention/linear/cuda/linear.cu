@@ -23,7 +23,8 @@ __global__ void sums_kernel(const LinearArguments a) {
   const int part = static_cast<int>(blockIdx.x), features = padded(place.map.features);
   Product product;
   sums_of_keys(block, place.map, rows_of<Input>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),
-               part_of(a, place.b, part), place.tile, place.space.largest, product,
+               part_of(a, place.b, part), place.tile,
+               a.causal ? place.space.part_largest + part * features : place.space.largest, product,
                place.space.part_values + static_cast<std::int64_t>(part) * features * padded(place.map.width),
                place.space.part_totals + part * features);
 }
@@ -70,12 +71,12 @@ cudaError_t sums_over_keys_of(const LinearArguments& a, cudaStream_t stream) {
   Launches launches(a, false, stream);
   if (head_map(a, a.key, 0, 0).logarithmic()) {
     launches.then(largest_kernel<Input>, parts, true);
-    launches.then(merge_largest_kernel, 1, false);
+    if (!a.causal) launches.then(merge_largest_kernel, 1, false);
   }
   with_sums_product<T>(a, [&](const auto product) {
     launches.then(sums_kernel<Input, T, typename decltype(product)::type>, parts, true);
   });
-  launches.then(merge_sums_kernel<T>, 1, false);
+  if (!a.causal) launches.then(merge_sums_kernel<T>, 1, false);
   return launches.outcome;
 }
 
@@ -86,21 +87,8 @@ cudaError_t outputs_of(const LinearArguments& a, cudaStream_t stream) {
   return launches.outcome;
 }
 
-// Calls run(Type<Input>(), Type<T>()) with the types of q and k and of v.
-template <typename Run>
-cudaError_t with_types(const LinearArguments& a, const Run& run) {
-  if (a.element == Element::bfloat16 && a.input_element == Element::float32)
-    return run(Type<float>(), Type<__nv_bfloat16>());
-  if (a.input_element != a.element) return cudaErrorInvalidValue;
-  switch (a.element) {
-    case Element::float32: return run(Type<float>(), Type<float>());
-    case Element::float16: return run(Type<__half>(), Type<__half>());
-    case Element::bfloat16: return run(Type<__nv_bfloat16>(), Type<__nv_bfloat16>());
-  }
-  return cudaErrorInvalidValue;
-}
-
 cudaError_t outputs(const LinearArguments& a, cudaStream_t stream) {
+  if (a.causal) return causal_outputs(a, stream);
   if (fixed_width_takes_queries(a)) return fixed_width_queries(a, stream);
   return with_types(a, [&](const auto input, const auto value) {
     return outputs_of<typename decltype(input)::type, typename decltype(value)::type>(a, stream);
@@ -110,13 +98,13 @@ cudaError_t outputs(const LinearArguments& a, cudaStream_t stream) {
 } // namespace
 
 bool tile_fits(const cpu::PointMap map, const std::int64_t head_width, const std::int64_t inputs,
-               const std::int64_t outputs, const bool gradients) {
+               const std::int64_t outputs, const bool gradient) {
   HeadMap one{};
   one.width = static_cast<int>(head_width);
   one.inputs = static_cast<int>(inputs);
   one.outputs = static_cast<int>(outputs);
   one.features = features_of(map, one.outputs);
-  return tile_bytes(one, gradients) <= max_tile_bytes();
+  return tile_bytes(one, gradient) <= max_tile_bytes();
 }
 
 cudaError_t sums_over_keys(const LinearArguments& a, cudaStream_t stream) {
@@ -129,11 +117,11 @@ cudaError_t sums_over_keys(const LinearArguments& a, cudaStream_t stream) {
 }
 
 bool linear_takes(const cpu::PointMap map, const bool normalised, const Element element,
-                  const std::int64_t head_width, const std::int64_t outputs) {
+                  const std::int64_t head_width, const std::int64_t outputs, const bool causal) {
   if (map == cpu::PointMap::taylor || head_width > max_width || outputs > max_features) return false;
   if (!normalised && element != Element::float32) return false; // sums may exceed a half type's range
   return features_of(map, static_cast<int>(outputs)) <= max_features &&
-         tile_fits(map, head_width, head_width, outputs, false);
+         tile_fits(map, head_width, head_width, outputs, causal);
 }
 
 std::int64_t linear_workspace_floats(const LinearArguments& arguments) {

@@ -175,8 +175,8 @@ struct Place {
         tile(tile_of_block(map)) {}
 };
 
-inline int tile_bytes(const HeadMap& map, const bool gradients) {
-  return tile_floats(map, gradients) * static_cast<int>(sizeof(float));
+inline int tile_bytes(const HeadMap& map, const bool gradient) {
+  return tile_floats(map, gradient) * static_cast<int>(sizeof(float));
 }
 
 // The most shared memory of a block of the current device, in bytes; 0 if CUDA does not report it.
@@ -192,8 +192,9 @@ inline int max_tile_bytes() {
 // shared memory.
 class Launches {
 public:
-  Launches(const LinearArguments& a, const bool gradients, cudaStream_t stream)
-      : a_(a), stream_(stream), tile_bytes_(tile_bytes(head_map(a, a.key, 0, 0), gradients)) {}
+  // With Tile::gradient or without it.
+  Launches(const LinearArguments& a, const bool gradient, cudaStream_t stream)
+      : a_(a), stream_(stream), tile_bytes_(tile_bytes(head_map(a, a.key, 0, 0), gradient)) {}
 
   template <typename... More>
   void then(void (*kernel)(LinearArguments, More...), const std::int64_t x, const bool tile,
@@ -238,6 +239,20 @@ void with_sums_product(const LinearArguments& a, const Run& run) {
   }
 }
 
+// Calls run(Type<Input>(), Type<T>()) with the types of q and k and of v.
+template <typename Run>
+cudaError_t with_types(const LinearArguments& a, const Run& run) {
+  if (a.element == Element::bfloat16 && a.input_element == Element::float32)
+    return run(Type<float>(), Type<__nv_bfloat16>());
+  if (a.input_element != a.element) return cudaErrorInvalidValue;
+  switch (a.element) {
+    case Element::float32: return run(Type<float>(), Type<float>());
+    case Element::float16: return run(Type<__half>(), Type<__half>());
+    case Element::bfloat16: return run(Type<__nv_bfloat16>(), Type<__nv_bfloat16>());
+  }
+  return cudaErrorInvalidValue;
+}
+
 // The products of features and of values with the means.
 template <typename T>
 using OutputOf = std::conditional_t<sizeof(T) < sizeof(float), TensorOutput<T>, PlainOutput<DeviceBlock>>;
@@ -247,12 +262,15 @@ using MeansOf =
 
 } // namespace
 
-// Whether a tile fits the shared memory of a block on this device. Consumer cards have 100 KB; training with
-// heads of 128 features needs more.
+// Whether a tile, with Tile::gradient or without it, fits the shared memory of a block on this device.
+// Consumer cards have 100 KB; training with heads of 128 features needs more.
 bool tile_fits(cpu::PointMap map, std::int64_t head_width, std::int64_t inputs, std::int64_t outputs,
-               bool gradients);
+               bool gradient);
 
-// 1. to 3. of linear_programs.h, in linear.cu.
+// 1. to 3. of linear_programs.h, in linear.cu; causal, 1. and 2. of linear_causal_programs.h.
 cudaError_t sums_over_keys(const LinearArguments& a, cudaStream_t stream);
+
+// 3. and 4. of linear_causal_programs.h, in linear_causal.cu.
+cudaError_t causal_outputs(const LinearArguments& a, cudaStream_t stream);
 
 } // namespace hydrascope::cuda

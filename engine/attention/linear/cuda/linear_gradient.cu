@@ -80,7 +80,7 @@ cudaError_t run(const LinearArguments& a, const LinearGradients& gradients, cuda
 
 bool linear_gradients_take(const cpu::PointMap map, const bool normalised, const Element element,
                            const std::int64_t head_width, const std::int64_t outputs) {
-  return element != Element::float16 && linear_takes(map, normalised, element, head_width, outputs) &&
+  return element != Element::float16 && linear_takes(map, normalised, element, head_width, outputs, false) &&
          tile_fits(map, head_width, outputs, outputs, true);
 }
 

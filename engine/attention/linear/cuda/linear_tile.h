@@ -102,11 +102,12 @@ struct Tile {
   float* parts;    // (256): partial results of each token's eight threads
   float* token;    // (4, 32): four numbers of each token
   float* gradient; // (32, F padded): the gradient with respect to the features; only in programs of gradients
+                   // and, with the features of the keys, in causal ones
 };
-HYDRASCOPE_BOTH inline int tile_floats(const HeadMap& map, const bool gradients) {
+HYDRASCOPE_BOTH inline int tile_floats(const HeadMap& map, const bool gradient) {
   const int x = padded(map.inputs > map.width ? map.inputs : map.width);
   const int row = x + padded(map.width) + padded(map.outputs) + map.features + 4;
-  return tile_tokens * (row + (gradients ? padded(map.features) : 0)) + block_threads;
+  return tile_tokens * (row + (gradient ? padded(map.features) : 0)) + block_threads;
 }
 HYDRASCOPE_BOTH inline Tile tile_in(float* memory, const HeadMap& map) {
   Tile tile{};

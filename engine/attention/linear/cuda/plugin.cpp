@@ -131,11 +131,11 @@ void check_types(const char* kernel, const AttentionInput& input) {
 }
 
 bool linear_takes(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
-                  std::int64_t outputs, at::DeviceIndex device) {
+                  std::int64_t outputs, bool causal, at::DeviceIndex device) {
   c10::cuda::OptionalCUDAGuard guard; // the shared memory of a block is asked of the current device
   if (device >= 0) guard.set_index(device);
   const bool known = type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
-  return known && cuda::linear_takes(map, normalised, element_of(type), head_width, outputs);
+  return known && cuda::linear_takes(map, normalised, element_of(type), head_width, outputs, causal);
 }
 
 // SideArguments and the tensors that they point to.
@@ -198,6 +198,7 @@ struct LinearCall {
                  .input_element = element_of(q.scalar_type()),
                  .map = map,
                  .normalised = normalised,
+                 .causal = input.causal,
                  .q = heads_on_device(q),
                  .k = heads_on_device(k),
                  .v = heads_on_device(v),
@@ -227,8 +228,8 @@ AttentionOutput linear(const AttentionInput& input, const at::Tensor& mask, cons
   check("linear", input.q, input.k, input.v, mask);
   check_types("linear", input);
   const c10::cuda::CUDAGuard guard(input.q.device());
-  TORCH_CHECK(
-      linear_takes(map, normalised, input.v.scalar_type(), input.v.size(3), outputs_of(input, key), -1),
+  TORCH_CHECK(linear_takes(map, normalised, input.v.scalar_type(), input.v.size(3), outputs_of(input, key),
+                           input.causal, -1),
       "linear: not supported for this map, type or width on ", input.q.device());
   const at::Tensor out = new_rows(input.v, input.v.size(3));
   const LinearCall call(input, mask, map, query, key, normalised, out);
@@ -257,6 +258,7 @@ InputGradients linear_gradients(const AttentionInput& input, const at::Tensor& m
                   grad_out.scalar_type() == input.v.scalar_type(),
               "linear_gradients: the output's gradient differs from v in shape, device or type");
   TORCH_CHECK(!query.weight.defined() && !key.weight.defined(), "linear_gradients: takes no projection");
+  TORCH_CHECK(!input.causal, "linear_gradients: not causal");
   const c10::cuda::CUDAGuard guard(input.q.device());
   TORCH_CHECK(
       linear_gradients_take(map, normalised, input.v.scalar_type(), input.v.size(3), input.q.size(3), -1),
