@@ -293,10 +293,9 @@ Comparison hydra_of(const CudaShape& shape, const Variation& variation) {
   const CudaShape rows{shape.batch, 1, shape.tokens, shape.heads * shape.width, shape.masked};
   Inputs<T, T> inputs(rows, rows.width, variation);
   DeviceTensor<T> out(rows, rows.width, 0), grad_q = out, grad_k = out, grad_v = out;
-  std::vector<float> workspace(
-      static_cast<std::size_t>(
-          cuda::hydra_workspace_floats(rows.batch, rows.tokens, rows.width, variation.causal)),
-      nan);
+  std::vector<float> workspace(static_cast<std::size_t>(cuda::hydra_workspace_floats(
+                                   rows.batch, rows.tokens, rows.width, variation.causal)),
+                               nan);
   const cuda::HydraArguments arguments{.element = element_of<T>(),
                                        .causal = variation.causal,
                                        .q = rows_of(inputs.q),

@@ -134,7 +134,7 @@ struct Features {
 void add_token(Matrix& sums, const double* const phi, const double* const row) {
   const auto features = static_cast<std::int64_t>(sums.values.size() / sums.columns);
   for (std::int64_t f = 0; f < features; ++f)
-    for (std::size_t c = 0; phi[f] != 0 && c < sums.columns; ++c) sums[f][c] += phi[f] * row[c];
+    for (std::size_t c = 0; c < sums.columns; ++c) sums[f][c] += phi[f] * row[c];
 }
 
 // Calls add(token), then use(token) for each real token: all are added before one is used or, causal, those

@@ -96,6 +96,7 @@ TEST_F(CudaLinearEmulated, GradientsAreThoseOfTheDefinition) {
           if (!aligned || shape.width == 64)
             expect(compare_linear_gradients(kernel, shape, precision.element, {.aligned = aligned}),
                    precision);
+        expect(compare_linear_gradients(kernel, shape, precision.element, {.causal = true}), precision);
       }
     }
 }

@@ -59,6 +59,8 @@ TEST(CudaSmall, HydraIsTheDefinition) {
       expect(compare_hydra(shape, element, {.causal = causal}), element);
       expect(compare_hydra({1, 1, 34, 24, true}, element, {.aligned = true, .causal = causal}), element);
     }
+    if (real_threads) return;
+    expect(compare_hydra({1, 2, 34, 150, true}, element, {.causal = true}), element); // two slices
   });
 }
 
@@ -69,7 +71,9 @@ TEST(CudaSmall, LinearAttentionIsTheDefinition) {
       if (!is_run(kernel, element)) continue;
       expect(compare_linear(kernel, shape, element), element);
       expect(compare_linear(kernel, shape, element, {.causal = true}), element);
-      if (element != Element::float16) expect(compare_linear_gradients(kernel, shape, element), element);
+      if (element == Element::float16) continue;
+      for (const bool causal : {false, true})
+        expect(compare_linear_gradients(kernel, shape, element, {.causal = causal}), element);
     }
   });
 }
@@ -101,12 +105,15 @@ TEST(CudaSmall, PartsOfTheTokensAreMerged) {
       expect(compare_linear(kernel, {1, 1, 270, 8, true}, element), element);
       expect(compare_linear(kernel, {1, 1, 600, 8, true}, element, {.causal = true}), element);
       expect(compare_linear_gradients(kernel, {1, 1, 270, 8, true}, element), element);
+      expect(compare_linear_gradients(kernel, {1, 1, 600, 8, true}, element, {.causal = true}), element);
     }
   });
 }
 
 TEST(CudaSmall, ANanInARealKeyReachesWhatItDoesByTheDefinition) {
+  constexpr CudaShape all_real{1, 1, 35, 18}; // the first token does not attend to the NaN's
   in_every_order([](const Element element) {
+    expect(compare_hydra(all_real, element, {.nan_in_key = true, .causal = true}), element);
     for (const bool causal : {false, true})
       expect(compare_hydra(shape, element, {.nan_in_key = true, .causal = causal}), element);
     for (const LinearKernel& kernel : linear_kernels()) {
@@ -114,11 +121,14 @@ TEST(CudaSmall, ANanInARealKeyReachesWhatItDoesByTheDefinition) {
       if (!is_run(kernel, element)) continue;
       for (const bool causal : {false, true})
         expect(compare_linear(kernel, shape, element, {.nan_in_key = true, .causal = causal}), element);
+      expect(compare_linear(kernel, all_real, element, {.nan_in_key = true, .causal = true}), element);
       if (kernel.map == cpu::PointMap::plus_minus_exponential)
         expect(compare_linear(kernel, {1, 1, 35, 64}, element, {.nan_in_key = true, .aligned = true}),
                element);
-      if (element != Element::float16)
-        expect(compare_linear_gradients(kernel, shape, element, {.nan_in_key = true}), element);
+      for (const bool causal : {false, true})
+        if (element != Element::float16)
+          expect(compare_linear_gradients(kernel, shape, element, {.nan_in_key = true, .causal = causal}),
+                 element);
     }
   });
 }
@@ -130,8 +140,10 @@ TEST(CudaSmall, TakesFloat32QueriesAndKeysBesideBfloat16Values) {
     for (const bool causal : {false, true})
       expect(compare_linear(kernel, shape, Element::bfloat16, {.float_inputs = true, .causal = causal}),
              Element::bfloat16);
-    expect(compare_linear_gradients(kernel, shape, Element::bfloat16, {.float_inputs = true}),
-           Element::bfloat16);
+    for (const bool causal : {false, true})
+      expect(compare_linear_gradients(kernel, shape, Element::bfloat16,
+                                      {.float_inputs = true, .causal = causal}),
+             Element::bfloat16);
   }
 }
 

@@ -54,22 +54,26 @@ TEST(CudaPlugin, GivesTheCpusCausalGradients) {
   host.causal = true;
   const AttentionInput device = on_gpu(host);
   const at::Tensor g = testing_inputs::normal(host.v.sizes(), 5);
-  const InputGradients hydra =
-      plugin().hydra_cosine_gradients(device.q, device.k, device.v, device.mask, true, g.to(device.q.device()));
+  const InputGradients hydra = plugin().hydra_cosine_gradients(device.q, device.k, device.v, device.mask,
+                                                               true, g.to(device.q.device()));
   for (at::Tensor* x : {&host.q, &host.k, &host.v}) x->requires_grad_();
   (make_kernel({"hydra-cosine", {}})->run(host, {}).out * g).sum().backward();
   EXPECT_LT(relative_error(hydra.q.cpu(), host.q.grad()), 1e-5);
   EXPECT_LT(relative_error(hydra.k.cpu(), host.k.grad()), 1e-5);
   EXPECT_LT(relative_error(hydra.v.cpu(), host.v.grad()), 1e-5);
+  for (at::Tensor* x : {&host.q, &host.k, &host.v}) x->mutable_grad() = at::Tensor();
+  const InputGradients elu = plugin().linear_gradients(device, device.mask, PointMap::one_plus_elu, {}, {},
+                                                       true, g.to(device.q.device()));
+  (make_kernel({"elu", {}})->run(host, {}).out * g).sum().backward();
+  EXPECT_LT(relative_error(elu.q.cpu(), host.q.grad()), 1e-5);
+  EXPECT_LT(relative_error(elu.k.cpu(), host.k.grad()), 1e-5);
+  EXPECT_LT(relative_error(elu.v.cpu(), host.v.grad()), 1e-5);
 }
 
 TEST(CudaPlugin, RefusesWhatItDoesNotTake) {
   const AttentionInput input = on_gpu(testing_inputs::make_input({1, 1, 8, 8}, 3));
   EXPECT_THROW(plugin().linear(input, {}, PointMap::taylor, {}, {}, true), c10::Error);
   EXPECT_THROW(plugin().linear_gradients(input, {}, PointMap::taylor, {}, {}, true, input.v), c10::Error);
-  AttentionInput causal = input;
-  causal.causal = true;
-  EXPECT_THROW(plugin().linear_gradients(causal, {}, PointMap::relu, {}, {}, true, input.v), c10::Error);
   const AttentionInput wide = on_gpu(testing_inputs::make_input({1, 1, 8, 144}, 3));
   EXPECT_THROW(plugin().linear(wide, {}, PointMap::relu, {}, {}, true), c10::Error);
 }
@@ -78,7 +82,7 @@ TEST(CudaPlugin, AsksTheTensorsDevice) {
   EXPECT_TRUE(plugin().runs_on(0));
   EXPECT_FALSE(plugin().runs_on(2)); // compute capability 7.0
   const auto takes = [](const at::DeviceIndex device) {
-    return plugin().linear_gradients_take(PointMap::plus_minus_exponential, true, at::kFloat, 128, 128,
+    return plugin().linear_gradients_take(PointMap::plus_minus_exponential, true, at::kFloat, 128, 128, false,
                                           device);
   };
   EXPECT_TRUE(takes(0));

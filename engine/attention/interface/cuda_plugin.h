@@ -38,13 +38,14 @@ struct HydrascopeCudaPlugin {
   // Whether `linear` supports φ of y with m entries, for heads of d features, on a device.
   bool (*linear_takes)(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
                        std::int64_t outputs, bool causal, at::DeviceIndex device);
-  // As linear_on_cpu, or causal, on the current stream; parameters lie where q lies. q and k are of v's type or, where
-  // that is bfloat16, float32. Throws c10::Error for what linear_takes() does not.
+  // As linear_on_cpu, or causal, on the current stream; parameters lie where q lies. q and k are of v's type
+  // or, where that is bfloat16, float32. Throws c10::Error for what linear_takes() does not.
   AttentionOutput (*linear)(const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
                             const LoopProjection& query, const LoopProjection& key, bool normalised);
-  // Whether `linear_gradients` supports φ of y with m entries, for values of d features; not causal.
+  // Whether `linear_gradients` supports φ of y with m entries, for values of d features.
   bool (*linear_gradients_take)(cpu::PointMap map, bool normalised, at::ScalarType type,
-                                std::int64_t head_width, std::int64_t outputs, at::DeviceIndex device);
+                                std::int64_t head_width, std::int64_t outputs, bool causal,
+                                at::DeviceIndex device);
   // The gradients of `linear` without a projection: q and k are y (B,H,N,m), v (B,H,N,d), grad_out (B,H,N,d)
   // is the gradient with respect to its output. float32 or bfloat16, on the current stream. As above.
   InputGradients (*linear_gradients)(const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,

@@ -141,11 +141,8 @@ private:
     if (plugin == nullptr || !plugin->runs_on(shape.device_index)) return false;
     const std::int64_t width = shape.heads * shape.head_width / weight_heads(shape);
     const std::int64_t outputs = map_->width(width) / (cpu::has_two_halves(*point) ? 2 : 1);
-    if (!shape.gradients)
-      return plugin->linear_takes(*point, normalised_, shape.dtype, width, outputs, shape.causal,
-                                  shape.device_index);
-    return !shape.causal && plugin->linear_gradients_take(*point, normalised_, shape.dtype, width, outputs,
-                                                          shape.device_index);
+    const auto takes = shape.gradients ? plugin->linear_gradients_take : plugin->linear_takes;
+    return takes(*point, normalised_, shape.dtype, width, outputs, shape.causal, shape.device_index);
   }
 
   AttentionOutput fused(const Path path, const AttentionInput& input,

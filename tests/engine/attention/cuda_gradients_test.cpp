@@ -99,10 +99,9 @@ TEST(CudaGradients, ReachHydrasInputs) {
     const at::Tensor out = hydra_cosine_with_gradients(plugin, input, mask);
     EXPECT_LT(relative_error(out, hydra(input.q, input.k, input.v, mask, input.causal)), 1e-6);
     (out * g).sum().backward();
-    const InputGradients expected =
-        gradients_of(input.q, input.k, input.v, g, [&](const auto& a, const auto& b, const auto& c) {
-          return hydra(a, b, c, mask, input.causal);
-        });
+    const InputGradients expected = gradients_of(
+        input.q, input.k, input.v, g,
+        [&](const auto& a, const auto& b, const auto& c) { return hydra(a, b, c, mask, input.causal); });
     EXPECT_LT(relative_error(input.q.grad(), expected.q), 1e-5);
     EXPECT_LT(relative_error(input.k.grad(), expected.k), 1e-5);
     EXPECT_LT(relative_error(input.v.grad(), expected.v), 1e-5);

@@ -144,8 +144,8 @@ struct Launches {
 template <typename T, int elements>
 struct OfAllTokens : Launches<T, elements> {
   using Base = Launches<T, elements>;
-  using typename Base::Read, typename Base::Writer;
   using Base::shape, Base::grid, Base::read, Base::writer, Base::then;
+  using typename Base::Read, typename Base::Writer;
   int parts;
   float *sums_of_keys, *sums_of_queries, *partial;
   unsigned *counters_of_keys, *counters_of_queries;
@@ -190,8 +190,8 @@ struct OfAllTokens : Launches<T, elements> {
 template <typename T, int elements>
 struct Causal : Launches<T, elements> {
   using Base = Launches<T, elements>;
-  using typename Base::Read, typename Base::Writer;
   using Base::shape, Base::grid, Base::read, Base::writer, Base::then;
+  using typename Base::Read, typename Base::Writer;
   float *before, *dots;
 
   Causal(const HydraArguments& a, cudaStream_t stream_)
@@ -199,9 +199,7 @@ struct Causal : Launches<T, elements> {
     if (shape.slices(elements) == 1) dots = nullptr;
   }
 
-  dim3 chunk_blocks() const {
-    return grid((hydra_chunks(shape.tokens) + rows_of_block - 1) / rows_of_block);
-  }
+  dim3 chunk_blocks() const { return grid((hydra_chunks(shape.tokens) + rows_of_block - 1) / rows_of_block); }
   void sums(const RowsOnDevice& x, const RowsOnDevice& y, const bool backwards) {
     then(sums_of_chunks_kernel<Read>, chunk_blocks(), 0, read(x), read(y), before);
     const dim3 features(static_cast<unsigned>((shape.width + block_threads - 1) / block_threads), 1,
@@ -219,8 +217,8 @@ struct Causal : Launches<T, elements> {
     sums(a, b, backwards);
     for (const bool are_written : {true, false})
       if (dots != nullptr || !are_written)
-        then(causal_through_norm_kernel<Read, Writer, WriterY>, chunk_blocks(), 0, backwards, read(a), read(b),
-             read(x), read(y), before, HydraDots{dots, are_written}, write_x, write_y);
+        then(causal_through_norm_kernel<Read, Writer, WriterY>, chunk_blocks(), 0, backwards, read(a),
+             read(b), read(x), read(y), before, HydraDots{dots, are_written}, write_x, write_y);
   }
 };
 

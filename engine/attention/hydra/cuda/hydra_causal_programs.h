@@ -79,7 +79,8 @@ template <typename Block, typename Read>
 HYDRASCOPE_BLOCK void sums_of_chunks(Block& block, const HydraShape& shape, const HydraChunks& chunks,
                                      const Read& x, const Read& y, float* const sums) {
   typename Block::template Local<SharedSums<Read::count>> sum(SharedSums<Read::count>{});
-  over_chunks(block, shape, chunks, x, y, sum, [](int, const WarpRow&) {}, [](const auto&) {});
+  over_chunks(
+      block, shape, chunks, x, y, sum, [](int, const WarpRow&) {}, [](const auto&) {});
   block.alone([&](const int thread) {
     if (!chunks.there(shape, thread)) return;
     const HydraSlice to = chunks.sums(shape, thread);

@@ -142,8 +142,8 @@ HYDRASCOPE_BLOCK float dot_of(const HydraShape& shape, const HydraSlice& of, con
   each_piece<Read::count>(shape, of.slice, lane, [&](const int piece, int) {
     HYDRASCOPE_UNROLL
     for (int j = 0; j < Read::count; ++j)
-      sum += Read::number(x.at[piece], j) * Read::number(y.at[piece], j) *
-             factors.at[piece * Read::count + j];
+      sum +=
+          Read::number(x.at[piece], j) * Read::number(y.at[piece], j) * factors.at[piece * Read::count + j];
   });
   return sum;
 }
@@ -158,8 +158,7 @@ HYDRASCOPE_BLOCK void write_gated(const HydraShape& shape, const HydraSlice& of,
     float values[Read::count];
     HYDRASCOPE_UNROLL
     for (int j = 0; j < Read::count; ++j)
-      values[j] =
-          at.real ? Read::number(x.at[piece], j) * scale * factors.at[piece * Read::count + j] : 0.0f;
+      values[j] = at.real ? Read::number(x.at[piece], j) * scale * factors.at[piece * Read::count + j] : 0.0f;
     write(of.b, at.t, f, values);
   });
 }

@@ -98,13 +98,13 @@ cudaError_t outputs(const LinearArguments& a, cudaStream_t stream) {
 } // namespace
 
 bool tile_fits(const cpu::PointMap map, const std::int64_t head_width, const std::int64_t inputs,
-               const std::int64_t outputs, const bool gradient) {
+               const std::int64_t outputs, const bool gradient, const bool causal) {
   HeadMap one{};
   one.width = static_cast<int>(head_width);
   one.inputs = static_cast<int>(inputs);
   one.outputs = static_cast<int>(outputs);
   one.features = features_of(map, one.outputs);
-  return tile_bytes(one, gradient) <= max_tile_bytes();
+  return tile_bytes(one, gradient, causal) <= max_tile_bytes();
 }
 
 cudaError_t sums_over_keys(const LinearArguments& a, cudaStream_t stream) {
@@ -121,7 +121,7 @@ bool linear_takes(const cpu::PointMap map, const bool normalised, const Element 
   if (map == cpu::PointMap::taylor || head_width > max_width || outputs > max_features) return false;
   if (!normalised && element != Element::float32) return false; // sums may exceed a half type's range
   return features_of(map, static_cast<int>(outputs)) <= max_features &&
-         tile_fits(map, head_width, head_width, outputs, causal);
+         tile_fits(map, head_width, head_width, outputs, false, causal);
 }
 
 std::int64_t linear_workspace_floats(const LinearArguments& arguments) {

@@ -59,13 +59,14 @@ inline int features_of(const cpu::PointMap map, const int outputs) {
 // only.
 bool linear_takes(cpu::PointMap map, bool normalised, Element element, std::int64_t head_width,
                   std::int64_t outputs, bool causal);
-// Whether linear_gradients() supports it, not causal: as above except float16, whose range sums over tokens may exceed.
+// Whether linear_gradients() supports it: as above except float16, whose range sums over tokens may exceed.
 bool linear_gradients_take(cpu::PointMap map, bool normalised, Element element, std::int64_t head_width,
-                           std::int64_t outputs);
+                           std::int64_t outputs, bool causal);
 std::int64_t linear_workspace_floats(const LinearArguments& arguments);
 
-// Linear attention on a cudaStream_t (Hedgehog paper, Eq. 2; without a normaliser Hydra paper, Eq. 7). When the stream has executed it, the first entry of the workspace, an int, is the number of real
-// tokens whose denominator was 0. Returns null, or CUDA's error message.
+// Linear attention on a cudaStream_t (Hedgehog paper, Eq. 2; without a normaliser Hydra paper, Eq. 7). When
+// the stream has executed it, the first entry of the workspace, an int, is the number of real tokens whose
+// denominator was 0. Returns null, or CUDA's error message.
 const char* linear_attention(const LinearArguments& arguments, void* stream);
 
 // Its gradients, without a projection: q and k are y, inputs = outputs; their gradients are of their type.

@@ -29,18 +29,36 @@ HYDRASCOPE_BOTH inline JoinedScales joined_scales(const HeadMap& map, const floa
   return {largest, expf(first - scale), expf(second - scale)};
 }
 
-// 3. The values: a thread for each entry of a head's, of the index-th block.
+// Sums of the parts, (parts, F, d) and (parts, F) twice, or of one.
+struct RunningSums {
+  float* values; // rows padded
+  float* totals;
+  float* largest; // −∞ before the first token
+
+  HYDRASCOPE_BOTH RunningSums of_part(const HeadMap& map, const int part) const {
+    const int features = padded(map.features);
+    return {values + static_cast<std::int64_t>(part) * features * padded(map.width), totals + part * features,
+            largest + part * features};
+  }
+};
+HYDRASCOPE_BOTH inline RunningSums sums_of_keys(const HeadSpace& space) {
+  return {space.part_values, space.part_totals, space.part_largest};
+}
+
+// 3. The values: a thread for each entry of a head's, of the index-th block. Backwards, the parts after one
+// are those before it.
 template <typename Block>
-HYDRASCOPE_BLOCK void values_before_parts(Block& block, const HeadMap& map, const HeadSpace& space,
-                                          const int parts, const int index) {
+HYDRASCOPE_BLOCK void values_before_parts(Block& block, const HeadMap& map, const RunningSums& sums,
+                                          const int parts, const bool backwards, const int index) {
   block.alone([&](const int thread) {
     const int features = padded(map.features), width = padded(map.width);
     const int entry = index * block_threads + thread, f = entry / width;
     if (f >= map.features || entry % width >= map.width) return;
     float before = 0, largest = -INFINITY;
-    for (int part = 0; part < parts; ++part) {
-      float& values = space.part_values[static_cast<std::int64_t>(part) * features * width + entry];
-      const JoinedScales scales = joined_scales(map, largest, space.part_largest[part * features + f]);
+    for (int step = 0; step < parts; ++step) {
+      const int part = backwards ? parts - 1 - step : step;
+      float& values = sums.values[static_cast<std::int64_t>(part) * features * width + entry];
+      const JoinedScales scales = joined_scales(map, largest, sums.largest[part * features + f]);
       const float sum = before * scales.first + values * scales.second;
       values = before;
       before = sum;
@@ -50,66 +68,63 @@ HYDRASCOPE_BLOCK void values_before_parts(Block& block, const HeadMap& map, cons
 }
 // Then totals and largest, which the values need until then.
 template <typename Block>
-HYDRASCOPE_BLOCK void totals_before_parts(Block& block, const HeadMap& map, const HeadSpace& space,
-                                          const int parts) {
+HYDRASCOPE_BLOCK void totals_before_parts(Block& block, const HeadMap& map, const RunningSums& sums,
+                                          const int parts, const bool backwards) {
   block.alone([&](const int f) {
     if (f >= map.features) return;
     float before = 0, largest = -INFINITY;
-    for (int part = 0; part < parts; ++part) {
-      const int index = part * padded(map.features) + f;
-      const JoinedScales scales = joined_scales(map, largest, space.part_largest[index]);
-      const float sum = before * scales.first + space.part_totals[index] * scales.second;
-      space.part_totals[index] = before;
-      space.part_largest[index] = largest;
+    for (int step = 0; step < parts; ++step) {
+      const int index = (backwards ? parts - 1 - step : step) * padded(map.features) + f;
+      const JoinedScales scales = joined_scales(map, largest, sums.largest[index]);
+      const float sum = before * scales.first + sums.totals[index] * scales.second;
+      sums.totals[index] = before;
+      sums.largest[index] = largest;
       before = sum;
       largest = scales.largest;
     }
   });
 }
 
-// Sums over the keys before a tile, in a part's place of the workspace.
-struct RunningSums {
-  float* values;  // (F, d), rows padded
-  float* totals;  // (F)
-  float* largest; // (F), −∞ before the first key
-};
-HYDRASCOPE_BOTH inline RunningSums sums_of_part(const HeadMap& map, const HeadSpace& space, const int part) {
-  const int features = padded(map.features);
-  return {space.part_values + static_cast<std::int64_t>(part) * features * padded(map.width),
-          space.part_totals + part * features, space.part_largest + part * features};
-}
-
-// φ of a tile's keys, feature by feature, in Tile::gradient: rows turned, so that neither the tokens of a
-// feature nor the features of a token lie in one bank of shared memory.
+// φ of a tile's keys, feature by feature, rows turned, so that neither the tokens of a feature nor the
+// features of a token lie in one bank of shared memory.
 HYDRASCOPE_BOTH inline float& key_at(const Tile& tile, const int f, const int s) {
-  return tile.gradient[f * tile_tokens + (f + s) % tile_tokens];
+  return tile.keys[f * tile_tokens + (f + s) % tile_tokens];
 }
 // φ(q_t)·φ(k_s) of a tile's tokens, in place of x and y.
 HYDRASCOPE_BOTH inline float& product_at(const Tile& tile, const int t, const int s) {
   return tile.x[t * tile_tokens + s];
 }
 
-// φ(k) or log φ(k) of up to 32 tokens from `first` on, 0 or −∞ of masked ones, and their values.
-template <typename Block, typename ReadKey, typename ReadValue>
+// φ(k) or log φ(k) of up to 32 tokens from `first` on, as share(φ, token) makes it, 0 or −∞ of masked ones,
+// and their values. Other threads see φ(k) after the next barrier.
+template <typename Block, typename ReadKey, typename ReadValue, typename Share>
 HYDRASCOPE_BLOCK void load_keys(Block& block, const HeadMap& map, const ReadKey& key, const ReadValue& value,
-                                const Tokens& tokens, const std::int64_t first, const Tile& tile) {
+                                const Tokens& tokens, const std::int64_t first, const Tile& tile,
+                                const Share& share) {
   load(block, key, tokens, first, map.inputs, tile.x);
   load(block, value, tokens, first, map.width, tile.value);
   make_features(block, map, first, tokens, tile);
-  block.alone([&](const int thread) { // the queries are loaded before these are read
+  block.alone([&](const int thread) {
     const float absent = map.logarithmic() ? -INFINITY : 0.0f;
     for (int i = thread; i < tile_tokens * map.features; i += block_threads) {
       const int s = i / map.features;
-      key_at(tile, i % map.features, s) = tokens.real(first + s) ? tile.features[i] : absent;
+      key_at(tile, i % map.features, s) =
+          tokens.real(first + s) ? share(tile.features[i], first + s) : absent;
     }
   });
 }
 
-// Each token's products with the keys of the tile that it attends to: combine(gathered, φ(q)_f, φ(k)_f, t) over
-// the features; `nothing` with later keys. The lanes of a warp have the keys of a token.
+// Whether token t of a tile attends to s or, backwards, s to t.
+HYDRASCOPE_BOTH inline bool is_seen(const int t, const int s, const bool backwards) {
+  return backwards ? s >= t : s <= t;
+}
+
+// Each token's products with the keys of the tile that it attends to: combine(gathered, φ(q)_f, φ(k)_f, t)
+// over the features; `nothing` with later keys or, backwards, with earlier ones. The lanes of a warp have the
+// keys of a token.
 template <typename Block, typename Combine>
-HYDRASCOPE_BLOCK void each_product(Block& block, const HeadMap& map, const Tile& tile, const float nothing,
-                                   const Combine& combine) {
+HYDRASCOPE_BLOCK void each_product(Block& block, const HeadMap& map, const Tile& tile, const bool backwards,
+                                   const float nothing, const Combine& combine) {
   block.each([&](const int thread) {
     constexpr int rows = tile_tokens * tile_tokens / block_threads;
     const int s = thread % tile_tokens, first_row = thread / tile_tokens;
@@ -127,23 +142,28 @@ HYDRASCOPE_BLOCK void each_product(Block& block, const HeadMap& map, const Tile&
     HYDRASCOPE_UNROLL
     for (int i = 0; i < rows; ++i) {
       const int t = first_row + i * (tile_tokens / rows);
-      product_at(tile, t, s) = s <= t ? gathered[i] : nothing;
+      product_at(tile, t, s) = is_seen(t, s, backwards) ? gathered[i] : nothing;
     }
   });
 }
 
+HYDRASCOPE_BOTH inline float scale_of(const Tile& tile, const int t) {
+  return finite_scale(larger(tile.token[t], tile.token[tile_tokens + t]));
+}
+HYDRASCOPE_BOTH inline float denominator_of(const Tile& tile, const int t) {
+  return tile.token[2 * tile_tokens + t] + tile.token[3 * tile_tokens + t];
+}
+
 // Replaces φ(q) of the tile or its logarithm by the factors of the sums before the tile, and makes the
-// products with its own keys, both of exponential maps divided by e^the token's scale. The tile's third
+// products with its own keys, both of exponential maps divided by e^scale_of() the token. The tile's third
 // number of a token becomes the first part of the denominator, the fourth the second.
 template <typename Block>
 HYDRASCOPE_BLOCK void weigh_causally(Block& block, const HeadMap& map, const Tile& tile,
                                      const RunningSums& before) {
-  const float* const of_sums = tile.token;
-  const float* const of_keys = tile.token + tile_tokens;
   const int features = map.features;
   const bool logarithmic = map.logarithmic();
   if (logarithmic) {
-    each_product(block, map, tile, -INFINITY,
+    each_product(block, map, tile, false, -INFINITY,
                  [](const float most, const float q, const float k, int) { return larger(most, q + k); });
     reduce(
         block, tile, tile_tokens, -INFINITY, [&](const int t, const int s) { return product_at(tile, t, s); },
@@ -153,15 +173,15 @@ HYDRASCOPE_BLOCK void weigh_causally(Block& block, const HeadMap& map, const Til
         [&](const int t, const int f) { return tile.features[t * features + f] + before.largest[f]; },
         Larger(), tile.token);
   }
-  const auto scale = [&](const int t) { return finite_scale(larger(of_sums[t], of_keys[t])); };
-  each_product(block, map, tile, 0.0f, [&](const float sum, const float q, const float k, const int t) {
-    return sum + (logarithmic ? expf(q + k - scale(t)) : q * k);
-  });
+  each_product(block, map, tile, false, 0.0f,
+               [&](const float sum, const float q, const float k, const int t) {
+                 return sum + (logarithmic ? expf(q + k - scale_of(tile, t)) : q * k);
+               });
   reduce(
       block, tile, features, 0.0f,
       [&](const int t, const int f) {
         float& feature = tile.features[t * features + f];
-        if (logarithmic) feature = expf(feature + before.largest[f] - scale(t));
+        if (logarithmic) feature = expf(feature + before.largest[f] - scale_of(tile, t));
         return feature * before.totals[f];
       },
       Sum(), tile.token + 2 * tile_tokens);
@@ -170,9 +190,11 @@ HYDRASCOPE_BLOCK void weigh_causally(Block& block, const HeadMap& map, const Til
       tile.token + 3 * tile_tokens);
 }
 
-// Adds the tile's keys to the sums: scales, then values, four features and four columns at a time.
-template <typename Block>
-HYDRASCOPE_BLOCK void add_keys(Block& block, const HeadMap& map, const Tile& tile, const RunningSums& sums) {
+// Adds the tile's keys to the sums: scales and totals, of which weight(s) is each key's weight, then values,
+// four features and four columns at a time.
+template <typename Block, typename Weight>
+HYDRASCOPE_BLOCK void add_keys(Block& block, const HeadMap& map, const Tile& tile, const RunningSums& sums,
+                               const Weight& weight) {
   float* const factors = tile.parts;
   block.each([&](const int f) {
     if (f >= map.features) return;
@@ -183,7 +205,7 @@ HYDRASCOPE_BLOCK void add_keys(Block& block, const HeadMap& map, const Tile& til
     for (int s = 0; s < tile_tokens; ++s) {
       float& key = key_at(tile, f, s);
       if (map.logarithmic()) key = expf(key - finite_scale(scales.largest));
-      total += key;
+      total += key * weight(s);
     }
     factors[f] = scales.first;
     sums.totals[f] = total;
@@ -222,12 +244,14 @@ HYDRASCOPE_BLOCK void add_keys(Block& block, const HeadMap& map, const Tile& til
   });
 }
 
-// Calls write(token, c, value) with the outputs of the tile that weigh_causally() has prepared.
-template <typename Block, typename Write>
+// Calls write(token, c, value) with Σ_f φ(q)_f S_f + Σ_s product(t, s) v_s over what a token of the tile
+// attends to or, backwards, what attends to it, divided by denominator(t). Does not synchronise.
+template <typename Block, typename Denominator, typename Write>
 HYDRASCOPE_BLOCK void write_causally(Block& block, const HeadMap& map, const Tokens& tokens,
                                      const std::int64_t first, const Tile& tile, const RunningSums& before,
-                                     const bool normalised, const Write& write) {
-  block.alone([&](const int thread) { // add_keys() synchronises before it changes what is read here
+                                     const bool backwards, const Denominator& denominator,
+                                     const Write& write) {
+  block.alone([&](const int thread) {
     constexpr int rows = tile_tokens * lanes / block_threads, columns = 4;
     const int row = thread / lanes, stride = padded(map.width);
     for (int c0 = thread % lanes; c0 < map.width; c0 += columns * lanes) {
@@ -248,7 +272,8 @@ HYDRASCOPE_BLOCK void write_causally(Block& block, const HeadMap& map, const Tok
       for (int i = 0; i < rows; ++i) {
         const int t = row + i * lanes;
         if (first + t >= tokens.last) continue;
-        for (int s = 0; s <= t; ++s) { // what a later value holds must not reach this token, NaN neither
+        // What a value that is not attended to holds must not reach this token, NaN neither.
+        for (int s = backwards ? t : 0; s < (backwards ? tile_tokens : t + 1); ++s) {
           const float product = product_at(tile, t, s);
           HYDRASCOPE_UNROLL
           for (int j = 0; j < columns; ++j) {
@@ -256,12 +281,11 @@ HYDRASCOPE_BLOCK void write_causally(Block& block, const HeadMap& map, const Tok
             if (c < map.width) sum[i][j] += product * tile.value[s * map.width + c];
           }
         }
-        const float total = tile.token[2 * tile_tokens + t] + tile.token[3 * tile_tokens + t];
+        const float total = denominator(t);
         HYDRASCOPE_UNROLL
         for (int j = 0; j < columns; ++j) {
           const int c = c0 + j * lanes;
-          const float value = normalised ? over(sum[i][j], total) : sum[i][j];
-          if (c < map.width) write(first + t, c, tokens.real(first + t) ? value : 0.0f);
+          if (c < map.width) write(first + t, c, tokens.real(first + t) ? over(sum[i][j], total) : 0.0f);
         }
       }
     }
@@ -269,24 +293,27 @@ HYDRASCOPE_BLOCK void write_causally(Block& block, const HeadMap& map, const Tok
 }
 
 // 4. The output of a part of the tokens, whose sums are those over all parts before and are added to: calls
-// write(token, c, value), and count() for each real token whose denominator is 0.
-template <typename Block, typename ReadQuery, typename ReadKey, typename ReadValue, typename Write,
-          typename Count>
+// write(token, c, value), and before that, of each tile, weighed(first), which reads what weigh_causally()
+// has left; then written(first).
+template <typename Block, typename ReadQuery, typename ReadKey, typename ReadValue, typename Weighed,
+          typename Write, typename Written>
 HYDRASCOPE_BLOCK void causal_output(Block& block, const HeadMap& query_map, const HeadMap& key_map,
                                     const ReadQuery& query, const ReadKey& key, const ReadValue& value,
                                     const Tokens& tokens, const Tile& tile, const RunningSums& sums,
-                                    const bool normalised, const Write& write, const Count& count) {
+                                    const bool normalised, const Weighed& weighed, const Write& write,
+                                    const Written& written) {
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
-    load_keys(block, key_map, key, value, tokens, first, tile);
+    load_keys(block, key_map, key, value, tokens, first, tile,
+              [](const float phi, std::int64_t) { return phi; });
     load(block, query, tokens, first, query_map.inputs, tile.x);
     make_features(block, query_map, first, tokens, tile);
     weigh_causally(block, query_map, tile, sums);
-    block.alone([&](const int t) {
-      if (!normalised || t >= tile_tokens || !tokens.real(first + t)) return;
-      if (tile.token[2 * tile_tokens + t] + tile.token[3 * tile_tokens + t] == 0) count();
-    });
-    write_causally(block, query_map, tokens, first, tile, sums, normalised, write);
-    if (first + tile_tokens < tokens.last) add_keys(block, key_map, tile, sums);
+    weighed(first);
+    write_causally(
+        block, query_map, tokens, first, tile, sums, false,
+        [&](const int t) { return normalised ? denominator_of(tile, t) : 1.0f; }, write);
+    written(first);
+    if (first + tile_tokens < tokens.last) add_keys(block, key_map, tile, sums, [](int) { return 1.0f; });
   }
 }
 

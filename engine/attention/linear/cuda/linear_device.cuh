@@ -175,8 +175,25 @@ struct Place {
         tile(tile_of_block(map)) {}
 };
 
-inline int tile_bytes(const HeadMap& map, const bool gradient) {
-  return tile_floats(map, gradient) * static_cast<int>(sizeof(float));
+// Element c of a head's token in rows (B,N,H,width).
+__device__ std::int64_t dense_index(const LinearArguments& a, const Place& place, const std::int64_t token,
+                                    const int c, const int width) {
+  return ((place.b * a.tokens + token) * a.heads + place.h) * width + c;
+}
+
+template <typename T>
+struct GradientWriter {
+  const LinearArguments& a;
+  const Place& place;
+  void* to;
+  int width;
+  __device__ void operator()(const std::int64_t token, const int c, const float value) const {
+    static_cast<T*>(to)[dense_index(a, place, token, c, width)] = from_float<T>(value);
+  }
+};
+
+inline int tile_bytes(const HeadMap& map, const bool gradient, const bool causal) {
+  return tile_floats(map, gradient, causal) * static_cast<int>(sizeof(float));
 }
 
 // The most shared memory of a block of the current device, in bytes; 0 if CUDA does not report it.
@@ -192,9 +209,9 @@ inline int max_tile_bytes() {
 // shared memory.
 class Launches {
 public:
-  // With Tile::gradient or without it.
+  // `gradient`: of programs of gradients.
   Launches(const LinearArguments& a, const bool gradient, cudaStream_t stream)
-      : a_(a), stream_(stream), tile_bytes_(tile_bytes(head_map(a, a.key, 0, 0), gradient)) {}
+      : a_(a), stream_(stream), tile_bytes_(tile_bytes(head_map(a, a.key, 0, 0), gradient, a.causal)) {}
 
   template <typename... More>
   void then(void (*kernel)(LinearArguments, More...), const std::int64_t x, const bool tile,
@@ -253,6 +270,15 @@ cudaError_t with_types(const LinearArguments& a, const Run& run) {
   return cudaErrorInvalidValue;
 }
 
+// Likewise; float16 is not trained through.
+template <typename Run>
+cudaError_t with_gradient_types(const LinearArguments& a, const Run& run) {
+  if (a.element == Element::bfloat16)
+    return a.input_element == Element::float32 ? run(Type<float>(), Type<__nv_bfloat16>())
+                                               : run(Type<__nv_bfloat16>(), Type<__nv_bfloat16>());
+  return a.element == Element::float32 ? run(Type<float>(), Type<float>()) : cudaErrorInvalidValue;
+}
+
 // The products of features and of values with the means.
 template <typename T>
 using OutputOf = std::conditional_t<sizeof(T) < sizeof(float), TensorOutput<T>, PlainOutput<DeviceBlock>>;
@@ -262,15 +288,20 @@ using MeansOf =
 
 } // namespace
 
-// Whether a tile, with Tile::gradient or without it, fits the shared memory of a block on this device.
-// Consumer cards have 100 KB; training with heads of 128 features needs more.
+// Whether a tile, of programs of gradients or of causal ones, fits the shared memory of a block on this
+// device. Consumer cards have 100 KB; training with heads of 128 features needs more.
 bool tile_fits(cpu::PointMap map, std::int64_t head_width, std::int64_t inputs, std::int64_t outputs,
-               bool gradient);
+               bool gradient, bool causal);
 
 // 1. to 3. of linear_programs.h, in linear.cu; causal, 1. and 2. of linear_causal_programs.h.
 cudaError_t sums_over_keys(const LinearArguments& a, cudaStream_t stream);
 
-// 3. and 4. of linear_causal_programs.h, in linear_causal.cu.
+// 3. of linear_causal_programs.h, over queries from the last part to the first; then 4. In linear_causal.cu.
+cudaError_t sums_before_parts(const LinearArguments& a, bool of_queries, cudaStream_t stream);
 cudaError_t causal_outputs(const LinearArguments& a, cudaStream_t stream);
+
+// In linear_causal_gradient.cu.
+cudaError_t causal_gradients_of(const LinearArguments& a, const LinearGradients& gradients,
+                                cudaStream_t stream);
 
 } // namespace hydrascope::cuda

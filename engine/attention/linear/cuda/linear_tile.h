@@ -63,11 +63,21 @@ struct HeadSpace {
   float* weights;      // (F): z, of logarithmic maps largest + log z
   float* half_means;   // (F, d), a copy of `means` in a half type
   float* half_rests;   // (F, d), what that has rounded off, in the half type
+  // Of causal gradients only (linear_causal_gradient_programs.h):
+  float *query_largest, *query_values, *query_totals; // as of the parts, sums over queries
+  float* denominators; // (N): φ(q)·z, of logarithmic maps its logarithm; 1 without a normaliser
+  float* dots;         // (N): out · g; 0 without a normaliser
 };
+// Whether the launch computes causal gradients.
+HYDRASCOPE_BOTH inline bool causal_gradients(const LinearArguments& a) {
+  return a.causal && a.out == nullptr;
+}
 HYDRASCOPE_BOTH inline std::int64_t head_space_floats(const LinearArguments& a) {
   const std::int64_t features = padded(a.features), width = padded(a.head_width);
-  const std::int64_t parts = linear_parts(a.tokens);
-  return parts * features * (width + 2) + features * (width + 2) + features * width;
+  const std::int64_t of_parts = linear_parts(a.tokens) * features * (width + 2);
+  const std::int64_t of_head = features * (width + 2) + features * width;
+  if (!causal_gradients(a)) return of_parts + of_head;
+  return 2 * of_parts + of_head + (2 * a.tokens + lanes - 1) / lanes * lanes;
 }
 constexpr std::int64_t counter_floats =
     lanes; // the start of the workspace: the number of denominators that were 0
@@ -89,6 +99,12 @@ HYDRASCOPE_BOTH inline HeadSpace head_space(const LinearArguments& a, const std:
   space.part_totals = take(parts * features);
   space.largest = take(features);
   space.weights = take(features);
+  if (!causal_gradients(a)) return space;
+  space.query_values = take(parts * features * width);
+  space.query_largest = take(parts * features);
+  space.query_totals = take(parts * features);
+  space.denominators = take(a.tokens);
+  space.dots = take(a.tokens);
   return space;
 }
 
@@ -102,12 +118,17 @@ struct Tile {
   float* parts;    // (256): partial results of each token's eight threads
   float* token;    // (4, 32): four numbers of each token
   float* gradient; // (32, F padded): the gradient with respect to the features; only in programs of gradients
-                   // and, with the features of the keys, in causal ones
+  // Of causal programs only; of those without gradients, `keys` in place of `gradient`.
+  float* keys;  // (F, 32)
+  float* own;   // (32, d)
+  float* pairs; // (32, 32)
 };
-HYDRASCOPE_BOTH inline int tile_floats(const HeadMap& map, const bool gradient) {
+HYDRASCOPE_BOTH inline int tile_floats(const HeadMap& map, const bool gradient, const bool causal = false) {
   const int x = padded(map.inputs > map.width ? map.inputs : map.width);
   const int row = x + padded(map.width) + padded(map.outputs) + map.features + 4;
-  return tile_tokens * (row + (gradient ? padded(map.features) : 0)) + block_threads;
+  const int features = (gradient ? padded(map.features) : 0) + (causal ? padded(map.features) : 0);
+  const int of_both = gradient && causal ? padded(map.width) + tile_tokens : 0;
+  return tile_tokens * (row + features + of_both) + block_threads;
 }
 HYDRASCOPE_BOTH inline Tile tile_in(float* memory, const HeadMap& map) {
   Tile tile{};
@@ -118,6 +139,9 @@ HYDRASCOPE_BOTH inline Tile tile_in(float* memory, const HeadMap& map) {
   tile.parts = tile.features + tile_tokens * map.features;
   tile.token = tile.parts + block_threads;
   tile.gradient = tile.token + 4 * tile_tokens;
+  tile.keys = tile.gradient + tile_tokens * padded(map.features);
+  tile.own = tile.keys + tile_tokens * padded(map.features);
+  tile.pairs = tile.own + tile_tokens * padded(map.width);
   return tile;
 }
 

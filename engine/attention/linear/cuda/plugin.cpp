@@ -66,8 +66,8 @@ struct HydraCall {
         v(dense_rows(v_)),
         mask(mask_.defined() ? mask_.contiguous() : mask_) {
     const std::int64_t batch = q.size(0), tokens = q.size(1), width = q.size(2);
-    workspace =
-        at::empty({cuda::hydra_workspace_floats(batch, tokens, width, causal)}, q.options().dtype(at::kFloat));
+    workspace = at::empty({cuda::hydra_workspace_floats(batch, tokens, width, causal)},
+                          q.options().dtype(at::kFloat));
     arguments = {.element = element_of(q.scalar_type()),
                  .causal = causal,
                  .q = on_device(q),
@@ -104,8 +104,7 @@ at::Tensor hydra_cosine(const at::Tensor& q, const at::Tensor& k, const at::Tens
 }
 
 InputGradients hydra_cosine_gradients(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                      const at::Tensor& mask, const bool causal,
-                                      const at::Tensor& grad_out) {
+                                      const at::Tensor& mask, const bool causal, const at::Tensor& grad_out) {
   check("hydra_cosine_gradients", q, k, v, mask);
   for (const at::Tensor* x : {&v, &grad_out})
     TORCH_CHECK(x->sizes() == q.sizes() && x->device() == q.device() && x->scalar_type() == q.scalar_type(),
@@ -230,7 +229,7 @@ AttentionOutput linear(const AttentionInput& input, const at::Tensor& mask, cons
   const c10::cuda::CUDAGuard guard(input.q.device());
   TORCH_CHECK(linear_takes(map, normalised, input.v.scalar_type(), input.v.size(3), outputs_of(input, key),
                            input.causal, -1),
-      "linear: not supported for this map, type or width on ", input.q.device());
+              "linear: not supported for this map, type or width on ", input.q.device());
   const at::Tensor out = new_rows(input.v, input.v.size(3));
   const LinearCall call(input, mask, map, query, key, normalised, out);
   const char* const failure =
@@ -242,11 +241,11 @@ AttentionOutput linear(const AttentionInput& input, const at::Tensor& mask, cons
 }
 
 bool linear_gradients_take(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
-                           std::int64_t outputs, at::DeviceIndex device) {
+                           std::int64_t outputs, bool causal, at::DeviceIndex device) {
   c10::cuda::OptionalCUDAGuard guard; // the shared memory of a block is asked of the current device
   if (device >= 0) guard.set_index(device);
   const bool known = type == at::kFloat || type == at::kBFloat16;
-  return known && cuda::linear_gradients_take(map, normalised, element_of(type), head_width, outputs);
+  return known && cuda::linear_gradients_take(map, normalised, element_of(type), head_width, outputs, causal);
 }
 
 InputGradients linear_gradients(const AttentionInput& input, const at::Tensor& mask, const cpu::PointMap map,
@@ -258,11 +257,10 @@ InputGradients linear_gradients(const AttentionInput& input, const at::Tensor& m
                   grad_out.scalar_type() == input.v.scalar_type(),
               "linear_gradients: the output's gradient differs from v in shape, device or type");
   TORCH_CHECK(!query.weight.defined() && !key.weight.defined(), "linear_gradients: takes no projection");
-  TORCH_CHECK(!input.causal, "linear_gradients: not causal");
   const c10::cuda::CUDAGuard guard(input.q.device());
-  TORCH_CHECK(
-      linear_gradients_take(map, normalised, input.v.scalar_type(), input.v.size(3), input.q.size(3), -1),
-      "linear_gradients: not supported for this map, type or width on ", input.q.device());
+  TORCH_CHECK(linear_gradients_take(map, normalised, input.v.scalar_type(), input.v.size(3), input.q.size(3),
+                                    input.causal, -1),
+              "linear_gradients: not supported for this map, type or width on ", input.q.device());
   const LinearCall call(input, mask, map, query, key, normalised, {});
   const at::Tensor g = dense_features(grad_out);
   const at::Tensor grad_q = new_rows(input.q, input.q.size(3)), grad_k = new_rows(input.k, input.k.size(3)),
