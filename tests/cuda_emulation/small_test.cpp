@@ -110,8 +110,9 @@ TEST(CudaSmall, PartsOfTheTokensAreMerged) {
   });
 }
 
+constexpr CudaShape all_real{1, 1, 35, 18}; // causal, the first token does not attend to the second's NaN
+
 TEST(CudaSmall, ANanInARealKeyReachesWhatItDoesByTheDefinition) {
-  constexpr CudaShape all_real{1, 1, 35, 18}; // the first token does not attend to the NaN's
   in_every_order([](const Element element) {
     expect(compare_hydra(all_real, element, {.nan_in_key = true, .causal = true}), element);
     for (const bool causal : {false, true})
