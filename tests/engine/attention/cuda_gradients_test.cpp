@@ -141,6 +141,26 @@ TEST(CudaGradients, ReachLinearAttentionsInputsAndProjections) {
   }
 }
 
+TEST(CudaGradients, AskForTheCausalForm) {
+  HydrascopeCudaPlugin plugin{};
+  plugin.linear = [](const AttentionInput& input, const at::Tensor&, cpu::PointMap, const LoopProjection&,
+                     const LoopProjection&, bool) {
+    EXPECT_TRUE(input.causal);
+    return AttentionOutput{.out = input.v.detach().clone()};
+  };
+  plugin.linear_gradients = [](const AttentionInput& input, const at::Tensor&, cpu::PointMap,
+                               const LoopProjection&, const LoopProjection&, bool, const at::Tensor& g) {
+    EXPECT_TRUE(input.causal);
+    return InputGradients{g * 2, g * 3, g * 4};
+  };
+  AttentionInput input = trained_input(false);
+  input.causal = true;
+  linear_with_gradients(plugin, input, {}, cpu::PointMap::one_plus_elu, {}, {}, true).out.sum().backward();
+  EXPECT_EQ(input.q.grad().min().item<double>(), 2);
+  EXPECT_EQ(input.k.grad().min().item<double>(), 3);
+  EXPECT_EQ(input.v.grad().min().item<double>(), 4);
+}
+
 // Rounded to bfloat16, a y of 10 would be off by up to 0.02, and e^y by 2 %.
 TEST(CudaGradients, ComputeWhatStandsBeforeAnExponentialInFloat32) {
   HydrascopeCudaPlugin plugin{};
