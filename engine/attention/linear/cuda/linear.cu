@@ -1,6 +1,7 @@
 // Linear attention on the GPU without storing the features: the programs of linear_programs.h, one block for
 // each part of a head's keys and for each 32 of its queries.
 #include "engine/attention/linear/cuda/fixed_width.h"
+#include "engine/attention/linear/cuda/linear_causal_gradient_programs.h"
 #include "engine/attention/linear/cuda/linear_device.cuh"
 #include "engine/attention/linear/cuda/linear_programs.h"
 
@@ -125,7 +126,10 @@ bool linear_takes(const cpu::PointMap map, const bool normalised, const Element 
 }
 
 std::int64_t linear_workspace_floats(const LinearArguments& arguments) {
-  return counter_floats + arguments.batch * arguments.heads * head_space_floats(arguments);
+  const bool causal_gradients = arguments.causal && arguments.out == nullptr;
+  const std::int64_t of_head =
+      head_space_floats(arguments) + (causal_gradients ? causal_space_floats(arguments) : 0);
+  return counter_floats + arguments.batch * arguments.heads * of_head;
 }
 
 const char* linear_attention(const LinearArguments& arguments, void* stream) {

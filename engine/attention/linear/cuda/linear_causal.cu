@@ -8,8 +8,8 @@ namespace hydrascope::cuda {
 namespace {
 
 __device__ RunningSums sums_of_side(const LinearArguments& a, const bool of_queries) {
-  const HeadSpace space = head_space(a, blockIdx.z * a.heads + blockIdx.y);
-  return of_queries ? sums_of_queries(space) : sums_of_keys(space);
+  const std::int64_t head = blockIdx.z * a.heads + blockIdx.y;
+  return of_queries ? causal_space(a, head).queries : sums_of_keys(head_space(a, head));
 }
 
 __global__ void values_before_kernel(const LinearArguments a, const bool of_queries) {

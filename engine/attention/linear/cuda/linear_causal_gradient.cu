@@ -9,11 +9,15 @@ namespace {
 // A part of a head's tokens, with the maps of both sides.
 struct PlaceOfPart : Place {
   HeadMap key_map;
+  RunningSums of_keys;
+  CausalSpace causal;
   int part;
   Tokens tokens;
   __device__ explicit PlaceOfPart(const LinearArguments& a)
       : Place(a, a.query),
         key_map(head_map(a, a.key, b, h)),
+        of_keys(sums_of_keys(space)),
+        causal(causal_space(a, b * a.heads + h)),
         part(static_cast<int>(blockIdx.x)),
         tokens(part_of(a, b, part)) {}
 };
@@ -24,8 +28,8 @@ __global__ void denominators_kernel(const LinearArguments a, const LinearGradien
   const PlaceOfPart at(a);
   denominators_and_dots(block, at.map, at.key_map, rows_of<Input>(a.q, at.b, at.h),
                         rows_of<Input>(a.k, at.b, at.h), rows_of<T>(a.v, at.b, at.h),
-                        rows_of<T>(gradients.g, at.b, at.h), at.tokens, at.tile, at.space, at.part,
-                        a.normalised);
+                        rows_of<T>(gradients.g, at.b, at.h), at.tokens, at.tile, at.of_keys, at.causal,
+                        at.part, a.normalised);
 }
 
 template <typename Input, typename T>
@@ -33,7 +37,7 @@ __global__ void query_sums_kernel(const LinearArguments a, const LinearGradients
   DeviceBlock block;
   const PlaceOfPart at(a);
   sums_over_queries(block, at.map, rows_of<Input>(a.q, at.b, at.h), rows_of<T>(gradients.g, at.b, at.h),
-                    at.tokens, at.tile, at.space, at.part);
+                    at.tokens, at.tile, at.causal, at.part);
 }
 
 template <typename Input, typename T>
@@ -42,8 +46,8 @@ __global__ void causal_queries_kernel(const LinearArguments a, const LinearGradi
   const PlaceOfPart at(a);
   causal_gradient_of_queries(block, at.map, at.key_map, rows_of<Input>(a.q, at.b, at.h),
                              rows_of<Input>(a.k, at.b, at.h), rows_of<T>(a.v, at.b, at.h),
-                             rows_of<T>(gradients.g, at.b, at.h), at.tokens, at.tile, at.space, at.part,
-                             GradientWriter<Input>{a, at, gradients.q, a.outputs});
+                             rows_of<T>(gradients.g, at.b, at.h), at.tokens, at.tile, at.of_keys, at.causal,
+                             at.part, GradientWriter<Input>{a, at, gradients.q, a.outputs});
 }
 
 template <typename Input, typename T>
@@ -52,7 +56,7 @@ __global__ void causal_keys_kernel(const LinearArguments a, const LinearGradient
   const PlaceOfPart at(a);
   causal_gradient_of_keys(block, at.map, at.key_map, rows_of<Input>(a.q, at.b, at.h),
                           rows_of<Input>(a.k, at.b, at.h), rows_of<T>(a.v, at.b, at.h),
-                          rows_of<T>(gradients.g, at.b, at.h), at.tokens, at.tile, at.space, at.part,
+                          rows_of<T>(gradients.g, at.b, at.h), at.tokens, at.tile, at.causal, at.part,
                           GradientWriter<Input>{a, at, gradients.k, a.outputs},
                           GradientWriter<T>{a, at, gradients.v, a.head_width});
 }

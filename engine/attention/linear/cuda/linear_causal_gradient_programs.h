@@ -22,8 +22,23 @@
 
 namespace hydrascope::cuda {
 
-HYDRASCOPE_BOTH inline RunningSums sums_of_queries(const HeadSpace& space) {
-  return {space.query_values, space.query_totals, space.query_largest};
+// The workspace of one head of one sequence beside HeadSpace; all of these lie behind all of those.
+struct CausalSpace {
+  RunningSums queries; // of the parts
+  float* denominators; // (N): D, of logarithmic maps its logarithm
+  float* dots;         // (N): out · g; 0 without a normaliser
+};
+HYDRASCOPE_BOTH inline std::int64_t causal_space_floats(const LinearArguments& a) {
+  const std::int64_t features = padded(a.features), width = padded(a.head_width);
+  return linear_parts(a.tokens) * features * (width + 2) + (2 * a.tokens + lanes - 1) / lanes * lanes;
+}
+HYDRASCOPE_BOTH inline CausalSpace causal_space(const LinearArguments& a, const std::int64_t head) {
+  const std::int64_t parts_features = static_cast<std::int64_t>(linear_parts(a.tokens)) * padded(a.features);
+  float* const values =
+      a.workspace + counter_floats + a.batch * a.heads * head_space_floats(a) + head * causal_space_floats(a);
+  float* const totals = values + parts_features * padded(a.head_width);
+  float* const denominators = totals + 2 * parts_features;
+  return {{values, totals, totals + parts_features}, denominators, denominators + a.tokens};
 }
 
 template <typename Block>
@@ -52,10 +67,11 @@ template <typename Block, typename ReadQuery, typename ReadKey, typename ReadVal
 HYDRASCOPE_BLOCK void denominators_and_dots(Block& block, const HeadMap& query_map, const HeadMap& key_map,
                                             const ReadQuery& query, const ReadKey& key,
                                             const ReadValue& value, const ReadGradient& g,
-                                            const Tokens& tokens, const Tile& tile, const HeadSpace& space,
+                                            const Tokens& tokens, const Tile& tile,
+                                            const RunningSums& of_keys, const CausalSpace& space,
                                             const int part, const bool normalised) {
-  const RunningSums sums = sums_of_queries(space).of_part(query_map, part);
-  copy_sums(block, query_map, sums_of_keys(space).of_part(query_map, part), sums);
+  const RunningSums sums = space.queries.of_part(query_map, part);
+  copy_sums(block, query_map, of_keys.of_part(query_map, part), sums);
   const int width = query_map.width;
   causal_output(
       block, query_map, key_map, query, key, value, tokens, tile, sums, normalised,
@@ -87,7 +103,7 @@ HYDRASCOPE_BLOCK void denominators_and_dots(Block& block, const HeadMap& query_m
 // a_ft of a query's feature, or its logarithm.
 struct ShareOfQuery {
   const HeadMap& map;
-  const HeadSpace& space;
+  const CausalSpace& space;
   HYDRASCOPE_BOTH float operator()(const float phi, const std::int64_t token) const {
     const float denominator = space.denominators[token];
     return map.logarithmic() ? phi - denominator : over(phi, denominator);
@@ -98,8 +114,8 @@ struct ShareOfQuery {
 template <typename Block, typename ReadQuery, typename ReadGradient>
 HYDRASCOPE_BLOCK void sums_over_queries(Block& block, const HeadMap& map, const ReadQuery& query,
                                         const ReadGradient& g, const Tokens& tokens, const Tile& tile,
-                                        const HeadSpace& space, const int part) {
-  const RunningSums sums = sums_of_queries(space).of_part(map, part);
+                                        const CausalSpace& space, const int part) {
+  const RunningSums sums = space.queries.of_part(map, part);
   clear_sums(block, map, sums);
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
     load_keys(block, map, query, g, tokens, first, tile, ShareOfQuery{map, space});
@@ -164,13 +180,11 @@ HYDRASCOPE_BLOCK void gradient_of_tile(Block& block, const HeadMap& map, const T
 // 7. The queries of a part: calls write(token, o, ∂L/∂y).
 template <typename Block, typename ReadQuery, typename ReadKey, typename ReadValue, typename ReadGradient,
           typename Write>
-HYDRASCOPE_BLOCK void causal_gradient_of_queries(Block& block, const HeadMap& query_map,
-                                                 const HeadMap& key_map, const ReadQuery& query,
-                                                 const ReadKey& key, const ReadValue& value,
-                                                 const ReadGradient& g, const Tokens& tokens,
-                                                 const Tile& tile, const HeadSpace& space, const int part,
-                                                 const Write& write) {
-  const RunningSums sums = sums_of_keys(space).of_part(query_map, part);
+HYDRASCOPE_BLOCK void causal_gradient_of_queries(
+    Block& block, const HeadMap& query_map, const HeadMap& key_map, const ReadQuery& query,
+    const ReadKey& key, const ReadValue& value, const ReadGradient& g, const Tokens& tokens, const Tile& tile,
+    const RunningSums& of_keys, const CausalSpace& space, const int part, const Write& write) {
+  const RunningSums sums = of_keys.of_part(query_map, part);
   const int features = query_map.features;
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
     const auto dot = [&](const int t) { return tokens.real(first + t) ? space.dots[first + t] : 0.0f; };
@@ -205,10 +219,10 @@ template <typename Block, typename ReadQuery, typename ReadKey, typename ReadVal
 HYDRASCOPE_BLOCK void causal_gradient_of_keys(Block& block, const HeadMap& query_map, const HeadMap& key_map,
                                               const ReadQuery& query, const ReadKey& key,
                                               const ReadValue& value, const ReadGradient& g,
-                                              const Tokens& tokens, const Tile& tile, const HeadSpace& space,
-                                              const int part, const WriteKey& write_key,
-                                              const WriteValue& write_value) {
-  const RunningSums sums = sums_of_queries(space).of_part(key_map, part);
+                                              const Tokens& tokens, const Tile& tile,
+                                              const CausalSpace& space, const int part,
+                                              const WriteKey& write_key, const WriteValue& write_value) {
+  const RunningSums sums = space.queries.of_part(key_map, part);
   const bool logarithmic = key_map.logarithmic();
   const std::int64_t tiles = (tokens.last - tokens.first + tile_tokens - 1) / tile_tokens;
   for (std::int64_t index = tiles - 1; index >= 0; --index) {

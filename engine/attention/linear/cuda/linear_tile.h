@@ -63,21 +63,11 @@ struct HeadSpace {
   float* weights;      // (F): z, of logarithmic maps largest + log z
   float* half_means;   // (F, d), a copy of `means` in a half type
   float* half_rests;   // (F, d), what that has rounded off, in the half type
-  // Of causal gradients only (linear_causal_gradient_programs.h):
-  float *query_largest, *query_values, *query_totals; // as of the parts, sums over queries
-  float* denominators; // (N): φ(q)·z, of logarithmic maps its logarithm; 1 without a normaliser
-  float* dots;         // (N): out · g; 0 without a normaliser
 };
-// Whether the launch computes causal gradients.
-HYDRASCOPE_BOTH inline bool causal_gradients(const LinearArguments& a) {
-  return a.causal && a.out == nullptr;
-}
 HYDRASCOPE_BOTH inline std::int64_t head_space_floats(const LinearArguments& a) {
   const std::int64_t features = padded(a.features), width = padded(a.head_width);
-  const std::int64_t of_parts = linear_parts(a.tokens) * features * (width + 2);
-  const std::int64_t of_head = features * (width + 2) + features * width;
-  if (!causal_gradients(a)) return of_parts + of_head;
-  return 2 * of_parts + of_head + (2 * a.tokens + lanes - 1) / lanes * lanes;
+  const std::int64_t parts = linear_parts(a.tokens);
+  return parts * features * (width + 2) + features * (width + 2) + features * width;
 }
 constexpr std::int64_t counter_floats =
     lanes; // the start of the workspace: the number of denominators that were 0
@@ -99,12 +89,6 @@ HYDRASCOPE_BOTH inline HeadSpace head_space(const LinearArguments& a, const std:
   space.part_totals = take(parts * features);
   space.largest = take(features);
   space.weights = take(features);
-  if (!causal_gradients(a)) return space;
-  space.query_values = take(parts * features * width);
-  space.query_largest = take(parts * features);
-  space.query_totals = take(parts * features);
-  space.denominators = take(a.tokens);
-  space.dots = take(a.tokens);
   return space;
 }
 
