@@ -462,9 +462,9 @@ __global__ __launch_bounds__(block_threads, 2) void fixed_queries_kernel(const L
 // ---- Launches
 
 bool takes(const LinearArguments& a, const SideArguments& side) {
-  return a.map == cpu::PointMap::plus_minus_exponential && a.normalised && !a.causal &&
-         a.element != Element::float32 && a.input_element == a.element && a.head_width == width &&
-         a.inputs == width && a.outputs == width && side.half_square == 0;
+  return a.map == cpu::PointMap::plus_minus_exponential && a.normalised && a.element != Element::float32 &&
+         a.input_element == a.element && a.head_width == width && a.inputs == width && a.outputs == width &&
+         side.half_square == 0;
 }
 bool aligned(const HeadsOnDevice& x) {
   return at_16_bytes(x.data) && x.batch_stride % 8 == 0 && x.head_stride % 8 == 0 && x.token_stride % 8 == 0;

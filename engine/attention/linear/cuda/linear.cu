@@ -24,8 +24,7 @@ __global__ void sums_kernel(const LinearArguments a) {
   const int part = static_cast<int>(blockIdx.x), features = padded(place.map.features);
   Product product;
   sums_of_keys(block, place.map, rows_of<Input>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),
-               part_of(a, place.b, part), place.tile,
-               a.causal ? place.space.part_largest + part * features : place.space.largest, product,
+               part_of(a, place.b, part), place.tile, place.space.largest, product,
                place.space.part_values + static_cast<std::int64_t>(part) * features * padded(place.map.width),
                place.space.part_totals + part * features);
 }
@@ -72,12 +71,12 @@ cudaError_t sums_over_keys_of(const LinearArguments& a, cudaStream_t stream) {
   Launches launches(a, false, stream);
   if (head_map(a, a.key, 0, 0).logarithmic()) {
     launches.then(largest_kernel<Input>, parts, true);
-    if (!a.causal) launches.then(merge_largest_kernel, 1, false);
+    launches.then(merge_largest_kernel, 1, false);
   }
   with_sums_product<T>(a, [&](const auto product) {
     launches.then(sums_kernel<Input, T, typename decltype(product)::type>, parts, true);
   });
-  if (!a.causal) launches.then(merge_sums_kernel<T>, 1, false);
+  launches.then(merge_sums_kernel<T>, 1, false);
   return launches.outcome;
 }
 
@@ -89,7 +88,6 @@ cudaError_t outputs_of(const LinearArguments& a, cudaStream_t stream) {
 }
 
 cudaError_t outputs(const LinearArguments& a, cudaStream_t stream) {
-  if (a.causal) return causal_outputs(a, stream);
   if (fixed_width_takes_queries(a)) return fixed_width_queries(a, stream);
   return with_types(a, [&](const auto input, const auto value) {
     return outputs_of<typename decltype(input)::type, typename decltype(value)::type>(a, stream);
@@ -134,6 +132,7 @@ std::int64_t linear_workspace_floats(const LinearArguments& arguments) {
 
 const char* linear_attention(const LinearArguments& arguments, void* stream) {
   const auto cuda_stream = static_cast<cudaStream_t>(stream);
+  if (arguments.causal) return message_of(causal_outputs(arguments, cuda_stream));
   cudaError_t outcome = sums_over_keys(arguments, cuda_stream);
   if (outcome == cudaSuccess) outcome = outputs(arguments, cuda_stream);
   return message_of(outcome);

@@ -24,6 +24,22 @@ __global__ void totals_before_kernel(const LinearArguments a, const bool of_quer
                       linear_parts(a.tokens), of_queries);
 }
 
+// With `keys` in the place of `gradient`, which a program without gradients does not have.
+__device__ Tile forward_tile(Tile tile) {
+  tile.keys = tile.gradient;
+  return tile;
+}
+
+template <typename Input, typename T>
+__global__ void key_sums_kernel(const LinearArguments a) {
+  DeviceBlock block;
+  const Place place(a, a.key);
+  const int part = static_cast<int>(blockIdx.x);
+  sums_over_part(block, place.map, rows_of<Input>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),
+                 part_of(a, place.b, part), forward_tile(place.tile),
+                 sums_of_keys(place.space).of_part(place.map, part), OwnFeature(), EqualWeights());
+}
+
 template <typename Input, typename T>
 __global__ void causal_output_kernel(const LinearArguments a) {
   DeviceBlock block;
@@ -31,8 +47,7 @@ __global__ void causal_output_kernel(const LinearArguments a) {
   const int part = static_cast<int>(blockIdx.x);
   const Tokens tokens = part_of(a, place.b, part);
   T* const out = static_cast<T*>(a.out);
-  Tile tile = place.tile;
-  tile.keys = tile.gradient; // which a program without gradients does not have
+  const Tile tile = forward_tile(place.tile);
   causal_output(
       block, place.map, head_map(a, a.key, place.b, place.h), rows_of<Input>(a.q, place.b, place.h),
       rows_of<Input>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h), tokens, tile,
@@ -58,9 +73,20 @@ cudaError_t sums_before_parts(const LinearArguments& a, const bool of_queries, c
   return launches.outcome;
 }
 
+cudaError_t causal_sums_over_keys(const LinearArguments& a, cudaStream_t stream) {
+  Launches launches(a, false, stream);
+  launches.outcome = with_types(a, [&](const auto input, const auto value) {
+    launches.then(key_sums_kernel<typename decltype(input)::type, typename decltype(value)::type>,
+                  linear_parts(a.tokens), true);
+    return launches.outcome;
+  });
+  return launches.outcome == cudaSuccess ? sums_before_parts(a, false, stream) : launches.outcome;
+}
+
 cudaError_t causal_outputs(const LinearArguments& a, cudaStream_t stream) {
   Launches launches(a, false, stream);
-  launches.outcome = sums_before_parts(a, false, stream);
+  launches.outcome = cudaMemsetAsync(a.workspace, 0, sizeof(int), stream);
+  if (launches.outcome == cudaSuccess) launches.outcome = causal_sums_over_keys(a, stream);
   return with_types(a, [&](const auto input, const auto value) {
     launches.then(causal_output_kernel<typename decltype(input)::type, typename decltype(value)::type>,
                   linear_parts(a.tokens), true);

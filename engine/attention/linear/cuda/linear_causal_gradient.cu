@@ -36,8 +36,10 @@ template <typename Input, typename T>
 __global__ void query_sums_kernel(const LinearArguments a, const LinearGradients gradients) {
   DeviceBlock block;
   const PlaceOfPart at(a);
-  sums_over_queries(block, at.map, rows_of<Input>(a.q, at.b, at.h), rows_of<T>(gradients.g, at.b, at.h),
-                    at.tokens, at.tile, at.causal, at.part);
+  sums_over_part(block, at.map, rows_of<Input>(a.q, at.b, at.h), rows_of<T>(gradients.g, at.b, at.h),
+                 at.tokens, at.tile, at.causal.queries.of_part(at.map, at.part),
+                 ShareOfQuery{at.map, at.causal},
+                 [&](const std::int64_t token) { return at.causal.dots[token]; });
 }
 
 template <typename Input, typename T>
@@ -67,8 +69,7 @@ cudaError_t causal_gradients_of(const LinearArguments& a, const LinearGradients&
                                 cudaStream_t stream) {
   Launches launches(a, true, stream);
   const int parts = linear_parts(a.tokens);
-  launches.outcome = sums_over_keys(a, stream);
-  if (launches.outcome == cudaSuccess) launches.outcome = sums_before_parts(a, false, stream);
+  launches.outcome = causal_sums_over_keys(a, stream);
   return with_gradient_types(a, [&](const auto input, const auto value) {
     using Input = typename decltype(input)::type;
     using T = typename decltype(value)::type;

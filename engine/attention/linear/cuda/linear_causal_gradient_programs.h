@@ -5,16 +5,13 @@
 //   ∂L/∂log φ(k_s)_f = φ(k_s)_f Σ_{t≥s} a_ft e_ts,
 //   ∂L/∂v_s = Σ_f φ(k_s)_f Σ_{t≥s} a_ft g_t.
 // (Where φ may be 0, by φ itself. Without a normaliser D = 1 and e_ts = g_t·v_s.)
-//   5. D_t and out_t·g_t of each token, by 4. of the forward pass on a copy of the sums,
-//   6. over the queries of each part Σ a_ft g_t and Σ a_ft (out_t·g_t), in the place of the copy, and 3. of
-//   the
-//      forward pass on these, from the last part to the first,
-//   7. each part's queries from its first tile to its last, with the sums over keys before and the keys of
-//   the
-//      tile; its keys from the last to the first with the sums over queries after and the queries of the
+//   4. D_t and out_t·g_t of each token, by 3. of the forward pass on a copy of the sums,
+//   5. over the queries of each part Σ a_ft g_t and Σ a_ft (out_t·g_t), in the place of the copy, and 2. of
+//      the forward pass on these, from the last part to the first,
+//   6. each part's queries from its first tile to its last, with the sums over keys before and the keys of
+//      the tile; its keys from the last to the first with the sums over queries after and the queries of the
 //      tile.
-// As logarithms, shares are log φ(q_t)_f − log D_t: log φ(q_t)_f + log φ(k_s)_f − log D_t is below 0 for s ≤
-// t.
+// As logarithms, shares are log φ(q_t)_f − log D_t. With log φ(k_s)_f of s ≤ t they add up to at most 0.
 #pragma once
 
 #include "engine/attention/linear/cuda/linear_causal_programs.h"
@@ -52,17 +49,8 @@ HYDRASCOPE_BLOCK void copy_sums(Block& block, const HeadMap& map, const RunningS
     to.largest[thread] = from.largest[thread];
   });
 }
-template <typename Block>
-HYDRASCOPE_BLOCK void clear_sums(Block& block, const HeadMap& map, const RunningSums& sums) {
-  block.each([&](const int thread) {
-    for (int i = thread; i < map.features * padded(map.width); i += block_threads) sums.values[i] = 0;
-    if (thread >= map.features) return;
-    sums.totals[thread] = 0;
-    sums.largest[thread] = -INFINITY;
-  });
-}
 
-// 5. of a part of the tokens.
+// 4. of a part of the tokens.
 template <typename Block, typename ReadQuery, typename ReadKey, typename ReadValue, typename ReadGradient>
 HYDRASCOPE_BLOCK void denominators_and_dots(Block& block, const HeadMap& query_map, const HeadMap& key_map,
                                             const ReadQuery& query, const ReadKey& key,
@@ -100,7 +88,7 @@ HYDRASCOPE_BLOCK void denominators_and_dots(Block& block, const HeadMap& query_m
       });
 }
 
-// a_ft of a query's feature, or its logarithm.
+// 5. is sums_over_part() of a_ft of a query's feature, or its logarithm.
 struct ShareOfQuery {
   const HeadMap& map;
   const CausalSpace& space;
@@ -109,21 +97,6 @@ struct ShareOfQuery {
     return map.logarithmic() ? phi - denominator : over(phi, denominator);
   }
 };
-
-// 6. of a part of the tokens.
-template <typename Block, typename ReadQuery, typename ReadGradient>
-HYDRASCOPE_BLOCK void sums_over_queries(Block& block, const HeadMap& map, const ReadQuery& query,
-                                        const ReadGradient& g, const Tokens& tokens, const Tile& tile,
-                                        const CausalSpace& space, const int part) {
-  const RunningSums sums = space.queries.of_part(map, part);
-  clear_sums(block, map, sums);
-  for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
-    load_keys(block, map, query, g, tokens, first, tile, ShareOfQuery{map, space});
-    block.each([](int) {});
-    add_keys(block, map, tile, sums,
-             [&](const int t) { return tokens.real(first + t) ? space.dots[first + t] : 0.0f; });
-  }
-}
 
 // tile.pairs = e of the tile's tokens: of row t of `own` and the row of `value` that dot(t, s) belongs to.
 template <typename Block, typename Dot>
@@ -177,7 +150,7 @@ HYDRASCOPE_BLOCK void gradient_of_tile(Block& block, const HeadMap& map, const T
   });
 }
 
-// 7. The queries of a part: calls write(token, o, ∂L/∂y).
+// 6. The queries of a part: calls write(token, o, ∂L/∂y).
 template <typename Block, typename ReadQuery, typename ReadKey, typename ReadValue, typename ReadGradient,
           typename Write>
 HYDRASCOPE_BLOCK void causal_gradient_of_queries(
@@ -188,8 +161,7 @@ HYDRASCOPE_BLOCK void causal_gradient_of_queries(
   const int features = query_map.features;
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
     const auto dot = [&](const int t) { return tokens.real(first + t) ? space.dots[first + t] : 0.0f; };
-    load_keys(block, key_map, key, value, tokens, first, tile,
-              [](const float phi, std::int64_t) { return phi; });
+    load_keys(block, key_map, key, value, tokens, first, tile, OwnFeature());
     load(block, g, tokens, first, query_map.width, tile.own);
     load(block, query, tokens, first, query_map.inputs, tile.x);
     make_features(block, query_map, first, tokens, tile);
@@ -208,7 +180,7 @@ HYDRASCOPE_BLOCK void causal_gradient_of_queries(
           gradient = tokens.real(first + t) ? over(gradient, space.denominators[first + t]) : 0.0f;
         }
       });
-    if (first + tile_tokens < tokens.last) add_keys(block, key_map, tile, sums, [](int) { return 1.0f; });
+    if (first + tile_tokens < tokens.last) add_keys(block, key_map, tile, sums, EqualWeights());
     write_gradient(block, query_map, query, tokens, first, tile, write);
   }
 }

@@ -1,12 +1,12 @@
 // Causal linear attention as programs of one block of threads, like linear_programs.h:
 // out_t = φ(q_t)·S_t / φ(q_t)·z_t, S_t = Σ_{s≤t} φ(k_s) v_sᵀ, z_t = Σ_{s≤t} φ(k_s).
-//   1., 2. of linear_programs.h over each part of the tokens: exponential maps divided by the part's largest,
-//   3. in the place of each part's sums those over all parts before, added in a fixed order,
-//   4. each part 32 tokens at a time: their queries with the sums before them and with the keys among
+//   1. the sums over each part of the tokens, exponential maps divided by the largest so far,
+//   2. in their place those over all parts before, added in a fixed order,
+//   3. each part 32 tokens at a time: their queries with the sums before them and with the keys among
 //      themselves, then their keys added to the sums.
 // A later key may be any number of times larger than those a query attends to. Exponential maps are therefore
 // divided by the largest log φ(q)_f + log φ(k)_f that the query itself attends to, and products of tokens of
-// one tile are exponentiated one by one. All of 3. and 4. is float32.
+// one tile are exponentiated one by one. All of it is float32.
 #pragma once
 
 #include <cmath>
@@ -45,7 +45,7 @@ HYDRASCOPE_BOTH inline RunningSums sums_of_keys(const HeadSpace& space) {
   return {space.part_values, space.part_totals, space.part_largest};
 }
 
-// 3. The values: a thread for each entry of a head's, of the index-th block. Backwards, the parts after one
+// 2. The values: a thread for each entry of a head's, of the index-th block. Backwards, the parts after one
 // are those before it.
 template <typename Block>
 HYDRASCOPE_BLOCK void values_before_parts(Block& block, const HeadMap& map, const RunningSums& sums,
@@ -244,6 +244,37 @@ HYDRASCOPE_BLOCK void add_keys(Block& block, const HeadMap& map, const Tile& til
   });
 }
 
+template <typename Block>
+HYDRASCOPE_BLOCK void clear_sums(Block& block, const HeadMap& map, const RunningSums& sums) {
+  block.each([&](const int thread) {
+    for (int i = thread; i < map.features * padded(map.width); i += block_threads) sums.values[i] = 0;
+    if (thread >= map.features) return;
+    sums.totals[thread] = 0;
+    sums.largest[thread] = -INFINITY;
+  });
+}
+
+// 1. The sums over a part of the tokens, with share() of load_keys() and the weight of each token.
+template <typename Block, typename ReadKey, typename ReadValue, typename Share, typename Weight>
+HYDRASCOPE_BLOCK void sums_over_part(Block& block, const HeadMap& map, const ReadKey& key,
+                                     const ReadValue& value, const Tokens& tokens, const Tile& tile,
+                                     const RunningSums& sums, const Share& share, const Weight& weight) {
+  clear_sums(block, map, sums);
+  for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
+    load_keys(block, map, key, value, tokens, first, tile, share);
+    block.each([](int) {});
+    add_keys(block, map, tile, sums,
+             [&](const int s) { return tokens.real(first + s) ? weight(first + s) : 0.0f; });
+  }
+}
+// As they are.
+struct OwnFeature {
+  HYDRASCOPE_BOTH float operator()(const float phi, std::int64_t) const { return phi; }
+};
+struct EqualWeights {
+  HYDRASCOPE_BOTH float operator()(std::int64_t) const { return 1.0f; }
+};
+
 // Calls write(token, c, value) with Σ_f φ(q)_f S_f + Σ_s product(t, s) v_s over what a token of the tile
 // attends to or, backwards, what attends to it, divided by denominator(t). Does not synchronise.
 template <typename Block, typename Denominator, typename Write>
@@ -292,7 +323,7 @@ HYDRASCOPE_BLOCK void write_causally(Block& block, const HeadMap& map, const Tok
   });
 }
 
-// 4. The output of a part of the tokens, whose sums are those over all parts before and are added to: calls
+// 3. The output of a part of the tokens, whose sums are those over all parts before and are added to: calls
 // write(token, c, value), and before that, of each tile, weighed(first), which reads what weigh_causally()
 // has left; then written(first).
 template <typename Block, typename ReadQuery, typename ReadKey, typename ReadValue, typename Weighed,
@@ -303,8 +334,7 @@ HYDRASCOPE_BLOCK void causal_output(Block& block, const HeadMap& query_map, cons
                                     const bool normalised, const Weighed& weighed, const Write& write,
                                     const Written& written) {
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
-    load_keys(block, key_map, key, value, tokens, first, tile,
-              [](const float phi, std::int64_t) { return phi; });
+    load_keys(block, key_map, key, value, tokens, first, tile, OwnFeature());
     load(block, query, tokens, first, query_map.inputs, tile.x);
     make_features(block, query_map, first, tokens, tile);
     weigh_causally(block, query_map, tile, sums);
@@ -313,7 +343,7 @@ HYDRASCOPE_BLOCK void causal_output(Block& block, const HeadMap& query_map, cons
         block, query_map, tokens, first, tile, sums, false,
         [&](const int t) { return normalised ? denominator_of(tile, t) : 1.0f; }, write);
     written(first);
-    if (first + tile_tokens < tokens.last) add_keys(block, key_map, tile, sums, [](int) { return 1.0f; });
+    if (first + tile_tokens < tokens.last) add_keys(block, key_map, tile, sums, EqualWeights());
   }
 }
 

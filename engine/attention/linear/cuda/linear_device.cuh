@@ -293,10 +293,12 @@ using MeansOf =
 bool tile_fits(cpu::PointMap map, std::int64_t head_width, std::int64_t inputs, std::int64_t outputs,
                bool gradient, bool causal);
 
-// 1. to 3. of linear_programs.h, in linear.cu; causal, 1. and 2. of linear_causal_programs.h.
+// 1. to 3. of linear_programs.h, in linear.cu.
 cudaError_t sums_over_keys(const LinearArguments& a, cudaStream_t stream);
 
-// 3. of linear_causal_programs.h, over queries from the last part to the first; then 4. In linear_causal.cu.
+// linear_causal_programs.h: 1. and 2. over keys; 2. over queries, from the last part to the first; all of it.
+// In linear_causal.cu.
+cudaError_t causal_sums_over_keys(const LinearArguments& a, cudaStream_t stream);
 cudaError_t sums_before_parts(const LinearArguments& a, bool of_queries, cudaStream_t stream);
 cudaError_t causal_outputs(const LinearArguments& a, cudaStream_t stream);
 
