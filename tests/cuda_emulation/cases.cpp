@@ -163,6 +163,7 @@ struct LinearCall {
       : kernel(kernel_),
         inputs(shape, inputs_of, variation),
         gradients(gradients_),
+        causal(variation.causal),
         outputs(m),
         query(kernel, shape, m, 11),
         key(kernel, shape, m, 13),
@@ -178,6 +179,7 @@ struct LinearCall {
                                  .input_element = element_of<Input>(),
                                  .map = kernel.map,
                                  .normalised = kernel.normalised,
+                                 .causal = causal,
                                  .q = heads_of(inputs.q),
                                  .k = heads_of(inputs.k),
                                  .v = heads_of(inputs.v),
@@ -212,6 +214,7 @@ struct LinearCall {
         result.add(defined_linear(
             {.map = kernel.map,
              .normalised = kernel.normalised,
+             .causal = causal,
              .tokens = shape.tokens,
              .width = shape.width,
              .inputs = inputs.inputs,
@@ -232,7 +235,7 @@ struct LinearCall {
   static constexpr std::size_t workspace_alignment = 512 / sizeof(float);
   LinearKernel kernel;
   Inputs<Input, T> inputs;
-  bool gradients;
+  bool gradients, causal;
   std::int64_t outputs;
   Side query, key;
   std::vector<double> token_weights;
@@ -290,9 +293,11 @@ Comparison hydra_of(const CudaShape& shape, const Variation& variation) {
   const CudaShape rows{shape.batch, 1, shape.tokens, shape.heads * shape.width, shape.masked};
   Inputs<T, T> inputs(rows, rows.width, variation);
   DeviceTensor<T> out(rows, rows.width, 0), grad_q = out, grad_k = out, grad_v = out;
-  std::vector<float> workspace(
-      static_cast<std::size_t>(cuda::hydra_workspace_floats(rows.batch, rows.tokens, rows.width)), nan);
+  std::vector<float> workspace(static_cast<std::size_t>(cuda::hydra_workspace_floats(
+                                   rows.batch, rows.tokens, rows.width, variation.causal)),
+                               nan);
   const cuda::HydraArguments arguments{.element = element_of<T>(),
+                                       .causal = variation.causal,
                                        .q = rows_of(inputs.q),
                                        .k = rows_of(inputs.k),
                                        .v = rows_of(inputs.v),
@@ -312,6 +317,7 @@ Comparison hydra_of(const CudaShape& shape, const Variation& variation) {
   Expected expected;
   for (std::int64_t b = 0; b < rows.batch; ++b) {
     DefinedHead head{};
+    head.causal = variation.causal;
     head.tokens = rows.tokens;
     head.width = rows.width;
     head.q = part_of(inputs.q_numbers, b, rows.tokens * rows.width);

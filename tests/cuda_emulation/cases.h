@@ -34,6 +34,7 @@ struct Variation {
   bool nan_in_key = false; // one entry of the second token's key; what is NaN by the definition has to be it
   bool float_inputs = false; // q and k are float32 beside values of bfloat16
   bool aligned = false;      // rows begin at multiples of 16 bytes
+  bool causal = false;
 };
 Comparison compare_linear(const LinearKernel& kernel, const CudaShape& shape, cuda::Element element,
                           const Variation& variation = {});

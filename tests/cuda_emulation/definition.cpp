@@ -129,21 +129,27 @@ struct Features {
   Matrix y, phi;
 };
 
-// φ(k)ᵀ [v, 1], and with the gradients of numerator and denominator in the place of [v, 1] that of it.
-Matrix sums(const DefinedHead& head, const Matrix& phi, const Matrix& rows) {
-  Matrix result(feature_count(head), head.width + 1);
-  for (std::int64_t t = 0; t < head.tokens; ++t)
-    for (std::int64_t f = 0; f < feature_count(head); ++f)
-      for (std::int64_t c = 0; phi[t][f] != 0 && c <= head.width; ++c) result[f][c] += phi[t][f] * rows[t][c];
-  return result;
+// Adds φ(k)ᵀ [v, 1] of a token, and with the gradients of numerator and denominator in the place of [v, 1]
+// that of it.
+void add_token(Matrix& sums, const double* const phi, const double* const row) {
+  const auto features = static_cast<std::int64_t>(sums.values.size() / sums.columns);
+  for (std::int64_t f = 0; f < features; ++f)
+    for (std::size_t c = 0; c < sums.columns; ++c) sums[f][c] += phi[f] * row[c];
 }
 
-// rows · sumsᵀ: ∂L/∂φ.
-Matrix times_sums(const DefinedHead& head, const Matrix& rows, const Matrix& of) {
-  Matrix result(head.tokens, feature_count(head));
+// Calls add(token), then use(token) for each real token: all are added before one is used or, causal, those
+// up to it, from the first on or, backwards, from the last.
+template <typename Add, typename Use>
+void each_real_token(const DefinedHead& head, const bool backwards, const Add& add, const Use& use) {
+  std::vector<std::int64_t> tokens;
   for (std::int64_t t = 0; t < head.tokens; ++t)
-    for (std::int64_t f = 0; f < feature_count(head); ++f) result[t][f] = dot(rows[t], of[f], head.width + 1);
-  return result;
+    if (head.real[static_cast<std::size_t>(t)] != 0) tokens.push_back(t);
+  if (backwards) std::reverse(tokens.begin(), tokens.end());
+  if (!head.causal) std::for_each(tokens.begin(), tokens.end(), add);
+  for (const std::int64_t t : tokens) {
+    if (head.causal) add(t);
+    use(t);
+  }
 }
 
 } // namespace
@@ -152,17 +158,14 @@ DefinedResult defined_linear(const DefinedHead& head) {
   const std::int64_t d = head.width, features = feature_count(head);
   const Features queries(head, head.query, head.q), keys(head, head.key, head.k);
   Matrix values(head.tokens, d + 1), by_ratio(head.tokens, d + 1);
-  const auto real = [&](const std::int64_t t) { return head.real[static_cast<std::size_t>(t)] != 0; };
   for (std::int64_t t = 0; t < head.tokens; ++t) {
-    if (!real(t)) continue;
+    if (head.real[static_cast<std::size_t>(t)] == 0) continue;
     std::copy_n(head.v.data() + t * d, d, values[t]);
     values[t][d] = 1;
   }
-  const Matrix of_keys = sums(head, keys.phi, values);
-  Matrix out(head.tokens, d), by_values(head.tokens, d);
+  Matrix of_keys(features, d + 1), out(head.tokens, d), by_query(head.tokens, features);
   DefinedResult result;
-  for (std::int64_t t = 0; t < head.tokens; ++t) {
-    if (!real(t)) continue;
+  const auto attend = [&](const std::int64_t t) {
     std::vector<double> ratio(static_cast<std::size_t>(d + 1), 0);
     for (std::int64_t f = 0; f < features; ++f)
       for (std::int64_t c = 0; c <= d; ++c)
@@ -170,48 +173,51 @@ DefinedResult defined_linear(const DefinedHead& head) {
     const double denominator = head.normalised ? ratio.back() : 1;
     if (denominator == 0) {
       ++result.zero_denominators;
-      continue;
+      return;
     }
     for (std::int64_t c = 0; c < d; ++c) {
       out[t][c] = ratio[static_cast<std::size_t>(c)] / denominator;
       if (!head.g.empty()) by_ratio[t][c] = head.g[static_cast<std::size_t>(t * d + c)] / denominator;
     }
     if (head.normalised) by_ratio[t][d] = -dot(out[t], by_ratio[t], d);
-  }
+    for (std::int64_t f = 0; !head.g.empty() && f < features; ++f)
+      by_query[t][f] = dot(by_ratio[t], of_keys[f], d + 1);
+  };
+  each_real_token(
+      head, false, [&](const std::int64_t t) { add_token(of_keys, keys.phi[t], values[t]); }, attend);
   result.out = out.values;
   if (head.g.empty()) return result;
-  const Matrix of_queries = sums(head, queries.phi, by_ratio);
-  for (std::int64_t t = 0; t < head.tokens; ++t)
-    for (std::int64_t f = 0; real(t) && f < features; ++f)
-      for (std::int64_t c = 0; c < d; ++c) by_values[t][c] += keys.phi[t][f] * of_queries[f][c];
-  result.grad_q = queries.through(head, times_sums(head, by_ratio, of_keys));
-  result.grad_k = keys.through(head, times_sums(head, values, of_queries));
+  Matrix of_queries(features, d + 1), by_key(head.tokens, features), by_values(head.tokens, d);
+  each_real_token(
+      head, true, [&](const std::int64_t t) { add_token(of_queries, queries.phi[t], by_ratio[t]); },
+      [&](const std::int64_t t) {
+        for (std::int64_t f = 0; f < features; ++f) {
+          by_key[t][f] = dot(values[t], of_queries[f], d + 1);
+          for (std::int64_t c = 0; c < d; ++c) by_values[t][c] += keys.phi[t][f] * of_queries[f][c];
+        }
+      });
+  result.grad_q = queries.through(head, by_query);
+  result.grad_k = keys.through(head, by_key);
   result.grad_v = by_values.values;
   return result;
 }
 
 DefinedResult defined_hydra(const DefinedHead& head) {
   const std::int64_t width = head.width;
-  Matrix q(head.tokens, width), k(head.tokens, width);
+  Matrix q(head.tokens, width), k(head.tokens, width), out = q, by_q = q, by_k = q, by_v = q;
   std::vector<double> of_keys(static_cast<std::size_t>(width), 0), of_queries = of_keys;
   std::vector<double> q_length(static_cast<std::size_t>(head.tokens), 1), k_length = q_length;
-  const auto real = [&](const std::int64_t t) { return head.real[static_cast<std::size_t>(t)] != 0; };
+  std::vector<double> by_unit(static_cast<std::size_t>(width));
   const auto unit = [&](const std::vector<double>& x, const std::int64_t t, double* const to) {
     const double length = std::sqrt(dot(x.data() + t * width, x.data() + t * width, width));
     for (std::int64_t f = 0; f < width; ++f) to[f] = x[static_cast<std::size_t>(t * width + f)] / length;
     return length;
   };
-  for (std::int64_t t = 0; t < head.tokens; ++t) {
-    if (!real(t)) continue;
-    q_length[static_cast<std::size_t>(t)] = unit(head.q, t, q[t]);
-    k_length[static_cast<std::size_t>(t)] = unit(head.k, t, k[t]);
-    for (std::int64_t f = 0; f < width; ++f) {
-      of_keys[static_cast<std::size_t>(f)] += k[t][f] * head.v[static_cast<std::size_t>(t * width + f)];
-      of_queries[static_cast<std::size_t>(f)] += q[t][f] * head.g[static_cast<std::size_t>(t * width + f)];
-    }
-  }
-  Matrix out(head.tokens, width), by_q = out, by_k = out, by_v = out;
-  std::vector<double> by_unit(static_cast<std::size_t>(width));
+  const auto add = [&](std::vector<double>& to, const double* const rows, const std::vector<double>& by,
+                       const std::int64_t t) {
+    for (std::int64_t f = 0; f < width; ++f)
+      to[static_cast<std::size_t>(f)] += rows[f] * by[static_cast<std::size_t>(t * width + f)];
+  };
   const auto through_unit = [&](const double* const rows, const std::vector<double>& of,
                                 const double* const x, const double length, double* const to) {
     for (std::int64_t f = 0; f < width; ++f)
@@ -221,14 +227,25 @@ DefinedResult defined_hydra(const DefinedHead& head) {
       to[f] = (by_unit[static_cast<std::size_t>(f)] - x[f] * along) / length;
   };
   for (std::int64_t t = 0; t < head.tokens; ++t) {
-    if (!real(t)) continue;
-    for (std::int64_t f = 0; f < width; ++f) {
-      out[t][f] = q[t][f] * of_keys[static_cast<std::size_t>(f)];
-      by_v[t][f] = k[t][f] * of_queries[static_cast<std::size_t>(f)];
-    }
-    through_unit(head.g.data() + t * width, of_keys, q[t], q_length[static_cast<std::size_t>(t)], by_q[t]);
-    through_unit(head.v.data() + t * width, of_queries, k[t], k_length[static_cast<std::size_t>(t)], by_k[t]);
+    if (head.real[static_cast<std::size_t>(t)] == 0) continue;
+    q_length[static_cast<std::size_t>(t)] = unit(head.q, t, q[t]);
+    k_length[static_cast<std::size_t>(t)] = unit(head.k, t, k[t]);
   }
+  each_real_token(
+      head, false, [&](const std::int64_t t) { add(of_keys, k[t], head.v, t); },
+      [&](const std::int64_t t) {
+        for (std::int64_t f = 0; f < width; ++f) out[t][f] = q[t][f] * of_keys[static_cast<std::size_t>(f)];
+        through_unit(head.g.data() + t * width, of_keys, q[t], q_length[static_cast<std::size_t>(t)],
+                     by_q[t]);
+      });
+  each_real_token(
+      head, true, [&](const std::int64_t t) { add(of_queries, q[t], head.g, t); },
+      [&](const std::int64_t t) {
+        for (std::int64_t f = 0; f < width; ++f)
+          by_v[t][f] = k[t][f] * of_queries[static_cast<std::size_t>(f)];
+        through_unit(head.v.data() + t * width, of_queries, k[t], k_length[static_cast<std::size_t>(t)],
+                     by_k[t]);
+      });
   return {.out = out.values, .grad_q = by_q.values, .grad_k = by_k.values, .grad_v = by_v.values};
 }
 

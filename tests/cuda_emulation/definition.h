@@ -20,6 +20,7 @@ struct DefinedProjection {
 struct DefinedHead {
   cpu::PointMap map;
   bool normalised;
+  bool causal;                                 // a token attends to itself and those before it
   std::int64_t tokens, width, inputs, outputs; // N, d, entries of q and k, m
   std::vector<double> q, k, v, g; // (N, inputs) twice, (N, d), and ∂L/∂out (N, d); without g: no gradients
   std::vector<double> token_weights; // (N, 2) of PointMap::relu_token_weighted

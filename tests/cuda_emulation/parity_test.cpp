@@ -59,9 +59,11 @@ TEST_F(CudaHydraEmulated, OutputAndGradientsAreThoseOfTheDefinition) {
          {std::span<const CudaShape>(cuda_hydra_shapes), std::span<const CudaShape>(cuda_gradient_shapes)})
       for (const CudaShape& shape : shapes) {
         SCOPED_TRACE(describe(shape) + " " + precision.name);
-        for (const bool aligned : {false, true})
-          if (aligned || shape.width != 64) // as models have them
-            expect(compare_hydra(shape, precision.element, {.aligned = aligned}), precision);
+        for (const bool causal : {false, true})
+          for (const bool aligned : {false, true})
+            if (aligned || shape.width != 64) // as models have them
+              expect(compare_hydra(shape, precision.element, {.aligned = aligned, .causal = causal}),
+                     precision);
       }
 }
 
@@ -77,6 +79,7 @@ TEST_F(CudaLinearEmulated, OutputIsThatOfTheDefinition) {
         for (const bool aligned : {false, true})
           if (!aligned || shape.width == 64)
             expect(compare_linear(kernel, shape, precision.element, {.aligned = aligned}), precision);
+        expect(compare_linear(kernel, shape, precision.element, {.causal = true}), precision);
       }
     }
 }
@@ -93,6 +96,7 @@ TEST_F(CudaLinearEmulated, GradientsAreThoseOfTheDefinition) {
           if (!aligned || shape.width == 64)
             expect(compare_linear_gradients(kernel, shape, precision.element, {.aligned = aligned}),
                    precision);
+        expect(compare_linear_gradients(kernel, shape, precision.element, {.causal = true}), precision);
       }
     }
 }

@@ -55,8 +55,12 @@ void in_every_order(const Test& test) {
 TEST(CudaSmall, HydraIsTheDefinition) {
   in_every_order([](const Element element) {
     if (real_threads && element == Element::float16) return;
-    expect(compare_hydra(shape, element), element);
-    expect(compare_hydra({1, 1, 34, 24, true}, element, {.aligned = true}), element);
+    for (const bool causal : {false, true}) {
+      expect(compare_hydra(shape, element, {.causal = causal}), element);
+      expect(compare_hydra({1, 1, 34, 24, true}, element, {.aligned = true, .causal = causal}), element);
+    }
+    if (real_threads) return;
+    expect(compare_hydra({1, 2, 34, 150, true}, element, {.causal = true}), element); // two slices
   });
 }
 
@@ -66,7 +70,10 @@ TEST(CudaSmall, LinearAttentionIsTheDefinition) {
       SCOPED_TRACE(kernel.name);
       if (!is_run(kernel, element)) continue;
       expect(compare_linear(kernel, shape, element), element);
-      if (element != Element::float16) expect(compare_linear_gradients(kernel, shape, element), element);
+      expect(compare_linear(kernel, shape, element, {.causal = true}), element);
+      if (element == Element::float16) continue;
+      for (const bool causal : {false, true})
+        expect(compare_linear_gradients(kernel, shape, element, {.causal = causal}), element);
     }
   });
 }
@@ -96,23 +103,33 @@ TEST(CudaSmall, PartsOfTheTokensAreMerged) {
           kernel.map == cpu::PointMap::plus_minus_exponential || kernel.map == cpu::PointMap::relu;
       if (!chosen || element == Element::float16) continue;
       expect(compare_linear(kernel, {1, 1, 270, 8, true}, element), element);
+      expect(compare_linear(kernel, {1, 1, 600, 8, true}, element, {.causal = true}), element);
       expect(compare_linear_gradients(kernel, {1, 1, 270, 8, true}, element), element);
+      expect(compare_linear_gradients(kernel, {1, 1, 600, 8, true}, element, {.causal = true}), element);
     }
   });
 }
 
+constexpr CudaShape all_real{1, 1, 35, 18}; // causal, the first token does not attend to the second's NaN
+
 TEST(CudaSmall, ANanInARealKeyReachesWhatItDoesByTheDefinition) {
   in_every_order([](const Element element) {
-    expect(compare_hydra(shape, element, {.nan_in_key = true}), element);
+    expect(compare_hydra(all_real, element, {.nan_in_key = true, .causal = true}), element);
+    for (const bool causal : {false, true})
+      expect(compare_hydra(shape, element, {.nan_in_key = true, .causal = causal}), element);
     for (const LinearKernel& kernel : linear_kernels()) {
       SCOPED_TRACE(kernel.name);
       if (!is_run(kernel, element)) continue;
-      expect(compare_linear(kernel, shape, element, {.nan_in_key = true}), element);
+      for (const bool causal : {false, true})
+        expect(compare_linear(kernel, shape, element, {.nan_in_key = true, .causal = causal}), element);
+      expect(compare_linear(kernel, all_real, element, {.nan_in_key = true, .causal = true}), element);
       if (kernel.map == cpu::PointMap::plus_minus_exponential)
         expect(compare_linear(kernel, {1, 1, 35, 64}, element, {.nan_in_key = true, .aligned = true}),
                element);
-      if (element != Element::float16)
-        expect(compare_linear_gradients(kernel, shape, element, {.nan_in_key = true}), element);
+      for (const bool causal : {false, true})
+        if (element != Element::float16)
+          expect(compare_linear_gradients(kernel, shape, element, {.nan_in_key = true, .causal = causal}),
+                 element);
     }
   });
 }
@@ -121,10 +138,27 @@ TEST(CudaSmall, TakesFloat32QueriesAndKeysBesideBfloat16Values) {
   for (const LinearKernel& kernel : linear_kernels()) {
     SCOPED_TRACE(kernel.name);
     if (!kernel.normalised) continue;
-    expect(compare_linear(kernel, shape, Element::bfloat16, {.float_inputs = true}), Element::bfloat16);
-    expect(compare_linear_gradients(kernel, shape, Element::bfloat16, {.float_inputs = true}),
-           Element::bfloat16);
+    for (const bool causal : {false, true})
+      expect(compare_linear(kernel, shape, Element::bfloat16, {.float_inputs = true, .causal = causal}),
+             Element::bfloat16);
+    for (const bool causal : {false, true})
+      expect(compare_linear_gradients(kernel, shape, Element::bfloat16,
+                                      {.float_inputs = true, .causal = causal}),
+             Element::bfloat16);
   }
+}
+
+// Later keys whose features are larger by many powers of ten do not spoil what the tokens before attend to.
+TEST(CudaSmall, CausalAttentionOfAWideRangeIsTheDefinition) {
+  in_every_order([](const Element element) {
+    for (LinearKernel kernel : linear_kernels()) {
+      SCOPED_TRACE(kernel.name);
+      if (kernel.map != cpu::PointMap::exponential && kernel.map != cpu::PointMap::plus_minus_exponential)
+        continue;
+      kernel.scale = 30;
+      expect(compare_linear(kernel, {1, 1, 300, 8, true}, element, {.causal = true}), element);
+    }
+  });
 }
 
 // Normalised attention to one token gives back its value: no gradient reaches q and k.

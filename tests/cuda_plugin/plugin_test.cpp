@@ -32,10 +32,42 @@ at::Tensor run_on_cpu(const char* kernel, const AttentionInput& input) {
 
 TEST(CudaPlugin, GivesTheCpusOutput) {
   const AttentionInput host = testing_inputs::make_input({2, 3, 40, 8, true}, 3), device = on_gpu(host);
-  const at::Tensor hydra = plugin().hydra_cosine(device.q, device.k, device.v, device.mask);
+  const at::Tensor hydra = plugin().hydra_cosine(device.q, device.k, device.v, device.mask, false);
   EXPECT_LT(relative_error(hydra.cpu(), run_on_cpu("hydra-cosine", host)), 1e-5);
   const AttentionOutput elu = plugin().linear(device, device.mask, PointMap::one_plus_elu, {}, {}, true);
   EXPECT_LT(relative_error(elu.out.cpu(), run_on_cpu("elu", host)), 1e-5);
+}
+
+TEST(CudaPlugin, GivesTheCpusCausalOutput) {
+  AttentionInput host = testing_inputs::make_input({2, 3, 300, 8, true}, 3);
+  host.causal = true;
+  const AttentionInput device = on_gpu(host);
+  const at::Tensor hydra = plugin().hydra_cosine(device.q, device.k, device.v, device.mask, true);
+  EXPECT_LT(relative_error(hydra.cpu(), run_on_cpu("hydra-cosine", host)), 1e-5);
+  const AttentionOutput elu = plugin().linear(device, device.mask, PointMap::one_plus_elu, {}, {}, true);
+  EXPECT_LT(relative_error(elu.out.cpu(), run_on_cpu("elu", host)), 1e-5);
+}
+
+// The loss by q, k and v of a fixed sum of the output, by LibTorch through the composed kernel.
+TEST(CudaPlugin, GivesTheCpusCausalGradients) {
+  AttentionInput host = testing_inputs::make_input({2, 3, 70, 8, true}, 3);
+  host.causal = true;
+  const AttentionInput device = on_gpu(host);
+  const at::Tensor g = testing_inputs::normal(host.v.sizes(), 5);
+  const InputGradients hydra = plugin().hydra_cosine_gradients(device.q, device.k, device.v, device.mask,
+                                                               true, g.to(device.q.device()));
+  for (at::Tensor* x : {&host.q, &host.k, &host.v}) x->requires_grad_();
+  (make_kernel({"hydra-cosine", {}})->run(host, {}).out * g).sum().backward();
+  EXPECT_LT(relative_error(hydra.q.cpu(), host.q.grad()), 1e-5);
+  EXPECT_LT(relative_error(hydra.k.cpu(), host.k.grad()), 1e-5);
+  EXPECT_LT(relative_error(hydra.v.cpu(), host.v.grad()), 1e-5);
+  for (at::Tensor* x : {&host.q, &host.k, &host.v}) x->mutable_grad() = at::Tensor();
+  const InputGradients elu = plugin().linear_gradients(device, device.mask, PointMap::one_plus_elu, {}, {},
+                                                       true, g.to(device.q.device()));
+  (make_kernel({"elu", {}})->run(host, {}).out * g).sum().backward();
+  EXPECT_LT(relative_error(elu.q.cpu(), host.q.grad()), 1e-5);
+  EXPECT_LT(relative_error(elu.k.cpu(), host.k.grad()), 1e-5);
+  EXPECT_LT(relative_error(elu.v.cpu(), host.v.grad()), 1e-5);
 }
 
 TEST(CudaPlugin, RefusesWhatItDoesNotTake) {
@@ -50,11 +82,16 @@ TEST(CudaPlugin, AsksTheTensorsDevice) {
   EXPECT_TRUE(plugin().runs_on(0));
   EXPECT_FALSE(plugin().runs_on(2)); // compute capability 7.0
   const auto takes = [](const at::DeviceIndex device) {
-    return plugin().linear_gradients_take(PointMap::plus_minus_exponential, true, at::kFloat, 128, 128,
+    return plugin().linear_gradients_take(PointMap::plus_minus_exponential, true, at::kFloat, 128, 128, false,
                                           device);
   };
   EXPECT_TRUE(takes(0));
   EXPECT_FALSE(takes(1)); // a tile does not fit its shared memory
+  const auto takes_causal = [](const at::DeviceIndex device) {
+    return plugin().linear_takes(PointMap::plus_minus_exponential, true, at::kFloat, 128, 128, true, device);
+  };
+  EXPECT_TRUE(takes_causal(0));
+  EXPECT_FALSE(takes_causal(1));
   EXPECT_EQ(cuda_emulation::current_device(), 0);
   const AttentionInput input = on_gpu(testing_inputs::make_input({1, 1, 8, 128}, 3), {at::kCUDA, 1});
   EXPECT_THROW(plugin().linear_gradients(input, {}, PointMap::plus_minus_exponential, {}, {}, true, input.v),

@@ -17,12 +17,15 @@ using torch::autograd::AutogradContext, torch::autograd::variable_list;
 
 // A kernel of the plug-in with all its arguments but q, k and v.
 struct FusedCall : torch::CustomClassHolder {
+  explicit FusedCall(const bool causal_) : causal(causal_) {}
+  bool causal;
   std::function<at::Tensor(const AttentionInput&)> output;
   std::function<InputGradients(const AttentionInput&, const at::Tensor& grad_out)> gradients;
 };
 
-AttentionInput input_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+AttentionInput input_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const bool causal) {
   AttentionInput input;
+  input.causal = causal;
   input.q = q;
   input.k = k;
   input.v = v;
@@ -35,14 +38,15 @@ public:
                             const at::Tensor& v, const c10::intrusive_ptr<FusedCall>& call) {
     context->save_for_backward({q, k, v});
     context->saved_data["call"] = at::IValue::make_capsule(call);
-    return call->output(input_of(q, k, v));
+    return call->output(input_of(q, k, v, call->causal));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grad_outputs) {
     TORCH_CHECK(!at::GradMode::is_enabled(), "fused attention on the GPU has no second derivatives");
     const auto call = c10::static_intrusive_pointer_cast<FusedCall>(context->saved_data["call"].toCapsule());
     const variable_list saved = context->get_saved_variables();
-    const InputGradients by = call->gradients(input_of(saved[0], saved[1], saved[2]), grad_outputs[0]);
+    const AttentionInput input = input_of(saved[0], saved[1], saved[2], call->causal);
+    const InputGradients by = call->gradients(input, grad_outputs[0]);
     return {by.q, by.k, by.v, {}};
   }
 };
@@ -68,12 +72,12 @@ at::Tensor before_map(const at::Tensor& x, const at::Tensor& mask, const LoopPro
 
 at::Tensor hydra_cosine_with_gradients(const HydrascopeCudaPlugin& plugin, const AttentionInput& input,
                                        const at::Tensor& mask) {
-  const auto call = c10::make_intrusive<FusedCall>();
+  const auto call = c10::make_intrusive<FusedCall>(input.causal);
   call->output = [&plugin, mask](const AttentionInput& own) {
-    return plugin.hydra_cosine(own.q, own.k, own.v, mask);
+    return plugin.hydra_cosine(own.q, own.k, own.v, mask, own.causal);
   };
   call->gradients = [&plugin, mask](const AttentionInput& own, const at::Tensor& grad_out) {
-    return plugin.hydra_cosine_gradients(own.q, own.k, own.v, mask, grad_out);
+    return plugin.hydra_cosine_gradients(own.q, own.k, own.v, mask, own.causal, grad_out);
   };
   return FusedAttention::apply(input.q, input.k, input.v, call);
 }
@@ -86,7 +90,7 @@ AttentionOutput linear_with_gradients(const HydrascopeCudaPlugin& plugin, const 
   own_query.token_weights = query.token_weights;
   own_key.token_weights = key.token_weights;
   AttentionOutput output;
-  const auto call = c10::make_intrusive<FusedCall>();
+  const auto call = c10::make_intrusive<FusedCall>(input.causal);
   call->output = [&](const AttentionInput& own) {
     output = plugin.linear(own, mask, map, own_query, own_key, normalised);
     return output.out;

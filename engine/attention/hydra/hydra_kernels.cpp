@@ -26,15 +26,14 @@ constexpr RowMap sigmoid_of{[](const at::Tensor& x) { return at::sigmoid(x); }, 
 bool cuda_takes(const AttentionShape& shape) {
   const bool known_type =
       shape.dtype == at::kFloat || shape.dtype == at::kHalf || shape.dtype == at::kBFloat16;
-  if (shape.device != at::kCUDA || shape.causal || !known_type || shape.batch > max_cuda_sequences)
-    return false;
+  if (shape.device != at::kCUDA || !known_type || shape.batch > max_cuda_sequences) return false;
   return cuda_plugin() != nullptr && cuda_plugin()->runs_on(shape.device_index);
 }
 bool cuda_runs(const AttentionShape& shape) { return !shape.gradients && cuda_takes(shape); }
 bool cuda_trains(const AttentionShape& shape) { return shape.gradients && cuda_takes(shape); }
 
 at::Tensor fused_cuda(const HydraMaps&, const AttentionInput& input, const at::Tensor& mask) {
-  return cuda_plugin()->hydra_cosine(input.q, input.k, input.v, mask);
+  return cuda_plugin()->hydra_cosine(input.q, input.k, input.v, mask, input.causal);
 }
 
 at::Tensor fused_cuda_training(const HydraMaps&, const AttentionInput& input, const at::Tensor& mask) {

@@ -135,14 +135,14 @@ private:
   }
   bool fused_on_gpu(const AttentionShape& shape) const {
     const auto point = map_->point_map();
-    if (shape.device != at::kCUDA || shape.causal || !point) return false;
+    if (shape.device != at::kCUDA || !point) return false;
     if (shape.batch > max_cuda_sequences || weight_heads(shape) > max_cuda_sequences) return false;
     const HydrascopeCudaPlugin* const plugin = cuda_plugin();
     if (plugin == nullptr || !plugin->runs_on(shape.device_index)) return false;
     const std::int64_t width = shape.heads * shape.head_width / weight_heads(shape);
     const std::int64_t outputs = map_->width(width) / (cpu::has_two_halves(*point) ? 2 : 1);
     const auto takes = shape.gradients ? plugin->linear_gradients_take : plugin->linear_takes;
-    return takes(*point, normalised_, shape.dtype, width, outputs, shape.device_index);
+    return takes(*point, normalised_, shape.dtype, width, outputs, shape.causal, shape.device_index);
   }
 
   AttentionOutput fused(const Path path, const AttentionInput& input,

@@ -2,12 +2,14 @@
 // GPU's: the gradients reach q, k, v and what stands before φ. (What the plug-in's blocks compute:
 // cuda_hydra_test.cpp, cuda_linear_gradient_test.cpp.)
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/cumsum.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/matmul.h>
 
@@ -25,9 +27,11 @@ at::Tensor unit(const at::Tensor& x) {
   return x / at::linalg_vector_norm(x, 2, at::IntArrayRef({-1}), true).clamp_min(1e-12);
 }
 
-at::Tensor hydra(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask) {
+at::Tensor hydra(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask,
+                 const bool causal) {
   const auto rows = [&](const at::Tensor& x) { return select_rows(to_rows(x), mask); };
-  const at::Tensor global = select_rows(unit(rows(k)) * rows(v), mask).sum(1, true);
+  const at::Tensor gated = select_rows(unit(rows(k)) * rows(v), mask);
+  const at::Tensor global = causal ? at::cumsum(gated, 1) : gated.sum(1, true);
   return to_heads(select_rows(unit(rows(q)) * global, mask), q.size(1));
 }
 
@@ -54,13 +58,14 @@ InputGradients gradients_of(const at::Tensor& q, const at::Tensor& k, const at::
 HydrascopeCudaPlugin plugin_on_cpu() {
   HydrascopeCudaPlugin plugin{};
   plugin.hydra_cosine = [](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                           const at::Tensor& mask) {
-    return hydra(q.detach(), k.detach(), v.detach(), mask);
+                           const at::Tensor& mask, const bool causal) {
+    return hydra(q.detach(), k.detach(), v.detach(), mask, causal);
   };
   plugin.hydra_cosine_gradients = [](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                     const at::Tensor& mask, const at::Tensor& grad_out) {
-    return gradients_of(q, k, v, grad_out,
-                        [&](const auto& a, const auto& b, const auto& c) { return hydra(a, b, c, mask); });
+                                     const at::Tensor& mask, const bool causal, const at::Tensor& grad_out) {
+    return gradients_of(q, k, v, grad_out, [&](const auto& a, const auto& b, const auto& c) {
+      return hydra(a, b, c, mask, causal);
+    });
   };
   plugin.linear = [](const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
                      const LoopProjection& query, const LoopProjection& key, bool normalised) {
@@ -87,15 +92,16 @@ AttentionInput trained_input(const bool masked) {
 
 TEST(CudaGradients, ReachHydrasInputs) {
   const HydrascopeCudaPlugin plugin = plugin_on_cpu();
-  for (const bool masked : {false, true}) {
-    const AttentionInput input = trained_input(masked);
+  for (const auto& [masked, causal] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
+    AttentionInput input = trained_input(masked);
+    input.causal = causal;
     const at::Tensor g = normal(input.v.sizes(), 9), mask = real_mask(input);
     const at::Tensor out = hydra_cosine_with_gradients(plugin, input, mask);
-    EXPECT_LT(relative_error(out, hydra(input.q, input.k, input.v, mask)), 1e-6);
+    EXPECT_LT(relative_error(out, hydra(input.q, input.k, input.v, mask, input.causal)), 1e-6);
     (out * g).sum().backward();
-    const InputGradients expected =
-        gradients_of(input.q, input.k, input.v, g,
-                     [&](const auto& a, const auto& b, const auto& c) { return hydra(a, b, c, mask); });
+    const InputGradients expected = gradients_of(
+        input.q, input.k, input.v, g,
+        [&](const auto& a, const auto& b, const auto& c) { return hydra(a, b, c, mask, input.causal); });
     EXPECT_LT(relative_error(input.q.grad(), expected.q), 1e-5);
     EXPECT_LT(relative_error(input.k.grad(), expected.k), 1e-5);
     EXPECT_LT(relative_error(input.v.grad(), expected.v), 1e-5);
@@ -133,6 +139,26 @@ TEST(CudaGradients, ReachLinearAttentionsInputsAndProjections) {
     EXPECT_LT(relative_error(weight.grad(), own_weight.grad()), 1e-4);
     EXPECT_LT(relative_error(bias.grad(), own_bias.grad()), 1e-4);
   }
+}
+
+TEST(CudaGradients, AskForTheCausalForm) {
+  HydrascopeCudaPlugin plugin{};
+  plugin.linear = [](const AttentionInput& input, const at::Tensor&, cpu::PointMap, const LoopProjection&,
+                     const LoopProjection&, bool) {
+    EXPECT_TRUE(input.causal);
+    return AttentionOutput{.out = input.v.detach().clone()};
+  };
+  plugin.linear_gradients = [](const AttentionInput& input, const at::Tensor&, cpu::PointMap,
+                               const LoopProjection&, const LoopProjection&, bool, const at::Tensor& g) {
+    EXPECT_TRUE(input.causal);
+    return InputGradients{g * 2, g * 3, g * 4};
+  };
+  AttentionInput input = trained_input(false);
+  input.causal = true;
+  linear_with_gradients(plugin, input, {}, cpu::PointMap::one_plus_elu, {}, {}, true).out.sum().backward();
+  EXPECT_EQ(input.q.grad().min().item<double>(), 2);
+  EXPECT_EQ(input.k.grad().min().item<double>(), 3);
+  EXPECT_EQ(input.v.grad().min().item<double>(), 4);
 }
 
 // Rounded to bfloat16, a y of 10 would be off by up to 0.02, and e^y by 2 %.

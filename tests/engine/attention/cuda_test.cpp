@@ -1,6 +1,8 @@
 // The fused CUDA kernels against the composed ones on the CPU. Without a GPU these tests say so and are
 // skipped.
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -17,8 +19,14 @@ namespace {
 using testing_inputs::Case, testing_inputs::describe, testing_inputs::make_input,
     testing_inputs::relative_error;
 
-Case case_of(const testing_inputs::CudaShape& shape) {
-  return {shape.batch, shape.heads, shape.tokens, shape.width, shape.masked};
+// Each shape, causal and not.
+template <std::size_t count>
+std::vector<Case> cases_of(const testing_inputs::CudaShape (&shapes)[count]) {
+  std::vector<Case> cases;
+  for (const auto& shape : shapes)
+    for (const bool causal : {false, true})
+      cases.push_back({shape.batch, shape.heads, shape.tokens, shape.width, shape.masked, causal});
+  return cases;
 }
 
 AttentionInput on_gpu(const AttentionInput& host) {
@@ -40,8 +48,7 @@ TEST(Cuda, FusedHydraCosineIsTheComposedOne) {
   if (!cuda_status().fused_kernels)
     GTEST_SKIP() << "no fused kernels: " << cuda_status().fused_kernels_reason;
   const auto kernel = make_kernel({"hydra-cosine", {}});
-  for (const auto& each : testing_inputs::cuda_hydra_shapes) {
-    const Case shape = case_of(each);
+  for (const Case& shape : cases_of(testing_inputs::cuda_hydra_shapes)) {
     for (const auto& [type, tolerance] :
          {std::pair{at::kFloat, 1e-5}, std::pair{at::kBFloat16, 1.5e-2}, std::pair{at::kHalf, 2e-3}}) {
       SCOPED_TRACE(describe(shape) + " " + toString(type));
@@ -60,17 +67,17 @@ TEST(Cuda, FusedLinearAttentionIsThatOfTheCpu) {
     GTEST_SKIP() << "no fused kernels: " << cuda_status().fused_kernels_reason;
   for (const char* name : {"hedgehog", "hedgehog-softmax", "t2r", "elu", "relu", "exp-t2", "cosformer",
                            "performer:features=64", "linear-cosine"})
-    for (const auto& each : testing_inputs::cuda_linear_shapes)
+    for (const Case& shape : cases_of(testing_inputs::cuda_linear_shapes))
       for (const auto& [type, tolerance] :
            {std::pair{at::kFloat, 2e-5}, std::pair{at::kBFloat16, 2e-2}, std::pair{at::kHalf, 4e-3}}) {
-        const Case shape = case_of(each);
         SCOPED_TRACE(std::string(name) + " " + describe(shape) + " " + toString(type));
         const auto kernel = make_kernel(parse_kernel_list(name).front());
         AttentionInput host = make_input(shape, 3);
         for (at::Tensor* x : {&host.q, &host.k, &host.v}) *x = x->to(type);
         const AttentionInput device = on_gpu(host);
         const bool signed_half = std::string(name) == "linear-cosine" && type != at::kFloat;
-        EXPECT_EQ(kernel->plan(shape_of(device)).path, signed_half ? Path::in_blocks : Path::fused_cuda);
+        const Path composed = shape.causal ? Path::at_once : Path::in_blocks;
+        EXPECT_EQ(kernel->plan(shape_of(device)).path, signed_half ? composed : Path::fused_cuda);
         for (at::Tensor* x : {&host.q, &host.k, &host.v}) *x = x->to(at::kFloat); // the same numbers
         EXPECT_LT(relative_error(kernel->run(device, {}).out.cpu(), kernel->run(host, {}).out), tolerance);
       }
@@ -84,9 +91,8 @@ TEST(Cuda, FusedGradientsAreThoseOfTheCpu) {
     GTEST_SKIP() << "no fused kernels: " << cuda_status().fused_kernels_reason;
   for (const char* name : {"hydra-cosine", "hedgehog", "hedgehog-softmax", "t2r", "elu", "relu", "exp-t2",
                            "cosformer", "performer:features=64", "linear-cosine"})
-    for (const auto& each : testing_inputs::cuda_gradient_shapes)
+    for (const Case& shape : cases_of(testing_inputs::cuda_gradient_shapes))
       for (const auto& [type, tolerance] : {std::pair{at::kFloat, 5e-5}, std::pair{at::kBFloat16, 4e-2}}) {
-        const Case shape = case_of(each);
         SCOPED_TRACE(std::string(name) + " " + describe(shape) + " " + toString(type));
         if (std::string(name) == "linear-cosine" && type != at::kFloat) continue; // composed
         const auto kernel = make_kernel(parse_kernel_list(name).front());

@@ -16,6 +16,7 @@ struct RowsOnDevice {
 
 struct HydraArguments {
   Element element;
+  bool causal; // a token attends to itself and those before it
   RowsOnDevice q, k, v;
   const unsigned char* mask; // (B,N) bytes, 0 = masked; null: all real
   void* out;                 // (B,N,D), dense; null: only gradients are computed
@@ -32,9 +33,10 @@ struct HydraGradients {
 // The number of parts that tokens are summed in before the sums are added: enough blocks to fill a GPU, few
 // enough to add.
 int hydra_token_parts(std::int64_t tokens);
-std::int64_t hydra_workspace_floats(std::int64_t batch, std::int64_t tokens, std::int64_t width);
+std::int64_t hydra_workspace_floats(std::int64_t batch, std::int64_t tokens, std::int64_t width, bool causal);
 
-// out = q/‖q‖₂ ⊙ Σ_t k_t/‖k_t‖₂ ⊙ v_t on a cudaStream_t. Returns null, or CUDA's error message.
+// out = q/‖q‖₂ ⊙ Σ_t k_t/‖k_t‖₂ ⊙ v_t on a cudaStream_t, over all tokens or those that a token attends to.
+// Returns null, or CUDA's error message.
 const char* hydra_cosine(const HydraArguments& arguments, void* stream);
 
 // Its gradients. Norms and sums are recomputed, so that only q, k and v need to be kept.

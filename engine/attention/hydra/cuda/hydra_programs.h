@@ -121,6 +121,72 @@ HYDRASCOPE_BOTH inline float inverse_norm(const float squares) {
   return 1.0f / larger(sqrtf(squares), 1e-12f);
 }
 
+// sum += x · scale ⊙ y
+template <typename Read>
+HYDRASCOPE_BLOCK void add_product(const HydraShape& shape, const HydraSlice& of, const int lane,
+                                  const SharedRow<Read>& x, const float scale, const SharedRow<Read>& y,
+                                  SharedSums<Read::count>& sum) {
+  each_piece<Read::count>(shape, of.slice, lane, [&](const int i, int) {
+    HYDRASCOPE_UNROLL
+    for (int j = 0; j < Read::count; ++j)
+      sum.at[i * Read::count + j] += Read::number(x.at[i], j) * scale * Read::number(y.at[i], j);
+  });
+}
+
+// A thread's share of x · (y ⊙ factors) over a slice.
+template <typename Read>
+HYDRASCOPE_BLOCK float dot_of(const HydraShape& shape, const HydraSlice& of, const int lane,
+                              const SharedRow<Read>& x, const SharedRow<Read>& y,
+                              const SharedSums<Read::count>& factors) {
+  float sum = 0;
+  each_piece<Read::count>(shape, of.slice, lane, [&](const int piece, int) {
+    HYDRASCOPE_UNROLL
+    for (int j = 0; j < Read::count; ++j)
+      sum +=
+          Read::number(x.at[piece], j) * Read::number(y.at[piece], j) * factors.at[piece * Read::count + j];
+  });
+  return sum;
+}
+
+// Calls write(b, t, f, values of a piece) with x/‖x‖ ⊙ factors, with 0 in a masked row.
+template <typename Read, typename Write>
+HYDRASCOPE_BLOCK void write_gated(const HydraShape& shape, const HydraSlice& of, const WarpRow& at,
+                                  const SharedRow<Read>& x, const float squares,
+                                  const SharedSums<Read::count>& factors, const Write& write) {
+  const float scale = inverse_norm(squares);
+  each_piece<Read::count>(shape, of.slice, at.lane, [&](const int piece, const int f) {
+    float values[Read::count];
+    HYDRASCOPE_UNROLL
+    for (int j = 0; j < Read::count; ++j)
+      values[j] = at.real ? Read::number(x.at[piece], j) * scale * factors.at[piece * Read::count + j] : 0.0f;
+    write(of.b, at.t, f, values);
+  });
+}
+
+// Calls write_x with ∂L/∂x, where ∂L/∂n = u = y ⊙ factors for n = x/‖x‖: (u − n (n·u))/‖x‖; and write_y with
+// ∂L/∂y = n ⊙ factors; dot is x · u. 0 in a masked row.
+template <typename Read, typename WriteX, typename WriteY>
+HYDRASCOPE_BLOCK void write_through_norm(const HydraShape& shape, const HydraSlice& of, const WarpRow& at,
+                                         const SharedRow<Read>& x, const SharedRow<Read>& y,
+                                         const float squares, const float dot,
+                                         const SharedSums<Read::count>& factors, const WriteX& write_x,
+                                         const WriteY& write_y) {
+  const float scale = inverse_norm(squares), along = scale * dot;
+  each_piece<Read::count>(shape, of.slice, at.lane, [&](const int piece, const int f) {
+    float by_x[Read::count], by_y[Read::count];
+    HYDRASCOPE_UNROLL
+    for (int j = 0; j < Read::count; ++j) {
+      const float factor = factors.at[piece * Read::count + j];
+      const float unit = Read::number(x.at[piece], j) * scale;
+      const float by_unit = Read::number(y.at[piece], j) * factor;
+      by_x[j] = at.real ? (by_unit - unit * along) * scale : 0.0f;
+      by_y[j] = at.real ? unit * factor : 0.0f;
+    }
+    write_x(of.b, at.t, f, by_x);
+    write_y(of.b, at.t, f, by_y);
+  });
+}
+
 // Adds the sums of the block's warps in a fixed order and calls store(position, f, sum). A position is
 // value · 32 + lane: neighbouring threads read and write neighbouring entries.
 template <int count, typename Block, typename Store>
@@ -169,13 +235,7 @@ HYDRASCOPE_BLOCK void sums_of_rows(Block& block, const HydraShape& shape, const 
     block.alone([&](const int thread) {
       const WarpRow at(shape, of.b, row, last, thread);
       if (!at.real) return;
-      const float scale = inverse_norm(squares[thread]);
-      each_piece<Read::count>(shape, of.slice, at.lane, [&](const int i, int) {
-        HYDRASCOPE_UNROLL
-        for (int j = 0; j < Read::count; ++j)
-          sum[thread].at[i * Read::count + j] +=
-              Read::number(of_x[thread].at[i], j) * scale * Read::number(of_y[thread].at[i], j);
-      });
+      add_product(shape, of, at.lane, of_x[thread], inverse_norm(squares[thread]), of_y[thread], sum[thread]);
     });
   }
   const auto finish = [&](const int position, const int at_part, const int f, const float value) {
@@ -218,8 +278,7 @@ HYDRASCOPE_BLOCK void sums_of_rows(Block& block, const HydraShape& shape, const 
   }
 }
 
-// Calls write(b, t, f, values of a piece) with x/‖x‖ ⊙ sums, with 0 in masked rows, for the index-th share of
-// a sequence's tokens.
+// write_gated() of the index-th share of a sequence's tokens.
 template <typename Block, typename Read, typename Write>
 HYDRASCOPE_BLOCK void gate(Block& block, const HydraShape& shape, const HydraSlice& of,
                            const std::int64_t index, const Read& x, const float* const sums,
@@ -240,23 +299,12 @@ HYDRASCOPE_BLOCK void gate(Block& block, const HydraShape& shape, const HydraSli
     block.sum_of_warp(squares);
     block.alone([&](const int thread) {
       const WarpRow at(shape, of.b, row, shape.tokens, thread);
-      if (!at.there) return;
-      const float scale = inverse_norm(squares[thread]);
-      each_piece<Read::count>(shape, of.slice, at.lane, [&](const int piece, const int f) {
-        float values[Read::count];
-        HYDRASCOPE_UNROLL
-        for (int j = 0; j < Read::count; ++j)
-          values[j] = at.real ? Read::number(of_x[thread].at[piece], j) * scale *
-                                    factors[thread].at[piece * Read::count + j]
-                              : 0.0f;
-        write(of.b, at.t, f, values);
-      });
+      if (at.there) write_gated(shape, of, at, of_x[thread], squares[thread], factors[thread], write);
     });
   }
 }
 
-// Calls write_x with ∂L/∂x, where ∂L/∂n = u = y ⊙ sums for n = x/‖x‖: (u − n (n·u))/‖x‖; and write_y with
-// ∂L/∂y = n ⊙ sums. 0 in masked rows.
+// write_through_norm() likewise.
 template <typename Block, typename Read, typename WriteX, typename WriteY>
 HYDRASCOPE_BLOCK void through_norm(Block& block, const HydraShape& shape, const HydraSlice& of,
                                    const std::int64_t index, const Read& x, const Read& y,
@@ -274,13 +322,7 @@ HYDRASCOPE_BLOCK void through_norm(Block& block, const HydraShape& shape, const 
       load_row(shape, of, at, x, of_x[thread]);
       load_row(shape, of, at, y, of_y[thread]);
       squares[thread] = squares_of(shape, of, at, x, of_x[thread]);
-      float sum = 0;
-      each_piece<Read::count>(shape, of.slice, at.lane, [&](const int piece, int) {
-        HYDRASCOPE_UNROLL
-        for (int j = 0; j < Read::count; ++j)
-          sum += Read::number(of_x[thread].at[piece], j) * Read::number(of_y[thread].at[piece], j) *
-                 factors[thread].at[piece * Read::count + j];
-      });
+      float sum = dot_of(shape, of, at.lane, of_x[thread], of_y[thread], factors[thread]);
       for (int slice = 0; slice < shape.slices(Read::count); ++slice)
         if (slice != of.slice)
           each_piece<Read::count>(shape, slice, at.lane, [&](int, const int f) {
@@ -295,21 +337,9 @@ HYDRASCOPE_BLOCK void through_norm(Block& block, const HydraShape& shape, const 
     block.sum_of_warp(dot);
     block.alone([&](const int thread) {
       const WarpRow at(shape, of.b, row, shape.tokens, thread);
-      if (!at.there) return;
-      const float scale = inverse_norm(squares[thread]), along = scale * dot[thread];
-      each_piece<Read::count>(shape, of.slice, at.lane, [&](const int piece, const int f) {
-        float by_x[Read::count], by_y[Read::count];
-        HYDRASCOPE_UNROLL
-        for (int j = 0; j < Read::count; ++j) {
-          const float factor = factors[thread].at[piece * Read::count + j];
-          const float unit = Read::number(of_x[thread].at[piece], j) * scale;
-          const float by_unit = Read::number(of_y[thread].at[piece], j) * factor;
-          by_x[j] = at.real ? (by_unit - unit * along) * scale : 0.0f;
-          by_y[j] = at.real ? unit * factor : 0.0f;
-        }
-        write_x(of.b, at.t, f, by_x);
-        write_y(of.b, at.t, f, by_y);
-      });
+      if (at.there)
+        write_through_norm(shape, of, at, of_x[thread], of_y[thread], squares[thread], dot[thread],
+                           factors[thread], write_x, write_y);
     });
   }
 }

@@ -1,6 +1,7 @@
 // Linear attention on the GPU without storing the features: the programs of linear_programs.h, one block for
 // each part of a head's keys and for each 32 of its queries.
 #include "engine/attention/linear/cuda/fixed_width.h"
+#include "engine/attention/linear/cuda/linear_causal_gradient_programs.h"
 #include "engine/attention/linear/cuda/linear_device.cuh"
 #include "engine/attention/linear/cuda/linear_programs.h"
 
@@ -86,20 +87,6 @@ cudaError_t outputs_of(const LinearArguments& a, cudaStream_t stream) {
   return launches.outcome;
 }
 
-// Calls run(Type<Input>(), Type<T>()) with the types of q and k and of v.
-template <typename Run>
-cudaError_t with_types(const LinearArguments& a, const Run& run) {
-  if (a.element == Element::bfloat16 && a.input_element == Element::float32)
-    return run(Type<float>(), Type<__nv_bfloat16>());
-  if (a.input_element != a.element) return cudaErrorInvalidValue;
-  switch (a.element) {
-    case Element::float32: return run(Type<float>(), Type<float>());
-    case Element::float16: return run(Type<__half>(), Type<__half>());
-    case Element::bfloat16: return run(Type<__nv_bfloat16>(), Type<__nv_bfloat16>());
-  }
-  return cudaErrorInvalidValue;
-}
-
 cudaError_t outputs(const LinearArguments& a, cudaStream_t stream) {
   if (fixed_width_takes_queries(a)) return fixed_width_queries(a, stream);
   return with_types(a, [&](const auto input, const auto value) {
@@ -110,13 +97,13 @@ cudaError_t outputs(const LinearArguments& a, cudaStream_t stream) {
 } // namespace
 
 bool tile_fits(const cpu::PointMap map, const std::int64_t head_width, const std::int64_t inputs,
-               const std::int64_t outputs, const bool gradients) {
+               const std::int64_t outputs, const bool gradient, const bool causal) {
   HeadMap one{};
   one.width = static_cast<int>(head_width);
   one.inputs = static_cast<int>(inputs);
   one.outputs = static_cast<int>(outputs);
   one.features = features_of(map, one.outputs);
-  return tile_bytes(one, gradients) <= max_tile_bytes();
+  return tile_bytes(one, gradient, causal) <= max_tile_bytes();
 }
 
 cudaError_t sums_over_keys(const LinearArguments& a, cudaStream_t stream) {
@@ -129,19 +116,23 @@ cudaError_t sums_over_keys(const LinearArguments& a, cudaStream_t stream) {
 }
 
 bool linear_takes(const cpu::PointMap map, const bool normalised, const Element element,
-                  const std::int64_t head_width, const std::int64_t outputs) {
+                  const std::int64_t head_width, const std::int64_t outputs, const bool causal) {
   if (map == cpu::PointMap::taylor || head_width > max_width || outputs > max_features) return false;
   if (!normalised && element != Element::float32) return false; // sums may exceed a half type's range
   return features_of(map, static_cast<int>(outputs)) <= max_features &&
-         tile_fits(map, head_width, head_width, outputs, false);
+         tile_fits(map, head_width, head_width, outputs, false, causal);
 }
 
 std::int64_t linear_workspace_floats(const LinearArguments& arguments) {
-  return counter_floats + arguments.batch * arguments.heads * head_space_floats(arguments);
+  const bool causal_gradients = arguments.causal && arguments.out == nullptr;
+  const std::int64_t of_head =
+      head_space_floats(arguments) + (causal_gradients ? causal_space_floats(arguments) : 0);
+  return counter_floats + arguments.batch * arguments.heads * of_head;
 }
 
 const char* linear_attention(const LinearArguments& arguments, void* stream) {
   const auto cuda_stream = static_cast<cudaStream_t>(stream);
+  if (arguments.causal) return message_of(causal_outputs(arguments, cuda_stream));
   cudaError_t outcome = sums_over_keys(arguments, cuda_stream);
   if (outcome == cudaSuccess) outcome = outputs(arguments, cuda_stream);
   return message_of(outcome);

@@ -31,6 +31,7 @@ struct LinearArguments {
   Element input_element; // of q and k: that of v or, of bfloat16, float32
   cpu::PointMap map;
   bool normalised; // whether outputs are divided by φ(q)·Σφ(k)
+  bool causal;     // a token attends to itself and those before it
   HeadsOnDevice q, k, v;
   SideArguments query, key;
   const unsigned char* mask; // (B,N) bytes, 0 = masked; null: all real
@@ -57,15 +58,15 @@ inline int features_of(const cpu::PointMap map, const int outputs) {
 // Whether linear_attention() supports this map: up to 256 features, d up to 128, without a normaliser float32
 // only.
 bool linear_takes(cpu::PointMap map, bool normalised, Element element, std::int64_t head_width,
-                  std::int64_t outputs);
+                  std::int64_t outputs, bool causal);
 // Whether linear_gradients() supports it: as above except float16, whose range sums over tokens may exceed.
 bool linear_gradients_take(cpu::PointMap map, bool normalised, Element element, std::int64_t head_width,
-                           std::int64_t outputs);
+                           std::int64_t outputs, bool causal);
 std::int64_t linear_workspace_floats(const LinearArguments& arguments);
 
-// Linear attention on a cudaStream_t (Hedgehog paper, Eq. 2; without a normaliser Hydra paper, Eq. 7), not
-// causal. When the stream has executed it, the first entry of the workspace, an int, is the number of real
-// tokens whose denominator was 0. Returns null, or CUDA's error message.
+// Linear attention on a cudaStream_t (Hedgehog paper, Eq. 2; without a normaliser Hydra paper, Eq. 7). When
+// the stream has executed it, the first entry of the workspace, an int, is the number of real tokens whose
+// denominator was 0. Returns null, or CUDA's error message.
 const char* linear_attention(const LinearArguments& arguments, void* stream);
 
 // Its gradients, without a projection: q and k are y, inputs = outputs; their gradients are of their type.

@@ -175,8 +175,25 @@ struct Place {
         tile(tile_of_block(map)) {}
 };
 
-inline int tile_bytes(const HeadMap& map, const bool gradients) {
-  return tile_floats(map, gradients) * static_cast<int>(sizeof(float));
+// Element c of a head's token in rows (B,N,H,width).
+__device__ std::int64_t dense_index(const LinearArguments& a, const Place& place, const std::int64_t token,
+                                    const int c, const int width) {
+  return ((place.b * a.tokens + token) * a.heads + place.h) * width + c;
+}
+
+template <typename T>
+struct GradientWriter {
+  const LinearArguments& a;
+  const Place& place;
+  void* to;
+  int width;
+  __device__ void operator()(const std::int64_t token, const int c, const float value) const {
+    static_cast<T*>(to)[dense_index(a, place, token, c, width)] = from_float<T>(value);
+  }
+};
+
+inline int tile_bytes(const HeadMap& map, const bool gradient, const bool causal) {
+  return tile_floats(map, gradient, causal) * static_cast<int>(sizeof(float));
 }
 
 // The most shared memory of a block of the current device, in bytes; 0 if CUDA does not report it.
@@ -192,8 +209,9 @@ inline int max_tile_bytes() {
 // shared memory.
 class Launches {
 public:
-  Launches(const LinearArguments& a, const bool gradients, cudaStream_t stream)
-      : a_(a), stream_(stream), tile_bytes_(tile_bytes(head_map(a, a.key, 0, 0), gradients)) {}
+  // `gradient`: of programs of gradients.
+  Launches(const LinearArguments& a, const bool gradient, cudaStream_t stream)
+      : a_(a), stream_(stream), tile_bytes_(tile_bytes(head_map(a, a.key, 0, 0), gradient, a.causal)) {}
 
   template <typename... More>
   void then(void (*kernel)(LinearArguments, More...), const std::int64_t x, const bool tile,
@@ -238,6 +256,29 @@ void with_sums_product(const LinearArguments& a, const Run& run) {
   }
 }
 
+// Calls run(Type<Input>(), Type<T>()) with the types of q and k and of v.
+template <typename Run>
+cudaError_t with_types(const LinearArguments& a, const Run& run) {
+  if (a.element == Element::bfloat16 && a.input_element == Element::float32)
+    return run(Type<float>(), Type<__nv_bfloat16>());
+  if (a.input_element != a.element) return cudaErrorInvalidValue;
+  switch (a.element) {
+    case Element::float32: return run(Type<float>(), Type<float>());
+    case Element::float16: return run(Type<__half>(), Type<__half>());
+    case Element::bfloat16: return run(Type<__nv_bfloat16>(), Type<__nv_bfloat16>());
+  }
+  return cudaErrorInvalidValue;
+}
+
+// Likewise; float16 is not trained through.
+template <typename Run>
+cudaError_t with_gradient_types(const LinearArguments& a, const Run& run) {
+  if (a.element == Element::bfloat16)
+    return a.input_element == Element::float32 ? run(Type<float>(), Type<__nv_bfloat16>())
+                                               : run(Type<__nv_bfloat16>(), Type<__nv_bfloat16>());
+  return a.element == Element::float32 ? run(Type<float>(), Type<float>()) : cudaErrorInvalidValue;
+}
+
 // The products of features and of values with the means.
 template <typename T>
 using OutputOf = std::conditional_t<sizeof(T) < sizeof(float), TensorOutput<T>, PlainOutput<DeviceBlock>>;
@@ -247,12 +288,22 @@ using MeansOf =
 
 } // namespace
 
-// Whether a tile fits the shared memory of a block on this device. Consumer cards have 100 KB; training with
-// heads of 128 features needs more.
+// Whether a tile, of programs of gradients or of causal ones, fits the shared memory of a block on this
+// device. Consumer cards have 100 KB; training with heads of 128 features needs more.
 bool tile_fits(cpu::PointMap map, std::int64_t head_width, std::int64_t inputs, std::int64_t outputs,
-               bool gradients);
+               bool gradient, bool causal);
 
 // 1. to 3. of linear_programs.h, in linear.cu.
 cudaError_t sums_over_keys(const LinearArguments& a, cudaStream_t stream);
+
+// linear_causal_programs.h: 1. and 2. over keys; 2. over queries, from the last part to the first; all of it.
+// In linear_causal.cu.
+cudaError_t causal_sums_over_keys(const LinearArguments& a, cudaStream_t stream);
+cudaError_t sums_before_parts(const LinearArguments& a, bool of_queries, cudaStream_t stream);
+cudaError_t causal_outputs(const LinearArguments& a, cudaStream_t stream);
+
+// In linear_causal_gradient.cu.
+cudaError_t causal_gradients_of(const LinearArguments& a, const LinearGradients& gradients,
+                                cudaStream_t stream);
 
 } // namespace hydrascope::cuda

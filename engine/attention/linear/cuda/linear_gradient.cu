@@ -6,23 +6,6 @@
 namespace hydrascope::cuda {
 namespace {
 
-// Element c of a head's token in rows (B,N,H,width).
-__device__ std::int64_t dense_index(const LinearArguments& a, const Place& place, const std::int64_t token,
-                                    const int c, const int width) {
-  return ((place.b * a.tokens + token) * a.heads + place.h) * width + c;
-}
-
-template <typename T>
-struct GradientWriter {
-  const LinearArguments& a;
-  const Place& place;
-  void* to;
-  int width;
-  __device__ void operator()(const std::int64_t token, const int c, const float value) const {
-    static_cast<T*>(to)[dense_index(a, place, token, c, width)] = from_float<T>(value);
-  }
-};
-
 template <typename Input, typename T, typename Product>
 __global__ void queries_kernel(const LinearArguments a, const LinearGradients gradients) {
   DeviceBlock block;
@@ -79,21 +62,19 @@ cudaError_t run(const LinearArguments& a, const LinearGradients& gradients, cuda
 } // namespace
 
 bool linear_gradients_take(const cpu::PointMap map, const bool normalised, const Element element,
-                           const std::int64_t head_width, const std::int64_t outputs) {
-  return element != Element::float16 && linear_takes(map, normalised, element, head_width, outputs) &&
-         tile_fits(map, head_width, outputs, outputs, true);
+                           const std::int64_t head_width, const std::int64_t outputs, const bool causal) {
+  return element != Element::float16 && linear_takes(map, normalised, element, head_width, outputs, causal) &&
+         tile_fits(map, head_width, outputs, outputs, true, causal);
 }
 
 const char* linear_gradients(const LinearArguments& arguments, const LinearGradients& gradients,
                              void* stream) {
   const auto cuda_stream = static_cast<cudaStream_t>(stream);
-  const bool float_inputs = arguments.input_element == Element::float32;
-  cudaError_t outcome = cudaErrorInvalidValue; // float16, and what sums_over_keys() does not take
-  if (arguments.element == Element::float32) outcome = run<float, float>(arguments, gradients, cuda_stream);
-  if (arguments.element == Element::bfloat16)
-    outcome = float_inputs ? run<float, __nv_bfloat16>(arguments, gradients, cuda_stream)
-                           : run<__nv_bfloat16, __nv_bfloat16>(arguments, gradients, cuda_stream);
-  return message_of(outcome);
+  if (arguments.causal) return message_of(causal_gradients_of(arguments, gradients, cuda_stream));
+  return message_of(with_gradient_types(arguments, [&](const auto input, const auto value) {
+    return run<typename decltype(input)::type, typename decltype(value)::type>(arguments, gradients,
+                                                                               cuda_stream);
+  }));
 }
 
 } // namespace hydrascope::cuda

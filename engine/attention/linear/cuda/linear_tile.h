@@ -102,11 +102,17 @@ struct Tile {
   float* parts;    // (256): partial results of each token's eight threads
   float* token;    // (4, 32): four numbers of each token
   float* gradient; // (32, F padded): the gradient with respect to the features; only in programs of gradients
+  // Of causal programs only; of those without gradients, `keys` in place of `gradient`.
+  float* keys;  // (F, 32)
+  float* own;   // (32, d)
+  float* pairs; // (32, 32)
 };
-HYDRASCOPE_BOTH inline int tile_floats(const HeadMap& map, const bool gradients) {
+HYDRASCOPE_BOTH inline int tile_floats(const HeadMap& map, const bool gradient, const bool causal = false) {
   const int x = padded(map.inputs > map.width ? map.inputs : map.width);
   const int row = x + padded(map.width) + padded(map.outputs) + map.features + 4;
-  return tile_tokens * (row + (gradients ? padded(map.features) : 0)) + block_threads;
+  const int features = (gradient ? padded(map.features) : 0) + (causal ? padded(map.features) : 0);
+  const int of_both = gradient && causal ? padded(map.width) + tile_tokens : 0;
+  return tile_tokens * (row + features + of_both) + block_threads;
 }
 HYDRASCOPE_BOTH inline Tile tile_in(float* memory, const HeadMap& map) {
   Tile tile{};
@@ -117,6 +123,9 @@ HYDRASCOPE_BOTH inline Tile tile_in(float* memory, const HeadMap& map) {
   tile.parts = tile.features + tile_tokens * map.features;
   tile.token = tile.parts + block_threads;
   tile.gradient = tile.token + 4 * tile_tokens;
+  tile.keys = tile.gradient + tile_tokens * padded(map.features);
+  tile.own = tile.keys + tile_tokens * padded(map.features);
+  tile.pairs = tile.own + tile_tokens * padded(map.width);
   return tile;
 }
 

@@ -60,15 +60,16 @@ const unsigned char* bytes_of(const at::Tensor& mask) {
 // The arguments of a launch and the tensors that they point to.
 struct HydraCall {
   HydraCall(const at::Tensor& q_, const at::Tensor& k_, const at::Tensor& v_, const at::Tensor& mask_,
-            const at::Tensor& out)
+            const bool causal, const at::Tensor& out)
       : q(dense_rows(q_)),
         k(dense_rows(k_)),
         v(dense_rows(v_)),
         mask(mask_.defined() ? mask_.contiguous() : mask_) {
     const std::int64_t batch = q.size(0), tokens = q.size(1), width = q.size(2);
-    workspace =
-        at::empty({cuda::hydra_workspace_floats(batch, tokens, width)}, q.options().dtype(at::kFloat));
+    workspace = at::empty({cuda::hydra_workspace_floats(batch, tokens, width, causal)},
+                          q.options().dtype(at::kFloat));
     arguments = {.element = element_of(q.scalar_type()),
+                 .causal = causal,
                  .q = on_device(q),
                  .k = on_device(k),
                  .v = on_device(v),
@@ -89,27 +90,27 @@ bool runs_on(const at::DeviceIndex device) {
   return properties->major >= 8;
 }
 
-at::Tensor hydra_cosine(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                        const at::Tensor& mask) {
+at::Tensor hydra_cosine(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask,
+                        const bool causal) {
   check("hydra_cosine", q, k, v, mask);
   TORCH_CHECK(v.sizes() == q.sizes() && v.scalar_type() == q.scalar_type(),
               "hydra_cosine: v differs from q in shape or type");
   const c10::cuda::CUDAGuard guard(q.device());
   const at::Tensor out = at::empty({q.size(0), q.size(2), q.size(1) * q.size(3)}, q.options());
-  const HydraCall call(q, k, v, mask, out);
+  const HydraCall call(q, k, v, mask, causal, out);
   const char* const failure = cuda::hydra_cosine(call.arguments, c10::cuda::getCurrentCUDAStream().stream());
   TORCH_CHECK(failure == nullptr, "hydra_cosine: ", failure);
   return rows_as_heads(out, q);
 }
 
 InputGradients hydra_cosine_gradients(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                      const at::Tensor& mask, const at::Tensor& grad_out) {
+                                      const at::Tensor& mask, const bool causal, const at::Tensor& grad_out) {
   check("hydra_cosine_gradients", q, k, v, mask);
   for (const at::Tensor* x : {&v, &grad_out})
     TORCH_CHECK(x->sizes() == q.sizes() && x->device() == q.device() && x->scalar_type() == q.scalar_type(),
                 "hydra_cosine_gradients: v or the output's gradient differs from q in shape, device or type");
   const c10::cuda::CUDAGuard guard(q.device());
-  const HydraCall call(q, k, v, mask, {});
+  const HydraCall call(q, k, v, mask, causal, {});
   const at::Tensor g = dense_rows(grad_out);
   const auto options = q.options();
   const at::Tensor grad_q = at::empty(call.q.sizes(), options), grad_k = at::empty(call.q.sizes(), options),
@@ -129,11 +130,11 @@ void check_types(const char* kernel, const AttentionInput& input) {
 }
 
 bool linear_takes(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
-                  std::int64_t outputs, at::DeviceIndex device) {
+                  std::int64_t outputs, bool causal, at::DeviceIndex device) {
   c10::cuda::OptionalCUDAGuard guard; // the shared memory of a block is asked of the current device
   if (device >= 0) guard.set_index(device);
   const bool known = type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
-  return known && cuda::linear_takes(map, normalised, element_of(type), head_width, outputs);
+  return known && cuda::linear_takes(map, normalised, element_of(type), head_width, outputs, causal);
 }
 
 // SideArguments and the tensors that they point to.
@@ -196,6 +197,7 @@ struct LinearCall {
                  .input_element = element_of(q.scalar_type()),
                  .map = map,
                  .normalised = normalised,
+                 .causal = input.causal,
                  .q = heads_on_device(q),
                  .k = heads_on_device(k),
                  .v = heads_on_device(v),
@@ -225,9 +227,9 @@ AttentionOutput linear(const AttentionInput& input, const at::Tensor& mask, cons
   check("linear", input.q, input.k, input.v, mask);
   check_types("linear", input);
   const c10::cuda::CUDAGuard guard(input.q.device());
-  TORCH_CHECK(
-      linear_takes(map, normalised, input.v.scalar_type(), input.v.size(3), outputs_of(input, key), -1),
-      "linear: not supported for this map, type or width on ", input.q.device());
+  TORCH_CHECK(linear_takes(map, normalised, input.v.scalar_type(), input.v.size(3), outputs_of(input, key),
+                           input.causal, -1),
+              "linear: not supported for this map, type or width on ", input.q.device());
   const at::Tensor out = new_rows(input.v, input.v.size(3));
   const LinearCall call(input, mask, map, query, key, normalised, out);
   const char* const failure =
@@ -239,11 +241,11 @@ AttentionOutput linear(const AttentionInput& input, const at::Tensor& mask, cons
 }
 
 bool linear_gradients_take(cpu::PointMap map, bool normalised, at::ScalarType type, std::int64_t head_width,
-                           std::int64_t outputs, at::DeviceIndex device) {
+                           std::int64_t outputs, bool causal, at::DeviceIndex device) {
   c10::cuda::OptionalCUDAGuard guard; // the shared memory of a block is asked of the current device
   if (device >= 0) guard.set_index(device);
   const bool known = type == at::kFloat || type == at::kBFloat16;
-  return known && cuda::linear_gradients_take(map, normalised, element_of(type), head_width, outputs);
+  return known && cuda::linear_gradients_take(map, normalised, element_of(type), head_width, outputs, causal);
 }
 
 InputGradients linear_gradients(const AttentionInput& input, const at::Tensor& mask, const cpu::PointMap map,
@@ -256,9 +258,9 @@ InputGradients linear_gradients(const AttentionInput& input, const at::Tensor& m
               "linear_gradients: the output's gradient differs from v in shape, device or type");
   TORCH_CHECK(!query.weight.defined() && !key.weight.defined(), "linear_gradients: takes no projection");
   const c10::cuda::CUDAGuard guard(input.q.device());
-  TORCH_CHECK(
-      linear_gradients_take(map, normalised, input.v.scalar_type(), input.v.size(3), input.q.size(3), -1),
-      "linear_gradients: not supported for this map, type or width on ", input.q.device());
+  TORCH_CHECK(linear_gradients_take(map, normalised, input.v.scalar_type(), input.v.size(3), input.q.size(3),
+                                    input.causal, -1),
+              "linear_gradients: not supported for this map, type or width on ", input.q.device());
   const LinearCall call(input, mask, map, query, key, normalised, {});
   const at::Tensor g = dense_features(grad_out);
   const at::Tensor grad_q = new_rows(input.q, input.q.size(3)), grad_k = new_rows(input.k, input.k.size(3)),
