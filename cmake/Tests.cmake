@@ -18,7 +18,8 @@ set_source_files_properties("${_checkout}" PROPERTIES COMPILE_DEFINITIONS
 set(_hub_server "${CMAKE_SOURCE_DIR}/tests/support/hub_server.cpp")
 
 # An accelerator for tests.
-set(_fake_device "${CMAKE_SOURCE_DIR}/tests/support/fake_device.cpp" "${CMAKE_SOURCE_DIR}/tests/support/fake_autocast.cpp")
+set(_fake_device "${CMAKE_SOURCE_DIR}/tests/support/fake_device.cpp" "${CMAKE_SOURCE_DIR}/tests/support/fake_device_memory.cpp"
+  "${CMAKE_SOURCE_DIR}/tests/support/fake_autocast.cpp")
 
 # hydrascope_test(NAME FOLDER LIBRARIES…): one executable out of tests/FOLDER, linked with GoogleTest.
 function(hydrascope_test name folder)

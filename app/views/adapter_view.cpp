@@ -88,13 +88,21 @@ std::vector<std::vector<ParameterMark>> parameter_marks(const RunResult& run, co
       layer.push_back(info.exact_softmax ? ParameterMark::none_needed : ParameterMark::untrained);
   }
   const auto take = [&](const AdapterInfo& adapter) {
+    const auto replaced = std::ranges::count_if(adapter.layers, [](const AdapterInfo::Layer& trained) {
+      return !kernel_info(trained.kernel.name).exact_softmax;
+    });
+    const bool together = adapter.role == "schedule" && replaced > 1;
     for (const AdapterInfo::Layer& trained : adapter.layers) {
       const auto layer = static_cast<std::size_t>(trained.layer);
       const auto kernel = std::ranges::find(kernel_infos(), trained.kernel.name, &KernelInfo::name);
       if (layer >= marks.size() || kernel == kernel_infos().end() || !trained.kernel.parameters.empty())
         continue;
       ParameterMark& mark = marks[layer][static_cast<std::size_t>(kernel - kernel_infos().begin())];
-      if (mark == ParameterMark::untrained) mark = ParameterMark::trained;
+      if (mark == ParameterMark::none_needed) continue;
+      if (!together)
+        mark = ParameterMark::trained;
+      else if (mark == ParameterMark::untrained)
+        mark = ParameterMark::trained_together;
     }
   };
   std::ranges::for_each(run.adapters, take);
@@ -105,7 +113,9 @@ std::vector<std::vector<ParameterMark>> parameter_marks(const RunResult& run, co
 bool has_trained(const std::vector<std::vector<ParameterMark>>& marks, const KernelFamily family) {
   return std::ranges::any_of(marks, [&](const std::vector<ParameterMark>& of_layer) {
     for (std::size_t kernel = 0; kernel < of_layer.size(); ++kernel)
-      if (kernel_infos()[kernel].family == family && of_layer[kernel] == ParameterMark::trained) return true;
+      if (kernel_infos()[kernel].family == family &&
+          (of_layer[kernel] == ParameterMark::trained || of_layer[kernel] == ParameterMark::trained_together))
+        return true;
     return false;
   });
 }

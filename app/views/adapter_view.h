@@ -25,8 +25,9 @@ struct AdapterState {
 };
 AdapterState adapter_state(const RunResult& run, int layer, const std::vector<FoundAdapter>& found);
 
-// Whether parameters trained for a kernel exist.
-enum class ParameterMark { unknown, none_needed, trained, untrained };
+// Whether parameters trained for a kernel exist; trained_together: only those that apply when several layers
+// run the kernels that they were trained with.
+enum class ParameterMark { unknown, none_needed, trained, trained_together, untrained };
 // By layer and kernel of the registry, each at its default parameters: trained where an adapter that may be
 // applied holds them. `adapters`: those in use; automatic: also the bundled ones.
 std::vector<std::vector<ParameterMark>> parameter_marks(const RunResult& run, const AdapterChoice& adapters);

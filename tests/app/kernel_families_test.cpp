@@ -44,6 +44,15 @@ TEST(ParameterMarks, SayWhereTrainedParametersExist) {
   run.adapters = {bundled};
   marks = parameter_marks(run, {.automatic = false, .files = {}});
   EXPECT_EQ(mark_of(marks, 1, "hydra-cosine"), ParameterMark::trained) << "it is in use";
+  AdapterInfo both;
+  both.role = "schedule";
+  both.layers = {{.layer = 0, .kernel = {"poly-nl", {}}}, {.layer = 1, .kernel = {"poly-nl", {}}}};
+  run.adapters = {both};
+  EXPECT_EQ(mark_of(parameter_marks(run, {}), 0, "poly-nl"), ParameterMark::trained_together);
+  EXPECT_TRUE(has_trained(parameter_marks(run, {}), KernelFamily::hydra));
+  both.layers.front().kernel = {"softmax", {}};
+  run.adapters = {both};
+  EXPECT_EQ(mark_of(parameter_marks(run, {}), 1, "poly-nl"), ParameterMark::trained) << "it needs no other";
 }
 
 TokenMap map_of(std::vector<float> values) {

@@ -1,14 +1,9 @@
 #include "tests/support/fake_device.h"
 
-#include <sys/mman.h>
-
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -28,12 +23,12 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#include "tests/support/fake_device_memory.h"
+
 namespace hydrascope::test {
 namespace {
 
 constexpr auto device_type = c10::DeviceType::PrivateUse1;
-constexpr std::size_t page_bytes = 4096;
-constexpr std::size_t total_bytes = std::size_t{4} << 30;
 
 struct Counters {
   std::atomic<std::int64_t> numbers_read{0}, copies_to_cpu{0}, copies_to_device{0}, synchronised{0}, paced{0},
@@ -75,92 +70,15 @@ private:
   bool before_;
 };
 
-// Whole pages, inaccessible unless opened.
-class Memory {
-public:
-  static Memory& instance() {
-    static auto* const memory = new Memory; // tensors may outlive static objects
-    return *memory;
-  }
-
-  void* allocate(const std::size_t bytes) {
-    const std::size_t whole = (bytes + page_bytes - 1) / page_bytes * page_bytes;
-    TORCH_CHECK_WITH(OutOfMemoryError, whole <= free_bytes(), "out of memory on the fake device");
-    void* const pages = mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    TORCH_CHECK(pages != MAP_FAILED, "no memory for the fake device on the host");
-    const std::scoped_lock lock(mutex_);
-    blocks_[pages] = {whole, 0};
-    used_ += whole;
-    most_ = std::max(most_, used_);
-    return pages;
-  }
-
-  void release(void* const pages) {
-    const std::scoped_lock lock(mutex_);
-    const auto block = blocks_.find(pages);
-    if (block == blocks_.end()) return;
-    munmap(pages, block->second.bytes);
-    used_ -= block->second.bytes;
-    blocks_.erase(block);
-  }
-
-  // Opened as often as closed: views of one storage may be copied by several threads.
-  void open(void* const pages) { change(pages, 1); }
-  void close(void* const pages) { change(pages, -1); }
-
-  std::size_t free_bytes() {
-    const std::scoped_lock lock(mutex_);
-    return limit_ > used_ ? limit_ - used_ : 0;
-  }
-  void limit_free(const std::size_t bytes) {
-    const std::scoped_lock lock(mutex_);
-    limit_ = used_ + bytes;
-  }
-  // Bytes in use, and at most since the last forget_most().
-  std::pair<std::size_t, std::size_t> used() {
-    const std::scoped_lock lock(mutex_);
-    return {used_, most_};
-  }
-  void forget_most() {
-    const std::scoped_lock lock(mutex_);
-    most_ = used_;
-  }
-  void remove_limit() {
-    const std::scoped_lock lock(mutex_);
-    limit_ = total_bytes;
-  }
-
-private:
-  struct Block {
-    std::size_t bytes = 0;
-    int users = 0;
-  };
-
-  void change(void* const pages, const int users) {
-    const std::scoped_lock lock(mutex_);
-    const auto block = blocks_.find(pages);
-    if (block == blocks_.end()) return;
-    const bool was_open = block->second.users > 0;
-    block->second.users += users;
-    const bool is_open = block->second.users > 0;
-    if (is_open != was_open)
-      mprotect(pages, block->second.bytes, is_open ? PROT_READ | PROT_WRITE : PROT_NONE);
-  }
-
-  std::mutex mutex_;
-  std::map<void*, Block> blocks_;
-  std::size_t used_ = 0, most_ = 0, limit_ = total_bytes;
-};
-
 // A tensor's pages, accessible during the object's lifetime; a tensor of the CPU is left as it is.
 class OpenPages {
 public:
   explicit OpenPages(const at::Tensor& tensor)
       : pages_(tensor.device().type() == device_type ? tensor.storage().mutable_data() : nullptr) {
-    if (pages_ != nullptr) Memory::instance().open(pages_);
+    if (pages_ != nullptr) DeviceMemory::instance().open(pages_);
   }
   ~OpenPages() {
-    if (pages_ != nullptr) Memory::instance().close(pages_);
+    if (pages_ != nullptr) DeviceMemory::instance().close(pages_);
   }
   OpenPages(const OpenPages&) = delete;
   OpenPages& operator=(const OpenPages&) = delete;
@@ -172,7 +90,7 @@ private:
 class Allocator final : public c10::DeviceAllocator {
 public:
   c10::DataPtr allocate(const std::size_t bytes) override {
-    void* const pages = bytes > 0 ? Memory::instance().allocate(bytes) : nullptr;
+    void* const pages = bytes > 0 ? DeviceMemory::instance().allocate(bytes) : nullptr;
     return {pages, pages, release, fake_device()};
   }
   c10::DeleterFnPtr raw_deleter() const override { return release; }
@@ -184,20 +102,20 @@ public:
   void recordStream(const c10::DataPtr&, c10::Stream) override {}
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override {
     constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-    const auto [used, most] = Memory::instance().used();
+    const auto [used, most] = DeviceMemory::instance().used();
     c10::CachingDeviceAllocator::DeviceStats stats;
     stats.allocated_bytes[all].current = stats.reserved_bytes[all].current = static_cast<std::int64_t>(used);
     stats.allocated_bytes[all].peak = stats.reserved_bytes[all].peak = static_cast<std::int64_t>(most);
     return stats;
   }
   void resetAccumulatedStats(c10::DeviceIndex) override {}
-  void resetPeakStats(c10::DeviceIndex) override { Memory::instance().forget_most(); }
+  void resetPeakStats(c10::DeviceIndex) override { DeviceMemory::instance().forget_most(); }
   std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex) override {
-    return {Memory::instance().free_bytes(), total_bytes};
+    return {DeviceMemory::instance().free_bytes(), DeviceMemory::total_bytes};
   }
 
 private:
-  static void release(void* const pages) { Memory::instance().release(pages); }
+  static void release(void* const pages) { DeviceMemory::instance().release(pages); }
 };
 
 Allocator allocator;
@@ -490,19 +408,19 @@ DeviceCounts DeviceCounter::counts() const {
   return since;
 }
 
-DeviceMemoryLimit::DeviceMemoryLimit(const std::size_t bytes) { Memory::instance().limit_free(bytes); }
-DeviceMemoryLimit::~DeviceMemoryLimit() { Memory::instance().remove_limit(); }
+DeviceMemoryLimit::DeviceMemoryLimit(const std::size_t bytes) { DeviceMemory::instance().limit_free(bytes); }
+DeviceMemoryLimit::~DeviceMemoryLimit() { DeviceMemory::instance().remove_limit(); }
 
 void copy_from_device(void* const to, const void* const data, const std::size_t bytes) {
-  Memory::instance().open(const_cast<void*>(data));
+  DeviceMemory::instance().open(const_cast<void*>(data));
   std::memcpy(to, data, bytes);
-  Memory::instance().close(const_cast<void*>(data));
+  DeviceMemory::instance().close(const_cast<void*>(data));
 }
 
 void copy_to_device(void* const data, const void* const from, const std::size_t bytes) {
-  Memory::instance().open(data);
+  DeviceMemory::instance().open(data);
   std::memcpy(data, from, bytes);
-  Memory::instance().close(data);
+  DeviceMemory::instance().close(data);
 }
 
 void watch_this_thread(const bool on) { watched_thread = on; }

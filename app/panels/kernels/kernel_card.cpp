@@ -46,8 +46,9 @@ const char* likeness_text(const KernelInfo& info) {
 const char* mark_text(ParameterMark mark) {
   switch (mark) {
     case ParameterMark::none_needed: return "needs no trained parameters";
-    case ParameterMark::trained:
-      return "trained parameters exist for the selected layer, some for several layers together";
+    case ParameterMark::trained: return "trained parameters exist for the selected layer";
+    case ParameterMark::trained_together:
+      return "trained for several layers together: they apply when all of them run it";
     case ParameterMark::untrained: return "would run untrained in the selected layer";
     case ParameterMark::unknown: break;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numbers>
 
 #include <fmt/format.h>
 #include <imgui_stdlib.h>
@@ -53,10 +54,16 @@ float header_height(const Graphics& graphics, const std::vector<GridColumns::Fam
   return family_height + longest + 6;
 }
 
-// Filled: trained parameters exist; hollow: none are needed; a cross: it would run untrained.
+// Filled: trained parameters exist; half filled: for several layers together; hollow: none are needed; a
+// cross: it would run untrained.
 void draw_mark(ImDrawList* list, ImVec2 centre, float radius, ParameterMark mark) {
   switch (mark) {
     case ParameterMark::trained: list->AddCircleFilled(centre, radius, theme::packed(theme::quiet)); return;
+    case ParameterMark::trained_together:
+      list->PathArcTo(centre, radius, std::numbers::pi_v<float> / 2, 3 * std::numbers::pi_v<float> / 2);
+      list->PathFillConvex(theme::packed(theme::quiet));
+      list->AddCircle(centre, radius, theme::packed(theme::quiet), 0, 1);
+      return;
     case ParameterMark::none_needed:
       list->AddCircle(centre, radius, theme::packed(theme::quiet), 0, 1);
       return;
@@ -74,9 +81,10 @@ void draw_mark(ImDrawList* list, ImVec2 centre, float radius, ParameterMark mark
 }
 
 void draw_mark_legend(const Graphics& graphics) {
-  constexpr std::array<std::pair<ParameterMark, const char*>, 3> marks = {
+  constexpr std::array<std::pair<ParameterMark, const char*>, 4> marks = {
       {{ParameterMark::trained, "trained"},
-       {ParameterMark::none_needed, "needs no training"},
+       {ParameterMark::trained_together, "together"},
+       {ParameterMark::none_needed, "none needed"},
        {ParameterMark::untrained, "untrained"}}};
   ImGui::PushFont(graphics.fonts().regular, name_size);
   ImDrawList* list = ImGui::GetWindowDrawList();
