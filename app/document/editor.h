@@ -104,7 +104,7 @@ struct WindowStatus {
   bool has_last_session = false;         // the state at the last exit is known
   std::string no_picture_clipboard;      // why pictures cannot be copied or pasted; empty if they can
   // That models can run on; null until the worker has found them. CUDA is loaded on its thread alone: the
-  // window asks nothing else about GPUs.
+  // window asks nothing about a GPU that is not known to work.
   std::shared_ptr<const DeviceList> devices = {};
 };
 

@@ -278,6 +278,7 @@ TrainingRequest training_request(const Document& document, const TrainingForm& f
   settings.live_seconds = form.live_seconds;
   if (auto* distillation = std::get_if<DistillRequest>(&request)) {
     distillation->kernel = form.kernel;
+    settings.execution.dtype = "float32"; // whatever the window runs in
   } else {
     settings.execution.dtype = "auto";
     std::get<FinetuneRequest>(request).schedule = edited_schedule(document);

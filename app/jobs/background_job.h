@@ -23,8 +23,10 @@ public:
   // Runs on the thread until it returns or throws. Exceptions other than Cancelled become take_problem().
   using Work = std::function<void(BackgroundJob& job, const std::stop_token& stop)>;
 
-  // Starts the thread. `wake`, if not empty, is called from it at the end of the work.
-  BackgroundJob(Work work, std::function<void()> wake) : work_(std::move(work)), wake_(std::move(wake)) {
+  // Starts the thread. `wake`, if not empty, is called from it at the end of the work. `paused`: until the
+  // first call of pause(false).
+  BackgroundJob(Work work, std::function<void()> wake, bool paused = false)
+      : work_(std::move(work)), wake_(std::move(wake)), paused_(paused) {
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
 

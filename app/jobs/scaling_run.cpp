@@ -28,7 +28,10 @@ ScalingSetting scaling_setting(const Document& document) {
           .image = model.input == InputKind::image,
           .dtype = document.execution.dtype,
           .threads = document.execution.threads,
-          .device = document.execution.device};
+          // As the devices are named in the list, so that two names of one do not count as two settings.
+          .device = document.execution.device == "auto"   ? "cpu"
+                    : document.execution.device == "cuda" ? "cuda:0"
+                                                          : document.execution.device};
 }
 
 namespace {

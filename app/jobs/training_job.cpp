@@ -194,11 +194,12 @@ void TrainingJob::start(const Editor& editor, TrainingStart how) {
        adapters = document.scene().adapters.files](Job& job, const std::stop_token& stop) {
         // LibTorch's threads inherit it.
         setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
+        job.wait_while_paused(stop); // for the list of devices, which must precede every backward pass
         Reporter reporter(job, stop, wake, seconds, adapters);
         reporter.end(train(
             request, [&](const TrainingProgress& progress) { reporter.observe(progress); }, stop, models));
       },
-      wake_);
+      wake_, /*paused=*/true);
 }
 
 void TrainingJob::stop(Editor& editor, std::string reason) {

@@ -1,6 +1,7 @@
 #include "app/shell/layout.h"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -122,17 +123,6 @@ std::vector<std::string> selected_panels(std::string_view arrangement,
   return selected;
 }
 
-// The sizes of a node and of all below it.
-void add_sizes(const ImGuiDockNode* node, std::vector<ImVec2>& sizes) {
-  if (node == nullptr) return;
-  sizes.push_back(node->Size);
-  for (const ImGuiDockNode* child : node->ChildNodes) add_sizes(child, sizes);
-}
-
-bool same_sizes(const std::vector<ImVec2>& left, const std::vector<ImVec2>& right) {
-  return std::ranges::equal(left, right, [](ImVec2 a, ImVec2 b) { return a.x == b.x && a.y == b.y; });
-}
-
 void dock(const std::string& panel, ImGuiID node) {
   ImGui::DockBuilderDockWindow(("###" + panel).c_str(), node);
 }
@@ -242,7 +232,23 @@ void Arrangement::before_frame(Editor& editor) {
   shown_ = layout;
 }
 
-bool Arrangement::wants_other_size(ImGuiID dock_space, ImVec2 size, Editor& editor) {
+// The node and all below it.
+std::vector<Arrangement::Part> Arrangement::parts_of(ImGuiID id) {
+  std::vector<Part> parts;
+  std::vector<const ImGuiDockNode*> rest{ImGui::DockBuilderGetNode(id)};
+  while (!rest.empty()) {
+    const ImGuiDockNode* const node = rest.back();
+    rest.pop_back();
+    if (node == nullptr) continue;
+    Part part{.size = node->Size, .panels = {}};
+    for (const ImGuiWindow* window : node->Windows) part.panels.push_back(window->ID);
+    parts.push_back(std::move(part));
+    rest.insert(rest.end(), std::begin(node->ChildNodes), std::end(node->ChildNodes));
+  }
+  return parts;
+}
+
+bool Arrangement::needs_rebuild(ImGuiID dock_space, ImVec2 size, Editor& editor) {
   constexpr int frames_to_settle = 3; // until the parts have their sizes, and until the user lets the edge go
   if (built_for_.x == 0) return false;
   if (size.x != size_.x || size.y != size_.y) frames_ = 0;
@@ -253,18 +259,20 @@ bool Arrangement::wants_other_size(ImGuiID dock_space, ImVec2 size, Editor& edit
     return false;
   }
   if (other) return true;
-  std::vector<ImVec2> parts;
-  add_sizes(ImGui::DockBuilderGetNode(dock_space), parts);
+  std::vector<Part> parts = parts_of(dock_space);
+  const auto same = [](const Part& left, const Part& right) {
+    return left.size.x == right.size.x && left.size.y == right.size.y && left.panels == right.panels;
+  };
   if (built_parts_.empty())
     built_parts_ = std::move(parts);
-  else if (!same_sizes(parts, built_parts_))
+  else if (!std::ranges::equal(parts, built_parts_, same))
     built_for_ = {}; // moved by the user
   return false;
 }
 
 bool Arrangement::arrange(ImGuiID dock_space, ImVec2 size, Editor& editor) {
   const bool present = !build_ && ImGui::DockBuilderGetNode(dock_space) != nullptr;
-  if (present && !wants_other_size(dock_space, size, editor)) return false;
+  if (present && !needs_rebuild(dock_space, size, editor)) return false;
   // Before the layout has settled no tab is selected.
   const bool settled = present && !built_parts_.empty() && to_front_.empty();
   const std::vector<std::string> later = std::exchange(to_front_, {});

@@ -49,7 +49,7 @@ public:
 
 private:
   void restore(const std::string& arrangement);
-  bool wants_other_size(ImGuiID dock_space, ImVec2 size, Editor& editor);
+  bool needs_rebuild(ImGuiID dock_space, ImVec2 size, Editor& editor);
 
   std::vector<std::string> panels_;
   std::string shown_; // the layout of the current arrangement; empty before the first frame
@@ -59,10 +59,16 @@ private:
   std::string focused_;                   // comes to the front in this frame
   std::optional<std::string> to_restore_; // to be restored
   bool build_ = false, reset_ = false;
-  // Of a layout as it was built: the size, and the places of its parts a frame later; empty once something
-  // was moved.
+  struct Part {
+    ImVec2 size;
+    std::vector<ImGuiID> panels;
+  };
+  static std::vector<Part> parts_of(ImGuiID node);
+
+  // Of a layout as it was built: the size of the window, and its parts once they have settled. built_for_ is
+  // 0 once the user has moved something.
   ImVec2 built_for_, size_;
-  std::vector<ImVec2> built_parts_;
+  std::vector<Part> built_parts_;
   int frames_ = 0; // since it was built, or since the window's size changed
 };
 

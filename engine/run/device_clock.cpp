@@ -70,7 +70,7 @@ DeviceMemory device_memory(const c10::Device device) {
           static_cast<std::int64_t>(allocator->getMemoryInfo(index).second)};
 }
 
-void forget_most_memory(const c10::Device device) {
+void reset_peak_memory(const c10::Device device) {
   if (c10::DeviceAllocator* const allocator = used_allocator(device))
     allocator->resetPeakStats(with_index(device).index());
 }

@@ -46,10 +46,10 @@ std::int64_t free_bytes(c10::Device device);
 
 // The memory of a device other than the CPU; all 0 for the CPU.
 struct DeviceMemory {
-  std::int64_t most = 0;  // bytes of tensors at once since forget_most_memory(), all models included
+  std::int64_t peak = 0;  // bytes of tensors at once since reset_peak_memory(), all models included
   std::int64_t total = 0; // bytes that the device has
 };
 DeviceMemory device_memory(c10::Device device);
-void forget_most_memory(c10::Device device);
+void reset_peak_memory(c10::Device device);
 
 } // namespace hydrascope

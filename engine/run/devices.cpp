@@ -95,11 +95,11 @@ DeviceList list_devices() {
   DeviceList list;
   try {
     add_cuda_devices(list);
-    add_registered_devices(list);
   } catch (const std::exception& error) {
     const std::string text = error.what();
     list.no_cuda = text.substr(0, text.find('\n'));
   }
+  add_registered_devices(list);
   return list;
 }
 

@@ -70,8 +70,9 @@ struct LayerTap {
   at::Tensor output_weight() const { return pass.model.model->attention_output_weight(layer); } // W_o
 };
 
-// What the readings of a pass take to the host: numbers on the CPU at once, from a device all in one copy at
-// the end, so that the host waits once.
+// What readings take to the host: numbers on the CPU at once, from a device all in one copy at the end, so
+// that the host waits once. The quantities of a pass share one; a table that reads while the pass goes on has
+// its own.
 class HostCopies {
 public:
   // `take` receives the tensor's numbers as float32 in its shape, on the CPU before this returns.

@@ -155,7 +155,8 @@ struct RunResult {
   std::vector<LayerRun> layers;
   double seconds = 0;
   std::int64_t peak_bytes = 0; // resident set of the process
-  // Of a device other than the CPU: its tensors at most, with the model's, and its memory. 0 on the CPU.
+  // Of a device other than the CPU: the program's tensors at most since the run began, those of other models
+  // and of training included, and the device's memory. 0 on the CPU.
   std::int64_t device_bytes = 0, device_total_bytes = 0;
 
   QuantityResults quantities; // in the order of the request's keys

@@ -310,7 +310,7 @@ std::shared_ptr<const RunResult> Runner::attempt(const Placement& placement, con
   const auto start = std::chrono::steady_clock::now();
   const at::NoGradGuard no_grad;
   auto result = std::make_shared<RunResult>();
-  forget_most_memory(placement.device);
+  reset_peak_memory(placement.device);
   PrefixCache& cache = state_->cache(placement);
   // The CPU's cache is not emptied when memory runs out.
   const std::size_t reclaimable = placement.device.is_cpu() ? 0 : cache.bytes();
@@ -321,7 +321,7 @@ std::shared_ptr<const RunResult> Runner::attempt(const Placement& placement, con
   job.release_weights();
   result->peak_bytes = peak_resident_bytes();
   const DeviceMemory memory = device_memory(placement.device);
-  result->device_bytes = memory.most;
+  result->device_bytes = memory.peak;
   result->device_total_bytes = memory.total;
   result->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;

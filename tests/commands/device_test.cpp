@@ -170,8 +170,11 @@ protected:
       const std::vector<double> one = values(actual), other = values(expected);
       ASSERT_EQ(one.size(), other.size()) << name;
       double worst = 0;
-      for (std::size_t i = 0; i < other.size(); ++i)
-        worst = std::max(worst, std::abs(one[i] - other[i]) / std::max(1.0, std::abs(other[i])));
+      for (std::size_t i = 0; i < other.size(); ++i) {
+        ASSERT_EQ(std::isnan(one[i]), std::isnan(other[i])) << name << " " << i;
+        if (!std::isnan(other[i]))
+          worst = std::max(worst, std::abs(one[i] - other[i]) / std::max(1.0, std::abs(other[i])));
+      }
       ++comparisons_;
       EXPECT_LE(worst, GetParam().tolerance) << name;
     }

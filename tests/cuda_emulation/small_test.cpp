@@ -161,6 +161,17 @@ TEST(CudaSmall, CausalAttentionOfAWideRangeIsTheDefinition) {
   });
 }
 
+TEST(CudaSmall, CausalGradientsOfAWideRangeAreTheDefinition) {
+  for (LinearKernel kernel : linear_kernels())
+    for (const Element element : {Element::float32, Element::bfloat16}) {
+      SCOPED_TRACE(kernel.name);
+      if (kernel.map != cpu::PointMap::exponential && kernel.map != cpu::PointMap::plus_minus_exponential)
+        continue;
+      kernel.scale = 30;
+      expect(compare_linear_gradients(kernel, {1, 1, 100, 8, true}, element, {.causal = true}), element);
+    }
+}
+
 // Normalised attention to one token gives back its value: no gradient reaches q and k.
 TEST(CudaSmall, RoundingDoesNotRemainWhereGradientsCancel) {
   for (const LinearKernel& kernel : linear_kernels())

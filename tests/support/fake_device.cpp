@@ -109,7 +109,7 @@ public:
     return stats;
   }
   void resetAccumulatedStats(c10::DeviceIndex) override {}
-  void resetPeakStats(c10::DeviceIndex) override { DeviceMemory::instance().forget_most(); }
+  void resetPeakStats(c10::DeviceIndex) override { DeviceMemory::instance().reset_peak(); }
   std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex) override {
     return {DeviceMemory::instance().free_bytes(), DeviceMemory::total_bytes};
   }

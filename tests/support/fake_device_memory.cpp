@@ -55,7 +55,7 @@ std::pair<std::size_t, std::size_t> DeviceMemory::used() {
   return {used_, most_};
 }
 
-void DeviceMemory::forget_most() {
+void DeviceMemory::reset_peak() {
   const std::scoped_lock lock(mutex_);
   most_ = used_;
 }

@@ -27,9 +27,9 @@ public:
   // Lets `bytes` more be allocated than are in use.
   void limit_free(std::size_t bytes);
   void remove_limit();
-  // Bytes in use, and at most since the last forget_most().
+  // Bytes in use, and at most since the last reset_peak().
   std::pair<std::size_t, std::size_t> used();
-  void forget_most();
+  void reset_peak();
 
 private:
   struct Block {

@@ -54,16 +54,17 @@ TEST(WorkerThreads, EveryLaneEndsWithItsNewest) {
 TEST(WorkerThreads, NothingIsDeliveredThatWasCancelledAndNothingAfterItsEnd) {
   for (int round = 0; round < 50; ++round) {
     std::atomic<bool> ended = false;
-    Worker worker([&] { EXPECT_FALSE(ended); });
-    std::jthread canceller([&] {
-      for (int i = 0; i < 20; ++i) worker.cancel(0);
-    });
-    for (std::uint64_t generation = 1; generation <= 20; ++generation) worker.submit(numbered(generation), 0);
-    canceller.join();
-    worker.cancel(0);
-    while (worker.busy(0)) std::this_thread::yield();
-    EXPECT_TRUE(worker.drain().empty());
     {
+      Worker worker([&] { EXPECT_FALSE(ended); });
+      std::jthread canceller([&] {
+        for (int i = 0; i < 20; ++i) worker.cancel(0);
+      });
+      for (std::uint64_t generation = 1; generation <= 20; ++generation)
+        worker.submit(numbered(generation), 0);
+      canceller.join();
+      worker.cancel(0);
+      while (worker.busy(0)) std::this_thread::yield();
+      EXPECT_TRUE(worker.drain().empty());
       Worker destroyed([&] { EXPECT_FALSE(ended); });
       destroyed.submit(numbered(1));
     }

@@ -36,9 +36,12 @@ double difference(const RunResult& left, const RunResult& right, int layer) {
       one->contributions.values.size() != other->contributions.values.size())
     return 1e9;
   double most = 0;
-  for (std::size_t i = 0; i < one->contributions.values.size(); ++i)
-    most = std::max(
-        most, std::abs(static_cast<double>(one->contributions.values[i] - other->contributions.values[i])));
+  for (std::size_t i = 0; i < one->contributions.values.size(); ++i) {
+    const auto each =
+        std::abs(static_cast<double>(one->contributions.values[i] - other->contributions.values[i]));
+    if (std::isnan(each)) return 1e9;
+    most = std::max(most, each);
+  }
   return most;
 }
 

@@ -208,8 +208,8 @@ public:
     std::string reason = "another process could not connect its GPU";
     try {
       nccl_.emplace(*functions, id, world.rank, world.size, tensor.device(), answer_limit_);
-    } catch (const std::runtime_error& error) {
-      reason = error.what();
+    } catch (const std::exception& error) { // the others must hear of it
+      reason = plain_reason(error);
     }
     if (all(nccl_.has_value())) return {};
     nccl_.reset();

@@ -12,7 +12,8 @@
 namespace hydrascope::training {
 
 // Whether the device multiplies bfloat16 natively: a CPU with AVX512-BF16, about three times as fast as
-// float32, or a GPU of compute capability 8.0 or later.
+// float32, or a GPU that the CUDA plug-in runs on (compute
+// capability 8.0 or later).
 bool has_fast_bfloat16(c10::Device device);
 
 // The type of the matrix products for a dtype as on the command line; "auto": bfloat16 where it is fast, else

@@ -293,6 +293,8 @@ TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& o
                         const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
   return training::with_errors_of("distill", request.settings.execution.device, [&] {
     training::check_settings(request.settings);
+    if (const std::string& dtype = request.settings.execution.dtype; dtype != "float32" && dtype != "auto")
+      throw UsageError("--dtype " + dtype, "feature maps are distilled in float32", "leave --dtype out");
     training::Distillation task(request, stop, *models);
     for (const auto& note : task.notes()) training::report_note(observer, note);
     return training::run_training(task, request.settings, task.notes(), observer, stop);

@@ -222,6 +222,7 @@ Result result_on(const std::string& device, const Kind& kind) {
 
 // Keeps the largest difference.
 void measure(double& largest, const double one, const double other, const double scale = 1) {
+  EXPECT_EQ(std::isnan(one), std::isnan(other));
   largest = std::max(largest, std::abs(one - other) / std::max(scale, std::abs(other)));
 }
 
