@@ -232,7 +232,6 @@ void Arrangement::before_frame(Editor& editor) {
   shown_ = layout;
 }
 
-// The node and all below it.
 std::vector<Arrangement::Part> Arrangement::parts_of(ImGuiID id) {
   std::vector<Part> parts;
   std::vector<const ImGuiDockNode*> rest{ImGui::DockBuilderGetNode(id)};

@@ -63,7 +63,7 @@ private:
     ImVec2 size;
     std::vector<ImGuiID> panels;
   };
-  static std::vector<Part> parts_of(ImGuiID node);
+  static std::vector<Part> parts_of(ImGuiID id); // the node and all below it
 
   // Of a layout as it was built: the size of the window, and its parts once they have settled. built_for_ is
   // 0 once the user has moved something.

@@ -209,7 +209,7 @@ void stopped_and_resumed(ImGuiTestContext* context) {
   IM_CHECK(report().question == TrainingQuestion::found_checkpoint);
   context->ItemClick("###question_resume");
   wait_until(context, [] { return report().progress.total_step > 0; });
-  IM_CHECK_GT(report().progress.total_step, done);
+  IM_CHECK_GE(report().progress.total_step, done); // a validation that the stop cut short comes first
   wait_for_end(context);
   IM_CHECK(report().state == TrainingState::finished);
   IM_CHECK(fs::exists(toy.output));

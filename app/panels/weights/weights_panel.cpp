@@ -292,7 +292,8 @@ private:
     int rows = 1;
     float largest = 0;
     for (int each = 1; each <= count; ++each) {
-      const auto across = static_cast<float>((count + each - 1) / each);
+      const int places = (count + each - 1) / each;
+      const auto across = static_cast<float>(places);
       const float bars = each == 1 && one_scale ? colour_bar_width / across : colour_bar_width;
       const float side =
           std::min(room.x / across - bars - theme::grid, room.y / static_cast<float>(each) - header - 4) -
