@@ -252,6 +252,9 @@ bool Arrangement::needs_rebuild(ImGuiID dock_space, ImVec2 size, Editor& editor)
   if (built_for_.x == 0) return false;
   if (size.x != size_.x || size.y != size_.y) frames_ = 0;
   size_ = size;
+  // The menu and the status bar take their room in the second frame: not worth a layout of its own.
+  constexpr float bars = 80;
+  if (built_parts_.empty() && size.x == built_for_.x && size.y > built_for_.y - bars) built_for_ = size;
   const bool other = size.x != built_for_.x || size.y != built_for_.y;
   if (++frames_ < frames_to_settle || !to_front_.empty()) {
     if (other || built_parts_.empty()) editor.draw_soon();
