@@ -118,7 +118,7 @@ Action& add_device(ActionTable& table, const std::string& device, const std::str
       [device](Editor& editor) { choose_device(editor, device); }, std::move(enabled));
   action.checked = [device](const Editor& editor) {
     const std::string& chosen = editor.document().execution.device;
-    return chosen == device || (chosen == "cuda" && device == "cuda:0"); // as the command line may name it
+    return chosen == device || (chosen != "auto" && listed_name(chosen) == device);
   };
   return action;
 }

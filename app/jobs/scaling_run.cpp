@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "engine/run/devices.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {
@@ -28,10 +29,7 @@ ScalingSetting scaling_setting(const Document& document) {
           .image = model.input == InputKind::image,
           .dtype = document.execution.dtype,
           .threads = document.execution.threads,
-          // As the devices are named in the list, so that two names of one do not count as two settings.
-          .device = document.execution.device == "auto"   ? "cpu"
-                    : document.execution.device == "cuda" ? "cuda:0"
-                                                          : document.execution.device};
+          .device = listed_name(document.execution.device)}; // two names of one are not two settings
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include "app/ui/widgets.h"
 #include "app/views/timing_view.h"
 #include "engine/base/text.h"
+#include "engine/run/devices.h"
 
 namespace hydrascope::app {
 
@@ -91,10 +92,6 @@ void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Gra
 
 namespace {
 
-bool runs_on_cpu(const ExecutionOptions& execution) {
-  return execution.device == "auto" || execution.device == "cpu";
-}
-
 // The estimate for runs that need much memory.
 void draw_memory(const Snapshot& snapshot) {
   constexpr double much = 512e6;
@@ -102,10 +99,10 @@ void draw_memory(const Snapshot& snapshot) {
   ImGui::SameLine(0, 18);
   ImGui::TextColored(theme::amber, "up to %s", bytes_text(snapshot.expected_bytes).c_str());
   if (ImGui::IsItemHovered())
-    text_tooltip(
-        fmt::format("of {} for what the open panels ask of this input, worked out from its size;\n"
-                    "a smaller picture or fewer panels take less",
-                    runs_on_cpu(snapshot.document->execution) ? "memory" : "the GPU's memory"));
+    text_tooltip(fmt::format(
+        "of {} for what the open panels ask of this input, worked out from its size;\n"
+        "a smaller picture or fewer panels take less",
+        listed_name(snapshot.document->execution.device) == "cpu" ? "memory" : "the GPU's memory"));
 }
 
 std::string about_numbers(const RunResult& run) {

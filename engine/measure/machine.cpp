@@ -28,6 +28,7 @@
 
 #include "engine/attention/interface/device.h"
 #include "engine/attention/simd/processor.h"
+#include "engine/base/shared_library.h"
 #include "engine/models/transformer/linear.h"
 #include "engine/run/device_clock.h"
 
@@ -132,12 +133,6 @@ constexpr int clock_of_multiprocessors = 1, sensor_of_gpu = 0;
 constexpr std::array<std::pair<unsigned long long, const char*>, 3> reasons_of_clock = {
     {{0x04 | 0x80, "power"}, {0x20 | 0x40, "heat"}, {0x08, "the hardware"}}};
 
-template <typename Function>
-bool find(void* library, const char* symbol, Function& function) {
-  function = library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, symbol));
-  return function != nullptr;
-}
-
 // Loads the driver, never to unload it; nullopt if one of the functions is missing.
 std::optional<NvidiaDriver> load_nvidia_driver() {
   void* const cuda = dlopen("libcuda.so.1", RTLD_NOW);
@@ -145,15 +140,16 @@ std::optional<NvidiaDriver> load_nvidia_driver() {
   NvidiaDriver driver{};
   int (*start_cuda)(unsigned) = nullptr;
   int (*start_management)() = nullptr;
-  const bool complete = find(cuda, "cuInit", start_cuda) && find(cuda, "cuDeviceGet", driver.device_get) &&
-                        find(cuda, "cuDeviceGetPCIBusId", driver.bus_id) &&
-                        find(management, "nvmlInit_v2", start_management) &&
-                        find(management, "nvmlDeviceGetHandleByPciBusId_v2", driver.handle_of_bus) &&
-                        find(management, "nvmlDeviceGetName", driver.name) &&
-                        find(management, "nvmlDeviceGetClockInfo", driver.clock) &&
-                        find(management, "nvmlDeviceGetMaxClockInfo", driver.most_clock) &&
-                        find(management, "nvmlDeviceGetTemperature", driver.temperature) &&
-                        find(management, "nvmlDeviceGetCurrentClocksThrottleReasons", driver.clock_reasons);
+  const bool complete =
+      find_function(cuda, "cuInit", start_cuda) && find_function(cuda, "cuDeviceGet", driver.device_get) &&
+      find_function(cuda, "cuDeviceGetPCIBusId", driver.bus_id) &&
+      find_function(management, "nvmlInit_v2", start_management) &&
+      find_function(management, "nvmlDeviceGetHandleByPciBusId_v2", driver.handle_of_bus) &&
+      find_function(management, "nvmlDeviceGetName", driver.name) &&
+      find_function(management, "nvmlDeviceGetClockInfo", driver.clock) &&
+      find_function(management, "nvmlDeviceGetMaxClockInfo", driver.most_clock) &&
+      find_function(management, "nvmlDeviceGetTemperature", driver.temperature) &&
+      find_function(management, "nvmlDeviceGetCurrentClocksThrottleReasons", driver.clock_reasons);
   if (!complete || start_cuda(0) != 0 || start_management() != 0) return std::nullopt;
   return driver;
 }

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "engine/attention/interface/device.h"
+#include "engine/base/shared_library.h"
 #include "engine/base/text.h"
 
 namespace hydrascope {
@@ -27,21 +28,15 @@ struct CudaDriver {
   int (*attribute)(int* value, int attribute, int device) = nullptr;
 };
 
-template <typename Function>
-bool resolve(void* const library, const char* const symbol, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, symbol));
-  return function != nullptr;
-}
-
 std::optional<CudaDriver> cuda_driver() {
   void* const library = dlopen("libcuda.so.1", RTLD_NOW);
   CudaDriver driver;
   int (*start)(unsigned) = nullptr;
-  const bool complete = library != nullptr && resolve(library, "cuInit", start) &&
-                        resolve(library, "cuDeviceGet", driver.device_get) &&
-                        resolve(library, "cuDeviceGetName", driver.name) &&
-                        resolve(library, "cuDeviceTotalMem_v2", driver.total_memory) &&
-                        resolve(library, "cuDeviceGetAttribute", driver.attribute);
+  const bool complete = find_function(library, "cuInit", start) &&
+                        find_function(library, "cuDeviceGet", driver.device_get) &&
+                        find_function(library, "cuDeviceGetName", driver.name) &&
+                        find_function(library, "cuDeviceTotalMem_v2", driver.total_memory) &&
+                        find_function(library, "cuDeviceGetAttribute", driver.attribute);
   if (!complete || start(0) != 0) return std::nullopt;
   return driver;
 }
@@ -76,6 +71,12 @@ void add_cuda_devices(DeviceList& list) {
                                        : DeviceFacts{.name = fmt::format("cuda:{}", i)});
 }
 
+// LibTorch appends a stack trace.
+std::string first_line(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
 // Of a back end that has registered itself with LibTorch.
 void add_registered_devices(DeviceList& list) {
   constexpr auto type = c10::DeviceType::PrivateUse1;
@@ -84,7 +85,11 @@ void add_registered_devices(DeviceList& list) {
     DeviceFacts facts;
     const auto index = static_cast<c10::DeviceIndex>(i);
     facts.name = c10::Device(type, index).str();
-    facts.bytes = static_cast<std::int64_t>(c10::getDeviceAllocator(type)->getMemoryInfo(index).second);
+    try {
+      facts.bytes = static_cast<std::int64_t>(c10::getDeviceAllocator(type)->getMemoryInfo(index).second);
+    } catch (const std::exception& error) {
+      facts.unusable = first_line(error);
+    }
     list.accelerators.push_back(std::move(facts));
   }
 }
@@ -96,18 +101,23 @@ DeviceList list_devices() {
   try {
     add_cuda_devices(list);
   } catch (const std::exception& error) {
-    const std::string text = error.what();
-    list.no_cuda = text.substr(0, text.find('\n'));
+    list.no_cuda = first_line(error);
   }
   add_registered_devices(list);
   return list;
 }
 
+std::string listed_name(const std::string_view name) {
+  if (name == "auto" || name == "cpu") return "cpu";
+  return std::string(name) + (name.find(':') == std::string_view::npos ? ":0" : "");
+}
+
 std::string why_unusable(const DeviceList* devices, const std::string_view name) {
-  if (name == "auto" || name == "cpu") return {};
+  const std::string listed = listed_name(name);
+  if (listed == "cpu") return {};
   if (devices == nullptr) return "the devices are being looked for";
   for (const DeviceFacts& device : devices->accelerators)
-    if (device.name == name || device.name == fmt::format("{}:0", name)) return device.unusable;
+    if (device.name == listed) return device.unusable;
   if (name.starts_with("cuda") && !devices->no_cuda.empty())
     return "there is no CUDA here: " + devices->no_cuda;
   return fmt::format("there is no device {}", name);

@@ -26,6 +26,9 @@ struct DeviceList {
 // pass of the process: LibTorch makes the threads of its devices then, and for those it knows.
 DeviceList list_devices();
 
+// The name of the device that --device means by `name`: "cpu" for auto, with an index where there is none.
+std::string listed_name(std::string_view name);
+
 // Why models cannot run on the device of this name, as --device takes it; empty if they can. `devices`: null
 // while they are looked for. Loads nothing.
 std::string why_unusable(const DeviceList* devices, std::string_view name);

@@ -27,6 +27,11 @@ std::string golden(const std::string& name) {
   return (test::source_folder() / "tests/golden" / name).string();
 }
 
+// The program that has the device.
+std::string program_on_device() {
+  return (test::program().parent_path() / "hydrascope_on_fake_device").string();
+}
+
 // FOLDER stands for the test's folder, FILE.ENDING in it for what the command writes.
 struct Case {
   std::string name;      // of the command, for `figure` with the kind
@@ -113,10 +118,9 @@ protected:
   }
 
   Outcome run_on_device(const std::string& arguments, const std::string& folder) const {
-    const std::string program = (test::program().parent_path() / "hydrascope_on_fake_device").string();
     const int status =
         std::system(fmt::format("FAKE_DEVICE_REPORT={0}/report '{1}' {2} >{0}/output 2>{0}/errors", folder,
-                                program, arguments)
+                                program_on_device(), arguments)
                         .c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(folder + "/output"),
             bytes_of(folder + "/errors")};
@@ -329,12 +333,11 @@ TEST_F(DeviceTable, HasEveryCommandThatTakesADevice) {
 }
 
 TEST_F(DeviceTable, FeedsTheWindow) {
-  const std::string program = (test::program().parent_path() / "hydrascope_on_fake_device").string();
-  const int status =
-      std::system(fmt::format("FAKE_DEVICE_REPORT={} '{}' --screenshot {} --device fake --no-adapter "
-                              "--text 'the cat sat on a mat' --model {} >{} 2>&1",
-                              at("report"), program, at("window.png"), golden("models/bert"), at("output"))
-                      .c_str());
+  const int status = std::system(
+      fmt::format("FAKE_DEVICE_REPORT={} '{}' --screenshot {} --device fake --no-adapter "
+                  "--text 'the cat sat on a mat' --model {} >{} 2>&1",
+                  at("report"), program_on_device(), at("window.png"), golden("models/bert"), at("output"))
+          .c_str());
   EXPECT_EQ(status, 0) << bytes_of(at("output"));
   EXPECT_GT(fs::file_size(at("window.png")), 10'000U);
   std::int64_t operators = 0;
@@ -352,14 +355,13 @@ TEST_F(DeviceTable, IsTrainedOnBySeveralProcesses) {
                                 " --data " + at("lines.txt") + " --epochs 2 --batch 4 --threads 1";
   const Outcome alone = hydrascope(arguments + " -o " + at("alone.safetensors"));
   ASSERT_EQ(alone.status, 0) << alone.errors;
-  const std::string program = (test::program().parent_path() / "hydrascope_on_fake_device").string();
   const int port = test::free_port();
   std::string script;
   for (int rank = 0; rank < 2; ++rank)
     script += fmt::format(
         "RANK={0} WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT={1} FAKE_DEVICE_REPORT={2}{0} "
         "'{3}' {4} --device fake -o {5} >{6}{0} 2>&1 & ",
-        rank, port, at("report"), program, arguments, at("together.safetensors"), at("output"));
+        rank, port, at("report"), program_on_device(), arguments, at("together.safetensors"), at("output"));
   std::system((script + "wait").c_str());
   ASSERT_TRUE(fs::exists(at("together.safetensors"))) << bytes_of(at("output0")) << bytes_of(at("output1"));
   for (const char* rank : {"0", "1"}) {

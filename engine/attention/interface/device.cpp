@@ -15,6 +15,7 @@
 
 #include "engine/attention/interface/cuda_plugin.h"
 #include "engine/base/error.h"
+#include "engine/base/shared_library.h"
 
 namespace hydrascope {
 namespace {
@@ -58,9 +59,9 @@ void load_fused_kernels(Loaded& loaded) {
     loaded.status.fused_kernels_reason = loader_message();
     return;
   }
-  const auto entry =
-      reinterpret_cast<HydrascopeCudaPluginEntry>(dlsym(library, hydrascope_cuda_plugin_symbol));
-  const HydrascopeCudaPlugin* const plugin = entry == nullptr ? nullptr : entry();
+  HydrascopeCudaPluginEntry entry = nullptr;
+  const HydrascopeCudaPlugin* const plugin =
+      find_function(library, hydrascope_cuda_plugin_symbol, entry) ? entry() : nullptr;
   if (plugin == nullptr || plugin->version != hydrascope_cuda_plugin_version) {
     loaded.status.fused_kernels_reason =
         fmt::format("{} belongs to another version of the program", file.string());
@@ -79,11 +80,12 @@ void load_fused_kernels(Loaded& loaded) {
 
 // `driver` is the library.
 std::string why_no_device(void* const driver) {
-  const auto version = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDriverGetVersion"));
+  int (*version)(int*) = nullptr;
   int newest = 0;
   const auto needed = static_cast<int>(at::detail::getCUDAHooks().versionCUDART());
   constexpr int major = 1000, minor = 10; // as CUDA counts; minor versions go together
-  if (version != nullptr && version(&newest) == 0 && newest / major < needed / major)
+  if (find_function(driver, "cuDriverGetVersion", version) && version(&newest) == 0 &&
+      newest / major < needed / major)
     return fmt::format("the NVIDIA driver is for CUDA {}.{}, LibTorch needs one for CUDA {}", newest / major,
                        newest % major / minor, needed / major);
   return "the NVIDIA driver offers no device";

@@ -10,6 +10,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "engine/base/shared_library.h"
+
 namespace hydrascope::training {
 namespace {
 
@@ -26,22 +28,16 @@ int type_of(const at::Tensor& tensor) {
   }
 }
 
-template <typename Function>
-bool found(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
-
 std::optional<NcclFunctions> load_nccl() {
   void* const library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL); // LibTorch's, which is loaded by then
   NcclFunctions nccl{};
-  const bool complete = library != nullptr && found(library, "ncclGetUniqueId", nccl.get_unique_id) &&
-                        found(library, "ncclCommInitRank", nccl.init_rank) &&
-                        found(library, "ncclAllReduce", nccl.all_reduce) &&
-                        found(library, "ncclCommGetAsyncError", nccl.asynchronous_error) &&
-                        found(library, "ncclCommDestroy", nccl.destroy) &&
-                        found(library, "ncclCommAbort", nccl.abort) &&
-                        found(library, "ncclGetErrorString", nccl.error_text);
+  const bool complete = find_function(library, "ncclGetUniqueId", nccl.get_unique_id) &&
+                        find_function(library, "ncclCommInitRank", nccl.init_rank) &&
+                        find_function(library, "ncclAllReduce", nccl.all_reduce) &&
+                        find_function(library, "ncclCommGetAsyncError", nccl.asynchronous_error) &&
+                        find_function(library, "ncclCommDestroy", nccl.destroy) &&
+                        find_function(library, "ncclCommAbort", nccl.abort) &&
+                        find_function(library, "ncclGetErrorString", nccl.error_text);
   return complete ? std::optional(nccl) : std::nullopt;
 }
 

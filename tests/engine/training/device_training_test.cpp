@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include <c10/util/Half.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -191,22 +193,14 @@ struct Result {
   std::map<std::string, std::vector<float>> parameters; // of the adapter
 };
 
-float half_to_float(const std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  const float size = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
-                                   : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
-  return (bits & 0x8000) != 0 ? -size : size;
-}
-
 std::map<std::string, std::vector<float>> stored(const fs::path& adapter) {
   std::map<std::string, std::vector<float>> parameters;
   if (adapter.empty()) return parameters; // of recall
   const SafetensorsFile file = SafetensorsFile::open(adapter);
   for (const auto& [name, view] : file.tensors()) {
-    std::vector<float>& values = parameters[name];
-    for (std::size_t i = 0; i + 1 < view.bytes.size(); i += 2)
-      values.push_back(half_to_float(static_cast<std::uint16_t>(
-          std::to_integer<unsigned>(view.bytes[i]) | std::to_integer<unsigned>(view.bytes[i + 1]) << 8)));
+    std::vector<c10::Half> halves(view.bytes.size() / sizeof(c10::Half));
+    std::memcpy(halves.data(), view.bytes.data(), view.bytes.size());
+    parameters[name].assign(halves.begin(), halves.end());
   }
   return parameters;
 }
