@@ -51,6 +51,13 @@ if(TARGET engine_tests)
   target_compile_definitions(engine_tests PRIVATE AT_PER_OPERATOR_HEADERS)
 endif()
 hydrascope_shards(engine_tests 2)
+# The same with models on the fake device, where requests that name no device run then; without the tests of kernels
+# alone, which choose their devices themselves.
+if(TARGET engine_tests)
+  add_test(NAME engine_tests_on_fake_device COMMAND engine_tests
+    "--gtest_filter=-Registry/*:*Loops.*:Cuda*:Properties.*:HydraCpu.*:LinearCpu.*:FakeDevice*")
+  set_tests_properties(engine_tests_on_fake_device PROPERTIES TIMEOUT 1200 ENVIRONMENT "HYDRASCOPE_DEVICE=fake;OMP_WAIT_POLICY=passive")
+endif()
 
 # One of the processes that tests/engine/training/process_group_test.cpp starts.
 if(TARGET engine_tests)

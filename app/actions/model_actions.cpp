@@ -118,7 +118,7 @@ Action& add_device(ActionTable& table, const std::string& device, const std::str
       [device](Editor& editor) { choose_device(editor, device); }, std::move(enabled));
   action.checked = [device](const Editor& editor) {
     const std::string& chosen = editor.document().execution.device;
-    return chosen == device || (chosen != "auto" && listed_name(chosen) == device);
+    return chosen == device || (chosen != "auto" && listed_name(nullptr, chosen) == device);
   };
   return action;
 }
@@ -128,9 +128,15 @@ void add_device_actions(ActionTable& table, const DeviceList* devices) {
     return Availability{editor.document().execution.dtype != "float16",
                         "the CPU computes in float32 or bfloat16, and --dtype float16 was chosen"};
   };
-  add_device(table, "auto", "auto", cpu_computes).tip =
-      "Leave the choice to the program: the CPU for now.\n"
-      "No whole model has run on a GPU yet, so a GPU is used only if you choose one";
+  const std::string automatic = listed_name(devices, "auto");
+  const auto always = [](const Editor&) { return Availability{}; };
+  Action& choice = automatic == "cpu" ? add_device(table, "auto", "auto", cpu_computes)
+                                      : add_device(table, "auto", "auto", always);
+  choice.tip =
+      "Leave the choice to the program: a GPU if kernels compute there what they compute on the CPU.\n" +
+      (devices == nullptr   ? std::string("CUDA is being loaded")
+       : automatic == "cpu" ? "Here it is the CPU: " + devices->why_cpu
+                            : "Here it is " + automatic);
   add_device(table, "cpu", "CPU", cpu_computes).tip = "Run models on the CPU";
   const auto add_note = [&](const char* label, const std::string& reason) {
     add_action(

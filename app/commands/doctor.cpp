@@ -24,6 +24,7 @@
 #include "engine/measure/machine.h"
 #include "engine/models/hub/hub_cache.h"
 #include "engine/models/model_info.h"
+#include "engine/run/devices.h"
 
 namespace hydrascope::app {
 namespace {
@@ -139,6 +140,12 @@ Check check_cuda() {
       .name = "GPU", .found = cuda.text, .remedy = cuda.available ? "" : "not needed: models run on the CPU"};
 }
 
+Check check_automatic_device() {
+  const DeviceList devices = list_devices();
+  const std::string why = devices.why_cpu.empty() ? "" : ": " + devices.why_cpu;
+  return {.name = "--device auto", .found = devices.automatic + why};
+}
+
 std::string memory_text() {
   const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES)),
              size = static_cast<double>(sysconf(_SC_PAGESIZE));
@@ -151,7 +158,8 @@ std::vector<Check> all_checks() {
                                {.name = "processor", .found = processor_text()},
                                {.name = "threads", .found = threads_text()},
                                {.name = "memory", .found = memory_text()},
-                               check_cuda()};
+                               check_cuda(),
+                               check_automatic_device()};
   std::ranges::move(check_window(), std::back_inserter(checks));
   checks.push_back(check_dialogs());
   checks.push_back(check_assets());

@@ -22,14 +22,16 @@ std::vector<KernelSpec> kernels_in_use(const Document& document) {
   return kernels;
 }
 
-ScalingSetting scaling_setting(const Document& document) {
+ScalingSetting scaling_setting(const Editor& editor) {
+  const Document& document = editor.document();
   const ModelInfo& model = *document.scene().model;
   return {.heads = model.heads,
           .head_width = model.width / std::max(model.heads, 1),
           .image = model.input == InputKind::image,
           .dtype = document.execution.dtype,
           .threads = document.execution.threads,
-          .device = listed_name(document.execution.device)}; // two names of one are not two settings
+          // Two names of one device are not two settings.
+          .device = listed_name(editor.status().devices.get(), document.execution.device)};
 }
 
 namespace {
@@ -67,7 +69,7 @@ void ScalingRun::start(Editor& editor) {
   if (!editor.document().scene().model) return;
   ScalingCurves& curves = editor.scaling;
   const std::vector<KernelSpec> kernels = kernels_in_use(editor.document());
-  const ScalingSetting setting = scaling_setting(editor.document());
+  const ScalingSetting setting = scaling_setting(editor);
   if (curves.setting != setting) curves.points.clear();
   std::erase_if(curves.points,
                 [&](const ScalingPoint& point) { return std::ranges::count(kernels, point.kernel) > 0; });

@@ -14,7 +14,7 @@ namespace hydrascope::app {
 // The kernels of both schedules, each once, A's first.
 std::vector<KernelSpec> kernels_in_use(const Document& document);
 // The setting they are measured in. The document needs a model.
-ScalingSetting scaling_setting(const Document& document);
+ScalingSetting scaling_setting(const Editor& editor);
 
 using ScalingResult = std::variant<MachineLimits, ScalingPoint>;
 

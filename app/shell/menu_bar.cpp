@@ -93,7 +93,7 @@ void draw_menu_bar(const std::vector<Action>& actions, Editor& editor, const Gra
 namespace {
 
 // The estimate for runs that need much memory.
-void draw_memory(const Snapshot& snapshot) {
+void draw_memory(const Snapshot& snapshot, const DeviceList* devices) {
   constexpr double much = 512e6;
   if (snapshot.expected_bytes < much) return;
   ImGui::SameLine(0, 18);
@@ -102,7 +102,7 @@ void draw_memory(const Snapshot& snapshot) {
     text_tooltip(fmt::format(
         "of {} for what the open panels ask of this input, worked out from its size;\n"
         "a smaller picture or fewer panels take less",
-        listed_name(snapshot.document->execution.device) == "cpu" ? "memory" : "the GPU's memory"));
+        listed_name(devices, snapshot.document->execution.device) == "cpu" ? "memory" : "the GPU's memory"));
 }
 
 std::string about_numbers(const RunResult& run) {
@@ -197,7 +197,7 @@ void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& action
       ImGui::SameLine(0, 18);
       ImGui::TextColored(theme::amber, "%s", cut_note(*run).c_str());
     }
-    draw_memory(snapshot);
+    draw_memory(snapshot, editor.status().devices.get());
     draw_jobs(running_jobs(editor));
     draw_run(snapshot, actions, editor);
     if (!results.error.empty()) {

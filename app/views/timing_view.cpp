@@ -112,7 +112,7 @@ std::string path_text(const std::string& path) {
 }
 
 std::string execution_text(const std::string& device, const std::string& dtype) {
-  std::string text = device == "auto" ? "cpu" : device;
+  std::string text = device;
   std::ranges::transform(text, text.begin(),
                          [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return text + " · " + dtype;

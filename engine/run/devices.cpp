@@ -104,16 +104,26 @@ DeviceList list_devices() {
     list.no_cuda = first_line(error);
   }
   add_registered_devices(list);
+  try {
+    const AutomaticDevice& chosen = automatic_device();
+    list.automatic = chosen.device.str();
+    list.why_cpu = chosen.reason;
+  } catch (const std::exception& error) {
+    list.why_cpu = first_line(error);
+  }
   return list;
 }
 
-std::string listed_name(const std::string_view name) {
-  if (name == "auto" || name == "cpu") return "cpu";
+std::string device_name(const std::string& name) { return device_of(name).str(); }
+
+std::string listed_name(const DeviceList* const devices, const std::string_view name) {
+  if (name == "auto") return devices == nullptr ? "cpu" : devices->automatic;
+  if (name == "cpu") return "cpu";
   return std::string(name) + (name.find(':') == std::string_view::npos ? ":0" : "");
 }
 
 std::string why_unusable(const DeviceList* devices, const std::string_view name) {
-  const std::string listed = listed_name(name);
+  const std::string listed = listed_name(devices, name);
   if (listed == "cpu") return {};
   if (devices == nullptr) return "the devices are being looked for";
   for (const DeviceFacts& device : devices->accelerators)

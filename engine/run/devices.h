@@ -20,14 +20,21 @@ struct DeviceList {
   std::vector<DeviceFacts> accelerators = {};
   std::string no_cuda = {};          // why there is no CUDA device; empty if there is one
   std::string no_fused_kernels = {}; // why the program's own CUDA kernels do not run; empty if they do
+  std::string automatic = "cpu";     // the device of "auto"
+  std::string why_cpu = {};          // why that is the CPU; empty if it is not
 };
 
-// Loads CUDA at the first call, which takes seconds where there is a driver. Must precede the first backward
-// pass of the process: LibTorch makes the threads of its devices then, and for those it knows.
+// Loads CUDA at the first call, which takes seconds where there is a driver, and looks for the device of
+// "auto" (automatic_device()). Must precede the first backward pass of the process: LibTorch makes the
+// threads of its devices then, and for those it knows.
 DeviceList list_devices();
 
-// The name of the device that --device means by `name`: "cpu" for auto, with an index where there is none.
-std::string listed_name(std::string_view name);
+// The name of the device that --device means by `name`, with an index but for the CPU: that of "auto" is
+// `automatic` or, while `devices` is null, "cpu". Loads nothing.
+std::string listed_name(const DeviceList* devices, std::string_view name);
+
+// The same for one that is there; loads CUDA for "auto" and "cuda". Throws as device_of().
+std::string device_name(const std::string& name);
 
 // Why models cannot run on the device of this name, as --device takes it; empty if they can. `devices`: null
 // while they are looked for. Loads nothing.

@@ -36,7 +36,7 @@ TEST(TimingLabels, NameTheSettingInWords) {
   EXPECT_EQ(path_text("LibTorch sdpa, flash"), "LibTorch sdpa, flash");
   EXPECT_EQ(execution_text(run, ""), "CPU · float32");
   EXPECT_EQ(execution_text("cuda:1", "bfloat16"), "CUDA:1 · bfloat16");
-  EXPECT_EQ(scaling_caption({.heads = 6, .head_width = 64, .threads = 1, .device = "auto"}),
+  EXPECT_EQ(scaling_caption({.heads = 6, .head_width = 64, .threads = 1, .device = "cpu"}),
             "H = 6, d = 64, batch 1, attention alone, CPU · float32, 1 thread");
 }
 

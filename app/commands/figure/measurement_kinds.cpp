@@ -16,6 +16,7 @@
 #include "app/views/timing_view.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/run/devices.h"
 
 namespace hydrascope::app {
 
@@ -41,7 +42,7 @@ Figure draw_scaling(FigureTask& task) {
                     .image = model.input == InputKind::image,
                     .dtype = execution.dtype,
                     .threads = execution.threads,
-                    .device = execution.device};
+                    .device = device_name(execution.device)};
   {
     ProgressBar bar("figure scaling");
     const auto total = static_cast<std::int64_t>(kernels.size() * lengths.size());

@@ -7,6 +7,7 @@
 #include "app/document/picture_folder.h"
 #include "app/views/provenance.h"
 #include "engine/base/paths.h"
+#include "engine/run/devices.h"
 
 namespace hydrascope::app {
 
@@ -82,7 +83,7 @@ std::string data_provenance(const FigureTask& task, const std::filesystem::path&
   }
   json["inputs"] = inputs_json(data);
   const ExecutionOptions& execution = task.options.common.execution;
-  json["device"] = execution.device == "auto" ? "cpu" : execution.device;
+  json["device"] = device_name(execution.device);
   json["dtype"] = execution.dtype;
   json["seed"] = execution.seed;
   return dumped(json);

@@ -183,8 +183,10 @@ private:
 
   // The kernels' support is computed only after the shape or the device has changed. A device that is not
   // known to work is not asked: that would load CUDA here.
-  void prepare_support(const LayerShape& shape, const Schedule& schedule) {
-    const std::string obstacle = why_unusable(editor().status().devices.get(), shape.device);
+  void prepare_support(LayerShape shape, const Schedule& schedule) {
+    const DeviceList* const devices = editor().status().devices.get();
+    shape.device = listed_name(devices, shape.device);
+    const std::string obstacle = why_unusable(devices, shape.device);
     const auto why = [&](const KernelSpec& kernel) {
       return obstacle.empty() ? why_unsupported(kernel, shape) : obstacle;
     };

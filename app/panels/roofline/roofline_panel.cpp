@@ -26,7 +26,7 @@ public:
     const ScalingCurves& curves = editor().scaling;
     lines_.clear();
     view_.clear();
-    if (!document.scene().model || curves.setting != scaling_setting(document)) return;
+    if (!document.scene().model || curves.setting != scaling_setting(editor())) return;
     lines_ = roofline_lines(scaling_lines(curves, kernels_in_use(document)));
     if (!lines_.empty()) view_.set(roofline_figure(curves, lines_));
     caption_ = scaling_caption(curves.setting);

@@ -29,7 +29,7 @@ public:
     caption_.clear();
     other_setting_ = false;
     if (!document.scene().model) return;
-    const ScalingSetting setting = scaling_setting(document);
+    const ScalingSetting setting = scaling_setting(editor());
     caption_ = scaling_caption(setting);
     other_setting_ = !curves.points.empty() && curves.setting != setting;
     if (!other_setting_) lines_ = scaling_lines(curves, kernels_in_use(document));

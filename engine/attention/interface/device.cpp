@@ -14,7 +14,9 @@
 #include <fmt/format.h>
 
 #include "engine/attention/interface/cuda_plugin.h"
+#include "engine/attention/interface/device_check.h"
 #include "engine/base/error.h"
+#include "engine/base/process.h"
 #include "engine/base/shared_library.h"
 
 namespace hydrascope {
@@ -147,6 +149,22 @@ std::optional<c10::Device> registered_device(const std::string& text) {
   }
 }
 
+AutomaticDevice find_automatic_device() {
+  const std::string chosen = environment("HYDRASCOPE_DEVICE");
+  if (!chosen.empty() && chosen != "auto") {
+    try {
+      const c10::Device device = device_of(chosen);
+      return {device, device.is_cpu() ? "HYDRASCOPE_DEVICE says so" : ""};
+    } catch (const Error& error) {
+      throw UsageError("HYDRASCOPE_DEVICE=" + chosen, error.what(), "or unset the variable");
+    }
+  }
+  if (!cuda_status().available) return {c10::kCPU, cuda_status().reason};
+  const c10::Device gpu = with_index(c10::kCUDA);
+  const std::string wrong = why_wrong(gpu);
+  return wrong.empty() ? AutomaticDevice{gpu, ""} : AutomaticDevice{c10::kCPU, wrong};
+}
+
 } // namespace
 
 const CudaStatus& cuda_status() { return loaded_once().status; }
@@ -158,8 +176,14 @@ c10::Device with_index(const c10::Device device) {
   return c10::impl::VirtualGuardImpl(device.type()).getDevice();
 }
 
+const AutomaticDevice& automatic_device() {
+  static const AutomaticDevice found = find_automatic_device();
+  return found;
+}
+
 c10::Device device_of(const std::string& text) {
-  if (text == "auto" || text == "cpu") return c10::kCPU;
+  if (text == "auto") return automatic_device().device;
+  if (text == "cpu") return c10::kCPU;
   if (const auto registered = registered_device(text)) return *registered;
   if (text != "cuda" && !text.starts_with("cuda:")) throw unknown_device(text);
   const CudaStatus& cuda = cuda_status();

@@ -28,7 +28,18 @@ const HydrascopeCudaPlugin* cuda_plugin();
 // The device with its index: "cuda" without one is the current device. The CPU as it is.
 c10::Device with_index(c10::Device device);
 
-// The device of a name on the command line: the CPU for "auto" and "cpu", a GPU for "cuda" and "cuda:i", and
+// The device of "auto".
+struct AutomaticDevice {
+  c10::Device device = c10::kCPU; // with its index, except for the CPU
+  std::string reason = {};        // why it is not a GPU, one sentence for the user
+};
+
+// The device that the environment variable HYDRASCOPE_DEVICE names; without one, the current GPU if kernels
+// compute there what they compute on the CPU, else the CPU. Found at the first call, which loads CUDA. Throws
+// as device_of() for what the variable names.
+const AutomaticDevice& automatic_device();
+
+// The device of a name on the command line: automatic_device() for "auto", a GPU for "cuda" and "cuda:i", and
 // an accelerator that has been registered with LibTorch from outside (PrivateUse1) for its name. Throws Error
 // where there is no CUDA, with the reason, UsageError for any other name.
 c10::Device device_of(const std::string& text);

@@ -86,7 +86,9 @@ WorldInfo world_from_environment() {
 }
 
 std::string device_of_process(const std::string& device, const WorldInfo& world) {
-  if (device != "cuda" || world.alone() || !cuda_status().available) return device;
+  if (world.alone() || (device != "cuda" && device != "auto")) return device;
+  const bool any_gpu = device == "auto" ? automatic_device().device.is_cuda() : cuda_status().available;
+  if (!any_gpu) return device;
   return fmt::format("cuda:{}", world.local_rank % at::detail::getCUDAHooks().deviceCount());
 }
 

@@ -44,6 +44,7 @@ TEST(KernelSupportTest, SaysWhatTheDeviceCannot) {
   elsewhere.device = "quantum";
   EXPECT_TRUE(says({"softmax", {}}, elsewhere, "there is no device"));
   LayerShape half = photograph;
+  half.device = "cpu";
   half.dtype = "float16";
   EXPECT_TRUE(says({"elu", {}}, half, "the CPU computes in float32 or bfloat16"));
   half.dtype = "bfloat16";

@@ -296,8 +296,8 @@ TEST(TeacherForced, ScoresAreTheRangeOverAllTexts) {
     expected.share_below += below / static_cast<double>(q.size(0) * k.size(0)) / 7;
   }
   const HeadScores& measured = outcome.scores.front().layers[1].at(2);
-  EXPECT_NEAR(measured.smallest, expected.smallest, 1e-4);
-  EXPECT_NEAR(measured.largest, expected.largest, 1e-4);
+  EXPECT_NEAR(measured.smallest, expected.smallest, 1e-6 * std::abs(expected.smallest));
+  EXPECT_NEAR(measured.largest, expected.largest, 1e-6 * std::abs(expected.largest));
   EXPECT_NEAR(measured.share_below, expected.share_below, 1e-9);
 }
 

@@ -64,7 +64,7 @@ TEST(DeviceMemory, ARunThatDoesNotFitIsRefusedAndTheNextOneWorks) {
 TEST(DeviceMemory, IsToldWithTheResult) {
   const RunRequest request = request_of("the cat sat on a mat");
   Runner runner;
-  const auto there = runner.run_in(on_fake_device, request), here = runner.run(request);
+  const auto there = runner.run_in(on_fake_device, request), here = runner.run_in({}, request);
   EXPECT_EQ(there->device_total_bytes, std::int64_t{4} << 30);
   EXPECT_GT(there->device_bytes, 100'000); // the model's weights at least
   EXPECT_LT(there->device_bytes, there->device_total_bytes);
@@ -77,7 +77,7 @@ TEST(DeviceMemory, OfOneDeviceLeavesTheCachesOfOthers) {
   request.quantities = {};
   const std::int64_t states = 3 * 8 * 24 * 4; // of two layers, of eight tokens of width 24
   Runner runner(static_cast<std::size_t>(states));
-  runner.run(request);
+  runner.run_in({}, request);
   runner.run_in(on_fake_device, request);
   for (const Placement& placement : {Placement{}, on_fake_device}) {
     const auto again = runner.run_in(placement, request);

@@ -54,7 +54,7 @@ TEST(DeviceQueue, OfTheCpuIsNone) {
   const std::stop_source source;
   Runner runner(0, fake_source(model_of(4)));
   const test::DeviceCounter counter;
-  runner.run(fake_request("a b c"), source.get_token());
+  runner.run_in({}, fake_request("a b c"), source.get_token());
   EXPECT_EQ(counter.counts().paced + counter.counts().operators, 0);
 }
 

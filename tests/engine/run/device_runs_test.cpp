@@ -106,6 +106,7 @@ fs::path golden(const std::string& name) { return test::source_folder() / "tests
 
 RunRequest request_for(const std::string& model, const std::string& kernel) {
   RunRequest request;
+  request.execution.device = "cpu";
   request.model_folder = golden("models/" + model);
   if (model.starts_with("bert"))
     request.input = TextInput{"the cat sat on a mat", std::nullopt};

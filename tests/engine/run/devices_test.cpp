@@ -35,9 +35,13 @@ TEST(Devices, OfOtherBackEndsHaveTheirNames) {
 }
 
 TEST(Devices, SayWhyTheyCannotBeUsed) {
-  const DeviceList list{
-      .accelerators = {{.name = "cuda:0"}, {.name = "cuda:1", .unusable = "it is too old"}}};
+  const DeviceList list{.accelerators = {{.name = "cuda:0"}, {.name = "cuda:1", .unusable = "it is too old"}},
+                        .automatic = "cuda:1"};
   for (const char* name : {"auto", "cpu"}) EXPECT_EQ(why_unusable(nullptr, name), "");
+  EXPECT_EQ(listed_name(nullptr, "auto"), "cpu");
+  EXPECT_EQ(listed_name(&list, "auto"), "cuda:1");
+  EXPECT_EQ(listed_name(&list, "cuda"), "cuda:0");
+  EXPECT_EQ(why_unusable(&list, "auto"), "it is too old");
   EXPECT_EQ(why_unusable(nullptr, "cuda:0"), "the devices are being looked for");
   EXPECT_EQ(why_unusable(&list, "cuda:0"), "");
   EXPECT_EQ(why_unusable(&list, "cuda"), "");

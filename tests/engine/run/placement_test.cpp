@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/attention/interface/device.h"
+#include "engine/attention/interface/device_check.h"
 #include "engine/base/error.h"
 #include "engine/models/transformer/encoder.h"
 #include "engine/models/transformer/linear.h"
@@ -35,7 +36,8 @@ ExecutionOptions execution(const char* device, const char* dtype = "float32") {
 }
 
 TEST(Placement, OfARequestIsResolvedOrRefusedWithAReason) {
-  EXPECT_EQ(placement_of({}), Placement{});
+  EXPECT_EQ(placement_of({}).device, automatic_device().device);
+  EXPECT_EQ(placement_of(execution("cpu")), Placement{});
   EXPECT_EQ(placement_of(execution("cpu", "bfloat16")), (Placement{c10::kCPU, c10::kBFloat16}));
   EXPECT_EQ(placement_of(execution("auto", "bfloat16")).dtype_name(), "bfloat16");
   EXPECT_THROW(placement_of(execution("cpu", "float16")), UsageError);
@@ -47,6 +49,15 @@ TEST(Placement, OfARequestIsResolvedOrRefusedWithAReason) {
     EXPECT_NE(message.find(cuda_status().reason), std::string::npos) << message;
     EXPECT_NE(message.find("use --device cpu"), std::string::npos) << message;
   }
+}
+
+TEST(Placement, OfAutoIsADeviceThatComputesWhatTheCpuDoes) {
+  const AutomaticDevice& found = automatic_device();
+  EXPECT_EQ(found.device.is_cpu(), !found.reason.empty()) << found.reason;
+  EXPECT_EQ(why_wrong(fake_device()), "");
+  const test::DeviceMemoryLimit no_memory(0);
+  const std::string why = why_wrong(fake_device());
+  EXPECT_EQ(why.find("fake:0 does not compute: "), 0U) << why;
 }
 
 TEST(Placement, MovesEveryTensorOfAModel) {

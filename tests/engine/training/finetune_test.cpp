@@ -401,6 +401,7 @@ TEST(Finetune, RefusesWhatMakesNoSense) {
   request.trained->head = false; // the three colours need a new classifier
   EXPECT_THROW(finetune(request), UsageError);
   request = good;
+  request.settings.execution.device = "cpu";
   request.settings.execution.dtype = "float16";
   EXPECT_THROW(finetune(request), UsageError);
   EXPECT_THROW(evaluate(evaluation_of(good, {})), UsageError); // cat, dog, bird, fish
