@@ -27,6 +27,7 @@ std::string accepted_values(const ParameterInfo& parameter) {
     case ParameterInfo::Kind::divisor: return "a divisor of D";
     case ParameterInfo::Kind::number: return "a whole number";
     case ParameterInfo::Kind::flag: return "0 or 1";
+    case ParameterInfo::Kind::source: return "a file or a bundled map";
     case ParameterInfo::Kind::choice: break;
   }
   return fmt::format("{}", fmt::join(parameter.choices, ", "));

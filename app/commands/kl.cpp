@@ -99,7 +99,7 @@ ordered_json scores_json(const std::vector<HeadScores>& heads) {
 }
 
 const ScoreMeasure* scores_of(const KernelMeasure& measure, const TeacherForcedOutcome& outcome) {
-  if (!kernel_info(measure.kernel.name).exact_softmax) return nullptr;
+  if (!kernel_info(measure.kernel).exact_softmax) return nullptr;
   for (const ScoreMeasure& scores : outcome.scores)
     if (scores.data == measure.data && scores.length == measure.length) return &scores;
   return nullptr;

@@ -70,7 +70,7 @@ KernelSpec compared_kernel(const Document& document, int position) {
   if (position == 0) return KernelSpec{};
   const Schedule& schedule = edited_schedule(document);
   const auto layer = static_cast<std::size_t>(scene.layer);
-  if (layer < schedule.layers.size() && !kernel_info(schedule.layers[layer].name).exact_softmax) {
+  if (layer < schedule.layers.size() && !kernel_info(schedule.layers[layer]).exact_softmax) {
     return schedule.layers[layer];
   }
   return KernelSpec{.name = "hedgehog", .parameters = {}};

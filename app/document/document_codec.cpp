@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 
 namespace hydrascope::app {
@@ -38,10 +39,16 @@ inline constexpr auto enum_names<Target::Kind> =
 
 template <>
 struct JsonCodec<KernelSpec> {
-  static Json write(const KernelSpec& kernel, const WriteContext&) { return kernel.text(); }
+  static Json write(const KernelSpec& kernel, const WriteContext&) {
+    std::string source = text_of_source(kernel);
+    if (source.empty()) return kernel.text();
+    return {{"kernel", kernel.text()}, {"source", std::move(source)}};
+  }
   static KernelSpec read(const Json& json, const std::string& at, ReadContext& context) {
-    const std::string text = JsonCodec<std::string>::read(json, at, context);
+    const bool typed = json.is_object() && json.contains("kernel") && json.contains("source");
+    const std::string text = JsonCodec<std::string>::read(typed ? json["kernel"] : json, at, context);
     try {
+      if (typed) return kernel_with_source(text, JsonCodec<std::string>::read(json["source"], at, context));
       return parse_kernel_spec(text, "“" + text + "”");
     } catch (const UsageError& error) {
       context.note(at, std::string(error.what()) + "; softmax is in its place");
@@ -49,7 +56,13 @@ struct JsonCodec<KernelSpec> {
     }
   }
   static Json schema() {
-    return {{"type", "string"}, {"description", "a kernel as the command line writes it: name:key=value"}};
+    const Json text = {{"type", "string"},
+                       {"description", "a kernel as the command line writes it: name:key=value"}};
+    const Json typed = {{"type", "object"},
+                        {"description", "the kernel phi with the source that its name stands for"},
+                        {"properties", {{"kernel", {{"type", "string"}}}, {"source", {{"type", "string"}}}}},
+                        {"required", {"kernel", "source"}}};
+    return {{"anyOf", {text, typed}}};
   }
 };
 

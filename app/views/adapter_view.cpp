@@ -28,7 +28,7 @@ std::string why_idle(const FoundAdapter& adapter, const RunResult& run) {
   bool missing = false; // a layer that the adapter was trained with runs another kernel
   for (const AdapterInfo::Layer& trained : adapter.info.layers) {
     const auto index = static_cast<std::size_t>(trained.layer);
-    if (kernel_info(trained.kernel.name).exact_softmax) continue;
+    if (kernel_info(trained.kernel).exact_softmax) continue;
     layers.push_back(trained.layer);
     missing |= index >= run.layers.size() || run.layers[index].kernel != trained.kernel;
   }
@@ -89,7 +89,7 @@ std::vector<std::vector<ParameterMark>> parameter_marks(const RunResult& run, co
   }
   const auto take = [&](const AdapterInfo& adapter) {
     const auto replaced = std::ranges::count_if(adapter.layers, [](const AdapterInfo::Layer& trained) {
-      return !kernel_info(trained.kernel.name).exact_softmax;
+      return !kernel_info(trained.kernel).exact_softmax;
     });
     const bool together = adapter.role == "schedule" && replaced > 1;
     for (const AdapterInfo::Layer& trained : adapter.layers) {

@@ -280,7 +280,7 @@ std::string map_subtitle(const RunResult& run, MapKind kind, std::optional<std::
 
 std::string attention_flags(const AttentionRowResult& row, const KernelSpec& kernel) {
   if (!row.derived_signed) return {};
-  return kernel_info(kernel.name).implied_weights ? "implied weights, signed" : "signed";
+  return kernel_info(kernel).implied_weights ? "implied weights, signed" : "signed";
 }
 
 std::string rollout_flags(const RolloutResult& rollout) {

@@ -62,7 +62,7 @@ void add_features(VectorsView& view, const VectorsResult& vectors, std::int64_t 
   view.strips.push_back({"φ(k)", "the kernel's feature map of k", keys, ""});
   view.strips.push_back({"φ(q) ⊙ φ(k)", "their product, feature by feature", both,
                          fmt::format("φ(q)·φ(k) = {}", number_text(similarity))});
-  if (kernel_info(vectors.kernel.name).normalised) {
+  if (kernel_info(vectors.kernel).normalised) {
     const double sum = total(similarities(query, vectors.key_features.values));
     view.notes.push_back(sum == 0
                              ? "all similarities of this query are 0: its row of weights is 0"
@@ -90,7 +90,7 @@ void add_softmax(VectorsView& view, const RunResult& run, const VectorsResult& v
   const double weight = scores.at(static_cast<std::size_t>(key)) / sum;
   view.notes.emplace_back(
       "softmax has no feature map of finite width: its weight is exp(q·k/√d) over the row's sum");
-  if (kernel_info(vectors.kernel.name).exact_softmax)
+  if (kernel_info(vectors.kernel).exact_softmax)
     view.notes.push_back(fmt::format("weight = {}", number_text(weight)));
 }
 

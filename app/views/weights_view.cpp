@@ -29,8 +29,7 @@ std::vector<std::int64_t> heads_of(const WeightsResult& weights, const HeadChoic
 }
 
 bool is_positive(const WeightsResult& weights) {
-  return !weights.derived_signed && !weights.value_weighted &&
-         kernel_info(weights.kernel.name).weights_positive;
+  return !weights.derived_signed && !weights.value_weighted && kernel_info(weights.kernel).weights_positive;
 }
 
 std::pair<double, double> extremes(const Array& values) {
@@ -64,8 +63,7 @@ Scale weights_scale(const WeightsResult& weights, const Array& values, const Wei
     scale.map = ColourMap::blue_white_red;
     scale.high = std::max({std::abs(low), std::abs(high), 1e-30});
     scale.low = -scale.high;
-    scale.label =
-        kernel_info(weights.kernel.name).implied_weights ? "implied weight, signed" : "weight, signed";
+    scale.label = kernel_info(weights.kernel).implied_weights ? "implied weight, signed" : "weight, signed";
     return scale;
   }
   const double end = options.percentile ? percentile(values, 0.99) : high;
@@ -87,7 +85,7 @@ std::string panel_title(const WeightsResult& weights, const WeightsResult* softm
   } else if (weights.value_weighted) {
     facts.emplace_back("‖α v W_o‖: no distribution");
   } else {
-    const bool derived = kernel_info(weights.kernel.name).implied_weights;
+    const bool derived = kernel_info(weights.kernel).implied_weights;
     facts.emplace_back(derived ? "implied weights, signed; entropy and KL undefined"
                                : "signed; entropy and KL undefined");
   }
@@ -245,7 +243,7 @@ Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& opt
   bool teacher_forced = false;
   for (const auto& entry : run.quantities.all<WeightsKey>()) {
     const WeightsResult& weights = *entry.result;
-    if (weights.layer == layer && softmax == nullptr && kernel_info(weights.kernel.name).exact_softmax)
+    if (weights.layer == layer && softmax == nullptr && kernel_info(weights.kernel).exact_softmax)
       softmax = &weights;
     teacher_forced = teacher_forced || (weights.layer == layer && weights.teacher_forced);
   }
@@ -285,7 +283,7 @@ Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
       for (const auto& entry : run.quantities.all<WeightsKey>()) {
         const WeightsResult& weights = *entry.result;
         if (weights.layer != layer) continue;
-        if (softmax == nullptr && kernel_info(weights.kernel.name).exact_softmax) softmax = &weights;
+        if (softmax == nullptr && kernel_info(weights.kernel).exact_softmax) softmax = &weights;
         ++kernels;
         if (has_head(weights, head)) {
           row.push_back(weights_panel(run, weights, softmax, one));

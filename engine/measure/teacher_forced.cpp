@@ -225,7 +225,7 @@ private:
   // The model's own values are finite, so any others come from the kernel's parameters.
   static void check_numbers(const KernelMeasure& measure) {
     const KernelMeans& mean = measure.mean;
-    const bool distributions = has_distributions(kernel_info(measure.kernel.name));
+    const bool distributions = has_distributions(kernel_info(measure.kernel));
     if (std::isfinite(mean.ratio) && (!distributions || std::isfinite(mean.entropy))) return;
     throw Error(measure.kernel.text(), "its weights or outputs are not finite",
                 "see that the adapter's parameters are, or leave the adapter out with --no-adapter");

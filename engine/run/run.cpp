@@ -105,7 +105,7 @@ Target parse_target(std::string_view text) {
 }
 
 KernelSpec seeded(KernelSpec spec, std::uint64_t seed) {
-  if (seed != 0 && kernel_info(spec.name).parameter("seed") != nullptr)
+  if (seed != 0 && kernel_info(spec).parameter("seed") != nullptr)
     spec.parameters.try_emplace("seed", std::to_string(seed));
   return spec;
 }

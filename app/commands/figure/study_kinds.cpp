@@ -92,7 +92,7 @@ Figure draw_heads(FigureTask& task) {
   std::string hash;
   std::vector<AdapterInfo> adapters;
   for (const KernelSpec& kernel : kernels) {
-    if (kernel_info(kernel.name).parameter("heads") == nullptr)
+    if (kernel_info(kernel).parameter("heads") == nullptr)
       throw UsageError("--kernels", kernel.name + " has no number of heads to choose",
                        "use softmax, sdpa, flash or linear-cosine");
     LinesPanel::Line line = marked_line(kernel.text(), kernel_colour(kernel.name));

@@ -352,7 +352,7 @@ void KernelGrid::draw_row_ends(const Frame& frame, int layer) {
 void KernelGrid::draw_folded(Frame& frame, int layer, const GridColumns::Family& family) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const KernelSpec& kernel = frame.kernel(layer);
-  const KernelInfo& info = kernel_info(kernel.name);
+  const KernelInfo& info = kernel_info(kernel);
   if (info.family == family.family)
     kernel_square(frame.list, {at.x + family.width / 2, at.y + frame.row_height / 2},
                   std::min(family.width, frame.row_height) - 3, kernel.name);

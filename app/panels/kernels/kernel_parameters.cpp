@@ -100,6 +100,7 @@ void draw_control(const Control& control, float label_width) {
     case ParameterInfo::Kind::number: draw_number(control); break;
     case ParameterInfo::Kind::flag: draw_flag(control); break;
     case ParameterInfo::Kind::choice: draw_choice(control); break;
+    case ParameterInfo::Kind::source: break; // has an editor
   }
   ImGui::EndGroup();
   if (ImGui::IsItemHovered())
@@ -125,7 +126,7 @@ void KernelParametersView::draw(Editor& editor, const Graphics& graphics, const 
   const Schedule& schedule = edited_schedule(document);
   if (layer < 0 || static_cast<std::size_t>(layer) >= schedule.layers.size()) return;
   const KernelSpec kernel = schedule.layers[static_cast<std::size_t>(layer)];
-  const KernelInfo& info = kernel_info(kernel.name);
+  const KernelInfo& info = kernel_info(kernel);
   const auto alike = std::ranges::count(schedule.layers, kernel.name, &KernelSpec::name);
 
   ImGui::PushFont(graphics.fonts().regular, theme::size_small);

@@ -49,7 +49,7 @@ std::vector<std::int64_t> monotonicity_rows(const Document& document) {
 KernelSpec monotonicity_kernel(const Document& document, bool one_of_two) {
   const KernelSpec own = detail_kernel(document);
   const bool chosen = one_of_two || document.scene().detail_kernel;
-  return kernel_info(own.name).exact_softmax && !chosen ? compared_kernel(document, 1) : own;
+  return kernel_info(own).exact_softmax && !chosen ? compared_kernel(document, 1) : own;
 }
 
 HeadTableKey monotonicity_table(const Document& document, bool one_of_two) {

@@ -24,7 +24,7 @@ namespace {
 VectorsKey vectors_key(const Document& document) {
   const Scene& scene = document.scene();
   const KernelSpec kernel = detail_kernel(document);
-  const bool hydra = kernel_info(kernel.name).implied_weights;
+  const bool hydra = kernel_info(kernel).implied_weights;
   VectorsKey key;
   key.layer = scene.layer;
   key.kernel = kernel;
@@ -296,7 +296,7 @@ private:
     ImGui::AlignTextToFramePadding();
     ImGui::TextColored(theme::quiet, "layer %d", scene.layer);
     ImGui::SameLine(0, 12);
-    if (kernel_info(kernel.name).implied_weights) {
+    if (kernel_info(kernel).implied_weights) {
       ImGui::TextColored(theme::quiet, "all features");
     } else {
       head_combo(editor(), 124);

@@ -30,7 +30,7 @@ std::vector<ColumnSource> column_sources(const Document& document) {
 std::string WeightsColumn::label() const {
   if (difference_) return untrained_ ? "untrained" : "";
   if (!signed_) return untrained_ ? "untrained" : "";
-  const bool derived = kernel_info(kernel_.name).implied_weights;
+  const bool derived = kernel_info(kernel_).implied_weights;
   return std::string(derived ? "implied weights, signed" : "signed") + (untrained_ ? "; untrained" : "");
 }
 

@@ -63,10 +63,13 @@ private:
 class Hydra final : public Kernel, public FeatureKernel {
 public:
   Hydra(KernelSpec kernel_spec, HydraMaps maps) : Kernel(std::move(kernel_spec)), maps_(std::move(maps)) {
-    maps_.fused.push_back(hydra_on_cpu());
+    if (maps_.query.fused && maps_.key.fused) maps_.fused.push_back(hydra_on_cpu());
   }
 
   Plan plan(const AttentionShape& shape) const override {
+    if (maps_.refusal)
+      if (std::string reason = maps_.refusal(shape); !reason.empty())
+        return {{.ok = false, .reason = std::move(reason)}, {}};
     if (maps_.query_is_layer_input && !shape.has_layer_input)
       return {{.ok = false, .reason = "it needs the layer's own input x (B,N,D) beside q, k and v"}, {}};
     if (maps_.over_tokens == OverTokens::softmax && shape.causal)

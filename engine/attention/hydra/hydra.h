@@ -1,6 +1,9 @@
 // Hydra attention (Bolya et al. 2022, Eq. 10): as many heads as features, out = φ_Q(Q) ⊙ Σ_t φ_K(K)_t ⊙ V_t.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/attention/hydra/cpu/hydra.h"
@@ -10,8 +13,8 @@ namespace hydrascope {
 
 // φ of D-wide rows, each by itself.
 struct RowMap {
-  at::Tensor (*of)(const at::Tensor& x); // (B,N,D) → (B,N,D), in x's type
-  cpu::RowMap fused;                     // the same map in the fused loops
+  std::function<at::Tensor(const at::Tensor& x)> of = {}; // (B,N,D) → (B,N,D), in x's type
+  std::optional<cpu::RowMap> fused = {};                  // the same map in the fused loops
 };
 
 // The part of φ that depends on other tokens.
@@ -31,12 +34,14 @@ struct HydraFusedPath {
 };
 
 struct HydraMaps {
-  RowMap query;
-  RowMap key;
+  RowMap query = {};
+  RowMap key = {};
   OverTokens over_tokens = OverTokens::nothing;
   bool query_is_layer_input = false;      // Q is the attention module's own input (PolyNL, Eq. 13)
   bool layer_norm = false;                // over D, before W_o
-  std::vector<HydraFusedPath> fused = {}; // besides the CPU's, which every kernel has
+  std::vector<HydraFusedPath> fused = {}; // besides the CPU's, which all have whose maps the loops have
+  // Why the maps do not support this input; empty if they do.
+  std::function<std::string(const AttentionShape& shape)> refusal = {};
 };
 
 // The Hydra kernel with these maps. Its weights are derived and signed: Σ over the features of each original

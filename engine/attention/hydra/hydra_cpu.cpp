@@ -79,7 +79,7 @@ at::Tensor run(const HydraMaps& maps, const AttentionInput& input, const at::Ten
             k, v, masks.of(sequence), range, &largest[static_cast<std::size_t>(i * padded)],
             &total[static_cast<std::size_t>(i * padded)], &sums[static_cast<std::size_t>(i * padded)]);
       else
-        cpu::hydra_sum(k, v, masks.of(sequence), range, maps.key.fused, scale_of(sequence),
+        cpu::hydra_sum(k, v, masks.of(sequence), range, *maps.key.fused, scale_of(sequence),
                        &sums[static_cast<std::size_t>(i * padded)]);
     }
   });
@@ -95,7 +95,7 @@ at::Tensor run(const HydraMaps& maps, const AttentionInput& input, const at::Ten
   at::parallel_for(0, batch * parts, grain, [&](const std::int64_t begin, const std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t sequence = i / parts;
-      cpu::hydra_gate(rows_of(query, sequence), masks.of(sequence), part_of(i % parts), maps.query.fused,
+      cpu::hydra_gate(rows_of(query, sequence), masks.of(sequence), part_of(i % parts), *maps.query.fused,
                       scale_of(sequence), &sums[static_cast<std::size_t>(sequence * parts * padded)],
                       rows_of(out, sequence), past_caches);
     }

@@ -17,11 +17,17 @@ template <int order>
 at::Tensor unit_rows(const at::Tensor& x) {
   return x / at::linalg_vector_norm(x, order, at::IntArrayRef({-1}), true).clamp_min(1e-12);
 }
-constexpr RowMap unit_l2{unit_rows<2>, cpu::RowMap::unit_l2};
-constexpr RowMap unit_l1{unit_rows<1>, cpu::RowMap::unit_l1};
-constexpr RowMap same{[](const at::Tensor& x) { return x; }, cpu::RowMap::scaled};
-constexpr RowMap tanh_of{[](const at::Tensor& x) { return at::tanh(x); }, cpu::RowMap::hyperbolic};
-constexpr RowMap sigmoid_of{[](const at::Tensor& x) { return at::sigmoid(x); }, cpu::RowMap::logistic};
+RowMap unit_l2() { return {unit_rows<2>, cpu::RowMap::unit_l2}; }
+RowMap unit_l1() { return {unit_rows<1>, cpu::RowMap::unit_l1}; }
+RowMap same() {
+  return {[](const at::Tensor& x) { return x; }, cpu::RowMap::scaled};
+}
+RowMap tanh_of() {
+  return {[](const at::Tensor& x) { return at::tanh(x); }, cpu::RowMap::hyperbolic};
+}
+RowMap sigmoid_of() {
+  return {[](const at::Tensor& x) { return at::sigmoid(x); }, cpu::RowMap::logistic};
+}
 
 bool cuda_takes(const AttentionShape& shape) {
   const bool known_type =
@@ -71,47 +77,47 @@ constexpr Traits unit{.bounded = true};
 
 RegistryEntry hydra_cosine_kernel() {
   return hydra("hydra-cosine", "φ(x) = x/‖x‖₂ of D-wide rows, out = φ(Q) ⊙ Σ_t φ(K)_t ⊙ V_t", 76.37, unit,
-               {.query = unit_l2,
-                .key = unit_l2,
+               {.query = unit_l2(),
+                .key = unit_l2(),
                 .fused = {{Path::fused_cuda, cuda_runs, fused_cuda},
                           {Path::fused_cuda_training, cuda_trains, fused_cuda_training}}});
 }
 RegistryEntry hydra_tanh_l2_kernel() {
   return hydra("hydra-tanh-l2", "φ_Q(x) = tanh x, φ_K(x) = x/‖x‖₂", 76.17, unit,
-               {.query = tanh_of, .key = unit_l2});
+               {.query = tanh_of(), .key = unit_l2()});
 }
 RegistryEntry hydra_mean_kernel() {
   return hydra("hydra-mean", "φ(x) = x/√T", 75.95, {.linear = true},
-               {.query = same, .key = same, .over_tokens = OverTokens::mean});
+               {.query = same(), .key = same(), .over_tokens = OverTokens::mean});
 }
 RegistryEntry hydra_cosine_ln_kernel() {
   return hydra("hydra-cosine-ln", "as hydra-cosine, then LayerNorm over D", 75.74, unit,
-               {.query = unit_l2, .key = unit_l2, .layer_norm = true});
+               {.query = unit_l2(), .key = unit_l2(), .layer_norm = true});
 }
 RegistryEntry hydra_tanh_l2_ln_kernel() {
   return hydra("hydra-tanh-l2-ln", "as hydra-tanh-l2, then LayerNorm over D", 75.22, unit,
-               {.query = tanh_of, .key = unit_l2, .layer_norm = true});
+               {.query = tanh_of(), .key = unit_l2(), .layer_norm = true});
 }
 RegistryEntry hydra_tanh_softmax_kernel() {
   return hydra("hydra-tanh-softmax", "φ_Q(x) = tanh x, φ_K = softmax over tokens, per feature", 74.18, unit,
-               {.query = tanh_of, .key = same, .over_tokens = OverTokens::softmax});
+               {.query = tanh_of(), .key = same(), .over_tokens = OverTokens::softmax});
 }
 RegistryEntry hydra_sigmoid_softmax_kernel() {
   RegistryEntry entry = hydra("hydra-sigmoid-softmax",
                               "φ_Q(x) = sigmoid x, φ_K = softmax over tokens, per feature (AFT-Simple)",
                               74.02, {.bounded = true, .takes_negatives = false},
-                              {.query = sigmoid_of, .key = same, .over_tokens = OverTokens::softmax});
+                              {.query = sigmoid_of(), .key = same(), .over_tokens = OverTokens::softmax});
   entry.aliases = {"aft-simple"};
   entry.info.weights_positive = true;
   return entry;
 }
 RegistryEntry hydra_l1_kernel() {
-  return hydra("hydra-l1", "φ(x) = x/‖x‖₁", 70.75, unit, {.query = unit_l1, .key = unit_l1});
+  return hydra("hydra-l1", "φ(x) = x/‖x‖₁", 70.75, unit, {.query = unit_l1(), .key = unit_l1()});
 }
 RegistryEntry poly_nl_kernel() {
   RegistryEntry entry =
       hydra("poly-nl", "Q is the layer's own input x; φ(x) = x/√T", 73.96, {.linear = true},
-            {.query = same, .key = same, .over_tokens = OverTokens::mean, .query_is_layer_input = true});
+            {.query = same(), .key = same(), .over_tokens = OverTokens::mean, .query_is_layer_input = true});
   entry.info.source = "Bolya et al. (2022), Eq. 13, 14; Babiloni et al. (2021)";
   return entry;
 }

@@ -15,12 +15,6 @@
 namespace hydrascope {
 namespace {
 
-// Rows of weights that are computed at once: as many as fit in about 32 MB.
-std::int64_t tile_rows(std::int64_t batch_heads, std::int64_t tokens) {
-  constexpr std::int64_t entries = 8 << 20;
-  return std::clamp<std::int64_t>(entries / std::max<std::int64_t>(1, batch_heads * tokens), 1, tokens);
-}
-
 void require(const Support& support, const KernelSpec& spec) {
   if (!support.ok) throw UsageError(spec.text(), support.reason, "choose another kernel or other parameters");
 }
@@ -62,7 +56,7 @@ const char* path_name(const Path path) {
   return "";
 }
 
-const KernelInfo& Kernel::info() const { return kernel_info(spec_.name); }
+const KernelInfo& Kernel::info() const { return kernel_info(spec_); }
 
 std::int64_t Kernel::weight_heads(const AttentionShape& shape) const { return shape.heads; }
 

@@ -120,7 +120,7 @@ class Kernel {
 public:
   virtual ~Kernel() = default;
 
-  const KernelInfo& info() const; // the registry's entry of spec().name
+  const KernelInfo& info() const; // as kernel_info(spec())
   const KernelSpec& spec() const { return spec_; }
 
   // Whether the input is supported, and its path: the one decision behind supports() and run().
@@ -225,9 +225,14 @@ std::optional<Features> features_of(const Kernel& kernel, const AttentionInput& 
 
 struct RegistryEntry {
   KernelInfo info;
-  std::vector<std::string> aliases;
+  std::vector<std::string> aliases = {};
   // Throws UsageError for an invalid parameter value.
-  std::function<std::unique_ptr<Kernel>(const KernelSpec&)> make;
+  std::function<std::unique_ptr<Kernel>(const KernelSpec&)> make = {};
+  // For kernels whose facts depend on their parameters; else they are `info`.
+  std::function<KernelInfo(const KernelSpec&)> info_of = {};
+  // What a spec means as it was written: names of files are replaced by what they hold. A value without a key
+  // is that of the only parameter.
+  std::function<KernelSpec(const KernelSpec&)> resolve = {};
 };
 
 // All kernels in their fixed order.

@@ -35,7 +35,8 @@ struct ParameterInfo {
     divisor, // of the model's width D
     number,  // a whole number
     flag,    // 0 or 1
-    choice   // one of `choices`
+    choice,  // one of `choices`
+    source   // NAME@HASH of a text, or the file it is read from
   };
   std::string name;
   Kind kind = Kind::number;
@@ -92,6 +93,9 @@ struct KernelSpec {
 const std::vector<KernelInfo>& kernel_infos();
 // Throws UsageError naming the nearest known name and listing all.
 const KernelInfo& kernel_info(std::string_view name);
+// The facts of a kernel with its parameters, on which those of `phi` depend. Valid for ever. Throws
+// UsageError.
+const KernelInfo& kernel_info(const KernelSpec& kernel);
 
 // Parses `name` or `name:key=value,key=value` and checks names (aliases are resolved) and parameter keys
 // against the registry. Throws UsageError, which names `option`.

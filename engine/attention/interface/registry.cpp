@@ -1,4 +1,8 @@
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -35,7 +39,8 @@
   KERNEL(taylor_kernel)                \
   KERNEL(hedgehog_kernel)              \
   KERNEL(hedgehog_softmax_kernel)      \
-  KERNEL(hedgehog_untrained_kernel)
+  KERNEL(hedgehog_untrained_kernel)    \
+  KERNEL(phi_kernel)
 
 namespace hydrascope {
 namespace {
@@ -89,8 +94,7 @@ const RegistryEntry* find_entry(std::string_view name) {
 }
 
 std::unique_ptr<Kernel> make_kernel(const KernelSpec& spec) {
-  const RegistryEntry* entry = find_entry(kernel_info(spec.name).name);
-  return entry->make(spec);
+  return entry_or_throw(spec.name, "kernel").make(spec);
 }
 
 const char* family_name(KernelFamily family) {
@@ -143,6 +147,18 @@ const std::vector<KernelInfo>& kernel_infos() {
 
 const KernelInfo& kernel_info(std::string_view name) { return entry_or_throw(name, "kernel").info; }
 
+const KernelInfo& kernel_info(const KernelSpec& kernel) {
+  const RegistryEntry& entry = entry_or_throw(kernel.name, "kernel");
+  if (!entry.info_of || kernel.parameters.empty()) return entry.info;
+  // Their number is that of the different specs that have been used.
+  static std::mutex mutex;
+  static std::map<KernelSpec, std::unique_ptr<const KernelInfo>> known;
+  const std::lock_guard lock(mutex);
+  auto& info = known[kernel];
+  if (!info) info = std::make_unique<const KernelInfo>(entry.info_of(kernel));
+  return *info;
+}
+
 KernelSpec parse_kernel_spec(std::string_view text, std::string_view option) {
   const std::string_view whole = trimmed(text);
   const std::size_t colon = whole.find(':');
@@ -151,8 +167,10 @@ KernelSpec parse_kernel_spec(std::string_view text, std::string_view option) {
   if (colon != std::string_view::npos) {
     for (const std::string_view item : split(whole.substr(colon + 1), ',')) {
       const std::size_t equals = item.find('=');
-      const std::string key{trimmed(item.substr(0, equals))};
-      const std::string value{equals == std::string_view::npos ? "" : trimmed(item.substr(equals + 1))};
+      std::string key{trimmed(item.substr(0, equals))};
+      std::string value{equals == std::string_view::npos ? "" : trimmed(item.substr(equals + 1))};
+      if (entry.resolve && equals == std::string_view::npos)
+        value = std::exchange(key, entry.info.parameters.front().name);
       if (key.empty() || value.empty())
         throw UsageError(option, fmt::format("\"{}\" in \"{}\" is not of the form name=value", item, whole),
                          fmt::format("write {}:name=value,name=value", spec.name));
@@ -161,6 +179,7 @@ KernelSpec parse_kernel_spec(std::string_view text, std::string_view option) {
         throw UsageError(option, fmt::format("{} is given twice in \"{}\"", key, whole), "give it once");
     }
   }
+  if (entry.resolve) spec = entry.resolve(spec);
   entry.make(spec); // rejects invalid values before any model is loaded
   return spec;
 }

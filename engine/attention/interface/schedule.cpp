@@ -87,7 +87,7 @@ void apply_layers(std::string_view text, std::vector<KernelSpec>& layers) {
 bool Schedule::all_exact_softmax() const {
   // Another number of heads is another function of the same weights.
   return std::ranges::all_of(layers, [](const KernelSpec& kernel) {
-    return kernel_info(kernel.name).exact_softmax && !kernel.parameters.contains("heads");
+    return kernel_info(kernel).exact_softmax && !kernel.parameters.contains("heads");
   });
 }
 

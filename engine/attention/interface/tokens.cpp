@@ -69,6 +69,11 @@ RealTokens real_tokens(const AttentionInput& input) {
   return {prepared(input.q), prepared(input.k), prepared(input.v), mask};
 }
 
+std::int64_t tile_rows(const std::int64_t batch_heads, const std::int64_t tokens) {
+  constexpr std::int64_t entries = 8 << 20;
+  return std::clamp<std::int64_t>(entries / std::max<std::int64_t>(1, batch_heads * tokens), 1, tokens);
+}
+
 std::vector<TokenBlock> token_blocks(std::int64_t tokens, std::int64_t entries) {
   constexpr std::int64_t block_entries = 4 << 20, smallest = 64;
   const std::int64_t step = std::max(smallest, block_entries / std::max<std::int64_t>(1, entries));

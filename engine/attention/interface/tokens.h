@@ -35,6 +35,8 @@ struct TokenBlock {
   std::int64_t first = 0;
   std::int64_t last = 0;
 };
+// Rows of N×N weights that are computed at once: as many as fit in about 32 MB.
+std::int64_t tile_rows(std::int64_t batch_heads, std::int64_t tokens);
 // Splits the tokens 0 … tokens − 1 into blocks of about 16 MiB, where a token takes `entries` float32
 // numbers: the intermediate results of a block then stay small for any number of tokens.
 std::vector<TokenBlock> token_blocks(std::int64_t tokens, std::int64_t entries);

@@ -60,6 +60,9 @@ public:
   virtual double cost(const AttentionShape& /*shape*/) const { return 0; }
 };
 
+// Linear attention with this map, normalised (Hedgehog paper, Eq. 2) or not (Hydra paper, Eq. 7).
+std::unique_ptr<Kernel> make_linear(const KernelSpec& spec, std::unique_ptr<FeatureMap> map, bool normalised);
+
 using MakeFeatureMap = std::function<std::unique_ptr<FeatureMap>(const KernelSpec&)>;
 
 // The registry's entry of a normalised linear kernel (Hedgehog paper, Eq. 2), with the facts that all of them

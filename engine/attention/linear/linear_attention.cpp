@@ -271,11 +271,16 @@ private:
 RegistryEntry linear_entry(KernelInfo info, MakeFeatureMap make_map, bool normalised) {
   info.devices = {"cpu", "cuda"};
   return {std::move(info), {}, [make = std::move(make_map), normalised](const KernelSpec& spec) {
-            return std::make_unique<LinearAttention>(spec, make(spec), normalised);
+            return make_linear(spec, make(spec), normalised);
           }};
 }
 
 } // namespace
+
+std::unique_ptr<Kernel> make_linear(const KernelSpec& spec, std::unique_ptr<FeatureMap> map,
+                                    const bool normalised) {
+  return std::make_unique<LinearAttention>(spec, std::move(map), normalised);
+}
 
 RegistryEntry normalised_linear(KernelInfo info, MakeFeatureMap make_map) {
   info.family = info.trainable ? KernelFamily::trained : KernelFamily::normalised_linear;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/safetensors.h"
@@ -62,8 +63,11 @@ public:
       if (!complete || entry["layer"].get<std::uint64_t>() > 100'000)
         fail("layers is not a list of layer and kernel");
       try {
+        const auto kernel = entry["kernel"].get<std::string>();
+        const bool typed = entry.contains("source") && entry["source"].is_string();
         result.push_back(
-            {entry["layer"].get<int>(), parse_kernel_spec(entry["kernel"].get<std::string>(), "kernel")});
+            {entry["layer"].get<int>(), typed ? kernel_with_source(kernel, entry["source"].get<std::string>())
+                                              : parse_kernel_spec(kernel, "kernel")});
       } catch (const UsageError& error) {
         fail(error.what());
       }
@@ -109,7 +113,7 @@ std::string summary_of(const AdapterReader& reader) {
 std::set<std::pair<int, std::string>> replaced(const std::vector<AdapterInfo::Layer>& layers) {
   std::set<std::pair<int, std::string>> result;
   for (const auto& entry : layers)
-    if (!kernel_info(entry.kernel.name).exact_softmax) result.emplace(entry.layer, entry.kernel.text());
+    if (!kernel_info(entry.kernel).exact_softmax) result.emplace(entry.layer, entry.kernel.text());
   return result;
 }
 

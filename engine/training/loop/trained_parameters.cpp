@@ -80,7 +80,7 @@ TrainedParts parts_to_train(const std::optional<TrainedParts>& asked, const Sche
   TrainedParts parts = asked.value_or(TrainedParts{});
   if (!asked)
     for (int layer = 0; layer < count; ++layer)
-      if (!kernel_info(schedule.layers[static_cast<std::size_t>(layer)].name).exact_softmax)
+      if (!kernel_info(schedule.layers[static_cast<std::size_t>(layer)]).exact_softmax)
         parts.layers.push_back(layer);
   if (!asked && parts.layers.empty())
     for (int layer = std::max(0, count - 4); layer < count; ++layer) parts.layers.push_back(layer);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "engine/base/safetensors.h"
 
@@ -136,8 +137,11 @@ AdapterInfo write_adapter(const std::filesystem::path& file, const NamedTensors&
   NamedTensors halves;
   for (const auto& [name, tensor] : parameters) halves[name] = tensor.detach().to(at::kHalf);
   auto layers = nlohmann::json::array();
-  for (const auto& layer : record.layers)
+  for (const auto& layer : record.layers) {
     layers.push_back({{"layer", layer.layer}, {"kernel", layer.kernel.text()}});
+    if (std::string text = text_of_source(layer.kernel); !text.empty())
+      layers.back()["source"] = std::move(text);
+  }
   auto classes = nlohmann::json::array();
   for (const auto& one : record.classes) classes.push_back({{"id", one.id}, {"label", one.label}});
   const std::map<std::string, std::string> metadata = {{"format", "hydrascope-adapter-1"},

@@ -208,7 +208,7 @@ private:
     if (spec.name == "t2r")
       throw UsageError("--kernel t2r", "its maps are trained with the task only, by finetune",
                        "t2r-hh is the same map trained by distillation");
-    if (!can_be_distilled(kernel_info(spec.name)))
+    if (!can_be_distilled(kernel_info(spec)))
       throw UsageError("--kernel " + spec.name, "has no feature maps that distillation could train",
                        "try --kernel hedgehog");
     return make_kernel(spec);

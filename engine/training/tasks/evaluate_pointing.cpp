@@ -147,7 +147,7 @@ EvaluateOutcome evaluate_pointing(Evaluation& evaluation) {
   const PreparedModel& prepared = evaluation.prepared();
   const int last = prepared.model->info().layers - 1;
   const KernelSpec& kernel = prepared.schedule.layers.back();
-  const bool with_attention = has_distributions(kernel_info(kernel.name));
+  const bool with_attention = has_distributions(kernel_info(kernel));
   if (!with_attention)
     evaluation.note(
         fmt::format("pointing: attention is left out, the weights of {} in layer {} are no "

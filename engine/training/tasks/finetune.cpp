@@ -38,7 +38,7 @@ TrainedParts checked_parts(const FinetuneRequest& request, const Schedule& sched
                      "name some with --train-layers");
   if (request.patch_dropout > 0)
     for (const KernelSpec& kernel : schedule.layers)
-      if (kernel_info(kernel.name).positional)
+      if (kernel_info(kernel).positional)
         throw UsageError("--patch-dropout",
                          fmt::format("the weights of {} depend on the tokens' positions", kernel.name),
                          "leave it out, or choose another kernel");
@@ -185,7 +185,7 @@ public:
       const KernelSpec& spec = prepared_.schedule.layers[static_cast<std::size_t>(layer)];
       const bool trained = std::ranges::find(parts_.layers, layer) != parts_.layers.end() ||
                            std::ranges::find(parts_.attention, layer) != parts_.attention.end();
-      if (trained || !kernel_info(spec.name).exact_softmax) record.layers.push_back({layer, spec});
+      if (trained || !kernel_info(spec).exact_softmax) record.layers.push_back({layer, spec});
     }
     if (pictures_) {
       record.image_size = settings_.execution.image_size.value_or(prepared_.model->info().image_size);

@@ -20,6 +20,8 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
+#include "engine/attention/own/map_source.h"
+
 namespace hydrascope::reference {
 namespace {
 
@@ -253,6 +255,35 @@ LogMap log_cosformer(std::int64_t fixed) {
   };
 }
 
+// The registry's kernels once more, typed as sources of `phi`: those in assets/maps.
+void add_typed_rows(std::vector<Row>& rows) {
+  const auto registry_names = [](const KernelParameters& typed, const std::string& name) {
+    KernelParameters parameters;
+    for (const auto& [key, value] : typed) {
+      const std::string side = key.substr(0, key.find('.')), rest = key.substr(key.find('.') + 1);
+      const std::string map = side == "query" ? "query_map." : "key_map.";
+      if (rest == "W")
+        parameters[map + "weight"] =
+            name == "t2r" ? value * std::sqrt(2 / static_cast<double>(value.size(2))) : value;
+      else if (rest == "b")
+        parameters[map + "bias"] = value;
+      else
+        parameters[key] = value; // omega
+    }
+    return parameters;
+  };
+  for (const std::string& name : bundled_maps()) {
+    const auto known = std::ranges::find(rows, name, &Row::spec);
+    if (known == rows.end()) throw std::out_of_range(name);
+    rows.push_back(
+        {"phi:" + name, known->exponential,
+         [compute = known->compute, registry_names, name](
+             const AttentionInput& input, const KernelParameters& parameters, const at::Tensor& g) {
+           return compute(input, registry_names(parameters, name), g);
+         }});
+  }
+}
+
 std::vector<Row> table() {
   const auto unmapped = [](double factor) {
     return [factor](const at::Tensor& x, bool, const KernelParameters&, const at::Tensor&) {
@@ -261,7 +292,7 @@ std::vector<Row> table() {
   };
   const auto joint = [](const at::Tensor& y) { return log_softmax(both_signs(2 * y)); };
   const auto two = [](const at::Tensor& y) { return at::cat({log_softmax(y), log_softmax(-y)}, -1); };
-  return {
+  std::vector<Row> rows{
       softmax_row("softmax"),
       softmax_row("softmax:heads=1", 1),
       softmax_row("sdpa"),
@@ -314,7 +345,10 @@ std::vector<Row> table() {
       trained_row("hedgehog-softmax:form=eq5,shared=1", "query_map", true, log_softmax),
       trained_row("hedgehog-softmax:form=joint,bias=0", "key_map", true, joint),
       trained_row("hedgehog-untrained", "none", true, both_signs),
+      trained_row("phi", "none", true, both_signs),
   };
+  add_typed_rows(rows);
+  return rows;
 }
 
 } // namespace

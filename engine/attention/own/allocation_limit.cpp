@@ -1,0 +1,65 @@
+#include "engine/attention/own/allocation_limit.h"
+
+#include <limits>
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+
+namespace hydrascope {
+namespace {
+
+constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+thread_local std::size_t bytes_left = unlimited;
+thread_local bool refused = false;
+
+// LibTorch's own allocator with the present thread's limit.
+class LimitedAllocator final : public c10::Allocator {
+public:
+  explicit LimitedAllocator(c10::Allocator* inner) : inner_(inner) {}
+
+  c10::DataPtr allocate(const std::size_t bytes) override {
+    if (bytes_left != unlimited) [[unlikely]] {
+      if (bytes > bytes_left) {
+        refused = true;
+        C10_THROW_ERROR(OutOfMemoryError, "too much memory");
+      }
+      bytes_left -= bytes;
+    }
+    return inner_->allocate(bytes);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return inner_->raw_deleter(); }
+  void copy_data(void* to, const void* from, const std::size_t count) const override {
+    inner_->copy_data(to, from, count);
+  }
+
+private:
+  c10::Allocator* inner_;
+};
+
+void install_once() {
+  static const bool installed = [] {
+    static LimitedAllocator limited(c10::GetCPUAllocator());
+    constexpr std::uint8_t priority = 1; // above LibTorch's own
+    c10::SetCPUAllocator(&limited, priority);
+    return true;
+  }();
+  (void)installed;
+}
+
+} // namespace
+
+AllocationLimit::AllocationLimit(const std::size_t bytes) : outer_(bytes_left), outer_exceeded_(refused) {
+  install_once();
+  bytes_left = bytes;
+  refused = false;
+}
+
+AllocationLimit::~AllocationLimit() {
+  bytes_left = outer_;
+  refused = outer_exceeded_;
+}
+
+bool AllocationLimit::exceeded() const { return refused; }
+
+} // namespace hydrascope

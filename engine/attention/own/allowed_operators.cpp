@@ -1,0 +1,152 @@
+#include "engine/attention/own/allowed_operators.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <unordered_set>
+
+#include <fmt/format.h>
+#include <torch/csrc/jit/ir/constants.h>
+
+namespace hydrascope {
+namespace {
+
+using torch::jit::Block, torch::jit::Node;
+
+// In LibTorch's namespace aten. Those that change a tensor in place are excluded by their schema.
+const std::unordered_set<std::string_view>& operators() {
+  static const std::unordered_set<std::string_view> names{
+      // element by element
+      "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "asin", "asinh", "atan", "atan2", "atanh", "ceil",
+      "celu", "clamp", "clamp_max", "clamp_min", "clip", "copysign", "cos", "cosh", "div", "divide", "elu",
+      "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "floor_divide", "floordiv", "fmax", "fmin",
+      "fmod", "frac", "gelu", "hardsigmoid", "hardswish", "hardtanh", "hypot", "leaky_relu", "lerp", "lgamma",
+      "log", "log10", "log1p", "log2", "log_sigmoid", "logaddexp", "logaddexp2", "logit", "maximum",
+      "minimum", "mish", "mul", "multiply", "neg", "negative", "pow", "prelu", "reciprocal", "relu", "relu6",
+      "remainder", "round", "rsqrt", "rsub", "selu", "sgn", "sigmoid", "sign", "silu", "sin", "sinc", "sinh",
+      "softplus", "sqrt", "square", "sub", "subtract", "tan", "tanh", "threshold", "true_divide", "trunc",
+      "where", "xlogy",
+      // comparisons
+      "all", "any", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "eq", "ge", "gt", "isfinite",
+      "isinf", "isnan", "le", "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "masked_fill",
+      "ne", "__and__", "__is__", "__isnot__", "__not__", "__or__", "__xor__",
+      // over one dimension
+      "amax", "amin", "aminmax", "argmax", "argmin", "argsort", "cummax", "cummin", "cumprod", "cumsum",
+      "diff", "layer_norm", "linalg_norm", "linalg_vector_norm", "log_softmax", "logcumsumexp", "logsumexp",
+      "max", "mean", "median", "min", "norm", "prod", "softmax", "sort", "std", "sum", "topk", "var",
+      // products
+      "bmm", "dot", "einsum", "linear", "matmul", "mm", "mv", "outer",
+      // shapes
+      "cat", "chunk", "concat", "contiguous", "clone", "detach", "diag_embed", "diagonal", "dim", "flatten",
+      "flip", "gather", "index", "index_select", "movedim", "narrow", "numel", "permute", "repeat",
+      "repeat_interleave", "reshape", "roll", "select", "size", "slice", "split", "squeeze", "stack",
+      "swapaxes", "swapdims", "t", "take_along_dim", "to", "transpose", "tril", "tril_indices", "triu",
+      "triu_indices", "type_as", "unbind", "unflatten", "unsqueeze", "view", "view_as",
+      // new tensors
+      "arange", "eye", "full", "full_like", "linspace", "new_full", "new_ones", "new_zeros", "ones",
+      "ones_like", "tensor", "zeros", "zeros_like",
+      // numbers and lists
+      "Bool", "Float", "FloatImplicit", "Int", "IntImplicit", "ScalarImplicit", "__getitem__", "format",
+      "is_floating_point", "item", "len"};
+  return names;
+}
+
+// In LibTorch's namespace prim.
+const std::unordered_set<std::string_view>& primitives() {
+  static const std::unordered_set<std::string_view> names{"Constant",
+                                                          "If",
+                                                          "ListConstruct",
+                                                          "ListUnpack",
+                                                          "Loop",
+                                                          "NumToTensor",
+                                                          "RaiseException",
+                                                          "TupleIndex",
+                                                          "TupleSlice",
+                                                          "TupleConstruct",
+                                                          "TupleUnpack",
+                                                          "Uninitialized",
+                                                          "device",
+                                                          "dtype",
+                                                          "max",
+                                                          "min",
+                                                          "unchecked_cast"};
+  return names;
+}
+
+// Lists of any type can grow without a tensor's memory, but for taking one element.
+bool has_list_of_anything(const c10::FunctionSchema& schema) {
+  const std::string& name = schema.name();
+  if (name == "aten::__getitem__" || name == "aten::len" || name == "aten::slice") return false;
+  return std::ranges::any_of(schema.returns(), [](const c10::Argument& result) {
+    return result.type()->kind() == c10::TypeKind::ListType &&
+           result.type()->expectRef<c10::ListType>().getElementType()->kind() == c10::TypeKind::VarType;
+  });
+}
+
+class Check {
+public:
+  explicit Check(const MapSource& source) : source_(source) {}
+
+  void block(const Block& block, const std::int64_t turns) const {
+    for (const Node* const node : block.nodes()) {
+      one(*node);
+      const std::int64_t inner = node->kind() == torch::jit::prim::Loop ? turns_of(*node, turns) : turns;
+      for (const Block* const part : node->blocks()) this->block(*part, inner);
+    }
+  }
+
+private:
+  [[noreturn]] void fail(const Node& node, const std::string& reason) const {
+    throw SourceError(source_.name, line_of(node.sourceRange(), source_.script), reason);
+  }
+
+  void one(const Node& node) const {
+    const torch::jit::Symbol kind = node.kind();
+    const std::string_view name = kind.toUnqualString();
+    if (kind.is_prim()) {
+      if (!primitives().contains(name)) fail(node, python_name(kind.toQualString()) + " is not allowed here");
+      return;
+    }
+    const c10::FunctionSchema* const schema = node.maybeSchema();
+    if (schema != nullptr && schema->is_mutable())
+      fail(node, fmt::format("{} changes a tensor in place; write x = x + 1, not x += 1 or x.add_(1)",
+                             python_name(kind.toQualString())));
+    if (!kind.is_aten() || !operators().contains(name) || schema == nullptr || has_list_of_anything(*schema))
+      fail(node, fmt::format("{} is not allowed: only operators that compute tensors from tensors are",
+                             python_name(kind.toQualString())));
+  }
+
+  std::int64_t turns_of(const Node& loop, const std::int64_t outer) const {
+    constexpr std::int64_t most = 256;
+    const auto turns = torch::jit::constant_as<std::int64_t>(loop.input(0));
+    const auto goes_on = torch::jit::constant_as<bool>(loop.input(1));
+    if (!goes_on || !*goes_on || (turns && *turns == std::numeric_limits<std::int64_t>::max()))
+      fail(loop, "while loops are not allowed; write for j in range(4)");
+    if (!turns) fail(loop, "the number of a loop's turns must be written as a number: for j in range(4)");
+    if (*turns > most || std::max<std::int64_t>(*turns, 1) * outer > most)
+      fail(loop, fmt::format("loops may have {} turns together", most));
+    return std::max<std::int64_t>(*turns, 1) * outer;
+  }
+
+  const MapSource& source_;
+};
+
+} // namespace
+
+int line_of(const torch::jit::SourceRange& range, const std::string& script) {
+  if (!range.source() || range.source()->text_str().str() != script) return 0;
+  const auto place = range.file_line_col();
+  return place ? static_cast<int>(std::get<1>(*place)) : 0;
+}
+
+std::string python_name(const std::string_view symbol) {
+  const std::string_view name = symbol.substr(symbol.rfind(':') + 1);
+  if (symbol.starts_with("prim::")) return name == "Print" ? "print" : std::string(name);
+  return "torch." + std::string(name);
+}
+
+void check_operators(const torch::jit::Graph& graph, const MapSource& source) {
+  Check(source).block(*graph.block(), 1);
+}
+
+} // namespace hydrascope

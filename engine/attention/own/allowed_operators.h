@@ -1,0 +1,22 @@
+// Which TorchScript a map source may use.
+#pragma once
+
+#include <torch/csrc/jit/ir/ir.h>
+
+#include "engine/attention/own/map_source.h"
+
+namespace hydrascope {
+
+// Throws SourceError, with the line, unless the graph has only operators that compute new tensors and numbers
+// from others, without chance, files, output or in-place changes, and loops of a fixed number of turns. The
+// calls of the source's other functions are inlined before.
+void check_operators(const torch::jit::Graph& graph, const MapSource& source);
+
+// The line of the script that a part of a graph comes from; 0 for another text: LibTorch writes some
+// operators in TorchScript itself.
+int line_of(const torch::jit::SourceRange& range, const std::string& script);
+
+// "torch.exp" for aten::exp, "print" for prim::Print.
+std::string python_name(std::string_view symbol);
+
+} // namespace hydrascope

@@ -1,0 +1,66 @@
+// A map source compiled by LibTorch's TorchScript compiler, and run within limits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "engine/attention/interface/kernel.h"
+#include "engine/attention/linear/feature_map.h"
+#include "engine/attention/own/map_source.h"
+
+namespace hydrascope {
+
+class MapScript {
+public:
+  // Compiles a source, or returns what it compiled to before. Only pure operators on tensors and numbers are
+  // allowed, and loops of a fixed number of turns. Throws SourceError.
+  static std::shared_ptr<const MapScript> of(const MapSource& source);
+
+  MapScript(const MapScript&) = delete;
+  MapScript& operator=(const MapScript&) = delete;
+  ~MapScript();
+
+  const MapSource& source() const { return source_; }
+
+  // What tokens have besides their features: 1-based ranks i among the real tokens, (B or 1,1,R,1), and their
+  // number n, (B or 1,1,1,1). Undefined unless positional().
+  struct Positions {
+    at::Tensor i, n;
+  };
+
+  // φ of x (B,H,R,d) → (B,H,R,d′), or log φ. Throws SourceError, with the line, for what fails, for another
+  // shape and, on the CPU, for features that are not finite although x is and negative ones that are not
+  // allowed.
+  at::Tensor map(Side side, const at::Tensor& x, const Positions& positions,
+                 const KernelParameters& parameters) const;
+  // Weights, not yet masked, of q (B,H,R,d), k (B,H,N,d): (B,H,R,N). Throws as map().
+  at::Tensor score(const at::Tensor& q, const at::Tensor& k, const KernelParameters& parameters) const;
+
+  // float32, CPU: query.NAME and key.NAME for maps, NAME for scores and with `shared`. Missing ones are as at
+  // the start above.
+  KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int layer) const;
+  std::vector<std::string> fixed_parameters() const;
+
+  // Why the source does not run for these heads, found by trying it on a few tokens; empty if it does.
+  std::string refusal(std::int64_t heads, std::int64_t head_width) const;
+  // d′ for this head width, found in the same way; d where the source does not run.
+  std::int64_t width(std::int64_t head_width) const;
+
+private:
+  struct Compiled;
+  explicit MapScript(const MapSource& source);
+  void compile();
+  std::vector<std::string> prefixes() const; // of the sides whose parameters differ
+  at::Tensor parameter(const std::string& prefix, const std::string& name, std::int64_t heads,
+                       std::int64_t head_width, const KernelParameters& parameters,
+                       const at::Tensor& like) const;
+
+  MapSource source_;
+  std::unique_ptr<Compiled> compiled_;
+};
+
+} // namespace hydrascope

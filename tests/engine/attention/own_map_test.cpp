@@ -1,0 +1,242 @@
+// Sources of the kernel `phi`: what they may contain, and what is said of those that are broken or hostile.
+// What they compute is tested with all kernels (parity_test.cpp).
+#include <chrono>
+#include <filesystem>
+#include <limits>
+#include <string>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/attention/interface/kernel.h"
+#include "engine/attention/own/map_script.h"
+#include "engine/attention/own/map_source.h"
+#include "engine/base/paths.h"
+#include "tests/engine/attention/inputs.h"
+
+namespace hydrascope {
+namespace {
+
+using testing::HasSubstr, testing_inputs::make_input, testing_inputs::relative_error;
+
+constexpr testing_inputs::Case shape{1, 2, 33, 16};
+
+// What is said of a source that is typed, compiled and run on an input; "" if nothing is.
+struct Said {
+  int line = 0;
+  std::string reason;
+};
+Said said_of(const std::string& text, const AttentionInput& input) {
+  try {
+    const KernelSpec spec = kernel_of_source("typed", text);
+    const auto kernel = make_kernel(spec);
+    const Support support = kernel->supports(shape_of(input));
+    if (!support.ok) {
+      int line = 0;
+      if (support.reason.starts_with("line ")) line = std::stoi(support.reason.substr(5));
+      return {line, support.reason};
+    }
+    kernel->run(input, kernel->initial_parameters(input.q.size(1), input.q.size(3)));
+    return {};
+  } catch (const SourceError& error) {
+    return {error.line(), error.reason()};
+  }
+}
+Said said_of(const std::string& text) { return said_of(text, make_input(shape, 3)); }
+
+struct Bad {
+  const char* name;
+  std::string text;
+  int line;           // 0: none
+  const char* reason; // part of it
+};
+
+std::string map_of(const std::string& body) { return "def phi(x):\n    " + body + "\n"; }
+
+std::vector<Bad> bad_sources() {
+  const std::string deep(7000, '('), closed(7000, ')'), signs(15000, '-');
+  return {
+      // syntax
+      {"unclosed bracket", map_of("return torch.cat([x, -x, -1)"), 2, "expected ]"},
+      {"no colon", "def phi(x)\n    return x\n", 0, "expected"},
+      {"bad indentation", "def phi(x):\nreturn x\n", 2, "outside functions"},
+      {"unknown word", map_of("return x $ 2"), 2, ""},
+      {"empty", "", 0, "neither phi(x) nor score(q, k)"},
+      {"comment only", "# nothing\n", 0, "neither phi(x) nor score(q, k)"},
+      {"a class", "class A:\n    pass\n", 1, "outside functions"},
+      {"a control character", map_of("return x \x01"), 2, "control character"},
+      {"too long", map_of("return x" + std::string(20000, ' ')), 0, "at most"},
+      {"deep brackets", map_of("return " + deep + "x" + closed), 0, ""},
+      {"many signs", map_of("return " + signs + "x"), 0, ""},
+      // names
+      {"unknown operator", "def phi(x):\n\n    return torch.expp(x)\n", 3,
+       "there is no torch.expp; near it: torch.exp"},
+      {"undefined name", map_of("return y"), 2, "undefined value y"},
+      {"two functions", map_of("return x") + map_of("return -x"), 3, "phi is defined twice"},
+      {"phi and score", map_of("return x") + "def score(q, k):\n    return q\n", 0, "both phi(x) and score"},
+      {"unknown setting", "colour = True\n" + map_of("return x"), 1, "there is no setting \"colour\""},
+      {"undeclared parameter", "def phi(x, W):\n    return x @ W\n", 1, "W is no parameter"},
+      {"another import", "import os\n" + map_of("return x"), 1, "only torch, math"},
+      {"a bad parameter",
+       "parameters = {\"W\": (\"H q d\", \"identity\")}\ndef phi(x, W):\n    return x @ W\n", 1,
+       "\"q\" is no length"},
+      {"a bad start", "parameters = {\"W\": (\"H d d\", \"orthogonal\")}\ndef phi(x, W):\n    return x @ W\n",
+       1, "cannot start as \"orthogonal\""},
+      // shapes
+      {"wrong rank", map_of("return x.sum()"), 0, "not (B,H,N,d′)"},
+      {"other tokens", map_of("return torch.relu(x)[:, :, :1]"), 0, "not (B,H,N,d′)"},
+      {"no tensor", map_of("return 3"), 0, ""},
+      {"two tensors", map_of("return x, x"), 0, "does not return a tensor"},
+      {"a product of wrong shapes", "def phi(x):\n    y = x\n    return y @ torch.ones([3, 3])\n", 3,
+       "cannot be multiplied"},
+      {"keys of another width",
+       "def phi(x):\n    return torch.relu(x)\n\ndef phi_k(x):\n    return torch.relu(x)[..., :2]\n", 0,
+       "queries have 16 features, keys 2"},
+      {"a score without keys", "def score(q, k):\n    return torch.relu(q)\n", 0, "not (B,H,R,N)"},
+      // time
+      {"endless loop", "def phi(x):\n    while True:\n        x = x + 1\n    return x\n", 2,
+       "while loops are not allowed"},
+      {"loop of unknown length",
+       "def phi(x):\n    for j in range(x.shape[0] * 1000000):\n        x = x + 1\n    return x\n", 2,
+       "must be written as a number"},
+      {"long loop", "def phi(x):\n    for j in range(1000000000):\n        x = x + 1\n    return x\n", 2,
+       "256 turns"},
+      {"nested loops",
+       "def phi(x):\n    for j in range(100):\n        for l in range(100):\n            x = x + 1\n    "
+       "return x\n",
+       3, "256 turns"},
+      {"recursion", map_of("return phi(x)"), 2, "recursive"},
+      // memory
+      {"a huge tensor", map_of("return x + torch.ones([1000000, 1000000]).sum()"), 2, "it takes more than"},
+      {"a huge repetition", map_of("return x.repeat(1, 1, 1, 1000000000)"), 2, "it takes more than"},
+      {"a huge list", map_of("y = [0] * 1000000000\n    return x + len(y)"), 2, "not allowed"},
+      {"growth in a loop",
+       "def phi(x):\n    for j in range(40):\n        x = torch.cat([x, x], -1)\n    return torch.relu(x)\n",
+       3, "it takes more than"},
+      // files, output, other devices
+      {"a file that is written", map_of("torch.save(x, \"stolen\")\n    return x"), 2,
+       "torch.save is not allowed"},
+      {"a file that is opened", map_of("return open(\"/etc/passwd\")"), 2, "undefined value open"},
+      {"a file as a tensor", map_of("return torch.from_file(\"/etc/passwd\", size=10)"), 2, "not allowed"},
+      {"output", map_of("print(x)\n    return x"), 2, "print is not allowed"},
+      {"chance", map_of("return torch.relu(x + torch.rand_like(x))"), 2, "torch.rand_like is not allowed"},
+      {"views of foreign memory", map_of("return x.as_strided([1, 2, 33, 16], [1, 1, 1, 1], 1000000000)"), 2,
+       "not allowed"},
+      {"a sum of nothing", map_of("return x + torch.ones([1]).expand([1000000000000]).sum()"), 2,
+       "not allowed"},
+      // in place
+      {"an addition in place", map_of("x.add_(1)\n    return x"), 2, "in place"},
+      {"an assignment to elements", map_of("x[0] = 3\n    return x"), 2, "in place"},
+      {"augmented assignment", map_of("x += 1\n    return x"), 2, "in place"},
+      // values
+      {"infinite", "def phi(x):\n    y = x - x\n    return 1 / y\n", 0, "infinite numbers or NaN"},
+      {"not a number", "def phi(x):\n    y = torch.log(-1 - torch.relu(x))\n    return torch.relu(y)\n", 2,
+       "torch.log gives infinite numbers or NaN"},
+      {"negative", map_of("return torch.tanh(x)"), 2, "set signed = True"},
+      {"an error of its own", map_of("assert x.shape[-1] == 3, \"d is not 3\"\n    return torch.relu(x)"), 2,
+       "d is not 3"},
+  };
+}
+
+TEST(OwnMap, SaysWhatIsWrongWithBrokenAndHostileSources) {
+  const AttentionInput input = make_input(shape, 3),
+                       before = {.q = input.q.clone(), .k = {}, .v = {}, .layer_input = {}, .mask = {}};
+  EXPECT_GE(bad_sources().size(), 40U);
+  for (const Bad& bad : bad_sources()) {
+    const Said said = said_of(bad.text, input);
+    EXPECT_FALSE(said.reason.empty()) << bad.name;
+    EXPECT_THAT(said.reason, HasSubstr(bad.reason)) << bad.name;
+    EXPECT_LT(said.reason.size(), 400U) << bad.name << ": " << said.reason;
+    if (bad.line > 0) {
+      EXPECT_EQ(said.line, bad.line) << bad.name << ": " << said.reason;
+    }
+  }
+  EXPECT_TRUE(at::equal(input.q, before.q)); // nothing was changed in place
+  EXPECT_FALSE(std::filesystem::exists("stolen"));
+  EXPECT_EQ(said_of(map_of("return torch.relu(x)")).reason, "");
+}
+
+TEST(OwnMap, BlamesNoSourceForAnInputThatIsNotFinite) {
+  AttentionInput input = make_input(shape, 3);
+  input.q.select(2, 4).fill_(std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(said_of(map_of("return torch.relu(x)"), input).reason, "");
+}
+
+TEST(OwnMap, MayUseHelpersConstantsAndLoops) {
+  const std::string text = R"(import math
+import torch
+import torch.nn.functional as F
+
+def scaled(y, factor: float):
+    return y * factor
+
+def phi(x):
+    for j in range(3):
+        x = x + 1
+    y = F.relu(scaled(x, math.pi)) + torch.nn.functional.softplus(x)
+    if x.shape[-1] > 4:
+        y = y.to(torch.float32)
+    return torch.cat([y, y * math.sqrt(2.0)], dim=-1)
+)";
+  EXPECT_EQ(said_of(text).reason, "");
+}
+
+TEST(OwnMap, HasKeysOfItsOwnAndPositions) {
+  const AttentionInput input = make_input(shape, 4);
+  const auto out = [&](const std::string& text) {
+    return make_kernel(kernel_of_source("typed", text))->run(input, {}).out;
+  };
+  const at::Tensor plain = out(map_of("return torch.relu(x)"));
+  EXPECT_TRUE(
+      at::equal(plain, out(map_of("return torch.relu(x)") + "\ndef phi_k(x):\n    return torch.relu(x)\n")));
+  EXPECT_GT(relative_error(
+                out(map_of("return torch.relu(x)") + "\ndef phi_k(x):\n    return torch.relu(-x)\n"), plain),
+            1e-3);
+  EXPECT_GT(relative_error(out("def phi(x, i, n):\n    return torch.relu(x) * (i / n)\n"), plain), 1e-3);
+}
+
+TEST(OwnMap, IsNamedByItsText) {
+  const KernelSpec one = kernel_of_source("my map", map_of("return torch.relu(x)")),
+                   same = kernel_of_source("my map", map_of("return torch.relu(x)")),
+                   other = kernel_of_source("my map", map_of("return torch.relu(-x)"));
+  EXPECT_EQ(one, same);
+  EXPECT_NE(one, other);
+  EXPECT_EQ(one.text().substr(0, 15), "phi:map=my_map@");
+  EXPECT_EQ(parse_kernel_spec(one.text()), one);
+  EXPECT_THROW(parse_kernel_spec("phi:map=my_map@0123456789abcdef"), UsageError);
+  EXPECT_THROW(parse_kernel_spec("phi:no-such-map"), UsageError);
+  EXPECT_EQ(kernel_with_source(one.text(), text_of_source(one)), one);
+  EXPECT_THROW(kernel_with_source(one.text(), text_of_source(other)), UsageError);
+  EXPECT_THROW(kernel_with_source("hedgehog", text_of_source(one)), UsageError);
+  EXPECT_EQ(text_of_source({"softmax", {}}), "");
+}
+
+TEST(OwnMap, IsReadFromFilesAndTheUsersFolder) {
+  const KernelSpec bundled = parse_kernel_spec("phi:elu");
+  EXPECT_EQ(source_of(bundled).text, bundled_map("elu"));
+  EXPECT_EQ(parse_kernel_spec("phi:" + (assets_folder() / "maps/elu.py").string()), bundled);
+  EXPECT_EQ(parse_kernel_list("phi:elu,hedgehog").size(), 2U);
+  EXPECT_TRUE(kernel_info(bundled).normalised);
+  EXPECT_TRUE(kernel_info(parse_kernel_spec("phi:hedgehog")).trainable);
+  EXPECT_FALSE(kernel_info(parse_kernel_spec("phi:linear-cosine")).normalised);
+  EXPECT_TRUE(kernel_info(parse_kernel_spec("phi:hydra-cosine")).implied_weights);
+  EXPECT_TRUE(kernel_info(parse_kernel_spec("phi:cosformer")).positional);
+}
+
+TEST(OwnMap, StartsWithDeclaredParameters) {
+  const auto kernel = make_kernel(parse_kernel_spec("phi:hedgehog"));
+  const KernelParameters parameters = kernel->initial_parameters(2, 4, 0);
+  EXPECT_EQ(parameters.size(), 4U);
+  EXPECT_EQ(parameters.at("query.W").sizes(), (at::IntArrayRef{2, 4, 4}));
+  EXPECT_EQ(parameters.at("key.b").sizes(), (at::IntArrayRef{2, 4}));
+  const auto performer = make_kernel(parse_kernel_spec("phi:performer"));
+  EXPECT_EQ(performer->fixed_parameters(), std::vector<std::string>{"omega"});
+  EXPECT_FALSE(at::equal(performer->initial_parameters(2, 4, 0).at("omega"),
+                         performer->initial_parameters(2, 4, 1).at("omega")));
+}
+
+} // namespace
+} // namespace hydrascope
