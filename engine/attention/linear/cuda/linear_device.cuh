@@ -18,7 +18,7 @@ namespace {
 
 constexpr int warps = block_threads / warp_threads;
 
-// Whether all rows, `width` entries long, are pieces of 16 bytes.
+// Whether all rows, `width` entries long, begin and end at multiples of 16 bytes.
 template <typename T>
 __device__ bool in_pieces(const T* const data, const std::int64_t stride, const int width) {
   constexpr int count = 16 / sizeof(T);

@@ -199,9 +199,9 @@ HYDRASCOPE_BLOCK inline float dot_of_four(const float* const a, const float (&b)
   return of_a[0] * b[0] + of_a[1] * b[1] + of_a[2] * b[2] + of_a[3] * b[3];
 }
 
-// Loads the rows of up to 32 tokens from `first` on: by 16 bytes where all of them begin at multiples of 16
-// and are as many bytes long, else entry by entry. Masked tokens are not read. In the tile, rows are `stride`
-// long, and 0 behind what is read.
+// Loads the rows of up to 32 tokens from `first` on: by 16 bytes where all rows begin and end at multiples of
+// 16 bytes, else entry by entry. Masked tokens are not read. In the tile, rows are `stride` long, and 0 behind
+// what is read.
 template <typename Block, typename Read>
 HYDRASCOPE_BLOCK void load(Block& block, const Read& read, const Tokens& tokens, const std::int64_t first,
                            const int width, const int stride, float* const to) {
