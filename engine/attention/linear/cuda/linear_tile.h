@@ -200,8 +200,8 @@ HYDRASCOPE_BLOCK inline float dot_of_four(const float* const a, const float (&b)
 }
 
 // Loads the rows of up to 32 tokens from `first` on: by 16 bytes where all rows begin and end at multiples of
-// 16 bytes, else entry by entry. Masked tokens are not read. In the tile, rows are `stride` long, and 0 behind
-// what is read.
+// 16 bytes, else entry by entry. Masked tokens are not read. In the tile, rows are `stride` long, and 0
+// behind what is read.
 template <typename Block, typename Read>
 HYDRASCOPE_BLOCK void load(Block& block, const Read& read, const Tokens& tokens, const std::int64_t first,
                            const int width, const int stride, float* const to) {
