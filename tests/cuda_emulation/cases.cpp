@@ -103,10 +103,10 @@ struct Inputs {
         k_numbers(normal_numbers(shape.batch * shape.heads * shape.tokens * inputs, 2)),
         v_numbers(normal_numbers(shape.batch * shape.heads * shape.tokens * shape.width, 3)),
         g_numbers(normal_numbers(shape.batch * shape.heads * shape.tokens * shape.width, 4)),
-        q(shape, inputs, variation.aligned ? 8 : 3),
-        k(shape, inputs, variation.aligned ? 16 : 5),
-        v(shape, shape.width, variation.aligned ? 24 : 7),
-        g(shape, shape.width, variation.aligned ? 8 : 1) {
+        q(shape, inputs, gap(variation, inputs, 1, 3), variation.shifted),
+        k(shape, inputs, gap(variation, inputs, 2, 5), variation.shifted),
+        v(shape, shape.width, gap(variation, shape.width, 3, 7), variation.shifted),
+        g(shape, shape.width, gap(variation, shape.width, 1, 1), variation.shifted) {
     for (std::vector<double>* const numbers : {&q_numbers, &k_numbers}) round_to<Input>(*numbers);
     for (std::vector<double>* const numbers : {&v_numbers, &g_numbers}) round_to<T>(*numbers);
     if (variation.nan_in_key)
@@ -117,6 +117,12 @@ struct Inputs {
     g.set(g_numbers, shape, real);
   }
   const unsigned char* mask() const { return shape.masked ? real.data() : nullptr; }
+  // What lies between the rows of two tokens: `odd` entries, or up to a multiple of 8 and as many times 8
+  // more.
+  std::int64_t gap(const Variation& variation, const std::int64_t width, const std::int64_t more,
+                   const std::int64_t odd) const {
+    return variation.aligned ? (8 - shape.heads * width % 8) % 8 + 8 * more : odd;
+  }
 
   CudaShape shape;
   std::int64_t inputs;
@@ -152,7 +158,7 @@ void compare(Comparison& all, DeviceTensor<T>& found, const std::vector<double>&
 
 template <typename T>
 cuda::HeadsOnDevice heads_of(const DeviceTensor<T>& x) {
-  return {x.data.data(), x.batch_stride, x.width_, x.token_stride};
+  return {x.data(), x.batch_stride, x.width_, x.token_stride};
 }
 
 // A call of the launches of linear.h, and what is expected of it.
@@ -247,7 +253,7 @@ Comparison output_of(const LinearKernel& kernel, const CudaShape& shape, const V
   LinearCall<Input, T> call(kernel, shape, shape.width, kernel.outputs == 0 ? shape.width : kernel.outputs,
                             variation, false);
   DeviceTensor<T> out(shape, shape.width, 0);
-  const cuda::LinearArguments arguments = call.arguments(out.data.data());
+  const cuda::LinearArguments arguments = call.arguments(out.data());
   const char* const message = cuda::linear_attention(arguments, nullptr);
   if (message != nullptr) return {.message = message};
   const Expected expected = call.expected();
@@ -271,8 +277,7 @@ Comparison gradients_of(LinearKernel kernel, const CudaShape& shape, const Varia
   DeviceTensor<T> grad_v(shape, shape.width, 0);
   const cuda::LinearArguments arguments = call.arguments(nullptr);
   const char* const message = cuda::linear_gradients(
-      arguments, {heads_of(call.inputs.g), grad_q.data.data(), grad_k.data.data(), grad_v.data.data()},
-      nullptr);
+      arguments, {heads_of(call.inputs.g), grad_q.data(), grad_k.data(), grad_v.data()}, nullptr);
   if (message != nullptr) return {.message = message};
   const Expected expected = call.expected();
   Comparison result;
@@ -284,7 +289,7 @@ Comparison gradients_of(LinearKernel kernel, const CudaShape& shape, const Varia
 
 template <typename T>
 cuda::RowsOnDevice rows_of(const DeviceTensor<T>& x) {
-  return {x.data.data(), x.batch_stride, x.token_stride};
+  return {x.data(), x.batch_stride, x.token_stride};
 }
 
 template <typename T>
@@ -302,7 +307,7 @@ Comparison hydra_of(const CudaShape& shape, const Variation& variation) {
                                        .k = rows_of(inputs.k),
                                        .v = rows_of(inputs.v),
                                        .mask = inputs.mask(),
-                                       .out = out.data.data(),
+                                       .out = out.data(),
                                        .workspace = workspace.data(),
                                        .batch = rows.batch,
                                        .tokens = rows.tokens,
@@ -311,7 +316,7 @@ Comparison hydra_of(const CudaShape& shape, const Variation& variation) {
   if (message == nullptr) {
     std::fill(workspace.begin(), workspace.end(), nan);
     message = cuda::hydra_cosine_gradients(
-        arguments, {rows_of(inputs.g), grad_q.data.data(), grad_k.data.data(), grad_v.data.data()}, nullptr);
+        arguments, {rows_of(inputs.g), grad_q.data(), grad_k.data(), grad_v.data()}, nullptr);
   }
   if (message != nullptr) return {.message = message};
   Expected expected;

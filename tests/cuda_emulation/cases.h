@@ -33,7 +33,8 @@ struct Comparison {
 struct Variation {
   bool nan_in_key = false; // one entry of the second token's key; what is NaN by the definition has to be it
   bool float_inputs = false; // q and k are float32 beside values of bfloat16
-  bool aligned = false;      // rows begin at multiples of 16 bytes
+  bool aligned = false;      // tokens begin at multiples of 16 bytes
+  bool shifted = false;      // and one element behind these
   bool causal = false;
 };
 Comparison compare_linear(const LinearKernel& kernel, const CudaShape& shape, cuda::Element element,

@@ -57,23 +57,27 @@ inline std::vector<unsigned char> mask_of(const CudaShape& shape) {
 }
 
 // x (B,H,N,width) of which each token's heads lie side by side, as where q, k and v are one product. What
-// lies between is NaN. The buffer ends with the last entry, so that AddressSanitizer sees an access beyond
-// it.
+// lies between and before them is NaN. The buffer ends with the last entry, so that AddressSanitizer sees an
+// access beyond it.
 template <typename T>
 class DeviceTensor {
 public:
-  DeviceTensor(const CudaShape& shape, const std::int64_t width, const std::int64_t gap)
+  DeviceTensor(const CudaShape& shape, const std::int64_t width, const std::int64_t gap,
+               const std::int64_t first_ = 0)
       : heads(shape.heads),
         width_(width),
+        first(first_),
         token_stride(shape.heads * width + gap),
         batch_stride(shape.tokens * token_stride + gap),
-        data(static_cast<std::size_t>((shape.batch - 1) * batch_stride + (shape.tokens - 1) * token_stride +
-                                      shape.heads * width),
-             T(std::numeric_limits<float>::quiet_NaN())) {}
+        buffer(static_cast<std::size_t>(first_ + (shape.batch - 1) * batch_stride +
+                                        (shape.tokens - 1) * token_stride + shape.heads * width),
+               T(std::numeric_limits<float>::quiet_NaN())) {}
 
   T& at(const std::int64_t b, const std::int64_t h, const std::int64_t t, const std::int64_t c) {
-    return data[static_cast<std::size_t>(b * batch_stride + t * token_stride + h * width_ + c)];
+    return data()[b * batch_stride + t * token_stride + h * width_ + c];
   }
+  T* data() { return buffer.data() + first; }
+  const T* data() const { return buffer.data() + first; }
   // Sets the rows of real tokens to those of (B,H,N,width).
   void set(const std::vector<double>& values, const CudaShape& shape,
            const std::vector<unsigned char>& real) {
@@ -86,8 +90,8 @@ public:
               at(b, h, t, c) = T(static_cast<float>(values[index]));
   }
 
-  std::int64_t heads, width_, token_stride, batch_stride;
-  std::vector<T> data;
+  std::int64_t heads, width_, first, token_stride, batch_stride;
+  std::vector<T> buffer;
 };
 
 // The largest |found − expected| over the largest |expected|, or by itself where 0 is expected of all;

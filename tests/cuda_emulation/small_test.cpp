@@ -78,6 +78,28 @@ TEST(CudaSmall, LinearAttentionIsTheDefinition) {
   });
 }
 
+// Rows that are read and written by 16 bytes: of 24 entries, and in float32 of 20; and those that look like
+// these, but are of 20 in a half type or begin one element later.
+TEST(CudaSmall, LinearAttentionOnAlignedRowsIsTheDefinition) {
+  in_every_order([](const Element element) {
+    for (const LinearKernel& kernel : linear_kernels()) {
+      SCOPED_TRACE(kernel.name);
+      if (!is_run(kernel, element)) continue;
+      for (const std::int64_t width : {20, 24})
+        for (const bool shifted : {false, true})
+          for (const bool causal : {false, true}) {
+            if (real_threads && (shifted || width == 20)) continue;
+            SCOPED_TRACE(std::to_string(width) + (shifted ? ", shifted" : "") + (causal ? ", causal" : ""));
+            const CudaShape rows{1, width == 24 ? 2 : 1, 35, width, true};
+            const Variation variation{.aligned = true, .shifted = shifted, .causal = causal};
+            expect(compare_linear(kernel, rows, element, variation), element);
+            if (element != Element::float16)
+              expect(compare_linear_gradients(kernel, rows, element, variation), element);
+          }
+    }
+  });
+}
+
 // Heads of 64 features in a half type have kernels of their own. Steep: larger and larger features come.
 TEST(CudaSmall, HeadsOf64AreTheDefinition) {
   in_every_order([](const Element element) {

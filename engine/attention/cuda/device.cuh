@@ -38,9 +38,6 @@ inline __device__ __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
   return __float2bfloat16(x);
 }
 
-// Whether loads and stores of 16 bytes may begin there.
-inline bool at_16_bytes(const void* const data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; }
-
 // As one store into global memory: nvcc splits the assignment of four floats.
 template <typename T, int count>
 __device__ void store(T* const to, const Piece<T, count>& piece) {

@@ -7,6 +7,9 @@
 // (tests/engine/attention/cuda_*_test.cpp). No LibTorch and no CUDA headers.
 #pragma once
 
+#include <cmath>
+#include <cstdint>
+
 // Marks functions of both the GPU and the host, functions of a block, loops over registers, and loops that
 // are to remain loops.
 #ifdef __CUDACC__
@@ -26,7 +29,32 @@ namespace hydrascope::cuda {
 enum class Element { float32, float16, bfloat16 }; // of tensors on the device
 
 // The larger, or NaN if one is: fmaxf() would drop it, and a NaN among the inputs has to reach the output.
-HYDRASCOPE_BOTH inline float larger(const float a, const float b) { return a > b || a != a ? a : b; }
+HYDRASCOPE_BOTH inline float larger(const float a, const float b) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+#else
+  return a > b || a != a ? a : b;
+#endif
+}
+
+// e^x of x ≤ 0, or of little more, as good as a sum of such numbers needs: to 3·10⁻⁷ of the largest, by the
+// instruction for 2^x.
+HYDRASCOPE_BOTH inline float exponential(const float x) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x * 1.44269504f));
+  return result;
+#else
+  return std::exp(x);
+#endif
+}
+
+// Whether loads and stores of 16 bytes may begin there.
+HYDRASCOPE_BOTH inline bool at_16_bytes(const void* const data) {
+  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+}
 
 // Consecutive elements that one load or store takes, of at most 16 bytes.
 template <typename T, int count>

@@ -107,6 +107,7 @@ private:
     return {a_.mask == nullptr ? nullptr : a_.mask + head.b * a_.tokens, 0, a_.tokens};
   }
   struct Read {
+    static constexpr int count = 1;
     const float* data;
     std::int64_t stride;
     float operator()(const std::int64_t token, const int c) const { return data[token * stride + c]; }
@@ -116,6 +117,7 @@ private:
             x.token_stride};
   }
   struct Writer {
+    static constexpr int count = 1;
     float* to;
     std::int64_t stride;
     void operator()(const std::int64_t token, const int c, const float value) const {

@@ -1,5 +1,5 @@
-// Launches of fixed_width.cu: linear attention by kernels for one width of heads. They take the place of
-// steps 1. to 3. and of 4. of linear_programs.h, with the same workspace.
+// Launches of fixed_width_keys.cu and fixed_width_queries.cu: linear attention by kernels for one width of
+// heads. They take the place of steps 1. to 3. and of 4. of linear_programs.h, with the same workspace.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -13,7 +13,7 @@ __global__ void largest_kernel(const LinearArguments a) {
   DeviceBlock block;
   const Place place(a, a.key);
   const int part = static_cast<int>(blockIdx.x);
-  largest_of_keys(block, place.map, rows_of<Input>(a.k, place.b, place.h), part_of(a, place.b, part),
+  largest_of_keys(block, place.map, place.rows_of<Input>(a.k, a.inputs), part_of(a, place.b, part),
                   place.tile, place.space.part_largest + part * padded(place.map.features));
 }
 
@@ -23,7 +23,7 @@ __global__ void sums_kernel(const LinearArguments a) {
   const Place place(a, a.key);
   const int part = static_cast<int>(blockIdx.x), features = padded(place.map.features);
   Product product;
-  sums_of_keys(block, place.map, rows_of<Input>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),
+  sums_of_keys(block, place.map, place.rows_of<Input>(a.k, a.inputs), place.rows_of<T>(a.v, a.head_width),
                part_of(a, place.b, part), place.tile, place.space.largest, product,
                place.space.part_values + static_cast<std::int64_t>(part) * features * padded(place.map.width),
                place.space.part_totals + part * features);
@@ -54,15 +54,11 @@ __global__ void output_kernel(const LinearArguments a) {
   DeviceBlock block;
   const Place place(a, a.query);
   Product product;
-  T* const out = static_cast<T*>(a.out);
   const Tokens tokens{a.mask == nullptr ? nullptr : a.mask + place.b * a.tokens, 0, a.tokens};
-  output_of_queries(
-      block, place.map, rows_of<Input>(a.q, place.b, place.h), tokens,
-      static_cast<std::int64_t>(blockIdx.x) * tile_tokens, place.tile, place.space, a.normalised, product,
-      [&](const std::int64_t token, const int c, const float value) {
-        out[((place.b * a.tokens + token) * a.heads + place.h) * a.head_width + c] = from_float<T>(value);
-      },
-      [&] { atomicAdd(reinterpret_cast<int*>(a.workspace), 1); });
+  output_of_queries(block, place.map, place.rows_of<Input>(a.q, a.inputs), tokens,
+                    static_cast<std::int64_t>(blockIdx.x) * tile_tokens, place.tile, place.space,
+                    a.normalised, product, place.rows_of_output<T>(a, a.out, a.head_width),
+                    [&] { atomicAdd(reinterpret_cast<int*>(a.workspace), 1); });
 }
 
 template <typename Input, typename T>

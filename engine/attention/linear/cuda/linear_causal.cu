@@ -35,7 +35,7 @@ __global__ void key_sums_kernel(const LinearArguments a) {
   DeviceBlock block;
   const Place place(a, a.key);
   const int part = static_cast<int>(blockIdx.x);
-  sums_over_part(block, place.map, rows_of<Input>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),
+  sums_over_part(block, place.map, place.rows_of<Input>(a.k, a.inputs), place.rows_of<T>(a.v, a.head_width),
                  part_of(a, place.b, part), forward_tile(place.tile),
                  sums_of_keys(place.space).of_part(place.map, part), OwnFeature(), EqualWeights());
 }
@@ -46,21 +46,17 @@ __global__ void causal_output_kernel(const LinearArguments a) {
   const Place place(a, a.query);
   const int part = static_cast<int>(blockIdx.x);
   const Tokens tokens = part_of(a, place.b, part);
-  T* const out = static_cast<T*>(a.out);
   const Tile tile = forward_tile(place.tile);
   causal_output(
-      block, place.map, head_map(a, a.key, place.b, place.h), rows_of<Input>(a.q, place.b, place.h),
-      rows_of<Input>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h), tokens, tile,
+      block, place.map, head_map(a, a.key, place.b, place.h), place.rows_of<Input>(a.q, a.inputs),
+      place.rows_of<Input>(a.k, a.inputs), place.rows_of<T>(a.v, a.head_width), tokens, tile,
       sums_of_keys(place.space).of_part(place.map, part), a.normalised,
       [&](const std::int64_t first) {
         const int t = static_cast<int>(threadIdx.x);
         if (a.normalised && t < tile_tokens && tokens.real(first + t) && denominator_of(tile, t) == 0)
           atomicAdd(reinterpret_cast<int*>(a.workspace), 1);
       },
-      [&](const std::int64_t token, const int c, const float value) {
-        out[((place.b * a.tokens + token) * a.heads + place.h) * a.head_width + c] = from_float<T>(value);
-      },
-      [](std::int64_t) {});
+      place.rows_of_output<T>(a, a.out, a.head_width), [](std::int64_t) {});
 }
 
 } // namespace

@@ -26,9 +26,9 @@ template <typename Input, typename T>
 __global__ void denominators_kernel(const LinearArguments a, const LinearGradients gradients) {
   DeviceBlock block;
   const PlaceOfPart at(a);
-  denominators_and_dots(block, at.map, at.key_map, rows_of<Input>(a.q, at.b, at.h),
-                        rows_of<Input>(a.k, at.b, at.h), rows_of<T>(a.v, at.b, at.h),
-                        rows_of<T>(gradients.g, at.b, at.h), at.tokens, at.tile, at.of_keys, at.causal,
+  denominators_and_dots(block, at.map, at.key_map, at.rows_of<Input>(a.q, a.inputs),
+                        at.rows_of<Input>(a.k, a.inputs), at.rows_of<T>(a.v, a.head_width),
+                        at.rows_of<T>(gradients.g, a.head_width), at.tokens, at.tile, at.of_keys, at.causal,
                         at.part, a.normalised);
 }
 
@@ -36,7 +36,7 @@ template <typename Input, typename T>
 __global__ void query_sums_kernel(const LinearArguments a, const LinearGradients gradients) {
   DeviceBlock block;
   const PlaceOfPart at(a);
-  sums_over_part(block, at.map, rows_of<Input>(a.q, at.b, at.h), rows_of<T>(gradients.g, at.b, at.h),
+  sums_over_part(block, at.map, at.rows_of<Input>(a.q, a.inputs), at.rows_of<T>(gradients.g, a.head_width),
                  at.tokens, at.tile, at.causal.queries.of_part(at.map, at.part),
                  ShareOfQuery{at.map, at.causal},
                  [&](const std::int64_t token) { return at.causal.dots[token]; });
@@ -46,21 +46,21 @@ template <typename Input, typename T>
 __global__ void causal_queries_kernel(const LinearArguments a, const LinearGradients gradients) {
   DeviceBlock block;
   const PlaceOfPart at(a);
-  causal_gradient_of_queries(block, at.map, at.key_map, rows_of<Input>(a.q, at.b, at.h),
-                             rows_of<Input>(a.k, at.b, at.h), rows_of<T>(a.v, at.b, at.h),
-                             rows_of<T>(gradients.g, at.b, at.h), at.tokens, at.tile, at.of_keys, at.causal,
-                             at.part, GradientWriter<Input>{a, at, gradients.q, a.outputs});
+  causal_gradient_of_queries(block, at.map, at.key_map, at.rows_of<Input>(a.q, a.inputs),
+                             at.rows_of<Input>(a.k, a.inputs), at.rows_of<T>(a.v, a.head_width),
+                             at.rows_of<T>(gradients.g, a.head_width), at.tokens, at.tile, at.of_keys,
+                             at.causal, at.part, at.rows_of_output<Input>(a, gradients.q, a.outputs));
 }
 
 template <typename Input, typename T>
 __global__ void causal_keys_kernel(const LinearArguments a, const LinearGradients gradients) {
   DeviceBlock block;
   const PlaceOfPart at(a);
-  causal_gradient_of_keys(block, at.map, at.key_map, rows_of<Input>(a.q, at.b, at.h),
-                          rows_of<Input>(a.k, at.b, at.h), rows_of<T>(a.v, at.b, at.h),
-                          rows_of<T>(gradients.g, at.b, at.h), at.tokens, at.tile, at.causal, at.part,
-                          GradientWriter<Input>{a, at, gradients.k, a.outputs},
-                          GradientWriter<T>{a, at, gradients.v, a.head_width});
+  causal_gradient_of_keys(block, at.map, at.key_map, at.rows_of<Input>(a.q, a.inputs),
+                          at.rows_of<Input>(a.k, a.inputs), at.rows_of<T>(a.v, a.head_width),
+                          at.rows_of<T>(gradients.g, a.head_width), at.tokens, at.tile, at.causal, at.part,
+                          at.rows_of_output<Input>(a, gradients.k, a.outputs),
+                          at.rows_of_output<T>(a, gradients.v, a.head_width));
 }
 
 } // namespace

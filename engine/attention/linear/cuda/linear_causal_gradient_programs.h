@@ -42,8 +42,11 @@ template <typename Block>
 HYDRASCOPE_BLOCK void copy_sums(Block& block, const HeadMap& map, const RunningSums& from,
                                 const RunningSums& to) {
   block.each([&](const int thread) {
-    for (int i = thread; i < map.features * padded(map.width); i += block_threads)
-      if (i % padded(map.width) < map.width) to.values[i] = from.values[i];
+    for (int i = thread * 4; i < map.features * padded(map.width); i += block_threads * 4) {
+      float values[4];
+      get_floats(from.values + i, values);
+      put_floats(values, to.values + i);
+    }
     if (thread >= map.features) return;
     to.totals[thread] = from.totals[thread];
     to.largest[thread] = from.largest[thread];
@@ -71,16 +74,18 @@ HYDRASCOPE_BLOCK void denominators_and_dots(Block& block, const HeadMap& query_m
                                           : query_map.logarithmic() ? scale_of(tile, t) + logf(denominator)
                                                                     : denominator;
         });
+        load(block, g, tokens, first, width, padded(width), tile.own);
       },
-      [&](const std::int64_t token, const int c, const float out) {
-        tile.own[(token - tokens.first) % tile_tokens * width + c] =
-            tokens.real(token) ? out * g(token, c) : 0.0f;
+      [&](const std::int64_t token, const int c, const float(&out)[columns_of_thread]) {
+        float* const own = tile.own + (token - tokens.first) % tile_tokens * padded(width) + c;
+        HYDRASCOPE_UNROLL
+        for (int i = 0; i < columns_of_thread; ++i) own[i] *= out[i];
       },
       [&](const std::int64_t first) {
         block.each([](int) {});
         reduce(
-            block, tile, width, 0.0f, [&](const int t, const int c) { return tile.own[t * width + c]; },
-            Sum(), tile.token);
+            block, tile, width, 0.0f,
+            [&](const int t, const int c) { return tile.own[t * padded(width) + c]; }, Sum(), tile.token);
         block.each([&](const int t) {
           if (t < tile_tokens && tokens.real(first + t))
             space.dots[first + t] = normalised ? tile.token[t] : 0.0f;
@@ -102,12 +107,16 @@ struct ShareOfQuery {
 template <typename Block, typename Dot>
 HYDRASCOPE_BLOCK void make_pairs(Block& block, const HeadMap& map, const Tile& tile, const bool backwards,
                                  const Dot& dot) {
+  const int width = padded(map.width);
   block.each([&](const int thread) {
     for (int i = thread; i < tile_tokens * tile_tokens; i += block_threads) {
       const int t = i / tile_tokens, s = i % tile_tokens;
       float sum = 0;
-      for (int c = 0; is_seen(t, s, backwards) && c < map.width; ++c)
-        sum += tile.own[t * map.width + c] * tile.value[s * map.width + c];
+      for (int c = 0; is_seen(t, s, backwards) && c < width; c += 4) {
+        float value[4];
+        get_floats(tile.value + s * width + c, value);
+        sum += dot_of_four(tile.own + t * width + c, value);
+      }
       tile.pairs[i] = sum - dot(t, s);
     }
   });
@@ -120,15 +129,16 @@ HYDRASCOPE_BLOCK void gradient_of_tile(Block& block, const HeadMap& map, const T
                                        const RunningSums& sums, const bool backwards, const Dot& dot) {
   block.each([&](const int thread) {
     constexpr int rows = 8;
-    const int features = map.features, stride = padded(map.width);
+    const int features = map.features, width = padded(map.width);
     const bool logarithmic = map.logarithmic();
-    for (int i = thread; i < tile_tokens / rows * features; i += block_threads) {
-      const int f = i % features, row = i / features * rows;
+    each_entry(thread, tile_tokens / rows, features, [&](const int index, const int f) {
+      const int row = index * rows;
       float sum[rows] = {}, phi[rows];
-      for (int c = 0; c < map.width; ++c) {
-        const float value = sums.values[f * stride + c];
+      for (int c = 0; c < width; c += 4) {
+        float value[4];
+        get_floats(sums.values + f * width + c, value);
         HYDRASCOPE_UNROLL
-        for (int j = 0; j < rows; ++j) sum[j] += tile.own[(row + j) * map.width + c] * value;
+        for (int j = 0; j < rows; ++j) sum[j] += dot_of_four(tile.own + (row + j) * width + c, value);
       }
       HYDRASCOPE_UNROLL
       for (int j = 0; j < rows; ++j) {
@@ -141,16 +151,16 @@ HYDRASCOPE_BLOCK void gradient_of_tile(Block& block, const HeadMap& map, const T
         HYDRASCOPE_UNROLL
         for (int j = 0; j < rows; ++j) {
           if (!is_seen(row + j, s, backwards)) continue;
-          sum[j] += (logarithmic ? expf(phi[j] + key) : key) * tile.pairs[(row + j) * tile_tokens + s];
+          sum[j] += (logarithmic ? exponential(phi[j] + key) : key) * tile.pairs[(row + j) * tile_tokens + s];
         }
       }
       HYDRASCOPE_UNROLL
       for (int j = 0; j < rows; ++j) tile.gradient[(row + j) * padded(features) + f] = sum[j];
-    }
+    });
   });
 }
 
-// 6. The queries of a part: calls write(token, o, ∂L/∂y).
+// 6. The queries of a part: ∂L/∂y by `write`.
 template <typename Block, typename ReadQuery, typename ReadKey, typename ReadValue, typename ReadGradient,
           typename Write>
 HYDRASCOPE_BLOCK void causal_gradient_of_queries(
@@ -162,30 +172,30 @@ HYDRASCOPE_BLOCK void causal_gradient_of_queries(
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
     const auto dot = [&](const int t) { return tokens.real(first + t) ? space.dots[first + t] : 0.0f; };
     load_keys(block, key_map, key, value, tokens, first, tile, OwnFeature());
-    load(block, g, tokens, first, query_map.width, tile.own);
-    load(block, query, tokens, first, query_map.inputs, tile.x);
+    load(block, g, tokens, first, query_map.width, padded(query_map.width), tile.own);
+    load(block, query, tokens, first, query_map.inputs, query_map.inputs, tile.x);
     make_features(block, query_map, first, tokens, tile);
     if (query_map.logarithmic())
       block.each([&](const int thread) {
-        for (int i = thread; i < tile_tokens * features; i += block_threads)
-          if (tokens.real(first + i / features)) tile.features[i] -= space.denominators[first + i / features];
+        each_entry(thread, tile_tokens, features, [&](const int t, const int f) {
+          if (tokens.real(first + t)) tile.features[t * features + f] -= space.denominators[first + t];
+        });
       });
     make_pairs(block, query_map, tile, false, [&](const int t, int) { return dot(t); });
     gradient_of_tile(block, query_map, tile, sums, false, dot);
     if (!query_map.logarithmic())
       block.each([&](const int thread) {
-        for (int i = thread; i < tile_tokens * features; i += block_threads) {
-          const int t = i / features;
-          float& gradient = tile.gradient[t * padded(features) + i % features];
+        each_entry(thread, tile_tokens, features, [&](const int t, const int f) {
+          float& gradient = tile.gradient[t * padded(features) + f];
           gradient = tokens.real(first + t) ? over(gradient, space.denominators[first + t]) : 0.0f;
-        }
+        });
       });
     if (first + tile_tokens < tokens.last) add_keys(block, key_map, tile, sums, EqualWeights());
     write_gradient(block, query_map, query, tokens, first, tile, write);
   }
 }
 
-// The keys of a part: calls write_key(token, o, ∂L/∂y) and write_value(token, c, ∂L/∂v).
+// The keys of a part: ∂L/∂y by write_key, ∂L/∂v by write_value as write_causally() calls it.
 template <typename Block, typename ReadQuery, typename ReadKey, typename ReadValue, typename ReadGradient,
           typename WriteKey, typename WriteValue>
 HYDRASCOPE_BLOCK void causal_gradient_of_keys(Block& block, const HeadMap& query_map, const HeadMap& key_map,
@@ -201,19 +211,22 @@ HYDRASCOPE_BLOCK void causal_gradient_of_keys(Block& block, const HeadMap& query
     const std::int64_t first = tokens.first + index * tile_tokens;
     const auto dot = [&](const int t) { return tokens.real(first + t) ? space.dots[first + t] : 0.0f; };
     load_keys(block, query_map, query, g, tokens, first, tile, ShareOfQuery{query_map, space});
-    load(block, value, tokens, first, key_map.width, tile.own);
-    load(block, key, tokens, first, key_map.inputs, tile.x);
+    load(block, value, tokens, first, key_map.width, padded(key_map.width), tile.own);
+    load(block, key, tokens, first, key_map.inputs, key_map.inputs, tile.x);
     make_features(block, key_map, first, tokens, tile);
     make_pairs(block, key_map, tile, true, [&](int, const int s) { return dot(s); });
     gradient_of_tile(block, key_map, tile, sums, true, [](int) { return 1.0f; });
-    each_product(block, key_map, tile, true, 0.0f,
-                 [&](const float sum, const float phi, const float share, int) {
-                   return sum + (logarithmic ? expf(phi + share) : phi * share);
-                 });
+    each_product(
+        block, key_map, tile, true, 0.0f, [](int) { return 0.0f; },
+        [&](const float sum, const float phi, const float share, float) {
+          return sum + (logarithmic ? exponential(phi + share) : phi * share);
+        });
     if (logarithmic)
       block.each([&](const int thread) {
-        for (int i = thread; i < tile_tokens * key_map.features; i += block_threads)
-          tile.features[i] = expf(tile.features[i] + sums.largest[i % key_map.features]);
+        each_entry(thread, tile_tokens, key_map.features, [&](const int t, const int f) {
+          float& feature = tile.features[t * key_map.features + f];
+          feature = expf(feature + sums.largest[f]);
+        });
       });
     write_causally(
         block, key_map, tokens, first, tile, sums, true, [](int) { return 1.0f; }, write_value);

@@ -85,10 +85,9 @@ HYDRASCOPE_BLOCK void totals_before_parts(Block& block, const HeadMap& map, cons
   });
 }
 
-// φ of a tile's keys, feature by feature, rows turned, so that neither the tokens of a feature nor the
-// features of a token lie in one bank of shared memory.
+// φ of a tile's keys, feature by feature.
 HYDRASCOPE_BOTH inline float& key_at(const Tile& tile, const int f, const int s) {
-  return tile.keys[f * tile_tokens + (f + s) % tile_tokens];
+  return tile.keys[f * key_stride + s];
 }
 // φ(q_t)·φ(k_s) of a tile's tokens, in place of x and y.
 HYDRASCOPE_BOTH inline float& product_at(const Tile& tile, const int t, const int s) {
@@ -101,16 +100,15 @@ template <typename Block, typename ReadKey, typename ReadValue, typename Share>
 HYDRASCOPE_BLOCK void load_keys(Block& block, const HeadMap& map, const ReadKey& key, const ReadValue& value,
                                 const Tokens& tokens, const std::int64_t first, const Tile& tile,
                                 const Share& share) {
-  load(block, key, tokens, first, map.inputs, tile.x);
-  load(block, value, tokens, first, map.width, tile.value);
+  load(block, key, tokens, first, map.inputs, map.inputs, tile.x);
+  load(block, value, tokens, first, map.width, padded(map.width), tile.value);
   make_features(block, map, first, tokens, tile);
   block.alone([&](const int thread) {
     const float absent = map.logarithmic() ? -INFINITY : 0.0f;
-    for (int i = thread; i < tile_tokens * map.features; i += block_threads) {
-      const int s = i / map.features;
-      key_at(tile, i % map.features, s) =
-          tokens.real(first + s) ? share(tile.features[i], first + s) : absent;
-    }
+    each_entry(thread, tile_tokens, map.features, [&](const int s, const int f) {
+      key_at(tile, f, s) =
+          tokens.real(first + s) ? share(tile.features[s * map.features + f], first + s) : absent;
+    });
   });
 }
 
@@ -119,24 +117,27 @@ HYDRASCOPE_BOTH inline bool is_seen(const int t, const int s, const bool backwar
   return backwards ? s >= t : s <= t;
 }
 
-// Each token's products with the keys of the tile that it attends to: combine(gathered, φ(q)_f, φ(k)_f, t)
-// over the features; `nothing` with later keys or, backwards, with earlier ones. The lanes of a warp have the
-// keys of a token.
-template <typename Block, typename Combine>
+// Each token's products with the keys of the tile that it attends to: combine(gathered, φ(q)_f, φ(k)_f,
+// of_token(t)) over the features; `nothing` with later keys or, backwards, with earlier ones. The lanes of a
+// warp have the keys of a token.
+template <typename Block, typename OfToken, typename Combine>
 HYDRASCOPE_BLOCK void each_product(Block& block, const HeadMap& map, const Tile& tile, const bool backwards,
-                                   const float nothing, const Combine& combine) {
+                                   const float nothing, const OfToken& of_token, const Combine& combine) {
   block.each([&](const int thread) {
     constexpr int rows = tile_tokens * tile_tokens / block_threads;
     const int s = thread % tile_tokens, first_row = thread / tile_tokens;
-    float gathered[rows];
+    float gathered[rows], number[rows];
     HYDRASCOPE_UNROLL
-    for (float& one : gathered) one = nothing;
+    for (int i = 0; i < rows; ++i) {
+      gathered[i] = nothing;
+      number[i] = of_token(first_row + i * (tile_tokens / rows));
+    }
     for (int f = 0; f < map.features; ++f) {
       const float key = key_at(tile, f, s);
       HYDRASCOPE_UNROLL
       for (int i = 0; i < rows; ++i) {
         const int t = first_row + i * (tile_tokens / rows);
-        gathered[i] = combine(gathered[i], tile.features[t * map.features + f], key, t);
+        gathered[i] = combine(gathered[i], tile.features[t * map.features + f], key, number[i]);
       }
     }
     HYDRASCOPE_UNROLL
@@ -163,8 +164,9 @@ HYDRASCOPE_BLOCK void weigh_causally(Block& block, const HeadMap& map, const Til
   const int features = map.features;
   const bool logarithmic = map.logarithmic();
   if (logarithmic) {
-    each_product(block, map, tile, false, -INFINITY,
-                 [](const float most, const float q, const float k, int) { return larger(most, q + k); });
+    each_product(
+        block, map, tile, false, -INFINITY, [](int) { return 0.0f; },
+        [](const float most, const float q, const float k, float) { return larger(most, q + k); });
     reduce(
         block, tile, tile_tokens, -INFINITY, [&](const int t, const int s) { return product_at(tile, t, s); },
         Larger(), tile.token + tile_tokens);
@@ -173,10 +175,11 @@ HYDRASCOPE_BLOCK void weigh_causally(Block& block, const HeadMap& map, const Til
         [&](const int t, const int f) { return tile.features[t * features + f] + before.largest[f]; },
         Larger(), tile.token);
   }
-  each_product(block, map, tile, false, 0.0f,
-               [&](const float sum, const float q, const float k, const int t) {
-                 return sum + (logarithmic ? expf(q + k - scale_of(tile, t)) : q * k);
-               });
+  each_product(
+      block, map, tile, false, 0.0f, [&](const int t) { return logarithmic ? scale_of(tile, t) : 0.0f; },
+      [&](const float sum, const float q, const float k, const float scale) {
+        return sum + (logarithmic ? exponential(q + k - scale) : q * k);
+      });
   reduce(
       block, tile, features, 0.0f,
       [&](const int t, const int f) {
@@ -213,32 +216,35 @@ HYDRASCOPE_BLOCK void add_keys(Block& block, const HeadMap& map, const Tile& til
   });
   block.each([&](const int thread) {
     constexpr int side = 4;
-    const int stride = padded(map.width);
+    const int width = padded(map.width);
     for (int f0 = thread / lanes; f0 < map.features; f0 += side * lanes)
-      for (int c0 = thread % lanes; c0 < map.width; c0 += side * lanes) {
+      for (int c = thread % lanes * side; c < width; c += side * lanes) {
         float added[side][side] = {};
+        const float* keys[side]; // beyond the last feature, the last
+        HYDRASCOPE_UNROLL
+        for (int i = 0; i < side; ++i) {
+          const int f = f0 + i * lanes;
+          keys[i] = &key_at(tile, f < map.features ? f : map.features - 1, 0);
+        }
         for (int s = 0; s < tile_tokens; ++s) {
           float value[side];
-          HYDRASCOPE_UNROLL
-          for (int j = 0; j < side; ++j) {
-            const int c = c0 + j * lanes;
-            value[j] = c < map.width ? tile.value[s * map.width + c] : 0.0f;
-          }
+          get_floats(tile.value + s * width + c, value);
           HYDRASCOPE_UNROLL
           for (int i = 0; i < side; ++i) {
-            const int f = f0 + i * lanes;
-            const float key = f < map.features ? key_at(tile, f, s) : 0.0f;
             HYDRASCOPE_UNROLL
-            for (int j = 0; j < side; ++j) added[i][j] += key * value[j];
+            for (int j = 0; j < side; ++j) added[i][j] += keys[i][s] * value[j];
           }
         }
         HYDRASCOPE_UNROLL
-        for (int i = 0; i < side; ++i) HYDRASCOPE_UNROLL
-        for (int j = 0; j < side; ++j) {
-          const int f = f0 + i * lanes, c = c0 + j * lanes;
-          if (f >= map.features || c >= map.width) continue;
-          float& value = sums.values[f * stride + c];
-          value = value * factors[f] + added[i][j];
+        for (int i = 0; i < side; ++i) {
+          const int f = f0 + i * lanes;
+          if (f >= map.features) continue;
+          float* const of_feature = sums.values + f * width + c;
+          float value[side];
+          get_floats(of_feature, value);
+          HYDRASCOPE_UNROLL
+          for (int j = 0; j < side; ++j) value[j] = value[j] * factors[f] + added[i][j];
+          put_floats(value, of_feature);
         }
       }
   });
@@ -275,57 +281,36 @@ struct EqualWeights {
   HYDRASCOPE_BOTH float operator()(std::int64_t) const { return 1.0f; }
 };
 
-// Calls write(token, c, value) with Σ_f φ(q)_f S_f + Σ_s product(t, s) v_s over what a token of the tile
-// attends to or, backwards, what attends to it, divided by denominator(t). Does not synchronise.
+// Calls write(token, c, values) with entries c to c + 7 of Σ_f φ(q)_f S_f + Σ_s product(t, s) v_s over what a
+// token of the tile attends to or, backwards, what attends to it, divided by denominator(t). Entries from d
+// on are 0. Does not synchronise.
 template <typename Block, typename Denominator, typename Write>
 HYDRASCOPE_BLOCK void write_causally(Block& block, const HeadMap& map, const Tokens& tokens,
                                      const std::int64_t first, const Tile& tile, const RunningSums& before,
                                      const bool backwards, const Denominator& denominator,
                                      const Write& write) {
   block.alone([&](const int thread) {
-    constexpr int rows = tile_tokens * lanes / block_threads, columns = 4;
-    const int row = thread / lanes, stride = padded(map.width);
-    for (int c0 = thread % lanes; c0 < map.width; c0 += columns * lanes) {
-      float sum[rows][columns] = {};
-      for (int f = 0; f < map.features; ++f) {
-        float feature[rows];
-        HYDRASCOPE_UNROLL
-        for (int i = 0; i < rows; ++i) feature[i] = tile.features[(row + i * lanes) * map.features + f];
-        HYDRASCOPE_UNROLL
-        for (int j = 0; j < columns; ++j) {
-          const int c = c0 + j * lanes;
-          const float value = c < map.width ? before.values[f * stride + c] : 0.0f;
-          HYDRASCOPE_UNROLL
-          for (int i = 0; i < rows; ++i) sum[i][j] += feature[i] * value;
-        }
-      }
+    const int t = thread / threads_of_token, width = padded(map.width);
+    if (first + t >= tokens.last) return;
+    for (int c = thread % threads_of_token * columns_of_thread; c < map.width;
+         c += threads_of_token * columns_of_thread) {
+      float sum[columns_of_thread] = {};
+      for (int f = 0; f < map.features; ++f)
+        add_multiple(sum, tile.features[t * map.features + f], before.values + f * width + c);
+      // What a value that is not attended to holds must not reach this token, NaN neither.
+      for (int s = backwards ? t : 0; s < (backwards ? tile_tokens : t + 1); ++s)
+        add_multiple(sum, product_at(tile, t, s), tile.value + s * width + c);
+      const float total = denominator(t);
       HYDRASCOPE_UNROLL
-      for (int i = 0; i < rows; ++i) {
-        const int t = row + i * lanes;
-        if (first + t >= tokens.last) continue;
-        // What a value that is not attended to holds must not reach this token, NaN neither.
-        for (int s = backwards ? t : 0; s < (backwards ? tile_tokens : t + 1); ++s) {
-          const float product = product_at(tile, t, s);
-          HYDRASCOPE_UNROLL
-          for (int j = 0; j < columns; ++j) {
-            const int c = c0 + j * lanes;
-            if (c < map.width) sum[i][j] += product * tile.value[s * map.width + c];
-          }
-        }
-        const float total = denominator(t);
-        HYDRASCOPE_UNROLL
-        for (int j = 0; j < columns; ++j) {
-          const int c = c0 + j * lanes;
-          if (c < map.width) write(first + t, c, tokens.real(first + t) ? over(sum[i][j], total) : 0.0f);
-        }
-      }
+      for (float& one : sum) one = tokens.real(first + t) ? over(one, total) : 0.0f;
+      write(first + t, c, sum);
     }
   });
 }
 
 // 3. The output of a part of the tokens, whose sums are those over all parts before and are added to: calls
-// write(token, c, value), and before that, of each tile, weighed(first), which reads what weigh_causally()
-// has left; then written(first).
+// write() as write_causally() does, and before that, of each tile, weighed(first), which reads what
+// weigh_causally() has left; then written(first).
 template <typename Block, typename ReadQuery, typename ReadKey, typename ReadValue, typename Weighed,
           typename Write, typename Written>
 HYDRASCOPE_BLOCK void causal_output(Block& block, const HeadMap& query_map, const HeadMap& key_map,
@@ -335,7 +320,7 @@ HYDRASCOPE_BLOCK void causal_output(Block& block, const HeadMap& query_map, cons
                                     const Written& written) {
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
     load_keys(block, key_map, key, value, tokens, first, tile, OwnFeature());
-    load(block, query, tokens, first, query_map.inputs, tile.x);
+    load(block, query, tokens, first, query_map.inputs, query_map.inputs, tile.x);
     make_features(block, query_map, first, tokens, tile);
     weigh_causally(block, query_map, tile, sums);
     weighed(first);

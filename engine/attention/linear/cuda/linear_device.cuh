@@ -18,28 +18,79 @@ namespace {
 
 constexpr int warps = block_threads / warp_threads;
 
-// A head of one sequence as float32.
+// Whether all rows, `width` entries long, begin and end at multiples of 16 bytes.
 template <typename T>
-struct Rows {
+__device__ bool in_pieces(const T* const data, const std::int64_t stride, const int width) {
+  constexpr int count = 16 / sizeof(T);
+  return at_16_bytes(data) && stride % count == 0 && width % count == 0;
+}
+
+// A head of one sequence as float32, entry by entry or by pieces.
+template <typename T>
+struct RowReader {
+  static constexpr int count = 16 / sizeof(T); // entries of a piece
   const T* data;
   std::int64_t stride;
+  bool by_pieces;
   __device__ float operator()(const std::int64_t token, const int c) const {
     return to_float(data[token * stride + c]);
   }
+  __device__ void piece(const std::int64_t token, const int c, float (&to)[count]) const {
+    const auto piece = *reinterpret_cast<const Piece<T, count>*>(data + token * stride + c);
+    HYDRASCOPE_UNROLL
+    for (int i = 0; i < count; ++i) to[i] = to_float(piece.at[i]);
+  }
 };
 template <typename T>
-__device__ Rows<T> rows_of(const HeadsOnDevice& x, const std::int64_t b, const std::int64_t h) {
-  return {static_cast<const T*>(x.data) + b * x.batch_stride + h * x.head_stride, x.token_stride};
-}
-
-// (32, width) floats as (32, padded) of T, padded with 0.
-template <typename T>
-__device__ void to_half(DeviceBlock& block, const float* const from, const int width, T* const to) {
-  block.each([&](const int thread) {
-    for (int i = thread; i < tile_tokens * padded(width); i += block_threads) {
-      const int c = i % padded(width);
-      to[i] = from_float<T>(c < width ? from[i / padded(width) * width + c] : 0.0f);
+struct RowWriter {
+  static constexpr int count = 16 / sizeof(T);
+  T* data;
+  std::int64_t stride;
+  int width;
+  bool by_pieces;
+  __device__ void operator()(const std::int64_t token, const int c, const float value) const {
+    data[token * stride + c] = from_float<T>(value);
+  }
+  __device__ void piece(const std::int64_t token, const int c, const float* const values) const {
+    Piece<T, count> piece;
+    HYDRASCOPE_UNROLL
+    for (int i = 0; i < count; ++i) piece.at[i] = from_float<T>(values[i]);
+    store(data + token * stride + c, piece);
+  }
+  // Those of the entries from c on that there are.
+  __device__ void operator()(const std::int64_t token, const int c,
+                             const float (&values)[columns_of_thread]) const {
+    HYDRASCOPE_UNROLL
+    for (int i = 0; i < columns_of_thread; ++i) {
+      if (c + i >= width) return;
+      if (!by_pieces)
+        (*this)(token, c + i, values[i]);
+      else if (i % count == 0)
+        piece(token, c + i, values + i);
     }
+  }
+};
+
+// (32, width) floats in rows of `stride` as (32, padded) of T, padded with 0.
+template <typename T>
+__device__ void to_half(DeviceBlock& block, const float* const from, const int width, const int stride,
+                        T* const to) {
+  block.each([&](const int thread) {
+    if (stride == padded(width)) { // what pads them is 0
+      constexpr int count = 16 / sizeof(T);
+      for (int i = thread * count; i < tile_tokens * stride; i += block_threads * count) {
+        float values[count];
+        get_floats(from + i, values);
+        Piece<T, count> piece;
+        HYDRASCOPE_UNROLL
+        for (int j = 0; j < count; ++j) piece.at[j] = from_float<T>(values[j]);
+        *reinterpret_cast<Piece<T, count>*>(to + i) = piece;
+      }
+      return;
+    }
+    each_entry(thread, tile_tokens, padded(width), [&](const int t, const int c) {
+      to[t * padded(width) + c] = from_float<T>(c < width ? from[t * stride + c] : 0.0f);
+    });
   });
 }
 
@@ -73,8 +124,8 @@ struct TensorKeys {
     // x and y are free. A row of y, 4m bytes, holds 2m halves; a row of x as many as one of value.
     T* const features = reinterpret_cast<T*>(tile.y);
     T* const value = reinterpret_cast<T*>(tile.x);
-    to_half(block, tile.features, map.features, features);
-    to_half(block, tile.value, map.width, value);
+    to_half(block, tile.features, map.features, map.features, features);
+    to_half(block, tile.value, map.width, padded(map.width), value);
     const int rows = padded(map.features), columns = padded(map.width);
     HYDRASCOPE_UNROLL
     for (int i = 0; i < squares; ++i) {
@@ -135,8 +186,8 @@ template <typename T, bool with_rests>
 struct TensorMeans {
   __device__ void multiply(DeviceBlock& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
     T* const value = reinterpret_cast<T*>(tile.x); // x is free
-    to_half(block, tile.value, map.width, value);
     const int columns = padded(map.width);
+    to_half(block, tile.value, map.width, columns, value);
     times_means<mma::col_major, T>(
         value, columns, padded(map.features), reinterpret_cast<const T*>(space.half_means),
         with_rests ? reinterpret_cast<const T*>(space.half_rests) : nullptr, columns, tile.gradient);
@@ -148,7 +199,7 @@ template <typename T>
 struct TensorOutput {
   __device__ void multiply(DeviceBlock& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
     T* const features = reinterpret_cast<T*>(tile.y); // y is free
-    to_half(block, tile.features, map.features, features);
+    to_half(block, tile.features, map.features, map.features, features);
     const int columns = padded(map.width);
     times_means<mma::row_major, T>(features, padded(map.features), columns,
                                    reinterpret_cast<const T*>(space.half_means), nullptr, columns,
@@ -173,22 +224,17 @@ struct Place {
         map(head_map(a, side, b, h)),
         space(head_space(a, b * a.heads + h)),
         tile(tile_of_block(map)) {}
-};
 
-// Element c of a head's token in rows (B,N,H,width).
-__device__ std::int64_t dense_index(const LinearArguments& a, const Place& place, const std::int64_t token,
-                                    const int c, const int width) {
-  return ((place.b * a.tokens + token) * a.heads + place.h) * width + c;
-}
-
-template <typename T>
-struct GradientWriter {
-  const LinearArguments& a;
-  const Place& place;
-  void* to;
-  int width;
-  __device__ void operator()(const std::int64_t token, const int c, const float value) const {
-    static_cast<T*>(to)[dense_index(a, place, token, c, width)] = from_float<T>(value);
+  // The head's rows of an input, and of an output (B,N,H,width).
+  template <typename T>
+  __device__ RowReader<T> rows_of(const HeadsOnDevice& x, const int width) const {
+    const T* const data = static_cast<const T*>(x.data) + b * x.batch_stride + h * x.head_stride;
+    return {data, x.token_stride, in_pieces(data, x.token_stride, width)};
+  }
+  template <typename T>
+  __device__ RowWriter<T> rows_of_output(const LinearArguments& a, void* const to, const int width) const {
+    T* const data = static_cast<T*>(to) + (b * a.tokens * a.heads + h) * width;
+    return {data, a.heads * width, width, in_pieces(data, a.heads * width, width)};
   }
 };
 

@@ -14,9 +14,9 @@ __global__ void queries_kernel(const LinearArguments a, const LinearGradients gr
   Product product;
   MeansOf<T, true> by_means; // the means of the features cancel with their mean
   gradient_of_queries(
-      block, place.map, rows_of<Input>(a.q, place.b, place.h), rows_of<T>(gradients.g, place.b, place.h),
+      block, place.map, place.rows_of<Input>(a.q, a.inputs), place.rows_of<T>(gradients.g, a.head_width),
       part_of(a, place.b, part), place.tile, place.space, a.normalised, product, by_means,
-      GradientWriter<Input>{a, place, gradients.q, a.outputs},
+      place.rows_of_output<Input>(a, gradients.q, a.outputs),
       place.space.part_values + static_cast<std::int64_t>(part) * features * padded(place.map.width),
       place.space.part_totals + part * features);
 }
@@ -40,10 +40,10 @@ __global__ void keys_kernel(const LinearArguments a, const LinearGradients gradi
   OutputOf<T> product;
   MeansOf<T, false> by_means;
   const Tokens tokens{a.mask == nullptr ? nullptr : a.mask + place.b * a.tokens, 0, a.tokens};
-  gradient_of_keys(block, place.map, rows_of<Input>(a.k, place.b, place.h), rows_of<T>(a.v, place.b, place.h),
+  gradient_of_keys(block, place.map, place.rows_of<Input>(a.k, a.inputs), place.rows_of<T>(a.v, a.head_width),
                    tokens, static_cast<std::int64_t>(blockIdx.x) * tile_tokens, place.tile, place.space,
-                   a.normalised, product, by_means, GradientWriter<Input>{a, place, gradients.k, a.outputs},
-                   GradientWriter<T>{a, place, gradients.v, a.head_width});
+                   a.normalised, product, by_means, place.rows_of_output<Input>(a, gradients.k, a.outputs),
+                   place.rows_of_output<T>(a, gradients.v, a.head_width));
 }
 
 template <typename Input, typename T>

@@ -39,9 +39,9 @@ HYDRASCOPE_BLOCK void through_map(Block& block, const HeadMap& map, const std::i
         block, tile, outputs, 0.0f,
         [&](int t, int o) { return gradient(t, o) * tile.features[t * features + o]; }, Sum(), sum);
   block.each([&](const int thread) {
-    for (int i = thread; i < tile_tokens * outputs; i += block_threads) {
-      const int t = i / outputs, o = i % outputs;
-      const float y = tile.y[i];
+    each_entry(thread, tile_tokens, outputs, [&](const int t, const int o) {
+      float& entry = tile.y[t * outputs + o];
+      const float y = entry;
       const float* const feature = tile.features + t * features + o;
       const float own = gradient(t, o), other = features > outputs ? gradient(t, outputs + o) : 0.0f;
       float result = 0;
@@ -70,28 +70,24 @@ HYDRASCOPE_BLOCK void through_map(Block& block, const HeadMap& map, const std::i
         }
         case PointMap::taylor: break; // not taken
       }
-      tile.y[i] = result;
-    }
+      entry = result;
+    });
   });
 }
 
-// Calls write(token, o, ∂L/∂y) for up to 32 tokens from `first` on, with 0 for masked tokens. Recomputes φ,
-// which has been overwritten.
+// Writes ∂L/∂y of up to 32 tokens from `first` on, 0 of masked tokens. Recomputes φ, which has been
+// overwritten. Does not synchronise.
 template <typename Block, typename Read, typename Write>
 HYDRASCOPE_BLOCK void write_gradient(Block& block, const HeadMap& map, const Read& read, const Tokens& tokens,
                                      const std::int64_t first, const Tile& tile, const Write& write) {
-  load(block, read, tokens, first, map.inputs, tile.x);
+  load(block, read, tokens, first, map.inputs, map.inputs, tile.x);
   make_features(block, map, first, tokens, tile);
   through_map(block, map, first, tokens, tile);
-  block.each([&](const int thread) {
-    for (int i = thread; i < tile_tokens * map.outputs; i += block_threads) {
-      const std::int64_t token = first + i / map.outputs;
-      if (token < tokens.last) write(token, i % map.outputs, tokens.real(token) ? tile.y[i] : 0.0f);
-    }
-  });
+  write_rows(block, write, tokens, first, map.outputs, map.outputs, tile.y,
+             [](int, const float gradient) { return gradient; });
 }
 
-// 5. The queries of a part of the tokens: calls write(token, o, ∂L/∂y); A by `product` to `values`, C of
+// 5. The queries of a part of the tokens: ∂L/∂y by `write`; A by `product` to `values`, C of
 // merge_gradients() to `totals`.
 template <typename Block, typename ReadQuery, typename ReadGradient, typename Keys, typename Means,
           typename Write>
@@ -106,19 +102,18 @@ HYDRASCOPE_BLOCK void gradient_of_queries(Block& block, const HeadMap& map, cons
   const float* const total = tile.token + 3 * tile_tokens;
   typename Block::template Local<float> offset(0.0f);
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
-    load(block, query, tokens, first, map.inputs, tile.x);
-    load(block, g, tokens, first, map.width, tile.value);
+    load(block, query, tokens, first, map.inputs, map.inputs, tile.x);
+    load(block, g, tokens, first, map.width, padded(map.width), tile.value);
     make_features(block, map, first, tokens, tile);
     if (normalised) weigh_queries(block, map, tile, space);
     block.each([&](const int thread) {
-      for (int i = thread; i < tile_tokens * features; i += block_threads) {
-        const int t = i / features;
-        float& p = tile.features[i];
+      each_entry(thread, tile_tokens, features, [&](const int t, const int f) {
+        float& p = tile.features[t * features + f];
         if (!tokens.real(first + t))
           p = 0;
         else if (normalised)
           p = over(p, total[t]);
-      }
+      });
     });
     product.add(block, map, tile);
     by_means.multiply(block, map, tile, space);
@@ -157,12 +152,13 @@ HYDRASCOPE_BLOCK void merge_gradients(Block& block, const HeadMap& map, const He
                                       const int parts, const Store& store) {
   const int features = padded(map.features), width = padded(map.width);
   block.each([&](const int thread) {
-    for (int i = thread; i < features * width; i += block_threads) {
+    each_entry(thread, features, width, [&](const int f, const int c) {
+      const int i = f * width + c;
       float sum = 0;
-      if (i / width < map.features && i % width < map.width)
+      if (f < map.features && c < map.width)
         for (int part = 0; part < parts; ++part) sum += space.part_values[part * features * width + i];
       space.part_values[i] = store(i, sum); // replaces the first part's, which only this thread reads
-    }
+    });
   });
   block.each([&](const int f) {
     if (f >= map.features) return;
@@ -176,7 +172,7 @@ HYDRASCOPE_BLOCK void merge_gradients(Block& block, const HeadMap& map, const He
   });
 }
 
-// 6. Up to 32 keys from `first` on: calls write_key(token, o, ∂L/∂y) and write_value(token, c, ∂L/∂v).
+// 6. Up to 32 keys from `first` on: ∂L/∂y by write_key, ∂L/∂v by write_value.
 template <typename Block, typename ReadKey, typename ReadValue, typename Output, typename Means,
           typename WriteKey, typename WriteValue>
 HYDRASCOPE_BLOCK void gradient_of_keys(Block& block, const HeadMap& map, const ReadKey& key,
@@ -185,37 +181,31 @@ HYDRASCOPE_BLOCK void gradient_of_keys(Block& block, const HeadMap& map, const R
                                        Output& product, Means& by_means, const WriteKey& write_key,
                                        const WriteValue& write_value) {
   const int features = map.features, stride = padded(features);
-  load(block, key, tokens, first, map.inputs, tile.x);
-  load(block, value, tokens, first, map.width, tile.value);
+  load(block, key, tokens, first, map.inputs, map.inputs, tile.x);
+  load(block, value, tokens, first, map.width, padded(map.width), tile.value);
   make_features(block, map, first, tokens, tile);
   block.each([&](const int thread) {
-    for (int i = thread; i < tile_tokens * features; i += block_threads) {
-      float& s = tile.features[i];
-      if (!tokens.real(first + i / features))
+    each_entry(thread, tile_tokens, features, [&](const int t, const int f) {
+      float& s = tile.features[t * features + f];
+      if (!tokens.real(first + t))
         s = 0;
       else if (normalised)
-        s = map.logarithmic() ? expf(s - space.weights[i % features]) : over(s, space.weights[i % features]);
-    }
+        s = map.logarithmic() ? expf(s - space.weights[f]) : over(s, space.weights[f]);
+    });
   });
   by_means.multiply(block, map, tile, space);
   block.each([&](const int thread) {
-    for (int i = thread; i < tile_tokens * features; i += block_threads) {
-      const int f = i % features;
-      float& gradient = tile.gradient[i / features * stride + f];
-      if (normalised) {
-        gradient += space.largest[f]; // B
-        gradient = map.logarithmic() ? gradient * tile.features[i] : over(gradient, space.weights[f]);
-      }
-    }
+    if (!normalised) return;
+    each_entry(thread, tile_tokens, features, [&](const int t, const int f) {
+      float& gradient = tile.gradient[t * stride + f];
+      gradient += space.largest[f]; // B
+      gradient =
+          map.logarithmic() ? gradient * tile.features[t * features + f] : over(gradient, space.weights[f]);
+    });
   });
   product.multiply(block, map, tile, space);
-  block.each([&](const int thread) {
-    for (int i = thread; i < tile_tokens * map.width; i += block_threads) {
-      const std::int64_t token = first + i / map.width;
-      const float sum = tile.value[i / map.width * padded(map.width) + i % map.width];
-      if (token < tokens.last) write_value(token, i % map.width, tokens.real(token) ? sum : 0.0f);
-    }
-  });
+  write_rows(block, write_value, tokens, first, map.width, padded(map.width), tile.value,
+             [](int, const float sum) { return sum; });
   write_gradient(block, map, key, tokens, first, tile, write_key);
 }
 
@@ -225,13 +215,15 @@ struct PlainMeans {
   HYDRASCOPE_BLOCK void multiply(Block& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
     block.each([&](const int thread) {
       constexpr int rows = tile_tokens * lanes / block_threads;
+      const int width = padded(map.width);
       for (int f = thread % lanes; f < map.features; f += lanes) {
-        const float* const mean = space.means + f * padded(map.width);
         float sum[rows] = {};
-        for (int c = 0; c < map.width; ++c) {
+        for (int c = 0; c < width; c += 4) {
+          float mean[4];
+          get_floats(space.means + f * width + c, mean);
           HYDRASCOPE_UNROLL
           for (int i = 0; i < rows; ++i)
-            sum[i] += tile.value[(thread / lanes + lanes * i) * map.width + c] * mean[c];
+            sum[i] += dot_of_four(tile.value + (thread / lanes + lanes * i) * width + c, mean);
         }
         HYDRASCOPE_UNROLL
         for (int i = 0; i < rows; ++i)

@@ -25,7 +25,7 @@ HYDRASCOPE_BLOCK void largest_of_keys(Block& block, const HeadMap& map, const Re
                                       const Tile& tile, float* const out) {
   typename Block::template Local<float> largest(-INFINITY);
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
-    load(block, key, tokens, first, map.inputs, tile.x);
+    load(block, key, tokens, first, map.inputs, map.inputs, tile.x);
     make_features(block, map, first, tokens, tile);
     block.each([&](const int thread) {
       if (thread >= map.features) return;
@@ -47,8 +47,8 @@ HYDRASCOPE_BLOCK void sums_of_keys(Block& block, const HeadMap& map, const ReadK
                                    float* const totals) {
   typename Block::template Local<float> sum(0.0f);
   for (std::int64_t first = tokens.first; first < tokens.last; first += tile_tokens) {
-    load(block, key, tokens, first, map.inputs, tile.x);
-    load(block, value, tokens, first, map.width, tile.value);
+    load(block, key, tokens, first, map.inputs, map.inputs, tile.x);
+    load(block, value, tokens, first, map.width, padded(map.width), tile.value);
     make_features(block, map, first, tokens, tile);
     block.each([&](const int thread) {
       if (thread >= map.features) return;
@@ -95,16 +95,16 @@ HYDRASCOPE_BLOCK void merge_sums(Block& block, const HeadMap& map, const HeadSpa
     space.weights[f] = map.logarithmic() ? space.largest[f] + logf(sum) : sum;
   });
   block.each([&](const int thread) {
-    for (int i = thread; i < features * width; i += block_threads) {
-      const int f = i / width;
+    each_entry(thread, features, width, [&](const int f, const int c) {
+      const int i = f * width + c;
       float mean = 0;
-      if (f < map.features && i % width < map.width) {
+      if (f < map.features && c < map.width) {
         for (int part = 0; part < parts; ++part) mean += space.part_values[part * features * width + i];
         if (normalised) mean = over(mean, space.part_totals[f]);
       }
       space.means[i] = mean;
       store(i, mean);
-    }
+    });
   });
 }
 
@@ -138,14 +138,14 @@ HYDRASCOPE_BLOCK void weigh_queries(Block& block, const HeadMap& map, const Tile
       Sum(), total);
 }
 
-// 4. The output of up to 32 tokens from `first` on: calls write(token, c, value), and count() for each real
-// token whose denominator is 0.
+// 4. The output of up to 32 tokens from `first` on, written by `write`; calls count() for each real token
+// whose denominator is 0.
 template <typename Block, typename Read, typename Product, typename Write, typename Count>
 HYDRASCOPE_BLOCK void output_of_queries(Block& block, const HeadMap& map, const Read& query,
                                         const Tokens& tokens, const std::int64_t first, const Tile& tile,
                                         const HeadSpace& space, const bool normalised, Product& product,
                                         const Write& write, const Count& count) {
-  load(block, query, tokens, first, map.inputs, tile.x);
+  load(block, query, tokens, first, map.inputs, map.inputs, tile.x);
   make_features(block, map, first, tokens, tile);
   const float* const total = tile.token + 3 * tile_tokens;
   if (normalised) {
@@ -155,22 +155,12 @@ HYDRASCOPE_BLOCK void output_of_queries(Block& block, const HeadMap& map, const 
     });
   }
   product.multiply(block, map, tile, space);
-  block.each([&](const int thread) {
-    for (int i = thread; i < tile_tokens * map.width; i += block_threads) {
-      const int t = i / map.width, c = i % map.width;
-      if (first + t >= tokens.last) continue;
-      float value = 0;
-      if (tokens.real(first + t)) {
-        value = tile.value[t * padded(map.width) + c];
-        if (normalised) value = over(value, total[t]);
-      }
-      write(first + t, c, value);
-    }
-  });
+  write_rows(block, write, tokens, first, map.width, padded(map.width), tile.value,
+             [&](const int t, const float value) { return normalised ? over(value, total[t]) : value; });
 }
 
-// Products in float32, a small square of results per thread: features f ≡ thread / 16, columns c ≡ thread
-// mod 16.
+// Products in float32, a small square of results per thread: features f ≡ thread / 16 and neighbouring
+// columns.
 template <typename Block, int feature_rows, int columns>
 struct PlainKeys {
   struct Results {
@@ -181,13 +171,11 @@ struct PlainKeys {
   HYDRASCOPE_BLOCK void add(Block& block, const HeadMap& map, const Tile& tile) {
     block.each([&](const int thread) {
       Results& own = results[thread];
+      const int width = padded(map.width), c = thread % lanes * columns;
+      if (c >= width) return;
       for (int t = 0; t < tile_tokens; ++t) {
         float value[columns];
-        HYDRASCOPE_UNROLL
-        for (int j = 0; j < columns; ++j) {
-          const int c = thread % lanes + lanes * j;
-          value[j] = c < map.width ? tile.value[t * map.width + c] : 0.0f;
-        }
+        get_floats(tile.value + t * width + c, value);
         HYDRASCOPE_UNROLL
         for (int i = 0; i < feature_rows; ++i) {
           const int f = thread / lanes + lanes * i;
@@ -201,11 +189,11 @@ struct PlainKeys {
 
   HYDRASCOPE_BLOCK void write(Block& block, const HeadMap& map, float* const to) {
     block.each([&](const int thread) {
+      const int width = padded(map.width), c = thread % lanes * columns;
       HYDRASCOPE_UNROLL
-      for (int i = 0; i < feature_rows; ++i) HYDRASCOPE_UNROLL
-      for (int j = 0; j < columns; ++j) {
-        const int f = thread / lanes + lanes * i, c = thread % lanes + lanes * j;
-        if (f < map.features && c < map.width) to[f * padded(map.width) + c] = results[thread].at[i][j];
+      for (int i = 0; i < feature_rows; ++i) {
+        const int f = thread / lanes + lanes * i;
+        if (f < map.features && c < width) put_floats(results[thread].at[i], to + f * width + c);
       }
     });
   }
@@ -217,17 +205,13 @@ struct PlainOutput {
   HYDRASCOPE_BLOCK void multiply(Block& block, const HeadMap& map, const Tile& tile, const HeadSpace& space) {
     const int width = padded(map.width);
     block.each([&](const int thread) {
-      constexpr int rows = tile_tokens * lanes / block_threads;
-      for (int c = thread % lanes; c < map.width; c += lanes) {
-        float sum[rows] = {};
-        for (int f = 0; f < map.features; ++f) {
-          const float mean = space.means[f * width + c];
-          HYDRASCOPE_UNROLL
-          for (int i = 0; i < rows; ++i)
-            sum[i] += tile.features[(thread / lanes + lanes * i) * map.features + f] * mean;
-        }
-        HYDRASCOPE_UNROLL
-        for (int i = 0; i < rows; ++i) tile.value[(thread / lanes + lanes * i) * width + c] = sum[i];
+      const int t = thread / threads_of_token;
+      for (int c = thread % threads_of_token * columns_of_thread; c < width;
+           c += threads_of_token * columns_of_thread) {
+        float sum[columns_of_thread] = {};
+        for (int f = 0; f < map.features; ++f)
+          add_multiple(sum, tile.features[t * map.features + f], space.means + f * width + c);
+        put_floats(sum, tile.value + t * width + c);
       }
     });
   }

@@ -15,6 +15,8 @@ constexpr int threads_of_token = block_threads / tile_tokens;
 constexpr int max_features = block_threads; // a thread each
 constexpr int max_width = 128;
 constexpr int lanes = 16; // side of the squares that tensor cores multiply
+// Of rows of 32 tokens: neither the tokens of a feature nor the features of a token lie in one bank.
+constexpr int key_stride = tile_tokens + 1;
 
 HYDRASCOPE_BOTH constexpr int padded(const int count) { return (count + lanes - 1) / lanes * lanes; }
 
@@ -98,21 +100,23 @@ struct Tile {
   float* x;        // (32, inputs), room for padded rows of d
   float* y;        // (32, m), room for padded rows
   float* features; // (32, F)
-  float* value;    // (32, d), room for padded rows
+  float* value;    // (32, d), rows padded with 0
   float* parts;    // (256): partial results of each token's eight threads
   float* token;    // (4, 32): four numbers of each token
   float* gradient; // (32, F padded): the gradient with respect to the features; only in programs of gradients
   // Of causal programs only; of those without gradients, `keys` in place of `gradient`.
-  float* keys;  // (F, 32)
-  float* own;   // (32, d)
+  float* keys;  // (F, 32), rows one entry longer
+  float* own;   // (32, d), rows padded with 0
   float* pairs; // (32, 32)
 };
 HYDRASCOPE_BOTH inline int tile_floats(const HeadMap& map, const bool gradient, const bool causal = false) {
   const int x = padded(map.inputs > map.width ? map.inputs : map.width);
   const int row = x + padded(map.width) + padded(map.outputs) + map.features + 4;
-  const int features = (gradient ? padded(map.features) : 0) + (causal ? padded(map.features) : 0);
-  const int of_both = gradient && causal ? padded(map.width) + tile_tokens : 0;
-  return tile_tokens * (row + features + of_both) + block_threads;
+  const int features = padded(map.features);
+  const int of_gradient = gradient ? tile_tokens * features : 0;
+  const int of_causal = causal ? key_stride * features : 0;
+  const int of_both = gradient && causal ? tile_tokens * (padded(map.width) + tile_tokens) : 0;
+  return tile_tokens * row + of_gradient + of_causal + of_both + block_threads;
 }
 HYDRASCOPE_BOTH inline Tile tile_in(float* memory, const HeadMap& map) {
   Tile tile{};
@@ -124,7 +128,7 @@ HYDRASCOPE_BOTH inline Tile tile_in(float* memory, const HeadMap& map) {
   tile.token = tile.parts + block_threads;
   tile.gradient = tile.token + 4 * tile_tokens;
   tile.keys = tile.gradient + tile_tokens * padded(map.features);
-  tile.own = tile.keys + tile_tokens * padded(map.features);
+  tile.own = tile.keys + key_stride * padded(map.features);
   tile.pairs = tile.own + tile_tokens * padded(map.width);
   return tile;
 }
@@ -144,15 +148,103 @@ HYDRASCOPE_BOTH inline Tokens part_of(const LinearArguments& a, const std::int64
           a.tokens * (part + 1) / parts};
 }
 
-// Loads the rows of up to 32 tokens from `first` on. Masked tokens are not read.
+// Calls use(row, column) for a thread's share of the entries of `rows` rows: neighbouring threads have
+// neighbouring entries. Divides twice, not once for each entry.
+template <typename Use>
+HYDRASCOPE_BLOCK void each_entry(const int thread, const int rows, const int columns, const Use& use) {
+  const int down = block_threads / columns, across = block_threads % columns;
+  int row = thread / columns, column = thread % columns;
+  while (row < rows) {
+    use(row, column);
+    row += down;
+    column += across;
+    if (column >= columns) {
+      column -= columns;
+      ++row;
+    }
+  }
+}
+
+// Neighbouring floats of shared memory or of the workspace, by 16 bytes.
+template <int count>
+HYDRASCOPE_BLOCK void get_floats(const float* const from, float (&to)[count]) {
+  HYDRASCOPE_UNROLL
+  for (int i = 0; i < count; i += 4) {
+    const auto piece = *reinterpret_cast<const Piece<float, 4>*>(from + i);
+    HYDRASCOPE_UNROLL
+    for (int j = 0; j < 4; ++j) to[i + j] = piece.at[j];
+  }
+}
+template <int count>
+HYDRASCOPE_BLOCK void put_floats(const float (&from)[count], float* const to) {
+  HYDRASCOPE_UNROLL
+  for (int i = 0; i < count; i += 4)
+    *reinterpret_cast<Piece<float, 4>*>(to + i) = {{from[i], from[i + 1], from[i + 2], from[i + 3]}};
+}
+
+constexpr int columns_of_thread = 8; // of one token, where a row is multiplied by a matrix
+
+// sum += factor · values
+HYDRASCOPE_BLOCK inline void add_multiple(float (&sum)[columns_of_thread], const float factor,
+                                          const float* const values) {
+  float value[columns_of_thread];
+  get_floats(values, value);
+  HYDRASCOPE_UNROLL
+  for (int i = 0; i < columns_of_thread; ++i) sum[i] += factor * value[i];
+}
+
+HYDRASCOPE_BLOCK inline float dot_of_four(const float* const a, const float (&b)[4]) {
+  float of_a[4];
+  get_floats(a, of_a);
+  return of_a[0] * b[0] + of_a[1] * b[1] + of_a[2] * b[2] + of_a[3] * b[3];
+}
+
+// Loads the rows of up to 32 tokens from `first` on: by 16 bytes where all rows begin and end at multiples of
+// 16 bytes, else entry by entry. Masked tokens are not read. In the tile, rows are `stride` long, and 0
+// behind what is read.
 template <typename Block, typename Read>
 HYDRASCOPE_BLOCK void load(Block& block, const Read& read, const Tokens& tokens, const std::int64_t first,
-                           const int width, float* const to) {
+                           const int width, const int stride, float* const to) {
   block.each([&](const int thread) {
-    for (int i = thread; i < tile_tokens * width; i += block_threads) {
-      const std::int64_t token = first + i / width;
-      to[i] = tokens.real(token) ? read(token, i % width) : 0.0f;
-    }
+    if constexpr (Read::count > 1)
+      if (read.by_pieces) {
+        each_entry(thread, tile_tokens, stride / Read::count, [&](const int t, const int piece) {
+          const int c = piece * Read::count;
+          float values[Read::count] = {};
+          if (c < width && tokens.real(first + t)) read.piece(first + t, c, values);
+          put_floats(values, to + t * stride + c);
+        });
+        return;
+      }
+    each_entry(thread, tile_tokens, stride, [&](const int t, const int c) {
+      to[t * stride + c] = c < width && tokens.real(first + t) ? read(first + t, c) : 0.0f;
+    });
+  });
+}
+
+// Writes rows of the tile likewise: change(t, x) of each entry x of token t, 0 for masked tokens. Does not
+// synchronise.
+template <typename Block, typename Write, typename Change>
+HYDRASCOPE_BLOCK void write_rows(Block& block, const Write& write, const Tokens& tokens,
+                                 const std::int64_t first, const int width, const int stride,
+                                 const float* const from, const Change& change) {
+  block.alone([&](const int thread) {
+    if constexpr (Write::count > 1)
+      if (write.by_pieces) {
+        each_entry(thread, tile_tokens, width / Write::count, [&](const int t, const int piece) {
+          if (first + t >= tokens.last) return;
+          float values[Write::count];
+          get_floats(from + t * stride + piece * Write::count, values);
+          HYDRASCOPE_UNROLL
+          for (float& value : values) value = tokens.real(first + t) ? change(t, value) : 0.0f;
+          write.piece(first + t, piece * Write::count, values);
+        });
+        return;
+      }
+    each_entry(thread, tile_tokens, width, [&](const int t, const int c) {
+      if (first + t < tokens.last)
+        write(first + t, c, tokens.real(first + t) ? change(t, from[t * stride + c]) : 0.0f);
+    });
   });
 }
 
@@ -189,20 +281,37 @@ HYDRASCOPE_BLOCK void make_features(Block& block, const HeadMap& map, const std:
   using cpu::PointMap;
   const int outputs = map.outputs, width = map.inputs;
   const float* const y = tile.y;
+  float* const squares = tile.token;
+  if (map.half_square != 0)
+    reduce(
+        block, tile, width, 0.0f, [&](int t, int c) { return tile.x[t * width + c] * tile.x[t * width + c]; },
+        Sum(), squares);
+  const auto set_y = [&](const int t, const int o, const float product) {
+    float value = map.scale * (map.bias == nullptr ? product : map.bias[o] + product);
+    if (map.half_square != 0) value -= map.half_square * squares[t];
+    tile.y[t * outputs + o] = value;
+  };
   block.each([&](const int thread) {
-    for (int i = thread; i < tile_tokens * outputs; i += block_threads) {
-      const float* const x = tile.x + i / outputs * width;
-      const int o = i % outputs;
-      float sum = map.bias == nullptr ? 0.0f : map.bias[o];
-      if (map.weight == nullptr)
-        sum += x[o];
-      else
-        for (int c = 0; c < width; ++c) sum += x[c] * map.weight[c * outputs + o];
-      float squares = 0;
-      if (map.half_square != 0)
-        for (int c = 0; c < width; ++c) squares += x[c] * x[c];
-      tile.y[i] = map.scale * sum - map.half_square * squares;
+    if (map.weight != nullptr && at_16_bytes(map.weight) && outputs % columns_of_thread == 0) {
+      each_entry(thread, tile_tokens, outputs / columns_of_thread, [&](const int t, const int group) {
+        const int o = group * columns_of_thread;
+        float sum[columns_of_thread] = {};
+        for (int c = 0; c < width; ++c)
+          add_multiple(sum, tile.x[t * width + c], map.weight + c * outputs + o);
+        HYDRASCOPE_UNROLL
+        for (int i = 0; i < columns_of_thread; ++i) set_y(t, o + i, sum[i]);
+      });
+      return;
     }
+    each_entry(thread, tile_tokens, outputs, [&](const int t, const int o) {
+      const float* const x = tile.x + t * width;
+      float sum = map.weight == nullptr ? x[o] : 0.0f;
+      if (map.weight != nullptr) {
+        HYDRASCOPE_KEEP_LOOP
+        for (int c = 0; c < width; ++c) sum += x[c] * map.weight[c * outputs + o];
+      }
+      set_y(t, o, sum);
+    });
   });
   // log Σ e^y, log Σ e^−y or both together; the norm.
   float* const plus = tile.token;
@@ -228,10 +337,9 @@ HYDRASCOPE_BLOCK void make_features(Block& block, const HeadMap& map, const std:
         block, tile, outputs, 0.0f, [&](int t, int o) { return y[t * outputs + o] * y[t * outputs + o]; },
         Sum(), plus);
   block.each([&](const int thread) {
-    for (int i = thread; i < tile_tokens * outputs; i += block_threads) {
-      const int t = i / outputs;
-      const float value = y[i];
-      float* const feature = tile.features + t * map.features + i % outputs;
+    each_entry(thread, tile_tokens, outputs, [&](const int t, const int o) {
+      const float value = y[t * outputs + o];
+      float* const feature = tile.features + t * map.features + o;
       switch (map.map) {
         case PointMap::plus_minus_exponential:
           feature[0] = value;
@@ -262,7 +370,7 @@ HYDRASCOPE_BLOCK void make_features(Block& block, const HeadMap& map, const std:
         }
         case PointMap::taylor: break; // not taken
       }
-    }
+    });
   });
 }
 
