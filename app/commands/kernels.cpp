@@ -33,6 +33,10 @@ std::string accepted_values(const ParameterInfo& parameter) {
   return fmt::format("{}", fmt::join(parameter.choices, ", "));
 }
 
+nlohmann::ordered_json to_json(const MapProperties& map) {
+  return {{"bounded", map.bounded}, {"signed", map.takes_negatives}, {"linear", map.linear}};
+}
+
 nlohmann::ordered_json to_json(const KernelInfo& info) {
   nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
   for (const ParameterInfo& parameter : info.parameters) {
@@ -52,9 +56,8 @@ nlohmann::ordered_json to_json(const KernelInfo& info) {
           {"weights_positive", info.weights_positive},
           {"trainable", info.trainable},
           {"exact_softmax", info.exact_softmax},
-          {"map_bounded", info.map_bounded},
-          {"map_signed", info.map_signed},
-          {"map_linear", info.map_linear},
+          {"query_map", to_json(info.query_map)},
+          {"key_map", to_json(info.key_map)},
           {"positional", info.positional},
           {"parameters", parameter_names(info)},
           {"parameter_details", std::move(parameters)},
@@ -65,7 +68,12 @@ const char* yes(bool value) { return value ? "yes" : "no"; }
 
 std::vector<std::string> to_row(const KernelInfo& info) {
   const bool has_map = info.feature_width != "—";
-  const auto of_map = [&](bool value) { return has_map ? yes(value) : "—"; };
+  const auto of_maps = [&](bool MapProperties::*property) -> std::string {
+    const bool query = info.query_map.*property, key = info.key_map.*property;
+    return !has_map ? "—" : query == key ? yes(query) : query ? "φ_Q" : "φ_K";
+  };
+  const bool footnote = info.query_map.up_to_length || info.key_map.up_to_length;
+  const char* const mark = footnote ? "*" : "";
   return {info.name,
           family_name(info.family),
           info.complexity,
@@ -73,9 +81,9 @@ std::vector<std::string> to_row(const KernelInfo& info) {
           yes(info.normalised),
           yes(info.weights_positive),
           yes(info.trainable),
-          of_map(info.map_bounded),
-          of_map(info.map_signed),
-          of_map(info.map_linear),
+          of_maps(&MapProperties::bounded),
+          of_maps(&MapProperties::takes_negatives),
+          of_maps(&MapProperties::linear) + mark,
           info.parameters.empty() ? "—" : fmt::format("{}", fmt::join(parameter_names(info), ", ")),
           fmt::format("{}", fmt::join(info.devices, ", ")),
           info.published.empty() ? "—" : info.published,
@@ -146,6 +154,7 @@ void run(const KernelsOptions& options) {
     }
   }
   print_table(rows);
+  fmt::print("* as the Hydra paper counts it: x/‖x‖ is linear up to the length of x\n");
 }
 
 } // namespace

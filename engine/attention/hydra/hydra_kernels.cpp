@@ -46,13 +46,15 @@ at::Tensor fused_cuda_training(const HydraMaps&, const AttentionInput& input, co
   return hydra_cosine_with_gradients(*cuda_plugin(), input, mask);
 }
 
-// Properties of φ (Hydra paper, table 1).
-struct Traits {
-  bool bounded = false, takes_negatives = true, linear = false;
-};
+constexpr MapProperties of_unit{
+    .bounded = true, .takes_negatives = true, .linear = true, .up_to_length = true};
+constexpr MapProperties of_tanh{.bounded = true, .takes_negatives = true};
+constexpr MapProperties of_sigmoid{.bounded = true};
+constexpr MapProperties of_softmax{.bounded = true};
+constexpr MapProperties of_mean{.takes_negatives = true, .linear = true};
 
-RegistryEntry hydra(const char* name, const char* definition, double top1, const Traits& traits,
-                    HydraMaps maps) {
+RegistryEntry hydra(const char* name, const char* definition, double top1, const MapProperties& query,
+                    const MapProperties& key, HydraMaps maps) {
   KernelInfo info;
   info.name = name;
   info.family = KernelFamily::hydra;
@@ -62,61 +64,59 @@ RegistryEntry hydra(const char* name, const char* definition, double top1, const
   info.feature_width = "D";
   info.source = "Bolya et al. (2022), Eq. 10 and table 5";
   info.published = fmt::format("{:.2f} % top-1 (DeiT-B, 12 layers)", top1);
-  info.map_bounded = traits.bounded;
-  info.map_signed = traits.takes_negatives;
-  info.map_linear = traits.linear;
+  info.query_map = query;
+  info.key_map = key;
   info.trainable = maps.layer_norm;
   info.uses_query_projection = !maps.query_is_layer_input;
   info.devices = {"cpu", "cuda"};
   return {info, {}, [maps = std::move(maps)](const KernelSpec& spec) { return make_hydra(spec, maps); }};
 }
 
-constexpr Traits unit{.bounded = true};
-
 } // namespace
 
 RegistryEntry hydra_cosine_kernel() {
-  return hydra("hydra-cosine", "φ(x) = x/‖x‖₂ of D-wide rows, out = φ(Q) ⊙ Σ_t φ(K)_t ⊙ V_t", 76.37, unit,
+  return hydra("hydra-cosine", "φ(x) = x/‖x‖₂ of D-wide rows, out = φ(Q) ⊙ Σ_t φ(K)_t ⊙ V_t", 76.37, of_unit,
+               of_unit,
                {.query = unit_l2(),
                 .key = unit_l2(),
                 .fused = {{Path::fused_cuda, cuda_runs, fused_cuda},
                           {Path::fused_cuda_training, cuda_trains, fused_cuda_training}}});
 }
 RegistryEntry hydra_tanh_l2_kernel() {
-  return hydra("hydra-tanh-l2", "φ_Q(x) = tanh x, φ_K(x) = x/‖x‖₂", 76.17, unit,
+  return hydra("hydra-tanh-l2", "φ_Q(x) = tanh x, φ_K(x) = x/‖x‖₂", 76.17, of_tanh, of_unit,
                {.query = tanh_of(), .key = unit_l2()});
 }
 RegistryEntry hydra_mean_kernel() {
-  return hydra("hydra-mean", "φ(x) = x/√T", 75.95, {.linear = true},
+  return hydra("hydra-mean", "φ(x) = x/√T", 75.95, of_mean, of_mean,
                {.query = same(), .key = same(), .over_tokens = OverTokens::mean});
 }
 RegistryEntry hydra_cosine_ln_kernel() {
-  return hydra("hydra-cosine-ln", "as hydra-cosine, then LayerNorm over D", 75.74, unit,
+  return hydra("hydra-cosine-ln", "as hydra-cosine, then LayerNorm over D", 75.74, of_unit, of_unit,
                {.query = unit_l2(), .key = unit_l2(), .layer_norm = true});
 }
 RegistryEntry hydra_tanh_l2_ln_kernel() {
-  return hydra("hydra-tanh-l2-ln", "as hydra-tanh-l2, then LayerNorm over D", 75.22, unit,
+  return hydra("hydra-tanh-l2-ln", "as hydra-tanh-l2, then LayerNorm over D", 75.22, of_tanh, of_unit,
                {.query = tanh_of(), .key = unit_l2(), .layer_norm = true});
 }
 RegistryEntry hydra_tanh_softmax_kernel() {
-  return hydra("hydra-tanh-softmax", "φ_Q(x) = tanh x, φ_K = softmax over tokens, per feature", 74.18, unit,
-               {.query = tanh_of(), .key = same(), .over_tokens = OverTokens::softmax});
+  return hydra("hydra-tanh-softmax", "φ_Q(x) = tanh x, φ_K = softmax over tokens, per feature", 74.18,
+               of_tanh, of_softmax, {.query = tanh_of(), .key = same(), .over_tokens = OverTokens::softmax});
 }
 RegistryEntry hydra_sigmoid_softmax_kernel() {
-  RegistryEntry entry = hydra("hydra-sigmoid-softmax",
-                              "φ_Q(x) = sigmoid x, φ_K = softmax over tokens, per feature (AFT-Simple)",
-                              74.02, {.bounded = true, .takes_negatives = false},
-                              {.query = sigmoid_of(), .key = same(), .over_tokens = OverTokens::softmax});
+  RegistryEntry entry =
+      hydra("hydra-sigmoid-softmax",
+            "φ_Q(x) = sigmoid x, φ_K = softmax over tokens, per feature (AFT-Simple)", 74.02, of_sigmoid,
+            of_softmax, {.query = sigmoid_of(), .key = same(), .over_tokens = OverTokens::softmax});
   entry.aliases = {"aft-simple"};
   entry.info.weights_positive = true;
   return entry;
 }
 RegistryEntry hydra_l1_kernel() {
-  return hydra("hydra-l1", "φ(x) = x/‖x‖₁", 70.75, unit, {.query = unit_l1(), .key = unit_l1()});
+  return hydra("hydra-l1", "φ(x) = x/‖x‖₁", 70.75, of_unit, of_unit, {.query = unit_l1(), .key = unit_l1()});
 }
 RegistryEntry poly_nl_kernel() {
   RegistryEntry entry =
-      hydra("poly-nl", "Q is the layer's own input x; φ(x) = x/√T", 73.96, {.linear = true},
+      hydra("poly-nl", "Q is the layer's own input x; φ(x) = x/√T", 73.96, of_mean, of_mean,
             {.query = same(), .key = same(), .over_tokens = OverTokens::mean, .query_is_layer_input = true});
   entry.info.source = "Bolya et al. (2022), Eq. 13, 14; Babiloni et al. (2021)";
   return entry;

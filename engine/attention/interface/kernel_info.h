@@ -52,6 +52,16 @@ inline constexpr int kernel_families = 6;
 const char* family_name(KernelFamily family);    // "exact", "normalised linear", …
 const char* family_summary(KernelFamily family); // one line: what its kernels have in common
 
+// Properties of a feature map, as the Hydra paper's appendix tells them.
+struct MapProperties {
+  bool bounded = false;
+  bool takes_negatives = false;
+  // The paper counts x/‖x‖ as linear, though it is so only up to the length of x: `up_to_length`.
+  bool linear = false, up_to_length = false;
+
+  bool operator==(const MapProperties&) const = default;
+};
+
 // A kernel's entry in the registry as users see it (a row of `hydrascope kernels`).
 struct KernelInfo {
   std::string name;
@@ -66,9 +76,7 @@ struct KernelInfo {
   bool trainable = false;            // has trained parameters
   bool exact_softmax = false;        // computes softmax attention itself (softmax, sdpa): never "untrained"
   bool implied_weights = false;      // forms no weights (Hydra: a head per feature): those shown are implied
-  bool map_bounded = false;          // φ is bounded
-  bool map_signed = false;           // φ takes negative values
-  bool map_linear = false;           // φ is linear in x
+  MapProperties query_map, key_map;  // of φ_Q and φ_K
   bool positional = false;           // weights depend on token positions (window, cosFormer's factor)
   bool uses_query_projection = true; // false: W_q is not computed (poly-nl)
   std::vector<ParameterInfo> parameters; // accepted after the colon

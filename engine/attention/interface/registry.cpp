@@ -38,6 +38,7 @@
   KERNEL(exp_t2_kernel)                \
   KERNEL(taylor_kernel)                \
   KERNEL(hedgehog_kernel)              \
+  KERNEL(hedgehog_exp_kernel)          \
   KERNEL(hedgehog_softmax_kernel)      \
   KERNEL(hedgehog_untrained_kernel)    \
   KERNEL(phi_kernel)

@@ -396,7 +396,7 @@ KernelInfo info_of(const MapSource& source) {
   info.weights_positive = info.normalised && !source.negative_weights;
   info.trainable = std::ranges::any_of(source.parameters, [](const MapParameter& one) { return !one.fixed; });
   info.implied_weights = hydra;
-  info.map_signed = source.negative_features;
+  info.query_map = info.key_map = {.takes_negatives = source.negative_features};
   info.positional = source.positional();
   info.parameters = {{.name = "map",
                       .kind = ParameterInfo::Kind::source,

@@ -341,6 +341,7 @@ std::vector<Row> table() {
       trained_row("hedgehog", "key_map", true, both_signs),
       trained_row("hedgehog:shared=1", "query_map", true, both_signs),
       trained_row("hedgehog:bias=0", "key_map", true, both_signs),
+      trained_row("hedgehog-exp", "key_map", true, [](const at::Tensor& y) { return y; }),
       trained_row("hedgehog-softmax", "key_map", true, two),
       trained_row("hedgehog-softmax:form=eq5,shared=1", "query_map", true, log_softmax),
       trained_row("hedgehog-softmax:form=joint,bias=0", "key_map", true, joint),

@@ -45,8 +45,8 @@ RegistryEntry linear_cosine_kernel() {
   info.definition = "φ(x) = x/‖x‖₂, out = φ(q)(φ(k)ᵀ v), any number of heads";
   info.feature_width = "d";
   info.source = "Bolya et al. (2022), Eq. 7";
-  info.map_bounded = true;
-  info.map_signed = true;
+  info.query_map =
+      info.key_map = {.bounded = true, .takes_negatives = true, .linear = true, .up_to_length = true};
   info.parameters = {choice_info(
       "norm", "what is brought to length 1: each head's features, or the whole D-wide row", {"head", "row"})};
   return unnormalised_linear(

@@ -1,5 +1,6 @@
 // Hedgehog's maps of y = x·W + b (Zhang et al. 2024), trained or held at W = I, b = 0: φ(x) = [exp y, exp −y]
-// (Eq. 6), and with softmaxes over features [softmax y, softmax −y] (Eq. 5 with the negation of Eq. 6).
+// (Eq. 6), exp y alone (Eq. 3), and with softmaxes over features [softmax y, softmax −y] (Eq. 5 with the
+// negation of Eq. 6).
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/log_softmax.h>
@@ -24,10 +25,17 @@ public:
 
 class TrainedHedgehog final : public Hedgehog {
 public:
-  explicit TrainedHedgehog(ProjectionForm form) : form_(form) {}
+  TrainedHedgehog(ProjectionForm form, bool negation) : form_(form), negation_(negation) {}
 
+  std::int64_t width(std::int64_t head_width) const override {
+    return negation_ ? Hedgehog::width(head_width) : head_width;
+  }
   at::Tensor features(const at::Tensor& x, Side side, const FeatureContext& context) const override {
-    return Hedgehog::features(project(x, side, form_, context.parameters), side, context);
+    const at::Tensor y = project(x, side, form_, context.parameters);
+    return negation_ ? Hedgehog::features(y, side, context) : y;
+  }
+  std::optional<cpu::PointMap> point_map() const override {
+    return negation_ ? Hedgehog::point_map() : cpu::PointMap::exponential;
   }
   KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int) const override {
     return identity_projections(form_, heads, head_width);
@@ -44,6 +52,7 @@ public:
 
 private:
   ProjectionForm form_;
+  bool negation_;
 };
 
 enum class Form { two, eq5, joint };
@@ -115,8 +124,22 @@ RegistryEntry hedgehog_kernel() {
   info.published = "KL 0.172, 59.2 Matthews (CoLA, BERT-base)";
   info.trainable = true;
   info.parameters = {shared_info(), bias_info()};
-  return normalised_linear(
-      info, [](const KernelSpec& spec) { return std::make_unique<TrainedHedgehog>(projection_form(spec)); });
+  return normalised_linear(info, [](const KernelSpec& spec) {
+    return std::make_unique<TrainedHedgehog>(projection_form(spec), true);
+  });
+}
+
+RegistryEntry hedgehog_exp_kernel() {
+  KernelInfo info;
+  info.name = "hedgehog-exp";
+  info.definition = "φ(x) = exp y, y = x·W + b, trained to match softmax: hedgehog without the negation";
+  info.feature_width = "d";
+  info.source = "Zhang et al. (2024), Eq. 3";
+  info.trainable = true;
+  info.parameters = {shared_info(), bias_info()};
+  return normalised_linear(info, [](const KernelSpec& spec) {
+    return std::make_unique<TrainedHedgehog>(projection_form(spec), false);
+  });
 }
 
 RegistryEntry hedgehog_untrained_kernel() {
@@ -135,7 +158,7 @@ RegistryEntry hedgehog_softmax_kernel() {
   info.feature_width = "2d";
   info.source = "Zhang et al. (2024), Eq. 5 with Eq. 6";
   info.trainable = true;
-  info.map_bounded = true;
+  info.query_map = info.key_map = {.bounded = true};
   info.parameters = {
       shared_info(), bias_info(),
       choice_info("form", "two: [softmax y, softmax −y]; eq5: softmax y; joint: softmax [2y, −2y]",

@@ -56,7 +56,7 @@ RegistryEntry taylor_kernel() {
   info.feature_width = "1+d+d²";
   info.source = "Zhang et al. (2024), section 4";
   info.published = "58.4 Matthews (CoLA, BERT-base)";
-  info.map_signed = true;
+  info.query_map = info.key_map = {.takes_negatives = true};
   return normalised_linear(info, [](const KernelSpec&) { return std::make_unique<Taylor>(); });
 }
 
