@@ -1,9 +1,11 @@
 #include "engine/measure/kernel_support.h"
 
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "engine/attention/interface/cross_attention.h"
 #include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
@@ -33,7 +35,9 @@ std::string why_unsupported(const KernelSpec& kernel, const LayerShape& shape) {
     AttentionShape made = attention_shape(shape);
     made.device = device.type();
     made.device_index = device.index();
-    const Support support = make_kernel(kernel)->supports(made);
+    std::shared_ptr<const Kernel> run = make_kernel(kernel);
+    if (shape.cross) run = for_cross_attention(std::move(run));
+    const Support support = run->supports(made);
     return support.ok ? "" : support.reason;
   } catch (const Error& error) {
     return error.what();

@@ -285,7 +285,7 @@ void visit_softmax_run(const std::shared_ptr<const Model>& model, const ModelInp
   pass.tapped.assign(layers, true);
   const PassOutcome outcome = run_pass(pass, stop, [&](int layer, const AttentionTap& tap) {
     // On another device one check has to do, as each waits for it: what is not finite stays so to the end.
-    if (tap.out.is_cpu()) check_finite(tap.out, *model);
+    if (tap.out.defined() && tap.out.is_cpu()) check_finite(tap.out, *model);
     visit(layer, tap.input);
   });
   check_finite(outcome.output, *model);

@@ -67,6 +67,9 @@ private:
 };
 
 class WeightsQuantity final : public QuantityOf<WeightsKey> {
+  std::string key_missing_in(const WeightsKey& key, const CaptureInfo& capture) const override {
+    return key.value_weighted && !capture.has_output_weights ? "it needs W_o, which the capture lacks" : "";
+  }
   void check_key(const WeightsKey& key, const RunShape& shape) const override {
     check_below("layer", key.layer, shape.layers, "layers");
     for (const std::int64_t row : key.rows) check_below("row", row, shape.tokens, "tokens");
