@@ -110,6 +110,40 @@ std::vector<std::string> token_names(const RunResult& run, const std::vector<std
   return names;
 }
 
+// How many tokens are queries alone, before those that are keys alone; 0: each is both.
+std::int64_t queries_alone(const RunResult& run) {
+  return run.model.capture ? run.model.capture->queries : 0;
+}
+
+// A layer's weights in the order of the request; of cross-attention the rows of queries and the columns of
+// keys. They live as long as `run`.
+std::vector<std::shared_ptr<const WeightsResult>> weights_of(const RunResult& run, int layer) {
+  std::vector<std::shared_ptr<const WeightsResult>> all;
+  const std::int64_t first_key = queries_alone(run);
+  for (const auto& entry : run.quantities.all<WeightsKey>()) {
+    const WeightsResult& weights = *entry.result;
+    if (weights.layer != layer) continue;
+    if (first_key == 0) {
+      all.emplace_back(std::shared_ptr<const void>(), &weights);
+      continue;
+    }
+    auto part = std::make_shared<WeightsResult>(weights);
+    std::erase_if(part->rows, [&](std::int64_t row) { return row >= first_key; });
+    const std::int64_t heads = weights.weights.extent(0), keys = weights.weights.extent(2);
+    part->weights = {{heads, std::ssize(part->rows), keys - first_key}, {}};
+    for (std::int64_t head = 0; head < heads; ++head) {
+      const auto values = weights.weights.slice(head);
+      for (std::size_t row = 0; row < weights.rows.size(); ++row) {
+        if (weights.rows[row] >= first_key) continue;
+        const auto from = values.begin() + (static_cast<std::int64_t>(row) * keys + first_key);
+        part->weights.values.insert(part->weights.values.end(), from, from + (keys - first_key));
+      }
+    }
+    if (!part->rows.empty()) all.push_back(std::move(part));
+  }
+  return all;
+}
+
 // One range for all positive maps, so that colours can be compared across them.
 void share_scales(std::vector<HeatMapPanel>& panels, const WeightsOptions& options) {
   double high = 0;
@@ -218,7 +252,10 @@ HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, c
     return panel;
   }
   panel.scale = weights_scale(weights, panel.values, options);
-  panel.x_ticks = token_names(run, {}, panel.values.extent(1));
+  panel.x_ticks = token_names(run, {}, static_cast<std::int64_t>(run.tokens.size()));
+  if (const auto left_out = static_cast<std::int64_t>(panel.x_ticks.size()) - panel.values.extent(1);
+      left_out > 0)
+    panel.x_ticks.erase(panel.x_ticks.begin(), panel.x_ticks.begin() + left_out); // queries alone
   panel.y_ticks = token_names(run, weights.rows, panel.values.extent(0));
   if (run.query) {
     const auto found = std::find(weights.rows.begin(), weights.rows.end(), *run.query);
@@ -243,11 +280,10 @@ Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& opt
   figure.title = fmt::format("{} · layer {} · {}", run.model.name, layer, options.head.text());
   const WeightsResult* softmax = nullptr;
   bool teacher_forced = false;
-  for (const auto& entry : run.quantities.all<WeightsKey>()) {
-    const WeightsResult& weights = *entry.result;
-    if (weights.layer == layer && softmax == nullptr && kernel_info(weights.kernel.name).exact_softmax)
-      softmax = &weights;
-    teacher_forced = teacher_forced || (weights.layer == layer && weights.teacher_forced);
+  const auto all = weights_of(run, layer);
+  for (const auto& weights : all) {
+    if (softmax == nullptr && kernel_info(weights->kernel.name).exact_softmax) softmax = weights.get();
+    teacher_forced = teacher_forced || weights->teacher_forced;
   }
   figure.subtitle =
       std::string("Attention weights on the same queries and keys, ") +
@@ -255,14 +291,12 @@ Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& opt
   if (options.value_weighted) figure.subtitle += "; value-weighted: ‖α_ij v_j W_o‖";
   if (!options.head.head) figure.subtitle += "; entropy and KL(softmax ‖ kernel) are means over heads";
   std::vector<HeatMapPanel> panels;
-  for (const auto& entry : run.quantities.all<WeightsKey>()) {
-    const WeightsResult& weights = *entry.result;
-    if (weights.layer != layer) continue;
-    if (!has_head(weights, options.head)) {
-      figure.subtitle += fmt::format("; {} has no {}", weights.kernel.text(), options.head.text());
+  for (const auto& weights : all) {
+    if (!has_head(*weights, options.head)) {
+      figure.subtitle += fmt::format("; {} has no {}", weights->kernel.text(), options.head.text());
       continue;
     }
-    panels.push_back(weights_panel(run, weights, softmax, options));
+    panels.push_back(weights_panel(run, *weights, softmax, options));
   }
   if (options.shared_scale) share_scales(panels, options);
   figure.columns = panels.size() > 4 ? 3 : 0;
@@ -275,6 +309,7 @@ Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
   Figure figure;
   std::vector<HeatMapPanel> all;
   for (const int layer : layers) {
+    const auto all_kernels = weights_of(run, layer);
     for (const HeadChoice& head : heads) {
       WeightsOptions one = options;
       one.head = head;
@@ -282,9 +317,8 @@ Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
       std::vector<HeatMapPanel> row;
       const WeightsResult* softmax = nullptr;
       int kernels = 0;
-      for (const auto& entry : run.quantities.all<WeightsKey>()) {
-        const WeightsResult& weights = *entry.result;
-        if (weights.layer != layer) continue;
+      for (const auto& of_kernel : all_kernels) {
+        const WeightsResult& weights = *of_kernel;
         if (softmax == nullptr && kernel_info(weights.kernel.name).exact_softmax) softmax = &weights;
         ++kernels;
         if (has_head(weights, head)) {

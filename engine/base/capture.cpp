@@ -145,8 +145,8 @@ public:
     const auto parsed = value("tokens");
     if (!parsed) return {};
     std::vector<CaptureTokens> sets;
-    const bool several = parsed->is_array() &&
-                         std::ranges::any_of(*parsed, [](const json& one) { return !one.is_string(); });
+    const bool several =
+        parsed->is_array() && std::ranges::any_of(*parsed, [](const json& one) { return !one.is_string(); });
     if (!several) return {token_set(*parsed)};
     for (const json& one : *parsed) sets.push_back(token_set(one));
     return sets;
@@ -298,7 +298,8 @@ private:
       bias = bias || (number > far_below && number != 0);
       return number > far_below;
     };
-    constexpr const char* other = "only causal masks and masks of whole keys can be shown: kernels know no other";
+    constexpr const char* other =
+        "only causal masks and masks of whole keys can be shown: kernels know no other";
     layer.mask.assign(static_cast<std::size_t>(batch * keys), false);
     const auto real = [&](std::int64_t b, std::int64_t m) {
       return layer.mask[static_cast<std::size_t>(b * keys + m)];
@@ -348,7 +349,8 @@ private:
       if (found == set.end() && fallback >= least) return fallback;
       const bool whole = found != set.end() && found->is_number_integer();
       const std::int64_t read = whole ? found->get<std::int64_t>() : -1;
-      if (read < least || read > 65'536) fail(fmt::format("its metadata 'tokens' has no whole number {}", key));
+      if (read < least || read > 65'536)
+        fail(fmt::format("its metadata 'tokens' has no whole number {}", key));
       return read;
     };
     tokens.rows = number("rows", 1, -1);
@@ -357,8 +359,7 @@ private:
     const auto image = set.find("image");
     if (image == set.end()) return tokens;
     if (!image->is_string()) fail("its metadata 'tokens' names no file as image");
-    const std::filesystem::path folder =
-        std::filesystem::is_directory(path_) ? path_ : path_.parent_path();
+    const std::filesystem::path folder = std::filesystem::is_directory(path_) ? path_ : path_.parent_path();
     tokens.image = folder / image->get<std::string>();
     return tokens;
   }
@@ -445,8 +446,7 @@ Capture Capture::open(const std::filesystem::path& path) {
     throw BrokenFile(path.string(), fmt::format("is a capture of format {}", format),
                      "open it with a newer version of the program");
   capture.layers_ = reader.layers();
-  if (capture.layers_.empty())
-    throw BrokenFile(path.string(), "it holds no layers", record_again);
+  if (capture.layers_.empty()) throw BrokenFile(path.string(), "it holds no layers", record_again);
   capture.tokens_ = reader.tokens();
   capture.source_ = reader.text("source");
   capture.parts_ = parts_of(capture.layers_);
@@ -493,9 +493,8 @@ std::string Capture::content_hash() const {
 
 const SafetensorsFile& Capture::file_of(const TensorView& view) const {
   const auto found = std::ranges::find_if(files_, [&](const SafetensorsFile& file) {
-    return std::ranges::any_of(file.tensors(), [&](const auto& tensor) {
-      return tensor.second.bytes.data() == view.bytes.data();
-    });
+    return std::ranges::any_of(
+        file.tensors(), [&](const auto& tensor) { return tensor.second.bytes.data() == view.bytes.data(); });
   });
   return found == files_.end() ? files_.front() : *found;
 }
@@ -503,8 +502,8 @@ const SafetensorsFile& Capture::file_of(const TensorView& view) const {
 void Capture::check_numbers(std::size_t layer, std::int64_t item) const {
   const CaptureLayer& one = layers_.at(layer);
   const bool square = one.queries == one.keys;
-  for (const auto& [name, view, of_keys] : {std::tuple{"q", &one.q, square}, std::tuple{"k", &one.k, true},
-                                            std::tuple{"v", &one.v, true}}) {
+  for (const auto& [name, view, of_keys] :
+       {std::tuple{"q", &one.q, square}, std::tuple{"k", &one.k, true}, std::tuple{"v", &one.v, true}}) {
     const auto heads = static_cast<std::size_t>(view->shape[1]);
     const auto tokens = static_cast<std::size_t>(view->shape[2]);
     const std::size_t row = static_cast<std::size_t>(one.width) * element_size(view->type);
@@ -512,8 +511,8 @@ void Capture::check_numbers(std::size_t layer, std::int64_t item) const {
     if (all_finite(view->type, view->bytes.subspan(first, heads * tokens * row))) continue;
     for (std::size_t at = 0; at < heads * tokens; ++at) {
       const std::size_t token = at % tokens;
-      const bool padding = of_keys && !one.mask.empty() &&
-                           !one.mask[static_cast<std::size_t>(item * one.keys) + token];
+      const bool padding =
+          of_keys && !one.mask.empty() && !one.mask[static_cast<std::size_t>(item * one.keys) + token];
       if (!padding && !all_finite(view->type, view->bytes.subspan(first + at * row, row)))
         throw BrokenFile(path_.string(),
                          fmt::format("layers.{}.{} holds NaN or infinity at token {}, head {}", layer, name,
@@ -592,7 +591,8 @@ std::vector<std::filesystem::path> captures_in(const std::filesystem::path& fold
     }
     try {
       const SafetensorsFile opened = SafetensorsFile::open(file);
-      if (std::ranges::any_of(opened.tensors(), [](const auto& one) { return layer_tensor(one.first).has_value(); }))
+      if (std::ranges::any_of(opened.tensors(),
+                              [](const auto& one) { return layer_tensor(one.first).has_value(); }))
         pieces.push_back(file);
     } catch (const Error&) {
       continue; // of another program

@@ -24,7 +24,9 @@ struct CaptureInfo {
   std::filesystem::path file, image;
   std::vector<std::string> layer_names;
   int key_heads = 0;
-  std::int64_t part = 0, parts = 1, item = 0, items = 1; // of the capture: this one of so many
+  std::vector<std::string> parts;       // of the capture: what the names of their layers have in common
+  std::int64_t part = 0;                // this one
+  std::int64_t item = 0, items = 1;     // this sequence of so many
   bool has_output_weights = false;                       // W_o of every layer
   std::string source, hash;                              // of the numbers
 };

@@ -48,6 +48,9 @@ PreparedInput InputPreparer::prepare(const AppliedModel& model, const RunInput& 
     prepared.input = model.model->recorded_input();
     prepared.key = "capture|" + capture->hash + fmt::format("|{}|{}", capture->part, capture->item);
     prepared.tokens = capture->tokens;
+    if (const auto* picture = std::get_if<ImageInput>(&input); picture != nullptr && picture->image)
+      prepared.input.crop = {0, 0, static_cast<double>(picture->image->width),
+                             static_cast<double>(picture->image->height)};
     return prepared;
   }
   if (const auto* text = std::get_if<TextInput>(&input)) return prepare_text(model, *text);

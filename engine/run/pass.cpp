@@ -224,7 +224,8 @@ std::vector<std::string> Pass::keys() const {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const int layer = static_cast<int>(i);
     const std::string mode = layer >= first_gradient_layer ? "|differentiable|" : "|";
-    std::string key = (independent ? fmt::format("{}|{}", keys.front(), i) : keys.back()) + mode + model.layer_key(layer, layers[i].kernel->spec());
+    std::string key = (independent ? fmt::format("{}|{}", keys.front(), i) : keys.back()) + mode +
+                      model.layer_key(layer, layers[i].kernel->spec());
     if (i < muted.size() && !muted[i].empty()) key += fmt::format("|muted {}", fmt::join(muted[i], ","));
     keys.push_back(sha256_of_text(key));
   }

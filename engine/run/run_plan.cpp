@@ -23,7 +23,8 @@ void check_capture(const RunRequest& request, const ModelInfo& info) {
   std::string reason;
   keys_of_model(request.quantities, info, &reason);
   if (!reason.empty())
-    throw UsageError(info.name, reason, "ask for what is read off q, k and v, or open the model with --model");
+    throw UsageError(info.name, reason,
+                     "ask for what is read off q, k and v, or open the model with --model");
   if (!request.muted_heads.empty() || !request.hidden_tokens.empty())
     throw UsageError(info.name, std::string("tokens are hidden or heads muted: ") + needs_a_model,
                      "show all tokens and unmute all heads");

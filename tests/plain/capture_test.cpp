@@ -85,12 +85,9 @@ Content small_capture() {
     content.tensors[prefix + "wo"] = tensor({12, 12});
     content.tensors[prefix + "mask"] = mask_of({2, 5}, std::string("\1\1\1\1\1\1\1\1\0\0", 10));
   }
-  content.metadata = {{"hydrascope_capture", "1"},
-                      {"layers", R"(["a.0.self","a.1.self"])"},
-                      {"causal", "[false,false]"},
-                      {"scale", "[0.5,0.5]"},
-                      {"tokens", R"(["a","b","c","d","e"])"},
-                      {"source", "by hand"}};
+  content.metadata = {
+      {"hydrascope_capture", "1"}, {"layers", R"(["a.0.self","a.1.self"])"}, {"causal", "[false,false]"},
+      {"scale", "[0.5,0.5]"},      {"tokens", R"(["a","b","c","d","e"])"},   {"source", "by hand"}};
   return content;
 }
 
@@ -129,7 +126,8 @@ protected:
     Content content = small_capture();
     change(content);
     const std::string message = refusal(content.text());
-    EXPECT_NE(message.find(reason), std::string::npos) << "'" << message << "' does not say '" << reason << "'";
+    EXPECT_NE(message.find(reason), std::string::npos)
+        << "'" << message << "' does not say '" << reason << "'";
   }
 
   fs::path folder_;
@@ -276,10 +274,12 @@ TEST_F(CaptureFiles, SayWhatIsWrong) {
     return [key, value](Content& content) { content.metadata[key] = value; };
   };
   expect_refused(erase("layers.1.v"), "lacks layers.1.v");
-  expect_refused([](Content& content) {
-    content.tensors["layers.4.q"] = tensor({2, 4, 5, 3});
-    content.metadata.clear();
-  }, "lacks layers.2.q of 5 layers");
+  expect_refused(
+      [](Content& content) {
+        content.tensors["layers.4.q"] = tensor({2, 4, 5, 3});
+        content.metadata.clear();
+      },
+      "lacks layers.2.q of 5 layers");
   expect_refused(replace("layers.0.k", tensor({2, 3, 5, 3})), "its heads do not divide");
   expect_refused(replace("layers.0.k", tensor({2, 2, 6, 3})), "differ in shape");
   expect_refused(replace("layers.1.v", tensor({2, 2, 5, 4})), "need one width");
@@ -289,7 +289,8 @@ TEST_F(CaptureFiles, SayWhatIsWrong) {
   expect_refused(replace("layers.1.q", {"F32", {2, 4, 0, 3}, ""}), "has the shape (2,4,0,3)");
   expect_refused(replace("layers.0.out", tensor({2, 4, 5, 4})), "layers.0.out");
   expect_refused(replace("layers.0.wo", tensor({12, 11})), "layers.0.wo");
-  expect_refused(replace("layers.0.mask", mask_of({2, 4}, std::string(8, '\1'))), "layers.0.mask has the shape");
+  expect_refused(replace("layers.0.mask", mask_of({2, 4}, std::string(8, '\1'))),
+                 "layers.0.mask has the shape");
   expect_refused(replace("layers.0.mask", mask_of({2, 5}, std::string(10, '\0'))), "no real token");
   expect_refused(say("causal", "\"yes\""), "neither true nor false");
   expect_refused(say("causal", "[true]"), "1 entries for 2 layers");
@@ -298,14 +299,17 @@ TEST_F(CaptureFiles, SayWhatIsWrong) {
   expect_refused(say("layers", "[\"one\"]"), "not a list of 2 names");
   expect_refused(say("tokens", "{\"rows\":0,\"columns\":2}"), "no whole number rows");
   expect_refused(say("hydrascope_capture", "2"), "format 2");
-  expect_refused([](Content& content) {
-    const float nan = std::numeric_limits<float>::quiet_NaN();
-    std::memcpy(content.tensors["layers.1.k"].bytes.data() + 12 * sizeof nan, &nan, sizeof nan);
-  }, "layers.1.k holds NaN or infinity at token 4, head 0");
+  expect_refused(
+      [](Content& content) {
+        const float nan = std::numeric_limits<float>::quiet_NaN();
+        std::memcpy(content.tensors["layers.1.k"].bytes.data() + 12 * sizeof nan, &nan, sizeof nan);
+      },
+      "layers.1.k holds NaN or infinity at token 4, head 0");
   // Padding may hold anything.
   Content padded = small_capture();
   const float infinite = std::numeric_limits<float>::infinity();
-  std::memcpy(padded.tensors["layers.1.k"].bytes.data() + (30 + 12) * sizeof infinite, &infinite, sizeof infinite);
+  std::memcpy(padded.tensors["layers.1.k"].bytes.data() + (30 + 12) * sizeof infinite, &infinite,
+              sizeof infinite);
   EXPECT_EQ(refusal(padded.text()), "");
 }
 
@@ -329,7 +333,8 @@ public:
         one.shape[below(4)] += 1 + static_cast<std::int64_t>(below(1000));
         break;
       case 2: // a foreign type of numbers
-        one.dtype = pick({"I64", "I32", "I16", "I8", "U8", "BOOL", "F16", "F64", "F8_E4M3", "C64", "", "f32"});
+        one.dtype =
+            pick({"I64", "I32", "I16", "I8", "U8", "BOOL", "F16", "F64", "F8_E4M3", "C64", "", "f32"});
         break;
       case 3: { // NaN or infinity in the first sequence, which has no padding
         const std::uint32_t bits = pick_bits();
@@ -339,7 +344,7 @@ public:
       }
       case 4: // absurd sizes
         one.shape[below(4)] = std::array<std::int64_t, 5>{0, -1, std::int64_t{1} << 40, std::int64_t{1} << 62,
-                                                           std::numeric_limits<std::int64_t>::max()}[below(5)];
+                                                          std::numeric_limits<std::int64_t>::max()}[below(5)];
         break;
       case 5: // a tensor is missing
         content.tensors.erase(layer + pick({"q", "k", "v"}));
@@ -383,13 +388,26 @@ private:
   }
   static const std::vector<std::pair<std::string, std::string>>& wrong_metadata() {
     static const std::vector<std::pair<std::string, std::string>> wrong = {
-        {"causal", "1"},        {"causal", "[true]"},           {"causal", "[true,null]"},
-        {"causal", "tru"},      {"scale", "-1"},                {"scale", "[0.5]"},
-        {"scale", "\"half\""},  {"scale", "1e999"},             {"scale", "[[1],[1]]"},
-        {"layers", "{}"},       {"layers", "[1,2]"},            {"layers", "[]"},
-        {"layers", "\xff\xfe"}, {"tokens", "7"},                {"tokens", "[]"},
-        {"tokens", "[[1]]"},    {"tokens", "{\"rows\":2}"},     {"tokens", "{\"rows\":1e9,\"columns\":1}"},
-        {"tokens", "[\"a\",3]"}, {"tokens", "{\"rows\":2,\"columns\":2,\"image\":7}"},
+        {"causal", "1"},
+        {"causal", "[true]"},
+        {"causal", "[true,null]"},
+        {"causal", "tru"},
+        {"scale", "-1"},
+        {"scale", "[0.5]"},
+        {"scale", "\"half\""},
+        {"scale", "1e999"},
+        {"scale", "[[1],[1]]"},
+        {"layers", "{}"},
+        {"layers", "[1,2]"},
+        {"layers", "[]"},
+        {"layers", "\xff\xfe"},
+        {"tokens", "7"},
+        {"tokens", "[]"},
+        {"tokens", "[[1]]"},
+        {"tokens", "{\"rows\":2}"},
+        {"tokens", "{\"rows\":1e9,\"columns\":1}"},
+        {"tokens", "[\"a\",3]"},
+        {"tokens", "{\"rows\":2,\"columns\":2,\"image\":7}"},
         {"hydrascope_capture", "99"}};
     return wrong;
   }

@@ -25,14 +25,17 @@ public:
   Plan plan(const AttentionShape& shape) const override {
     if (info().positional)
       return {.support = {.ok = false,
-                          .reason = "its weights depend on the distance of query and key, which cross-attention "
-                                    "does not have"}};
+                          .reason =
+                              "its weights depend on the distance of query and key, which cross-attention "
+                              "does not have"}};
     AttentionShape piece = shape;
     piece.tokens = shape.tokens - shape.queries;
     piece.queries = 0;
     return inner_->plan(piece);
   }
-  std::int64_t weight_heads(const AttentionShape& shape) const override { return inner_->weight_heads(shape); }
+  std::int64_t weight_heads(const AttentionShape& shape) const override {
+    return inner_->weight_heads(shape);
+  }
   KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int layer) const override {
     return inner_->initial_parameters(heads, head_width, layer);
   }

@@ -64,7 +64,7 @@ CaptureInfo info_of(const Opened& opened, const CaptureAddress& address) {
   info.file = address.path;
   info.items = first.batch;
   info.item = opened.item;
-  info.parts = static_cast<std::int64_t>(capture.parts().size());
+  for (const CapturePart& part : capture.parts()) info.parts.push_back(part.name);
   info.key_heads = static_cast<int>(first.key_heads);
   info.source = capture.source();
   info.hash = capture.content_hash();
@@ -108,7 +108,7 @@ Opened open_named(const std::filesystem::path& named) {
 
   ModelInfo& info = opened.info;
   info.name = address->path.stem().string();
-  if (capture.parts > 1) info.name += " " + opened.part.name;
+  if (capture.parts.size() > 1) info.name += " " + opened.part.name;
   if (address->has_item) info.name += fmt::format(" {}", opened.item);
   info.folder = named;
   info.family = "capture";
@@ -120,10 +120,12 @@ Opened open_named(const std::filesystem::path& named) {
   info.prefix_tokens = static_cast<int>(capture.prefix);
   info.max_tokens = static_cast<int>(capture.tokens);
   info.notes = opened.capture.notes();
-  if (capture.parts > 1)
-    info.notes.push_back(fmt::format("part {} of {} of this capture: {}", part, capture.parts, opened.part.name));
+  if (capture.parts.size() > 1)
+    info.notes.push_back(fmt::format("the capture has the parts 0 to {}; this is {}, {}", capture.parts.size() - 1,
+                                     part, opened.part.name));
   if (capture.items > 1)
-    info.notes.push_back(fmt::format("sequence {} of {} of this capture", opened.item, capture.items));
+    info.notes.push_back(
+        fmt::format("the capture has the sequences 0 to {}; this is {}", capture.items - 1, opened.item));
   info.capture = std::make_shared<const CaptureInfo>(std::move(capture));
   return opened;
 }
@@ -293,6 +295,38 @@ private:
   at::ScalarType dtype_ = at::kFloat;
 };
 
+// FILE:PART:SEQUENCE of each sequence of a capture, of the part that has the layers of `like`.
+std::vector<std::filesystem::path> sequences_of(const std::filesystem::path& named, const ModelInfo& like) {
+  const std::optional<CaptureAddress> address = capture_address(named);
+  if (!address)
+    throw UsageError(named.string(), "is no capture", "name files that tools/capture.py has written");
+  const Capture capture = Capture::open(address->path);
+  const auto fits = [&](const CapturePart& part) {
+    if (part.layers.size() != like.capture->layer_names.size()) return false;
+    for (std::size_t i = 0; i < part.layers.size(); ++i) {
+      const CaptureLayer& layer = capture.layers()[part.layers[i]];
+      if (layer.name != like.capture->layer_names[i] || layer.heads != like.heads ||
+          layer.heads * layer.width != like.width ||
+          (layer.queries != layer.keys) != (like.capture->queries > 0))
+        return false;
+    }
+    return true;
+  };
+  const auto found = address->part.empty()
+                         ? std::ranges::find_if(capture.parts(), fits)
+                         : capture.parts().begin() + static_cast<std::ptrdiff_t>(part_of(capture, *address));
+  if (found == capture.parts().end() || !fits(*found))
+    throw UsageError(named.string(), "holds other layers than " + like.capture->file.string(),
+                     "give captures of one model together");
+  std::vector<std::filesystem::path> sequences;
+  const std::int64_t batch = capture.layers()[found->layers.front()].batch;
+  for (std::int64_t item = 0; item < batch; ++item)
+    if (!address->has_item || item == address->item)
+      sequences.emplace_back(
+          fmt::format("{}:{}:{}", address->path.string(), found - capture.parts().begin(), item));
+  return sequences;
+}
+
 const CaptureModel& capture_of(const Model& model) {
   const auto* const capture = dynamic_cast<const CaptureModel*>(&model);
   if (capture == nullptr) throw UsageError(model.info().name, "is a model, not a capture");
@@ -307,11 +341,30 @@ std::shared_ptr<const Model> load_capture(const std::filesystem::path& named) {
   return std::make_shared<const CaptureModel>(open_named(named));
 }
 
+std::vector<std::filesystem::path> capture_sequences(const std::vector<std::filesystem::path>& named,
+                                                     const ModelInfo& like) {
+  std::vector<std::filesystem::path> sequences;
+  for (const std::filesystem::path& one : named) {
+    std::vector<std::filesystem::path> captures{one};
+    if (!capture_address(one) && std::filesystem::is_directory(one)) captures = captures_in(one);
+    for (const std::filesystem::path& capture : captures) {
+      const std::vector<std::filesystem::path> own = sequences_of(capture, like);
+      sequences.insert(sequences.end(), own.begin(), own.end());
+    }
+    if (captures.empty())
+      throw UsageError(one.string(), "the folder holds no capture",
+                       "name files that tools/capture.py has written");
+  }
+  return sequences;
+}
+
 std::shared_ptr<const Model> placed_capture(const std::shared_ptr<const Model>& capture,
                                             const c10::Device device, const c10::ScalarType dtype) {
   return capture_of(*capture).placed(device, dtype);
 }
 
-at::Tensor recorded_output(const Model& capture, const int layer) { return capture_of(capture).output(layer); }
+at::Tensor recorded_output(const Model& capture, const int layer) {
+  return capture_of(capture).output(layer);
+}
 
 } // namespace hydrascope

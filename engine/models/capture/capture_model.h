@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
@@ -17,6 +18,11 @@ namespace hydrascope {
 // UsageError (no such part or sequence) and as Capture::open.
 ModelInfo read_capture_info(const std::filesystem::path& named);
 std::shared_ptr<const Model> load_capture(const std::filesystem::path& named);
+
+// Every sequence of these captures, or of those in these folders, as load_capture() takes it: of the part with
+// the layers of `like`. Throws UsageError for a capture of other layers, or a path that names none.
+std::vector<std::filesystem::path> capture_sequences(const std::vector<std::filesystem::path>& named,
+                                                     const ModelInfo& like);
 
 // The same capture, whose tensors blocks place on the device in this type.
 std::shared_ptr<const Model> placed_capture(const std::shared_ptr<const Model>& capture, c10::Device device,

@@ -35,8 +35,8 @@ RowTile::RowTile(const AttentionInput& input, const TokenMasks& masks, std::int6
   rows_ = at::arange(first, end, input_.q.options().dtype(at::kLong));
   real_rows_ = take_mask(masks.queries, rows_);
   count_ = masks.queries.defined() ? real_rows_.sum(1, true).to(at::kDouble)
-                           : at::full({input_.q.size(0), 1}, static_cast<double>(end - first),
-                                      input_.q.options().dtype(at::kDouble));
+                                   : at::full({input_.q.size(0), 1}, static_cast<double>(end - first),
+                                              input_.q.options().dtype(at::kDouble));
 }
 
 at::Tensor RowTile::entries() const {

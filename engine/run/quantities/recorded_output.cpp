@@ -36,7 +36,8 @@ private:
 };
 
 class RecordedOutputQuantity final : public QuantityOf<RecordedOutputKey> {
-  std::unique_ptr<Reading> reading(const RecordedOutputKey& /*key*/, const PlanContext& context) const override {
+  std::unique_ptr<Reading> reading(const RecordedOutputKey& /*key*/,
+                                   const PlanContext& context) const override {
     return std::make_unique<RecordedOutputReading>(kernel_for(context.own.model.model->info(), KernelSpec{}));
   }
 };
