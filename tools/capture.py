@@ -59,7 +59,7 @@ class hydrascope_capture(contextlib.AbstractContextManager):  # noqa: N801
     def record(self, q, k, v, out, *, bias=None, causal=False, scale=None, name=None):
         """One call of attention: out = softmax(scale · q kᵀ + bias) v, tensors (B,H,N,d), k and v (B,h,M,d)."""
         module = self.stack[-1] if self.stack else None
-        name = name or self.names.get(module, type(module).__name__ if module is not None else "attention")
+        name = name or ("attention" if module is None else self.names.get(module, type(module).__name__))
         call, self.calls = self.calls, self.calls + 1
         if not self.wanted(call, name): return
         try:

@@ -192,6 +192,9 @@ def check_written(folder):
         assert causal == (way in ("causal", "where")) and "layers.0.mask" not in tensors, way
         own = attention_of(q, k, v, json.loads(about["scale"])[0], causal, None)
         assert float((own.reshape(returned.shape) - returned).abs().max()) < LIMIT, way
+    with hydrascope_capture(folder / "bare.safetensors"):  # without a module
+        out = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    assert torch.equal(read(folder / "bare.safetensors")[0]["layers.0.out"], out)
     multi_head = torch.nn.MultiheadAttention(24, 3, batch_first=True).eval()
     for weights in (True, False):
         with hydrascope_capture(folder / "multi.safetensors"): multi_head(x, x, x, need_weights=weights)
