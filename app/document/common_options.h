@@ -13,7 +13,7 @@
 namespace hydrascope::app {
 
 struct CommonOptions {
-  std::string model; // catalogue name, folder or repository; empty: the default for the input
+  std::string model;   // catalogue name, folder or repository; empty: the default for the input
   std::string capture; // in place of a model and its input; may be empty
   std::vector<std::string> adapters;
   bool no_adapter = false;

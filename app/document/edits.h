@@ -21,7 +21,8 @@ namespace hydrascope::app {
 bool open_path(Editor& editor, const std::filesystem::path& path);
 // FILE, FILE:PART or FILE:PART:SEQUENCE (engine/base/capture.h), in place of a model and its input.
 bool open_capture(Editor& editor, const std::filesystem::path& named);
-// The next (`by` = 1) or previous (−1) sequence of the open capture, then of the other captures in its folder.
+// The next (`by` = 1) or previous (−1) sequence of the open capture, then of the other captures in its
+// folder.
 void step_capture(Editor& editor, int by);
 void open_image(Editor& editor, ImageInput image);
 void open_in_folder(Editor& editor, ImageInput image, const std::shared_ptr<const PictureFolder>& folder);

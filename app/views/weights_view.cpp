@@ -28,6 +28,16 @@ std::vector<std::int64_t> heads_of(const WeightsResult& weights, const HeadChoic
   return {heads.begin(), heads.end()};
 }
 
+// How many rows of a head hold a weight: those of padding and of cross-attention's keys are 0.
+double rows_that_ask(const WeightsResult& weights, std::int64_t head) {
+  const auto values = weights.weights.slice(head);
+  const auto keys = static_cast<std::size_t>(weights.weights.extent(2));
+  double rows = 0;
+  for (std::size_t first = 0; first + keys <= values.size(); first += keys)
+    rows += std::ranges::any_of(values.subspan(first, keys), [](float value) { return value != 0; }) ? 1 : 0;
+  return rows;
+}
+
 bool is_positive(const WeightsResult& weights) {
   return !weights.derived_signed && !weights.value_weighted &&
          kernel_info(weights.kernel.name).weights_positive;
@@ -189,16 +199,15 @@ Array head_weights(const WeightsResult& weights, const HeadChoice& head) {
 
 std::optional<double> weights_entropy(const WeightsResult& weights, const HeadChoice& head) {
   if (!is_positive(weights) || !has_head(weights, head)) return std::nullopt;
-  const auto rows = static_cast<double>(weights.weights.extent(1));
-  double sum = 0;
-  const auto heads = heads_of(weights, head);
-  for (const auto index : heads) {
+  double sum = 0, rows = 0;
+  for (const auto index : heads_of(weights, head)) {
+    rows += rows_that_ask(weights, index);
     for (const float value : weights.weights.slice(index)) {
       const auto p = static_cast<double>(value);
       sum -= p > 0 ? p * std::log(p) : 0;
     }
   }
-  return sum / (rows * static_cast<double>(heads.size()));
+  return rows > 0 ? std::optional(sum / rows) : std::nullopt;
 }
 
 std::optional<double> weights_divergence(const WeightsResult& softmax, const WeightsResult& weights,
@@ -207,9 +216,9 @@ std::optional<double> weights_divergence(const WeightsResult& softmax, const Wei
       softmax.rows != weights.rows || !has_head(weights, head)) {
     return std::nullopt;
   }
-  double sum = 0;
-  const auto heads = heads_of(weights, head);
-  for (const auto index : heads) {
+  double sum = 0, rows = 0;
+  for (const auto index : heads_of(weights, head)) {
+    rows += rows_that_ask(softmax, index);
     const auto p = softmax.weights.slice(index), q = weights.weights.slice(index);
     for (std::size_t cell = 0; cell < p.size(); ++cell) {
       const auto probability = static_cast<double>(p[cell]);
@@ -217,7 +226,7 @@ std::optional<double> weights_divergence(const WeightsResult& softmax, const Wei
                             std::log(std::max(static_cast<double>(q[cell]), probability_floor)));
     }
   }
-  return sum / (static_cast<double>(weights.weights.extent(1)) * static_cast<double>(heads.size()));
+  return rows > 0 ? std::optional(sum / rows) : std::nullopt;
 }
 
 Scale positive_weights_scale(double high, const WeightsOptions& options) {

@@ -192,7 +192,8 @@ protected:
 bool is_another_kernel(const Schedule& schedule, int layer, const std::optional<KernelSpec>& spec);
 
 // Why a capture does not have what only a model can compute.
-inline constexpr const char* needs_a_model = "it needs the model itself, of which a capture holds attention alone";
+inline constexpr const char* needs_a_model =
+    "it needs the model itself, of which a capture holds attention alone";
 
 // A tensor's numbers as float32 on the CPU, in its shape. Waits for a device.
 Array to_array(const at::Tensor& tensor);

@@ -121,8 +121,8 @@ Opened open_named(const std::filesystem::path& named) {
   info.max_tokens = static_cast<int>(capture.tokens);
   info.notes = opened.capture.notes();
   if (capture.parts.size() > 1)
-    info.notes.push_back(fmt::format("the capture has the parts 0 to {}; this is {}, {}", capture.parts.size() - 1,
-                                     part, opened.part.name));
+    info.notes.push_back(fmt::format("the capture has the parts 0 to {}; this is {}, {}",
+                                     capture.parts.size() - 1, part, opened.part.name));
   if (capture.items > 1)
     info.notes.push_back(
         fmt::format("the capture has the sequences 0 to {}; this is {}", capture.items - 1, opened.item));

@@ -19,8 +19,8 @@ namespace hydrascope {
 ModelInfo read_capture_info(const std::filesystem::path& named);
 std::shared_ptr<const Model> load_capture(const std::filesystem::path& named);
 
-// Every sequence of these captures, or of those in these folders, as load_capture() takes it: of the part with
-// the layers of `like`. Throws UsageError for a capture of other layers, or a path that names none.
+// Every sequence of these captures, or of those in these folders, as load_capture() takes it: of the part
+// with the layers of `like`. Throws UsageError for a capture of other layers, or a path that names none.
 std::vector<std::filesystem::path> capture_sequences(const std::vector<std::filesystem::path>& named,
                                                      const ModelInfo& like);
 

@@ -28,7 +28,7 @@ public:
   RowTile(const AttentionInput& input, const TokenMasks& masks, std::int64_t first, std::int64_t end);
 
   const AttentionInput& input() const { return input_; }
-  const at::Tensor& mask() const { return mask_; } // real keys (B,N) bool or undefined: all
+  const at::Tensor& mask() const { return mask_; }           // real keys (B,N) bool or undefined: all
   const at::Tensor& rows() const { return rows_; }           // (R) int64, on the input's device
   const at::Tensor& real_rows() const { return real_rows_; } // (B,R) bool or undefined: all
   const at::Tensor& count() const { return count_; }         // (B,1) float64, number of real rows
