@@ -115,6 +115,7 @@ LayerShape layer_shape(const Document& document, const RunResult* run) {
   shape.head_width = model.width / shape.heads;
   shape.has_mask = model.input == InputKind::text && !scene.hidden_tokens.empty();
   if (const auto& capture = model.capture) {
+    shape.has_layer_input = false;
     shape.cross = capture->queries > 0;
     shape.tokens = capture->tokens;
     shape.prefix_tokens = capture->prefix;

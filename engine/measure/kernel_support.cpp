@@ -18,7 +18,7 @@ AttentionShape attention_shape(const LayerShape& shape) {
   AttentionShape made{.heads = shape.heads,
                       .tokens = shape.tokens,
                       .head_width = shape.head_width,
-                      .has_layer_input = true, // every block passes its input
+                      .has_layer_input = shape.has_layer_input,
                       .has_mask = shape.has_mask,
                       .layout = {shape.prefix_tokens, shape.rows, shape.columns}};
   if (shape.dtype == "bfloat16") made.dtype = at::kBFloat16;

@@ -1,11 +1,15 @@
 // Recorded attention in a model's place: opened, stepped through, with what needs a model greyed.
 #include <set>
+#include <span>
+#include <vector>
 
 #include "app/actions/action_table.h"
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
+#include "engine/base/safetensors.h"
 #include "engine/run/quantities/attention_row.h"
 #include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/weights.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"
 
@@ -118,6 +122,26 @@ void parts_are_chosen(ImGuiTestContext* context) {
   IM_CHECK(results().error.find("cross-attention") != std::string::npos);
 }
 
+// Of 700 tokens no panel asks for whole matrices.
+void long_ones_by_rows_and_tiles(ImGuiTestContext* context) {
+  start_over(context);
+  constexpr std::int64_t heads = 2, tokens = 700, width = 4;
+  std::vector<float> numbers(static_cast<std::size_t>(heads * tokens * width));
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 13) / 4 - 1;
+  const TensorView view{ElementType::f32, {1, heads, tokens, width}, std::as_bytes(std::span(numbers))};
+  const fs::path file = fresh_folder("long") / "long.safetensors";
+  write_safetensors(file, {{"layers.0.q", view}, {"layers.0.k", view}, {"layers.0.v", view}}, {{"causal", "true"}});
+  IM_CHECK(open_path(editor(), file));
+  show_all_panels(context);
+  IM_CHECK_STR_EQ(results().error.c_str(), "");
+  for (const auto& part : results().parts)
+    for (const auto& entry : part->quantities.all<WeightsKey>())
+      IM_CHECK_LT(entry.result->weights.extent(1), tokens);
+  select_query(editor(), 650);
+  settle(context);
+  IM_CHECK_STR_EQ(results().error.c_str(), "");
+}
+
 void kept_in_sessions(ImGuiTestContext* context) {
   start_over(context);
   IM_CHECK(open_path(editor(), capture("bert").string() + ":0:1"));
@@ -153,6 +177,7 @@ void register_capture_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "captures", "sequences_are_stepped_through")->TestFunc =
       sequences_are_stepped_through;
   IM_REGISTER_TEST(engine, "captures", "parts_are_chosen")->TestFunc = parts_are_chosen;
+  IM_REGISTER_TEST(engine, "captures", "long_ones_by_rows_and_tiles")->TestFunc = long_ones_by_rows_and_tiles;
   IM_REGISTER_TEST(engine, "captures", "kept_in_sessions")->TestFunc = kept_in_sessions;
   IM_REGISTER_TEST(engine, "captures", "damaged_ones_change_nothing")->TestFunc = damaged_ones_change_nothing;
 }
