@@ -65,6 +65,8 @@ void add_head_actions(ActionTable& table) {
       },
       [](const Editor& editor) {
         if (!editor.document().scene().model) return with_model(editor);
+        if (std::string why = why_not_muted(editor.document()); !why.empty())
+          return Availability{false, std::move(why)};
         return Availability{chosen_head(editor).has_value(), "choose one head, or point at one"};
       });
   add_action(
@@ -74,7 +76,10 @@ void add_head_actions(ActionTable& table) {
         const int layer = pointed ? pointed->layer : editor.document().scene().layer;
         mute_layer(editor, layer, !layer_is_muted(editor.document(), layer));
       },
-      with_model);
+      [](const Editor& editor) {
+        std::string why = why_not_muted(editor.document());
+        return why.empty() ? with_model(editor) : Availability{false, std::move(why)};
+      });
   add_action(table, "edit.unmute_all", "Unmute everything", "Edit", "Ctrl+Shift+M", unmute_all,
              [](const Editor& editor) {
                return Availability{!editor.document().scene().muted_heads.empty(), "nothing is muted"};

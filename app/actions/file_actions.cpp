@@ -44,9 +44,16 @@ std::string recent_label(const RecentInput& recent) {
   return "“" + recent.value.substr(0, end) + "…”";
 }
 
+void step(Editor& editor, int by) {
+  if (is_capture(editor.document().scene()))
+    step_capture(editor, by);
+  else
+    step_picture(editor, by);
+}
+
 Availability can_step(const Editor& editor) {
   const Document& document = editor.document();
-  if (document.folder) return {};
+  if (is_capture(document.scene()) || document.folder) return {};
   const auto& input = document.scene_of(InputKind::image).input;
   const auto* image = input ? std::get_if<ImageInput>(&*input) : nullptr;
   return {image != nullptr && !image->path.empty(), "open a folder of pictures, or a picture in one"};
@@ -71,10 +78,10 @@ void add_folder_actions(ActionTable& table) {
              [](Editor& editor) { editor.emit(ShowDialog{Dialog::open_folder}); });
   add_action(
       table, "file.next_picture", "Next picture", "File/Folder", "PageDown",
-      [](Editor& editor) { step_picture(editor, 1); }, can_step);
+      [](Editor& editor) { step(editor, 1); }, can_step);
   add_action(
       table, "file.previous_picture", "Previous picture", "File/Folder", "PageUp",
-      [](Editor& editor) { step_picture(editor, -1); }, can_step);
+      [](Editor& editor) { step(editor, -1); }, can_step);
   add_action(
       table, "file.wrong_first", "Wrong predictions first", "File/Folder", "",
       [](Editor& editor) { show_wrong_first(editor, !editor.document().wrong_first); },
@@ -104,7 +111,7 @@ void add_copy_actions(ActionTable& table, const std::vector<PanelName>& panels) 
 
 void add_file_actions(ActionTable& table, const std::vector<PanelName>& panels, const Settings& settings) {
   add_session_actions(table);
-  add_action(table, "file.open", "Open picture or text…", "File", "Ctrl+O",
+  add_action(table, "file.open", "Open picture, text or capture…", "File", "Ctrl+O",
              [](Editor& editor) { editor.emit(ShowDialog{Dialog::open_file}); });
   add_action(table, "file.open_model", "Open model folder…", "File", "Ctrl+Shift+O",
              [](Editor& editor) { editor.emit(ShowDialog{Dialog::open_model}); });

@@ -107,6 +107,11 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
       .add_option("--model", options.model,
                   "catalogue name, Hugging Face folder, or repository name in the Hugging Face cache")
       ->group(model);
+  command
+      .add_option(
+          "--capture", options.capture,
+          "recorded attention (FILE, FILE:PART or FILE:PART:SEQUENCE), in place of a model and its input")
+      ->group(model);
   command.add_option("--adapter", options.adapters, "adapter file, applied in order (repeatable)")
       ->allow_extra_args(false)
       ->group(model);

@@ -18,7 +18,8 @@ namespace hydrascope::app {
 void add_data_options(CLI::App& command, DataOptions& options) {
   command
       .add_option("--data", options.data,
-                  "text: files with a text a line, or a column of tab-separated lines; images: folders")
+                  "text: files with a text a line, or a column of tab-separated lines; images: folders; "
+                  "recorded attention: captures, or folders of them")
       ->delimiter(',');
   command.add_option("--column", options.column, "column of tab-separated lines, from 1")
       ->check(CLI::PositiveNumber);
@@ -34,7 +35,8 @@ TeacherForcedRequest measure_request(const CommonOptions& common, const DataOpti
     throw UsageError("--kernel, --replace and --layers", "teacher-forced runs have softmax in every layer",
                      "name the kernels to compare with --kernels");
   const bool pictures = !data.data.empty() && std::filesystem::is_directory(data.data.front());
-  const RunRequest run = make_request(common, pictures ? InputKind::image : InputKind::text);
+  const RunRequest run =
+      make_request(with_capture_of(common, data.data), pictures ? InputKind::image : InputKind::text);
   TeacherForcedRequest request;
   request.model_folder = run.model_folder;
   request.adapters = run.adapters;
@@ -43,6 +45,7 @@ TeacherForcedRequest measure_request(const CommonOptions& common, const DataOpti
   request.column = data.column;
   request.header = data.header;
   request.limit = data.limit;
+  if (request.data.empty() && !common.capture.empty()) request.data = {common.capture};
   if (request.data.empty()) {
     const bool images = read_model_info(request.model_folder).input == InputKind::image;
     request.data = {bundled_data(images ? InputKind::image : InputKind::text)};
@@ -140,8 +143,8 @@ void print_measures(const TeacherForcedOutcome& outcome) {
 }
 
 void run(const KlOptions& options) {
-  if (options.data.data.empty())
-    throw UsageError("--data", "is missing", "name a text file, or a folder of pictures");
+  if (options.data.data.empty() && options.common.capture.empty())
+    throw UsageError("--data", "is missing", "name a text file, a folder of pictures, or captures");
   TeacherForcedRequest request = measure_request(options.common, options.data);
   if (!options.kernels.empty()) request.kernels = parse_kernel_list(options.kernels);
   request.lengths = options.lengths;

@@ -17,6 +17,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/run_output.h"
+#include "app/document/capture_input.h"
 #include "engine/base/error.h"
 #include "engine/base/image.h"
 #include "engine/base/safetensors.h"
@@ -25,6 +26,7 @@
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/head_quantity.h"
 #include "engine/run/quantities/hidden_states.h"
+#include "engine/run/quantities/recorded_output.h"
 #include "engine/run/quantities/rollout.h"
 #include "engine/run/quantities/similar_heads.h"
 #include "engine/run/quantities/weights.h"
@@ -115,10 +117,14 @@ void run_command(const RunOptions& options) {
   else if (!options.output.empty())
     tensors.insert(run_tensor_names().begin(), run_tensor_names().end());
 
-  const InputKind kind = options.text ? InputKind::text : InputKind::image;
-  const RunInput input = read_input(options);
-  RunRequest request = make_request(options.common, kind);
-  request.input = input;
+  const bool any_input = options.text || !options.image.empty();
+  const bool capture = !options.common.capture.empty() ||
+                       (!any_input && !options.common.model.empty() && capture_address(options.common.model));
+  if (capture && any_input)
+    throw UsageError("--capture", "has the input that it was recorded with", "leave out --image and --text");
+  RunInput input;
+  if (!capture) input = read_input(options);
+  RunRequest request = make_request(options.common, options.text ? InputKind::text : InputKind::image);
   if (!options.target.empty()) request.target = parse_target(options.target);
   if (!options.query.empty()) {
     request.default_query = false;
@@ -128,6 +134,7 @@ void run_command(const RunOptions& options) {
   RolloutKey rollout{.discard = options.discard};
   const std::optional<int> head = read_head(options.head, rollout);
   const ModelInfo model = read_model_info(request.model_folder);
+  request.input = capture ? capture_input(model) : std::move(input);
   const int layers = model.layers;
   if (!options.mute.empty()) request.muted_heads = parse_muted_heads(options.mute, layers, model.heads);
   if (options.layer >= layers)
@@ -135,6 +142,11 @@ void run_command(const RunOptions& options) {
                      fmt::format("use 0 to {}", layers - 1));
   request.quantities = keys_of(tensors, options, layers);
   if (tensors.contains("rollout")) request.quantities.add(rollout);
+  if (capture) {
+    // Without --tensors everything that there is.
+    if (options.tensors.empty()) request.quantities = keys_of_model(request.quantities, model);
+    request.quantities.add(RecordedOutputKey{});
+  }
   if (!options.like.empty()) request.quantities.add(SimilarHeadsKey{parse_head_index(options.like)});
 
   const auto result = Runner().run(request);
@@ -152,7 +164,9 @@ void run_command(const RunOptions& options) {
 
 void add_run_command(CLI::App& program) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command = program.add_subcommand("run", "one forward pass over a picture or a text");
+  CLI::App* command =
+      program.add_subcommand("run", "one forward pass over a picture or a text, or over recorded attention");
+  command->add_option("capture", options->common.capture, "recorded attention, as --capture");
   command->add_option("--image", options->image, "picture file");
   command->add_option("--text", options->text, "text");
   command->add_option("--pair", options->pair, "second text, joined to the first as one input");

@@ -18,6 +18,7 @@
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/head_quantity.h"
 #include "engine/run/quantities/hidden_states.h"
+#include "engine/run/quantities/recorded_output.h"
 #include "engine/run/quantities/rollout.h"
 #include "engine/run/quantities/similar_heads.h"
 #include "engine/run/quantities/weights.h"
@@ -178,6 +179,54 @@ nlohmann::ordered_json predictions_json(const std::vector<Prediction>& predictio
   return shown;
 }
 
+// What was recorded, and how far softmax's output lies from the recorded one.
+nlohmann::ordered_json capture_json(const RunResult& result) {
+  const CaptureInfo& capture = *result.model.capture;
+  nlohmann::ordered_json json = {{"file", capture.file.string()},
+                                 {"source", capture.source},
+                                 {"part", capture.part},
+                                 {"parts", capture.parts.size()},
+                                 {"sequence", capture.item},
+                                 {"sequences", capture.items},
+                                 {"layers", nlohmann::ordered_json::array()}};
+  const auto* const checks = only<RecordedOutputKey>(result);
+  double worst = 0;
+  for (std::size_t i = 0; i < capture.layer_names.size(); ++i) {
+    nlohmann::ordered_json layer = {{"name", capture.layer_names[i]},
+                                    {"heads", result.model.heads},
+                                    {"key_heads", capture.key_heads},
+                                    {"tokens", capture.queries > 0 ? capture.queries : capture.tokens},
+                                    {"d", result.model.width / result.model.heads}};
+    if (capture.queries > 0) layer["keys"] = capture.tokens - capture.queries;
+    if (checks != nullptr) {
+      layer["check"] = number_or_null((*checks)[i]);
+      if (!(worst >= (*checks)[i])) worst = (*checks)[i];
+    }
+    json["layers"].push_back(std::move(layer));
+  }
+  if (checks != nullptr) json["check"] = number_or_null(worst);
+  return json;
+}
+
+// The same in a line.
+std::string capture_text(const RunResult& result) {
+  const CaptureInfo& capture = *result.model.capture;
+  std::string text = fmt::format("{}: {} layers, {} heads of {}", result.model.name, result.model.layers,
+                                 result.model.heads, result.model.width / result.model.heads);
+  if (capture.key_heads != result.model.heads)
+    text += fmt::format(" ({} of keys and values)", capture.key_heads);
+  text += capture.queries > 0
+              ? fmt::format("; {} queries, {} keys", capture.queries, capture.tokens - capture.queries)
+              : fmt::format("; {} tokens", capture.tokens);
+  if (const auto* const checks = only<RecordedOutputKey>(result)) {
+    double worst = -1;
+    for (const double check : *checks) worst = std::max(worst, check); // NaN: not recorded
+    text += worst < 0 ? "; no output was recorded"
+                      : fmt::format("; softmax's output lies within {:.1e} of the recorded one", worst);
+  }
+  return text;
+}
+
 nlohmann::ordered_json muted_json(const RunResult& result) {
   auto heads = nlohmann::ordered_json::array();
   for (const HeadIndex& each : result.muted_heads)
@@ -274,6 +323,7 @@ nlohmann::ordered_json run_json(const RunResult& result) {
   document["notes"] = result.notes;
   document["model"] = {
       {"name", result.model.name}, {"family", result.model.family}, {"hash", result.model_hash}};
+  if (result.model.capture) document["capture"] = capture_json(result);
   document["device"] = result.device;
   document["dtype"] = result.dtype;
   document["threads"] = result.threads;
@@ -286,7 +336,9 @@ nlohmann::ordered_json run_json(const RunResult& result) {
 }
 
 void print_run(std::ostream& out, const RunResult& result) {
-  if (result.predictions.empty()) {
+  if (result.model.capture) {
+    fmt::print(out, "{}\n", capture_text(result));
+  } else if (result.predictions.empty()) {
     fmt::print(out, "{} has no classifier; {} tokens\n", result.model.name, result.tokens.size());
   } else {
     fmt::print(out, "{}, {} tokens; most likely classes:\n", result.model.name, result.tokens.size());
@@ -311,8 +363,9 @@ void print_run(std::ostream& out, const RunResult& result) {
   for (std::size_t i = 0; i < result.layers.size(); ++i) {
     const LayerRun& layer = result.layers[i];
     const std::string remark = remarks(layer);
-    fmt::print(out, "{:>5}  {:<{}}  {:<{}}  {:6.2f}{}{}\n", i, layer.kernel.text(), kernel_width,
-               path_text(layer.path), path_width, 1000 * layer.seconds, remark.empty() ? "" : "  ", remark);
+    const std::string time = result.model.capture ? "—" : fmt::format("{:.2f}", 1000 * layer.seconds);
+    fmt::print(out, "{:>5}  {:<{}}  {:<{}}  {:>6}{}{}\n", i, layer.kernel.text(), kernel_width,
+               path_text(layer.path), path_width, time, remark.empty() ? "" : "  ", remark);
   }
   fmt::print(out, "\n{:.0f} ms in all, {} on {}, {} threads, at most {:.0f} MB\n", 1000 * result.seconds,
              result.dtype, result.device, result.threads, static_cast<double>(result.peak_bytes) / 1e6);

@@ -240,10 +240,15 @@ void run(const DistillOptions& options, const std::string& command_line) {
     request.kernel.name = "t2r";
   else
     request.kernel = parse_kernel_spec(kernel);
-  const auto& data = options.values.get<std::vector<std::string>>("data");
+  OptionValues values = options.values;
+  auto data = values.get<std::vector<std::string>>("data");
+  if (data.empty() && !common.capture.empty()) data = {common.capture};
+  if (data.empty()) throw UsageError("--data", "is missing", "name texts, folders of pictures, or captures");
+  values.set("data", data);
   const bool pictures = std::filesystem::is_directory(data.front());
-  const RunRequest run = make_request(common, pictures ? InputKind::image : InputKind::text);
-  set_options(training, options.values);
+  const RunRequest run =
+      make_request(with_capture_of(common, data), pictures ? InputKind::image : InputKind::text);
+  set_options(training, values);
   request.settings.model_folder = run.model_folder;
   request.settings.adapters = run.adapters;
   request.settings.execution = run.execution;
@@ -262,6 +267,7 @@ void add_distill_command(CLI::App& program, const std::string& command_line) {
   const auto options = std::make_shared<DistillOptions>();
   add_common_options(*command, options->common);
   add_training_options(*command, TrainingKind::distill, options->values);
+  command->get_option("--data")->required(false); // --capture will do
   command->callback([options, command_line] { run(*options, command_line); });
 }
 

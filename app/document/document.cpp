@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/error.h"
+
 namespace hydrascope::app {
 
 bool same_input(const RunInput& left, const RunInput& right) {
@@ -63,6 +65,24 @@ void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info) {
   scene.key.reset();
 }
 
+bool is_capture(const Scene& scene) { return scene.model && scene.model->capture; }
+
+std::set<MapKind> shown_maps(const Document& document) {
+  std::set<MapKind> maps = document.view.maps;
+  if (is_capture(document.scene()) && maps.erase(MapKind::focus) > 0 && maps.empty())
+    maps.insert(MapKind::attention);
+  return maps;
+}
+
+void take_bundled_model(Scene& scene, InputKind kind) {
+  try {
+    const std::filesystem::path folder = resolve_model(kind == InputKind::image ? "vit-small" : "minilm");
+    set_model(scene, folder, read_model_info(folder));
+  } catch (const Error&) {
+    return; // the window reports that there is no model
+  }
+}
+
 KernelSpec compared_kernel(const Document& document, int position) {
   const Scene& scene = document.scene();
   const auto index = static_cast<std::size_t>(position);
@@ -94,6 +114,15 @@ LayerShape layer_shape(const Document& document, const RunResult* run) {
   shape.heads = std::max(model.heads, 1);
   shape.head_width = model.width / shape.heads;
   shape.has_mask = model.input == InputKind::text && !scene.hidden_tokens.empty();
+  if (const auto& capture = model.capture) {
+    shape.has_layer_input = false;
+    shape.cross = capture->queries > 0;
+    shape.tokens = capture->tokens;
+    shape.prefix_tokens = capture->prefix;
+    shape.rows = capture->rows;
+    shape.columns = capture->columns;
+    return shape;
+  }
   if (run != nullptr && run->model.folder == model.folder && !run->tokens.empty()) {
     shape.tokens = static_cast<std::int64_t>(run->tokens.size());
     shape.prefix_tokens = run->prefix_tokens;

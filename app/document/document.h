@@ -92,6 +92,13 @@ const Schedule& edited_schedule(const Document& document);
 bool same_input(const RunInput& left, const RunInput& right);
 std::string input_name(const RunInput& input); // the file name, or the sentence
 
+// Whether recorded attention takes the place of a model.
+bool is_capture(const Scene& scene);
+// The maps side by side in the Focus panel: of a capture attention in place of focus, which needs a model.
+std::set<MapKind> shown_maps(const Document& document);
+// The bundled model of this kind, if it is installed.
+void take_bundled_model(Scene& scene, InputKind kind);
+
 // Sets a scene's model. Schedules of another length become softmax; the selection is clamped.
 void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info);
 

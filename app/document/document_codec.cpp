@@ -240,16 +240,6 @@ void describe(Fields& fields, S& document) {
 
 namespace {
 
-// The bundled model of this kind, if it is installed.
-void take_bundled_model(Scene& scene, InputKind kind) {
-  try {
-    const std::filesystem::path folder = resolve_model(kind == InputKind::image ? "vit-small" : "minilm");
-    set_model(scene, folder, read_model_info(folder));
-  } catch (const Error&) {
-    return; // the window reports that there is no model
-  }
-}
-
 template <typename T>
 bool ascending(const std::vector<T>& values) {
   return std::ranges::adjacent_find(values, std::greater_equal{}) == values.end();

@@ -13,6 +13,10 @@ namespace {
 void set_input(Document& document, RunInput input) {
   document.kind = std::holds_alternative<ImageInput>(input) ? InputKind::image : InputKind::text;
   Scene& scene = document.scene();
+  if (is_capture(scene)) { // it has but one input
+    scene.model.reset();
+    take_bundled_model(scene, document.kind);
+  }
   scene.input = std::move(input);
   scene.hidden_tokens.clear();
   scene.default_query = true;
@@ -121,6 +125,7 @@ void select_default_query(Editor& editor) {
 std::string why_not_hidden(const Document& document, std::int64_t token) {
   const Scene& scene = document.scene();
   if (!scene.model || !scene.input) return "nothing is open";
+  if (is_capture(scene)) return "a capture holds no model that could run without it";
   const bool image = document.kind == InputKind::image;
   if (token < (image ? scene.model->prefix_tokens : 1))
     return image ? "only patches can be hidden" : "the result is read from [CLS]";
@@ -205,6 +210,8 @@ void show_panel(Editor& editor, const std::string& id, const std::string& title,
 void toggle_map(Editor& editor, MapKind kind) {
   const std::set<MapKind>& maps = editor.document().view.maps;
   if (maps.size() == 1 && maps.contains(kind)) return;
+  if (kind == MapKind::focus && is_capture(editor.document().scene()))
+    return editor.say(Severity::note, "A focus map needs the model itself: a capture holds attention alone");
   const std::string name = map_name(kind);
   change_view(editor, (maps.contains(kind) ? "Hide " : "Show ") + name, [&](ViewOptions& view) {
     if (!view.maps.erase(kind)) view.maps.insert(kind);

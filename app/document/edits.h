@@ -19,6 +19,11 @@ namespace hydrascope::app {
 // A file or folder of any supported kind: picture, text file, session, figure, adapter, model folder, folder
 // of pictures.
 bool open_path(Editor& editor, const std::filesystem::path& path);
+// FILE, FILE:PART or FILE:PART:SEQUENCE (engine/base/capture.h), in place of a model and its input.
+bool open_capture(Editor& editor, const std::filesystem::path& named);
+// The next (`by` = 1) or previous (−1) sequence of the open capture, then of the other captures in its
+// folder.
+void step_capture(Editor& editor, int by);
 void open_image(Editor& editor, ImageInput image);
 void open_in_folder(Editor& editor, ImageInput image, const std::shared_ptr<const PictureFolder>& folder);
 bool open_folder(Editor& editor, const std::filesystem::path& folder); // of pictures
@@ -95,6 +100,7 @@ void show_all_tokens(Editor& editor);
 
 // ---- Muted heads: their output is zero
 
+std::string why_not_muted(const Document& document); // "" = heads can be muted
 bool is_muted(const Document& document, HeadIndex head);
 int muted_in_layer(const Document& document, int layer); // number of heads
 bool layer_is_muted(const Document& document, int layer);

@@ -127,7 +127,7 @@ namespace {
 
 void set_muted(Scene& scene, HeadIndex head, bool muted) {
   if (!scene.model || head.layer < 0 || head.layer >= scene.model->layers || head.head < 0 ||
-      head.head >= scene.model->heads)
+      head.head >= scene.model->heads || is_capture(scene))
     return;
   std::vector<HeadIndex>& heads = scene.muted_heads;
   const auto at = std::ranges::lower_bound(heads, head);
@@ -137,6 +137,10 @@ void set_muted(Scene& scene, HeadIndex head, bool muted) {
 }
 
 } // namespace
+
+std::string why_not_muted(const Document& document) {
+  return is_capture(document.scene()) ? "a capture holds no model that could run without the head" : "";
+}
 
 bool is_muted(const Document& document, HeadIndex head) {
   return std::ranges::binary_search(document.scene().muted_heads, head);

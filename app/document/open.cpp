@@ -4,10 +4,17 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include <fmt/format.h>
+
+#include "app/document/capture_input.h"
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
 #include "app/views/provenance.h"
+#include "engine/base/capture.h"
 #include "engine/base/error.h"
 #include "engine/base/image.h"
 #include "engine/base/paths.h"
@@ -123,6 +130,7 @@ std::vector<std::filesystem::path> adapter_chain(const std::filesystem::path& fi
 bool open_model(Editor& editor, const std::string& name_or_folder) {
   try {
     const fs::path folder = resolve_model(name_or_folder);
+    if (capture_address(folder)) return open_capture(editor, folder);
     ModelInfo info = read_model_info(folder);
     const InputKind kind = info.input;
     editor.change("Open model " + info.name, [&](Document& document) {
@@ -133,6 +141,63 @@ bool open_model(Editor& editor, const std::string& name_or_folder) {
   } catch (const std::exception& error) {
     editor.say(Severity::error, error.what());
     return false;
+  }
+}
+
+bool open_capture(Editor& editor, const fs::path& named) {
+  try {
+    ModelInfo info = read_model_info(fs::absolute(named));
+    std::string note;
+    RunInput input = capture_input(info, &note);
+    editor.change("Open capture " + info.name, [&](Document& document) {
+      document.kind = info.input;
+      Scene& scene = document.scene();
+      document.folder.reset();
+      scene.adapters = {};
+      scene.muted_heads.clear();
+      scene.input = std::move(input);
+      const fs::path folder = info.folder;
+      set_model(scene, folder, std::move(info));
+    });
+    if (!note.empty()) editor.say(Severity::note, note);
+    return true;
+  } catch (const std::exception& error) {
+    editor.say(Severity::error, error.what());
+    return false;
+  }
+}
+
+namespace {
+
+// The part and the sequence of a capture, as an address.
+std::string named_sequence(const fs::path& file, std::int64_t part, std::int64_t item) {
+  return fmt::format("{}:{}:{}", file.string(), part, item);
+}
+
+} // namespace
+
+void step_capture(Editor& editor, int by) {
+  const Scene& scene = editor.document().scene();
+  if (!is_capture(scene)) return;
+  const CaptureInfo& capture = *scene.model->capture;
+  const std::int64_t item = capture.item + by;
+  if (item >= 0 && item < capture.items) {
+    open_capture(editor, named_sequence(capture.file, capture.part, item));
+    return;
+  }
+  const std::vector<fs::path> all = captures_in(capture.file.parent_path());
+  const auto here = std::ranges::find(all, capture.file);
+  const std::ptrdiff_t next = here == all.end() ? -1 : here - all.begin() + by;
+  if (next < 0 || next >= static_cast<std::ptrdiff_t>(all.size()))
+    return editor.say(Severity::note, by > 0 ? "that was the last sequence" : "that was the first sequence");
+  const fs::path& file = all[static_cast<std::size_t>(next)];
+  try { // where it has such a part, and going back from its last sequence
+    const Capture other = Capture::open(file);
+    const std::int64_t part = std::min<std::int64_t>(capture.part, std::ssize(other.parts()) - 1);
+    const std::size_t first = other.parts()[static_cast<std::size_t>(part)].layers.front();
+    open_capture(editor, named_sequence(file, part, by > 0 ? 0 : other.layers()[first].batch - 1));
+  } catch (const std::exception& error) {
+    editor.say(Severity::error, error.what());
   }
 }
 
@@ -235,7 +300,15 @@ bool open_recent(Editor& editor, const RecentInput& recent) {
 
 bool open_path(Editor& editor, const fs::path& path) {
   try {
+    if (capture_address(path)) {
+      if (!open_capture(editor, path)) return false;
+      remember(editor, {path.string(), false});
+      return true;
+    }
     if (!fs::exists(path)) throw Error(path.string(), "does not exist", "check the path");
+    if (fs::is_directory(path) && !fs::exists(path / "config.json"))
+      if (const auto captures = captures_in(path); !captures.empty())
+        return open_path(editor, captures.front());
     if (fs::is_directory(path) && !fs::exists(path / "config.json")) return open_folder(editor, path);
     if (fs::is_directory(path) || path.filename() == "config.json") {
       const fs::path folder = fs::is_directory(path) ? path : path.parent_path();

@@ -8,6 +8,7 @@
 #include "app/document/document_codec.h"
 #include "app/document/json_codec.h"
 #include "app/version.h"
+#include "engine/base/capture.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/models/model_info.h"
@@ -210,7 +211,7 @@ public:
       const bool wanted = kind == FileKind::folder || kind == FileKind::model
                               ? fs::is_directory(place, none)
                               : fs::is_regular_file(place, none);
-      if (wanted) return place;
+      if (wanted || (kind == FileKind::model && capture_address(place))) return place;
     }
     add_missing(kind, path, "is not there");
     return std::nullopt;

@@ -206,8 +206,12 @@ std::string training_command(const TrainingRequest& request, const std::string& 
 
 namespace {
 
-std::vector<std::string> data_of(const TrainingPlan& plan, const TrainingKind kind, const InputKind input) {
-  if (uses_bundled_data(plan, kind)) return {bundled_data(input).string()};
+std::vector<std::string> data_of(const Document& document, const TrainingPlan& plan,
+                                 const TrainingKind kind) {
+  if (uses_bundled_data(plan, kind)) {
+    if (is_capture(document.scene())) return {document.scene().model->capture->file.string()};
+    return {bundled_data(document.kind).string()};
+  }
   return paths_in(plan.get<std::string>("data"));
 }
 
@@ -221,7 +225,7 @@ fs::path training_output(const Document& document, const TrainingForm& form) {
   }
   std::string stem = document.scene().model ? document.scene().model->name : "model";
   stem += form.kind == TrainingKind::distill ? "-" + form.kernel.text() : "-finetuned";
-  if (const std::vector<std::string> data = data_of(plan, form.kind, document.kind); !data.empty())
+  if (const std::vector<std::string> data = data_of(document, plan, form.kind); !data.empty())
     stem += "-" + fs::path(last_name(data.front())).stem().string();
   stem = file_stem(stem);
   std::error_code none;
@@ -234,6 +238,8 @@ fs::path training_output(const Document& document, const TrainingForm& form) {
 
 std::string why_not_trained(const Document& document, const TrainingForm& form) {
   if (!document.scene().model) return "no model is open";
+  if (is_capture(document.scene()) && form.kind != TrainingKind::distill)
+    return "a capture holds no model to fine-tune; distill trains maps on it";
   const TrainingPlan& plan = form.plan(form.kind, document.kind);
   if (!uses_bundled_data(plan, form.kind)) {
     if (paths_in(plan.get<std::string>("data")).empty()) return "no data has been chosen";
@@ -266,7 +272,7 @@ TrainingRequest training_request(const Document& document, const TrainingForm& f
   TrainingRequest request;
   if (form.kind == TrainingKind::finetune) request = FinetuneRequest{};
   TrainingPlan plan = form.plan(form.kind, document.kind);
-  plan.set("data", data_of(plan, form.kind, document.kind));
+  plan.set("data", data_of(document, plan, form.kind));
   plan.set("validation", paths_in(plan.get<std::string>("validation")));
   set_options(request, plan);
   TrainingSettings& settings =
@@ -278,12 +284,14 @@ TrainingRequest training_request(const Document& document, const TrainingForm& f
   settings.live_seconds = form.live_seconds;
   if (auto* distillation = std::get_if<DistillRequest>(&request)) {
     distillation->kernel = form.kernel;
-    settings.execution.dtype = "float32"; // whatever the window runs in
+    if (is_capture(document.scene())) distillation->copies = 1; // it has no pictures to crop
+    settings.execution.dtype = "float32";                       // whatever the window runs in
   } else {
     settings.execution.dtype = "auto";
     std::get<FinetuneRequest>(request).schedule = edited_schedule(document);
   }
-  settings.command = training_command(request, document.scene().model->name);
+  const ModelInfo& model = *document.scene().model;
+  settings.command = training_command(request, model.capture ? model.folder.string() : model.name);
   return request;
 }
 

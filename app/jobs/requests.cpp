@@ -28,6 +28,12 @@ VectorsKey queries_and_keys(const Document& document) {
           .teacher_forced = document.view.teacher_forced};
 }
 
+Requested of_model(const Document& document, Requested requested) {
+  const auto& model = document.scene().model;
+  if (!model) return requested;
+  return {.first = keys_of_model(requested.first, *model), .then = keys_of_model(requested.then, *model)};
+}
+
 bool can_run(const Document& document) {
   const Scene& scene = document.scene();
   if (!scene.input || scene.model == nullptr) return false;
@@ -37,6 +43,7 @@ bool can_run(const Document& document) {
 
 std::int64_t expected_tokens(const Document& document) {
   const ModelInfo& model = *document.scene().model;
+  if (model.capture) return model.capture->tokens;
   if (model.input == InputKind::text) return model.max_tokens;
   const std::int64_t side =
       document.execution.image_size.value_or(model.image_size) / std::max(model.patch_size, 1);

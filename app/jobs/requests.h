@@ -16,6 +16,9 @@ struct Requested {
   QuantityKeys then;
 };
 
+// Without what the document's model does not have: of a capture, what needs the model itself.
+Requested of_model(const Document& document, Requested requested);
+
 // q and k of every head of the selected layer; softmax has no feature map that would come with them.
 VectorsKey queries_and_keys(const Document& document);
 

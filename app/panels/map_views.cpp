@@ -372,12 +372,14 @@ void HeadMenu::draw(Editor& editor) const {
     const bool muted = is_muted(document, head);
     const std::string label =
         fmt::format("{} head {} of layer {}###mute_head", muted ? "Unmute" : "Mute", *head_, *layer_);
-    if (ImGui::MenuItem(label.c_str(), "M")) mute_head(editor, head, !muted);
+    if (ImGui::MenuItem(label.c_str(), "M", false, why_not_muted(document).empty()))
+      mute_head(editor, head, !muted);
   }
   if (layer_) {
     const bool muted = layer_is_muted(document, *layer_);
     const std::string label = fmt::format("{} layer {}###mute_layer", muted ? "Unmute" : "Mute", *layer_);
-    if (ImGui::MenuItem(label.c_str(), "Shift+M")) mute_layer(editor, *layer_, !muted);
+    if (ImGui::MenuItem(label.c_str(), "Shift+M", false, why_not_muted(document).empty()))
+      mute_layer(editor, *layer_, !muted);
   }
   if (ImGui::MenuItem("Unmute everything", "Ctrl+Shift+M", false, !document.scene().muted_heads.empty()))
     unmute_all(editor);

@@ -78,6 +78,8 @@ public:
   // Whether the panel shows numbers of a run: it then has the progress line and is dimmed while they are
   // stale.
   virtual bool shows_results() const { return true; }
+  // Whether it shows what only a model can compute: of a capture nothing.
+  virtual bool needs_model() const { return false; }
 
 protected:
   Editor& editor() const { return *services_.editor; }

@@ -19,7 +19,7 @@ using Filters = std::vector<std::string>;
 std::string input_patterns() {
   std::string patterns;
   for (const std::string_view ending : picture_endings()) patterns.append("*").append(ending).append(" ");
-  return patterns + "*.txt *.json";
+  return patterns + "*.txt *.json *.safetensors";
 }
 
 std::string session_name(const Editor& editor) {
@@ -55,7 +55,8 @@ std::optional<FileQuestion> Dialogs::question(Dialog dialog, const Editor& edito
   switch (dialog) {
     case Dialog::none: break;
     case Dialog::open_file:
-      return open_file("Open picture or text", {"Pictures, text, sessions", input_patterns()});
+      return open_file("Open picture, text or capture",
+                       {"Pictures, text, captures, sessions", input_patterns()});
     case Dialog::open_adapter: return open_file("Open adapter", {"Adapters", "*.safetensors"});
     case Dialog::open_session: return open_file("Open session", {"Sessions", "*.json"});
     case Dialog::open_model: return select("Open model folder");

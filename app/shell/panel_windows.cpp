@@ -40,7 +40,7 @@ std::optional<Requested> PanelWindows::requested() const {
   Requested requested;
   for (const Place& place : places_)
     if (place.in_front) place.panel->request(editor().document(), requested);
-  return requested;
+  return of_model(editor().document(), std::move(requested));
 }
 
 void PanelWindows::before_frame() { arrangement_->before_frame(editor()); }
@@ -99,11 +99,15 @@ void PanelWindows::prepare(Place& place, const Snapshot& snapshot) {
 
 void PanelWindows::draw_contents(Panel& panel, const Snapshot& snapshot, const Coordinator& coordinator) {
   const SideResults& results = snapshot.shown();
+  if (panel.needs_model() && is_capture(editor().document().scene()))
+    return empty_notice(*services_.graphics,
+                        "Needs the model itself: a capture holds its queries, keys and values alone.");
   if (panel.shows_results()) {
     // The previous result stays during a run. It is dimmed after a moment, or at once if no new result will
     // come.
     Requested requested;
     panel.request(editor().document(), requested);
+    requested = of_model(editor().document(), std::move(requested));
     constexpr double patience = 0.3;
     const bool old = (results.stale && results.stale_seconds >= patience) ||
                      coordinator.refused(editor().document(), requested);

@@ -86,6 +86,7 @@ public:
       Requested requested;
       requested.first.add(FocusKey{editor_.document().scene().layer}); // with it come target and query
       panel.request(editor_.document(), requested);
+      requested = of_model(editor_.document(), std::move(requested));
       coordinator_.update(editor_.document(), requested, editor_.clock());
       Snapshot snapshot;
       snapshot.document = &editor_.document();

@@ -16,9 +16,9 @@ namespace {
 // Whether the command line opens and sets nothing.
 bool is_default(const WindowOptions& options) {
   const CommonOptions& common = options.common;
-  return options.files.empty() && options.text.empty() && common.model.empty() && common.adapters.empty() &&
-         !common.no_adapter && common.schedule == ScheduleText{} && common.execution == ExecutionOptions{} &&
-         common.image_size == 0;
+  return options.files.empty() && options.text.empty() && common.model.empty() && common.capture.empty() &&
+         common.adapters.empty() && !common.no_adapter && common.schedule == ScheduleText{} &&
+         common.execution == ExecutionOptions{} && common.image_size == 0;
 }
 
 // The command line overrides the session.
@@ -50,6 +50,7 @@ void start_document(Editor& editor, SessionStore& sessions, const WindowOptions&
   for (std::string& problem : problems) editor.say(Severity::error, std::move(problem));
   if (!options.common.model.empty()) open_model(editor, options.common.model);
   bool opened = false;
+  if (!options.common.capture.empty()) opened = open_capture(editor, options.common.capture);
   for (const auto& file : options.files) opened |= open_path(editor, file);
   if (!options.text.empty()) {
     open_text(editor, options.text);
@@ -58,7 +59,7 @@ void start_document(Editor& editor, SessionStore& sessions, const WindowOptions&
   if (is_default(options) && editor.settings().reopen_last)
     opened |= sessions.reopen_last(editor) && !editor.incomplete_session;
   Document ready = editor.document();
-  if (!opened && options.files.empty() && ready.kind == InputKind::image) {
+  if (!opened && options.files.empty() && ready.kind == InputKind::image && !is_capture(ready.scene())) {
     try {
       open_example_picture(ready);
     } catch (const std::exception& error) {

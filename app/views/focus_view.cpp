@@ -138,7 +138,9 @@ std::string attention_note(const RunResult& run, const TokenMap& map, bool avera
     parts.push_back("weight on the " + prefix_name(run, index) + " " + amount_text(map.prefix[index]));
   if (averaged) {
     const std::size_t hidden = run.rows > 0 ? 0 : run.hidden_tokens.size();
-    parts.push_back(fmt::format("mean over the rows of {} tokens", run.tokens.size() - hidden));
+    const auto queries = static_cast<std::size_t>(run.model.capture ? run.model.capture->queries : 0);
+    parts.push_back(
+        fmt::format("mean over the rows of {} tokens", queries > 0 ? queries : run.tokens.size() - hidden));
   }
   return fmt::format("{}", fmt::join(parts, "; "));
 }

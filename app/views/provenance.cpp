@@ -41,6 +41,15 @@ ordered_json input_json(const RunInput& input) {
   return json;
 }
 
+// The numbers of a capture are its input.
+ordered_json capture_json(const CaptureInfo& capture) {
+  return {{"kind", "capture"},
+          {"name", capture.file.filename().string()},
+          {"hash", capture.hash},
+          {"part", capture.part},
+          {"sequence", capture.item}};
+}
+
 } // namespace
 
 std::string command_text(std::span<const std::string> words) {
@@ -103,7 +112,7 @@ std::string provenance_json(const RunResult& run, const RunInput& input, const E
   }
   json["schedule"] = ordered_json::array();
   for (const auto& layer : run.schedule.layers) json["schedule"].push_back(layer.text());
-  json["input"] = input_json(input);
+  json["input"] = run.model.capture ? capture_json(*run.model.capture) : input_json(input);
   if (!run.hidden_tokens.empty()) json["hidden_tokens"] = run.hidden_tokens;
   if (!run.muted_heads.empty()) json["muted_heads"] = muted_heads_text(run.muted_heads, run.model.heads);
   if (!run.target.empty()) json["target"] = run.target;

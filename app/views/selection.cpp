@@ -135,6 +135,7 @@ TokenLines strongest_lines(const WeightsResult& weights, std::span<const int> he
                            std::optional<int> second, std::size_t most) {
   TokenLines result;
   result.pairs = pairs;
+  const auto rows = static_cast<int>(weights.weights.extent(1));
   const auto tokens = static_cast<int>(weights.weights.extent(2));
   // A histogram first: 512 tokens and 12 heads have three million lines, too many to sort.
   constexpr int steps = 1000;
@@ -142,10 +143,12 @@ TokenLines strongest_lines(const WeightsResult& weights, std::span<const int> he
     for (const int head : heads) {
       if (head >= weights.weights.extent(0)) continue;
       const std::span<const float> matrix = weights.weights.slice(head);
-      for (int query = 0; query < tokens; ++query) {
+      for (int row = 0; row < rows; ++row) {
+        const int query =
+            weights.rows.empty() ? row : static_cast<int>(weights.rows[static_cast<std::size_t>(row)]);
         for (int key = 0; key < tokens; ++key) {
           if (!pair_shown(pairs, second, query, key)) continue;
-          const std::size_t cell = static_cast<std::size_t>(query) * static_cast<std::size_t>(tokens) +
+          const std::size_t cell = static_cast<std::size_t>(row) * static_cast<std::size_t>(tokens) +
                                    static_cast<std::size_t>(key);
           visit(TokenLine{query, key, head, std::abs(matrix[cell])});
         }

@@ -197,7 +197,8 @@ void TimingRecord::add(const RunResult& run) {
   Layers& layers = subjects_[subject];
   for (std::size_t layer = 0; layer < run.layers.size(); ++layer) {
     const LayerRun& ran = run.layers[layer];
-    if (!ran.cached && !ran.differentiable)
+    // What reads a layer of a capture runs the kernel itself, as far as it needs to.
+    if (!ran.cached && !ran.differentiable && !run.model.capture)
       add(layers, static_cast<int>(layer), ran.kernel, ran.seconds, false);
     for (const auto& [key, passes] : run.quantities.all<LayerTimesKey>())
       for (const std::vector<double>& pass : *passes)

@@ -28,6 +28,16 @@ std::vector<std::int64_t> heads_of(const WeightsResult& weights, const HeadChoic
   return {heads.begin(), heads.end()};
 }
 
+// How many rows of a head hold a weight: those of padding and of cross-attention's keys are 0.
+double rows_that_ask(const WeightsResult& weights, std::int64_t head) {
+  const auto values = weights.weights.slice(head);
+  const auto keys = static_cast<std::size_t>(weights.weights.extent(2));
+  double rows = 0;
+  for (std::size_t first = 0; first + keys <= values.size(); first += keys)
+    rows += std::ranges::any_of(values.subspan(first, keys), [](float value) { return value != 0; }) ? 1 : 0;
+  return rows;
+}
+
 bool is_positive(const WeightsResult& weights) {
   return !weights.derived_signed && !weights.value_weighted && kernel_info(weights.kernel).weights_positive;
 }
@@ -108,6 +118,40 @@ std::vector<std::string> token_names(const RunResult& run, const std::vector<std
   return names;
 }
 
+// How many tokens are queries alone, before those that are keys alone; 0: each is both.
+std::int64_t queries_alone(const RunResult& run) {
+  return run.model.capture ? run.model.capture->queries : 0;
+}
+
+// A layer's weights in the order of the request; of cross-attention the rows of queries and the columns of
+// keys. They live as long as `run`.
+std::vector<std::shared_ptr<const WeightsResult>> weights_of(const RunResult& run, int layer) {
+  std::vector<std::shared_ptr<const WeightsResult>> all;
+  const std::int64_t first_key = queries_alone(run);
+  for (const auto& entry : run.quantities.all<WeightsKey>()) {
+    const WeightsResult& weights = *entry.result;
+    if (weights.layer != layer) continue;
+    if (first_key == 0) {
+      all.emplace_back(std::shared_ptr<const void>(), &weights);
+      continue;
+    }
+    auto part = std::make_shared<WeightsResult>(weights);
+    std::erase_if(part->rows, [&](std::int64_t row) { return row >= first_key; });
+    const std::int64_t heads = weights.weights.extent(0), keys = weights.weights.extent(2);
+    part->weights = {{heads, std::ssize(part->rows), keys - first_key}, {}};
+    for (std::int64_t head = 0; head < heads; ++head) {
+      const auto values = weights.weights.slice(head);
+      for (std::size_t row = 0; row < weights.rows.size(); ++row) {
+        if (weights.rows[row] >= first_key) continue;
+        const auto from = values.begin() + (static_cast<std::int64_t>(row) * keys + first_key);
+        part->weights.values.insert(part->weights.values.end(), from, from + (keys - first_key));
+      }
+    }
+    if (!part->rows.empty()) all.push_back(std::move(part));
+  }
+  return all;
+}
+
 // One range for all positive maps, so that colours can be compared across them.
 void share_scales(std::vector<HeatMapPanel>& panels, const WeightsOptions& options) {
   double high = 0;
@@ -153,16 +197,15 @@ Array head_weights(const WeightsResult& weights, const HeadChoice& head) {
 
 std::optional<double> weights_entropy(const WeightsResult& weights, const HeadChoice& head) {
   if (!is_positive(weights) || !has_head(weights, head)) return std::nullopt;
-  const auto rows = static_cast<double>(weights.weights.extent(1));
-  double sum = 0;
-  const auto heads = heads_of(weights, head);
-  for (const auto index : heads) {
+  double sum = 0, rows = 0;
+  for (const auto index : heads_of(weights, head)) {
+    rows += rows_that_ask(weights, index);
     for (const float value : weights.weights.slice(index)) {
       const auto p = static_cast<double>(value);
       sum -= p > 0 ? p * std::log(p) : 0;
     }
   }
-  return sum / (rows * static_cast<double>(heads.size()));
+  return rows > 0 ? std::optional(sum / rows) : std::nullopt;
 }
 
 std::optional<double> weights_divergence(const WeightsResult& softmax, const WeightsResult& weights,
@@ -171,9 +214,9 @@ std::optional<double> weights_divergence(const WeightsResult& softmax, const Wei
       softmax.rows != weights.rows || !has_head(weights, head)) {
     return std::nullopt;
   }
-  double sum = 0;
-  const auto heads = heads_of(weights, head);
-  for (const auto index : heads) {
+  double sum = 0, rows = 0;
+  for (const auto index : heads_of(weights, head)) {
+    rows += rows_that_ask(softmax, index);
     const auto p = softmax.weights.slice(index), q = weights.weights.slice(index);
     for (std::size_t cell = 0; cell < p.size(); ++cell) {
       const auto probability = static_cast<double>(p[cell]);
@@ -181,7 +224,7 @@ std::optional<double> weights_divergence(const WeightsResult& softmax, const Wei
                             std::log(std::max(static_cast<double>(q[cell]), probability_floor)));
     }
   }
-  return sum / (static_cast<double>(weights.weights.extent(1)) * static_cast<double>(heads.size()));
+  return rows > 0 ? std::optional(sum / rows) : std::nullopt;
 }
 
 Scale positive_weights_scale(double high, const WeightsOptions& options) {
@@ -216,7 +259,10 @@ HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, c
     return panel;
   }
   panel.scale = weights_scale(weights, panel.values, options);
-  panel.x_ticks = token_names(run, {}, panel.values.extent(1));
+  panel.x_ticks = token_names(run, {}, static_cast<std::int64_t>(run.tokens.size()));
+  if (const auto left_out = static_cast<std::int64_t>(panel.x_ticks.size()) - panel.values.extent(1);
+      left_out > 0)
+    panel.x_ticks.erase(panel.x_ticks.begin(), panel.x_ticks.begin() + left_out); // queries alone
   panel.y_ticks = token_names(run, weights.rows, panel.values.extent(0));
   if (run.query) {
     const auto found = std::find(weights.rows.begin(), weights.rows.end(), *run.query);
@@ -241,11 +287,10 @@ Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& opt
   figure.title = fmt::format("{} · layer {} · {}", run.model.name, layer, options.head.text());
   const WeightsResult* softmax = nullptr;
   bool teacher_forced = false;
-  for (const auto& entry : run.quantities.all<WeightsKey>()) {
-    const WeightsResult& weights = *entry.result;
-    if (weights.layer == layer && softmax == nullptr && kernel_info(weights.kernel).exact_softmax)
-      softmax = &weights;
-    teacher_forced = teacher_forced || (weights.layer == layer && weights.teacher_forced);
+  const auto all = weights_of(run, layer);
+  for (const auto& weights : all) {
+    if (softmax == nullptr && kernel_info(weights->kernel).exact_softmax) softmax = weights.get();
+    teacher_forced = teacher_forced || weights->teacher_forced;
   }
   figure.subtitle =
       std::string("Attention weights on the same queries and keys, ") +
@@ -253,14 +298,12 @@ Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& opt
   if (options.value_weighted) figure.subtitle += "; value-weighted: ‖α_ij v_j W_o‖";
   if (!options.head.head) figure.subtitle += "; entropy and KL(softmax ‖ kernel) are means over heads";
   std::vector<HeatMapPanel> panels;
-  for (const auto& entry : run.quantities.all<WeightsKey>()) {
-    const WeightsResult& weights = *entry.result;
-    if (weights.layer != layer) continue;
-    if (!has_head(weights, options.head)) {
-      figure.subtitle += fmt::format("; {} has no {}", weights.kernel.text(), options.head.text());
+  for (const auto& weights : all) {
+    if (!has_head(*weights, options.head)) {
+      figure.subtitle += fmt::format("; {} has no {}", weights->kernel.text(), options.head.text());
       continue;
     }
-    panels.push_back(weights_panel(run, weights, softmax, options));
+    panels.push_back(weights_panel(run, *weights, softmax, options));
   }
   if (options.shared_scale) share_scales(panels, options);
   figure.columns = panels.size() > 4 ? 3 : 0;
@@ -273,6 +316,7 @@ Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
   Figure figure;
   std::vector<HeatMapPanel> all;
   for (const int layer : layers) {
+    const auto all_kernels = weights_of(run, layer);
     for (const HeadChoice& head : heads) {
       WeightsOptions one = options;
       one.head = head;
@@ -280,9 +324,8 @@ Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
       std::vector<HeatMapPanel> row;
       const WeightsResult* softmax = nullptr;
       int kernels = 0;
-      for (const auto& entry : run.quantities.all<WeightsKey>()) {
-        const WeightsResult& weights = *entry.result;
-        if (weights.layer != layer) continue;
+      for (const auto& of_kernel : all_kernels) {
+        const WeightsResult& weights = *of_kernel;
         if (softmax == nullptr && kernel_info(weights.kernel).exact_softmax) softmax = &weights;
         ++kernels;
         if (has_head(weights, head)) {

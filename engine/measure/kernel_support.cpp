@@ -1,9 +1,11 @@
 #include "engine/measure/kernel_support.h"
 
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "engine/attention/interface/cross_attention.h"
 #include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
@@ -16,7 +18,7 @@ AttentionShape attention_shape(const LayerShape& shape) {
   AttentionShape made{.heads = shape.heads,
                       .tokens = shape.tokens,
                       .head_width = shape.head_width,
-                      .has_layer_input = true, // every block passes its input
+                      .has_layer_input = shape.has_layer_input,
                       .has_mask = shape.has_mask,
                       .layout = {shape.prefix_tokens, shape.rows, shape.columns}};
   if (shape.dtype == "bfloat16") made.dtype = at::kBFloat16;
@@ -33,7 +35,9 @@ std::string why_unsupported(const KernelSpec& kernel, const LayerShape& shape) {
     AttentionShape made = attention_shape(shape);
     made.device = device.type();
     made.device_index = device.index();
-    const Support support = make_kernel(kernel)->supports(made);
+    std::shared_ptr<const Kernel> run = make_kernel(kernel);
+    if (shape.cross) run = for_cross_attention(std::move(run));
+    const Support support = run->supports(made);
     return support.ok ? "" : support.reason;
   } catch (const Error& error) {
     return error.what();

@@ -13,6 +13,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/image.h"
+#include "engine/models/capture/capture_model.h"
 #include "engine/run/inputs.h"
 #include "engine/run/pass.h"
 #include "engine/run/placement.h"
@@ -215,6 +216,29 @@ private:
   std::optional<int> image_size_;
 };
 
+// The sequences of captures, one after the other.
+class CaptureSeries final : public SequenceSeries {
+public:
+  CaptureSeries(std::vector<std::filesystem::path> sequences, const DataShare& share)
+      : sequences_(std::move(sequences)) {
+    std::size_t item = 0;
+    std::erase_if(sequences_, [&, turns = Turns(share)](const auto&) { return !turns.has(item++); });
+  }
+
+  std::int64_t items() const override { return static_cast<std::int64_t>(sequences_.size()); }
+
+  void visit(const std::shared_ptr<const Model>& model, const LayerVisitor& visitor,
+             const std::stop_token& stop, const NoteTaker&) const override {
+    for (const auto& sequence : sequences_) {
+      const auto capture = placed_capture(load_capture(sequence), model->device(), at::kFloat);
+      visit_softmax_run(capture, capture->recorded_input(), visitor, stop);
+    }
+  }
+
+private:
+  std::vector<std::filesystem::path> sequences_;
+};
+
 Texts read_data(const Model& model, const std::filesystem::path& file, const TeacherForcedRequest& request,
                 std::vector<std::string>& notes) {
   if (std::filesystem::is_directory(file))
@@ -280,12 +304,12 @@ void visit_softmax_run(const std::shared_ptr<const Model>& model, const ModelInp
                        const LayerVisitor& visit, const std::stop_token& stop) {
   const at::NoGradGuard no_gradients;
   const auto layers = static_cast<std::size_t>(model->info().layers);
-  const LayerKernel softmax{make_kernel(KernelSpec{}), {}, false};
+  const LayerKernel softmax{kernel_for(model->info(), KernelSpec{}), {}, false};
   Pass pass = plain_pass(model, std::vector(layers, softmax), placed(*model, input));
   pass.tapped.assign(layers, true);
   const PassOutcome outcome = run_pass(pass, stop, [&](int layer, const AttentionTap& tap) {
     // On another device one check has to do, as each waits for it: what is not finite stays so to the end.
-    if (tap.out.is_cpu()) check_finite(tap.out, *model);
+    if (tap.out.defined() && tap.out.is_cpu()) check_finite(tap.out, *model);
     visit(layer, tap.input);
   });
   check_finite(outcome.output, *model);
@@ -297,6 +321,13 @@ std::vector<SeriesOfData> make_series(const AppliedModel& model, const TeacherFo
   const ModelInfo& info = model.model->info();
   check_lengths(request);
   std::vector<SeriesOfData> all;
+  if (info.capture) {
+    if (!request.lengths.empty() || request.joined)
+      throw UsageError("--lengths and --joined", "are for texts", "leave them out");
+    for (const auto& data : request.data)
+      all.push_back({data, std::make_unique<CaptureSeries>(capture_sequences({data}, info), request.share)});
+    return all;
+  }
   if (info.input == InputKind::image) {
     if (!request.lengths.empty() || request.joined)
       throw UsageError("--lengths and --joined", "are for texts", "leave them out");

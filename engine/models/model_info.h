@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,22 @@
 namespace hydrascope {
 
 enum class InputKind { image, text };
+
+// A sequence of a capture, which takes a model's place (engine/base/capture.h).
+struct CaptureInfo {
+  std::int64_t tokens = 0;  // N; cross-attention: those that ask, then those that answer
+  std::int64_t queries = 0; // cross-attention: how many ask; 0: every token does both
+  std::int64_t prefix = 0, rows = 0, columns = 0; // patches of a picture; 0: texts
+  std::vector<std::string> texts;
+  std::filesystem::path file, image;
+  std::vector<std::string> layer_names;
+  int key_heads = 0;
+  std::vector<std::string> parts;   // of the capture: what the names of their layers have in common
+  std::int64_t part = 0;            // this one
+  std::int64_t item = 0, items = 1; // this sequence of so many
+  bool has_output_weights = false;  // W_o of every layer
+  std::string source, hash;         // of the numbers
+};
 
 struct ModelInfo {
   std::string name;             // catalogue name or folder name
@@ -27,7 +44,8 @@ struct ModelInfo {
   int prefix_tokens = 0; // images: 1 (class) or 2 (class, distillation)
   int max_tokens = 0;    // text: the position table's length
   bool has_classifier = false;
-  std::vector<std::string> labels; // of the classifier
+  std::vector<std::string> labels;                      // of the classifier
+  std::shared_ptr<const CaptureInfo> capture = nullptr; // null: a model that runs
   // Messages of loading, e.g. tensors of the file that the model does not use.
   std::vector<std::string> notes;
 };
@@ -44,11 +62,13 @@ struct CatalogueEntry {
 // (text's).
 std::vector<CatalogueEntry> model_catalogue();
 
-// A catalogue name, a Hugging Face folder, or a repository name in the Hugging Face cache → its folder.
+// A catalogue name, a Hugging Face folder, or a repository name in the Hugging Face cache → its folder. What
+// names a capture stays as it is.
 // Throws Error that names what was looked for and where.
 std::filesystem::path resolve_model(std::string_view name_or_folder);
 
-// Reads config.json alone. Throws Error, ForeignFile (no known model_type or architecture), BrokenFile.
+// Reads config.json alone, or a capture's header. Throws Error, ForeignFile (no known model_type or
+// architecture), BrokenFile.
 ModelInfo read_model_info(const std::filesystem::path& folder);
 
 // An adapter: the parameters that differ from a base (a model or another adapter), and what they were trained

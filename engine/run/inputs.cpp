@@ -43,6 +43,16 @@ const std::string& InputPreparer::hash_of(const std::shared_ptr<const Image>& im
 
 PreparedInput InputPreparer::prepare(const AppliedModel& model, const RunInput& input,
                                      std::optional<int> image_size) {
+  if (const auto& capture = model.model->info().capture) {
+    PreparedInput prepared;
+    prepared.input = model.model->recorded_input();
+    prepared.key = "capture|" + capture->hash + fmt::format("|{}|{}", capture->part, capture->item);
+    prepared.tokens = capture->tokens;
+    if (const auto* picture = std::get_if<ImageInput>(&input); picture != nullptr && picture->image)
+      prepared.input.crop = {0, 0, static_cast<double>(picture->image->width),
+                             static_cast<double>(picture->image->height)};
+    return prepared;
+  }
   if (const auto* text = std::get_if<TextInput>(&input)) return prepare_text(model, *text);
 
   const ImageInput& picture = std::get<ImageInput>(input);

@@ -24,8 +24,8 @@ struct PreparedInput {
 // Prepares inputs and keeps the last few resized pictures.
 class InputPreparer {
 public:
-  // Throws UsageError for a picture given to a text model or a text given to a vision model, and as
-  // Model::prepare_image and prepare_text.
+  // A capture has one input, whatever is given. Throws UsageError for a picture given to a text model or a
+  // text given to a vision model, and as Model::prepare_image and prepare_text.
   PreparedInput prepare(const AppliedModel& model, const RunInput& input, std::optional<int> image_size);
 
 private:

@@ -13,6 +13,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/safetensors.h"
+#include "engine/models/capture/capture_model.h"
 #include "engine/models/transformer/model.h"
 #include "engine/run/placement.h"
 
@@ -61,6 +62,7 @@ at::Tensor placed_tensor(const std::string& name, const at::Tensor& tensor, cons
 // As placed(); tensors that the model shares with `base` are those of `placed_base`.
 std::shared_ptr<const Model> placed_over(const std::shared_ptr<const Model>& model, const Model& base,
                                          const Model& placed_base, const Placement& placement) {
+  if (model->info().capture) return placed_capture(model, placement.device, placement.dtype);
   const auto known = base.tensors(), there = placed_base.tensors();
   std::map<std::string, at::Tensor> moved;
   for (const auto& [name, tensor] : model->tensors()) {
@@ -281,6 +283,7 @@ AppliedModel ModelStore::apply(const std::filesystem::path& folder, const Adapte
 }
 
 std::shared_ptr<const Model> placed(const std::shared_ptr<const Model>& model, const Placement& placement) {
+  if (model->info().capture) return placed_capture(model, placement.device, placement.dtype);
   std::map<std::string, at::Tensor> moved;
   for (const auto& [name, tensor] : model->tensors()) {
     at::Tensor there = placed_tensor(name, tensor, placement);

@@ -1,5 +1,6 @@
 #include "engine/run/pass.h"
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/attention/interface/cross_attention.h"
 #include "engine/attention/interface/device.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
@@ -42,13 +44,15 @@ PassPlan make_plan(const Pass& pass, PrefixCache* cache) {
     plan.keys = pass.keys();
     for (std::size_t i = 0; i <= layers; ++i) plan.cached[i] = cache->find(plan.keys[i]);
   }
+  const bool independent = pass.model.model->info().capture != nullptr; // layers of a capture
   bool needed = pass.need_output; // whether hidden state i + 1 is needed
   for (std::size_t i = layers; i-- > static_cast<std::size_t>(pass.first_layer);) {
     const bool differentiable = static_cast<int>(i) >= pass.first_gradient_layer;
     plan.run[i] =
         is_tapped(pass, i) || ((needed || pass.keep_hidden) && (differentiable || !plan.cached[i + 1]));
-    needed = plan.run[i];
+    needed = independent ? pass.need_output : plan.run[i];
   }
+  if (independent) needed = std::ranges::find(plan.run, true) != plan.run.end();
   plan.embed = !pass.hidden.defined() && (needed || pass.keep_hidden) && !plan.cached[0];
   return plan;
 }
@@ -216,10 +220,12 @@ PassOutcome run(const Pass& pass, PrefixCache* cache, const std::stop_token& sto
 
 std::vector<std::string> Pass::keys() const {
   std::vector<std::string> keys = {sha256_of_text(model.embedding_key() + '|' + input.key)};
+  const bool independent = model.model->info().capture != nullptr; // layers of a capture
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const int layer = static_cast<int>(i);
     const std::string mode = layer >= first_gradient_layer ? "|differentiable|" : "|";
-    std::string key = keys.back() + mode + model.layer_key(layer, layers[i].kernel->spec());
+    std::string key = (independent ? fmt::format("{}|{}", keys.front(), i) : keys.back()) + mode +
+                      model.layer_key(layer, layers[i].kernel->spec());
     if (i < muted.size() && !muted[i].empty()) key += fmt::format("|muted {}", fmt::join(muted[i], ","));
     keys.push_back(sha256_of_text(key));
   }
@@ -255,16 +261,22 @@ PassOutcome run_pass(const Pass& pass, const std::stop_token& stop, const TapVis
   return run(pass, nullptr, stop, visit, {});
 }
 
+std::shared_ptr<const Kernel> kernel_for(const ModelInfo& model, const KernelSpec& spec) {
+  std::shared_ptr<const Kernel> kernel = make_kernel(spec);
+  const bool cross = model.capture != nullptr && model.capture->queries > 0;
+  return cross ? for_cross_attention(std::move(kernel)) : kernel;
+}
+
 LayerKernel initial_layer_kernel(const ModelInfo& model, const int layer, const KernelSpec& spec) {
   LayerKernel made;
-  made.kernel = make_kernel(spec);
+  made.kernel = kernel_for(model, spec);
   made.parameters = made.kernel->initial_parameters(model.heads, model.width / model.heads, layer);
   return made;
 }
 
 LayerKernel layer_kernel(const Model& model, const int layer, const KernelSpec& spec) {
   KernelParameters trained = model.kernel_parameters(layer, spec);
-  if (!trained.empty()) return {make_kernel(spec), std::move(trained), true};
+  if (!trained.empty()) return {kernel_for(model.info(), spec), std::move(trained), true};
   LayerKernel initial = initial_layer_kernel(model.info(), layer, spec);
   const at::Device device = model.device();
   for (auto& [name, parameter] : initial.parameters) parameter = parameter.to(device);

@@ -24,6 +24,9 @@ struct LayerKernel {
   KernelParameters parameters;
   bool own_parameters = false; // trained, from an adapter
 };
+// The kernel as this model's layers need it: for cross-attention where a capture has recorded that. Throws
+// UsageError (unknown kernel).
+std::shared_ptr<const Kernel> kernel_for(const ModelInfo& model, const KernelSpec& spec);
 // With the kernel's initial parameters, on the CPU. Throws UsageError (unknown kernel).
 LayerKernel initial_layer_kernel(const ModelInfo& model, int layer, const KernelSpec& spec);
 // With trained parameters if the model has them, else the initial ones, on the model's device. Throws

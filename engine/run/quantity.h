@@ -10,12 +10,14 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace hydrascope {
 
 class Quantity;
+struct CaptureInfo;
 struct ModelInfo;
 struct Schedule;
 
@@ -169,6 +171,10 @@ private:
 
 // The keys for which a kernel runs besides the schedule's: they may fail although the schedule itself runs.
 QuantityKeys comparisons_in(const QuantityKeys& keys, const Schedule& schedule);
+
+// The keys that this model has: of a capture those that need no model. `reason`, if given, receives why one
+// of the others is not among them.
+QuantityKeys keys_of_model(const QuantityKeys& keys, const ModelInfo& model, std::string* reason = nullptr);
 
 // An upper bound of a run's memory in bytes besides the model's: the explicit scores of one layer and the
 // quantities, for an input of `tokens` tokens.

@@ -35,9 +35,23 @@ QuantityKeys comparisons_in(const QuantityKeys& keys, const Schedule& schedule) 
   return compared;
 }
 
+QuantityKeys keys_of_model(const QuantityKeys& keys, const ModelInfo& model, std::string* const reason) {
+  if (!model.capture) return keys;
+  QuantityKeys there;
+  for (const QuantityKey& key : keys) {
+    const std::string why = key.quantity().missing_in(key, *model.capture);
+    if (why.empty())
+      there.add(key);
+    else if (reason != nullptr)
+      *reason = why;
+  }
+  return there;
+}
+
 double estimated_bytes(const QuantityKeys& quantities, const ModelInfo& model, std::int64_t tokens) {
   const auto n = static_cast<double>(tokens);
-  double bytes = 3.0 * model.heads * n * n * sizeof(float); // scores, weights and a temporary of one layer
+  // Scores, weights and a temporary of one layer; those of a capture are read in tiles of rows.
+  double bytes = model.capture ? 0 : 3.0 * model.heads * n * n * sizeof(float);
   for (const QuantityKey& key : quantities) bytes += key.quantity().bytes(key, model, tokens);
   return bytes;
 }

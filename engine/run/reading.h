@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <typeindex>
 #include <unordered_map>
 #include <utility>
@@ -146,6 +147,8 @@ public:
   virtual void check(const QuantityKey& key, const RunShape& shape) const = 0;
   // An upper bound of the bytes needed besides the scores of one layer.
   virtual double bytes(const QuantityKey& key, const ModelInfo& model, std::int64_t tokens) const = 0;
+  // Why a capture does not have it; empty: it does.
+  virtual std::string missing_in(const QuantityKey& key, const CaptureInfo& capture) const = 0;
   // Whether a kernel runs besides the schedule's; it may fail although the schedule itself runs.
   virtual bool compares(const QuantityKey& key, const Schedule& schedule) const = 0;
   // Appends readings for all keys of this type, given in the order of the request.
@@ -160,6 +163,9 @@ public:
   double bytes(const QuantityKey& key, const ModelInfo& model, std::int64_t tokens) const final {
     return key_bytes(*key.get<K>(), model, tokens);
   }
+  std::string missing_in(const QuantityKey& key, const CaptureInfo& capture) const final {
+    return key_missing_in(*key.get<K>(), capture);
+  }
   bool compares(const QuantityKey& key, const Schedule& schedule) const final {
     return key_compares(*key.get<K>(), schedule);
   }
@@ -172,6 +178,7 @@ protected:
   virtual double key_bytes(const K& /*key*/, const ModelInfo& /*model*/, std::int64_t /*tokens*/) const {
     return 0;
   }
+  virtual std::string key_missing_in(const K& /*key*/, const CaptureInfo& /*capture*/) const { return {}; }
   virtual bool key_compares(const K& /*key*/, const Schedule& /*schedule*/) const { return false; }
   virtual void plan_all(const std::vector<K>& keys, const PlanContext& context, Readings& readings) const {
     for (const K& key : keys) readings.push_back(reading(key, context));
@@ -183,6 +190,10 @@ protected:
 
 // Whether `spec` differs from the schedule's kernel of this layer; nullopt stands for that kernel itself.
 bool is_another_kernel(const Schedule& schedule, int layer, const std::optional<KernelSpec>& spec);
+
+// Why a capture does not have what only a model can compute.
+inline constexpr const char* needs_a_model =
+    "it needs the model itself, of which a capture holds attention alone";
 
 // A tensor's numbers as float32 on the CPU, in its shape. Waits for a device.
 Array to_array(const at::Tensor& tensor);

@@ -18,6 +18,18 @@ void check_quantities(const RunRequest& request, const ModelInfo& info, std::int
   if (!request.default_query && request.query) check_below("--query", *request.query, tokens, "tokens");
 }
 
+// What a capture cannot do. Throws UsageError.
+void check_capture(const RunRequest& request, const ModelInfo& info) {
+  std::string reason;
+  keys_of_model(request.quantities, info, &reason);
+  if (!reason.empty())
+    throw UsageError(info.name, reason,
+                     "ask for what is read off q, k and v, or open the model with --model");
+  if (!request.muted_heads.empty() || !request.hidden_tokens.empty())
+    throw UsageError(info.name, std::string("tokens are hidden or heads muted: ") + needs_a_model,
+                     "show all tokens and unmute all heads");
+}
+
 Pass make_pass(const AppliedModel& model, const PreparedInput& input, const std::vector<KernelSpec>& kernels,
                const std::vector<HeadIndex>& muted = {}) {
   Pass pass;
@@ -86,7 +98,8 @@ RunPlan make_run_plan(const RunRequest& request, const Placement& placement, Mod
   const ModelInfo& info = model.model->info();
   std::vector<AdapterInfo> adapters;
   for (const AppliedAdapter& adapter : model.adapters) adapters.push_back(adapter.info);
-  plan.target = check_target(request.target, info, adapters);
+  if (info.capture) check_capture(request, info);
+  plan.target = info.capture ? CheckedTarget{} : check_target(request.target, info, adapters);
 
   const PreparedInput prepared = inputs.prepare(model, request.input, request.execution.image_size);
   const PreparedInput input =
@@ -96,6 +109,7 @@ RunPlan make_run_plan(const RunRequest& request, const Placement& placement, Mod
   check_muted_heads(request.muted_heads, info.layers, info.heads);
   const auto& muted = request.muted_heads;
   plan.own = make_pass(model, input, plan.schedule.layers, muted);
+  plan.own.need_output = !info.capture; // only the layers that are read run
   if (!request.hidden_tokens.empty() || !muted.empty())
     plan.whole = make_pass(model, placed_input(*model.model, prepared), plan.schedule.layers);
 
@@ -109,7 +123,7 @@ RunPlan make_run_plan(const RunRequest& request, const Placement& placement, Mod
     return *plan.teacher;
   };
   plan.readings = plan_readings(request, {request, plan.own, teacher, caches});
-  for (int layer = 0; layer < info.layers; ++layer)
+  for (int layer = 0; layer < info.layers && !info.capture; ++layer)
     if (std::ranges::any_of(plan.readings, [&](const auto& each) { return each->needs_gradient(layer); }))
       plan.gradient_layers.push_back(layer);
   for (const int layer : plan.gradient_layers) {

@@ -66,7 +66,8 @@ std::vector<LayerRun> layer_runs(const Pass& pass, const std::vector<PassBlock>&
     LayerRun run;
     run.kernel = layer.kernel->spec();
     run.path = blocks[i].path;
-    run.seconds = blocks[i].seconds;
+    // What reads a layer of a capture runs the kernel itself, as far as it needs to.
+    if (!pass.model.model->info().capture) run.seconds = blocks[i].seconds;
     run.cached = !blocks[i].ran;
     run.differentiable = blocks[i].ran && static_cast<int>(i) >= pass.first_gradient_layer;
     run.zero_denominators = blocks[i].zero_denominators;
@@ -206,6 +207,10 @@ private:
     if (logits.defined() && result.model.has_classifier)
       result.predictions = predictions_of(logits, result.model);
     if (focus) other = take_gradients(outcome.output, logits, result);
+    if (const auto& capture = result.model.capture) {
+      result.query = request_.query;
+      if (request_.default_query && capture->prefix > 0) result.query = 0; // the class token, else all
+    }
     finish_readings(pass, false, outcome, logits, other, result);
     taps_.clear();
     gradients_.clear();

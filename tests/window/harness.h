@@ -58,6 +58,7 @@ std::filesystem::path example(
 
 void register_action_tests(ImGuiTestEngine* engine);
 void register_appearance_tests(ImGuiTestEngine* engine);
+void register_capture_tests(ImGuiTestEngine* engine);
 void register_clipboard_tests(ImGuiTestEngine* engine);
 void register_device_tests(ImGuiTestEngine* engine);
 void register_display_tests(ImGuiTestEngine* engine);

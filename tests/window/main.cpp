@@ -42,6 +42,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_hidden_token_tests(engine);
   register_head_tests(engine);
   register_folder_tests(engine);
+  register_capture_tests(engine);
   register_get_model_tests(engine);
   register_clipboard_tests(engine);
   register_export_tests(engine);

@@ -76,13 +76,23 @@ void draw_pattern(const FigureOptions& options, const std::string& command) {
 void draw(FigureOptions& options, const std::string& command) {
   const FigureKind& kind = figure_kind(options.kind);
   check_output(options);
-  const bool many = !options.images.empty() || !options.texts.empty();
+  if (!options.captures.empty()) {
+    if (!options.common.capture.empty())
+      throw UsageError("--capture", "there is a capture already", "leave it out");
+    const auto captures = captures_of(options.captures);
+    if (captures.size() == 1 && !is_pattern(options.output)) {
+      options.common.capture = captures.front().string();
+      options.captures.clear();
+    }
+  }
+  const bool many = !options.images.empty() || !options.texts.empty() || !options.captures.empty();
   if (many && kind.of_one_input) {
     if (!options.image.empty() || !options.text.empty())
       throw UsageError("figure " + options.kind, "there are both one input and many",
                        "leave out --image and --text, or --images and --texts");
     if (is_pattern(options.output)) return draw_pattern(options, command);
-    if (options.kind == "focus" && options.texts.empty()) return draw_one(options, command, draw_focus_rows);
+    if (options.kind == "focus" && options.texts.empty() && options.captures.empty())
+      return draw_one(options, command, draw_focus_rows);
     throw UsageError("-o " + options.output, "the figures of many inputs do not fit into one file",
                      "put {stem}, {line} or {index} into its name");
   }

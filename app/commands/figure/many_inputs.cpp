@@ -14,6 +14,7 @@
 #include "app/commands/figure/task.h"
 #include "app/commands/output.h"
 #include "app/views/provenance.h"
+#include "engine/base/capture.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/tsv.h"
@@ -77,6 +78,17 @@ void add_pictures(const FigureOptions& options, std::vector<Input>& inputs) {
   }
 }
 
+void add_captures(const FigureOptions& options, std::vector<Input>& inputs) {
+  for (const fs::path& capture : captures_of(options.captures)) {
+    Input input{{"--capture", capture.string()}, options, {}};
+    input.options.common.capture = capture.string();
+    input.names = {{"{stem}", capture.stem().string()},
+                   {"{folder}", capture.parent_path().filename().string()},
+                   {"{line}", ""}};
+    inputs.push_back(std::move(input));
+  }
+}
+
 void add_texts(const FigureOptions& options, std::vector<Input>& inputs) {
   for (const TsvLine& line : read_tsv(options.texts)) {
     Input input{{"--text", line.cells.front()}, options, {}};
@@ -99,7 +111,11 @@ std::vector<Item> items_of(const FigureOptions& options, const std::string& comm
   std::vector<Input> inputs;
   if (!options.images.empty()) add_pictures(options, inputs);
   if (!options.texts.empty()) add_texts(options, inputs);
+  if (!options.captures.empty()) add_captures(options, inputs);
   std::vector<std::string> words = command_words(command);
+  std::erase_if(words, [&](const std::string& word) {
+    return std::ranges::find(options.captures, word) != options.captures.end();
+  });
   for (const char* const option : {"--images", "--texts", "-o", "--output"})
     words = without_option(words, option);
   std::erase(words, "--json");
@@ -121,6 +137,7 @@ std::vector<Item> items_of(const FigureOptions& options, const std::string& comm
       Item item{input.options, ""};
       item.options.images.clear();
       item.options.texts.clear();
+      item.options.captures.clear();
       item.options.kernels = kernel;
       std::vector<Named> names = input.names;
       std::vector<std::string> own = words;
@@ -167,6 +184,19 @@ bool is_current(const Item& item, const std::map<std::string, ordered_json>& set
 }
 
 } // namespace
+
+std::vector<fs::path> captures_of(const std::vector<std::string>& arguments) {
+  std::vector<fs::path> captures;
+  for (const std::string& argument : arguments) {
+    if (capture_address(argument) || !fs::is_directory(argument)) {
+      captures.emplace_back(argument);
+      continue;
+    }
+    std::ranges::move(captures_in(argument), std::back_inserter(captures));
+    if (captures.empty()) throw UsageError(argument, "the folder holds no capture", "name another one");
+  }
+  return captures;
+}
 
 std::vector<FolderPicture> pictures_of(const std::vector<std::string>& arguments) {
   std::vector<FolderPicture> pictures;

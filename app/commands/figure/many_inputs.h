@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,10 @@ namespace hydrascope::app {
 // The pictures of patterns (as a shell's), folders and files, those of one argument sorted by name; each has
 // its folder's name as its label. Throws UsageError for an argument without pictures.
 std::vector<FolderPicture> pictures_of(const std::vector<std::string>& arguments);
+
+// The captures of these files, and of folders those in them, sorted by name. Throws UsageError for a folder
+// without one.
+std::vector<std::filesystem::path> captures_of(const std::vector<std::string>& arguments);
 
 // Whether an output name contains {stem}, {folder}, {line}, {index} or {kernel}.
 bool is_pattern(const std::string& output);

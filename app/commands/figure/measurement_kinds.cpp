@@ -17,13 +17,19 @@
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/run/devices.h"
+#include "engine/run/quantities/layer_times.h"
 
 namespace hydrascope::app {
 
 Figure draw_timing(FigureTask& task) {
-  const RunTask run = run_task(task);
-  const auto result = task.runner.run(run.request);
-  return finished(task, timing_figure(*result), run.request, *result);
+  RunTask run = run_task(task);
+  const bool capture = read_model_info(run.request.model_folder).capture != nullptr;
+  if (capture) run.request.quantities.add(LayerTimesKey{.passes = 1});
+  RunResult result = *task.runner.run(run.request);
+  if (capture) // whose layers run for their times alone
+    for (std::size_t layer = 0; layer < result.layers.size(); ++layer)
+      result.layers[layer].seconds = result.quantities.find(LayerTimesKey{.passes = 1})->front().at(layer);
+  return finished(task, timing_figure(result), run.request, result);
 }
 
 Figure draw_scaling(FigureTask& task) {

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/commands/figure/kinds.h"
+#include "app/document/capture_input.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
@@ -113,6 +114,8 @@ void add_figure_options(CLI::App& command, FigureOptions& options) {
           return std::string(error.what());
         }
       });
+  command.add_option("captures", options.captures,
+                     "recorded attention, as --capture; several, or a folder of them: as --images");
   add_common_options(command, options.common);
   add_input_options(command, options);
   add_view_options(command, options);
@@ -167,10 +170,17 @@ ImageInput read_image(const std::filesystem::path& file) {
 }
 
 RunInput input_of(const FigureOptions& options) {
+  const std::string& named = options.common.capture.empty() ? options.common.model : options.common.capture;
+  if (!named.empty() && capture_address(named)) {
+    if (!options.image.empty() || !options.text.empty())
+      throw UsageError("figure " + options.kind, "a capture has the input that it was recorded with",
+                       "leave out --image and --text");
+    return capture_input(read_model_info(model_folder(options.common, InputKind::text)));
+  }
   if (options.image.empty() == options.text.empty()) {
     throw UsageError("figure " + options.kind,
                      options.image.empty() ? "there is no input" : "there are two inputs",
-                     "give either --image FILE or --text SENTENCE");
+                     "give --image FILE, --text SENTENCE or a capture");
   }
   if (options.image.empty())
     return TextInput{options.text, options.with_pair ? std::optional(options.pair) : std::nullopt};

@@ -20,8 +20,9 @@ struct FigureOptions {
                                                               overlay = "value";
   std::string image, text, pair;
   bool with_pair = false;
-  std::vector<std::string> images; // patterns, folders, files
-  std::string texts;               // a file with one text per line
+  std::vector<std::string> images;   // patterns, folders, files
+  std::string texts;                 // a file with one text per line
+  std::vector<std::string> captures; // files or folders; one alone becomes common.capture
   std::string session;
   bool with_sign = false, own_scale = false, logarithmic = false, teacher_forced = false,
        value_weighted = false;

@@ -31,6 +31,7 @@ std::string key_of(const Document& document, int steps) {
 class DeletionPanel final : public Panel {
 public:
   explicit DeletionPanel(PanelServices services) : Panel("deletion", "Deletion", services) {}
+  bool needs_model() const override { return true; }
   bool exports() const override { return true; }
 
   void request(const Document& document, Requested& requested) const override {

@@ -1,6 +1,7 @@
 #include "app/panels/focus/focus_column.h"
 
 #include <cmath>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -65,7 +66,8 @@ void add_map_keys(const Document& document, QuantityKeys& keys) {
   const Scene& scene = document.scene();
   const ViewOptions& view = document.view;
   keys.add(FocusKey{scene.layer}); // its run also has the query that the target reads
-  if (view.maps.contains(MapKind::attention)) {
+  const std::set<MapKind> maps = shown_maps(document);
+  if (maps.contains(MapKind::attention)) {
     if (scene.default_query) { // the run will use one of the two
       keys.add(AttentionRowKey{.layer = scene.layer, .query = 0});
       keys.add(AttentionRowKey{.layer = scene.layer, .query = {}});
@@ -73,7 +75,7 @@ void add_map_keys(const Document& document, QuantityKeys& keys) {
       keys.add(AttentionRowKey{.layer = scene.layer, .query = scene.query});
     }
   }
-  if (view.maps.contains(MapKind::rollout)) keys.add(rollout_key(scene.head, view.discard));
+  if (maps.contains(MapKind::rollout)) keys.add(rollout_key(scene.head, view.discard));
 }
 
 FocusOptions focus_options(const Document& document) {
@@ -87,9 +89,10 @@ FocusOptions focus_options(const Document& document) {
 
 std::optional<ColumnMap> find_column_map(const SideResults& results, const Document& document, MapKind kind) {
   const Scene& scene = document.scene();
+  const bool capture = is_capture(scene);
   const auto found = find(results, FocusKey{scene.layer});
-  if (!found) return std::nullopt;
-  const RunResult& run = *found.run;
+  if (!found && (!capture || results.any() == nullptr)) return std::nullopt;
+  const RunResult& run = capture ? *results.any() : *found.run;
   ColumnMap column{.run = &run, .map = {}, .raw = {}, .flags = {}};
   switch (kind) {
     case MapKind::focus:

@@ -31,7 +31,7 @@ void map_switches(Editor& editor) {
       "the query's weights in the layer; a weight is not an explanation",
       "the weights of all layers multiplied (Abnar & Zuidema 2020); a weight is not an explanation"};
   std::array<bool, map_kinds> on{};
-  for (const MapKind kind : editor.document().view.maps) on[static_cast<std::size_t>(kind)] = true;
+  for (const MapKind kind : shown_maps(editor.document())) on[static_cast<std::size_t>(kind)] = true;
   const int clicked = switches("maps", labels, on, meanings);
   if (clicked >= 0) toggle_map(editor, static_cast<MapKind>(clicked));
 }
@@ -175,9 +175,10 @@ public:
   // All maps of one side in a row, or a row of three sides for each map.
   void prepare(const Snapshot& snapshot) override {
     const ViewOptions& view = snapshot.document->view;
+    const std::set<MapKind> maps = shown_maps(*snapshot.document);
     visible_.clear();
     for (std::size_t i = 0; i < all_map_kinds.size(); ++i) {
-      if (!view.maps.contains(all_map_kinds[i])) {
+      if (!maps.contains(all_map_kinds[i])) {
         columns_[i].clear(); // it would be outdated when it is shown again
         continue;
       }

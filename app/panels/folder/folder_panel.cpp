@@ -38,6 +38,7 @@ std::string number(double value, const char* undefined = "—") {
 class FolderPanel final : public Panel {
 public:
   explicit FolderPanel(PanelServices services) : Panel("folder", "Folder", services) {}
+  bool needs_model() const override { return true; }
   bool exports() const override { return true; }
   bool shows_results() const override { return false; }
 

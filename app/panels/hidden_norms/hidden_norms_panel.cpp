@@ -89,6 +89,7 @@ private:
 class HiddenNormsPanel final : public Panel {
 public:
   explicit HiddenNormsPanel(PanelServices services) : Panel("norms", "Hidden norms", services) {}
+  bool needs_model() const override { return true; }
   bool exports() const override { return true; }
 
   void request(const Document& document, Requested& requested) const override {

@@ -100,7 +100,10 @@ public:
 
   void prepare(const Snapshot& snapshot) override {
     const Scene& text_scene = snapshot.document->scene_of(InputKind::text);
-    sentence_.follow(text_scene.input ? std::get_if<TextInput>(&*text_scene.input) : nullptr);
+    const auto* text = text_scene.input ? std::get_if<TextInput>(&*text_scene.input) : nullptr;
+    sentence_.follow(text);
+    constexpr std::size_t most = 2000; // bytes of a capture's tokens
+    sentence_text_ = text == nullptr ? std::string() : with_known_glyphs(text->text.substr(0, most));
     prepare_hidden(snapshot);
     const Scene& image_scene = snapshot.document->scene_of(InputKind::image);
     const auto* image = image_scene.input ? std::get_if<ImageInput>(&*image_scene.input) : nullptr;
@@ -118,7 +121,11 @@ public:
     if (clicked >= 0) show_kind(editor(), clicked == 0 ? InputKind::image : InputKind::text);
     ImGui::SameLine(ImGui::GetContentRegionMax().x - 68);
     if (ImGui::Button("Open…", {68, 0})) editor().emit(ShowDialog{Dialog::open_file});
-    if (image) {
+    if (is_capture(document().scene())) {
+      sentence_.abandon();
+      draw_capture();
+      if (image) draw_picture();
+    } else if (image) {
       sentence_.abandon();
       draw_picture();
     } else {
@@ -201,6 +208,54 @@ private:
     ImGui::EndGroup();
   }
 
+  // What was recorded, and the choice of its part and sequence.
+  void draw_capture() {
+    const CaptureInfo capture = *document().scene().model->capture;
+    const ModelInfo& model = *document().scene().model;
+    const float width = ImGui::GetContentRegionAvail().x;
+    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+    ellipsis_text("Recorded attention: " + capture.file.filename().string(), width, theme::text);
+    if (!capture.source.empty()) ellipsis_text(capture.source, width, theme::quiet);
+    std::string facts = fmt::format("{} layers, {} heads of {}", model.layers, model.heads,
+                                    model.width / std::max(model.heads, 1));
+    if (capture.key_heads != model.heads) facts += fmt::format(" ({} of keys)", capture.key_heads);
+    facts += capture.queries > 0
+                 ? fmt::format("; {} queries, {} keys", capture.queries, capture.tokens - capture.queries)
+                 : fmt::format("; {} tokens", capture.tokens);
+    ellipsis_text(facts, width, theme::quiet);
+    ImGui::PopFont();
+    const auto part_at = static_cast<std::size_t>(capture.part);
+    if (capture.parts.size() > 1) {
+      ImGui::SetNextItemWidth(width);
+      const std::string& shown = capture.parts.at(part_at);
+      if (ImGui::BeginCombo("##part", fitted(shown, width - ImGui::GetFrameHeight() - 8).c_str())) {
+        for (std::size_t part = 0; part < capture.parts.size(); ++part)
+          if (ImGui::Selectable(fmt::format("{}###part{}", capture.parts[part], part).c_str(),
+                                part == part_at))
+            open_capture(editor(), fmt::format("{}:{}", capture.file.string(), part));
+        ImGui::EndCombo();
+      }
+      if (ImGui::IsItemHovered())
+        text_tooltip("Choose which layers of the capture are shown: those of one shape");
+    }
+    if (capture.items > 1) {
+      if (ImGui::Button("<###previous_sequence")) step_capture(editor(), -1);
+      ImGui::SameLine();
+      ImGui::AlignTextToFramePadding();
+      ImGui::TextColored(theme::quiet, "%s",
+                         fmt::format("sequence {} of {}", capture.item + 1, capture.items).c_str());
+      ImGui::SameLine();
+      if (ImGui::Button(">###next_sequence")) step_capture(editor(), 1);
+    }
+    if (capture.rows > 0) return;
+    ImGui::PushFont(graphics().fonts().regular, theme::size_text);
+    ImGui::PushTextWrapPos(0);
+    ImGui::TextUnformatted(sentence_text_.c_str());
+    ImGui::PopTextWrapPos();
+    ImGui::PopFont();
+    draw_display();
+  }
+
   // The options for the tokens of sentences.
   void draw_display() {
     TokenDisplay display = document().view.tokens;
@@ -238,6 +293,7 @@ private:
   PictureTexture picture_;
   std::string picture_line_;
   SentenceEditor sentence_;
+  std::string sentence_text_; // the beginning of a capture's tokens
   std::vector<HiddenToken> hidden_;
 };
 

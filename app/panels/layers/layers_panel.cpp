@@ -171,6 +171,7 @@ constexpr float stack_gap = 2; // between the maps of one layer
 class LayersPanel final : public Panel {
 public:
   explicit LayersPanel(PanelServices services) : Panel("layers", "Layers", services) {}
+  bool needs_model() const override { return true; }
   bool exports() const override { return true; }
 
   void request(const Document& document, Requested& requested) const override {

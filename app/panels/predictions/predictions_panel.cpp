@@ -23,6 +23,7 @@ struct Row {
 class PredictionsPanel final : public Panel {
 public:
   explicit PredictionsPanel(PanelServices services) : Panel("predictions", "Predictions", services) {}
+  bool needs_model() const override { return true; }
   bool exports() const override { return true; }
 
   void prepare(const Snapshot& snapshot) override {

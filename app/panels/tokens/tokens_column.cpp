@@ -9,6 +9,7 @@
 #include "app/panels/choices.h"
 #include "app/panels/map_views.h"
 #include "app/panels/side_columns.h"
+#include "app/panels/weights/weights_tiles.h"
 #include "app/ui/widgets.h"
 #include "engine/figures/scale.h"
 
@@ -54,7 +55,9 @@ WeightsKey TokensColumn::key(const Document& document) {
   WeightsKey key{.layer = scene.layer,
                  .kernel = detail_kernel(document),
                  .teacher_forced = document.view.teacher_forced};
-  if (document.kind == InputKind::image) key.rows = {scene.default_query ? 0 : scene.query.value_or(0)};
+  // Of a long text one row, too: all would be more than fits a panel, and memory.
+  if (document.kind == InputKind::image || expected_tokens(document) > most_tokens_whole)
+    key.rows = {scene.default_query ? 0 : scene.query.value_or(0)};
   return key;
 }
 

@@ -10,6 +10,7 @@
 #include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
 #include "app/panels/weights/weights_column.h"
+#include "app/panels/weights/weights_tiles.h"
 #include "app/ui/widgets.h"
 #include "app/views/selection.h"
 #include "app/views/weights_view.h"
@@ -141,7 +142,8 @@ public:
 
 private:
   static std::vector<std::int64_t> rows_of(const Document& document) {
-    if (document.kind == InputKind::text) return {}; // a word may have several rows
+    // A word may have several rows; of a long text all would be more than fits the memory.
+    if (document.kind == InputKind::text && expected_tokens(document) <= most_tokens_whole) return {};
     return {query_of(document)};
   }
 

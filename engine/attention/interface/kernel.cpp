@@ -41,7 +41,8 @@ AttentionShape shape_of(const AttentionInput& input, const KernelParameters& par
           .has_mask = input.mask.defined(),
           .causal = input.causal,
           .gradients = needs_gradient(input, parameters),
-          .layout = input.layout};
+          .layout = input.layout,
+          .queries = input.queries};
 }
 
 const char* path_name(const Path path) {
@@ -126,7 +127,7 @@ std::optional<Features> features_of(const Kernel& kernel, const AttentionInput& 
                                     const KernelParameters& parameters, const at::Tensor& query_rows,
                                     const at::Tensor& key_rows) {
   const auto* const mapped = dynamic_cast<const FeatureKernel*>(&kernel);
-  if (mapped == nullptr) return std::nullopt;
+  if (mapped == nullptr || !mapped->has_features()) return std::nullopt;
   const at::NoGradGuard no_gradients;
   return mapped->features(input, parameters, query_rows, key_rows);
 }

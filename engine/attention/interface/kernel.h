@@ -41,6 +41,9 @@ struct AttentionInput {
   at::Tensor mask; // (B,N) bool, true = real token; undefined = all real
   bool causal = false;
   TokenLayout layout = {};
+  // Cross-attention: the first so many tokens are queries alone, whose k and v are 0, the others keys alone,
+  // whose q is 0. 0: every token is both. Only a kernel for_cross_attention() runs on such an input.
+  std::int64_t queries = 0;
 };
 
 // An input without its data, for supports(), plan() and cost().
@@ -54,6 +57,7 @@ struct AttentionShape {
   bool causal = false;
   bool gradients = false; // q, k, v or a parameter needs a gradient: nothing may be overwritten
   TokenLayout layout = {};
+  std::int64_t queries = 0; // of AttentionInput
 };
 AttentionShape shape_of(const AttentionInput& input, const KernelParameters& parameters = {});
 // D = H·d.
@@ -205,6 +209,9 @@ struct Features {
 class FeatureKernel {
 public:
   virtual ~FeatureKernel() = default;
+
+  // false: there is no feature map after all (another kernel's, that has none).
+  virtual bool has_features() const { return true; }
 
   // φ of these query rows and key tokens (int64 tensors, undefined: all) in float32. For normalised kernels a
   // weight is their product divided by the row's sum of products. Not differentiable. Throws UsageError with

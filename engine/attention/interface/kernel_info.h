@@ -17,6 +17,8 @@ struct LayerShape {
   // Images: N = prefix + rows · columns. Text: rows = columns = 0.
   std::int64_t prefix_tokens = 0, rows = 0, columns = 0;
   bool has_mask = false;
+  bool has_layer_input = true;   // the attention module's own input is known, which poly-nl needs
+  bool cross = false;            // queries and keys are different tokens
   std::string device = "auto";   // auto | cpu | cuda | cuda:i
   std::string dtype = "float32"; // float32 | bfloat16 | float16
 

@@ -62,6 +62,16 @@ at::Tensor real_mask(const AttentionInput& input) {
   return mask.all().item<bool>() ? at::Tensor() : mask;
 }
 
+at::Tensor query_mask(const AttentionInput& input) {
+  if (input.queries == 0) return real_mask(input);
+  const at::Tensor index = at::arange(input.q.size(2), input.q.options().dtype(at::kLong));
+  return (index < input.queries).unsqueeze(0).expand({input.q.size(0), -1});
+}
+
+at::Tensor key_mask(const AttentionInput& input) {
+  return input.queries == 0 ? real_mask(input) : query_mask(input).logical_not();
+}
+
 RealTokens real_tokens(const AttentionInput& input) {
   const at::ScalarType type = compute_type(input.q.scalar_type());
   const at::Tensor mask = real_mask(input);

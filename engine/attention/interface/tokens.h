@@ -30,6 +30,11 @@ bool needs_gradient(const AttentionInput& input, const KernelParameters& paramet
 // The mask as bool; on the CPU undefined where every token is real.
 at::Tensor real_mask(const AttentionInput& input);
 
+// The tokens that ask and those that answer, (B,N) bool or undefined: all. Both as real_mask() but in
+// cross-attention.
+at::Tensor query_mask(const AttentionInput& input);
+at::Tensor key_mask(const AttentionInput& input);
+
 // The tokens [first, last) of one step of a loop over all tokens.
 struct TokenBlock {
   std::int64_t first = 0;

@@ -5,8 +5,10 @@
 
 #include <c10/util/Exception.h>
 
+#include "engine/base/capture.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/models/capture/capture_model.h"
 #include "engine/models/hub/hub_cache.h"
 #include "engine/models/model_info.h"
 #include "engine/models/transformer/checkpoint.h"
@@ -56,6 +58,7 @@ fs::path resolve_model(std::string_view name_or_folder) {
   }
   const fs::path path(name);
   if (is_model_folder(path)) return path;
+  if (capture_address(path)) return path;
   std::error_code error;
   // A file of the folder is accepted in place of the folder.
   if (fs::is_regular_file(path, error)) {
@@ -88,6 +91,7 @@ std::vector<AdapterInfo> bundled_adapters() {
 }
 
 ModelInfo read_model_info(const std::filesystem::path& folder) {
+  if (capture_address(folder)) return read_capture_info(folder);
   const ModelConfig config = read_config(folder);
   ModelInfo info = info_of(config, folder);
   if (info.input == InputKind::image)
@@ -96,6 +100,7 @@ ModelInfo read_model_info(const std::filesystem::path& folder) {
 }
 
 std::shared_ptr<const Model> load_model(const std::filesystem::path& folder) {
+  if (capture_address(folder)) return load_capture(folder);
   const ModelConfig config = read_config(folder);
   try {
     const Checkpoint checkpoint = read_checkpoint(folder);

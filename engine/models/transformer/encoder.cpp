@@ -93,29 +93,6 @@ TensorMap checked_parameters(const Checkpoint& checkpoint, const ExpectedParamet
   return parameters;
 }
 
-// `kernel.LAYER.KERNEL.NAME` → layer, kernel, name. A kernel's written parameters may hold dots themselves.
-struct KernelTensorName {
-  int layer = 0;
-  std::string kernel, parameter;
-};
-KernelTensorName kernel_tensor_name(const std::string& name) {
-  KernelTensorName result;
-  std::size_t at = 7;
-  while (at < name.size() && name[at] >= '0' && name[at] <= '9' && result.layer < 100000)
-    result.layer = 10 * result.layer + (name[at++] - '0');
-  const std::string rest =
-      at > 7 && at < name.size() && name[at] == '.' ? name.substr(at + 1) : std::string();
-  std::size_t split = std::string::npos;
-  for (const char* known : {".query_map.", ".key_map.", ".norm.", ".omega"})
-    split = std::min(split, rest.find(known));
-  if (split == std::string::npos) split = rest.find('.');
-  if (split == std::string::npos || split == 0)
-    throw Error(name, "is not of the form kernel.LAYER.KERNEL.NAME", "check that the adapter is complete");
-  result.kernel = rest.substr(0, split);
-  result.parameter = rest.substr(split + 1);
-  return result;
-}
-
 std::vector<std::string> imagenet_labels() {
   std::vector<std::string> labels;
   try {
@@ -192,11 +169,7 @@ at::Tensor Encoder::block(int layer, const at::Tensor& hidden, const ModelInput&
 }
 
 KernelParameters Encoder::kernel_parameters(int layer, const KernelSpec& kernel) const {
-  const auto of_layer = kernels_.find(layer);
-  if (of_layer == kernels_.end()) return {};
-  for (const std::string& name : {kernel.text(), kernel.name})
-    if (const auto found = of_layer->second.find(name); found != of_layer->second.end()) return found->second;
-  return {};
+  return kernels_.find(layer, kernel);
 }
 
 at::Tensor Encoder::attention_output_weight(int layer) const {
@@ -221,10 +194,7 @@ at::Tensor Encoder::parameter(const std::string& name) const {
 
 TensorMap Encoder::tensors() const {
   TensorMap all = parameters_;
-  for (const auto& [layer, kernels] : kernels_)
-    for (const auto& [kernel, parameters] : kernels)
-      for (const auto& [name, value] : parameters)
-        all.emplace(fmt::format("kernel.{}.{}.{}", layer, kernel, name), value);
+  kernels_.add_to(all);
   return all;
 }
 
@@ -248,10 +218,7 @@ std::shared_ptr<const Model> Encoder::with_parameters(const std::map<std::string
   bool ends_changed = !labels.empty();
   for (const auto& [name, value] : replacements) {
     if (name.starts_with("kernel.")) {
-      const KernelTensorName parsed = kernel_tensor_name(name);
-      if (parsed.layer >= config_.layers)
-        throw Error(name, fmt::format("{} has the layers 0 to {}", info_.name, config_.layers - 1));
-      result->kernels_[parsed.layer][parsed.kernel][parsed.parameter] = value;
+      result->kernels_.adopt(name, value, info_);
       continue;
     }
     const bool classifier = name == "classifier.weight" || name == "classifier.bias";

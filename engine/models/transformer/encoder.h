@@ -11,6 +11,7 @@
 #include "engine/models/transformer/checkpoint.h"
 #include "engine/models/transformer/config.h"
 #include "engine/models/transformer/encoder_layer.h"
+#include "engine/models/transformer/kernel_tensors.h"
 #include "engine/models/transformer/model.h"
 
 namespace hydrascope {
@@ -74,7 +75,7 @@ private:
   TensorMap parameters_;
   std::vector<std::shared_ptr<const EncoderLayer>> layers_;
   std::shared_ptr<const Rotary> rotary_; // null: positions are embedded with the input
-  std::map<int, std::map<std::string, KernelParameters>> kernels_; // layer → kernel as named by the adapter
+  KernelTensors kernels_;
   std::shared_ptr<Origin> origin_;
 };
 

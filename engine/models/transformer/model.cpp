@@ -20,6 +20,10 @@ ModelInput Model::prepare_text(const std::string&, const std::optional<std::stri
   throw UsageError(info().name, "takes pictures, not text", "choose a text model with --model");
 }
 
+ModelInput Model::recorded_input() const {
+  throw UsageError(info().name, "is a model, not a capture", "give it a picture or a text");
+}
+
 void check_can_hide(std::span<const std::int64_t> tokens, std::int64_t first, std::int64_t count) {
   for (const std::int64_t token : tokens) {
     if (token < 0 || token >= count)

@@ -78,6 +78,9 @@ public:
   virtual ModelInput prepare_text(const std::string& text,
                                   const std::optional<std::string>& second = {}) const;
 
+  // The input that a capture was recorded with. Throws UsageError for a model that runs.
+  virtual ModelInput recorded_input() const;
+
   // The input with some of its tokens hidden. A word piece becomes padding: its mask is false, so that no
   // token attends to it and pooling omits it. A patch gets the mean colour (0 after normalisation), as in
   // occlusion tests (Zeiler and Fergus 2014). Throws UsageError for tokens that do not exist and for the

@@ -27,6 +27,7 @@ public:
   // The prefix (class token) has no place: its row and its weight are left out, and the rest of each row is
   // divided by its sum.
   void add(RowTile& tile, const at::Tensor& weights) override {
+    if (tile.input().queries > 0) return; // queries and keys have places of their own
     const TokenLayout& layout = tile.input().layout;
     const std::int64_t tokens = tile.input().q.size(2);
     if (!places_.defined()) places_ = places(layout, tokens, weights.device());

@@ -6,6 +6,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>
 
+#include "engine/attention/interface/tokens.h"
 #include "engine/base/error.h"
 #include "engine/run/reading.h"
 
@@ -27,7 +28,8 @@ public:
     result_.derived_signed = !has_distributions(kernel.kernel->info());
     std::vector<std::int64_t> rows;
     if (result_.key.query) rows.push_back(*result_.key.query);
-    const at::Tensor mask = input.mask.defined() ? input.mask.to(at::kCPU) : input.mask;
+    at::Tensor mask = query_mask(input);
+    if (mask.defined()) mask = mask.to(at::kCPU);
     for (std::int64_t token = 0; !result_.key.query && token < input.q.size(2); ++token)
       if (!mask.defined() || mask[0][token].item<bool>()) rows.push_back(token);
     const auto count = static_cast<std::int64_t>(rows.size());

@@ -97,6 +97,9 @@ private:
 };
 
 class DeletionQuantity final : public QuantityOf<DeletionKey> {
+  std::string key_missing_in(const DeletionKey& /*key*/, const CaptureInfo& /*capture*/) const override {
+    return needs_a_model;
+  }
   void check_key(const DeletionKey& key, const RunShape& shape) const override {
     check_below("layer", key.layer, shape.layers, "layers");
   }

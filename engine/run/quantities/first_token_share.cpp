@@ -11,7 +11,7 @@ namespace {
 class FirstTokenReader final : public HeadReader {
 public:
   void add(RowTile& tile, const at::Tensor& weights) override {
-    at::Tensor shares = weights.select(3, 0).to(at::kDouble); // (B,H,R)
+    at::Tensor shares = weights.select(3, tile.input().queries).to(at::kDouble); // (B,H,R)
     if (tile.real_rows().defined()) shares = at::where(tile.real_rows().unsqueeze(1), shares, 0.0);
     mean_.add_sum(shares.sum(-1), tile.count());
   }

@@ -63,6 +63,9 @@ private:
 };
 
 class FocusQuantity final : public QuantityOf<FocusKey> {
+  std::string key_missing_in(const FocusKey& /*key*/, const CaptureInfo& /*capture*/) const override {
+    return needs_a_model;
+  }
   void check_key(const FocusKey& key, const RunShape& shape) const override {
     check_below("--layer", key.layer, shape.layers, "layers");
   }

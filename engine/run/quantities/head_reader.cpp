@@ -7,6 +7,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/where.h>
 
+#include "engine/attention/interface/cross_attention.h"
 #include "engine/attention/interface/tokens.h"
 
 namespace hydrascope {
@@ -15,21 +16,27 @@ namespace {
 constexpr std::int64_t kRowTileBytes = std::int64_t{32} << 20;
 
 const Kernel& softmax_reference() {
-  static const std::unique_ptr<Kernel> kernel = make_kernel(KernelSpec{});
+  static const std::shared_ptr<const Kernel> kernel = make_kernel(KernelSpec{});
   return *kernel;
+}
+
+// The same for inputs like this one.
+const Kernel& softmax_reference(const AttentionInput& input) {
+  static const std::shared_ptr<const Kernel> cross = for_cross_attention(make_kernel(KernelSpec{}));
+  return input.queries > 0 ? *cross : softmax_reference();
 }
 
 bool is_softmax(const LayerKernel& kernel) { return kernel.kernel->spec() == softmax_reference().spec(); }
 
 } // namespace
 
-RowTile::RowTile(const AttentionInput& input, const at::Tensor& mask, std::int64_t first, std::int64_t end)
-    : input_(input), mask_(mask) {
+RowTile::RowTile(const AttentionInput& input, const TokenMasks& masks, std::int64_t first, std::int64_t end)
+    : input_(input), mask_(masks.keys) {
   rows_ = at::arange(first, end, input_.q.options().dtype(at::kLong));
-  real_rows_ = take_mask(mask_, rows_);
-  count_ = mask_.defined() ? real_rows_.sum(1, true).to(at::kDouble)
-                           : at::full({input_.q.size(0), 1}, static_cast<double>(end - first),
-                                      input_.q.options().dtype(at::kDouble));
+  real_rows_ = take_mask(masks.queries, rows_);
+  count_ = masks.queries.defined() ? real_rows_.sum(1, true).to(at::kDouble)
+                                   : at::full({input_.q.size(0), 1}, static_cast<double>(end - first),
+                                              input_.q.options().dtype(at::kDouble));
 }
 
 at::Tensor RowTile::entries() const {
@@ -38,7 +45,7 @@ at::Tensor RowTile::entries() const {
 }
 
 const at::Tensor& RowTile::softmax() {
-  if (!softmax_.defined()) softmax_ = softmax_reference().weights(input_, {}, rows_);
+  if (!softmax_.defined()) softmax_ = softmax_reference(input_).weights(input_, {}, rows_);
   return softmax_;
 }
 
@@ -70,7 +77,7 @@ void RowMean::add_mean(const at::Tensor& mean, const at::Tensor& rows) {
 at::Tensor RowMean::value() const { return sum_.defined() ? sum_ / count_ : at::Tensor(); }
 
 const at::Tensor& LayerOutputs::softmax() {
-  if (!softmax_.defined()) softmax_ = softmax_reference().run(input_, {}).out;
+  if (!softmax_.defined()) softmax_ = softmax_reference(input_).run(input_, {}).out;
   return softmax_;
 }
 
@@ -79,7 +86,7 @@ const at::Tensor& LayerOutputs::kernel() {
   if (is_softmax(kernel_)) return out_ = softmax();
   const AttentionOutput output = kernel_.kernel->run(input_, kernel_.parameters);
   zero_denominators_ = output.zero_denominators;
-  return out_ = kernel_.kernel->finish(output.out, input_.mask, kernel_.parameters);
+  return out_ = kernel_.kernel->finish(output.out, query_mask(input_), kernel_.parameters);
 }
 
 std::vector<KernelHeadValues> read_heads(std::span<const HeadQuantity* const> quantities,
@@ -96,14 +103,14 @@ std::vector<KernelHeadValues> read_heads(std::span<const HeadQuantity* const> qu
     }
   }
 
-  const at::Tensor mask = real_mask(input);
+  const TokenMasks masks{query_mask(input), key_mask(input)};
   const std::int64_t tokens = input.q.size(2);
   const std::int64_t row_bytes =
       input.q.size(0) * most_heads * tokens * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t step = std::clamp<std::int64_t>(kRowTileBytes / row_bytes, 1, tokens);
   const bool any = std::ranges::find(reads_weights, true) != reads_weights.end();
   for (std::int64_t first = 0; any && first < tokens; first += step) {
-    RowTile tile(input, mask, first, std::min(tokens, first + step));
+    RowTile tile(input, masks, first, std::min(tokens, first + step));
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       if (!reads_weights[i]) continue;
       const LayerKernel& kernel = kernels[i];

@@ -16,14 +16,19 @@
 
 namespace hydrascope {
 
+// query_mask() and key_mask() of an input.
+struct TokenMasks {
+  at::Tensor queries, keys;
+};
+
 // Some query rows of a layer, and what all kernels share there; computed on first use.
 class RowTile {
 public:
-  // Rows first … end−1. `mask` (B,N) is undefined where every token is real.
-  RowTile(const AttentionInput& input, const at::Tensor& mask, std::int64_t first, std::int64_t end);
+  // Rows first … end−1.
+  RowTile(const AttentionInput& input, const TokenMasks& masks, std::int64_t first, std::int64_t end);
 
   const AttentionInput& input() const { return input_; }
-  const at::Tensor& mask() const { return mask_; }
+  const at::Tensor& mask() const { return mask_; }           // real keys (B,N) bool or undefined: all
   const at::Tensor& rows() const { return rows_; }           // (R) int64, on the input's device
   const at::Tensor& real_rows() const { return real_rows_; } // (B,R) bool or undefined: all
   const at::Tensor& count() const { return count_; }         // (B,1) float64, number of real rows

@@ -50,12 +50,18 @@ class LogitsReading final : public Reading {
 };
 
 class PixelsQuantity final : public QuantityOf<PixelsKey> {
+  std::string key_missing_in(const PixelsKey& /*key*/, const CaptureInfo& /*capture*/) const override {
+    return needs_a_model;
+  }
   std::unique_ptr<Reading> reading(const PixelsKey& /*key*/, const PlanContext& /*context*/) const override {
     return std::make_unique<PixelsReading>();
   }
 };
 
 class HiddenStatesQuantity final : public QuantityOf<HiddenStatesKey> {
+  std::string key_missing_in(const HiddenStatesKey& /*key*/, const CaptureInfo& /*capture*/) const override {
+    return needs_a_model;
+  }
   double key_bytes(const HiddenStatesKey& /*key*/, const ModelInfo& model,
                    std::int64_t tokens) const override {
     return 2.0 * (model.layers + 1) * static_cast<double>(tokens) * model.width * sizeof(float);
@@ -67,6 +73,9 @@ class HiddenStatesQuantity final : public QuantityOf<HiddenStatesKey> {
 };
 
 class HiddenNormsQuantity final : public QuantityOf<HiddenNormsKey> {
+  std::string key_missing_in(const HiddenNormsKey& /*key*/, const CaptureInfo& /*capture*/) const override {
+    return needs_a_model;
+  }
   // The pass keeps the hidden states until it is finished.
   double key_bytes(const HiddenNormsKey& /*key*/, const ModelInfo& model,
                    std::int64_t tokens) const override {
@@ -79,6 +88,9 @@ class HiddenNormsQuantity final : public QuantityOf<HiddenNormsKey> {
 };
 
 class LogitsQuantity final : public QuantityOf<LogitsKey> {
+  std::string key_missing_in(const LogitsKey& /*key*/, const CaptureInfo& /*capture*/) const override {
+    return needs_a_model;
+  }
   std::unique_ptr<Reading> reading(const LogitsKey& /*key*/, const PlanContext& /*context*/) const override {
     return std::make_unique<LogitsReading>();
   }

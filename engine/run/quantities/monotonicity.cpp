@@ -228,12 +228,10 @@ at::Tensor attention_scores(const AttentionInput& input, const at::Tensor& rows,
 }
 
 at::Tensor visible_keys(const AttentionInput& input, const at::Tensor& rows) {
-  const at::Tensor mask = real_mask(input);
+  const at::Tensor keys = key_mask(input);
   at::Tensor visible;
-  if (mask.defined()) {
-    const at::Tensor queries = take_mask(mask, rows);
-    visible = queries.unsqueeze(-1).logical_and(mask.unsqueeze(1)).unsqueeze(1);
-  }
+  if (keys.defined())
+    visible = take_mask(query_mask(input), rows).unsqueeze(-1).logical_and(keys.unsqueeze(1)).unsqueeze(1);
   if (!input.causal) return visible;
   const std::int64_t tokens = input.q.size(2);
   const at::Tensor queries = rows_or_all(rows, tokens, input.q);

@@ -133,6 +133,9 @@ private:
 };
 
 class RolloutQuantity final : public QuantityOf<RolloutKey> {
+  std::string key_missing_in(const RolloutKey& /*key*/, const CaptureInfo& capture) const override {
+    return capture.queries > 0 ? "rollout multiplies layers whose queries are also their keys" : "";
+  }
   void check_key(const RolloutKey& key, const RunShape& shape) const override {
     for (const int head : key.heads) check_below("--head", head, shape.heads, "heads");
     if (!(key.discard >= 0 && key.discard < 1))

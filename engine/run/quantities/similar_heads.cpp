@@ -86,7 +86,7 @@ SimilarHeads similar_heads(HeadIndex head, const std::vector<AttentionInput>& in
   for (std::int64_t begin = 0; whole_heads(chosen_layer) && begin < tokens; begin += step) {
     const at::Tensor rows =
         at::arange(begin, std::min(tokens, begin + step), first.q.options().dtype(at::kLong));
-    const at::Tensor real_rows = take_mask(real_mask(first), rows);
+    const at::Tensor real_rows = take_mask(query_mask(first), rows);
     const auto weights_of = [&](std::size_t layer) {
       return layers[layer].kernel->weights(inputs[layer], layers[layer].parameters, rows);
     };

@@ -43,7 +43,8 @@ VectorsResult read_vectors(const VectorsKey& key, const LayerKernel& layer, cons
   vectors.emplace_back(&VectorsResult::k, heads_of(input.k));
 
   const at::Tensor row = at::tensor({key.query}, input.q.options().dtype(at::kLong));
-  const auto global = kernel.global_vector(input, layer.parameters, row);
+  // In causal attention every query has a global vector of its own.
+  const auto global = input.causal ? std::nullopt : kernel.global_vector(input, layer.parameters, row);
   const auto features = features_of(kernel, input, layer.parameters, global ? at::Tensor() : row, {});
   if (!features) return result;
   // A Hydra kernel's features are one row over all heads.

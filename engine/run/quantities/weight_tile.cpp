@@ -148,6 +148,9 @@ private:
 };
 
 class TileQuantity final : public QuantityOf<TileKey> {
+  std::string key_missing_in(const TileKey& key, const CaptureInfo& capture) const override {
+    return key.value_weighted && !capture.has_output_weights ? "it needs W_o, which the capture lacks" : "";
+  }
   void check_key(const TileKey& key, const RunShape& shape) const override {
     check_below("layer", key.layer, shape.layers, "layers");
   }

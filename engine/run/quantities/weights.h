@@ -25,7 +25,9 @@ struct WeightsResult {
   // (h,R,N). Value-weighted: ‖α_ij v_j W_o^h‖, the length of the vector that token j adds to token i through
   // the head; not signed, rows of any sum; for Hydra kernels α is the derived weight.
   Array weights;
-  double check = 0; // largest |weights × V − output| over these rows
+  // Largest |weights × V − output| over these rows; NaN for a few rows of a long sequence, whose output would
+  // take far longer.
+  double check = 0;
 };
 
 // The weights of one layer under one kernel.

@@ -6,6 +6,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
@@ -41,12 +42,14 @@ struct LayerLoss {
 
 LayerLoss layer_loss(const AttentionInput& input, const Kernel& softmax, const Kernel& kernel,
                      const KernelParameters& parameters) {
+  const at::Tensor rows =
+      input.queries > 0 ? at::arange(input.queries, input.q.options().dtype(at::kLong)) : at::Tensor();
   at::Tensor target;
   {
     const at::NoGradGuard no_gradients;
-    target = softmax.weights(input, {});
+    target = softmax.weights(input, {}, rows);
   }
-  const at::Tensor weights = kernel.weights(input, parameters);
+  const at::Tensor weights = kernel.weights(input, parameters, rows);
   // Rows of padding are 0 in `target` and add nothing.
   const auto over_rows = [](const at::Tensor& product) { return product.sum({0, 2, 3}); };
   return {-over_rows(target * weights.clamp_min(smallest_weight).log()),
@@ -61,10 +64,11 @@ public:
         stop_(std::move(stop)),
         threads_(settings_.execution.threads),
         kernel_(checked_kernel(request.kernel)),
-        softmax_(make_kernel({})),
         prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, {},
                                 training_placement(settings_.execution), true)),
         data_(make_distill_data(prepared_, request)) {
+    softmax_ = kernel_for(prepared_.model->info(), {});
+    kernel_ = kernel_for(prepared_.model->info(), request.kernel);
     split();
     const auto& info = prepared_.model->info();
     for (int layer = 0; layer < info.layers; ++layer)
@@ -204,7 +208,7 @@ private:
     at::Tensor cross_entropy, entropy; // (L,H), summed over real rows
   };
 
-  static std::unique_ptr<Kernel> checked_kernel(const KernelSpec& spec) {
+  static std::shared_ptr<const Kernel> checked_kernel(const KernelSpec& spec) {
     if (spec.name == "t2r")
       throw UsageError("--kernel t2r", "its maps are trained with the task only, by finetune",
                        "t2r-hh is the same map trained by distillation");
@@ -227,6 +231,10 @@ private:
   // Splits off the held-out items, of which no crop is trained on, and makes batches of similar length.
   void split() {
     const std::int64_t copies = data_->copies();
+    if (data_->items() == 1) { // a capture of one sequence
+      validation_ = train_ = {{0}};
+      return;
+    }
     auto [held_out, training] =
         split_items(data_->items(), settings_.validation_share, mix({settings_.execution.seed, 1}));
     for (std::int64_t& item : held_out) item *= copies;
@@ -258,7 +266,17 @@ private:
   }
 
   Sums over(const std::vector<std::int64_t>& versions) const {
-    const auto inputs = teacher(prepared_.model, data_->batch(versions));
+    if (!prepared_.model->info().capture) return over(teacher(prepared_.model, data_->batch(versions)));
+    Sums all; // captures differ in length
+    for (const std::int64_t version : versions) {
+      const Sums one = over(teacher(data_->capture_of(version), data_->batch({version})));
+      all.cross_entropy =
+          all.cross_entropy.defined() ? all.cross_entropy + one.cross_entropy : one.cross_entropy;
+      all.entropy = all.entropy.defined() ? all.entropy + one.entropy : one.entropy;
+    }
+    return all;
+  }
+  Sums over(const std::vector<AttentionInput>& inputs) const {
     std::vector<at::Tensor> cross_entropies, entropies;
     for (std::size_t layer = 0; layer < inputs.size(); ++layer) {
       const LayerLoss loss =
@@ -273,7 +291,7 @@ private:
   const TrainingSettings& settings_;
   std::stop_token stop_;
   ThreadCount threads_;
-  std::unique_ptr<Kernel> kernel_, softmax_;
+  std::shared_ptr<const Kernel> kernel_, softmax_;
   PreparedModel prepared_;
   std::unique_ptr<DistillData> data_;
   std::vector<Items> train_, validation_; // batches of versions

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/models/capture/capture_model.h"
 #include "engine/run/inputs.h"
 #include "engine/training/data/labelled_files.h"
 #include "engine/training/data/sampling.h"
@@ -154,12 +155,51 @@ private:
   std::vector<std::string> notes_;
 };
 
+// Every sequence of captures of one model.
+class CaptureData final : public DistillData {
+public:
+  CaptureData(const PreparedModel& prepared, const DistillRequest& request)
+      : device_(prepared.model->device()),
+        sequences_(capture_sequences(request.data, prepared.model->info())) {
+    if (request.limit > 0 && sequences_.size() > static_cast<std::size_t>(request.limit))
+      sequences_.resize(static_cast<std::size_t>(request.limit));
+    for (const auto& sequence : sequences_) {
+      const CaptureInfo capture = *read_capture_info(sequence).capture;
+      lengths_.push_back(capture.queries > 0 ? capture.queries : capture.tokens);
+    }
+  }
+
+  std::int64_t items() const override { return static_cast<std::int64_t>(sequences_.size()); }
+  std::int64_t length(const std::int64_t item) const override {
+    return lengths_[static_cast<std::size_t>(item)];
+  }
+  ModelInput batch(const std::vector<std::int64_t>& items) const override {
+    return capture_of(items.front())->recorded_input();
+  }
+  std::shared_ptr<const Model> capture_of(const std::int64_t item) const override {
+    return placed_capture(load_capture(sequences_[static_cast<std::size_t>(item)]), device_, at::kFloat);
+  }
+  std::vector<std::string> notes() const override {
+    if (items() > 1) return {};
+    return {"the capture holds one sequence: the maps are trained and measured on the same"};
+  }
+
+private:
+  at::Device device_;
+  std::vector<std::filesystem::path> sequences_;
+  std::vector<std::int64_t> lengths_;
+};
+
 } // namespace
 
 std::unique_ptr<DistillData> make_distill_data(const PreparedModel& prepared, const DistillRequest& request) {
   if (request.data.empty()) throw UsageError("--data", "nothing to train on", "name a file");
   if (request.copies < 1)
     throw UsageError("--copies", "must be 1 or more", "leave it out to train on each picture as it is");
+  if (prepared.model->info().capture) {
+    if (request.copies > 1) throw UsageError("--copies", "a capture has no pictures to crop", "leave it out");
+    return std::make_unique<CaptureData>(prepared, request);
+  }
   std::unique_ptr<DistillData> data;
   if (prepared.model->info().input == InputKind::text)
     data = std::make_unique<TextData>(prepared, request);

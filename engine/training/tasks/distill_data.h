@@ -1,7 +1,8 @@
-// The data of distillation: batches of texts or of pictures.
+// The data of distillation: batches of texts or of pictures, or captures.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,9 @@ public:
   virtual std::int64_t copies() const { return 1; }
   // These versions as one batch; texts are padded to the longest and masked.
   virtual ModelInput batch(const std::vector<std::int64_t>& versions) const = 0;
-  // Tokens of a version. Batches have versions of similar length.
+  // The capture that holds a version, which is then a batch by itself; null: the model runs on the batch.
+  virtual std::shared_ptr<const Model> capture_of(std::int64_t /*version*/) const { return nullptr; }
+  // The queries of a version. Batches have versions of similar length.
   virtual std::int64_t length(std::int64_t version) const = 0;
   virtual std::vector<std::string> notes() const { return {}; }
 };

@@ -1,0 +1,111 @@
+// Captures on the command line: run, figure, kl and distill.
+#include <nlohmann/json.hpp>
+
+#include "tests/commands/program.h"
+
+namespace {
+
+using namespace hydrascope::test;
+using nlohmann::json;
+
+const std::string captures = (source_folder() / "tests/golden/captures").string() + "/";
+
+class CaptureCommand : public ProgramTest {
+protected:
+  json answer(const std::string& arguments) const {
+    const Outcome outcome = hydrascope(arguments + " --json");
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return json::parse(outcome.output);
+  }
+};
+
+TEST_F(CaptureCommand, RunComparesSoftmaxWithTheRecordedOutput) {
+  for (const char* name : {"bert", "vit", "timm-vit", "gpt2", "llama", "whisper"}) {
+    const json run = answer("run " + captures + name + ".safetensors");
+    EXPECT_LT(run.at("capture").at("check").get<double>(), 1e-5) << name;
+    EXPECT_EQ(run["capture"]["layers"].size(), 2U);
+    EXPECT_EQ(run["capture"]["layers"][0].at("heads"), 4);
+    EXPECT_EQ(run.at("predictions").size(), 0U);
+  }
+  const json cross =
+      answer("run --capture " + captures + "whisper.safetensors:encoder_attn --kernel hedgehog");
+  EXPECT_EQ(cross.at("capture")["layers"][1].at("keys"), 12);
+  EXPECT_EQ(cross["capture"]["layers"][1].at("name"), "decoder.layers.1.encoder_attn");
+  EXPECT_EQ(cross.at("layers")[0].at("kernel"), "hedgehog");
+}
+
+TEST_F(CaptureCommand, RunWritesWhatACaptureHas) {
+  const Outcome outcome =
+      hydrascope("run " + captures + "bert.safetensors:0:1 --kernel elu --output " + at("run.safetensors"));
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  const std::string file = bytes_of(at("run.safetensors"));
+  EXPECT_EQ(tensor(file, "attention.1").size(), 4U * 9 * 9);
+  EXPECT_EQ(tensor(file, "entropy").size(), 2U * 4);
+  EXPECT_EQ(tensor(file, "change").size(), 2U * 4 * 3);
+  EXPECT_EQ(file.find("\"hidden.0\""), std::string::npos);
+  expect_error("run " + captures + "bert.safetensors --output " + at("run.safetensors") + " --tensors focus",
+               2, "model itself");
+}
+
+TEST_F(CaptureCommand, BadRequestsAreOneLineWithTheirStatus) {
+  expect_error("run " + captures + "bert.safetensors --text hello", 2, "--capture");
+  expect_error("run " + captures + "bert.safetensors --model minilm", 2, "--model");
+  expect_error("run " + captures + "whisper.safetensors:nothing", 2, "decoder.layers.*.encoder_attn");
+  expect_error("run " + captures + "bert.safetensors:0:2", 2, "0 to 1");
+  expect_error("run missing.safetensors", 1, "missing.safetensors");
+  expect_error("run " + captures + "bert.safetensors --mute 0:1", 2, "muted");
+  expect_error("figure focus " + captures + "vit.safetensors -o " + at("focus.svg"), 2, "model itself");
+  expect_error(
+      "figure weights " + captures + "whisper.safetensors:2 --kernels cosformer -o " + at("cross.svg"), 2,
+      "cross-attention");
+}
+
+TEST_F(CaptureCommand, FiguresOfOneAndOfAFolder) {
+  for (const char* kind :
+       {"weights", "tokens", "vectors", "monotonicity", "entropy", "kl", "change", "attention"}) {
+    const std::string file = at(std::string(kind) + ".svg");
+    const std::string kernels = std::string(kind) == "vectors" ? "elu" : "softmax,elu";
+    const Outcome outcome =
+        hydrascope("figure " + std::string(kind) + " " + captures + "vit.safetensors --head 1 " +
+                   (std::string(kind) == "attention" ? "" : "--kernels " + kernels) + " -o " + file);
+    EXPECT_EQ(outcome.status, 0) << kind << ": " << outcome.errors;
+    EXPECT_GT(fs::file_size(file), 1000U) << kind;
+  }
+  const Outcome all = hydrascope("figure weights " + captures + " --layer 0 -o " + at("{stem}.json"));
+  EXPECT_EQ(all.status, 0) << all.errors;
+  EXPECT_NE(all.output.find("6 written"), std::string::npos) << all.output;
+  // Of cross-attention the rows are queries and the columns keys.
+  ASSERT_EQ(hydrascope("figure weights " + captures + "whisper.safetensors:2 --kernels softmax --head 0 -o " +
+                       at("cross.json"))
+                .status,
+            0);
+  const json cross = json::parse(bytes_of(at("cross.json")));
+  EXPECT_NE(cross.dump().find("220 ms"), std::string::npos);
+}
+
+TEST_F(CaptureCommand, FiguresAreDrawnAgainFromThemselves) {
+  ASSERT_EQ(hydrascope("figure entropy " + captures + "bert.safetensors:0:1 -o " + at("entropy.svg")).status,
+            0);
+  const std::string first = bytes_of(at("entropy.svg"));
+  const Outcome again = hydrascope("reproduce " + at("entropy.svg") + " -o " + at("again.svg"));
+  ASSERT_EQ(again.status, 0) << again.errors;
+  EXPECT_EQ(bytes_of(at("again.svg")).size(), first.size());
+}
+
+TEST_F(CaptureCommand, KlAndDistillTakeCapturesAsTheirData) {
+  const json before = answer("kl --data " + captures + "bert.safetensors --kernels hedgehog,elu");
+  ASSERT_EQ(before.size(), 2U);
+  EXPECT_EQ(before[0].at("items"), 2);
+  EXPECT_EQ(before[0].at("untrained"), true);
+  const json trained = answer("distill --kernel hedgehog --capture " + captures + "bert.safetensors -o " +
+                              at("maps.safetensors") + " --epochs 20 --patience 0");
+  EXPECT_LT(trained.at("kl").get<double>(), trained.at("kl_before").get<double>());
+  const json after = answer("kl --capture " + captures + "bert.safetensors --kernels hedgehog --adapter " +
+                            at("maps.safetensors"));
+  EXPECT_EQ(after[0].at("untrained"), false);
+  EXPECT_LT(after[0].at("kl").get<double>(), before[0].at("kl").get<double>());
+  expect_error("distill --kernel hedgehog -o " + at("maps.safetensors"), 2, "--data");
+  expect_error("kl --data " + captures + " --kernels elu", 2, "one model");
+}
+
+} // namespace

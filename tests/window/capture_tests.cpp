@@ -1,0 +1,185 @@
+// Recorded attention in a model's place: opened, stepped through, with what needs a model greyed.
+#include <set>
+#include <span>
+#include <vector>
+
+#include "app/actions/action_table.h"
+#include "app/document/edits.h"
+#include "app/document/session_edits.h"
+#include "engine/base/safetensors.h"
+#include "engine/run/quantities/attention_row.h"
+#include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/weights.h"
+#include "tests/support/checkout.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path capture(const std::string& name) {
+  return test::source_folder() / "tests" / "golden" / "captures" / (name + ".safetensors");
+}
+
+bool enabled(const char* id) { return find_action(application().actions(), id)->enabled(editor()).ok; }
+
+// Each panel that is open is brought to the front, and has what it asks for.
+void show_all_panels(ImGuiTestContext* context) {
+  for (const char* panel :
+       {"focus", "layers", "predictions", "weights", "tokens", "vectors", "values", "entropy", "kl",
+        "monotonicity", "change", "similar", "norms", "deletion", "timing", "scaling"}) {
+    if (!editor().panel_open(panel)) show_panel(editor(), panel, panel, true);
+    context->Yield(2);
+    context->WindowFocus((std::string("//###") + panel).c_str());
+    context->Yield(2);
+  }
+  settle(context);
+}
+
+void takes_a_models_place(ImGuiTestContext* context) {
+  start_over(context);
+  const fs::path before = document().scene().model_folder;
+  IM_CHECK(open_path(editor(), capture("vit")));
+  IM_CHECK(is_capture(document().scene()));
+  IM_CHECK(document().kind == InputKind::image);
+  show_all_panels(context);
+  IM_CHECK_STR_EQ(results().error.c_str(), "");
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  const RunResult& run = *results().any();
+  IM_CHECK_EQ(run.rows, 4);
+  IM_CHECK(run.query == std::optional<std::int64_t>(0));
+  // The picture beside the capture lies below the map of attention, and no focus map is asked for.
+  IM_CHECK_STR_EQ(input_name(*document().scene().input).c_str(), "gradient.png");
+  IM_CHECK(shown_maps(document()) == std::set<MapKind>{MapKind::attention});
+  IM_CHECK(find(results(), AttentionRowKey{.layer = 1, .query = 0}).result != nullptr);
+  IM_CHECK(!find(results(), FocusKey{1}));
+  IM_CHECK(!enabled("edit.mute_head"));
+  IM_CHECK(!enabled("edit.mute_layer"));
+  IM_CHECK(!why_not_hidden(document(), 3).empty());
+  set_all_kernels(editor(), hedgehog);
+  select_query(editor(), 5);
+  settle(context);
+  IM_CHECK_STR_EQ(results().error.c_str(), "");
+  IM_CHECK(results().any()->schedule.layers.front() == hedgehog);
+  // A picture needs a model again; undo brings the capture back.
+  open_path(editor(), example("chelsea"));
+  IM_CHECK(!is_capture(document().scene()));
+  IM_CHECK(document().scene().model_folder == before);
+  settle(context);
+  IM_CHECK(!results().any()->predictions.empty());
+  editor().undo();
+  IM_CHECK(is_capture(document().scene()));
+  settle(context);
+  IM_CHECK_STR_EQ(results().error.c_str(), "");
+}
+
+void sequences_are_stepped_through(ImGuiTestContext* context) {
+  start_over(context);
+  const fs::path folder = fresh_folder("captures");
+  fs::copy_file(capture("bert"), folder / "a.safetensors");
+  fs::copy_file(capture("gpt2"), folder / "b.safetensors");
+  IM_CHECK(open_path(editor(), folder)); // its first one
+  const auto shown = [] { return *document().scene().model->capture; };
+  IM_CHECK_STR_EQ(shown().file.filename().c_str(), "a.safetensors");
+  IM_CHECK(document().kind == InputKind::text);
+  IM_CHECK(enabled("file.next_picture"));
+  context->KeyPress(ImGuiKey_PageDown);
+  settle(context);
+  IM_CHECK_EQ(shown().item, 1);
+  IM_CHECK_EQ(results().any()->tokens.size(), static_cast<std::size_t>(9));
+  context->KeyPress(ImGuiKey_PageDown);
+  settle(context);
+  IM_CHECK_STR_EQ(shown().file.filename().c_str(), "b.safetensors");
+  IM_CHECK_EQ(results().any()->tokens.size(), static_cast<std::size_t>(8));
+  context->KeyPress(ImGuiKey_PageUp);
+  settle(context);
+  IM_CHECK_STR_EQ(shown().file.filename().c_str(), "a.safetensors");
+  IM_CHECK_EQ(shown().item, 1);
+  context->SetRef("//###input");
+  context->ItemClick("###previous_sequence");
+  settle(context);
+  IM_CHECK_EQ(shown().item, 0);
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+}
+
+void parts_are_chosen(ImGuiTestContext* context) {
+  start_over(context);
+  IM_CHECK(open_path(editor(), capture("whisper")));
+  context->SetRef("//###input");
+  context->ItemClick("##part");
+  context->ItemClick("//$FOCUSED/###part2");
+  context->Yield(2);
+  const CaptureInfo& shown = *document().scene().model->capture;
+  IM_CHECK_EQ(shown.part, 2);
+  IM_CHECK_EQ(shown.queries, 5);
+  show_all_panels(context);
+  IM_CHECK_STR_EQ(results().error.c_str(), "");
+  // A kernel that knows distances says why it does not run.
+  set_all_kernels(editor(), {.name = "cosformer", .parameters = {}});
+  settle(context);
+  IM_CHECK(results().error.find("cross-attention") != std::string::npos);
+}
+
+// Of 700 tokens no panel asks for whole matrices.
+void long_ones_by_rows_and_tiles(ImGuiTestContext* context) {
+  start_over(context);
+  constexpr std::int64_t heads = 2, tokens = 700, width = 4;
+  std::vector<float> numbers(static_cast<std::size_t>(heads * tokens * width));
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 13) / 4 - 1;
+  const TensorView view{ElementType::f32, {1, heads, tokens, width}, std::as_bytes(std::span(numbers))};
+  const fs::path file = fresh_folder("long") / "long.safetensors";
+  write_safetensors(file, {{"layers.0.q", view}, {"layers.0.k", view}, {"layers.0.v", view}}, {{"causal", "true"}});
+  IM_CHECK(open_path(editor(), file));
+  show_all_panels(context);
+  IM_CHECK_STR_EQ(results().error.c_str(), "");
+  for (const auto& part : results().parts)
+    for (const auto& entry : part->quantities.all<WeightsKey>())
+      IM_CHECK_LT(entry.result->weights.extent(1), tokens);
+  select_query(editor(), 650);
+  settle(context);
+  IM_CHECK_STR_EQ(results().error.c_str(), "");
+}
+
+void kept_in_sessions(ImGuiTestContext* context) {
+  start_over(context);
+  IM_CHECK(open_path(editor(), capture("bert").string() + ":0:1"));
+  settle(context);
+  const fs::path file = scratch_file("capture-session.json");
+  editor().emit(SaveSession{file});
+  context->Yield(4);
+  IM_CHECK(fs::exists(file));
+  start_over(context);
+  IM_CHECK(!is_capture(document().scene()));
+  IM_CHECK(open_path(editor(), file));
+  settle(context);
+  IM_CHECK(is_capture(document().scene()));
+  IM_CHECK_EQ(document().scene().model->capture->item, 1);
+  IM_CHECK_STR_EQ(results().error.c_str(), "");
+}
+
+void damaged_ones_change_nothing(ImGuiTestContext* context) {
+  start_over(context);
+  const Document before = copy_of_document();
+  const fs::path damaged = fresh_folder("damaged") / "cut.safetensors";
+  fs::copy_file(capture("bert"), damaged);
+  fs::resize_file(damaged, fs::file_size(damaged) / 2);
+  IM_CHECK(!open_path(editor(), damaged));
+  IM_CHECK(last_error().find("cut.safetensors") != std::string::npos);
+  IM_CHECK(document() == before);
+}
+
+} // namespace
+
+void register_capture_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "captures", "takes_a_models_place")->TestFunc = takes_a_models_place;
+  IM_REGISTER_TEST(engine, "captures", "sequences_are_stepped_through")->TestFunc =
+      sequences_are_stepped_through;
+  IM_REGISTER_TEST(engine, "captures", "parts_are_chosen")->TestFunc = parts_are_chosen;
+  IM_REGISTER_TEST(engine, "captures", "long_ones_by_rows_and_tiles")->TestFunc = long_ones_by_rows_and_tiles;
+  IM_REGISTER_TEST(engine, "captures", "kept_in_sessions")->TestFunc = kept_in_sessions;
+  IM_REGISTER_TEST(engine, "captures", "damaged_ones_change_nothing")->TestFunc = damaged_ones_change_nothing;
+}
+
+} // namespace hydrascope::app::window_tests
