@@ -12,12 +12,12 @@ installed, and every attention written out as softmax(q kᵀ) v is recorded: q, 
 scale, and W_o where it is found. The format is in docs/captures.md. No code of the model changes, and nothing is left
 patched. Record a model as it is, without torch.compile.
 """
-import contextlib, ctypes, functools, json, math, os, re, sys, warnings, weakref  # noqa: E401
+import contextlib, ctypes, functools, io, json, math, os, re, socket, sys, warnings, weakref  # noqa: E401
 
 import torch
 import torch.nn.functional as F
 
-__all__ = ["hydrascope_capture", "Grid"]
+__all__ = ["hydrascope_capture", "hydrascope_show", "Grid"]
 TYPES = {torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.bool: "BOOL",
          torch.uint8: "U8"}
 FAR = -1e4  # what is added to a score that must not count is at least as low
@@ -437,10 +437,73 @@ def replaced(original, wrapper):
         for module, name in places: setattr(module, name, original)
 
 
+# ---- Beside a notebook
+
+def hydrascope_show(q, k, v, out=None, *, causal=False, scale=None, texts=None, names=None, source="hydrascope_show",
+                    path=None):
+    """Shows q, k and v in a window that runs as `hydrascope --listen`, in the place of what it shows.
+
+    q, k, v   tensors (B,H,N,d), (H,N,d) or (N,d), or lists of these, one for each layer; k and v may have fewer heads
+    out       the output of attention alike, by which the program checks itself
+    texts     the tokens as texts, or a Grid
+    names     a name for each layer
+    path      of the socket, if the window has another than the usual one
+
+    Returns whether a window took it. Without a window it warns once and returns False, so that a training goes on. What
+    the window refuses is an error.
+    """
+    layers = [[four(x.detach()).to("cpu").contiguous() for x in (one if isinstance(one, (list, tuple)) else [one])]
+              for one in (q, k, v)]
+    count = len(layers[0])
+    if any(len(one) != count for one in layers): raise ValueError("hydrascope_show: q, k and v have other numbers of layers")
+    tensors = {f"layers.{i}.{key}": x for key, one in zip("qkv", layers) for i, x in enumerate(one)}
+    if out is not None:
+        outputs = out if isinstance(out, (list, tuple)) else [out]
+        tensors |= {f"layers.{i}.out": four(x.detach()).to("cpu").contiguous() for i, x in enumerate(outputs)}
+    scales = [1 / math.sqrt(x.shape[-1]) if scale is None else float(scale) for x in layers[0]]
+    metadata = {"hydrascope_capture": "1", "layers": json.dumps(list(names or (f"layer {i}" for i in range(count)))),
+                "causal": json.dumps([bool(causal)] * count), "scale": json.dumps(scales), "source": source}
+    if texts is not None: metadata["tokens"] = json.dumps(texts)
+    message = io.BytesIO()
+    write_tensors(message, tensors, metadata)
+    return sent(message.getbuffer(), path or listening_at())
+
+
+def listening_at():
+    folder = os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/hydrascope-{os.getuid()}"
+    return os.path.join(folder, "hydrascope.sock")
+
+
+def sent(capture, path):
+    answer = b""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as window:
+            window.connect(path)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused early: the answer says why
+                window.sendall(b"HYDRASCOPE\n" + len(capture).to_bytes(8, "little"))
+                window.sendall(capture)
+            while piece := window.recv(4096): answer += piece
+    except OSError as error:
+        warnings.warn(f"hydrascope_show: no window listens at {path} ({error.strerror}); start hydrascope --listen",
+                      stacklevel=3)
+        return False
+    if answer != b"ok\n": raise ValueError(f"hydrascope_show: {answer.decode(errors='replace').strip() or 'no answer'}")
+    return True
+
+
 # ---- The file
 
 def write_safetensors(file, tensors, metadata):
     """Beside, then renamed: what is there is whole."""
+    beside = f"{file}.{os.getpid()}.part"
+    try:
+        with open(beside, "wb") as stream: write_tensors(stream, tensors, metadata)
+        os.replace(beside, file)
+    finally:
+        with contextlib.suppress(FileNotFoundError): os.remove(beside)
+
+
+def write_tensors(stream, tensors, metadata):
     header, offset = {"__metadata__": metadata}, 0
     for name, x in tensors.items():
         end = offset + x.numel() * x.element_size()
@@ -448,12 +511,6 @@ def write_safetensors(file, tensors, metadata):
         offset = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    beside = f"{file}.{os.getpid()}.part"
-    try:
-        with open(beside, "wb") as stream:
-            stream.write(len(text).to_bytes(8, "little") + text)
-            for x in tensors.values():
-                if x.numel(): stream.write((ctypes.c_char * (x.numel() * x.element_size())).from_address(x.data_ptr()))
-        os.replace(beside, file)
-    finally:
-        with contextlib.suppress(FileNotFoundError): os.remove(beside)
+    stream.write(len(text).to_bytes(8, "little") + text)
+    for x in tensors.values():
+        if x.numel(): stream.write((ctypes.c_char * (x.numel() * x.element_size())).from_address(x.data_ptr()))

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/jobs/listener.h"
 #include "app/shell/window.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
@@ -151,6 +152,10 @@ void add_window_options(CLI::App& program, WindowOptions& options) {
   program.add_option("FILE", options.files,
                      "pictures, text files, model folders, sessions or exported figures to open");
   program.add_option("--text", options.text, "a sentence to start with");
+  program.add_flag_callback(
+      "--listen", [&options] { options.socket = options.socket.empty() ? usual_socket() : options.socket; },
+      "take captures from other programs of yours, such as a notebook (hydrascope_show in tools/capture.py)");
+  program.add_option("--socket", options.socket, "listen at this Unix socket instead of the usual one");
   program.add_option("--screenshot", options.screenshot,
                      "write the window as it looks when the model has run to this PNG, and leave");
   CLI::Option* screenshot = program.get_option("--screenshot");

@@ -20,7 +20,10 @@ namespace hydrascope::app {
 // of pictures.
 bool open_path(Editor& editor, const std::filesystem::path& path);
 // FILE, FILE:PART or FILE:PART:SEQUENCE (engine/base/capture.h), in place of a model and its input.
-bool open_capture(Editor& editor, const std::filesystem::path& named);
+bool open_capture(Editor& editor, const std::filesystem::path& named, const std::string& gesture = {});
+// The same for a capture that another program has sent: the part and the sequence that are shown stay, and
+// all that come one after another are one step of undo.
+void show_received(Editor& editor, const std::filesystem::path& file);
 // The next (`by` = 1) or previous (−1) sequence of the open capture, then of the other captures in its
 // folder.
 void step_capture(Editor& editor, int by);

@@ -144,21 +144,24 @@ bool open_model(Editor& editor, const std::string& name_or_folder) {
   }
 }
 
-bool open_capture(Editor& editor, const fs::path& named) {
+bool open_capture(Editor& editor, const fs::path& named, const std::string& gesture) {
   try {
     ModelInfo info = read_model_info(fs::absolute(named));
     std::string note;
     RunInput input = capture_input(info, &note);
-    editor.change("Open capture " + info.name, [&](Document& document) {
-      document.kind = info.input;
-      Scene& scene = document.scene();
-      document.folder.reset();
-      scene.adapters = {};
-      scene.muted_heads.clear();
-      scene.input = std::move(input);
-      const fs::path folder = info.folder;
-      set_model(scene, folder, std::move(info));
-    });
+    editor.change(
+        "Open capture " + info.name,
+        [&](Document& document) {
+          document.kind = info.input;
+          Scene& scene = document.scene();
+          document.folder.reset();
+          scene.adapters = {};
+          scene.muted_heads.clear();
+          scene.input = std::move(input);
+          const fs::path folder = info.folder;
+          set_model(scene, folder, std::move(info));
+        },
+        gesture);
     if (!note.empty()) editor.say(Severity::note, note);
     return true;
   } catch (const std::exception& error) {
@@ -175,6 +178,22 @@ std::string named_sequence(const fs::path& file, std::int64_t part, std::int64_t
 }
 
 } // namespace
+
+void show_received(Editor& editor, const fs::path& file) {
+  const Scene& scene = editor.document().scene();
+  std::int64_t part = 0, item = 0;
+  try {
+    if (is_capture(scene)) {
+      const Capture capture = Capture::open(file);
+      part = std::min<std::int64_t>(scene.model->capture->part, std::ssize(capture.parts()) - 1);
+      const std::size_t first = capture.parts()[static_cast<std::size_t>(part)].layers.front();
+      item = std::min<std::int64_t>(scene.model->capture->item, capture.layers()[first].batch - 1);
+    }
+    open_capture(editor, named_sequence(file, part, item), "received");
+  } catch (const std::exception& error) {
+    editor.say(Severity::error, error.what());
+  }
+}
 
 void step_capture(Editor& editor, int by) {
   const Scene& scene = editor.document().scene();

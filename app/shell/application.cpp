@@ -92,6 +92,11 @@ void Application::start(const WindowOptions& options) {
   worker_ = std::make_unique<Worker>(wake, std::make_unique<Runner>(default_cache_bytes, models));
   clipboard_ = std::make_unique<Clipboard>(display_->window_system(), wake);
   jobs_ = std::make_unique<Jobs>(wake, models);
+  if (!options.socket.empty()) {
+    listener_ = std::make_unique<Listener>(
+        Listener::Settings{.socket = options.socket, .folder = cache_folder() / "received"}, wake);
+    editor_->say(Severity::note, "Waits for captures: hydrascope_show in tools/capture.py sends them");
+  }
   editor_->training_form = parse_training(editor_->settings().training);
   coordinator_ = std::make_unique<Coordinator>(*worker_);
   panels_ = std::make_unique<PanelWindows>(PanelServices{editor_.get(), graphics_.get()});
@@ -196,6 +201,8 @@ void Application::update_state() {
   for (const auto& path : display_->take_dropped()) open_path(*editor_, path);
   sessions_->update(*editor_);
   clipboard_->poll(*editor_);
+  if (listener_)
+    if (const auto received = listener_->take()) show_received(*editor_, *received);
   const bool known = take_devices();
   // Jobs wait for the devices, too: list_devices() precedes every backward pass.
   const bool found = jobs_->update(*editor_, coordinator_->computing() || !devices_);

@@ -12,6 +12,7 @@
 #include "app/actions/actions.h"
 #include "app/jobs/coordinator.h"
 #include "app/jobs/jobs.h"
+#include "app/jobs/listener.h"
 #include "app/shell/clipboard.h"
 #include "app/shell/exports.h"
 #include "app/shell/panel_windows.h"
@@ -129,6 +130,7 @@ private:
   std::unique_ptr<EverythingExport> everything_;
   std::unique_ptr<Clipboard> clipboard_;
   std::unique_ptr<Jobs> jobs_;
+  std::unique_ptr<Listener> listener_; // null unless asked for
   WindowSizes windows_;
   std::string cut_note_;                      // of the last run
   std::shared_ptr<const DeviceList> devices_; // null until the worker has found them

@@ -24,6 +24,7 @@ struct WindowOptions {
   std::vector<std::string> actions; // run before the screenshot, each in the settled window
   std::filesystem::path recording;  // if not empty: write an animated WebP of `script` here and exit
   std::filesystem::path script;     // a step on each line (docs/figures.md)
+  std::filesystem::path socket;     // if not empty: take captures from other programs there
   bool hidden = false;              // draw off screen
   int width = 1600, height = 1000;  // points; a hidden window has `scale` pixels per point
   std::optional<double> scale;      // of a hidden window, which has no settings

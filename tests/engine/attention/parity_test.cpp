@@ -1,6 +1,7 @@
 // Every kernel of the registry against the double-precision reference.
 #include <cctype>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 #include <gmock/gmock.h>
@@ -16,6 +17,7 @@
 #include <ATen/ops/tensor.h>
 
 #include "engine/attention/interface/kernel.h"
+#include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "tests/engine/attention/inputs.h"
 #include "tests/engine/attention/reference.h"
@@ -320,6 +322,50 @@ TEST_P(Parity, GradientsAreThoseOfFiniteDifferences) {
       }
     }
   }
+}
+
+// The bundled sources of `phi` beside the kernels that they restate: outputs and gradients.
+TEST(TypedMaps, AgreeWithTheRegistry) {
+  const std::map<std::string, std::string> names{{"query.W", "query_map.weight"},
+                                                 {"query.b", "query_map.bias"},
+                                                 {"key.W", "key_map.weight"},
+                                                 {"key.b", "key_map.bias"},
+                                                 {"omega", "omega"}};
+  double worst = 0;
+  int comparisons = 0;
+  for (const std::string& name : bundled_maps()) {
+    const auto typed = make_kernel(parse_kernel_spec("phi:" + name));
+    for (const Case& shape : cases()) {
+      SCOPED_TRACE(name + " " + describe(shape));
+      AttentionInput input = make_input(shape, 107);
+      const KernelParameters parameters = moved_parameters(*typed, shape, 108);
+      KernelSpec spec{name, {}};
+      KernelParameters own;
+      for (const auto& [key, value] : parameters) {
+        own[names.at(key)] = name == "t2r" && key.ends_with("W")
+                                 ? value * std::sqrt(2 / static_cast<double>(shape.width))
+                                 : value;
+        if (key == "omega") spec.parameters["features"] = std::to_string(value.size(0));
+      }
+      const auto registered = make_kernel(spec);
+      const at::Tensor direction = normal(input.q.sizes(), 109);
+      const auto results = [&](const Kernel& kernel, const KernelParameters& of_kernel) {
+        for (at::Tensor* x : {&input.q, &input.k, &input.v}) *x = x->detach().clone().requires_grad_();
+        const at::Tensor out = kernel.run(input, of_kernel).out;
+        (out * direction).sum().backward();
+        return std::vector<at::Tensor>{out.detach(), input.q.grad(), input.k.grad(), input.v.grad()};
+      };
+      const auto actual = results(*typed, parameters), expected = results(*registered, own);
+      for (std::size_t i = 0; i < actual.size(); ++i) {
+        const double scale = std::max(expected[i].abs().max().item<double>(), 1e-3);
+        const double difference = (actual[i] - expected[i]).abs().max().item<double>() / scale;
+        EXPECT_LT(difference, 1e-5) << "tensor " << i;
+        worst = std::max(worst, difference);
+        ++comparisons;
+      }
+    }
+  }
+  std::printf("%d tensors of typed maps, the largest difference %.1e\n", comparisons, worst);
 }
 
 INSTANTIATE_TEST_SUITE_P(Registry, Parity, testing::ValuesIn(reference::rows()), [](const auto& instance) {

@@ -1,0 +1,147 @@
+// Captures that come over a socket: good ones are taken up, malformed messages are answered with an error.
+#include "app/jobs/listener.h"
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "engine/base/capture.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+#include "tests/support/checkout.h"
+
+namespace hydrascope::app {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr, testing::StartsWith;
+
+class ListenerTest : public testing::Test {
+protected:
+  ListenerTest() { fs::remove_all(folder_); }
+  ~ListenerTest() override { fs::remove_all(folder_); }
+
+  Listener::Settings settings() const {
+    return {
+        .socket = folder_ / "socket", .folder = folder_ / "received", .most_bytes = 1 << 20, .patience = 0.3};
+  }
+  std::string answer_to(const std::string& message, bool ended = true) const {
+    const int number = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, (folder_ / "socket").c_str()); // NOLINT: short enough
+    EXPECT_EQ(connect(number, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0); // NOLINT
+    for (std::size_t at = 0; at < message.size();) {
+      const ssize_t sent = send(number, message.data() + at, message.size() - at, MSG_NOSIGNAL);
+      if (sent <= 0) break; // refused early
+      at += static_cast<std::size_t>(sent);
+    }
+    if (ended) shutdown(number, SHUT_WR);
+    std::string answer(4096, '\0');
+    const ssize_t got = read(number, answer.data(), answer.size());
+    answer.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    close(number);
+    return answer;
+  }
+  static std::string message_of(const std::string& capture) {
+    std::string size;
+    for (std::size_t i = 0; i < 8; ++i) size.push_back(static_cast<char>(capture.size() >> (8 * i) & 255));
+    return "HYDRASCOPE\n" + size + capture;
+  }
+  static std::string capture_named(const char* name) {
+    return read_text_file(test::source_folder() / "tests/golden/captures" / name);
+  }
+
+  fs::path folder_ = fs::temp_directory_path() / ("hydrascope-listener-" + std::to_string(getpid()));
+};
+
+TEST_F(ListenerTest, TakesCapturesAndKeepsTheNewest) {
+  std::atomic<int> woken = 0;
+  fs::path first, second;
+  {
+    Listener listener(settings(), [&] { ++woken; });
+    struct stat info {};
+    ASSERT_EQ(stat((folder_ / "socket").c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777U, 0600U);
+    EXPECT_FALSE(listener.take());
+    EXPECT_EQ(answer_to(message_of(capture_named("bert.safetensors"))), "ok\n");
+    first = listener.take().value();
+    EXPECT_EQ(
+        Capture::open(first).layers().size(),
+        Capture::open(test::source_folder() / "tests/golden/captures/bert.safetensors").layers().size());
+    EXPECT_FALSE(listener.take());
+    for (const char* name : {"gpt2.safetensors", "whisper.safetensors"})
+      EXPECT_EQ(answer_to(message_of(capture_named(name))), "ok\n");
+    second = listener.take().value();
+    EXPECT_FALSE(fs::exists(first));
+    EXPECT_EQ(read_text_file(second), capture_named("whisper.safetensors"));
+    EXPECT_EQ(woken, 3);
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "received"), {}), 1);
+    EXPECT_THROW(Listener(settings(), {}), Error); // there is one already
+  }
+  EXPECT_FALSE(fs::exists(second));
+  EXPECT_FALSE(fs::exists(folder_ / "socket"));
+}
+
+TEST_F(ListenerTest, SaysWhatIsWrong) {
+  const Listener listener(settings(), {});
+  const std::string good = message_of(capture_named("bert.safetensors"));
+  EXPECT_THAT(answer_to("GET / HTTP/1.1\r\nHost: here\r\n\r\n"), HasSubstr("does not begin as one"));
+  EXPECT_THAT(answer_to(good.substr(0, 15)), HasSubstr("ends early"));
+  EXPECT_THAT(answer_to(good.substr(0, good.size() - 1)), HasSubstr("ends early"));
+  EXPECT_THAT(answer_to(good.substr(0, 100), /*ended=*/false), HasSubstr("nothing came for"));
+  EXPECT_THAT(answer_to("HYDRASCOPE\n" + std::string(8, '\xff')), HasSubstr("at most 1.0 MB are taken"));
+  EXPECT_THAT(answer_to(message_of("no capture")), StartsWith("error: capture: "));
+  std::string nan = good;
+  std::memset(nan.data() + nan.size() - 64, 0xff, 64); // numbers at the end of the last tensor
+  EXPECT_THAT(answer_to(nan), StartsWith("error: "));
+}
+
+// A thousand, seeded: bytes of a good message changed, left out, repeated, or sizes made absurd.
+TEST_F(ListenerTest, AnswersAThousandMalformedMessagesAndGoesOn) {
+  Listener listener(settings(), {});
+  const std::string good = message_of(capture_named("gpt2.safetensors"));
+  std::mt19937 random(7);
+  const auto below = [&](std::size_t end) { return static_cast<std::size_t>(random()) % end; };
+  const auto resident = [] {
+    std::ifstream statm("/proc/self/statm");
+    std::int64_t size = 0, pages = 0;
+    statm >> size >> pages;
+    return pages * sysconf(_SC_PAGESIZE);
+  };
+  int refused = 0;
+  std::int64_t before = 0;
+  for (int i = 0; i < 1000; ++i) {
+    if (i == 100) before = resident();
+    std::string bad = good;
+    switch (i % 5) {
+      case 0: bad.resize(below(good.size())); break;
+      case 1: bad[below(27)] ^= static_cast<char>(1 + below(255)); break; // greeting, size, header's size
+      case 2: bad.erase(27 + below(300), 1 + below(20)); break;           // header
+      case 3: bad[27 + below(200)] = '"'; break;
+      default: bad.insert(19 + below(8), 1 + below(9), static_cast<char>(below(256)));
+    }
+    const std::string answer = answer_to(bad);
+    EXPECT_TRUE(answer == "ok\n" || answer.starts_with("error: ")) << i << ": " << answer;
+    refused += answer.starts_with("error: ") ? 1 : 0;
+    listener.take();
+  }
+  EXPECT_GT(refused, 950);
+  constexpr std::int64_t most_growth = 8 << 20;
+  EXPECT_LT(resident() - before, most_growth);
+  EXPECT_EQ(answer_to(good), "ok\n");
+  EXPECT_TRUE(listener.take());
+}
+
+} // namespace
+} // namespace hydrascope::app
