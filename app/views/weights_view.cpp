@@ -100,7 +100,7 @@ std::string panel_title(const WeightsResult& weights, const WeightsResult* softm
                                : "signed; entropy and KL undefined");
   }
   if (weights.untrained) facts.emplace_back("untrained");
-  return fmt::format("{}\n{}", weights.kernel.text(), fmt::join(facts, "; "));
+  return fmt::format("{}\n{}", weights.kernel.label(), fmt::join(facts, "; "));
 }
 
 // Words; patches have numbers instead, unless only some rows are shown.
@@ -333,7 +333,7 @@ Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
           std::string& title = row.back().title;
           title.insert(title.find('\n') + 1, fmt::format("layer {} · {}\n", layer, head.text()));
         } else {
-          row.push_back({.title = weights.kernel.text(),
+          row.push_back({.title = weights.kernel.label(),
                          .values = {},
                          .scale = {},
                          .x_label = {},
