@@ -85,7 +85,7 @@ bool SourceEditor::draw(const Graphics& graphics, ImVec2 size) {
   apply_theme();
   ImGui::PushFont(graphics.fonts().mono, is_low_window() ? theme::size_small : theme::size_text);
   editor_->Render(source_id, size, ImGuiChildFlags_None, source_flags);
-  if (ImGui::IsItemVisible()) draw_problem(graphics);
+  if (ImGui::IsItemVisible()) draw_problem(graphics, ImGui::GetItemRectSize());
   ImGui::PopFont();
   std::string text = editor_->GetText();
   if (text == text_) return false;
@@ -93,7 +93,7 @@ bool SourceEditor::draw(const Graphics& graphics, ImVec2 size) {
   return true;
 }
 
-void SourceEditor::draw_problem(const Graphics& graphics) const {
+void SourceEditor::draw_problem(const Graphics& graphics, ImVec2 size) const {
   if (!problem_ || problem_->line < 1) return;
   const std::size_t lines = editor_->GetLineCount();
   const std::size_t line = std::min(static_cast<std::size_t>(problem_->line), lines) - 1;
@@ -105,7 +105,7 @@ void SourceEditor::draw_problem(const Graphics& graphics) const {
     at.y += editor_->GetLineHeight();
   else
     at.x += 3 * editor_->GetGlyphWidth();
-  ImGui::BeginChild(source_id, {}, ImGuiChildFlags_None, source_flags); // goes on with the editor's window
+  ImGui::BeginChild(source_id, size, ImGuiChildFlags_None, source_flags); // goes on with the editor's window
   const float room =
       ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - ImGui::GetStyle().ScrollbarSize - at.x;
   constexpr float least_room = 80;

@@ -31,7 +31,7 @@ public:
 
 private:
   void apply_theme();
-  void draw_problem(const Graphics& graphics) const;
+  void draw_problem(const Graphics& graphics, ImVec2 size) const;
 
   std::unique_ptr<TextEditor> editor_;
   std::string text_;
