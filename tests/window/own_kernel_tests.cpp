@@ -241,8 +241,7 @@ void register_own_kernel_tests(ImGuiTestEngine* engine) {
       an_error_keeps_the_last_map;
   IM_REGISTER_TEST(engine, "own_kernel", "templates_begin_a_map")->TestFunc = templates_begin_a_map;
   IM_REGISTER_TEST(engine, "own_kernel", "a_map_is_saved_and_opened")->TestFunc = a_map_is_saved_and_opened;
-  IM_REGISTER_TEST(engine, "own_kernel", "a_session_keeps_the_source")->TestFunc =
-      a_session_keeps_the_source;
+  IM_REGISTER_TEST(engine, "own_kernel", "a_session_keeps_the_source")->TestFunc = a_session_keeps_the_source;
   IM_REGISTER_TEST(engine, "own_kernel", "the_grid_opens_the_editor")->TestFunc = the_grid_opens_the_editor;
 }
 
