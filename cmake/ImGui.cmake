@@ -1,6 +1,7 @@
 # Dear ImGui (docking), GLFW, and a test build with Dear ImGui Test Engine, from the unpacked imgui-bundle source
 # distribution, by an own list of files and without a patch.
 #   hydrascope_gui_headers  include folders of all of them; what the app is compiled against
+#   text_editor             the editor of source texts, an object library
 #   imgui                   Dear ImGui for the program
 #   imgui_tested            Dear ImGui with the test engine's hooks and the test engine; for window_tests only
 # The hooks change none of Dear ImGui's types, so the app is compiled once and linked with either.
@@ -8,7 +9,7 @@
 set(_bundle "${HYDRASCOPE_DEPS}/imgui-bundle/external")
 set(_imgui "${_bundle}/imgui/imgui")
 set(_engine "${_bundle}/imgui_test_engine/imgui_test_engine/imgui_test_engine")
-if(NOT EXISTS "${_imgui}/imgui.h")
+if(NOT EXISTS "${_imgui}/imgui.h" OR NOT EXISTS "${_bundle}/ImGuiColorTextEdit")
   message(FATAL_ERROR "No Dear ImGui in ${HYDRASCOPE_DEPS}: run tools/setup")
 endif()
 
@@ -30,11 +31,14 @@ target_include_directories(glad SYSTEM PUBLIC "${_bundle}/glfw/glfw/deps")
 add_library(hydrascope_gui_headers INTERFACE)
 target_include_directories(hydrascope_gui_headers SYSTEM INTERFACE
   "${_imgui}" "${_imgui}/backends" "${_imgui}/misc/cpp"
-  "${_bundle}/portable_file_dialogs/portable_file_dialogs")
+  "${_bundle}/portable_file_dialogs/portable_file_dialogs" "${_bundle}/ImGuiColorTextEdit/ImGuiColorTextEdit")
 target_link_libraries(hydrascope_gui_headers INTERFACE glfw glad ${CMAKE_DL_LIBS})
 
 set_source_files_properties("${_imgui}/backends/imgui_impl_opengl3.cpp" PROPERTIES
   COMPILE_DEFINITIONS IMGUI_IMPL_OPENGL_LOADER_CUSTOM COMPILE_OPTIONS "-include;glad/gl.h")
+
+add_library(text_editor OBJECT "${_bundle}/ImGuiColorTextEdit/ImGuiColorTextEdit/TextEditor.cpp")
+target_link_libraries(text_editor PRIVATE hydrascope_gui_headers)
 
 function(hydrascope_add_imgui name)
   add_library(${name} STATIC EXCLUDE_FROM_ALL

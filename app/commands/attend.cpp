@@ -67,7 +67,7 @@ void run(AttendOptions options) {
     fmt::print("{}\n", document.dump(2));
     return;
   }
-  fmt::print("{}: {}, {}, {:.3f} s\n", options.request.kernel.text(), path_text(report.path),
+  fmt::print("{}: {}, {}, {:.3f} s\n", options.request.kernel.label(), path_text(report.path),
              options.request.dtype, report.seconds);
   if (report.check)
     fmt::print("|weights × V − output| at most {:.2g} over {} rows\n", *report.check, report.checked_rows);

@@ -244,7 +244,7 @@ void print_skipped(const std::vector<CurvePoint>& points,
                    const std::function<std::string(const CurvePoint&)>& place_of) {
   for (const CurvePoint& one : points)
     if (!one.point.skipped.empty())
-      fmt::print("{} at {}: {}\n", one.point.kernel.text(), place_of(one), one.point.skipped);
+      fmt::print("{} at {}: {}\n", one.point.kernel.label(), place_of(one), one.point.skipped);
 }
 
 void print_json(const std::vector<CurvePoint>& points) {
@@ -277,7 +277,7 @@ void run_scaling(CurveOptions options) {
     }
   }
   if (options.json) return print_json(points);
-  const auto kernel = [](const CurvePoint& one) { return one.point.kernel.text(); };
+  const auto kernel = [](const CurvePoint& one) { return one.point.kernel.label(); };
   const auto place = [](const CurvePoint& one) { return fmt::format("N = {}", one.point.tokens); };
   fmt::print("{} heads of {}, {}, batch 1; {}\nmilliseconds, median\n", options.setting.heads,
              options.setting.head_width, options.setting.dtype, machine_text(options.setting.device));
@@ -307,7 +307,7 @@ void run_heads(const CurveOptions& options) {
   }
   if (options.json) return print_json(points);
   const auto place = [](const CurvePoint& one) { return fmt::format("H = {}", one.setting.heads); };
-  const auto kernel = [](const CurvePoint& one) { return one.point.kernel.text(); };
+  const auto kernel = [](const CurvePoint& one) { return one.point.kernel.label(); };
   fmt::print("D = {}, N = {}, {}, batch 1; {}\nmilliseconds, median\n", options.width, options.tokens.front(),
              options.setting.dtype, machine_text(options.setting.device));
   print_points(points, "heads", place, kernel, milliseconds);

@@ -173,6 +173,51 @@ double switch_layer(BenchSession& session, int layer, int turn) {
   return taken;
 }
 
+// Opens the editor "Your kernel" on a map for the last layer, with the caret at its end.
+void open_map_editor(BenchSession& session, int layer) {
+  Application& application = session.application();
+  select_layer(application.editor(), layer);
+  offer_map(application.editor(), {"bench", "def phi(x):\n    return x * x * 1.5"});
+  session.until([&] {
+    return map_kernel(session.document()).name == "phi" && application.panel_rectangle("own_kernel");
+  });
+  session.until_settled();
+  const auto panel = application.panel_rectangle("own_kernel");
+  if (!panel) throw Error("bench interact", "the panel Your kernel is not visible");
+  const float density = ImGui::GetIO().DisplayFramebufferScale.x;
+  const auto [left, top, width, height] = *panel;
+  ImGuiIO& io = ImGui::GetIO();
+  io.AddMousePosEvent((static_cast<float>(left) + static_cast<float>(width) * 0.5f) / density,
+                      (static_cast<float>(top) + static_cast<float>(height) * 0.5f) / density);
+  for (const bool down : {true, false}) {
+    io.AddMouseButtonEvent(ImGuiMouseButton_Left, down);
+    session.frame();
+  }
+  for (const bool down : {true, false}) {
+    io.AddKeyEvent(ImGuiMod_Ctrl, down);
+    io.AddKeyEvent(ImGuiKey_End, down);
+    session.frame();
+  }
+}
+
+// From the key to the end of the frame that shows the new map's weights and their KL to softmax's.
+double type_key(BenchSession& session, int turn) {
+  session.until_settled();
+  const KernelSpec before = map_kernel(session.document());
+  const auto start = Clock::now();
+  ImGui::GetIO().AddInputCharacter(static_cast<unsigned>('1' + turn % 9));
+  session.frame();
+  session.until([&] {
+    const KernelSpec now = map_kernel(session.document());
+    const SideResults& results = session.results();
+    const auto has_weights = [&](const KernelSpec& kernel) {
+      return !!find(results, WeightsKey{.layer = session.document().scene().layer, .kernel = kernel});
+    };
+    return now != before && !results.stale && has_weights(now) && has_weights(KernelSpec{});
+  });
+  return milliseconds_since(start);
+}
+
 void run_interact(const InteractOptions& options) {
   BenchSession session(options.window);
   session.frame();
@@ -186,10 +231,14 @@ void run_interact(const InteractOptions& options) {
     last_layer.push_back(switch_layer(session, model.layers - 1, i));
     first_layer.push_back(switch_layer(session, 0, i));
   }
+  std::vector<double> keys;
+  open_map_editor(session, model.layers - 1);
+  for (int i = 0; i < options.repeats; ++i) keys.push_back(type_key(session, i));
   const ordered_json result = {{"first_frame_ms", summary_json({first_frame})},
                                {"first_result_ms", summary_json({first_result})},
                                {"switch_first_layer_ms", summary_json(first_layer)},
                                {"switch_last_layer_ms", summary_json(last_layer)},
+                               {"key_to_weights_ms", summary_json(keys)},
                                {"frame_ms", summary_json(session.frames_ms())},
                                {"frame_cpu_ms", summary_json(session.frames_cpu_ms())}};
   print_result(result, options.window.common.json);

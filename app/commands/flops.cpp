@@ -137,7 +137,7 @@ void print_layers(const FlopsRow& row) {
       {"layer", "kernel", "projections", "attention", "MLP", "norms", "total", "blocks"}};
   const auto number = [](double flops) { return fmt::format("{:.2f}", flops / mega); };
   for (const LayerFlops& layer : row.flops.layers)
-    table.push_back({fmt::format("{}", table.size() - 1), layer.kernel.text(), number(layer.projections),
+    table.push_back({fmt::format("{}", table.size() - 1), layer.kernel.label(), number(layer.projections),
                      number(layer.attention), number(layer.mlp), number(layer.norms), number(layer.total()),
                      number(layer.blocks())});
   print_table(table, "rlrrrrrr");

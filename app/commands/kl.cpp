@@ -133,7 +133,7 @@ void print_measures(const TeacherForcedOutcome& outcome) {
                                               "ρ", "‖out‖ ratio", "cosine", "error"}};
   for (const KernelMeasure& measure : outcome.measures) {
     const KernelMeans& mean = measure.mean;
-    rows.push_back({measure.kernel.text() + (measure.untrained ? " (untrained)" : ""),
+    rows.push_back({measure.kernel.label() + (measure.untrained ? " (untrained)" : ""),
                     measure.data.filename().string(), measure.length ? std::to_string(*measure.length) : "—",
                     std::to_string(measure.items), decimal(mean.kl), decimal(mean.clamped_share),
                     decimal(mean.entropy), decimal(mean.spearman), decimal(mean.ratio), decimal(mean.cosine),

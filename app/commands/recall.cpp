@@ -96,13 +96,13 @@ ordered_json recall_kernels(RecallRequest request, const std::vector<KernelSpec>
     }
     RecallOutcome outcome;
     {
-      if (kernels.size() > 1) fmt::print(stderr, "{}\n", kernel.text());
+      if (kernels.size() > 1) fmt::print(stderr, "{}\n", kernel.label());
       TrainingDisplay display;
       outcome = recall(request, display.observer(), display.stop());
     }
     if (outcome.training.stopped)
       throw Error("recall",
-                  fmt::format("stopped at {} after {} steps", kernel.text(), outcome.training.steps),
+                  fmt::format("stopped at {} after {} steps", kernel.label(), outcome.training.steps),
                   files.results.empty() ? "with -o FILE it could be resumed" : "go on with --resume");
     if (!files.curve.empty()) write_curve(curve_file(files, kernel), outcome.training);
     list.push_back(recall_json(kernel, outcome));

@@ -294,7 +294,7 @@ std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std:
       const WeightsResult& weights = *entry.result;
       const std::string name = fmt::format("attention.{}", weights.layer);
       if (head && *head >= weights.weights.extent(0))
-        missing.push_back(fmt::format("{} left out: {} has {} heads", name, weights.kernel.text(),
+        missing.push_back(fmt::format("{} left out: {} has {} heads", name, weights.kernel.label(),
                                       weights.weights.extent(0)));
       else
         tensors.push_back(batched(name, head ? one_head(weights.weights, *head) : weights.weights));
@@ -356,7 +356,7 @@ void print_run(std::ostream& out, const RunResult& result) {
   std::size_t kernel_width = std::string_view("kernel").size();
   std::size_t path_width = std::string_view("path").size();
   for (const LayerRun& layer : result.layers) {
-    kernel_width = std::max(kernel_width, layer.kernel.text().size());
+    kernel_width = std::max(kernel_width, layer.kernel.label().size());
     path_width = std::max(path_width, path_text(layer.path).size());
   }
   fmt::print(out, "\nlayer  {:<{}}  {:<{}}      ms\n", "kernel", kernel_width, "path", path_width);
@@ -364,7 +364,7 @@ void print_run(std::ostream& out, const RunResult& result) {
     const LayerRun& layer = result.layers[i];
     const std::string remark = remarks(layer);
     const std::string time = result.model.capture ? "—" : fmt::format("{:.2f}", 1000 * layer.seconds);
-    fmt::print(out, "{:>5}  {:<{}}  {:<{}}  {:>6}{}{}\n", i, layer.kernel.text(), kernel_width,
+    fmt::print(out, "{:>5}  {:<{}}  {:<{}}  {:>6}{}{}\n", i, layer.kernel.label(), kernel_width,
                path_text(layer.path), path_width, time, remark.empty() ? "" : "  ", remark);
   }
   fmt::print(out, "\n{:.0f} ms in all, {} on {}, {} threads, at most {:.0f} MB\n", 1000 * result.seconds,

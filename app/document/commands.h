@@ -19,6 +19,8 @@ enum class Dialog {
   open_adapter,
   open_session,
   save_session,
+  open_map, // a kernel's source
+  save_map,
   locate, // a file of the incomplete session
   export_figure,
   export_everything,
@@ -94,6 +96,16 @@ struct RestoreArrangement {
 // Runs and jobs.
 struct CancelRuns {};
 struct RunAgain {};
+// Tries the source of a map for the selected layer. With `apply` one that runs becomes the kernel.
+struct CheckMap {
+  std::string name, text;
+  bool apply = false;
+  bool everywhere = false; // in all layers that run the selected layer's map
+  std::string gesture = {};
+};
+struct SaveMap { // that of the editor
+  std::filesystem::path file;
+};
 struct TimePasses {}; // repeats the run to measure the times of layers
 struct MeasureScaling {};
 struct StopScaling {};
@@ -113,7 +125,7 @@ using Command =
     std::variant<Quit, ShowDialog, ShowOverlay, HideOverlay, ToggleOverlay, GoToTourStep, ExportFigure,
                  ExportEverything, CopyInput, CopyFigure, CopyNumbers, Paste, ShowFigure, NewSession,
                  ReopenLastSession, SaveSession, BringToFront, ResetLayout, RestoreArrangement, CancelRuns,
-                 RunAgain, TimePasses, MeasureScaling, StopScaling, MeasureFolder, StopFolder, StartTraining,
-                 PauseTraining, StopTraining, ShowTraining, SaveTrainedAdapter>;
+                 RunAgain, CheckMap, SaveMap, TimePasses, MeasureScaling, StopScaling, MeasureFolder,
+                 StopFolder, StartTraining, PauseTraining, StopTraining, ShowTraining, SaveTrainedAdapter>;
 
 } // namespace hydrascope::app

@@ -22,6 +22,7 @@
 #include "app/document/training_form.h"
 #include "app/views/scaling_view.h"
 #include "app/views/training_view.h"
+#include "engine/attention/own/map_check.h"
 #include "engine/run/devices.h"
 
 namespace hydrascope::app {
@@ -88,6 +89,19 @@ struct IncompleteSession {
   bool figure = false;       // it comes from the metadata of a figure, exported from `panel`
   std::string panel;         // id
   std::size_t to_locate = 0; // index into read.missing of the file that the open dialog locates
+};
+
+// The source of a map, in the editor of the panel "Your kernel".
+struct MapText {
+  std::string name, text;
+};
+
+// The last check of a map's source.
+struct MapReport {
+  std::uint64_t number = 0; // counts the checks; 0: none yet
+  std::string place;        // see map_place()
+  MapText source;
+  CheckedMap result;
 };
 
 // The state of the window, for panels and actions; set once per frame.
@@ -164,6 +178,11 @@ public:
   FolderMeasures folder;   // A's schedule compared with softmax on each picture of a folder
   TrainingReport training; // the running or last training
   TrainingForm training_form;
+
+  // ---- The source of a kernel `phi`
+  MapText typed_map;                  // what the editor shows
+  std::optional<MapText> offered_map; // what it is to show next, as if it had been typed
+  MapReport map_report;
 
   // ---- Sessions
   // The one of the document. There is always one.

@@ -70,6 +70,23 @@ void set_all_kernels(Editor& editor, const KernelSpec& kernel);
 // Sets the kernel in the strategy's k layers, softmax in the others. `gesture`: of the slider being dragged.
 void apply_preset(Editor& editor, Strategy strategy, int k, const KernelSpec& kernel,
                   const std::string& gesture = {});
+// ---- Maps: sources of the kernel `phi`, of the selected layer
+
+std::filesystem::path maps_folder(); // the user's own, from which the command line takes phi:NAME
+// Names the layer whose map is edited, and its model and side: a check for another place is of no use.
+std::string map_place(const Document& document);
+// The selected layer's kernel; softmax without a model.
+KernelSpec map_kernel(const Document& document);
+// What the selected layer's map begins with: the source of its kernel, if it is known, or of the default map.
+MapText first_map(const Document& document);
+void show_map_editor(Editor& editor); // opens the panel "Your kernel"
+// The same, with this source in it as if it had been typed.
+void offer_map(Editor& editor, MapText source);
+bool open_map(Editor& editor, const std::filesystem::path& file); // NAME.py; reports what cannot be read
+void save_map(Editor& editor, const std::filesystem::path& file); // the editor's text, as it is
+// Sets the selected layer's kernel, with `everywhere` in all layers that have the same one.
+void set_map(Editor& editor, const KernelSpec& kernel, bool everywhere, const std::string& gesture);
+
 void swap_sides(Editor& editor);
 // The Weights panel's kernels: sets one, adds one, removes one (never the last).
 void compare_kernel(Editor& editor, int position, const std::optional<KernelSpec>& kernel);

@@ -9,7 +9,7 @@
 namespace hydrascope::app {
 
 void set_layer_kernel(Editor& editor, int layer, const KernelSpec& kernel) {
-  editor.change(fmt::format("Layer {} to {}", layer, kernel.text()), [&](Document& document) {
+  editor.change(fmt::format("Layer {} to {}", layer, kernel.label()), [&](Document& document) {
     Schedule& schedule = edited_schedule(document);
     if (layer < 0 || static_cast<std::size_t>(layer) >= schedule.layers.size()) return;
     schedule.layers[static_cast<std::size_t>(layer)] = kernel;
@@ -69,14 +69,14 @@ void choose_device(Editor& editor, const std::string& device) {
 }
 
 void set_all_kernels(Editor& editor, const KernelSpec& kernel) {
-  editor.change(fmt::format("All layers: {}", kernel.text()),
+  editor.change(fmt::format("All layers: {}", kernel.label()),
                 [&](Document& document) { std::ranges::fill(edited_schedule(document).layers, kernel); });
 }
 
 void apply_preset(Editor& editor, Strategy strategy, int k, const KernelSpec& kernel,
                   const std::string& gesture) {
   editor.change(
-      fmt::format("{} layers: {}", k, kernel.text()),
+      fmt::format("{} layers: {}", k, kernel.label()),
       [&](Document& document) {
         Schedule& schedule = edited_schedule(document);
         const int count = static_cast<int>(schedule.layers.size());

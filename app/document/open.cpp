@@ -340,6 +340,7 @@ bool open_path(Editor& editor, const fs::path& path) {
     if (const auto figure = figure_in(path); figure && is_view(*figure, path))
       return open_figure(editor, *figure, path);
     if (auto session = session_in(path)) return open_session_text(editor, std::move(*session), path);
+    if (path.extension() == ".py") return open_map(editor, path);
     if (has_text_ending(path)) {
       show_text_file(editor, path);
     } else {

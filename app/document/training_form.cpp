@@ -259,7 +259,7 @@ std::string training_effect(const Document& document, const TrainingForm& form) 
                                 : "Nothing shown changes until you press Use it; Ctrl+Z takes that back.";
   if (form.kind == TrainingKind::distill)
     return fmt::format("Trains {} afresh in all {} layers and then runs it there, in place of {}. {}",
-                       form.kernel.text(), schedule.layers.size(), schedule.summary(), shown);
+                       form.kernel.label(), schedule.layers.size(), schedule.summary(), shown);
   const std::string chosen = form.plan(TrainingKind::finetune, document.kind).get<std::string>("layers");
   const std::string layers = !chosen.empty() ? chosen
                              : schedule.all_exact_softmax()

@@ -9,15 +9,21 @@
 namespace hydrascope::app {
 
 Jobs::Jobs(const std::function<void()>& wake, const std::shared_ptr<ModelStore>& models)
-    : scaling(wake), training(wake, models), folder(wake, models), fetch(wake), check_(wake, models) {}
+    : scaling(wake),
+      training(wake, models),
+      folder(wake, models),
+      fetch(wake),
+      maps(wake),
+      check_(wake, models) {}
 
 bool Jobs::update(Editor& editor, bool interactive_run) {
+  const bool typed = maps.update(editor);
   const bool checked = check_.update(editor, interactive_run);
   const bool measured = scaling.update(editor, interactive_run);
   const bool folder_measured = folder.update(editor, interactive_run || editor.scaling.running);
   const bool trained = training.update(editor, interactive_run || editor.scaling.running);
   fetch.update(editor);
-  return checked || measured || folder_measured || trained;
+  return typed || checked || measured || folder_measured || trained;
 }
 
 void Jobs::shut_down(Editor& editor) { training.shut_down(editor); }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/jobs/folder_jobs.h"
+#include "app/jobs/map_checks.h"
 #include "app/jobs/model_fetch.h"
 #include "app/jobs/scaling_run.h"
 #include "app/jobs/training_job.h"
@@ -28,6 +29,7 @@ public:
   TrainingJob training;
   FolderMeasure folder;
   ModelFetch fetch;
+  MapChecks maps;
 
   // Once per frame: takes the results into the editor, and pauses the jobs during an interactive run. Returns
   // whether anything changed.

@@ -73,7 +73,7 @@ void detail_kernel_combo(Editor& editor, const KernelSpec& shown, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   kernel_square(ImGui::GetWindowDrawList(), {at.x + 5, at.y + ImGui::GetFrameHeight() / 2}, 10, shown.name);
   ImGui::SetCursorScreenPos({at.x + 16, at.y});
-  const int picked = kernel_combo("##detail_kernel", shown.text(), true, width - 16, editor.list_search());
+  const int picked = kernel_combo("##detail_kernel", shown.label(), true, width - 16, editor.list_search());
   if (picked == -1) select_detail_kernel(editor, std::nullopt);
   if (picked >= 0) {
     select_detail_kernel(

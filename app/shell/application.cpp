@@ -117,7 +117,9 @@ void Application::start(const WindowOptions& options) {
 
 bool Application::running() const { return !quit_ && !display_->close_requested(); }
 
-bool Application::settled() const { return coordinator_->settled() && redraw_ == 0; }
+bool Application::settled() const {
+  return coordinator_->settled() && !jobs_->maps.running() && redraw_ == 0;
+}
 
 bool Application::wait(double seconds) {
   // Draws thirty frames per second during runs and animations, otherwise only on events.
@@ -335,7 +337,8 @@ void Application::draw_frame() {
   exports_->update(*editor_, coordinator_->settled() && !everything_->busy(), figure);
   everything_->update(*editor_, panels(), coordinator_->settled(), figure);
   if (windows_.changed()) redraw_ = std::max(redraw_, 3);
-  if (!ImGui::IsAnyItemActive()) editor_->end_gesture();
+  // A source editor is no item of Dear ImGui.
+  if (!ImGui::IsAnyItemActive() && !ImGui::GetIO().WantTextInput) editor_->end_gesture();
   const ImGuiIO& io = ImGui::GetIO();
   const bool input = io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || io.MouseWheel != 0 ||
                      io.InputQueueCharacters.Size > 0 || ImGui::IsAnyMouseDown();

@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/document/edits.h"
 #include "app/document/session_edits.h"
 
 namespace hydrascope::app {
@@ -64,6 +65,8 @@ public:
     on_.jobs.fetch.cancel();
   }
   void operator()(const RunAgain&) const { on_.runs.run_again(); }
+  void operator()(const CheckMap& command) const { on_.jobs.maps.start(on_.editor, command); }
+  void operator()(const SaveMap& command) const { save_map(on_.editor, command.file); }
   void operator()(const TimePasses&) const {
     constexpr int passes = 10;
     on_.runs.time_passes(on_.editor.document(), passes);

@@ -19,7 +19,7 @@ using Filters = std::vector<std::string>;
 std::string input_patterns() {
   std::string patterns;
   for (const std::string_view ending : picture_endings()) patterns.append("*").append(ending).append(" ");
-  return patterns + "*.txt *.json *.safetensors";
+  return patterns + "*.txt *.json *.safetensors *.py";
 }
 
 std::string session_name(const Editor& editor) {
@@ -59,6 +59,10 @@ std::optional<FileQuestion> Dialogs::question(Dialog dialog, const Editor& edito
                        {"Pictures, text, captures, sessions", input_patterns()});
     case Dialog::open_adapter: return open_file("Open adapter", {"Adapters", "*.safetensors"});
     case Dialog::open_session: return open_file("Open session", {"Sessions", "*.json"});
+    case Dialog::open_map: return open_file("Open the source of a kernel", {"Python", "*.py"});
+    case Dialog::save_map:
+      return save_file("Save the source", (maps_folder() / (editor.typed_map.name + ".py")).string(),
+                       {"Python", "*.py"});
     case Dialog::open_model: return select("Open model folder");
     case Dialog::open_folder: return select("Open folder of pictures");
     case Dialog::export_everything: return select("Export everything open into this folder");
@@ -121,6 +125,14 @@ void Dialogs::take(Editor& editor, std::filesystem::path chosen) {
       if (chosen.extension().empty()) chosen += ".safetensors";
       editor.emit(SaveTrainedAdapter{chosen});
       return;
+    case Dialog::open_map:
+      if (given) open_map(editor, chosen);
+      return;
+    case Dialog::save_map:
+      if (!given) return;
+      if (chosen.extension().empty()) chosen += ".py";
+      editor.emit(SaveMap{chosen});
+      return;
     case Dialog::locate:
       if (given) locate_missing(editor, chosen);
       return;
@@ -148,6 +160,8 @@ std::filesystem::path home_folder() {
 
 void Dialogs::show(Dialog dialog, Editor& editor, std::string panel) {
   if (open()) return;
+  std::error_code failure; // the dialog says why it cannot be saved
+  if (dialog == Dialog::save_map) std::filesystem::create_directories(maps_folder(), failure);
   shown_ = dialog;
   panel_ = std::move(panel);
   std::optional<FileQuestion> asked = question(dialog, editor);

@@ -41,6 +41,7 @@ std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
           {"kernels", kernels},
           {"focus", rest},
           {"training", rest},
+          {"own_kernel", rest},
           {"layers", layers},
           {"norms", layers},
           {"predictions", predictions},
@@ -70,9 +71,9 @@ std::vector<Place> compare_places(ImGuiID rest, ImVec2 size) {
   ImGuiID weights = split(rest, ImGuiDir_Down, 0.5f);
   ImGuiID tables = split(weights, ImGuiDir_Right, 0.36f);
   const ImGuiID predictions = split(tables, ImGuiDir_Down, 0.42f);
-  return {{"kernels", kernels}, {"input", kernels}, {"predictions", predictions},
-          {"focus", rest},      {"layers", layers}, {"weights", weights},
-          {"entropy", tables},  {"kl", tables},     {nullptr, tables}};
+  return {{"kernels", kernels}, {"input", kernels}, {"predictions", predictions}, {"focus", rest},
+          {"own_kernel", rest}, {"layers", layers}, {"weights", weights},         {"entropy", tables},
+          {"kl", tables},       {nullptr, tables}};
 }
 
 std::vector<Place> text_places(ImGuiID rest, ImVec2 size) {
@@ -81,9 +82,17 @@ std::vector<Place> text_places(ImGuiID rest, ImVec2 size) {
   ImGuiID matrices = split(rest, ImGuiDir_Down, 0.62f);
   const ImGuiID predictions = split(rest, ImGuiDir_Right, 0.28f);
   const ImGuiID layers = split(matrices, ImGuiDir_Right, 0.36f);
-  return {{"input", input},      {"kernels", kernels}, {"focus", rest},    {"predictions", predictions},
-          {"weights", matrices}, {"tokens", matrices}, {"layers", layers}, {"vectors", matrices},
-          {"values", matrices},  {nullptr, layers}};
+  return {{"input", input},
+          {"kernels", kernels},
+          {"focus", rest},
+          {"own_kernel", rest},
+          {"predictions", predictions},
+          {"weights", matrices},
+          {"tokens", matrices},
+          {"layers", layers},
+          {"vectors", matrices},
+          {"values", matrices},
+          {nullptr, layers}};
 }
 
 std::vector<Place> measure_places(ImGuiID rest, ImVec2 size) {
@@ -92,10 +101,9 @@ std::vector<Place> measure_places(ImGuiID rest, ImVec2 size) {
   ImGuiID tables = split(rest, ImGuiDir_Down, 0.46f);
   const ImGuiID divergence = split(tables, ImGuiDir_Right, 0.5f);
   const ImGuiID timing = split(rest, ImGuiDir_Left, 0.5f);
-  return {{"kernels", kernels},         {"input", kernels}, {"predictions", predictions},
-          {"timing", timing},           {"scaling", rest},  {"roofline", rest},
-          {"entropy", tables},          {"kl", divergence}, {"change", tables},
-          {"monotonicity", divergence}, {nullptr, tables}};
+  return {{"kernels", kernels}, {"input", kernels}, {"predictions", predictions}, {"timing", timing},
+          {"scaling", rest},    {"roofline", rest}, {"own_kernel", rest},         {"entropy", tables},
+          {"kl", divergence},   {"change", tables}, {"monotonicity", divergence}, {nullptr, tables}};
 }
 
 // The training above, the weights below.
@@ -104,8 +112,9 @@ std::vector<Place> train_places(ImGuiID rest, ImVec2 size) {
   const ImGuiID predictions = split(kernels, ImGuiDir_Down, 0.25f);
   ImGuiID weights = split(rest, ImGuiDir_Down, 0.46f);
   const ImGuiID tables = split(weights, ImGuiDir_Right, 0.3f);
-  return {{"kernels", kernels}, {"input", kernels}, {"predictions", predictions}, {"training", rest},
-          {"weights", weights}, {"focus", weights}, {"tokens", weights},          {"kl", tables},
+  return {{"kernels", kernels}, {"input", kernels},   {"predictions", predictions},
+          {"training", rest},   {"own_kernel", rest}, {"weights", weights},
+          {"focus", weights},   {"tokens", weights},  {"kl", tables},
           {"entropy", tables},  {nullptr, tables}};
 }
 

@@ -75,7 +75,7 @@ AdapterState adapter_state(const RunResult& run, int layer, const std::vector<Fo
   const std::string unused = idle == found.end() ? "" : why_idle(*idle, run);
   if (ran.untrained)
     return {unused.empty()
-                ? fmt::format("untrained: model not adapted to {} in layer {}", ran.kernel.text(), layer)
+                ? fmt::format("untrained: model not adapted to {} in layer {}", ran.kernel.label(), layer)
                 : "untrained: " + unused,
             true};
   return {unused.empty() ? "the model's own parameters" : "the model's own parameters; " + unused, false};

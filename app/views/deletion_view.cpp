@@ -52,7 +52,7 @@ DeletionView deletion_view(const MeasuredDeletion& measured, bool probability, c
   DeletionView view;
   view.lines.title =
       fmt::format("{}{}order: layer {}, {}", side, side.empty() ? "" : " · ", deletion.key.layer,
-                  run.schedule.layers.at(static_cast<std::size_t>(deletion.key.layer)).text());
+                  run.schedule.layers.at(static_cast<std::size_t>(deletion.key.layer)).label());
   view.lines.x_label = run.rows > 0 ? "share of patches hidden" : "share of tokens masked";
   view.lines.y_label = probability ? "probability" : deletion.target;
   const auto add = [&](const char* name, const DeletionCurve& curve, const Colour& colour) {

@@ -92,7 +92,7 @@ std::string item_title(const FocusItem& item) {
   const std::string flags = layer_flags(*item.run, item.layer);
   if (item.title.empty()) {
     const auto kernel_of = [&](const RunResult& run) {
-      return run.layers.at(static_cast<std::size_t>(item.layer)).kernel.text();
+      return run.layers.at(static_cast<std::size_t>(item.layer)).kernel.label();
     };
     const std::string kernel =
         kernel_of(*item.run) + (item.minus == nullptr ? "" : " − " + kernel_of(*item.minus));

@@ -57,7 +57,7 @@ Figure scaling_figure(const ScalingCurves& curves, const std::vector<ScalingLine
   for (const ScalingLine& line : lines) {
     const bool again = std::ranges::count(names, line.kernel.name) > 0; // has the same colour
     names.push_back(line.kernel.name);
-    panel.lines.push_back({.name = line.kernel.text(),
+    panel.lines.push_back({.name = line.kernel.label(),
                            .x = line.tokens,
                            .y = line.median,
                            .colour = kernel_colour(line.kernel.name),
@@ -65,7 +65,7 @@ Figure scaling_figure(const ScalingCurves& curves, const std::vector<ScalingLine
                            .upper_name = "p95",
                            .style = again ? LinesPanel::Style::dashed : LinesPanel::Style::line});
     if (!line.skipped.empty())
-      figure.subtitle += fmt::format("; {} left out {}", line.kernel.text(), line.skipped);
+      figure.subtitle += fmt::format("; {} left out {}", line.kernel.label(), line.skipped);
   }
   figure.panels.emplace_back(std::move(panel));
   return figure;
@@ -92,7 +92,7 @@ LinesPanel::Line roof(const MachineLimits& limits, const double low, const doubl
 std::vector<RooflineLine> roofline_lines(const std::vector<ScalingLine>& lines) {
   std::vector<RooflineLine> result;
   for (const ScalingLine& line : lines) {
-    RooflineLine own{.kernel = line.kernel.text(), .intensity = {}, .rate = {}, .labels = {}};
+    RooflineLine own{.kernel = line.kernel.label(), .intensity = {}, .rate = {}, .labels = {}};
     for (const ScalingPoint& point : line.points) {
       if (!(point.products > 0) || !(point.bytes > 0) || !(point.time.median > 0)) continue;
       own.intensity.push_back(2 * point.products / point.bytes);

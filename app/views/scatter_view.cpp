@@ -24,7 +24,7 @@ struct Points {
 
 Points points_of(const RunResult& run, const WeightsResult& weights, const VectorsResult& vectors, int head) {
   if (head < 0 || head >= weights.weights.extent(0) || head >= vectors.q.extent(0))
-    throw UsageError(fmt::format("head {}", head), weights.kernel.text() + " has no such head",
+    throw UsageError(fmt::format("head {}", head), weights.kernel.label() + " has no such head",
                      "choose another");
   const auto width = static_cast<std::size_t>(vectors.q.extent(2));
   const auto tokens = static_cast<std::size_t>(vectors.k.extent(1));
@@ -142,7 +142,7 @@ ScatterView scatter_view(const RunResult& run, const WeightsResult& weights, con
 Figure scatter_figure(const RunResult& run, const WeightsResult& weights, const ScatterView& view, int head) {
   Figure figure;
   figure.title =
-      fmt::format("{} · layer {}, head {} · {}", run.model.name, weights.layer, head, weights.kernel.text());
+      fmt::format("{} · layer {}, head {} · {}", run.model.name, weights.layer, head, weights.kernel.label());
   figure.subtitle =
       fmt::format("{} pairs of tokens; {} of q·k/√d below −1", view.pairs, percent_text(view.share_below));
   HeatMapPanel panel;

@@ -70,7 +70,7 @@ HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table, Chan
   const std::size_t chosen = std::min(static_cast<std::size_t>(measure), quantity.parts.size() - 1);
   const HeadQuantityInfo::Part& part = quantity.parts[chosen];
   HeatMapPanel panel;
-  panel.title = table.key.kernel ? table.kernel.text() + "\nsoftmax inputs (teacher-forced)"
+  panel.title = table.key.kernel ? table.kernel.label() + "\nsoftmax inputs (teacher-forced)"
                                  : run.schedule.summary() + "\nthis run";
   if (table.untrained) panel.title += ", untrained";
   panel.values = table_values(table, chosen);

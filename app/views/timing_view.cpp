@@ -64,7 +64,7 @@ BarsPanel medians(const TimingView& view) {
   panel.x_label = "median of the last runs (ms), tick: p95";
   panel.marks_name = "p95 (ms)";
   for (const TimingRow& row : view.rows) {
-    panel.labels.push_back(fmt::format("{}  {}", row.layer, row.kernel.text()));
+    panel.labels.push_back(fmt::format("{}  {}", row.layer, row.kernel.label()));
     panel.values.push_back(milliseconds(row.time, row.time.median));
     panel.marks.push_back(row.time.runs < least_runs_of_p95 ? unmeasured : row.time.p95 * 1e3);
     Colour colour = kernel_colour(row.kernel.name);
@@ -80,7 +80,7 @@ BarsPanel differences(const TimingView& a, const TimingView& b) {
   panel.x_label = "difference of medians (ms)";
   for (std::size_t i = 0; i < std::min(a.rows.size(), b.rows.size()); ++i) {
     const TimingRow &left = a.rows[i], &right = b.rows[i];
-    panel.labels.push_back(fmt::format("{}  {} − {}", left.layer, left.kernel.text(), right.kernel.text()));
+    panel.labels.push_back(fmt::format("{}  {} − {}", left.layer, left.kernel.label(), right.kernel.label()));
     // The first run of one side against a later one of the other would be a difference of warming up.
     panel.values.push_back(left.cold || right.cold ? unmeasured
                                                    : milliseconds(left.time, left.time.median) -
@@ -309,7 +309,7 @@ Figure timing_figure(const RunResult& run) {
       cached.push_back(std::to_string(layer));
       continue;
     }
-    panel.labels.push_back(fmt::format("{}  {}", layer, run.layers[layer].kernel.text()));
+    panel.labels.push_back(fmt::format("{}  {}", layer, run.layers[layer].kernel.label()));
     panel.values.push_back(run.layers[layer].seconds * 1000);
     panel.colours.push_back(kernel_colour(run.layers[layer].kernel.name));
   }

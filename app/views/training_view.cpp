@@ -149,7 +149,7 @@ void TrainingCurves::halve() {
 
 std::string training_title(const TrainingReport& report) {
   return report.kind == TrainingKind::distill
-             ? fmt::format("distilling {} into {}", report.kernel.text(), report.model)
+             ? fmt::format("distilling {} into {}", report.kernel.label(), report.model)
              : fmt::format("fine-tuning {}", report.model);
 }
 
@@ -192,9 +192,9 @@ std::string training_gain_text(const TrainingReport& report) {
       report.kind != TrainingKind::distill
           ? fmt::format("Top-1 {} → {}", percent_text(before.accuracy), percent_text(after.accuracy))
       : after.divergence < before.divergence
-          ? fmt::format("{}'s weights are {} times closer to softmax's: {}", report.kernel.text(),
+          ? fmt::format("{}'s weights are {} times closer to softmax's: {}", report.kernel.label(),
                         number_text(before.divergence / after.divergence, 2), numbers)
-          : fmt::format("{}'s weights are no closer to softmax's: {}", report.kernel.text(), numbers);
+          : fmt::format("{}'s weights are no closer to softmax's: {}", report.kernel.label(), numbers);
   if (report.seconds >= minute) return fmt::format("{} in {} min", gain, duration_text(report.seconds));
   constexpr double few = 10;
   return fmt::format("{} in {:.{}f} s", gain, report.seconds, report.seconds < few ? 1 : 0);

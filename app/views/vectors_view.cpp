@@ -206,7 +206,7 @@ HeatMapPanel rank_one_panel(const RunResult& run, const VectorsResult& vectors, 
 Figure vectors_figure(const RunResult& run, const VectorsResult& vectors, const VectorsView& view,
                       std::int64_t key) {
   Figure figure;
-  figure.title = fmt::format("{} · layer {} · {} · {}", run.model.name, vectors.layer, vectors.kernel.text(),
+  figure.title = fmt::format("{} · layer {} · {} · {}", run.model.name, vectors.layer, vectors.kernel.label(),
                              view.global ? "all features" : fmt::format("head {}", vectors.head));
   figure.subtitle = view.global ? fmt::format("query token {}", vectors.query)
                                 : fmt::format("query token {}, key token {}", vectors.query, key);

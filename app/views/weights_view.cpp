@@ -100,7 +100,7 @@ std::string panel_title(const WeightsResult& weights, const WeightsResult* softm
                                : "signed; entropy and KL undefined");
   }
   if (weights.untrained) facts.emplace_back("untrained");
-  return fmt::format("{}\n{}", weights.kernel.text(), fmt::join(facts, "; "));
+  return fmt::format("{}\n{}", weights.kernel.label(), fmt::join(facts, "; "));
 }
 
 // Words; patches have numbers instead, unless only some rows are shown.
@@ -172,7 +172,7 @@ Array head_weights(const WeightsResult& weights, const HeadChoice& head) {
   if (!has_head(weights, head)) {
     const auto count = weights.weights.empty() ? 0 : weights.weights.extent(0);
     throw UsageError("--head",
-                     fmt::format("{} has {} heads and no {}", weights.kernel.text(), count, head.text()),
+                     fmt::format("{} has {} heads and no {}", weights.kernel.label(), count, head.text()),
                      "heads are numbered from 0");
   }
   Array map;
@@ -300,7 +300,7 @@ Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& opt
   std::vector<HeatMapPanel> panels;
   for (const auto& weights : all) {
     if (!has_head(*weights, options.head)) {
-      figure.subtitle += fmt::format("; {} has no {}", weights->kernel.text(), options.head.text());
+      figure.subtitle += fmt::format("; {} has no {}", weights->kernel.label(), options.head.text());
       continue;
     }
     panels.push_back(weights_panel(run, *weights, softmax, options));
@@ -333,7 +333,7 @@ Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
           std::string& title = row.back().title;
           title.insert(title.find('\n') + 1, fmt::format("layer {} · {}\n", layer, head.text()));
         } else {
-          row.push_back({.title = weights.kernel.text(),
+          row.push_back({.title = weights.kernel.label(),
                          .values = {},
                          .scale = {},
                          .x_label = {},

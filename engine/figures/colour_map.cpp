@@ -271,7 +271,7 @@ Colour colour_at(const ColourTable& colours, double position) {
 }
 
 Colour kernel_colour(std::string_view kernel_name) {
-  const std::string_view name = kernel_name.substr(0, kernel_name.find(':'));
+  const std::string_view name = kernel_name.substr(0, kernel_name.find_first_of(": "));
   const auto* const found = std::find_if(kernel_colours.begin(), kernel_colours.end(),
                                          [&](const auto& entry) { return entry.first == name; });
   if (found != kernel_colours.end()) return colour_from(found->second);

@@ -7,6 +7,7 @@
 #include "app/views/table_views.h"
 #include "app/views/timing_view.h"
 #include "app/views/training_view.h"
+#include "engine/attention/own/map_source.h"
 
 namespace hydrascope::app::tests {
 namespace {
@@ -26,6 +27,16 @@ TEST(PredictionChange, IsAMinusB) {
   EXPECT_EQ(difference_in_points(0.75, 0.5), "+25.0");
   EXPECT_EQ(difference_in_points(0.5, 0.75), "−25.0");
   EXPECT_EQ(difference_in_points(0.5, 0.50001), "0.0");
+}
+
+TEST(KernelLabels, NameAMapAsItsUserDoes) {
+  const KernelSpec map = kernel_of_source("my-map", "def phi(x):\n    return x * x\n");
+  EXPECT_EQ(map.label(), "phi my-map");
+  EXPECT_EQ(parse_kernel_spec(map.text()), map); // what is stored is another thing
+  EXPECT_EQ((KernelSpec{.name = "phi", .parameters = {}}).label(), "phi");
+  EXPECT_EQ((KernelSpec{.name = "performer", .parameters = {{"features", "32"}}}).label(),
+            "performer:features=32");
+  EXPECT_EQ((Schedule{.layers = {{}, map, map}}).summary(), "softmax ×1, phi my-map ×2");
 }
 
 TEST(TimingLabels, NameTheSettingInWords) {

@@ -8,6 +8,7 @@
 
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
+#include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "engine/base/image.h"
 #include "engine/base/paths.h"
@@ -133,6 +134,26 @@ TEST_F(Sessions, TestAboveChangesEveryField) {
       EXPECT_NE(value, defaults.at(pointer).at(name)) << entry << name;
     }
   }
+}
+
+TEST_F(Sessions, HoldTheSourcesOfMaps) {
+  const std::string source = "def phi(x):\n    return x * x + 1\n";
+  const KernelSpec map = kernel_of_source("mine", source);
+  Document document = small_document();
+  document.scene().schedules[0].layers[1] = map;
+  document.scene().comparison = {map, std::nullopt};
+  Json json = Json::parse(text_of(session_of(document)));
+  const Json::json_pointer place("/document/scenes/text/schedules/0/1");
+  EXPECT_EQ(json[place], (Json{{"kernel", map.text()}, {"source", source}}));
+  const ReadSession read = read_session(json.dump(), file());
+  EXPECT_THAT(read.notes, ::testing::IsEmpty());
+  EXPECT_EQ(read.session.document.scene().schedules[0].layers[1], map);
+  EXPECT_EQ(read.session.document.scene().comparison.front(), map);
+  // Another source than the kernel's name stands for.
+  json[place]["source"] = "def phi(x):\n    return x * x + 2\n";
+  const ReadSession changed = read_session(json.dump(), file());
+  EXPECT_EQ(changed.session.document.scene().schedules[0].layers[1], KernelSpec{});
+  EXPECT_THAT(changed.notes, ::testing::Contains(::testing::HasSubstr("softmax is in its place")));
 }
 
 TEST_F(Sessions, NameFilesSoThatTheFolderCanMove) {

@@ -73,6 +73,7 @@ void register_frame_tests(ImGuiTestEngine* engine);
 void register_input_tests(ImGuiTestEngine* engine);
 void register_kernel_tests(ImGuiTestEngine* engine);
 void register_layout_tests(ImGuiTestEngine* engine);
+void register_own_kernel_tests(ImGuiTestEngine* engine);
 void register_run_tests(ImGuiTestEngine* engine);
 void register_screenshots(ImGuiTestEngine* engine);
 void register_selection_tests(ImGuiTestEngine* engine);

@@ -47,6 +47,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_clipboard_tests(engine);
   register_export_tests(engine);
   register_kernel_tests(engine);
+  register_own_kernel_tests(engine);
   register_selection_tests(engine);
   register_shell_tests(engine);
   register_appearance_tests(engine);

@@ -42,7 +42,7 @@ KernelRuns runs_by_kernel(FigureTask& task, RunRequest request, int layer,
     schedule.layers.at(static_cast<std::size_t>(layer)) = kernel;
     request.schedule = schedule;
     all.runs.push_back(task.runner.run(request));
-    all.items.push_back({all.runs.back().get(), layer, kernel.text()});
+    all.items.push_back({all.runs.back().get(), layer, kernel.label()});
   }
   all.one_target =
       std::ranges::all_of(all.runs, [&](const auto& run) { return run->target == all.runs.front()->target; });

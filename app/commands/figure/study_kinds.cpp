@@ -95,7 +95,7 @@ Figure draw_heads(FigureTask& task) {
     if (kernel_info(kernel).parameter("heads") == nullptr)
       throw UsageError("--kernels", kernel.name + " has no number of heads to choose",
                        "use softmax, sdpa, flash or linear-cosine");
-    LinesPanel::Line line = marked_line(kernel.text(), kernel_colour(kernel.name));
+    LinesPanel::Line line = marked_line(kernel.label(), kernel_colour(kernel.name));
     for (const int count : counts) {
       const KernelSpec own = with_heads(kernel, count);
       line.x.push_back(count);

@@ -31,7 +31,7 @@ std::string data_name(const KernelMeasure& measure) {
 }
 
 std::string kernel_text(const KernelMeasure& measure) {
-  return measure.kernel.text() + (measure.untrained ? " (untrained)" : "");
+  return measure.kernel.label() + (measure.untrained ? " (untrained)" : "");
 }
 
 // The data sets, or the lengths of pieces of each, in the order in which they were measured.
@@ -69,7 +69,7 @@ Figure data_figure(FigureTask& task, Quantity quantity, const std::string& name)
       bars.values.push_back(measure.mean.*quantity);
       bars.colours.push_back(kernel_colour(measure.kernel.name));
       LinesPanel::Line line;
-      line.name = measure.kernel.text();
+      line.name = measure.kernel.label();
       line.colour = bars.colours.back();
       line.style = LinesPanel::Style::marked;
       for (std::size_t layer = 0; layer < measure.layers.size(); ++layer) {

@@ -114,7 +114,7 @@ Figure draw_tokens(FigureTask& task) {
     row.weights.shape = {weights.weights.extent(0), weights.weights.extent(2)}; // (h,1,N) → (h,N)
     row.weights.values = weights.weights.values;
     const std::string flags = attention_flags(row, weights.kernel);
-    std::string title = weights.kernel.text() + (weights.untrained ? ", untrained" : "");
+    std::string title = weights.kernel.label() + (weights.untrained ? ", untrained" : "");
     if (!flags.empty()) title += "\n" + flags;
     figure.panels.push_back(
         map_panel(*result, query, image, attention_map(*result, row, head, {}), title, map_look(options)));
@@ -163,7 +163,7 @@ Figure draw_monotonicity(FigureTask& task) {
         scatter_view(*result, weights, *vectors.at(index++).result, head, options.logarithmic);
     Figure one = scatter_figure(*result, weights, view, head);
     auto& panel = std::get<HeatMapPanel>(one.panels.front());
-    panel.title = fmt::format("{}\nρ {:.3f}{}", weights.kernel.text(), view.correlation,
+    panel.title = fmt::format("{}\nρ {:.3f}{}", weights.kernel.label(), view.correlation,
                               weights.untrained ? ", untrained" : "");
     if (subtitle.empty()) subtitle = one.subtitle;
     figure.panels.push_back(std::move(one.panels.front()));

@@ -57,7 +57,7 @@ std::string meaning_of(MapKind kind) {
 
 std::string kernel_of(const RunResult& run, int layer) {
   const auto index = static_cast<std::size_t>(layer);
-  return index < run.layers.size() ? run.layers[index].kernel.text() : "";
+  return index < run.layers.size() ? run.layers[index].kernel.label() : "";
 }
 
 } // namespace

@@ -137,7 +137,7 @@ struct KernelGrid::Frame {
     return reason(layer).empty() ? note_at(notes.badges, static_cast<std::size_t>(layer)) : "cannot run";
   }
   void layer_tooltip(int layer, const char* verb) const {
-    std::string text = fmt::format("{} {}: {}", verb, layer, kernel(layer).text());
+    std::string text = fmt::format("{} {}: {}", verb, layer, kernel(layer).label());
     if (const std::string word = badge(layer); !word.empty()) text += ", " + word;
     if (!reason(layer).empty()) text += "\n" + reason(layer);
     text_tooltip(text);
@@ -329,18 +329,21 @@ void KernelGrid::draw_row_ends(const Frame& frame, int layer) {
   ImGui::PopFont();
 
   const float left = frame.columns_left() + frame.columns_width + 6;
-  const std::string& name = frame.kernel(layer).name;
-  kernel_square(frame.list, {left + 5, middle}, 9, name, frame.reason(layer).empty() ? 1.0f : 0.35f);
+  const KernelSpec& kernel = frame.kernel(layer);
+  kernel_square(frame.list, {left + 5, middle}, 9, kernel.name, frame.reason(layer).empty() ? 1.0f : 0.35f);
   constexpr float before = 13; // the square
   const float size = std::min(theme::size_small, frame.row_height - 1);
   const float room = frame.name_width - 6 - before - 2;
+  constexpr float least_size = 9; // the registry's names are never cut, those of maps may be
+  const std::string name = kernel.label();
   const float wide = text_width_at(frame.graphics, size, name.c_str());
-  ImGui::PushFont(frame.graphics.fonts().regular, wide > room ? size * room / wide : size); // never cut
+  ImGui::PushFont(frame.graphics.fonts().regular,
+                  wide > room ? std::max(size * room / wide, least_size) : size);
   frame.list->AddText({left + before, middle - ImGui::GetTextLineHeight() / 2},
                       theme::packed(!frame.badge(layer).empty() ? theme::amber
                                     : selected                  ? theme::text
                                                                 : theme::quiet),
-                      name.c_str());
+                      fitted(name, room + 1).c_str());
   ImGui::PopFont();
   ImGui::SetCursorScreenPos({left, y});
   if (ImGui::InvisibleButton("name", {frame.name_width - 6, frame.row_height}))

@@ -89,6 +89,13 @@ void draw_choice(const Control& control) {
   if (clicked >= 0) control.set(control.parameter.choices[static_cast<std::size_t>(clicked)]);
 }
 
+void draw_source(const Control& control) {
+  const std::string name = control.value ? control.value->substr(0, control.value->find('@')) : "default";
+  const float width = ImGui::CalcItemWidth();
+  if (ImGui::Button(fmt::format("{}###source", fitted(name, width - 12)).c_str(), {width, 0}))
+    show_map_editor(control.editor);
+}
+
 void draw_control(const Control& control, float label_width) {
   ImGui::PushID(control.parameter.name.c_str());
   field_label(parameter_label(control.parameter.name).c_str(), label_width);
@@ -100,7 +107,7 @@ void draw_control(const Control& control, float label_width) {
     case ParameterInfo::Kind::number: draw_number(control); break;
     case ParameterInfo::Kind::flag: draw_flag(control); break;
     case ParameterInfo::Kind::choice: draw_choice(control); break;
-    case ParameterInfo::Kind::source: break; // has an editor
+    case ParameterInfo::Kind::source: draw_source(control); break;
   }
   ImGui::EndGroup();
   if (ImGui::IsItemHovered())

@@ -37,7 +37,7 @@ std::string adapter_tooltip(const FoundAdapter& adapter) {
   std::string text =
       fmt::format("{}\n{}\n{}", adapter.info.name, adapter.info.summary, adapter.info.path.string());
   for (const AdapterInfo::Layer& layer : adapter.info.layers)
-    text += fmt::format("\nlayer {}: {}", layer.layer, layer.kernel.text());
+    text += fmt::format("\nlayer {}: {}", layer.layer, layer.kernel.label());
   return text;
 }
 

@@ -98,7 +98,7 @@ void LayerMaps::prepare(const Snapshot& snapshot) {
                       .minus = nullptr,
                       .map = focus_map(*found.run, *found.result, layer_options(document)),
                       .kernel = ran.kernel.name,
-                      .name = ran.kernel.text(),
+                      .name = ran.kernel.label(),
                       .untrained = ran.untrained};
   }
   show(document, snapshot.one_of_two ? side_name(document.view.shown) : "");

@@ -207,12 +207,12 @@ void MonotonicityColumn::prepare_table(const Snapshot& snapshot) {
   for (const LayerRun& layer : found.run->layers) kernels.push_back(own ? layer.kernel.name : kernel.name);
   table_.set(head_table_panel(*found.run, *found.result), std::move(kernels));
   table_.spreads = kernel_spreads(table_.panel, table_.kernels);
-  caption_ = own ? "each layer's current kernel, this run" : kernel.text() + ", softmax inputs";
+  caption_ = own ? "each layer's current kernel, this run" : kernel.label() + ", softmax inputs";
 }
 
 void MonotonicityColumn::draw_facts() {
   ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-  std::vector<std::string> facts{fmt::format("{}, head {}", weights_->kernel.text(), head_)};
+  std::vector<std::string> facts{fmt::format("{}, head {}", weights_->kernel.label(), head_)};
   if (!std::isnan(view_.correlation))
     facts.push_back(fmt::format("Spearman's ρ {}", number_text(view_.correlation)));
   if (weights_->rows.size() < run_->tokens.size())

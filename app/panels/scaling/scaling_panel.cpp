@@ -37,7 +37,7 @@ public:
     skipped_.clear();
     for (const ScalingLine& line : lines_) {
       if (!line.skipped.empty())
-        skipped_ += fmt::format("{}{}, {}", skipped_.empty() ? "" : "; ", line.kernel.text(), line.skipped);
+        skipped_ += fmt::format("{}{}, {}", skipped_.empty() ? "" : "; ", line.kernel.label(), line.skipped);
     }
   }
 
@@ -101,7 +101,7 @@ private:
   static void point_tooltip(const ScalingPoint& point) {
     const RepeatedTime& time = point.time;
     text_tooltip(fmt::format("{}, N = {}\nmedian {} ms, p95 {} ms, {}\n{} GMACs, {} GFLOP/s\npath: {}",
-                             point.kernel.text(), point.tokens, number_text(time.median * 1e3),
+                             point.kernel.label(), point.tokens, number_text(time.median * 1e3),
                              number_text(time.p95 * 1e3), runs_text(time.runs),
                              number_text(point.products / 1e9),
                              number_text(2 * point.products / 1e9 / time.median), path_text(point.path)));

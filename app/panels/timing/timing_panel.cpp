@@ -168,7 +168,7 @@ private:
       const TimingRow& row = views_[side]->rows.at(index);
       const std::string name = both_ ? side_name(static_cast<Side>(side)) + std::string(": ") : "";
       text += fmt::format(
-          "\n{}{}, path: {}\n{}", name, row.kernel.text(), row.path.empty() ? "—" : path_text(row.path),
+          "\n{}{}, path: {}\n{}", name, row.kernel.label(), row.path.empty() ? "—" : path_text(row.path),
           row.time.runs > 0 ? fmt::format("median {} ms, p95 {} ms, {}", number_text(row.time.median * 1e3),
                                           number_text(row.time.p95 * 1e3), runs_text(row.time.runs))
                             : "not timed: its output was known, or gradients were taken with it");
@@ -207,9 +207,9 @@ private:
     kernel_square(list, {at.x + 6, at.y + ImGui::GetTextLineHeight() / 2}, 9, kernel.kernel.name);
     const std::string name =
         kernel.measured == kernel.layers
-            ? fmt::format("{}: {} layer{}", kernel.kernel.text(), kernel.layers,
+            ? fmt::format("{}: {} layer{}", kernel.kernel.label(), kernel.layers,
                           kernel.layers == 1 ? "" : "s")
-            : fmt::format("{}: {} of {} layers timed", kernel.kernel.text(), kernel.measured, kernel.layers);
+            : fmt::format("{}: {} of {} layers timed", kernel.kernel.label(), kernel.measured, kernel.layers);
     list->AddText({at.x + 18, at.y}, theme::packed(theme::text), fitted(name, numbers - at.x - 22).c_str());
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
     const bool known = kernel.products > 0 && kernel.seconds > 0;
@@ -230,7 +230,7 @@ private:
         "operations.";
     for (const KernelTiming& kernel : view().kernels) {
       if (kernel.products > 0)
-        text += fmt::format("\n{}: of these {} GMACs attention itself", kernel.kernel.text(),
+        text += fmt::format("\n{}: of these {} GMACs attention itself", kernel.kernel.label(),
                             number_text(kernel.attention / 1e9));
     }
     text_tooltip(text);

@@ -141,7 +141,7 @@ Figure TokensColumn::figure(const Document& document) const {
   Figure figure;
   const std::int64_t query = query_token(document);
   figure.title = fmt::format("{} · layer {} · {} · {}", run_->model.name, shown_.weights->layer,
-                             difference_ ? side_name(Shown::difference) : shown_.weights->kernel.text(),
+                             difference_ ? side_name(Shown::difference) : shown_.weights->kernel.label(),
                              document.scene().head.text());
   figure.subtitle = "what " + token_name(*run_, query) + " looks at";
   const auto row = shown_index(shown_.tokens, query);

@@ -126,7 +126,7 @@ void kernel_row(TrainingForm& form) {
   row_label("Kernel",
             "Whose feature maps learn to give softmax's weights.\nThose that distillation can train; T2R's "
             "are trained with a task, by fine-tuning.");
-  if (!ImGui::BeginCombo("##kernel", form.kernel.text().c_str())) return;
+  if (!ImGui::BeginCombo("##kernel", form.kernel.label().c_str())) return;
   for (const std::string& name : distillable_kernels()) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float height = ImGui::GetTextLineHeight();

@@ -198,7 +198,7 @@ private:
   // What can be done with a finished adapter, and what it changes.
   void draw_use(const TrainingReport& report) {
     const std::string kernels =
-        report.kind == TrainingKind::distill ? report.kernel.text() + " in all layers" : "this adapter";
+        report.kind == TrainingKind::distill ? report.kernel.label() + " in all layers" : "this adapter";
     const bool used = shows_training(editor());
     std::string effect;
     if (used) {

@@ -33,7 +33,7 @@ std::int64_t query_of(const Document& document) {
 }
 
 std::string column_name(const Document& document, const ColumnSource& source) {
-  const std::string kernel = source.kernel.text();
+  const std::string kernel = source.kernel.label();
   return shows_both(document.view) ? std::string(side_name(source.side)) + "  " + kernel : kernel;
 }
 

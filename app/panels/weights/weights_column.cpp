@@ -67,7 +67,7 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
     // An adapter changes the queries and keys of its layer, for every kernel that is compared there.
     const KernelSpec& own = found.run->layers.at(static_cast<std::size_t>(weights.layer)).kernel;
     if (!weights.teacher_forced && own != weights.kernel)
-      measures_.push_back(fmt::format("on {}'s queries and keys", own.text()));
+      measures_.push_back(fmt::format("on {}'s queries and keys", own.label()));
     measures_tooltip_ =
         fmt::format("Compares weights × V with the kernel's output over {} rows: {}", weights.rows.size(),
                     weights.check > 0 ? "the largest difference is " + number_text(weights.check)

@@ -28,7 +28,7 @@ std::vector<ColumnSource> column_sources(const Document& document);
 class WeightsColumn {
 public:
   KernelSpec kernel() const { return kernel_; }
-  std::string kernel_text() const { return difference_ ? side_name(Shown::difference) : kernel_.text(); }
+  std::string kernel_text() const { return difference_ ? side_name(Shown::difference) : kernel_.label(); }
   bool empty() const { return view_.empty() && tiles_.empty(); }
   bool tiled() const { return tiled_; }
   const Scale& scale() const { return tiled_ ? scale_ : view_.panel().scale; }

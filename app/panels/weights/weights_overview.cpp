@@ -57,7 +57,7 @@ void WeightsOverview::prepare(const Snapshot& snapshot) {
   std::size_t position = 0;
   for (const TileResult* tile : found) {
     const auto heads = static_cast<std::size_t>(tile->values.extent(0));
-    rows_.push_back({tile->key.kernel.text(), tile->derived_signed && !tile->key.value_weighted,
+    rows_.push_back({tile->key.kernel.label(), tile->derived_signed && !tile->key.value_weighted,
                      tile->untrained, position, heads});
     thumbnails_.resize(std::max(thumbnails_.size(), position + heads));
     for (std::size_t head = 0; head < heads; ++head, ++position) {

@@ -36,7 +36,7 @@ void add_kernel_button(Editor& editor) {
   list_search(editor.list_search());
   std::vector<std::string> shown;
   for (int i = 0; i < static_cast<int>(editor.document().scene().comparison.size()); ++i)
-    shown.push_back(compared_kernel(editor.document(), i).text());
+    shown.push_back(compared_kernel(editor.document(), i).label());
   const int picked = kernel_list("", editor.list_search(), shown);
   if (picked >= 0) {
     add_compared_kernel(
@@ -379,9 +379,9 @@ private:
     const bool more = document().scene().comparison.size() > 1;
     kernel_square(ImGui::GetWindowDrawList(), {from.x + 6, from.y + line / 2}, 10, kernel.name);
     ImGui::SetCursorScreenPos({from.x + 18, from.y});
-    const int picked = kernel_combo("##kernel", kernel.text(), position > 0,
+    const int picked = kernel_combo("##kernel", kernel.label(), position > 0,
                                     width - 18 - (more ? line + 2 : 0), editor().list_search());
-    if (ImGui::IsItemHovered()) text_tooltip(kernel.text()); // the name may be cut off
+    if (ImGui::IsItemHovered()) text_tooltip(kernel.label()); // the name may be cut off
     if (picked == -1) compare_kernel(editor(), position, std::nullopt);
     if (picked >= 0) {
       compare_kernel(
@@ -391,7 +391,7 @@ private:
     if (!more) return;
     ImGui::SetCursorScreenPos({from.x + width - line, from.y});
     if (ImGui::Button("×##drop", {line, line})) drop_compared_kernel(editor(), position);
-    if (ImGui::IsItemHovered()) text_tooltip(fmt::format("Take {} from the comparison", kernel.text()));
+    if (ImGui::IsItemHovered()) text_tooltip(fmt::format("Take {} from the comparison", kernel.label()));
   }
 
   // q·k of one head, which is the same for every kernel.

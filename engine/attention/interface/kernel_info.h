@@ -96,7 +96,8 @@ struct KernelSpec {
   std::map<std::string, std::string> parameters = {};
 
   auto operator<=>(const KernelSpec&) const = default;
-  std::string text() const; // the canonical written form
+  std::string text() const;  // the canonical written form
+  std::string label() const; // … as people read it: `phi NAME` for a map's NAME@HASH
 };
 
 // The registry's entries in their fixed order.

@@ -137,6 +137,12 @@ std::string KernelSpec::text() const {
   return written;
 }
 
+std::string KernelSpec::label() const {
+  const auto map = parameters.find("map");
+  if (name != "phi" || map == parameters.end()) return text();
+  return name + " " + map->second.substr(0, map->second.find('@'));
+}
+
 const std::vector<KernelInfo>& kernel_infos() {
   static const std::vector<KernelInfo> infos = [] {
     std::vector<KernelInfo> all;

@@ -94,7 +94,7 @@ bool Schedule::all_exact_softmax() const {
 std::string Schedule::summary() const {
   std::vector<std::pair<std::string, int>> counts;
   for (const KernelSpec& kernel : layers) {
-    const std::string text = kernel.text();
+    const std::string text = kernel.label();
     const auto found = std::ranges::find(counts, text, &std::pair<std::string, int>::first);
     if (found == counts.end())
       counts.emplace_back(text, 1);

@@ -336,8 +336,8 @@ struct MapScript::Compiled {
   };
   std::map<std::string, Function> functions; // phi, phi_k, score
   mutable std::mutex mutex;
-  mutable std::map<std::pair<std::int64_t, std::int64_t>, std::string> refusals; // by H, d
-  mutable std::map<std::int64_t, std::int64_t> widths;                           // by d
+  mutable std::map<std::pair<std::int64_t, std::int64_t>, std::optional<SourceError>> problems; // by H, d
+  mutable std::map<std::int64_t, std::int64_t> widths;                                          // by d
 
   at::Tensor run(const MapSource& source, const Function& function, const jit::Stack& arguments,
                  const std::size_t bytes) const {
@@ -497,9 +497,9 @@ std::vector<std::string> MapScript::fixed_parameters() const {
   return names;
 }
 
-std::string MapScript::refusal(const std::int64_t heads, const std::int64_t head_width) const {
+std::optional<SourceError> MapScript::problem(const std::int64_t heads, const std::int64_t head_width) const {
   const std::lock_guard lock(compiled_->mutex);
-  const auto [found, added] = compiled_->refusals.try_emplace({heads, head_width});
+  const auto [found, added] = compiled_->problems.try_emplace({heads, head_width});
   if (!added) return found->second;
   const at::NoGradGuard no_gradients;
   constexpr std::int64_t tokens = 3;
@@ -522,10 +522,15 @@ std::string MapScript::refusal(const std::int64_t heads, const std::int64_t head
                         x.size(3), query.size(3)));
     }
   } catch (const SourceError& error) {
-    found->second =
-        error.line() > 0 ? fmt::format("line {}: {}", error.line(), error.reason()) : error.reason();
+    found->second = error;
   }
   return found->second;
+}
+
+std::string MapScript::refusal(const std::int64_t heads, const std::int64_t head_width) const {
+  const std::optional<SourceError> found = problem(heads, head_width);
+  if (!found) return {};
+  return found->line() > 0 ? fmt::format("line {}: {}", found->line(), found->reason()) : found->reason();
 }
 
 std::int64_t MapScript::width(const std::int64_t head_width) const {

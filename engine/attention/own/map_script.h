@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,8 +46,9 @@ public:
   KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int layer) const;
   std::vector<std::string> fixed_parameters() const;
 
-  // Why the source does not run for these heads, found by trying it on a few tokens; empty if it does.
-  std::string refusal(std::int64_t heads, std::int64_t head_width) const;
+  // Why the source does not run for these heads, found by trying it on a few tokens; nullopt if it does.
+  std::optional<SourceError> problem(std::int64_t heads, std::int64_t head_width) const;
+  std::string refusal(std::int64_t heads, std::int64_t head_width) const; // the same in words, or empty
   // d′ for this head width, found in the same way; d where the source does not run.
   std::int64_t width(std::int64_t head_width) const;
 
