@@ -130,7 +130,8 @@ void long_ones_by_rows_and_tiles(ImGuiTestContext* context) {
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 13) / 4 - 1;
   const TensorView view{ElementType::f32, {1, heads, tokens, width}, std::as_bytes(std::span(numbers))};
   const fs::path file = fresh_folder("long") / "long.safetensors";
-  write_safetensors(file, {{"layers.0.q", view}, {"layers.0.k", view}, {"layers.0.v", view}}, {{"causal", "true"}});
+  write_safetensors(file, {{"layers.0.q", view}, {"layers.0.k", view}, {"layers.0.v", view}},
+                    {{"causal", "true"}});
   IM_CHECK(open_path(editor(), file));
   show_all_panels(context);
   IM_CHECK_STR_EQ(results().error.c_str(), "");
