@@ -17,7 +17,6 @@
 #include "engine/base/process.h"
 #include "engine/models/transformer/checkpoint.h"
 #include "engine/run/device_clock.h"
-#include "engine/run/quantities/attention_row.h"
 #include "engine/run/run_plan.h"
 
 namespace hydrascope {

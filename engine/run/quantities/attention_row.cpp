@@ -75,13 +75,6 @@ class AttentionRowQuantity final : public QuantityOf<AttentionRowKey> {
 
 } // namespace
 
-std::optional<std::int64_t> default_query(const CaptureInfo& capture) {
-  constexpr std::int64_t few = 600; // the mean takes every row
-  if (capture.prefix > 0) return 0;
-  const std::int64_t queries = capture.queries > 0 ? capture.queries : capture.tokens;
-  return queries <= few ? std::nullopt : std::optional(queries - 1);
-}
-
 const Quantity& quantity_of(const AttentionRowKey& /*key*/) {
   static const AttentionRowQuantity quantity;
   return quantity;

@@ -26,9 +26,4 @@ struct AttentionRowResult {
 };
 const Quantity& quantity_of(const AttentionRowKey& key);
 
-struct CaptureInfo;
-// The query whose row a capture shows where none is chosen, as no target says which one counts: the class
-// token, else the mean of all, of a long sequence the last one.
-std::optional<std::int64_t> default_query(const CaptureInfo& capture);
-
 } // namespace hydrascope

@@ -80,7 +80,9 @@ std::optional<SomeHeads> some_heads(const AttentionInput& input, const LayerKern
   const Kernel& kernel = *layer.kernel;
   const std::int64_t heads = input.q.size(1);
   const bool fewer = !chosen.empty() && static_cast<std::int64_t>(chosen.size()) < heads;
-  if (!fewer || !kernel.info().normalised || kernel.weight_heads(shape_of(input)) != heads)
+  const KernelInfo& info = kernel.info();
+  if (!fewer || !info.normalised || info.family == KernelFamily::own ||
+      kernel.weight_heads(shape_of(input)) != heads)
     return std::nullopt;
   const at::Tensor index = at::tensor(chosen, input.q.options().dtype(at::kLong));
   SomeHeads some{input, layer.parameters};
