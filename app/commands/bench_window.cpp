@@ -24,6 +24,7 @@
 #include "app/shell/application.h"
 #include "engine/base/error.h"
 #include "engine/measure/quantiles.h"
+#include "engine/run/quantities/attention_row.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/weight_tile.h"
 #include "engine/run/quantities/weights.h"
@@ -152,11 +153,16 @@ struct InteractOptions {
   int repeats = 12;
 };
 
-// Whether the selected layer's focus map on screen is that of the current document.
+// Whether the selected layer's focus map on screen is that of the current document; of a capture the map of
+// its attention.
 bool focus_is_current(BenchSession& session) {
   const SideResults& results = session.results();
-  return !results.parts.empty() && !results.stale &&
-         find(results, FocusKey{session.document().scene().layer});
+  if (results.parts.empty() || results.stale) return false;
+  const Scene& scene = session.document().scene();
+  if (is_capture(scene))
+    return find(results, AttentionRowKey{scene.layer, default_query(*scene.model->capture)}).result !=
+           nullptr;
+  return static_cast<bool>(find(results, FocusKey{scene.layer}));
 }
 
 // From the click to the end of the frame that shows the new focus map.

@@ -104,6 +104,13 @@ Target parse_target(std::string_view text) {
   return target;
 }
 
+std::optional<std::int64_t> default_query(const CaptureInfo& capture) {
+  constexpr std::int64_t few = 600; // the mean takes every row
+  if (capture.prefix > 0) return 0;
+  const std::int64_t queries = capture.queries > 0 ? capture.queries : capture.tokens;
+  return queries <= few ? std::nullopt : std::optional(queries - 1);
+}
+
 KernelSpec seeded(KernelSpec spec, std::uint64_t seed) {
   if (seed != 0 && kernel_info(spec).parameter("seed") != nullptr)
     spec.parameters.try_emplace("seed", std::to_string(seed));

@@ -59,6 +59,10 @@ struct Target {
 // Parses `predicted`, `class:NAME`, `class:INDEX`, `similarity:TEXT` or `norm`. Throws UsageError.
 Target parse_target(std::string_view text);
 
+// The query whose attention a capture shows where none is chosen, as no target says which one counts: the
+// class token, else all (nullopt), of a long sequence the last one.
+std::optional<std::int64_t> default_query(const CaptureInfo& capture);
+
 struct ExecutionOptions {
   std::string device = "auto";   // auto | cpu | cuda | cuda:i
   std::string dtype = "float32"; // float32 | bfloat16, on a GPU also float16

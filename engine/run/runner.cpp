@@ -207,10 +207,8 @@ private:
     if (logits.defined() && result.model.has_classifier)
       result.predictions = predictions_of(logits, result.model);
     if (focus) other = take_gradients(outcome.output, logits, result);
-    if (const auto& capture = result.model.capture) {
-      result.query = request_.query;
-      if (request_.default_query && capture->prefix > 0) result.query = 0; // the class token, else all
-    }
+    if (const auto& capture = result.model.capture)
+      result.query = request_.default_query ? default_query(*capture) : request_.query;
     finish_readings(pass, false, outcome, logits, other, result);
     taps_.clear();
     gradients_.clear();

@@ -68,7 +68,11 @@ void add_map_keys(const Document& document, QuantityKeys& keys) {
   keys.add(FocusKey{scene.layer}); // its run also has the query that the target reads
   const std::set<MapKind> maps = shown_maps(document);
   if (maps.contains(MapKind::attention)) {
-    if (scene.default_query) { // the run will use one of the two
+    if (is_capture(scene)) {
+      keys.add(
+          AttentionRowKey{.layer = scene.layer,
+                          .query = scene.default_query ? default_query(*scene.model->capture) : scene.query});
+    } else if (scene.default_query) { // the run will use one of the two
       keys.add(AttentionRowKey{.layer = scene.layer, .query = 0});
       keys.add(AttentionRowKey{.layer = scene.layer, .query = {}});
     } else {

@@ -1,6 +1,7 @@
 #include "engine/run/quantities/weight_tile.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
@@ -69,6 +70,33 @@ TileKey complete_tile(TileKey key, std::int64_t tokens, std::int64_t heads) {
   return key;
 }
 
+// Some heads of a layer, where the weights of a head depend on that head alone.
+struct SomeHeads {
+  AttentionInput input;
+  KernelParameters parameters;
+};
+std::optional<SomeHeads> some_heads(const AttentionInput& input, const LayerKernel& layer,
+                                    const std::vector<std::int64_t>& chosen) {
+  const Kernel& kernel = *layer.kernel;
+  const std::int64_t heads = input.q.size(1);
+  const bool fewer = !chosen.empty() && static_cast<std::int64_t>(chosen.size()) < heads;
+  const KernelInfo& info = kernel.info();
+  if (!fewer || !info.normalised || info.family == KernelFamily::own ||
+      kernel.weight_heads(shape_of(input)) != heads)
+    return std::nullopt;
+  const at::Tensor index = at::tensor(chosen, input.q.options().dtype(at::kLong));
+  SomeHeads some{input, layer.parameters};
+  for (at::Tensor* const part : {&some.input.q, &some.input.k, &some.input.v})
+    *part = part->index_select(1, index);
+  some.input.layer_input = at::Tensor(); // only of kernels that are not normalised
+  for (auto& [name, parameter] : some.parameters) {
+    const bool per_head = name.starts_with("query_map.") || name.starts_with("key_map."); // (H,…)
+    if (!per_head && name != "omega") return std::nullopt;
+    if (per_head) parameter = parameter.index_select(0, index);
+  }
+  return some;
+}
+
 // Sets `values` in place of the result's. Holds at most about 32 MB of weights at once. `output_weight` (W_o)
 // is used for value-weighted tiles alone.
 TileResult read_tile(const TileKey& asked, const LayerKernel& layer, const AttentionInput& input,
@@ -84,7 +112,9 @@ TileResult read_tile(const TileKey& asked, const LayerKernel& layer, const Atten
 
   const at::TensorOptions indices = input.q.options().dtype(at::kLong);
   const std::vector<std::int64_t> chosen(key.heads.begin(), key.heads.end());
-  const std::int64_t rows_at_once = std::max<std::int64_t>(1, kWeightsAtOnce / (heads * tokens));
+  const std::optional<SomeHeads> some = some_heads(input, layer, chosen);
+  const std::int64_t rows_at_once = std::max<std::int64_t>(
+      1, kWeightsAtOnce / ((some ? static_cast<std::int64_t>(chosen.size()) : heads) * tokens));
   const std::int64_t rows_a_cell = (key.row_count + key.rows - 1) / key.rows;
   const std::int64_t cells_at_once = std::max<std::int64_t>(1, rows_at_once / rows_a_cell);
   at::Tensor norms; // (h,1,C)
@@ -100,12 +130,13 @@ TileResult read_tile(const TileKey& asked, const LayerKernel& layer, const Atten
     const std::int64_t first = window(cell, key.rows, key.row_count);
     const std::int64_t last = window(end_cell, key.rows, key.row_count);
     at::Tensor weights = kernel
-                             .weights(input, layer.parameters,
+                             .weights(some ? some->input : input, some ? some->parameters : layer.parameters,
                                       at::arange(key.first_row + first, key.first_row + last, indices))
                              .select(0, 0)
                              .narrow(2, key.first_column, key.column_count);
-    if (norms.defined()) weights = weights.abs() * norms;
-    if (!chosen.empty()) weights = weights.index_select(0, at::tensor(chosen, indices));
+    if (norms.defined())
+      weights = weights.abs() * (some ? norms.index_select(0, at::tensor(chosen, indices)) : norms);
+    if (!chosen.empty() && !some) weights = weights.index_select(0, at::tensor(chosen, indices));
     if (key.fusion) weights = fused(weights, *key.fusion);
     if (key.rows < key.row_count) {
       std::vector<at::Tensor> pooled;

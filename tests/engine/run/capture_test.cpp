@@ -225,6 +225,7 @@ TEST(CaptureRun, CrossAttentionRunsEveryKernelInPieces) {
     input.k = at::cat({at::zeros({1, 2, queries, 4}), k}, 2);
     input.v = at::cat({at::zeros({1, 2, queries, 4}), v}, 2);
     for (const KernelInfo& info : kernel_infos()) {
+      if (info.family == KernelFamily::own) continue; // needs a source
       SCOPED_TRACE(info.name);
       const auto kernel = for_cross_attention(make_kernel({info.name, {}}));
       const Support support = kernel->supports(shape_of(input));
