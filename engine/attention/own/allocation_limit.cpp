@@ -10,8 +10,15 @@ namespace hydrascope {
 namespace {
 
 constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
-thread_local std::size_t bytes_left = unlimited;
-thread_local bool refused = false;
+struct Limit {
+  std::size_t bytes_left = unlimited;
+  bool refused = false;
+};
+
+Limit& limit_of_this_thread() {
+  thread_local Limit limit;
+  return limit;
+}
 
 // LibTorch's own allocator with the present thread's limit.
 class LimitedAllocator final : public c10::Allocator {
@@ -19,12 +26,12 @@ public:
   explicit LimitedAllocator(c10::Allocator* inner) : inner_(inner) {}
 
   c10::DataPtr allocate(const std::size_t bytes) override {
-    if (bytes_left != unlimited) [[unlikely]] {
-      if (bytes > bytes_left) {
-        refused = true;
+    if (Limit& limit = limit_of_this_thread(); limit.bytes_left != unlimited) [[unlikely]] {
+      if (bytes > limit.bytes_left) {
+        limit.refused = true;
         C10_THROW_ERROR(OutOfMemoryError, "too much memory");
       }
-      bytes_left -= bytes;
+      limit.bytes_left -= bytes;
     }
     return inner_->allocate(bytes);
   }
@@ -49,17 +56,16 @@ void install_once() {
 
 } // namespace
 
-AllocationLimit::AllocationLimit(const std::size_t bytes) : outer_(bytes_left), outer_exceeded_(refused) {
+AllocationLimit::AllocationLimit(const std::size_t bytes)
+    : outer_(limit_of_this_thread().bytes_left), outer_exceeded_(limit_of_this_thread().refused) {
   install_once();
-  bytes_left = bytes;
-  refused = false;
+  limit_of_this_thread() = {bytes, false};
 }
 
-AllocationLimit::~AllocationLimit() {
-  bytes_left = outer_;
-  refused = outer_exceeded_;
-}
+AllocationLimit::~AllocationLimit() { limit_of_this_thread() = {outer_, outer_exceeded_}; }
 
-bool AllocationLimit::exceeded() const { return refused; }
+bool AllocationLimit::exceeded() const {
+  return limit_of_this_thread().refused;
+} // NOLINT(readability-convert-member-functions-to-static): of this object's thread
 
 } // namespace hydrascope

@@ -77,6 +77,7 @@ public:
   std::shared_ptr<jit::SugaredValue> attr(const jit::SourceRange& place, jit::GraphFunction&,
                                           const std::string& name) override {
     if (name == "functional") return std::make_shared<OperatorModule>();
+    // NOLINTNEXTLINE(misc-throw-by-value-catch-by-reference,bugprone-exception-copy-constructor-throws)
     throw jit::ErrorReport(place) << "torch.nn." << name << " is not known here, only torch.nn.functional is";
   }
 };
@@ -208,11 +209,15 @@ struct Fault {
   int line_not_finite = 0;
   int last_line = 0;
 };
-thread_local Fault fault;
+Fault& fault_of_this_thread() {
+  thread_local Fault fault;
+  return fault;
+}
 
 std::unique_ptr<at::ObserverContext> before_operator(const at::RecordFunction&) { return nullptr; }
 
 void after_operator(const at::RecordFunction& operation, at::ObserverContext*) {
+  Fault& fault = fault_of_this_thread();
   if (fault.script == nullptr) return;
   const at::DisableRecordFunctionGuard no_recursion;
   int line = 0;
@@ -264,11 +269,11 @@ public:
       : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(before_operator, after_operator)
                                                .needsOutputs(true)
                                                .scopes({at::RecordScope::FUNCTION}))) {
-    fault = {};
-    fault.script = &source.script;
+    fault_of_this_thread() = {};
+    fault_of_this_thread().script = &source.script;
   }
   ~FaultSearch() {
-    fault.script = nullptr;
+    fault_of_this_thread().script = nullptr;
     at::removeCallback(handle_);
   }
   FaultSearch(const FaultSearch&) = delete;
@@ -315,6 +320,7 @@ void check_values(const MapSource& source, const at::Tensor& y, const at::Tensor
     const at::NoGradGuard no_gradients;
     again();
   }
+  const Fault& fault = fault_of_this_thread();
   if (finite)
     throw SourceError(
         source.name, fault.last_line,

@@ -241,8 +241,9 @@ TEST(CaptureRun, CrossAttentionRunsEveryKernelInPieces) {
       ASSERT_EQ(out.sizes(), input.q.sizes());
       ASSERT_EQ(weights.size(2), queries + keys);
       // A Hydra kernel has a head per feature, of which its weights are sums.
-      if (!info.implied_weights)
+      if (!info.implied_weights) {
         EXPECT_LT((at::matmul(weights, input.v) - out).abs().max().item<double>(), 2e-5);
+      }
       EXPECT_EQ(weights.slice(2, queries).abs().max().item<double>(), 0);
       EXPECT_EQ(weights.slice(3, 0, queries).abs().max().item<double>(), 0);
       const at::Tensor some = at::arange(queries - 2, queries + 2, at::kLong);
