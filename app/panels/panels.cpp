@@ -7,8 +7,8 @@
 #define HYDRASCOPE_FIRST_PANELS(PANEL) \
   PANEL(make_input_panel)              \
   PANEL(make_kernels_panel)            \
-  PANEL(make_own_kernel_panel)         \
   PANEL(make_focus_panel)              \
+  PANEL(make_own_kernel_panel)         \
   PANEL(make_layers_panel)             \
   PANEL(make_predictions_panel)        \
   PANEL(make_weights_panel)            \

@@ -174,7 +174,7 @@ void install_dialogs() {
 } // namespace
 
 void answer_dialog(const std::filesystem::path& file) {
-  std::ofstream(scratch_folder() / "bin" / "answer") << file.string();
+  std::ofstream(scratch_folder() / "bin" / "answer") << file.string() << '\n';
 }
 
 std::string title_of_dialog(ImGuiTestContext* context) {

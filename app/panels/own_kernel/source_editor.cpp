@@ -55,6 +55,7 @@ SourceEditor::SourceEditor() : editor_(std::make_unique<TextEditor>()) {
   editor_->SetInsertSpacesOnTabs(true);
   editor_->SetShowWhitespacesEnabled(false);
   editor_->SetShowScrollbarMiniMapEnabled(false);
+  editor_->SetShowCurrentLineHighlightEnabled(false);
   editor_->SetCompletePairedGlyphs(false); // the text is what was typed
 }
 
@@ -70,7 +71,7 @@ void SourceEditor::set_problem(const std::optional<MapProblem>& problem) {
   problem_ = problem;
   editor_->ClearMarkers();
   if (!problem || problem->line < 1) return;
-  editor_->AddMarker(static_cast<std::size_t>(problem->line) - 1, theme::packed(theme::red, 0.5f),
+  editor_->AddMarker(static_cast<std::size_t>(problem->line) - 1, theme::packed(theme::red, 0.3f),
                      theme::packed(theme::red, 0.16f), problem->reason, problem->reason);
 }
 

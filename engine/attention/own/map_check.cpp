@@ -23,6 +23,13 @@ MapFacts facts_of(const MapScript& script, const LayerShape& shape) {
   return facts;
 }
 
+// The last line that is not blank, from 1.
+int last_line(const std::string& text) {
+  const std::size_t end = std::min(text.find_last_not_of(" \t\r\n"), text.size());
+  return 1 +
+         static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+}
+
 } // namespace
 
 CheckedMap check_map(const std::string& name, const std::string& text, const LayerShape& shape) {
@@ -32,7 +39,8 @@ CheckedMap check_map(const std::string& name, const std::string& text, const Lay
     // Known from here on: sources are never forgotten, so that those that do not run are not made known.
     return {.problem = {}, .kernel = kernel_of_source(name, text), .facts = facts_of(*script, shape)};
   } catch (const SourceError& error) {
-    return {.problem = MapProblem{error.line(), error.reason()}, .kernel = {}, .facts = {}};
+    const int line = std::min(error.line(), last_line(text)); // the end of the text lies behind it
+    return {.problem = MapProblem{line, error.reason()}, .kernel = {}, .facts = {}};
   }
 }
 
