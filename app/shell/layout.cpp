@@ -24,7 +24,7 @@ ImGuiID split(ImGuiID& rest, ImGuiDir side, float share) {
 
 // The share of the controls: wide enough for the kernel grid in the smallest window, and more of it in a
 // large one.
-float left_share(ImVec2 size) { return std::clamp(320.0f / size.x, 0.19f, 0.3f); }
+float left_share(ImVec2 size) { return std::clamp(332.0f / size.x, 0.19f, 0.305f); }
 
 std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
   const float left_part = left_share(size);
