@@ -100,10 +100,13 @@ TEST_F(ListenerTest, SaysWhatIsWrong) {
   EXPECT_THAT(answer_to(good.substr(0, 15)), HasSubstr("ends early"));
   EXPECT_THAT(answer_to(good.substr(0, good.size() - 1)), HasSubstr("ends early"));
   EXPECT_THAT(answer_to(good.substr(0, 100), /*ended=*/false), HasSubstr("nothing came for"));
-  EXPECT_THAT(answer_to("HYDRASCOPE\n" + std::string(8, '\xff')), HasSubstr("at most 1.0 MB are taken"));
+  EXPECT_THAT(answer_to("HYDRASCOPE\n" + std::string(8, '\xff')), HasSubstr("at most 1 MB are taken"));
   EXPECT_THAT(answer_to(message_of("no capture")), StartsWith("error: capture: "));
   std::string nan = good;
-  std::memset(nan.data() + nan.size() - 64, 0xff, 64); // numbers at the end of the last tensor
+  constexpr std::size_t before_header = 11 + 8; // greeting, size
+  std::uint64_t header = 0;
+  std::memcpy(&header, nan.data() + before_header, sizeof header);
+  std::memset(nan.data() + before_header + sizeof header + header, 0xff, 64); // numbers of the first tensor
   EXPECT_THAT(answer_to(nan), StartsWith("error: "));
 }
 

@@ -38,6 +38,15 @@ void show_all_panels(ImGuiTestContext* context) {
   settle(context);
 }
 
+// Panels as they were: which of them is in front is no part of the document.
+void restore_panels(ImGuiTestContext* context) {
+  start_over(context);
+  for (const char* panel : {"//###layers", "//###focus", "//###weights"}) {
+    context->WindowFocus(panel);
+    context->Yield(2);
+  }
+}
+
 void takes_a_models_place(ImGuiTestContext* context) {
   start_over(context);
   const fs::path before = document().scene().model_folder;
@@ -73,6 +82,7 @@ void takes_a_models_place(ImGuiTestContext* context) {
   IM_CHECK(is_capture(document().scene()));
   settle(context);
   IM_CHECK_STR_EQ(results().error.c_str(), "");
+  restore_panels(context);
 }
 
 void sequences_are_stepped_through(ImGuiTestContext* context) {
@@ -120,6 +130,7 @@ void parts_are_chosen(ImGuiTestContext* context) {
   set_all_kernels(editor(), {.name = "cosformer", .parameters = {}});
   settle(context);
   IM_CHECK(results().error.find("cross-attention") != std::string::npos);
+  restore_panels(context);
 }
 
 // Of 700 tokens no panel asks for whole matrices.
@@ -141,6 +152,7 @@ void long_ones_by_rows_and_tiles(ImGuiTestContext* context) {
   select_query(editor(), 650);
   settle(context);
   IM_CHECK_STR_EQ(results().error.c_str(), "");
+  restore_panels(context);
 }
 
 void kept_in_sessions(ImGuiTestContext* context) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <set>
 #include <span>
 
 #include <ATen/TensorOperators.h>
@@ -76,11 +77,12 @@ AttentionInput read_input(const SafetensorsFile& file, const AttendRequest& requ
   return input;
 }
 
-// All tensors that are a parameter of some kernel; kernels ignore those of others.
-KernelParameters read_parameters(const SafetensorsFile& file) {
-  static const std::vector<std::string> names = {
-      "query_map.weight", "query_map.bias", "key_map.weight", "key_map.bias",
-      "norm.weight",      "norm.bias",      "omega"};
+// All tensors that are a parameter of the kernel, as it starts, or of some other; kernels ignore those of
+// others.
+KernelParameters read_parameters(const SafetensorsFile& file, const KernelParameters& starting) {
+  std::set<std::string> names = {"query_map.weight", "query_map.bias", "key_map.weight", "key_map.bias",
+                                 "norm.weight",      "norm.bias",      "omega"};
+  for (const auto& [name, value] : starting) names.insert(name);
   KernelParameters parameters;
   for (const std::string& name : names)
     if (const auto found = file.tensors().find(name);
@@ -168,12 +170,12 @@ Results attend(const AttendRequest& request, const SafetensorsFile& file) {
   check_rows(request, shape.tokens);
   if (request.weights) check_weights_size(*kernel, shape, request);
 
-  KernelParameters parameters = read_parameters(file);
+  const KernelParameters starting = kernel->initial_parameters(shape.heads, shape.head_width);
+  KernelParameters parameters = read_parameters(file, starting);
   for (const auto& [name, x] : {std::pair{"q", &input.q}, {"k", &input.k}, {"v", &input.v}})
     check_finite(file, name, *x, input.mask);
   for (const auto& [name, x] : parameters) check_finite(file, name, x, {});
   Results results;
-  const KernelParameters starting = kernel->initial_parameters(shape.heads, shape.head_width);
   for (const std::string& name : kernel->fixed_parameters())
     if (parameters.try_emplace(name, starting.at(name)).second) results.tensors[name] = starting.at(name);
   for (at::Tensor* x : {&input.q, &input.k, &input.v, &input.layer_input})

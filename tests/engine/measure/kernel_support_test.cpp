@@ -5,6 +5,7 @@
 
 #include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
+#include "engine/attention/own/map_source.h"
 
 namespace hydrascope {
 namespace {
@@ -70,6 +71,8 @@ TEST(ParameterInfoTest, EveryValueThatIsOfferedIsTaken) {
       EXPECT_FALSE(parameter.initial.empty()) << where;
       std::vector<std::string> values = parameter.choices;
       if (parameter.kind == ParameterInfo::Kind::flag) values = {"0", "1"};
+      if (parameter.kind == ParameterInfo::Kind::source)
+        values = {kernel_of_source("typed", bundled_map("elu")).parameters.at("map")};
       for (const LayerShape& shape : {photograph, sentence}) {
         if (parameter.range) {
           const ParameterRange range = parameter.range(shape);
