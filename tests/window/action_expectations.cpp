@@ -100,7 +100,7 @@ std::vector<Expectation> file_and_edit() {
     return [wanted](const Seen& seen) { return seen.scene().at("query") == wanted; };
   };
   return {
-      asks("file.open", "Open picture or text"),
+      asks("file.open", "Open picture, text or capture"),
       shows("file.new_session",
             [](const std::string&) { return editor().history().undo_label() == "New session"; }),
       asks("file.open_session", "Open session"),
