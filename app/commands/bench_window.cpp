@@ -185,7 +185,7 @@ void open_map_editor(BenchSession& session, int layer) {
   select_layer(application.editor(), layer);
   offer_map(application.editor(), {"bench", "def phi(x):\n    return x * x * 1.5"});
   session.until([&] {
-    return map_kernel(session.document()).name == "phi" && application.panel_rectangle("own_kernel");
+    return selected_kernel(session.document()).name == "phi" && application.panel_rectangle("own_kernel");
   });
   session.until_settled();
   const auto panel = application.panel_rectangle("own_kernel");
@@ -209,12 +209,12 @@ void open_map_editor(BenchSession& session, int layer) {
 // From the key to the end of the frame that shows the new map's weights and their KL to softmax's.
 double type_key(BenchSession& session, int turn) {
   session.until_settled();
-  const KernelSpec before = map_kernel(session.document());
+  const KernelSpec before = selected_kernel(session.document());
   const auto start = Clock::now();
   ImGui::GetIO().AddInputCharacter(static_cast<unsigned>('1' + turn % 9));
   session.frame();
   session.until([&] {
-    const KernelSpec now = map_kernel(session.document());
+    const KernelSpec now = selected_kernel(session.document());
     const SideResults& results = session.results();
     const auto has_weights = [&](const KernelSpec& kernel) {
       return !!find(results, WeightsKey{.layer = session.document().scene().layer, .kernel = kernel});

@@ -96,12 +96,14 @@ KernelSpec compared_kernel(const Document& document, int position) {
   return KernelSpec{.name = "hedgehog", .parameters = {}};
 }
 
-KernelSpec detail_kernel(const Document& document) {
-  const Scene& scene = document.scene();
-  if (scene.detail_kernel) return *scene.detail_kernel;
+KernelSpec selected_kernel(const Document& document) {
   const Schedule& schedule = edited_schedule(document);
-  const auto layer = static_cast<std::size_t>(scene.layer);
+  const auto layer = static_cast<std::size_t>(document.scene().layer);
   return layer < schedule.layers.size() ? schedule.layers[layer] : KernelSpec{};
+}
+
+KernelSpec detail_kernel(const Document& document) {
+  return document.scene().detail_kernel.value_or(selected_kernel(document));
 }
 
 LayerShape layer_shape(const Document& document, const RunResult* run) {

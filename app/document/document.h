@@ -105,6 +105,8 @@ void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info);
 // The Weights panel's kernel at this position from the left: the chosen one or its default.
 KernelSpec compared_kernel(const Document& document, int position);
 
+// The kernel of the selected layer, on the side that edits change; softmax without a model.
+KernelSpec selected_kernel(const Document& document);
 // The kernel of the Tokens and Vectors panels: the chosen one or the selected layer's own.
 KernelSpec detail_kernel(const Document& document);
 

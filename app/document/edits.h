@@ -72,11 +72,8 @@ void apply_preset(Editor& editor, Strategy strategy, int k, const KernelSpec& ke
                   const std::string& gesture = {});
 // ---- Maps: sources of the kernel `phi`, of the selected layer
 
-std::filesystem::path maps_folder(); // the user's own, from which the command line takes phi:NAME
 // Names the layer whose map is edited, and its model and side: a check for another place is of no use.
 std::string map_place(const Document& document);
-// The selected layer's kernel; softmax without a model.
-KernelSpec map_kernel(const Document& document);
 // What the selected layer's map begins with: the source of its kernel, if it is known, or of the default map.
 MapText first_map(const Document& document);
 void show_map_editor(Editor& editor); // opens the panel "Your kernel"

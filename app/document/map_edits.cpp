@@ -11,22 +11,14 @@
 
 namespace hydrascope::app {
 
-std::filesystem::path maps_folder() { return data_folder() / "maps"; }
-
 std::string map_place(const Document& document) {
   const Scene& scene = document.scene();
   return fmt::format("{} {} {} {}", document.kind == InputKind::image ? "image" : "text",
                      static_cast<int>(edited_side(document.view)), scene.layer, scene.model_folder.string());
 }
 
-KernelSpec map_kernel(const Document& document) {
-  const Schedule& schedule = edited_schedule(document);
-  const auto layer = static_cast<std::size_t>(document.scene().layer);
-  return layer < schedule.layers.size() ? schedule.layers[layer] : KernelSpec{};
-}
-
 MapText first_map(const Document& document) {
-  const KernelSpec kernel = map_kernel(document);
+  const KernelSpec kernel = selected_kernel(document);
   const std::vector<std::string> bundled = bundled_maps();
   if (kernel.name != "phi" && std::ranges::find(bundled, kernel.name) != bundled.end())
     return {kernel.name, bundled_map(kernel.name)};
@@ -72,7 +64,7 @@ void save_map(Editor& editor, const std::filesystem::path& file) {
 }
 
 void set_map(Editor& editor, const KernelSpec& kernel, bool everywhere, const std::string& gesture) {
-  const KernelSpec before = map_kernel(editor.document());
+  const KernelSpec before = selected_kernel(editor.document());
   editor.change(
       fmt::format("Layer {} to {}", editor.document().scene().layer, kernel.label()),
       [&](Document& document) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <exception>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -177,19 +178,23 @@ std::string named_sequence(const fs::path& file, std::int64_t part, std::int64_t
   return fmt::format("{}:{}:{}", file.string(), part, item);
 }
 
+// The same in another capture or, where it has fewer parts or sequences, its last one. Throws Error.
+std::string nearest_sequence(const fs::path& file, std::int64_t part, std::int64_t item) {
+  const Capture capture = Capture::open(file);
+  const std::int64_t own_part = std::min<std::int64_t>(part, std::ssize(capture.parts()) - 1);
+  const std::size_t first = capture.parts()[static_cast<std::size_t>(own_part)].layers.front();
+  return named_sequence(file, own_part, std::min(item, capture.layers()[first].batch - 1));
+}
+
 } // namespace
 
 void show_received(Editor& editor, const fs::path& file) {
   const Scene& scene = editor.document().scene();
-  std::int64_t part = 0, item = 0;
   try {
-    if (is_capture(scene)) {
-      const Capture capture = Capture::open(file);
-      part = std::min<std::int64_t>(scene.model->capture->part, std::ssize(capture.parts()) - 1);
-      const std::size_t first = capture.parts()[static_cast<std::size_t>(part)].layers.front();
-      item = std::min<std::int64_t>(scene.model->capture->item, capture.layers()[first].batch - 1);
-    }
-    open_capture(editor, named_sequence(file, part, item), "received");
+    const std::string sequence =
+        is_capture(scene) ? nearest_sequence(file, scene.model->capture->part, scene.model->capture->item)
+                          : named_sequence(file, 0, 0);
+    open_capture(editor, sequence, "received");
   } catch (const std::exception& error) {
     editor.say(Severity::error, error.what());
   }
@@ -211,10 +216,8 @@ void step_capture(Editor& editor, int by) {
     return editor.say(Severity::note, by > 0 ? "that was the last sequence" : "that was the first sequence");
   const fs::path& file = all[static_cast<std::size_t>(next)];
   try { // where it has such a part, and going back from its last sequence
-    const Capture other = Capture::open(file);
-    const std::int64_t part = std::min<std::int64_t>(capture.part, std::ssize(other.parts()) - 1);
-    const std::size_t first = other.parts()[static_cast<std::size_t>(part)].layers.front();
-    open_capture(editor, named_sequence(file, part, by > 0 ? 0 : other.layers()[first].batch - 1));
+    constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
+    open_capture(editor, nearest_sequence(file, capture.part, by > 0 ? 0 : last));
   } catch (const std::exception& error) {
     editor.say(Severity::error, error.what());
   }

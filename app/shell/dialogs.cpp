@@ -8,6 +8,7 @@
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
 #include "app/shell/shell.h"
+#include "engine/attention/own/map_source.h"
 #include "engine/base/image.h"
 
 namespace hydrascope::app {

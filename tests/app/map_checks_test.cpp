@@ -81,7 +81,7 @@ TEST_F(MapChecksTest, ChangeNothingWhereTheLayerIsNoLongerSelected) {
 
 TEST_F(MapChecksTest, ChangeAllLayersWithTheMap) {
   report_on(typed("return x * x"));
-  set_all_kernels(editor_, map_kernel(editor_.document()));
+  set_all_kernels(editor_, selected_kernel(editor_.document()));
   CheckMap command = typed("return x * x + 1");
   command.everywhere = true;
   const KernelSpec kernel = report_on(command).result.kernel;

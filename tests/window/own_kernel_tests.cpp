@@ -23,7 +23,7 @@ const std::string squares = "import torch\n\n\ndef phi(x):\n    return x * x * 1
 std::string as_edited(const std::string& source) { return source.ends_with('\n') ? source : source + "\n"; }
 const std::string misspelt = "import torch\n\n\ndef phi(x):\n    return torch.rellu(x)\n";
 
-KernelSpec kernel_of_layer() { return map_kernel(document()); }
+KernelSpec kernel_of_layer() { return selected_kernel(document()); }
 
 // Waits for what a check that was asked for says.
 void wait_for_check(ImGuiTestContext* context, std::uint64_t seen) {

@@ -1,7 +1,6 @@
 // The source of the selected layer's kernel `phi`, compiled while it is typed.
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -49,16 +48,6 @@ std::string parameters_text(const MapFacts& facts) {
                      facts.trained == facts.parameters ? std::string("all") : std::to_string(facts.trained));
 }
 
-// The user's own maps by name.
-std::vector<std::filesystem::path> own_maps() {
-  std::vector<std::filesystem::path> files;
-  std::error_code failure;
-  for (const auto& entry : std::filesystem::directory_iterator(maps_folder(), failure))
-    if (entry.path().extension() == ".py") files.push_back(entry.path());
-  std::ranges::sort(files);
-  return files;
-}
-
 // Names of maps are letters, digits, - and _.
 int only_name_letters(ImGuiInputTextCallbackData* data) {
   const ImWchar letter = data->EventChar;
@@ -73,7 +62,7 @@ public:
   bool shows_results() const override { return false; }
 
   void request(const Document& document, Requested& requested) const override {
-    const KernelSpec kernel = map_kernel(document);
+    const KernelSpec kernel = selected_kernel(document);
     if (kernel.name != "phi" || !can_run(document) || expected_tokens(document) > most_divergence_tokens)
       return;
     requested.first.add(map_weights(document, kernel));
@@ -132,7 +121,7 @@ private:
   // Shows the source of the document's kernel, unless that is what was typed here.
   void follow(const Document& now) {
     const std::string place = map_place(now);
-    const KernelSpec kernel = map_kernel(now);
+    const KernelSpec kernel = selected_kernel(now);
     if (place == place_ && kernel == kernel_) return;
     const MapReport& report = editor().map_report;
     const bool own_change =
@@ -268,8 +257,9 @@ private:
     for (const std::string& name : bundled_maps())
       if (ImGui::Selectable(name.c_str())) offer_map(editor(), {name, bundled_map(name)});
     ImGui::TextColored(theme::quiet, "%s", maps_folder().string().c_str());
-    for (const std::filesystem::path& file : *own_maps_)
-      if (ImGui::Selectable(fmt::format("{}##own", file.stem().string()).c_str())) open_map(editor(), file);
+    for (const std::string& name : *own_maps_)
+      if (ImGui::Selectable(fmt::format("{}##own", name).c_str()))
+        open_map(editor(), maps_folder() / (name + ".py"));
     if (own_maps_->empty()) ImGui::TextColored(theme::faint, "none yet: Save… puts one there");
     ImGui::EndCombo();
   }
@@ -320,7 +310,7 @@ private:
   std::optional<MapProblem> problem_;
   std::optional<MapFacts> facts_;
   std::string divergence_, error_;
-  std::optional<std::vector<std::filesystem::path>> own_maps_; // while their list is open
+  std::optional<std::vector<std::string>> own_maps_; // while their list is open
   bool everywhere_ = true;
   int alike_ = 0, layers_ = 0; // layers with this kernel, and all
   float below_height_ = 24;    // of the lines below the editor, in the last frame

@@ -174,11 +174,17 @@ std::int64_t length_of(const MapParameter::Length& length, const std::int64_t he
   return length.factor;
 }
 
-at::Tensor start_of(const MapParameter& parameter, const std::string& name, const std::int64_t heads,
-                    const std::int64_t head_width, const std::string& key, const int layer) {
+std::vector<std::int64_t> shape_of(const MapParameter& parameter, const std::int64_t heads,
+                                   const std::int64_t head_width) {
   std::vector<std::int64_t> shape;
   for (const MapParameter::Length& length : parameter.shape)
     shape.push_back(length_of(length, heads, head_width));
+  return shape;
+}
+
+at::Tensor start_of(const MapParameter& parameter, const std::string& name, const std::int64_t heads,
+                    const std::int64_t head_width, const std::string& key, const int layer) {
+  const std::vector<std::int64_t> shape = shape_of(parameter, heads, head_width);
   switch (parameter.start) {
     case MapParameter::Start::zeros: return at::zeros(shape);
     case MapParameter::Start::ones: return at::ones(shape);
@@ -470,9 +476,7 @@ at::Tensor MapScript::parameter(const std::string& prefix, const std::string& na
   const auto found = parameters.find(prefix + name);
   if (found == parameters.end() || !found->second.defined())
     return start_of(declared, source_.name, heads, head_width, prefix + name, 0).to(like.options());
-  std::vector<std::int64_t> shape;
-  for (const MapParameter::Length& length : declared.shape)
-    shape.push_back(length_of(length, heads, head_width));
+  const std::vector<std::int64_t> shape = shape_of(declared, heads, head_width);
   if (found->second.sizes() != at::IntArrayRef(shape))
     throw UsageError(prefix + name, "its shape is " + shape_text(found->second),
                      fmt::format("for this input it is ({})", fmt::join(shape, ",")));

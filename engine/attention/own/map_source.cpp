@@ -356,6 +356,15 @@ bool is_id(const std::string_view value) {
 
 std::filesystem::path bundled_folder() { return assets_folder() / "maps"; }
 
+std::vector<std::string> maps_in(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failure))
+    if (entry.path().extension() == ".py") names.push_back(entry.path().stem().string());
+  std::ranges::sort(names);
+  return names;
+}
+
 } // namespace
 
 SourceError::SourceError(const std::string& name, const int line, const std::string& reason)
@@ -449,9 +458,8 @@ KernelSpec resolved_map(const KernelSpec& spec) {
     return spec;
   }
   std::vector<std::filesystem::path> places{value};
-  if (is_name(value) || value.find('/') == std::string::npos)
-    for (const auto& folder : {data_folder() / "maps", bundled_folder()})
-      places.push_back(folder / (value + ".py"));
+  if (value.find('/') == std::string::npos)
+    for (const auto& folder : {maps_folder(), bundled_folder()}) places.push_back(folder / (value + ".py"));
   for (const std::filesystem::path& place : places) {
     std::error_code failure;
     if (std::filesystem::is_regular_file(place, failure))
@@ -459,17 +467,14 @@ KernelSpec resolved_map(const KernelSpec& spec) {
   }
   throw UsageError("phi:" + value, "there is no such file, and no map of this name",
                    fmt::format("bundled maps: {}; your own lie in {}", fmt::join(bundled_maps(), ", "),
-                               (data_folder() / "maps").string()));
+                               maps_folder().string()));
 }
 
-std::vector<std::string> bundled_maps() {
-  std::vector<std::string> names;
-  std::error_code failure;
-  for (const auto& entry : std::filesystem::directory_iterator(bundled_folder(), failure))
-    if (entry.path().extension() == ".py") names.push_back(entry.path().stem().string());
-  std::ranges::sort(names);
-  return names;
-}
+std::filesystem::path maps_folder() { return data_folder() / "maps"; }
+
+std::vector<std::string> own_maps() { return maps_in(maps_folder()); }
+
+std::vector<std::string> bundled_maps() { return maps_in(bundled_folder()); }
 
 std::string bundled_map(const std::string& name) { return read_text_file(bundled_folder() / (name + ".py")); }
 

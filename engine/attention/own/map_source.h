@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -94,9 +95,13 @@ std::string text_of_source(const KernelSpec& spec);
 // The kernel of both. Throws UsageError, also where the text is not the one that `kernel` names.
 KernelSpec kernel_with_source(const std::string& kernel, const std::string& text);
 
-// What `map=VALUE` means: NAME@HASH as it is; else a file, or the name of one in the user's folder of maps
-// (maps/ in data_folder()) or among the bundled ones, which is read. Throws Error.
+// What `map=VALUE` means: NAME@HASH as it is; else a file, or the name of one in the user's folder of maps or
+// among the bundled ones, which is read. Throws Error.
 KernelSpec resolved_map(const KernelSpec& spec);
+
+// The user's folder of maps, and the names of those in it.
+std::filesystem::path maps_folder(); // maps/ in data_folder()
+std::vector<std::string> own_maps();
 
 // The bundled maps by name: every kernel with a feature map as source, to start from.
 std::vector<std::string> bundled_maps();

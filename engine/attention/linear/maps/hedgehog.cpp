@@ -15,27 +15,27 @@ namespace {
 
 class Hedgehog : public FeatureMap {
 public:
+  explicit Hedgehog(bool negation) : negation_(negation) {}
+
   bool logarithmic() const override { return true; }
-  std::int64_t width(std::int64_t head_width) const override { return 2 * head_width; }
+  std::int64_t width(std::int64_t head_width) const override { return (negation_ ? 2 : 1) * head_width; }
   at::Tensor features(const at::Tensor& x, Side, const FeatureContext&) const override {
-    return at::cat({x, -x}, -1);
+    return negation_ ? at::cat({x, -x}, -1) : x;
   }
-  std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::plus_minus_exponential; }
+  std::optional<cpu::PointMap> point_map() const override {
+    return negation_ ? cpu::PointMap::plus_minus_exponential : cpu::PointMap::exponential;
+  }
+
+private:
+  bool negation_;
 };
 
 class TrainedHedgehog final : public Hedgehog {
 public:
-  TrainedHedgehog(ProjectionForm form, bool negation) : form_(form), negation_(negation) {}
+  TrainedHedgehog(ProjectionForm form, bool negation) : Hedgehog(negation), form_(form) {}
 
-  std::int64_t width(std::int64_t head_width) const override {
-    return negation_ ? Hedgehog::width(head_width) : head_width;
-  }
   at::Tensor features(const at::Tensor& x, Side side, const FeatureContext& context) const override {
-    const at::Tensor y = project(x, side, form_, context.parameters);
-    return negation_ ? Hedgehog::features(y, side, context) : y;
-  }
-  std::optional<cpu::PointMap> point_map() const override {
-    return negation_ ? Hedgehog::point_map() : cpu::PointMap::exponential;
+    return Hedgehog::features(project(x, side, form_, context.parameters), side, context);
   }
   KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int) const override {
     return identity_projections(form_, heads, head_width);
@@ -52,7 +52,6 @@ public:
 
 private:
   ProjectionForm form_;
-  bool negation_;
 };
 
 enum class Form { two, eq5, joint };
@@ -113,33 +112,32 @@ private:
   Form form_;
 };
 
+RegistryEntry trained_kernel(KernelInfo info, bool negation) {
+  info.feature_width = negation ? "2d" : "d";
+  info.trainable = true;
+  info.parameters = {shared_info(), bias_info()};
+  return normalised_linear(std::move(info), [negation](const KernelSpec& spec) {
+    return std::make_unique<TrainedHedgehog>(projection_form(spec), negation);
+  });
+}
+
 } // namespace
 
 RegistryEntry hedgehog_kernel() {
   KernelInfo info;
   info.name = "hedgehog";
   info.definition = "φ(x) = [exp y, exp −y], y = x·W + b, trained to match softmax";
-  info.feature_width = "2d";
   info.source = "Zhang et al. (2024), Eq. 6";
   info.published = "KL 0.172, 59.2 Matthews (CoLA, BERT-base)";
-  info.trainable = true;
-  info.parameters = {shared_info(), bias_info()};
-  return normalised_linear(info, [](const KernelSpec& spec) {
-    return std::make_unique<TrainedHedgehog>(projection_form(spec), true);
-  });
+  return trained_kernel(std::move(info), true);
 }
 
 RegistryEntry hedgehog_exp_kernel() {
   KernelInfo info;
   info.name = "hedgehog-exp";
   info.definition = "φ(x) = exp y, y = x·W + b, trained to match softmax: hedgehog without the negation";
-  info.feature_width = "d";
   info.source = "Zhang et al. (2024), Eq. 3";
-  info.trainable = true;
-  info.parameters = {shared_info(), bias_info()};
-  return normalised_linear(info, [](const KernelSpec& spec) {
-    return std::make_unique<TrainedHedgehog>(projection_form(spec), false);
-  });
+  return trained_kernel(std::move(info), false);
 }
 
 RegistryEntry hedgehog_untrained_kernel() {
@@ -148,7 +146,7 @@ RegistryEntry hedgehog_untrained_kernel() {
   info.definition = "φ(x) = [exp x, exp −x]: hedgehog held at W = I, b = 0";
   info.feature_width = "2d";
   info.source = "Zhang et al. (2024), ablation \"HH no train\"";
-  return normalised_linear(info, [](const KernelSpec&) { return std::make_unique<Hedgehog>(); });
+  return normalised_linear(info, [](const KernelSpec&) { return std::make_unique<Hedgehog>(true); });
 }
 
 RegistryEntry hedgehog_softmax_kernel() {
