@@ -161,7 +161,8 @@ void kept_in_sessions(ImGuiTestContext* context) {
   settle(context);
   const fs::path file = scratch_file("capture-session.json");
   editor().emit(SaveSession{file});
-  context->Yield(4);
+  context->Yield(2);
+  while (application().saving()) context->Yield();
   IM_CHECK(fs::exists(file));
   start_over(context);
   IM_CHECK(!is_capture(document().scene()));
