@@ -22,8 +22,10 @@ KernelTensorName kernel_tensor_name(const std::string& name) {
   const std::string rest =
       at > 7 && at < name.size() && name[at] == '.' ? name.substr(at + 1) : std::string();
   std::size_t split = std::string::npos;
-  for (const char* known : {".query_map.", ".key_map.", ".norm.", ".omega"})
-    split = std::min(split, rest.find(known));
+  // A typed map's own parameters have any name, and what is written before them holds no dot.
+  if (!rest.starts_with("phi"))
+    for (const char* known : {".query_map.", ".key_map.", ".norm.", ".omega"})
+      split = std::min(split, rest.find(known));
   if (split == std::string::npos) split = rest.find('.');
   if (split == std::string::npos || split == 0)
     throw Error(name, "is not of the form kernel.LAYER.KERNEL.NAME", "check that the adapter is complete");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/attention/interface/device.h"
+#include "engine/attention/own/map_source.h"
 #include "engine/base/safetensors.h"
 #include "engine/run/model_store.h"
 #include "engine/run/placement.h"
@@ -55,7 +56,10 @@ std::string base_without_replaced(const PreparedModel& prepared, const std::stri
 }
 
 std::string kernel_parameter_name(const int layer, const Kernel& kernel, const std::string& name) {
-  return fmt::format("kernel.{}.{}.{}", layer, kernel.spec().name, name);
+  const KernelSpec& spec = kernel.spec();
+  // Parameters of a typed map fit its source alone.
+  const bool typed = !text_of_source(spec).empty();
+  return fmt::format("kernel.{}.{}.{}", layer, typed ? spec.text() : spec.name, name);
 }
 
 ModelInput prepare_picture(const Model& model, const Image& image, const int image_size) {

@@ -38,7 +38,8 @@ Placement training_placement(const ExecutionOptions& execution);
 std::string base_without_replaced(const PreparedModel& prepared, const std::string& role,
                                   const NamedTensors& stored);
 
-// kernel.LAYER.KERNEL.NAME, the name of a kernel's parameter among a model's.
+// kernel.LAYER.KERNEL.NAME, the name of a kernel's parameter among a model's. KERNEL is the kernel's name or,
+// of `phi`, as it is written with the source that the parameters belong to.
 std::string kernel_parameter_name(int layer, const Kernel& kernel, const std::string& name);
 
 // A picture prepared for the model at this size, 0: the model's own.

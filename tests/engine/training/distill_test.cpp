@@ -2,9 +2,12 @@
 #include <fstream>
 #include <numeric>
 
+#include <ATen/TensorOperators.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/attention/interface/kernel.h"
+#include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "engine/base/safetensors.h"
 #include "engine/measure/teacher_forced.h"
@@ -262,6 +265,28 @@ TEST(Distill, CopiesAreOfPicturesAndAtLeastOne) {
   request.data = {make_toy_pictures(folder, 2)};
   request.copies = 0;
   EXPECT_THROW(distill(request), UsageError);
+}
+
+// Also one whose parameters are named as those of the registry's kernels.
+TEST(Distill, TrainsTheMapsOfATypedKernel) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  const std::string text =
+      "parameters = {\"omega\": (\"H d d\", \"identity\")}\nlogarithm = True\n\n"
+      "def phi(x, omega):\n    y = x @ omega\n    return torch.cat([y, -y], -1)\n";
+  request.kernel = kernel_of_source("typed", text);
+  const TrainingOutcome outcome = distill(request);
+  EXPECT_EQ(outcome.adapter.layers.front().kernel, request.kernel);
+  const auto model = apply_adapter(load_model(request.settings.model_folder), outcome.adapter, {});
+  const KernelParameters trained = model->kernel_parameters(0, request.kernel);
+  ASSERT_TRUE(trained.contains("query.omega") && trained.contains("key.omega"));
+  const at::Tensor start =
+      make_kernel(request.kernel)
+          ->initial_parameters(model->info().heads, model->info().width / model->info().heads, 0)
+          .at("query.omega");
+  EXPECT_GT((trained.at("query.omega").to(at::kFloat) - start).abs().max().item<double>(), 1e-3);
+  // They belong to this source alone.
+  EXPECT_TRUE(model->kernel_parameters(0, kernel_of_source("typed", text + "\n")).empty());
 }
 
 TEST(DistillData, ChunksHaveTheLengthAskedFor) {
