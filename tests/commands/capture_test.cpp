@@ -65,9 +65,9 @@ TEST_F(CaptureCommand, FiguresOfOneAndOfAFolder) {
        {"weights", "tokens", "vectors", "monotonicity", "entropy", "kl", "change", "attention"}) {
     const std::string file = at(std::string(kind) + ".svg");
     const std::string kernels = std::string(kind) == "vectors" ? "elu" : "softmax,elu";
-    const Outcome outcome =
-        hydrascope("figure " + std::string(kind) + " " + captures + "vit.safetensors --head 1 " +
-                   (std::string(kind) == "attention" ? "" : "--kernels " + kernels) + " -o " + file);
+    std::string call = "figure " + std::string(kind) + " " + captures + "vit.safetensors --head 1 -o " + file;
+    if (std::string(kind) != "attention") call += " --kernels " + kernels;
+    const Outcome outcome = hydrascope(call);
     EXPECT_EQ(outcome.status, 0) << kind << ": " << outcome.errors;
     EXPECT_GT(fs::file_size(file), 1000U) << kind;
   }

@@ -98,7 +98,7 @@ TEST(CaptureRun, SoftmaxGivesTheRecordedOutputs) {
     const at::Tensor expected = out.select(0, 0).slice(1, 0, layer.queries) * real;
     EXPECT_LT((at::matmul(weights, v) - expected).abs().max().item<double>(), 1e-5);
     EXPECT_EQ(real.sum().item<double>() / static_cast<double>(layer.heads),
-              capture.ends_with(":1") && layer.mask.size() > 0 ? 6 : static_cast<double>(layer.queries));
+              capture.ends_with(":1") && !layer.mask.empty() ? 6 : static_cast<double>(layer.queries));
   }
 }
 
