@@ -116,6 +116,7 @@ LayerShape layer_shape(const Document& document, const RunResult* run) {
   shape.heads = std::max(model.heads, 1);
   shape.head_width = model.width / shape.heads;
   shape.has_mask = model.input == InputKind::text && !scene.hidden_tokens.empty();
+  shape.causal = model.causal;
   if (const auto& capture = model.capture) {
     shape.has_layer_input = false;
     shape.cross = capture->queries > 0;

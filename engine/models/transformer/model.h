@@ -38,7 +38,7 @@ struct ModelInput {
   at::Tensor token_types; // text: (B,N) int64
   at::Tensor mask;        // text: (B,N) bool; undefined = all real
   at::Tensor positions;   // text: (N) int64, rows of the position table; undefined = 0 … N−1
-  at::Tensor read;        // decoders: (P) int64, the tokens of the batch's B·N that logits() reads
+  at::Tensor read;        // decoders: (P) int64, the tokens of the batch's B·N that logits() reads; undefined: all
   TokenLayout layout;
   std::vector<TextToken> tokens; // text, B = 1
   CropBox crop;                  // images, B = 1
@@ -78,6 +78,9 @@ public:
   virtual ModelInput prepare_text(const std::string& text,
                                   const std::optional<std::string>& second = {}) const;
 
+  // A decoder's tokens of a text, however long it is. Throws UsageError for other models.
+  virtual std::vector<std::int64_t> text_ids(const std::string& text) const;
+
   // The input that a capture was recorded with. Throws UsageError for a model that runs.
   virtual ModelInput recorded_input() const;
 
@@ -99,8 +102,13 @@ public:
   virtual at::Tensor block(int layer, const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
                            const KernelParameters& kernel_parameters,
                            const BlockOptions& options = {}) const = 0;
-  // Logits (B,C) of the classifier ((B,N,V) for a masked-LM head); undefined without one.
+  // Logits (B,C) of the classifier ((B,N,V) for a masked-LM head; a decoder's (P,V) of the tokens that
+  // ModelInput::read names); undefined without one.
   virtual at::Tensor logits(const at::Tensor& hidden, const ModelInput& input) const = 0;
+  // What output `index` of logits() stands for: the label of a class, or "class n"; a decoder's token.
+  virtual std::string output_label(std::int64_t index) const;
+  // The output that is this text as one token; nullopt if there is none, or the outputs are classes.
+  virtual std::optional<std::int64_t> output_named(const std::string& /*text*/) const { return std::nullopt; }
   // The last hidden state after the final LayerNorm where the model has one: (B,N,D).
   virtual at::Tensor final_hidden(const at::Tensor& hidden) const = 0;
 

@@ -64,7 +64,17 @@ private:
       cut_ += texts_.back().note.empty() ? 0 : 1;
     }
   }
+  // A decoder's file is one text, in pieces of the greatest length; `limit` counts them.
+  void take_pieces(const Model& model, const DistillRequest& request, const std::filesystem::path& file) {
+    std::vector<TokenIds> pieces = pieces_of(running_text(model, file), request.chunk.most);
+    if (request.limit > 0 && pieces.size() > static_cast<std::size_t>(request.limit))
+      pieces.resize(static_cast<std::size_t>(request.limit));
+    for (const TokenIds& piece : pieces)
+      if (static_cast<int>(piece.size()) == request.chunk.most || pieces.size() == 1)
+        texts_.push_back(text_batch({&piece}));
+  }
   void take_chunks(const Model& model, const DistillRequest& request, const std::filesystem::path& file) {
+    if (model.info().causal) return take_pieces(model, request, file);
     const TokenTexts texts = tokenized(model, read_texts(file, 0, false, request.limit));
     for (const TokenIds& piece : chunks(texts.texts, request)) texts_.push_back(text_batch({&piece}));
     cut_ += texts.cut;
