@@ -17,6 +17,7 @@ void add_commands(CLI::App& program, const std::string& command_line) {
   add_kernels_command(program);
   add_attend_command(program);
   add_run_command(program);
+  add_generate_command(program);
   add_tokenize_command(program);
   add_figure_command(program, command_line);
   add_reproduce_command(program);
@@ -34,6 +35,7 @@ void add_commands(CLI::App& program, const std::string& command_line) {
   add_bench_model(*bench);
   add_bench_scaling(*bench);
   add_bench_heads(*bench);
+  add_bench_generate(*bench);
   add_fetch_command(program);
   add_doctor_command(program);
   add_shell_file_commands(program);

@@ -135,6 +135,7 @@ public:
     BlockOptions options;
     if (pass_.observed) options.tap = &tap;
     if (position < pass_.muted.size()) options.muted = pass_.muted[position];
+    if (position < pass_.states.size()) options.state = pass_.states[position].get();
     options.for_logits = pass_.for_logits && layer + 1 == model.info().layers;
     if (pass_.observed) block.begin = timeline_.mark();
     at::Tensor output;

@@ -147,11 +147,11 @@ public:
     check_ids(ids, config().vocabulary, "a token's id is not below its vocabulary of {}");
     if (input.positions.defined())
       check_ids(input.positions, config().max_positions, "a position is not below its {} positions");
-    else if (ids.size(1) > config().max_positions)
-      throw UsageError(
-          info().name,
-          fmt::format("{} tokens are more than its {} positions", ids.size(1), config().max_positions),
-          "use a shorter text");
+    else if (input.first_position + ids.size(1) > config().max_positions)
+      throw UsageError(info().name,
+                       fmt::format("{} tokens are more than its {} positions",
+                                   input.first_position + ids.size(1), config().max_positions),
+                       "use a shorter text");
   }
 
   at::Tensor embed(const ModelInput& input) const override {
@@ -160,7 +160,9 @@ public:
     const at::Tensor embedded = at::embedding(find("embed_tokens.weight"), ids);
     if (config().rotary) return embedded;
     const at::Tensor positions =
-        input.positions.defined() ? input.positions : at::arange(ids.size(1), ids.options());
+        input.positions.defined()
+            ? input.positions
+            : at::arange(input.first_position, input.first_position + ids.size(1), ids.options());
     return embedded + at::embedding(find("embed_positions.weight"), positions);
   }
 

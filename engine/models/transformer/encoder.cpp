@@ -164,6 +164,8 @@ at::Tensor Encoder::block(int layer, const at::Tensor& hidden, const ModelInput&
                        .kernel_parameters = kernel_parameters,
                        .rotary = rotary_.get(),
                        .positions = input.positions,
+                       .first_position = input.first_position,
+                       .state = options.state,
                        .muted = options.muted};
   if (options.for_logits) {
     context.outputs = tokens_read();

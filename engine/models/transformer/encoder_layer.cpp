@@ -8,6 +8,7 @@
 #include <ATen/ops/rms_norm.h>
 #include <c10/core/GradMode.h>
 
+#include "engine/attention/interface/decoding.h"
 #include "engine/attention/interface/tokens.h"
 
 namespace hydrascope {
@@ -153,21 +154,25 @@ at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& cont
     return part.view({batch, tokens, heads, width / heads_}).transpose(1, 2);
   };
   const auto rotated = [&](const at::Tensor& part) {
-    return context.rotary != nullptr ? (*context.rotary)(part, context.positions) : part;
+    return context.rotary != nullptr ? (*context.rotary)(part, context.positions, context.first_position) : part;
   };
 
   AttentionInput input;
   input.q = rotated(of_heads(parts[0], heads_));
   input.k = rotated(of_heads(parts[1], key_heads_));
   input.v = of_heads(parts[2], key_heads_);
-  if (key_heads_ < heads_)
-    for (at::Tensor* const part : {&input.k, &input.v})
-      *part = part->repeat_interleave(heads_ / key_heads_, 1);
+  if (key_heads_ < heads_) {
+    input.key_heads = key_heads_;
+    if (context.state == nullptr)
+      for (at::Tensor* const part : {&input.k, &input.v}) *part = for_each_head(*part, heads_);
+  }
   input.layer_input = x;
   input.mask = context.mask;
   input.causal = causal_;
   input.layout = context.layout;
-  AttentionOutput output = context.kernel.run(input, kernel_parameters);
+  AttentionOutput output = context.state != nullptr
+                               ? AttentionOutput{.out = context.state->extend(input), .path = "state"}
+                               : context.kernel.run(input, kernel_parameters);
   if constexpr (!std::is_same_v<Tap, NoTap>) {
     // The gradient is taken at the attention's output, also if nothing before it is differentiable.
     if (c10::GradMode::is_enabled() && !output.out.requires_grad())

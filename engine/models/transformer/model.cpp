@@ -24,6 +24,10 @@ std::vector<std::int64_t> Model::text_ids(const std::string&) const {
   throw UsageError(info().name, "reads no running text", "choose a decoder with --model, as smollm2");
 }
 
+std::unique_ptr<TokenStream> Model::token_stream() const {
+  throw UsageError(info().name, "writes no text", "choose a decoder with --model, as smollm2");
+}
+
 ModelInput Model::recorded_input() const {
   throw UsageError(info().name, "is a model, not a capture", "give it a picture or a text");
 }
