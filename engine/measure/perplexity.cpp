@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/run/inputs.h"
 #include "engine/run/next_token.h"
 #include "engine/run/pass.h"
@@ -137,8 +138,7 @@ PerplexityOutcome measure_perplexity(const PerplexityRequest& request,
   try {
     return measure(request, progress, stop, *models);
   } catch (const c10::Error& error) {
-    const std::string text = error.what_without_backtrace();
-    throw Error("evaluate", text.substr(0, text.find('\n')), "try a smaller --window");
+    throw Error("evaluate", first_line(error.what_without_backtrace()), "try a smaller --window");
   } catch (const std::bad_alloc&) {
     throw Error("evaluate", "out of memory", "use a smaller --window or --batch");
   }

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/run/decoding_run.h"
 #include "engine/run/pass.h"
 #include "engine/run/placement.h"
@@ -162,8 +163,7 @@ GenerateOutcome generate(const GenerateRequest& request, const TokenWritten& wri
     }
     return generation.outcome();
   } catch (const c10::Error& error) {
-    const std::string text = error.what_without_backtrace();
-    throw Error("generate", text.substr(0, text.find('\n')), "try a shorter text or another kernel");
+    throw Error("generate", first_line(error.what_without_backtrace()), "try a shorter text or another kernel");
   } catch (const std::bad_alloc&) {
     throw Error("generate", "out of memory", "use a linear kernel, whose state does not grow, or --dtype bfloat16");
   }

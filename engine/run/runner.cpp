@@ -15,6 +15,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/process.h"
+#include "engine/base/text.h"
 #include "engine/models/transformer/checkpoint.h"
 #include "engine/run/device_clock.h"
 #include "engine/run/run_plan.h"
@@ -302,8 +303,7 @@ std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, cons
     throw Error("run", "out of memory on " + placement.device_name(),
                 "use a smaller --image-size, a linear kernel, --dtype bfloat16 or --device cpu");
   } catch (const c10::Error& error) {
-    const std::string text = error.what_without_backtrace();
-    throw Error("run", text.substr(0, text.find('\n')), "try a smaller input or another kernel");
+    throw Error("run", first_line(error.what_without_backtrace()), "try a smaller input or another kernel");
   } catch (const std::bad_alloc&) {
     throw Error("run", "out of memory", "use a smaller --image-size or ask for fewer tensors");
   }
