@@ -58,29 +58,34 @@ def make(name, model_class, config, dtype):
         common.write_tensors(folder / f"{file}.safetensors", {**inputs, **run_model(model, final_norm, **inputs)})
 
 
-def llama(**extra):
-    shape = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
-    shape |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": POSITIONS}
-    return shape | {"bos_token_id": 1, "eos_token_id": 2} | extra
+def kinds(vocabulary, positions, width):
+    """(name, class, configuration) of each: biases, grouped heads, tied heads, every kind of position."""
+    def llama(**extra):
+        shape = {"vocab_size": vocabulary, "hidden_size": width, "intermediate_size": 3 * width // 2}
+        shape |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+        return shape | {"max_position_embeddings": positions, "bos_token_id": 1, "eos_token_id": 2} | extra
+
+    default = {"rope_type": "default", "rope_theta": 1e6}
+    linear = {"rope_type": "linear", "factor": 3.0, "rope_theta": 10000.0}
+    llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    llama3 |= {"original_max_position_embeddings": positions // 3, "rope_theta": 500.0}
+    gpt2 = GPT2Config(vocab_size=vocabulary, n_positions=positions, n_embd=width, n_layer=2, n_head=4, bos_token_id=1,
+                      eos_token_id=2)
+    tied = llama(rope_parameters=llama3, tie_word_embeddings=True, num_key_value_heads=1, mlp_bias=True)
+    return [
+        ("gpt2", GPT2LMHeadModel, gpt2),
+        ("llama-linear", LlamaForCausalLM, LlamaConfig(**llama(rope_parameters=linear, attention_bias=True))),
+        ("llama3-tied", LlamaForCausalLM, LlamaConfig(**tied)),
+        ("mistral", MistralForCausalLM, MistralConfig(**llama(sliding_window=None, rope_parameters=default))),
+        ("qwen2", Qwen2ForCausalLM, Qwen2Config(**llama(tie_word_embeddings=True, rope_parameters=default))),
+    ]
 
 
 def main():
     if DECODERS.exists():
         shutil.rmtree(DECODERS)
-    half, brain = torch.float16, torch.bfloat16
-    gpt2 = GPT2Config(vocab_size=VOCABULARY, n_positions=POSITIONS, n_embd=24, n_layer=2, n_head=3, bos_token_id=1,
-                      eos_token_id=2)
-    make("gpt2", GPT2LMHeadModel, gpt2, half)
-    linear = {"rope_type": "linear", "factor": 3.0, "rope_theta": 10000.0}
-    make("llama-linear", LlamaForCausalLM, LlamaConfig(**llama(rope_parameters=linear, attention_bias=True)), half)
-    llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
-    llama3 |= {"original_max_position_embeddings": 16, "rope_theta": 500.0}
-    tied = llama(rope_parameters=llama3, tie_word_embeddings=True, num_key_value_heads=1, mlp_bias=True)
-    make("llama3-tied", LlamaForCausalLM, LlamaConfig(**tied), brain)
-    mistral = llama(sliding_window=None, rope_parameters={"rope_type": "default", "rope_theta": 1e6})
-    make("mistral", MistralForCausalLM, MistralConfig(**mistral), half)
-    qwen2 = llama(tie_word_embeddings=True, rope_parameters={"rope_type": "default", "rope_theta": 1e6})
-    make("qwen2", Qwen2ForCausalLM, Qwen2Config(**qwen2), half)
+    for name, model_class, config in kinds(VOCABULARY, POSITIONS, width=32):
+        make(name, model_class, config, torch.bfloat16 if name == "llama3-tied" else torch.float16)
 
 
 if __name__ == "__main__":
