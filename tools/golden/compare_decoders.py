@@ -14,26 +14,11 @@ import subprocess
 import sys
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import common
 import make_decoders
-from make_decoders import run_model
-
-TEXT = "The queries of a head ask, the keys answer, and the values are what is said. Softmax weighs them; linear "
-TEXT += "attention sums features first, so that time and memory grow with the tokens alone.\n"
-
-
-def tokenizer_of(folder):
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(vocab_size=320, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
-    tokenizer.train_from_iterator([TEXT], trainer)
-    tokenizer.save(str(folder / "tokenizer.json"))
-    return tokenizer
-
+from make_decoders import TEXT, run_model
 
 def compare(name, actual, expected, worst):
     scale = expected.abs().max().item()
@@ -44,7 +29,7 @@ def compare(name, actual, expected, worst):
 def random_model(program, scratch, name, model_class, config):
     folder = scratch / name
     common.save_checkpoint(common.randomise(model_class(config), name), folder)
-    tokenizer = tokenizer_of(folder)
+    tokenizer = make_decoders.write_tokenizer(folder, 320)
     model = common.load(model_class, folder)
     final_norm = model.transformer.ln_f if hasattr(model, "transformer") else model.model.norm
     worst = {}
