@@ -45,8 +45,8 @@ Encode by_byte_pairs(BytePair loaded) {
 
 void tokenize(const std::string& model) {
   const std::filesystem::path folder = resolve_model(model);
-  const Encode encode = has_byte_pair(folder) ? by_byte_pairs(load_byte_pair(folder))
-                                              : by_word_pieces(load_wordpiece(folder));
+  const Encode encode =
+      has_byte_pair(folder) ? by_byte_pairs(load_byte_pair(folder)) : by_word_pieces(load_wordpiece(folder));
   const std::string input{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
   const std::string_view text = input;
   fmt::memory_buffer output;
@@ -69,7 +69,8 @@ void add_tokenize_command(CLI::App& program) {
   auto* command =
       program.add_subcommand("tokenize", "Token ids of the texts on standard input, a text a line");
   command->footer(
-      "A tab within a line separates a pair, except for a decoder. Special tokens that the tokenizer adds, as "
+      "A tab within a line separates a pair, except for a decoder. Special tokens that the tokenizer adds, "
+      "as "
       "[CLS] and [SEP], are included; nothing is padded or cut.");
   const auto model = std::make_shared<std::string>("minilm");
   command
