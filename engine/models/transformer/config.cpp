@@ -90,7 +90,7 @@ ModelConfig read_bert(const ConfigFields& fields) {
   config.prefix_tokens = 0;
   config.intermediate = fields.integer("intermediate_size", 1, ConfigLimits::intermediate, 3072);
   config.vocabulary = fields.integer("vocab_size", 1, ConfigLimits::vocabulary, 30522);
-  config.ConfigLimits::positions = fields.integer("max_position_embeddings", 2, ConfigLimits::positions, 512);
+  config.max_positions = fields.integer("max_position_embeddings", 2, ConfigLimits::positions, 512);
   config.token_types = fields.integer("type_vocab_size", 1, 1024, 2);
   const std::string positions = fields.text("position_embedding_type", "absolute");
   if (positions != "absolute")
@@ -241,7 +241,7 @@ ModelInfo info_of(const ModelConfig& config, const std::filesystem::path& folder
   info.patch_size = config.patch_height;
   info.image_size = config.image_height;
   info.prefix_tokens = config.prefix_tokens;
-  info.max_tokens = config.ConfigLimits::positions;
+  info.max_tokens = config.max_positions;
   info.has_classifier =
       config.timm ? config.classes > 0 : config.architecture.find("Classification") != std::string::npos;
   if (info.has_classifier) info.labels = config.labels;

@@ -89,7 +89,7 @@ struct EncoderLayer::LayerParameters {
 };
 
 at::Tensor Norm::operator()(const at::Tensor& x) const {
-  return rms ? at::rms_norm(x, weight.sym_sizes(), weight, epsilon)
+  return rms ? at::rms_norm(x, weight.sizes(), weight, epsilon)
              : at::layer_norm(x, weight.sizes(), weight, bias, epsilon);
 }
 
