@@ -78,6 +78,7 @@ struct TrainingSettings {
   AdapterChoice adapters = {}; // automatic: the model's own tail, if one is bundled
   int epochs = 1;              // at most
   int batch = 8;
+  int accumulate = 1; // parts in which a batch is run, one after another: less memory, the same gradients
   double learning_rate = 1e-2;
   double validation_share = 0.05; // of the items, held out
   int validate_every = 0;         // steps; 0: after every epoch only
