@@ -41,7 +41,7 @@ bool after_the_blocks(std::string_view name) {
   for (const std::string_view prefix : {"bert.", "vit.", "deit.", "dinov2."})
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
   for (const std::string_view head : {"classifier", "cls_classifier", "distillation_classifier", "pooler",
-                                      "cls.", "layernorm.", "norm.", "layer_norm."})
+                                      "cls.", "layernorm.", "norm.", "layer_norm.", "lm_head."})
     if (name.starts_with(head)) return true;
   return false;
 }

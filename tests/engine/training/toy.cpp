@@ -104,7 +104,7 @@ FinetuneRequest toy_finetuning(const ToyFolder& folder) {
   FinetuneRequest request;
   request.settings.model_folder = make_toy_model(folder, "dinov2");
   request.settings.adapters.automatic = false;
-  request.data = make_toy_pictures(folder, 12);
+  request.data = {make_toy_pictures(folder, 12)};
   request.trained = {.layers = {1}};
   request.settings.epochs = 6;
   request.settings.batch = 8;
