@@ -35,18 +35,18 @@ Encode by_word_pieces(WordPiece tokenizer) {
   };
 }
 
-Encode by_byte_pairs(BytePair tokenizer) {
-  return [tokenizer = std::move(tokenizer)](const std::string_view line) {
+Encode by_byte_pairs(BytePair loaded) {
+  return [tokenizer = std::make_shared<const BytePair>(std::move(loaded))](const std::string_view line) {
     std::vector<int> ids;
-    for (const BytePairToken& token : tokenizer.encode(line)) ids.push_back(token.id);
+    for (const BytePairToken& token : tokenizer->encode(line)) ids.push_back(token.id);
     return ids;
   };
 }
 
 void tokenize(const std::string& model) {
   const std::filesystem::path folder = resolve_model(model);
-  const Encode encode = read_model_info(folder).causal ? by_byte_pairs(load_byte_pair(folder))
-                                                       : by_word_pieces(load_wordpiece(folder));
+  const Encode encode = has_byte_pair(folder) ? by_byte_pairs(load_byte_pair(folder))
+                                              : by_word_pieces(load_wordpiece(folder));
   const std::string input{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
   const std::string_view text = input;
   fmt::memory_buffer output;

@@ -10,6 +10,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
@@ -92,8 +93,13 @@ struct Generation::State {
 
     ModelInput prompt = model.model->prepare_text(request.text);
     if (!prompt.note.empty()) outcome.notes.push_back(prompt.note);
-    outcome.prompt_tokens = prompt.token_ids.size(1);
     writer = model.model->token_stream();
+    if (!request.written.empty()) {
+      const std::vector<std::int64_t> before(request.written.begin(), request.written.end());
+      prompt.token_ids = at::cat({prompt.token_ids, at::tensor(before, at::kLong).unsqueeze(0)}, 1);
+      for (const std::int64_t id : before) writer->add(id);
+    }
+    outcome.prompt_tokens = prompt.token_ids.size(1);
     decoder.emplace(model, outcome.schedule.layers, placement, outcome.prompt_tokens + request.tokens);
     const auto start = Clock::now();
     read(prompt.token_ids, stop);

@@ -33,7 +33,8 @@ struct GenerateRequest {
   AdapterChoice adapters;
   ScheduleChoice schedule;
   std::string text;
-  std::int64_t tokens = 100;    // at most
+  std::vector<int> written = {}; // tokens after the text that were written before: the text goes on from them
+  std::int64_t tokens = 100;     // at most, besides those
   Sampling sampling;
   bool stop_at_end = true;      // at a token that ends a text, which is not part of the result
   std::vector<std::string> stop; // … and before the first of these texts
@@ -49,7 +50,7 @@ struct GeneratedToken {
 
 struct GenerateOutcome {
   std::vector<GeneratedToken> tokens;
-  std::string text; // what was written, without the prompt
+  std::string text; // what was written, without the prompt and what was written before
   std::int64_t prompt_tokens = 0;
   double prefill_ms = 0;         // the prompt's pass
   std::int64_t state_bytes = 0;  // of all layers at the end

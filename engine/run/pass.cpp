@@ -271,7 +271,7 @@ std::shared_ptr<const Kernel> kernel_for(const ModelInfo& model, const KernelSpe
 LayerKernel initial_layer_kernel(const ModelInfo& model, const int layer, const KernelSpec& spec) {
   LayerKernel made;
   made.kernel = kernel_for(model, spec);
-  made.parameters = made.kernel->initial_parameters(model.heads, model.width / model.heads, layer);
+  made.parameters = made.kernel->initial_parameters({model.heads, model.width / model.heads}, layer);
   return made;
 }
 

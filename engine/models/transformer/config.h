@@ -59,8 +59,6 @@ struct ModelConfig {
   std::optional<RotaryConfig> rotary; // none: positions are embedded with the tokens
   bool rms_norm = false;              // RMSNorm in place of LayerNorm
   bool tied_head = false;             // the logits' weights are the token embeddings
-  int begin_token = -1;               // −1: none
-  std::vector<int> end_tokens;
 
   int kv_heads() const { return key_heads > 0 ? key_heads : heads; }
 };

@@ -22,23 +22,6 @@ void refuse_if_set(const ConfigFields& fields, const char* key) {
   if (fields.boolean(key, false)) refuse(fields, std::string(key), "use a model without it");
 }
 
-void read_special_tokens(const ConfigFields& fields, ModelConfig& config) {
-  config.begin_token = fields.integer("bos_token_id", -1, config.vocabulary - 1, -1);
-  if (!fields.has("eos_token_id")) return;
-  const auto& value = fields.value("eos_token_id");
-  if (!value.is_array()) {
-    const int token = fields.integer("eos_token_id", -1, config.vocabulary - 1);
-    if (token >= 0) config.end_tokens = {token};
-    return;
-  }
-  for (const auto& token : value) {
-    if (!token.is_number_integer() || token.get<std::int64_t>() < 0 ||
-        token.get<std::int64_t>() >= config.vocabulary)
-      fields.fail("eos_token_id", "names a token that the vocabulary lacks");
-    config.end_tokens.push_back(token.get<int>());
-  }
-}
-
 void read_architecture(const ConfigFields& fields, ModelConfig& config) {
   if (!fields.has("architectures") || !fields.value("architectures").is_array() ||
       fields.value("architectures").empty() || !fields.value("architectures")[0].is_string())
@@ -153,7 +136,6 @@ ModelConfig read_decoder(const ConfigFields& fields, const std::string& type) {
   if (config.rotary && config.width / config.heads % 2 != 0)
     fields.fail("hidden_size", "leaves heads of an odd width, which rotary positions cannot rotate");
   read_architecture(fields, config);
-  read_special_tokens(fields, config);
   return config;
 }
 

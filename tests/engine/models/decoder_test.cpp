@@ -108,7 +108,6 @@ TEST_F(DecoderConfig, NamesWhatIsNotSupported) {
   EXPECT_TRUE(names(refusal<Error>("gpt2", {{"architectures", Json::array({"GPT2ForSequenceClassification"})}}),
                     "GPT2ForSequenceClassification"));
   EXPECT_TRUE(names(refusal<BrokenFile>("gpt2", {{"n_head", 5}}), "n_head"));
-  EXPECT_TRUE(names(refusal<BrokenFile>("mistral", {{"eos_token_id", 61}}), "eos_token_id"));
 }
 
 TEST_F(DecoderConfig, ASlidingWindowLimitsTheLength) {
