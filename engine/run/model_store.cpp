@@ -183,6 +183,18 @@ struct ModelStore::State {
     std::call_once(bundled_once, [this] { known_bundled = source.bundled(); });
     return known_bundled;
   }
+  // Those and the ones in the model's own folder.
+  std::vector<AdapterInfo> known_of(const Model& base) {
+    std::vector<AdapterInfo> known = bundled();
+    const ModelInfo& info = base.info();
+    if (info.capture || info.folder.empty()) return known;
+    for (const auto& file : adapters_in(info.folder)) try {
+        known.push_back(adapter_file(file));
+      } catch (const ForeignFile&) {
+        continue; // another program's
+      }
+    return known;
+  }
   // Reads the file again if it has changed.
   AdapterInfo adapter_file(const std::filesystem::path& file) {
     std::error_code missing; // ignored: read_adapter_info throws a clearer error
@@ -218,7 +230,7 @@ std::shared_ptr<const std::vector<AdapterInfo>> ModelStore::available(const std:
     for (std::size_t before = 0; before != bases.size();) {
       before = bases.size();
       fitting.clear();
-      for (const AdapterInfo& adapter : state_->bundled()) {
+      for (const AdapterInfo& adapter : state_->known_of(*base(folder))) {
         if (!bases.contains(adapter.base)) continue;
         bases.insert(adapter.hash);
         fitting.push_back(adapter);
@@ -236,7 +248,7 @@ std::vector<AppliedAdapter> ModelStore::State::choose(const Model& base, const A
     for (const auto& file : choice.files) chosen.push_back({adapter_file(file), {}, true});
     return chosen;
   }
-  std::vector<AdapterInfo> known = bundled();
+  std::vector<AdapterInfo> known = known_of(base);
   if (automatic == AutomaticAdapters::tail)
     std::erase_if(known, [](const AdapterInfo& adapter) { return adapter.role != "tail"; });
   std::set<std::string> hashes = {base.hash()};

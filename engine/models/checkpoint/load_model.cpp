@@ -82,13 +82,17 @@ fs::path resolve_model(std::string_view name_or_folder) {
               "use vit-small, minilm, smollm2, a model folder, or a repository's name");
 }
 
-std::vector<AdapterInfo> bundled_adapters() {
+std::vector<fs::path> adapters_in(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const fs::path& entry : entries_of(assets_folder() / "adapters"))
+  for (const fs::path& entry : entries_of(folder / "adapters"))
     if (entry.extension() == ".safetensors") files.push_back(entry);
   std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<AdapterInfo> bundled_adapters() {
   std::vector<AdapterInfo> adapters;
-  for (const fs::path& file : files) adapters.push_back(read_adapter_info(file));
+  for (const fs::path& file : adapters_in(assets_folder())) adapters.push_back(read_adapter_info(file));
   return adapters;
 }
 
