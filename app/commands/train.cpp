@@ -1,4 +1,5 @@
 // hydrascope train: models from random weights.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
