@@ -182,7 +182,8 @@ void add_evaluate_command(CLI::App& program) {
   auto* command = program.add_subcommand(
       "evaluate",
       "top-1 and top-5 on an image folder, with --boxes the pointing game; accuracy, Matthews "
-      "correlation and F1 on a labelled table of texts; with --perplexity a decoder's on a text, with --rouge "
+      "correlation and F1 on a labelled table of texts; with --perplexity a decoder's on a text, with "
+      "--rouge "
       "its answers to the prompts of a table");
   const auto options = std::make_shared<EvaluateOptions>();
   EvaluateRequest& request = options->request;
@@ -217,13 +218,15 @@ void add_evaluate_command(CLI::App& program) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
-      ->add_option("--stride", windows.stride,
-                   "perplexity: tokens from one window to the next (default: --window); of windows that overlap "
-                   "the new tokens are scored")
+      ->add_option(
+          "--stride", windows.stride,
+          "perplexity: tokens from one window to the next (default: --window); of windows that overlap "
+          "the new tokens are scored")
       ->check(CLI::NonNegativeNumber);
   command
-      ->add_option("--tokens", windows.limit,
-                   "perplexity: the first tokens of the file (default: all); rouge: of an answer, at most (100)")
+      ->add_option(
+          "--tokens", windows.limit,
+          "perplexity: the first tokens of the file (default: all); rouge: of an answer, at most (100)")
       ->check(CLI::NonNegativeNumber);
   command
       ->add_option("--characters", windows.characters,

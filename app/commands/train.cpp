@@ -121,9 +121,10 @@ void run(const TrainOptions& options, const std::string& command_line) {
     outcome = train_from_scratch(request, display.observer(), display.stop());
   }
   if (outcome.training.stopped)
-    throw Error("train", fmt::format("stopped after {} steps, a checkpoint is kept beside the output",
-                                     outcome.training.steps),
-                "go on with --resume");
+    throw Error(
+        "train",
+        fmt::format("stopped after {} steps, a checkpoint is kept beside the output", outcome.training.steps),
+        "go on with --resume");
   if (!options.curve.empty()) write_curve(options.curve, outcome.training);
   print_outcome(outcome, request, options.json);
 }
@@ -131,9 +132,10 @@ void run(const TrainOptions& options, const std::string& command_line) {
 void add_data(CLI::App& command, TrainOptions& options) {
   constexpr const char* group = "Data";
   command
-      .add_option("--data", options.data,
-                  "gpt2-wt103: text files; lra-text and lra-retrieval: a tab-separated table; lra-image: a folder "
-                  "with a sub-folder of pictures per class; lra-listops and lra-pathfinder make their own")
+      .add_option(
+          "--data", options.data,
+          "gpt2-wt103: text files; lra-text and lra-retrieval: a tab-separated table; lra-image: a folder "
+          "with a sub-folder of pictures per class; lra-listops and lra-pathfinder make their own")
       ->delimiter(',')
       ->group(group);
   command.add_option("--validation", options.validation, "the same, held out (default: a share of the data)")
@@ -233,7 +235,9 @@ void add_output(CLI::App& command, TrainOptions& options) {
       ->capture_default_str()
       ->group(output);
   command.add_option("--curve", options.curve, "write the loss of every step as CSV")->group(output);
-  command.add_option("--device", options.execution.device, "auto or cpu, cuda or cuda:i where there is an NVIDIA GPU")
+  command
+      .add_option("--device", options.execution.device,
+                  "auto or cpu, cuda or cuda:i where there is an NVIDIA GPU")
       ->capture_default_str()
       ->group(execution);
   command.add_option("--dtype", options.execution.dtype, "float32, bfloat16 or float16, of matrix products")
@@ -242,7 +246,9 @@ void add_output(CLI::App& command, TrainOptions& options) {
   command.add_option("--threads", options.execution.threads, "threads for the model (default: all)")
       ->check(CLI::PositiveNumber)
       ->group(execution);
-  command.add_option("--seed", options.execution.seed, "random seed")->capture_default_str()->group(execution);
+  command.add_option("--seed", options.execution.seed, "random seed")
+      ->capture_default_str()
+      ->group(execution);
   command.add_flag("--json", options.json, "one JSON document on standard output")->group(execution);
 }
 

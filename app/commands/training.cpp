@@ -322,12 +322,13 @@ void run(const FinetuneOptions& options, const std::string& command_line) {
 } // namespace
 
 void add_finetune_command(CLI::App& program, const std::string& command_line) {
-  auto* command = program.add_subcommand(
-      "finetune",
-      "train chosen layers and the classifier on labelled pictures or texts, or a decoder on running text, with "
-      "any schedule");
-  command->footer("Of decoders the defaults are --batch 8 --lr 1e-4 --epochs 2 --weight-decay 0.01 "
-                  "--label-smoothing 0.");
+  auto* command = program.add_subcommand("finetune",
+                                         "train chosen layers and the classifier on labelled pictures or "
+                                         "texts, or a decoder on running text, with "
+                                         "any schedule");
+  command->footer(
+      "Of decoders the defaults are --batch 8 --lr 1e-4 --epochs 2 --weight-decay 0.01 "
+      "--label-smoothing 0.");
   const auto options = std::make_shared<FinetuneOptions>();
   add_common_options(*command, options->common);
   add_training_options(*command, TrainingKind::finetune, options->values);

@@ -21,9 +21,9 @@ struct AnswersRequest {
   std::filesystem::path model_folder;
   AdapterChoice adapters;
   ScheduleChoice schedule;
-  std::filesystem::path data; // a tab-separated table
-  int column = 1, answer_column = 2; // of prompts and of reference answers, from 1
-  bool header = false;               // the first line is skipped
+  std::filesystem::path data;         // a tab-separated table
+  int column = 1, answer_column = 2;  // of prompts and of reference answers, from 1
+  bool header = false;                // the first line is skipped
   std::string prompt_template = "{}"; // PromptTable::layout
   int limit = 0;                      // lines; 0: all
   std::int64_t tokens = 100;          // of an answer, at most; it ends earlier with a token that ends a text
@@ -32,7 +32,7 @@ struct AnswersRequest {
 
 struct AnswersOutcome {
   std::int64_t items = 0;
-  Rouge mean; // over the items, each equal
+  Rouge mean;                       // over the items, each equal
   std::vector<std::string> answers; // in order
   Schedule schedule;
   std::string device, dtype;

@@ -65,7 +65,8 @@ std::vector<PromptAndAnswer> read_prompts(const PromptTable& table) {
     if (!trimmed(read.prompt).empty()) prompts.push_back(std::move(read));
   }
   if (prompts.empty())
-    throw Error(table.file.string(), "holds no prompt", "a line is a prompt and its answer, separated by a tab");
+    throw Error(table.file.string(), "holds no prompt",
+                "a line is a prompt and its answer, separated by a tab");
   return prompts;
 }
 

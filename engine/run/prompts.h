@@ -18,8 +18,8 @@ struct PromptTable {
   int prompt = 1, answer = 2; // columns, from 1
   bool header = false;        // the first line is skipped
   int limit = 0;              // lines; 0: all
-  // The text around each prompt, which stands for {}. \n, \t and \\ mean a line end, a tab and a backslash, here
-  // and in the table.
+  // The text around each prompt, which stands for {}. \n, \t and \\ mean a line end, a tab and a backslash,
+  // here and in the table.
   std::string layout = "{}";
 };
 
@@ -29,7 +29,8 @@ struct PromptAndAnswer {
 };
 
 // The lines of a table in its order; empty answers are allowed, empty prompts skipped. Throws Error (missing
-// file, no line, a line without one of the columns), UsageError (impossible columns, a layout that does not name
+// file, no line, a line without one of the columns), UsageError (impossible columns, a layout that does not
+// name
 // {} once).
 std::vector<PromptAndAnswer> read_prompts(const PromptTable& table);
 

@@ -141,8 +141,8 @@ std::vector<AdapterInfo> chain_to(const AdapterInfo& last, const std::string& mo
   return chain;
 }
 
-// Adds the weights that the file's low-rank factors update. Throws BrokenFile (half of the factors, no scale),
-// Error (a weight that the model lacks).
+// Adds the weights that the file's low-rank factors update. Throws BrokenFile (half of the factors, no
+// scale), Error (a weight that the model lacks).
 void add_updates(const Model& model, const SafetensorsFile& file, std::map<std::string, at::Tensor>& to) {
   const auto fail = [&](const std::string& reason) {
     throw BrokenFile(file.path().string(), reason, "train the adapter again, or fetch it again");

@@ -92,7 +92,8 @@ private:
     bytes_.emplace(load_byte_pair(folder));
     const std::vector<BytePairToken> around = bytes_->encode("", true);
     if (around.size() != 2)
-      throw BrokenFile(folder.string(), "its tokenizer adds no token at both ends of a text, as BERT reads it",
+      throw BrokenFile(folder.string(),
+                       "its tokenizer adds no token at both ends of a text, as BERT reads it",
                        "check that tokenizer and weights belong together");
     start_ = around.front().id;
     end_ = around.back().id;
@@ -109,8 +110,8 @@ class TextPreparer {
 public:
   TextPreparer(std::filesystem::path folder, int vocabulary, int max_tokens);
 
-  // token_ids, token_types (1,N); tokens; a note if the text was cut. Throws what load_wordpiece and load_byte_pair
-  // throw, BrokenFile (the tokenizer's ids do not fit the model).
+  // token_ids, token_types (1,N); tokens; a note if the text was cut. Throws what load_wordpiece and
+  // load_byte_pair throw, BrokenFile (the tokenizer's ids do not fit the model).
   ModelInput prepare(const std::string& text, const std::optional<std::string>& second) const;
 
 private:

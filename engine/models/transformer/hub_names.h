@@ -7,8 +7,8 @@
 
 namespace hydrascope {
 
-// `family` as ModelInfo::family. GPT-2's projections are transposed, and its q, k and v are one. Throws Error for a
-// family that transformers does not know.
+// `family` as ModelInfo::family. GPT-2's projections are transposed, and its q, k and v are one. Throws Error
+// for a family that transformers does not know.
 TensorMap hub_tensors(const std::string& family, const TensorMap& canonical);
 
 } // namespace hydrascope

@@ -10,8 +10,8 @@
 
 namespace hydrascope::training {
 
-// The items of an epoch are shuffled, then sorted by length within runs of some batches, so that texts need little
-// padding, then the batches are shuffled. All is a function of the seed and the step.
+// The items of an epoch are shuffled, then sorted by length within runs of some batches, so that texts need
+// little padding, then the batches are shuffled. All is a function of the seed and the step.
 class EpochBatches {
 public:
   EpochBatches(std::int64_t items, int batch, std::uint64_t seed,

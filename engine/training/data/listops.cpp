@@ -78,7 +78,8 @@ private:
 
 ListOpsExpression listops_expression(const ListOpsShape& shape, const std::uint64_t key) {
   if (shape.depth < 1 || shape.arguments < 2 || shape.least < 0 || shape.most < shape.least + 2)
-    throw UsageError("--length", fmt::format("of {} to {} tokens leaves no expression", shape.least, shape.most),
+    throw UsageError("--length",
+                     fmt::format("of {} to {} tokens leaves no expression", shape.least, shape.most),
                      "write it as 500-2000");
   constexpr std::uint64_t attempts = 1'000'000;
   for (std::uint64_t attempt = 0; attempt < attempts; ++attempt) {
@@ -101,14 +102,15 @@ ListOpsFiles listops_files(const ListOpsShape& shape, const ListOpsCounts& count
   std::filesystem::create_directories(folder);
   std::unordered_set<std::string> written;
   std::uint64_t next = 0;
-  for (const auto& [file, count] : {std::pair(files.training, counts.training),
-                                    std::pair(files.validation, counts.validation),
-                                    std::pair(files.test, counts.test)}) {
+  for (const auto& [file, count] :
+       {std::pair(files.training, counts.training), std::pair(files.validation, counts.validation),
+        std::pair(files.test, counts.test)}) {
     std::string table;
     for (int i = 0; i < count;) {
       const ListOpsExpression expression = listops_expression(shape, mix({seed, 8, next++}));
       if (next > 20 * written.size() + 1000)
-        throw UsageError("--length", "there are too few expressions of such a length", "choose a wider range");
+        throw UsageError("--length", "there are too few expressions of such a length",
+                         "choose a wider range");
       if (!written.insert(expression.text).second) continue;
       table += expression.text;
       table += fmt::format("\t{}\n", expression.value);

@@ -1,5 +1,6 @@
-// ListOps of the Long Range Arena (Nangia and Bowman 2018; Tay et al. 2021): nested lists of digits under MIN, MAX,
-// MED (the median, rounded down) and SM (the sum modulo 10), whose value is to be told. Plain header.
+// ListOps of the Long Range Arena (Nangia and Bowman 2018; Tay et al. 2021): nested lists of digits under
+// MIN, MAX, MED (the median, rounded down) and SM (the sum modulo 10), whose value is to be told. Plain
+// header.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,9 @@
 
 namespace hydrascope::training {
 
-// An expression is a digit, or a list with probability 1/4, of 2 to `arguments` expressions; at `depth` only digits
-// are left. Of these those are taken that have more than `least` and less than `most` tokens: digits, "[MAX" and
-// the like, "]".
+// An expression is a digit, or a list with probability 1/4, of 2 to `arguments` expressions; at `depth` only
+// digits are left. Of these those are taken that have more than `least` and less than `most` tokens: digits,
+// "[MAX" and the like, "]".
 struct ListOpsShape {
   int depth = 10, arguments = 10;
   int least = 500, most = 2000;

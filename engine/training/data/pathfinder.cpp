@@ -37,7 +37,8 @@ public:
     if (!add_curve(length) || !add_curve(length)) return false;
     dots_ = {curves_[0].front(), connected ? curves_[0].back() : curves_[1].front()};
     for (int i = 0; i < shape_.distractors; ++i)
-      for (int attempt = 0; attempt < 20 && !add_curve(length / 3); ++attempt) {}
+      for (int attempt = 0; attempt < 20 && !add_curve(length / 3); ++attempt) {
+      }
     return true;
   }
 
@@ -113,8 +114,8 @@ Image pathfinder_picture(const PathfinderShape& shape, const bool connected, con
 
 PathfinderFolders pathfinder_folders(const PathfinderShape& shape, const int training, const int validation,
                                      const int test, const std::uint64_t seed) {
-  const std::filesystem::path folder =
-      cache_folder() / "pathfinder" / fmt::format("{}px-{}dashes-{}-{}-{}-seed{}", shape.side, shape.dashes,
+  const std::filesystem::path folder = cache_folder() / "pathfinder" /
+                                       fmt::format("{}px-{}dashes-{}-{}-{}-seed{}", shape.side, shape.dashes,
                                                    training, validation, test, seed);
   const PathfinderFolders folders{folder / "train", folder / "validation", folder / "test"};
   const std::filesystem::path done = folder / "complete";

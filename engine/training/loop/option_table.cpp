@@ -230,10 +230,11 @@ std::vector<TrainingOption> make_training_options() {
                     "prompts and answers to at most so many"),
        .advanced = true,
        .label = "Split",
-       .tooltip = Help("Plain texts: joins lines and cuts them to so many tokens, 512,\nor to random lengths, "
-                       "16-256. Left empty: one text per line; decoders 256.",
-                       "Decoders: tokens of a piece of running text, 512,\nor random lengths, 16-256. Left "
-                       "empty: 256."),
+       .tooltip =
+           Help("Plain texts: joins lines and cuts them to so many tokens, 512,\nor to random lengths, "
+                "16-256. Left empty: one text per line; decoders 256.",
+                "Decoders: tokens of a piece of running text, 512,\nor random lengths, 16-256. Left "
+                "empty: 256."),
        .hint = Help("one text per line", "256")},
       {.key = "limit",
        .flags = "--limit",

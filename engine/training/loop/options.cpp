@@ -46,7 +46,8 @@ bool has_effect(const TrainingOption& option, const OptionValues& values) {
 }
 
 InputKind input_of(const TrainingRequest& request) {
-  const auto& data = std::visit([](const auto& one) -> const auto& { return one.data; }, request);
+  const auto& data = std::visit(
+      [](const auto& one) -> const auto& { return one.data; }, request);
   return !data.empty() && fs::is_directory(data.front()) ? InputKind::image : InputKind::text;
 }
 

@@ -140,8 +140,7 @@ NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& part
     if (layers && low_rank) {
       if (projection && name.ends_with(".weight"))
         add_factors(leaves, name, model.parameter(name), *low_rank, mix({seed, 6, leaves.size()}));
-    } else if (layers || (parts.head && is_head(name)) ||
-               (parts.embeddings && is_embedding(name))) {
+    } else if (layers || (parts.head && is_head(name)) || (parts.embeddings && is_embedding(name))) {
       leaves[name] = leaf(model.parameter(name));
     }
   }

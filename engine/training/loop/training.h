@@ -154,7 +154,8 @@ struct TrainedParts {
   std::vector<int> layers = {}; // whole blocks
   // Of these layers the attention alone: W_q, W_k, W_v, W_o and the kernel's own parameters.
   std::vector<int> attention = {};
-  bool head = true; // classifier, pooler and the final norm; of a decoder that norm and its own output weights
+  bool head =
+      true; // classifier, pooler and the final norm; of a decoder that norm and its own output weights
   bool embeddings = false;
 };
 
@@ -175,8 +176,8 @@ struct FinetuneRequest {
   ChunkLengths chunk;
   int answer_column = 0;              // of tables, from 1: its tokens alone are in the loss; 0: running text
   std::string prompt_template = "{}"; // PromptTable::layout
-  std::filesystem::path labels;     // TSV: sub-folder name, label; may be empty
-  std::vector<std::string> classes; // to use; empty: those the classifier knows, or all
+  std::filesystem::path labels;       // TSV: sub-folder name, label; may be empty
+  std::vector<std::string> classes;   // to use; empty: those the classifier knows, or all
   // The result is a whole model, which the caller takes from the task: no adapter is written.
   bool whole_model = false;
   // Default: the layers that the schedule replaces, or the last four, and the head; of decoders those that it
@@ -215,8 +216,8 @@ FinetuneRequest next_token_request();
 // The execution's dtype: float32, bfloat16 or, on a GPU, float16 (autocast: matrix products in this type;
 // parameters, norms and loss in float32), or auto (bfloat16 where the device multiplies it natively).
 
-// Throws Error, UsageError (layers out of range, classes the classifier does not know, no items, options that the
-// objective does not have).
+// Throws Error, UsageError (layers out of range, classes the classifier does not know, no items, options that
+// the objective does not have).
 TrainingOutcome finetune(const FinetuneRequest& request, const TrainingObserver& observer = {},
                          const std::stop_token& stop = {},
                          const std::shared_ptr<ModelStore>& models = make_model_store());

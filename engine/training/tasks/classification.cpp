@@ -50,7 +50,8 @@ TrainedParts checked_parts(const FinetuneRequest& request, const Schedule& sched
 // Options of next-token training.
 void refuse_what_goes_on(const FinetuneRequest& request) {
   const auto refuse_if = [](const bool given, const char* option) {
-    if (given) throw UsageError(option, "is for --objective next-token, not for classification", "leave it out");
+    if (given)
+      throw UsageError(option, "is for --objective next-token, not for classification", "leave it out");
   };
   refuse_if(request.answer_column > 0, "--answer-column");
   refuse_if(request.prompt_template != FinetuneRequest{}.prompt_template, "--template");
@@ -60,7 +61,7 @@ void refuse_what_goes_on(const FinetuneRequest& request) {
 class Classification final : public FinetuneTask {
 public:
   Classification(const FinetuneRequest& request, const TrainingObserver& observer, std::stop_token stop,
-             ModelStore& models)
+                 ModelStore& models)
       : request_(request),
         settings_(request.settings),
         stop_(std::move(stop)),
@@ -224,8 +225,8 @@ private:
     return runnable(softmax, matrices_in(products_, matrices), data_->plan());
   }
 
-  // The loss of some items of a step's batch, summed over them; with `others`, of which there are as many, mixed
-  // with these.
+  // The loss of some items of a step's batch, summed over them; with `others`, of which there are as many,
+  // mixed with these.
   at::Tensor loss_of(const Items& items, const Items& others, const std::uint64_t step) {
     const std::uint64_t seed = settings_.execution.seed, key = mix({seed, 3, step});
     LabelledBatch batch = data_->batch(Part::training, items, key);

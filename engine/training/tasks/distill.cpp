@@ -219,8 +219,8 @@ private:
     return make_kernel(spec);
   }
 
-  // Copies the maps of a group of heads from the leaves; groups are counted over all layers. The first axis of
-  // every map is the head, of keys the key/value head.
+  // Copies the maps of a group of heads from the leaves; groups are counted over all layers. The first axis
+  // of every map is the head, of keys the key/value head.
   void copy_group(const std::ptrdiff_t group, NamedTensors& to) const {
     const at::NoGradGuard no_gradients;
     const std::string prefix = kernel_parameter_name(static_cast<int>(group / groups_), *kernel_, "");

@@ -8,8 +8,9 @@
 namespace hydrascope {
 namespace training {
 
-std::unique_ptr<FinetuneTask> make_finetuning(const FinetuneRequest& request, const TrainingObserver& observer,
-                                              const std::stop_token& stop, ModelStore& models) {
+std::unique_ptr<FinetuneTask> make_finetuning(const FinetuneRequest& request,
+                                              const TrainingObserver& observer, const std::stop_token& stop,
+                                              ModelStore& models) {
   const ModelInfo& model = models.base(request.settings.model_folder)->info();
   const bool predicts = objective_for(request.objective, model) == Objective::next_token;
   if (predicts && !model.causal)

@@ -1,5 +1,5 @@
-// The tasks of fine-tuning, one for each objective. Training from nothing is the fine-tuning of all parts of a
-// random model.
+// The tasks of fine-tuning, one for each objective. Training from nothing is the fine-tuning of all parts of
+// a random model.
 #pragma once
 
 #include <memory>
@@ -28,8 +28,9 @@ std::unique_ptr<FinetuneTask> make_classification(const FinetuneRequest& request
 std::unique_ptr<FinetuneTask> make_next_token_tuning(const FinetuneRequest& request,
                                                      const std::stop_token& stop, ModelStore& models);
 // The one for the request's objective.
-std::unique_ptr<FinetuneTask> make_finetuning(const FinetuneRequest& request, const TrainingObserver& observer,
-                                              const std::stop_token& stop, ModelStore& models);
+std::unique_ptr<FinetuneTask> make_finetuning(const FinetuneRequest& request,
+                                              const TrainingObserver& observer, const std::stop_token& stop,
+                                              ModelStore& models);
 
 // What an adapter's record says whatever the objective: role, base, layers and command.
 AdapterRecord record_of(const PreparedModel& prepared, const TrainedParts& parts, const NamedTensors& stored,

@@ -60,7 +60,8 @@ std::vector<std::string> labels_of_table(const ScratchRequest& request) {
   std::set<std::string> labels;
   for (const auto& file : {only_data(request, "a tab-separated table"), request.validation})
     if (!file.empty())
-      for (const LabelledText& text : read_labelled_texts(file, request.columns, request.header, request.limit))
+      for (const LabelledText& text :
+           read_labelled_texts(file, request.columns, request.header, request.limit))
         labels.insert(text.label);
   return {labels.begin(), labels.end()};
 }
@@ -275,21 +276,22 @@ ScratchOutcome train(const ScratchRequest& asked, const TrainingObserver& observ
 
 const std::vector<ScratchPreset>& scratch_presets() {
   using enum ScratchTask;
-  // Shapes and settings: Zhang et al. (2024), B.4, for GPT-2; the configurations of the Long Range Arena, with
-  // warm-up and cosine in place of the inverse root, whose peaks are 1.6e-3 (ListOps) and 5.6e-4 (texts).
+  // Shapes and settings: Zhang et al. (2024), B.4, for GPT-2; the configurations of the Long Range Arena,
+  // with warm-up and cosine in place of the inverse root, whose peaks are 1.6e-3 (ListOps) and 5.6e-4
+  // (texts).
   static const std::vector<ScratchPreset> presets{
-      {"gpt2-wt103", "GPT-2 (125M) on running text, as on WikiText-103", next_token, 12, 12, 768, 3072, 1024, 0,
-       8, 6e-4, 0.01, 0.02, 5},
-      {"lra-listops", "ListOps: the value of nested MIN, MAX, MED and SM", listops, 6, 8, 512, 2048, 2000, 0, 32,
-       5e-4, 0.1, 0.2, 2},
+      {"gpt2-wt103", "GPT-2 (125M) on running text, as on WikiText-103", next_token, 12, 12, 768, 3072, 1024,
+       0, 8, 6e-4, 0.01, 0.02, 5},
+      {"lra-listops", "ListOps: the value of nested MIN, MAX, MED and SM", listops, 6, 8, 512, 2048, 2000, 0,
+       32, 5e-4, 0.1, 0.2, 2},
       {"lra-image", "grey pictures of a folder of classes, a pixel a token", pixels, 1, 1, 32, 64, 4, 32, 256,
        5e-4, 0, 0.005, 200},
-      {"lra-text", "the bytes of a labelled table of texts", bytes, 4, 4, 256, 1024, 4000, 0, 32, 5e-4, 0.1, 0.4,
-       25},
-      {"lra-retrieval", "the bytes of a labelled table of pairs of texts", byte_pairs, 4, 4, 128, 512, 4000, 0,
-       32, 5e-4, 0.1, 0.4, 1},
-      {"lra-pathfinder", "whether a dashed path connects two dots", pathfinder, 1, 4, 128, 128, 4, 32, 512, 1e-3,
-       0, 0.005, 200}};
+      {"lra-text", "the bytes of a labelled table of texts", bytes, 4, 4, 256, 1024, 4000, 0, 32, 5e-4, 0.1,
+       0.4, 25},
+      {"lra-retrieval", "the bytes of a labelled table of pairs of texts", byte_pairs, 4, 4, 128, 512, 4000,
+       0, 32, 5e-4, 0.1, 0.4, 1},
+      {"lra-pathfinder", "whether a dashed path connects two dots", pathfinder, 1, 4, 128, 128, 4, 32, 512,
+       1e-3, 0, 0.005, 200}};
   return presets;
 }
 

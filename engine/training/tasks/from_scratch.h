@@ -1,5 +1,5 @@
-// Training from random weights: language models and the tasks of the Long Range Arena (Tay et al. 2021), with any
-// kernel. Plain header.
+// Training from random weights: language models and the tasks of the Long Range Arena (Tay et al. 2021), with
+// any kernel. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -43,16 +43,17 @@ const std::vector<ScratchPreset>& scratch_presets();
 const ScratchPreset& scratch_preset(const std::string& name);
 
 struct ScratchRequest {
-  // `output` is the model's folder, which must not exist; model_folder and adapters are not used. Checkpoints go
-  // beside it.
+  // `output` is the model's folder, which must not exist; model_folder and adapters are not used. Checkpoints
+  // go beside it.
   TrainingSettings settings;
   ScratchTask task = ScratchTask::next_token;
   KernelSpec kernel; // of all layers
   int layers = 1, heads = 1, width = 64, intermediate = 128;
   int tokens = 128, side = 32; // as in ScratchPreset
-  std::vector<std::filesystem::path> data; // texts, a table, or a folder with a sub-folder of pictures per class
-  std::filesystem::path validation;        // the same, held out; empty: a share
-  LabelledColumns columns;                 // of tables
+  std::vector<std::filesystem::path>
+      data;                         // texts, a table, or a folder with a sub-folder of pictures per class
+  std::filesystem::path validation; // the same, held out; empty: a share
+  LabelledColumns columns;          // of tables
   bool header = false;
   int limit = 0; // of a table's lines or a text's pieces; 0: all
   // Next token: a decoder's folder, whose tokenizer the new model has; empty: one token for each byte.
@@ -64,9 +65,9 @@ struct ScratchRequest {
 ScratchRequest scratch_request(const ScratchPreset& preset);
 
 struct ScratchOutcome {
-  std::filesystem::path folder;  // of the model
-  std::filesystem::path adapter; // the kernel's trained parameters, in the folder; empty without any
-  std::int64_t parameters = 0;   // trained numbers
+  std::filesystem::path folder;        // of the model
+  std::filesystem::path adapter;       // the kernel's trained parameters, in the folder; empty without any
+  std::int64_t parameters = 0;         // trained numbers
   std::optional<double> test_accuracy; // generated data
   double seconds = 0;                  // since the start or the last resumption
   TrainingOutcome training;            // if `stopped`, there is no model

@@ -174,8 +174,8 @@ std::string letter_of(const int byte) {
 }
 
 json special_token(const int id, const std::string& text) {
-  return {{"id", id},         {"content", text}, {"single_word", false}, {"lstrip", false},
-          {"rstrip", false},  {"normalized", false}, {"special", true}};
+  return {{"id", id},        {"content", text},     {"single_word", false}, {"lstrip", false},
+          {"rstrip", false}, {"normalized", false}, {"special", true}};
 }
 
 // tokenizer.json of a token for each byte, after these special ones.
@@ -257,7 +257,8 @@ int write_byte_classifier_tokenizer(const std::filesystem::path& folder) {
 }
 
 int write_listops_tokenizer(const std::filesystem::path& folder) {
-  std::vector<std::string> words{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[MIN", "[MAX", "[MED", "[SM", "]"};
+  std::vector<std::string> words{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
+                                 "[MIN",  "[MAX",  "[MED",  "[SM",   "]"};
   for (int digit = 0; digit < 10; ++digit) words.push_back(std::to_string(digit));
   std::string vocabulary;
   for (const std::string& word : words) vocabulary += word + "\n";
@@ -287,7 +288,8 @@ CopiedTokenizer copy_tokenizer(const std::filesystem::path& from, const std::fil
     any = true;
   }
   if (!any || !config.causal)
-    throw Error(from.string(), "has no tokenizer of a decoder", "name another model with --tokenizer, or bytes");
+    throw Error(from.string(), "has no tokenizer of a decoder",
+                "name another model with --tokenizer, or bytes");
   const BytePair tokenizer = load_byte_pair(from);
   return {config.vocabulary, tokenizer.begin().value_or(-1), tokenizer.end().value_or(-1)};
 }

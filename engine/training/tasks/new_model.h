@@ -22,10 +22,10 @@ struct NewModel {
   int begin_token = -1, end_token = -1;
 };
 
-// Writes config.json, for pictures preprocessor_config.json, and model.safetensors: matrices normal with variance
-// 1/(3·inputs), which is GPT-2's 0.02 at its width, in GPT-2 those before the residual stream divided by √(2·layers);
-// embeddings with deviation 0.02; norms 1, biases 0. The same for the same seed. Throws UsageError (a width that the
-// heads do not divide), Error (disk full).
+// Writes config.json, for pictures preprocessor_config.json, and model.safetensors: matrices normal with
+// variance 1/(3·inputs), which is GPT-2's 0.02 at its width, in GPT-2 those before the residual stream
+// divided by √(2·layers); embeddings with deviation 0.02; norms 1, biases 0. The same for the same seed.
+// Throws UsageError (a width that the heads do not divide), Error (disk full).
 void write_new_model(const std::filesystem::path& folder, const NewModel& model, std::uint64_t seed);
 
 // Writes model.safetensors of a model of this family from its parameters by canonical names.

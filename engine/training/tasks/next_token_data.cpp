@@ -26,14 +26,15 @@ NextTokenData::NextTokenData(const PreparedModel& prepared, const FinetuneReques
   const bool answers = request.answer_column > 0;
   for (const auto& file : request.data) {
     if (std::filesystem::is_directory(file))
-      throw UsageError("--data " + file.string(), "is a folder, but the model takes texts", "name text files");
+      throw UsageError("--data " + file.string(), "is a folder, but the model takes texts",
+                       "name text files");
     if (!answers && file.extension() == ".tsv")
       throw UsageError("--data " + file.string(), "is a table, and no column of it is named as the answers",
                        "name it with --answer-column");
   }
   const auto read = [&](const auto& files) { return answers ? read_answers(files) : read_pieces(files); };
   train_ = read(request.data);
-  items_name_ = answers           ? std::string("answers")
+  items_name_ = answers            ? std::string("answers")
                 : chunk_.least > 0 ? fmt::format("pieces of {} to {} tokens", chunk_.least, chunk_.most)
                                    : fmt::format("pieces of {} tokens", chunk_.most);
   if (!request.validation.empty()) {
@@ -47,15 +48,16 @@ NextTokenData::NextTokenData(const PreparedModel& prepared, const FinetuneReques
       for (const std::int64_t item : *from) to->push_back(std::move(all[static_cast<std::size_t>(item)]));
   }
   if (train_.empty() || held_out_.empty())
-    throw UsageError("--data", fmt::format("needs two {} or more: one to train on and one held out", items_name_),
+    throw UsageError("--data",
+                     fmt::format("needs two {} or more: one to train on and one held out", items_name_),
                      answers ? "name another file" : "name a longer text, or a smaller --chunk");
 }
 
 std::vector<NextTokenData::Sequence> NextTokenData::read_pieces(
     const std::vector<std::filesystem::path>& files) {
   std::vector<Sequence> sequences;
-  for (TokenIds& piece : pieces_of_files(*prepared_.model, files, chunk_, request_.limit,
-                                         request_.settings.execution.seed))
+  for (TokenIds& piece :
+       pieces_of_files(*prepared_.model, files, chunk_, request_.limit, request_.settings.execution.seed))
     if (piece.size() > 1) sequences.push_back({std::move(piece), 1});
   return sequences;
 }
@@ -69,14 +71,14 @@ std::vector<NextTokenData::Sequence> NextTokenData::read_answers(
   std::vector<Sequence> sequences;
   for (const auto& file : files)
     for (const PromptAndAnswer& one : read_prompts({.file = file,
-                                                    .prompt = request_.columns.text,
-                                                    .answer = request_.answer_column,
-                                                    .header = request_.header,
-                                                    .limit = request_.limit,
-                                                    .layout = request_.prompt_template})) {
+                                      .prompt = request_.columns.text,
+                                      .answer = request_.answer_column,
+                                      .header = request_.header,
+                                      .limit = request_.limit,
+                                      .layout = request_.prompt_template})) {
       const std::int64_t answer = std::ssize(model.text_ids(one.answer)) + 2; // a blank and the end
-      const FittedPrompt prompt = fitted_prompt(model, request_.prompt_template, one.prompt,
-                                                std::max(most - answer, least_prompt));
+      const FittedPrompt prompt =
+          fitted_prompt(model, request_.prompt_template, one.prompt, std::max(most - answer, least_prompt));
       // Both as one text, as the model goes on with it: what the prompt alone has, too, is not scored.
       Sequence sequence{model.text_ids(prompt.text + answer_after(prompt.text, one.answer)), 0};
       if (end >= 0) sequence.ids.push_back(end);
@@ -88,8 +90,8 @@ std::vector<NextTokenData::Sequence> NextTokenData::read_answers(
         sequences.push_back(std::move(sequence));
     }
   if (shortened > 0)
-    notes_.push_back(fmt::format("{} of {} prompts and answers were cut to {} tokens", shortened,
-                                 sequences.size(), most));
+    notes_.push_back(
+        fmt::format("{} of {} prompts and answers were cut to {} tokens", shortened, sequences.size(), most));
   return sequences;
 }
 

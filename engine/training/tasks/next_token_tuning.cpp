@@ -29,7 +29,8 @@ constexpr std::int64_t tokens_with_logits = 256;
 
 void refuse_what_classifies(const FinetuneRequest& request) {
   const auto refuse_if = [](const bool given, const char* option) {
-    if (given) throw UsageError(option, "is for classification, not for --objective next-token", "leave it out");
+    if (given)
+      throw UsageError(option, "is for classification, not for --objective next-token", "leave it out");
   };
   refuse_if(!request.classes.empty(), "--classes");
   refuse_if(!request.labels.empty(), "--labels");
@@ -95,17 +96,17 @@ public:
   std::int64_t steps_per_epoch() const override { return batches_.steps_per_epoch(); }
 
   std::string configuration() const override {
-    const std::string low_rank =
-        request_.low_rank
-            ? fmt::format(" by updates of rank {}, alpha {}", request_.low_rank->rank, request_.low_rank->alpha)
-            : std::string();
-    return fmt::format("next tokens of {} over {}, {}, {}{}, {}, {} held out, {} epochs, batch {} in {} parts, "
-                       "label smoothing {}, seed {}, {}",
-                       prepared_.model->info().name, prepared_.base.substr(0, 12),
-                       prepared_.schedule.summary(), text_of(parts_), low_rank, data_.configuration(),
-                       data_.items(Part::held_out), settings_.epochs, settings_.batch, settings_.accumulate,
-                       request_.label_smoothing, settings_.execution.seed,
-                       Placement{.dtype = products_}.dtype_name());
+    const std::string low_rank = request_.low_rank
+                                     ? fmt::format(" by updates of rank {}, alpha {}",
+                                                   request_.low_rank->rank, request_.low_rank->alpha)
+                                     : std::string();
+    return fmt::format(
+        "next tokens of {} over {}, {}, {}{}, {}, {} held out, {} epochs, batch {} in {} parts, "
+        "label smoothing {}, seed {}, {}",
+        prepared_.model->info().name, prepared_.base.substr(0, 12), prepared_.schedule.summary(),
+        text_of(parts_), low_rank, data_.configuration(), data_.items(Part::held_out), settings_.epochs,
+        settings_.batch, settings_.accumulate, request_.label_smoothing, settings_.execution.seed,
+        Placement{.dtype = products_}.dtype_name());
   }
 
   at::Tensor loss(const std::int64_t step, const Gradients& gradients) override {
@@ -114,7 +115,8 @@ public:
     at::Tensor shown = at::zeros({1}, at::TensorOptions(at::kDouble).device(placement_.device));
     for (const Items& part : own_parts(items, settings_)) {
       if (request_.low_rank) model_ = runnable_with(leaves_); // each part frees the graph of the updates
-      shown += loss_of(model_, data_.batch(Part::training, part), scored, request_.label_smoothing, &gradients);
+      shown +=
+          loss_of(model_, data_.batch(Part::training, part), scored, request_.label_smoothing, &gradients);
     }
     return shown;
   }
@@ -181,8 +183,8 @@ private:
     return runnable(prepared_, weights, {});
   }
 
-  // The cross-entropy of the batch's targets, summed, over `scored`: (1) float64. With `gradients` its own are
-  // added. The graph is cut before the logits, and those of some tokens after others are made and
+  // The cross-entropy of the batch's targets, summed, over `scored`: (1) float64. With `gradients` its own
+  // are added. The graph is cut before the logits, and those of some tokens after others are made and
   // differentiated.
   at::Tensor loss_of(const RunnableModel& model, const NextTokenBatch& batch, const double scored,
                      const double smoothing, const Gradients* const gradients) const {
@@ -203,10 +205,9 @@ private:
         const Autocast autocast(placement_.device, products_);
         logits = model.pass.model.model->logits(piece, {}).to(at::kFloat);
       }
-      const at::Tensor loss =
-          at::cross_entropy_loss(logits, batch.targets.slice(0, first, end), {}, at::Reduction::Sum, -100,
-                                 smoothing) /
-          scored;
+      const at::Tensor loss = at::cross_entropy_loss(logits, batch.targets.slice(0, first, end), {},
+                                                     at::Reduction::Sum, -100, smoothing) /
+                              scored;
       sum += loss.detach().to(at::kDouble);
       if (gradients == nullptr) continue;
       gradients->add(loss);

@@ -36,10 +36,10 @@ std::vector<TokenIds> running_pieces(const TokenIds& text, const ChunkLengths& c
   std::vector<TokenIds> pieces;
   const auto all = static_cast<std::int64_t>(text.size());
   for (std::int64_t first = 0; first < all && (limit == 0 || std::ssize(pieces) < limit);) {
-    const std::int64_t length =
-        drawn_length(chunk, unit(mix({seed, 6, static_cast<std::uint64_t>(first)})));
+    const std::int64_t length = drawn_length(chunk, unit(mix({seed, 6, static_cast<std::uint64_t>(first)})));
     const std::int64_t end = std::min(all, first + length);
-    if (end - first == length || pieces.empty()) pieces.emplace_back(text.begin() + first, text.begin() + end);
+    if (end - first == length || pieces.empty())
+      pieces.emplace_back(text.begin() + first, text.begin() + end);
     first = end;
   }
   return pieces;

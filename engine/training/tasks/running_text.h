@@ -20,8 +20,8 @@ ChunkLengths checked_chunk(const ChunkLengths& asked, const ModelInfo& model);
 // A length from chunk.least to chunk.most, uniform on a logarithmic scale, as `draw` in [0, 1) says.
 std::int64_t drawn_length(const ChunkLengths& chunk, double draw);
 
-// A text in pieces of chunk.most tokens, or of lengths drawn by `seed`; `limit` > 0 takes the first ones. What is
-// left at the end is dropped, unless there is nothing else.
+// A text in pieces of chunk.most tokens, or of lengths drawn by `seed`; `limit` > 0 takes the first ones.
+// What is left at the end is dropped, unless there is nothing else.
 std::vector<TokenIds> running_pieces(const TokenIds& text, const ChunkLengths& chunk, int limit,
                                      std::uint64_t seed);
 

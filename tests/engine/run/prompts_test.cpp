@@ -22,7 +22,8 @@ std::filesystem::path decoder() { return golden_folder() / "decoders" / "written
 
 TEST(Prompts, AreReadFromATable) {
   const ScratchFolder folder;
-  folder.write("table.tsv", "id\tdialog\tsummary\n1\tA: hi\\nB: \\\\o\tTwo greet.\n\n2\t \tnothing\n3\tmore\t\n");
+  folder.write("table.tsv",
+               "id\tdialog\tsummary\n1\tA: hi\\nB: \\\\o\tTwo greet.\n\n2\t \tnothing\n3\tmore\t\n");
   PromptTable table{.file = folder.path() / "table.tsv", .prompt = 2, .answer = 3, .header = true};
   const auto prompts = read_prompts(table);
   ASSERT_THAT(prompts, SizeIs(2));
@@ -48,7 +49,8 @@ TEST(Prompts, AreReadFromATable) {
 
 TEST(Prompts, AreShortenedWithinTheirTemplate) {
   const auto model = load_model(decoder());
-  const std::string layout = R"(Say\t{}\nnow:)", prompt = "the hedgehog meets a tokën in the line of the head";
+  const std::string layout = R"(Say\t{}\nnow:)",
+                    prompt = "the hedgehog meets a tokën in the line of the head";
   const FittedPrompt whole = fitted_prompt(*model, layout, prompt, 1000);
   EXPECT_EQ(whole.text, "Say\t" + prompt + "\nnow:");
   EXPECT_FALSE(whole.shortened);

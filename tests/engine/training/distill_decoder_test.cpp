@@ -43,12 +43,11 @@ DistillRequest of_decoder(const ToyFolder& folder) {
 at::Tensor mapped(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const std::int64_t group = x.size(1) / weight.size(0);
   const at::Tensor own = weight.to(at::kDouble).repeat_interleave(group, 0);
-  return at::matmul(x.to(at::kDouble), own) +
-         bias.to(at::kDouble).repeat_interleave(group, 0).unsqueeze(1);
+  return at::matmul(x.to(at::kDouble), own) + bias.to(at::kDouble).repeat_interleave(group, 0).unsqueeze(1);
 }
 
-// The held-out loss of each head by its definition, in float64: the mean over rows, the first included, of the soft
-// cross-entropy between causal weights.
+// The held-out loss of each head by its definition, in float64: the mean over rows, the first included, of
+// the soft cross-entropy between causal weights.
 std::vector<double> losses_of(const DistillRequest& request, const std::vector<KernelParameters>& maps) {
   const auto prepared = training::prepare_model(*make_model_store(), request.settings.model_folder,
                                                 request.settings.adapters, {}, {}, true);
@@ -61,8 +60,8 @@ std::vector<double> losses_of(const DistillRequest& request, const std::vector<K
       const KernelParameters& map = maps[static_cast<std::size_t>(layer)];
       const at::Tensor q = mapped(input.q, map.at("query_map.weight"), map.at("query_map.bias"));
       const at::Tensor k = mapped(input.k, map.at("key_map.weight"), map.at("key_map.bias"));
-      const at::Tensor products = at::matmul(q.exp(), k.exp().transpose(2, 3)) +
-                                  at::matmul((-q).exp(), (-k).exp().transpose(2, 3));
+      const at::Tensor products =
+          at::matmul(q.exp(), k.exp().transpose(2, 3)) + at::matmul((-q).exp(), (-k).exp().transpose(2, 3));
       const at::Tensor scores =
           at::matmul(input.q.to(at::kDouble), input.k.to(at::kDouble).transpose(2, 3)) / std::sqrt(8.0);
       for (std::int64_t head = 0; head < 4; ++head)

@@ -1,4 +1,5 @@
-// Models from random weights: every preset at a small size, and that what is written opens and does what it learnt.
+// Models from random weights: every preset at a small size, and that what is written opens and does what it
+// learnt.
 #include "engine/training/tasks/from_scratch.h"
 
 #include <algorithm>
@@ -83,7 +84,8 @@ TEST(FromScratch, ALanguageModelIsLearntAndOpens) {
   measure.schedule = ScheduleText{.kernel = "hedgehog"};
   measure.data = request.validation;
   measure.window = 32;
-  const auto tokens = std::ssize(model->text_ids(std::string(std::filesystem::file_size(request.validation), 'a')));
+  const auto tokens =
+      std::ssize(model->text_ids(std::string(std::filesystem::file_size(request.validation), 'a')));
   measure.limit = tokens / 32 * 32;
   const PerplexityOutcome measured = measure_perplexity(measure);
   EXPECT_THAT(measured.adapters, SizeIs(1));

@@ -22,7 +22,8 @@ using ::testing::ThrowsMessage;
 using testing::toy_next_tokens;
 using testing::ToyFolder;
 
-// Of the held-out text, in windows as long as the training's pieces; an empty list of adapters: the automatic choice.
+// Of the held-out text, in windows as long as the training's pieces; an empty list of adapters: the automatic
+// choice.
 double perplexity_of(const FinetuneRequest& request, const std::vector<std::filesystem::path>& adapters) {
   PerplexityRequest measure;
   measure.model_folder = request.settings.model_folder;

@@ -25,9 +25,9 @@ private:
   std::filesystem::path path_;
 };
 
-// A tiny random model ("bert" or "dinov2": two layers, width 24; "written", a decoder: three layers, four heads that
-// share two key/value heads, width 32) whose queries and keys are large enough for attention that is not nearly
-// uniform. Returns its folder.
+// A tiny random model ("bert" or "dinov2": two layers, width 24; "written", a decoder: three layers, four
+// heads that share two key/value heads, width 32) whose queries and keys are large enough for attention that
+// is not nearly uniform. Returns its folder.
 std::filesystem::path make_toy_model(const ToyFolder& folder, const std::string& family);
 
 // A folder with sub-folders red, green and blue of `count` noisy pictures each (PPM, 30 × 30).
