@@ -164,14 +164,18 @@ GenerateOutcome generate(const GenerateRequest& request, const TokenWritten& wri
     std::size_t told = 0;
     while (generation.advance(stop)) {
       const GenerateOutcome& outcome = generation.outcome();
-      if (written) written(outcome.tokens.back(), std::string_view(outcome.text).substr(std::min(told, outcome.text.size())));
+      if (written)
+        written(outcome.tokens.back(),
+                std::string_view(outcome.text).substr(std::min(told, outcome.text.size())));
       told = outcome.text.size();
     }
     return generation.outcome();
   } catch (const c10::Error& error) {
-    throw Error("generate", first_line(error.what_without_backtrace()), "try a shorter text or another kernel");
+    throw Error("generate", first_line(error.what_without_backtrace()),
+                "try a shorter text or another kernel");
   } catch (const std::bad_alloc&) {
-    throw Error("generate", "out of memory", "use a linear kernel, whose state does not grow, or --dtype bfloat16");
+    throw Error("generate", "out of memory",
+                "use a linear kernel, whose state does not grow, or --dtype bfloat16");
   }
 }
 

@@ -58,7 +58,8 @@ RotaryConfig read_rotary(const ConfigFields& fields, const int max_positions) {
   const bool joined = fields.has("rope_parameters");
   const ConfigFields scaling = fields.object(joined ? "rope_parameters" : "rope_scaling");
   RotaryConfig rotary;
-  rotary.base = (joined && scaling.has("rope_theta") ? scaling : fields).real("rope_theta", 1, 1e12, 10'000.0);
+  rotary.base =
+      (joined && scaling.has("rope_theta") ? scaling : fields).real("rope_theta", 1, 1e12, 10'000.0);
   const std::string type = scaling.text(scaling.has("rope_type") ? "rope_type" : "type", "default");
   if (type == "default") return rotary;
   if (type == "linear") {
@@ -98,8 +99,8 @@ ModelConfig read_llama(const ConfigFields& fields, const std::string& type) {
   config.layers = fields.integer("num_hidden_layers", 1, ConfigLimits::layers, 32);
   config.heads = fields.integer("num_attention_heads", 1, ConfigLimits::heads, 32);
   config.width = fields.integer("hidden_size", 1, ConfigLimits::width, 4096);
-  config.key_heads = fields.integer("num_key_value_heads", 1, ConfigLimits::heads,
-                                    type == "mistral" ? 8 : config.heads);
+  config.key_heads =
+      fields.integer("num_key_value_heads", 1, ConfigLimits::heads, type == "mistral" ? 8 : config.heads);
   config.intermediate = fields.integer("intermediate_size", 1, ConfigLimits::intermediate, 11008);
   config.vocabulary = fields.integer("vocab_size", 1, ConfigLimits::vocabulary, 32000);
   config.max_positions = fields.integer("max_position_embeddings", 1, ConfigLimits::positions, 2048);

@@ -1,5 +1,5 @@
-// A decoder from text to text: tokens, losses, perplexity and greedy writing as transformers gives them, and that
-// what is written by state does not depend on how it was read.
+// A decoder from text to text: tokens, losses, perplexity and greedy writing as transformers gives them, and
+// that what is written by state does not depend on how it was read.
 #include "engine/run/generate.h"
 
 #include <algorithm>
@@ -79,7 +79,8 @@ TEST(DecoderRun, PredictsTheNextTokenOfAnyToken) {
   ASSERT_EQ(static_cast<std::int64_t>(result->tokens.size()), expected.at("input_ids").size(1));
   const at::Tensor last = expected.at("last")[0];
   EXPECT_EQ(result->predictions.front().index, last.argmax().item<std::int64_t>());
-  EXPECT_NEAR(result->predictions.front().logit, last.max().item<double>(), 1e-4 * last.abs().max().item<double>());
+  EXPECT_NEAR(result->predictions.front().logit, last.max().item<double>(),
+              1e-4 * last.abs().max().item<double>());
   EXPECT_EQ(result->predictions.size(), 100U);
   const auto* const loss = result->quantities.find(TokenLossKey{});
   ASSERT_NE(loss, nullptr);
@@ -90,8 +91,7 @@ TEST(DecoderRun, PredictsTheNextTokenOfAnyToken) {
   for (const std::int64_t token : {3, 20}) { // the rank is the number of tokens before the true one
     const std::int64_t next = expected.at("input_ids")[0][token + 1].item<std::int64_t>();
     const at::Tensor row = logits[0][token];
-    EXPECT_EQ(loss->rank.values[static_cast<std::size_t>(token)],
-              row.gt(row[next]).sum().item<float>());
+    EXPECT_EQ(loss->rank.values[static_cast<std::size_t>(token)], row.gt(row[next]).sum().item<float>());
     RunRequest asked = request_of(written().text, {});
     asked.default_query = false;
     asked.query = token;
