@@ -100,9 +100,6 @@ struct AdapterInfo {
 // Reads an adapter file's metadata. Throws Error, ForeignFile, BrokenFile.
 AdapterInfo read_adapter_info(const std::filesystem::path& file);
 
-// Every *.safetensors of FOLDER/adapters/, sorted by name: what belongs to a model that lies there.
-std::vector<std::filesystem::path> adapters_in(const std::filesystem::path& folder);
-
 // Every *.safetensors of assets/adapters/, sorted by name.
 std::vector<AdapterInfo> bundled_adapters();
 

@@ -14,6 +14,7 @@
 #include "engine/base/error.h"
 #include "engine/base/safetensors.h"
 #include "engine/models/capture/capture_model.h"
+#include "engine/models/checkpoint/adapter_files.h"
 #include "engine/models/transformer/model.h"
 #include "engine/run/placement.h"
 

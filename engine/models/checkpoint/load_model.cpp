@@ -9,6 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/models/capture/capture_model.h"
+#include "engine/models/checkpoint/adapter_files.h"
 #include "engine/models/hub/hub_cache.h"
 #include "engine/models/model_info.h"
 #include "engine/models/transformer/checkpoint.h"
