@@ -10,6 +10,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
@@ -94,9 +95,15 @@ struct Generation::State {
     if (!prompt.note.empty()) outcome.notes.push_back(prompt.note);
     outcome.prompt_tokens = prompt.token_ids.size(1);
     writer = model.model->token_stream();
-    decoder.emplace(model, outcome.schedule.layers, placement, outcome.prompt_tokens + request.tokens);
+    at::Tensor ids = prompt.token_ids;
+    if (!request.written.empty()) {
+      const std::vector<std::int64_t> written(request.written.begin(), request.written.end());
+      for (const std::int64_t id : written) outcome.text += writer->add(id);
+      ids = at::cat({ids, at::tensor(written, at::kLong).unsqueeze(0)}, 1);
+    }
+    decoder.emplace(model, outcome.schedule.layers, placement, ids.size(1) + request.tokens);
     const auto start = Clock::now();
-    read(prompt.token_ids, stop);
+    read(ids, stop);
     outcome.prefill_ms = ms_since(start);
   }
 
@@ -155,7 +162,7 @@ GenerateOutcome generate(const GenerateRequest& request, const TokenWritten& wri
   const ThreadCount threads(request.execution.threads);
   try {
     Generation generation(request, *models, stop);
-    std::size_t told = 0;
+    std::size_t told = generation.outcome().text.size();
     while (generation.advance(stop)) {
       const GenerateOutcome& outcome = generation.outcome();
       if (written) written(outcome.tokens.back(), std::string_view(outcome.text).substr(std::min(told, outcome.text.size())));

@@ -33,7 +33,8 @@ struct GenerateRequest {
   AdapterChoice adapters;
   ScheduleChoice schedule;
   std::string text;
-  std::int64_t tokens = 100;    // at most
+  std::vector<int> written = {}; // ids of tokens that an earlier generation has written after the text
+  std::int64_t tokens = 100;     // at most, after those
   Sampling sampling;
   bool stop_at_end = true;      // at a token that ends a text, which is not part of the result
   std::vector<std::string> stop; // … and before the first of these texts
@@ -48,10 +49,10 @@ struct GeneratedToken {
 };
 
 struct GenerateOutcome {
-  std::vector<GeneratedToken> tokens;
-  std::string text; // what was written, without the prompt
+  std::vector<GeneratedToken> tokens; // without GenerateRequest::written
+  std::string text; // what was written, with GenerateRequest::written, without the prompt
   std::int64_t prompt_tokens = 0;
-  double prefill_ms = 0;         // the prompt's pass
+  double prefill_ms = 0;         // the pass of the prompt and of what was written before
   std::int64_t state_bytes = 0;  // of all layers at the end
   std::string ended;             // "tokens", "end of text", "stop", "positions": why it ended
   Schedule schedule;

@@ -19,6 +19,7 @@ from transformers import (
 )
 
 import common
+import tiny_tokenizer
 
 DECODERS = common.GOLDEN / "decoders"
 VOCABULARY, POSITIONS = 61, 48
@@ -79,6 +80,7 @@ def main():
     make("llama3-tied", LlamaForCausalLM, LlamaConfig(**tied), brain)
     mistral = llama(sliding_window=None, rope_parameters={"rope_type": "default", "rope_theta": 1e6})
     make("mistral", MistralForCausalLM, MistralConfig(**mistral), half)
+    tiny_tokenizer.write(DECODERS / "mistral", VOCABULARY)
     qwen2 = llama(tie_word_embeddings=True, rope_parameters={"rope_type": "default", "rope_theta": 1e6})
     make("qwen2", Qwen2ForCausalLM, Qwen2Config(**qwen2), half)
 
