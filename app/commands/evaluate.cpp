@@ -169,9 +169,10 @@ void add_evaluate_command(CLI::App& program) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
-      ->add_option("--stride", windows.stride,
-                   "perplexity: tokens from one window to the next (default: --window); of windows that overlap "
-                   "the new tokens are scored")
+      ->add_option(
+          "--stride", windows.stride,
+          "perplexity: tokens from one window to the next (default: --window); of windows that overlap "
+          "the new tokens are scored")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--tokens", windows.limit, "perplexity: the first tokens of the file (default: all)")
       ->check(CLI::NonNegativeNumber);

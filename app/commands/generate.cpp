@@ -38,8 +38,7 @@ struct GenerateOptions {
 ordered_json outcome_json(const GenerateOutcome& outcome) {
   ordered_json tokens = ordered_json::array(), adapters = ordered_json::array();
   for (const GeneratedToken& token : outcome.tokens)
-    tokens.push_back(
-        {{"id", token.id}, {"text", token.text}, {"logprob", token.logprob}, {"ms", token.ms}});
+    tokens.push_back({{"id", token.id}, {"text", token.text}, {"logprob", token.logprob}, {"ms", token.ms}});
   for (const AdapterInfo& adapter : outcome.adapters)
     adapters.push_back({{"name", adapter.name}, {"hash", adapter.hash}});
   return {{"text", outcome.text},
@@ -134,8 +133,8 @@ void bench(BenchOptions& options) {
                     fmt::format("{:.2f} MB", static_cast<double>(speed.state_bytes) / 1e6),
                     fmt::format("{:.0f} %", 100 * speed.share_of_bandwidth)});
   print_table(rows, "lrrrrrr");
-  fmt::print("{} on {}, {} threads; the weights of a token, {:.0f} MB, can be read in {:.2f} ms\n", outcome.dtype,
-             outcome.device, outcome.threads, static_cast<double>(outcome.weight_bytes) / 1e6,
+  fmt::print("{} on {}, {} threads; the weights of a token, {:.0f} MB, can be read in {:.2f} ms\n",
+             outcome.dtype, outcome.device, outcome.threads, static_cast<double>(outcome.weight_bytes) / 1e6,
              outcome.read_ms);
 }
 
@@ -149,17 +148,20 @@ void add_generate_command(CLI::App& program) {
   command->add_option("--tokens", request.tokens, "at most so many")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_option("--temperature", request.sampling.temperature,
-                      "0: the likeliest token; 1: the model's own distribution")
+  command
+      ->add_option("--temperature", request.sampling.temperature,
+                   "0: the likeliest token; 1: the model's own distribution")
       ->capture_default_str();
-  command->add_option("--top-p", request.sampling.top_p,
-                      "drawn from the likeliest tokens that together have this probability")
+  command
+      ->add_option("--top-p", request.sampling.top_p,
+                   "drawn from the likeliest tokens that together have this probability")
       ->capture_default_str();
   command->add_option("--stop", request.stop, "ends before this text; may be repeated");
   command->add_flag("--past-end", options->past_end, "goes on after a token that ends a text");
   add_common_options(*command, options->common);
-  command->footer("Layers keep a state: keys and values for softmax, sums of constant size for linear kernels. "
-                  "--seed chooses other draws.");
+  command->footer(
+      "Layers keep a state: keys and values for softmax, sums of constant size for linear kernels. "
+      "--seed chooses other draws.");
   command->callback([options] { run(*options); });
 }
 

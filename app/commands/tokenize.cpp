@@ -1,5 +1,6 @@
 // hydrascope tokenize: token ids of the texts on standard input, a JSON list per line.
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -8,7 +9,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,29 +24,25 @@
 namespace hydrascope::app {
 namespace {
 
-using Encode = std::function<std::vector<int>(std::string_view line)>;
+using Ids = std::vector<std::int32_t>;
 
-// A tab separates the texts of a pair.
-Encode by_word_pieces(WordPiece tokenizer) {
-  return [tokenizer = std::move(tokenizer)](const std::string_view line) {
+std::function<Ids(std::string_view)> encoder_of(const std::filesystem::path& folder) {
+  if (has_byte_pair(folder)) {
+    return [tokenizer = std::make_shared<const BytePair>(load_byte_pair(folder))](std::string_view line) {
+      Ids ids;
+      for (const BytePairToken& token : tokenizer->encode(line)) ids.push_back(token.id);
+      return ids;
+    };
+  }
+  return [tokenizer = std::make_shared<const WordPiece>(load_wordpiece(folder))](std::string_view line) {
     const std::size_t tab = line.find('\t');
-    return tab == std::string_view::npos ? tokenizer.encode(line)
-                                         : tokenizer.encode(line.substr(0, tab), line.substr(tab + 1));
-  };
-}
-
-Encode by_byte_pairs(BytePair tokenizer) {
-  return [tokenizer = std::move(tokenizer)](const std::string_view line) {
-    std::vector<int> ids;
-    for (const BytePairToken& token : tokenizer.encode(line)) ids.push_back(token.id);
-    return ids;
+    return tab == std::string_view::npos ? tokenizer->encode(line)
+                                         : tokenizer->encode(line.substr(0, tab), line.substr(tab + 1));
   };
 }
 
 void tokenize(const std::string& model) {
-  const std::filesystem::path folder = resolve_model(model);
-  const Encode encode = read_model_info(folder).causal ? by_byte_pairs(load_byte_pair(folder))
-                                                       : by_word_pieces(load_wordpiece(folder));
+  const auto encode = encoder_of(resolve_model(model));
   const std::string input{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
   const std::string_view text = input;
   fmt::memory_buffer output;
@@ -54,8 +50,7 @@ void tokenize(const std::string& model) {
   // for read_tsv. Lines end at \n only; nothing after the last \n is not a line.
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    fmt::format_to(std::back_inserter(output), "[{}]\n", fmt::join(encode(line), ", "));
+    fmt::format_to(std::back_inserter(output), "[{}]\n", fmt::join(encode(text.substr(at, end - at)), ", "));
     at = end + 1;
   }
   const bool written = std::fwrite(output.data(), 1, output.size(), stdout) == output.size();
@@ -69,8 +64,9 @@ void add_tokenize_command(CLI::App& program) {
   auto* command =
       program.add_subcommand("tokenize", "Token ids of the texts on standard input, a text a line");
   command->footer(
-      "A tab within a line separates a pair, except for a decoder. Special tokens that the tokenizer adds, as "
-      "[CLS] and [SEP], are included; nothing is padded or cut.");
+      "What the tokenizer adds is included: [CLS] and [SEP] for a BERT, where a tab within a line separates "
+      "a "
+      "pair; a begin-of-text token for some decoders. Nothing is padded or cut.");
   const auto model = std::make_shared<std::string>("minilm");
   command
       ->add_option("--model", *model,

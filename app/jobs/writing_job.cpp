@@ -48,14 +48,16 @@ WrittenToken written_token(const GenerateOutcome& outcome, const std::size_t wri
 // One side, from the reading of its text to its end.
 class Pen {
 public:
-  Pen(const std::size_t side, Job& job) : side_(side), job_(&job) {}
+  // `written`: the text of the request's tokens that were written before.
+  Pen(const std::size_t side, std::string written, Job& job)
+      : side_(side), written_(std::move(written)), job_(&job) {}
 
   void begin(const GenerateRequest& request, ModelStore& models, const std::stop_token& stop) {
     guarded([&] {
       generation_.emplace(request, models, stop);
       const GenerateOutcome& outcome = generation_->outcome();
       job_->publish({.side = side_,
-                     .prompt_tokens = outcome.prompt_tokens,
+                     .prompt_tokens = outcome.prompt_tokens - std::ssize(request.written),
                      .prefill_ms = outcome.prefill_ms,
                      .notes = outcome.notes});
     });
@@ -70,7 +72,7 @@ public:
       const std::size_t written = generation_->outcome().text.size();
       goes_on = generation_->advance(stop);
       const GenerateOutcome& outcome = generation_->outcome();
-      WritingStep step{.side = side_, .text = outcome.text};
+      WritingStep step{.side = side_, .text = written_ + outcome.text};
       if (outcome.tokens.size() > before) step.token = written_token(outcome, written);
       // That so many tokens were wanted is no end of the text.
       if (!outcome.ended.empty() && outcome.ended != "tokens") step.ended = outcome.ended;
@@ -95,6 +97,7 @@ private:
   }
 
   std::size_t side_;
+  std::string written_;
   Job* job_;
   std::optional<Generation> generation_;
 };

@@ -158,7 +158,7 @@ KernelFlops kernel_flops(const KernelSpec& spec, const AttentionShape& shape, do
   const double elements = rows * static_cast<double>(shape.heads * shape.head_width);
   if (info.uses_query_projection)
     flops.query_products = elements * static_cast<double>(shape.heads * shape.head_width);
-  if (info.trainable && kernel->initial_parameters(shape.heads, shape.head_width).contains("norm.weight"))
+  if (info.trainable && kernel->initial_parameters(heads_of(shape)).contains("norm.weight"))
     flops.norms = norm_per_element * elements;
   return flops;
 }

@@ -31,16 +31,16 @@ struct GenerationSpeed {
   std::string schedule;
   std::int64_t context = 0;
   double prefill_tokens_per_second = 0;
-  double decode_ms = 0; // of a token: the median of a round's tokens
+  double decode_ms = 0;                           // of a token: the median of a round's tokens
   double decode_ms_least = 0, decode_ms_most = 0; // … over the rounds
-  std::int64_t state_bytes = 0; // after the last token
-  double share_of_bandwidth = 0; // the time of reading the weights once over decode_ms
+  std::int64_t state_bytes = 0;                   // after the last token
+  double share_of_bandwidth = 0;                  // the time of reading the weights once over decode_ms
 };
 
 struct GenerationSpeedOutcome {
   std::vector<GenerationSpeed> speeds; // schedule by schedule, context by context
-  std::int64_t weight_bytes = 0; // that a token needs: all but the embeddings of other tokens
-  double read_ms = 0;            // of so many bytes at the triad's bandwidth, measured in this run
+  std::int64_t weight_bytes = 0;       // that a token needs: all but the embeddings of other tokens
+  double read_ms = 0;                  // of so many bytes at the triad's bandwidth, measured in this run
   std::string device, dtype;
   int threads = 0;
 };
@@ -48,7 +48,8 @@ struct GenerationSpeedOutcome {
 // Tokens are random. Throws UsageError (no decoder, contexts beyond its positions, kernels that cannot be
 // decoded), Cancelled.
 GenerationSpeedOutcome measure_generation_speed(
-    const GenerationSpeedRequest& request, const std::function<void(std::int64_t, std::int64_t)>& progress = {},
-    const std::stop_token& stop = {}, const std::shared_ptr<ModelStore>& models = make_model_store());
+    const GenerationSpeedRequest& request,
+    const std::function<void(std::int64_t, std::int64_t)>& progress = {}, const std::stop_token& stop = {},
+    const std::shared_ptr<ModelStore>& models = make_model_store());
 
 } // namespace hydrascope

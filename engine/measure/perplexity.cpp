@@ -47,13 +47,15 @@ void check(const PerplexityRequest& request, const ModelInfo& model) {
   if (!model.causal)
     throw UsageError(model.name, "predicts no next token", "name a decoder with --model, as smollm2");
   if (request.window < 2)
-    throw UsageError(fmt::format("--window {}", request.window), "leaves no token to predict", "use 2 or more");
+    throw UsageError(fmt::format("--window {}", request.window), "leaves no token to predict",
+                     "use 2 or more");
   if (request.window > model.max_tokens)
     throw UsageError(fmt::format("--window {}", request.window),
                      fmt::format("{} has {} positions", model.name, model.max_tokens),
                      fmt::format("use {} or less", model.max_tokens));
   if (request.stride > request.window)
-    throw UsageError(fmt::format("--stride {}", request.stride), "leaves tokens out", "use the window or less");
+    throw UsageError(fmt::format("--stride {}", request.stride), "leaves tokens out",
+                     "use the window or less");
 }
 
 PerplexityOutcome measure(const PerplexityRequest& request,
@@ -66,8 +68,7 @@ PerplexityOutcome measure(const PerplexityRequest& request,
   PerplexityOutcome outcome;
   outcome.schedule = resolved(request.schedule, info.layers);
   for (KernelSpec& spec : outcome.schedule.layers) spec = seeded(spec, request.execution.seed);
-  const AppliedModel model =
-      store.apply(request.model_folder, request.adapters, outcome.schedule, placement);
+  const AppliedModel model = store.apply(request.model_folder, request.adapters, outcome.schedule, placement);
   outcome.device = model.device;
   outcome.dtype = model.dtype;
   outcome.notes = info.notes;
@@ -123,9 +124,9 @@ PerplexityOutcome measure(const PerplexityRequest& request,
   for (std::size_t i = 0; i < sums.size(); ++i)
     squares += std::pow(sums[i] - outcome.nll * static_cast<double>(counts[i]), 2);
   const auto number = static_cast<double>(sums.size());
-  outcome.standard_error = number > 1 ? std::sqrt(squares * number / (number - 1)) /
-                                            static_cast<double>(outcome.tokens)
-                                      : std::numeric_limits<double>::quiet_NaN();
+  outcome.standard_error =
+      number > 1 ? std::sqrt(squares * number / (number - 1)) / static_cast<double>(outcome.tokens)
+                 : std::numeric_limits<double>::quiet_NaN();
   return outcome;
 }
 

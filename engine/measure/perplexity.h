@@ -1,5 +1,5 @@
-// Perplexity of a decoder over a text: windows of consecutive tokens of the whole file (Hedgehog paper, tables
-// 7 and 10). Plain header.
+// Perplexity of a decoder over a text: windows of consecutive tokens of the whole file (Hedgehog paper,
+// tables 7 and 10). Plain header.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ struct PerplexityRequest {
   std::filesystem::path model_folder;
   AdapterChoice adapters;
   ScheduleChoice schedule;
-  std::filesystem::path data;   // a text file, read as one text
-  std::int64_t window = 1024;   // tokens
-  std::int64_t stride = 0;      // from one window to the next; 0: the window's length, so that none overlap
-  std::int64_t limit = 0;       // tokens of the file that are read; 0: all
-  std::int64_t characters = 0;  // characters of the file that are read; 0: all
-  int batch = 0;                // windows that run together; 0: as many as have 2,048 tokens
+  std::filesystem::path data;  // a text file, read as one text
+  std::int64_t window = 1024;  // tokens
+  std::int64_t stride = 0;     // from one window to the next; 0: the window's length, so that none overlap
+  std::int64_t limit = 0;      // tokens of the file that are read; 0: all
+  std::int64_t characters = 0; // characters of the file that are read; 0: all
+  int batch = 0;               // windows that run together; 0: as many as have 2,048 tokens
   ExecutionOptions execution;
 };
 

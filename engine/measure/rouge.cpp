@@ -11,7 +11,8 @@ namespace {
 using Words = std::vector<std::string>;
 
 double f1(const std::size_t common, const std::size_t of_answer, const std::size_t of_reference) {
-  return common == 0 ? 0.0 : 2.0 * static_cast<double>(common) / static_cast<double>(of_answer + of_reference);
+  return common == 0 ? 0.0
+                     : 2.0 * static_cast<double>(common) / static_cast<double>(of_answer + of_reference);
 }
 
 std::map<Words, std::size_t> runs_of(const Words& words, const std::size_t length) {

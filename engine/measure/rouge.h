@@ -1,5 +1,5 @@
-// ROUGE (Lin 2004): how much of a reference text an answer has in common with it, by words and by order. Plain
-// header.
+// ROUGE (Lin 2004): how much of a reference text an answer has in common with it, by words and by order.
+// Plain header.
 #pragma once
 
 #include <string>

@@ -165,7 +165,7 @@ ScalingPoint ScalingMeasurer::measure(std::int64_t tokens, const std::stop_token
   const at::NoGradGuard no_gradients;
   try {
     if (state.parameters.empty()) {
-      state.parameters = state.kernel->initial_parameters(setting.heads, setting.head_width);
+      state.parameters = state.kernel->initial_parameters({setting.heads, setting.head_width});
       for (auto& [name, parameter] : state.parameters) parameter = parameter.to(state.device);
     }
     const AttentionInput input = random_input(setting, state.device, tokens);

@@ -36,6 +36,7 @@ at::Tensor joined(const std::vector<AttentionInput>& parts, at::Tensor Attention
 AttentionInput slice(const AttentionInput& whole, std::int64_t first, std::int64_t end) {
   AttentionInput part;
   part.causal = whole.causal;
+  part.key_heads = whole.key_heads;
   part.q = whole.q.slice(2, first, end);
   part.k = whole.k.slice(2, first, end);
   part.v = whole.v.slice(2, first, end);
@@ -71,6 +72,7 @@ public:
     std::vector<AttentionInput>& parts = parts_[position];
     AttentionInput whole;
     whole.causal = parts.front().causal;
+    whole.key_heads = parts.front().key_heads;
     whole.q = joined(parts, &AttentionInput::q, 2);
     whole.k = joined(parts, &AttentionInput::k, 2);
     whole.v = joined(parts, &AttentionInput::v, 2);

@@ -17,13 +17,13 @@ namespace hydrascope {
 // For one thread at a time.
 class DecodingRun {
 public:
-  // `tokens`: the length to be expected. Throws UsageError for a model that is no decoder and for kernels that
-  // cannot be decoded.
+  // `tokens`: the length to be expected. Throws UsageError for a model that is no decoder and for kernels
+  // that cannot be decoded.
   DecodingRun(const AppliedModel& model, const std::vector<KernelSpec>& kernels, const Placement& placement,
               std::int64_t tokens);
 
-  // Adds the next tokens (1,R) to the states. Returns the logits (V) after the last of them, float32, where the
-  // model is. Throws Cancelled, UsageError beyond the model's positions.
+  // Adds the next tokens (1,R) to the states. Returns the logits (V) after the last of them, float32, where
+  // the model is. Throws Cancelled, UsageError beyond the model's positions.
   at::Tensor read(const at::Tensor& ids, const std::stop_token& stop = {});
 
   const Model& model() const { return *pass_.model.model; }

@@ -93,17 +93,16 @@ struct Generation::State {
 
     ModelInput prompt = model.model->prepare_text(request.text);
     if (!prompt.note.empty()) outcome.notes.push_back(prompt.note);
-    outcome.prompt_tokens = prompt.token_ids.size(1);
     writer = model.model->token_stream();
-    at::Tensor ids = prompt.token_ids;
     if (!request.written.empty()) {
-      const std::vector<std::int64_t> written(request.written.begin(), request.written.end());
-      for (const std::int64_t id : written) outcome.text += writer->add(id);
-      ids = at::cat({ids, at::tensor(written, at::kLong).unsqueeze(0)}, 1);
+      const std::vector<std::int64_t> before(request.written.begin(), request.written.end());
+      prompt.token_ids = at::cat({prompt.token_ids, at::tensor(before, at::kLong).unsqueeze(0)}, 1);
+      for (const std::int64_t id : before) writer->add(id);
     }
-    decoder.emplace(model, outcome.schedule.layers, placement, ids.size(1) + request.tokens);
+    outcome.prompt_tokens = prompt.token_ids.size(1);
+    decoder.emplace(model, outcome.schedule.layers, placement, outcome.prompt_tokens + request.tokens);
     const auto start = Clock::now();
-    read(ids, stop);
+    read(prompt.token_ids, stop);
     outcome.prefill_ms = ms_since(start);
   }
 
@@ -162,17 +161,21 @@ GenerateOutcome generate(const GenerateRequest& request, const TokenWritten& wri
   const ThreadCount threads(request.execution.threads);
   try {
     Generation generation(request, *models, stop);
-    std::size_t told = generation.outcome().text.size();
+    std::size_t told = 0;
     while (generation.advance(stop)) {
       const GenerateOutcome& outcome = generation.outcome();
-      if (written) written(outcome.tokens.back(), std::string_view(outcome.text).substr(std::min(told, outcome.text.size())));
+      if (written)
+        written(outcome.tokens.back(),
+                std::string_view(outcome.text).substr(std::min(told, outcome.text.size())));
       told = outcome.text.size();
     }
     return generation.outcome();
   } catch (const c10::Error& error) {
-    throw Error("generate", first_line(error.what_without_backtrace()), "try a shorter text or another kernel");
+    throw Error("generate", first_line(error.what_without_backtrace()),
+                "try a shorter text or another kernel");
   } catch (const std::bad_alloc&) {
-    throw Error("generate", "out of memory", "use a linear kernel, whose state does not grow, or --dtype bfloat16");
+    throw Error("generate", "out of memory",
+                "use a linear kernel, whose state does not grow, or --dtype bfloat16");
   }
 }
 

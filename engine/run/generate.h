@@ -1,5 +1,5 @@
-// Text that a decoder writes on, token by token: the layers keep a state of the tokens so far (sums of features,
-// or keys and values), so that the next token costs one row of the model. Plain header.
+// Text that a decoder writes on, token by token: the layers keep a state of the tokens so far (sums of
+// features, or keys and values), so that the next token costs one row of the model. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace hydrascope {
 // How the next token is chosen from softmax(logits / temperature).
 struct Sampling {
   double temperature = 0; // 0: the likeliest
-  double top_p = 1;       // from the likeliest tokens that together have this probability (Holtzman et al. 2020)
+  double top_p = 1; // from the likeliest tokens that together have this probability (Holtzman et al. 2020)
   // A token depends on seed and position alone, so that a text that was stopped goes on alike.
   std::uint64_t seed = 0;
 
@@ -33,28 +33,28 @@ struct GenerateRequest {
   AdapterChoice adapters;
   ScheduleChoice schedule;
   std::string text;
-  std::vector<int> written = {}; // ids of tokens that an earlier generation has written after the text
-  std::int64_t tokens = 100;     // at most, after those
+  std::vector<int> written = {}; // tokens after the text that were written before: the text goes on from them
+  std::int64_t tokens = 100;     // at most, besides those
   Sampling sampling;
-  bool stop_at_end = true;      // at a token that ends a text, which is not part of the result
+  bool stop_at_end = true;       // at a token that ends a text, which is not part of the result
   std::vector<std::string> stop; // … and before the first of these texts
   ExecutionOptions execution;
 };
 
 struct GeneratedToken {
   int id = 0;
-  std::string text;     // as users see it
-  double logprob = 0;   // of softmax(logits), nats, whatever the temperature
-  double ms = 0;        // of the block passes and the choice
+  std::string text;   // as users see it
+  double logprob = 0; // of softmax(logits), nats, whatever the temperature
+  double ms = 0;      // of the block passes and the choice
 };
 
 struct GenerateOutcome {
-  std::vector<GeneratedToken> tokens; // without GenerateRequest::written
-  std::string text; // what was written, with GenerateRequest::written, without the prompt
+  std::vector<GeneratedToken> tokens;
+  std::string text; // what was written, without the prompt and what was written before
   std::int64_t prompt_tokens = 0;
-  double prefill_ms = 0;         // the pass of the prompt and of what was written before
-  std::int64_t state_bytes = 0;  // of all layers at the end
-  std::string ended;             // "tokens", "end of text", "stop", "positions": why it ended
+  double prefill_ms = 0;        // the prompt's pass
+  std::int64_t state_bytes = 0; // of all layers at the end
+  std::string ended;            // "tokens", "end of text", "stop", "positions": why it ended
   Schedule schedule;
   std::string device, dtype;
   std::vector<AdapterInfo> adapters; // applied
@@ -70,7 +70,8 @@ public:
   Generation(Generation&&) noexcept;
   Generation& operator=(Generation&&) noexcept;
 
-  // Chooses the next token and adds it to the states. False when the text has ended: outcome().ended says why.
+  // Chooses the next token and adds it to the states. False when the text has ended: outcome().ended says
+  // why.
   bool advance(const std::stop_token& stop = {});
   const GenerateOutcome& outcome() const;
 

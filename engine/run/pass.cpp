@@ -271,7 +271,11 @@ std::shared_ptr<const Kernel> kernel_for(const ModelInfo& model, const KernelSpe
 LayerKernel initial_layer_kernel(const ModelInfo& model, const int layer, const KernelSpec& spec) {
   LayerKernel made;
   made.kernel = kernel_for(model, spec);
-  made.parameters = made.kernel->initial_parameters(model.heads, model.width / model.heads, layer);
+  made.parameters =
+      made.kernel->initial_parameters({.heads = model.heads,
+                                       .head_width = model.width / model.heads,
+                                       .key_heads = model.key_heads < model.heads ? model.key_heads : 0},
+                                      layer);
   return made;
 }
 

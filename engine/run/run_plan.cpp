@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
 #include "engine/base/error.h"

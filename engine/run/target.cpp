@@ -76,8 +76,8 @@ CheckedTarget check_target(const Target& target, const Model& checked_model,
                          "use norm or, for a text model, similarity:TEXT");
       checked.kind = Target::Kind::class_index;
       checked.index = target.kind == Target::Kind::class_index ? target.index
-                      : model.causal ? token_of_text(target.text, checked_model)
-                                     : class_of_name(target.text, model, adapters);
+                      : model.causal                           ? token_of_text(target.text, checked_model)
+                                                               : class_of_name(target.text, model, adapters);
       break;
   }
   return checked;

@@ -50,8 +50,8 @@ at::Tensor class_target(const at::Tensor& logits, std::int64_t index);
 // graph.
 std::vector<at::Tensor> gradients_at(const at::Tensor& target, const std::vector<at::Tensor>& points);
 
-// The one token of the last hidden state that a target depends on, from the gradient there (1,N,D); nullopt if
-// it depends on several. Token 0 if it depends on none.
+// The one token of the last hidden state that a target depends on, from the gradient there (1,N,D); nullopt
+// if it depends on several. Token 0 if it depends on none.
 std::optional<std::int64_t> only_token_read(const at::Tensor& gradient_at_last_hidden);
 
 } // namespace hydrascope

@@ -199,7 +199,7 @@ TEST(DecoderDocument, LengthsFollowFromTheText) {
   EXPECT_EQ(expected_tokens(document), 23); // bytes, and one before all
   EXPECT_EQ(likely_tokens(document), 7);
   document.scene().input = TextInput{std::string(1000, 'a'), std::nullopt};
-  EXPECT_EQ(expected_tokens(document), 48); // positions
+  EXPECT_EQ(expected_tokens(document), 512); // positions
 }
 
 } // namespace

@@ -42,9 +42,9 @@ inline std::filesystem::path golden_model(const std::string& name) {
   return test::source_folder() / "tests/golden/models" / name;
 }
 
-// Two layers, four heads of queries and two of keys and values, 48 positions, a tokenizer of small letters.
+// Three layers, four heads of queries and two of keys and values, 512 positions, a byte-level tokenizer.
 inline std::filesystem::path golden_decoder() {
-  return test::source_folder() / "tests/golden/decoders/mistral";
+  return test::source_folder() / "tests/golden/decoders/written";
 }
 
 // A document with both models open and a sentence.

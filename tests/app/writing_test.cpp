@@ -23,7 +23,7 @@ class WritingTest : public ::testing::Test {
 protected:
   WritingTest() {
     Document document = decoder_document();
-    document.scene().schedules[1].layers.assign(2, {.name = "elu", .parameters = {}});
+    document.scene().schedules[1].layers.assign(3, {.name = "elu", .parameters = {}});
     document.writing.tokens = 12;
     editor_.set_initial(std::move(document));
   }
@@ -141,16 +141,16 @@ TEST_F(WritingTest, StopsAndKeepsWhatIsThere) {
 }
 
 TEST_F(WritingTest, EndsWithTheModelsPositions) {
-  set([](WritingOptions& options) { options.tokens = 500; });
+  set([](WritingOptions& options) { options.tokens = 1000; });
   write();
   const WrittenSide& side = editor_.writing.side(Side::a);
   EXPECT_THAT(side.ended, testing::AnyOf("positions", "end of text"));
-  EXPECT_LE(side.prompt_tokens + std::ssize(side.tokens), 49);
+  EXPECT_LE(side.prompt_tokens + std::ssize(side.tokens), 513);
 }
 
 TEST_F(WritingTest, AKernelThatCannotWriteSaysSoAndTheOtherSideGoesOn) {
   editor_.change("Kernels", [](Document& document) {
-    document.scene().schedules[1].layers.assign(2, {.name = "poly-nl", .parameters = {}});
+    document.scene().schedules[1].layers.assign(3, {.name = "poly-nl", .parameters = {}});
   });
   write();
   EXPECT_NE(editor_.writing.side(Side::b).problem, "");
@@ -214,7 +214,7 @@ TEST_F(WritingTest, ASessionKeepsItAndGoesOnAlike) {
   ASSERT_TRUE(open_session(other, file));
   const Writing& read = other.writing;
   EXPECT_EQ(read.prompt, editor_.writing.prompt);
-  EXPECT_EQ(read.model, "mistral");
+  EXPECT_EQ(read.model, "written");
   ASSERT_EQ(read.side(Side::a).tokens.size(), editor_.writing.side(Side::a).tokens.size());
   EXPECT_EQ(read.side(Side::a).tokens.back().name, editor_.writing.side(Side::a).tokens.back().name);
   EXPECT_EQ(read.side(Side::b).text, editor_.writing.side(Side::b).text);

@@ -25,7 +25,7 @@ const std::string golden_picture =
     (source_folder() / "tests/golden/images/pictures/gradient.png").string() + "' ";
 
 const std::string golden_decoder =
-    " --model '" + (source_folder() / "tests/golden/decoders/mistral").string() + "' ";
+    " --model '" + (source_folder() / "tests/golden/decoders/written").string() + "' ";
 
 std::string with_option(std::string text, const std::string& name) {
   return text.replace(text.find("PICTURE"), 7, name);

@@ -239,13 +239,13 @@ std::filesystem::path fresh_folder(const std::string& name) {
   return folder;
 }
 
-std::filesystem::path golden_decoder() { return test::source_folder() / "tests/golden/decoders/mistral"; }
+std::filesystem::path golden_decoder() { return test::source_folder() / "tests/golden/decoders/written"; }
 
 void open_decoder(ImGuiTestContext* context, const std::string& text) {
   open_text(editor(), text);
   open_model(editor(), golden_decoder().string());
   editor().change("Kernels of B", [](Document& document) {
-    document.scene().schedules[1].layers.assign(2, {.name = "elu", .parameters = {}});
+    document.scene().schedules[1].layers.assign(3, {.name = "elu", .parameters = {}});
   });
   settle(context);
 }

@@ -4,9 +4,11 @@ The texts are random ids; `batch` has a shorter sequence, padded at its end. hid
 the final norm (transformers returns it after the norm).
 """
 
+import json
 import shutil
 
 import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
@@ -19,7 +21,6 @@ from transformers import (
 )
 
 import common
-import tiny_tokenizer
 
 DECODERS = common.GOLDEN / "decoders"
 VOCABULARY, POSITIONS = 61, 48
@@ -59,30 +60,72 @@ def make(name, model_class, config, dtype):
         common.write_tensors(folder / f"{file}.safetensors", {**inputs, **run_model(model, final_norm, **inputs)})
 
 
-def llama(**extra):
-    shape = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
-    shape |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": POSITIONS}
-    return shape | {"bos_token_id": 1, "eos_token_id": 2} | extra
+TEXT = "The queries of a head ask, the keys answer, and the values are what is said. Softmax weighs them; linear "
+TEXT += "attention sums features first, so that time and memory grow with the tokens alone.\n"
+
+
+def write_tokenizer(folder, vocabulary):
+    """A byte-level tokenizer, trained on TEXT."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<|begin|>", "<|end|>"]
+    trainer = trainers.BpeTrainer(vocab_size=vocabulary, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+                                  special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator([TEXT], trainer)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    names = {"bos_token": special[0], "eos_token": special[1], "tokenizer_class": "PreTrainedTokenizerFast"}
+    common.write_json(folder / "tokenizer_config.json", names)
+    return tokenizer
+
+
+def make_written(name, vocabulary, positions):
+    """A decoder with a tokenizer, for tests of commands and the window; what it makes of TEXT."""
+    folder = DECODERS / name
+    config = LlamaConfig(vocab_size=vocabulary, hidden_size=32, intermediate_size=48, num_hidden_layers=3,
+                         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=positions,
+                         tie_word_embeddings=True, bos_token_id=0, eos_token_id=1)
+    common.save_checkpoint(common.randomise(LlamaForCausalLM(config), name), folder, torch.float16)
+    ids = torch.tensor([write_tokenizer(folder, vocabulary).encode(TEXT).ids])
+    model = common.load(LlamaForCausalLM, folder)
+    with torch.no_grad():
+        logits = model(input_ids=ids, use_cache=False).logits
+        written = model.generate(ids, max_new_tokens=12, do_sample=False, pad_token_id=1, eos_token_id=None)
+    loss = torch.nn.functional.cross_entropy(logits[0, :-1], ids[0, 1:], reduction="none")[None]
+    common.write_tensors(folder / "expected.safetensors",
+                         {"input_ids": ids, "last": logits[:, -1], "loss": loss, "written": written[:, ids.shape[1]:]},
+                         {"input": json.dumps({"text": TEXT})})
+
+
+def kinds(vocabulary, positions, width):
+    """(name, class, configuration) of each: biases, grouped heads, tied heads, every kind of position."""
+    def llama(**extra):
+        shape = {"vocab_size": vocabulary, "hidden_size": width, "intermediate_size": 3 * width // 2}
+        shape |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+        return shape | {"max_position_embeddings": positions, "bos_token_id": 1, "eos_token_id": 2} | extra
+
+    default = {"rope_type": "default", "rope_theta": 1e6}
+    linear = {"rope_type": "linear", "factor": 3.0, "rope_theta": 10000.0}
+    llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    llama3 |= {"original_max_position_embeddings": positions // 3, "rope_theta": 500.0}
+    gpt2 = GPT2Config(vocab_size=vocabulary, n_positions=positions, n_embd=width, n_layer=2, n_head=4, bos_token_id=1,
+                      eos_token_id=2)
+    tied = llama(rope_parameters=llama3, tie_word_embeddings=True, num_key_value_heads=1, mlp_bias=True)
+    return [
+        ("gpt2", GPT2LMHeadModel, gpt2),
+        ("llama-linear", LlamaForCausalLM, LlamaConfig(**llama(rope_parameters=linear, attention_bias=True))),
+        ("llama3-tied", LlamaForCausalLM, LlamaConfig(**tied)),
+        ("mistral", MistralForCausalLM, MistralConfig(**llama(sliding_window=None, rope_parameters=default))),
+        ("qwen2", Qwen2ForCausalLM, Qwen2Config(**llama(tie_word_embeddings=True, rope_parameters=default))),
+    ]
 
 
 def main():
     if DECODERS.exists():
         shutil.rmtree(DECODERS)
-    half, brain = torch.float16, torch.bfloat16
-    gpt2 = GPT2Config(vocab_size=VOCABULARY, n_positions=POSITIONS, n_embd=24, n_layer=2, n_head=3, bos_token_id=1,
-                      eos_token_id=2)
-    make("gpt2", GPT2LMHeadModel, gpt2, half)
-    linear = {"rope_type": "linear", "factor": 3.0, "rope_theta": 10000.0}
-    make("llama-linear", LlamaForCausalLM, LlamaConfig(**llama(rope_parameters=linear, attention_bias=True)), half)
-    llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
-    llama3 |= {"original_max_position_embeddings": 16, "rope_theta": 500.0}
-    tied = llama(rope_parameters=llama3, tie_word_embeddings=True, num_key_value_heads=1, mlp_bias=True)
-    make("llama3-tied", LlamaForCausalLM, LlamaConfig(**tied), brain)
-    mistral = llama(sliding_window=None, rope_parameters={"rope_type": "default", "rope_theta": 1e6})
-    make("mistral", MistralForCausalLM, MistralConfig(**mistral), half)
-    tiny_tokenizer.write(DECODERS / "mistral", VOCABULARY)
-    qwen2 = llama(tie_word_embeddings=True, rope_parameters={"rope_type": "default", "rope_theta": 1e6})
-    make("qwen2", Qwen2ForCausalLM, Qwen2Config(**qwen2), half)
+    for name, model_class, config in kinds(VOCABULARY, POSITIONS, width=32):
+        make(name, model_class, config, torch.bfloat16 if name == "llama3-tied" else torch.float16)
+    make_written("written", vocabulary=320, positions=512)
 
 
 if __name__ == "__main__":

@@ -5,23 +5,24 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/any.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/fmax.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/isinf.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/maximum.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/softmax.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/attention/hydra/hydra_decoding.h"
+#include "engine/attention/hydra/hydra_rows.h"
+#include "engine/attention/hydra/token_softmax.h"
 #include "engine/attention/interface/kernel.h"
 #include "engine/attention/interface/tokens.h"
 #include "engine/base/error.h"
@@ -30,35 +31,6 @@ namespace hydrascope {
 namespace {
 
 constexpr double layer_norm_epsilon = 1e-5;
-
-// φ(Q), φ(K), V as rows (B,N,D), masked rows 0.
-struct Rows {
-  at::Tensor query, key, value, mask;
-};
-
-// Σ_t softmax over tokens(K)_t ⊙ V_t, accumulated block by block with a running maximum of each feature.
-class TokenSoftmaxSum {
-public:
-  // key, value (B,n,D) of a block, mask (B,n) or undefined.
-  void add(const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask) {
-    const at::Tensor absent = mask.defined() ? mask.logical_not().unsqueeze(-1) : at::Tensor();
-    at::Tensor largest = (absent.defined() ? key.masked_fill(absent, -INFINITY) : key).amax(1, true);
-    if (largest_.defined()) largest = at::maximum(largest, largest_);
-    const at::Tensor reference = largest.masked_fill(at::isinf(largest), 0); // no real token yet
-    const at::Tensor share = select_rows((key - reference).exp(), mask);
-    const at::Tensor shrunk = largest_.defined() ? (largest_ - reference).exp() : at::Tensor();
-    const auto gather = [&](at::Tensor& sum, const at::Tensor& part) {
-      sum = sum.defined() ? sum * shrunk + part : part;
-    };
-    gather(weighted_, (share * value).sum(1, true));
-    gather(total_, share.sum(1, true));
-    largest_ = largest;
-  }
-  at::Tensor result() const { return weighted_ / total_.masked_fill(total_ == 0, 1); }
-
-private:
-  at::Tensor largest_, weighted_, total_; // (B,1,D)
-};
 
 class Hydra final : public Kernel, public FeatureKernel {
 public:
@@ -72,17 +44,15 @@ public:
         return {{.ok = false, .reason = std::move(reason)}, {}};
     if (maps_.query_is_layer_input && !shape.has_layer_input)
       return {{.ok = false, .reason = "it needs the layer's own input x (B,N,D) beside q, k and v"}, {}};
-    if (maps_.over_tokens == OverTokens::softmax && shape.causal)
-      return {{.ok = false, .reason = "its softmax over tokens looks at later tokens: it has no causal form"},
-              {}};
     for (const HydraFusedPath& fused : maps_.fused)
       if (fused.takes(shape)) return {{}, fused.path};
     return {{}, shape.gradients || shape.causal ? Path::at_once : Path::in_blocks};
   }
 
-  KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int) const override {
+  KernelParameters initial_parameters(const HeadShape& shape, int) const override {
     if (!maps_.layer_norm) return {};
-    return {{"norm.weight", at::ones({heads * head_width})}, {"norm.bias", at::zeros({heads * head_width})}};
+    const std::int64_t width = shape.heads * shape.head_width;
+    return {{"norm.weight", at::ones({width})}, {"norm.bias", at::zeros({width})}};
   }
 
   at::Tensor finish(const at::Tensor& out, const at::Tensor& mask,
@@ -99,8 +69,9 @@ public:
   at::Tensor weights(const AttentionInput& input, const KernelParameters&,
                      const at::Tensor& query_rows) const override {
     check(input);
-    const Rows rows = mapped_rows(input);
+    const HydraRows rows = hydra_rows(maps_, input);
     const std::int64_t heads = input.q.size(1), tokens = input.q.size(2);
+    if (rows.log_totals.defined()) return take_tokens(wide_weights(rows, heads), query_rows);
     const at::Tensor query = take_tokens(to_heads(rows.query, heads), query_rows);
     const at::Tensor w = at::matmul(query, to_heads(rows.key, heads).transpose(2, 3));
     if (!input.causal) return w;
@@ -113,24 +84,31 @@ public:
                            std::optional<std::int64_t> query, const at::Tensor& g) const override {
     const at::NoGradGuard no_gradients;
     check(input);
-    const Rows rows = mapped_rows(input);
-    const at::Tensor gated = rows.key * rows.value;
+    const HydraRows rows = hydra_rows(maps_, input);
+    const std::int64_t tokens = input.q.size(2);
     if (query) {
       const at::Tensor gate = rows.query.select(1, *query);
       // φ of a masked query is 0, but its g may be anything.
       const at::Tensor direction =
           at::where(gate == 0, at::Scalar(0), gate * g.to(gate.scalar_type()).flatten(1));
+      const std::int64_t reach = input.causal ? *query + 1 : tokens;
+      const at::Tensor gated = rows.keys_of(reach - 1) * rows.value.slice(1, 0, reach);
       const at::Tensor all = at::matmul(gated, direction.unsqueeze(2)).squeeze(2);
-      if (!input.causal) return all;
-      return at::where(at::arange(all.size(1), all.options()) <= static_cast<double>(*query), all,
-                       at::Scalar(0));
+      return at::constant_pad_nd(all, {0, tokens - reach});
     }
     const at::Tensor directions =
         rows.query * select_rows(to_rows(g.to(rows.query.scalar_type())), rows.mask); // (B,N,D)
+    if (rows.log_totals.defined()) {
+      at::Tensor gathered = at::zeros_like(rows.value); // Σ_c φ_K(K)_t ⊙ φ(Q)_c ⊙ g_c
+      for_wide_rows(rows, [&](const std::int64_t first, const std::int64_t last) {
+        gathered += (rows.keys_of(first, last) * directions.slice(1, first, last).unsqueeze(2)).sum(1);
+      });
+      return (gathered * rows.value).sum(2);
+    }
     // If attention is causal, token t contributes to the queries from t on, else to all.
     const at::Tensor gathered =
         input.causal ? at::cumsum(directions.flip(1), 1).flip(1) : directions.sum(1, true);
-    return (gated * gathered).sum(2);
+    return (rows.key * rows.value * gathered).sum(2);
   }
 
   // The D rank-one matrices φ(Q)_f φ(K)_fᵀ times V, entry by entry in double precision, against the output.
@@ -138,14 +116,15 @@ public:
                        const at::Tensor& query_rows) const override {
     const at::NoGradGuard no_gradients;
     const at::Tensor out = to_rows(run(input, parameters).out).to(at::kDouble);
-    const Rows rows = mapped_rows(input);
-    const at::Tensor key = rows.key.to(at::kDouble), value = rows.value.to(at::kDouble);
-    const at::Tensor indices = query_rows.defined() ? query_rows.cpu() : at::arange(key.size(1), at::kLong);
-    at::Tensor worst = at::zeros({}, key.options());
+    const HydraRows rows = hydra_rows(maps_, input);
+    const at::Tensor value = rows.value.to(at::kDouble);
+    const at::Tensor indices = query_rows.defined() ? query_rows.cpu() : at::arange(value.size(1), at::kLong);
+    at::Tensor worst = at::zeros({}, value.options());
     for (std::int64_t i = 0; i < indices.size(0); ++i) {
       const std::int64_t c = indices[i].item<std::int64_t>();
-      const std::int64_t reach = input.causal ? c + 1 : key.size(1);
-      const at::Tensor matrices = rows.query.slice(1, c, c + 1).to(at::kDouble) * key.slice(1, 0, reach);
+      const std::int64_t reach = input.causal ? c + 1 : value.size(1);
+      const at::Tensor key = rows.keys_of(reach - 1).to(at::kDouble);
+      const at::Tensor matrices = rows.query.slice(1, c, c + 1).to(at::kDouble) * key;
       const at::Tensor sums = (matrices * value.slice(1, 0, reach)).sum(1);
       worst = at::fmax(worst, (sums - out.select(1, c)).abs().max());
     }
@@ -158,7 +137,7 @@ public:
     if (input.causal)
       throw UsageError(spec().text(), "where attention is causal, every query has a global vector of its own",
                        "leave out --causal");
-    const Rows rows = mapped_rows(input);
+    const HydraRows rows = hydra_rows(maps_, input);
     return GlobalVector{
         (rows.key * rows.value).sum(1),
         query_rows.defined() ? rows.query.index_select(1, query_rows.to(rows.query.device())) : rows.query};
@@ -168,7 +147,15 @@ public:
                     const at::Tensor& key_rows) const override {
     const at::NoGradGuard no_gradients;
     check(input);
-    const Rows rows = mapped_rows(input);
+    HydraRows rows = hydra_rows(maps_, input);
+    if (rows.log_totals.defined()) {
+      // Each feature of the keys over its largest; what queries multiply it by stays a finite number.
+      at::Tensor largest = rows.key.amax(1, true);
+      largest = largest.masked_fill(largest == -INFINITY, 0);
+      constexpr double largest_exponent = 80;
+      rows.query = rows.query * (largest - rows.log_totals).clamp_max(largest_exponent).exp();
+      rows.key = (rows.key - largest).exp();
+    }
     return {.query = take_tokens(rows.query.unsqueeze(1), query_rows),
             .key = take_tokens(rows.key.unsqueeze(1), key_rows)};
   }
@@ -186,14 +173,40 @@ protected:
     for (const HydraFusedPath& fused : maps_.fused)
       if (fused.path == path) return {.out = fused.run(maps_, input, real_mask(input))};
     if (path == Path::in_blocks) return {.out = run_in_blocks(input)};
-    const Rows rows = mapped_rows(input);
-    const at::Tensor gated = rows.key * rows.value;
-    const at::Tensor global = input.causal ? at::cumsum(gated, 1) : gated.sum(1, true);
+    const HydraRows rows = hydra_rows(maps_, input);
+    at::Tensor global = rows.sums;
+    if (!global.defined()) {
+      const at::Tensor gated = rows.key * rows.value;
+      global = input.causal ? at::cumsum(gated, 1) : gated.sum(1, true);
+    }
     const at::Tensor out = to_heads(rows.query * global, input.q.size(1));
     return {.out = out.to(output_type(input))};
   }
 
+  std::string growth_refusal(const AttentionShape&) const override { return {}; }
+  std::unique_ptr<DecodingState> make_decoding(const AttentionShape& shape,
+                                               const KernelParameters&) const override {
+    return make_hydra_decoding(maps_, shape);
+  }
+
 private:
+  // Calls use(first, last) for tiles of query rows whose φ_K fit in memory.
+  template <typename Use>
+  static void for_wide_rows(const HydraRows& rows, const Use& use) {
+    const std::int64_t tokens = rows.key.size(1),
+                       step = tile_rows(rows.key.size(0) * rows.key.size(2), tokens);
+    for (std::int64_t first = 0; first < tokens; first += step) use(first, std::min(tokens, first + step));
+  }
+  // The weights (B,heads,N,N) where φ_K depends on the query.
+  static at::Tensor wide_weights(const HydraRows& rows, const std::int64_t heads) {
+    std::vector<at::Tensor> parts;
+    for_wide_rows(rows, [&](const std::int64_t first, const std::int64_t last) {
+      const at::Tensor products = rows.keys_of(first, last) * rows.query.slice(1, first, last).unsqueeze(2);
+      parts.push_back(products.unflatten(3, {heads, -1}).sum(4).permute({0, 3, 1, 2}));
+    });
+    return at::cat(parts, 2);
+  }
+
   void check(const AttentionInput& input) const {
     require_support(input);
     check_layer_input(input);
@@ -222,40 +235,6 @@ private:
     return found->second.to(rows.scalar_type());
   }
 
-  // 1/√T of each sequence, (B,1,1), T its number of real tokens.
-  static at::Tensor root_of_mean(const at::Tensor& rows, const at::Tensor& mask) {
-    const auto options = rows.options();
-    if (!mask.defined()) return at::full({1, 1, 1}, static_cast<double>(rows.size(1)), options).rsqrt();
-    return mask.sum(1, true).clamp_min(1).to(options).rsqrt().unsqueeze(-1);
-  }
-
-  // φ of a block's rows, masked rows 0; `scale` as root_of_mean() or undefined.
-  at::Tensor mapped(const RowMap& map, const at::Tensor& x, const at::Tensor& mask,
-                    const at::Tensor& scale) const {
-    at::Tensor rows = map.of(select_rows(x, mask));
-    if (scale.defined()) rows = rows * scale;
-    return select_rows(rows, mask);
-  }
-
-  Rows mapped_rows(const AttentionInput& input) const {
-    const at::Tensor mask = real_mask(input);
-    const at::ScalarType type = compute_type(input.q.scalar_type());
-    const auto rows = [&](const at::Tensor& x) { return to_rows(x).to(type); };
-    const at::Tensor value = select_rows(rows(input.v), mask);
-    const at::Tensor scale = maps_.over_tokens == OverTokens::mean ? root_of_mean(value, mask) : at::Tensor();
-    const at::Tensor source = maps_.query_is_layer_input ? input.layer_input.to(type) : rows(input.q);
-    const at::Tensor query = mapped(maps_.query, source, mask, scale);
-    at::Tensor key = mapped(maps_.key, rows(input.k), mask, scale);
-    if (maps_.over_tokens == OverTokens::softmax) {
-      if (mask.defined()) { // a sequence without a real token gives any finite numbers, cleared below
-        const at::Tensor absent = mask.logical_not().logical_and(mask.any(1, true));
-        key = key.masked_fill(absent.unsqueeze(-1), -INFINITY);
-      }
-      key = select_rows(at::softmax(key, 1), mask);
-    }
-    return {query, key, value, mask};
-  }
-
   at::Tensor run_in_blocks(const AttentionInput& input) const {
     const at::Tensor mask = real_mask(input);
     const at::ScalarType type = compute_type(input.q.scalar_type());
@@ -269,15 +248,14 @@ private:
     };
     at::Tensor scale;
     if (maps_.over_tokens == OverTokens::mean) {
-      const at::Tensor length = at::zeros({1, 1, 1}, input.q.options().dtype(type)).expand({1, tokens, 1});
-      scale = root_of_mean(length, mask);
+      scale = root_of_mean(mask, tokens, input.q.options().dtype(type));
     }
 
     at::Tensor global; // Σ_t φ(K)_t ⊙ V_t, (B,1,D)
     TokenSoftmaxSum softmax;
     for (const TokenBlock& block : blocks) {
       const at::Tensor part_mask = cut_mask(block);
-      const at::Tensor key = mapped(maps_.key, cut(input.k, block), part_mask, scale);
+      const at::Tensor key = mapped_rows(maps_.key, cut(input.k, block), part_mask, scale);
       const at::Tensor value = select_rows(cut(input.v, block), part_mask);
       if (maps_.over_tokens == OverTokens::softmax) {
         softmax.add(key, value, part_mask);
@@ -292,7 +270,7 @@ private:
       const at::Tensor source = maps_.query_is_layer_input
                                     ? input.layer_input.slice(1, block.first, block.last).to(type)
                                     : cut(input.q, block);
-      return to_heads(mapped(maps_.query, source, cut_mask(block), scale) * global, heads)
+      return to_heads(mapped_rows(maps_.query, source, cut_mask(block), scale) * global, heads)
           .to(output_type(input));
     };
     if (blocks.size() == 1) return output(blocks.front());

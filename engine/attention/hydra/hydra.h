@@ -1,4 +1,5 @@
 // Hydra attention (Bolya et al. 2022, Eq. 10): as many heads as features, out = φ_Q(Q) ⊙ Σ_t φ_K(K)_t ⊙ V_t.
+// Causal: the sum over t ≤ i, in which whatever depends on other tokens depends on those up to i alone.
 #pragma once
 
 #include <functional>
@@ -20,8 +21,9 @@ struct RowMap {
 // The part of φ that depends on other tokens.
 enum class OverTokens {
   nothing,
-  mean,    // φ_Q and φ_K are divided by √T, T the number of real tokens
-  softmax, // φ_K is a softmax over the real tokens, feature by feature
+  mean, // φ_Q and φ_K are divided by √T, T the number of real tokens; causal: of those up to the query,
+        // so that the sum becomes a mean over them
+  softmax, // φ_K is a softmax over the real tokens, feature by feature; causal: over those up to the query
 };
 
 // A fused implementation of the whole operation. takes(): whether it supports the input. run() returns out
@@ -48,9 +50,13 @@ struct HydraMaps {
 // head of φ(Q)_f φ(K)_fᵀ.
 std::unique_ptr<Kernel> make_hydra(const KernelSpec& spec, const HydraMaps& maps);
 
-// The CPU's fused loops (cpu/hydra.h), for inputs of any strides: float32 and bfloat16 without gradients, not
-// causal, every map. Tokens are processed in parts whose number depends on N alone, so the result does not
-// depend on the number of threads.
+// The CPU's fused loops (cpu/hydra.h), for inputs of any strides: float32 and bfloat16 without gradients,
+// every map. Tokens are processed in parts whose number depends on N alone, so the result does not depend on
+// the number of threads.
 HydraFusedPath hydra_on_cpu();
+// The causal form, after the tokens in `sums`, one for each sequence, to which these are added; empty: there
+// are none.
+at::Tensor causal_hydra_on_cpu(const HydraMaps& maps, const AttentionInput& input, const at::Tensor& mask,
+                               std::vector<cpu::CausalHydraSums>& sums);
 
 } // namespace hydrascope

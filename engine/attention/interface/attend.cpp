@@ -170,7 +170,7 @@ Results attend(const AttendRequest& request, const SafetensorsFile& file) {
   check_rows(request, shape.tokens);
   if (request.weights) check_weights_size(*kernel, shape, request);
 
-  const KernelParameters starting = kernel->initial_parameters(shape.heads, shape.head_width);
+  const KernelParameters starting = kernel->initial_parameters(heads_of(shape));
   KernelParameters parameters = read_parameters(file, starting);
   for (const auto& [name, x] : {std::pair{"q", &input.q}, {"k", &input.k}, {"v", &input.v}})
     check_finite(file, name, *x, input.mask);

@@ -36,8 +36,8 @@ public:
   std::int64_t weight_heads(const AttentionShape& shape) const override {
     return inner_->weight_heads(shape);
   }
-  KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int layer) const override {
-    return inner_->initial_parameters(heads, head_width, layer);
+  KernelParameters initial_parameters(const HeadShape& shape, int layer) const override {
+    return inner_->initial_parameters(shape, layer);
   }
   std::vector<std::string> fixed_parameters() const override { return inner_->fixed_parameters(); }
   at::Tensor finish(const at::Tensor& out, const at::Tensor& mask,
@@ -115,6 +115,7 @@ private:
   static AttentionInput piece(const AttentionInput& input, const at::Tensor& queries) {
     const std::int64_t keys = input.q.size(2) - input.queries;
     AttentionInput piece;
+    piece.key_heads = input.key_heads;
     piece.q = at::constant_pad_nd(queries, {0, 0, 0, keys - queries.size(2)});
     piece.k = input.k.narrow(2, input.queries, keys);
     piece.v = input.v.narrow(2, input.queries, keys);

@@ -40,7 +40,7 @@ AttentionInput example(const at::ScalarType type) {
 }
 
 at::Tensor output_on(const c10::Device device, const Kernel& kernel, AttentionInput input) {
-  KernelParameters parameters = kernel.initial_parameters(input.q.size(1), input.q.size(3));
+  KernelParameters parameters = kernel.initial_parameters({input.q.size(1), input.q.size(3)});
   for (auto& [name, parameter] : parameters) parameter = parameter.to(device);
   for (at::Tensor* const tensor : {&input.q, &input.k, &input.v}) *tensor = tensor->to(device);
   return kernel.run(input, parameters).out.to(at::kCPU, at::kFloat);

@@ -41,6 +41,7 @@ AttentionShape shape_of(const AttentionInput& input, const KernelParameters& par
           .has_mask = input.mask.defined(),
           .causal = input.causal,
           .gradients = needs_gradient(input, parameters),
+          .key_heads = input.key_heads,
           .layout = input.layout,
           .queries = input.queries};
 }
@@ -61,7 +62,7 @@ const KernelInfo& Kernel::info() const { return kernel_info(spec_); }
 
 std::int64_t Kernel::weight_heads(const AttentionShape& shape) const { return shape.heads; }
 
-KernelParameters Kernel::initial_parameters(std::int64_t, std::int64_t, int) const { return {}; }
+KernelParameters Kernel::initial_parameters(const HeadShape&, int) const { return {}; }
 
 at::Tensor Kernel::finish(const at::Tensor& out, const at::Tensor&, const KernelParameters&) const {
   return out;

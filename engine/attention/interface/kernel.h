@@ -29,9 +29,17 @@ struct TokenLayout {
 };
 
 // Trained or initial parameters by the names of the command line's `attend`:
-// query_map.weight (H,d,d) with y = x·W, query_map.bias (H,d), key_map.*, norm.weight, norm.bias (D), omega
-// (m,d).
+// query_map.weight (H,d,d) with y = x·W, query_map.bias (H,d), key_map.* of as many key/value heads,
+// norm.weight, norm.bias (D), omega (m,d).
 using KernelParameters = std::map<std::string, at::Tensor>;
+
+// The heads that parameters are made for.
+struct HeadShape {
+  std::int64_t heads = 1, head_width = 1; // H, d
+  std::int64_t key_heads = 0;             // of AttentionInput
+
+  std::int64_t of_keys() const { return key_heads == 0 ? heads : key_heads; }
+};
 
 // The input of a kernel.
 struct AttentionInput {
@@ -40,6 +48,9 @@ struct AttentionInput {
       layer_input; // (B,N,D), the attention module's own input, needed by poly-nl only; may be undefined
   at::Tensor mask; // (B,N) bool, true = real token; undefined = all real
   bool causal = false;
+  // Grouped heads: k and v hold each of so many key/value heads H/key_heads times in a row, for the heads of
+  // q that share it. 0: every head has its own.
+  std::int64_t key_heads = 0;
   TokenLayout layout = {};
   // Cross-attention: the first so many tokens are queries alone, whose k and v are 0, the others keys alone,
   // whose q is 0. 0: every token is both. Only a kernel for_cross_attention() runs on such an input.
@@ -55,11 +66,15 @@ struct AttentionShape {
   bool has_layer_input = false;
   bool has_mask = false;
   bool causal = false;
-  bool gradients = false; // q, k, v or a parameter needs a gradient: nothing may be overwritten
+  bool gradients = false;     // q, k, v or a parameter needs a gradient: nothing may be overwritten
+  std::int64_t key_heads = 0; // of AttentionInput
   TokenLayout layout = {};
   std::int64_t queries = 0; // of AttentionInput
 };
 AttentionShape shape_of(const AttentionInput& input, const KernelParameters& parameters = {});
+inline HeadShape heads_of(const AttentionShape& shape) {
+  return {shape.heads, shape.head_width, shape.key_heads};
+}
 // D = H·d.
 inline double model_width(const AttentionShape& shape) {
   return static_cast<double>(shape.heads) * static_cast<double>(shape.head_width);
@@ -96,7 +111,7 @@ struct Plan {
 // The linear maps y = x·W + b of each head's queries and keys that a kernel starts with, and the parameters
 // for run() on q and k to which the maps have been applied.
 struct LeadingMaps {
-  at::Tensor query_weight, key_weight; // (H,d,d)
+  at::Tensor query_weight, key_weight; // (H,d,d); of keys as many as key/value heads
   at::Tensor query_bias, key_bias;     // (H,d) or undefined: 0
   KernelParameters others;
 };
@@ -120,6 +135,9 @@ struct Cost {
   double bytes = 0;                // q, k, v read once and the output written once
 };
 
+class DecodingState; // decoding.h
+using DecodingTensors = std::map<std::string, at::Tensor>;
+
 class Kernel {
 public:
   virtual ~Kernel() = default;
@@ -136,14 +154,14 @@ public:
 
   // Initial values of the trainable parameters (empty without any), and the random numbers that define a
   // kernel (Performer's ω; see fixed_parameters). Different in each layer. float32, CPU.
-  virtual KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width,
-                                              int layer = 0) const;
+  virtual KernelParameters initial_parameters(const HeadShape& shape, int layer = 0) const;
   // The names among initial_parameters() that are not trained.
   virtual std::vector<std::string> fixed_parameters() const { return {}; }
 
   // The maps that a model may fold into its projections of q and k (W·W_q, W·W_k), which saves a third of a
-  // trained linear kernel's products. nullopt if there are none, or the parameters lack them.
-  virtual std::optional<LeadingMaps> leading_maps(std::int64_t /*heads*/, std::int64_t /*head_width*/,
+  // trained linear kernel's products. nullopt if there are none, the parameters lack them, or grouped heads
+  // share one map with their keys' head.
+  virtual std::optional<LeadingMaps> leading_maps(const HeadShape& /*shape*/,
                                                   const KernelParameters& /*parameters*/) const {
     return std::nullopt;
   }
@@ -183,6 +201,15 @@ public:
 
   virtual Cost cost(const AttentionShape& shape) const = 0;
 
+  // Whether sequences of such tokens can be decoded by state; `causal` is taken for true.
+  Support decodes(const AttentionShape& shape) const;
+  // The state of shape.batch sequences before their first token. Of `shape` the heads, widths, type and
+  // device count; `tokens`, if more than 1, is the length to be expected. `saved`: tensors() of a state made
+  // for the same shape and parameters, which the new one continues bit for bit. The kernel has to outlive the
+  // state. Throws UsageError with the reason of decodes(), and for other tensors.
+  std::unique_ptr<DecodingState> decoding(const AttentionShape& shape, const KernelParameters& parameters,
+                                          const DecodingTensors& saved = {}) const;
+
 protected:
   explicit Kernel(KernelSpec spec) : spec_(std::move(spec)) {}
   // Computes the output of a checked and supported input by the path of plan(shape_of(input, parameters)).
@@ -190,6 +217,12 @@ protected:
                                   const KernelParameters& parameters) const = 0;
   // Checks the input's shapes. Throws UsageError, with the plan's reason if the input is not supported.
   void require_support(const AttentionInput& input) const;
+
+  // Why a sequence whose length is not known beforehand cannot be decoded; empty if it can be.
+  virtual std::string growth_refusal(const AttentionShape& shape) const;
+  // A new state; called where growth_refusal() is empty.
+  virtual std::unique_ptr<DecodingState> make_decoding(const AttentionShape& shape,
+                                                       const KernelParameters& parameters) const;
 
 private:
   KernelSpec spec_;

@@ -22,9 +22,11 @@ cpu::Rows rows_from(const at::Tensor& x, const std::int64_t offset, const std::i
 
 } // namespace
 
-bool loops_take(const AttentionShape& shape) {
+bool loops_take(const AttentionShape& shape) { return !shape.causal && causal_loops_take(shape); }
+
+bool causal_loops_take(const AttentionShape& shape) {
   const bool known_type = shape.dtype == at::kFloat || shape.dtype == at::kBFloat16;
-  return shape.device == at::kCPU && !shape.causal && !shape.gradients && known_type;
+  return shape.device == at::kCPU && !shape.gradients && known_type;
 }
 
 at::Tensor dense_features(const at::Tensor& x) {
@@ -46,8 +48,14 @@ const unsigned char* LoopMask::of(const std::int64_t sequence) const {
 }
 
 std::int64_t LoopMask::count(const std::int64_t sequence, const std::int64_t tokens) const {
+  return count(sequence, cpu::TokenRange{0, tokens});
+}
+
+std::int64_t LoopMask::count(const std::int64_t sequence, const cpu::TokenRange& range) const {
   const unsigned char* const mask = of(sequence);
-  return mask == nullptr ? tokens : tokens - std::count(mask, mask + tokens, static_cast<unsigned char>(0));
+  const std::int64_t tokens = range.last - range.first;
+  if (mask == nullptr) return tokens;
+  return tokens - std::count(mask + range.first, mask + range.last, static_cast<unsigned char>(0));
 }
 
 } // namespace hydrascope

@@ -11,6 +11,8 @@ namespace hydrascope {
 // Whether the fused loops support the input: float32 or bfloat16 on the CPU, neither causal nor with
 // gradients.
 bool loops_take(const AttentionShape& shape);
+// The same, causal or not.
+bool causal_loops_take(const AttentionShape& shape);
 
 // x (B,H,N,d) with the features of each head contiguous; x itself where they are.
 at::Tensor dense_features(const at::Tensor& x);
@@ -25,8 +27,9 @@ public:
   explicit LoopMask(const at::Tensor& mask);
 
   const unsigned char* of(std::int64_t sequence) const; // null: all real
-  // Real tokens of a sequence of `tokens`.
+  // Real tokens of a sequence of `tokens`, or in a range of it.
   std::int64_t count(std::int64_t sequence, std::int64_t tokens) const;
+  std::int64_t count(std::int64_t sequence, const cpu::TokenRange& range) const;
 
 private:
   at::Tensor bytes_; // dense

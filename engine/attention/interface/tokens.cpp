@@ -36,6 +36,10 @@ void check_input(const AttentionInput& input) {
     check(x->scalar_type() == input.q.scalar_type() && x->device() == input.q.device(), name,
           "its type or device is not q's");
   }
+  const std::int64_t heads = input.q.size(1);
+  if (input.key_heads != 0 && (input.key_heads < 1 || heads % input.key_heads != 0))
+    throw UsageError("k", fmt::format("{} key/value heads do not divide {} heads", input.key_heads, heads),
+                     "give a number of key/value heads that divides that of the queries' heads");
   if (!input.mask.defined()) return;
   check(
       input.mask.dim() == 2 && input.mask.size(0) == input.q.size(0) && input.mask.size(1) == input.q.size(2),
@@ -129,6 +133,17 @@ at::Tensor to_heads(const at::Tensor& rows, std::int64_t heads) {
 
 at::Tensor resplit(const at::Tensor& x, std::int64_t heads) {
   return x.size(1) == heads ? x : to_heads(to_rows(x), heads);
+}
+
+at::Tensor one_of_each_group(const at::Tensor& x, const std::int64_t key_heads) {
+  return x.size(1) == key_heads ? x : x.slice(1, 0, x.size(1), x.size(1) / key_heads);
+}
+
+at::Tensor for_each_head(const at::Tensor& x, const std::int64_t heads) {
+  if (x.size(1) == heads) return x;
+  return x.unsqueeze(2)
+      .expand({x.size(0), x.size(1), heads / x.size(1), x.size(2), x.size(3)})
+      .reshape({x.size(0), heads, x.size(2), x.size(3)});
 }
 
 at::Tensor without_muted(const at::Tensor& finished, const std::span<const int> muted) {

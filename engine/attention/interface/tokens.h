@@ -68,6 +68,12 @@ at::Tensor to_heads(const at::Tensor& rows, std::int64_t heads);
 // The same D features split into another number of heads.
 at::Tensor resplit(const at::Tensor& x, std::int64_t heads);
 
+// Grouped heads. One head of each group of equal ones: x (B,H,N,w) → (B,key_heads,N,w), a view; x itself
+// where it has so many. And back: (B,key_heads,N,w) → (B,heads,N,w), each head as often as queries share it,
+// x itself where nothing is shared.
+at::Tensor one_of_each_group(const at::Tensor& x, std::int64_t key_heads);
+at::Tensor for_each_head(const at::Tensor& x, std::int64_t heads);
+
 // finished (B,H,N,d) as Kernel::finish() returns it, with 0 in the d columns of the muted heads of the model,
 // also for kernels that split the D features otherwise (Hydra; `heads=`). Gradients with respect to the
 // kernel's output are then 0 in a muted head.

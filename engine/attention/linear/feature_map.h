@@ -16,9 +16,10 @@ enum class Side { query, key };
 // What φ may depend on besides its argument.
 struct FeatureContext {
   const KernelParameters& parameters;
+  HeadShape heads;              // of the model
   at::Tensor mask;              // (B,N) bool, true = real token; undefined: all real
   at::Tensor rows;              // (R) int64: the tokens of x; undefined: all
-  std::int64_t tokens = 0;      // N
+  std::int64_t tokens = 0;      // N; of a growing sequence the tokens so far, those of x included
   at::Device device = at::kCPU; // of the input
 };
 
@@ -26,20 +27,22 @@ class FeatureMap {
 public:
   virtual ~FeatureMap() = default;
 
-  // φ(x) of x (B,H,R,d) → (B,H,R,d′); log φ(x) where `logarithmic()`.
+  // φ(x) of x (B,H,R,d) → (B,H,R,d′); log φ(x) where `logarithmic()`. Of keys H is the number of key/value
+  // heads unless mixes_heads().
   virtual at::Tensor features(const at::Tensor& x, Side side, const FeatureContext& context) const = 0;
 
   // Exponential maps return log φ, so that the kernel can scale the features without over- or underflow.
   virtual bool logarithmic() const { return false; }
+  // Whether φ of a head depends on the other heads: then grouped heads have to be processed one by one.
+  virtual bool mixes_heads() const { return false; }
+  // Why φ cannot be computed while a sequence grows, its length unknown; empty if it can.
+  virtual std::string growth_refusal() const { return {}; }
   // d′ for head width d.
   virtual std::int64_t width(std::int64_t head_width) const { return head_width; }
-  virtual KernelParameters initial_parameters(std::int64_t /*heads*/, std::int64_t /*head_width*/,
-                                              int /*layer*/) const {
-    return {};
-  }
+  virtual KernelParameters initial_parameters(const HeadShape& /*shape*/, int /*layer*/) const { return {}; }
   virtual std::vector<std::string> fixed_parameters() const { return {}; }
   // As Kernel::leading_maps.
-  virtual std::optional<LeadingMaps> leading_maps(std::int64_t /*heads*/, std::int64_t /*head_width*/,
+  virtual std::optional<LeadingMaps> leading_maps(const HeadShape& /*shape*/,
                                                   const KernelParameters& /*parameters*/) const {
     return std::nullopt;
   }
@@ -48,10 +51,10 @@ public:
   // φ(q)·φ(k)ᵀ (B,H,R,T) of query (B,H,R,d), key (B,H,T,d); defined where products_are_cheaper().
   virtual at::Tensor products(const at::Tensor& /*query*/, const at::Tensor& /*key*/) const { return {}; }
   // φ of the fused loops, and the projection before it, which together equal features(); nullopt if the loops
-  // do not support φ. loop_projection() throws UsageError for parameters of a wrong shape.
+  // do not support φ. The projection of keys has as many maps as there are key/value heads. loop_projection()
+  // throws UsageError for parameters of a wrong shape.
   virtual std::optional<cpu::PointMap> point_map() const { return std::nullopt; }
-  virtual LoopProjection loop_projection(Side /*side*/, std::int64_t /*heads*/, std::int64_t /*head_width*/,
-                                         const FeatureContext& /*context*/) const {
+  virtual LoopProjection loop_projection(Side /*side*/, const FeatureContext& /*context*/) const {
     return {};
   }
   // Why the map does not support this input; empty if it does.
@@ -70,12 +73,5 @@ using MakeFeatureMap = std::function<std::unique_ptr<FeatureMap>(const KernelSpe
 RegistryEntry normalised_linear(KernelInfo info, MakeFeatureMap make_map);
 // The same without a normaliser and with `heads=`: out = φ(q)(φ(k)ᵀ v) (Hydra paper, Eq. 7).
 RegistryEntry unnormalised_linear(KernelInfo info, MakeFeatureMap make_map);
-
-// Linear attention by the CPU's fused loops (cpu/linear.h), for inputs of any strides that loops_take(): q,
-// k, v (B,H,N,d) → out (B,H,N,d) of their type; mask (B,N) bool or undefined. normalised: divides the outputs
-// by φ(q)·Σφ(k). Products of bfloat16 inputs are of bfloat16 where the processor has them. Tokens are
-// processed in parts whose number depends on N alone, so the result does not depend on the number of threads.
-AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mask, cpu::PointMap map,
-                              const LoopProjection& query, const LoopProjection& key, bool normalised);
 
 } // namespace hydrascope

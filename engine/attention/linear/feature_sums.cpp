@@ -47,22 +47,26 @@ at::Tensor finite(const at::Tensor& scale) { return scale.masked_fill(at::isinf(
 // magnitude.
 struct ScaledFeatures {
   at::Tensor query, key;
+  at::Tensor scale; // (B,H_k,1,f)
 };
 
 // Scales each query row and each feature such that the largest product of a row is 1; nullopt if the features
-// of early rows would overflow. `rows` (R): the tokens of the queries; undefined: all.
+// of early rows would overflow. `rows` (R): the tokens of the queries; undefined: all. `before` (B,H_k,1,f):
+// the largest log-features of earlier keys; undefined: there are none.
 std::optional<ScaledFeatures> scaled_by_all_keys(const at::Tensor& log_query, const at::Tensor& log_key,
-                                                 const at::Tensor& rows = {}) {
+                                                 const at::Tensor& rows = {}, const at::Tensor& before = {}) {
   // e⁴⁰ is far from overflow, and a key that underflows (below e⁻⁸⁷) is below e⁻⁴⁷ of its row.
   constexpr double safe_exponent = 40;
-  const at::Tensor running = std::get<0>(at::cummax(log_key.detach(), 2));
+  at::Tensor running = std::get<0>(at::cummax(log_key.detach(), 2));
+  if (before.defined()) running = at::maximum(running, before);
   const at::Tensor overall = finite(running.slice(2, -1));
   const at::Tensor own = rows.defined() ? running.index_select(2, rows) : running;
-  const at::Tensor reached = at::where(at::isinf(own), overall, own);
+  const std::int64_t heads = log_query.size(1);
+  const at::Tensor reached = for_each_head(at::where(at::isinf(own), overall, own), heads);
   const at::Tensor largest = (log_query.detach() + reached).amax(-1, true);
-  const at::Tensor exponent = log_query + overall - largest;
+  const at::Tensor exponent = log_query + for_each_head(overall, heads) - largest;
   if (exponent.detach().amax().item<double>() > safe_exponent) return std::nullopt;
-  return ScaledFeatures{exponent.exp(), (log_key - overall).exp()};
+  return ScaledFeatures{exponent.exp(), (log_key - overall).exp(), overall};
 }
 
 // Σ_f exp(ℓ_f(q_i) + ℓ_f(k_j) − r_i) over j ≤ i within a chunk: (B,H,C,C), r (B,H,C,1), every entry by
@@ -92,6 +96,7 @@ FeatureBlocks::FeatureBlocks(const AttentionInput& input, const KernelParameters
       parameters_(parameters),
       map_(map),
       heads_(heads),
+      key_heads_(key_heads_of(input, map, heads)),
       mask_(real_mask(input)),
       type_(compute_type(input.q.scalar_type())) {
   const std::int64_t tokens = input.q.size(2);
@@ -110,6 +115,12 @@ at::Tensor FeatureBlocks::tokens(const at::Tensor& x, const TokenBlock& block) c
   return resplit(select_tokens(x.slice(2, block.first, block.last).to(type_), mask(block)), heads_);
 }
 
+at::Tensor FeatureBlocks::of_key_heads(const at::Tensor& x, const TokenBlock& block) const {
+  if (key_heads_ == heads_) return tokens(x, block);
+  const at::Tensor own = one_of_each_group(x, key_heads_).slice(2, block.first, block.last);
+  return select_tokens(own.to(type_), mask(block));
+}
+
 at::Tensor FeatureBlocks::query_tokens(const at::Tensor& rows) const {
   return resplit(select_tokens(take_tokens(input_.q, rows).to(type_), take_mask(mask_, rows)), heads_);
 }
@@ -119,22 +130,30 @@ at::Tensor FeatureBlocks::query_rows(const at::Tensor& rows) const {
 }
 
 at::Tensor FeatureBlocks::key_rows(const at::Tensor& rows) const {
-  const at::Tensor key = select_tokens(take_tokens(input_.k, rows).to(type_), take_mask(mask_, rows));
-  return map_.features(resplit(key, heads_), Side::key, context(rows));
+  const at::Tensor own = key_heads_ == heads_ ? input_.k : one_of_each_group(input_.k, key_heads_);
+  const at::Tensor key = select_tokens(take_tokens(own, rows).to(type_), take_mask(mask_, rows));
+  const at::Tensor split = key_heads_ == heads_ ? resplit(key, heads_) : key;
+  return for_each_head(map_.features(split, Side::key, context(rows)), heads_);
 }
 
-at::Tensor FeatureBlocks::features(const at::Tensor& x, Side side, const TokenBlock& block) const {
+FeatureContext FeatureBlocks::context(const TokenBlock& block) const {
   at::Tensor rows;
-  if (blocks_.size() > 1) rows = at::arange(block.first, block.last, x.options().dtype(at::kLong));
-  return map_.features(tokens(x, block), side, context(rows));
+  if (blocks_.size() > 1) rows = at::arange(block.first, block.last, input_.q.options().dtype(at::kLong));
+  return context(rows);
 }
 
 FeatureContext FeatureBlocks::context(const at::Tensor& rows) const {
   return {.parameters = parameters_,
+          .heads = heads_of(shape_of(input_)),
           .mask = mask_,
           .rows = rows,
           .tokens = input_.q.size(2),
           .device = input_.q.device()};
+}
+
+std::int64_t key_heads_of(const AttentionInput& input, const FeatureMap& map, const std::int64_t heads) {
+  const bool grouped = input.key_heads != 0 && heads == input.q.size(1) && !map.mixes_heads();
+  return grouped ? input.key_heads : heads;
 }
 
 at::Tensor scale_of_keys(const FeatureBlocks& tokens) {
@@ -188,50 +207,80 @@ KeySums sums_over_keys(const FeatureBlocks& tokens, bool logarithmic) {
   return sums;
 }
 
-CausalSums causal_sums(const at::Tensor& query, const at::Tensor& key, const at::Tensor& v) {
-  const std::int64_t tokens = query.size(2);
+CausalSums causal_sums(const at::Tensor& query, const at::Tensor& key, const at::Tensor& v,
+                       CausalState* const state) {
+  const std::int64_t tokens = query.size(2), key_heads = key.size(1), group = query.size(1) / key_heads;
   const std::int64_t chunks = (tokens + chunk_tokens - 1) / chunk_tokens;
   const std::int64_t size = chunks == 1 ? tokens : chunk_tokens;
   const auto chunked = [&](const at::Tensor& x) {
     return at::constant_pad_nd(x, {0, 0, 0, chunks * size - tokens}).unflatten(2, {chunks, size});
   };
-  const at::Tensor queries = chunked(query), keys = chunked(key), values = chunked(with_ones(v));
-  at::Tensor sums = at::matmul(at::matmul(queries, keys.transpose(-1, -2)).tril(), values);
-  if (chunks > 1) {
-    const at::Tensor states = at::matmul(keys.transpose(-1, -2), values); // (B,H,chunks,f,d+1)
-    const at::Tensor before = at::cumsum(states.slice(2, 0, chunks - 1), 2);
-    const at::Tensor earlier = at::matmul(queries.slice(2, 1), before);
-    sums = at::cat({sums.slice(2, 0, 1), sums.slice(2, 1) + earlier}, 2);
+  // The queries of the heads that share a key/value head are rows of one product:
+  // (B,H_k,chunks,group·size,f).
+  const at::Tensor queries = chunked(query).unflatten(1, {key_heads, group}).transpose(2, 3).flatten(3, 4);
+  const at::Tensor keys = chunked(key), values = chunked(with_ones(v));
+  const at::Tensor products = at::matmul(queries, keys.transpose(-1, -2)).unflatten(3, {group, size}).tril();
+  at::Tensor sums = at::matmul(products.flatten(3, 4), values);
+  const bool continued = state != nullptr && state->sums.defined();
+  if (chunks > 1 || state != nullptr) {
+    const at::Tensor own = at::matmul(keys.transpose(-1, -2), values); // (B,H_k,chunks,f,d+1)
+    at::Tensor before = at::cumsum(own.slice(2, 0, chunks - 1), 2);    // of the chunks from the second on
+    if (continued) before = at::cat({state->sums.unsqueeze(2), before + state->sums.unsqueeze(2)}, 2);
+    if (before.size(2) > 0) {
+      const std::int64_t first = continued ? 0 : 1;
+      const at::Tensor earlier = at::matmul(queries.slice(2, first), before);
+      sums = continued ? sums + earlier : at::cat({sums.slice(2, 0, 1), sums.slice(2, 1) + earlier}, 2);
+    }
+    if (state != nullptr) {
+      const at::Tensor last = own.select(2, chunks - 1);
+      state->sums = before.size(2) > 0 ? before.select(2, before.size(2) - 1) + last : last;
+    }
   }
-  return split_ones(sums.flatten(2, 3).slice(2, 0, tokens));
+  const at::Tensor unfolded = sums.unflatten(3, {group, size}).transpose(2, 3).flatten(3, 4).flatten(1, 2);
+  return split_ones(unfolded.slice(2, 0, tokens));
 }
 
 CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tensor& log_key,
-                                     const at::Tensor& v, const at::Tensor& mask) {
+                                     const at::Tensor& v, const at::Tensor& mask, CausalState* const given) {
+  const std::int64_t heads = log_query.size(1), tokens = log_query.size(2);
   const at::Tensor real_key = masked_log(log_key, mask);
-  if (const auto scaled = scaled_by_all_keys(log_query, real_key))
-    return causal_sums(scaled->query, scaled->key, v);
+  CausalState own;
+  CausalState& state = given != nullptr ? *given : own;
+  // (The scale of no key at all is 0, and may be above the first one: there the sums are 0 as well.)
+  const auto rescale = [&](const at::Tensor& scale) {
+    if (state.sums.defined())
+      state.sums = state.sums * (state.scale - scale).clamp_max(0).exp().transpose(2, 3);
+    state.scale = scale;
+  };
+  if (const auto scaled = scaled_by_all_keys(log_query, real_key, {}, state.scale)) {
+    if (given == nullptr) return causal_sums(scaled->query, scaled->key, v);
+    rescale(scaled->scale);
+    return causal_sums(scaled->query, scaled->key, v, &state);
+  }
 
   // The range is wide: chunk by chunk, each scaled by the keys before it; within a chunk every product by
   // itself.
   constexpr std::int64_t chunk = 16;
-  const std::int64_t tokens = log_query.size(2);
   const at::Tensor values = with_ones(v);
-  const at::Tensor running = std::get<0>(at::cummax(real_key.detach(), 2)); // −∞ before the first real key
-  const at::Tensor largest = finite((log_query.detach() + running).amax(-1, true));
-  at::Tensor state, scale; // Σ over earlier keys of exp(ℓ(k) − scale) [v, 1]ᵀ: (B,H,f,d+1); scale (B,H,1,f)
+  at::Tensor running = std::get<0>(at::cummax(real_key.detach(), 2)); // −∞ before the first real key
+  if (state.scale.defined()) running = at::maximum(running, state.scale);
+  const at::Tensor largest = finite((log_query.detach() + for_each_head(running, heads)).amax(-1, true));
   std::vector<at::Tensor> parts;
   for (std::int64_t first = 0; first < tokens; first += chunk) {
     const std::int64_t last = std::min(tokens, first + chunk);
     const at::Tensor query = log_query.slice(2, first, last), key = real_key.slice(2, first, last);
     const at::Tensor value = values.slice(2, first, last), reference = largest.slice(2, first, last);
-    at::Tensor part = at::matmul(exact_products(query, key, reference), value);
-    if (state.defined()) part = part + at::matmul((query + scale - reference).exp(), state);
+    at::Tensor part =
+        at::matmul(exact_products(query, for_each_head(key, heads), reference), for_each_head(value, heads));
+    if (state.sums.defined()) {
+      const at::Tensor shares = (query + for_each_head(state.scale, heads) - reference).exp();
+      part = part + at::matmul(shares, for_each_head(state.sums, heads));
+    }
     parts.push_back(part);
-    const at::Tensor next_scale = finite(running.slice(2, last - 1, last));
-    const at::Tensor gained = at::matmul((key - next_scale).exp().transpose(2, 3), value);
-    state = state.defined() ? state * (scale - next_scale).exp().transpose(2, 3) + gained : gained;
-    scale = next_scale;
+    const at::Tensor scale = finite(running.slice(2, last - 1, last));
+    const at::Tensor gained = at::matmul((key - scale).exp().transpose(2, 3), value);
+    rescale(scale);
+    state.sums = state.sums.defined() ? state.sums + gained : gained;
   }
   return split_ones(at::cat(parts, 2));
 }

@@ -20,6 +20,8 @@
 #include "engine/attention/interface/tokens.h"
 #include "engine/attention/linear/feature_map.h"
 #include "engine/attention/linear/feature_sums.h"
+#include "engine/attention/linear/linear_cpu.h"
+#include "engine/attention/linear/linear_decoding.h"
 
 namespace hydrascope {
 namespace {
@@ -48,13 +50,13 @@ public:
     return {{}, path_of(shape)};
   }
 
-  KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int layer) const override {
-    return map_->initial_parameters(heads, head_width, layer);
+  KernelParameters initial_parameters(const HeadShape& shape, int layer) const override {
+    return map_->initial_parameters(shape, layer);
   }
   std::vector<std::string> fixed_parameters() const override { return map_->fixed_parameters(); }
-  std::optional<LeadingMaps> leading_maps(std::int64_t heads, std::int64_t head_width,
+  std::optional<LeadingMaps> leading_maps(const HeadShape& shape,
                                           const KernelParameters& parameters) const override {
-    return map_->leading_maps(heads, head_width, parameters);
+    return map_->leading_maps(shape, parameters);
   }
 
   at::Tensor weights(const AttentionInput& input, const KernelParameters& parameters,
@@ -74,7 +76,8 @@ public:
     const at::NoGradGuard no_gradients;
     require_support(input);
     const FeatureBlocks tokens = blocks(input, parameters);
-    const KeySums sums = sums_over_keys(tokens, map_->logarithmic());
+    const KeySums key_sums = sums_over_keys(tokens, map_->logarithmic());
+    const KeySums sums = for_queries(key_sums, tokens.heads());
     at::Tensor gathered; // Σ_c φ(q_c) g_cᵀ, each row over its denominator: (B,h,d′,d)
     for (const TokenBlock& block : tokens.all()) {
       at::Tensor shares = scaled(tokens.query(block), sums);
@@ -82,10 +85,13 @@ public:
       const at::Tensor part = at::matmul(shares.transpose(2, 3), tokens.tokens(g, block));
       gathered = gathered.defined() ? gathered + part : part;
     }
+    // What the heads of a group gather goes to the keys that they share.
+    const std::int64_t group = tokens.heads() / tokens.key_heads();
+    gathered = gathered.unflatten(1, {tokens.key_heads(), group}).sum(2);
     std::vector<at::Tensor> parts;
     for (const TokenBlock& block : tokens.all()) {
       const at::Tensor mask = tokens.mask(block);
-      const at::Tensor key = map_->logarithmic() ? scaled_key(tokens.key(block), sums.scale, mask)
+      const at::Tensor key = map_->logarithmic() ? scaled_key(tokens.key(block), key_sums.scale, mask)
                                                  : select_tokens(tokens.key(block), mask);
       parts.push_back((at::matmul(key, gathered) * tokens.value(block)).sum(3).sum(1));
     }
@@ -100,7 +106,7 @@ public:
     const at::Tensor key_mask = take_mask(tokens.mask(), key_rows);
     Features result{tokens.query_rows(query_rows), tokens.key_rows(key_rows), map_->logarithmic()};
     if (result.rescaled) {
-      const at::Tensor scale = scale_of_keys(tokens);
+      const at::Tensor scale = for_each_head(scale_of_keys(tokens), tokens.heads());
       result.query = scaled_query(result.query, scale);
       result.key = scaled_key(result.key, scale, key_mask);
     }
@@ -127,9 +133,15 @@ protected:
     return composed({input, parameters, *map_, weight_heads(shape_of(input)), path == Path::at_once}, input);
   }
 
+  std::string growth_refusal(const AttentionShape&) const override { return map_->growth_refusal(); }
+  std::unique_ptr<DecodingState> make_decoding(const AttentionShape& shape,
+                                               const KernelParameters& parameters) const override {
+    return make_linear_decoding({spec(), *map_, normalised_, weight_heads(shape)}, shape, parameters);
+  }
+
 private:
   Path path_of(const AttentionShape& shape) const {
-    if (map_->point_map() && loops_take(shape)) return Path::fused_cpu;
+    if (map_->point_map() && causal_loops_take(shape)) return Path::fused_cpu;
     if (fused_on_gpu(shape)) return shape.gradients ? Path::fused_cuda_training : Path::fused_cuda;
     return at_once(shape) ? Path::at_once : Path::in_blocks;
   }
@@ -149,25 +161,47 @@ private:
                         const KernelParameters& parameters) const {
     const AttentionShape shape = shape_of(input);
     const at::Tensor mask = real_mask(input);
-    const auto before = [&](const Side side) {
-      const FeatureContext context{.parameters = parameters,
-                                   .mask = mask,
-                                   .rows = {},
-                                   .tokens = shape.tokens,
-                                   .device = input.q.device()};
-      return map_->loop_projection(side, shape.heads, shape.head_width, context);
-    };
+    const FeatureContext context{.parameters = parameters,
+                                 .heads = heads_of(shape),
+                                 .mask = mask,
+                                 .rows = {},
+                                 .tokens = shape.tokens,
+                                 .device = input.q.device()};
+    const LoopProjection query = map_->loop_projection(Side::query, context);
+    LoopProjection key = map_->loop_projection(Side::key, context);
+    const std::int64_t heads = weight_heads(shape), key_heads = key_heads_of(input, *map_, heads);
     AttentionInput own = input;
-    for (at::Tensor* x : {&own.q, &own.k, &own.v}) *x = resplit(*x, weight_heads(shape));
-    const LoopProjection query = before(Side::query), key = before(Side::key);
-    const cpu::PointMap map = *map_->point_map();
-    AttentionOutput output =
-        path == Path::fused_cuda_training
-            ? linear_with_gradients(*cuda_plugin(), own, mask, map, query, key, normalised_)
-        : path == Path::fused_cuda ? cuda_plugin()->linear(own, mask, map, query, key, normalised_)
-                                   : linear_on_cpu(own, mask, map, query, key, normalised_);
+    for (at::Tensor* x : {&own.q, &own.k, &own.v}) *x = resplit(*x, heads);
+    AttentionOutput output = path == Path::fused_cpu
+                                 ? on_cpu(std::move(own), mask, query, key, key_heads)
+                                 : on_gpu(path, own, mask, query, std::move(key), heads / key_heads);
     output.out = resplit(output.out, shape.heads);
     return output;
+  }
+
+  AttentionOutput on_cpu(AttentionInput input, const at::Tensor& mask, const LoopProjection& query,
+                         const LoopProjection& key, const std::int64_t key_heads) const {
+    const cpu::PointMap map = *map_->point_map();
+    input.k = one_of_each_group(input.k, key_heads);
+    input.v = one_of_each_group(input.v, key_heads);
+    if (!input.causal) return linear_on_cpu(input, mask, map, query, key, normalised_);
+    const std::int64_t width = input.q.size(3);
+    std::vector<cpu::KeySums> sums;
+    return causal_linear_on_cpu(input, mask, {map, query, width, normalised_}, {map, key, width, normalised_},
+                                sums);
+  }
+
+  // The plug-in takes every head's keys with a map of their own; `group` heads share one.
+  AttentionOutput on_gpu(const Path path, const AttentionInput& input, const at::Tensor& mask,
+                         const LoopProjection& query, LoopProjection key, const std::int64_t group) const {
+    const cpu::PointMap map = *map_->point_map();
+    if (group > 1)
+      for (at::Tensor* parameter : {&key.weight, &key.bias})
+        if (parameter->defined() && parameter->size(0) > 1)
+          *parameter = parameter->repeat_interleave(group, 0);
+    if (path == Path::fused_cuda_training)
+      return linear_with_gradients(*cuda_plugin(), input, mask, map, query, key, normalised_);
+    return cuda_plugin()->linear(input, mask, map, query, key, normalised_);
   }
 
   AttentionOutput composed(const FeatureBlocks& tokens, const AttentionInput& input) const {
@@ -175,7 +209,7 @@ private:
       const CausalSums sums = causal(tokens);
       return finished(input, tokens, {0, input.q.size(2)}, sums.numerator, sums.denominator);
     }
-    const KeySums sums = sums_over_keys(tokens, map_->logarithmic());
+    const KeySums sums = for_queries(sums_over_keys(tokens, map_->logarithmic()), tokens.heads());
     const auto block_output = [&](const TokenBlock& block) {
       const at::Tensor query = scaled(tokens.query(block), sums);
       return finished(input, tokens, block, at::matmul(query, sums.values),
@@ -195,6 +229,12 @@ private:
   FeatureBlocks blocks(const AttentionInput& input, const KernelParameters& parameters) const {
     const AttentionShape shape = shape_of(input, parameters);
     return {input, parameters, *map_, weight_heads(shape), at_once(shape)};
+  }
+
+  // The sums that each query's head reads.
+  static KeySums for_queries(const KeySums& sums, const std::int64_t heads) {
+    return {for_each_head(sums.values, heads), for_each_head(sums.totals, heads),
+            sums.scale.defined() ? for_each_head(sums.scale, heads) : sums.scale};
   }
 
   at::Tensor scaled(const at::Tensor& query, const KeySums& sums) const {
@@ -224,8 +264,8 @@ private:
     if (map_->products_are_cheaper()) {
       const at::Tensor query = tokens.query_tokens(rows);
       for (const TokenBlock& block : tokens.all()) {
-        const at::Tensor products = map_->products(query, tokens.key_tokens(block)),
-                         mask = tokens.mask(block);
+        const at::Tensor keys = for_each_head(tokens.key_tokens(block), tokens.heads());
+        const at::Tensor products = map_->products(query, keys), mask = tokens.mask(block);
         parts.push_back(mask.defined() ? products * mask.unsqueeze(1).unsqueeze(1) : products);
       }
       return at::cat(parts, -1);
@@ -233,13 +273,13 @@ private:
     at::Tensor query = tokens.query_rows(rows), scale;
     if (map_->logarithmic()) {
       scale = scale_of_keys(tokens);
-      query = scaled_query(query, scale);
+      query = scaled_query(query, for_each_head(scale, tokens.heads()));
     }
     for (const TokenBlock& block : tokens.all()) {
       const at::Tensor mask = tokens.mask(block), features = tokens.key(block);
       const at::Tensor key =
           scale.defined() ? scaled_key(features, scale, mask) : select_tokens(features, mask);
-      parts.push_back(at::matmul(query, key.transpose(2, 3)));
+      parts.push_back(at::matmul(query, for_each_head(key, tokens.heads()).transpose(2, 3)));
     }
     return parts.size() == 1 ? parts.front() : at::cat(parts, -1);
   }
@@ -255,7 +295,7 @@ private:
 
   at::Tensor causal_products(const FeatureBlocks& tokens, const at::Tensor& rows, std::int64_t count) const {
     const TokenBlock& block = tokens.all().front();
-    const at::Tensor query = tokens.query_rows(rows), key = tokens.key(block);
+    const at::Tensor query = tokens.query_rows(rows), key = for_each_head(tokens.key(block), tokens.heads());
     const at::Tensor indices = rows_or_all(rows, count, key);
     if (map_->logarithmic()) return causal_products_of_logarithms(query, key, indices, tokens.mask());
     const at::Tensor products = at::matmul(query, select_tokens(key, tokens.mask()).transpose(2, 3));

@@ -1,5 +1,9 @@
+#include "engine/attention/linear/linear_cpu.h"
+
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include <ATen/Parallel.h>
@@ -8,8 +12,6 @@
 
 #include "engine/attention/interface/loop_input.h"
 #include "engine/attention/interface/tokens.h"
-#include "engine/attention/linear/cpu/linear.h"
-#include "engine/attention/linear/feature_map.h"
 
 namespace hydrascope {
 namespace {
@@ -20,57 +22,70 @@ std::int64_t tokens_of_part_with(const std::int64_t features) {
   return std::max(least, cpu::padded_to_lanes(4 * features));
 }
 
-// A projection for every head, in the form of the loops.
-class HeadMaps {
-public:
-  HeadMaps(const cpu::PointMap map, const LoopProjection& projection, const std::int64_t head_width,
-           const bool normalised)
-      : weight_(padded(projection.weight)), bias_(padded(projection.bias)) {
-    if (projection.token_weights.defined())
-      token_weights_ = projection.token_weights.to(at::kFloat).contiguous();
-    common_.map = map;
-    common_.head_width = head_width;
-    common_.outputs = projection.weight.defined() ? projection.weight.size(2) : head_width;
-    common_.scale = static_cast<float>(projection.scale);
-    common_.normalised = normalised;
-    common_.half_square = static_cast<float>(projection.half_square);
-  }
+// The tokens of all heads of all sequences, cut into parts.
+struct Parts {
+  struct Unit {
+    std::int64_t sequence = 0, head = 0, part = 0;
+    cpu::TokenRange range;
+  };
+  std::int64_t heads = 1, tokens = 1, count = 1, tokens_of_part = 1;
 
-  cpu::LinearMap of(const std::int64_t sequence, const std::int64_t head) const {
-    cpu::LinearMap map = common_;
-    if (weight_.defined())
-      map.weight = weight_.const_data_ptr<float>() + (weight_.size(0) > 1 ? head * weight_.stride(0) : 0);
-    if (bias_.defined()) map.bias = bias_.const_data_ptr<float>() + head * bias_.stride(0);
-    if (token_weights_.defined())
-      map.token_weights = token_weights_.const_data_ptr<float>() +
-                          (token_weights_.size(0) > 1 ? sequence * token_weights_.stride(0) : 0);
-    return map;
+  Unit unit(const std::int64_t i) const {
+    const std::int64_t part = i % count;
+    return {i / count / heads,
+            i / count % heads,
+            part,
+            {std::min(tokens, part * tokens_of_part), std::min(tokens, (part + 1) * tokens_of_part)}};
   }
-
-private:
-  // float32, the last two dimensions (of a bias the last) padded to whole lanes with 0.
-  static at::Tensor padded(const at::Tensor& parameter) {
-    if (!parameter.defined()) return {};
-    std::vector<std::int64_t> sizes = parameter.sizes().vec();
-    for (std::size_t i = 1; i < sizes.size(); ++i) sizes[i] = cpu::padded_to_lanes(sizes[i]);
-    at::Tensor result = at::zeros(sizes, parameter.options().dtype(at::kFloat));
-    at::Tensor own = result;
-    for (std::int64_t i = 1; i < parameter.dim(); ++i) own = own.narrow(i, 0, parameter.size(i));
-    own.copy_(parameter);
-    return result;
-  }
-
-  at::Tensor weight_, bias_, token_weights_;
-  cpu::LinearMap common_;
 };
 
+// Starting a thread pays from about a million products on.
+std::int64_t units_of_thread(const std::int64_t products) {
+  return std::max<std::int64_t>(1, (1 << 20) / std::max<std::int64_t>(1, products));
+}
+
 } // namespace
+
+HeadMaps::HeadMaps(const cpu::PointMap map, const LoopProjection& projection, const std::int64_t head_width,
+                   const bool normalised)
+    : weight_(padded(projection.weight)), bias_(padded(projection.bias)) {
+  if (projection.token_weights.defined())
+    token_weights_ = projection.token_weights.to(at::kFloat).contiguous();
+  common_.map = map;
+  common_.head_width = head_width;
+  common_.outputs = projection.weight.defined() ? projection.weight.size(2) : head_width;
+  common_.scale = static_cast<float>(projection.scale);
+  common_.normalised = normalised;
+  common_.half_square = static_cast<float>(projection.half_square);
+}
+
+cpu::LinearMap HeadMaps::of(const std::int64_t sequence, const std::int64_t head) const {
+  cpu::LinearMap map = common_;
+  if (weight_.defined())
+    map.weight = weight_.const_data_ptr<float>() + (weight_.size(0) > 1 ? head * weight_.stride(0) : 0);
+  if (bias_.defined()) map.bias = bias_.const_data_ptr<float>() + head * bias_.stride(0);
+  if (token_weights_.defined())
+    map.token_weights = token_weights_.const_data_ptr<float>() +
+                        (token_weights_.size(0) > 1 ? sequence * token_weights_.stride(0) : 0);
+  return map;
+}
+
+at::Tensor HeadMaps::padded(const at::Tensor& parameter) {
+  if (!parameter.defined()) return {};
+  std::vector<std::int64_t> sizes = parameter.sizes().vec();
+  for (std::size_t i = 1; i < sizes.size(); ++i) sizes[i] = cpu::padded_to_lanes(sizes[i]);
+  at::Tensor result = at::zeros(sizes, parameter.options().dtype(at::kFloat));
+  at::Tensor own = result;
+  for (std::int64_t i = 1; i < parameter.dim(); ++i) own = own.narrow(i, 0, parameter.size(i));
+  own.copy_(parameter);
+  return result;
+}
 
 AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mask, const cpu::PointMap map,
                               const LoopProjection& query_projection, const LoopProjection& key_projection,
                               const bool normalised) {
   const std::int64_t batch = input.q.size(0), heads = input.q.size(1), tokens = input.q.size(2),
-                     width = input.q.size(3);
+                     width = input.q.size(3), key_heads = input.k.size(1), group = heads / key_heads;
   const bool bfloat16 = input.q.scalar_type() == at::kBFloat16;
   const at::Tensor query = dense_features(input.q), key = dense_features(input.k),
                    value = dense_features(input.v);
@@ -81,41 +96,103 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
                              to_heads(at::empty({batch, tokens, heads * width}, input.q.options()), heads)};
 
   const cpu::LinearMap any = key_maps.of(0, 0);
-  const std::int64_t tokens_of_part = tokens_of_part_with(any.features());
-  const std::int64_t parts = std::max<std::int64_t>(1, (tokens + tokens_of_part - 1) / tokens_of_part);
-  struct Unit {
-    std::int64_t sequence = 0, head = 0;
-    cpu::TokenRange range;
-  };
-  const auto unit = [&](const std::int64_t i) {
-    const std::int64_t part = i % parts;
-    return Unit{i / parts / heads,
-                i / parts % heads,
-                {part * tokens_of_part, std::min(tokens, (part + 1) * tokens_of_part)}};
-  };
-  // Starting a thread pays from about a million products on.
-  const std::int64_t products =
-      std::max<std::int64_t>(1, std::min(tokens, tokens_of_part) * any.features() * width);
-  const std::int64_t grain = std::max<std::int64_t>(1, (1 << 20) / products);
+  Parts of_keys{.heads = key_heads, .tokens = tokens, .tokens_of_part = tokens_of_part_with(any.features())};
+  of_keys.count = std::max<std::int64_t>(1, (tokens + of_keys.tokens_of_part - 1) / of_keys.tokens_of_part);
+  Parts of_queries = of_keys;
+  of_queries.heads = heads;
+  const std::int64_t parts = of_keys.count;
+  const std::int64_t grain =
+      units_of_thread(std::min(tokens, of_keys.tokens_of_part) * any.features() * width);
 
-  std::vector<cpu::KeySums> sums(static_cast<std::size_t>(batch * heads * parts), cpu::KeySums(any, width));
-  at::parallel_for(0, batch * heads * parts, grain, [&](const std::int64_t begin, const std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const auto [sequence, head, range] = unit(i);
-      cpu::add_keys(rows_of(key, sequence, head), rows_of(value, sequence, head), masks.of(sequence), range,
-                    key_maps.of(sequence, head), bfloat16, sums[static_cast<std::size_t>(i)]);
-    }
-  });
+  std::vector<cpu::KeySums> sums(static_cast<std::size_t>(batch * key_heads * parts),
+                                 cpu::KeySums(any, width));
+  at::parallel_for(
+      0, batch * key_heads * parts, grain, [&](const std::int64_t begin, const std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const auto [sequence, head, part, range] = of_keys.unit(i);
+          cpu::add_keys(rows_of(key, sequence, head), rows_of(value, sequence, head), masks.of(sequence),
+                        range, key_maps.of(sequence, head), bfloat16, sums[static_cast<std::size_t>(i)]);
+        }
+      });
   for (auto first = sums.begin(); first != sums.end(); first += parts) cpu::merge({first, first + parts});
   std::vector<std::int64_t> zeros(static_cast<std::size_t>(batch * heads * parts));
   at::parallel_for(0, batch * heads * parts, grain, [&](const std::int64_t begin, const std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const auto [sequence, head, range] = unit(i);
+      const auto [sequence, head, part, range] = of_queries.unit(i);
+      const std::int64_t of_key = (sequence * key_heads + head / group) * parts;
       zeros[static_cast<std::size_t>(i)] = cpu::linear_outputs(
           rows_of(query, sequence, head), masks.of(sequence), range, query_maps.of(sequence, head), bfloat16,
-          sums[static_cast<std::size_t>(i / parts * parts)], rows_of(output.out, sequence, head));
+          sums[static_cast<std::size_t>(of_key)], rows_of(output.out, sequence, head));
     }
   });
+  output.zero_denominators = std::reduce(zeros.begin(), zeros.end());
+  return output;
+}
+
+AttentionOutput causal_linear_on_cpu(const AttentionInput& input, const at::Tensor& mask,
+                                     const HeadMaps& query_maps, const HeadMaps& key_maps,
+                                     std::vector<cpu::KeySums>& sums) {
+  const std::int64_t batch = input.q.size(0), heads = input.q.size(1), tokens = input.q.size(2),
+                     width = input.q.size(3), key_heads = input.k.size(1), group = heads / key_heads;
+  const at::Tensor query = dense_features(input.q), key = dense_features(input.k),
+                   value = dense_features(input.v);
+  const LoopMask masks(mask);
+  AttentionOutput output{.out =
+                             to_heads(at::empty({batch, tokens, heads * width}, input.q.options()), heads)};
+  const cpu::LinearMap any = key_maps.of(0, 0);
+  const auto all_heads = static_cast<std::size_t>(batch * key_heads);
+  if (sums.empty()) sums.assign(all_heads, cpu::KeySums(any, width));
+
+  // A head's tokens follow one another; where there are few heads, they are cut into parts whose sums are
+  // computed first. That costs the keys of all parts but the last once more.
+  constexpr std::int64_t enough_units = 8, fewest_tokens = 256;
+  const std::int64_t wanted = (enough_units + batch * key_heads - 1) / (batch * key_heads);
+  const std::int64_t parts = std::max<std::int64_t>(1, std::min(wanted, tokens / fewest_tokens));
+  const std::int64_t blocks = (tokens + cpu::tokens_of_block - 1) / cpu::tokens_of_block;
+  const Parts cut{.heads = key_heads,
+                  .tokens = tokens,
+                  .count = parts,
+                  .tokens_of_part = (blocks + parts - 1) / parts * cpu::tokens_of_block};
+  const std::int64_t products = std::min(tokens, cut.tokens_of_part) * any.features() * width;
+  std::vector<cpu::KeySums> before(all_heads * static_cast<std::size_t>(parts - 1), cpu::KeySums(any, width));
+  const Parts earlier{.heads = key_heads,
+                      .tokens = tokens,
+                      .count = std::max<std::int64_t>(1, parts - 1),
+                      .tokens_of_part = cut.tokens_of_part};
+  at::parallel_for(0, static_cast<std::int64_t>(before.size()), units_of_thread(products),
+                   [&](const std::int64_t begin, const std::int64_t end) {
+                     for (std::int64_t i = begin; i < end; ++i) {
+                       const auto [sequence, head, part, range] = earlier.unit(i);
+                       cpu::add_keys(rows_of(key, sequence, head), rows_of(value, sequence, head),
+                                     masks.of(sequence), range, key_maps.of(sequence, head), false,
+                                     before[static_cast<std::size_t>(i)]);
+                     }
+                   });
+
+  std::vector<cpu::KeySums> after; // of the last parts
+  if (parts > 1) after.assign(all_heads, cpu::KeySums(any, width));
+  std::vector<std::int64_t> zeros(all_heads * static_cast<std::size_t>(parts));
+  at::parallel_for(0, batch * key_heads * parts, units_of_thread(products * (group + 1)),
+                   [&](const std::int64_t begin, const std::int64_t end) {
+                     for (std::int64_t i = begin; i < end; ++i) {
+                       const auto [sequence, head, part, range] = cut.unit(i);
+                       const std::int64_t at = sequence * key_heads + head;
+                       std::optional<cpu::KeySums> copy;
+                       if (parts > 1) copy = sums[static_cast<std::size_t>(at)];
+                       cpu::KeySums& own = copy ? *copy : sums[static_cast<std::size_t>(at)];
+                       for (std::int64_t other = 0; other < part; ++other)
+                         cpu::add_sums(own, before[static_cast<std::size_t>(at * (parts - 1) + other)]);
+                       std::vector<cpu::CausalQueries> queries;
+                       for (std::int64_t one = head * group; one < (head + 1) * group; ++one)
+                         queries.push_back({rows_of(query, sequence, one), query_maps.of(sequence, one),
+                                            rows_of(output.out, sequence, one)});
+                       zeros[static_cast<std::size_t>(i)] = cpu::causal_outputs(
+                           rows_of(key, sequence, head), rows_of(value, sequence, head), queries,
+                           masks.of(sequence), range, key_maps.of(sequence, head), own);
+                       if (copy && part == parts - 1) after[static_cast<std::size_t>(at)] = std::move(*copy);
+                     }
+                   });
+  if (parts > 1) sums = std::move(after);
   output.zero_denominators = std::reduce(zeros.begin(), zeros.end());
   return output;
 }

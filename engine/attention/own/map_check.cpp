@@ -16,7 +16,7 @@ MapFacts facts_of(const MapScript& script, const LayerShape& shape) {
     facts.features = script.width(shape.head_width);
   constexpr int layer = 0; // the layer decides random numbers, not shapes
   const std::vector<std::string> fixed = script.fixed_parameters();
-  for (const auto& [name, tensor] : script.initial_parameters(shape.heads, shape.head_width, layer)) {
+  for (const auto& [name, tensor] : script.initial_parameters({shape.heads, shape.head_width}, layer)) {
     facts.parameters += tensor.numel();
     if (std::ranges::find(fixed, name) == fixed.end()) facts.trained += tensor.numel();
   }

@@ -426,7 +426,7 @@ std::shared_ptr<const MapScript> MapScript::of(const MapSource& source) {
 }
 
 at::Tensor MapScript::map(const Side side, const at::Tensor& x, const Positions& positions,
-                          const KernelParameters& parameters) const {
+                          const KernelParameters& parameters, const HeadShape& heads) const {
   const bool own_key_map = side == Side::key && source_.function("phi_k") != nullptr;
   const Compiled::Function& function = compiled_->functions.at(own_key_map ? "phi_k" : "phi");
   const std::string prefix = source_.shared ? "" : side == Side::query ? "query." : "key.";
@@ -436,7 +436,7 @@ at::Tensor MapScript::map(const Side side, const at::Tensor& x, const Positions&
       arguments.emplace_back((name == "i" ? positions.i : positions.n).to(x.scalar_type()));
       continue;
     }
-    arguments.emplace_back(parameter(prefix, name, x.size(1), x.size(3), parameters, x));
+    arguments.emplace_back(parameter(prefix, name, x.size(1), heads, parameters, x));
   }
   constexpr std::size_t copies = 512; // a map may square the head's width
   const std::size_t bytes = least_limit + copies * x.nbytes();
@@ -455,7 +455,7 @@ at::Tensor MapScript::score(const at::Tensor& q, const at::Tensor& k,
   const Compiled::Function& function = compiled_->functions.at("score");
   jit::Stack arguments{q, k};
   for (const std::string& name : function.parameters)
-    arguments.emplace_back(parameter("", name, q.size(1), q.size(3), parameters, q));
+    arguments.emplace_back(parameter("", name, q.size(1), {q.size(1), q.size(3)}, parameters, q));
   constexpr std::size_t copies = 64; // of the weights
   const auto weights = static_cast<std::size_t>(q.size(0) * q.size(1) * q.size(2) * k.size(2));
   const std::size_t bytes = least_limit + copies * (weights + q.numel() + k.numel()) * q.element_size();
@@ -469,18 +469,39 @@ at::Tensor MapScript::score(const at::Tensor& q, const at::Tensor& k,
   return w;
 }
 
+// The heads of a side's parameters: of scores those of the queries.
+std::int64_t MapScript::heads_with(const std::string& prefix, const HeadShape& shape) const {
+  const bool of_queries = prefix == "query." || source_.form == MapSource::Form::score;
+  return of_queries ? shape.heads : shape.of_keys();
+}
+
 at::Tensor MapScript::parameter(const std::string& prefix, const std::string& name, const std::int64_t heads,
-                                const std::int64_t head_width, const KernelParameters& parameters,
+                                const HeadShape& shape, const KernelParameters& parameters,
                                 const at::Tensor& like) const {
   const MapParameter& declared = *std::ranges::find(source_.parameters, name, &MapParameter::name);
+  const std::int64_t own_heads = heads_with(prefix, shape);
   const auto found = parameters.find(prefix + name);
-  if (found == parameters.end() || !found->second.defined())
-    return start_of(declared, source_.name, heads, head_width, prefix + name, 0).to(like.options());
-  const std::vector<std::int64_t> shape = shape_of(declared, heads, head_width);
-  if (found->second.sizes() != at::IntArrayRef(shape))
-    throw UsageError(prefix + name, "its shape is " + shape_text(found->second),
-                     fmt::format("for this input it is ({})", fmt::join(shape, ",")));
-  return found->second.to(like.scalar_type());
+  at::Tensor value;
+  if (found == parameters.end() || !found->second.defined()) {
+    value =
+        start_of(declared, source_.name, own_heads, shape.head_width, prefix + name, 0).to(like.options());
+  } else {
+    const std::vector<std::int64_t> sizes = shape_of(declared, own_heads, shape.head_width);
+    if (found->second.sizes() != at::IntArrayRef(sizes))
+      throw UsageError(prefix + name, "its shape is " + shape_text(found->second),
+                       fmt::format("for this input it is ({})", fmt::join(sizes, ",")));
+    value = found->second.to(like.scalar_type());
+  }
+  if (own_heads == heads) return value;
+  for (std::size_t i = 0; i < declared.shape.size(); ++i) {
+    const auto& [factor, unit] = declared.shape[i];
+    if (unit != MapParameter::Length::Unit::heads) continue;
+    if (factor != 1)
+      throw UsageError(prefix + name, fmt::format("it has {} entries for each head", factor),
+                       "give parameters that grouped heads share one entry for each head, H");
+    value = value.repeat_interleave(heads / own_heads, static_cast<std::int64_t>(i));
+  }
+  return value;
 }
 
 std::vector<std::string> MapScript::prefixes() const {
@@ -488,14 +509,13 @@ std::vector<std::string> MapScript::prefixes() const {
   return {"query.", "key."};
 }
 
-KernelParameters MapScript::initial_parameters(const std::int64_t heads, const std::int64_t head_width,
-                                               const int layer) const {
+KernelParameters MapScript::initial_parameters(const HeadShape& shape, const int layer) const {
   KernelParameters parameters;
   for (const std::string& prefix : prefixes())
     for (const MapParameter& one : source_.parameters)
       // Random numbers that are not trained are the same for queries and keys, as Performer's are.
-      parameters[prefix + one.name] =
-          start_of(one, source_.name, heads, head_width, one.fixed ? one.name : prefix + one.name, layer);
+      parameters[prefix + one.name] = start_of(one, source_.name, heads_with(prefix, shape), shape.head_width,
+                                               one.fixed ? one.name : prefix + one.name, layer);
   return parameters;
 }
 
@@ -521,7 +541,8 @@ std::optional<SourceError> MapScript::problem(const std::int64_t heads, const st
     } else {
       const at::Tensor i = at::arange(1, tokens + 1, at::kFloat).view({1, 1, tokens, 1});
       const Positions positions{i, i.slice(2, tokens - 1)};
-      const at::Tensor query = map(Side::query, x, positions, {}), key = map(Side::key, x, positions, {});
+      const at::Tensor query = map(Side::query, x, positions, {}, {x.size(1), x.size(3)}),
+                       key = map(Side::key, x, positions, {}, {x.size(1), x.size(3)});
       if (query.size(3) != key.size(3))
         throw SourceError(source_.name, 0,
                           fmt::format("queries have {} features, keys {}", query.size(3), key.size(3)));
@@ -550,7 +571,7 @@ std::int64_t MapScript::width(const std::int64_t head_width) const {
   const at::NoGradGuard no_gradients;
   try {
     const at::Tensor one = at::ones({1, 1, 1, 1});
-    found->second = map(Side::query, trial(1, 1, head_width), {one, one}, {}).size(3);
+    found->second = map(Side::query, trial(1, 1, head_width), {one, one}, {}, {1, head_width}).size(3);
   } catch (const SourceError&) {
     found->second = head_width; // refusal() says why
   }

@@ -33,17 +33,18 @@ public:
     at::Tensor i, n;
   };
 
-  // φ of x (B,H,R,d) → (B,H,R,d′), or log φ. Throws SourceError, with the line, for what fails, for another
-  // shape and, on the CPU, for features that are not finite although x is and negative ones that are not
-  // allowed.
+  // φ of x (B,H,R,d) → (B,H,R,d′), or log φ; of grouped heads' keys x has the key/value heads alone. Throws
+  // SourceError, with the line, for what fails, for another shape and, on the CPU, for features that are not
+  // finite although x is and negative ones that are not allowed.
   at::Tensor map(Side side, const at::Tensor& x, const Positions& positions,
-                 const KernelParameters& parameters) const;
+                 const KernelParameters& parameters, const HeadShape& heads) const;
   // Weights, not yet masked, of q (B,H,R,d), k (B,H,N,d): (B,H,R,N). Throws as map().
   at::Tensor score(const at::Tensor& q, const at::Tensor& k, const KernelParameters& parameters) const;
 
-  // float32, CPU: query.NAME and key.NAME for maps, NAME for scores and with `shared`. Missing ones are as at
-  // the start above.
-  KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int layer) const;
+  // float32, CPU: query.NAME and key.NAME for maps, NAME for scores and with `shared`. Keys have a parameter
+  // for each key/value head, and so has `shared`, whose queries' heads use that of their group. Missing ones
+  // are as at the start above.
+  KernelParameters initial_parameters(const HeadShape& shape, int layer) const;
   std::vector<std::string> fixed_parameters() const;
 
   // Why the source does not run for these heads, found by trying it on a few tokens; nullopt if it does.
@@ -57,8 +58,10 @@ private:
   explicit MapScript(const MapSource& source);
   void compile();
   std::vector<std::string> prefixes() const; // of the sides whose parameters differ
+  std::int64_t heads_with(const std::string& prefix, const HeadShape& shape) const;
+  // As large as for `heads` heads; parameters of fewer, key/value heads are repeated.
   at::Tensor parameter(const std::string& prefix, const std::string& name, std::int64_t heads,
-                       std::int64_t head_width, const KernelParameters& parameters,
+                       const HeadShape& shape, const KernelParameters& parameters,
                        const at::Tensor& like) const;
 
   MapSource source_;

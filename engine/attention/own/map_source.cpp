@@ -377,12 +377,10 @@ const MapSource::Function* MapSource::function(const std::string_view function_n
   return found == functions.end() ? nullptr : &*found;
 }
 
-bool MapSource::positional() const {
-  return std::ranges::any_of(functions, [](const Function& one) {
+bool MapSource::takes(const std::string_view argument) const {
+  return std::ranges::any_of(functions, [&](const Function& one) {
     return (one.name == "phi" || one.name == "phi_k") &&
-           std::ranges::any_of(one.parameters, [](const std::string& argument) {
-             return argument == "i" || argument == "n";
-           });
+           std::ranges::find(one.parameters, argument) != one.parameters.end();
   });
 }
 

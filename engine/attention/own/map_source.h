@@ -70,7 +70,8 @@ struct MapSource {
   std::string script; // the functions alone, on the lines where they stand in `text`
 
   const Function* function(std::string_view function_name) const; // null if there is none
-  bool positional() const;                                        // a function takes i or n
+  bool takes(std::string_view argument) const;                    // phi or phi_k has this argument
+  bool positional() const { return takes("i") || takes("n"); }
 };
 
 // Reads settings, parameters and functions' heads; the functions' bodies are not looked at. Throws

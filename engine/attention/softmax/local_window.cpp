@@ -18,6 +18,7 @@
 #include "engine/attention/interface/kernel.h"
 #include "engine/attention/interface/parameters.h"
 #include "engine/attention/interface/tokens.h"
+#include "engine/attention/softmax/cache_decoding.h"
 #include "engine/attention/softmax/softmax_family.h"
 #include "engine/base/error.h"
 
@@ -34,8 +35,8 @@ struct Axis {
 
 Axis axis_of(const at::Tensor& place, const at::Tensor& extent, std::int64_t window, bool blocks) {
   const at::Tensor width = extent.clamp_max(window);
-  at::Tensor first = blocks ? place.div(window, "floor") * window
-                            : at::minimum((place - window / 2).clamp_min(0), extent - width);
+  const at::Tensor first = blocks ? place.div(window, "floor") * window
+                                  : at::minimum((place - window / 2).clamp_min(0), extent - width);
   at::Tensor last = blocks ? first + window : first + width;
   // Prefix tokens attend to all, themselves included.
   const at::Tensor prefix = place < 0;
@@ -48,11 +49,13 @@ std::vector<Axis> axes_of(const AttentionInput& input, const at::Tensor& mask, s
   const std::int64_t tokens = input.q.size(2);
   const auto [prefix, rows, columns] = input.layout;
   if (rows == 0) {
-    if (!mask.defined())
-      return {axis_of(at::arange(tokens, options).unsqueeze(0), at::full({1, 1}, tokens, options), window,
-                      blocks)};
-    return {axis_of((at::cumsum(mask, 1, at::kLong) - 1).clamp_min(0), mask.sum(1, true).clamp_min(1), window,
-                    blocks)};
+    const at::Tensor place = mask.defined() ? (at::cumsum(mask, 1, at::kLong) - 1).clamp_min(0)
+                                            : at::arange(tokens, options).unsqueeze(0);
+    // Causal: the last `window` tokens, however many are to come.
+    if (input.causal && !blocks) return {{place, (place - (window - 1)).clamp_min(0), place + 1}};
+    const at::Tensor extent =
+        mask.defined() ? mask.sum(1, true).clamp_min(1) : at::full({1, 1}, tokens, options);
+    return {axis_of(place, extent, window, blocks)};
   }
   const at::Tensor before = at::full({1, prefix}, -1, options);
   const at::Tensor patches = at::arange(rows * columns, options).unsqueeze(0);
@@ -108,15 +111,20 @@ public:
 
   Cost cost(const AttentionShape& shape) const override {
     const auto [prefix, rows, columns] = shape.layout;
-    const std::int64_t window = window_.value_or(rows > 0 ? image_window : text_window);
-    const std::int64_t keys = rows > 0 ? prefix + std::min(window, rows) * std::min(window, columns)
-                                       : std::min(window, shape.tokens);
+    const std::int64_t side = window(shape.layout);
+    const std::int64_t keys =
+        rows > 0 ? prefix + std::min(side, rows) * std::min(side, columns) : std::min(side, shape.tokens);
     return {.multiply_accumulates = 2 * static_cast<double>(shape.batch) * static_cast<double>(shape.tokens) *
                                     static_cast<double>(keys) * model_width(shape),
             .bytes = bytes_moved(shape)};
   }
 
 protected:
+  std::unique_ptr<DecodingState> make_decoding(const AttentionShape& shape,
+                                               const KernelParameters&) const override {
+    return make_cache_decoding(*this, shape.heads, {window(shape.layout), blocks_}, shape);
+  }
+
   AttentionOutput compute(Path path, const AttentionInput& input, const KernelParameters&) const override {
     if (path == Path::at_once) return {.out = run_through_weights(input)};
     const at::Tensor mask = real_mask(input);
@@ -158,9 +166,11 @@ private:
     return columns * std::max<std::int64_t>(1, 64 / columns);
   }
 
+  std::int64_t window(const TokenLayout& layout) const {
+    return window_.value_or(layout.rows > 0 ? image_window : text_window);
+  }
   std::vector<Axis> windows(const AttentionInput& input, const at::Tensor& mask) const {
-    return axes_of(input, mask, window_.value_or(input.layout.rows > 0 ? image_window : text_window),
-                   blocks_);
+    return axes_of(input, mask, window(input.layout), blocks_);
   }
 
   static at::Tensor visible(const AttentionInput& input, const at::Tensor& mask,
@@ -179,7 +189,7 @@ private:
 ParameterInfo window_info() {
   return {.name = "w",
           .kind = ParameterInfo::Kind::number,
-          .meaning = "side of the window in patches; text: its tokens",
+          .meaning = "side of the window in patches; text: its tokens, of decoders the last ones",
           .initial = "14 for images, 64 for text",
           .range = [](const LayerShape& shape) {
             if (shape.rows == 0)

@@ -12,6 +12,7 @@
 #include "engine/attention/interface/kernel.h"
 #include "engine/attention/interface/parameters.h"
 #include "engine/attention/interface/tokens.h"
+#include "engine/attention/softmax/cache_decoding.h"
 
 namespace hydrascope {
 
@@ -65,6 +66,11 @@ at::Tensor SoftmaxFamily::weights(const AttentionInput& input, const KernelParam
   if (const at::Tensor keys = allowed(input, real.mask, rows_or_all(rows, tokens, q)); keys.defined())
     scores = scores.masked_fill(keys.logical_not(), -INFINITY);
   return select_tokens(at::softmax(scores, -1), take_mask(real.mask, rows));
+}
+
+std::unique_ptr<DecodingState> SoftmaxFamily::make_decoding(const AttentionShape& shape,
+                                                            const KernelParameters&) const {
+  return make_cache_decoding(*this, weight_heads(shape), {}, shape);
 }
 
 at::Tensor SoftmaxFamily::run_through_weights(const AttentionInput& input) const {

@@ -19,6 +19,9 @@ public:
 
 protected:
   explicit SoftmaxFamily(KernelSpec spec);
+  std::string growth_refusal(const AttentionShape&) const override { return {}; }
+  std::unique_ptr<DecodingState> make_decoding(const AttentionShape& shape,
+                                               const KernelParameters& parameters) const override;
 
   // The keys that the queries `rows` (R) int64 may attend to, as allowed_keys(); `mask` as of real_mask().
   virtual at::Tensor allowed(const AttentionInput& input, const at::Tensor& mask,

@@ -69,6 +69,19 @@ private:
   mutable std::unique_ptr<const BytePair> tokenizer_;
 };
 
+class DecoderStream final : public TokenStream {
+public:
+  explicit DecoderStream(std::shared_ptr<const LazyTokenizer> tokenizer)
+      : tokenizer_(std::move(tokenizer)), stream_(tokenizer_->get()) {}
+
+  std::string add(const std::int64_t id) override { return stream_.put(static_cast<int>(id)); }
+  std::string finish() override { return stream_.finish(); }
+
+private:
+  std::shared_ptr<const LazyTokenizer> tokenizer_; // outlives the stream
+  TextStream stream_;
+};
+
 bool is_space(const char byte) { return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r'; }
 
 class Decoder final : public Encoder {
@@ -86,7 +99,7 @@ public:
     const BytePair& tokenizer = tokenizer_->get();
     std::vector<BytePairToken> pieces = tokenizer.encode(text);
     if (pieces.empty()) // a model reads at least one token
-      if (const auto begin = tokenizer.begin()) pieces.push_back({*begin, 0, 0});
+      if (const auto begin = tokenizer.begin()) pieces.push_back({.id = *begin});
     if (pieces.empty()) throw UsageError("text", "is empty", "give a text of at least one character");
     ModelInput input;
     const auto limit = static_cast<std::size_t>(config().max_positions);
@@ -96,15 +109,15 @@ public:
     }
     std::vector<std::int64_t> ids;
     int word = -1;
-    std::size_t end = 0;
+    bool begins = true; // a word: after white space or a special token
     for (const BytePairToken& piece : pieces) {
       ids.push_back(piece.id);
-      const bool special = piece.begin == piece.end || tokenizer.special(piece.id);
-      // A word begins after white space.
-      const bool begins = word < 0 || is_space(text[piece.begin]) || (end > 0 && is_space(text[end - 1]));
+      const bool special = piece.begin < 0 || tokenizer.special(piece.id);
+      const bool empty = piece.begin == piece.end;
+      begins = begins || special || (!empty && is_space(text[static_cast<std::size_t>(piece.begin)]));
       if (!special && begins) ++word;
-      end = special ? end : piece.end;
       input.tokens.push_back({tokenizer.token(piece.id), special ? -1 : word, special});
+      begins = special || (!empty && is_space(text[static_cast<std::size_t>(piece.end - 1)]));
     }
     input.token_ids = at::tensor(ids, at::kLong).unsqueeze(0);
     return input;
@@ -138,6 +151,13 @@ public:
     const std::vector<BytePairToken> pieces = tokenizer_->get().encode(text, /*special=*/false);
     if (pieces.size() != 1) return std::nullopt;
     return pieces.front().id;
+  }
+
+  std::unique_ptr<TokenStream> token_stream() const override {
+    return std::make_unique<DecoderStream>(tokenizer_);
+  }
+  bool ends_text(const std::int64_t id) const override {
+    return std::ranges::find(tokenizer_->get().ends(), id) != tokenizer_->get().ends().end();
   }
 
   void check(const ModelInput& input) const override {

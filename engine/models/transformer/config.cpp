@@ -90,7 +90,7 @@ ModelConfig read_bert(const ConfigFields& fields) {
   config.prefix_tokens = 0;
   config.intermediate = fields.integer("intermediate_size", 1, ConfigLimits::intermediate, 3072);
   config.vocabulary = fields.integer("vocab_size", 1, ConfigLimits::vocabulary, 30522);
-  config.ConfigLimits::positions = fields.integer("max_position_embeddings", 2, ConfigLimits::positions, 512);
+  config.max_positions = fields.integer("max_position_embeddings", 2, ConfigLimits::positions, 512);
   config.token_types = fields.integer("type_vocab_size", 1, 1024, 2);
   const std::string positions = fields.text("position_embedding_type", "absolute");
   if (positions != "absolute")
@@ -149,9 +149,10 @@ ModelConfig read_timm(const ConfigFields& fields, const std::string& architectur
     return size == std::end(timm_sizes) ? std::optional<int>() : std::optional<int>(size->*member);
   };
   const ConfigFields arguments = fields.object("model_args");
-  config.width = arguments.integer(
-      "embed_dim", 1, ConfigLimits::width,
-      fields.has("num_features") ? fields.integer("num_features", 1, ConfigLimits::width) : named(&TimmSize::width));
+  config.width =
+      arguments.integer("embed_dim", 1, ConfigLimits::width,
+                        fields.has("num_features") ? fields.integer("num_features", 1, ConfigLimits::width)
+                                                   : named(&TimmSize::width));
   config.layers = arguments.integer("depth", 1, ConfigLimits::layers, named(&TimmSize::layers));
   config.heads = arguments.integer("num_heads", 1, ConfigLimits::heads, named(&TimmSize::heads));
   check_heads(arguments, config, "num_heads");
@@ -166,7 +167,8 @@ ModelConfig read_timm(const ConfigFields& fields, const std::string& architectur
       pretrained.value("input_size").size() == 3 && pretrained.value("input_size")[1].is_number_integer())
     side = pretrained.value("input_size")[1].get<int>();
   const auto image = arguments.size("img_size", 1, ConfigLimits::image, side);
-  const auto patch = arguments.size("patch_size", 1, ConfigLimits::patch, number_after(architecture, "_patch", 16));
+  const auto patch =
+      arguments.size("patch_size", 1, ConfigLimits::patch, number_after(architecture, "_patch", 16));
   config.image_height = image[0];
   config.image_width = image[1];
   config.patch_height = patch[0];
@@ -239,7 +241,7 @@ ModelInfo info_of(const ModelConfig& config, const std::filesystem::path& folder
   info.patch_size = config.patch_height;
   info.image_size = config.image_height;
   info.prefix_tokens = config.prefix_tokens;
-  info.max_tokens = config.ConfigLimits::positions;
+  info.max_tokens = config.max_positions;
   info.has_classifier =
       config.timm ? config.classes > 0 : config.architecture.find("Classification") != std::string::npos;
   if (info.has_classifier) info.labels = config.labels;

@@ -45,7 +45,7 @@ struct ModelConfig {
   Activation activation = Activation::gelu;
   double layer_norm_epsilon = 1e-12;
   bool qkv_bias = true, output_bias = true, mlp_bias = true;
-  bool gated_mlp = false; // SwiGLU: the activation of a second projection scales the first
+  bool gated_mlp = false;          // SwiGLU: the activation of a second projection scales the first
   std::string architecture;        // the first of `architectures`, may be empty
   std::vector<std::string> labels; // id2label in order of id; empty without
   int classes = 0;                 // 0: unknown
@@ -59,14 +59,13 @@ struct ModelConfig {
   std::optional<RotaryConfig> rotary; // none: positions are embedded with the tokens
   bool rms_norm = false;              // RMSNorm in place of LayerNorm
   bool tied_head = false;             // the logits' weights are the token embeddings
-  int begin_token = -1;               // −1: none
-  std::vector<int> end_tokens;
 
   int kv_heads() const { return key_heads > 0 ? key_heads : heads; }
 };
 
-// Reads and checks config.json; the values of gpt2 and the llama kind are read by decoder_config.cpp. Throws Error (missing), ForeignFile (no known model_type or architecture),
-// BrokenFile (not JSON, missing or invalid values).
+// Reads and checks config.json; the values of gpt2 and the llama kind are read by decoder_config.cpp. Throws
+// Error (missing), ForeignFile (no known model_type or architecture), BrokenFile (not JSON, missing or
+// invalid values).
 ModelConfig read_config(const std::filesystem::path& folder);
 
 // The facts for the window and the commands.

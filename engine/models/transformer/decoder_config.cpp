@@ -22,23 +22,6 @@ void refuse_if_set(const ConfigFields& fields, const char* key) {
   if (fields.boolean(key, false)) refuse(fields, std::string(key), "use a model without it");
 }
 
-void read_special_tokens(const ConfigFields& fields, ModelConfig& config) {
-  config.begin_token = fields.integer("bos_token_id", -1, config.vocabulary - 1, -1);
-  if (!fields.has("eos_token_id")) return;
-  const auto& value = fields.value("eos_token_id");
-  if (!value.is_array()) {
-    const int token = fields.integer("eos_token_id", -1, config.vocabulary - 1);
-    if (token >= 0) config.end_tokens = {token};
-    return;
-  }
-  for (const auto& token : value) {
-    if (!token.is_number_integer() || token.get<std::int64_t>() < 0 ||
-        token.get<std::int64_t>() >= config.vocabulary)
-      fields.fail("eos_token_id", "names a token that the vocabulary lacks");
-    config.end_tokens.push_back(token.get<int>());
-  }
-}
-
 void read_architecture(const ConfigFields& fields, ModelConfig& config) {
   if (!fields.has("architectures") || !fields.value("architectures").is_array() ||
       fields.value("architectures").empty() || !fields.value("architectures")[0].is_string())
@@ -75,7 +58,8 @@ RotaryConfig read_rotary(const ConfigFields& fields, const int max_positions) {
   const bool joined = fields.has("rope_parameters");
   const ConfigFields scaling = fields.object(joined ? "rope_parameters" : "rope_scaling");
   RotaryConfig rotary;
-  rotary.base = (joined && scaling.has("rope_theta") ? scaling : fields).real("rope_theta", 1, 1e12, 10'000.0);
+  rotary.base =
+      (joined && scaling.has("rope_theta") ? scaling : fields).real("rope_theta", 1, 1e12, 10'000.0);
   const std::string type = scaling.text(scaling.has("rope_type") ? "rope_type" : "type", "default");
   if (type == "default") return rotary;
   if (type == "linear") {
@@ -115,8 +99,8 @@ ModelConfig read_llama(const ConfigFields& fields, const std::string& type) {
   config.layers = fields.integer("num_hidden_layers", 1, ConfigLimits::layers, 32);
   config.heads = fields.integer("num_attention_heads", 1, ConfigLimits::heads, 32);
   config.width = fields.integer("hidden_size", 1, ConfigLimits::width, 4096);
-  config.key_heads = fields.integer("num_key_value_heads", 1, ConfigLimits::heads,
-                                    type == "mistral" ? 8 : config.heads);
+  config.key_heads =
+      fields.integer("num_key_value_heads", 1, ConfigLimits::heads, type == "mistral" ? 8 : config.heads);
   config.intermediate = fields.integer("intermediate_size", 1, ConfigLimits::intermediate, 11008);
   config.vocabulary = fields.integer("vocab_size", 1, ConfigLimits::vocabulary, 32000);
   config.max_positions = fields.integer("max_position_embeddings", 1, ConfigLimits::positions, 2048);
@@ -153,7 +137,6 @@ ModelConfig read_decoder(const ConfigFields& fields, const std::string& type) {
   if (config.rotary && config.width / config.heads % 2 != 0)
     fields.fail("hidden_size", "leaves heads of an odd width, which rotary positions cannot rotate");
   read_architecture(fields, config);
-  read_special_tokens(fields, config);
   return config;
 }
 

@@ -257,9 +257,8 @@ std::shared_ptr<const Model> Encoder::with_parameters(const std::map<std::string
         std::make_shared<const EncoderLayer>(result->parameters_, config_, layer);
   if (ends_changed) result->rebuild_ends();
   if (const at::Device place = result->device(); rotary_ && place != device())
-    result->rotary_ =
-        std::make_shared<const Rotary>(*config_.rotary, config_.max_positions, config_.width / config_.heads,
-                                       place);
+    result->rotary_ = std::make_shared<const Rotary>(*config_.rotary, config_.max_positions,
+                                                     config_.width / config_.heads, place);
   if (!labels.empty() && result->info_.labels.size() != labels.size())
     throw Error("classifier",
                 fmt::format("does not have as many outputs as there are labels ({})", labels.size()),

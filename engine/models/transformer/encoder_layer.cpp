@@ -52,10 +52,18 @@ constexpr LayerNames bert_names{"attention.self.query",
                                 false};
 
 // GPT-2's names are made these, too (checkpoint.cpp).
-constexpr LayerNames llama_names{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
-                                 "self_attn.o_proj", "input_layernorm",  "post_attention_layernorm",
-                                 "mlp.up_proj",      "mlp.down_proj",    "mlp.gate_proj",
-                                 nullptr,            nullptr,            true};
+constexpr LayerNames llama_names{"self_attn.q_proj",
+                                 "self_attn.k_proj",
+                                 "self_attn.v_proj",
+                                 "self_attn.o_proj",
+                                 "input_layernorm",
+                                 "post_attention_layernorm",
+                                 "mlp.up_proj",
+                                 "mlp.down_proj",
+                                 "mlp.gate_proj",
+                                 nullptr,
+                                 nullptr,
+                                 true};
 // What recall trains.
 constexpr LayerNames decoder_names{nullptr,    nullptr,  nullptr,          "output", "attention_norm",
                                    "mlp_norm", "mlp_in", "mlp_out",        nullptr,  nullptr,
@@ -81,7 +89,7 @@ struct EncoderLayer::LayerParameters {
 };
 
 at::Tensor Norm::operator()(const at::Tensor& x) const {
-  return rms ? at::rms_norm(x, weight.sym_sizes(), weight, epsilon)
+  return rms ? at::rms_norm(x, weight.sizes(), weight, epsilon)
              : at::layer_norm(x, weight.sizes(), weight, bias, epsilon);
 }
 
@@ -154,7 +162,8 @@ at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& cont
     return part.view({batch, tokens, heads, width / heads_}).transpose(1, 2);
   };
   const auto rotated = [&](const at::Tensor& part) {
-    return context.rotary != nullptr ? (*context.rotary)(part, context.positions, context.first_position) : part;
+    return context.rotary != nullptr ? (*context.rotary)(part, context.positions, context.first_position)
+                                     : part;
   };
 
   AttentionInput input;

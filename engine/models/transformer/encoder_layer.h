@@ -53,10 +53,10 @@ struct BlockContext {
   const TokenLayout& layout;
   const Kernel& kernel;
   const KernelParameters& kernel_parameters;
-  const Rotary* rotary = nullptr;  // turns q and k, or null
-  const at::Tensor& positions;     // (N) int64, or undefined: first_position + 0 … N−1
+  const Rotary* rotary = nullptr; // turns q and k, or null
+  const at::Tensor& positions;    // (N) int64, or undefined: first_position + 0 … N−1
   std::int64_t first_position = 0;
-  DecodingState* state = nullptr;  // the tokens before these, or null: there are none
+  DecodingState* state = nullptr; // the tokens before these, or null: there are none
   std::span<const int> muted = {};
   std::int64_t outputs = 0; // > 0: computes the output of the first `outputs` tokens only
   at::Tensor read = {};     // (P) int64: computes the output of these of the B·N tokens only, as (P,D)

@@ -177,7 +177,8 @@ std::shared_ptr<const FoldedProjection> FoldedProjections::of(const Linear& qkv,
                                                               const KernelParameters& parameters,
                                                               const std::int64_t heads) const {
   const Linear::Part &query = qkv.parts()[0], &key = qkv.parts()[1], &value = qkv.parts()[2];
-  auto maps = kernel.leading_maps(heads, query.weight.size(0) / heads, parameters);
+  const std::int64_t head_width = query.weight.size(0) / heads;
+  auto maps = kernel.leading_maps({heads, head_width, key.weight.size(0) / head_width}, parameters);
   if (!maps) return nullptr;
   const std::array now{maps->query_weight, maps->query_bias, maps->key_weight, maps->key_bias};
   std::vector<std::uint32_t> versions;

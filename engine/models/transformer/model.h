@@ -41,7 +41,7 @@ struct ModelInput {
   at::Tensor mask;        // text: (B,N) bool; undefined = all real
   at::Tensor positions;   // text: (N) int64, the tokens' positions; undefined = first_position + 0 … N−1
   std::int64_t first_position = 0; // decoders: number of tokens before these, which decoding states hold
-  at::Tensor read;        // decoders: (P) int64, the tokens of the batch's B·N that logits() reads; undefined: all
+  at::Tensor read; // decoders: (P) int64, the tokens of the batch's B·N that logits() reads; undefined: all
   TokenLayout layout;
   std::vector<TextToken> tokens; // text, B = 1
   CropBox crop;                  // images, B = 1
@@ -67,8 +67,8 @@ struct BlockOptions {
   // For the last block: computes the output of the first T tokens that logits() reads only, (B,T,D). If that
   // is the class token, the MLP of all others, two thirds of the block, is not computed.
   bool for_logits = false;
-  // Decoders: the layer's state of the tokens before these, which receives these. Without gradients, and no tap
-  // reads the attention.
+  // Decoders: the layer's state of the tokens before these, which receives these. Without gradients, and no
+  // tap reads the attention.
   DecodingState* state = nullptr;
 };
 

@@ -1,5 +1,6 @@
-// Rotary position embeddings (Su et al. 2021, Eq. 34): features i and i + d/2 are rotated together by an angle
-// that grows with the position, so that the product of a query and a key depends on their distance only.
+// Rotary position embeddings (Su et al. 2021, Eq. 34): features i and i + d/2 are rotated together by an
+// angle that grows with the position, so that the product of a query and a key depends on their distance
+// only.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace hydrascope {
 
-// The angle per position of each of the d/2 pairs of features: base^(−2i/d), scaled as the configuration says.
+// The angle per position of each of the d/2 pairs of features: base^(−2i/d), scaled as the configuration
+// says.
 std::vector<double> rotary_frequencies(const RotaryConfig& config, std::int64_t head_width);
 
 // Safe to call from several threads.

@@ -47,7 +47,7 @@ class LogitsReading final : public Reading {
     if (!pass.logits.defined()) return;
     ModelInput input = pass.pass.input.input;
     const bool one_token = input.read.defined();
-    input.read = {};
+    input.read = at::Tensor();
     const at::Tensor all =
         one_token ? pass.pass.model.model->logits(pass.outcome.output.detach(), input) : pass.logits;
     pass.copies.add(all, [&results](Array logits) { results.add(LogitsKey{}, std::move(logits)); });

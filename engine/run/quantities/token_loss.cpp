@@ -37,7 +37,8 @@ class TokenLossQuantity final : public QuantityOf<TokenLossKey> {
     return 3.0 * static_cast<double>(std::min<std::int64_t>(tokens, next_token_piece)) * model.vocabulary *
            sizeof(float);
   }
-  std::unique_ptr<Reading> reading(const TokenLossKey& /*key*/, const PlanContext& /*context*/) const override {
+  std::unique_ptr<Reading> reading(const TokenLossKey& /*key*/,
+                                   const PlanContext& /*context*/) const override {
     return std::make_unique<TokenLossReading>();
   }
 };

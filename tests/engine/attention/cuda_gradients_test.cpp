@@ -15,7 +15,7 @@
 
 #include "engine/attention/interface/cuda_plugin.h"
 #include "engine/attention/interface/tokens.h"
-#include "engine/attention/linear/feature_map.h"
+#include "engine/attention/linear/linear_cpu.h"
 #include "tests/engine/attention/inputs.h"
 
 namespace hydrascope {

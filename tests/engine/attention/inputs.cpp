@@ -38,8 +38,9 @@ AttentionInput make_input(const Case& shape, std::uint64_t seed, double scale) {
   return input;
 }
 
-KernelParameters moved_parameters(const Kernel& kernel, const Case& shape, std::uint64_t seed) {
-  KernelParameters parameters = kernel.initial_parameters(shape.heads, shape.width);
+KernelParameters moved_parameters(const Kernel& kernel, const Case& shape, std::uint64_t seed,
+                                  const std::int64_t key_heads) {
+  KernelParameters parameters = kernel.initial_parameters({shape.heads, shape.width, key_heads});
   for (auto& [name, value] : parameters) value = value + 0.3 * normal(value.sizes(), seed++);
   return parameters;
 }

@@ -22,8 +22,9 @@ at::Tensor normal(at::IntArrayRef shape, std::uint64_t seed);
 // one.
 AttentionInput make_input(const Case& shape, std::uint64_t seed, double scale = 1);
 
-// Starting values moved by noise, so that no part of them is 0 or 1.
-KernelParameters moved_parameters(const Kernel& kernel, const Case& shape, std::uint64_t seed);
+// Starting values moved by noise, so that no part of them is 0 or 1. key_heads: as of AttentionInput.
+KernelParameters moved_parameters(const Kernel& kernel, const Case& shape, std::uint64_t seed,
+                                  std::int64_t key_heads = 0);
 
 // Largest |a − b| over the largest |b|.
 double relative_error(const at::Tensor& a, const at::Tensor& b);

@@ -46,7 +46,7 @@ TEST(KernelSpec, EveryKernelIsFoundMadeAndDescribed) {
     for (const std::string* text : {&info.definition, &info.complexity, &info.feature_width, &info.source})
       EXPECT_FALSE(text->empty()) << info.name;
     EXPECT_THAT(info.devices, testing::Contains("cpu"));
-    EXPECT_EQ(kernel->initial_parameters(2, 4).size() > kernel->fixed_parameters().size(), info.trainable)
+    EXPECT_EQ(kernel->initial_parameters({2, 4}).size() > kernel->fixed_parameters().size(), info.trainable)
         << info.name;
   }
 }

@@ -39,7 +39,7 @@ Said said_of(const std::string& text, const AttentionInput& input) {
       if (support.reason.starts_with("line ")) line = std::stoi(support.reason.substr(5));
       return {line, support.reason};
     }
-    kernel->run(input, kernel->initial_parameters(input.q.size(1), input.q.size(3)));
+    kernel->run(input, kernel->initial_parameters({input.q.size(1), input.q.size(3)}));
     return {};
   } catch (const SourceError& error) {
     return {error.line(), error.reason()};
@@ -228,14 +228,14 @@ TEST(OwnMap, IsReadFromFilesAndTheUsersFolder) {
 
 TEST(OwnMap, StartsWithDeclaredParameters) {
   const auto kernel = make_kernel(parse_kernel_spec("phi:hedgehog"));
-  const KernelParameters parameters = kernel->initial_parameters(2, 4, 0);
+  const KernelParameters parameters = kernel->initial_parameters({2, 4}, 0);
   EXPECT_EQ(parameters.size(), 4U);
   EXPECT_EQ(parameters.at("query.W").sizes(), (at::IntArrayRef{2, 4, 4}));
   EXPECT_EQ(parameters.at("key.b").sizes(), (at::IntArrayRef{2, 4}));
   const auto performer = make_kernel(parse_kernel_spec("phi:performer"));
   EXPECT_EQ(performer->fixed_parameters(), std::vector<std::string>{"omega"});
-  EXPECT_FALSE(at::equal(performer->initial_parameters(2, 4, 0).at("omega"),
-                         performer->initial_parameters(2, 4, 1).at("omega")));
+  EXPECT_FALSE(at::equal(performer->initial_parameters({2, 4}, 0).at("omega"),
+                         performer->initial_parameters({2, 4}, 1).at("omega")));
 }
 
 } // namespace

@@ -165,7 +165,7 @@ TEST(Properties, PerformerConvergesAtTheMonteCarloRate) {
 
 TEST(Properties, PerformersRowsAreOrthogonalAndFixedByTheSeed) {
   const auto omega = [](const char* spec, int layer) {
-    return make_kernel(parse_kernel_spec(spec))->initial_parameters(2, 16, layer).at("omega");
+    return make_kernel(parse_kernel_spec(spec))->initial_parameters({2, 16}, layer).at("omega");
   };
   const at::Tensor first = omega("performer:features=40,seed=7", 0);
   EXPECT_EQ(first.sizes(), at::IntArrayRef({40, 16}));

@@ -78,7 +78,7 @@ Result softmax(const AttentionInput& input, const at::Tensor& g, std::int64_t he
   return normalised(tokens, scores(tokens, heads == 0 ? input.q.size(1) : heads));
 }
 
-// Whether token `key` at `place` of `extent` places is in the window of the query at `own`.
+// Whether the token at `place` of `extent` places is in the window of the query at `own`.
 bool in_window(std::int64_t own, std::int64_t place, std::int64_t extent, std::int64_t w, bool blocks) {
   if (blocks) return own / w == place / w;
   const std::int64_t width = std::min(w, extent);
@@ -97,6 +97,10 @@ Result local_window(const AttentionInput& input, const at::Tensor& g, std::int64
     std::int64_t real = 0;
     for (std::int64_t i = 0; i < count; ++i) ranks.push_back(tokens.mask[b][i].item<bool>() ? real++ : real);
     const auto sees = [&, rank = std::cref(ranks)](std::int64_t c, std::int64_t t) {
+      if (rows == 0 && input.causal && !blocks) { // the last w tokens
+        const std::int64_t own = rank.get()[static_cast<std::size_t>(c)];
+        return rank.get()[static_cast<std::size_t>(t)] > own - w;
+      }
       if (rows == 0)
         return in_window(rank.get()[static_cast<std::size_t>(c)], rank.get()[static_cast<std::size_t>(t)],
                          real, w, blocks);
@@ -155,12 +159,25 @@ Result hydra(const AttentionInput& input, const at::Tensor& g, const RowMap& que
   const auto rows = [](const at::Tensor& x) { return cut(x, 1).squeeze(1); }; // (B,N,D)
   const auto real = [&](const at::Tensor& x) { return at::where(mask, x, at::Scalar(0.0)); };
   const at::Tensor source = from_layer_input ? real(input.layer_input.to(at::kDouble)) : rows(tokens.q);
-  const at::Tensor query = real(query_map(source, mask)), key = real(key_map(rows(tokens.k), mask));
   const at::Tensor visible = tokens.visible.squeeze(1).to(at::kDouble); // (B,N,N)
-  const at::Tensor gated = key * rows(tokens.v);
-  const at::Tensor out = query * at::einsum("bct,btf->bcf", {visible, gated});
   const std::int64_t heads = input.q.size(1), width = input.q.size(3);
   const auto per_head = [&](const at::Tensor& x) { return x.unflatten(2, {heads, width}).transpose(1, 2); };
+  if (input.causal) { // each query by itself, of a sequence that ends with it
+    std::vector<at::Tensor> outs, weights, contributions;
+    for (std::int64_t c = 0; c < source.size(1); ++c) {
+      const at::Tensor seen = tokens.visible.squeeze(1).select(1, c).unsqueeze(2); // (B,N,1)
+      const at::Tensor query = real(query_map(source, seen)).slice(1, c, c + 1);
+      const at::Tensor key = key_map(rows(tokens.k), seen) * seen.to(at::kDouble);
+      const at::Tensor gated = key * rows(tokens.v);
+      outs.push_back(query * gated.sum(1, true));
+      weights.push_back(at::einsum("bhcd,bhtd->bhct", {per_head(query), per_head(key)}));
+      contributions.push_back((query * rows(tokens.g).slice(1, c, c + 1) * gated).sum(2));
+    }
+    return {per_head(at::cat(outs, 1)), at::cat(weights, 2), at::stack(contributions, 1)};
+  }
+  const at::Tensor query = real(query_map(source, mask)), key = real(key_map(rows(tokens.k), mask));
+  const at::Tensor gated = key * rows(tokens.v);
+  const at::Tensor out = query * at::einsum("bct,btf->bcf", {visible, gated});
   return {per_head(out),
           at::einsum("bhcd,bhtd->bhct", {per_head(query), per_head(key)}) * visible.unsqueeze(1),
           at::einsum("bcf,btf->bct", {query * rows(tokens.g), gated}) * visible};
@@ -190,11 +207,15 @@ Row hydra_row(const std::string& spec, const RowMap& query, const RowMap& key,
           }};
 }
 
+// Grouped heads share a map.
 at::Tensor projected(const at::Tensor& x, const std::string& side, const KernelParameters& parameters) {
+  const auto of_heads = [&](const at::Tensor& map) {
+    return map.to(at::kDouble).repeat_interleave(x.size(1) / map.size(0), 0);
+  };
   at::Tensor y = x;
   if (parameters.contains(side + ".weight"))
-    y = at::einsum("bhnd,hde->bhne", {y, parameters.at(side + ".weight").to(at::kDouble)});
-  if (parameters.contains(side + ".bias")) y = y + parameters.at(side + ".bias").to(at::kDouble).unsqueeze(1);
+    y = at::einsum("bhnd,hde->bhne", {y, of_heads(parameters.at(side + ".weight"))});
+  if (parameters.contains(side + ".bias")) y = y + of_heads(parameters.at(side + ".bias")).unsqueeze(1);
   return y;
 }
 

@@ -95,7 +95,7 @@ TEST(ParameterInfoTest, InitialValueIsWhatLeavingItOutMeans) {
   EXPECT_EQ(initial("local-window", "w"), 14);
   EXPECT_EQ(initial("cosformer", "m"), 257);
   EXPECT_EQ(initial("performer", "features"),
-            make_kernel({"performer", {}})->initial_parameters(6, 64).at("omega").size(0));
+            make_kernel({"performer", {}})->initial_parameters({6, 64}).at("omega").size(0));
 }
 
 } // namespace

@@ -55,7 +55,7 @@ struct Expected {
 Expected expected_of(const AttentionInput& input, const std::string& kernel_text) {
   const std::int64_t heads = input.q.size(1), tokens = input.q.size(2), width = input.q.size(3);
   const KernelParameters parameters =
-      make_kernel(parse_kernel_spec(kernel_text))->initial_parameters(heads, width);
+      make_kernel(parse_kernel_spec(kernel_text))->initial_parameters({heads, width});
   const reference::Result softmax = reference::row("softmax").compute(input, {}, input.v);
   const reference::Result kernel = reference::row(kernel_text).compute(input, parameters, input.v);
   const auto p = softmax.weights.accessor<double, 4>()[0], w = kernel.weights.accessor<double, 4>()[0];

@@ -17,7 +17,7 @@ at::Tensor logits_of(const Model& model, const ModelInput& input, const char* ke
   const ModelInfo& info = model.info();
   for (int layer = 0; layer < info.layers; ++layer)
     hidden = model.block(layer, hidden, input, *kernel,
-                         kernel->initial_parameters(info.heads, info.width / info.heads, layer));
+                         kernel->initial_parameters({info.heads, info.width / info.heads}, layer));
   return model.logits(hidden, input);
 }
 

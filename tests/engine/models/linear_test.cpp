@@ -16,7 +16,7 @@ struct Block {
   explicit Block(const KernelSpec& spec) : kernel(make_kernel(spec)) {
     at::Generator generator = at::detail::createCPUGenerator(1);
     const auto draw = [&](at::IntArrayRef sizes) { return at::randn(sizes, generator); };
-    for (auto& [name, value] : kernel->initial_parameters(heads, head_width, 0))
+    for (auto& [name, value] : kernel->initial_parameters({heads, head_width}, 0))
       parameters[name] = value + 0.3 * draw(value.sizes());
     std::vector<Linear::Part> parts;
     for (int i = 0; i < 3; ++i) parts.push_back({draw({width, width}) / 5, draw({width})});

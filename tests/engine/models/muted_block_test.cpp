@@ -17,12 +17,12 @@ public:
   Witness() : Kernel(KernelSpec{"hedgehog", {}}), kernel_(make_kernel(spec())) {}
 
   Plan plan(const AttentionShape& shape) const override { return kernel_->plan(shape); }
-  KernelParameters initial_parameters(std::int64_t heads, std::int64_t width, int layer) const override {
-    return kernel_->initial_parameters(heads, width, layer);
+  KernelParameters initial_parameters(const HeadShape& shape, int layer) const override {
+    return kernel_->initial_parameters(shape, layer);
   }
-  std::optional<LeadingMaps> leading_maps(std::int64_t heads, std::int64_t width,
+  std::optional<LeadingMaps> leading_maps(const HeadShape& shape,
                                           const KernelParameters& parameters) const override {
-    return kernel_->leading_maps(heads, width, parameters);
+    return kernel_->leading_maps(shape, parameters);
   }
   at::Tensor weights(const AttentionInput& input, const KernelParameters& parameters,
                      const at::Tensor& rows) const override {
@@ -49,7 +49,7 @@ TEST(MutedBlock, FoldsTheKernelsMapsIntoTheProjections) {
   const auto model = load_model(golden_folder() / "models" / "bert");
   const ModelInfo& info = model->info();
   const Witness kernel;
-  KernelParameters parameters = kernel.initial_parameters(info.heads, info.width / info.heads, 0);
+  KernelParameters parameters = kernel.initial_parameters({info.heads, info.width / info.heads}, 0);
   for (auto& [name, map] : parameters) map = map * 1.5;
   const ModelInput input = model->prepare_text("the cat sat");
   const at::Tensor hidden = model->embed(input);

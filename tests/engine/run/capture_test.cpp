@@ -235,7 +235,7 @@ TEST(CaptureRun, CrossAttentionRunsEveryKernelInPieces) {
         EXPECT_THROW(kernel->run(input, {}), UsageError);
         continue;
       }
-      const KernelParameters parameters = kernel->initial_parameters(2, 4);
+      const KernelParameters parameters = kernel->initial_parameters({2, 4});
       const at::Tensor out = kernel->run(input, parameters).out;
       const at::Tensor weights = kernel->weights(input, parameters);
       ASSERT_EQ(out.sizes(), input.q.sizes());

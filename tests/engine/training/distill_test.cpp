@@ -282,7 +282,7 @@ TEST(Distill, TrainsTheMapsOfATypedKernel) {
   ASSERT_TRUE(trained.contains("query.omega") && trained.contains("key.omega"));
   const at::Tensor start =
       make_kernel(request.kernel)
-          ->initial_parameters(model->info().heads, model->info().width / model->info().heads, 0)
+          ->initial_parameters({model->info().heads, model->info().width / model->info().heads}, 0)
           .at("query.omega");
   EXPECT_GT((trained.at("query.omega").to(at::kFloat) - start).abs().max().item<double>(), 1e-3);
   // They belong to this source alone.

@@ -44,4 +44,38 @@ void hydra_gate(const Rows& q, const unsigned char* mask, const TokenRange range
   hydra_loops(best_processor(false)).gate(q, mask, range, map, scale, sum, out, past_caches, buffers.data());
 }
 
+CausalHydraSums::CausalHydraSums(const std::int64_t width, const bool softmax) {
+  const std::vector<float> row = zeros(padded_width(width));
+  if (softmax) {
+    largest.assign(row.size(), -std::numeric_limits<float>::infinity());
+    total = weighted = row;
+  } else {
+    sum = part = row;
+  }
+}
+
+void causal_hydra(const Rows& q, const Rows& k, const Rows& v, const unsigned char* mask,
+                  const TokenRange range, const CausalHydraMaps& maps, const Rows& out,
+                  CausalHydraSums& sums) {
+  const std::int64_t padded = padded_width(q.width());
+  std::vector<float> buffers = zeros(4 * padded);
+  const HydraLoops& loops = hydra_loops(best_processor(false));
+  for (std::int64_t token = range.first; token < range.last; ++token) {
+    if (mask != nullptr && mask[token] == 0) {
+      loops.gate(q, mask, {token, token + 1}, maps.query, 1, buffers.data(), out, false, buffers.data());
+      continue;
+    }
+    ++sums.tokens;
+    if (maps.softmax) {
+      loops.causal_softmax(q, k, v, token, maps.query, buffers.data(), sums.largest.data(), sums.total.data(),
+                           sums.weighted.data(), out);
+      continue;
+    }
+    if (sums.tokens % tokens_of_block == 0) loops.add(sums.sum.data(), sums.part.data(), padded);
+    const float scale = maps.mean ? 1 / static_cast<float>(sums.tokens) : 1;
+    loops.causal(q, k, v, token, maps.query, maps.key, scale, buffers.data(), sums.sum.data(),
+                 sums.part.data(), out);
+  }
+}
+
 } // namespace hydrascope::cpu

@@ -4,6 +4,8 @@
 // No LibTorch.
 #pragma once
 
+#include <vector>
+
 #include "engine/attention/simd/loop_types.h"
 #include "engine/attention/simd/processor.h"
 
@@ -37,6 +39,28 @@ void hydra_softmax_sums(const Rows& k, const Rows& v, const unsigned char* mask,
 void hydra_gate(const Rows& q, const unsigned char* mask, TokenRange range, RowMap map, float scale,
                 const float* sum, const Rows& out, bool past_caches);
 
+// The causal form: what is known of the tokens so far.
+struct CausalHydraSums {
+  explicit CausalHydraSums(std::int64_t width, bool softmax);
+
+  // Without softmax: Σ φ(k) ⊙ v; the last up to 64 tokens apart, so that the error does not grow with N.
+  std::vector<float> sum, part;
+  std::vector<float> largest, total, weighted; // with softmax, as of hydra_softmax_sums()
+  std::int64_t tokens = 0;                     // real ones
+};
+
+// The maps of one kernel. mean: outputs are divided by the number of real tokens so far. softmax: φ_K is a
+// softmax over the tokens so far, and `key` is not used.
+struct CausalHydraMaps {
+  RowMap query, key;
+  bool mean = false, softmax = false;
+};
+
+// Adds one token after the other of a range and writes its output, φ(q) ⊙ the sum that holds the token
+// itself; 0 where masked.
+void causal_hydra(const Rows& q, const Rows& k, const Rows& v, const unsigned char* mask, TokenRange range,
+                  const CausalHydraMaps& maps, const Rows& out, CausalHydraSums& sums);
+
 // The loops behind these functions. `buffers` holds two rows, three for softmax, zero beyond the D features.
 struct HydraLoops {
   // Adds the range's tokens to `sum`.
@@ -49,6 +73,11 @@ struct HydraLoops {
                   float* largest, float* total, float* weighted);
   void (*gate)(const Rows& q, const unsigned char* mask, TokenRange range, RowMap map, float scale,
                const float* sum, const Rows& out, bool past_caches, float* buffers);
+  // One real token: its output, for which the sums hold it. scale: of φ(q). buffers: four rows.
+  void (*causal)(const Rows& q, const Rows& k, const Rows& v, std::int64_t token, RowMap query, RowMap key,
+                 float scale, float* buffers, const float* sum, float* part, const Rows& out);
+  void (*causal_softmax)(const Rows& q, const Rows& k, const Rows& v, std::int64_t token, RowMap query,
+                         float* buffers, float* largest, float* total, float* weighted, const Rows& out);
 };
 HYDRASCOPE_LOOPS(HydraLoops, hydra_loops)
 

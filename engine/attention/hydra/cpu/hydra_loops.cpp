@@ -122,7 +122,51 @@ void gate_tokens(const Rows& q, const unsigned char* mask, const TokenRange rang
   streamed();
 }
 
-constexpr HydraLoops loops{sum_tokens, add_to, softmax_tokens, gate_tokens};
+void causal_token(const Rows& q, const Rows& k, const Rows& v, const std::int64_t token,
+                  const RowMap query_map, const RowMap key_map, const float scale, float* buffers,
+                  const float* sum, float* part, const Rows& out) {
+  const std::int64_t padded = padded_to_lanes(q.width());
+  const float* const key = row_of(k, token, buffers);
+  const float* const value = row_of(v, token, buffers + padded);
+  map_row(key_map, key, padded, factor_of(key_map, key, padded, 1),
+          [&]<typename Vector>(const std::int64_t f, const Vector& x) {
+            store(part + f, load_as<Vector>(part + f) + x * load_as<Vector>(value + f));
+          });
+  const float* const query = row_of(q, token, buffers + 2 * padded);
+  float* const result = place_of(out, token, buffers + 3 * padded);
+  map_row(query_map, query, padded, factor_of(query_map, query, padded, scale),
+          [&]<typename Vector>(const std::int64_t f, const Vector& x) {
+            store(result + f, x * (load_as<Vector>(sum + f) + load_as<Vector>(part + f)));
+          });
+  put_row(out, token, result);
+}
+
+void causal_softmax_token(const Rows& q, const Rows& k, const Rows& v, const std::int64_t token,
+                          const RowMap query_map, float* buffers, float* largest, float* total,
+                          float* weighted, const Rows& out) {
+  const std::int64_t padded = padded_to_lanes(q.width());
+  const float* const key = row_of(k, token, buffers);
+  const float* const value = row_of(v, token, buffers + padded);
+  for (std::int64_t f = 0; f < padded; f += lane_count) {
+    const Lanes before = load(largest + f), own = load(key + f), top = larger(own, before);
+    const Lanes share = exponential(own - top), shrunk = exponential(before - top);
+    // Zeros stay zero, also where there has been no token yet and the exponent is infinite.
+    const Lanes old_total = load(total + f), old_weighted = load(weighted + f);
+    store(largest + f, top);
+    store(total + f, (old_total == 0 ? old_total : old_total * shrunk) + share);
+    store(weighted + f, (old_total == 0 ? old_weighted : old_weighted * shrunk) + share * load(value + f));
+  }
+  const float* const query = row_of(q, token, buffers + 2 * padded);
+  float* const result = place_of(out, token, buffers + 3 * padded);
+  map_row(query_map, query, padded, factor_of(query_map, query, padded, 1),
+          [&]<typename Vector>(const std::int64_t f, const Vector& x) {
+            store(result + f, x * load_as<Vector>(weighted + f) / load_as<Vector>(total + f));
+          });
+  put_row(out, token, result);
+}
+
+constexpr HydraLoops loops{sum_tokens,  add_to,       softmax_tokens,
+                           gate_tokens, causal_token, causal_softmax_token};
 
 } // namespace
 

@@ -31,6 +31,18 @@ std::int64_t buffer_floats(const LinearMap& map, const std::int64_t value_width)
   return tokens_of_block * (in + out + features + value + 2) + (left + right) / 2;
 }
 
+std::int64_t causal_key_floats(const LinearMap& map, const std::int64_t value_width) {
+  return buffer_floats(map, value_width) + map.features() + map.turned_rows() * tokens_of_block;
+}
+
+std::int64_t causal_query_floats(const LinearMap& map, const std::int64_t value_width) {
+  return buffer_floats(map, value_width) + tokens_of_block * tokens_of_block;
+}
+
+std::int64_t LinearMap::turned_rows() const {
+  return map == PointMap::taylor ? padded_to_lanes(outputs) : features();
+}
+
 std::int64_t LinearMap::features() const {
   const std::int64_t width = padded_to_lanes(outputs);
   if (has_two_halves(map)) return 2 * width;
@@ -56,26 +68,28 @@ void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const Tok
   });
 }
 
-void merge(const std::span<KeySums> parts) {
-  KeySums& sums = parts.front();
+void add_sums(KeySums& sums, const KeySums& others) {
   const std::size_t stride = sums.values.size() / sums.totals.size();
   for (std::size_t f = 0; f < sums.totals.size(); ++f) {
-    float top = sums.largest[f];
-    for (const KeySums& part : parts.subspan(1)) top = std::max(top, part.largest[f]);
-    if (std::isinf(top)) top = 0;
-    if (const float share = share_of(sums.largest[f], top); share != 1) {
-      sums.totals[f] = share == 0 ? 0 : sums.totals[f] * share;
-      for (std::size_t i = f * stride; i < (f + 1) * stride; ++i)
-        sums.values[i] = share == 0 ? 0 : sums.values[i] * share;
-    }
-    for (const KeySums& part : parts.subspan(1)) {
-      const float share = share_of(part.largest[f], top);
-      if (share == 0) continue;
-      sums.totals[f] += part.totals[f] * share;
-      for (std::size_t i = f * stride; i < (f + 1) * stride; ++i) sums.values[i] += part.values[i] * share;
-    }
+    const float top = std::max(sums.largest[f], others.largest[f]);
+    const float own = share_of(sums.largest[f], top), other = share_of(others.largest[f], top);
     sums.largest[f] = top;
+    if (own != 1) {
+      sums.totals[f] = own == 0 ? 0 : sums.totals[f] * own;
+      for (std::size_t i = f * stride; i < (f + 1) * stride; ++i)
+        sums.values[i] = own == 0 ? 0 : sums.values[i] * own;
+    }
+    if (other == 0) continue;
+    sums.totals[f] += others.totals[f] * other;
+    for (std::size_t i = f * stride; i < (f + 1) * stride; ++i) sums.values[i] += others.values[i] * other;
   }
+}
+
+void merge(const std::span<KeySums> parts) {
+  KeySums& sums = parts.front();
+  for (const KeySums& part : parts.subspan(1)) add_sums(sums, part);
+  for (float& top : sums.largest)
+    if (std::isinf(top)) top = 0;
 }
 
 std::int64_t linear_outputs(const Rows& q, const unsigned char* mask, const TokenRange range,
@@ -87,6 +101,40 @@ std::int64_t linear_outputs(const Rows& q, const unsigned char* mask, const Toke
                  .outputs(q, mask, block, map, sums.values.data(), sums.totals.data(), sums.largest.data(),
                           buffers.get(), out);
   });
+  return zeros;
+}
+
+std::int64_t causal_outputs(const Rows& k, const Rows& v, const std::span<const CausalQueries> queries,
+                            const unsigned char* mask, const TokenRange range, const LinearMap& key_map,
+                            KeySums& sums) {
+  const LinearLoops& loops = linear_loops(best_processor(false));
+  const LinearMap& query_map = queries.front().map;
+  const auto key_buffers =
+      std::make_unique_for_overwrite<float[]>(size(causal_key_floats(key_map, v.head_width)));
+  const auto buffers =
+      std::make_unique_for_overwrite<float[]>(size(causal_query_floats(query_map, v.head_width)));
+  float *const values = sums.values.data(), *const totals = sums.totals.data(),
+               *const largest = sums.largest.data();
+  std::int64_t zeros = 0;
+  const auto process = [&](const auto& self, const TokenRange block) -> void {
+    if (block.last - block.first == 1) { // a token sees the sums that hold its own key
+      loops.add_keys(k, v, mask, block, key_map, key_buffers.get(), values, totals, largest);
+      for (const auto& [q, map, out] : queries)
+        zeros += loops.outputs(q, mask, block, map, values, totals, largest, buffers.get(), out);
+      return;
+    }
+    if (!loops.causal_keys(k, v, mask, block, key_map, key_buffers.get(), values, totals, largest)) {
+      const std::int64_t middle = block.first + (block.last - block.first) / 2;
+      self(self, {block.first, middle});
+      self(self, {middle, block.last});
+      return;
+    }
+    for (const auto& [q, map, out] : queries)
+      zeros += loops.causal_outputs(q, mask, block, map, key_map, key_buffers.get(), values, totals, largest,
+                                    buffers.get(), out);
+    loops.add_causal_keys(mask, block, key_map, v.head_width, key_buffers.get(), values, totals);
+  };
+  in_blocks(range, [&](const TokenRange block) { process(process, block); });
   return zeros;
 }
 

@@ -1,6 +1,6 @@
 // Linear attention of one head without storing its features (Hedgehog paper, Eq. 2):
 //   S = Σ_j φ(k_j) v_jᵀ, z = Σ_j φ(k_j)   and then   out_i = φ(q_i)·S / φ(q_i)·z,
-// or without the denominator (Hydra paper, Eq. 7).
+// or without the denominator (Hydra paper, Eq. 7). The causal form sums over j ≤ i.
 // Tokens are processed in blocks: the features of a block are computed and consumed within the first caches.
 // No LibTorch.
 #pragma once
@@ -32,6 +32,8 @@ struct LinearMap {
   std::int64_t features_at_once() const {
     return map == PointMap::taylor ? padded_to_lanes(outputs) : features();
   }
+  // The numbers of a token that products of a block's queries and keys take: its features; y of taylor.
+  std::int64_t turned_rows() const;
 };
 
 // The sums over a head's keys.
@@ -49,6 +51,8 @@ struct KeySums {
 void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, TokenRange range, const LinearMap& map,
               bool bfloat16, KeySums& sums);
 
+// Adds the sums of other keys.
+void add_sums(KeySums& sums, const KeySums& others);
 // Merges the sums of all ranges into the first, ready for linear_outputs(): `largest` becomes 0 for features
 // that no key has.
 void merge(std::span<KeySums> parts);
@@ -58,6 +62,21 @@ void merge(std::span<KeySums> parts);
 std::int64_t linear_outputs(const Rows& q, const unsigned char* mask, TokenRange range, const LinearMap& map,
                             bool bfloat16, const KeySums& sums, const Rows& out);
 
+// The queries of a head and their outputs.
+struct CausalQueries {
+  Rows q;
+  LinearMap map;
+  Rows out;
+};
+
+// The causal form for the heads that share a key/value head: out_i of a range's tokens from the keys in
+// `sums` and those of the range up to i; then `sums` holds the range's keys as well. Masked tokens as above.
+// Products are of floats. Exact whatever the range of the log-features. Returns the number of real tokens
+// whose φ(q_i)·z is 0, of all heads together.
+std::int64_t causal_outputs(const Rows& k, const Rows& v, std::span<const CausalQueries> queries,
+                            const unsigned char* mask, TokenRange range, const LinearMap& key_map,
+                            KeySums& sums);
+
 // The loops behind these functions.
 struct LinearLoops {
   // add_keys() and linear_outputs() for a block of up to tokens_of_block tokens. `buffers`: buffer_floats().
@@ -66,8 +85,22 @@ struct LinearLoops {
   std::int64_t (*outputs)(const Rows& q, const unsigned char* mask, TokenRange block, const LinearMap& map,
                           const float* values, const float* totals, const float* largest, float* buffers,
                           const Rows& out);
+  // The causal form of such a block: its keys, whose features are kept in `key_buffers`, rescale the sums;
+  // then the outputs of every head; then the keys are added. The first returns false, and does nothing, where
+  // the log-features grow too much within the block to be divided by one number. key_buffers:
+  // causal_key_floats(), buffers: causal_query_floats().
+  bool (*causal_keys)(const Rows& k, const Rows& v, const unsigned char* mask, TokenRange block,
+                      const LinearMap& map, float* key_buffers, float* values, float* totals, float* largest);
+  std::int64_t (*causal_outputs)(const Rows& q, const unsigned char* mask, TokenRange block,
+                                 const LinearMap& map, const LinearMap& key_map, float* key_buffers,
+                                 const float* values, const float* totals, const float* largest,
+                                 float* buffers, const Rows& out);
+  void (*add_causal_keys)(const unsigned char* mask, TokenRange block, const LinearMap& map,
+                          std::int64_t value_width, float* key_buffers, float* values, float* totals);
 };
 std::int64_t buffer_floats(const LinearMap& map, std::int64_t value_width);
+std::int64_t causal_key_floats(const LinearMap& map, std::int64_t value_width);
+std::int64_t causal_query_floats(const LinearMap& map, std::int64_t value_width);
 HYDRASCOPE_LOOPS(LinearLoops, linear_loops)
 
 } // namespace hydrascope::cpu

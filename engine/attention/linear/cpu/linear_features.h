@@ -121,20 +121,21 @@ HYDRASCOPE_INLINE Lanes times_factor(const Lanes& power, const Lanes& y) {
 }
 
 // Sixteen features of all keys of a block, divided by e^the largest so far. Rescales the sums when the
-// largest grows.
+// largest grows. Adds the features to `added`, which may be `totals`.
 template <PointMap map, bool negative>
 HYDRASCOPE_INLINE void key_lanes(const float* y, const float* shifts, const std::int64_t count,
                                  const std::int64_t width, const WholeLanes& there, float* features,
                                  const std::int64_t stride, const std::int64_t value_stride, float* values,
-                                 float* totals, float* largest) {
+                                 float* totals, float* largest, float* added) {
   const Lanes before = load(largest);
   Lanes top = before;
   for (std::int64_t row = 0; row < count; ++row)
     top = larger(exponent_of<map, negative>(load(y + row * width), shifts[row]), top);
   store(largest, top);
   const Lanes shrunk = exponential(before - top);
-  Lanes total = load(totals);
-  total = total == 0 ? total : total * shrunk; // without a key so far `shrunk` is NaN
+  const Lanes total = load(totals);
+  store(totals, total == 0 ? total : total * shrunk); // without a key so far `shrunk` is NaN
+  Lanes sum = load(added);
   for (std::int64_t i = 0; i < lane_count; ++i) {
     if (!(before[i] < top[i])) continue;
     float* const row = values + i * value_stride;
@@ -146,25 +147,25 @@ HYDRASCOPE_INLINE void key_lanes(const float* y, const float* shifts, const std:
         times_factor<map>(exponential(exponent_of<map, negative>(at, shifts[row]) - top), at);
     const Lanes kept = there ? feature : Lanes{};
     store(features + row * stride, kept);
-    total += kept;
+    sum += kept;
   }
-  store(totals, total);
+  store(added, sum);
 }
 
 template <PointMap map>
 HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64_t count, const Space& space,
                                         const std::int64_t value_stride, float* values, float* totals,
-                                        float* largest) {
+                                        float* largest, float* added) {
   const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const WholeLanes there = present(f, whole.outputs);
     key_lanes<map, false>(space.y + f, space.of_row, count, width, there, space.features + f, stride,
-                          value_stride, values + f * value_stride, totals + f, largest + f);
+                          value_stride, values + f * value_stride, totals + f, largest + f, added + f);
     if constexpr (has_two_halves(map)) {
       const std::int64_t second = width + f;
       key_lanes<map, true>(space.y + f, space.of_row + tokens_of_block, count, width, there,
                            space.features + second, stride, value_stride, values + second * value_stride,
-                           totals + second, largest + second);
+                           totals + second, largest + second, added + second);
     }
   }
 }
@@ -199,6 +200,15 @@ HYDRASCOPE_INLINE void plain_keys(const LinearMap& whole, const std::int64_t cou
     store(totals + f, total);
     if constexpr (weighted) store(totals + width + f, second_total);
   }
+}
+
+// Of the maps without an exponential, except taylor.
+HYDRASCOPE_INLINE void plain_keys(const LinearMap& map, const std::int64_t count, const Space& space,
+                                  float* totals) {
+  if (map.map == PointMap::relu) plain_keys<PointMap::relu>(map, count, space, totals);
+  if (map.map == PointMap::relu_token_weighted)
+    plain_keys<PointMap::relu_token_weighted>(map, count, space, totals);
+  if (map.map == PointMap::unit) plain_keys<PointMap::unit>(map, count, space, totals);
 }
 
 // A part of taylor's features.
@@ -344,6 +354,50 @@ HYDRASCOPE_INLINE float query_features(const LinearMap& map, const float* y, con
       return plain_query<PointMap::relu_token_weighted>(map, y, plus, minus, totals, features);
     default: return plain_query<PointMap::relu>(map, y, plus, minus, totals, features);
   }
+}
+
+// Computes φ(q)·S of `count` queries into space.values, each row divided by one number that cancels in the
+// quotient, and φ(q)·z into `denominators`.
+HYDRASCOPE_INLINE void earlier_outputs(const LinearMap& map, const std::int64_t count, const Space& space,
+                                       const std::int64_t stride, const float* values, const float* totals,
+                                       const float* largest, float* denominators) {
+  const std::int64_t rows = whole_rows(count), width = padded_to_lanes(map.outputs);
+  clear(space.values, rows * stride);
+  if (map.map == PointMap::taylor) {
+    taylor_outputs(map, count, space, stride, values, totals, denominators);
+    return;
+  }
+  for (std::int64_t row = 0; row < count; ++row)
+    denominators[row] =
+        query_features(map, space.y + row * width, space.of_row[row], space.of_row[tokens_of_block + row],
+                       totals, largest, space.features + row * map.features());
+  clear(space.features + count * map.features(), (rows - count) * map.features());
+  add_rows_times(space.features, rows, map.features(), values, stride, space.values, space.spare);
+}
+
+// Writes the block's outputs, the rows of space.values divided by the denominators; 0 where masked. Returns
+// the number of denominators that are 0.
+HYDRASCOPE_INLINE std::int64_t put_outputs(const unsigned char* mask, const TokenRange block,
+                                           const LinearMap& map, const float* denominators,
+                                           const Space& space, const Rows& out) {
+  const std::int64_t stride = padded_to_lanes(out.head_width);
+  std::int64_t zeros = 0, row = 0;
+  for (std::int64_t token = block.first; token < block.last; ++token) {
+    float* result = space.x; // 0 for a masked token; x is no longer needed
+    if (real(mask, token)) {
+      result = space.values + row * stride;
+      const float denominator = map.normalised ? denominators[row] : 1;
+      ++row;
+      zeros += denominator == 0 ? 1 : 0;
+      // Where the denominator is 0, every product is 0, and the numerator with them.
+      const Lanes divisor = all(denominator == 0 ? 1.0F : denominator);
+      for (std::int64_t f = 0; f < stride; f += lane_count) store(result + f, load(result + f) / divisor);
+    } else {
+      clear(result, stride);
+    }
+    put_row(out, token, result);
+  }
+  return zeros;
 }
 
 } // namespace

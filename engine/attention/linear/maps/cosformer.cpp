@@ -29,6 +29,11 @@ public:
     return too_many_tokens(shape.tokens);
   }
 
+  std::string growth_refusal() const override {
+    if (length_) return {};
+    return "M, the number of tokens, is not known while a sequence grows: fix it, as in cosformer:m=2048";
+  }
+
   at::Tensor features(const at::Tensor& x, Side, const FeatureContext& context) const override {
     const at::Tensor angle = angles(x, x.size(2), context), positive = at::relu(x);
     // The last token's cosine is 0: rounding must not make it negative.
@@ -37,8 +42,7 @@ public:
   }
 
   std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::relu_token_weighted; }
-  LoopProjection loop_projection(Side, std::int64_t, std::int64_t,
-                                 const FeatureContext& context) const override {
+  LoopProjection loop_projection(Side, const FeatureContext& context) const override {
     const at::Tensor angle = angles(at::empty({0}, context.device), context.tokens, context);
     LoopProjection projection;
     projection.token_weights = at::cat({angle.cos().clamp_min(0), angle.sin()}, -1).squeeze(1);

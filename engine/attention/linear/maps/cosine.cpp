@@ -20,6 +20,7 @@ public:
         whole_row_ ? std::vector<std::int64_t>{1, 3} : std::vector<std::int64_t>{3};
     return x / at::linalg_vector_norm(x, 2, dimensions, true).clamp_min(1e-12);
   }
+  bool mixes_heads() const override { return whole_row_; }
   std::optional<cpu::PointMap> point_map() const override {
     if (whole_row_) return std::nullopt; // the loops process each head by itself
     return cpu::PointMap::unit;

@@ -16,7 +16,7 @@ public:
     return x * temperature_;
   }
   std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::exponential; }
-  LoopProjection loop_projection(Side, std::int64_t, std::int64_t, const FeatureContext&) const override {
+  LoopProjection loop_projection(Side, const FeatureContext&) const override {
     return {.scale = static_cast<double>(temperature_)};
   }
 

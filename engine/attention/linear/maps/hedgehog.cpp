@@ -35,18 +35,17 @@ public:
   TrainedHedgehog(ProjectionForm form, bool negation) : Hedgehog(negation), form_(form) {}
 
   at::Tensor features(const at::Tensor& x, Side side, const FeatureContext& context) const override {
-    return Hedgehog::features(project(x, side, form_, context.parameters), side, context);
+    return Hedgehog::features(project(x, side, form_, context.heads, context.parameters), side, context);
   }
-  KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int) const override {
-    return identity_projections(form_, heads, head_width);
+  KernelParameters initial_parameters(const HeadShape& shape, int) const override {
+    return identity_projections(form_, shape);
   }
-  LoopProjection loop_projection(Side side, std::int64_t heads, std::int64_t head_width,
-                                 const FeatureContext& context) const override {
-    return loop_projection_of(side, form_, heads, head_width, context.parameters);
+  LoopProjection loop_projection(Side side, const FeatureContext& context) const override {
+    return loop_projection_of(side, form_, context.heads, context.parameters);
   }
-  std::optional<LeadingMaps> leading_maps(std::int64_t heads, std::int64_t head_width,
+  std::optional<LeadingMaps> leading_maps(const HeadShape& shape,
                                           const KernelParameters& parameters) const override {
-    return leading_maps_of(form_, heads, head_width, parameters);
+    return leading_maps_of(form_, shape, parameters);
   }
   double cost(const AttentionShape& shape) const override { return projection_cost(shape); }
 
@@ -76,7 +75,7 @@ public:
   }
 
   at::Tensor features(const at::Tensor& x, Side side, const FeatureContext& context) const override {
-    const at::Tensor y = project(x, side, projection_, context.parameters);
+    const at::Tensor y = project(x, side, projection_, context.heads, context.parameters);
     switch (form_) {
       case Form::eq5: return at::log_softmax(y, -1);
       case Form::joint: return at::log_softmax(at::cat({2 * y, -2 * y}, -1), -1);
@@ -84,8 +83,8 @@ public:
     }
     return at::cat({at::log_softmax(y, -1), at::log_softmax(-y, -1)}, -1);
   }
-  KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int) const override {
-    return identity_projections(projection_, heads, head_width);
+  KernelParameters initial_parameters(const HeadShape& shape, int) const override {
+    return identity_projections(projection_, shape);
   }
   std::optional<cpu::PointMap> point_map() const override {
     switch (form_) {
@@ -95,15 +94,14 @@ public:
     }
     return cpu::PointMap::plus_minus_softmax;
   }
-  LoopProjection loop_projection(Side side, std::int64_t heads, std::int64_t head_width,
-                                 const FeatureContext& context) const override {
-    LoopProjection projection = loop_projection_of(side, projection_, heads, head_width, context.parameters);
+  LoopProjection loop_projection(Side side, const FeatureContext& context) const override {
+    LoopProjection projection = loop_projection_of(side, projection_, context.heads, context.parameters);
     if (form_ == Form::joint) projection.scale = 2;
     return projection;
   }
-  std::optional<LeadingMaps> leading_maps(std::int64_t heads, std::int64_t head_width,
+  std::optional<LeadingMaps> leading_maps(const HeadShape& shape,
                                           const KernelParameters& parameters) const override {
-    return leading_maps_of(projection_, heads, head_width, parameters);
+    return leading_maps_of(projection_, shape, parameters);
   }
   double cost(const AttentionShape& shape) const override { return projection_cost(shape); }
 

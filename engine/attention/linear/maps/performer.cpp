@@ -64,16 +64,15 @@ public:
     return features_.value_or(default_features(head_width));
   }
 
-  KernelParameters initial_parameters(std::int64_t /*heads*/, std::int64_t head_width,
-                                      int layer) const override {
-    return {{"omega", orthogonal_gaussian(width(head_width), head_width, layer_seed(seed_, layer))}};
+  KernelParameters initial_parameters(const HeadShape& shape, int layer) const override {
+    const std::int64_t features = width(shape.head_width);
+    return {{"omega", orthogonal_gaussian(features, shape.head_width, layer_seed(seed_, layer))}};
   }
   std::vector<std::string> fixed_parameters() const override { return {"omega"}; }
 
   at::Tensor features(const at::Tensor& x, Side side, const FeatureContext& context) const override {
     const at::Tensor scaled = x * std::pow(static_cast<double>(x.size(3)), -0.25);
-    const at::Tensor projected =
-        at::matmul(scaled, omega(x.size(1), x.size(3), context).to(x.scalar_type()).t());
+    const at::Tensor projected = at::matmul(scaled, omega(x.size(3), context).to(x.scalar_type()).t());
     const double logarithm = 0.5 * std::log(static_cast<double>(projected.size(3)));
     // A query's ‖x̂‖²/2 is a factor of its whole row and cancels in the quotient: it would only cost
     // precision.
@@ -82,11 +81,10 @@ public:
   }
 
   std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::exponential; }
-  LoopProjection loop_projection(Side side, std::int64_t heads, std::int64_t head_width,
-                                 const FeatureContext& context) const override {
-    const auto d = static_cast<double>(head_width);
+  LoopProjection loop_projection(Side side, const FeatureContext& context) const override {
+    const auto d = static_cast<double>(context.heads.head_width);
     // The constant 1/√m of both sides cancels.
-    return {.weight = omega(heads, head_width, context).t().unsqueeze(0),
+    return {.weight = omega(context.heads.head_width, context).t().unsqueeze(0),
             .scale = std::pow(d, -0.25),
             .half_square = side == Side::key ? 0.5 / std::sqrt(d) : 0};
   }
@@ -97,10 +95,10 @@ public:
   }
 
 private:
-  at::Tensor omega(std::int64_t heads, std::int64_t head_width, const FeatureContext& context) const {
+  at::Tensor omega(std::int64_t head_width, const FeatureContext& context) const {
     const auto found = context.parameters.find("omega");
     if (found == context.parameters.end() || !found->second.defined())
-      return initial_parameters(heads, head_width, 0).at("omega").to(context.device);
+      return initial_parameters(context.heads, 0).at("omega").to(context.device);
     const at::Tensor& given = found->second;
     if (given.dim() != 2 || given.size(1) != head_width || given.size(0) < 1)
       throw UsageError("omega", fmt::format("its shape is ({})", fmt::join(given.sizes().vec(), ",")),

@@ -14,27 +14,25 @@ public:
   explicit T2R(const KernelSpec& spec) : form_(projection_form(spec)), seed_(seed_parameter(spec)) {}
 
   at::Tensor features(const at::Tensor& x, Side side, const FeatureContext& context) const override {
-    return at::relu(project(x, side, form_, given_or_initial(context, x.size(1), x.size(3))));
+    return at::relu(project(x, side, form_, context.heads, given_or_initial(context)));
   }
   std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::relu; }
-  LoopProjection loop_projection(Side side, std::int64_t heads, std::int64_t head_width,
-                                 const FeatureContext& context) const override {
-    return loop_projection_of(side, form_, heads, head_width, given_or_initial(context, heads, head_width));
+  LoopProjection loop_projection(Side side, const FeatureContext& context) const override {
+    return loop_projection_of(side, form_, context.heads, given_or_initial(context));
   }
-  KernelParameters initial_parameters(std::int64_t heads, std::int64_t head_width, int layer) const override {
-    return random_projections(form_, heads, head_width, layer_seed(seed_, layer));
+  KernelParameters initial_parameters(const HeadShape& shape, int layer) const override {
+    return random_projections(form_, shape, layer_seed(seed_, layer));
   }
-  std::optional<LeadingMaps> leading_maps(std::int64_t heads, std::int64_t head_width,
+  std::optional<LeadingMaps> leading_maps(const HeadShape& shape,
                                           const KernelParameters& parameters) const override {
-    return leading_maps_of(form_, heads, head_width, parameters);
+    return leading_maps_of(form_, shape, parameters);
   }
   double cost(const AttentionShape& shape) const override { return projection_cost(shape); }
 
 private:
-  KernelParameters given_or_initial(const FeatureContext& context, std::int64_t heads,
-                                    std::int64_t head_width) const {
+  KernelParameters given_or_initial(const FeatureContext& context) const {
     if (context.parameters.contains("query_map.weight")) return context.parameters;
-    KernelParameters initial = initial_parameters(heads, head_width, 0);
+    KernelParameters initial = initial_parameters(context.heads, 0);
     for (auto& [name, parameter] : initial) parameter = parameter.to(context.device);
     return initial;
   }

@@ -34,9 +34,8 @@ public:
   }
 
   std::optional<cpu::PointMap> point_map() const override { return cpu::PointMap::taylor; }
-  LoopProjection loop_projection(Side, std::int64_t, std::int64_t head_width,
-                                 const FeatureContext&) const override {
-    return {.weight = {}, .bias = {}, .scale = std::pow(static_cast<double>(head_width), -0.25)};
+  LoopProjection loop_projection(Side, const FeatureContext& context) const override {
+    return {.scale = std::pow(static_cast<double>(context.heads.head_width), -0.25)};
   }
 
   bool products_are_cheaper() const override { return true; }

@@ -31,30 +31,6 @@ struct SoftmaxSpace {
   float* spare;   // the factors of a product, in bfloat16
 };
 
-// Sixteen rows of sixteen floats, `from` apart by from_stride, side by side: to[f·to_stride + row].
-HYDRASCOPE_INLINE void transpose_tile(const float* from, const std::int64_t from_stride, float* to,
-                                      const std::int64_t to_stride) {
-  Lanes rows[lane_count], other[lane_count];
-  HYDRASCOPE_UNROLL
-  for (std::int64_t i = 0; i < lane_count; ++i) rows[i] = load(from + i * from_stride);
-  // Four perfect shuffles of the 256 numbers: each moves a bit of the column's number to the row's.
-  const auto shuffle = [](const Lanes* in, Lanes* result) __attribute__((always_inline)) {
-    HYDRASCOPE_UNROLL
-    for (std::int64_t i = 0; i < lane_count / 2; ++i) {
-      result[2 * i] =
-          __builtin_shufflevector(in[i], in[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-      result[2 * i + 1] = __builtin_shufflevector(in[i], in[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13,
-                                                  29, 14, 30, 15, 31);
-    }
-  };
-  shuffle(rows, other);
-  shuffle(other, rows);
-  shuffle(rows, other);
-  shuffle(other, rows);
-  HYDRASCOPE_UNROLL
-  for (std::int64_t i = 0; i < lane_count; ++i) store(to + i * to_stride, rows[i]);
-}
-
 // scores ← e^(scale · scores − the row's largest so far). Rescales the sums when the largest grows. Scores
 // from `count` on, which belong to no key, become 0.
 HYDRASCOPE_INLINE void make_weights(float* scores, const std::int64_t count, const float scale,

@@ -28,7 +28,7 @@ TEST(Focus, ContributionsOfEveryKernelSumToOutTimesGradient) {
   for (const KernelInfo& info : kernel_infos()) {
     const auto kernel = make_kernel(KernelSpec{info.name, {}});
     const AttentionInput input = random_input();
-    const KernelParameters parameters = kernel->initial_parameters(2, 4);
+    const KernelParameters parameters = kernel->initial_parameters({2, 4});
     const at::Tensor out = kernel->run(input, parameters).out;
     const at::Tensor g = at::randn({1, 2, 9, 4});
     const double everything = (out * g).sum().item<double>();

@@ -1,0 +1,192 @@
+// The causal form of a block of tokens, for the processor that HYDRASCOPE_CPU names: the sums over the keys
+// before the block give one part of its outputs, products of its queries and keys the other. Called by
+// linear_loops.cpp.
+#pragma once
+
+#include "engine/attention/linear/cpu/linear_features.h"
+
+namespace hydrascope::cpu::HYDRASCOPE_CPU {
+namespace {
+
+// Computes y of the gathered rows into space.y.
+HYDRASCOPE_INLINE void make_outputs(const LinearMap& map, const std::int64_t count, const Space& space) {
+  const std::int64_t padded = padded_to_lanes(map.head_width), width = padded_to_lanes(map.outputs);
+  const std::int64_t rows = whole_rows(count);
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t f = 0; f < width; f += lane_count) {
+      const Lanes start = map.bias != nullptr ? load(map.bias + f) : Lanes{};
+      store(space.y + row * width + f,
+            map.weight != nullptr ? start : start + load(space.x + row * padded + f));
+    }
+  if (map.weight != nullptr) add_rows_times(space.x, rows, padded, map.weight, width, space.y, space.spare);
+  if (map.scale == 1 && map.half_square == 0) return;
+  for (std::int64_t row = 0; row < count; ++row) {
+    Lanes squares{};
+    for (std::int64_t f = 0; f < padded; f += lane_count) {
+      const Lanes x = load(space.x + row * padded + f);
+      squares += x * x;
+    }
+    const float shift = map.half_square * sum_of(squares);
+    for (std::int64_t f = 0; f < width; f += lane_count)
+      store(space.y + row * width + f, load(space.y + row * width + f) * map.scale - shift);
+  }
+}
+
+// The keys of a block beside their Space.
+struct CausalSpace {
+  CausalSpace(const LinearMap& map, const std::int64_t value_width, float* buffers)
+      : space(map, value_width, buffers + map.features() + map.turned_rows() * tokens_of_block),
+        added(buffers),
+        turned(added + map.features()) {}
+
+  Space space;
+  float* added;  // (features): the sum of the block's features
+  float* turned; // (features or, of taylor, outputs; T): the features, or y, of each token in a column
+};
+
+// to (columns,T) = fromᵀ for from (rows,columns), 16 × 16 numbers at a time; columns of absent rows are 0.
+HYDRASCOPE_INLINE void turn(float* from, const std::int64_t rows, const std::int64_t columns, float* to) {
+  const std::int64_t whole = padded_to_lanes(rows);
+  clear(from + rows * columns, (whole - rows) * columns);
+  for (std::int64_t row = 0; row < whole; row += lane_count)
+    for (std::int64_t f = 0; f < columns; f += lane_count)
+      transpose_tile(from + row * columns + f, columns, to + f * tokens_of_block + row, tokens_of_block);
+}
+
+// How much the largest log-feature grows after the block's first key, at most over all features.
+template <PointMap map, bool negative>
+HYDRASCOPE_INLINE Lanes growth_of(const float* y, const float* shifts, const std::int64_t count,
+                                  const std::int64_t width, const Lanes& before) {
+  const Lanes first = larger(exponent_of<map, negative>(load(y), shifts[0]), before);
+  Lanes top = first;
+  for (std::int64_t row = 1; row < count; ++row)
+    top = larger(exponent_of<map, negative>(load(y + row * width), shifts[row]), top);
+  return top - first;
+}
+
+template <PointMap map>
+HYDRASCOPE_INLINE float largest_growth(const LinearMap& whole, const std::int64_t count, const Space& space,
+                                       const float* largest) {
+  const std::int64_t width = padded_to_lanes(whole.outputs);
+  Lanes growth{};
+  const auto take = [&](const Lanes& own, const std::int64_t f) __attribute__((always_inline)) {
+    growth = larger(present(f, whole.outputs) ? own : growth, growth);
+  };
+  for (std::int64_t f = 0; f < width; f += lane_count) {
+    take(growth_of<map, false>(space.y + f, space.of_row, count, width, load(largest + f)), f);
+    if constexpr (has_two_halves(map))
+      take(growth_of<map, true>(space.y + f, space.of_row + tokens_of_block, count, width,
+                                load(largest + width + f)),
+           f);
+  }
+  return largest_of(growth);
+}
+
+// Keys are divided by the largest of the whole block, later keys than the query's included: if these were
+// above e⁴⁰ times the others, nothing would be left of them.
+constexpr float largest_safe_growth = 40;
+
+bool causal_keys(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange block,
+                 const LinearMap& map, float* buffers, float* values, float* totals, float* largest) {
+  const CausalSpace own(map, v.head_width, buffers);
+  const Space& space = own.space;
+  const std::int64_t stride = padded_to_lanes(v.head_width);
+  const std::int64_t count = gather(k, mask, block, space.x);
+  if (count == 0) return true;
+  make_outputs(map, count, space);
+  make_shifts(map, count, space);
+  make_factors(map, mask, block, count, space);
+  float growth = 0;
+  with_exponential_map(
+      map.map, [&]<PointMap point>() __attribute__((always_inline)) {
+        growth = largest_growth<point>(map, count, space, largest);
+      });
+  if (growth > largest_safe_growth && count > 1) return false;
+  gather(v, mask, block, space.values);
+  if (map.map == PointMap::taylor) {
+    turn(space.y, count, padded_to_lanes(map.outputs), own.turned);
+    return true;
+  }
+  clear(own.added, map.features());
+  with_exponential_map(
+      map.map, [&]<PointMap point>() __attribute__((always_inline)) {
+        exponential_keys<point>(map, count, space, stride, values, totals, largest, own.added);
+      });
+  plain_keys(map, count, space, own.added);
+  turn(space.features, count, map.features(), own.turned);
+  return true;
+}
+
+// c (rows,T) += a (rows,depth) · b (depth,T), of which only the columns up to the row's own are needed.
+HYDRASCOPE_INLINE void add_lower_product(const float* a, const std::int64_t rows, const std::int64_t depth,
+                                         const float* b, float* c) {
+  for (std::int64_t i = 0; i < rows; i += rows_at_once) {
+    const std::int64_t width = padded_to_lanes(i + rows_at_once);
+    const Left<float> own{a + i * depth, depth, 1};
+    float* const to = c + i * tokens_of_block;
+    std::int64_t f = 0;
+    for (; f + registers_at_once * register_floats <= width; f += registers_at_once * register_floats)
+      add_tile<registers_at_once>(own, b + f, depth, tokens_of_block, to + f);
+    for (; f < width; f += register_floats) add_tile<1>(own, b + f, depth, tokens_of_block, to + f);
+  }
+}
+
+std::int64_t causal_outputs(const Rows& q, const unsigned char* mask, const TokenRange block,
+                            const LinearMap& map, const LinearMap& key_map, float* key_buffers,
+                            const float* values, const float* totals, const float* largest, float* buffers,
+                            const Rows& out) {
+  const CausalSpace keys(key_map, out.head_width, key_buffers);
+  float* const products = buffers; // (T,T)
+  const Space space(map, out.head_width, products + tokens_of_block * tokens_of_block);
+  const std::int64_t stride = padded_to_lanes(out.head_width);
+  const std::int64_t count = gather(q, mask, block, space.x), rows = whole_rows(count);
+  make_outputs(map, count, space);
+  make_shifts(map, count, space);
+  make_factors(map, mask, block, count, space);
+  float denominators[tokens_of_block];
+  earlier_outputs(map, count, space, stride, values, totals, largest, denominators);
+
+  const bool taylor = map.map == PointMap::taylor;
+  clear(products, rows * tokens_of_block);
+  add_lower_product(taylor ? space.y : space.features, rows,
+                    taylor ? padded_to_lanes(map.outputs) : map.features(), keys.turned, products);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    Lanes sum{};
+    for (std::int64_t f = 0; f < padded_to_lanes(row + 1); f += lane_count) {
+      float* const at = products + row * tokens_of_block + f;
+      Lanes product = load(at);
+      if (taylor) product = 1.0F + product + 0.5F * product * product;
+      const Lanes kept = row < count && present(f, row + 1) ? product : Lanes{};
+      store(at, kept);
+      sum += kept;
+    }
+    if (row < count) denominators[row] += sum_of(sum);
+  }
+  // Rows of four: what is to the right of a row's own column within them is 0.
+  for (std::int64_t i = 0; i < rows; i += rows_at_once)
+    add_product(Left<float>{products + i * tokens_of_block, tokens_of_block, 1}, keys.space.values,
+                rows_at_once, i + rows_at_once, stride, space.values + i * stride);
+  return put_outputs(mask, block, map, denominators, space, out);
+}
+
+void add_causal_keys(const unsigned char* mask, const TokenRange block, const LinearMap& map,
+                     const std::int64_t value_width, float* buffers, float* values, float* totals) {
+  const CausalSpace own(map, value_width, buffers);
+  const std::int64_t stride = padded_to_lanes(value_width);
+  std::int64_t count = 0;
+  for (std::int64_t token = block.first; token < block.last; ++token) count += real(mask, token) ? 1 : 0;
+  if (count == 0) return;
+  if (map.map == PointMap::taylor) {
+    taylor_keys(map, count, own.space, stride, values, totals);
+    return;
+  }
+  for (std::int64_t f = 0; f < map.features(); f += lane_count)
+    store(totals + f, load(totals + f) + load(own.added + f));
+  const std::int64_t rows = whole_rows(count);
+  clear(own.space.features + count * map.features(), (rows - count) * map.features());
+  add_columns_times(own.space.features, rows, map.features(), own.space.values, stride, values,
+                    own.space.spare);
+}
+
+} // namespace
+} // namespace hydrascope::cpu::HYDRASCOPE_CPU

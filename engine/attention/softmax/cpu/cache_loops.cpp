@@ -1,0 +1,140 @@
+// The loops over cached keys and values, for the processor that HYDRASCOPE_CPU names. Nothing here calls a
+// function that is not inlined (softmax_loops.cpp says why).
+#include "engine/attention/simd/products.h"
+#include "engine/attention/softmax/cpu/cache.h"
+
+namespace hydrascope::cpu::HYDRASCOPE_CPU {
+namespace {
+
+using HalfRegister = std::uint16_t __attribute__((vector_size(sizeof(Register) / 2)));
+using WordRegister = std::uint32_t __attribute__((vector_size(sizeof(Register))));
+
+HYDRASCOPE_INLINE Register numbers(const float* from) { return load_as<Register>(from); }
+HYDRASCOPE_INLINE Register numbers(const std::uint16_t* from) {
+  HalfRegister half;
+  std::memcpy(&half, from, sizeof half);
+  const WordRegister bits = __builtin_convertvector(half, WordRegister) << 16;
+  Register x;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+constexpr std::int64_t piece = registers_at_once * register_floats;
+
+// Scores of a tile's tokens for `group` queries, rows of `scores` apart by `stride`.
+template <std::int64_t group, typename Number>
+HYDRASCOPE_INLINE void score_tile(const float* q, const std::int64_t width, const Number* keys, float* scores,
+                                  const std::int64_t stride) {
+  for (std::int64_t first = 0; first < tokens_of_block; first += piece) {
+    Register sum[group][registers_at_once] = {};
+    for (std::int64_t f = 0; f < width; ++f) {
+      Register key[registers_at_once];
+      HYDRASCOPE_UNROLL
+      for (std::int64_t r = 0; r < registers_at_once; ++r)
+        key[r] = numbers(keys + f * tokens_of_block + first + r * register_floats);
+      HYDRASCOPE_UNROLL
+      for (std::int64_t g = 0; g < group; ++g) {
+        const Register factor = q[g * width + f] - Register{};
+        HYDRASCOPE_UNROLL
+        for (std::int64_t r = 0; r < registers_at_once; ++r) sum[g][r] += factor * key[r];
+      }
+    }
+    HYDRASCOPE_UNROLL
+    for (std::int64_t g = 0; g < group; ++g) HYDRASCOPE_UNROLL
+    for (std::int64_t r = 0; r < registers_at_once; ++r)
+      store(scores + g * stride + first + r * register_floats, sum[g][r]);
+  }
+}
+
+// sums (group,padded) = Σ_j weights_j v_j over `count` tokens.
+template <std::int64_t group, typename Number>
+HYDRASCOPE_INLINE void gather_values(const float* weights, const std::int64_t stride,
+                                     const std::int64_t count, const Number* values,
+                                     const std::int64_t padded, float* sums) {
+  const auto add = [&]<std::int64_t registers>(const std::int64_t f) __attribute__((always_inline)) {
+    Register sum[group][registers] = {};
+    for (std::int64_t j = 0; j < count; ++j) {
+      Register value[registers];
+      HYDRASCOPE_UNROLL
+      for (std::int64_t r = 0; r < registers; ++r)
+        value[r] = numbers(values + j * padded + f + r * register_floats);
+      HYDRASCOPE_UNROLL
+      for (std::int64_t g = 0; g < group; ++g) {
+        const Register weight = weights[g * stride + j] - Register{};
+        HYDRASCOPE_UNROLL
+        for (std::int64_t r = 0; r < registers; ++r) sum[g][r] += weight * value[r];
+      }
+    }
+    HYDRASCOPE_UNROLL
+    for (std::int64_t g = 0; g < group; ++g) HYDRASCOPE_UNROLL
+    for (std::int64_t r = 0; r < registers; ++r)
+      store(sums + g * padded + f + r * register_floats, sum[g][r]);
+  };
+  std::int64_t f = 0;
+  for (; f + piece <= padded; f += piece) add.template operator()<registers_at_once>(f);
+  for (; f < padded; f += register_floats) add.template operator()<1>(f);
+}
+
+// scores ← e^(score − the largest), 0 from `count` on up to a whole register of sixteen.
+HYDRASCOPE_INLINE void make_shares(float* scores, const std::int64_t count, float* largest, float* total) {
+  Lanes top = all(-__builtin_inff());
+  for (std::int64_t j = 0; j < count; j += lane_count)
+    top = larger(present(j, count) ? load(scores + j) : top, top);
+  const float most = largest_of(top);
+  Lanes sum{};
+  for (std::int64_t j = 0; j < count; j += lane_count) {
+    const Lanes power = exponential(load(scores + j) - most);
+    const Lanes share = present(j, count) ? power : Lanes{};
+    store(scores + j, share);
+    sum += share;
+  }
+  *largest = most;
+  *total = sum_of(sum);
+}
+
+template <std::int64_t group, typename Number>
+HYDRASCOPE_INLINE void part_of_group(const float* q, const CachedHead& head, const TokenRange range,
+                                     float* buffers, float* largest, float* totals, float* sums) {
+  const std::int64_t width = head.head_width, padded = padded_to_lanes(width),
+                     count = range.last - range.first;
+  const auto* const keys = static_cast<const Number*>(head.keys);
+  const auto* const values = static_cast<const Number*>(head.values);
+  for (std::int64_t token = 0; token < count; token += tokens_of_block)
+    score_tile<group>(q, width, keys + (range.first + token) * width, buffers + token, cached_tokens_at_once);
+  for (std::int64_t g = 0; g < group; ++g)
+    make_shares(buffers + g * cached_tokens_at_once, count, largest + g, totals + g);
+  gather_values<group>(buffers, cached_tokens_at_once, count, values + range.first * padded, padded, sums);
+}
+
+template <typename Number>
+HYDRASCOPE_INLINE void part_of_head(const float* q, const std::int64_t group, const CachedHead& head,
+                                    const TokenRange range, float* buffers, float* largest, float* totals,
+                                    float* sums) {
+  const std::int64_t width = head.head_width, padded = padded_to_lanes(width);
+  std::int64_t first = 0;
+  const auto take = [&]<std::int64_t count>() __attribute__((always_inline)) {
+    part_of_group<count, Number>(q + first * width, head, range, buffers + first * cached_tokens_at_once,
+                                 largest + first, totals + first, sums + first * padded);
+    first += count;
+  };
+  while (group - first >= 4) take.template operator()<4>();
+  if (group - first == 3) take.template operator()<3>();
+  if (group - first == 2) take.template operator()<2>();
+  if (group - first == 1) take.template operator()<1>();
+}
+
+void part(const float* q, const std::int64_t group, const CachedHead& head, const TokenRange range,
+          float* buffers, float* largest, float* totals, float* sums) {
+  if (head.element == Element::bfloat16)
+    part_of_head<std::uint16_t>(q, group, head, range, buffers, largest, totals, sums);
+  else
+    part_of_head<float>(q, group, head, range, buffers, largest, totals, sums);
+}
+
+constexpr CacheLoops loops{part};
+
+} // namespace
+
+const CacheLoops& cache_loops() { return loops; }
+
+} // namespace hydrascope::cpu::HYDRASCOPE_CPU
