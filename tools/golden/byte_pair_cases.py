@@ -27,7 +27,7 @@ BYTE_PAIR_CASES = [
     "<|endoftext|>", "a<|endoftext|>b", "a <|endoftext|> b", "<|endoftext|><|endoftext|>", "<|endoftext|", "<|ENDOFTEXT|>",
     "<|im_start|>user\nHi<|im_end|>\n", "<|begin_of_text|>", "<|begin_of_text|>the", "the<|end_of_text|> the",
     "<mask>", "a <mask> b", "a  \n<mask>  b", "a<mask>", " <mask>", "<mask> <mask>", "<right>", "a <right> b", "a<right> \n b", "<right> <right>",
-    "<right> <mask>", "word", "a word b", "words", "sword", "a.word!", "wordword", "word word", "_word", "word1", "\u0301word", "naïve",
+    "<right> <mask>", "word", "a word b", "words", "sword", "a.word!", "wordword", "word word", "word<x>", "a<x>", "aword<x>", "aword<x><x>", "_word", "word1", "\u0301word", "naïve",
     "nai\u0308ve", "the naïve the nai\u0308ve", "xnaïvex", "keyword", "keywords keyword",
     # Long runs without a boundary, which the queue of merges must do in the same order.
     "a" * 100, "ab" * 70, "the" * 40, " " * 50, " " * 50 + "x", "\n" * 30, "thethe tothe andthe", "中" * 60, "1" * 50, "é" * 40, "!" * 40,

@@ -96,7 +96,8 @@ def make_llama3(texts):
     tokenizer.decoder = decoders.ByteLevel()
     train(tokenizer, [], texts, 600, pre_tokenizers.ByteLevel.alphabet())
     tokenizer.add_special_tokens(["<|begin_of_text|>", "<|end_of_text|>"])
-    tokenizer.add_tokens([AddedToken("word", single_word=True, normalized=False), AddedToken("naïve", normalized=True)])
+    words = [AddedToken(name, single_word=True, normalized=False) for name in ("word", "word<x>")]
+    tokenizer.add_tokens([*words, AddedToken("<x>", normalized=False), AddedToken("naïve", normalized=True)])
     begin = tokenizer.token_to_id("<|begin_of_text|>")
     template = processors.TemplateProcessing(
         single="<|begin_of_text|> $A", pair="<|begin_of_text|> $A $B:1", special_tokens=[("<|begin_of_text|>", begin)]
