@@ -15,6 +15,7 @@
 #include "engine/measure/teacher_forced_runs.h"
 #include "engine/models/transformer/model.h"
 #include "engine/run/model_store.h"
+#include "engine/run/pass.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/tasks/distill_data.h"
 #include "engine/training/tasks/running_text.h"

@@ -62,7 +62,8 @@ TEST(NextTokens, TrainTheLayersThatTheScheduleReplacesOrAll) {
     std::set<int> trained;
     const AdapterInfo adapter = finetune(request).adapter;
     for (const AdapterInfo::Layer& layer : adapter.layers) trained.insert(layer.layer);
-    for (const auto& [name, view] : SafetensorsFile::open(adapter.path).tensors())
+    const SafetensorsFile file = SafetensorsFile::open(adapter.path);
+    for (const auto& [name, view] : file.tensors())
       EXPECT_TRUE(name.starts_with("encoder.layer.") || name.starts_with("kernel.")) << name;
     return trained;
   };
