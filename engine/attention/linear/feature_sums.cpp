@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -43,6 +44,22 @@ at::Tensor masked_log(const at::Tensor& log_key, const at::Tensor& mask) {
 // anyway.
 at::Tensor finite(const at::Tensor& scale) { return scale.masked_fill(at::isinf(scale), 0); }
 
+// The largest value up to each token, of x (B,H,N,f). at::cummax also finds where it is, which takes much longer.
+at::Tensor running_maximum(const at::Tensor& x) {
+  if (!x.is_cpu() || x.scalar_type() != at::kFloat) return std::get<0>(at::cummax(x, 2));
+  const at::Tensor result = x.clone(at::MemoryFormat::Contiguous);
+  const std::int64_t tokens = x.size(2), width = x.size(3);
+  auto* const data = result.mutable_data_ptr<float>();
+  at::parallel_for(0, x.size(0) * x.size(1), 1, [&](const std::int64_t begin, const std::int64_t end) {
+    for (std::int64_t head = begin; head < end; ++head)
+      for (std::int64_t token = 1; token < tokens; ++token) {
+        float* const row = data + (head * tokens + token) * width;
+        for (std::int64_t i = 0; i < width; ++i) row[i] = std::max(row[i], row[i - width]);
+      }
+  });
+  return result;
+}
+
 // Features of all tokens with one scale per feature: exact unless early and late keys differ by orders of
 // magnitude.
 struct ScaledFeatures {
@@ -69,7 +86,7 @@ std::optional<ScaledFeatures> scaled_by_all_keys(const at::Tensor& log_query, co
                                                  const at::Tensor& rows = {}, const at::Tensor& before = {}) {
   // e⁴⁰ is far from overflow, and a key that underflows (below e⁻⁸⁷) is below e⁻⁴⁷ of its row.
   constexpr double safe_exponent = 40;
-  at::Tensor running = std::get<0>(at::cummax(log_key.detach(), 2));
+  at::Tensor running = running_maximum(log_key.detach());
   if (before.defined()) running = at::maximum(running, before);
   const at::Tensor overall = finite(running.slice(2, -1));
   const at::Tensor own = rows.defined() ? up_to_rows(running, rows) : running;
@@ -277,7 +294,7 @@ CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tens
   // itself.
   constexpr std::int64_t chunk = 16;
   const at::Tensor values = with_ones(v);
-  at::Tensor running = std::get<0>(at::cummax(real_key.detach(), 2)); // −∞ before the first real key
+  at::Tensor running = running_maximum(real_key.detach()); // −∞ before the first real key
   if (state.scale.defined()) running = at::maximum(running, state.scale);
   const at::Tensor reached = for_each_head(running, heads);
   const at::Tensor largest = finite((log_query.detach() + reached).amax(-1, true));

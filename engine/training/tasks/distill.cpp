@@ -8,6 +8,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/masked_fill.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -27,25 +28,63 @@ namespace {
 // The floor of weights inside logarithms, as in kernels.md for the divergence.
 constexpr double smallest_weight = 1e-12;
 
+// The input of the first tokens of causal attention, to which those behind them do not matter.
+AttentionInput first_tokens(const AttentionInput& whole, const std::int64_t count) {
+  AttentionInput first = whole;
+  for (at::Tensor* x : {&first.q, &first.k, &first.v}) *x = x->slice(2, 0, count);
+  if (whole.layer_input.defined()) first.layer_input = whole.layer_input.slice(1, 0, count);
+  if (whole.mask.defined()) first.mask = whole.mask.slice(1, 0, count);
+  return first;
+}
+
 struct LayerLoss {
   at::Tensor cross_entropy; // (H), summed over real rows
   at::Tensor entropy;       // (H), of softmax's weights: the difference is the divergence
 };
 
-LayerLoss layer_loss(const AttentionInput& input, const Kernel& softmax, const Kernel& kernel,
-                     const KernelParameters& parameters) {
-  const at::Tensor rows =
-      input.queries > 0 ? at::arange(input.queries, input.q.options().dtype(at::kLong)) : at::Tensor();
-  at::Tensor target;
+// Of some rows of the weights. With `gradients` adds those of the loss over `all_rows`, which are known: −p/w for
+// softmax's weight p and the kernel's w.
+LayerLoss loss_of_rows(const AttentionInput& input, const at::Tensor& rows, const Kernel& softmax,
+                       const Kernel& kernel, const KernelParameters& parameters, const double all_rows,
+                       const Gradients* const gradients) {
+  at::Tensor weights;
   {
-    const at::NoGradGuard no_gradients;
-    target = softmax.weights(input, {}, rows);
+    const at::AutoGradMode needed(gradients != nullptr);
+    weights = kernel.weights(input, parameters, rows);
   }
-  const at::Tensor weights = kernel.weights(input, parameters, rows);
+  const at::NoGradGuard no_gradients;
+  const at::Tensor target = softmax.weights(input, {}, rows);
+  at::Tensor floored = weights.detach().clamp_min(smallest_weight);
+  if (gradients != nullptr) {
+    const at::Tensor gradient = target / (floored * -all_rows);
+    gradients->through(weights, gradient.masked_fill_(weights.detach() < smallest_weight, 0));
+  }
   // Rows of padding are 0 in `target` and add nothing.
-  const auto over_rows = [](const at::Tensor& product) { return product.sum({0, 2, 3}); };
-  return {-over_rows(target * weights.clamp_min(smallest_weight).log()),
-          -over_rows(target * target.clamp_min(smallest_weight).log())};
+  const auto over_rows = [](const at::Tensor& product) { return product.sum({0, 2, 3}).neg_(); };
+  return {over_rows(floored.log_().mul_(target)),
+          over_rows(target.clamp_min(smallest_weight).log_().mul_(target))};
+}
+
+// Causal rows in tiles with the keys up to them: half of the weights are 0, and the rest stays in the cache.
+LayerLoss layer_loss(const AttentionInput& input, const Kernel& softmax, const Kernel& kernel,
+                     const KernelParameters& parameters, const double all_rows,
+                     const Gradients* const gradients) {
+  constexpr std::int64_t tile = 64;
+  const auto options = input.q.options().dtype(at::kLong);
+  const auto of_rows = [&](const AttentionInput& own, const at::Tensor& rows) {
+    return loss_of_rows(own, rows, softmax, kernel, parameters, all_rows, gradients);
+  };
+  if (!input.causal || !input.q.is_cpu())
+    return of_rows(input, input.queries > 0 ? at::arange(input.queries, options) : at::Tensor());
+  LayerLoss sum;
+  const std::int64_t tokens = input.q.size(2);
+  for (std::int64_t first = 0; first < tokens; first += tile) {
+    const std::int64_t last = std::min(tokens, first + tile);
+    const LayerLoss part = of_rows(first_tokens(input, last), at::arange(first, last, options));
+    sum.cross_entropy = first > 0 ? sum.cross_entropy + part.cross_entropy : part.cross_entropy;
+    sum.entropy = first > 0 ? sum.entropy + part.entropy : part.entropy;
+  }
+  return sum;
 }
 
 class Distillation final : public TrainingTask {
@@ -108,10 +147,7 @@ public:
     Sums sums = no_sums();
     for (const Items& part : own_parts(batch, settings_))
       visit(part, [&](const int layer, const AttentionInput& input) {
-        const at::AutoGradMode gradients_needed(true);
-        const LayerLoss of_layer = layer_loss(input, *softmax_, *kernel_, parameters_of(layer));
-        gradients.add(of_layer.cross_entropy.sum() / rows);
-        add(of_layer, layer, sums);
+        add(layer_loss(input, *softmax_, *kernel_, parameters_of(layer), rows, &gradients), layer, sums);
       });
     const at::Tensor divergence = ((sums.cross_entropy - sums.entropy) / rows).to(at::kDouble);
     return at::cat({sums.cross_entropy.mean().to(at::kDouble).view(1) / rows, divergence.view(-1)});
@@ -129,7 +165,7 @@ public:
       Sums part = no_sums();
       for (const Items& own : own_parts(batch, settings_))
         visit(own, [&](const int layer, const AttentionInput& input) {
-          add(layer_loss(input, *softmax_, *kernel_, parameters_of(layer)), layer, part);
+          add(layer_loss(input, *softmax_, *kernel_, parameters_of(layer), 1, nullptr), layer, part);
         });
       const double each = static_cast<double>(batch.size()) / static_cast<double>(rows_of(batch));
       const at::Tensor read =
@@ -274,7 +310,7 @@ private:
     return {at::zeros({info.layers, info.heads}, options), at::zeros({info.layers, info.heads}, options)};
   }
   static void add(const LayerLoss& loss, const int layer, Sums& sums) {
-    sums.cross_entropy.select(0, layer).add_(loss.cross_entropy.detach());
+    sums.cross_entropy.select(0, layer).add_(loss.cross_entropy);
     sums.entropy.select(0, layer).add_(loss.entropy);
   }
 
