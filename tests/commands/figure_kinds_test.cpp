@@ -110,8 +110,11 @@ const std::vector<Kind>& table() {
   return kinds;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, FigureKinds, testing::ValuesIn(table()),
-                         [](const auto& kind) { return std::string(kind.param.name); });
+INSTANTIATE_TEST_SUITE_P(Kinds, FigureKinds, testing::ValuesIn(table()), [](const auto& kind) {
+  std::string name = kind.param.name;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
 
 class FigureTable : public ProgramTest {};
 

@@ -44,7 +44,8 @@ at::Tensor masked_log(const at::Tensor& log_key, const at::Tensor& mask) {
 // anyway.
 at::Tensor finite(const at::Tensor& scale) { return scale.masked_fill(at::isinf(scale), 0); }
 
-// The largest value up to each token, of x (B,H,N,f). at::cummax also finds where it is, which takes much longer.
+// The largest value up to each token, of x (B,H,N,f). at::cummax also finds where it is, which takes much
+// longer.
 at::Tensor running_maximum(const at::Tensor& x) {
   if (!x.is_cpu() || x.scalar_type() != at::kFloat) return std::get<0>(at::cummax(x, 2));
   const at::Tensor result = x.clone(at::MemoryFormat::Contiguous);

@@ -26,8 +26,8 @@ public:
 
   // Adds those of a part of the loss, a scalar; the parts' sum is the loss.
   void add(const at::Tensor& part) const;
-  // Adds those that reach the leaves through `output`, whose own gradient is given: from the loss, or from what
-  // add() has left in a detached copy of the output, which is scaled already.
+  // Adds those that reach the leaves through `output`, whose own gradient is given: from the loss, or from
+  // what add() has left in a detached copy of the output, which is scaled already.
   void through(const at::Tensor& output, const at::Tensor& gradient) const;
 
 private:

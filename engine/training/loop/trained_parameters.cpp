@@ -56,7 +56,8 @@ NamedTensors with_updates(const Model& model, const NamedTensors& parameters, co
 namespace {
 
 at::Tensor leaf(const at::Tensor& value) {
-  return value.detach().to(at::kFloat).clone().requires_grad_(true);
+  // Contiguous, as the optimizer wants them: GPT-2's are views of transposed matrices.
+  return value.detach().to(at::kFloat).clone(at::MemoryFormat::Contiguous).requires_grad_(true);
 }
 
 bool is_head(const std::string& name) {

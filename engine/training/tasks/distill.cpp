@@ -42,8 +42,8 @@ struct LayerLoss {
   at::Tensor entropy;       // (H), of softmax's weights: the difference is the divergence
 };
 
-// Of some rows of the weights. With `gradients` adds those of the loss over `all_rows`, which are known: −p/w for
-// softmax's weight p and the kernel's w.
+// Of some rows of the weights. With `gradients` adds those of the loss over `all_rows`, which are known: −p/w
+// for softmax's weight p and the kernel's w.
 LayerLoss loss_of_rows(const AttentionInput& input, const at::Tensor& rows, const Kernel& softmax,
                        const Kernel& kernel, const KernelParameters& parameters, const double all_rows,
                        const Gradients* const gradients) {

@@ -33,7 +33,8 @@ std::filesystem::path make_toy_model(const ToyFolder& folder, const std::string&
   std::filesystem::create_directories(target);
   for (const auto& entry : std::filesystem::directory_iterator(golden))
     if (entry.path().extension() != ".safetensors")
-      std::filesystem::copy_file(entry.path(), target / entry.path().filename());
+      std::filesystem::copy_file(entry.path(), target / entry.path().filename(),
+                                 std::filesystem::copy_options::overwrite_existing);
   const auto model = load_model(golden);
   std::map<std::string, at::Tensor> parameters;
   for (const auto& name : model->parameter_names()) {
