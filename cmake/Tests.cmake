@@ -77,7 +77,7 @@ if(TARGET plain_tests)
   file(GLOB _loop_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/attention/*/cpu/*.cpp" "${CMAKE_SOURCE_DIR}/engine/attention/simd/*.cpp")
   list(FILTER _loop_sources EXCLUDE REGEX "_loops\\.cpp$")
   target_sources(plain_tests PRIVATE ${HYDRASCOPE_PLAIN_UNITS} ${_loop_sources})
-  foreach(_name IN ITEMS attention/cuda_linear attention/linear_loops attention/softmax_cpu run/quantities/deletion
+  foreach(_name IN ITEMS attention/causal_loops attention/cuda_linear attention/linear_loops attention/softmax_cpu run/quantities/deletion
                          measure/pointing training/class_counts)
     target_sources(plain_tests PRIVATE "${CMAKE_SOURCE_DIR}/tests/engine/${_name}_test.cpp")
   endforeach()

@@ -68,7 +68,7 @@ TEST_F(AttendCommand, BadInputIsOneLineAndLeavesNothing) {
   expect_error("attend linear-cosine:heads=3" + files, 2, "heads=3 does not divide");
   expect_error("attend performer:features=0" + files, 2, "features");
   expect_error("attend poly-nl" + files, 2, "x (B,N,D)");
-  expect_error("attend hydra-tanh-softmax --causal" + files, 2, "causal");
+  expect_error("attend cosformer:m=3 --causal" + files, 2, "more than m=3");
   expect_error("attend local-window --grid 3x4" + files, 2, "--grid");
   expect_error("attend local-window:mode=spiral" + files, 2, "spiral");
   expect_error("attend softmax --device cuda:9" + files, 1, "--device cuda:9");

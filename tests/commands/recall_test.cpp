@@ -83,7 +83,7 @@ TEST_F(Recall, PrintsATable) {
 
 TEST_F(Recall, SaysWhatItCannotDo) {
   expect_error("recall", 2, "--kernel");
-  expect_error(quick + "--kernel hydra-tanh-softmax", 2, "no causal form");
+  expect_error(quick + "--kernel cosformer:m=3", 2, "more than m=3");
   expect_error(quick + "--kernel softmax,elu --curve " + at("c.csv"), 2, "{kernel}");
   expect_error(quick + "--kernel softmax --resume", 2, "-o");
   expect_error("recall --kernel softmax --preset large", 2, "--preset");

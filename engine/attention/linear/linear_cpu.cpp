@@ -129,16 +129,18 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
   return output;
 }
 
-AttentionOutput causal_linear_on_cpu(const AttentionInput& input, const at::Tensor& mask,
-                                     const HeadMaps& query_maps, const HeadMaps& key_maps,
-                                     std::vector<cpu::KeySums>& sums) {
+namespace {
+
+// Into `out` (B,H,N,d); of_tokens (B,H,N,2) float32 as LinearMap::sums, or undefined. Returns the number of
+// denominators that are 0.
+std::int64_t run_causally(const AttentionInput& input, const at::Tensor& mask, const HeadMaps& query_maps,
+                          const HeadMaps& key_maps, std::vector<cpu::KeySums>& sums, const at::Tensor& out,
+                          const at::Tensor& of_tokens) {
   const std::int64_t batch = input.q.size(0), heads = input.q.size(1), tokens = input.q.size(2),
                      width = input.q.size(3), key_heads = input.k.size(1), group = heads / key_heads;
   const at::Tensor query = dense_features(input.q), key = dense_features(input.k),
                    value = dense_features(input.v);
   const LoopMask masks(mask);
-  AttentionOutput output{.out =
-                             to_heads(at::empty({batch, tokens, heads * width}, input.q.options()), heads)};
   const cpu::LinearMap any = key_maps.of(0, 0);
   const auto all_heads = static_cast<std::size_t>(batch * key_heads);
   if (sums.empty()) sums.assign(all_heads, cpu::KeySums(any, width));
@@ -183,9 +185,13 @@ AttentionOutput causal_linear_on_cpu(const AttentionInput& input, const at::Tens
                        for (std::int64_t other = 0; other < part; ++other)
                          cpu::add_sums(own, before[static_cast<std::size_t>(at * (parts - 1) + other)]);
                        std::vector<cpu::CausalQueries> queries;
-                       for (std::int64_t one = head * group; one < (head + 1) * group; ++one)
+                       for (std::int64_t one = head * group; one < (head + 1) * group; ++one) {
                          queries.push_back({rows_of(query, sequence, one), query_maps.of(sequence, one),
-                                            rows_of(output.out, sequence, one)});
+                                            rows_of(out, sequence, one)});
+                         if (of_tokens.defined())
+                           queries.back().map.sums = of_tokens.data_ptr<float>() +
+                                                     (sequence * heads + one) * of_tokens.stride(1);
+                       }
                        zeros[static_cast<std::size_t>(i)] = cpu::causal_outputs(
                            rows_of(key, sequence, head), rows_of(value, sequence, head), queries,
                            masks.of(sequence), range, key_maps.of(sequence, head), own);
@@ -193,8 +199,64 @@ AttentionOutput causal_linear_on_cpu(const AttentionInput& input, const at::Tens
                      }
                    });
   if (parts > 1) sums = std::move(after);
-  output.zero_denominators = std::reduce(zeros.begin(), zeros.end());
+  return std::reduce(zeros.begin(), zeros.end());
+}
+
+constexpr std::pair<const char*, std::vector<float> cpu::KeySums::*> sum_names[] = {
+    {"values", &cpu::KeySums::values}, {"totals", &cpu::KeySums::totals}, {"largest", &cpu::KeySums::largest}};
+
+} // namespace
+
+AttentionOutput causal_linear_on_cpu(const AttentionInput& input, const at::Tensor& mask,
+                                     const HeadMaps& query, const HeadMaps& key,
+                                     std::vector<cpu::KeySums>& sums) {
+  const std::int64_t heads = input.q.size(1), width = heads * input.q.size(3);
+  AttentionOutput output{
+      .out = to_heads(at::empty({input.q.size(0), input.q.size(2), width}, input.q.options()), heads)};
+  output.zero_denominators = run_causally(input, mask, query, key, sums, output.out, {});
   return output;
+}
+
+LinearSums causal_linear_sums_on_cpu(const AttentionInput& input, const at::Tensor& mask,
+                                     const HeadMaps& query, const HeadMaps& key,
+                                     std::vector<cpu::KeySums>& sums) {
+  const auto options = input.q.options().dtype(at::kFloat);
+  const at::Tensor numerator = at::empty(input.q.sizes(), options);
+  const at::Tensor of_tokens =
+      at::empty({input.q.size(0), input.q.size(1), input.q.size(2), 2}, options);
+  run_causally(input, mask, query, key, sums, numerator, of_tokens);
+  return {numerator, of_tokens.slice(3, 0, 1), of_tokens.slice(3, 1)};
+}
+
+DecodingTensors tensors_of(const std::vector<cpu::KeySums>& sums) {
+  DecodingTensors all;
+  for (const auto& [name, part] : sum_names) {
+    at::Tensor joined = at::empty({static_cast<std::int64_t>(sums.size()),
+                                   static_cast<std::int64_t>((sums.front().*part).size())});
+    float* to = joined.data_ptr<float>();
+    for (const cpu::KeySums& one : sums) to = std::ranges::copy(one.*part, to).out;
+    all[name] = joined;
+  }
+  return all;
+}
+
+void restore_sums(const DecodingTensors& saved, std::vector<cpu::KeySums>& sums) {
+  for (const auto& [name, part] : sum_names) {
+    const auto length = static_cast<std::int64_t>((sums.front().*part).size());
+    const at::Tensor joined =
+        saved_tensor(saved, name, {static_cast<std::int64_t>(sums.size()), length}, at::kFloat).contiguous();
+    const float* from = joined.const_data_ptr<float>();
+    for (cpu::KeySums& one : sums) {
+      std::copy(from, from + length, (one.*part).begin());
+      from += length;
+    }
+  }
+}
+
+std::int64_t bytes_of(const std::vector<cpu::KeySums>& sums) {
+  std::size_t floats = 0;
+  for (const auto& [name, part] : sum_names) floats += (sums.front().*part).size();
+  return static_cast<std::int64_t>(sums.size() * floats * sizeof(float));
 }
 
 } // namespace hydrascope

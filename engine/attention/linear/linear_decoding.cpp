@@ -131,11 +131,7 @@ public:
         sums_(static_cast<std::size_t>(shape.batch * sum_heads()),
               cpu::KeySums(maps(at::empty({0}), 0, 1)->key.of(0, 0), width())) {}
 
-  std::int64_t bytes() const override {
-    const cpu::KeySums& any = sums_.front();
-    return static_cast<std::int64_t>(sums_.size() * sizeof(float) *
-                                     (any.values.size() + any.totals.size() + any.largest.size()));
-  }
+  std::int64_t bytes() const override { return bytes_of(sums_); }
   std::unique_ptr<DecodingState> clone() const override { return std::make_unique<FusedLinearState>(*this); }
 
 protected:
@@ -144,39 +140,13 @@ protected:
     const std::shared_ptr<const Maps> both = maps(own.q, 0, own.q.size(2));
     return resplit(causal_linear_on_cpu(own, {}, both->query, both->key, sums_).out, shape().heads);
   }
-  DecodingTensors kept() const override {
-    DecodingTensors all;
-    for (const auto& [name, part] : parts) {
-      const auto length = static_cast<std::int64_t>((sums_.front().*part).size());
-      at::Tensor joined = at::empty({static_cast<std::int64_t>(sums_.size()), length});
-      float* to = joined.data_ptr<float>();
-      for (const cpu::KeySums& one : sums_) to = std::ranges::copy(one.*part, to).out;
-      all[name] = joined;
-    }
-    return all;
-  }
-  void restore(const DecodingTensors& saved) override {
-    for (const auto& [name, part] : parts) {
-      const auto length = static_cast<std::int64_t>((sums_.front().*part).size());
-      const at::Tensor joined =
-          saved_tensor(saved, name, {static_cast<std::int64_t>(sums_.size()), length}, at::kFloat)
-              .contiguous();
-      const float* from = joined.const_data_ptr<float>();
-      for (cpu::KeySums& one : sums_) {
-        std::copy(from, from + length, (one.*part).begin());
-        from += length;
-      }
-    }
-  }
+  DecodingTensors kept() const override { return tensors_of(sums_); }
+  void restore(const DecodingTensors& saved) override { restore_sums(saved, sums_); }
 
 private:
   struct Maps {
     HeadMaps query, key;
   };
-  static constexpr std::pair<const char*, std::vector<float> cpu::KeySums::*> parts[] = {
-      {"values", &cpu::KeySums::values},
-      {"totals", &cpu::KeySums::totals},
-      {"largest", &cpu::KeySums::largest}};
 
   // The projections of the next tokens [first, last); those that no token's position changes are made once.
   std::shared_ptr<const Maps> maps(const at::Tensor& like, const std::int64_t first,

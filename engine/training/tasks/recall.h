@@ -64,7 +64,7 @@ struct RecallOutcome {
   TrainingOutcome training;           // loss curve and validations; if `stopped`, nothing else is set
 };
 
-// Throws Error, UsageError (a kernel without a causal form, an impossible task or model).
+// Throws Error, UsageError (a kernel that does not take the sequences, an impossible task or model).
 RecallOutcome recall(const RecallRequest& request, const TrainingObserver& observer = {},
                      const std::stop_token& stop = {});
 // The outcome's `configuration`.

@@ -29,7 +29,7 @@ RecallSequence recall_sequence(const RecallTask& task, std::uint64_t seed, Recal
 class RecallModel {
 public:
   // Initial values as LibTorch's modules have them, from the seed, the same on every device. Throws
-  // UsageError for a kernel without a causal form.
+  // UsageError for a kernel that does not take the sequences.
   RecallModel(const RecallRequest& request, std::uint64_t seed, at::Device device = at::kCPU);
 
   const NamedTensors& leaves() const { return leaves_; }

@@ -1,6 +1,7 @@
 // Decoding by state against the parallel causal form, for every kernel that has one.
 #include <cctype>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -31,8 +32,8 @@ constexpr std::int64_t heads = 4, width = 16;
 
 // A causal text; with grouped heads every H/key_heads heads have the keys and values of one.
 AttentionInput text(const std::int64_t tokens, const std::int64_t key_heads, const double scale = 1,
-                    const at::ScalarType type = at::kFloat) {
-  AttentionInput input = make_input({2, heads, tokens, width, false, true}, 7, scale);
+                    const at::ScalarType type = at::kFloat, const std::int64_t batch = 2) {
+  AttentionInput input = make_input({batch, heads, tokens, width, false, true}, 7, scale);
   input.key_heads = key_heads;
   for (at::Tensor* x : {&input.k, &input.v}) *x = for_each_head(one_of_each_group(*x, key_heads), heads);
   for (at::Tensor* x : {&input.q, &input.k, &input.v, &input.layer_input}) *x = x->to(type);
@@ -84,9 +85,9 @@ protected:
 };
 
 TEST_P(Decoding, IsTheParallelFormOver2048Tokens) {
-  for (const std::int64_t key_heads : {heads, heads / 2}) {
+  for (const auto& [key_heads, tokens] : {std::pair{heads / 2, std::int64_t{2048}}, {heads, 300}}) {
     SCOPED_TRACE(key_heads);
-    const AttentionInput input = text(2048, key_heads);
+    const AttentionInput input = text(tokens, key_heads, 1, at::kFloat, 1);
     const KernelParameters parameters = parameters_for(*kernel, key_heads, at::kFloat);
     const auto state = kernel->decoding(decoded_shape(input), parameters);
     const at::Tensor out = decoded(*state, input, 0, {100, 7}), expected = kernel->run(input, parameters).out;

@@ -62,7 +62,7 @@ std::vector<double> defined_features(const cpu::LinearMap& map, const Sequence& 
 
 DefinedOutput defined_linear_attention(const cpu::LinearMap& map, const Sequence& q, const Sequence& k,
                                        const Sequence& v, const std::int64_t head,
-                                       const unsigned char* const mask) {
+                                       const unsigned char* const mask, const bool causal) {
   const auto real = [&](std::int64_t token) { return mask == nullptr || mask[token] != 0; };
   std::vector<std::vector<double>> keys;
   for (std::int64_t j = 0; j < k.tokens; ++j)
@@ -74,7 +74,7 @@ DefinedOutput defined_linear_attention(const cpu::LinearMap& map, const Sequence
     const std::vector<double> query = defined_features(map, q, head, i);
     double* const row = result.out.data() + i * v.width;
     double denominator = 0;
-    for (std::int64_t j = 0; j < k.tokens; ++j) {
+    for (std::int64_t j = 0; j < (causal ? i + 1 : k.tokens); ++j) {
       const std::vector<double>& key = keys[static_cast<std::size_t>(j)];
       const double product = std::inner_product(key.begin(), key.end(), query.begin(), 0.0);
       denominator += product;

@@ -18,8 +18,9 @@ struct DefinedOutput {
   std::int64_t zero_denominators = 0;
 };
 // out_i = Σ_j φ(q_i)·φ(k_j) v_j over the real tokens j, normalised: divided by Σ_j φ(q_i)·φ(k_j). `mask` as
-// in cpu::add_keys.
+// in cpu::add_keys. causal: over j ≤ i.
 DefinedOutput defined_linear_attention(const cpu::LinearMap& map, const Sequence& q, const Sequence& k,
-                                       const Sequence& v, std::int64_t head, const unsigned char* mask);
+                                       const Sequence& v, std::int64_t head, const unsigned char* mask,
+                                       bool causal = false);
 
 } // namespace hydrascope::testing_inputs

@@ -106,8 +106,8 @@ std::int64_t linear_outputs(const Rows& q, const unsigned char* mask, const Toke
 
 std::int64_t causal_outputs(const Rows& k, const Rows& v, const std::span<const CausalQueries> queries,
                             const unsigned char* mask, const TokenRange range, const LinearMap& key_map,
-                            KeySums& sums) {
-  const LinearLoops& loops = linear_loops(best_processor(false));
+                            KeySums& sums, const Processor processor) {
+  const LinearLoops& loops = linear_loops(processor);
   const LinearMap& query_map = queries.front().map;
   const auto key_buffers =
       std::make_unique_for_overwrite<float[]>(size(causal_key_floats(key_map, v.head_width)));

@@ -24,6 +24,9 @@ struct LinearMap {
   float scale = 1, half_square = 0;
   bool normalised = true;               // whether the output is divided by φ(q_i)·z
   const float* token_weights = nullptr; // (tokens,2): a and b of relu_token_weighted
+  // (tokens,2), of queries whose outputs are not divided: φ(q)·z, and the logarithm of what it and the outputs
+  // were divided by instead.
+  float* sums = nullptr;
 
   // The padded length of a row of features. The second half begins at a whole lane, and so does each part of
   // taylor's: the 1, y, and for every i the products with y_j from i's own lanes on.
@@ -75,7 +78,7 @@ struct CausalQueries {
 // whose φ(q_i)·z is 0, of all heads together.
 std::int64_t causal_outputs(const Rows& k, const Rows& v, std::span<const CausalQueries> queries,
                             const unsigned char* mask, TokenRange range, const LinearMap& key_map,
-                            KeySums& sums);
+                            KeySums& sums, Processor processor = best_processor(false));
 
 // The loops behind these functions.
 struct LinearLoops {

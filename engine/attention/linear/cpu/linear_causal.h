@@ -136,37 +136,37 @@ std::int64_t causal_outputs(const Rows& q, const unsigned char* mask, const Toke
                             const float* values, const float* totals, const float* largest, float* buffers,
                             const Rows& out) {
   const CausalSpace keys(key_map, out.head_width, key_buffers);
-  float* const products = buffers; // (T,T)
-  const Space space(map, out.head_width, products + tokens_of_block * tokens_of_block);
+  float* const scores = buffers; // (T,T)
+  const Space space(map, out.head_width, scores + tokens_of_block * tokens_of_block);
   const std::int64_t stride = padded_to_lanes(out.head_width);
   const std::int64_t count = gather(q, mask, block, space.x), rows = whole_rows(count);
   make_outputs(map, count, space);
   make_shifts(map, count, space);
   make_factors(map, mask, block, count, space);
-  float denominators[tokens_of_block];
-  earlier_outputs(map, count, space, stride, values, totals, largest, denominators);
+  QueryProduct products[tokens_of_block];
+  earlier_outputs(map, count, space, stride, values, totals, largest, products);
 
   const bool taylor = map.map == PointMap::taylor;
-  clear(products, rows * tokens_of_block);
+  clear(scores, rows * tokens_of_block);
   add_lower_product(taylor ? space.y : space.features, rows,
-                    taylor ? padded_to_lanes(map.outputs) : map.features(), keys.turned, products);
+                    taylor ? padded_to_lanes(map.outputs) : map.features(), keys.turned, scores);
   for (std::int64_t row = 0; row < rows; ++row) {
     Lanes sum{};
     for (std::int64_t f = 0; f < padded_to_lanes(row + 1); f += lane_count) {
-      float* const at = products + row * tokens_of_block + f;
+      float* const at = scores + row * tokens_of_block + f;
       Lanes product = load(at);
       if (taylor) product = 1.0F + product + 0.5F * product * product;
       const Lanes kept = row < count && present(f, row + 1) ? product : Lanes{};
       store(at, kept);
       sum += kept;
     }
-    if (row < count) denominators[row] += sum_of(sum);
+    if (row < count) products[row].product += sum_of(sum);
   }
   // Rows of four: what is to the right of a row's own column within them is 0.
   for (std::int64_t i = 0; i < rows; i += rows_at_once)
-    add_product(Left<float>{products + i * tokens_of_block, tokens_of_block, 1}, keys.space.values,
+    add_product(Left<float>{scores + i * tokens_of_block, tokens_of_block, 1}, keys.space.values,
                 rows_at_once, i + rows_at_once, stride, space.values + i * stride);
-  return put_outputs(mask, block, map, denominators, space, out);
+  return put_outputs(mask, block, map, products, space, out);
 }
 
 void add_causal_keys(const unsigned char* mask, const TokenRange block, const LinearMap& map,

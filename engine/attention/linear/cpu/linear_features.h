@@ -285,9 +285,14 @@ HYDRASCOPE_INLINE void taylor_outputs(const LinearMap& map, const std::int64_t c
   for (std::int64_t row = 0; row < count; ++row) denominators[row] = sum_of(products[row]);
 }
 
-// Computes a query's features divided by its largest, which cancels in the quotient. Returns φ(q)·z.
+// φ(q)·z of a query, and the log-feature that its features and this are divided by.
+struct QueryProduct {
+  float product = 0, reference = 0;
+};
+
+// Computes a query's features divided by its largest, which cancels in the quotient.
 template <PointMap map>
-HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, const float plus,
+HYDRASCOPE_INLINE QueryProduct query_features(const LinearMap& whole, const float* y, const float plus,
                                        const float minus, const float* totals, const float* largest,
                                        float* features) {
   const std::int64_t width = padded_to_lanes(whole.outputs);
@@ -317,11 +322,11 @@ HYDRASCOPE_INLINE float query_features(const LinearMap& whole, const float* y, c
     if constexpr (both)
       put(exponent_of<map, true>(at, minus) + load(largest + width + f), at, there, width + f);
   }
-  return sum_of(product);
+  return {sum_of(product), shift[0]};
 }
 
 template <PointMap map>
-HYDRASCOPE_INLINE float plain_query(const LinearMap& whole, const float* y, const float a, const float b,
+HYDRASCOPE_INLINE QueryProduct plain_query(const LinearMap& whole, const float* y, const float a, const float b,
                                     const float* totals, float* features) {
   const std::int64_t width = padded_to_lanes(whole.outputs);
   Lanes product{};
@@ -336,13 +341,13 @@ HYDRASCOPE_INLINE float plain_query(const LinearMap& whole, const float* y, cons
     store(features + f, kept);
     product += kept * load(totals + f);
   }
-  return sum_of(product);
+  return {sum_of(product), 0};
 }
 
-HYDRASCOPE_INLINE float query_features(const LinearMap& map, const float* y, const float plus,
+HYDRASCOPE_INLINE QueryProduct query_features(const LinearMap& map, const float* y, const float plus,
                                        const float minus, const float* totals, const float* largest,
                                        float* features) {
-  float product = 0;
+  QueryProduct product;
   const bool exponential = with_exponential_map(
       map.map, [&]<PointMap point>() __attribute__((always_inline)) {
         product = query_features<point>(map, y, plus, minus, totals, largest, features);
@@ -357,43 +362,51 @@ HYDRASCOPE_INLINE float query_features(const LinearMap& map, const float* y, con
 }
 
 // Computes φ(q)·S of `count` queries into space.values, each row divided by one number that cancels in the
-// quotient, and φ(q)·z into `denominators`.
+// quotient, and φ(q)·z and that number's logarithm into `products`.
 HYDRASCOPE_INLINE void earlier_outputs(const LinearMap& map, const std::int64_t count, const Space& space,
                                        const std::int64_t stride, const float* values, const float* totals,
-                                       const float* largest, float* denominators) {
+                                       const float* largest, QueryProduct* products) {
   const std::int64_t rows = whole_rows(count), width = padded_to_lanes(map.outputs);
   clear(space.values, rows * stride);
   if (map.map == PointMap::taylor) {
+    float denominators[tokens_of_block];
     taylor_outputs(map, count, space, stride, values, totals, denominators);
+    for (std::int64_t row = 0; row < count; ++row) products[row] = {denominators[row], 0};
     return;
   }
   for (std::int64_t row = 0; row < count; ++row)
-    denominators[row] =
+    products[row] =
         query_features(map, space.y + row * width, space.of_row[row], space.of_row[tokens_of_block + row],
                        totals, largest, space.features + row * map.features());
   clear(space.features + count * map.features(), (rows - count) * map.features());
   add_rows_times(space.features, rows, map.features(), values, stride, space.values, space.spare);
 }
 
-// Writes the block's outputs, the rows of space.values divided by the denominators; 0 where masked. Returns
-// the number of denominators that are 0.
+// Writes the block's outputs: the rows of space.values divided by the products or, with map.sums, as they are, with
+// the products beside them; 0 where masked. Returns the number of products that are 0.
 HYDRASCOPE_INLINE std::int64_t put_outputs(const unsigned char* mask, const TokenRange block,
-                                           const LinearMap& map, const float* denominators,
+                                           const LinearMap& map, const QueryProduct* products,
                                            const Space& space, const Rows& out) {
   const std::int64_t stride = padded_to_lanes(out.head_width);
   std::int64_t zeros = 0, row = 0;
   for (std::int64_t token = block.first; token < block.last; ++token) {
     float* result = space.x; // 0 for a masked token; x is no longer needed
+    QueryProduct product{0, -__builtin_inff()};
     if (real(mask, token)) {
       result = space.values + row * stride;
-      const float denominator = map.normalised ? denominators[row] : 1;
+      product = products[row];
       ++row;
+      const float denominator = map.normalised ? product.product : 1;
       zeros += denominator == 0 ? 1 : 0;
       // Where the denominator is 0, every product is 0, and the numerator with them.
-      const Lanes divisor = all(denominator == 0 ? 1.0F : denominator);
+      const Lanes divisor = all(denominator == 0 || map.sums != nullptr ? 1.0F : denominator);
       for (std::int64_t f = 0; f < stride; f += lane_count) store(result + f, load(result + f) / divisor);
     } else {
       clear(result, stride);
+    }
+    if (map.sums != nullptr) {
+      map.sums[2 * token] = product.product;
+      map.sums[2 * token + 1] = product.reference;
     }
     put_row(out, token, result);
   }

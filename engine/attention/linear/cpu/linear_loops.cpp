@@ -38,9 +38,9 @@ std::int64_t output_block(const Rows& q, const unsigned char* mask, const TokenR
   make_outputs(map, count, space);
   make_shifts(map, count, space);
   make_factors(map, mask, block, count, space);
-  float denominators[tokens_of_block];
-  earlier_outputs(map, count, space, stride, values, totals, largest, denominators);
-  return put_outputs(mask, block, map, denominators, space, out);
+  QueryProduct products[tokens_of_block];
+  earlier_outputs(map, count, space, stride, values, totals, largest, products);
+  return put_outputs(mask, block, map, products, space, out);
 }
 
 constexpr LinearLoops loops{add_block, output_block, causal_keys, causal_outputs, add_causal_keys};

@@ -20,6 +20,7 @@
 
 #include "engine/attention/interface/parameters.h"
 #include "engine/attention/interface/tokens.h"
+#include "engine/attention/linear/hybrid/far_sums.h"
 #include "engine/attention/linear/hybrid/hybrid_decoding.h"
 #include "engine/attention/linear/hybrid/window_sums.h"
 
@@ -116,22 +117,31 @@ protected:
     const OrderedTokens tokens = ordered(input, key_heads_of(input, *map_, input.q.size(1)));
     const Windows windows = windows_of(input.q.size(2), window_, input.causal, tokens.lengths);
     WindowSums sums = softmax_sums(tokens.q, tokens.k, tokens.v, windows, window_, input.causal);
+    if (input.causal) {
+      const std::int64_t count = input.q.size(2);
+      if (count > window_) { // query i meets the keys up to i − w
+        const auto leaving = [&](const at::Tensor& x) {
+          return at::constant_pad_nd(x.slice(2, 0, count - window_), {0, 0, window_, 0});
+        };
+        const at::Tensor present = tokens.mask.defined()
+                                       ? at::constant_pad_nd(tokens.mask.slice(1, 0, count - window_), {window_, 0})
+                                       : tokens.mask;
+        AttentionShape shape = shape_of(input, parameters);
+        shape.dtype = tokens.q.scalar_type();
+        sums = added(sums, make_far_sums(*map_, shape, parameters)
+                               ->extend(tokens.q, leaving(tokens.k), leaving(tokens.v), window_, present));
+      }
+      return {.out = tokens.restored(quotient_of(sums)).to(input.q.scalar_type())};
+    }
     const FeatureContext where = context(input, parameters);
     const at::Tensor query = map_->features(tokens.q, Side::query, where),
                      key = map_->features(tokens.k, Side::key, where);
-    const auto linear = [&](const Outside& outside) {
-      return delayed_sums(query, key, tokens.v, outside.keys, outside.delay, map_->logarithmic());
-    };
-    if (input.causal) {
-      sums = added(sums, linear({tokens.mask, window_}));
-    } else {
-      sums = added(sums, linear(before(tokens)));
-      const Outside outside = after(tokens);
-      const auto turned = [](const at::Tensor& x) { return x.flip(2); };
-      const WindowSums other = delayed_sums(turned(query), turned(key), turned(tokens.v),
-                                            outside.keys.flip(1), outside.delay, map_->logarithmic());
-      sums = added(sums, {turned(other.numerator), turned(other.denominator), turned(other.reference)});
-    }
+    const Outside one = before(tokens), other = after(tokens);
+    sums = added(sums, delayed_sums(query, key, tokens.v, one.keys, one.delay, map_->logarithmic()));
+    const auto turned = [](const at::Tensor& x) { return x.flip(2); };
+    const WindowSums behind = delayed_sums(turned(query), turned(key), turned(tokens.v), other.keys.flip(1),
+                                           other.delay, map_->logarithmic());
+    sums = added(sums, {turned(behind.numerator), turned(behind.denominator), turned(behind.reference)});
     return {.out = tokens.restored(quotient_of(sums)).to(input.q.scalar_type())};
   }
 

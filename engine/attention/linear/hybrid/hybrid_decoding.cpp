@@ -1,42 +1,38 @@
 #include "engine/attention/linear/hybrid/hybrid_decoding.h"
 
 #include <algorithm>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/full.h>
 
 #include "engine/attention/interface/tokens.h"
+#include "engine/attention/linear/hybrid/far_sums.h"
 #include "engine/attention/linear/hybrid/window_sums.h"
 #include "engine/attention/softmax/key_value_cache.h"
 
 namespace hydrascope {
 namespace {
 
+const std::string far_prefix = "far.";
+
 class HybridState final : public DecodingState {
 public:
   HybridState(const FeatureMap& map, const std::int64_t window, const AttentionShape& shape,
-              KernelParameters parameters)
+              const KernelParameters& parameters)
       : DecodingState(shape),
-        map_(map),
         window_(window),
-        parameters_(std::move(parameters)),
-        near_(shape, key_heads(), shape.head_width, window) {}
+        near_(shape, key_heads(), shape.head_width, window),
+        far_(make_far_sums(map, shape, parameters)) {}
 
   std::int64_t bytes() const override {
-    std::int64_t sum = near_.slots().bytes(std::min(tokens(), window_));
-    for (const at::Tensor* x : {&far_.sums, &far_.scale})
-      if (x->defined()) sum += static_cast<std::int64_t>(x->nbytes());
-    return sum;
+    return near_.slots().bytes(std::min(tokens(), window_)) + (tokens() > window_ ? far_->bytes() : 0);
   }
   std::unique_ptr<DecodingState> clone() const override {
-    auto copy = std::make_unique<HybridState>(*this);
-    copy->near_ = near_.clone();
-    return copy;
+    return std::unique_ptr<DecodingState>(new HybridState(*this));
   }
 
 protected:
@@ -54,8 +50,8 @@ protected:
     const std::int64_t first = tokens() - std::min(tokens(), window_);
     DecodingTensors all{{"keys", near_.keys(first, tokens()).contiguous()},
                         {"values", near_.values(first, tokens()).contiguous()}};
-    if (far_.sums.defined()) all["sums"] = far_.sums;
-    if (far_.scale.defined()) all["scale"] = far_.scale;
+    if (tokens() > window_)
+      for (auto& [name, x] : far_->kept()) all[far_prefix + name] = x;
     return all;
   }
   void restore(const DecodingTensors& saved) override {
@@ -65,17 +61,16 @@ protected:
     near_.write(saved_tensor(saved, "keys", sizes, options.dtype(shape().dtype)),
                 saved_tensor(saved, "values", sizes, options.dtype(shape().dtype)), tokens() - count);
     if (tokens() <= window_) return;
-    const auto summed = options.dtype(compute_type(shape().dtype));
-    const auto found = saved.find("sums");
-    // Not width() of the map: symmetric maps keep fewer features.
-    const std::int64_t features =
-        found == saved.end() || found->second.dim() != 4 ? 0 : found->second.size(2);
-    far_.sums = saved_tensor(saved, "sums", {shape().batch, key_heads(), features, width + 1}, summed);
-    if (map_.logarithmic())
-      far_.scale = saved_tensor(saved, "scale", {shape().batch, key_heads(), 1, features}, summed);
+    DecodingTensors far;
+    for (const auto& [name, x] : saved)
+      if (name.starts_with(far_prefix)) far[name.substr(far_prefix.size())] = x;
+    far_->restore(far);
   }
 
 private:
+  HybridState(const HybridState& other)
+      : DecodingState(other), window_(other.window_), near_(other.near_.clone()), far_(other.far_->clone()) {}
+
   // The outputs of tokens from `first` on, which are added: q (B,H,R,d), k, v (B,H_k,R,d).
   at::Tensor outputs_from(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const std::int64_t first) {
@@ -101,7 +96,7 @@ private:
       const auto leaving = [&](const at::Tensor& x) {
         return at::constant_pad_nd(x.slice(2, 0, rows - without), {0, 0, without, 0});
       };
-      sums = added(sums, far_sums(query, leaving(keys), leaving(values), without));
+      sums = added(sums, far_->extend(query, leaving(keys), leaving(values), without, {}));
     }
     return quotient_of(sums).to(q.scalar_type());
   }
@@ -120,29 +115,9 @@ private:
                         true);
   }
 
-  WindowSums far_sums(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
-                      const std::int64_t without) {
-    const FeatureContext where{.parameters = parameters_,
-                               .heads = heads_of(shape()),
-                               .mask = {},
-                               .rows = {},
-                               .tokens = query.size(2),
-                               .device = query.device()};
-    const at::Tensor of_queries = map_.features(query, Side::query, where),
-                     of_keys = map_.features(keys, Side::key, where);
-    at::Tensor present;
-    if (without > 0)
-      present = (at::arange(query.size(2), query.options().dtype(at::kLong)) >= without).unsqueeze(0);
-    return window_sums(map_.logarithmic()
-                           ? causal_sums_of_logarithms(of_queries, of_keys, values, present, &far_)
-                           : causal_sums(of_queries, select_tokens(of_keys, present), values, &far_));
-  }
-
-  const FeatureMap& map_;
   std::int64_t window_;
-  KernelParameters parameters_;
-  RecentTokens near_; // the last w tokens
-  CausalState far_;   // of those before
+  RecentTokens near_;            // the last w tokens
+  std::unique_ptr<FarSums> far_; // of those before
 };
 
 } // namespace

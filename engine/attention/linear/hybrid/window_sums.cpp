@@ -6,6 +6,8 @@
 #include <vector>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
@@ -16,7 +18,9 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 namespace hydrascope {
@@ -27,6 +31,23 @@ constexpr std::int64_t queries_of_chunk = 64;
 // e^(own − common), 0 for a part without any key.
 at::Tensor share(const at::Tensor& own, const at::Tensor& common) {
   return (own - common.masked_fill(at::isinf(common), 0)).exp();
+}
+
+// The sums of chunks by LibTorch's fused attention, whose quotient is a numerator relative to the logarithm of the
+// denominator: q (B,H,C,R,d), k and v (B,H,C,K,d), bias (B or 1,1,C,R,K). of_rows: the chunks' rows as tokens.
+template <typename OfRows>
+WindowSums flash_sums(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
+                      const OfRows& of_rows) {
+  const auto merged = [](const at::Tensor& x) { return x.flatten(0, 1); };
+  const at::Tensor own =
+      bias.size(0) == 1 ? bias.squeeze(0) : bias.expand({-1, q.size(1), -1, -1, -1}).flatten(0, 1);
+  const auto [out, logarithm] = at::_scaled_dot_product_flash_attention_for_cpu(
+      merged(q), merged(k), merged(v), 0.0, false, own);
+  const auto rows = [&](const at::Tensor& x) {
+    return of_rows(x.unflatten(0, {q.size(0), q.size(1)}));
+  };
+  const at::Tensor reference = rows(logarithm.unsqueeze(-1));
+  return {rows(out), at::ones_like(reference), reference};
 }
 
 } // namespace
@@ -49,18 +70,21 @@ WindowSums softmax_sums(const at::Tensor& q, const at::Tensor& k, const at::Tens
   const std::int64_t after = causal ? 0 : reach, columns = reach + size + after;
   // Keys from `reach` tokens before each chunk to `after` ones behind it, as overlapping views.
   const std::int64_t missing = chunks * size - rows;
-  const auto around = [&](const at::Tensor& x) {
-    return at::constant_pad_nd(x, {0, 0, reach - earlier, missing + after}).unfold(2, columns, size);
+  const auto around = [&](const at::Tensor& x) { // (B,H_k,chunks,d,columns)
+    return at::constant_pad_nd(x, {0, 0, reach - earlier, missing + after})
+        .contiguous()
+        .unfold(2, columns, size);
   };
-  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
+  const auto of_rows = [&](const at::Tensor& x) { // (B,H_k,chunks,group,size,w) → (B,H,N,w)
+    return x.transpose(2, 3).flatten(3, 4).flatten(1, 2).slice(2, 0, rows);
+  };
   // The queries of the heads that share a key/value head are rows of one product:
   // (B,H_k,chunks,group·size,d).
-  const at::Tensor queries = at::constant_pad_nd(q * scale, {0, 0, 0, missing})
+  const at::Tensor queries = at::constant_pad_nd(q, {0, 0, 0, missing})
                                  .unflatten(2, {chunks, size})
                                  .unflatten(1, {key_heads, group})
                                  .transpose(2, 3)
                                  .flatten(3, 4);
-  const at::Tensor scores = at::matmul(queries, around(k)).unflatten(3, {group, size});
 
   // Which of a chunk's columns are in its rows' windows: (B or 1,1,chunks,1,size,columns).
   const auto chunked = [&](const at::Tensor& x) {
@@ -71,12 +95,19 @@ WindowSums softmax_sums(const at::Tensor& q, const at::Tensor& k, const at::Tens
       (first_of_chunk.unsqueeze(1) + at::arange(columns, windows.first.options())).unsqueeze(1);
   const at::Tensor near =
       (keys >= chunked(windows.first)).logical_and(keys < chunked(windows.last)).unsqueeze(1).unsqueeze(3);
+  if (q.is_cpu() && !at::GradMode::is_enabled()) {
+    const at::Tensor bias = at::zeros(near.sizes(), q.options())
+                                .masked_fill_(near.logical_not(), -INFINITY)
+                                .expand({-1, -1, -1, group, -1, -1})
+                                .flatten(3, 4); // (B or 1,1,chunks,group·size,columns)
+    return flash_sums(queries, around(k).transpose(-1, -2), around(v).transpose(-1, -2), bias,
+                      [&](const at::Tensor& x) { return of_rows(x.unflatten(3, {group, size})); });
+  }
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
+  const at::Tensor scores = at::matmul(queries * scale, around(k)).unflatten(3, {group, size});
   const at::Tensor masked = scores.masked_fill(near.logical_not(), -INFINITY);
   const at::Tensor largest = masked.detach().amax(-1, true);
   const at::Tensor shares = (masked - largest.masked_fill(at::isinf(largest), 0)).exp();
-  const auto of_rows = [&](const at::Tensor& x) { // (B,H_k,chunks,group,size,w) → (B,H,N,w)
-    return x.transpose(2, 3).flatten(3, 4).flatten(1, 2).slice(2, 0, rows);
-  };
   const at::Tensor weighted =
       at::matmul(shares.flatten(3, 4), around(v).transpose(-1, -2)).unflatten(3, {group, size});
   return {of_rows(weighted), of_rows(shares.sum(-1, true)), of_rows(largest)};
