@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/figures/scale.h"
+#include "engine/measure/quantiles.h"
 
 namespace hydrascope::app {
 namespace {
@@ -44,13 +45,19 @@ LinesPanel plot(const Writing& writing, const bool brief, std::string title, std
   panel.title = std::move(title);
   panel.x_label = "tokens so far";
   panel.y_label = std::move(y_label);
-  double high = 0;
+  std::vector<double> all;
   for (const Side side : written_sides(writing)) {
     LinesPanel::Line line = line_of(writing, side, brief, number);
     if (line.x.empty()) continue;
-    high = std::max(high, *std::ranges::max_element(line.y));
+    all.insert(all.end(), line.y.begin(), line.y.end());
     panel.lines.push_back(std::move(line));
   }
+  if (all.empty()) return panel;
+  // A token that the system kept waiting must not flatten the others: it ends at the edge.
+  std::ranges::sort(all);
+  constexpr double share = 0.95, most_above = 1.6;
+  const double usual = quantile(all, share);
+  const double high = std::min(all.back(), most_above * usual);
   if (high > 0) panel.y_axis = Axis{0, 1.08 * high, false};
   return panel;
 }

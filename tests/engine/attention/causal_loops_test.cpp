@@ -1,5 +1,5 @@
-// The fused loops of causal linear attention and of cached softmax attention, for every kind of processor that this
-// machine can be, against their definitions in double precision.
+// The fused loops of causal linear attention and of cached softmax attention, for every kind of processor
+// that this machine can be, against their definitions in double precision.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -39,8 +39,8 @@ double worst_causal_error(const cpu::Processor processor, const LinearMap& map, 
   const std::vector<cpu::CausalQueries> queries{{head_of(q, element), map, head_of(out, Element::float32)}};
   std::int64_t zeros = 0, first = 0;
   for (const std::int64_t step : steps) {
-    zeros += cpu::causal_outputs(head_of(k, element), head_of(v, element), queries, mask, {first, first + step},
-                                 map, sums, processor);
+    zeros += cpu::causal_outputs(head_of(k, element), head_of(v, element), queries, mask,
+                                 {first, first + step}, map, sums, processor);
     first += step;
   }
   const DefinedOutput expected = defined_linear_attention(map, q, k, v, 1, mask, true);
@@ -112,8 +112,7 @@ TEST(CacheLoops, AttendAsDefinedOnEveryProcessor) {
             for (std::int64_t token = 0; token < count; ++token)
               for (std::int64_t f = 0; f < width; ++f) {
                 const auto from = static_cast<std::size_t>(token * width + f);
-                const auto key =
-                    static_cast<std::size_t>((token / tile * width + f) * tile + token % tile);
+                const auto key = static_cast<std::size_t>((token / tile * width + f) * tile + token % tile);
                 const auto value = static_cast<std::size_t>(token * padded + f);
                 keys[key] = k.floats[from];
                 half_keys[key] = k.halves[from];
@@ -125,7 +124,8 @@ TEST(CacheLoops, AttendAsDefinedOnEveryProcessor) {
                                        half ? static_cast<const void*>(half_values.data()) : values.data(),
                                        element, width};
             const auto floats = [](const std::int64_t size) {
-              return std::vector<float>(static_cast<std::size_t>(size), std::numeric_limits<float>::quiet_NaN());
+              return std::vector<float>(static_cast<std::size_t>(size),
+                                        std::numeric_limits<float>::quiet_NaN());
             };
             std::vector<float> buffers = floats(group * cpu::cached_tokens_at_once), largest = floats(group),
                                totals = floats(group), sums = floats(group * padded);
@@ -145,12 +145,14 @@ TEST(CacheLoops, AttendAsDefinedOnEveryProcessor) {
               for (std::int64_t token = 0; token < count; ++token) {
                 const double weight = std::exp(scores[static_cast<std::size_t>(token)] - top);
                 total += weight;
-                for (std::int64_t f = 0; f < width; ++f) sum[static_cast<std::size_t>(f)] += weight * v.at(token, f);
+                for (std::int64_t f = 0; f < width; ++f)
+                  sum[static_cast<std::size_t>(f)] += weight * v.at(token, f);
               }
               for (std::int64_t f = 0; f < width; ++f)
-                worst = std::max(worst, error_of(static_cast<double>(sums[static_cast<std::size_t>(g * padded + f)]) /
-                                                     static_cast<double>(totals[static_cast<std::size_t>(g)]),
-                                                 sum[static_cast<std::size_t>(f)] / total));
+                worst = std::max(
+                    worst, error_of(static_cast<double>(sums[static_cast<std::size_t>(g * padded + f)]) /
+                                        static_cast<double>(totals[static_cast<std::size_t>(g)]),
+                                    sum[static_cast<std::size_t>(f)] / total));
             }
             EXPECT_LT(worst, 1e-4);
           }
