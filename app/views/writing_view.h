@@ -70,7 +70,7 @@ std::string state_text(std::int64_t bytes); // "60 kB", "12.3 MB"
 // "23.4 ms a token, state 12.3 MB"; medians of the last tokens. Empty before the first.
 std::string writing_speed_text(const WrittenSide& side);
 // "end of text after 31 tokens", "12 of 64 tokens".
-std::string writing_progress_text(const Writing& writing, Side side);
+std::string writing_progress_text(const Writing& writing, Side which);
 
 // Time per token and bytes of state against the number of tokens read so far, a panel each; no panels before
 // the first token. `brief`: the lines are A and B, without their kernels, which stand beside them.

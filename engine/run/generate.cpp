@@ -52,7 +52,8 @@ std::int64_t chosen(const at::Tensor& logits, const Sampling& sampling, const st
   while (kept < sorted.size(0) && sum < sampling.top_p);
   const double drawn = uniform(sampling.seed, position) * sum;
   std::int64_t index = 0;
-  for (double below = share[0]; below <= drawn && index + 1 < kept; below += share[index]) ++index;
+  double below = share[0]; // the probability of all up to `index`
+  while (below <= drawn && index + 1 < kept) below += share[++index];
   return order[index].item<std::int64_t>();
 }
 

@@ -104,7 +104,8 @@ Figure draw_state(FigureTask& task) {
     const std::string colour = telling_kernel(schedule);
     const bool again = std::ranges::count(colours, colour) > 0;
     colours.push_back(colour);
-    LinesPanel::Line time = length_line(schedule, again), state = time;
+    LinesPanel::Line time = length_line(schedule, again);
+    LinesPanel::Line state = length_line(schedule, again);
     time.upper_name = "slowest round";
     for (std::size_t i = 0; i < request.contexts.size(); ++i, ++at) {
       constexpr double mega = 1e6;

@@ -272,21 +272,20 @@ CausalSums causal_sums(const at::Tensor& query, const at::Tensor& key, const at:
 }
 
 CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tensor& log_key,
-                                     const at::Tensor& v, const at::Tensor& mask, CausalState* const given) {
+                                     const at::Tensor& v, const at::Tensor& mask, CausalState* const state) {
   const std::int64_t heads = log_query.size(1), tokens = log_query.size(2);
   const at::Tensor real_key = masked_log(log_key, mask);
   CausalState own;
-  CausalState& state = given != nullptr ? *given : own;
+  CausalState& kept = state != nullptr ? *state : own;
   // (The scale of no key at all is 0 and may be above the first one's: there the sums are 0 as well, and no
   // exponent may become infinite.)
   const auto rescale = [&](const at::Tensor& scale) {
-    if (state.sums.defined())
-      state.sums = state.sums * (state.scale - scale).clamp_max(0).exp().transpose(2, 3);
-    state.scale = scale;
+    if (kept.sums.defined()) kept.sums = kept.sums * (kept.scale - scale).clamp_max(0).exp().transpose(2, 3);
+    kept.scale = scale;
   };
-  if (const auto scaled = scaled_by_all_keys(log_query, real_key, {}, state.scale)) {
-    if (given != nullptr) rescale(scaled->scale);
-    CausalSums sums = causal_sums(scaled->query, scaled->key, v, given);
+  if (const auto scaled = scaled_by_all_keys(log_query, real_key, {}, kept.scale)) {
+    if (state != nullptr) rescale(scaled->scale);
+    CausalSums sums = causal_sums(scaled->query, scaled->key, v, state);
     sums.reference = scaled->reference;
     return sums;
   }
@@ -296,7 +295,7 @@ CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tens
   constexpr std::int64_t chunk = 16;
   const at::Tensor values = with_ones(v);
   at::Tensor running = running_maximum(real_key.detach()); // −∞ before the first real key
-  if (state.scale.defined()) running = at::maximum(running, state.scale);
+  if (kept.scale.defined()) running = at::maximum(running, kept.scale);
   const at::Tensor reached = for_each_head(running, heads);
   const at::Tensor largest = finite((log_query.detach() + reached).amax(-1, true));
   std::vector<at::Tensor> parts;
@@ -306,15 +305,15 @@ CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tens
     const at::Tensor value = values.slice(2, first, last), reference = largest.slice(2, first, last);
     at::Tensor part =
         at::matmul(exact_products(query, for_each_head(key, heads), reference), for_each_head(value, heads));
-    if (state.sums.defined()) {
-      const at::Tensor shares = (query + for_each_head(state.scale, heads) - reference).clamp_max(0).exp();
-      part = part + at::matmul(shares, for_each_head(state.sums, heads));
+    if (kept.sums.defined()) {
+      const at::Tensor shares = (query + for_each_head(kept.scale, heads) - reference).clamp_max(0).exp();
+      part = part + at::matmul(shares, for_each_head(kept.sums, heads));
     }
     parts.push_back(part);
     const at::Tensor scale = finite(running.slice(2, last - 1, last));
     const at::Tensor gained = at::matmul((key - scale).exp().transpose(2, 3), value);
     rescale(scale);
-    state.sums = state.sums.defined() ? state.sums + gained : gained;
+    kept.sums = kept.sums.defined() ? kept.sums + gained : gained;
   }
   CausalSums sums = split_ones(at::cat(parts, 2));
   sums.reference = reference_of(largest, reached);

@@ -48,8 +48,10 @@ public:
     for (int y = 0; y < shape_.side; ++y)
       for (int x = 0; x < shape_.side; ++x) {
         int covered = 0;
-        for (int i = 0; i < samples * samples; ++i)
-          covered += is_drawn({x + (i % samples + 0.5) / samples, y + (i / samples + 0.5) / samples}) ? 1 : 0;
+        for (int i = 0; i < samples * samples; ++i) {
+          const int column = i % samples, row = i / samples;
+          covered += is_drawn({x + (column + 0.5) / samples, y + (row + 0.5) / samples}) ? 1 : 0;
+        }
         image.rgb.insert(image.rgb.end(), 3, static_cast<std::uint8_t>(255 * covered / (samples * samples)));
       }
     return image;
@@ -64,7 +66,8 @@ private:
     Point at{margin + room * random(), margin + room * random()};
     double heading = 2 * std::numbers::pi * random(), turn = 0;
     Curve curve;
-    for (double done = 0; done < length; done += 1) {
+    const int steps = static_cast<int>(std::ceil(length));
+    for (int step = 0; step < steps; ++step) {
       const bool outside = at.x < margin || at.y < margin || at.x > margin + room || at.y > margin + room;
       if (outside || !is_free(at, curve)) return false;
       curve.push_back(at);
