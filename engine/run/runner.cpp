@@ -212,6 +212,8 @@ private:
     if (focus) other = take_gradients(outcome.output, logits, result);
     if (const auto& capture = result.model.capture)
       result.query = request_.default_query ? default_query(*capture) : request_.query;
+    if (result.model.causal && !focus)
+      result.query = request_.default_query ? std::optional(pass.input.tokens - 1) : request_.query;
     finish_readings(pass, false, outcome, logits, other, result);
     taps_.clear();
     gradients_.clear();
