@@ -109,7 +109,7 @@ Image pathfinder_picture(const PathfinderShape& shape, const bool connected, con
     if (drawing.draw(connected)) return drawing.picture();
   }
   throw UsageError("--image-size", fmt::format("{} pixels are too few for the paths", shape.side),
-                   "use 24 or more");
+                   "use 32 or more");
 }
 
 PathfinderFolders pathfinder_folders(const PathfinderShape& shape, const int training, const int validation,

@@ -16,7 +16,7 @@ using NamedTensors = std::map<std::string, at::Tensor>;
 
 class Optimizer {
 public:
-  // `parameters`: leaves that require gradients. Weight decay applies to matrices, not to biases, norms and
+  // `parameters`: contiguous leaves that require gradients. Weight decay applies to matrices, not to biases, norms and
   // scales.
   Optimizer(NamedTensors parameters, double weight_decay);
 

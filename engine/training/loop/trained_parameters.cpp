@@ -55,8 +55,9 @@ NamedTensors with_updates(const Model& model, const NamedTensors& parameters, co
 
 namespace {
 
+// The optimizer takes parameters, gradients and moments for contiguous; GPT-2's projections are read as views.
 at::Tensor leaf(const at::Tensor& value) {
-  return value.detach().to(at::kFloat).clone().requires_grad_(true);
+  return value.detach().to(at::kFloat).clone(at::MemoryFormat::Contiguous).requires_grad_(true);
 }
 
 bool is_head(const std::string& name) {
