@@ -73,11 +73,14 @@ public:
     if (words_) return words_->pieces(text, first_word);
     Pieces pieces;
     int word = first_word - 1;
-    bool after_space = true;
+    std::int64_t at =
+        0; // words that begin before this byte are counted; spaces belong to the word behind them
+    const auto begins = [&](const auto byte) {
+      return byte == 0 || (text[byte] == ' ' && text[byte - 1] != ' ');
+    };
     for (const BytePairToken& token : bytes_->encode(text, false)) {
-      const bool space = text[static_cast<std::size_t>(token.begin)] == ' ';
-      if (after_space || space) ++word;
-      after_space = token.end > token.begin && text[static_cast<std::size_t>(token.end - 1)] == ' ';
+      for (; at <= token.begin && at < std::ssize(text); ++at)
+        word += begins(static_cast<std::size_t>(at)) ? 1 : 0;
       pieces.push_back({token.id, bytes_->special(token.id) ? -1 : word});
     }
     return pieces;

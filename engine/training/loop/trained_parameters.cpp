@@ -55,8 +55,9 @@ NamedTensors with_updates(const Model& model, const NamedTensors& parameters, co
 
 namespace {
 
+// The optimizer takes parameters, gradients and moments for contiguous; GPT-2's projections are read as
+// views.
 at::Tensor leaf(const at::Tensor& value) {
-  // Contiguous, as the optimizer wants them: GPT-2's are views of transposed matrices.
   return value.detach().to(at::kFloat).clone(at::MemoryFormat::Contiguous).requires_grad_(true);
 }
 

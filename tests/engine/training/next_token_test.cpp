@@ -243,7 +243,9 @@ TEST(NextTokenData, CutsPromptsThatAreTooLong) {
 TEST(NextTokens, OfAnswersAreLearnt) {
   const ToyFolder folder;
   FinetuneRequest request = of_answers(folder);
-  request.settings.epochs = 20;
+  request.trained = TrainedParts{.layers = {0, 1, 2}, .head = true, .embeddings = true};
+  request.settings.epochs = 15;
+  request.settings.learning_rate = 1e-2;
   const TrainingOutcome outcome = finetune(request);
   EXPECT_LT(outcome.held_out.perplexity, outcome.before.perplexity / 4);
   EXPECT_THAT(outcome.adapter.summary, HasSubstr("9 answers"));
@@ -268,7 +270,8 @@ TEST(NextTokens, RefuseWhatMakesNoSense) {
   });
   refused("--answer-column", [&](FinetuneRequest& request) { request.data = {make_answers(folder)}; });
   refused("--template", [&](FinetuneRequest& request) {
-    request = of_answers(folder);
+    request.data = {make_answers(folder)};
+    request.answer_column = 2;
     request.prompt_template = "no place";
   });
   const ToyFolder other;
