@@ -130,7 +130,7 @@ void writes_under_both_schedules(ImGuiTestContext* context) {
   }
   // … and is taken over in one step.
   const std::string prompt = text(), written = writing.side(Side::a).text;
-  context->ItemClick("//###write/**/$$0/###take");
+  context->ItemClick("//###write/**/###take_a");
   context->Yield();
   if (!written.empty()) {
     IM_CHECK_STR_EQ(text().c_str(), (prompt + written).c_str());

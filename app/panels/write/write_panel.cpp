@@ -274,7 +274,8 @@ private:
     ImGui::SetCursorScreenPos({at.x + width - button, at.y});
     const std::string why = why_not_taken_over(editor(), which);
     ImGui::BeginDisabled(!why.empty() || writing.running);
-    if (ImGui::Button("Take over###take")) take_over_writing(editor(), which);
+    if (ImGui::Button(which == Side::a ? "Take over###take_a" : "Take over###take_b"))
+      take_over_writing(editor(), which);
     ImGui::EndDisabled();
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
       text_tooltip(writing.running ? "It is being written"

@@ -249,7 +249,7 @@ namespace {
 
 // Evaluates the tokens of an expression; `at` moves behind it.
 int value_of_tokens(const std::vector<std::string>& tokens, std::size_t& at) {
-  const std::string token = tokens.at(at++);
+  const std::string& token = tokens.at(at++);
   if (token[0] != '[') return std::stoi(token);
   std::vector<int> values;
   while (tokens.at(at) != "]") values.push_back(value_of_tokens(tokens, at));
