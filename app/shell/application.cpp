@@ -267,20 +267,21 @@ void Application::update_snapshot(const Requested& requested) {
 }
 
 void Application::report_status() {
-  editor_->set_status({.computing = coordinator_->computing() || exports_->busy() || everything_->busy() ||
-                                    editor_->scaling.running || editor_->folder.running ||
-                                    editor_->writing.running || jobs_->fetch.running(),
-                       .timing = coordinator_->timing(),
-                       .progress = coordinator_->progress(),
-                       .stopped = coordinator_->stopped(),
-                       .scale = scale_,
-                       .written_figures = exports_->written() + everything_->folders_written(),
-                       .focus_map_seen = overlays_.tour && focus_map_seen() ? editor_->revision() : 0,
-                       .tokens = shown_tokens_count(snapshot_.shown()),
-                       .panels_in_front = panels_->in_front(),
-                       .has_last_session = sessions_->has_last(),
-                       .no_picture_clipboard = clipboard_->picture_obstacle(),
-                       .devices = devices_});
+  editor_->set_status(
+      {.computing = coordinator_->computing() || exports_->busy() || everything_->busy() ||
+                    editor_->scaling.running || editor_->folder.running || editor_->writing.running ||
+                    jobs_->fetch.running(),
+       .timing = coordinator_->timing(),
+       .progress = coordinator_->progress(),
+       .stopped = coordinator_->stopped(),
+       .scale = scale_,
+       .written_figures = exports_->written() + everything_->folders_written(),
+       .focus_map_seen = overlays_.tour && focus_map_seen() ? editor_->revision() : 0,
+       .tokens = shown_tokens_count(coordinator_->results(edited_side(editor_->document().view))),
+       .panels_in_front = panels_->in_front(),
+       .has_last_session = sessions_->has_last(),
+       .no_picture_clipboard = clipboard_->picture_obstacle(),
+       .devices = devices_});
 }
 
 bool Application::focus_map_seen() const {

@@ -9,6 +9,7 @@
 
 #include "app/views/selection.h"
 #include "engine/base/error.h"
+#include "engine/figures/scale.h"
 #include "engine/figures/token_text.h"
 #include "engine/run/quantities/head_quantity.h"
 
