@@ -102,19 +102,25 @@ private:
   std::optional<Generation> generation_;
 };
 
+struct WritingTask {
+  std::size_t side = 0;
+  GenerateRequest request;
+  std::string written; // the text of request.written
+};
+
 // The sides take turns, so that they can be read side by side.
-void write_all(Job& job, const std::vector<std::pair<std::size_t, GenerateRequest>>& requests,
-               ModelStore& models, const std::function<void()>& wake, const std::stop_token& stop) {
+void write_all(Job& job, const std::vector<WritingTask>& tasks, ModelStore& models,
+               const std::function<void()>& wake, const std::stop_token& stop) {
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 5); // LibTorch's threads inherit it
-  const ThreadCount threads(requests.front().second.execution.threads);
+  const ThreadCount threads(tasks.front().request.execution.threads);
   const auto interrupted = [&] {
     job.wait_while_paused(stop);
     return stop.stop_requested();
   };
   std::vector<Pen> pens;
-  for (const auto& [side, request] : requests) {
+  for (const WritingTask& task : tasks) {
     if (interrupted()) return;
-    pens.emplace_back(side, job).begin(request, models, stop);
+    pens.emplace_back(task.side, task.written, job).begin(task.request, models, stop);
     if (wake) wake();
   }
   for (bool any = true; any;) {
@@ -150,20 +156,22 @@ void WritingJob::start(Editor& editor, const bool anew) {
       writing.sides[static_cast<std::size_t>(side)].kernel = telling_kernel(schedule);
     }
   }
-  std::vector<std::pair<std::size_t, GenerateRequest>> requests;
+  std::vector<WritingTask> tasks;
   for (std::size_t side = 0; side < writing.count(); ++side) {
     WrittenSide& written = writing.sides[side];
     if (!written.ended.empty()) continue;
     written.problem.clear();
     writing.wanted[side] = written.tokens.size() + static_cast<std::size_t>(document.writing.tokens);
-    requests.emplace_back(side, generate_request(document, writing, side));
+    WritingTask task{.side = side, .request = generate_request(document, writing, side), .written = {}};
+    for (const WrittenToken& token : written.tokens) task.written += token.text;
+    tasks.push_back(std::move(task));
   }
   writing.running = true;
   writing.start = ++start_;
   ++writing.edition;
   model_folder_ = scene.model_folder;
-  jobs_.start([requests = std::move(requests), models = models_, wake = wake_](
-                  Job& job, const std::stop_token& stop) { write_all(job, requests, *models, wake, stop); },
+  jobs_.start([tasks = std::move(tasks), models = models_, wake = wake_](
+                  Job& job, const std::stop_token& stop) { write_all(job, tasks, *models, wake, stop); },
               wake_);
 }
 

@@ -150,7 +150,7 @@ TEST_F(WritingTest, EndsWithTheModelsPositions) {
 
 TEST_F(WritingTest, AKernelThatCannotWriteSaysSoAndTheOtherSideGoesOn) {
   editor_.change("Kernels", [](Document& document) {
-    document.scene().schedules[1].layers.assign(3, {.name = "poly-nl", .parameters = {}});
+    document.scene().schedules[1].layers.assign(3, {.name = "cosformer", .parameters = {}});
   });
   write();
   EXPECT_NE(editor_.writing.side(Side::b).problem, "");
