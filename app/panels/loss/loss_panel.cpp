@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
+#include "app/panels/focus/focus_canvas.h"
 #include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
-#include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"
 #include "app/views/loss_view.h"
 #include "app/views/token_map.h"
@@ -69,7 +69,7 @@ public:
     loss_ = other_ = nullptr;
     strip_ = {};
     error_.clear();
-    drawn_.clear();
+    words_.clear();
   }
 
   bool empty() const { return strip_.shown.empty(); }
@@ -79,7 +79,7 @@ public:
   void renew() { set(std::move(strip_)); }
 
   // Returns the token under the pointer.
-  std::optional<ShownToken> draw(Editor& editor, const Graphics& graphics, float brightness) {
+  std::optional<ShownToken> draw(Editor& editor, Graphics& graphics, float brightness) {
     ImGui::PushFont(graphics.fonts().regular, theme::size_small);
     ellipsis_text(strip_.summary, ImGui::GetContentRegionAvail().x, theme::quiet);
     if (ImGui::IsItemHovered())
@@ -88,11 +88,8 @@ public:
           "\nThe loss of a token is −ln of the probability that the model gave it, from those before "
           "it.\nPerplexity is e to the mean loss: among how many tokens the model is undecided.");
     ImGui::PopFont();
-    std::optional<ShownToken> hovered;
-    if (strip_.panel.tokens.empty()) return hovered; // A and B are equal
-    if (ImGui::BeginChild("strip")) hovered = draw_strip(editor, graphics, brightness);
-    ImGui::EndChild();
-    return hovered;
+    if (strip_.panel.tokens.empty()) return std::nullopt; // A and B are equal
+    return draw_strip(editor, graphics, brightness);
   }
 
   Figure figure() const {
@@ -107,31 +104,39 @@ public:
 private:
   void set(LossStrip strip) {
     strip_ = std::move(strip);
-    Figure figure;
-    TokensPanel panel = strip_.panel;
-    panel.title.clear(); // they stand above the strip
-    panel.note.clear();
-    figure.panels.emplace_back(std::move(panel));
-    drawn_.set(std::move(figure));
+    words_.set(strip_.panel);
   }
 
-  std::optional<ShownToken> draw_strip(Editor& editor, const Graphics& graphics, float brightness) {
-    const auto input = drawn_.draw("##strip", graphics, ImGui::GetContentRegionAvail(), brightness);
-    ImDrawList* const list = ImGui::GetWindowDrawList();
-    const auto outline = [&](std::optional<int> token, const ImVec4& colour) {
-      if (!token) return;
-      if (const auto place = drawn_.place_of({0, {static_cast<std::size_t>(*token), 0}}))
-        list->AddRect(place->from, place->to, theme::packed(colour), 2.0f, 1.5f);
-    };
-    outline(shown_index(strip_.shown, editor.hovered_token()), theme::text);
-    if (!input.item || input.item->item.index >= strip_.shown.size()) return std::nullopt;
-    const ShownToken& token = strip_.shown[input.item->item.index];
+  // The words, below them their losses as bars where there is room, and the scale beside them.
+  std::optional<ShownToken> draw_strip(Editor& editor, Graphics& graphics, float brightness) {
+    const ImVec2 from = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
+    const ImVec2 canvas{room.x - colour_bar_width, room.y};
+    CanvasInput input;
+    if (ImGui::BeginChild("strip", canvas)) // a long text scrolls
+      input = words_.draw(graphics, ImGui::GetCursorScreenPos(), ImGui::GetContentRegionAvail(),
+                          strip_.panel.query, shown_index(strip_.shown, editor.hovered_token()), brightness);
+    ImGui::EndChild();
+    constexpr float least_bar = 40, most_bar = 400;
+    const float height = std::clamp(room.y - 20, least_bar, most_bar);
+    float top = from.y + (room.y - height) / 2, bottom = top + height;
+    // Beside the bars, whose axis it then is, unless they are scrolled out of view.
+    if (const auto axis = words_.bars_axis();
+        axis && axis->top >= from.y && axis->bottom <= from.y + room.y) {
+      top = axis->top;
+      bottom = axis->bottom;
+    }
+    colour_bar(graphics, strip_.panel.scale, {from.x + canvas.x + 10, top}, bottom - top, Backdrop::words);
+    if (input.clicked) {
+      const ShownToken& token = strip_.shown.at(static_cast<std::size_t>(*input.clicked));
+      select_query(editor, token.first + token.count - 1);
+    }
+    if (!input.hovered) return std::nullopt;
+    const ShownToken& token = strip_.shown.at(static_cast<std::size_t>(*input.hovered));
     editor.hover(token.first, token.count);
     std::string text = loss_details(*run_, *loss_, token);
     if (other_ != nullptr)
       text = fmt::format("A: {}\nB: {}", text, loss_details(*other_run_, *other_, token));
     text_tooltip(text + "\nclick: make it the query, from which the next token is predicted");
-    if (input.clicked) select_query(editor, token.first + token.count - 1);
     return token;
   }
 
@@ -139,7 +144,7 @@ private:
   const TokenLoss *loss_ = nullptr, *other_ = nullptr; // in these runs; other_: B's in a difference
   LossStrip strip_;
   std::string error_;
-  DrawnFigure drawn_;
+  SentenceCanvas words_;
 };
 
 class LossPanel final : public Panel {

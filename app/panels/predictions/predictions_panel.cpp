@@ -16,7 +16,7 @@ namespace {
 
 // The end of the text up to the token that the next one follows, "… capital of France is".
 std::string text_before(const RunResult& run, std::int64_t token) {
-  constexpr std::size_t most = 40; // bytes
+  constexpr std::size_t most = 24; // bytes
   std::string text;
   for (std::int64_t i = token; i >= 0 && text.size() < most; --i)
     text.insert(0, run.tokens[static_cast<std::size_t>(i)].text);
@@ -58,7 +58,7 @@ public:
     with_whole_ = a->whole.has_value() && !with_b_;
     if (decoder_) {
       const std::int64_t token = row_query(snapshot.document->scene(), *a);
-      if (token < std::ssize(a->tokens)) heading_ = "next token after “" + text_before(*a, token) + "”";
+      if (token < std::ssize(a->tokens)) heading_ = "what comes after “" + text_before(*a, token) + "”";
     }
     const std::size_t most = decoder_ ? 12 : 6;
     for (std::size_t i = 0; i < std::min(most, a->predictions.size()); ++i) {
