@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/figures/scale.h"
+#include "engine/measure/quantiles.h"
 
 namespace hydrascope::app {
 namespace {
@@ -14,12 +15,12 @@ namespace {
 using Number = std::function<double(const WrittenToken&)>;
 
 // A point for each token, or the mean of some of a long text.
-LinesPanel::Line line_of(const Writing& writing, const Side which, const Number& number) {
+LinesPanel::Line line_of(const Writing& writing, const Side which, const bool brief, const Number& number) {
   const WrittenSide& side = writing.side(which);
   constexpr std::size_t most_points = 128;
   const std::size_t each = (side.tokens.size() + most_points - 1) / most_points;
   LinesPanel::Line line;
-  line.name = fmt::format("{} {}", side_name(which), side.schedule);
+  line.name = brief ? std::string(side_name(which)) : fmt::format("{} {}", side_name(which), side.schedule);
   line.colour = kernel_colour(side.kernel);
   if (which == Side::b && writing.sides[0].kernel == side.kernel)
     line.style = LinesPanel::Style::dashed; // it has A's colour
@@ -38,18 +39,25 @@ std::vector<Side> written_sides(const Writing& writing) {
   return {Side::a, Side::b};
 }
 
-LinesPanel plot(const Writing& writing, std::string title, std::string y_label, const Number& number) {
+LinesPanel plot(const Writing& writing, const bool brief, std::string title, std::string y_label,
+                const Number& number) {
   LinesPanel panel;
   panel.title = std::move(title);
   panel.x_label = "tokens so far";
   panel.y_label = std::move(y_label);
-  double high = 0;
+  std::vector<double> all;
   for (const Side side : written_sides(writing)) {
-    LinesPanel::Line line = line_of(writing, side, number);
+    LinesPanel::Line line = line_of(writing, side, brief, number);
     if (line.x.empty()) continue;
-    high = std::max(high, *std::ranges::max_element(line.y));
+    all.insert(all.end(), line.y.begin(), line.y.end());
     panel.lines.push_back(std::move(line));
   }
+  if (all.empty()) return panel;
+  // A token that the system kept waiting must not flatten the others: it ends at the edge.
+  std::ranges::sort(all);
+  constexpr double share = 0.95, most_above = 1.6;
+  const double usual = quantile(all, share);
+  const double high = std::min(all.back(), most_above * usual);
   if (high > 0) panel.y_axis = Axis{0, 1.08 * high, false};
   return panel;
 }
@@ -119,7 +127,7 @@ std::string writing_progress_text(const Writing& writing, const Side which) {
   return fmt::format("{} of {} tokens", side.tokens.size(), writing.wanted[static_cast<std::size_t>(which)]);
 }
 
-Figure writing_speed_figure(const Writing& writing) {
+Figure writing_speed_figure(const Writing& writing, const bool brief) {
   Figure figure;
   figure.columns = 2;
   double most_bytes = 0;
@@ -134,9 +142,9 @@ Figure writing_speed_figure(const Writing& writing) {
   constexpr double mega = 1e6, kilo = 1e3;
   const bool large = most_bytes >= mega;
   figure.panels.emplace_back(
-      plot(writing, "Time of a token", "ms", [](const WrittenToken& token) { return token.ms; }));
+      plot(writing, brief, "Time of a token", "ms", [](const WrittenToken& token) { return token.ms; }));
   figure.panels.emplace_back(
-      plot(writing, "State of all layers", large ? "MB" : "kB", [large](const WrittenToken& token) {
+      plot(writing, brief, "State of all layers", large ? "MB" : "kB", [large](const WrittenToken& token) {
         return static_cast<double>(token.state_bytes) / (large ? mega : kilo);
       }));
   return figure;

@@ -73,8 +73,8 @@ std::string writing_speed_text(const WrittenSide& side);
 std::string writing_progress_text(const Writing& writing, Side side);
 
 // Time per token and bytes of state against the number of tokens read so far, a panel each; no panels before
-// the first token.
-Figure writing_speed_figure(const Writing& writing);
+// the first token. `brief`: the lines are A and B, without their kernels, which stand beside them.
+Figure writing_speed_figure(const Writing& writing, bool brief = false);
 // The texts, each token coloured by its loss, and the plots.
 Figure writing_figure(const Writing& writing);
 

@@ -9,6 +9,7 @@ namespace hydrascope::app {
 
 namespace {
 
+constexpr float between_lines = 5;
 constexpr std::size_t most_of_the_beginning = 600; // bytes
 
 // The end of a long text, from a word on.
@@ -45,8 +46,15 @@ void RunningText::set(const std::string& prompt, const std::vector<WrittenToken>
   for (std::size_t i = 0; i < tokens.size(); ++i) add(tokens[i].text, i);
 }
 
+float RunningText::line_height(const Graphics& graphics) {
+  ImGui::PushFont(graphics.fonts().regular, theme::size_text);
+  const float line = ImGui::GetTextLineHeight() + between_lines;
+  ImGui::PopFont();
+  return line;
+}
+
 void RunningText::lay_out(const float width) {
-  const float line = ImGui::GetTextLineHeight() + 5;
+  const float line = ImGui::GetTextLineHeight() + between_lines;
   ImVec2 at{0, 0};
   for (std::size_t first = 0; first < pieces_.size();) {
     std::size_t end = first + 1; // of the word

@@ -19,6 +19,7 @@ public:
   void set(const std::string& prompt, const std::vector<WrittenToken>& tokens,
            std::optional<std::size_t> differs_at);
   bool empty() const { return pieces_.empty(); }
+  static float line_height(const Graphics& graphics);
 
   // Draws into the rest of the window, which follows the text's end unless the user has scrolled up. Returns
   // the token under the pointer.

@@ -117,7 +117,7 @@ public:
     if (prepared_ == std::pair{writing.start, writing.edition} && prompt_ == writing.prompt) return;
     prepared_ = {writing.start, writing.edition};
     prompt_ = writing.prompt;
-    plots_.set(writing_speed_figure(writing));
+    plots_.set(writing_speed_figure(writing, true));
     std::optional<std::size_t> differs;
     if (!writing.alike) {
       const std::size_t common = common_tokens(writing.sides[0], writing.sides[1]);
@@ -274,7 +274,8 @@ private:
     ImGui::SetCursorScreenPos({at.x + width - button, at.y});
     const std::string why = why_not_taken_over(editor(), which);
     ImGui::BeginDisabled(!why.empty() || writing.running);
-    if (ImGui::Button("Take over###take")) take_over_writing(editor(), which);
+    if (ImGui::Button(which == Side::a ? "Take over###take_a" : "Take over###take_b"))
+      take_over_writing(editor(), which);
     ImGui::EndDisabled();
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
       text_tooltip(writing.running ? "It is being written"
@@ -288,7 +289,9 @@ private:
     if (ImGui::IsItemHovered()) text_tooltip(facts_tooltip(side, facts));
     ImGui::PopFont();
     if (!side.problem.empty()) return wrapped_small_text(graphics(), side.problem, theme::red);
-    if (ImGui::BeginChild("text")) {
+    const float line = RunningText::line_height(graphics()), rest = ImGui::GetContentRegionAvail().y;
+    // Whole lines: of a text that scrolls no line is cut.
+    if (ImGui::BeginChild("text", {0, std::max(line, std::floor(rest / line) * line)})) {
       const float brightness = fits_ || writing.running ? 1.0f : 0.6f;
       if (const auto token = texts_[static_cast<std::size_t>(which)].draw(graphics(), brightness))
         hover(side, *token);
@@ -324,7 +327,8 @@ private:
     if (!input.item) return;
     const auto& panel = std::get<LinesPanel>(plots_.figure().panels.at(input.item->panel));
     const LinesPanel::Line& line = panel.lines.at(input.item->item.index);
-    text_tooltip(fmt::format("{}\n{}: {} {} at {:.0f} tokens", line.name, panel.title,
+    const WrittenSide& side = writing.side(line.name == side_name(Side::b) ? Side::b : Side::a);
+    text_tooltip(fmt::format("{} {}\n{}: {} {} at {:.0f} tokens", line.name, side.schedule, panel.title,
                              number_text(line.y.at(input.item->item.within)), panel.y_label,
                              line.x.at(input.item->item.within)));
   }
