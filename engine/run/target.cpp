@@ -99,7 +99,9 @@ TargetValue target_value(const CheckedTarget& target, const Model& model, const 
     throw UsageError(fmt::format("--target class:{}", index),
                      fmt::format("the model has {} {}", classes, model.info().causal ? "tokens" : "classes"),
                      fmt::format("use 0 to {}", classes - 1));
-  return {class_target(logits, index), "logit of " + model.output_label(index)};
+  const std::string label = model.output_label(index);
+  return {class_target(logits, index), model.info().causal ? fmt::format("logit of the next token “{}”", label)
+                                                           : "logit of " + label};
 }
 
 at::Tensor mean_pooled(const at::Tensor& hidden, const at::Tensor& mask) {

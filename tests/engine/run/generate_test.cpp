@@ -125,7 +125,7 @@ TEST(DecoderRun, TargetsAreTokens) {
   RunRequest request = request_of("The keys answer", {FocusKey{0}});
   request.target = parse_target("class: the");
   const auto result = Runner().run(request);
-  EXPECT_EQ(result->target, "logit of  the");
+  EXPECT_EQ(result->target, "logit of the next token “ the”");
   request.target = parse_target("class:no single token");
   EXPECT_THAT(message_of<UsageError>([&] { Runner().run(request); }), testing::HasSubstr("is not one token"));
   request.target = parse_target("class:320");
