@@ -24,6 +24,7 @@ void add_commands(CLI::App& program, const std::string& command_line) {
   add_kl_command(program);
   add_distill_command(program, command_line);
   add_finetune_command(program, command_line);
+  add_train_command(program, command_line);
   add_evaluate_command(program);
   add_recall_command(program);
   add_flops_command(program);

@@ -54,6 +54,7 @@ void add_reproduce_command(CLI::App& program);
 void add_kl_command(CLI::App& program);
 void add_distill_command(CLI::App& program, const std::string& command_line);
 void add_finetune_command(CLI::App& program, const std::string& command_line);
+void add_train_command(CLI::App& program, const std::string& command_line);
 void add_evaluate_command(CLI::App& program);
 void add_recall_command(CLI::App& program);
 void add_flops_command(CLI::App& program);

@@ -244,7 +244,7 @@ TEST(BytePairFiles, Garbage) {
   expect_broken("{\"model\": {\"type\": \"BPE\", \"merges\": [], \"vocab\": {\"\xFF\xFE\": 0}}}"); // no UTF-8
   expect_broken("{\"pre_tokenizer\": " + std::string(50'000'000, '['));
   std::string nested = R"({"type": "ByteLevel"})";
-  for (int i = 0; i < 200; ++i) nested = R"({"type": "Sequence", "pretokenizers": [)" + nested + "]}";
+  for (int i = 0; i < 200; ++i) nested.insert(0, R"({"type": "Sequence", "pretokenizers": [)").append("]}");
   json settings = small();
   settings["pre_tokenizer"] = json::parse(nested);
   expect_broken(settings.dump());

@@ -12,6 +12,8 @@ BYTE_PAIR_CASES = [
     "naïve café", "nai\u0308ve cafe\u0301", "Ångström \u212bngstrom", "q\u0323\u0307 q\u0307\u0323", "\u0301", " \u0301a", "Việt Nam",
     "한국어", "\u1112\u1161\u11ab", "각 가ㄱ", "北京大学", "東京タワー、日本", "漢字かな交じり文", "ไทยนี้", "हिन्दी में", "শুভ", "தமிழ்",
     "שָׁלוֹם עולם", "العَرَبِيَّة", "مرحبا، كيف؟", "Ελληνικά ΣΑΣ", "ё й Ё Й", "İstanbul ıI", "ß ẞ ﬁ ﬀ", "Ǆ ǅ ǆ",
+    # Marks that the reference's normalization does not know, and a letter that it does not compose.
+    "a\u1ac0\u0334", "a\u0301\u1ac0\u0316\u0334", "a\u0316\u0301\u0334", "\U00011935\U00011930", "\U00011938", "\u09c7\u09be",
     # Emoji: sequences with joiners, flags, skin tones, variation selectors.
     "😀", "😀😀", "a😀b", "👨\u200d👩\u200d👧\u200d👦", "👍🏽", "🇫🇷🇩🇪", "❤\ufe0f", "1\ufe0f\u20e3",
     # What has no glyph: NUL, controls, zero width, private use, unassigned, the replacement character.

@@ -36,6 +36,7 @@ CHOICES = [
 BLOCK = 10  # lines to a hash
 VARIANT_STEP = 5  # each fifth line suffices for a variant
 CODE_POINTS = 1024  # code points to a hash
+LAST_POINT = 0x3FFFF  # higher planes hold tags and private use
 
 
 def write_generator():
@@ -187,12 +188,9 @@ def answer_hashes(tokenizer, all_lines):
 def code_point_hashes(tokenizer):
     """The same for blocks of code points, each between a letter, a digit and a space: the pieces' sizes alone."""
     rows = []
-    for first in range(0, 0x110000, CODE_POINTS):
-        row = []
-        for point in range(first, first + CODE_POINTS):
-            if not 0xD800 <= point < 0xE000:
-                row += piece_sizes(tokenizer, f"a{chr(point)}1{chr(point)} {chr(point)}\n")
-        rows.append(row)
+    for first in range(0, LAST_POINT, CODE_POINTS):
+        points = [chr(point) for point in range(first, first + CODE_POINTS) if not 0xD800 <= point < 0xE000]
+        rows.append(piece_sizes(tokenizer, "".join(f"a{point}1{point} {point}\n" for point in points)))
     return struct.pack(f"<{len(rows)}I", *map(lines.hash_ids, rows))
 
 

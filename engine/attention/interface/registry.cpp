@@ -41,6 +41,8 @@
   KERNEL(hedgehog_exp_kernel)          \
   KERNEL(hedgehog_softmax_kernel)      \
   KERNEL(hedgehog_untrained_kernel)    \
+  KERNEL(hedgehog_window_kernel)       \
+  KERNEL(based_kernel)                 \
   KERNEL(phi_kernel)
 
 namespace hydrascope {

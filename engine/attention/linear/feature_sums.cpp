@@ -30,7 +30,7 @@ at::Tensor with_ones(const at::Tensor& v) {
 
 CausalSums split_ones(const at::Tensor& sums) {
   const std::int64_t width = sums.size(3) - 1;
-  return {sums.slice(3, 0, width), sums.slice(3, width)};
+  return {sums.slice(3, 0, width), sums.slice(3, width), {}};
 }
 
 // ℓ of real keys, −∞ for masked keys.
@@ -47,8 +47,20 @@ at::Tensor finite(const at::Tensor& scale) { return scale.masked_fill(at::isinf(
 // magnitude.
 struct ScaledFeatures {
   at::Tensor query, key;
-  at::Tensor scale; // (B,H_k,1,f)
+  at::Tensor scale;     // (B,H_k,1,f)
+  at::Tensor reference; // (B,H,N,1): what each query row was divided by, −∞ without any key
 };
+
+// A row's reference, −∞ where `reached` (…,f), the largest log-features up to it, is that of no key.
+at::Tensor reference_of(const at::Tensor& largest, const at::Tensor& reached) {
+  return largest.masked_fill(reached.amax(-1, true) == -INFINITY, -INFINITY);
+}
+
+// The running maxima (B,H_k,N,f) up to the rows (R), −∞ for row −1.
+at::Tensor up_to_rows(const at::Tensor& running, const at::Tensor& rows) {
+  const at::Tensor own = running.index_select(2, rows.clamp_min(0));
+  return own.masked_fill((rows < 0).unsqueeze(-1), -INFINITY);
+}
 
 // Scales each query row and each feature such that the largest product of a row is 1; nullopt if the features
 // of early rows would overflow. `rows` (R): the tokens of the queries; undefined: all. `before` (B,H_k,1,f):
@@ -60,13 +72,14 @@ std::optional<ScaledFeatures> scaled_by_all_keys(const at::Tensor& log_query, co
   at::Tensor running = std::get<0>(at::cummax(log_key.detach(), 2));
   if (before.defined()) running = at::maximum(running, before);
   const at::Tensor overall = finite(running.slice(2, -1));
-  const at::Tensor own = rows.defined() ? running.index_select(2, rows) : running;
+  const at::Tensor own = rows.defined() ? up_to_rows(running, rows) : running;
   const std::int64_t heads = log_query.size(1);
   const at::Tensor reached = for_each_head(at::where(at::isinf(own), overall, own), heads);
   const at::Tensor largest = (log_query.detach() + reached).amax(-1, true);
   const at::Tensor exponent = log_query + for_each_head(overall, heads) - largest;
   if (exponent.detach().amax().item<double>() > safe_exponent) return std::nullopt;
-  return ScaledFeatures{exponent.exp(), (log_key - overall).exp(), overall};
+  return ScaledFeatures{exponent.exp(), (log_key - overall).exp(), overall,
+                        reference_of(largest, for_each_head(own, heads))};
 }
 
 // Σ_f exp(ℓ_f(q_i) + ℓ_f(k_j) − r_i) over j ≤ i within a chunk: (B,H,C,C), r (B,H,C,1), every entry by
@@ -246,16 +259,18 @@ CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tens
   const at::Tensor real_key = masked_log(log_key, mask);
   CausalState own;
   CausalState& state = given != nullptr ? *given : own;
-  // (The scale of no key at all is 0, and may be above the first one: there the sums are 0 as well.)
+  // (The scale of no key at all is 0 and may be above the first one's: there the sums are 0 as well, and no
+  // exponent may become infinite.)
   const auto rescale = [&](const at::Tensor& scale) {
     if (state.sums.defined())
       state.sums = state.sums * (state.scale - scale).clamp_max(0).exp().transpose(2, 3);
     state.scale = scale;
   };
   if (const auto scaled = scaled_by_all_keys(log_query, real_key, {}, state.scale)) {
-    if (given == nullptr) return causal_sums(scaled->query, scaled->key, v);
-    rescale(scaled->scale);
-    return causal_sums(scaled->query, scaled->key, v, &state);
+    if (given != nullptr) rescale(scaled->scale);
+    CausalSums sums = causal_sums(scaled->query, scaled->key, v, given);
+    sums.reference = scaled->reference;
+    return sums;
   }
 
   // The range is wide: chunk by chunk, each scaled by the keys before it; within a chunk every product by
@@ -264,7 +279,8 @@ CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tens
   const at::Tensor values = with_ones(v);
   at::Tensor running = std::get<0>(at::cummax(real_key.detach(), 2)); // −∞ before the first real key
   if (state.scale.defined()) running = at::maximum(running, state.scale);
-  const at::Tensor largest = finite((log_query.detach() + for_each_head(running, heads)).amax(-1, true));
+  const at::Tensor reached = for_each_head(running, heads);
+  const at::Tensor largest = finite((log_query.detach() + reached).amax(-1, true));
   std::vector<at::Tensor> parts;
   for (std::int64_t first = 0; first < tokens; first += chunk) {
     const std::int64_t last = std::min(tokens, first + chunk);
@@ -273,7 +289,7 @@ CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tens
     at::Tensor part =
         at::matmul(exact_products(query, for_each_head(key, heads), reference), for_each_head(value, heads));
     if (state.sums.defined()) {
-      const at::Tensor shares = (query + for_each_head(state.scale, heads) - reference).exp();
+      const at::Tensor shares = (query + for_each_head(state.scale, heads) - reference).clamp_max(0).exp();
       part = part + at::matmul(shares, for_each_head(state.sums, heads));
     }
     parts.push_back(part);
@@ -282,30 +298,33 @@ CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tens
     rescale(scale);
     state.sums = state.sums.defined() ? state.sums + gained : gained;
   }
-  return split_ones(at::cat(parts, 2));
+  CausalSums sums = split_ones(at::cat(parts, 2));
+  sums.reference = reference_of(largest, reached);
+  return sums;
 }
 
-at::Tensor causal_products_of_logarithms(const at::Tensor& log_query, const at::Tensor& log_key,
-                                         const at::Tensor& rows, const at::Tensor& mask) {
+CausalProducts causal_products_of_logarithms(const at::Tensor& log_query, const at::Tensor& log_key,
+                                             const at::Tensor& rows, const at::Tensor& mask) {
   const at::Tensor real_key = masked_log(log_key, mask);
   const std::int64_t tokens = log_key.size(2), queries = log_query.size(2);
   const at::Tensor keys = at::arange(tokens, rows.options());
   if (const auto scaled = scaled_by_all_keys(log_query, real_key, rows)) {
     const at::Tensor products = at::matmul(scaled->query, scaled->key.transpose(2, 3));
-    return at::where(keys <= rows.unsqueeze(1), products, at::Scalar(0));
+    return {at::where(keys <= rows.unsqueeze(1), products, at::Scalar(0)), scaled->reference};
   }
   const std::int64_t row_entries = log_key.numel();
   const std::int64_t step = std::max<std::int64_t>(1, (8 << 20) / row_entries);
-  std::vector<at::Tensor> parts;
+  std::vector<at::Tensor> parts, references;
   for (std::int64_t first = 0; first < queries; first += step) {
     const std::int64_t last = std::min(queries, first + step);
     const at::Tensor later = (keys > rows.slice(0, first, last).unsqueeze(1)).unsqueeze(-1); // (R,N,1)
     const at::Tensor exponents =
         (log_query.slice(2, first, last).unsqueeze(3) + real_key.unsqueeze(2)).masked_fill(later, -INFINITY);
-    const at::Tensor largest = finite(exponents.detach().amax(at::IntArrayRef({3, 4}), true));
-    parts.push_back((exponents - largest).exp().sum(-1));
+    const at::Tensor largest = exponents.detach().amax(at::IntArrayRef({3, 4}), true);
+    parts.push_back((exponents - finite(largest)).exp().sum(-1));
+    references.push_back(largest.squeeze(-1));
   }
-  return at::cat(parts, 2);
+  return {at::cat(parts, 2), at::cat(references, 2)};
 }
 
 } // namespace hydrascope

@@ -85,6 +85,7 @@ KeySums sums_over_keys(const FeatureBlocks& tokens, bool logarithmic);
 struct CausalSums {
   at::Tensor numerator;   // (B,H,N,d)
   at::Tensor denominator; // (B,H,N,1)
+  at::Tensor reference;   // r of log-features below, (B,H,N,1), −∞ without any key; undefined for others
 };
 
 // The sums over the keys of the tokens so far, from which later tokens continue; empty before the first.
@@ -107,9 +108,13 @@ CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tens
 
 // Σ_f exp(ℓ_f(q_i) + ℓ_f(k_j) − r_i) over j ≤ rows_i, where r_i = max of ℓ_f(q_i) + ℓ_f(k_j) over all f and j
 // ≤ rows_i: (B,H,R,N), from log_query (B,H,R,f), log_key (B,H,N,f). 0 for keys that are masked or later than
-// the query. One matrix product or, where the range of the keys is too wide for that, every exponent by
-// itself in tiles of rows.
-at::Tensor causal_products_of_logarithms(const at::Tensor& log_query, const at::Tensor& log_key,
-                                         const at::Tensor& rows, const at::Tensor& mask);
+// the query's row, which is −1 for a query without any key. One matrix product or, where the range of the
+// keys is too wide for that, every exponent by itself in tiles of rows.
+struct CausalProducts {
+  at::Tensor products;  // (B,H,R,N)
+  at::Tensor reference; // r, (B,H,R,1), −∞ without any key
+};
+CausalProducts causal_products_of_logarithms(const at::Tensor& log_query, const at::Tensor& log_key,
+                                             const at::Tensor& rows, const at::Tensor& mask);
 
 } // namespace hydrascope

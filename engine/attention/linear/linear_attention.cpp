@@ -297,7 +297,8 @@ private:
     const TokenBlock& block = tokens.all().front();
     const at::Tensor query = tokens.query_rows(rows), key = for_each_head(tokens.key(block), tokens.heads());
     const at::Tensor indices = rows_or_all(rows, count, key);
-    if (map_->logarithmic()) return causal_products_of_logarithms(query, key, indices, tokens.mask());
+    if (map_->logarithmic())
+      return causal_products_of_logarithms(query, key, indices, tokens.mask()).products;
     const at::Tensor products = at::matmul(query, select_tokens(key, tokens.mask()).transpose(2, 3));
     const at::Tensor keys = at::arange(count, indices.options());
     return at::where(keys <= indices.unsqueeze(1), products, at::Scalar(0));

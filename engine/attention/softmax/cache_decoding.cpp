@@ -1,7 +1,7 @@
 #include "engine/attention/softmax/cache_decoding.h"
 
 #include <algorithm>
-#include <utility>
+#include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
@@ -15,8 +15,6 @@
 namespace hydrascope {
 namespace {
 
-constexpr std::int64_t slots_at_first = 256;
-
 class CacheState final : public DecodingState {
 public:
   CacheState(const Kernel& kernel, const std::int64_t heads, const CacheWindow& window,
@@ -26,9 +24,9 @@ public:
         heads_(heads),
         window_(window),
         cache_(shape, heads == shape.heads ? key_heads() : heads, shape.heads * shape.head_width / heads,
-               window.size > 0 ? window.size : std::max(slots_at_first, shape.tokens)) {}
+               window.size) {}
 
-  std::int64_t bytes() const override { return cache_.bytes(kept_tokens(tokens())); }
+  std::int64_t bytes() const override { return cache_.slots().bytes(kept_tokens(tokens())); }
   std::unique_ptr<DecodingState> clone() const override {
     auto copy = std::make_unique<CacheState>(*this);
     copy->cache_ = cache_.clone();
@@ -41,27 +39,26 @@ protected:
     const at::Tensor q = resplit(next.q, heads_), k = split(next.k), v = split(next.v);
     if (rows > 1 && (window_.size > 0 || tokens() == 0)) {
       const at::Tensor out = run(next);
-      write(k, v);
+      cache_.write(k, v, tokens());
       return out;
     }
-    write(k, v);
+    cache_.write(k, v, tokens());
     if (rows > 1) return resplit(attend_all(q), shape().heads);
-    return resplit(cache_.attend(q, kept_tokens(tokens() + 1)), shape().heads);
+    return resplit(cache_.slots().attend(q, kept_tokens(tokens() + 1)), shape().heads);
   }
   DecodingTensors kept() const override {
-    const std::int64_t count = kept_tokens(tokens());
-    return {{"keys", last(count, true).contiguous()}, {"values", last(count, false).contiguous()}};
+    const std::int64_t first = tokens() - kept_tokens(tokens());
+    return {{"keys", cache_.keys(first, tokens()).contiguous()},
+            {"values", cache_.values(first, tokens()).contiguous()}};
   }
   void restore(const DecodingTensors& saved) override {
     const std::int64_t count = kept_tokens(tokens());
     const auto options =
         at::TensorOptions(at::Device(shape().device, shape().device_index)).dtype(shape().dtype);
-    const auto read = [&](const char* name) {
-      const at::Tensor any = last(0, true); // of the right heads and width
-      return saved_tensor(saved, name, {shape().batch, any.size(1), count, any.size(3)}, options);
-    };
-    const at::Tensor k = read("keys"), v = read("values");
-    put(k, v, tokens() - count);
+    const at::Tensor any = cache_.keys(0, 0); // of the right heads and width
+    const std::vector<std::int64_t> sizes{shape().batch, any.size(1), count, any.size(3)};
+    cache_.write(saved_tensor(saved, "keys", sizes, options), saved_tensor(saved, "values", sizes, options),
+                 tokens() - count);
   }
 
 private:
@@ -71,38 +68,9 @@ private:
     if (window_.blocks) return count == 0 ? 0 : (count - 1) % window_.size + 1;
     return std::min(count, window_.size);
   }
-  std::int64_t slot(const std::int64_t token) const {
-    return window_.size == 0 ? token : token % window_.size;
-  }
-
   // k or v (B,key_heads,R,d) as the heads of the cache.
   at::Tensor split(const at::Tensor& x) const {
     return heads_ == shape().heads ? x : resplit(for_each_head(x, shape().heads), heads_);
-  }
-
-  void write(const at::Tensor& k, const at::Tensor& v) {
-    const std::int64_t count = kept_tokens(tokens() + k.size(2));
-    const std::int64_t skipped = std::max<std::int64_t>(0, k.size(2) - count);
-    put(k.slice(2, skipped), v.slice(2, skipped), tokens() + skipped);
-  }
-  // Tokens from `first` on to their slots, which may go round.
-  void put(const at::Tensor& k, const at::Tensor& v, const std::int64_t first) {
-    for (std::int64_t done = 0; done < k.size(2);) {
-      const std::int64_t at = slot(first + done), left = k.size(2) - done;
-      const std::int64_t count = window_.size == 0 ? left : std::min(left, window_.size - at);
-      cache_.write(k.slice(2, done, done + count), v.slice(2, done, done + count), at);
-      done += count;
-    }
-  }
-
-  // Keys or values of the last `count` of the tokens so far, in their order.
-  at::Tensor last(const std::int64_t count, const bool keys) const {
-    const auto read = [&](const std::int64_t first, const std::int64_t end) {
-      return keys ? cache_.keys(first, end) : cache_.values(first, end);
-    };
-    if (count == 0) return read(0, 0);
-    const std::int64_t first = slot(tokens() - count), end = slot(tokens() - 1) + 1;
-    return first < end ? read(first, end) : at::cat({read(first, window_.size), read(0, end)}, 2);
   }
 
   // The kernel itself on the next tokens and those before them that they attend to.
@@ -113,8 +81,8 @@ private:
     AttentionInput all = next;
     if (earlier > 0) {
       all.q = at::constant_pad_nd(next.q, {0, 0, earlier, 0});
-      all.k = at::cat({last(earlier, true), next.k}, 2);
-      all.v = at::cat({last(earlier, false), next.v}, 2);
+      all.k = at::cat({cache_.keys(tokens() - earlier, tokens()), next.k}, 2);
+      all.v = at::cat({cache_.values(tokens() - earlier, tokens()), next.v}, 2);
     }
     all.k = for_each_head(all.k, shape().heads);
     all.v = for_each_head(all.v, shape().heads);
@@ -133,7 +101,7 @@ private:
   const Kernel& kernel_;
   std::int64_t heads_;
   CacheWindow window_;
-  KeyValueCache cache_;
+  RecentTokens cache_;
 };
 
 } // namespace

@@ -6,6 +6,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
@@ -16,6 +17,8 @@
 
 namespace hydrascope {
 namespace {
+
+constexpr std::int64_t slots_at_first = 256;
 
 // Partial results of one key/value head.
 struct CachePart {
@@ -172,6 +175,31 @@ SoftmaxSums KeyValueCache::sums(const at::Tensor& q, const std::int64_t count) c
 at::Tensor KeyValueCache::attend(const at::Tensor& q, const std::int64_t count) const {
   const SoftmaxSums all = sums(q, count);
   return (all.numerator / all.denominator).to(q.scalar_type());
+}
+
+RecentTokens::RecentTokens(const AttentionShape& shape, const std::int64_t key_heads,
+                           const std::int64_t head_width, const std::int64_t size)
+    : cache_(shape, key_heads, head_width, size > 0 ? size : std::max(slots_at_first, shape.tokens)),
+      size_(size) {}
+
+void RecentTokens::write(const at::Tensor& k, const at::Tensor& v, const std::int64_t first) {
+  const std::int64_t count = k.size(2);
+  // Where they go round, in pieces.
+  for (std::int64_t done = size_ == 0 ? 0 : std::max<std::int64_t>(0, count - size_); done < count;) {
+    const std::int64_t at = slot(first + done), left = count - done;
+    const std::int64_t piece = size_ == 0 ? left : std::min(left, size_ - at);
+    cache_.write(k.slice(2, done, done + piece), v.slice(2, done, done + piece), at);
+    done += piece;
+  }
+}
+
+at::Tensor RecentTokens::read(const std::int64_t first, const std::int64_t last, const bool keys) const {
+  const auto slots = [&](const std::int64_t from, const std::int64_t end) {
+    return keys ? cache_.keys(from, end) : cache_.values(from, end);
+  };
+  if (first == last) return slots(0, 0);
+  const std::int64_t from = slot(first), end = slot(last - 1) + 1;
+  return from < end ? slots(from, end) : at::cat({slots(from, size_), slots(0, end)}, 2);
 }
 
 } // namespace hydrascope

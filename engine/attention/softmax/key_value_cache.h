@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include <ATen/core/Tensor.h>
 
@@ -50,6 +51,30 @@ private:
   std::int64_t capacity_ = 0;
   at::Tensor keys_;   // (B,H_k,capacity,d); packed: (B,H_k,tiles,d,T)
   at::Tensor values_; // (B,H_k,capacity,d); packed: rows padded to lanes
+};
+
+// The keys and values of the last `size` tokens of growing sequences; 0: of all. A token's slot is its number
+// modulo the size.
+class RecentTokens {
+public:
+  RecentTokens(const AttentionShape& shape, std::int64_t key_heads, std::int64_t head_width,
+               std::int64_t size);
+  RecentTokens clone() const { return {cache_.clone(), size_}; }
+
+  // Writes k and v (B,H_k,R,d) of the tokens from `first` on, of which the last `size` are kept.
+  void write(const at::Tensor& k, const at::Tensor& v, std::int64_t first);
+  // Those of the tokens [first, last), which have to be kept, in their order: (B,H_k,last − first,d).
+  at::Tensor keys(std::int64_t first, std::int64_t last) const { return read(first, last, true); }
+  at::Tensor values(std::int64_t first, std::int64_t last) const { return read(first, last, false); }
+  const KeyValueCache& slots() const { return cache_; }
+
+private:
+  RecentTokens(KeyValueCache cache, std::int64_t size) : cache_(std::move(cache)), size_(size) {}
+  at::Tensor read(std::int64_t first, std::int64_t last, bool keys) const;
+  std::int64_t slot(std::int64_t token) const { return size_ == 0 ? token : token % size_; }
+
+  KeyValueCache cache_;
+  std::int64_t size_;
 };
 
 } // namespace hydrascope

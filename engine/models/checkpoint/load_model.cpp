@@ -9,6 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/models/capture/capture_model.h"
+#include "engine/models/checkpoint/adapter_files.h"
 #include "engine/models/hub/hub_cache.h"
 #include "engine/models/model_info.h"
 #include "engine/models/transformer/checkpoint.h"
@@ -82,13 +83,17 @@ fs::path resolve_model(std::string_view name_or_folder) {
               "use vit-small, minilm, smollm2, a model folder, or a repository's name");
 }
 
-std::vector<AdapterInfo> bundled_adapters() {
+std::vector<fs::path> adapters_in(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const fs::path& entry : entries_of(assets_folder() / "adapters"))
+  for (const fs::path& entry : entries_of(folder / "adapters"))
     if (entry.extension() == ".safetensors") files.push_back(entry);
   std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<AdapterInfo> bundled_adapters() {
   std::vector<AdapterInfo> adapters;
-  for (const fs::path& file : files) adapters.push_back(read_adapter_info(file));
+  for (const fs::path& file : adapters_in(assets_folder())) adapters.push_back(read_adapter_info(file));
   return adapters;
 }
 

@@ -23,10 +23,15 @@ namespace fs = std::filesystem;
 constexpr const char* single_weights = "model.safetensors";
 constexpr const char* weights_index = "model.safetensors.index.json";
 // In the order in which they are fetched.
-constexpr std::array<const char*, 9> small_files{
-    "config.json", "preprocessor_config.json", "vocab.txt",
-    "vocab.json",  "merges.txt",               "tokenizer.json",
-    "tokenizer_config.json", "special_tokens_map.json", "generation_config.json"};
+constexpr std::array<const char*, 9> small_files{"config.json",
+                                                 "preprocessor_config.json",
+                                                 "vocab.txt",
+                                                 "vocab.json",
+                                                 "merges.txt",
+                                                 "tokenizer.json",
+                                                 "tokenizer_config.json",
+                                                 "special_tokens_map.json",
+                                                 "generation_config.json"};
 
 [[noreturn]] void reject_listing(const HubSettings& settings, const std::string& repository) {
   throw Error(repository, settings.endpoint + " replied with something that is not a model's listing",

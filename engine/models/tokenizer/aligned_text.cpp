@@ -9,19 +9,41 @@
 #include <utf8proc.h>
 
 #include "engine/base/text.h"
+#include "engine/models/tokenizer/stand_ins.h"
 
 namespace hydrascope {
 namespace {
 
+// Marks that Hugging Face's normalization tables (about Unicode 8) do not know: it neither orders nor joins
+// them. Found by asking it for every mark of Unicode 14.
+struct MarkRange {
+  char32_t first, last;
+};
+constexpr MarkRange unknown_marks[] = {
+    {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xC3C, 0xC3C},
+    {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0x1715, 0x1715},   {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFA},
+    {0xA82C, 0xA82C},   {0x10D24, 0x10D27}, {0x10EAB, 0x10EAC}, {0x10F46, 0x10F50}, {0x10F82, 0x10F85},
+    {0x11070, 0x11070}, {0x1133B, 0x1133B}, {0x1145E, 0x1145E}, {0x11839, 0x1183A}, {0x11930, 0x11930},
+    {0x1193D, 0x1193E}, {0x11943, 0x11943}, {0x119E0, 0x119E0}, {0x11A34, 0x11A34}, {0x11A47, 0x11A47},
+    {0x11A99, 0x11A99}, {0x11D42, 0x11D42}, {0x11D44, 0x11D45}, {0x11D97, 0x11D97}, {0x16FF0, 0x16FF1},
+    {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF},
+};
+
+bool is_unknown(char32_t point) {
+  return stand_in(point) != point || // newer than Unicode 14
+         std::any_of(std::begin(unknown_marks), std::end(unknown_marks),
+                     [&](const MarkRange& range) { return point >= range.first && point <= range.last; });
+}
+
 // Whether a character may be reordered or joined with one before it. All that are joined are marks or
-// Hangul's vowels and final consonants; what utf8proc does not know yet may be either.
+// Hangul's vowels and final consonants.
 bool may_join(char32_t point) {
   if (point < 0x300) return false;
   if (point >= 0x1160 && point <= 0x11FF) return true;
   const utf8proc_property_t& property = *utf8proc_get_property(static_cast<utf8proc_int32_t>(point));
-  const auto category = property.category;
-  return property.combining_class != 0 || category == UTF8PROC_CATEGORY_MN ||
-         category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_CN;
+  const bool mark = property.combining_class != 0 || property.category == UTF8PROC_CATEGORY_MN ||
+                    property.category == UTF8PROC_CATEGORY_MC;
+  return mark && !is_unknown(point);
 }
 
 struct Free {
@@ -109,7 +131,7 @@ AlignedText composed(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint first = code_point_at(text, at);
     std::size_t end = at + first.length;
-    while (end < text.size()) {
+    while (end < text.size() && (first.value < 0x300 || !is_unknown(first.value))) {
       const CodePoint next = code_point_at(text, end);
       if (!may_join(next.value)) break;
       end += next.length;

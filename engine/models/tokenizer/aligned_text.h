@@ -41,8 +41,8 @@ private:
 AlignedText with_replacements(std::string_view bytes);
 bool is_utf8(std::string_view bytes);
 
-// Normalization form C of valid UTF-8. Characters newer than utf8proc's Unicode (20 letters of Unicode 16
-// among those that compose) are left as they are.
+// Normalization form C of valid UTF-8, as the reference's tables have it: characters newer than they stay as
+// they are.
 AlignedText composed(std::string_view text);
 
 } // namespace hydrascope

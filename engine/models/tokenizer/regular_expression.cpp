@@ -166,15 +166,15 @@ RegularExpression::RegularExpression(const std::string& pattern, const std::stri
   static_cast<void>(pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE));
 }
 
-std::vector<RegularExpression::Match> RegularExpression::find_all(std::string_view original) const {
+std::vector<RegularExpression::Match> RegularExpression::find_all(std::string_view text) const {
   std::string copy;
-  const std::string_view text = with_stand_ins(original, copy);
+  const std::string_view subject = with_stand_ins(text, copy); // of the same length
   const std::unique_ptr<pcre2_match_data, FreeMatchData> data(pcre2_match_data_create(1, nullptr));
   std::vector<Match> matches;
   std::size_t from = 0;
   while (from <= text.size()) {
     const auto run = [&](std::uint32_t options) {
-      return pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
+      return pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(subject.data()), subject.size(), from,
                          PCRE2_NO_UTF_CHECK | options, data.get(), nullptr);
     };
     int found = run(0);

@@ -154,8 +154,16 @@ TEST_P(Decoding, TakesConstantMemoryUnlessKeysAreKept) {
   const std::int64_t own_heads = kernel->weight_heads(shape_of(input));
   const std::int64_t kept_width = own_heads == heads ? 2 * width : heads * width;
   constexpr std::int64_t sequences = 2, keys_and_values = 2, bytes_of_float = sizeof(float);
-  EXPECT_EQ(bytes.back(),
-            all_keys ? sequences * keys_and_values * kept_width * 300 * bytes_of_float : bytes[1]);
+  const auto bytes_of = [&](const std::int64_t tokens) {
+    return sequences * keys_and_values * kept_width * tokens * bytes_of_float;
+  };
+  if (all_keys) {
+    EXPECT_EQ(bytes.back(), bytes_of(300));
+  } else if (kernel->info().family == KernelFamily::window) {
+    EXPECT_LE(bytes.back(), bytes_of(64)); // those of a block of tokens are forgotten with it
+  } else {
+    EXPECT_EQ(bytes.back(), bytes[1]);
+  }
 }
 
 TEST_P(Decoding, RefusesOtherTokens) {

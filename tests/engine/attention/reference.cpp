@@ -86,10 +86,10 @@ bool in_window(std::int64_t own, std::int64_t place, std::int64_t extent, std::i
   return first <= place && place < first + width;
 }
 
-Result local_window(const AttentionInput& input, const at::Tensor& g, std::int64_t asked, bool blocks) {
-  Tokens tokens = tokens_of(input, g);
-  const auto [prefix, rows, columns] = input.layout;
-  const std::int64_t w = asked > 0 ? asked : rows > 0 ? 14 : 64;
+// Which token is in the window of which query, (B,1,N,N): on a grid, or among the real tokens in their order.
+at::Tensor windows(const AttentionInput& input, const Tokens& tokens, std::int64_t w, bool blocks,
+                   const TokenLayout& layout) {
+  const auto [prefix, rows, columns] = layout;
   const std::int64_t count = input.q.size(2);
   at::Tensor near = at::zeros({input.q.size(0), 1, count, count}, at::TensorOptions().dtype(at::kBool));
   for (std::int64_t b = 0; b < input.q.size(0); ++b) {
@@ -97,13 +97,12 @@ Result local_window(const AttentionInput& input, const at::Tensor& g, std::int64
     std::int64_t real = 0;
     for (std::int64_t i = 0; i < count; ++i) ranks.push_back(tokens.mask[b][i].item<bool>() ? real++ : real);
     const auto sees = [&, rank = std::cref(ranks)](std::int64_t c, std::int64_t t) {
-      if (rows == 0 && input.causal && !blocks) { // the last w tokens
+      if (rows == 0) {
         const std::int64_t own = rank.get()[static_cast<std::size_t>(c)];
-        return rank.get()[static_cast<std::size_t>(t)] > own - w;
+        const std::int64_t place = rank.get()[static_cast<std::size_t>(t)];
+        if (input.causal && !blocks) return place > own - w; // the last w tokens
+        return in_window(own, place, real, w, blocks);
       }
-      if (rows == 0)
-        return in_window(rank.get()[static_cast<std::size_t>(c)], rank.get()[static_cast<std::size_t>(t)],
-                         real, w, blocks);
       if (c < prefix || t < prefix) return true;
       return in_window((c - prefix) / columns, (t - prefix) / columns, rows, w, blocks) &&
              in_window((c - prefix) % columns, (t - prefix) % columns, columns, w, blocks);
@@ -112,7 +111,13 @@ Result local_window(const AttentionInput& input, const at::Tensor& g, std::int64
     for (std::int64_t c = 0; c < count; ++c)
       for (std::int64_t t = 0; t < count; ++t) cells[c * count + t] = sees(c, t);
   }
-  tokens.visible = tokens.visible.logical_and(near);
+  return near;
+}
+
+Result local_window(const AttentionInput& input, const at::Tensor& g, std::int64_t asked, bool blocks) {
+  Tokens tokens = tokens_of(input, g);
+  const std::int64_t w = asked > 0 ? asked : input.layout.rows > 0 ? 14 : 64;
+  tokens.visible = tokens.visible.logical_and(windows(input, tokens, w, blocks, input.layout));
   return normalised(tokens, scores(tokens, input.q.size(1)));
 }
 
@@ -120,21 +125,35 @@ Result local_window(const AttentionInput& input, const at::Tensor& g, std::int64
 using LogMap = std::function<at::Tensor(const at::Tensor& x, bool is_query, const KernelParameters&,
                                         const at::Tensor& mask)>;
 
+// log Σ_f φ_f(q_c) φ_f(k_t), (B,H,N,N).
+at::Tensor log_products(const Tokens& tokens, const KernelParameters& parameters, const LogMap& map) {
+  const at::Tensor query = map(tokens.q, true, parameters, tokens.mask),
+                   key = map(tokens.k, false, parameters, tokens.mask);
+  std::vector<at::Tensor> logarithms; // a query at a time
+  for (std::int64_t c = 0; c < query.size(2); ++c)
+    logarithms.push_back(at::logsumexp(query.slice(2, c, c + 1) + key, -1));
+  return at::stack(logarithms, 2);
+}
+
 Result linear(const AttentionInput& input, const KernelParameters& parameters, const at::Tensor& g,
               const LogMap& map) {
   const Tokens tokens = tokens_of(input, g);
-  const at::Tensor query = map(tokens.q, true, parameters, tokens.mask),
-                   key = map(tokens.k, false, parameters, tokens.mask);
-  std::vector<at::Tensor> logarithms; // log Σ_f φ_f(q_c) φ_f(k_t), a query at a time
-  for (std::int64_t c = 0; c < query.size(2); ++c)
-    logarithms.push_back(at::logsumexp(query.slice(2, c, c + 1) + key, -1));
-  return normalised(tokens, at::stack(logarithms, 2));
+  return normalised(tokens, log_products(tokens, parameters, map));
 }
+
+at::Tensor log_polynomial(const at::Tensor& s) { return (1 + s + s * s / 2).log(); }
 
 Result taylor(const AttentionInput& input, const at::Tensor& g) {
   const Tokens tokens = tokens_of(input, g);
-  const at::Tensor s = scores(tokens, input.q.size(1));
-  return normalised(tokens, (1 + s + s * s / 2).log());
+  return normalised(tokens, log_polynomial(scores(tokens, input.q.size(1))));
+}
+
+// Softmax terms within windows of w tokens, `log_linear` of the tokens beyond.
+Result hybrid(const AttentionInput& input, const at::Tensor& g, std::int64_t w,
+              const std::function<at::Tensor(const Tokens&)>& log_linear) {
+  const Tokens tokens = tokens_of(input, g);
+  return normalised(tokens, at::where(windows(input, tokens, w, false, {}), scores(tokens, input.q.size(1)),
+                                      log_linear(tokens)));
 }
 
 Result linear_cosine(const AttentionInput& input, const at::Tensor& g, std::int64_t heads, bool whole_rows) {
@@ -243,6 +262,27 @@ Row linear_row(const std::string& spec, bool exponential, const LogMap& map) {
   return {spec, exponential,
           [map](const AttentionInput& input, const KernelParameters& parameters, const at::Tensor& g) {
             return linear(input, parameters, g, map);
+          }};
+}
+
+Row based_row(const std::string& spec, std::int64_t w) {
+  return {spec, true, [w](const AttentionInput& input, const KernelParameters&, const at::Tensor& g) {
+            return hybrid(input, g, w, [](const Tokens& tokens) {
+              return log_polynomial(scores(tokens, tokens.q.size(1)));
+            });
+          }};
+}
+
+Row hybrid_row(const std::string& spec, std::int64_t w, const std::string& key_side) {
+  const LogMap map = [key_side](const at::Tensor& x, bool is_query, const KernelParameters& parameters,
+                                const at::Tensor&) {
+    const at::Tensor y = projected(x, is_query ? "query_map" : key_side, parameters);
+    return at::cat({y, -y}, -1);
+  };
+  return {spec, true,
+          [w, map](const AttentionInput& input, const KernelParameters& parameters, const at::Tensor& g) {
+            return hybrid(input, g, w,
+                          [&](const Tokens& tokens) { return log_products(tokens, parameters, map); });
           }};
 }
 
@@ -367,6 +407,11 @@ std::vector<Row> table() {
       trained_row("hedgehog-softmax:form=eq5,shared=1", "query_map", true, log_softmax),
       trained_row("hedgehog-softmax:form=joint,bias=0", "key_map", true, joint),
       trained_row("hedgehog-untrained", "none", true, both_signs),
+      hybrid_row("hedgehog-window", 64, "key_map"),
+      hybrid_row("hedgehog-window:w=5", 5, "key_map"),
+      hybrid_row("hedgehog-window:shared=1,w=16", 16, "query_map"),
+      based_row("based", 16),
+      based_row("based:w=1", 1),
       trained_row("phi", "none", true, both_signs),
   };
   add_typed_rows(rows);

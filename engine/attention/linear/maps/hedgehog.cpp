@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/attention/interface/parameters.h"
+#include "engine/attention/linear/maps/known_maps.h"
 #include "engine/attention/linear/maps/projection.h"
 #include "engine/base/error.h"
 
@@ -120,6 +121,10 @@ RegistryEntry trained_kernel(KernelInfo info, bool negation) {
 }
 
 } // namespace
+
+std::unique_ptr<FeatureMap> hedgehog_map(const KernelSpec& spec) {
+  return std::make_unique<TrainedHedgehog>(projection_form(spec), true);
+}
 
 RegistryEntry hedgehog_kernel() {
   KernelInfo info;

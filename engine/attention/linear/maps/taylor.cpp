@@ -10,7 +10,7 @@
 #include <ATen/ops/triu_indices.h>
 #include <ATen/ops/where.h>
 
-#include "engine/attention/linear/feature_map.h"
+#include "engine/attention/linear/maps/known_maps.h"
 
 namespace hydrascope {
 namespace {
@@ -48,6 +48,8 @@ public:
 
 } // namespace
 
+std::unique_ptr<FeatureMap> taylor_map() { return std::make_unique<Taylor>(); }
+
 RegistryEntry taylor_kernel() {
   KernelInfo info;
   info.name = "taylor";
@@ -56,7 +58,7 @@ RegistryEntry taylor_kernel() {
   info.source = "Zhang et al. (2024), section 4";
   info.published = "58.4 Matthews (CoLA, BERT-base)";
   info.query_map = info.key_map = {.takes_negatives = true};
-  return normalised_linear(info, [](const KernelSpec&) { return std::make_unique<Taylor>(); });
+  return normalised_linear(info, [](const KernelSpec&) { return taylor_map(); });
 }
 
 } // namespace hydrascope
