@@ -44,6 +44,8 @@ void runs_like_other_models(ImGuiTestContext* context) {
   const std::int64_t last = std::ssize(run->tokens) - 1;
   IM_CHECK(run->query == last);
   IM_CHECK(!run->predictions.empty());
+  context->WindowFocus("//###loss");
+  settle(context);
   const auto loss = find(results(), TokenLossKey{});
   IM_CHECK(loss.result != nullptr);
   IM_CHECK_EQ(std::ssize(loss.result->loss.values), last);
@@ -89,7 +91,8 @@ void another_next_token_is_the_target(ImGuiTestContext* context) {
   IM_CHECK_EQ(document().scene().target.index, second);
   const auto found = find(results(), FocusKey{document().scene().layer});
   IM_CHECK(found.result->contributions.values != before);
-  IM_CHECK_EQ(found.run->target_value, results().any()->predictions.at(1).logit);
+  constexpr double rounding = 1e-4; // of the path with gradients
+  IM_CHECK_LT(std::abs(found.run->target_value - results().any()->predictions.at(1).logit), rounding);
   start_over(context);
 }
 
