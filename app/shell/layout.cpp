@@ -85,11 +85,11 @@ std::vector<Place> text_places(ImGuiID rest, ImVec2 size) {
   ImGuiID lower = split(rest, ImGuiDir_Down, 0.58f);
   const ImGuiID predictions = split(rest, ImGuiDir_Right, 0.32f);
   const ImGuiID matrices = split(lower, ImGuiDir_Right, 0.46f);
-  return {{"input", input},   {"kernels", kernels},  {"loss", rest},
-          {"focus", rest},    {"own_kernel", rest},  {"predictions", predictions},
-          {"write", lower},   {"tokens", lower},     {"vectors", lower},
-          {"values", lower},  {"weights", matrices}, {"layers", matrices},
-          {nullptr, matrices}};
+  return {{"input", input},  {"kernels", kernels},  {"loss", rest},
+          {"focus", rest},   {"own_kernel", rest},  {"predictions", predictions},
+          {"write", lower},  {"tokens", lower},     {"vectors", lower},
+          {"values", lower}, {"weights", matrices}, {"layers", matrices},
+          {nullptr, lower}};
 }
 
 std::vector<Place> measure_places(ImGuiID rest, ImVec2 size) {

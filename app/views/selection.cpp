@@ -70,17 +70,6 @@ HeadChoice parse_head(std::string_view text) {
   return {head, HeadFusion::mean};
 }
 
-std::string key_groups_text(const ModelInfo& model) {
-  const int each = heads_of_a_key(model);
-  if (each == 1) return {};
-  if (model.key_heads == 1) return "all heads share keys and values";
-  std::string groups;
-  constexpr int most = 4; // of which the others follow
-  for (int group = 0; group < std::min(model.key_heads, most); ++group)
-    groups += fmt::format("{}{}–{}", group == 0 ? "" : ", ", group * each, group * each + each - 1);
-  return fmt::format("heads {}{} share keys and values", groups, model.key_heads > most ? ", …" : "");
-}
-
 std::string shares_keys_text(const ModelInfo& model, const int head) {
   const int each = heads_of_a_key(model), first = head - head % each;
   return each == 1 ? std::string()

@@ -37,9 +37,7 @@ struct HeadChoice {
 std::vector<int> shown_heads(const HeadChoice& choice, int heads);
 // Parses `n|mean|min|max`. Throws UsageError.
 HeadChoice parse_head(std::string_view text);
-// Of grouped heads: "heads 0–2, 3–5, 6–8 share keys and values"; empty where each has its own.
-std::string key_groups_text(const ModelInfo& model);
-// Of one of them: "shares keys and values with heads 0–2"; empty where it has its own.
+// Of one of grouped heads: "shares keys and values with heads 0–2"; empty where it has its own.
 std::string shares_keys_text(const ModelInfo& model, int head);
 
 // How the tokens of a sentence are shown; those of a picture are always shown one by one.

@@ -34,11 +34,6 @@ Array table_values(const HeadTable& table, std::size_t part) {
   return values;
 }
 
-std::string head_axis(const ModelInfo& model) {
-  const std::string groups = key_groups_text(model);
-  return groups.empty() ? "head" : "head (" + groups + ")";
-}
-
 double largest(const Array& values) {
   double high = 0;
   for (const float value : values.values) {
@@ -98,7 +93,7 @@ HeatMapPanel head_table_panel(const RunResult& run, const HeadTable& table, Chan
     panel.scale.low = -1;
     panel.scale.high = 1;
   }
-  panel.x_label = quantity.of_layers ? "mean over heads" : head_axis(run.model);
+  panel.x_label = quantity.of_layers ? "mean over heads" : "head";
   panel.y_label = "layer";
   if (!panel.values.empty()) {
     panel.x_ticks = quantity.of_layers ? std::vector<std::string>{""} : numbers(panel.values.extent(1));
@@ -228,7 +223,7 @@ HeatMapPanel similar_heads_panel(const RunResult& run, const SimilarHeads& simil
     if (!std::isnan(value)) high = std::max(high, static_cast<double>(value));
   panel.scale.high = high > 0 ? high : 1;
   panel.scale.label = distance_quantity(similar.metric);
-  panel.x_label = head_axis(run.model);
+  panel.x_label = "head";
   panel.y_label = "layer";
   for (std::int64_t head = 0; head < panel.values.extent(1); ++head)
     panel.x_ticks.push_back(fmt::format("{}", head));

@@ -165,12 +165,10 @@ TEST(CausalWeights, MonotonicityCountsPairsWithAWeight) {
 
 TEST(GroupedHeads, SayWhichShareKeys) {
   ModelInfo model = some_text().model;
-  EXPECT_EQ(key_groups_text(model), "heads 0–2, 3–5 share keys and values");
   EXPECT_EQ(shares_keys_text(model, 4), "shares keys and values with heads 3–5");
   model.key_heads = 1;
-  EXPECT_EQ(key_groups_text(model), "all heads share keys and values");
+  EXPECT_EQ(shares_keys_text(model, 4), "shares keys and values with heads 0–5");
   model.key_heads = 6;
-  EXPECT_EQ(key_groups_text(model), "");
   EXPECT_EQ(shares_keys_text(model, 4), "");
 }
 
