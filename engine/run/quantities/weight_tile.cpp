@@ -89,10 +89,13 @@ std::optional<SomeHeads> some_heads(const AttentionInput& input, const LayerKern
   for (at::Tensor* const part : {&some.input.q, &some.input.k, &some.input.v})
     *part = part->index_select(1, index);
   some.input.layer_input = at::Tensor(); // only of kernels that are not normalised
+  // Of grouped heads each chosen one has keys, and a map of keys, of its own.
+  const at::Tensor groups = input.key_heads == 0 ? index : index.floor_divide(heads / input.key_heads);
+  some.input.key_heads = 0;
   for (auto& [name, parameter] : some.parameters) {
-    const bool per_head = name.starts_with("query_map.") || name.starts_with("key_map."); // (H,…)
+    const bool per_head = name.starts_with("query_map.") || name.starts_with("key_map."); // (H or H_k,…)
     if (!per_head && name != "omega") return std::nullopt;
-    if (per_head) parameter = parameter.index_select(0, index);
+    if (per_head) parameter = parameter.index_select(0, parameter.size(0) == heads ? index : groups);
   }
   return some;
 }

@@ -17,6 +17,7 @@
 #include "engine/run/runner.h"
 #include "tests/engine/run/fake_model.h"
 #include "tests/engine/run/read_result.h"
+#include "tests/support/checkout.h"
 
 namespace hydrascope {
 namespace {
@@ -200,6 +201,30 @@ TEST_F(QuantitiesTest, TilesAreTheLargestWeightsUnderEachCell) {
   request.quantities = {TileKey{
       .layer = 1, .kernel = hydra, .heads = {}, .fusion = std::nullopt, .first_row = 6, .row_count = 9}};
   EXPECT_THROW(run(request), UsageError);
+}
+
+TEST(TilesOfGroupedHeads, AreTheWeightsOfEachHead) {
+  RunRequest request;
+  request.model_folder = test::source_folder() / "tests/golden/decoders/written";
+  request.input = TextInput{kText, std::nullopt};
+  for (const char* kernel : {"softmax", "elu", "hedgehog", "hedgehog:shared=1", "hydra-cosine"}) {
+    SCOPED_TRACE(kernel);
+    const KernelSpec spec = parse_kernel_spec(kernel);
+    const WeightsKey all{.layer = 1, .kernel = spec};
+    TileKey tile{.layer = 1, .kernel = spec, .heads = {}, .fusion = {}, .rows = 100, .columns = 100};
+    request.quantities = {all};
+    for (const int head : {1, 3}) {
+      tile.heads = {head};
+      request.quantities.add(tile);
+    }
+    const auto result = Runner().run(request);
+    const Array& weights = test::read(*result, all).weights;
+    const auto tiles = result->quantities.all<TileKey>();
+    ASSERT_EQ(tiles.size(), 2U);
+    for (std::size_t i = 0; i < 2; ++i)
+      EXPECT_THAT(tiles[i].result->values.values,
+                  testing::Pointwise(testing::FloatNear(1e-6F), weights.slice(i == 0 ? 1 : 3)));
+  }
 }
 
 TEST_F(QuantitiesTest, TeacherForcedWeightsAreThoseOfTheSoftmaxRun) {
