@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <functional>
-#include <iostream>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -13,17 +11,16 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
 #include <imgui.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "app/commands/bench_session.h"
 #include "app/commands/commands.h"
 #include "app/document/edits.h"
 #include "app/shell/application.h"
 #include "engine/base/error.h"
-#include "engine/measure/quantiles.h"
 #include "engine/run/quantities/attention_row.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/weight_tile.h"
@@ -35,10 +32,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using nlohmann::ordered_json;
-
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 // Since the process was started (not since main), to a hundredth of a second, by the kernel's record.
 double process_age_ms() {
@@ -53,98 +46,6 @@ double process_age_ms() {
   const double started = std::stod(field) / static_cast<double>(sysconf(_SC_CLK_TCK));
   return (now - started) * 1e3;
 }
-
-// {"median", "p95", "max"}; null without values.
-ordered_json summary_json(std::vector<double> values) {
-  if (values.empty()) return {{"median", nullptr}, {"p95", nullptr}, {"max", nullptr}};
-  std::ranges::sort(values);
-  return {{"median", quantile(values, 0.5)}, {"p95", quantile(values, 0.95)}, {"max", values.back()}};
-}
-
-// One line per entry: a summary's three numbers, or the one number.
-void print_summaries(const ordered_json& result) {
-  std::cout << fmt::format("{:<22}{:>10}{:>10}{:>10}\n", "", "median", "p95", "max");
-  for (const auto& [name, values] : result.items()) {
-    if (!values.is_object()) {
-      std::cout << fmt::format("{:<22}{:>10.1f}\n", name, values.get<double>());
-      continue;
-    }
-    const auto number = [&](const char* key) {
-      return values[key].is_null() ? std::string("—") : fmt::format("{:.1f}", values[key].get<double>());
-    };
-    std::cout << fmt::format("{:<22}{:>10}{:>10}{:>10}\n", name, number("median"), number("p95"),
-                             number("max"));
-  }
-}
-
-void print_result(const ordered_json& result, bool json) {
-  if (json)
-    std::cout << result.dump(2) << '\n';
-  else
-    print_summaries(result);
-}
-
-// The window, drawn off screen: its loop, and how to wait for what it shows.
-class BenchSession {
-public:
-  explicit BenchSession(WindowOptions options) : application_(hidden(std::move(options))) {}
-
-  Application& application() { return application_; }
-  const Document& document() { return application_.editor().document(); }
-  const SideResults& results() { return application_.coordinator().results(Side::a); }
-
-  // Throws Error if no model could be opened.
-  const ModelInfo& model(const char* benchmark) {
-    const ModelInfo* const model = document().scene().model.get();
-    if (model == nullptr) throw Error(benchmark, "no model could be opened", "run tools/setup");
-    return *model;
-  }
-
-  // Draws one frame and returns its time. Throws Error if the window shows an error.
-  FrameTime timed_frame() {
-    const FrameTime time = application_.frame();
-    for (const Message& message : application_.editor().messages()) {
-      if (message.severity == Severity::error) throw Error("bench", message.text);
-    }
-    return time;
-  }
-
-  // One turn of the window's loop without waiting. Its time counts if the model is running.
-  void frame() {
-    const bool computing = application_.coordinator().computing();
-    const FrameTime time = timed_frame();
-    if (!computing) return;
-    frame_.push_back(time.total_ms);
-    frame_cpu_.push_back(time.cpu_ms);
-  }
-
-  // Turns the loop, waiting as the window does, until `done`. Throws Error after five minutes.
-  void until(const std::function<bool()>& done) {
-    const auto start = Clock::now();
-    while (!done()) {
-      if (milliseconds_since(start) > 300e3)
-        throw Error("bench", "no result within five minutes", "choose a smaller model or input");
-      application_.wait(1.0);
-      frame();
-    }
-  }
-
-  void until_settled() {
-    until([&] { return application_.settled(); });
-  }
-
-  const std::vector<double>& frames_ms() const { return frame_; }         // while the model ran
-  const std::vector<double>& frames_cpu_ms() const { return frame_cpu_; } // … without OpenGL's part
-
-private:
-  static WindowOptions hidden(WindowOptions options) {
-    options.hidden = true;
-    return options;
-  }
-
-  Application application_;
-  std::vector<double> frame_, frame_cpu_;
-};
 
 // ---- interact ----
 

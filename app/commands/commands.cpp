@@ -32,6 +32,7 @@ void add_commands(CLI::App& program, const std::string& command_line) {
   bench->require_subcommand(1);
   add_bench_interact(*bench);
   add_bench_browse(*bench);
+  add_bench_writing(*bench);
   add_bench_kernels(*bench);
   add_bench_model(*bench);
   add_bench_scaling(*bench);

@@ -64,6 +64,7 @@ void add_shell_file_commands(CLI::App& program); // completion, manual
 // Below `bench`.
 void add_bench_interact(CLI::App& bench);
 void add_bench_browse(CLI::App& bench);
+void add_bench_writing(CLI::App& bench);
 void add_bench_kernels(CLI::App& bench);
 void add_bench_model(CLI::App& bench);
 void add_bench_scaling(CLI::App& bench);
