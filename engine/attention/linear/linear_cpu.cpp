@@ -189,8 +189,8 @@ std::int64_t run_causally(const AttentionInput& input, const at::Tensor& mask, c
                          queries.push_back({rows_of(query, sequence, one), query_maps.of(sequence, one),
                                             rows_of(out, sequence, one)});
                          if (of_tokens.defined())
-                           queries.back().map.sums = of_tokens.data_ptr<float>() +
-                                                     (sequence * heads + one) * of_tokens.stride(1);
+                           queries.back().map.sums =
+                               of_tokens.data_ptr<float>() + (sequence * heads + one) * of_tokens.stride(1);
                        }
                        zeros[static_cast<std::size_t>(i)] = cpu::causal_outputs(
                            rows_of(key, sequence, head), rows_of(value, sequence, head), queries,
@@ -203,7 +203,9 @@ std::int64_t run_causally(const AttentionInput& input, const at::Tensor& mask, c
 }
 
 constexpr std::pair<const char*, std::vector<float> cpu::KeySums::*> sum_names[] = {
-    {"values", &cpu::KeySums::values}, {"totals", &cpu::KeySums::totals}, {"largest", &cpu::KeySums::largest}};
+    {"values", &cpu::KeySums::values},
+    {"totals", &cpu::KeySums::totals},
+    {"largest", &cpu::KeySums::largest}};
 
 } // namespace
 
@@ -222,8 +224,7 @@ LinearSums causal_linear_sums_on_cpu(const AttentionInput& input, const at::Tens
                                      std::vector<cpu::KeySums>& sums) {
   const auto options = input.q.options().dtype(at::kFloat);
   const at::Tensor numerator = at::empty(input.q.sizes(), options);
-  const at::Tensor of_tokens =
-      at::empty({input.q.size(0), input.q.size(1), input.q.size(2), 2}, options);
+  const at::Tensor of_tokens = at::empty({input.q.size(0), input.q.size(1), input.q.size(2), 2}, options);
   run_causally(input, mask, query, key, sums, numerator, of_tokens);
   return {numerator, of_tokens.slice(3, 0, 1), of_tokens.slice(3, 1)};
 }
@@ -231,8 +232,8 @@ LinearSums causal_linear_sums_on_cpu(const AttentionInput& input, const at::Tens
 DecodingTensors tensors_of(const std::vector<cpu::KeySums>& sums) {
   DecodingTensors all;
   for (const auto& [name, part] : sum_names) {
-    at::Tensor joined = at::empty({static_cast<std::int64_t>(sums.size()),
-                                   static_cast<std::int64_t>((sums.front().*part).size())});
+    at::Tensor joined = at::empty(
+        {static_cast<std::int64_t>(sums.size()), static_cast<std::int64_t>((sums.front().*part).size())});
     float* to = joined.data_ptr<float>();
     for (const cpu::KeySums& one : sums) to = std::ranges::copy(one.*part, to).out;
     all[name] = joined;

@@ -40,8 +40,8 @@ AttentionOutput causal_linear_on_cpu(const AttentionInput& input, const at::Tens
                                      const HeadMaps& query, const HeadMaps& key,
                                      std::vector<cpu::KeySums>& sums);
 
-// Its numerators and denominators, relative to e^reference; −∞ where masked. φ must be what the loops compute, not
-// a multiple of it as Performer's.
+// Its numerators and denominators, relative to e^reference; −∞ where masked. φ must be what the loops
+// compute, not a multiple of it as Performer's.
 struct LinearSums {
   at::Tensor numerator;              // (B,H,N,d) float32
   at::Tensor denominator, reference; // (B,H,N,1)
@@ -50,7 +50,8 @@ LinearSums causal_linear_sums_on_cpu(const AttentionInput& input, const at::Tens
                                      const HeadMaps& query, const HeadMaps& key,
                                      std::vector<cpu::KeySums>& sums);
 
-// The sums as tensors, to continue from, and back into `sums`, which have the right lengths. Throws UsageError.
+// The sums as tensors, to continue from, and back into `sums`, which have the right lengths. Throws
+// UsageError.
 DecodingTensors tensors_of(const std::vector<cpu::KeySums>& sums);
 void restore_sums(const DecodingTensors& saved, std::vector<cpu::KeySums>& sums);
 std::int64_t bytes_of(const std::vector<cpu::KeySums>& sums);

@@ -81,8 +81,8 @@ TEST_P(KernelOnDevice, OutputIsThatOfTheCpu) {
     const test::DeviceCounter counter;
     const AttentionOutput actual = kernel->run(device, of_device);
     const at::Tensor finished = kernel->finish(actual.out, device.mask, of_device);
-    // local-window asks which keys are near, exponential maps whether one scale holds for all keys: causal ones, and
-    // those on both sides of a window.
+    // local-window asks which keys are near, exponential maps whether one scale holds for all keys: causal
+    // ones, and those on both sides of a window.
     const std::string& name = kernel->spec().name;
     const bool may_wait = name == "local-window" || name == "hedgehog-window" || host.causal;
     EXPECT_LE(counter.counts().waits(), may_wait ? 2 : 0);

@@ -24,8 +24,8 @@ struct LinearMap {
   float scale = 1, half_square = 0;
   bool normalised = true;               // whether the output is divided by φ(q_i)·z
   const float* token_weights = nullptr; // (tokens,2): a and b of relu_token_weighted
-  // (tokens,2), of queries whose outputs are not divided: φ(q)·z, and the logarithm of what it and the outputs
-  // were divided by instead.
+  // (tokens,2), of queries whose outputs are not divided: φ(q)·z, and the logarithm of what it and the
+  // outputs were divided by instead.
   float* sums = nullptr;
 
   // The padded length of a row of features. The second half begins at a whole lane, and so does each part of

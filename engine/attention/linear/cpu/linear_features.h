@@ -293,8 +293,8 @@ struct QueryProduct {
 // Computes a query's features divided by its largest, which cancels in the quotient.
 template <PointMap map>
 HYDRASCOPE_INLINE QueryProduct query_features(const LinearMap& whole, const float* y, const float plus,
-                                       const float minus, const float* totals, const float* largest,
-                                       float* features) {
+                                              const float minus, const float* totals, const float* largest,
+                                              float* features) {
   const std::int64_t width = padded_to_lanes(whole.outputs);
   constexpr bool both = has_two_halves(map);
   Lanes top = all(-__builtin_inff());
@@ -326,8 +326,8 @@ HYDRASCOPE_INLINE QueryProduct query_features(const LinearMap& whole, const floa
 }
 
 template <PointMap map>
-HYDRASCOPE_INLINE QueryProduct plain_query(const LinearMap& whole, const float* y, const float a, const float b,
-                                    const float* totals, float* features) {
+HYDRASCOPE_INLINE QueryProduct plain_query(const LinearMap& whole, const float* y, const float a,
+                                           const float b, const float* totals, float* features) {
   const std::int64_t width = padded_to_lanes(whole.outputs);
   Lanes product{};
   for (std::int64_t f = 0; f < width; f += lane_count) {
@@ -345,8 +345,8 @@ HYDRASCOPE_INLINE QueryProduct plain_query(const LinearMap& whole, const float* 
 }
 
 HYDRASCOPE_INLINE QueryProduct query_features(const LinearMap& map, const float* y, const float plus,
-                                       const float minus, const float* totals, const float* largest,
-                                       float* features) {
+                                              const float minus, const float* totals, const float* largest,
+                                              float* features) {
   QueryProduct product;
   const bool exponential = with_exponential_map(
       map.map, [&]<PointMap point>() __attribute__((always_inline)) {
@@ -382,8 +382,8 @@ HYDRASCOPE_INLINE void earlier_outputs(const LinearMap& map, const std::int64_t 
   add_rows_times(space.features, rows, map.features(), values, stride, space.values, space.spare);
 }
 
-// Writes the block's outputs: the rows of space.values divided by the products or, with map.sums, as they are, with
-// the products beside them; 0 where masked. Returns the number of products that are 0.
+// Writes the block's outputs: the rows of space.values divided by the products or, with map.sums, as they
+// are, with the products beside them; 0 where masked. Returns the number of products that are 0.
 HYDRASCOPE_INLINE std::int64_t put_outputs(const unsigned char* mask, const TokenRange block,
                                            const LinearMap& map, const QueryProduct* products,
                                            const Space& space, const Rows& out) {

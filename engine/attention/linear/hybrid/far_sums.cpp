@@ -37,8 +37,7 @@ public:
                      of_keys = map_.features(key, Side::key, where);
     at::Tensor present = mask;
     if (without > 0) {
-      present =
-          (at::arange(query.size(2), query.options().dtype(at::kLong)) >= without).unsqueeze(0);
+      present = (at::arange(query.size(2), query.options().dtype(at::kLong)) >= without).unsqueeze(0);
       if (mask.defined()) present = present.logical_and(mask);
     }
     return window_sums(map_.logarithmic()
@@ -65,8 +64,10 @@ public:
     const std::int64_t key_heads = heads_of(shape_).of_keys();
     const auto found = saved.find("sums");
     // Not width() of the map: symmetric maps keep fewer features.
-    const std::int64_t features = found == saved.end() || found->second.dim() != 4 ? 0 : found->second.size(2);
-    state_.sums = saved_tensor(saved, "sums", {shape_.batch, key_heads, features, shape_.head_width + 1}, options);
+    const std::int64_t features =
+        found == saved.end() || found->second.dim() != 4 ? 0 : found->second.size(2);
+    state_.sums =
+        saved_tensor(saved, "sums", {shape_.batch, key_heads, features, shape_.head_width + 1}, options);
     if (map_.logarithmic())
       state_.scale = saved_tensor(saved, "scale", {shape_.batch, key_heads, 1, features}, options);
   }

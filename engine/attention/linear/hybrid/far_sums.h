@@ -1,5 +1,5 @@
-// The linear part of hybrid attention, over the keys that have left the window of a causal query: fused on the CPU,
-// or composed.
+// The linear part of hybrid attention, over the keys that have left the window of a causal query: fused on
+// the CPU, or composed.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@ public:
   virtual ~FarSums() = default;
   FarSums& operator=(const FarSums&) = delete;
 
-  // Adds R keys and values (B,H_k,R,d), of which the first `without` do not exist (0 ≤ without < R), and returns the
-  // sums of the queries (B,H,R,d) over those up to their own. mask (B,R): the real ones; undefined: all.
-  // Differentiable where composed.
+  // Adds R keys and values (B,H_k,R,d), of which the first `without` do not exist (0 ≤ without < R), and
+  // returns the sums of the queries (B,H,R,d) over those up to their own. mask (B,R): the real ones;
+  // undefined: all. Differentiable where composed.
   virtual WindowSums extend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                             std::int64_t without, const at::Tensor& mask) = 0;
 

@@ -123,9 +123,10 @@ protected:
         const auto leaving = [&](const at::Tensor& x) {
           return at::constant_pad_nd(x.slice(2, 0, count - window_), {0, 0, window_, 0});
         };
-        const at::Tensor present = tokens.mask.defined()
-                                       ? at::constant_pad_nd(tokens.mask.slice(1, 0, count - window_), {window_, 0})
-                                       : tokens.mask;
+        const at::Tensor present =
+            tokens.mask.defined()
+                ? at::constant_pad_nd(tokens.mask.slice(1, 0, count - window_), {window_, 0})
+                : tokens.mask;
         AttentionShape shape = shape_of(input, parameters);
         shape.dtype = tokens.q.scalar_type();
         sums = added(sums, make_far_sums(*map_, shape, parameters)

@@ -33,19 +33,18 @@ at::Tensor share(const at::Tensor& own, const at::Tensor& common) {
   return (own - common.masked_fill(at::isinf(common), 0)).exp();
 }
 
-// The sums of chunks by LibTorch's fused attention, whose quotient is a numerator relative to the logarithm of the
-// denominator: q (B,H,C,R,d), k and v (B,H,C,K,d), bias (B or 1,1,C,R,K). of_rows: the chunks' rows as tokens.
+// The sums of chunks by LibTorch's fused attention, whose quotient is a numerator relative to the logarithm
+// of the denominator: q (B,H,C,R,d), k and v (B,H,C,K,d), bias (B or 1,1,C,R,K). of_rows: the chunks' rows as
+// tokens.
 template <typename OfRows>
 WindowSums flash_sums(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
                       const OfRows& of_rows) {
   const auto merged = [](const at::Tensor& x) { return x.flatten(0, 1); };
   const at::Tensor own =
       bias.size(0) == 1 ? bias.squeeze(0) : bias.expand({-1, q.size(1), -1, -1, -1}).flatten(0, 1);
-  const auto [out, logarithm] = at::_scaled_dot_product_flash_attention_for_cpu(
-      merged(q), merged(k), merged(v), 0.0, false, own);
-  const auto rows = [&](const at::Tensor& x) {
-    return of_rows(x.unflatten(0, {q.size(0), q.size(1)}));
-  };
+  const auto [out, logarithm] =
+      at::_scaled_dot_product_flash_attention_for_cpu(merged(q), merged(k), merged(v), 0.0, false, own);
+  const auto rows = [&](const at::Tensor& x) { return of_rows(x.unflatten(0, {q.size(0), q.size(1)})); };
   const at::Tensor reference = rows(logarithm.unsqueeze(-1));
   return {rows(out), at::ones_like(reference), reference};
 }
@@ -101,7 +100,9 @@ WindowSums softmax_sums(const at::Tensor& q, const at::Tensor& k, const at::Tens
                                 .expand({-1, -1, -1, group, -1, -1})
                                 .flatten(3, 4); // (B or 1,1,chunks,group·size,columns)
     return flash_sums(queries, around(k).transpose(-1, -2), around(v).transpose(-1, -2), bias,
-                      [&](const at::Tensor& x) { return of_rows(x.unflatten(3, {group, size})); });
+                      [&](const at::Tensor& x) {
+                        return of_rows(x.unflatten(3, {group, size}));
+                      });
   }
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
   const at::Tensor scores = at::matmul(queries * scale, around(k)).unflatten(3, {group, size});
